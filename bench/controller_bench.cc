@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   double ending = 0;
   for (int i = 0; i < kTurns; ++i) {
     now += std::chrono::seconds(1);
-    const JobId job = controller.cluster().running_jobs().begin()->first;
+    const JobId job = controller.scheduler().running_jobs().begin()->first;
     const std::uint32_t attempt = controller.Find(job)->attempt;
     begun = Seconds();
     controller.OnExited(job, attempt, Exit(), now, now);
@@ -93,10 +93,10 @@ int main(int argc, char** argv) {
   std::printf("an end                                       %8.2f us\n", ending * 1e6 / kTurns);
   std::printf("a decision, half of them after an end        %8.2f us\n", deciding * 1e6 / (2 * kTurns));
   begun = Seconds();
-  const auto order = QueueOrder(controller.cluster(), now, 0);
+  const auto order = QueueOrder(controller.scheduler(), now, 0);
   std::printf("the whole queue in order, %7zu jobs        %8.2f ms\n", order.size(), (Seconds() - begun) * 1e3);
   begun = Seconds();
-  const core::Explanation why = Explain(controller.cluster(), order.back(), now, controller.run_spread());
+  const core::Explanation why = Explain(controller.scheduler(), order.back(), now, controller.run_spread());
   std::printf("why of the last                              %8.2f ms\n", (Seconds() - begun) * 1e3);
   return why.is_waiting ? 0 : 1;
 }

@@ -21,7 +21,7 @@
 #include "engine/core/explain/explain_change.h"
 #include "engine/core/explain/feasible.h"
 #include "engine/core/place/explain_ahead.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 #include "engine/core/state/cluster.h"
 #include "engine/placement/demand.h"
 #include "engine/placement/policy.h"
@@ -91,7 +91,7 @@ Ask RandomAsk(bool gangs) {
   ask.groups.push_back({{shape}, 1, 1});
   if (gangs && kind >= 85) {
     ask.groups.front().least = ask.groups.front().most = 2 << Below(6);
-    ask.together = Below(2) == 0 ? Together::kRack : Together::kBlock;
+    ask.together = Below(2) == 0 ? Locality::kRack : Locality::kBlock;
     ask.requires_together = Below(2) == 0;
   }
   return ask;
@@ -175,7 +175,7 @@ void Explanations(const Options& options, World& world) {
     Cluster::State& state = world.cluster.state();
     const Seeker seeker = SeekerOf(state, id);
     {
-      View view(state, seeker, world.now);
+      JobPerspective view(state, seeker, world.now);
       ahead.Measure([&] { CountAhead(state, view.order(), world.now); });
       blockers.Measure([&] { FindBlockers(view, Names()); });
       listed.Measure([&] { FindBlockers(view, Names(), false); });
@@ -216,7 +216,7 @@ void Verdicts(const Options& options, World& world) {
       default:
         ask.groups.front().alternatives.front() = {1000, 1024, 8, 1000, placement::kAnyModel};
         ask.groups.front().least = 17;
-        ask.together = Together::kRack;
+        ask.together = Locality::kRack;
         ask.requires_together = true;
     }
     impossible.Measure([&] {

@@ -1,7 +1,7 @@
 // Measures the cost of samples: one reading of 8 and of 64 GPUs per second, a month of 64 GPUs on disk, and charts of
 // it.
 //
-//   samples_bench look GPUS SECONDS    CPU time of the probe and of the SampleBook, with emulated GPUs
+//   samples_bench look GPUS SECONDS    CPU time of the probe and of the MetricStore, with emulated GPUs
 //   samples_bench month GPUS FOLDER    fills samples.db in FOLDER with a month of samples and queries charts
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@
 #include <mutex>
 #include <random>
 
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "daemon/views/views_samples.h"
 #include "platform/emulation/emulation.h"
 #include "platform/gpu/use_probe.h"
@@ -39,28 +39,28 @@ double CpuSeconds() {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A SampleBook with the event loop that it posts to.
+/// A MetricStore with the event loop that it posts to.
 class Loop {
  public:
   explicit Loop(const std::string& path) {
-    SampleBook::Options options;
+    MetricStore::Options options;
     options.path = path;
     options.most = 8_GiB;
-    SampleBook::Ports ports;
+    MetricStore::Ports ports;
     ports.post = [this](std::function<void()> task) {
       const std::lock_guard lock(mutex_);
       posted_.push_back(std::move(task));
       wake_.notify_one();
     };
     ports.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-    book = std::make_unique<SampleBook>(std::move(options), std::move(ports));
+    book = std::make_unique<MetricStore>(std::move(options), std::move(ports));
   }
   ~Loop() { book.reset(); }
   /// Returns the size of the answer as JSON, in bytes.
-  std::size_t Ask(SampleBook::Question question, samples::Second now) {
+  std::size_t Ask(MetricStore::Question question, samples::Second now) {
     std::size_t bytes = 0;
     bool is_answered = false;
-    book->Ask(std::move(question), now, [&](Result<SampleBook::Answer> answer) -> std::function<void()> {
+    book->Ask(std::move(question), now, [&](Result<MetricStore::Answer> answer) -> std::function<void()> {
       return [&, size = wire::Encode(SeriesViewOf(*answer, true, true)).size()] {
         bytes = size;
         is_answered = true;
@@ -78,7 +78,7 @@ class Loop {
     }
     return bytes;
   }
-  std::unique_ptr<SampleBook> book;
+  std::unique_ptr<MetricStore> book;
 
  private:
   std::mutex mutex_;
@@ -159,7 +159,7 @@ class Trainer {
   double warmth_ = 35;
 };
 
-void Chart(Loop& loop, const char* what, SampleBook::Question question, samples::Second now) {
+void Chart(Loop& loop, const char* what, MetricStore::Question question, samples::Second now) {
   double worst = 0;
   std::size_t bytes = 0;
   for (int i = 0; i < 5; ++i) {
@@ -196,7 +196,7 @@ int Month(int gpus, const std::string& folder) {
               static_cast<double>(std::filesystem::file_size(path)) / 1e6, CpuSeconds() - begin);
   Loop loop(path);
   const auto ask = [&](const char* what, samples::Second span, std::vector<std::string> metrics, bool is_one) {
-    SampleBook::Question question;
+    MetricStore::Question question;
     question.metrics = std::move(metrics);
     question.range = {kEnd - span, kEnd, 400};
     if (is_one) question.node = "n3", question.gpu = 5;

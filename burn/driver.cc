@@ -10,7 +10,7 @@ Result<Driver> LoadDriver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return NotFound(std::string("no CUDA driver (") + dlerror() +
-                    "): for emulated GPUs set LD_LIBRARY_PATH to the folder of the stand-in");
+                    "): for emulated GPUs, set LD_LIBRARY_PATH to the folder of the emulated driver");
   }
   Driver driver;
   const char* missing = nullptr;
@@ -19,7 +19,7 @@ Result<Driver> LoadDriver() {
   if (driver.name == nullptr) missing = #name;
   DIVVY_BURN_FUNCTIONS(DIVVY_BURN_LOAD)
 #undef DIVVY_BURN_LOAD
-  if (missing != nullptr) return FailedPrecondition(std::string("this CUDA driver is too old: it has no ") + missing);
+  if (missing != nullptr) return FailedPrecondition(std::string("this CUDA driver is too old: it lacks ") + missing);
   return driver;
 }
 

@@ -176,7 +176,7 @@ Status Memory::AllocateAll() {
   for (std::uint64_t size = kLargest; size >= kSmallest;) {
     if (!Add(size)) size /= 2;
   }
-  return pieces_.empty() ? Status(LimitExceeded("the driver gave no memory at all")) : Status{};
+  return pieces_.empty() ? Status(LimitExceeded("the driver allocated no memory")) : Status{};
 }
 
 Status Memory::Stamp(std::size_t index) {

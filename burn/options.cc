@@ -33,7 +33,7 @@ Result<std::uint64_t> Bytes(const std::string& option, const std::string& text) 
     if (found != units.end())
       return static_cast<std::uint64_t>(std::ldexp(number, 10 * static_cast<int>(found - units.begin())));
   }
-  return InvalidArgument(option + " " + text + ": not a size of memory; write 4G or 512M");
+  return InvalidArgument(option + " " + text + ": expected a memory size such as 4G or 512M");
 }
 
 Result<double> Seconds(const std::string& option, const std::string& text) {
@@ -46,28 +46,28 @@ Result<double> Seconds(const std::string& option, const std::string& text) {
     if (unit == "ns") return number * 1e-9;
     if (unit == "m") return number * 60;
   }
-  return InvalidArgument(option + " " + text + ": not a duration; write 10, 5ms or 200us");
+  return InvalidArgument(option + " " + text + ": expected a duration such as 10, 5ms or 200us");
 }
 
 Result<std::uint64_t> Count(const std::string& option, const std::string& text) {
   const auto number = ParseInteger(text);
   if (number && *number >= 0) return static_cast<std::uint64_t>(*number);
-  return InvalidArgument(option + " " + text + ": not a whole number from 0");
+  return InvalidArgument(option + " " + text + ": expected a whole number of at least 0");
 }
 
 Status CheckTogether(const Options& options) {
-  if (options.kernel_ns == 0) return InvalidArgument("--kernel 0: a kernel takes some time; write 5ms or 20us");
+  if (options.kernel_ns == 0) return InvalidArgument("--kernel 0: expected a duration above 0, such as 5ms or 20us");
   if (std::ranges::find(kKinds, options.alloc_kind) == kKinds.end()) {
     return InvalidArgument("--alloc-kind " + options.alloc_kind +
-                           ": not a kind of memory; say malloc, pitch, async, pool, vmm, managed, array or graph");
+                           ": expected malloc, pitch, async, pool, vmm, managed, array or graph");
   }
-  if (options.is_checked && options.vram == 0) return InvalidArgument("--check needs memory to check: --vram 4G");
+  if (options.is_checked && options.vram == 0) return InvalidArgument("--check needs memory to check: add --vram 4G");
   if (options.wake_after > 0 && options.idle_after == 0) {
-    return InvalidArgument("--wake-after is counted from where --idle-after says; write both");
+    return InvalidArgument("--wake-after needs --idle-after");
   }
   if (options.gpu_seconds == 0 && options.vram == 0 && !options.is_hog && options.bench_launches == 0 &&
       options.bench_copy == 0) {
-    return InvalidArgument("nothing to do: say --gpu-seconds, --vram, --hog, --bench launches N or --bench copy SIZE");
+    return InvalidArgument("nothing to do: use --gpu-seconds, --vram, --hog, --bench launches N or --bench copy SIZE");
   }
   return {};
 }
@@ -75,24 +75,24 @@ Status CheckTogether(const Options& options) {
 }  // namespace
 
 std::string_view Usage() {
-  return "usage: divvy-burn [options]: uses a GPU, and says whether its memory stayed intact\n"
-         "  --gpu-seconds S      computes for this much GPU time\n"
-         "  --kernel 5ms         in kernels of this length\n"
-         "  --vram 4G            with so much memory, in several allocations, each stamped\n"
-         "  --check              reads the stamps during the run and at its end\n"
-         "  --dense              every byte is stamped; without it 64 bytes of each 64 KiB\n"
+  return "usage: divvy-burn [options]: uses a GPU, and verifies its memory\n"
+         "  --gpu-seconds S      GPU time to compute\n"
+         "  --kernel 5ms         length of each kernel\n"
+         "  --vram 4G            memory to use, in several allocations, each stamped\n"
+         "  --check              check the stamps during the run and at its end\n"
+         "  --dense              stamp every byte (default: 64 bytes of each 64 KiB)\n"
          "  --alloc-kind KIND    malloc (default), pitch, async, pool, vmm, managed, array or graph\n"
-         "  --device 0           CUDA's ordinal\n"
-         "  --seed N             what is stamped\n"
-         "  --steps N            prints a line N times on the way\n"
-         "  --print-rate         prints GPU seconds a second, each second\n"
-         "  --idle-after S       after so much GPU time does nothing for\n"
-         "  --wake-after S       so many seconds, then computes again\n"
-         "  --hold S             keeps the memory so long at the end\n"
-         "  --hog                allocates until refused, prints how much it got and holds it\n"
-         "  --bench launches N   prints what a launch of an empty kernel costs\n"
-         "  --bench copy SIZE    prints how fast so much goes to pinned host memory, and back, and to new memory\n"
-         "Exit: 0 all well, 1 memory was not intact, 2 an error of CUDA, 64 wrong options. SIGTERM ends it in order.\n";
+         "  --device 0           CUDA device ordinal\n"
+         "  --seed N             seed of the stamps\n"
+         "  --steps N            print a progress line N times\n"
+         "  --print-rate         print GPU seconds per second, each second\n"
+         "  --idle-after S       GPU time after which the program idles\n"
+         "  --wake-after S       seconds to idle before it computes again\n"
+         "  --hold S             seconds to keep the memory at the end\n"
+         "  --hog                allocate until refused, print the amount and hold it\n"
+         "  --bench launches N   print the time of N empty kernel launches\n"
+         "  --bench copy SIZE    print the copy speed to pinned host memory, back, and to new memory\n"
+         "Exit codes: 0 success, 1 corrupt memory, 2 CUDA error, 64 wrong options. SIGTERM ends the program cleanly.\n";
 }
 
 Result<Options> ReadOptions(const std::vector<std::string>& words) {
@@ -116,7 +116,7 @@ Result<Options> ReadOptions(const std::vector<std::string>& words) {
       continue;
     }
     if (!has_value) {
-      if (i + 1 == words.size()) return InvalidArgument(name + " needs a value; divvy-burn --help");
+      if (i + 1 == words.size()) return InvalidArgument(name + " needs a value; see divvy-burn --help");
       value = words[++i];
     }
     if (name == "--gpu-seconds") {
@@ -144,14 +144,14 @@ Result<Options> ReadOptions(const std::vector<std::string>& words) {
       options.alloc_kind = value;
     } else if (name == "--bench") {
       if ((value != "launches" && value != "copy") || i + 1 == words.size())
-        return InvalidArgument("write it as: --bench launches 1000000, or --bench copy 1G");
+        return InvalidArgument("expected --bench launches 1000000, or --bench copy 1G");
       if (value == "launches") {
         DIVVY_TRY(options.bench_launches, Count("--bench launches", words[++i]));
       } else {
         DIVVY_TRY(options.bench_copy, Bytes("--bench copy", words[++i]));
       }
     } else {
-      return InvalidArgument("\"" + name + "\" is not an option of divvy-burn; divvy-burn --help");
+      return InvalidArgument("\"" + name + "\" is not an option of divvy-burn; see divvy-burn --help");
     }
   }
   if (!options.wants_help) DIVVY_CHECK(CheckTogether(options));

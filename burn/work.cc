@@ -191,7 +191,7 @@ namespace {
 /// Returns the rate, in bytes per second, at which threads write to `bytes` of newly allocated memory.
 Result<double> MeasureFreshMemory(std::uint64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return InvalidArgument("the host has no room for so much memory");
+  if (memory == MAP_FAILED) return InvalidArgument("the host does not have enough memory");
   madvise(memory, bytes, MADV_HUGEPAGE);
   const std::uint64_t count = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const Clock::time_point start = Clock::now();

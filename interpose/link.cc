@@ -136,8 +136,8 @@ void SayNoSlot(const char* why, std::int32_t refusal) {
   if (has_spoken.exchange(true)) return;
   const bool is_broken = refusal == share::kPageBroken;
   Say(why[0] != 0 ? why : "the keeper has no slot for this process",
-      is_broken ? "it gets no memory of the GPU; start the job again"
-                : "it gets no memory of the GPU until another of the job's processes ends; run fewer");
+      is_broken ? "it gets no GPU memory; start the job again"
+                : "it gets no GPU memory until another process of the job ends; run fewer processes");
 }
 
 /// Returns false if the connection must be closed.
@@ -146,7 +146,7 @@ bool OnMessage(const share::Message& message) {
     case share::Word::kWelcome:
       if (message.process >= share::kMaxProcesses) return false;
       if (!AdoptSlot(message.process, message.id, message.bytes)) {
-        SayNoSlot("the page of the job's share was replaced by another", share::kPageBroken);
+        SayNoSlot("the shared memory page of the job was replaced", share::kPageBroken);
         g_is_refused = true;
         return false;
       }
@@ -196,8 +196,7 @@ void Redial(bool& was_ever_up) {
   }
   // A keeper that existed will return. If there never was one, nothing is shared.
   if (is_missing && !was_ever_up) {
-    StopSharing("there is no keeper behind DIVVY_SHARE",
-                "this program runs without sharing its GPU; start the job again");
+    StopSharing("no keeper answers at DIVVY_SHARE", "this program runs without sharing its GPU; start the job again");
     g_start.store(kOff, std::memory_order_release);
   }
 }
@@ -271,7 +270,7 @@ bool Join() {
   g_has_thread = true;
   g_down_since.store(NowNs(), std::memory_order_relaxed);
   if (!StartOwnThread(&Run, nullptr)) {
-    StopSharing("no thread could be made", "raise the job's limit of processes (ulimit -u)");
+    StopSharing("cannot create a thread", "raise the job's process limit (ulimit -u)");
     g_start.store(kOff, std::memory_order_release);
     return false;
   }

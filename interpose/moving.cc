@@ -250,7 +250,7 @@ Moved CopyOut(Region* first, Region*& end, Copier& copier) {
     if (!end->is_present) continue;
     if (!MakeHost(*end)) {
       moved.result = cuda::kOutOfMemory;
-      why = "the host has no room for the memory of the device";
+      why = "the host does not have enough memory for the memory of the GPU";
       break;
     }
     moved.bytes += end->size;
@@ -284,7 +284,7 @@ Moved BringIn(Arena& arena, unsigned device) {
   }
   if (moved.bytes == 0) return moved;
   if (!TakeAtOnce(device, moved.bytes)) {
-    Moved failed = Failed(cuda::kOutOfMemory, "the ceiling is lower than what was taken out");
+    Moved failed = Failed(cuda::kOutOfMemory, "the limit is lower than the memory that was moved out");
     failed.bytes = moved.bytes;  // The required amount, which the keeper may not have known.
     return failed;
   }
@@ -306,7 +306,7 @@ Moved BringIn(Arena& arena, unsigned device) {
   }
   if (result == cuda::kSuccess) return moved;
   GiveBack(device, moved.bytes);
-  return Failed(result, "the device has no room for it, or copying failed; all is on the host as before");
+  return Failed(result, "the GPU does not have enough memory, or copying failed; all memory is on the host as before");
 }
 
 /// Removes the memory that was copied to the host from the device and gives its bytes back. Memory that cannot be
@@ -350,20 +350,20 @@ Moved Evacuate(unsigned device) {
   }
   if (present == 0) return {};
   Copier copier(device, present);
-  if (!copier.is_open()) return Failed(cuda::kOutOfMemory, "no buffer or stream could be made for the copies");
+  if (!copier.is_open()) return Failed(cuda::kOutOfMemory, "cannot create a buffer or stream for the copies");
   Moved moved;
   Region* end = nullptr;
   for (Region* first = arena.first; first != nullptr; first = end) {
     Moved batch = CopyOut(first, end, copier);
     if (batch.result == cuda::kSuccess) {
       batch.result = UnbackAll(first, end, device);
-      if (batch.result != cuda::kSuccess) batch.text = "unmapping failed; all is as it was";
+      if (batch.result != cuda::kSuccess) batch.text = "unmapping failed; nothing was changed";
     }
     if (batch.result != cuda::kSuccess) {
       const Moved undone = BringIn(arena, device);
       if (undone.result == cuda::kSuccess) return Failed(batch.result, batch.text);
       return Failed(batch.result,
-                    "a part of it is on the host, and had no room to come back when the rest could not leave");
+                    "a part of its memory is on the host and cannot return, and the rest could not leave");
     }
     moved.bytes += batch.bytes;
     moved.unpinned += batch.unpinned;

@@ -7,8 +7,8 @@
 
 #include <atomic>
 
-#include "doors.h"
 #include "link.h"
+#include "symbol_lookup.h"
 #include "tenant.h"
 
 namespace divvy::interpose {

@@ -90,7 +90,7 @@ void Answer(const Order& answered, const Moved& moved, std::uint64_t started) {
   done.bytes = moved.bytes;
   done.nanoseconds = NowNs() - started;
   if (moved.result == cuda::kSuccess && moved.unpinned != 0) {
-    snprintf(done.text, sizeof done.text, "%llu bytes went through host memory that is not pinned",
+    snprintf(done.text, sizeof done.text, "%llu bytes were copied through host memory that is not pinned",
              static_cast<unsigned long long>(moved.unpinned));
   } else {
     snprintf(done.text, sizeof done.text, "%s", moved.text);
@@ -127,7 +127,7 @@ Moved Quiesced(Worker& worker, unsigned device, Moved (*move)(unsigned)) {
     Moved failed;
     failed.result = result;
     failed.text =
-        result == cuda::kNotReady ? "the program captures a graph" : "the program's work on the device failed";
+        result == cuda::kNotReady ? "the program is capturing a CUDA graph" : "the program's work on the device failed";
     return failed;
   }
   if (!Claim(worker)) return {};

@@ -3,7 +3,7 @@
 
 #include "blocks.h"
 #include "memory.h"
-#include "platform/gpu/tenant_page.h"
+#include "platform/gpu/tenant_shm.h"
 #include "sync.h"
 
 namespace divvy::interpose {

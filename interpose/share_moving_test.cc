@@ -134,7 +134,7 @@ TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllOnTheHost) {
   keeper_.SetCeiling(10 * kMiB, 512 * kMiB);
   const share::Message refused = keeper_.Order(0, share::Word::kReturn);
   EXPECT_EQ(refused.result, 2);
-  EXPECT_STREQ(refused.text, "the ceiling is lower than what was taken out");
+  EXPECT_STREQ(refused.text, "the limit is lower than the memory that was moved out");
   EXPECT_EQ(refused.bytes, 100 * kMiB) << "what it needs";
   EXPECT_EQ(keeper_.Used(), 0U);
   keeper_.SetCeiling(512 * kMiB, 512 * kMiB);
@@ -156,7 +156,7 @@ TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllOnTheHostUntilThereIs) {
     ASSERT_EQ(other.Do("alloc hog plain " + std::to_string((free - 60 * kMiB) >> 21 << 21)), "0");
     const share::Message refused = keeper_.Order(0, share::Word::kReturn);
     EXPECT_EQ(refused.result, 2) << refused.text;
-    EXPECT_NE(std::string(refused.text).find("all is on the host as before"), std::string::npos) << refused.text;
+    EXPECT_NE(std::string(refused.text).find("all memory is on the host as before"), std::string::npos) << refused.text;
     EXPECT_EQ(keeper_.Used(), 0U);
   }
   EXPECT_EQ(Return().result, 0);

@@ -38,7 +38,7 @@ struct Thing {
 };
 inline std::map<std::string, Thing> g_things;
 
-/// Allocates an object by its `kind` and `bytes`.
+/// Allocates `bytes` of the `kind` of memory: "plain", "managed", "async", "pool", "array", "mapping", "graph" ...
 cuda::Return Make(Thing& thing);
 cuda::Return Unmake(const Thing& thing);
 

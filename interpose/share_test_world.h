@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "platform/gpu/tenant_link.h"
-#include "platform/gpu/tenant_page.h"
+#include "platform/gpu/tenant_shm.h"
 
 namespace divvy::interpose {
 

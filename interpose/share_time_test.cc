@@ -235,8 +235,7 @@ TEST_F(ShareTime, WhoIsRefusedASlotSaysWhyAndAsksTwiceASecond) {
   for (int hello = 0; hello < 3; ++hello) keeper_.Await(share::Word::kHello);
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(950));
   const std::string errors = program_.Errors();
-  EXPECT_NE(errors.find(": the page was overwritten: it gets no memory of the GPU; start the job again\n"),
-            std::string::npos)
+  EXPECT_NE(errors.find(": the page was overwritten: it gets no GPU memory; start the job again\n"), std::string::npos)
       << errors;
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
 }

@@ -59,14 +59,14 @@ TEST(WithoutShare, APageOfAnotherVersionIsSaidOnce) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   keeper.page().layout = share::kPageLayout + 1;
-  ExpectOneLine(world, keeper.Folder(), "is of another version of divvy");
+  ExpectOneLine(world, keeper.Folder(), "is from another version of divvy");
 }
 
 TEST(WithoutShare, AFileThatIsNoPageIsSaidOnce) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   keeper.page().magic = 0;
-  ExpectOneLine(world, keeper.Folder(), "the page of the job's share is none");
+  ExpectOneLine(world, keeper.Folder(), "the shared memory page of the job is invalid");
 }
 
 TEST(WithoutShare, AShortFileIsSaidOnce) {
@@ -82,7 +82,7 @@ TEST(WithoutShare, AMissingSocketIsSaidOnce) {
   FakeKeeper keeper(world, 64 * kMiB);
   keeper.Kill();
   std::filesystem::remove(keeper.Folder() + "/link");
-  ExpectOneLine(world, keeper.Folder(), "there is no keeper behind DIVVY_SHARE");
+  ExpectOneLine(world, keeper.Folder(), "no keeper answers at DIVVY_SHARE");
 }
 
 }  // namespace share_without_test

@@ -57,8 +57,8 @@ cuda::Return cuIpcGetMemHandle_hook(cuda::IpcMemory* handle, cuda::Pointer point
     // The driver refuses this. The library explains the remedy, which the program's own message rarely does.
     static std::atomic<bool> has_spoken{false};
     if (!has_spoken.exchange(true)) {
-      Say("memory of a share that can be moved cannot be given to another process by CUDA IPC",
-          "set DIVVY_SHARE_MEMORY=plain in the job's environment; it stays on its GPU then");
+      Say("CUDA IPC cannot share memory of a GPU fraction that can be moved",
+          "set DIVVY_SHARE_MEMORY=plain in the job's environment; the job then stays on its GPU");
     }
   } else {
     Mark(share::kIpc);

@@ -61,14 +61,14 @@ const char* WhyNoPage(const char* folder, share::Page*& page, std::uint64_t& ino
                   fd, 0);
   }
   close(fd);
-  if (mapped == MAP_FAILED) return "the page of the job's share cannot be mapped";
+  if (mapped == MAP_FAILED) return "the shared memory page of the job cannot be mapped";
   auto* const found = static_cast<share::Page*>(mapped);
-  if (found->magic != share::kPageMagic) return "the page of the job's share is none";
+  if (found->magic != share::kPageMagic) return "the shared memory page of the job is invalid";
   if (found->layout != share::kPageLayout || about.st_size < static_cast<off_t>(sizeof(share::Page))) {
-    return "the page of the job's share is of another version of divvy";
+    return "the shared memory page of the job is from another version of divvy";
   }
   if (found->device_count == 0 || found->device_count > share::kMaxDevices) {
-    return "the page of the job's share has no devices";
+    return "the shared memory page of the job has no devices";
   }
   page = found;
   inode = about.st_ino;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "platform/gpu/cuda_types.h"
-#include "platform/gpu/tenant_page.h"
+#include "platform/gpu/tenant_shm.h"
 
 namespace divvy::interpose {
 
@@ -31,14 +31,16 @@ void StopSharing(const char* what, const char* repair);
 
 /// Returns the tenant's number of a driver device, matched by UUID at process start, or kNotOurs.
 unsigned DeviceOf(cuda::Device ordinal);
-/// Returns the device of the current context, or kNotOurs. `ordinal`: output, the driver's device number.
+/// Returns the tenant's number of the current context's device, or kNotOurs, also if there is no current context. (With
+/// HasOneDevice, no context is needed.) `ordinal`: output, the driver's number of that device; unchanged if unknown.
 unsigned CurrentDevice(cuda::Device* ordinal = nullptr);
 cuda::Device OrdinalOf(unsigned device);
 /// Returns true if CurrentDevice does not need to query the driver.
 bool HasOneDevice();
 
 /// Counts bytes before the driver allocates them. Returns kOutOfMemory if they exceed the ceiling and the keeper does
-/// not raise it. May wait for the keeper. Requires: no lock held, and not inside the gate.
+/// not raise it. May wait for the keeper. Requires: no lock held, and not inside the gate
+/// (gate.h).
 cuda::Return Take(unsigned device, std::uint64_t bytes);
 /// Like Take, but never waits or asks the keeper.
 bool TakeAtOnce(unsigned device, std::uint64_t bytes);

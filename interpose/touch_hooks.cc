@@ -1,8 +1,8 @@
 // The entry points that only wait while the memory is off the device (one template for all), and the table of all
 // hooks.
-#include "doors.h"
 #include "gate.h"
 #include "hooks.h"
+#include "symbol_lookup.h"
 
 namespace divvy::interpose {
 

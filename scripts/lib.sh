@@ -20,7 +20,7 @@ build_packages=(
 e2e_packages=(bsdutils curl openssl python3)  # For tests/e2e; tests that need a missing package are skipped.
 container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh; without them it uses stand-ins.
 cluster_packages=(python3 iproute2 iptables openmpi-bin)  # For scripts/test-cluster; else e2e.cluster is skipped.
-lint_packages=(clang-format-14)
+lint_packages=(clang-format-14 python3)
 sanitizer_packages=(clang-16 llvm-16 libclang-rt-16-dev)
 second_compiler_packages=(clang-16)
 
@@ -45,20 +45,20 @@ as_root() {
 need_packages() {
   local package missing=()
   if ! command -v dpkg-query >/dev/null; then
-    say "Not a Debian system: taking for granted what these packages hold: $*"
+    say "Not a Debian system: assuming that the content of these packages is installed: $*"
     return
   fi
   for package in "$@"; do is_installed "$package" || missing+=("$package"); done
   [ ${#missing[@]} = 0 ] && return
   if [ "${DIVVY_NO_INSTALL:-}" = 1 ]; then
-    say "Missing, and not installed because DIVVY_NO_INSTALL=1: ${missing[*]}"
+    say "Missing packages, not installed because DIVVY_NO_INSTALL=1: ${missing[*]}"
     return
   fi
   say "Installing with apt: ${missing[*]}"
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
   { as_root "${apt[@]}" update && as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } </dev/null >"${TMPDIR:-/tmp}/divvy-apt.$$" 2>&1 || {
     tail -n 20 "${TMPDIR:-/tmp}/divvy-apt.$$" >&2
-    fail "could not install them; as root: apt-get install ${missing[*]}"
+    fail "installation failed; run as root: apt-get install ${missing[*]}"
   }
   rm -f "${TMPDIR:-/tmp}/divvy-apt.$$"
 }

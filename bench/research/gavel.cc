@@ -65,7 +65,7 @@ Result<Rates> LookUp(const GavelThroughputs& throughputs, const std::vector<JobK
   for (std::size_t a = 0; with_pairs && a < kinds.size(); ++a) {
     for (std::size_t b = 0; b <= a; ++b) {
       for (std::size_t type = 0; type < kTypes.size(); ++type) {
-        const auto pair = throughputs.Together(kTypes[type], kinds[a], kinds[b]);
+        const auto pair = throughputs.Locality(kTypes[type], kinds[a], kinds[b]);
         if (!pair || kinds[a].gpus != kinds[b].gpus) continue;
         result.together[a][b][type] = *pair;
         result.together[b][a][type] = {pair->second, pair->first};

@@ -149,10 +149,10 @@ TEST(GavelThroughputs, ReadsSpeedsAloneAndTogether) {
   ASSERT_TRUE(table) << table.error().message;
   const JobKind lm{"LM (batch size 5)", 2}, a3c{"A3C", 2};
   EXPECT_EQ(table->Alone("k80", lm), 1.5);
-  EXPECT_EQ(table->Together("k80", lm, a3c), std::pair(1.0, 0.25));
+  EXPECT_EQ(table->Locality("k80", lm, a3c), std::pair(1.0, 0.25));
   EXPECT_FALSE(table->Alone("k80", a3c));
   EXPECT_FALSE(table->Alone("p100", lm));
-  EXPECT_FALSE(table->Together("v100", lm, a3c));
+  EXPECT_FALSE(table->Locality("v100", lm, a3c));
 }
 
 TEST(GavelThroughputs, WhatIsNotOfTheShapeIsRefusedWithItsPlace) {

@@ -166,7 +166,7 @@ std::optional<double> GavelThroughputs::Alone(const std::string& worker, const J
   return entry == kinds->second.end() ? std::nullopt : entry->second.alone;
 }
 
-std::optional<std::pair<double, double>> GavelThroughputs::Together(const std::string& worker, const JobKind& kind,
+std::optional<std::pair<double, double>> GavelThroughputs::Locality(const std::string& worker, const JobKind& kind,
                                                                     const JobKind& other) const {
   const auto kinds = workers_.find(worker);
   if (kinds == workers_.end()) return std::nullopt;

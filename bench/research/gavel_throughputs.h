@@ -34,7 +34,7 @@ class GavelThroughputs {
   std::optional<double> Alone(const std::string& worker, const JobKind& kind) const;
   /// Returns the steps per second of both jobs when they share each of their GPUs; 0 and 0 if they do not fit together.
   /// Nullopt if the file has no such measurement.
-  std::optional<std::pair<double, double>> Together(const std::string& worker, const JobKind& kind,
+  std::optional<std::pair<double, double>> Locality(const std::string& worker, const JobKind& kind,
                                                     const JobKind& other) const;
 
  private:

@@ -8,8 +8,8 @@
 namespace divvy::research {
 namespace {
 
-using core::Piece;
 using core::Shape;
+using core::TaskPlacement;
 
 constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
 constexpr int kFirmFrom = 100;  // Jobs from this priority on are not preemptible.
@@ -114,7 +114,7 @@ Shape PeerWorld::ShapeOf(const PeerJob& job, const PeerTask& task) {
 
 void PeerWorld::SetTogether(core::Ask& ask, const PeerGroup& root) {
   const auto level = [&](const std::string& label) {
-    return levels_.at(label) == 0 ? core::Together::kBlock : core::Together::kRack;
+    return levels_.at(label) == 0 ? core::Locality::kBlock : core::Locality::kRack;
   };
   const PeerNearness& nearness = root.nearness;
   if (!nearness.required.empty() && levels_.contains(nearness.required)) {
@@ -218,9 +218,9 @@ void PeerWorld::AddJobs() {
 
 // Returns the GPUs of a running task: those that the case names (names are per node), otherwise the last ones with
 // room.
-Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group) {
+TaskPlacement PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group) {
   const Shape& shape = jobs_[index].ask.groups[group].alternatives.front();
-  Piece piece;
+  TaskPlacement piece;
   piece.group = static_cast<std::uint8_t>(group);
   const auto is_it = [&](std::size_t at) {
     const std::string& name = node_names_[at];
@@ -287,11 +287,11 @@ void PeerWorld::Occupy(std::size_t index) {
     } else if (task.state == PeerState::kRunning) {
       running.emplace_back(&task, group);
     } else if (task.state == PeerState::kReleasing || task.state == PeerState::kStuck) {
-      const Piece piece = Fix(index, task, group);
+      const TaskPlacement piece = Fix(index, task, group);
       if (!obstacle_.empty()) return;
       core::Ask one = job.ask;
       one.groups = {{job.ask.groups[group].alternatives, 1, 1}};
-      Piece alone = piece;
+      TaskPlacement alone = piece;
       alone.group = 0;
       const JobId id(next_id_++);
       core::Job entry = Entry(job, id, one);
@@ -319,11 +319,11 @@ void PeerWorld::Occupy(std::size_t index) {
   core::Ask rest = job.ask;
   rest.groups.clear();
   std::vector<int> has(job.ask.groups.size());
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
   // Pieces are adopted one by one, so that the next Fix() sees what is taken, and finally all together.
   const JobId probe(next_id_++);
   for (const auto& [task, group] : running) {
-    const Piece piece = Fix(index, *task, group);
+    const TaskPlacement piece = Fix(index, *task, group);
     if (!obstacle_.empty()) return;
     pieces.push_back(piece);
     has[group] += 1;

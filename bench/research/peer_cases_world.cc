@@ -5,7 +5,7 @@
 namespace divvy::research {
 namespace {
 
-using core::Piece;
+using core::TaskPlacement;
 
 }  // namespace
 
@@ -20,15 +20,16 @@ void PeerWorld::PutWhole(Job& job) {
 void PeerWorld::Round(bool ends) {
   if (case_.action != "stalegangeviction") {
     const core::Plan plan = cluster_.Decide(kPeerNow);
-    for (const core::Taking& taking : plan.takings) takers_.insert(taking.taker);
+    for (const core::Preemption& preemption : plan.preemptions) takers_.insert(preemption.taker);
     for (const core::Move& move : plan.moves) takers_.insert(move.taker);
   }
   // A gang below its minimum that cannot be completed is queued again once its grace period is over.
   for (Job& job : jobs_) {
     const bool runs = cluster_.running(job.id) != nullptr;
     const bool misses = job.rest.is_set() && cluster_.is_waiting(job.rest);
-    const auto promises = cluster_.promises();
-    const bool is_planned = std::ranges::any_of(promises, [&](const core::Promise& p) { return p.entry == job.rest; });
+    const auto promises = cluster_.reservations();
+    const bool is_planned =
+        std::ranges::any_of(promises, [&](const core::BackfillReservation& p) { return p.entry == job.rest; });
     const bool is_due = case_.action.empty() ? misses && !is_planned
                                              : case_.action == "stalegangeviction" && (misses || job.is_broken) &&
                                                    job.job->stale_seconds >= job.job->stale_grace_seconds;
@@ -68,7 +69,7 @@ void PeerWorld::EndRound() {
       job.rest_groups.clear();
       PutWhole(job);
     } else if (run != nullptr) {
-      const std::vector<Piece> leaving = run->leaving;
+      const std::vector<TaskPlacement> leaving = run->leaving;
       if (!leaving.empty()) cluster_.GiveBack(job.id, leaving, kPeerNow);
       if (rest != nullptr) Join(job);
     } else if (is_released && !cluster_.is_waiting(job.id) && job.held.empty()) {
@@ -79,8 +80,8 @@ void PeerWorld::EndRound() {
 
 // Merges the two entries of a gang: the missing tasks run, so the gang is complete.
 void PeerWorld::Join(Job& job) {
-  std::vector<Piece> pieces = cluster_.running(job.id)->pieces;
-  for (Piece piece : cluster_.running(job.rest)->pieces) {
+  std::vector<TaskPlacement> pieces = cluster_.running(job.id)->pieces;
+  for (TaskPlacement piece : cluster_.running(job.rest)->pieces) {
     piece.group = static_cast<std::uint8_t>(job.rest_groups[piece.group]);
     pieces.push_back(piece);
   }
@@ -114,7 +115,7 @@ std::vector<PeerPlace> PeerWorld::PlacesOf(std::size_t index) const {
   const Job* job = &JobOf(index);
   std::vector<PeerPlace> places;
   for (const PeerState state : job->ended) places.push_back({state, ""});
-  const auto name = [&](const Piece& piece) {
+  const auto name = [&](const TaskPlacement& piece) {
     const std::string& full = node_names_[piece.node];
     return full.substr(0, full.find('|'));
   };
@@ -122,26 +123,26 @@ std::vector<PeerPlace> PeerWorld::PlacesOf(std::size_t index) const {
     const core::Run* run = cluster_.running(job->held[i]);
     places.push_back({job->is_stuck[i] ? PeerState::kStuck : PeerState::kReleasing, name(run->pieces.front())});
   }
-  const auto promises = cluster_.promises();
+  const auto promises = cluster_.reservations();
   const std::vector<core::Move> moving = cluster_.moving();
   for (const JobId id : {job->id, job->rest}) {
     if (!id.is_set()) continue;
-    for (const core::Promise& promise : promises) {
+    for (const core::BackfillReservation& promise : promises) {
       if (promise.entry != id || !promise.is_claim) continue;
-      for (const Piece& piece : promise.pieces) {
+      for (const TaskPlacement& piece : promise.pieces) {
         places.push_back({PeerState::kPlanned, name(piece), !takers_.contains(id)});
       }
     }
     const core::Run* run = cluster_.running(id);
     if (run == nullptr) continue;
     const auto move = std::ranges::find_if(moving, [&](const core::Move& one) { return one.job == id; });
-    for (const Piece& piece : run->pieces) {
+    for (const TaskPlacement& piece : run->pieces) {
       const bool goes = run->is_leaving || std::ranges::find(run->leaving, piece) != run->leaving.end();
       if (goes && move != moving.end()) continue;
       places.push_back({goes ? PeerState::kReleasing : PeerState::kRunning, name(piece)});
     }
     if (move == moving.end()) continue;
-    for (const Piece& piece : move->to) places.push_back({PeerState::kPlanned, name(piece)});
+    for (const TaskPlacement& piece : move->to) places.push_back({PeerState::kPlanned, name(piece)});
     for (std::size_t i = move->to.size(); i < move->from.size(); ++i) {
       places.push_back({PeerState::kReleasing, name(move->from[i])});
     }

@@ -71,7 +71,7 @@ class PeerWorld {
   core::Shape ShapeOf(const PeerJob& job, const PeerTask& task);
   placement::ModelSet Allowed(const PeerJob& job, const PeerTask& task, const std::string& mig);
   void Occupy(std::size_t index);
-  core::Piece Fix(std::size_t job, const PeerTask& task, std::size_t group);
+  core::TaskPlacement Fix(std::size_t job, const PeerTask& task, std::size_t group);
   core::Job Entry(const Job& job, JobId id, const core::Ask& ask);
   void PutWhole(Job& job);
   void EndRound();

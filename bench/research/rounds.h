@@ -1,5 +1,5 @@
 // divvy-research gavel-rounds and shockwave-rounds: published experiments in which the policy decides again, every few
-// minutes, which jobs run where (docs/heterogeneous.md).
+// minutes, which jobs run where (docs/heterogeneous-design.md).
 #pragma once
 
 #include <string_view>

@@ -19,18 +19,18 @@
 #include "control/controller/controller.h"
 #include "daemon/api/remote_door.h"
 #include "daemon/api/routes.h"
-#include "daemon/api/ui_door.h"
+#include "daemon/api/ui_auth.h"
 #include "daemon/auth/accounts.h"
-#include "daemon/auth/right_book.h"
+#include "daemon/auth/user_right_cache.h"
 #include "daemon/daemon_flags.h"
 #include "daemon/driver/committer.h"
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/driver/housekeeping.h"
-#include "daemon/fleet/agent_door.h"
-#include "daemon/fleet/far_streams.h"
+#include "daemon/fleet/agent_listener.h"
 #include "daemon/fleet/fleet.h"
 #include "daemon/fleet/local_controller.h"
 #include "daemon/fleet/machine_events.h"
+#include "daemon/fleet/remote_streams.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/node_host.h"
 #include "daemon/node/run_journal.h"
@@ -38,16 +38,16 @@
 #include "daemon/runtime/counters.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "daemon/views/cluster_sample.h"
 #include "daemon/waste/waste_actor.h"
-#include "daemon/waste/waste_book.h"
+#include "daemon/waste/waste_tracker.h"
 #include "dialect/config/config.h"
 #include "platform/gpu/gpu_process.h"
 #include "platform/net/tcp.h"
 #include "platform/os/clock.h"
 #include "platform/os/kept_descriptor.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/supervisor/launcher_service.h"
 #include "platform/supervisor/supervisor_control.h"
 #include "platform/users/user_identity.h"
@@ -108,11 +108,11 @@ class Daemon {
   Result<Routes::Ports> RoutePorts();
   Status Serve();
   Status OpenDoorToOthers();
-  std::shared_ptr<UiDoor> MakeUiDoor(std::shared_ptr<Audit> audit);
+  std::shared_ptr<UiAuth> MakeUiDoor(std::shared_ptr<Audit> audit);
   void KeepHouse();
   void TakeSamples();
   void LogChanges();
-  Core::Ports CorePorts();
+  ControllerDriver::Ports CorePorts();
   void After(Duration delay, std::function<void()> task);
   void GiveUp(const Error& error);
 
@@ -126,30 +126,30 @@ class Daemon {
   int lock_ = -1;
   // The launcher's services on a served machine; null for a daemon of a single user.
   std::shared_ptr<RootErrands> errands_;
-  RightBook rights_;
+  UserRightCache rights_;
   std::unique_ptr<Store> store_;
   std::optional<RunJournal> journal_;
   bool is_journal_broken_ = false;  // The failure was logged.
   std::unique_ptr<Controller> controller_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
-  std::shared_ptr<ShareBoard> share_board_ = std::make_shared<ShareBoard>();
+  std::shared_ptr<SharingSnapshot> share_board_ = std::make_shared<SharingSnapshot>();
   std::unique_ptr<Fleet> fleet_;
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<ControllerDriver> core_;
   std::unique_ptr<LocalController> controller_port_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Housekeeping> housekeeping_;
-  TokenBook tokens_;
+  TokenRegistry tokens_;
   UiSessions ui_sessions_;
   // Taken before any other process is started, which would inherit it.
   Descriptor kept_page_listener_ = TakeKeptDescriptor(kPageListener);
-  std::shared_ptr<AgentDoor> agent_door_ = std::make_shared<AgentDoor>();
+  std::shared_ptr<AgentListener> agent_door_ = std::make_shared<AgentListener>();
   std::shared_ptr<Routes::Remote> remote_;
-  std::shared_ptr<UiDoor> ui_;
-  std::shared_ptr<FarStreams> far_streams_;
-  std::shared_ptr<SampleBook> samples_;  // Null: no samples are taken.
+  std::shared_ptr<UiAuth> ui_;
+  std::shared_ptr<RemoteStreams> far_streams_;
+  std::shared_ptr<MetricStore> samples_;  // Null: no samples are taken.
   ClusterSampler cluster_sampler_;
   MachineEvents machine_events_;
-  std::shared_ptr<WasteBook> waste_;                             // Null: waste is not watched.
+  std::shared_ptr<WasteTracker> waste_;                          // Null: waste is not watched.
   std::vector<std::pair<std::string, std::string>> waste_rows_;  // Rows loaded for waste_.
   std::shared_ptr<Notifier> notifier_;
   std::unique_ptr<WasteActor> waste_actor_;  // Set if waste_ is.
@@ -175,8 +175,8 @@ void Daemon::GiveUp(const Error& error) {
   std::_Exit(70);
 }
 
-Core::Ports Daemon::CorePorts() {
-  Core::Ports ports;
+ControllerDriver::Ports Daemon::CorePorts() {
+  ControllerDriver::Ports ports;
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.commit = [this](std::vector<Batch> batches, std::function<void(Status)> done) {
     committer_->Commit(std::move(batches), std::move(done));
@@ -226,7 +226,7 @@ Status Daemon::Recover() {
     if (const auto latest = key == kLatestKey ? ParseInteger(value) : std::nullopt)
       clock_.StartNotBefore(Time(Duration(*latest)));
     if (notifier_->LoadSetting(key, value)) continue;
-    if (key.starts_with(WasteBook::kRow)) waste_rows_.emplace_back(key, value);
+    if (key.starts_with(WasteTracker::kRow)) waste_rows_.emplace_back(key, value);
     rights_.LoadSetting(key, value);
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
@@ -258,7 +258,7 @@ Status Daemon::Recover() {
   for (const auto& [name, row] : agent_door_->book().nodes()) controller_->OnNodeRow(row);
   DIVVY_TRY(std::string key_seed, RandomHex(32));
   fleet_ = std::make_unique<Fleet>(host_.shares(), std::move(key_seed));
-  core_ = std::make_unique<Core>(*controller_, *store_, clock_, *fleet_, CorePorts());
+  core_ = std::make_unique<ControllerDriver>(*controller_, *store_, clock_, *fleet_, CorePorts());
   JoinFleet();
   controller_port_ = std::make_unique<LocalController>(*core_, share_board_);
   host_.Join(*controller_port_);
@@ -358,18 +358,18 @@ void Daemon::KeepHouse() {
 
 void Daemon::TakeSamples() {
   if (!config_.takes_samples) return;
-  SampleBook::Options options;
+  MetricStore::Options options;
   options.path = places_.state + "/samples.db";
   options.most = config_.most_samples;
   options.keep_jobs = config_.keep_finished;
   options.every = std::chrono::duration_cast<std::chrono::seconds>(config_.sample_every).count();
-  SampleBook::Ports ports;
+  MetricStore::Ports ports;
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
-  samples_ = std::make_shared<SampleBook>(std::move(options), std::move(ports));
+  samples_ = std::make_shared<MetricStore>(std::move(options), std::move(ports));
   if (config_.waste.is_on) {
-    waste_ = std::make_shared<WasteBook>(config_.waste, OwnName(),
-                                         [this](const JobRecord& job) { return notifier_->book().OnWasteOf(job); });
+    waste_ = std::make_shared<WasteTracker>(config_.waste, OwnName(),
+                                            [this](const JobRecord& job) { return notifier_->book().OnWasteOf(job); });
     for (const auto& [key, text] : std::exchange(waste_rows_, {})) waste_->LoadSetting(key, text);
     const auto park = [this](const JobRecord& job, auto done) { routes_->ParkTenant(job, std::move(done)); };
     waste_actor_ = std::make_unique<WasteActor>(*core_, *waste_, *notifier_, log_, park);
@@ -439,9 +439,9 @@ Result<Routes::Ports> Daemon::RoutePorts() {
   remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, find_user), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_door_;
-  far_streams_ = std::make_shared<FarStreams>(
+  far_streams_ = std::make_shared<RemoteStreams>(
       loop_, *core_, [this](Descriptor connection, const Peer& peer) { server_->Adopt(std::move(connection), peer); });
-  ports.far_streams = far_streams_;
+  ports.remote_streams = far_streams_;
   ports.shares = share_board_;
   ports.own_shares = &host_.shares();
   ports.samples = samples_;
@@ -496,10 +496,10 @@ Status Daemon::Serve() {
   return ui_->Open();
 }
 
-std::shared_ptr<UiDoor> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
+std::shared_ptr<UiAuth> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
   // The page is off, so connections that wait at this listener would never be accepted.
   if (!config_.has_ui) kept_page_listener_.Reset();
-  UiDoor::Ports ports;
+  UiAuth::Ports ports;
   ports.host = HostName();
   ports.listen = [this](const HostPort& address) -> Result<std::uint16_t> {
     DIVVY_TRY(const int fd, ListenTcp(address.host, address.port));
@@ -515,8 +515,8 @@ std::shared_ptr<UiDoor> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
     server_->ListenPlain(std::move(listener));
     return port;
   };
-  return std::make_shared<UiDoor>(*core_, ui_sessions_, remote_, std::move(audit),
-                                  UiDoor::Wishes{!config_.has_ui, config_.ui_listen, config_.is_ui_remote},
+  return std::make_shared<UiAuth>(*core_, ui_sessions_, remote_, std::move(audit),
+                                  UiAuth::Wishes{!config_.has_ui, config_.ui_listen, config_.is_ui_remote},
                                   std::move(ports));
 }
 

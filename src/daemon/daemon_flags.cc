@@ -18,7 +18,7 @@ Result<DaemonFlags> ReadDaemonFlags(const std::vector<std::string>& words) {
     }
     const auto* const option = std::ranges::find(valued, words[i], &std::pair<std::string_view, std::string*>::first);
     if (option == valued.end() || i + 1 == words.size())
-      return InvalidArgument("the daemon does not understand '" + words[i] + "'");
+      return InvalidArgument("unknown daemon option '" + words[i] + "'");
     *option->second = words[++i];
   }
   return flags;

@@ -18,7 +18,7 @@ TEST(DaemonFlagsTest, WhatIsNoneOfThemAndAnOptionWithoutItsValueAreRefused) {
   for (const char* word : {"--gpu", "8", "--gpus", ""}) {
     const auto flags = ReadDaemonFlags({"--detached", word});
     ASSERT_FALSE(flags);
-    EXPECT_EQ(flags.error().message, "the daemon does not understand '" + std::string(word) + "'");
+    EXPECT_EQ(flags.error().message, "unknown daemon option '" + std::string(word) + "'");
   }
 }
 

@@ -42,7 +42,7 @@ struct Said {
   std::string reading;
 };
 
-using MakeTable = std::vector<Option> (*)(JobSpec&, const Surroundings&);
+using MakeTable = std::vector<Option> (*)(JobSpec&, const ParseContext&);
 
 std::string ReadingOf(const Option& option, std::string_view value, const JobSpec& alone) {
   Readings readings = ReadBack(alone);
@@ -50,11 +50,12 @@ std::string ReadingOf(const Option& option, std::string_view value, const JobSpe
   parts.insert(parts.end(), readings.others.begin(), readings.others.end());
   parts.insert(parts.end(), alone.notes.begin(), alone.notes.end());
   if (!parts.empty()) return OneLine(Join(parts, ", "));
-  return std::string(option.help) + (value.empty() || option.takes == Takes::kNothing ? "" : ": " + OneLine(value));
+  return std::string(WithoutDefault(option.help)) +
+         (value.empty() || option.takes == Takes::kNothing ? "" : ": " + OneLine(value));
 }
 
 /// The table that `make` returns, changed so that every parsed option is recorded with its meaning.
-std::vector<Option> Recording(MakeTable make, JobSpec& spec, const Surroundings& around, std::vector<Said>& said) {
+std::vector<Option> Recording(MakeTable make, JobSpec& spec, const ParseContext& around, std::vector<Said>& said) {
   std::vector<Option> options = make(spec, around);
   for (std::size_t i = 0; i < options.size(); ++i) {
     options[i].apply = [&around, &said, make, i, inner = options[i].apply](std::string_view value) -> Status {
@@ -71,7 +72,7 @@ std::vector<Option> Recording(MakeTable make, JobSpec& spec, const Surroundings&
   return options;
 }
 
-void ExplainLines(std::string_view text, std::string_view mark, MakeTable make, const Surroundings& around,
+void ExplainLines(std::string_view text, std::string_view mark, MakeTable make, const ParseContext& around,
                   JobSpec& spec, ScriptExplanation& explanation) {
   std::vector<Said> said;
   const std::vector<Option> options = Recording(make, spec, around, said);
@@ -98,13 +99,13 @@ void ExplainLines(std::string_view text, std::string_view mark, MakeTable make, 
       fail(line.number, parsed.error().message);
     } else if (!parsed->positional.empty() || !parsed->after_dashes.empty()) {
       const std::string& word = parsed->positional.empty() ? parsed->after_dashes.front() : parsed->positional.front();
-      fail(line.number, Quoted(word) + " belongs to no option; put quotes around a value with spaces");
+      fail(line.number, Quoted(word) + " does not belong to an option; quote values that contain spaces");
     } else if (line.words.empty()) {
       add(line.number, "", "no options");
     }
   }
   for (const OptionLines::Unread& unread : found.unread) {
-    add(unread.number, OneLine(unread.text), "not read: " + unread.why);
+    add(unread.number, OneLine(unread.text), "ignored: " + unread.why);
   }
   // Each option was explained by itself. The meaning of --gpu-memory with --shared is known only now.
   if (spec.labels.contains("gflow.shared") || spec.labels.contains("divvy.shared")) {
@@ -134,7 +135,7 @@ std::string_view KindName(ScriptKind kind, bool has_own_lines) {
 }
 
 void AddOutcome(const JobSpec& spec, std::string& text) {
-  text += "asks for: " + OneLine(Summarise(spec)) + "\n";
+  text += "requests: " + OneLine(Summarise(spec)) + "\n";
   for (const std::string& other : ReadBack(spec).others) text += "          " + OneLine(other) + "\n";
   if (spec.notes.empty()) return;
   text += "notes:\n";
@@ -143,14 +144,14 @@ void AddOutcome(const JobSpec& spec, std::string& text) {
 
 }  // namespace
 
-ScriptExplanation ExplainScript(std::string_view text, std::string_view path, const Surroundings& original) {
+ScriptExplanation ExplainScript(std::string_view text, std::string_view path, const ParseContext& original) {
   ScriptExplanation explanation;
-  Surroundings around = original;
+  ParseContext around = original;
   // Explaining needs no daemon, so "@" stays unresolved.
   if (!around.resolve_job) {
     around.resolve_job = [](std::string_view job) -> Result<JobId> {
       if (job.starts_with('@')) return JobId();
-      return NotFound("no job is known by its name here");
+      return NotFound("job names are not known here");
     };
   }
   if (const Status readable = CheckScriptText(text, path); !readable) {
@@ -159,7 +160,7 @@ ScriptExplanation ExplainScript(std::string_view text, std::string_view path, co
   const ScriptKind kind = FindScriptKind(text);
   const bool has_own_lines = !FindOptionLines(text, "DIVVY").lines.empty();
   explanation.text = std::string(path) + ": " + std::string(KindName(kind, has_own_lines)) + "\n";
-  if (!text.starts_with("#!")) AddRow(explanation.text, 1, "", "no interpreter is named; it runs under #!/bin/bash");
+  if (!text.starts_with("#!")) AddRow(explanation.text, 1, "", "no #! line; runs under #!/bin/bash");
   // Also look at lines of other dialects, because they may be a mistake.
   if (kind == ScriptKind::kSlurm || !FindSlurmLines(text).unread.empty())
     ExplainSlurmLines(text, path, around, explanation);

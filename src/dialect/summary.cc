@@ -12,7 +12,7 @@
 #include "dialect/options/quantities.h"
 #include "dialect/options/quoted.h"
 #include "dialect/options/task_options.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 #include "model/warn_time.h"
 
 namespace divvy::dialect {
@@ -39,16 +39,16 @@ std::string GpuReading(const Request& request) {
   return out;
 }
 
-/// "2 machines with 4 GPUs each (h100)", "no GPU"; "" if the job requests neither GPUs nor several nodes.
+/// "2 nodes with 4 GPUs each (h100)", "no GPU"; "" if the job requests neither GPUs nor several nodes.
 std::string PlaceReading(const Request& request) {
   const bool has_gpus = request.gpus > 0 || !request.gpu_type.empty();
   if (request.nodes <= 1) return has_gpus ? GpuReading(request) : "";
-  const std::string machines = Plural(request.nodes, "machine");
-  return has_gpus ? machines + " with " + GpuReading(request) + " each" : machines;
+  const std::string nodes = Plural(request.nodes, "node");
+  return has_gpus ? nodes + " with " + GpuReading(request) + " each" : nodes;
 }
 
 std::string TopologyReading(const Request& request) {
-  return std::string(TopologyPhrase(request.topology)) + (request.requires_topology ? " in any case" : " if possible");
+  return std::string(TopologyPhrase(request.topology)) + (request.requires_topology ? " (required)" : " if possible");
 }
 
 std::string PlacementReading(PlacementStrategy placement) {
@@ -62,7 +62,7 @@ std::string PlacementReading(PlacementStrategy placement) {
     case PlacementStrategy::kSpread:
       return "spread over NUMA nodes";
     case PlacementStrategy::kBest:
-      return "on the GPUs that are connected best";
+      return "on the best connected GPUs";
   }
   return "";
 }
@@ -70,11 +70,11 @@ std::string PlacementReading(PlacementStrategy placement) {
 std::string PreemptibleReading(Preemptible preemptible) {
   switch (preemptible) {
     case Preemptible::kNever:
-      return "never stopped for others";
+      return "never preempted";
     case Preemptible::kPause:
-      return "may be paused for others";
+      return "may be preempted (paused)";
     case Preemptible::kRequeue:
-      return "may be requeued for others";
+      return "may be preempted (requeued)";
   }
   return "";
 }
@@ -137,14 +137,15 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(spec.wants_pty, "with a terminal");
   add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " +
                                  FormatDuration(WarnBefore(spec.time_limit, spec.warn.before)) + " before its limit" +
-                                 (spec.warn.batch_only ? ", to the script alone" : ""));
+                                 (spec.warn.batch_only ? ", to the batch script only" : ""));
   add(spec.stop_signal != 15, "stopped with " + SignalName(spec.stop_signal));
-  add(spec.resize_signal == 0, "told of other GPUs by no signal");
-  add(spec.resize_signal != 10 && spec.resize_signal != 0, "told of other GPUs by " + SignalName(spec.resize_signal));
+  add(spec.resize_signal == 0, "no signal when its GPUs change");
+  add(spec.resize_signal != 10 && spec.resize_signal != 0,
+      "signal when its GPUs change: " + SignalName(spec.resize_signal));
   add(spec.grace >= Duration(0), FormatDuration(spec.grace) + " to end before SIGKILL");
   add(spec.is_placement_set, PlacementReading(spec.placement));
   add(spec.keeps_waiting, "keeps waiting when a dependency fails");
-  add(spec.queues_anyway, "waits even for what this server cannot give");
+  add(spec.queues_anyway, "waits even if no node can ever run it");
   add(!spec.project.empty(), "project " + spec.project);
   add(!spec.team.empty(), "team " + spec.team);
   add(!spec.account.empty(), "account " + spec.account);
@@ -153,14 +154,13 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(!ContainerReading(spec).empty(), ContainerReading(spec));
   add(!PrivateFoldersReading(spec).empty(), PrivateFoldersReading(spec));
   const TaskOptions tasks = ReadTaskOptions(spec);
-  add(tasks.gpus_per_task > 0, Plural(tasks.gpus_per_task, "GPU") + " of each task's own");
+  add(tasks.gpus_per_task > 0, Plural(tasks.gpus_per_task, "GPU") + " for each task");
   add(!tasks.gpu_bind.empty(), "GPUs bound as " + tasks.gpu_bind);
   add(!tasks.cpu_bind.empty(), "cores bound as " + tasks.cpu_bind);
-  add(tasks.keeps_others, "a failed task spares the others");
-  add(tasks.labels_output, "lines with the number of their task");
+  add(tasks.keeps_others, "other tasks continue if one fails");
+  add(tasks.labels_output, "output lines labelled with the task number");
   const auto kept = spec.labels.find("divvy.export");
-  add(kept != spec.labels.end(),
-      kept == spec.labels.end() ? "" : "takes along " + kept->second + " of the environment");
+  add(kept != spec.labels.end(), kept == spec.labels.end() ? "" : "exports " + kept->second + " from the environment");
   for (const std::string& pair : spec.extra_environment) out.push_back("sets " + Quoted(pair));
 }
 
@@ -181,8 +181,7 @@ std::vector<std::string> RequestReadings(const Request& request) {
   const std::string each = request.nodes > 1 ? " each" : "";
   add(request.cpus > 0, Plural(request.cpus, "CPU") + each);
   add(request.memory > Bytes(0), FormatSize(request.memory) + " of memory" + each);
-  add(request.tasks > 1,
-      Plural(request.tasks, "task") + (request.spreads_tasks ? " on as few machines as it takes" : ""));
+  add(request.tasks > 1, Plural(request.tasks, "task") + (request.spreads_tasks ? " on as few nodes as possible" : ""));
   for (std::string& reading : NodeReadings(request)) out.push_back(std::move(reading));
   return out;
 }
@@ -223,7 +222,7 @@ Readings ReadBack(const JobSpec& spec) {
   add(spec.priority != 0, "priority " + std::to_string(spec.priority));
   add(spec.is_held, "held");
   add(spec.retries > 0, spec.retries == 1 ? "1 retry" : std::to_string(spec.retries) + " retries");
-  add(spec.requeues_after_reboot, "again after a reboot");
+  add(spec.requeues_after_reboot, "requeued after a reboot");
   add(spec.is_preemptible_set, PreemptibleReading(spec.preemptible));
   ReadBackOthers(spec, out.others);
   return out;

@@ -49,7 +49,7 @@ GpuSet Spread(GpuSet candidates, int count, const GpuTopology& node) {
   return picked;
 }
 
-std::optional<GpuSet> Together(GpuSet candidates, int count, const GpuChoice& choice) {
+std::optional<GpuSet> Locality(GpuSet candidates, int count, const GpuChoice& choice) {
   static const SizeDemand kDemand = UsualSizeDemand();
   if (auto set = choice.node->Pick(candidates, count, kDemand, choice.topology)) return set;
   if (choice.node->size() <= GpuTopology::kExact) return std::nullopt;
@@ -93,13 +93,13 @@ std::optional<GpuSet> PickGpus(GpuSet candidates, int count, const GpuChoice& ch
   if (candidates.size() < count) return std::nullopt;
   if (count == 0) return GpuSet();
   if (choice.topology != TopologyNeed::kAny) {
-    if (auto set = Together(candidates, count, choice)) return set;
+    if (auto set = Locality(candidates, count, choice)) return set;
     if (choice.requires_topology) return std::nullopt;
   }
   if (choice.topology != TopologyNeed::kAny || choice.placement == PlacementStrategy::kBest) {
     GpuChoice any = choice;
     any.topology = TopologyNeed::kAny;
-    return Together(candidates, count, any);
+    return Locality(candidates, count, any);
   }
   if (choice.placement == PlacementStrategy::kRandom) return ByDraw(candidates, count, choice);
   if (choice.placement == PlacementStrategy::kSpread) return Spread(candidates, count, *choice.node);
@@ -112,7 +112,7 @@ bool Suits(GpuSet gpus, const GpuChoice& choice) {
 
 int MostTogether(GpuSet gpus, const GpuChoice& choice) {
   for (int count = gpus.size(); count > 1; --count) {
-    if (Together(gpus, count, choice)) return count;
+    if (Locality(gpus, count, choice)) return count;
   }
   return gpus.empty() ? 0 : 1;
 }

@@ -55,7 +55,7 @@ class GpuTopology {
   int SumOfPairs(GpuSet set) const;
   int NumaNodes(GpuSet set) const;
   bool Satisfies(GpuSet set, TopologyNeed need) const;
-  /// Criterion 4 above, for the GPUs that remain idle.
+  /// How useful the GPUs are that remain idle: criterion 4 of the list at the top of this file. Higher is better.
   std::uint64_t ValueOf(GpuSet left, const SizeDemand& demand) const;
 
  private:

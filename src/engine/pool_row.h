@@ -1,5 +1,6 @@
 // A pool as the administrator defines it: its nodes, who may use it, limits per job and in total, and its queue policy.
-// Corresponds to Slurm's partition and Valohai's environment. Plain values; control/books/pool_book.h has the rules.
+// Corresponds to Slurm's partition and Valohai's environment. Plain values; control/books/pool_registry.h has the
+// rules.
 #pragma once
 
 #include <optional>

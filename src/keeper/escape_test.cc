@@ -25,7 +25,7 @@ TEST_F(Escape, IsNoticedByTheTreeOfProcessesWhateverTheEnvironmentSays) {
   EXPECT_TRUE(Eventually([&] { return Escaped() == std::vector<std::int64_t>{pid}; }));
   const wire::KeptTenant shown = world_->node->StateOf(1);
   EXPECT_EQ(shown.mechanism, "advisory");
-  EXPECT_EQ(shown.unmovable, "process " + std::to_string(pid) + " uses the GPU past the library");
+  EXPECT_EQ(shown.unmovable, "process " + std::to_string(pid) + " uses the GPU without the sharing library");
   // Now the pid belongs to another process; then to another attempt of the job.
   EXPECT_EQ(world_->node->Ask(Seen({{pid, start + 1, JobId(1), 1}})), "");
   EXPECT_TRUE(Eventually([&] { return Escaped().empty(); }));

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Keeper>> Keeper::Make(KeeperOptions options) {
   keeper->mechanisms_.is_emulated = !raw->options_.cuda.empty();
   keeper->mechanisms_.has_interposer = !raw->options_.interposer.empty();
   keeper->mechanisms_.mps_program = raw->options_.mps_program;
-  keeper->mechanisms_.why_no_slices = "nothing is known of it yet";
+  keeper->mechanisms_.why_no_slices = "not checked yet";
   keeper->slices_ =
       std::make_unique<Slices>(*raw->loop_, raw->options_.directory, raw->options_.nvml, raw->SliceEvents());
   keeper->watch_ = std::make_unique<GpuWatch>(*raw->loop_, raw->options_.nvml,

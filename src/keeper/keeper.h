@@ -208,7 +208,7 @@ class Keeper {
 
   // keeper_requests.cc
   void OnRequest(const wire::KeeperRequest& request);
-  void GiveWhole(JobId job);
+  void ReleaseExclusive(JobId job);
   void OnHello(std::uint64_t id, const wire::KeeperHello& hello);
   void OnAdd(std::uint64_t id, const wire::KeeperAdd& add);
   void AnswerAdded(std::uint64_t id, Kept& kept);
@@ -286,7 +286,7 @@ class Keeper {
   Mechanisms mechanisms_;
   DriverHelpers driver_;
   MpsServers mps_;
-  sharing::Ledger ledger_;
+  sharing::SharePlanner ledger_;
   Gates gates_;
   std::unique_ptr<NodeDoor> door_;
   std::unique_ptr<GpuWatch> watch_;

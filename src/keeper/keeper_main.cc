@@ -26,17 +26,18 @@ Result<Arguments> Read(const std::vector<std::string>& words) {
       read.is_helper = true;
       continue;
     }
-    if (i + 1 == words.size()) return InvalidArgument(word + " needs a value, or is no option of the keeper");
+    if (word != "--directory" && word != "--served-by" && word != "--emulate-library")
+      return InvalidArgument("unknown option '" + word +
+                             "'; divvy starts its keeper itself, with --directory, --served-by and --emulate-library");
+    if (i + 1 == words.size()) return InvalidArgument(word + " needs a value");
     const std::string& value = words[++i];
     if (word == "--directory") {
       read.options.directory = value;
     } else if (word == "--served-by") {
       read.options.node_uid = ParseInteger(value).value_or(-1);
-    } else if (word == "--emulate-library") {
+    } else {
       const std::string name = std::filesystem::path(value).filename().native();
       (name.starts_with("libnvidia-ml") ? read.options.nvml : read.options.cuda) = value;
-    } else {
-      return InvalidArgument(word + " is no option of the keeper");
     }
   }
   if (!read.is_helper && read.options.directory.empty()) return InvalidArgument("--directory DIR is missing");

@@ -83,7 +83,7 @@ std::string Keeper::WhyNoHostRoom(const Kept& kept) const {
     return "its " + BytesText(needs) + " do not fit in the host's memory";
   for (const auto& [slot, process] : kept.tenant->processes()) {
     if (const auto room = options_.host.RoomOf(process.pid); room && *room < needs)
-      return "its " + BytesText(needs) + " do not fit in what the job may have of the host's memory (--memory)";
+      return "its " + BytesText(needs) + " do not fit in the job's host memory limit (--memory)";
   }
   return "";
 }
@@ -290,7 +290,7 @@ std::string Keeper::WhyNotBack(const sharing::Tenant& tenant) const {
   const std::string why = ledger_.WhyWaits(tenant.id);
   return why.empty() ? ""
                      : sharing::TenantText(tenant.id) + " " + (why.starts_with("waits") ? "" : "is not back: ") + why +
-                           "; it comes back by itself as soon as it can";
+                           "; it returns automatically when possible";
 }
 
 void Keeper::SettlePending(Kept& kept) {
@@ -340,7 +340,7 @@ void Keeper::GiveUpPending(Kept& kept) {
   std::erase_if(kept.pending, [&](const Pending& pending) {
     if (now < pending.until) return false;
     const std::string why = ledger_.WhyWaits({kept.record.terms.job.value(), kept.record.terms.attempt});
-    door_->Answer(pending.id, FailedPrecondition(why.empty() ? "it has not come about yet; see divvy gpus" : why));
+    door_->Answer(pending.id, FailedPrecondition(why.empty() ? "it has not finished yet; see divvy gpus" : why));
     return true;
   });
 }

@@ -132,7 +132,7 @@ TEST(KeeperMoves, WhoCannotComeBackNowIsToldWhatItWaitsFor) {
   std::thread worker([&] { owner.Work(1ms, is_over); });
   ASSERT_TRUE(Eventually([&] { return owner.worked > 0; }));
   const std::string why = world.Command(1, "wake");
-  EXPECT_NE(why.find("job 1 waits for room on a GPU; it comes back by itself"), std::string::npos) << why;
+  EXPECT_NE(why.find("job 1 waits for room on a GPU; it returns automatically"), std::string::npos) << why;
   EXPECT_TRUE(borrower.is_emptied);
   is_over = true;
   worker.join();
@@ -202,7 +202,7 @@ TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
   EXPECT_EQ(passages[1].gpus, std::vector{world.at});
   EXPECT_TRUE(passages[0].at < passages[1].at && passages[1].at < passages[2].at);
   EXPECT_TRUE(passages[2].is_parked);
-  EXPECT_EQ(passages[2].words.front(), "parked on the host: as asked");
+  EXPECT_EQ(passages[2].words.front(), "parked on the host: requested by its user");
 }
 
 // It could not connect before, and works on the GPU that its tenant has left.
@@ -289,7 +289,7 @@ TEST(KeeperMoves, AWholeJobIsToldWhoLeavesForItAndHowLongThatTakesAtMost) {
   ASSERT_TRUE(Eventually([&] { return !(waits = world.node->State().waits).empty(); }));
   EXPECT_EQ(waits[0].job, JobId(52));
   EXPECT_GT(waits[0].bound, world.rules.slack);
-  EXPECT_EQ(waits[0].why.find("job 1 leaves GPU " + std::to_string(1 - world.at) + ", which takes "), 0u)
+  EXPECT_EQ(waits[0].why.find("job 1 is leaving GPU " + std::to_string(1 - world.at) + ", which takes "), 0u)
       << waits[0].why;
 }
 
@@ -300,7 +300,7 @@ TEST(KeeperMoves, AWholeJobThatEndedUnseenGivesItsGpuUp) {
   request.take_whole->gpus.Insert(static_cast<GpuIndex>(1 - world.at));
   EXPECT_EQ(world.node->Ask(request), "");
   EXPECT_EQ(world.Hello({JobId(50)}), "");
-  EXPECT_NE(world.Command(1, "move", {1 - world.at}).find("belongs to job 50"), std::string::npos);
+  EXPECT_NE(world.Command(1, "move", {1 - world.at}).find("is allocated to job 50"), std::string::npos);
   EXPECT_EQ(world.Hello({JobId(51)}), "");
   EXPECT_EQ(world.Command(1, "move", {1 - world.at}), "");
 }
@@ -374,7 +374,7 @@ TEST(KeeperMoves, TenantsLeaveAGpuThatIsWithheld) {
   EXPECT_EQ(Withhold(world, world.at, "is restricted"), "");
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).shares.at(0).gpu == 1 - world.at; }));
   EXPECT_EQ(world.Command(1, "move", {world.at}),
-            "GPU " + std::to_string(world.at) + " takes no parts of GPUs now: it is restricted");
+            "GPU " + std::to_string(world.at) + " does not accept GPU fractions now: it is restricted");
 }
 
 TEST(KeeperMoves, WhoCannotLeaveAWithheldGpuSaysWhy) {
@@ -382,7 +382,8 @@ TEST(KeeperMoves, WhoCannotLeaveAWithheldGpuSaysWhy) {
   world.process->page->processes[world.process->slot].flags = share::kCollectives;
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "uses NCCL"; }));
   EXPECT_EQ(Withhold(world, world.at, "is restricted"), "");
-  const std::string why = "is on GPU " + std::to_string(world.at) + ", which is restricted, and stays there: uses NCCL";
+  const std::string why =
+      "is on GPU " + std::to_string(world.at) + ", which is restricted, and cannot leave it: uses NCCL";
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).trouble == why; })) << world.node->StateOf(1).trouble;
 }
 

@@ -63,7 +63,7 @@ void Keeper::OnPlace(const sharing::Place& place) {
   // The folder is given to this user; an id out of range would wrap to another user's.
   constexpr std::int64_t kLastId = 0xFFFF'FFFE;
   for (const std::int64_t id : {record.terms.uid, record.terms.gid}) {
-    if (id < 0 || id > kLastId) return FailPending(*kept, Goal::kPlaced, std::to_string(id) + " is no user's number");
+    if (id < 0 || id > kLastId) return FailPending(*kept, Goal::kPlaced, std::to_string(id) + " is not a user id");
   }
   const std::vector<std::string> uuids = UuidsOf(record.gpus);
   std::vector<TenantDevice> devices;
@@ -160,7 +160,7 @@ void Keeper::OnFailed(const sharing::Failed& failed) {
     const std::uint64_t request = take->second.request;
     takes_.erase(take);
     // Restores the state before the request.
-    ledger_.GiveWhole(failed.job);
+    ledger_.ReleaseExclusive(failed.job);
     std::erase_if(node_.whole_jobs, [&](const RecordedWhole& whole) { return whole.job.value() == failed.job; });
     RecordNode();
     is_ledger_changed_ = true;

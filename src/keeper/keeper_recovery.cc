@@ -49,7 +49,7 @@ Status Keeper::Recover() {
   }
   SetNode(node->gpus);
   node_.whole_jobs = node->whole_jobs;
-  for (const RecordedWhole& whole : node->whole_jobs) ledger_.TakeWhole(whole.job.value(), whole.gpus);
+  for (const RecordedWhole& whole : node->whole_jobs) ledger_.AcquireExclusive(whole.job.value(), whole.gpus);
   TakeUpTenants();
   return {};
 }
@@ -58,7 +58,7 @@ Status Keeper::Recover() {
 void Keeper::TakeUpWholes(const wire::KeeperHello& hello) {
   for (std::size_t i = 0; i < std::min(hello.whole_jobs.size(), hello.whole_gpus.size()); ++i) {
     node_.whole_jobs.push_back({hello.whole_jobs[i], hello.whole_gpus[i]});
-    ledger_.TakeWhole(hello.whole_jobs[i].value(), hello.whole_gpus[i]);
+    ledger_.AcquireExclusive(hello.whole_jobs[i].value(), hello.whole_gpus[i]);
   }
 }
 
@@ -83,7 +83,7 @@ void Keeper::TakeUpTenants() {
     }
   }
   for (const auto& [id, trouble] : troubles_) {
-    std::fprintf(stderr, "divvy keeper: job %llu: was not taken up again: %s\n",
+    std::fprintf(stderr, "divvy keeper: job %llu: could not be recovered: %s\n",
                  static_cast<unsigned long long>(id.job), trouble.c_str());
   }
   for (const std::string& folder : records_.FoldersWithout()) remover_.Remove(folder);

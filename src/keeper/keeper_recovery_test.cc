@@ -19,7 +19,7 @@ struct Damaged : Moved {
     process->breaks = true;
     why = Command(1, "move", {1 - at});
   }
-  std::string TakeWhole(int gpu) {
+  std::string AcquireExclusive(int gpu) {
     wire::KeeperRequest request;
     request.take_whole.emplace().job = JobId(50);
     request.take_whole->gpus.Insert(static_cast<GpuIndex>(gpu));
@@ -33,7 +33,7 @@ TEST(KeeperLoss, ADamagedTenantsCallsFailAndOthersGoOn) {
   EXPECT_NE(world.why.find("its memory was damaged"), std::string::npos) << world.why;
   EXPECT_EQ(world.process->Gate(), share::kLost) << "a shut gate would hold its processes for ever";
   EXPECT_NE(world.node->StateOf(1).trouble.find("its memory was damaged"), std::string::npos);
-  EXPECT_NE(world.TakeWhole(world.at).find("it was damaged"), std::string::npos);
+  EXPECT_NE(world.AcquireExclusive(world.at).find("it was damaged"), std::string::npos);
   FakeProcess other(world.Add(KeeperWorld::Terms(2, world.at, 0.5, 4 * kGiB, 4 * kGiB)).folder);
   ASSERT_TRUE(Eventually([&] { return other.is_up(); }));
   EXPECT_TRUE(other.Allocate(4 * kGiB));
@@ -83,7 +83,7 @@ TEST(KeeperLoss, TheNextKeeperKnowsOfIt) {
   EXPECT_EQ(world.process->Gate(), share::kLost);
   world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   EXPECT_EQ(world.process->Gate(), share::kLost);
-  EXPECT_NE(world.TakeWhole(world.at).find("it was damaged"), std::string::npos);
+  EXPECT_NE(world.AcquireExclusive(world.at).find("it was damaged"), std::string::npos);
 }
 
 // --- A keeper whose directory is gone --------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ TEST(KeeperRecovery, AProcessThatHasNotDialledIsNotLeftOnTheHost) {
   request.wake.emplace().job = JobId(1);
   const auto answer = world.node->AnswerTo(world.node->Send(request), 10s);
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->error, "a process of the job runs and has not dialled the keeper");
+  EXPECT_EQ(answer->error, "a process of the job runs without a connection to the keeper");
   EXPECT_EQ(second.Gate(), share::kParked);
   second.stays_away = false;
   EXPECT_TRUE(Eventually([&] { return second.Gate() == share::kOpen; }));

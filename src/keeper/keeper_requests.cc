@@ -46,12 +46,12 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     const JobId job = request.give_whole->job;
     std::erase_if(postponed_takes_, [&](const auto& waiting) {
       if (waiting.second.job != job) return false;
-      door_->Answer(waiting.first, FailedPrecondition("the job has given its GPUs up"));
+      door_->Answer(waiting.first, FailedPrecondition("the job has released its GPUs"));
       return true;
     });
-    GiveWhole(job);
+    ReleaseExclusive(job);
     if (const auto take = takes_.find(job.value()); take != takes_.end()) {
-      door_->Answer(take->second.request, FailedPrecondition("the job has given its GPUs up"));
+      door_->Answer(take->second.request, FailedPrecondition("the job has released its GPUs"));
       takes_.erase(take);
     }
     RecordNode();
@@ -69,13 +69,14 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     line.answer->state = State();
     return door_->Say(line);
   } else {
-    return door_->Answer(id, InvalidArgument("the request asks for nothing that this keeper knows"));
+    return door_->Answer(
+        id, InvalidArgument("this keeper does not know the request; it may be an older release than the daemon"));
   }
   door_->Answer(id, {});
 }
 
-void Keeper::GiveWhole(JobId job) {
-  ledger_.GiveWhole(job.value());
+void Keeper::ReleaseExclusive(JobId job) {
+  ledger_.ReleaseExclusive(job.value());
   std::erase_if(node_.whole_jobs, [job](const RecordedWhole& whole) { return whole.job == job; });
 }
 
@@ -89,7 +90,7 @@ void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
   for (const RecordedWhole& whole : node_.whole_jobs) {
     if (std::ranges::find(hello.whole_jobs, whole.job) == hello.whole_jobs.end()) over.push_back(whole.job);
   }
-  for (const JobId job : over) GiveWhole(job);
+  for (const JobId job : over) ReleaseExclusive(job);
   postponed_takes_.clear();
   for (auto& [tenant, sliced] : sliced_) sliced.pending.clear();
   may_switch_mig_ = hello.may_switch_mig;
@@ -122,9 +123,9 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   }
   static_assert(share::kMaxDevices == kMostPortionedGpus);
   if (add.paper.empty() || add.paper.size() > share::kMaxDevices)
-    return refuse(InvalidArgument("a job has shares of 1 to " + std::to_string(share::kMaxDevices) + " GPUs"));
+    return refuse(InvalidArgument("expected GPU fractions of 1 to " + std::to_string(share::kMaxDevices) + " GPUs"));
   if (!add.uses_mps && !mechanisms_.has_interposer)
-    return refuse(FailedPrecondition("the library that shares GPUs is not there"));
+    return refuse(FailedPrecondition("GPU sharing is unavailable: libdivvy_cuda.so is missing"));
   sharing::Tenant fresh;
   fresh.id = tenant;
   fresh.share = ShareOf(add);
@@ -147,7 +148,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
     return refuse(recorded.error());
   }
   if (const auto trouble = troubles_.find(tenant); trouble != troubles_.end())
-    kept->trouble = "was not taken up again, and began anew: " + trouble->second;
+    kept->trouble = "could not be recovered and was started again: " + trouble->second;
   kept_[tenant] = std::move(kept);
 }
 
@@ -245,7 +246,7 @@ void Keeper::OnTakeWhole(std::uint64_t id, const wire::KeeperTakeWhole& take) {
   node_.whole_jobs.push_back({take.job, take.gpus});
   RecordNode();
   takes_[take.job.value()] = {id, take.gpus, loop_->Now(), BoundOf(take.gpus)};
-  ledger_.TakeWhole(take.job.value(), take.gpus);
+  ledger_.AcquireExclusive(take.job.value(), take.gpus);
 }
 
 Keeper::TenantId Keeper::LatestOf(JobId job) const {
@@ -260,7 +261,7 @@ void Keeper::OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector
   const TenantId tenant = LatestOf(job);
   Kept* kept = Find(tenant);
   if (kept == nullptr || kept->tenant == nullptr)
-    return door_->Answer(id, NotFound("job " + ToString(job) + " has no share of a GPU here"));
+    return door_->Answer(id, NotFound("job " + ToString(job) + " has no GPU fraction on this node"));
   Pending pending{id, goal, {}, loop_->Now() + kCommandPatience};
   for (const int gpu : to) {
     if (gpu < 0 || gpu >= GpuSet::kCapacity)
@@ -277,7 +278,7 @@ void Keeper::OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector
 Status Keeper::Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& paper) {
   const TenantId id = LatestOf(job);
   Kept* kept = Find(id);
-  if (kept == nullptr) return NotFound("job " + ToString(job) + " has no share of a GPU here");
+  if (kept == nullptr) return NotFound("job " + ToString(job) + " has no GPU fraction on this node");
   wire::KeeperAdd terms = kept->record.terms;
   terms.share = share;
   if (!paper.empty()) terms.paper = paper;

@@ -15,7 +15,7 @@ std::uint64_t KeyOf(GpuIndex gpu) { return kFirstKey + gpu; }
 
 constexpr Duration kTakenUpAgainAfter = 2s;
 constexpr Duration kLooksForSlicesEvery = 2s;
-constexpr std::string_view kWhatIfLost = "; its programs find no GPU: divvy requeue begins it anew";
+constexpr std::string_view kWhatIfLost = "; its programs find no GPU: restart the job with divvy requeue";
 
 }  // namespace
 
@@ -36,15 +36,15 @@ void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
   if (node_version_ != wire::kKeeperVersion)
     return door_->Answer(
-        id, FailedPrecondition("the keeper of the shared GPUs is of another release than divvy here (" +
+        id, FailedPrecondition("the keeper is from a different release than divvy on this node (" +
                                std::to_string(wire::kKeeperVersion) + ", not " + std::to_string(node_version_) +
-                               ") and makes no MIG instances for it; bring both to one release"));
+                               ") and cannot make MIG instances; install the same release of both"));
   if (const auto known = sliced_.find(tenant); known != sliced_.end()) return AddSliceAgain(id, add, known->second);
   if (add.paper.size() != 1 || !gpus_.contains(static_cast<GpuIndex>(add.paper.front())))
-    return door_->Answer(id, InvalidArgument("a slice is of one GPU of this machine"));
+    return door_->Answer(id, InvalidArgument("a slice needs exactly one GPU of this node"));
   if (!IsDriverName(add.slice.profile))
-    return door_->Answer(id,
-                         InvalidArgument("'" + add.slice.profile + "' is no MIG profile; one is written like 1g.10gb"));
+    return door_->Answer(
+        id, InvalidArgument("'" + add.slice.profile + "' is not a MIG profile; expected a name such as 1g.10gb"));
   RecordedTenant record;
   record.terms = add;
   record.gpus = add.paper;
@@ -60,8 +60,8 @@ void Keeper::AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced&
   if (known.state == Sliced::State::kUnmaking) {
     // It can start once the remainder is gone.
     if (add.paper != known.record.gpus)
-      return door_->Answer(
-          id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) + " is still being unmade"));
+      return door_->Answer(id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) +
+                                                  " is still being destroyed"));
     known.record.terms = add;
     if (const Status written = records_.Write(known.record); !written) return door_->Answer(id, written);
     known.comes_again = true;
@@ -141,7 +141,7 @@ void Keeper::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
   const bool is_lost = why.code == ErrorCode::kNotFound;
   sliced.is_lost = is_lost;
   sliced.trouble =
-      is_lost ? why.message + std::string(kWhatIfLost) : "its MIG instance was not found again yet: " + why.message;
+      is_lost ? why.message + std::string(kWhatIfLost) : "its MIG instance has not been found yet: " + why.message;
   sliced.state = is_lost ? Sliced::State::kThere : Sliced::State::kWaiting;
   for (const std::uint64_t request : std::exchange(sliced.pending, {}))
     door_->Answer(request, FailedPrecondition(sliced.trouble));
@@ -229,11 +229,11 @@ bool Keeper::HasSlices(GpuIndex gpu) const {
   return std::ranges::any_of(sliced_, [gpu](const auto& entry) { return entry.second.gpu() == gpu; });
 }
 
-void Keeper::TakeForSlices(GpuIndex gpu) { ledger_.TakeWhole(KeyOf(gpu), GpuSet::Of({gpu})); }
+void Keeper::TakeForSlices(GpuIndex gpu) { ledger_.AcquireExclusive(KeyOf(gpu), GpuSet::Of({gpu})); }
 
 void Keeper::GiveBack(GpuIndex gpu) {
   if (HasSlices(gpu)) return;
-  ledger_.GiveWhole(KeyOf(gpu));
+  ledger_.ReleaseExclusive(KeyOf(gpu));
   is_ledger_changed_ = true;
   for (const auto& [id, take] : std::exchange(postponed_takes_, {})) OnTakeWhole(id, take);
 }

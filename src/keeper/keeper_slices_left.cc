@@ -84,9 +84,10 @@ std::string Keeper::WhyNotUnmade(const Slices::Unmade& unmade) const {
   const std::string how = ": " + unmade.status.error().message;
   if (unmade.is_gone)
     return "its MIG mode cannot be switched off" + how +
-           (is_in_use ? "; end what holds the GPU open (DCGM, nvidia-smi -l)" : "") + "; it is tried again";
-  return SliceText(unmade.tenant) + " cannot be unmade" + how +
-         (is_in_use ? "; end the programs that are in it (nvidia-smi names them)" : "") + "; it is tried again";
+           (is_in_use ? "; end the programs that hold the GPU open (such as DCGM or nvidia-smi -l)" : "") +
+           "; divvy tries again";
+  return SliceText(unmade.tenant) + " cannot be destroyed" + how +
+         (is_in_use ? "; end the programs that use it (nvidia-smi lists them)" : "") + "; divvy tries again";
 }
 
 /// Returns the reason for jobs that wait for the GPU.
@@ -95,10 +96,11 @@ std::string Keeper::WhySlicesStay(GpuIndex gpu) const {
   for (const auto& [id, sliced] : sliced_) {
     if (sliced.gpu() != gpu) continue;
     const bool is_going = sliced.state == Sliced::State::kUnmaking;
-    const std::string one = !is_going                ? SliceText(id) + " is still there"
-                            : sliced.trouble.empty() ? (sliced.is_gone ? "its MIG mode" : SliceText(id)) +
-                                                           " is being " + (sliced.is_gone ? "switched off" : "unmade")
-                                                     : sliced.trouble;
+    const std::string one = !is_going ? SliceText(id) + " is still there"
+                            : sliced.trouble.empty()
+                                ? (sliced.is_gone ? "its MIG mode" : SliceText(id)) + " is being " +
+                                      (sliced.is_gone ? "switched off" : "destroyed")
+                                : sliced.trouble;
     why += (why.empty() ? "" : "; ") + one;
   }
   return "GPU " + std::to_string(gpu) + ": " + why;
@@ -115,10 +117,10 @@ void Keeper::ShowSlices(wire::KeeperState& state) const {
     std::string why;
     for (const auto& [other, going] : sliced_) {
       if (going.gpu() != sliced.gpu() || going.state != Sliced::State::kUnmaking || going.is_gone) continue;
-      why +=
-          (why.empty() ? "" : "; ") + (going.trouble.empty() ? SliceText(other) + " is being unmade" : going.trouble);
+      why += (why.empty() ? "" : "; ") +
+             (going.trouble.empty() ? SliceText(other) + " is being destroyed" : going.trouble);
     }
-    if (why.empty()) why = sliced.trouble.empty() ? "it is being emptied of others" : sliced.trouble;
+    if (why.empty()) why = sliced.trouble.empty() ? "other tenants are leaving it" : sliced.trouble;
     state.waits.push_back({sliced.record.terms.job, "GPU " + std::to_string(sliced.gpu()) + ": " + why});
   }
   for (const auto& [gpu, trouble] : troubles) state.gpus.push_back(trouble);

@@ -110,12 +110,12 @@ void Keeper::SetCannot(Kept& kept) {
   std::string move = mechanisms_.WhyCannotMove(flags);
   std::string park = mechanisms_.WhyCannotPark(flags);
   if (!kept.escaped.empty())
-    move = park = "process " + std::to_string(*kept.escaped.begin()) + " uses the GPU past the library";
+    move = park = "process " + std::to_string(*kept.escaped.begin()) + " uses the GPU without the sharing library";
   if (!kept.why_no_room.empty()) {
     if (move.empty()) move = kept.why_no_room;
     if (park.empty()) park = kept.why_no_room;
   }
-  if (!kept.tenant->has_page()) move = park = "its page was overwritten";
+  if (!kept.tenant->has_page()) move = park = "its shared memory page was overwritten";
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   if (known == nullptr || (known->why_cannot_move == move && known->why_cannot_park == park)) return;
   ledger_.SetCannot(kept.tenant->id(), move, park);
@@ -206,7 +206,7 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
     // A parked tenant has nothing on the GPU.
     const bool is_away = shown.state == wire::ShareState::kParked;
     share.used = is_away ? Bytes() : device.used;
-    share.borrowed = is_away ? Bytes() : sharing::Ledger::Borrowed(*known, i);
+    share.borrowed = is_away ? Bytes() : sharing::SharePlanner::Borrowed(*known, i);
     share.compute_request = known->share.compute_request;
     share.compute_limit = known->share.compute_limit;
     if (i < kept.had_share.size()) share.compute = kept.had_share[i];
@@ -233,11 +233,11 @@ void Keeper::ShowTakes(wire::KeeperState& state) const {
     for (const auto& [id, tenant] : ledger_.tenants()) {
       sharing::ForEachHold(tenant, [&, number = id.job](unsigned, GpuIndex gpu) {
         if (!take.gpus.Contains(gpu)) return;
-        who += (who.empty() ? "" : ", ") + ("job " + std::to_string(number)) + " leaves GPU " + std::to_string(gpu);
+        who += (who.empty() ? "" : ", ") + ("job " + std::to_string(number)) + " is leaving GPU " + std::to_string(gpu);
       });
     }
     if (who.empty()) continue;
-    if (take.bound > Duration(0)) who += ", which takes " + DurationText(take.bound) + " at most";
+    if (take.bound > Duration(0)) who += ", which takes at most " + DurationText(take.bound);
     state.waits.push_back({JobId(job), who, take.since, take.bound});
   }
 }

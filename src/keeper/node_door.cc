@@ -89,7 +89,7 @@ void NodeDoor::Read() {
       // A request of another version; the caller still needs an answer.
       const auto numbered = FromJson<Numbered>(line);
       Answer(numbered ? numbered->id : 0,
-             InvalidArgument("the keeper of the shared GPUs is of another release, and cannot read what it is asked: " +
+             InvalidArgument("the keeper is from a different release and cannot read the request: " +
                              request.error().message));
     }
     if (generation != generation_) return;

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "keeper/drivers/event_loop.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "wire/messages/share_messages.h"
 
 namespace divvy::keeper {

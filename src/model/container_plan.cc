@@ -92,7 +92,7 @@ Result<ContainerPlan> ParseContainerPlan(std::string_view text) {
   });
   if (is_good && AreWhole(plan.mounts) && !plan.image.empty()) return plan;
   return InvalidArgument(std::string(kContainerVariable) +
-                         " holds no container's description; it is set by divvy alone");
+                         " does not hold a container description; only divvy sets it");
 }
 
 std::string FormatContainerNeeds(const ContainerNeeds& needs) {
@@ -116,7 +116,7 @@ Result<ContainerNeeds> ParseContainerNeeds(std::string_view text) {
   });
   if (is_good && AreWhole(needs.mounts)) return needs;
   return InvalidArgument(std::string(kContainerNeedsVariable) +
-                         " holds nothing that a container could need; it is set by divvy alone");
+                         " does not hold container settings; only divvy sets it");
 }
 
 ContainerScript WrapScript(std::string_view script, std::string_view divvy) {

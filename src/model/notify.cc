@@ -71,9 +71,10 @@ Result<NotifyEvents> ParseNotifyEvents(std::string_view text, bool has_gpus) {
       is_known = true;
     }
     if (!is_known)
-      return InvalidArgument("'" + std::string(word.substr(0, 40)) + "' is no event; there are " + EventList(has_gpus));
+      return InvalidArgument("'" + std::string(word.substr(0, 40)) + "' is not an event: expected " +
+                             EventList(has_gpus));
   }
-  if (is_none && !events.empty()) return InvalidArgument("'none' stands alone");
+  if (is_none && !events.empty()) return InvalidArgument("'none' cannot be combined with other events");
   return events;
 }
 
@@ -95,7 +96,7 @@ Status CheckReceiverName(std::string_view name) {
   };
   if (!name.empty() && name.size() <= 40 && std::ranges::all_of(name, is_plain) && name.front() != '-') return {};
   return InvalidArgument("'" + std::string(name.substr(0, 40)) +
-                         "' is no name of a receiver: letters, digits, '_' and '-', 40 at most");
+                         "' is not a valid receiver name: use letters, digits, '_' and '-', 40 at most");
 }
 
 bool IsMailAddress(std::string_view text) {
@@ -113,22 +114,22 @@ bool IsMailAddress(std::string_view text) {
 Status CheckReceiver(const Receiver& receiver) {
   DIVVY_CHECK(CheckReceiverName(receiver.name));
   const std::string& target = receiver.target;
-  if (target.empty()) return InvalidArgument("it says not where to: a webhook, a command or mail");
+  if (target.empty()) return InvalidArgument("the target is missing: give a webhook, a command or a mail address");
   if (target.size() > kLongestTarget)
     return InvalidArgument("its " + std::string(Name(receiver.channel)) + " is longer than " +
                            std::to_string(kLongestTarget) + " characters");
   if (receiver.channel == NotifyChannel::kMail && !IsMailAddress(target))
     return InvalidArgument("'" + target.substr(0, 100) + "' is not a mail address; write it like ada@example.org");
   if (receiver.channel == NotifyChannel::kCommand && target.find('\0') != std::string::npos)
-    return InvalidArgument("the command has a zero byte");
+    return InvalidArgument("the command contains a zero byte");
   const bool is_url = target.starts_with("https://") || target.starts_with("http://");
   if (receiver.channel == NotifyChannel::kWebhook &&
       (!is_url || HasControl(target) || target.find(' ') != std::string::npos))
     return InvalidArgument("a webhook is a URL such as https://hooks.example.org/divvy");
   if (receiver.channel == NotifyChannel::kWebhook && (HostOf(target).empty() || HostOf(target).front() == ':'))
-    return InvalidArgument("the webhook's URL names no host; write it like https://hooks.example.org/divvy");
+    return InvalidArgument("the webhook URL has no host; write it like https://hooks.example.org/divvy");
   if (!receiver.secret.empty() && receiver.channel != NotifyChannel::kWebhook)
-    return InvalidArgument("a secret is for a webhook, whose requests it signs");
+    return InvalidArgument("only webhooks take a secret, which signs their requests");
   if (!receiver.secret.empty() && receiver.secret.size() < 16)
     return InvalidArgument("the secret has fewer than 16 characters");
   return {};

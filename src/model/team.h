@@ -1,5 +1,5 @@
 // Teams and users as administrators configure them: membership, quotas and limits. Plain values;
-// control/books/team_book.h implements the rules.
+// control/books/team_registry.h implements the rules.
 //
 // Amounts (GPUs, GPU-hours, money) are kept in thousandths, so that sums are exact.
 #pragma once

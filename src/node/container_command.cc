@@ -77,9 +77,9 @@ Result<std::vector<ContainerMount>> Mounts(const ContainerPlan& plan, const Cont
   for (const ContainerMount& mount : mounts) {
     for (const std::string& path : {mount.source, mount.target}) {
       if (path.find_first_of(bad) != std::string::npos) {
-        return InvalidArgument(
-            "'" + path + "' cannot be mounted into a container: " + std::string(EngineName(ground.kind)) +
-            " takes no path with a " + (IsOci(ground.kind) ? "comma" : "comma or colon") + " in it; use another path");
+        return InvalidArgument("'" + path + "' cannot be mounted into a container: " +
+                               std::string(EngineName(ground.kind)) + " does not accept a path with a " +
+                               (IsOci(ground.kind) ? "comma" : "comma or colon") + "; use another path");
       }
     }
   }
@@ -256,7 +256,7 @@ std::string WhyNotStarted(EngineKind kind, int code, bool has_started, std::stri
   // The engine's own failures end with 255; any other code may be the program's.
   if (!IsOci(kind) && code != 255) return "";
   return engine + " could not start a container of image '" + std::string(image) + "' (its exit code " +
-         std::to_string(code) + "); what it says is in the output";
+         std::to_string(code) + "); its message is in the output";
 }
 
 }  // namespace divvy

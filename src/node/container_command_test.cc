@@ -109,7 +109,7 @@ TEST(ContainerCommand, MountsWorkdirVariablesAndOptions) {
   EXPECT_EQ(words.find("SECRET"), std::string::npos);
   plan.mounts = {{"/a,b", "/x", false}};
   EXPECT_EQ(Words(plan, ground),
-            "'/a,b' cannot be mounted into a container: podman takes no path with a comma in it; use another path");
+            "'/a,b' cannot be mounted into a container: podman does not accept a path with a comma; use another path");
 }
 
 TEST(ContainerCommand, AScriptIsMountedAndRunByItsInterpreter) {

@@ -41,7 +41,7 @@ std::string EncodeBlock(const Block& block);
 using IsWanted = std::function<bool(Metric metric, std::string_view own_name)>;
 Result<Block> DecodeBlock(std::string_view bytes, const IsWanted& is_wanted = nullptr);
 
-/// Encodes consecutive seconds, as sent by an agent, with the same precision as blocks.
+/// Encodes consecutive seconds, as sent by an agent, with the same precision as EncodeBlock.
 std::string EncodeSnapshots(const std::vector<Snapshot>& snapshots);
 Result<std::vector<Snapshot>> DecodeSnapshots(std::string_view bytes);
 

@@ -57,8 +57,8 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
   if (use.idle_seconds >= use.seconds) {
     findings.push_back(
         {WasteKind::kIdle, 0, has,
-         "did nothing with " + gpus + ": 0% in all of the " + SpanText(static_cast<Second>(seen)) + " that were seen",
-         "", true});
+         "did nothing with " + gpus + ": 0% during all " + SpanText(static_cast<Second>(seen)) + " of samples", "",
+         true});
     return findings;
   }
   // Time until an action would have been taken, if one had been configured.
@@ -84,7 +84,7 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
   }
   if (mean < rules.underused) {
     findings.push_back({WasteKind::kUnderused, 0, unused,
-                        "hardly used " + gpus + ": " + PercentText(mean) + " in the mean",
+                        "hardly used " + gpus + ": " + PercentText(mean) + " on average",
                         LessFlags(shape, mean, memory), false});
   }
   const double memory_has = static_cast<double>(shape.gpu_memory.count()) * shape.part;

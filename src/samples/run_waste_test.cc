@@ -42,7 +42,7 @@ TEST_F(RunWasteTest, WhoDidNothingNeedsNoGpu) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].kind, WasteKind::kIdle);
   EXPECT_TRUE(found[0].ends);
-  EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs: 0% in all of the 3 h that were seen");
+  EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs: 0% during all 3 h of samples");
 }
 
 TEST_F(RunWasteTest, WhoForgotToEndShouldHaveBeenStopped) {
@@ -59,7 +59,7 @@ TEST_F(RunWasteTest, TheFlagIsWhatWouldHaveBeenEnough) {
   auto found = WasteOfRun(shape_, Used(5, 0.2), rules_);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].kind, WasteKind::kUnderused);
-  EXPECT_EQ(found[0].text, "hardly used its 4 GPUs: 20% in the mean");
+  EXPECT_EQ(found[0].text, "hardly used its 4 GPUs: 20% on average");
   EXPECT_EQ(found[0].flags, "--gpus 1");
   EXPECT_NEAR(found[0].gpus, 3.2, 1e-9);
   shape_.gpus = 1;
@@ -125,7 +125,7 @@ TEST_F(RunWasteTest, WhoNamedNoCoresWaitedForThoseOfItsMachine) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].kind, WasteKind::kCpuBound);
   EXPECT_EQ(found[0].text,
-            "waited for CPUs: all 64 cores of its machine were busy, 20 of them for it, and its 4 GPUs were at 30%");
+            "waited for CPUs: all 64 cores of its node were busy, 20 of them for it, and its 4 GPUs were at 30%");
   EXPECT_EQ(found[0].flags, "--cpus 40");
   EXPECT_TRUE(of(10).empty()) << "it hardly computed";
   detail.machine_cpus = 0.8;

@@ -50,7 +50,7 @@ std::string SpanText(Second seconds) {
 }
 
 std::string GpusOf(const WasteWatch::Shape& shape) {
-  if (shape.part < 1) return shape.gpus == 1 ? "its part of a GPU" : "its parts of GPUs";
+  if (shape.part < 1) return shape.gpus == 1 ? "its GPU fraction" : "its GPU fractions";
   return shape.gpus == 1 ? "its GPU" : "its " + std::to_string(shape.gpus) + " GPUs";
 }
 
@@ -87,7 +87,7 @@ std::string CoreFlags(const WasteWatch::Shape& shape, double used) {
   const bool has_named = shape.cpus > 0;
   double wanted = has_named ? shape.cpus * 2 : std::max(std::ceil(used) * 2, std::floor(shape.cpus_fair));
   if (shape.cpus_most > 0) wanted = std::min(wanted, static_cast<double>(shape.cpus_most));
-  // A job that already uses nearly all cores of its machine gains nothing by requesting them.
+  // A job that already uses nearly all cores of its node gains nothing by requesting them.
   const bool is_more = has_named ? wanted > shape.cpus : used < kCoresAreBusy * wanted;
   return is_more ? "--cpus " + std::to_string(static_cast<int>(wanted)) : "";
 }
@@ -98,7 +98,7 @@ bool IsBoundByMachine(const WasteWatch::Shape& shape, double cores, std::optiona
 }
 
 std::string CoresOfMachine(const WasteWatch::Shape& shape) {
-  return (shape.cpus_most == 1 ? "the core" : "all " + std::to_string(shape.cpus_most) + " cores") + " of its machine";
+  return (shape.cpus_most == 1 ? "the core" : "all " + std::to_string(shape.cpus_most) + " cores") + " of its node";
 }
 
 std::string CoresText(double cores) {

@@ -29,9 +29,9 @@ std::string CoreFlags(const WasteWatch::Shape& shape, double used);
 /// WasteWatch::Look.
 bool IsBoundByMachine(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus);
 
-/// Returns e.g. "all 64 cores of its machine".
+/// Returns e.g. "all 64 cores of its node".
 std::string CoresOfMachine(const WasteWatch::Shape& shape);
-/// Returns e.g. "its 4 GPUs" or "its part of a GPU".
+/// Returns e.g. "its 4 GPUs" or "its GPU fraction".
 std::string GpusOf(const WasteWatch::Shape& shape);
 /// Returns e.g. "11.5" or "12".
 std::string CoresText(double cores);

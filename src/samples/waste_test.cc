@@ -148,7 +148,7 @@ TEST_F(WasteTest, WhoNamedNoCoresWaitsForThoseOfABusyMachine) {
   EXPECT_EQ(findings[0].kind, WasteKind::kCpuBound);
   EXPECT_EQ(findings[0].flags, "--cpus 12");
   EXPECT_EQ(findings[0].text,
-            "waits for CPUs: all 64 cores of its machine are busy, 6.0 of them for it, and its GPU is at 30%");
+            "waits for CPUs: all 64 cores of its node are busy, 6.0 of them for it, and its GPU is at 30%");
   // Not reported if cores are idle, it hardly computes, its GPU is busy, or nothing is known about the machine.
   for (const auto& [use, cores, machine] :
        {std::tuple(0.3, 6.0, std::optional(0.6)), {0.3, 2.0, 0.99}, {0.6, 6.0, 0.99}, {0.3, 6.0, std::nullopt}}) {

@@ -6,7 +6,7 @@
 
 namespace divvy::sharing {
 
-void Ledger::SetGpu(const Gpu& gpu) {
+void SharePlanner::SetGpu(const Gpu& gpu) {
   const auto [at, is_new] = gpus_.emplace(gpu.index, gpu);
   if (is_new) {
     at->second.whole_job = 0;
@@ -21,8 +21,8 @@ void Ledger::SetGpu(const Gpu& gpu) {
   if (Free(gpu.index) < Bytes(0)) pushed_over_.insert(gpu.index);
 }
 
-void Ledger::TakeWhole(std::uint64_t job, GpuSet gpus) {
-  GiveWhole(job);
+void SharePlanner::AcquireExclusive(std::uint64_t job, GpuSet gpus) {
+  ReleaseExclusive(job);
   wholes_[job] = gpus;
   for (auto& [index, gpu] : gpus_) {
     if (!gpus.Contains(index)) continue;
@@ -31,7 +31,7 @@ void Ledger::TakeWhole(std::uint64_t job, GpuSet gpus) {
   }
 }
 
-void Ledger::GiveWhole(std::uint64_t job) {
+void SharePlanner::ReleaseExclusive(std::uint64_t job) {
   wholes_.erase(job);
   said_of_jobs_.erase(job);
   for (auto& [index, gpu] : gpus_) {
@@ -42,17 +42,17 @@ void Ledger::GiveWhole(std::uint64_t job) {
   }
 }
 
-Status Ledger::CheckShare(const Tenant& tenant) const {
+Status SharePlanner::CheckShare(const Tenant& tenant) const {
   const Share& share = tenant.share;
   const std::string name = TenantText(tenant.id);
   if (share.memory_request <= Bytes(0) || share.memory_request > share.memory_limit) {
-    return InvalidArgument(name + ": the request of memory has to be above 0 and up to the limit");
+    return InvalidArgument(name + ": the memory request must be above 0 and at most the memory limit");
   }
   const bool is_time_right = share.compute_request > GpuShare(0) && share.compute_request <= share.compute_limit &&
                              share.compute_limit <= GpuShare(GpuShare::kWhole);
   if (!is_time_right)
-    return InvalidArgument(name + ": the request of time has to be above 0 and up to the limit, at most 1");
-  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant has at least one GPU");
+    return InvalidArgument(name + ": the time request must be above 0 and at most the time limit, which is at most 1");
+  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant needs at least one GPU");
   GpuSet paper;
   for (const Device& device : tenant.devices) {
     if (!gpus_.contains(device.paper)) return NotFound(name + ": there is no GPU " + std::to_string(device.paper));
@@ -78,15 +78,15 @@ Status Ledger::CheckShare(const Tenant& tenant) const {
                            " of " + BytesText(capacity));
     }
     if (compute > GpuShare(GpuShare::kWhole)) {
-      return LimitExceeded(name + ": the requests of GPU " + std::to_string(gpu) +
-                           "'s time would be more than all of it");
+      return LimitExceeded(name + ": the requests for GPU " + std::to_string(gpu) +
+                           "'s time would exceed the whole GPU");
     }
   }
   return {};
 }
 
-Status Ledger::AddTenant(const Tenant& tenant) {
-  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, TenantText(tenant.id) + " is here already"};
+Status SharePlanner::AddTenant(const Tenant& tenant) {
+  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, TenantText(tenant.id) + " already exists"};
   DIVVY_CHECK(CheckShare(tenant));
   Tenant& added = tenants_[tenant.id] = tenant;
   added.state = State::kArriving;
@@ -99,10 +99,10 @@ Status Ledger::AddTenant(const Tenant& tenant) {
   return {};
 }
 
-Status Ledger::LoadTenant(const Tenant& tenant) {
+Status SharePlanner::LoadTenant(const Tenant& tenant) {
   const std::string name = TenantText(tenant.id);
-  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, name + " is here already"};
-  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant has at least one GPU");
+  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, name + " already exists"};
+  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant needs at least one GPU");
   for (const Device& device : tenant.devices) {
     if (!gpus_.contains(device.paper) || !gpus_.contains(device.gpu)) {
       return NotFound(name + ": there is no GPU " +
@@ -111,7 +111,7 @@ Status Ledger::LoadTenant(const Tenant& tenant) {
   }
   const bool is_settled =
       tenant.state == State::kHere || tenant.state == State::kParked || tenant.state == State::kArriving;
-  if (!is_settled) return InvalidArgument(name + ": what was under way is loaded as here or as parked");
+  if (!is_settled) return InvalidArgument(name + ": a tenant is loaded as running, parked or arriving");
   Tenant& loaded = tenants_[tenant.id] = tenant;
   if (loaded.state != State::kParked) loaded.parked_by = ParkedBy::kNobody;
   for (Device& device : loaded.devices) {
@@ -123,7 +123,7 @@ Status Ledger::LoadTenant(const Tenant& tenant) {
   return {};
 }
 
-void Ledger::RemoveTenant(TenantId id) {
+void SharePlanner::RemoveTenant(TenantId id) {
   tenants_.erase(id);
   std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id; });
   std::erase_if(in_flight_, [&](const auto& entry) {
@@ -152,9 +152,10 @@ void Ledger::RemoveTenant(TenantId id) {
 }
 
 // Sets the planned GPUs. A device that is on one of them keeps it; the other devices get the rest in order.
-Status Ledger::TakePaper(GpuSet paper, Tenant& tenant) {
+Status SharePlanner::TakePaper(GpuSet paper, Tenant& tenant) {
   if (static_cast<std::size_t>(paper.size()) != tenant.devices.size())
-    return InvalidArgument(TenantText(tenant.id) + " has shares of " + std::to_string(tenant.devices.size()) + " GPUs");
+    return InvalidArgument(TenantText(tenant.id) + " has fractions of " + std::to_string(tenant.devices.size()) +
+                           " GPUs, but its new plan names " + std::to_string(paper.size()));
   GpuSet left = paper;
   for (Device& device : tenant.devices) {
     if (!paper.Contains(device.gpu)) continue;
@@ -169,9 +170,9 @@ Status Ledger::TakePaper(GpuSet paper, Tenant& tenant) {
   return {};
 }
 
-Status Ledger::Resize(TenantId id, const Share& share, std::optional<GpuSet> paper) {
+Status SharePlanner::Resize(TenantId id, const Share& share, std::optional<GpuSet> paper) {
   const auto at = tenants_.find(id);
-  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no GPU fraction on this node");
   Tenant changed = at->second;
   changed.share = share;
   if (paper) DIVVY_CHECK(TakePaper(*paper, changed));
@@ -181,7 +182,7 @@ Status Ledger::Resize(TenantId id, const Share& share, std::optional<GpuSet> pap
   return {};
 }
 
-void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
+void SharePlanner::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || device >= at->second.devices.size()) return;
   // While the tenant is off its GPU, the last count is what it needs to wake. During a move or park, the count only
@@ -197,49 +198,49 @@ void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   if (granted != granted_.end() && here.used >= granted->second.need) granted_.erase(granted);
 }
 
-void Ledger::SetLeft(TenantId id, unsigned device, Bytes left) {
+void SharePlanner::SetLeft(TenantId id, unsigned device, Bytes left) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || device >= at->second.devices.size() || at->second.state != State::kParking) return;
   left_[{id, device}] = std::max(left, Bytes(0));
 }
 
-void Ledger::SetActivity(TenantId id, bool is_active, Time now) {
+void SharePlanner::SetActivity(TenantId id, bool is_active, Time now) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end()) return;
   at->second.is_active = is_active;
   if (is_active) at->second.last_active = now;
 }
 
-void Ledger::SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park) {
+void SharePlanner::SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end()) return;
   at->second.why_cannot_move = std::move(why_cannot_move);
   at->second.why_cannot_park = std::move(why_cannot_park);
 }
 
-void Ledger::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
+void SharePlanner::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || device >= at->second.devices.size()) return;
   wants_.push_back({.tenant = id, .device = device, .bytes = std::max(bytes, Bytes(0)), .request = request});
   if (at->second.state == State::kParked) at->second.wants_to_wake = true;
 }
 
-void Ledger::ForgetWant(TenantId id, std::uint64_t request) {
+void SharePlanner::ForgetWant(TenantId id, std::uint64_t request) {
   // The keeper may have let the call continue before the tenant was settled, so it may bind now.
   if (pins_.erase(request) > 0) binding_[id] = AddSaturating(now_, settings_.binds_within);
   std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
 }
 
-void Ledger::WantWake(TenantId id) {
+void SharePlanner::WantWake(TenantId id) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end()) return;
   const bool is_off = at->second.state == State::kParked || at->second.state == State::kParking;
   if (is_off) at->second.wants_to_wake = true;
 }
 
-Status Ledger::ParkByUser(TenantId id) {
+Status SharePlanner::ParkByUser(TenantId id) {
   const auto at = tenants_.find(id);
-  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no GPU fraction on this node");
   const Tenant& tenant = at->second;
   if (tenant.state == State::kParked || tenant.state == State::kParking) return {};
   if (const std::string why = WhyKeepsGpu(tenant); !why.empty()) {
@@ -250,24 +251,23 @@ Status Ledger::ParkByUser(TenantId id) {
   return {};
 }
 
-Status Ledger::WakeByUser(TenantId id) {
+Status SharePlanner::WakeByUser(TenantId id) {
   const auto at = tenants_.find(id);
-  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no GPU fraction on this node");
   asked_parks_.erase(id);
   WantWake(id);
   refusals_.erase(id);
   return {};
 }
 
-Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
+Status SharePlanner::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
   const auto at = tenants_.find(id);
-  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no share of a GPU here");
+  if (at == tenants_.end()) return NotFound(TenantText(id) + " has no GPU fraction on this node");
   const Tenant& tenant = at->second;
   const std::string name = TenantText(id);
   if (!tenant.why_cannot_move.empty()) return FailedPrecondition(name + " cannot be moved: " + tenant.why_cannot_move);
   if (tenant.state != State::kHere || tenant.is_lost) {
-    return FailedPrecondition(name + " is not on its GPU now" +
-                              (tenant.state == State::kParked ? "; wake it first" : ""));
+    return FailedPrecondition(name + " is not on its GPU" + (tenant.state == State::kParked ? "; wake it first" : ""));
   }
   if (to.size() != tenant.devices.size()) {
     return InvalidArgument(name + " has " + Plural(static_cast<std::int64_t>(tenant.devices.size()), "GPU") + ", not " +
@@ -284,24 +284,24 @@ Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
     if (!there->second.why_unusable.empty())
       return FailedPrecondition(gpu + " cannot be used: it " + there->second.why_unusable);
     if (!there->second.why_withheld.empty())
-      return FailedPrecondition(gpu + " takes no parts of GPUs now: it " + there->second.why_withheld);
+      return FailedPrecondition(gpu + " does not accept GPU fractions now: it " + there->second.why_withheld);
     if (there->second.whole_job >= kFirstCut) return FailedPrecondition(gpu + " is cut into MIG instances");
     if (there->second.whole_job != 0) {
-      return FailedPrecondition(gpu + " belongs to job " + std::to_string(there->second.whole_job) +
-                                ", which has all of it");
+      return FailedPrecondition(gpu + " is allocated to job " + std::to_string(there->second.whole_job) +
+                                ", which uses the whole GPU");
     }
     if (there->second.kind != gpus_.at(tenant.devices[i].gpu).kind) {
-      return FailedPrecondition(gpu + " is of another kind than GPU " + std::to_string(tenant.devices[i].gpu));
+      return FailedPrecondition(gpu + " is a different model than GPU " + std::to_string(tenant.devices[i].gpu));
     }
   }
   if (!RequestsFit(tenant, to)) {
-    return FailedPrecondition("there is no room for the request of " + name + " beside those of others");
+    return FailedPrecondition("there is no room for the request of " + name + " next to the requests of other tenants");
   }
   asked_moves_[id] = to;
   return {};
 }
 
-std::vector<Order> Ledger::Decide(Time now) {
+std::vector<Order> SharePlanner::Decide(Time now) {
   now_ = now;
   next_decision_ = kNever;
   claimed_.clear();
@@ -338,27 +338,27 @@ std::vector<Order> Ledger::Decide(Time now) {
   return std::exchange(orders_, {});
 }
 
-std::uint64_t Ledger::Issue(Deed deed, ParkedBy parked_by) {
+std::uint64_t SharePlanner::Issue(Deed deed, ParkedBy parked_by) {
   const std::uint64_t id = next_order_++;
   in_flight_.emplace(id, InFlight{deed, parked_by});
   orders_.push_back({id, std::move(deed)});
   return id;
 }
 
-bool Ledger::IsInFlight(TenantId id) const {
+bool SharePlanner::IsInFlight(TenantId id) const {
   const Tenant* tenant = Find(id);
   return tenant != nullptr && !tenant->is_lost &&
          (tenant->state == State::kMoving || tenant->state == State::kParking || tenant->state == State::kWaking);
 }
 
-void Ledger::FailJob(std::uint64_t job, const std::string& why) {
+void SharePlanner::FailJob(std::uint64_t job, const std::string& why) {
   std::string& said = said_of_jobs_[job];
   if (said == why) return;
   said = why;
   Say(Failed{.job = job, .tenant = {}, .why = why});
 }
 
-void Ledger::FailTenant(TenantId id, const std::string& why) {
+void SharePlanner::FailTenant(TenantId id, const std::string& why) {
   std::string& said = said_of_tenants_[id];
   if (said == why) return;
   said = why;

@@ -13,9 +13,9 @@
 //  * No new tenant is placed on a GPU that is withheld or unusable.
 //  * All GPUs of one tenant are different.
 //
-// Repaying escalates in steps (docs/sharing.md): deny further loans -> lower idle ceilings -> shrink pools -> move a
-// borrower -> park an idle borrower -> swap a busy borrower out for a turn -> requeue a borrower that agreed to it.
-// Memory that none of these steps could reclaim is not lent.
+// Repaying escalates in steps (docs/sharing-design.md): deny further loans -> lower idle ceilings -> shrink pools ->
+// move a borrower -> park an idle borrower -> swap a busy borrower out for a turn -> requeue a borrower that agreed to
+// it. Memory that none of these steps could reclaim is not lent.
 #pragma once
 
 #include <algorithm>
@@ -51,9 +51,9 @@ struct Settings {
   bool can_spread = true;     // Allows moving running tenants to GPUs that became empty.
 };
 
-class Ledger {
+class SharePlanner {
  public:
-  explicit Ledger(Settings settings = {}) : settings_(settings) {}
+  explicit SharePlanner(Settings settings = {}) : settings_(settings) {}
 
   // --- Facts about GPUs ----------------------------------------------------------------------------------------------
 
@@ -62,9 +62,9 @@ class Ledger {
   void SetGpu(const Gpu& gpu);
   /// Announces that `job` is about to start on all of these GPUs. Tenants are moved away, and Ready or Failed follows.
   /// After a restart, call it again for the same job: Ready is issued again.
-  void TakeWhole(std::uint64_t job, GpuSet gpus);
+  void AcquireExclusive(std::uint64_t job, GpuSet gpus);
   /// The job has ended, or will not start.
-  void GiveWhole(std::uint64_t job);
+  void ReleaseExclusive(std::uint64_t job);
 
   // --- Facts about tenants -------------------------------------------------------------------------------------------
 

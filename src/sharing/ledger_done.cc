@@ -5,7 +5,7 @@
 
 namespace divvy::sharing {
 
-void Ledger::OnDone(std::uint64_t order, const Done& done, Time now) {
+void SharePlanner::OnDone(std::uint64_t order, const Done& done, Time now) {
   const auto at = in_flight_.find(order);
   if (at == in_flight_.end()) return;  // The tenant was removed meanwhile.
   const InFlight ended = std::move(at->second);
@@ -22,7 +22,7 @@ void Ledger::OnDone(std::uint64_t order, const Done& done, Time now) {
   if (const auto* wake = std::get_if<Wake>(&ended.deed)) OnWoken(tenants_.at(wake->tenant), done, now);
 }
 
-void Ledger::OnCeiling(const SetCeiling& order, Bytes bytes) {
+void SharePlanner::OnCeiling(const SetCeiling& order, Bytes bytes) {
   Device& device = tenants_.at(order.tenant).devices[order.device];
   const bool was_lowering = lowering_.erase({order.tenant, order.device}) > 0;
   if (tenants_.at(order.tenant).state == State::kParked) return;  // It was parked meanwhile.
@@ -58,7 +58,7 @@ void Arrive(Tenant& tenant, Time now) {
 
 }  // namespace
 
-void Ledger::OnMoved(Tenant& tenant, const Done& done, Time now) {
+void SharePlanner::OnMoved(Tenant& tenant, const Done& done, Time now) {
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kDone) {
     Arrive(tenant, now);
@@ -76,7 +76,7 @@ void Ledger::OnMoved(Tenant& tenant, const Done& done, Time now) {
   tenant.state = State::kHere;
 }
 
-void Ledger::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
+void SharePlanner::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
   std::erase_if(left_, [&](const auto& entry) { return entry.first.first == tenant.id; });
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kUnchanged) {
@@ -92,7 +92,7 @@ void Ledger::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
   Measure(tenant, done, 1);
 }
 
-void Ledger::OnWoken(Tenant& tenant, const Done& done, Time now) {
+void SharePlanner::OnWoken(Tenant& tenant, const Done& done, Time now) {
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kDone) {
     // A tenant that was called back counts as active, even if it was idle before it was parked.
@@ -106,13 +106,13 @@ void Ledger::OnWoken(Tenant& tenant, const Done& done, Time now) {
   FailTenant(tenant.id, "could not be brought back: " + done.why);
 }
 
-void Ledger::OnLost(Tenant& tenant, const std::string& why) {
+void SharePlanner::OnLost(Tenant& tenant, const std::string& why) {
   tenant.is_lost = true;
   const std::string job = std::to_string(tenant.id.job);
   FailTenant(tenant.id, "was damaged while it was moved (" + why + "): divvy cancel " + job + ", then submit it again");
 }
 
-void Ledger::OnLostEnded(TenantId id, Time now) {
+void SharePlanner::OnLostEnded(TenantId id, Time now) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || !at->second.is_lost) return;
   Tenant& tenant = at->second;
@@ -123,7 +123,7 @@ void Ledger::OnLostEnded(TenantId id, Time now) {
   refusals_.erase(id);
 }
 
-void Ledger::Measure(const Tenant& tenant, const Done& done, int ways) {
+void SharePlanner::Measure(const Tenant& tenant, const Done& done, int ways) {
   constexpr Bytes kLeastToJudge = 64_MiB;
   if (done.bytes < kLeastToJudge || done.took <= Duration(0)) return;
   const double speed = static_cast<double>(done.bytes.count()) * ways / ToSeconds(done.took);

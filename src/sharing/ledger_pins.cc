@@ -6,14 +6,14 @@
 
 namespace divvy::sharing {
 
-void Ledger::Pin(TenantId id, std::uint64_t request) {
+void SharePlanner::Pin(TenantId id, std::uint64_t request) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end()) return;
   pins_[request] = id;
   if (at->second.state == State::kParked) at->second.wants_to_wake = true;
 }
 
-void Ledger::SettlePins() {
+void SharePlanner::SettlePins() {
   std::erase_if(pins_, [&](const auto& pin) {
     if (!IsSettled(tenants_.at(pin.second))) return false;
     binding_[pin.second] = AddSaturating(now_, settings_.binds_within);
@@ -22,12 +22,12 @@ void Ledger::SettlePins() {
   });
 }
 
-bool Ledger::IsAboutToBeBound(TenantId id) const {
+bool SharePlanner::IsAboutToBeBound(TenantId id) const {
   return binding_.contains(id) || std::ranges::any_of(pins_, [id](const auto& pin) { return pin.second == id; });
 }
 
 /// Returns true if the tenant is on its planned GPUs without loans, or as close to that as possible.
-bool Ledger::IsSettled(Tenant& tenant) {
+bool SharePlanner::IsSettled(Tenant& tenant) {
   // After a failed move or park there is no point in waiting; the call continues.
   if (tenant.is_lost || refusals_.contains(tenant.id)) return true;
   // The pin may have been requested while the tenant was leaving its GPU.
@@ -36,7 +36,7 @@ bool Ledger::IsSettled(Tenant& tenant) {
   return !IsRepaying(tenant) && !IsComingHome(tenant);
 }
 
-bool Ledger::IsComingHome(Tenant& tenant) {
+bool SharePlanner::IsComingHome(Tenant& tenant) {
   std::vector<GpuIndex> paper;
   for (const Device& device : tenant.devices) paper.push_back(device.paper);
   if (paper == GpusOf(tenant) || !WhyStays(tenant).empty()) return false;
@@ -49,11 +49,11 @@ bool Ledger::IsComingHome(Tenant& tenant) {
   packed.must_leave = true;
   const std::optional<PackPlan> plan = Repack(packing.problem);
   if (!plan || !CarryOut(packing, plan->to, {}, false)) return false;
-  waits_[tenant.id] = "goes to its own GPU before it is bound to it";
+  waits_[tenant.id] = "moves to its guaranteed GPU before it is bound to a GPU";
   return true;
 }
 
-bool Ledger::IsRepaying(Tenant& tenant) {
+bool SharePlanner::IsRepaying(Tenant& tenant) {
   bool is_under_way = false;
   for (unsigned device = 0; device < tenant.devices.size(); ++device) {
     const Device& at = tenant.devices[device];

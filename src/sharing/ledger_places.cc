@@ -16,7 +16,7 @@ constexpr Duration kMovedLately = 60s;     // A tenant moved within this time is
 /// Builds the packing problem of the node. Tenants must leave the GPUs in `leaving`, and no tenant may move to a GPU
 /// that is withheld or unusable. A moving or waking tenant counts at its target; one that is being parked counts
 /// nowhere. `seeker`: a tenant without GPUs that needs some.
-Ledger::Packing Ledger::PackingOf(GpuSet leaving, const Tenant* seeker) const {
+SharePlanner::Packing SharePlanner::PackingOf(GpuSet leaving, const Tenant* seeker) const {
   Packing packing;
   for (const auto& [index, gpu] : gpus_) {
     packing.gpus.push_back(index);
@@ -55,7 +55,7 @@ Ledger::Packing Ledger::PackingOf(GpuSet leaving, const Tenant* seeker) const {
   return packing;
 }
 
-void Ledger::ReportUnusable() {
+void SharePlanner::ReportUnusable() {
   for (const auto& [id, tenant] : tenants_) {
     ForEachHold(tenant, [&](unsigned, GpuIndex gpu) {
       if (const std::string& why = gpus_.at(gpu).why_unusable; !why.empty()) {
@@ -65,23 +65,23 @@ void Ledger::ReportUnusable() {
   }
 }
 
-void Ledger::FailForGpu(TenantId id, const std::string& why) {
+void SharePlanner::FailForGpu(TenantId id, const std::string& why) {
   fails_for_gpu_.insert(id);
   FailTenant(id, why);
 }
 
-void Ledger::TakeBackFailures() {
+void SharePlanner::TakeBackFailures() {
   for (const TenantId& id : failed_for_gpu_) {
     if (!fails_for_gpu_.contains(id) && tenants_.contains(id)) FailTenant(id, "");
   }
   failed_for_gpu_ = std::exchange(fails_for_gpu_, {});
 }
 
-void Ledger::EmptyWholes() {
+void SharePlanner::EmptyWholes() {
   for (const auto& [job, gpus] : wholes_) EmptyWhole(job, gpus);
 }
 
-void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
+void SharePlanner::EmptyWhole(std::uint64_t job, GpuSet gpus) {
   bool is_empty = true;
   bool is_ready = true;
   for (const auto& [index, gpu] : gpus_) {
@@ -103,24 +103,24 @@ void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
 }
 
 // Handles tenants one by one, so that one that cannot leave does not keep the others there.
-void Ledger::EmptyWithheld() {
+void SharePlanner::EmptyWithheld() {
   for (auto& [id, tenant] : tenants_) {
     if (tenant.state != State::kHere) continue;
     for (const Device& device : tenant.devices) {
       const Gpu& gpu = gpus_.at(device.gpu);
-      // TakeWhole has already emptied this GPU or reported why that failed.
+      // AcquireExclusive has already emptied this GPU or reported why that failed.
       if (gpu.why_withheld.empty() || gpu.whole_job != 0) continue;
       const std::string why = WhyStays(tenant);
       if (why.empty() && LeaveWithheld(tenant)) break;
       FailForGpu(id, "is on GPU " + std::to_string(device.gpu) + ", which " + gpu.why_withheld +
-                         ", and stays there: " + (why.empty() ? "there is no room for it on others" : why));
+                         ", and cannot leave it: " + (why.empty() ? "no other GPU has room for it" : why));
       break;
     }
   }
 }
 
 /// Returns true if the tenant is leaving, or if others move to make room for it.
-bool Ledger::LeaveWithheld(Tenant& tenant) {
+bool SharePlanner::LeaveWithheld(Tenant& tenant) {
   Packing packing = PackingOf({}, nullptr);
   const auto at = std::ranges::find(packing.tenants, tenant.id);
   if (at == packing.tenants.end()) return false;
@@ -136,7 +136,7 @@ bool Ledger::LeaveWithheld(Tenant& tenant) {
 
 /// Returns which tenants cannot leave these GPUs. If there are none: which tenants cannot leave GPUs where others
 /// belong.
-std::string Ledger::WhoBlocks(GpuSet gpus) const {
+std::string SharePlanner::WhoBlocks(GpuSet gpus) const {
   std::string there;
   std::string elsewhere;
   for (const auto& [id, tenant] : tenants_) {
@@ -149,7 +149,7 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
     });
   }
   if (!there.empty()) return there;
-  if (elsewhere.empty()) elsewhere = "the tenants there fit on no other GPUs";
+  if (elsewhere.empty()) elsewhere = "no other GPUs have room for the tenants there";
   // Adds the state of the GPUs that could have taken the tenants.
   for (const auto& [index, gpu] : gpus_) {
     const std::string& why = gpu.why_unusable.empty() ? gpu.why_withheld : gpu.why_unusable;
@@ -159,7 +159,7 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
 }
 
 /// Moves tenants off GPUs whose requests exceed their capacity, after a resize or a loss of capacity.
-void Ledger::Uncrowd() {
+void SharePlanner::Uncrowd() {
   for (const auto& [index, gpu] : gpus_) {
     const Load load = LoadOf(index);
     if (load.requests <= gpu.capacity && load.compute <= GpuShare::kWhole) continue;
@@ -169,11 +169,12 @@ void Ledger::Uncrowd() {
   }
 }
 
-bool Ledger::IsAnyInFlight() const {
+bool SharePlanner::IsAnyInFlight() const {
   return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.first); });
 }
 
-bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving, bool may_park) {
+bool SharePlanner::CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving,
+                            bool may_park) {
   std::vector<std::pair<Duration, std::size_t>> movers;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const auto tenant = tenants_.find(packing.tenants[i]);
@@ -194,7 +195,7 @@ bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
       const std::vector<GpuIndex> at = GpusOf(tenant);
       const bool leaves = std::any_of(at.begin(), at.end(), [&](GpuIndex gpu) { return leaving.Contains(gpu); });
       if (leaves != is_asked || !WhyKeepsGpu(tenant).empty()) continue;
-      StartPark(tenant, ParkedBy::kOnItsWay, "makes room; comes back on another GPU");
+      StartPark(tenant, ParkedBy::kOnItsWay, "makes room; returns on another GPU");
       return true;
     }
   }
@@ -202,7 +203,7 @@ bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
 }
 
 /// Returns kUnderWay if ceilings must be lowered first. The caller has checked that the tenant may be moved.
-Ledger::Room Ledger::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
+SharePlanner::Room SharePlanner::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
   const std::vector<GpuIndex> from = GpusOf(tenant);
   bool is_lowering = false;
   std::vector<GpuIndex> fresh;
@@ -232,13 +233,13 @@ Ledger::Room Ledger::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) 
   return Room::kReady;
 }
 
-void Ledger::StartPark(Tenant& tenant, ParkedBy by, const std::string& why) {
+void SharePlanner::StartPark(Tenant& tenant, ParkedBy by, const std::string& why) {
   tenant.state = State::kParking;
   tenant.wants_to_wake = (by == ParkedBy::kLedger || by == ParkedBy::kOnItsWay) && tenant.is_active;
   Issue(Park{tenant.id, why}, by);
 }
 
-void Ledger::StartWake(Tenant& tenant, const std::vector<GpuIndex>& to) {
+void SharePlanner::StartWake(Tenant& tenant, const std::vector<GpuIndex>& to) {
   tenant.state = State::kWaking;
   for (unsigned device = 0; device < to.size(); ++device) {
     Device& at = tenant.devices[device];
@@ -249,7 +250,7 @@ void Ledger::StartWake(Tenant& tenant, const std::vector<GpuIndex>& to) {
   Issue(Wake{tenant.id, to});
 }
 
-void Ledger::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
+void SharePlanner::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
   Say(Place{tenant.id, to});
   for (unsigned device = 0; device < to.size(); ++device) {
     Device& at = tenant.devices[device];
@@ -261,7 +262,7 @@ void Ledger::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
   tenant.last_move = now_;
 }
 
-void Ledger::MoveAsAsked() {
+void SharePlanner::MoveAsAsked() {
   for (auto at = asked_moves_.begin(); at != asked_moves_.end();) {
     Tenant& tenant = tenants_.at(at->first);
     const std::vector<GpuIndex>& to = at->second;
@@ -281,23 +282,24 @@ void Ledger::MoveAsAsked() {
         room = Room::kUnderWay;
       }
     }
-    if (room == Room::kNone && to != GpusOf(tenant)) FailTenant(at->first, "was not moved as asked: " + why);
+    if (room == Room::kNone && to != GpusOf(tenant)) FailTenant(at->first, "was not moved as requested: " + why);
     if (room == Room::kUnderWay) ++at;
     else at = asked_moves_.erase(at);
   }
 }
 
-void Ledger::ParkAsAsked() {
+void SharePlanner::ParkAsAsked() {
   std::erase_if(asked_parks_, [&](TenantId id) {
     Tenant& tenant = tenants_.at(id);
     // Retried when the tenant has arrived.
     if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;
-    if (tenant.state == State::kHere && WhyKeepsGpu(tenant).empty()) StartPark(tenant, ParkedBy::kUser, "as asked");
+    if (tenant.state == State::kHere && WhyKeepsGpu(tenant).empty())
+      StartPark(tenant, ParkedBy::kUser, "requested by its user");
     return true;
   });
 }
 
-void Ledger::ParkIdle() {
+void SharePlanner::ParkIdle() {
   for (auto& [id, tenant] : tenants_) {
     const bool can = tenant.state == State::kHere && tenant.share.idle_park > Duration(0) && !tenant.is_active &&
                      WhyKeepsGpu(tenant).empty();
@@ -313,7 +315,7 @@ void Ledger::ParkIdle() {
 
 /// Moves one of several busy tenants of a GPU to a GPU that is empty or has only idle tenants. Moves one tenant at a
 /// time, and only while nothing else is pending.
-void Ledger::Spread() {
+void SharePlanner::Spread() {
   if (!settings_.can_spread || !wants_.empty() || !waits_.empty() || !in_flight_.empty()) return;
   for (const bool is_idle_enough : {false, true}) {
     for (const auto& [quiet, gpu] : gpus_) {
@@ -328,7 +330,7 @@ void Ledger::Spread() {
 
 /// Returns true if the GPU has been empty long enough. When whole jobs follow one another (an array or a queue), the
 /// next one would only have to move a tenant away again.
-bool Ledger::HasStoodEmpty(GpuIndex gpu) {
+bool SharePlanner::HasStoodEmpty(GpuIndex gpu) {
   const auto left_at = left_at_.find(gpu);
   if (left_at == left_at_.end()) return true;
   const Time due = AddSaturating(left_at->second, settings_.stood_empty);
@@ -337,7 +339,7 @@ bool Ledger::HasStoodEmpty(GpuIndex gpu) {
 }
 
 /// Returns true if all tenants there have been idle for `idle_after`.
-bool Ledger::IsQuiet(GpuIndex gpu) {
+bool SharePlanner::IsQuiet(GpuIndex gpu) {
   return std::ranges::all_of(tenants_, [&](const auto& entry) {
     const Tenant& tenant = entry.second;
     if (!Holds(tenant, gpu)) return true;
@@ -346,7 +348,7 @@ bool Ledger::IsQuiet(GpuIndex gpu) {
   });
 }
 
-bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
+bool SharePlanner::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
   int busy = 0;
   bool can_gain = false;  // A tenant there can use more than its request.
   std::vector<Tenant*> movers;
@@ -370,9 +372,9 @@ bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
   return false;
 }
 
-Duration Ledger::RepackBound(GpuSet gpus) const {
-  Ledger tried = *this;
-  tried.TakeWhole(~std::uint64_t{0}, gpus);
+Duration SharePlanner::RepackBound(GpuSet gpus) const {
+  SharePlanner tried = *this;
+  tried.AcquireExclusive(~std::uint64_t{0}, gpus);
   Packing packing = tried.PackingOf(gpus, nullptr);
   // First the plan that will be carried out, chosen by its cost to tenants; then its duration.
   const std::optional<PackPlan> plan = Repack(packing.problem);

@@ -108,7 +108,7 @@ class History {
     if (!node_.wholes.empty() && Draw(2) == 0) {
       const std::uint64_t job = node_.wholes.begin()->first;
       node_.wholes.erase(job);
-      return node_.ledger.GiveWhole(job);
+      return node_.ledger.ReleaseExclusive(job);
     }
     GpuSet set;
     for (const auto& [index, gpu] : node_.ledger.gpus()) {
@@ -121,7 +121,7 @@ class History {
     if (bound != Duration::max() && node_.fates.empty() && IsQuiet()) {
       const Time asked = node_.now;
       node_.wholes[job] = set;
-      node_.ledger.TakeWhole(job, set);
+      node_.ledger.AcquireExclusive(job, set);
       node_.RunUntil(node_.now + bound);
       const GpuIndex first = static_cast<GpuIndex>(set.ToVector().front());
       EXPECT_TRUE(node_.ledger.gpus().at(first).is_ready)
@@ -131,7 +131,7 @@ class History {
       return;
     }
     node_.wholes[job] = set;
-    node_.ledger.TakeWhole(job, set);
+    node_.ledger.AcquireExclusive(job, set);
   }
   bool IsQuiet() const {
     return node_.under_way.empty() && node_.asked.empty() &&
@@ -289,7 +289,7 @@ class History {
   /// nothing.
   void ComeToRest() {
     node_.fates.clear();
-    for (const auto& [job, set] : node_.wholes) node_.ledger.GiveWhole(job);
+    for (const auto& [job, set] : node_.wholes) node_.ledger.ReleaseExclusive(job);
     node_.wholes.clear();
     for (const auto& [id, page] : node_.pages) node_.ledger.SetActivity(id, false, node_.now);
     for (int second = 0; second < 300; second += 10) {

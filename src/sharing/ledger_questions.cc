@@ -5,17 +5,17 @@
 
 namespace divvy::sharing {
 
-const Tenant* Ledger::Find(TenantId id) const {
+const Tenant* SharePlanner::Find(TenantId id) const {
   const auto at = tenants_.find(id);
   return at == tenants_.end() ? nullptr : &at->second;
 }
 
-Bytes Ledger::Borrowed(const Tenant& tenant, unsigned device) {
+Bytes SharePlanner::Borrowed(const Tenant& tenant, unsigned device) {
   if (tenant.state == State::kParked || tenant.state == State::kArriving) return {};
   return std::max(tenant.devices[device].used - tenant.share.memory_request, Bytes(0));
 }
 
-Ledger::Load Ledger::LoadOf(GpuIndex gpu, const Tenant* except) const {
+SharePlanner::Load SharePlanner::LoadOf(GpuIndex gpu, const Tenant* except) const {
   Load load;
   for (const auto& [id, tenant] : tenants_) {
     if (&tenant == except) continue;
@@ -30,29 +30,29 @@ Ledger::Load Ledger::LoadOf(GpuIndex gpu, const Tenant* except) const {
   return load;
 }
 
-Bytes Ledger::Free(GpuIndex gpu) const { return gpus_.at(gpu).capacity - LoadOf(gpu).ceilings; }
+Bytes SharePlanner::Free(GpuIndex gpu) const { return gpus_.at(gpu).capacity - LoadOf(gpu).ceilings; }
 
-bool Ledger::IsOpen(GpuIndex gpu) const {
+bool SharePlanner::IsOpen(GpuIndex gpu) const {
   const Gpu& at = gpus_.at(gpu);
   return at.why_unusable.empty() && at.why_withheld.empty() && at.whole_job == 0;
 }
 
-bool Ledger::IsIdle(const Tenant& tenant) const {
+bool SharePlanner::IsIdle(const Tenant& tenant) const {
   return !tenant.is_active && now_ - tenant.last_active >= settings_.idle_after;
 }
 
-bool Ledger::IsBorrower(const Tenant& tenant, GpuIndex gpu) const {
+bool SharePlanner::IsBorrower(const Tenant& tenant, GpuIndex gpu) const {
   for (unsigned device = 0; device < tenant.devices.size(); ++device) {
     if (tenant.devices[device].gpu == gpu && Borrowed(tenant, device) > Bytes(0)) return tenant.state == State::kHere;
   }
   return false;
 }
 
-bool Ledger::HasStayed(const Tenant& tenant) const {
+bool SharePlanner::HasStayed(const Tenant& tenant) const {
   return tenant.last_move == kNoTime || now_ - tenant.last_move >= settings_.least_stay;
 }
 
-std::string Ledger::WhyStays(const Tenant& tenant) const {
+std::string SharePlanner::WhyStays(const Tenant& tenant) const {
   if (tenant.is_lost) return "it was damaged";
   if (!tenant.why_cannot_move.empty()) return tenant.why_cannot_move;
   for (const Device& device : tenant.devices) {
@@ -63,14 +63,14 @@ std::string Ledger::WhyStays(const Tenant& tenant) const {
   return refusal == refusals_.end() ? "" : refusal->second.why;
 }
 
-std::string Ledger::WhyKeepsGpu(const Tenant& tenant) const {
+std::string SharePlanner::WhyKeepsGpu(const Tenant& tenant) const {
   if (tenant.is_lost) return "it was damaged";
   if (!tenant.why_cannot_park.empty()) return tenant.why_cannot_park;
   const auto refusal = refusals_.find(tenant.id);
   return refusal == refusals_.end() ? "" : refusal->second.why;
 }
 
-bool Ledger::RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const {
+bool SharePlanner::RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const {
   for (const GpuIndex gpu : to) {
     const Load others = LoadOf(gpu, &tenant);
     if (others.requests + tenant.share.memory_request > gpus_.at(gpu).capacity) return false;
@@ -79,12 +79,12 @@ bool Ledger::RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) 
   return true;
 }
 
-std::string Ledger::WhyWaits(TenantId id) const {
+std::string SharePlanner::WhyWaits(TenantId id) const {
   const auto at = waits_.find(id);
   return at == waits_.end() ? "" : at->second;
 }
 
-std::string Ledger::CheckInvariants() const {
+std::string SharePlanner::CheckInvariants() const {
   for (const auto& [id, tenant] : tenants_) {
     GpuSet held;
     for (const Device& device : tenant.devices) {

@@ -1,4 +1,4 @@
-// Makes room on a GPU: the steps by which loans are repaid (docs/sharing.md, "Repaying").
+// Makes room on a GPU: the steps by which loans are repaid (docs/sharing-design.md, "Repaying").
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/packing.h"
@@ -8,7 +8,8 @@ namespace divvy::sharing {
 
 /// Makes `needed` bytes free on `gpu` for `owner`; null: to get back within the capacity. Takes one step at a time and
 /// waits for orders in flight first.
-Ledger::Room Ledger::MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why) {
+SharePlanner::Room SharePlanner::MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right,
+                                          std::string* why) {
   if (Free(gpu) >= needed) return Room::kReady;
   if (right == Right::kRequest) claimed_.insert(gpu);
   if (IsBeingFreed(gpu)) return Room::kUnderWay;
@@ -33,14 +34,14 @@ Ledger::Room Ledger::MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, R
   if (why != nullptr) {
     *why = "GPU " + std::to_string(gpu) + " lacks " + BytesText(needed - Free(gpu));
     for (const Tenant* borrower : BorrowersOf(gpu, owner)) {
-      *why += "; " + TenantText(borrower->id) + " borrows and can neither be moved (" + WhyStays(*borrower) +
-              ") nor parked (" + WhyKeepsGpu(*borrower) + "), and did not agree to be requeued";
+      *why += "; " + TenantText(borrower->id) + " borrows memory and can neither be moved (" + WhyStays(*borrower) +
+              ") nor parked (" + WhyKeepsGpu(*borrower) + "), and may not be requeued";
     }
   }
   return Room::kNone;
 }
 
-bool Ledger::IsBeingFreed(GpuIndex gpu) const {
+bool SharePlanner::IsBeingFreed(GpuIndex gpu) const {
   for (const auto& [id, flight] : in_flight_) {
     const Deed& deed = flight.deed;
     const auto is_there = [&](TenantId tenant) { return Holds(tenants_.at(tenant), gpu); };
@@ -62,7 +63,7 @@ bool Ledger::IsBeingFreed(GpuIndex gpu) const {
 }
 
 /// Returns true if an arriving tenant will have memory to give back. It can do so only after it has arrived.
-bool Ledger::IsMoreComing(GpuIndex gpu, const Tenant* except) const {
+bool SharePlanner::IsMoreComing(GpuIndex gpu, const Tenant* except) const {
   return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     const Tenant& tenant = entry.second;
     const bool is_arriving = tenant.state == State::kMoving || tenant.state == State::kWaking;
@@ -74,13 +75,13 @@ bool Ledger::IsMoreComing(GpuIndex gpu, const Tenant* except) const {
   });
 }
 
-Bytes Ledger::FloorOf(const Tenant& tenant, unsigned device) const {
+Bytes SharePlanner::FloorOf(const Tenant& tenant, unsigned device) const {
   const auto granted = granted_.find({tenant.id, device});
   const Bytes used = tenant.devices[device].used;
   return granted == granted_.end() ? used : std::max(used, granted->second.need);
 }
 
-Bytes Ledger::Slack(GpuIndex gpu, const Tenant* except) const {
+Bytes SharePlanner::Slack(GpuIndex gpu, const Tenant* except) const {
   Bytes slack;
   for (const auto& [id, tenant] : tenants_) {
     if (&tenant == except || tenant.state != State::kHere) continue;
@@ -92,7 +93,7 @@ Bytes Ledger::Slack(GpuIndex gpu, const Tenant* except) const {
   return slack;
 }
 
-void Ledger::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
+void SharePlanner::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
   // First unused loans, then the slack of idle tenants, then the slack of busy ones.
   for (int pass = 0; pass < 3; ++pass) {
     for (auto& [id, tenant] : tenants_) {
@@ -117,13 +118,13 @@ void Ledger::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
   }
 }
 
-void Ledger::Lower(Tenant& tenant, unsigned device, Bytes bytes) {
+void SharePlanner::Lower(Tenant& tenant, unsigned device, Bytes bytes) {
   lowering_.insert({tenant.id, device});
   Issue(SetCeiling{tenant.id, device, bytes});
 }
 
 /// Makes memory that has already left a GPU available to tenants that wait for room there.
-void Ledger::LowerLeaving() {
+void SharePlanner::LowerLeaving() {
   for (const auto& [key, left] : left_) {
     Tenant& tenant = tenants_.at(key.first);
     const Device& device = tenant.devices[key.second];
@@ -134,7 +135,7 @@ void Ledger::LowerLeaving() {
 
 /// Lowers ceilings above the tenant's limit, unless the memory is in use. Reclaims room on GPUs that residuals or a
 /// changed capacity pushed over their capacity.
-void Ledger::KeepBounds() {
+void SharePlanner::KeepBounds() {
   for (auto& [id, tenant] : tenants_) {
     if (tenant.state != State::kHere) continue;
     for (unsigned device = 0; device < tenant.devices.size(); ++device) {
@@ -149,7 +150,7 @@ void Ledger::KeepBounds() {
   }
 }
 
-std::vector<Tenant*> Ledger::BorrowersOf(GpuIndex gpu, const Tenant* except) {
+std::vector<Tenant*> SharePlanner::BorrowersOf(GpuIndex gpu, const Tenant* except) {
   std::vector<Tenant*> borrowers;
   for (auto& [id, tenant] : tenants_) {
     if (&tenant != except && IsBorrower(tenant, gpu)) borrowers.push_back(&tenant);
@@ -157,7 +158,7 @@ std::vector<Tenant*> Ledger::BorrowersOf(GpuIndex gpu, const Tenant* except) {
   return borrowers;
 }
 
-bool Ledger::ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner) {
+bool SharePlanner::ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner) {
   bool is_asked = false;
   for (Tenant* tenant : BorrowersOf(gpu, owner)) {
     const auto asked = shrunk_.find(tenant->id);
@@ -193,7 +194,7 @@ void SortByCost(std::vector<Tenant*>& tenants, GpuIndex gpu, Bytes missing, cons
 
 }  // namespace
 
-bool Ledger::MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner) {
+bool SharePlanner::MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner) {
   std::vector<Tenant*> borrowers = BorrowersOf(gpu, owner);
   std::erase_if(borrowers, [&](const Tenant* tenant) { return !WhyStays(*tenant).empty() || !HasStayed(*tenant); });
   std::vector<Tenant*> idle = borrowers;
@@ -210,7 +211,7 @@ bool Ledger::MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner) {
   return false;
 }
 
-bool Ledger::ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool is_idle) {
+bool SharePlanner::ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool is_idle) {
   std::vector<Tenant*> borrowers = BorrowersOf(gpu, owner);
   std::erase_if(borrowers,
                 [&](const Tenant* tenant) { return !WhyKeepsGpu(*tenant).empty() || IsIdle(*tenant) != is_idle; });
@@ -222,13 +223,13 @@ bool Ledger::ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool 
 }
 
 /// Returns true if a borrower on this GPU is already being requeued.
-bool Ledger::IsRequeued(GpuIndex gpu, const Tenant* owner) {
+bool SharePlanner::IsRequeued(GpuIndex gpu, const Tenant* owner) {
   const std::vector<Tenant*> borrowers = BorrowersOf(gpu, owner);
   return std::any_of(borrowers.begin(), borrowers.end(),
                      [&](const Tenant* tenant) { return requeued_.contains(tenant->id); });
 }
 
-bool Ledger::RequeueBorrower(GpuIndex gpu, const Tenant* owner) {
+bool SharePlanner::RequeueBorrower(GpuIndex gpu, const Tenant* owner) {
   for (const Tenant* tenant : BorrowersOf(gpu, owner)) {
     if (!tenant->share.can_be_requeued) continue;
     requeued_.insert(tenant->id);

@@ -6,20 +6,20 @@
 
 namespace divvy::sharing {
 
-bool Ledger::IsWithinRequest(const Tenant& tenant) {
+bool SharePlanner::IsWithinRequest(const Tenant& tenant) {
   return std::all_of(tenant.devices.begin(), tenant.devices.end(),
                      [&](const Device& device) { return device.used <= tenant.share.memory_request; });
 }
 
 /// Returns true if a parked tenant has a waiting call.
-bool Ledger::IsParkedWaiting() const {
+bool SharePlanner::IsParkedWaiting() const {
   return std::any_of(tenants_.begin(), tenants_.end(), [](const auto& entry) {
     return entry.second.state == State::kParked && entry.second.wants_to_wake;
   });
 }
 
 /// `right`: handles tenants within their requests, or those above them.
-void Ledger::SeatSeekers(Right right) {
+void SharePlanner::SeatSeekers(Right right) {
   // Tenants without a waiting call come last, and only while no other tenant waits.
   const auto rank = [&](const Tenant* tenant) {
     const bool is_waited_for = tenant->state == State::kArriving || tenant->wants_to_wake;
@@ -41,13 +41,13 @@ void Ledger::SeatSeekers(Right right) {
 }
 
 /// `is_first`: no earlier tenant remained without a place.
-void Ledger::Seat(Tenant& tenant, bool is_first) {
+void SharePlanner::Seat(Tenant& tenant, bool is_first) {
   if (const auto refusal = refusals_.find(tenant.id); refusal != refusals_.end()) {
     waits_[tenant.id] = refusal->second.why;
     return;
   }
   if (tenant.state == State::kParked && !tenant.wants_to_wake && (!is_first || IsParkedWaiting())) {
-    waits_[tenant.id] = "waits for room on a GPU, behind others";
+    waits_[tenant.id] = "waits for room on a GPU, after other tenants";
     return;
   }
   const Packing packing = PackingOf({}, &tenant);
@@ -61,18 +61,18 @@ void Ledger::Seat(Tenant& tenant, bool is_first) {
     else SeatParked(tenant, places);
     return;
   }
-  waits_[tenant.id] = "waits until requests of others have left its GPU";
+  waits_[tenant.id] = "waits until other tenants leave its GPU";
   if (tenant.state == State::kParked && !tenant.wants_to_wake) return;
   const std::optional<PackPlan> plan = Repack(packing.problem);
   if (plan && CarryOut(packing, plan->to, {})) return;
-  waits_[tenant.id] = "no GPU that it may have can be made free";
+  waits_[tenant.id] = "no GPU that it may use can be freed";
 }
 
-void Ledger::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
+void SharePlanner::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
   const bool is_right = IsWithinRequest(tenant);
   const Time due = AddSaturating(tenant.last_move, settings_.memory_turn);
   if (!is_right && tenant.parked_by == ParkedBy::kLedger && now_ < due) {
-    waits_[tenant.id] = "waits for its turn: it has more than its request";
+    waits_[tenant.id] = "waits for its turn: it uses more than its request";
     return NoteTime(due);
   }
   const auto missing = [&](unsigned device, GpuIndex gpu) { return tenant.devices[device].used - Free(gpu); };
@@ -116,7 +116,7 @@ void Ledger::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> place
 
 /// Gives a borrower its turn although its memory does not fit next to the others. Idle tenants, and borrowers that had
 /// their turn, are parked for it. A busy tenant within its request is not.
-bool Ledger::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
+bool SharePlanner::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
   std::set<TenantId> leave;
   for (unsigned device = 0; device < to.size(); ++device) {
     const Bytes needed = tenant.devices[device].used;
@@ -134,7 +134,7 @@ bool Ledger::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
 
 /// Returns tenants whose memory together frees `needed` bytes there, idle ones first, then the smallest. Empty if
 /// impossible.
-std::vector<Tenant*> Ledger::WhoMakesWay(GpuIndex gpu, Bytes needed) {
+std::vector<Tenant*> SharePlanner::WhoMakesWay(GpuIndex gpu, Bytes needed) {
   std::vector<Tenant*> candidates;
   for (auto& [id, other] : tenants_) {
     if (other.state != State::kHere || !Holds(other, gpu) || !WhyKeepsGpu(other).empty()) continue;

@@ -1,5 +1,5 @@
-// A simulated node driven by a Ledger. Its pages hold what the processes really use. Orders run in virtual time, each
-// move for as long as its bytes take. For scenarios and property tests.
+// A simulated node driven by a SharePlanner. Its pages hold what the processes really use. Orders run in virtual time,
+// each move for as long as its bytes take. For scenarios and property tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -149,7 +149,7 @@ class ModelledNode {
   /// the operation is completed or undone.
   void Restart(const std::function<bool(TenantId)>& is_evacuated) {
     Log("restart");
-    Ledger fresh(settings);
+    SharePlanner fresh(settings);
     for (const auto& [index, gpu] : gpus) fresh.SetGpu(gpu);
     for (const auto& [id, page] : pages) {
       Tenant tenant = *ledger.Find(id);  // Share, reasons and times are stored in files and pages as well.
@@ -174,7 +174,7 @@ class ModelledNode {
     }
     under_way.clear();
     ledger = std::move(fresh);
-    for (const auto& [job, set] : wholes) ledger.TakeWhole(job, set);
+    for (const auto& [job, set] : wholes) ledger.AcquireExclusive(job, set);
     for (const auto& [request, ask] : asked) {
       // Each process repeats its request.
       if (ask.second.bytes == Bytes(0)) ledger.Pin(ask.first, request);
@@ -209,7 +209,7 @@ class ModelledNode {
   };
 
   Settings settings;
-  Ledger ledger;
+  SharePlanner ledger;
   Time now = Time(1'000'000s);
   std::map<GpuIndex, Gpu> gpus;
   std::map<TenantId, Page> pages;

@@ -7,7 +7,7 @@
 namespace divvy::sharing {
 
 /// `right`: handles requests that stay within the guaranteed amount, or all others.
-void Ledger::AnswerWants(Right right) {
+void SharePlanner::AnswerWants(Right right) {
   const auto is_right = [&](const OpenWant& want) {
     const Tenant& tenant = tenants_.at(want.tenant);
     return NeedOf(want) <= tenant.share.memory_request;
@@ -21,10 +21,12 @@ void Ledger::AnswerWants(Right right) {
 }
 
 /// Returns the total need, including memory just granted to the tenant's other processes and not in use yet.
-Bytes Ledger::NeedOf(const OpenWant& want) const { return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes; }
+Bytes SharePlanner::NeedOf(const OpenWant& want) const {
+  return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes;
+}
 
 /// Returns true if the request was answered.
-bool Ledger::AnswerWant(OpenWant& want) {
+bool SharePlanner::AnswerWant(OpenWant& want) {
   Tenant& tenant = tenants_.at(want.tenant);
   const Bytes need = NeedOf(want);
   if (need > tenant.share.memory_limit) {
@@ -38,7 +40,7 @@ bool Ledger::AnswerWant(OpenWant& want) {
   return need <= tenant.share.memory_request ? AnswerRight(want, tenant, need) : AnswerLoan(want, tenant, need);
 }
 
-bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
+bool SharePlanner::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   std::string why = "there is no room on GPU " + std::to_string(device.gpu);
   switch (MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kRequest, &why)) {
@@ -46,7 +48,7 @@ bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
       Grant(want, tenant, need, tenant.share.memory_request);
       return true;
     case Room::kUnderWay:
-      waits_[want.tenant] = "waits until what others borrowed is repaid";
+      waits_[want.tenant] = "waits until other tenants return borrowed memory";
       return false;
     case Room::kNone:
       return Deny(want, why);
@@ -55,14 +57,14 @@ bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
 }
 
 /// Returns the bytes that loans leave free on the GPU.
-Bytes Ledger::GrowthRoom(GpuIndex gpu) const {
+Bytes SharePlanner::GrowthRoom(GpuIndex gpu) const {
   const auto tenants = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     return entry.second.state == State::kHere && Holds(entry.second, gpu);
   });
   return Bytes(std::min(settings_.growth.count(), gpus_.at(gpu).capacity.count() / 64) * tenants);
 }
 
-bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
+bool SharePlanner::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   const std::string gpu = "GPU " + std::to_string(device.gpu);
   const Bytes borrows = need - tenant.share.memory_request;
@@ -70,8 +72,9 @@ bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   if (is_claimed || IsParkedWaiting()) {
     // The shortage usually ends soon, and a program that gets no memory may fail.
     if (want.waits_until == kNoTime) want.waits_until = AddSaturating(now_, settings_.loan_waits);
-    const char* const until = is_claimed ? "until others are repaid" : "until others on the host are back on a GPU";
-    if (now_ >= want.waits_until) return Deny(want, "nothing of " + gpu + " is lent " + until);
+    const char* const until =
+        is_claimed ? "until borrowed memory is returned to others" : "until parked tenants are back on a GPU";
+    if (now_ >= want.waits_until) return Deny(want, gpu + " lends no memory " + until);
     waits_[want.tenant] = std::string("waits ") + until;
     NoteTime(want.waits_until);
     return false;
@@ -79,13 +82,14 @@ bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   const bool is_bound = IsAboutToBeBound(tenant.id);
   const bool can_leave = !is_bound && (tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty());
   if (!can_leave && !tenant.share.can_be_requeued) {
-    return Deny(want, "it could not repay above its request of " + BytesText(tenant.share.memory_request) + ": " +
-                          (is_bound ? "a call of it is about to bind it to " + gpu : tenant.why_cannot_park));
+    return Deny(want, "it could not return memory above its request of " + BytesText(tenant.share.memory_request) +
+                          ": " +
+                          (is_bound ? "one of its calls is about to bind it to " + gpu : tenant.why_cannot_park));
   }
   const Bytes part = LoanPart(tenant, device.gpu, need);
   if (borrows > part) {
     wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
-    return Deny(want, "others want to borrow of " + gpu + " as well; its part is " + BytesText(part));
+    return Deny(want, "other tenants want to borrow on " + gpu + " too; its part is " + BytesText(part));
   }
   switch (MakeRoom(device.gpu, need - device.ceiling + GrowthRoom(device.gpu), &tenant, Right::kLoan, nullptr)) {
     case Room::kReady:
@@ -97,10 +101,10 @@ bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
       break;
   }
   wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
-  return Deny(want, gpu + " has not so much to lend");
+  return Deny(want, gpu + " does not have enough memory to lend");
 }
 
-void Ledger::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
+void SharePlanner::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
   Device& device = tenant.devices[want.device];
   // Grants a little more than requested, so that not every allocation needs a request.
   const Bytes left = need > tenant.share.memory_request ? GrowthRoom(device.gpu) : Bytes(0);
@@ -113,14 +117,14 @@ void Ledger::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most)
   Say(Answer{tenant.id, want.device, want.request, true, ""});
 }
 
-bool Ledger::Deny(const OpenWant& want, std::string why) {
+bool SharePlanner::Deny(const OpenWant& want, std::string why) {
   Say(Answer{want.tenant, want.device, want.request, false, std::move(why)});
   return true;
 }
 
 /// Returns how much of the GPU's idle memory this tenant may borrow when its total need is `need`. Without recently
 /// denied competitors it may borrow all of it, otherwise its share by weight.
-Bytes Ledger::LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const {
+Bytes SharePlanner::LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const {
   Bytes idle = gpus_.at(gpu).capacity;
   bool is_contested = false;
   std::vector<Borrower> borrowers = {{tenant.share.memory_request, need - tenant.share.memory_request}};

@@ -1,4 +1,5 @@
-// Orders from the ledger to the keeper. Orders with an id are in flight until Ledger::OnDone; the others are sent once.
+// Orders from the ledger to the keeper. Orders with an id are in flight until SharePlanner::OnDone; the others are sent
+// once.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +62,7 @@ struct Requeue {
   GpuIndex gpu = 0;
   Bytes bytes;
 };
-/// The GPUs of TakeWhole have no tenants left. Sent once.
+/// The GPUs of AcquireExclusive have no tenants left. Sent once.
 struct Ready {
   std::uint64_t job = 0;
 };

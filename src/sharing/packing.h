@@ -9,7 +9,7 @@
 
 namespace divvy::sharing {
 
-struct Ledger::Packing {
+struct SharePlanner::Packing {
   PackProblem problem;
   std::vector<GpuIndex> gpus;     // The GPU of each entry of problem.gpus.
   std::vector<TenantId> tenants;  // The tenant of each entry of problem.tenants.

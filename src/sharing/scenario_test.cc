@@ -248,12 +248,12 @@ class Scenario {
     const TenantId id = ids_[words.At(1)] = {ids_.size() + 1, 0};
     node_.names[id.job] = words.At(1);
     node_.wholes[id.job] = SetOf(ReadGpus(words.At(2)));
-    node_.ledger.TakeWhole(id.job, node_.wholes[id.job]);
+    node_.ledger.AcquireExclusive(id.job, node_.wholes[id.job]);
     Rest();
   }
   void Give(Words& words) {
     node_.wholes.erase(IdOf(words).job);
-    node_.ledger.GiveWhole(IdOf(words).job);
+    node_.ledger.ReleaseExclusive(IdOf(words).job);
     Rest();
   }
   void Park(Words& words) {

@@ -20,7 +20,7 @@ std::string ParkedText(const Tenant& tenant, Time now) {
   const std::string host = "parked on the host";
   switch (tenant.parked_by) {
     case ParkedBy::kUser:
-      return host + ": as asked";
+      return host + ": requested by its user";
     case ParkedBy::kLedger:
       return host + ": its room was needed";
     case ParkedBy::kOnItsWay:
@@ -55,13 +55,13 @@ std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
       remarks.push_back("moves to " + Places(tenant.devices, target));
       break;
     case State::kParking:
-      remarks.push_back("leaves for the host");
+      remarks.push_back("being parked");
       break;
     case State::kParked:
       remarks.push_back(ParkedText(tenant, now));
       break;
     case State::kWaking:
-      remarks.push_back("comes back on " + Places(tenant.devices, target));
+      remarks.push_back("returning to " + Places(tenant.devices, target));
       break;
     case State::kHere:
       break;
@@ -75,7 +75,7 @@ std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
   const bool is_guest = std::any_of(tenant.devices.begin(), tenant.devices.end(),
                                     [](const Device& device) { return device.gpu != device.paper; });
   if (is_on_gpu && is_guest) {
-    remarks.push_back("on " + Places(tenant.devices, here) + " for now (its guaranteed part is on " +
+    remarks.push_back("on " + Places(tenant.devices, here) + " for now (its guaranteed fraction is on " +
                       Places(tenant.devices, paper) + ")");
   }
   if (is_on_gpu && !tenant.why_cannot_move.empty()) {

@@ -27,7 +27,7 @@ TEST(Words, ABorrowerAGuestAndOneThatStays) {
   tenant.devices[0].used = 32_GiB;
   EXPECT_EQ(Said(tenant), "borrows 12 GiB");
   tenant.devices[0].gpu = 3;
-  EXPECT_EQ(Said(tenant), "borrows 12 GiB; on GPU 3 for now (its guaranteed part is on GPU 1)");
+  EXPECT_EQ(Said(tenant), "borrows 12 GiB; on GPU 3 for now (its guaranteed fraction is on GPU 1)");
   tenant = Here();
   tenant.why_cannot_move = "uses CUDA IPC";
   EXPECT_EQ(Said(tenant), "stays on GPU 1: uses CUDA IPC");
@@ -40,9 +40,9 @@ TEST(Words, WhoIsOnItsWay) {
   EXPECT_EQ(Said(tenant), "moves to GPU 2");
   tenant.state = State::kWaking;
   tenant.devices[0].gpu = 3;
-  EXPECT_EQ(Said(tenant), "comes back on GPU 2") << "where it was says nothing";
+  EXPECT_EQ(Said(tenant), "returning to GPU 2") << "where it was says nothing";
   tenant.devices.push_back({.paper = 0, .gpu = 0, .target = 5});
-  EXPECT_EQ(Said(tenant), "comes back on GPUs 2,5");
+  EXPECT_EQ(Said(tenant), "returning to GPUs 2,5");
 }
 
 TEST(Words, WhoIsParkedAndWhy) {
@@ -52,7 +52,7 @@ TEST(Words, WhoIsParkedAndWhy) {
   tenant.last_active = kNow - 10min;
   EXPECT_EQ(Said(tenant), "parked on the host: idle for 10 min");
   tenant.parked_by = ParkedBy::kUser;
-  EXPECT_EQ(Said(tenant), "parked on the host: as asked");
+  EXPECT_EQ(Said(tenant), "parked on the host: requested by its user");
   tenant.wants_to_wake = true;
   EXPECT_EQ(Said(tenant), "waits for room on a GPU");
 }

@@ -20,7 +20,7 @@ using placement::ModelSet;
 using placement::Shape;
 
 constexpr double kHalfLife = 2000;  // In submissions, for the distribution of typical requests.
-constexpr std::int64_t kFirstLesson = 16;
+constexpr std::int64_t kMinDemandSamples = 16;
 constexpr std::int64_t kMostBetweenLessons = 1024;
 /// Some traces begin at 0, which the engine would interpret as "not set".
 constexpr Duration kShift = std::chrono::hours(24);
@@ -53,8 +53,8 @@ class Engine : public EngineDecider {
     std::map<std::string, std::uint32_t> racks;
     for (const NodeGroup& group : cluster.groups) {
       if (group.gpus > GpuSet::kCapacity)
-        return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; at most " +
-                               std::to_string(GpuSet::kCapacity) + " are possible");
+        return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; the limit is " +
+                               std::to_string(GpuSet::kCapacity));
       // CPU requests can only be checked if all nodes have a CPU count.
       knows_cpus_ = knows_cpus_ && group.cpus > 0;
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
@@ -62,8 +62,8 @@ class Engine : public EngineDecider {
     for (const NodeGroup& group : cluster.groups) {
       const int kind = KindOf(group);
       if (kind >= placement::kMaxModels)
-        return InvalidArgument("the nodes are of more than " + std::to_string(placement::kMaxModels) +
-                               " kinds (GPU model and team together)");
+        return InvalidArgument("the nodes have more than " + std::to_string(placement::kMaxModels) +
+                               " classes (combinations of GPU model and team)");
       const auto rack = racks.try_emplace(group.rack, static_cast<std::uint32_t>(racks.size())).first->second;
       for (int i = 0; i < group.count; ++i) AddNode(group, kind, rack);
     }
@@ -104,8 +104,8 @@ class Engine : public EngineDecider {
       const core::Plan plan = cluster_.Decide(now + kShift);
       wakeup_ = plan.next_wakeup == kNever ? kNever : plan.next_wakeup - kShift;
       for (const core::Start& start : plan.starts) decision.starts.push_back(StartedOf(start, now));
-      has_taken = !plan.takings.empty();
-      for (const core::Taking& taking : plan.takings) TakeBack(taking.job, now, decision);
+      has_taken = !plan.preemptions.empty();
+      for (const core::Preemption& preemption : plan.preemptions) TakeBack(preemption.job, now, decision);
     }
     return decision;
   }
@@ -152,7 +152,7 @@ class Engine : public EngineDecider {
 
   void Learn() {
     next_lesson_ =
-        std::max(kFirstLesson, std::min(next_lesson_ + next_lesson_ / 4, next_lesson_ + kMostBetweenLessons));
+        std::max(kMinDemandSamples, std::min(next_lesson_ + next_lesson_ / 4, next_lesson_ + kMostBetweenLessons));
     cluster_.SetScorer(placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), capacity_parts_));
   }
 
@@ -241,7 +241,7 @@ class Engine : public EngineDecider {
     const auto index = static_cast<JobIndex>(start.entry.value() - 1);
     jobs_.at(index).started = now + kShift;
     Started started{index, {}, 1};
-    for (const core::Piece& piece : start.pieces) started.gpus.push_back({piece.node, piece.place.gpus.size()});
+    for (const core::TaskPlacement& piece : start.pieces) started.gpus.push_back({piece.node, piece.place.gpus.size()});
     return started;
   }
 

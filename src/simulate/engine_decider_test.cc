@@ -181,13 +181,14 @@ TEST(EngineDecider, TheSameTraceGivesTheSameRun) {
 }
 
 TEST(EngineDecider, RefusesWhatTheSchedulerCannotTellApart) {
-  EXPECT_NE(MakeEngineDecider(ParseCluster("1x65").value(), {}).error().message.find("at most 64"), std::string::npos);
+  EXPECT_NE(MakeEngineDecider(ParseCluster("1x65").value(), {}).error().message.find("the limit is 64"),
+            std::string::npos);
   TraceCluster cluster;
   for (int i = 0; i < 65; ++i) {
     cluster.groups.push_back(ParseCluster("1x8").value().groups.front());
     cluster.groups.back().model = "m" + std::to_string(i);
   }
-  EXPECT_NE(MakeEngineDecider(cluster, {}).error().message.find("more than 64 kinds"), std::string::npos);
+  EXPECT_NE(MakeEngineDecider(cluster, {}).error().message.find("more than 64 classes"), std::string::npos);
 }
 
 }  // namespace engine_decider_test

@@ -51,8 +51,9 @@ Error UnknownPolicy(std::string_view name) {
 }
 
 Error BadChange(std::string_view change) {
-  return InvalidArgument("'" + std::string(change) +
-                         "' is no change of the cluster; write \"+8 H100\", \"+2x8:H100\", \"-8\" or \"-8 H100\"");
+  return InvalidArgument(
+      "'" + std::string(change) +
+      "' is not a change of the cluster; expected \"+8 H100\", \"+2x8:H100\", \"-8\" or \"-8 H100\"");
 }
 
 /// The cluster's name for "H100": "NVIDIA H100 80GB HBM3". Only GPUs with the same name count as equal.
@@ -113,8 +114,9 @@ Result<PolicyChoice> ParsePolicy(std::string_view text, const EngineRule& defaul
   const auto predicting = PredictingFromName(text.substr(colon + 1));
   if (!predicting || choice.reference)
     return InvalidArgument("'" + std::string(text) + "': " +
-                           (choice.reference ? "a reference rule knows the true run times; write " + std::string(name)
-                                             : "run times are known by history, true or none"));
+                           (choice.reference
+                                ? "a baseline policy already knows the true run times; use " + std::string(name)
+                                : "invalid run times: expected history, true or none"));
   choice.engine.predicting = *predicting;
   return choice;
 }

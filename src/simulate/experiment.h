@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "simulate/baseline_policies.h"
 #include "simulate/engine_decider.h"
-#include "simulate/house_rules.h"
 #include "simulate/report.h"
 #include "simulate/traces/workload.h"
 

@@ -198,8 +198,8 @@ TEST_F(OpenbFiles, SayWhichLineIsWrong) {
   EXPECT_EQ(message("x,1,1,1,0"), "/2.csv:2: asks for 1 GPU and gpu_milli 0 of each");
   EXPECT_EQ(message("x,1,1,1,1001"), "/3.csv:2: gpu_milli '1001' is not a whole number from 0 to 1000");
   EXPECT_EQ(message("x,1,1,65,1000"), "/4.csv:2: num_gpu '65' is not a whole number from 0 to 64");
-  EXPECT_EQ(message("x,1,1,0,0"), "/5.csv: there is no job that asks for a GPU in it");
-  EXPECT_EQ(Nodes("n,1,1,0,A\n").error().message.substr(folder_.size()), "/6.csv: there is no node with a GPU in it");
+  EXPECT_EQ(message("x,1,1,0,0"), "/5.csv: no job requests a GPU");
+  EXPECT_EQ(Nodes("n,1,1,0,A\n").error().message.substr(folder_.size()), "/6.csv: no node has a GPU");
 }
 
 }  // namespace fill_test

@@ -33,7 +33,7 @@ Workload WorkloadOf(std::span<const JobRecord> records) {
     job.published_end = record.ended;
     workload.jobs.push_back(std::move(job));
   }
-  if (left_out > 0) workload.notes.push_back(Plural(left_out, "job") + " that never ran or still run left out");
+  if (left_out > 0) workload.notes.push_back(Plural(left_out, "job") + " left out: not started or still running");
   Arrange(workload);
   return workload;
 }

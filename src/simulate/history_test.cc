@@ -40,7 +40,7 @@ TEST(History, IsWhatRanAndEnded) {
   EXPECT_EQ(job.runtime, 60s);
   EXPECT_EQ(job.limit, 1h);
   EXPECT_EQ(job.published_start, TimeFromSeconds(200));
-  EXPECT_EQ(workload.notes, std::vector<std::string>{"2 jobs that never ran or still run left out"});
+  EXPECT_EQ(workload.notes, std::vector<std::string>{"2 jobs left out: not started or still running"});
 }
 
 }  // namespace history_test

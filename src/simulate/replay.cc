@@ -203,8 +203,8 @@ class Run {
 Result<Replayed> Replay(const Workload& workload, Decider& decider, const ReplayOptions& options) {
   if (!workload.knows_runtimes)
     return FailedPrecondition(
-        "this trace tells steps, not run times; they have to be filled in from throughputs first");
-  if (workload.jobs.empty()) return FailedPrecondition("there is no job to replay");
+        "this trace has steps instead of run times; fill in the run times from throughputs first");
+  if (workload.jobs.empty()) return FailedPrecondition("there are no jobs to replay");
   return Run(workload, decider, options).ToTheEnd();
 }
 

@@ -127,7 +127,7 @@ std::string ShareFigure(const Report& report, const std::string& title, const st
                         double JobFigures::*value) {
   LinePlot plot{title, PlotAxis::kLogSeconds, PlotAxis::kPercent, {}};
   Grid table;
-  table.columns = {{"PART OF THE JOBS", "part_percent", 0}};
+  table.columns = {{"FRACTION OF JOBS", "part_percent", 0}};
   constexpr int kSteps = 200;
   const std::vector<double> shown = {10, 25, 50, 75, 90, 95, 99, 99.9, 100};
   for (const double percent : shown) table.rows.push_back({{GridCell::Unit::kPercent, {}, percent}});
@@ -189,18 +189,18 @@ std::string Plots(const Report& report) {
     return 100 * level.allocated_gpus / static_cast<double>(std::max<std::int64_t>(1, run.cluster.gpus()));
   };
   const auto waiting = [](const PolicyRun&, const LoadLevel& level) { return level.waiting_jobs; };
-  return LoadFigure(report, "GPUs allocated", "Of all GPUs, over time.", PlotAxis::kPercent, GridCell::Unit::kPercent,
+  return LoadFigure(report, "GPUs allocated", "GPUs in use over time.", PlotAxis::kPercent, GridCell::Unit::kPercent,
                     allocated) +
          LoadFigure(report, "Jobs waiting", "The length of the queue over time.", PlotAxis::kLinear,
                     GridCell::Unit::kCount, waiting) +
-         ShareFigure(report, "Waiting time", "The part of the jobs that waited at most so long.",
+         ShareFigure(report, "Waiting time", "Fraction of jobs that waited at most this long.",
                      &JobFigures::wait_seconds) +
-         ShareFigure(report, "Completion time", "The part of the jobs that were done after at most so long.",
+         ShareFigure(report, "Completion time", "Fraction of jobs that completed within this time.",
                      &JobFigures::jct_seconds) +
-         GroupFigure(report, "Mean wait by size", "By the number of GPUs that a job asked for.", &RunMetrics::by_size,
-                     "GPUS", &Figures::wait_seconds) +
-         GroupFigure(report, "Mean wait by hour", "By the hour of the day at which a job was submitted.",
-                     &RunMetrics::by_hour, "HOUR", &Figures::wait_seconds);
+         GroupFigure(report, "Mean wait by size", "By the number of requested GPUs.", &RunMetrics::by_size, "GPUS",
+                     &Figures::wait_seconds) +
+         GroupFigure(report, "Mean wait by hour", "By the hour of the day of submission.", &RunMetrics::by_hour, "HOUR",
+                     &Figures::wait_seconds);
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ std::string ReportHtml(const Report& report, const std::string& made_with) {
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>" +
       HtmlText(report.title) + "</title><style>" + std::string(kStyle) + PlotStyle() +
       "</style></head><body><main>\n<h1>" + HtmlText(report.title) + "</h1>\n<p class=\"dim\">" + Subtitle(report) +
-      "</p>\n" + LegendOf(report) + "<section><h2>Side by side</h2>\n" + HtmlTable(SummaryGrid(report), false) +
+      "</p>\n" + LegendOf(report) + "<section><h2>Comparison</h2>\n" + HtmlTable(SummaryGrid(report), false) +
       "</section>\n<div class=\"plots\">\n" + Plots(report) + "</div>\n";
   const Grid teams = GroupGrid(report, &RunMetrics::by_team, "TEAM", "team");
   if (!teams.rows.empty())
@@ -219,8 +219,8 @@ std::string ReportHtml(const Report& report, const std::string& made_with) {
            "</details></section>\n";
   out +=
       "<footer><p>JCT: from submission to the end. Slowdown: JCT over the run time, both at least 10 s. Rho: JCT over "
-      "the time that the job would have taken with an equal part of the cluster; above 1 is unfair. Widest: the tenth "
-      "of the jobs that asked for most GPUs.</p>\n";
+      "the time that the job would have taken with an equal share of the cluster; above 1 is unfair. Widest: the 10% "
+      "of jobs that requested the most GPUs.</p>\n";
   for (const std::string& note : report.notes) out += "<p>" + HtmlText(note) + "</p>\n";
   return out + "<p>" + HtmlText(made_with) + "</p></footer>\n</main></body></html>\n";
 }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simulate/house_rules.h"
+#include "simulate/baseline_policies.h"
 #include "simulate/plot.h"
 #include "simulate/report_html.h"
 #include "simulate/report_text.h"

@@ -105,7 +105,7 @@ Status BatchWriter::WriteRows(const Batch& batch) {
     if (job.spec != nullptr) {
       DIVVY_CHECK(WriteSpec(job.record.id, *job.spec));
     } else if (job.record.spec_of == job.record.id) {
-      return Internal("job " + ToString(job.record.id) + " was given to the store without its specification");
+      return Internal("job " + ToString(job.record.id) + " has no specification");
     }
   }
   for (const JobRecord& record : batch.updates) {

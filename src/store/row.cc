@@ -426,7 +426,7 @@ Result<JobRecord> ReadRow(const Statement& statement) {
   WalkColumns(walk, record);
   if (walk.damaged == nullptr) return record;
   return CorruptData("job " + ToString(record.id) + ": column " + walk.damaged +
-                     " does not hold what divvy writes there; restore the database from a backup");
+                     " holds an invalid value; restore the database from a backup");
 }
 
 std::string DependenciesToText(const std::vector<Dependency>& dependencies) {

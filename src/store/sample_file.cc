@@ -49,7 +49,7 @@ Status SampleFile::Prepare() {
   DIVVY_CHECK(connection_.Execute(kOpen));
   DIVVY_TRY(const std::int64_t layout, connection_.QueryInteger("PRAGMA user_version"));
   if (layout != 0 && layout != kLayout)
-    return CorruptData(connection_.path() + " is of another release (layout " + std::to_string(layout) + ")");
+    return CorruptData(connection_.path() + " is from another release (layout " + std::to_string(layout) + ")");
   DIVVY_CHECK(connection_.Execute(kSchema));
   DIVVY_CHECK(connection_.Execute("PRAGMA user_version = 1"));
   DIVVY_TRY(put_, connection_.Prepare("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)"));

@@ -245,8 +245,8 @@ Result<std::int64_t> VersionOf(Connection& connection) {
   DIVVY_TRY(const std::int64_t application, connection.QueryInteger("PRAGMA application_id"));
   if (objects == 0 && application == 0) return 0;
   if (application != kApplicationId) {
-    return FailedPrecondition(
-        connection.path() + " is the database of another program: it was left as it is; give divvy a file of its own");
+    return FailedPrecondition(connection.path() +
+                              " is the database of another program and was not changed; use another file for divvy");
   }
   return connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'");
 }
@@ -272,8 +272,8 @@ Status MigrateSchema(Connection& connection, std::span<const Migration> migratio
   DIVVY_TRY(const std::int64_t version, VersionOf(connection));
   if (version > newest) {
     return FailedPrecondition(connection.path() + " was written by a newer divvy (schema version " +
-                              std::to_string(version) + ", this divvy knows up to " + std::to_string(newest) +
-                              "): it was left as it is; start that newer divvy, or move the file aside");
+                              std::to_string(version) + ", this divvy supports up to " + std::to_string(newest) +
+                              "): it was not changed; start the newer divvy, or move the file away");
   }
   if (version == newest) return {};
   DIVVY_CHECK(connection.Execute("BEGIN IMMEDIATE"));

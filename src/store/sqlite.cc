@@ -22,15 +22,15 @@ std::string FolderOf(const std::string& path) {
 
 Error NoRoom(const std::string& path, const std::string& cause) {
   return LimitExceeded("cannot write " + path + ", the disk is full (" + cause +
-                       "): nothing of this was kept; free space under " + FolderOf(path) + " and try again");
+                       "): nothing was saved; free space under " + FolderOf(path) + " and try again");
 }
 
 Error Damaged(const std::string& path, const std::string& cause) {
   return CorruptData(
       path + " is damaged or not a divvy database (" + cause +
-      "): it was left as it is; restore it from a backup, or rescue it with \"sqlite3 " + path +
-      " .recover | sqlite3 NEW\", or move it aside together with its -wal and -shm files to start empty: jobs that run "
-      "go on, and divvy adopt takes them over");
+      "): it was not changed; restore it from a backup, or recover it with \"sqlite3 " + path +
+      " .recover | sqlite3 NEW\", or move it away together with its -wal and -shm files to start empty: running jobs "
+      "continue, and divvy adopt takes them over");
 }
 
 Error TranslateError(sqlite3* database, int code, const std::string& path) {
@@ -49,7 +49,7 @@ Error TranslateError(sqlite3* database, int code, const std::string& path) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return LimitExceeded("cannot write " + path +
-                           ", another program holds a lock on it: nothing of this was kept; end that program's "
+                           ", another program holds a lock on it: nothing was saved; end that program's "
                            "transaction (a sqlite3 shell?) and try again");
     case SQLITE_READONLY:
     case SQLITE_PERM:

@@ -219,9 +219,10 @@ Result<JobSpec> SqliteStore::Spec(JobId id) {
   Result<JobSpec> spec = SpecFromJson(spec_.Text(0));
   Result<Capture> capture = spec_.IsNull(1) ? Result<Capture>(Capture()) : CaptureFromJson(spec_.Text(1));
   spec_.Reset();
-  if (!spec) return CorruptData("the specification of job " + ToString(id) + " does not read: " + spec.error().message);
+  if (!spec)
+    return CorruptData("the specification of job " + ToString(id) + " cannot be read: " + spec.error().message);
   if (!capture) {
-    return CorruptData("the environment of job " + ToString(id) + " does not read: " + capture.error().message);
+    return CorruptData("the environment of job " + ToString(id) + " cannot be read: " + capture.error().message);
   }
   spec->capture = *std::move(capture);
   return spec;

@@ -145,7 +145,7 @@ TEST(DamagedFile, IsNamedAndLeftAsItIs) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kCorruptData);
   EXPECT_TRUE(Has(opened.error().message, path)) << opened.error().message;
-  EXPECT_TRUE(Has(opened.error().message, "move it aside")) << opened.error().message;
+  EXPECT_TRUE(Has(opened.error().message, "move it away")) << opened.error().message;
   EXPECT_EQ(ReadFile(path), garbage);
 }
 
@@ -336,7 +336,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
   const std::string said =
-      "schema version " + std::to_string(kNewest + 2) + ", this divvy knows up to " + std::to_string(kNewest);
+      "schema version " + std::to_string(kNewest + 2) + ", this divvy supports up to " + std::to_string(kNewest);
   EXPECT_TRUE(Has(opened.error().message, said)) << opened.error().message;
   EXPECT_EQ(ReadFile(path), before);
 }

@@ -59,7 +59,7 @@ Status MemoryStore::Commit(const std::vector<Batch>& batches) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(fails_next_commit_, false)) {
     return LimitExceeded(
-        "cannot write the memory store, the disk is full: nothing of this was kept; free space and try again");
+        "cannot write the memory store, the disk is full: nothing was saved; free space and try again");
   }
   DIVVY_CHECK(Check(batches));
   for (const Batch& batch : batches) Apply(batch);
@@ -73,9 +73,9 @@ Status MemoryStore::Check(const std::vector<Batch>& batches) const {
   const auto is_known = [&](JobId id) { return jobs_.contains(id) || added.contains(id); };
   for (const Batch& batch : batches) {
     for (const Batch::NewJob& job : batch.inserts) {
-      if (is_known(job.record.id)) return Internal("job " + ToString(job.record.id) + " is in the store already");
+      if (is_known(job.record.id)) return Internal("job " + ToString(job.record.id) + " is already in the store");
       if (job.spec == nullptr && job.record.spec_of == job.record.id) {
-        return Internal("job " + ToString(job.record.id) + " was given to the store without its specification");
+        return Internal("job " + ToString(job.record.id) + " has no specification");
       }
       added.insert(job.record.id);
     }

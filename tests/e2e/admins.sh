@@ -85,7 +85,7 @@ as ada divvy show "$job" --json | grep -q 'a secret' || fail "ada does not see h
 refuses "ermission denied" as eve divvy logs "$job"
 if command -v curl >/dev/null; then
   as eve curl -s --unix-socket /run/divvy/divvy.sock "http://divvy/v1/jobs/$job/log" >answer
-  grep -q "who alone may read its log" answer || fail "asked for a log: $(cat answer)"
+  grep -q "and only the owner may read its log" answer || fail "asked for a log: $(cat answer)"
   grep -F '"user":"eve"' "$audit" | grep -F "/log" | grep -q '"status":403' || fail "no refusal in: $(tail -n 3 "$audit")"
 fi
 job=$(as ada divvy submit --quiet --hold -- true)
@@ -105,7 +105,7 @@ printf '[jobs]\nroot_jobs = true\n[pools.bobs]\nnodes = "all"\nusers = ["bob"]\n
 divvy up --quiet --emulate 8xH100-80GB
 job=$(divvy submit --quiet -- true)
 wait_for "root's job" state_is "$job" succeeded
-refuses "pool bobs is for bob, and this job of eve is not theirs" as eve divvy submit --pool bobs -- true
+refuses "pool bobs is for bob, but this job of eve is not theirs" as eve divvy submit --pool bobs -- true
 job=$(as bob divvy submit --quiet --pool bobs -- true)
 wait_for "bob's job" state_is "$job" succeeded
 expect bobs "$(field "$job" pool)" "its pool"

@@ -18,7 +18,7 @@ refused() { # WHAT COMMAND...
 (umask 022 && divvy token create --node >n1.token 2>said)
 expect 600 "$(stat -c %a n1.token)" "the mode of a token's file"
 umask 077
-grep -q 'by which 1 machine may join; good for 1 h (--expires). On the other machine: sudo divvy agent --join - --detach, and' said || fail "says: $(cat said)"
+grep -q 'with which 1 node may join; valid for 1 h (--expires). On the other machine, run sudo divvy agent --join - --detach and paste' said || fail "says: $(cat said)"
 divvy token create --node --uses 3 --expires 1h >many.token 2>/dev/null
 divvy token create >user.token 2>/dev/null
 
@@ -33,11 +33,11 @@ divvy nodes --json | grep -q '"rack":"r7"' || fail "its label is missing"
 divvy nodes --json | grep -q '"is_controller":true' || fail "the controller's own machine is missing"
 
 # A single-use token is spent. A command line's token lets no node join, and a node's token lets no user act.
-refused 'has let in as many nodes as it may' on n2 agent --join-file "$home/n1.token" --name n2 --emulate 1xA100-40GB
+refused 'has admitted as many nodes as it may' on n2 agent --join-file "$home/n1.token" --name n2 --emulate 1xA100-40GB
 refused 'is for a command line' on n2 agent --join-file "$home/user.token" --name n2
 DIVVY_CONTROLLER=$home/many.token refused 'lets a machine join as a node' env -u DIVVY_HOME "$divvy_binary" queue
-refused 'has joined no controller' on n2 agent
-refused 'no token line' on n2 agent --join nonsense
+refused 'has not joined a controller' on n2 agent
+refused 'not a token line\|give a token line' on n2 agent --join nonsense
 
 # The controller's machine cannot also be its agent: its GPUs would be given out twice. Nor can a node run its own
 # daemon.
@@ -114,7 +114,7 @@ divvy nodes --json | grep -q '"rack":"r9"' || fail "the label is not taken"
 refused "there is no node 'n9'" divvy node drain n1 n9
 node_is n1 up || fail "n1 was drained with one that is none"
 divvy nodes | grep '^n1' | grep -q deadline && fail "a node that takes work has a deadline"
-refused "takes no labels" divvy node label "$(divvy nodes --csv | grep 'the controller' | cut -d, -f1)" x=y
+refused "no labels" divvy node label "$(divvy nodes --csv | grep 'the controller' | cut -d, -f1)" x=y
 id=$(divvy submit --quiet --nodelist n2 --gpus 1 -- sh -c "until [ -e $machines/leave ]; do sleep 0.02; done")
 wait_for "its start" state_is "$id" running
 refused "divvy node drain n2 first" divvy node remove n2
@@ -130,12 +130,12 @@ refused "no agent runs here" on n2 agent --stop
 on n2 agent --detach --quiet || fail "n2 did not come again"
 wait_for "n2" node_is n2 drained
 pid=$(agent_pid n2)
-refused "n2 is there: its agent is connected" divvy node remove n2 --gone
-refused "gone goes with remove" divvy node drain n2 --gone
+refused "n2 cannot be removed while its agent is connected" divvy node remove n2 --gone
+refused "gone works only with remove" divvy node drain n2 --gone
 divvy node remove n2 | grep -q 'removed n2' || fail "remove says nothing"
 expect "" "$(node_state n2)" "the state of who was removed"
 # The agent ends by itself.
 wait_for "the end of the agent of a removed node" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
-refused 'is not known here' on n2 agent
+refused 'certificate of this agent is unknown here' on n2 agent
 
 echo "agents: well"

@@ -34,13 +34,13 @@ grep -q 'component 1 asks for 9 GPUs' err || fail "said: $(cat err)"
 ! submit --gpus 2 : --gpus 1 -- true 2>err || fail "took 3 GPUs of 2"
 grep -q 'each of its components fits alone' err || fail "said: $(cat err)"
 ! submit : --gpus 1 -- true 2>err || fail "took a job whose first component is empty"
-grep -q "nothing stands before the first ':'" err || fail "said: $(cat err)"
+grep -q "there are no options before the first ':'" err || fail "said: $(cat err)"
 
 # A component that does not exist is refused, outside of jobs and inside.
 ! srun --het-group=1 true 2>err || fail "ran in component 1 of a job that has none"
-grep -q 'no component 1; it has component 0 alone; leave --het-group out' err || fail "said: $(cat err)"
+grep -q 'no component 1; it has only component 0; leave --het-group out' err || fail "said: $(cat err)"
 ! divvy run -- sh -c 'srun echo a : echo b' >out 2>err || fail "ran echo with ':' as an argument: $(cat out)"
-grep -q 'has one component' err out || fail "said: $(cat err out)"
+grep -q 'has only one component' err out || fail "said: $(cat err out)"
 
 divvy token create --node --uses 2 >token 2>/dev/null
 for name in n1 n2; do

@@ -62,7 +62,7 @@ echo >holes
 if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
   wait_for "the log to be cut" is_cut
   divvy logs "$big" >late 2>said || fail "the log that was cut cannot be read"
-  grep -q "of the log of job $big before this are not in its file" said || fail "what is missing is not said: $(cat said)"
+  grep -q "of the log of job $big before this were dropped from its file" said || fail "what is missing is not said: $(cat said)"
   [ "$(stat -c %s late)" -ge 1048576 ] || fail "less is kept than log_limit says: $(stat -c %s late)"
   expect 700000 "$(tail -n 1 late)" "the newest line of what is kept"
   tail -n +2 late | sort -c || fail "what is kept is out of order"

@@ -48,7 +48,7 @@ wait_for "its end" state_is "$job" cancelled
 grep -q -- "^rm -f divvy-$job-1-" docker.said || fail "nobody removed the container: $(cat docker.said)"
 code=0; divvy submit --image some/image.sqsh -- true 2>err.txt || code=$?
 expect 2 $code "a file of enroot's is refused"
-grep -q "enroot's own kind of file" err.txt || fail "the refusal says: $(cat err.txt)"
+grep -q "is an enroot file" err.txt || fail "the refusal says: $(cat err.txt)"
 divvy down >/dev/null
 printf '[container]\nengine = "singularity"\n' >divvy.toml
 divvy up --emulate 8xH100-80GB >/dev/null

@@ -29,8 +29,8 @@ burn --vram 1G --check >/dev/null || fail "the fault stayed"
 divvy cancel "$job" --grace 0 >/dev/null
 wait_for "GPU 0, the first that is given" sh -c 'divvy gpus | grep -qE "^ +0 .* free "'
 job=$(divvy submit --quiet --gpus 1 -- env CUDA_VISIBLE_DEVICES=1 "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" --gpu-seconds 600 --vram 2G)
-wait_for "GPU 1 in its wrong hands" sh -c "divvy gpus | grep -E '^ +1 .*unmanaged' | grep -q 'job $job of .*, which does not hold it'"
-divvy show "$job" | grep -q '^GPU 1 .*used, and not held' || fail "show says: $(divvy show "$job")"
+wait_for "GPU 1 in its wrong hands" sh -c "divvy gpus | grep -E '^ +1 .*unmanaged' | grep -q 'job $job of .*, which was not given this GPU'"
+divvy show "$job" | grep -q '^GPU 1 .*used but not allocated' || fail "show says: $(divvy show "$job")"
 next=$(divvy submit --quiet --gpus 1 -- true)
 divvy why "$next" | grep -q "GPU 1 is used by job $job" || fail "why says: $(divvy why "$next")"
 divvy top --once | grep -qE "^ +1 .*job $job of " || fail "top says: $(divvy top --once)"

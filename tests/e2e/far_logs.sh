@@ -43,9 +43,9 @@ follower=$!
 expect queued "$(field "$id" state)" "the state of what is behind another"
 # The node is not known yet, so neither is the place of the output, unless the job requests one node.
 expect "" "$(field "$id" output)" "the output of what waits"
-divvy show "$id" | grep -q '^output  *known when it starts' || fail "show tells: $(divvy show "$id")"
+divvy show "$id" | grep -q '^output  *known when the job starts' || fail "show tells: $(divvy show "$id")"
 refused=$(divvy logs --path "$id" 2>&1) && fail "the path of what waits is $refused"
-echo "$refused" | grep -q 'where its log will be is not known yet' || fail "logs --path says: $refused"
+echo "$refused" | grep -q 'the path of its log is not known yet' || fail "logs --path says: $refused"
 pinned=$(far --nodelist n1 --hold true)
 expect "n1:$machines/n1/agent/logs/$pinned.log" "$(field "$pinned" output)" "the output of what waits for n1"
 divvy cancel "$pinned" >/dev/null
@@ -86,7 +86,7 @@ if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
   wait_for "all of its lines" has_all
   wait_for "its log to be cut" is_cut
   divvy logs "$id" >got 2>said
-  grep -q "of the log of job $id before this are not in its file" said || fail "of what is missing it says: $(cat said)"
+  grep -q "of the log of job $id before this were dropped from its file" said || fail "of what is missing it says: $(cat said)"
   expect 700000 "$(tail -n 1 got)" "the newest line"
   [ "$(stat -c %s got)" -ge 1048576 ] || fail "less is kept than log_limit says: $(stat -c %s got)"
   expect "$(tail -n +2 got | head -n 1)" "$(seq -w 1 700000 | tail -n "$(($(wc -l <got) - 1))" | head -n 1)" "what is kept, without a gap"
@@ -98,7 +98,7 @@ fi
 id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
 divvy logs -f "$id" >got || fail "an array's logs cannot be followed: $(cat got)"
 expect 2 "$(grep -c '^element ' got)" "the lines of an array"
-divvy show "$id" | grep -q "^output  *a file of each element: divvy logs --path $id$" || fail "show tells: $(divvy show "$id")"
+divvy show "$id" | grep -q "^output  *one file for each element: divvy logs --path $id$" || fail "show tells: $(divvy show "$id")"
 expect 2 "$(divvy logs --path "$id" | grep -c "^n1:$machines/n1/agent/logs/")" "the paths of an array"
 
 # A job that waits for a retry: the log of its last run is read.

@@ -41,7 +41,7 @@ expect 3 "$(grep -c '^divvy: ' said)" "refusals: $(cat said)"
 node_is n1 ready || node_is n1 idle || [ "$(node_state n1)" != cordoned ] || fail "a job cordoned its machine"
 door=$(sed -n 's/^DIVVY_CONTROLLER=//p' said)
 refused=$(DIVVY_CONTROLLER=$door divvy queue 2>&1) && fail "one without a job there was answered"
-echo "$refused" | grep -q 'you have none here' || fail "the door says: $refused"
+echo "$refused" | grep -q 'you have no job here' || fail "the door says: $refused"
 
 # A foreground job there: bytes in both directions, separate errors and the exit code.
 head -c 3000000 /dev/urandom >in
@@ -112,7 +112,7 @@ busy=$(submit --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/free ]; do
 wait_for "its start" state_is "$busy" running
 divvy run $far --name waits -- sh -c 'cat; echo "on $DIVVY_NODE"' >kept 2>told <<<typed &
 runner=$!
-wait_for "what waits" grep -q 'waits for its turn' told
+wait_for "what waits" grep -q 'is queued' told
 kill -9 "$(daemon_pid)"
 wait_for "the word that it is away" grep -q 'went away' told
 up_listening "$port"
@@ -156,7 +156,7 @@ runner=$!
 wait_for "its first line" grep -q begun broken.out
 kill_agent n1
 on n1 agent --detach --quiet || fail "n1 did not come again"
-wait_for "the word that its streams are gone" grep -q 'the streams of job .* were lost' broken.err
+wait_for "the word that its streams are gone" grep -q 'the streams of job .* are lost' broken.err
 grep -q 'its log (divvy logs -f ' broken.err || fail "its caller is told: $(cat broken.err)"
 id=$(sed -n 's/.*divvy logs -f \([0-9]*\)).*/\1/p' broken.err)
 touch "$machines/broken"
@@ -204,7 +204,7 @@ if command -v script >/dev/null; then
     printf '\020\021' >&4
     wait $viewer || fail "leaving one's own job ended with $?: $(cat own)"
     exec 4>&-
-    id=$(sed -n 's/.*left job \([0-9]*\), which goes on.*/\1/p' own)
+    id=$(sed -n 's/.*left job \([0-9]*\), which keeps running.*/\1/p' own)
     expect running "$(field "$id" state)" "the job whose caller left it: $(cat own)"
     divvy wait "$id" &
     waiter=$!
@@ -226,7 +226,7 @@ if command -v script >/dev/null; then
     wait $viewer && code=0 || code=$?
     exec 4>&-
     expect 130 "$code" "the exit code of what was cancelled while it waited: $(cat own)"
-    id=$(sed -n 's/^divvy: job \([0-9]*\) waits.*/\1/p' own)
+    id=$(sed -n 's/^divvy: job \([0-9]*\) is queued.*/\1/p' own)
     expect cancelled "$(field "$id" state)" "what was cancelled while it waited: $(cat own)"
     # If the job is left to wait, its terminal is raw from its start on.
     rm -f typed own

@@ -30,7 +30,7 @@ wait_for "the running job" running_are 1
 run_as waiting sh -c 'read -r word; echo "got $word"; echo "err $word" >&2; exit 6'
 run_as leaving true
 # Waits until each client has its answer, not only until its job is queued.
-for name in waiting leaving; do wait_for "the waiting jobs" grep -q "waits for its turn" $name.err; done
+for name in waiting leaving; do wait_for "the waiting jobs" grep -q "is queued" $name.err; done
 wait_for "the waiting jobs" queued_are 2
 for round in 1 2; do
   kill_daemon

@@ -107,7 +107,7 @@ def wrong_token():
     connection.sendall(upgrade("0" * 8 + "." + "1" * 64))
     connection.settimeout(CUT_WITHIN)
     got = connection.recv(65536)
-    if b"is not one of this controller" not in got:
+    if b"is unknown to this controller" not in got:
         failures.append("a wrong token was answered %r" % got)
 
 

@@ -85,7 +85,7 @@ fi
 
 # A private /tmp, a limit on processes, and no new privileges.
 if configure off 'private_tmp = true' 'new_privileges = false' 'processes = 12'; then
-  case $(isolation) in advisory*"own /tmp"*"no new privileges"*) ;; *) fail "status: $(isolation)" ;; esac
+  case $(isolation) in advisory*"private /tmp"*"no new privileges"*) ;; *) fail "status: $(isolation)" ;; esac
   mark=divvy-isolation.$$
   expect "$mark NoNewPrivs: 1" "$(divvy run -- sh -c "touch /tmp/$mark; cd /tmp; echo divvy-isolation* \$(grep NoNewPrivs /proc/self/status)")" "/tmp and privileges"
   [ ! -e "/tmp/$mark" ] || fail "the job's /tmp is everybody's"
@@ -111,11 +111,11 @@ if configure off 'cpu_quota = true'; then
   other=$(mktemp -d /tmp/divvy-elsewhere-XXXXXX)
   ! said=$(divvy run --chdir "$other" --private-tmp -- true 2>&1) || fail "ran in $other, which its own /tmp does not have"
   rmdir "$other"
-  grep -q "is below /tmp, and the job has a /tmp of its own" <<<"$said" || fail "a directory below /tmp: $said"
+  grep -q "is below /tmp, and the job has its own" <<<"$said" || fail "a directory below /tmp: $said"
   divvy run --private-shm -- touch "/tmp/$mark" "/dev/shm/$mark"
   [ -e "/tmp/$mark" ] && [ ! -e "/dev/shm/$mark" ] || fail "--private-shm is of something else"
   rm -f "/tmp/$mark"
-  if isolation | grep -q "no more CPU time than --cpus"; then
+  if isolation | grep -q "CPU time limited to --cpus"; then
     quota='cat "$d/cpu.max" "$d/cpu.cfs_quota_us" 2>/dev/null | head -n 1'
     job=$(divvy submit --quiet --cpus 1 -- sh -c 'while [ ! -e "$DIVVY_HOME/go" ]; do sleep 0.02; done')
     wait_for "the job with a quota" state_is "$job" running
@@ -147,12 +147,12 @@ rm -rf "$private"
 case $how in
   "enforced (mount namespace)"*)
     shown="$shown, without root"
-    expect "$mark 65534" "$(xargs <<<"$own")" "a /tmp and a /dev/shm of its own without root"
+    expect "$mark 65534" "$(xargs <<<"$own")" "private /tmp and /dev/shm without root"
     case $out in opened0*"gpu1' for reading: Permission denied"*65534) ;; *) fail "without root: $out" ;; esac
     ;;
   advisory*)
     echo "isolation: without root it is $how"
-    grep -q -- '--private-tmp does not work on this machine: no mount namespace' <<<"$own" || fail "--private-tmp without root says: $own"
+    grep -q -- '--private-tmp does not work on this node: no mount namespace' <<<"$own" || fail "--private-tmp without root says: $own"
     ;;
   *) fail "status without root: $how" ;;
 esac

@@ -43,21 +43,21 @@ refused() { # TEXT COMMAND...
   grep -qF -- "$1" <<<"$said" || fail "${*:2} says '$said', not '$1'"
 }
 echo 'print(1)' >train.py
-refused "'train.py' has no #! line that says what runs it; write: divvy submit -- python3 train.py" divvy submit train.py
-refused "'train.py' has no #! line that says what runs it; write: divvy submit -- python3 train.py" divvy explain train.py
-refused "no program is called 'sleep 5'; drop the quotes: divvy submit sleep 5; or let a shell read it: divvy submit -- sh -c 'sleep 5'" divvy submit 'sleep 5'
-refused "no program is called 'sleep 5'; drop the quotes: divvy run sleep 5;" divvy run -- 'sleep 5'
+refused "'train.py' has no #! line that names its interpreter; write: divvy submit -- python3 train.py" divvy submit train.py
+refused "'train.py' has no #! line that names its interpreter; write: divvy submit -- python3 train.py" divvy explain train.py
+refused "there is no program 'sleep 5'; remove the quotes: divvy submit sleep 5; or run it with a shell: divvy submit -- sh -c 'sleep 5'" divvy submit 'sleep 5'
+refused "there is no program 'sleep 5'; remove the quotes: divvy run sleep 5;" divvy run -- 'sleep 5'
 chmod +x train.py
-refused "'train.py' is not in PATH, which alone is searched for a name without '/'; write: divvy submit ./train.py" divvy submit train.py
+refused "'train.py' is in this directory, but a name without '/' is searched only in PATH; write: divvy submit ./train.py" divvy submit train.py
 printf '#!/bin/sh\nexit 7\n' >train.py
 expect 7 "$(divvy submit --quiet --wait train.py >/dev/null && echo 0 || echo $?)" "a script that is named by its first line"
 divvy explain train.py >/dev/null || fail "explain refuses what submit takes"
 refused "there is no command 'ps'; did you mean divvy queue?" divvy ps
-refused "is the beginning of several options; did you mean --gpus?" divvy submit --gpu 1 -- true
-refused "there is no GPU 42; GPUs are 0-7" divvy metrics --gpu 42
+refused "is ambiguous; did you mean --gpus?" divvy submit --gpu 1 -- true
+refused "there is no GPU 42; the GPUs are 0-7" divvy metrics --gpu 42
 
 fails=$(divvy submit --quiet --name parent -- false)
-refused "'nobody' is not a job's number, and no job is called so" divvy submit -d afterany:nobody -- true
+refused "'nobody' is neither a job id nor the name of a job" divvy submit -d afterany:nobody -- true
 named=$(divvy submit --quiet -d afterany:parent -- true)
 wait_for "the job that waits for another by its name" state_is "$named" succeeded
 never=$(divvy submit --quiet --dependency "afterok:$fails" -- true)

@@ -36,7 +36,7 @@ pid=$(head -n 1 "$lines" | cut -d' ' -f2)
 kill_agent "$first"
 record=$machines/$first/agent/runs/$id
 wait_for "its end by the lease" grep -q '^complete=1$' "$record"
-grep -q '^failure=its machine was cut off: stopped by its lease$' "$record" || fail "its record says: $(cat "$record")"
+grep -q '^failure=its node was cut off: stopped by its lease$' "$record" || fail "its record says: $(cat "$record")"
 grep -q '^signal=9$' "$record" || fail "it was not killed: $(cat "$record")"
 [ ! -e "/proc/$pid" ] || fail "it runs still"
 ! grep -q "^$second " "$lines" || fail "it ran on $second before it had ended on $first"
@@ -65,7 +65,7 @@ record=$machines/$first/agent/runs/$id
 wait_for "its record" grep -q '^process=' "$record"
 kill_agent "$first"
 wait_for "its end by the lease" grep -q '^cut_off=1$' "$record"
-wait_for "the word of its lease" sh -c "divvy queue --columns id,reason | grep -q 'its lease has ended: it is being stopped there'"
+wait_for "the word of its lease" sh -c "divvy queue --columns id,reason | grep -q 'its lease has expired: it is being stopped there'"
 on "$first" agent --detach --quiet || fail "$first did not connect again"
 again() { [ "$(field "$id" restarts)" = 1 ] && state_is "$id" running; }
 wait_for "its second start" again

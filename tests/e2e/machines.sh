@@ -67,7 +67,7 @@ wait_for "its end" state_is "$id" failed
 second=$(field "$id" node)
 [ "$second" != "$first" ] || fail "it ran again on $first, which takes no work"
 expect "run 2 on $second" "$(divvy logs "$id" 2>said)" "the log of its last run"
-expect "divvy: note: run 1 was on $first; divvy logs --run 1 $id shows what it left there" "$(cat said)" "what is said of the first"
+expect "divvy: note: run 1 was on $first; divvy logs --run 1 $id shows its output" "$(cat said)" "what is said of the first"
 expect "run 1 on $first" "$(divvy logs --run 1 "$id" 2>&1)" "the log of its first run"
 expect "run 2 on $second" "$(divvy logs --run 2 "$id" 2>&1)" "the log of its second run"
 ! divvy logs --run 3 "$id" >/dev/null 2>said || fail "a third run has a log"
@@ -182,9 +182,9 @@ divvy why "$id" | grep -q "on GPU [01] of $own" || fail "why names no machine: $
 divvy cancel "$id" --grace 0 >/dev/null
 
 # A label that an agent sets for its own node remains when an administrator's label is removed.
-divvy node label n1 feature= | grep -q 'feature=ib is what its agent says of itself, and stays' || fail "$(divvy node label n1 feature=)"
+divvy node label n1 feature= | grep -q 'feature=ib is set by its agent, and stays' || fail "$(divvy node label n1 feature=)"
 expect "labelled n1" "$(divvy node label n1 rack=r1)" "a label that is new"
-expect "the labels of n1 are what they were" "$(divvy node label n1 rack=r1)" "a label that is not"
+expect "the labels of n1 are unchanged" "$(divvy node label n1 rack=r1)" "a label that is not"
 divvy node label n1 rack= >/dev/null
 
 # GPUs of one node that take no new work, also after the controller's restart; lists of nodes.
@@ -192,7 +192,7 @@ divvy gpus restrict 'n[1-2]:0-9' 2>refusal && fail "GPUs that no machine has wer
 grep -q 'there is no GPU 4; node n1 has 4 GPUs, 0 to 3' refusal || fail "the refusal says: $(cat refusal)"
 divvy gpus restrict n9:0 2>refusal && fail "a machine that is none was taken"
 grep -q "there is no node 'n9'; divvy nodes lists" refusal || fail "the refusal says: $(cat refusal)"
-expect "New work on n1, n2 uses GPU 2 only; running jobs stay, and parts of GPUs are moved." "$(divvy gpus restrict 'n[1-2]:2')" "what restrict says"
+expect "New work on n1, n2 uses GPU 2 only; running jobs stay, and GPU fractions are moved." "$(divvy gpus restrict 'n[1-2]:2')" "what restrict says"
 divvy gpus restrict n2:all >/dev/null
 divvy nodes | grep '^n1' | grep -q 'GPUs 0,1,3 are restricted' || fail "nodes shows: $(divvy nodes)"
 divvy nodes | grep '^n2' | grep -q 'restricted' && fail "n2 is restricted as well: $(divvy nodes)"
@@ -234,7 +234,7 @@ wait_for "the other's start" state_is "$alone" running
 kill_agent n2
 wait_for "n2's absence" node_is n2 away
 divvy node remove n2 2>refusal && fail "a machine with jobs was removed"
-grep -q 'its agent is away; if the machine will not come back' refusal || fail "remove says: $(cat refusal)"
+grep -q 'its agent is away; if the node will not return' refusal || fail "remove says: $(cat refusal)"
 divvy cancel "$alone" >/dev/null
 divvy why "$alone" | grep -q 'node n2 is away' || fail "why says: $(divvy why "$alone")"
 divvy node remove n2 --gone | grep -q 'removed n2' || fail "remove says nothing"

@@ -108,7 +108,7 @@ divvy notify remove there >/dev/null
 code=0; divvy notify add nowhere --webhook http:// >secret.none 2>err || code=$?
 expect 2 $code "a webhook without a host"
 expect "" "$(cat secret.none)" "a secret of nothing"
-grep -q "the webhook's URL names no host" err || fail "says: $(cat err)"
+grep -q "the webhook URL has no host" err || fail "says: $(cat err)"
 
 # A command: runs as its user, with the event in its environment and on its standard input.
 divvy notify add cmd --command "env >'$DIVVY_HOME/env'; cat >'$DIVVY_HOME/stdin'" --on end
@@ -132,7 +132,7 @@ grep -q '^ARGUMENTS -t -i -f divvy@example.org' mails || fail "mails: $(cat mail
 grep -q '^Subject: divvy: job .*slurmy.*failed' mails || fail "mails: $(cat mails)"
 says "ada@example.org" divvy notify || fail "the listing does not show addresses of jobs: $(divvy notify)"
 divvy submit --notify sometimes -- true 2>refused && fail "no event was refused"
-grep -q "is no event" refused || fail "the refusal: $(cat refused)"
+grep -q "is not an event" refused || fail "the refusal: $(cat refused)"
 
 # Administrators are notified of GPU events.
 divvy emulate xid 3 48
@@ -149,7 +149,7 @@ says 'is stopped at .* unless it uses its GPUs \(1 of 2 warnings given\)' divvy 
 says 'is stopped at .* unless it uses its GPUs' divvy why "$idle" || fail "why says: $(divvy why "$idle")"
 wait_for "the second warning" says 'is warned \(2 of 2\)' divvy show "$idle"
 wait_for "its end" state_is "$idle" cancelled
-says 'is stopped, for it wastes 1 GPU' divvy show "$idle" || fail "its history says: $(divvy show "$idle")"
+says 'is stopped, because it wastes 1 GPU' divvy show "$idle" || fail "its history says: $(divvy show "$idle")"
 state_is "$other" running || fail "the other was not left alone: $(divvy show "$other")"
 says 'is warned' divvy show "$other" && fail "the other was warned: $(divvy show "$other")"
 wait_for "the notices" says '^phone .* 0 +0 ' divvy notify

@@ -88,7 +88,7 @@ divvy pools --json | grep -o '"name":"debug".*' | grep -q '"running":1,"queued":
 # A job that needs a whole node: not on one that the second job uses.
 alone=$(submit --pool alone --gpus 1 -- sleep 1000)
 divvy why "$alone" >why
-grep -q 'pool alone gives whole machines' why || fail "why says: $(cat why)"
+grep -q 'pool alone allocates whole nodes' why || fail "why says: $(cat why)"
 divvy cancel "$second" >/dev/null
 wait_for "a machine to itself" state_is "$alone" running
 expect 4 "$(divvy show "$alone" --json | grep -o '"gpus":\[[0-9,]*\]' | head -n 1 | tr -cd '0-9' | wc -c)" "its GPUs"
@@ -104,7 +104,7 @@ grep -q 'in pool train' why || fail "why says: $(cat why)"
 grep -q 'pool alone' why || fail "why says: $(cat why)"
 divvy cancel "$two" >/dev/null
 beside=$(submit --pool night -- true)
-divvy why "$beside" | grep -q "other jobs' alone" || fail "why says: $(divvy why "$beside")"
+divvy why "$beside" | grep -q "used exclusively by other jobs" || fail "why says: $(divvy why "$beside")"
 
 # Another configuration and another daemon: the jobs continue, and the pool has room for one more. A job that waits for
 # a removed pool reports that.
@@ -114,7 +114,7 @@ write_pools 2
 up_listening "$port"
 wait_for "the third" state_is "$third" running
 state_is "$first" running || fail "the first is $(field "$first" state)"
-divvy why "$orphan" | grep -q "there is no pool 'old' any more; divvy update $orphan --pool NAME" || fail "why says: $(divvy why "$orphan")"
+divvy why "$orphan" | grep -q "there is no pool 'old'; divvy update $orphan --pool NAME" || fail "why says: $(divvy why "$orphan")"
 divvy cancel --all >/dev/null
 wait_for "their ends" queue_is_empty
 
@@ -122,13 +122,13 @@ wait_for "their ends" queue_is_empty
 empty=$(submit --pool alone -- sleep 1000)
 wait_for "a machine to itself" state_is "$empty" running
 expect n2 "$(field "$empty" node)" "its machine"
-divvy nodes | grep -Eq "^n2 +up +4 +0 .*job $empty has it to itself" || fail "nodes shows: $(divvy nodes)"
+divvy nodes | grep -Eq "^n2 +up +4 +0 .*job $empty uses it exclusively" || fail "nodes shows: $(divvy nodes)"
 expect 4 "$(divvy gpus --csv --no-header -o NODE,STATE,JOB | grep -c "^n2,allocated,$empty$")" "its GPUs"
 divvy pools | grep -Eq '^alone +up +n2 +4 +0 ' || fail "divvy pools shows: $(divvy pools)"
 divvy status | grep -Eq 'GPUs +6 of 10 free' || fail "status shows: $(divvy status)"
 expect "n2 alloc" "$(divvy sinfo -h -p alone -o '%N %t')" "its state in Slurm's words"
 beside=$(submit --pool night --gpus 1 -- true)
-divvy show "$beside" | grep -q "the machines that have what it asks for are other jobs' alone" || fail "$(divvy show "$beside")"
+divvy show "$beside" | grep -q "the nodes that fit its request are used exclusively by other jobs" || fail "$(divvy show "$beside")"
 divvy cancel --all >/dev/null
 wait_for "their ends" queue_is_empty
 divvy down >/dev/null

@@ -52,7 +52,7 @@ up
 
 expect 5 "$(field "$ended" exit_code)" "the exit code of the job that ended before the reboot"
 expect failed "$(field "$fails" state)" "the state of the job that ran"
-expect "the machine was rebooted while it ran" "$(field "$fails" reason)" "its reason"
+expect "the node was rebooted while it ran" "$(field "$fails" reason)" "its reason"
 wait_for "the end of the job that runs again" state_is "$again" failed
 expect 7 "$(field "$again" exit_code)" "the exit code of its second run"
 divvy show "$again" | grep -q "queued again after a reboot" || fail "its history does not tell of the reboot"

@@ -60,25 +60,25 @@ as user wait "$(cat id)" || fail "the array did not succeed"
 expect 3 "$(as user logs "$(cat id)" | grep -c '^element')" "lines of the array's logs"
 
 as viewer queue >/dev/null || fail "a viewer may not look"
-refused 'may only look' viewer submit -- true
-refused 'may only look' viewer cancel 1
-refused 'cannot go; divvy submit' user run -- true
+refused 'is read-only' viewer submit -- true
+refused 'is read-only' viewer cancel 1
+refused 'use divvy submit' user run -- true
 refused 'takes an administrator' user down
-refused 'are made on the' user token create
-refused 'names no token line' said queue
+refused 'are created on the' user token create
+refused 'is not a token line' said queue
 
 # A wrong secret, a wrong certificate, and no token.
 sed 's/\(#........\.\)./\1x/; s/\.x/.0/' user.token >wrong.token
 cmp -s wrong.token user.token && sed 's/\(#........\.\)./\1x/; s/\.x/.1/' user.token >wrong.token
-refused 'is not one of this' wrong queue
+refused 'is unknown to this' wrong queue
 last=$(tail -c 2 user.token | head -c 1)
 sed "s/$last\$/$(printf '%x' $(((0x$last + 1) % 16)))/" user.token >stranger.token
-refused 'its certificate is another one' stranger queue
+refused 'certificate is not the one of the token' stranger queue
 chmod 644 user.token
-refused 'others may read the token' user queue
+refused 'other users can read the token' user queue
 chmod 600 user.token
 divvy token remove "$(id_of short.token)" >/dev/null
-refused 'or no longer' short queue
+refused 'is unknown to this controller or was removed' short queue
 
 # A login is kept until a logout.
 env -u DIVVY_HOME -u XDG_CONFIG_HOME HOME="$other" "$divvy_binary" login <user.token >said || fail "no login"

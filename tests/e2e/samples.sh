@@ -37,26 +37,26 @@ done
 grep -q '█' curves || fail "nothing is drawn: $(cat curves)"
 LC_ALL=C divvy metrics "$job" >plain
 if grep -q '[^ -~]' plain; then fail "a locale with ASCII alone gets more: $(cat plain)"; fi
-grep -q '^own.loss  0.25 now, mean' curves || grep -q '^own.loss  0.25 all the time' curves || fail "what it said last: $(cat curves)"
+grep -q '^own.loss  0.25 now, mean' curves || grep -q '^own.loss  0.25 throughout' curves || fail "what it said last: $(cat curves)"
 divvy metrics "$job" -m own.loss --csv | grep -q ',own.loss,,0.25,0.25,0.25,' || fail "CSV: $(divvy metrics "$job" -m own.loss --csv)"
 expect "gpu_utilization own.loss" "$(divvy metrics "$job" -m own.loss,gpu_utilization | grep -oE '^[a-z_.]+  ' | sort | xargs)" "the curves that were asked for"
 expect own.loss "$(divvy metrics "$job" -m own.loss --csv | tail -n +2 | cut -d, -f5 | sort -u)" "the metric that was asked for"
 divvy metrics "$((job - 1))-$((job + 1))" | grep -q '^own.loss  ' || fail "of a range: $(divvy metrics "$((job - 1))-$((job + 1))")"
 code=0; divvy metrics "$job" --json --csv 2>err || code=$?
 expect 2 $code "two formats"
-grep -q "^divvy: --json and --csv are two formats; write one of them" err || fail "two formats: $(cat err)"
+grep -q "^divvy: --json and --csv cannot be combined; give only one format" err || fail "two formats: $(cat err)"
 divvy metrics --gpu 0 --since 5m --json | grep -q '"metric":"gpu_temperature_celsius","unit":"celsius"' || fail "no series of GPU 0"
 divvy metrics --cluster | grep -q '^gpus_used  ' || fail "cluster: $(divvy metrics --cluster)"
 # A job that ends before the first sample: its output is read once more.
 short=$(divvy submit --quiet -- sh -c 'echo "{\"loss\": 0.3}"')
 short_gpu=$(divvy submit --quiet --gpus 1 -- sh -c 'echo "{\"loss\": 0.4}"')
-says() { divvy metrics "$1" -m own.loss | grep -q "^own.loss  $2 all the time$"; }
+says() { divvy metrics "$1" -m own.loss | grep -q "^own.loss  $2 throughout$"; }
 wait_for "the words of a short job" says "$short" 0.3
 wait_for "the words of a short job on a GPU" says "$short_gpu" 0.4
 
 # Values that are not numbers become gaps, and names beyond the limit are reported.
 many=$(divvy submit --quiet -- sh -c 'i=0; while [ ! -e go ]; do i=$((i+1)); echo "{\"step\": $i, \"loss\": NaN, \"acc\": 0.5}"; [ $i = 3 ] && python3 -c "import json; print(json.dumps({chr(97 + i % 26) + str(i): i for i in range(40)}))"; sleep 0.1; done')
-names_left() { divvy metrics "$many" | grep -q '^It said up to 10 more names of its own than are kept: the first 32 are.$'; }
+names_left() { divvy metrics "$many" | grep -q '^Up to 10 of the job.s metric names were dropped: only the first 32 are kept.$'; }
 wait_for "the names that are not kept" names_left
 divvy metrics "$many" | grep -q '^own.acc  0.5' || fail "beside NaN: $(divvy metrics "$many")"
 divvy metrics "$many" | grep -q '^own.loss' && fail "NaN became a number: $(divvy metrics "$many")"
@@ -68,7 +68,7 @@ code=0; divvy metrics "$job" -m '' 2>err || code=$?
 expect 2 $code "no metric"
 grep -q "names no metric" err || fail "says: $(cat err)"
 array=$(divvy submit --quiet --hold --array 0-1 -- true)
-expect "Job $array is an array, and none of its elements has started." "$(divvy metrics "$array" -m gpu_utilization)" "one metric of an array"
+expect "Job $array is an array, but none of its elements has started." "$(divvy metrics "$array" -m gpu_utilization)" "one metric of an array"
 divvy cancel "$array" >/dev/null
 code=0; divvy metrics 4711 2>err || code=$?
 expect 3 $code "a job that there is not"

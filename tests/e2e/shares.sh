@@ -53,14 +53,14 @@ state_is "$a" running && state_is "$b" running || fail "somebody was killed"
 divvy resize "$a" --gpus 0.25 --gpu-limit 0.4 >/dev/null
 wait_for "the smaller share" tenant_is "$a" share "0.25 to 0.4"
 ! divvy resize "$b" --gpus 0.8 2>message || fail "a share grew into another's"
-grep -q "has room for 0.75 of it" message || fail "says: $(cat message)"
+grep -q "has room for 0.75 next to" message || fail "says: $(cat message)"
 divvy resize "$b" --gpus 0.75 >/dev/null
 expect "job $b: has 0.75 to 1 of its GPU, 0.5 of its time" "$(divvy resize "$b" --compute 0.5)" "what is not said stays"
 ! divvy resize "$b" --gpus 0.001 2>message || fail "less than a context needs is taken"
-grep -q "ask for --gpus 0.0065 or --gpu-memory 512M at least" message || fail "says: $(cat message)"
+grep -q "request at least --gpus 0.0065 or --gpu-memory 512M" message || fail "says: $(cat message)"
 ! divvy submit --gpu-memory 0 -- true 2>message || fail "no memory is a part"
 ! divvy submit --gpu-memory 20G --gpu-memory-limit 200G -- true 2>message || fail "more than the card has is a limit"
-grep -q "is the most it can ever give" message || fail "says: $(cat message)"
+grep -q "is the maximum" message || fail "says: $(cat message)"
 
 touch whole-may-end
 wait_for "the whole-GPU job's end" state_is "$whole" succeeded
@@ -86,10 +86,10 @@ divvy why "$c" | grep -q "It is parked: its GPU memory is on the host" || fail "
 # A parked tenant does not waste a GPU: its use is unknown.
 has_no_use() { ! divvy metrics --prometheus | grep "^divvy_job_gpu_utilization_ratio" | grep -q "\"$c\""; }
 wait_for "no use of the parked one" has_no_use
-divvy queue | grep -qE "^ *$c .* host .*parked on the host: as asked" || fail "the queue says: $(divvy queue)"
+divvy queue | grep -qE "^ *$c .* host .*parked on the host: requested by its user" || fail "the queue says: $(divvy queue)"
 divvy wake "$c" >/dev/null
 wait_for "it is back" has_memory "$c"
-divvy show "$c" | grep -q "its GPU memory went to the host: as asked" || fail "show says: $(divvy show "$c")"
+divvy show "$c" | grep -q "its GPU memory went to the host: requested by its user" || fail "show says: $(divvy show "$c")"
 # An idle tenant is shown with no GPU time, and a paused one is parked.
 tenant_has_no_time() { [ "$(tenant "$1" compute)" = 0.0 ] || [ "$(tenant "$1" compute)" = 0 ]; }
 wait_for "an idle one's time" tenant_has_no_time "$c"
@@ -147,7 +147,7 @@ done
 hidden=$(divvy submit --quiet --gpus 0.25 -- sh -c 'env -i PATH="$PATH" LD_LIBRARY_PATH="$LD_LIBRARY_PATH" DIVVY_EMULATE="$DIVVY_EMULATE" \
   divvy-burn --vram 30G --hold 600; true')
 wait_for "the word that nothing holds it to its share" tenant_is "$hidden" mechanism advisory
-divvy gpus | grep -q "1 process past the library" || fail "gpus says: $(divvy gpus)"
+divvy gpus | grep -q "1 process outside the sharing library" || fail "gpus says: $(divvy gpus)"
 
 # A tenant that is moved before its program initialises CUDA (while it imports or reads its data) starts on the new GPU.
 late=$(divvy submit --quiet --name late --gpus 0.5 -- sh -c 'while [ ! -e late-may-begin ]; do sleep 0.05; done; exec divvy-burn --gpu-seconds 600 --vram 1G --check')
@@ -174,5 +174,5 @@ divvy logs "$late" | grep -q "errors=0" || fail "its memory: $(divvy logs "$late
 # A job that could not start reports the reason to the client that waits for it.
 if ! command -v nvidia-cuda-mps-control >/dev/null; then
   divvy run --gpus 0.5 --mps -- true </dev/null >said 2>&1 && fail "a job with MPS runs where there is none"
-  grep -q "nvidia-cuda-mps-control is not on this machine" said || fail "run says of a job that could not begin: $(cat said)"
+  grep -q "nvidia-cuda-mps-control is not installed" said || fail "run says of a job that could not begin: $(cat said)"
 fi

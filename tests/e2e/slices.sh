@@ -35,7 +35,7 @@ divvy why "$part" >why
 divvy queue | grep -q "$part" || fail "a share is not in the queue"
 state_is "$part" queued || fail "a share runs on a GPU with slices: $(cat why)"
 ! divvy resize "$a" --gpus 0.5 2>message || fail "a slice was resized"
-grep -q "has a slice 1g.10gb of a GPU, which the hardware sets apart" message || fail "says: $(cat message)"
+grep -q "has a slice 1g.10gb of a GPU, which the hardware partitions" message || fail "says: $(cat message)"
 # A waiting job may switch to a slice.
 other=$(long --gpus 2)
 divvy update "$other" --slice 1g >/dev/null
@@ -47,7 +47,7 @@ wait_for "its end" state_is "$other" succeeded
 grep -q "has a slice of a GPU" message || fail "says: $(cat message)"
 ! divvy submit --slice 9g.90gb -- true 2>message || fail "there is no such profile"
 ! divvy submit --slice 1g.18gb -- true 2>message || fail "no GPU here can be cut so"
-grep -q "there is --slice 1g.10gb" message || fail "says: $(cat message)"
+grep -q "available: --slice 1g.10gb" message || fail "says: $(cat message)"
 
 # A daemon that sees no GPUs does not touch the instances of running jobs.
 divvy down >/dev/null
@@ -56,7 +56,7 @@ wait_for "the daemon to hear of them" sh -c "divvy queue --json | grep -q 'enfor
 divvy down >/dev/null
 divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port"
 wait_for "both as they were" sh -c "[ \$(divvy gpus --json | grep -o 'enforced by MIG' | wc -l) = 2 ]"
-! divvy gpus --json | grep -q "cannot be unmade" || fail "they were to be unmade: $(divvy gpus)"
+! divvy gpus --json | grep -q "cannot be destroyed" || fail "they were to be unmade: $(divvy gpus)"
 state_is "$a" running && state_is "$b" running || fail "they did not go on: $(divvy queue)"
 
 # Samples of each instance are kept, under the number that the driver gave it.
@@ -66,7 +66,7 @@ wait_for "curves of the instances" has_curve
 instance=$(divvy metrics --gpu "$on_gpu" --slice all --csv --since 5m | sed -n '2s/.*,//p')
 expect "$instance" "$(divvy metrics --gpu "$on_gpu:$instance" --csv --since 5m | sed 1d | sed 's/.*,//' | sort -u)" "the instances asked for"
 divvy metrics --gpu "$on_gpu" --slice 99 --since 5m >none 2>&1 && fail "there is no instance 99: $(cat none)"
-grep -qE "GPU $on_gpu had no MIG instance 99 in that time; seen were [0-9]" none || fail "it says: $(cat none)"
+grep -qE "GPU $on_gpu had no samples of MIG instance 99 in that period; sampled instances: [0-9]" none || fail "it says: $(cat none)"
 
 # The daemon and the keeper are killed: running jobs continue, and instances of jobs that end meanwhile are removed.
 keeper=$(pgrep -f "divvy keeper --directory $runs" | head -n 1)
@@ -100,7 +100,7 @@ far=$(long --slice 7g --nodelist n1)
 wait_for "a slice on n1" state_is "$far" running
 expect n1 "$(field "$far" node)" "its machine"
 wait_for "its line" sh -c "COLUMNS=120 divvy gpus | grep -q 'slice 7g.80gb '"
-divvy gpus | grep -q "in MIG mode: takes slices alone, 1g.10gb to 7g.80gb" || fail "nothing says that it is in MIG mode: $(divvy gpus)"
+divvy gpus | grep -q "in MIG mode: provides slices only, 1g.10gb to 7g.80gb" || fail "nothing says that it is in MIG mode: $(divvy gpus)"
 ! divvy submit --gpus 1 --nodelist n1 -- true 2>message || fail "a whole GPU of a machine that has none"
 divvy signal TERM "$far" >/dev/null
 wait_for "its end" state_is "$far" succeeded

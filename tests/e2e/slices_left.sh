@@ -48,7 +48,7 @@ driver_hangs
 divvy signal TERM "$a" >/dev/null
 wait_for "a's end" state_is "$a" succeeded
 whole=$(burn --gpus 2)
-wait_for "why it waits" tells "$whole" "It waits there: GPU $gpu: the MIG instance of job $a is being unmade"
+wait_for "why it waits" tells "$whole" "It waits there: GPU $gpu: the MIG instance of job $a is being destroyed"
 kill_both
 is_noted "^slice" || fail "its note is gone before it"
 driver_answers
@@ -89,12 +89,12 @@ gpu=$(field "$b" gpus | tr -d '[]')
 divvy emulate lose "$gpu"
 divvy signal KILL "$b" >/dev/null || true  # The job may have failed already because of the lost GPU.
 wait_for "b's end" sh -c "! divvy queue --json | grep -q '\"id\":$b,'"
-wait_for "the GPU to tell" gpus_tell "the MIG instance of job $b cannot be unmade: .*is tried again"
+wait_for "the GPU to tell" gpus_tell "the MIG instance of job $b cannot be destroyed: .*divvy tries again"
 wait_for "the log to tell" grep -q "event=keeper_trouble gpu=$gpu what=\"the MIG instance of job $b" "$DIVVY_HOME/daemon.log"
 divvy emulate restore "$gpu"
 wait_for "nothing left there" is_clean "$gpu"
 wait_for "the end of it in the log" grep -q "event=keeper_trouble_over gpu=$gpu" "$DIVVY_HOME/daemon.log"
-! gpus_tell "cannot be unmade" || fail "it is still told"
+! gpus_tell "cannot be destroyed" || fail "it is still told"
 
 # An instance that cannot be recorded on disk is not created, and the job reports why.
 mkdir "$share/slices~"

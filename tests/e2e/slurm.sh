@@ -231,7 +231,7 @@ says "^asked: 0$" "$(cat "again-$again.out")" "scontrol requeue inside the job i
 # A request for several nodes is parsed completely. It is refused with one message unless the command line changes it to
 # one node.
 printf '#!/bin/bash\n#SBATCH --nodes=2 --gres=gpu:4\necho "$SLURM_GPUS_ON_NODE"\n' >two.sh
-refuses 1 "Batch job submission failed: the job asks for 2 nodes with 4 GPUs on each, 8 in all" sbatch two.sh
+refuses 1 "Batch job submission failed: the job requests 2 nodes with 4 GPUs each, 8 in total" sbatch two.sh
 refuses 1 "2 nodes with 4 GPUs" sbatch --test-only two.sh
 refuses 0 "Job [0-9]+ to start at .* on nodes $host in partition main" sbatch -N1 --test-only two.sh
 all=$(sbatch --parsable --gpus=8 -t 10 --wrap 'sleep 300')
@@ -243,7 +243,7 @@ refuses 1 "sbatch: error: allocation failure: .*9 GPUs" sbatch --test-only --gpu
 expect "$all" "$(squeue -h -o %i)" "nothing that was only tested is in the queue"
 scancel "$all"
 refuses 1 "two types of GPU in one option" sbatch --gres=gpu:a100:1,gpu:h100:1 --wrap true
-refuses 1 "srun: error: Unable to allocate resources: the job asks for 2 nodes" srun -N2 hostname
+refuses 1 "srun: error: Unable to allocate resources: the job requests 2 nodes" srun -N2 hostname
 refuses 1 "salloc: error: .*2 nodes" salloc -N2 true
 id=$(sbatch --parsable -W --nodes=1 two.sh)
 expect 4 "$(cat "slurm-$id.out")" "a script of two nodes on one"
@@ -280,7 +280,7 @@ for option in bcast no-allocate prolog=/bin/date mysite-flag; do
 done
 refuses 0 "note: --bcast: the program is started where it is" srun --bcast true
 expect 1 "$(srun -l --epilog=/bin/date -X true 2>&1 | grep -c 'note: --epilog')" "a note is told once"
-refuses 0 "note: --mysite-option=4: none of Slurm's own" sbatch -Q --mysite-option=4 -W --wrap true
+refuses 0 "note: --mysite-option=4: not one of Slurm's own" sbatch -Q --mysite-option=4 -W --wrap true
 refuses 1 "write 'srun ... &'" srun --async true
 expect "MPI plugin types are... none" "$(srun --mpi=list | xargs)" "srun --mpi=list"
 srun -Q --whole --treewidth=16 --external-launcher true || fail "options of Slurm's own are refused"
@@ -341,23 +341,23 @@ wait_for "them" queue_is_empty
 rm go pid
 
 # Errors use the command's own name and Slurm's options. No check promises what a submission refuses later.
-refuses 1 "^sbatch: error: Batch job submission failed: .*; --gpus=8 is the most" sbatch --gpus=99 --wrap true
-refuses 1 "^srun: error: Unable to allocate resources: .*; --gres=gpu:8 is the most" srun --gres=gpu:99 true
-refuses 1 "^salloc: error: Job submit/allocate failed: .*; --gpus-per-node=8 is the most" salloc --gpus-per-node=99 true
+refuses 1 "^sbatch: error: Batch job submission failed: .*; --gpus=8 is the maximum" sbatch --gpus=99 --wrap true
+refuses 1 "^srun: error: Unable to allocate resources: .*; --gres=gpu:8 is the maximum" srun --gres=gpu:99 true
+refuses 1 "^salloc: error: Job submit/allocate failed: .*; --gpus-per-node=8 is the maximum" salloc --gpus-per-node=99 true
 refuses 1 "^sbatch: error: allocation failure: .*--mem=" sbatch --test-only --mem=1P --wrap true
 refuses 1 "^squeue: error: Invalid sort specification: zz" squeue --sort=zz
 refuses 1 "asks for 99 GPUs" divvy submit --dry-run --gpus 99 -- true
 printf '#!/bin/sh\n#SBATCH --gpus=99\ntrue\n' >large.sh
-refuses 1 "^divvy: it would be refused here: asks for 99 GPUs" divvy explain large.sh
+refuses 1 "^divvy: the job would be rejected here: asks for 99 GPUs" divvy explain large.sh
 # The message uses the options of sbatch, which refuses the job in the same way.
 printf '#!/bin/bash\n#SBATCH --cpus-per-task=9999\ntrue\n' >wide.sh
-refuses 1 "--cpus-per-task=$(nproc) is the most" divvy explain wide.sh
-refuses 1 "--cpus-per-task=$(nproc) is the most" sbatch wide.sh
+refuses 1 "--cpus-per-task=$(nproc) is the maximum" divvy explain wide.sh
+refuses 1 "--cpus-per-task=$(nproc) is the maximum" sbatch wide.sh
 expect "would submit: 2 GPUs" "$(divvy submit --dry-run --gpus 2 -- true | cut -c1-20)" "a dry run"
 refuses 3 "there is no job 999" divvy show 999
 refuses 3 "there is no job 999" divvy hold 999
 divvy submit --quiet --param x=1,2 -- echo '{y}' 2>err >/dev/null
-grep -q '{y} stays as it is: no --param is called so' err || fail "a word in braces: $(cat err)"
+grep -q '{y} is not replaced, because no --param has that name' err || fail "a word in braces: $(cat err)"
 wait_for "them" queue_is_empty
 
 # Wait reasons in Slurm's terms: a singleton, and an element of a capped array.
@@ -394,7 +394,7 @@ wait_for "their end" queue_is_empty
 expect "$runs|DEADLINE $waits|DEADLINE" "$(sacct -X -n -P -j "$runs,$waits" -o jobid,state | xargs)" "sacct of what is over by its deadline"
 expect "$runs $waits" "$(sacct -X -n -P -s DEADLINE -o jobid | sort -n | xargs)" "sacct -s DEADLINE"
 expect "" "$(sacct -X -n -P -s TIMEOUT -o jobid | xargs)" "sacct -s TIMEOUT"
-refuses 1 "it cannot end by its deadline" sbatch --deadline=now+1hour -t 2:00:00 --wrap true
+refuses 1 "the job cannot end by its deadline" sbatch --deadline=now+1hour -t 2:00:00 --wrap true
 
 # Links next to a copy of divvy.
 mkdir -p copied

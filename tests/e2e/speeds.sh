@@ -34,7 +34,7 @@ for name in 11 12 21 22; do touch "second-$name"; done
 for job in "$fast_1" "$fast_2"; do wait_for "the second report of $job" said "$job" 0.5; done
 for job in "$slow_1" "$slow_2"; do wait_for "the second report of $job" said "$job" 0.3; done
 [ "$(field "$fast_1" expected_end)" != null ] || fail "two reports, and no end is expected"
-divvy show "$fast_1" | grep -q '^progress *step 500 of 1000 (50%), said ' || fail "show does not say how far it is"
+divvy show "$fast_1" | grep -q '^progress *step 500 of 1000 (50%), reported ' || fail "show does not say how far it is"
 divvy queue | grep -q 'step 500 of 1000 (50%), about .* to go' || fail "the queue does not say how far it is"
 divvy why "$waits" | grep -q '^will start *about ' || fail "who waits is not told when: $(divvy why "$waits")"
 
@@ -44,7 +44,7 @@ for bad in nan -0.1 1.5 5/4 1/0 much; do
   expect 1 "$(wc -l <message)" "lines about '$bad'"
 done
 ! divvy progress 0.2 "$fast_1" 2>message || fail "took a step back"
-grep -q "it has said 50% already" message || fail "says: $(cat message)"
+grep -q "it has reported 50% already" message || fail "says: $(cat message)"
 said "$fast_1" 0.5 || fail "a refused report changed something"
 
 # Progress survives a kill of the daemon; at most ten seconds are lost.

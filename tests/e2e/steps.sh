@@ -42,7 +42,7 @@ divvy submit --wait --tasks 2 -o 'task-%t.txt' -- sh -c 'echo rank $RANK' >/dev/
 expect "rank 0 rank 1" "$(cat task-0.txt task-1.txt | xargs)" "a file for each task"
 expect "0: a 1: a" "$(divvy run --tasks 2 --label-output -- echo a | sort | xargs)" "labelled lines"
 code=0; divvy submit --tasks 3 --gpus-per-task 2 --gpus 4 -- true 2>err.txt || code=$?
-expect "2 divvy: --gpus 4 is too few for 3 tasks with 2 each; leave --gpus out, or write fewer --tasks" "$code $(cat err.txt)" "too few GPUs"
+expect "2 divvy: --gpus 4 is too few for 3 tasks with 2 each; omit --gpus, or write fewer --tasks" "$code $(cat err.txt)" "too few GPUs"
 
 # A script runs once; its srun lines start tasks.
 run_batch once -n 3 <<'S'
@@ -185,7 +185,7 @@ expect "0 1" "$(salloc -Q -n2 --gres=gpu:2 sh -c 'srun sh -c "echo \$SLURM_PROCI
 expect "step 0 of 2" "$(divvy run --gpus 2 -- sh -c 'divvy run --gpus 1 -- sh -c "echo step \$DIVVY_STEP of \$DIVVY_GPU_COUNT"')" "divvy run inside a job"
 code=0; divvy run --gpus 1 -- divvy run --gpus 2 -- true 2>err.txt || code=$?
 expect 1 $code "a step with more GPUs than the job"
-grep -q "as-job makes a job of its own" err.txt || fail "what to do instead: $(cat err.txt)"
+grep -q "to start a separate job, write divvy run --as-job" err.txt || fail "what to do instead: $(cat err.txt)"
 expect 1 "$(divvy run -- sh -c 'divvy run --as-job --gpus 1 -- sh -c "echo \$DIVVY_GPU_COUNT"')" "a job inside a job"
 
 # From outside, in a job that has a step process. Cores are counted only for steps that request them.

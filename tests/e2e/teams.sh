@@ -20,12 +20,12 @@ refused() {
   "$@" >answer 2>&1 && fail "$* was not refused"
   grep -qF "$wanted" answer || fail "$*: wanted '$wanted', got '$(cat answer)'"
 }
-refused "team filed stands in divvy.toml" divvy teams set filed --quota 4
+refused "team filed is set in divvy.toml" divvy teams set filed --quota 4
 refused "there is a team filed already" divvy teams add filed
 refused "below its quota" divvy teams add nlp --quota 4 --limit 2
 refused "no team gone to be its parent" divvy teams add nlp --parent gone
 divvy teams add vision --quota 2 --limit 3 --user "$me" --max-running 1 >/dev/null
-refused "say whose share this job runs on" divvy submit -- true
+refused "choose the team whose share this job uses" divvy submit -- true
 refused "there is no team visoin" divvy submit --team visoin -- true
 refused "team vision never runs more than 3 GPUs at once" divvy submit --team vision --gpus 4 -- true
 divvy teams user "$me" --team vision >/dev/null
@@ -50,11 +50,11 @@ divvy teams set vision --max-running none >/dev/null
 wait_for "the second job, without the cap" state_is "$second" running
 
 # A user's cap on GPUs: jobs above it wait and report why; a job that needs more than the cap is refused.
-refused "is no whole number" divvy teams user "$me" --max-gpus 1.5
-refused "the GPUs that a team has at once are its --limit" divvy teams set vision --max-gpus 2
+refused "is not a whole number" divvy teams user "$me" --max-gpus 1.5
+refused "for a team use --limit" divvy teams set vision --max-gpus 2
 refused "whole number from 0 to 1000000" divvy teams user "$me" --max-gpus=-1
 divvy teams user "$me" --max-gpus 2 >/dev/null
-refused "user $me never holds more than 2 at once; --gpus 2 is the most" divvy submit --gpus 3 -- true
+refused "user $me never holds more than 2 at once; --gpus 2 is the maximum" divvy submit --gpus 3 -- true
 third=$(divvy submit --quiet --gpus 1 --time 1h --preemptible requeue -- sleep 600)
 state_is "$third" queued || fail "the cap on GPUs did not hold"
 divvy why "$third" | grep -q "user $me holds 2 GPUs of at most 2 GPUs; this needs 1 GPU more" ||
@@ -94,7 +94,7 @@ wait_for "the other job, without the reservation" state_is "$other" running
 # With quotas on, a team without a quota has no access, and a quota of 0 blocks it.
 divvy teams add empty --user "$me" >/dev/null
 divvy teams quotas on >/dev/null
-refused "no quota, and with quotas on that is no access" divvy submit --team empty -- true
+refused "no quota, and with quotas on such teams have no access" divvy submit --team empty -- true
 divvy teams set empty --quota 0 >/dev/null
 refused "team empty is blocked: its quota is 0" divvy submit --team empty -- true
 divvy report predictions | grep -q "^all" || fail "$(divvy report predictions)"

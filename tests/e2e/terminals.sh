@@ -125,14 +125,14 @@ for where in "$here" "$far"; do
     shows one 'got first'
     shows leaves 'got first'
     end_daemon $how
-    shows one 'goes on, and this joins it again'
-    shows leaves 'goes on, and this joins it again'
+    shows one 'keeps running, and this command rejoins it'
+    shows leaves 'keeps running, and this command rejoins it'
     # Ctrl-C is a signal again and ends only the viewer.
     types leaves '\003'
     wait_for "the shell of what was left" sh -c "kill -0 $(cat leaves.pid) || exit 0; exit 1"
     close leaves
     back_up
-    shows one "joined job $id again"
+    shows one "rejoined job $id"
     types one 'second\n'
     shows one 'got second'
     goes_on "the daemon's $how"
@@ -147,9 +147,9 @@ for where in "$here" "$far"; do
     types one 'third\n'
     shows one 'got third'
     end_daemon $how
-    shows one 'goes on, and this joins it again'
+    shows one 'keeps running, and this command rejoins it'
     back_up
-    shows one "joined job $id again"
+    shows one "rejoined job $id"
     types one '\004'
     expect 0 "$(code_of one)" "the exit code of what was joined again"
     close one
@@ -172,7 +172,7 @@ for where in "$here" "$far"; do
       expect 0 "$(code_of own)" "leaving one's own terminal while there is no daemon"
     elif [ $when = away ]; then
       types own '\003'
-      shows own 'Ctrl-C again leaves the job to itself'
+      shows own 'press Ctrl-C again to leave the job running'
       types own '\003'
       expect 130 "$(code_of own)" "leaving a terminal of another machine while there is no daemon"
       types own 'mine\n'
@@ -215,11 +215,11 @@ for how in kill down; do
   shows own 'got own'
   if [ $how = kill ]; then kill_agent n1; else on n1 agent --stop >/dev/null; fi
   on n1 agent --detach --quiet || fail "n1 did not come again"
-  shows own 'joins its terminal again'
-  own=$(sed -n 's/.*divvy attach \([0-9]*\) joins its terminal again.*/\1/p' own.out)
+  shows own 'rejoins its terminal'
+  own=$(sed -n 's/.*divvy attach \([0-9]*\) rejoins its terminal.*/\1/p' own.out)
   goes_on "its agent's $how"
   expect running "$(field "$own" state)" "one's own job after its agent's $how"
-  shows one "joined job $id again"
+  shows one "rejoined job $id"
   types one 'second\n'
   shows one 'got second'
   view joins divvy attach "$own"
@@ -243,7 +243,7 @@ view one divvy attach "$id"
 shows one 'got own'
 kill_agent n1
 for name in own one; do
-  shows $name "agent on the machine of job $id is away"
+  shows $name "agent on the node of job $id is not connected"
   types $name '\020\021'
   expect 0 "$(code_of $name)" "leaving a terminal whose agent is away ($name)"
   shows $name "left job $id"

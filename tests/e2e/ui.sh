@@ -104,7 +104,7 @@ grep -q 'the page is off' said || fail "says of off: $(cat said)"
 divvy down >/dev/null
 printf '[ui]\nlisten = "0.0.0.0:%s"\n' "$port" >divvy.toml
 ! divvy up --quiet --emulate 2xH100-80GB 2>said || fail "the page is open to the network"
-grep -q "divvy.toml:2: listen: .* is not on this machine's loopback" said || fail "says of 0.0.0.0: $(cat said)"
+grep -q "divvy.toml:2: listen: .* is not a loopback address" said || fail "says of 0.0.0.0: $(cat said)"
 printf '[ui]\nlisten = "127.0.0.1:%s"\n' "$port" >divvy.toml
 divvy up --quiet --emulate 2xH100-80GB
 expect 200 "$(ask /)" "the page where divvy.toml says"

@@ -37,19 +37,19 @@ up
 expect renamed "$(field "$job" name)" "the name after a restart"
 
 # All changes are applied, or none.
-refused "--gpus 2 is the most it can ever give" divvy update "$job" --gpus 3 --name other
+refused "--gpus 2 is the maximum" divvy update "$job" --gpus 3 --name other
 expect renamed "$(field "$job" name)" "the name after a refused change"
 refused "its command, gpus cannot change any more" divvy update "$blocker" --gpus 1 -- true
 divvy update "$blocker" --time 1h --comment running >/dev/null
 elastic=$(divvy submit --quiet --gpus 1 --team vision -- sh -c 'echo $DIVVY_GPU_COUNT >elastic.out')
 divvy update "$elastic" --gpus 1..2 --topology numa --placement best --preemptible requeue >/dev/null
-divvy show "$elastic" | tr -s ' ' | grep -q 'asks for 1..2 GPUs, topology numa' || fail "show of the elastic job"
+divvy show "$elastic" | tr -s ' ' | grep -q 'requests 1..2 GPUs, topology numa' || fail "show of the elastic job"
 divvy show "$elastic" | tr -s ' ' | grep -q 'preemptible requeue' || fail "show of its preemption"
-refused "the most it can ever give" divvy update "$elastic" --gpus 3..8
-refused "a job stays with the team" divvy update "$elastic" --team other
+refused "is the maximum" divvy update "$elastic" --gpus 3..8
+refused "the team of a job cannot change" divvy update "$elastic" --team other
 divvy cancel "$elastic" >/dev/null
-refused "is no array" divvy update "$job" --at-once 2
-refused "an array keeps its elements" divvy update "$job" --array 0-3
+refused "is not an array" divvy update "$job" --at-once 2
+refused "the elements of an array cannot change" divvy update "$job" --array 0-3
 refused "has ended already" sh -c "divvy cancel $(divvy submit --quiet --hold -- true) && divvy update @ --gpus 1"
 
 # A job cannot wait for itself.

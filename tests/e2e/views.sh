@@ -52,7 +52,7 @@ says "Job $job \(big\) succeeded " "$(divvy why "$job")" "why of a job that has 
 expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range that has ended"
 expect "job ${array}_0,job ${array}_1" "$(divvy metrics "${array}_[0-1]" | grep -E '^job' | paste -sd,)" "metrics of elements"
 expect "job ${array}_0,job ${array}_1" "$(divvy show "${array}_0-1" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of elements"
-says "^Job $array is an array, whose elements are seen one by one: divvy metrics ${array}_0-1$" "$(divvy metrics "$array")" "metrics of an array"
+says "^Job $array is an array; name one of its elements: divvy metrics ${array}_0-1$" "$(divvy metrics "$array")" "metrics of an array"
 divvy wait "${array}_0-1" >/dev/null || fail "wait for elements that have ended"
 
 # One line, which shows the count once.

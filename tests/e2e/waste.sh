@@ -42,14 +42,14 @@ says "waste" divvy show "$left" && fail "the exempt job is said to waste GPUs: $
 says "waste" divvy show "$sliced" && fail "a job with a MIG instance is said to waste it: $(divvy show "$sliced")"
 says "event=waste" cat daemon.log || fail "the log says nothing"
 report=$(divvy report waste --by name)
-grep -qE "^forgotten +1 " <<<"$report" || fail "the report has no row of it: $report"
+grep -qE "^forgotten +1 " <<<"$report" || fail "the report has no settings of it: $report"
 grep -qE "^  does nothing with its 2 GPUs.*divvy cancel $idle" <<<"$report" || fail "the report has no remedy: $report"
 [ "$(divvy report waste --by name --json | grep -o '"group":"[^"]*"' | head -n 1)" = '"group":"forgotten"' ] ||
   fail "who lost most is not first: $(divvy report waste --by name --json)"
 divvy report waste --html | grep -q "GPU-hours lost by user on " || fail "no page, or without its machine"
 divvy report waste --html | grep -q 'class="m".*/></svg> not used' || fail "nothing says what the colours are"
 code=0; divvy report waste --html --csv >two 2>&1 || code=$?
-expect "2 divvy: --csv and --html are two formats; write one of them" "$code $(cat two)" "two formats"
+expect "2 divvy: --csv and --html cannot be combined; give only one format" "$code $(cat two)" "two formats"
 refuses() { # refuses WORDS... -- TEXT
   local words=()
   while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -60,7 +60,7 @@ refuses waste --by colour -- "'by' is user, team, name, model, pool, node, hour 
 refuses shares --by hour -- "'by' is user, team, name, model, pool or node in this report"
 refuses fairness --by node -- "'by' is user, team, name, model, pool or hour in this report"
 refuses predictions --by job -- "'by' is user, team, name, model, pool or hour in this report"
-refuses speeds --by user -- "--by, --since, --until and --html are of divvy report usage"
+refuses speeds --by user -- "so --by, --since, --until and --html do not apply"
 says '^ *JOB +NAME +USER +STATE +GPU-HOURS +OF FAILED' divvy report usage --by job || fail "usage by job: $(divvy report usage --by job)"
 # By hour, and by job: the job that left most unused is first.
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report waste --by hour || fail "by hour: $(divvy report waste --by hour)"
@@ -96,7 +96,7 @@ divvy down
 divvy up --quiet --emulate 5xH100-80GB
 # The waste of an ended job is shown with a request that would have fit. A job that used its GPU gets no such advice.
 says "^ *waste +lost [0-9.]+ of its [0-9.]+ GPU-hours \(100%\) at a cost of [0-9.]+$" divvy show "$idle" || fail "show of an ended job says: $(divvy show "$idle")"
-says "^ *waste +did nothing with its 2 GPUs: 0% in all of the [0-9]+ s that were seen; submit it with --gpus 0, if it needs none$" divvy show "$idle" ||
+says "^ *waste +did nothing with its 2 GPUs: 0% during all [0-9]+ s of samples; submit it with --gpus 0 if it needs no GPU$" divvy show "$idle" ||
   fail "show of an ended job says: $(divvy show "$idle")"
 says "waste" divvy show "$quick" && fail "what a job of a moment lost is said: $(divvy show "$quick")"
 says "^$quick " divvy report waste --by job && fail "a job of a moment is among those that lost most: $(divvy report waste --by job)"

@@ -54,12 +54,12 @@ wait_for "n1" node_is n1 up
 wait_long "the far job's end" state_is "$far" cancelled
 expect 1 "$(divvy show "$far" | grep -c 'is warned (1 of 2)')" "first warnings of the far job"
 expect 1 "$(divvy show "$far" | grep -c 'is warned (2 of 2)')" "second warnings of the far job"
-says 'is stopped, for it wastes 2 GPUs' divvy show "$far" || fail "its history: $(divvy show "$far")"
+says 'is stopped, because it wastes 2 GPUs' divvy show "$far" || fail "its history: $(divvy show "$far")"
 
 wait_long "the part to be parked" tenant_is "$part" parked
 state_is "$part" running || fail "the part was ended: $(divvy show "$part")"
 expect 1 "$(divvy show "$part" | grep -c 'is warned (1 of 2)')" "first warnings of the part"
-says 'is parked, for it wastes 0.5 GPUs' divvy show "$part" || fail "its history: $(divvy show "$part")"
+says 'is parked, because it wastes 0.5 GPUs' divvy show "$part" || fail "its history: $(divvy show "$part")"
 is_back() { divvy logs "$part" | grep -q "awake" && ! tenant_is "$part" parked; }
 wait_long "its next call to wake it" is_back
 state_is "$part" running || fail "it did not live through it: $(divvy show "$part")"

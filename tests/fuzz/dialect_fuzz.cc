@@ -19,8 +19,8 @@ namespace {
 using namespace divvy;           // This program has only one source file.
 using namespace divvy::dialect;  // NOLINT
 
-Surroundings FuzzSurroundings() {
-  Surroundings around;
+ParseContext FuzzSurroundings() {
+  ParseContext around;
   around.now = Time(std::chrono::seconds(1'772'452'800));
   around.utc_offset = 1h;
   around.directory = "/home/ada";
@@ -38,7 +38,7 @@ void Check(const Result<T>& result) {
 }
 
 void ReadOptions(std::string_view text, bool is_gflow) {
-  const Surroundings around = FuzzSurroundings();
+  const ParseContext around = FuzzSurroundings();
   std::vector<std::string> words;
   for (std::string_view word : Split(text, '\n')) words.emplace_back(word);
   JobSpec spec;
@@ -69,7 +69,7 @@ void ReadQuantities(std::string_view text) {
 }
 
 void ReadScripts(std::string_view text) {
-  const Surroundings around = FuzzSurroundings();
+  const ParseContext around = FuzzSurroundings();
   JobSpec spec;
   const JobSpec before = spec;
   const Status read = ReadScript(text, "job.sh", around, spec);

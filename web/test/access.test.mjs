@@ -33,7 +33,7 @@ for (const scheme of ['light', 'dark']) {
       // A line of a machine among the events, which is of no job.
       await page.route(/\/v1\/history/, async (route) => {
         const response = await route.fetch();
-        await route.fulfill({ response, json: [{ time: Date.now() / 1000, id: null, text: 'machine n1 is away' }, ...(await response.json())] });
+        await route.fulfill({ response, json: [{ time: Date.now() / 1000, id: null, text: 'node n1 is away' }, ...(await response.json())] });
       });
       await page.goto(daemon.link().replace(/#.*/, ''));
       await page.waitForSelector('#token');
@@ -48,7 +48,7 @@ for (const scheme of ['light', 'dark']) {
           await page.click('[data-environment] summary');
           await page.waitForSelector('[data-environment] .rows [role=row]');
         }
-        if (view === 'events') await page.waitForSelector('.rows [role=row] .badge:has-text("machine")');
+        if (view === 'events') await page.waitForSelector('.rows [role=row] .badge:has-text("node")');
         if (view === 'submit') {
           found.push(...(await check(page, view)));
           await page.check('input[value=valohai]');

@@ -21,7 +21,7 @@ const goAway = async () => {
 test('usage that is opened while the daemon is away is there once it is back', async () => {
   await goAway();
   await showView(page, 'usage');
-  assert.match(await text(), /The history is read when the daemon answers again/);
+  assert.match(await text(), /The history will be loaded when the daemon answers again/);
   daemon.up();
   await page.waitForSelector('[aria-label="GPU-hours by name"], [aria-label="GPU-hours by user"]', { timeout: 20_000 });
   assert.doesNotMatch(await text(), /does not answer/);
@@ -50,7 +50,7 @@ test('events that are opened while the daemon is away say so, and have their pas
   await goAway();
   await showView(page, 'events');
   assert.match(await text(), /disconnected/);
-  assert.match(await text(), /What has happened is read when the daemon answers again/);
+  assert.match(await text(), /Events will be loaded when the daemon answers again/);
   assert.doesNotMatch(await text(), /Nothing has happened yet/);
   daemon.up();
   await page.waitForSelector('.rows >> text="beyond"', { timeout: 20_000 });
@@ -62,7 +62,7 @@ test('a job that is opened while the daemon is away is there once it is back', a
   await goAway();
   await showView(page, 'overview');
   await page.evaluate(() => (location.hash = '#/job/1'));
-  await page.waitForSelector('text="Job 1 is read when the daemon answers again."');
+  await page.waitForSelector('text="Job 1 will be loaded when the daemon answers again."');
   daemon.up();
   await page.waitForSelector('h1:has-text("before")', { timeout: 20_000 });
   await showView(page, 'events');
@@ -74,7 +74,7 @@ test('teams that are opened while the daemon is away are there once it is back',
   await page.waitForSelector('[data-tile="Running"]');
   await goAway();
   await showView(page, 'teams');
-  assert.match(await text(), /Teams are read when the daemon answers again/);
+  assert.match(await text(), /Teams will be loaded when the daemon answers again/);
   daemon.up();
   await page.waitForSelector('[role=table][aria-label="Users"]', { timeout: 20_000 });
   assert.doesNotMatch(await text(), /when the daemon answers again/);

@@ -17,7 +17,7 @@ before(async () => {
   await page.waitForSelector('h1:has-text("Nodes and GPUs")');
 });
 after(() => leave(browser, daemon));
-const line = (name) => page.locator('[aria-label=Machines] [role=row]', { has: page.locator(`a:text-is("${name}")`) });
+const line = (name) => page.locator('[aria-label=Nodes] [role=row]', { has: page.locator(`a:text-is("${name}")`) });
 const node = (name) => daemon.json('nodes').find((one) => one.name === name);
 
 test('the machines are those of divvy nodes, and their GPUs those of divvy gpus', async () => {
@@ -34,7 +34,7 @@ test('the machines are those of divvy nodes, and their GPUs those of divvy gpus'
 });
 
 test('drain and resume', async () => {
-  await page.click('[aria-label=Machines] a:text-is("n1")');
+  await page.click('[aria-label=Nodes] a:text-is("n1")');
   await page.waitForSelector('h1:text-is("n1")');
   await page.click('button:text-is("Drain")');
   await page.fill('dialog input >> nth=0', 'fan <b>broken</b>');
@@ -107,7 +107,7 @@ test('a gang with the controller: its machine is named everywhere, and each has 
   const array = daemon.submit('--nodelist', host, '--gpus', '1', '--array', '0-1', '--', 'sleep', '1000');
   await page.evaluate((job) => (location.hash = '#/job/' + job), array);
   await page.waitForSelector(`[aria-label=Elements] .rows >> text="${host}:1"`);
-  assert.equal(await page.locator('dt:text-is("Has")').count(), 0, 'its elements have');
+  assert.equal(await page.locator('dt:text-is("Allocation")').count(), 0, 'its elements have');
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
@@ -142,7 +142,7 @@ test('a machine that is away: what was seen of it last is not told as what is no
   await until('its GPUs', async () => /\t?–\s+– \/ 79\.6 GiB\s+–\s+–/.test(await row.innerText()));
   // And its line among the events is of no job, so that there is no link to one.
   await page.evaluate(() => (location.hash = '#/events'));
-  await page.waitForSelector('.rows >> text="machine n2 is away"');
+  await page.waitForSelector('.rows >> text="node n2 is away"');
   assert.equal(await page.locator('main a:text-is("")').count(), 0);
   daemon.onAgent('n2', 'agent', '--detach', '--name', 'n2', '--emulate', '4xH100-80GB');
   await until('it to be back', () => node('n2').state === 'up');

@@ -27,7 +27,7 @@ test('array: its elements with states and links, original indices, cap, and thei
     return true;
   });
   assert.equal(await fact('Array'), '2,4,6,8, 1 at once');
-  assert.match(await page.locator('[data-elements]').innerText(), /^Elements: 4 in all, /);
+  assert.match(await page.locator('[data-elements]').innerText(), /^Elements: 4 in total, /);
   await page.waitForSelector('pre >> text=element 4');
   await page.selectOption('[data-element-log]', { label: `${id}_2` });
   await page.waitForSelector('pre >> text=element 2');
@@ -170,16 +170,16 @@ test('curves begin with the first run, and say where another began', async () =>
 test('what asks for no GPU says so; a limit of nothing is none, and what is none is told', async () => {
   const id = daemon.submit('--gpus', '0', '--time', '1h', '--hold', '--', 'true');
   await show(`job/${id}`);
-  await until('its request', async () => (await fact('Asks for')) === 'no GPU');
+  await until('its request', async () => (await fact('Request')) === 'no GPU');
   await page.click('button:text-is("Time limit")');
   await page.fill('dialog input', '');
   await page.click('dialog button:has-text("Set")');
   // What is wrong is said where it was typed, and can be mended there.
-  await page.waitForSelector('dialog [role=alert]:has-text("Say hours, such as 1.5, or 0 for none.")');
+  await page.waitForSelector('dialog [role=alert]:has-text("Enter hours, such as 1.5, or 0 for no limit.")');
   page.expects.push(/400 .*\/v1\/jobs\/update/);
   await page.fill('dialog input', '99999999999');
   await page.click('dialog button:has-text("Set")');
-  await page.waitForSelector('dialog [role=alert]:not(:has-text("Say hours"))');
+  await page.waitForSelector('dialog [role=alert]:not(:has-text("Enter hours"))');
   assert.equal(daemon.json('show', id).request.time_limit_s, 3600);
   await page.fill('dialog input', '0');
   await page.click('dialog button:has-text("Set")');
@@ -206,7 +206,7 @@ test('what asks for no GPU says so; a limit of nothing is none, and what is none
   await page.click('button:text-is("Priority")');
   await page.fill('dialog input', '1.5');
   await page.click('dialog button:has-text("Set")');
-  await page.waitForSelector('dialog [role=alert]:has-text("Say a whole number")');
+  await page.waitForSelector('dialog [role=alert]:has-text("Enter a whole number")');
   await page.click('dialog button:text-is("Back")');
   assert.equal(await page.locator('button:text-is("Release")').count(), 1);
   // Who may only look is offered nothing that cannot be done.
@@ -217,7 +217,7 @@ test('what asks for no GPU says so; a limit of nothing is none, and what is none
   await other.waitForSelector('[data-tile="Running"]');
   await showView(other, `job/${id}`);
   await other.waitForSelector('h2:has-text("Facts")');
-  assert.equal(await other.locator('a:has-text("Submit one like it")').count(), 0);
+  assert.equal(await other.locator('a:has-text("Submit a copy")').count(), 0);
   assert.equal(await other.locator('.head button').count(), 0);
   assert.deepEqual(other.troubles, []);
   daemon.divvy('cancel', '--all', '--grace', '0');
@@ -230,7 +230,7 @@ test('release is offered of what is held alone', async () => {
   await page.waitForSelector('button:text-is("Pause")');
   assert.equal(await page.locator('button:text-is("Release")').count(), 0);
   await show('queue');
-  await page.check(`[aria-label="Choose ${id}"]`);
+  await page.check(`[aria-label="Select ${id}"]`);
   await page.waitForSelector('button:has-text("Cancel")');
   assert.equal(await page.locator('button:has-text("Release")').count(), 0);
   daemon.divvy('cancel', '--all', '--grace', '0');

@@ -47,7 +47,7 @@ test('a link lets in once, and leaves no trace in the address', async () => {
   const second = await openPage(browser);
   second.expects = [/401/];
   await second.goto(link);
-  await second.waitForSelector('text=this link was used already');
+  await second.waitForSelector('text=this login link is invalid');
   assert.equal(await second.locator('nav').count(), 0);
   assert.deepEqual(second.troubles, []);
 });
@@ -102,7 +102,7 @@ test('a token that may only look looks, and acts on nothing', async () => {
   await page.fill('#token', token);
   await page.click('button.primary');
   await page.waitForSelector('nav');
-  await page.waitForSelector('text=may look');
+  await page.waitForSelector('text=read-only');
   await page.goto(page.url().replace(/#.*/, '') + `#/job/${id}`);
   await page.waitForSelector('text=kept');
   assert.equal(await page.locator('button:has-text("Cancel")').count(), 0);
@@ -110,7 +110,7 @@ test('a token that may only look looks, and acts on nothing', async () => {
   const refused = [];
   page.on('response', (answer) => answer.status() === 403 && refused.push(`${answer.request().method()} ${answer.url()}`));
   await page.goto(page.url().replace(/#.*/, '') + `#/submit?from=${id}`);
-  await page.waitForSelector('text=Your token may only look');
+  await page.waitForSelector('text=Your token is read-only');
   await page.fill('[data-field=command]', 'true');
   await page.waitForSelector('[data-line=ready]');
   for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'whatif', 'events', 'notifications']) {
@@ -142,10 +142,10 @@ test("of another's job nothing is asked that its owner alone may read", async ()
   await page.click('button.primary');
   await page.waitForSelector('[data-tile="Running"]');
   await showView(page, `job/${id}`);
-  await page.waitForSelector('.log >> text=/belongs to .*, who alone may read it/');
+  await page.waitForSelector('.log >> text=/Only the owner, .*, may read this log/');
   daemon.divvy('cancel', id, '--grace', '0');
   await page.waitForTimeout(1500);
-  await page.waitForSelector('.log >> text=/belongs to .*, who alone may read it/');
+  await page.waitForSelector('.log >> text=/Only the owner, .*, may read this log/');
   assert.deepEqual(page.troubles, []);
 });
 
@@ -162,7 +162,7 @@ test('over TLS, where it is on', async () => {
   const other = await openPage(browser);
   other.expects = [/401/];
   await other.goto(daemon.link('--remote').replace(/^https:\/\/[^/]*/, daemon.link().replace(/\/#.*/, '')));
-  await other.waitForSelector('text=this link was used already, or is none');
+  await other.waitForSelector('text=this login link is invalid or was already used');
   assert.deepEqual([...page.troubles, ...other.troubles], []);
 });
 

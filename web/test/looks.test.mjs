@@ -80,7 +80,7 @@ test('teams: what one might hold stands beside what it held, as it was then', as
   await show('teams');
   await page.locator('select[aria-label="Whose"]').selectOption('vision');
   await until('the lines', async () => /held [\d.]+.*quota 2.*fair share [\d.]+/.test(await labelOf('[aria-label^="GPUs held over time"]')));
-  await until('where they are from', async () => (await page.locator('main').innerText()).includes('Quota, limit and fair share are those of then.'));
+  await until('where they are from', async () => (await page.locator('main').innerText()).includes('Quota, limit and fair share are shown as they were at the time.'));
 });
 
 test('a shared GPU shows its use', async () => {

@@ -97,7 +97,7 @@ test('what the command line refuses is refused here, in its words', async () => 
     await until('the same words', async () => said.includes((await page.locator('form [role=alert]').innerText()).trim()));
   }
   await add('never', 'mail', 'ada@example.org', []);
-  await page.waitForSelector("text=with events 'none' it would never hear of anything");
+  await page.waitForSelector("text=with events 'none' it would never receive anything");
   assert.equal(receiver('wrong'), undefined);
   page.troubles = page.troubles.filter((one) => !one.includes('400'));
 });
@@ -138,7 +138,7 @@ test('who may only look adds nothing, and another page cannot', async () => {
   await looks.goto(daemon.link().replace(/#.*/, ''));
   await looks.fill('#token', token);
   await looks.click('button.primary');
-  await looks.waitForSelector('text=may look');
+  await looks.waitForSelector('text=read-only');
   await showView(looks, 'notifications');
   await looks.waitForSelector('[role=table]');
   assert.equal(await looks.locator('main form, main button:text-is("Test"), main button:text-is("Remove")').count(), 0);

@@ -163,9 +163,9 @@ test('jobs: facts, why, and the last value of what it says of itself', async () 
 test('nodes and GPUs', async () => {
   await show('nodes');
   await agree('the machines', async () => {
-    const rows = await table('Machines');
+    const rows = await table('Nodes');
     for (const node of daemon.json('nodes')) {
-      const row = rows.find((one) => one.Machine === node.name);
+      const row = rows.find((one) => one.Node === node.name);
       assert.deepEqual([row.State, row.GPUs, row.Free, row.Jobs, row.CPUs, row['Memory (bytes)'], row.Reason], [node.state, ...[node.gpus, node.gpus_free, node.jobs, node.cpus, node.memory_bytes].map(String), node.reason], node.name);
     }
   });
@@ -175,10 +175,10 @@ test('nodes and GPUs', async () => {
     assert.equal(rows.length, gpus.length);
     const own = daemon.json('nodes').find((node) => node.is_controller).name;
     for (const gpu of gpus) {
-      const row = rows.find((one) => one.Machine === (gpu.node || own) && one.GPU === String(gpu.index));
+      const row = rows.find((one) => one.Node === (gpu.node || own) && one.GPU === String(gpu.index));
       const known = (value, unit) => (value < 0 ? '' : `${value}${unit}`);
       assert.deepEqual([row.Model, row.State, row.Job, row.NUMA, row.MIG, row.PCI], [gpu.model, gpu.state, gpu.job_display_ids.join(','), known(gpu.numa_node, ''), gpu.is_mig_enabled ? 'on' : gpu.slices.length ? 'off' : '', gpu.pci_address]);
-      assert.equal(row['Memory in all (bytes)'], String(gpu.memory_total_bytes));
+      assert.equal(row['Total memory (bytes)'], String(gpu.memory_total_bytes));
       assert.deepEqual([row['Use (%)'], row['Temp (°C)'], row['Power (W)']], [gpu.utilisation_percent, gpu.temperature_celsius, gpu.power_watts].map((value) => known(value, '')));
       for (const tenant of gpu.tenants) assert.ok(row.Who.includes(`${tenant.display_id}: ${tenant.share}`), `${tenant.share} in ${row.Who}`);
     }
@@ -189,15 +189,15 @@ test('parts of GPUs and MIG instances', async () => {
   await agree('the tenants', async () => {
     const gpus = daemon.json('gpus');
     const said = gpus.flatMap((gpu) => gpu.tenants.map((tenant) => [gpu, tenant]));
-    const rows = await table('Parts of GPUs');
+    const rows = await table('GPU fractions');
     assert.equal(rows.length, said.length);
     for (const [gpu, tenant] of said) {
       const row = rows.find((one) => one.Job === tenant.display_id);
       assert.deepEqual([row.GPU, row.Name, row.User, row.State, row.Share], [String(gpu.index), tenant.name, tenant.user, tenant.state, tenant.share]);
       near(row['Time (%)'], tenant.is_compute_known ? 100 * tenant.compute : 0, 0.001, 'time');
-      near(row['Time of its own (%)'], 100 * tenant.compute_request, 0.001, 'time of its own');
+      near(row['Guaranteed time (%)'], 100 * tenant.compute_request, 0.001, 'time of its own');
       assert.deepEqual([row['Memory (bytes)'], row['Memory limit (bytes)']], [tenant.used_bytes, tenant.limit_bytes].map(String));
-      assert.ok(row['Held to it by'].includes(tenant.mechanism), row['Held to it by']);
+      assert.ok(row['Enforced by'].includes(tenant.mechanism), row['Enforced by']);
     }
     // Its mode was switched on for the instances.
     assert.ok(gpus.some((gpu) => gpu.is_mig_enabled && gpu.tenants.every((one) => one.mechanism === 'enforced by MIG' || one.mechanism === 'MIG')), JSON.stringify(gpus.map((gpu) => gpu.tenants)));
@@ -267,7 +267,7 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
         near(row.Running, group.running, 0, 'running');
         near(row.Failed, group.failed, 0, 'failed');
         near(row['In failed jobs'], group.failed_gpu_hours, 0.01, 'in failed jobs');
-        near(row['Of all (%)'], 100 * group.share, 4, 'share');
+        near(row['Share (%)'], 100 * group.share, 4, 'share');
         if (group.wait_median_s === null) assert.deepEqual([row['Wait, median (s)'], row['p95 (s)']], ['', ''], 'nobody began');
         else near(row['Wait, median (s)'], group.wait_median_s, 0.001, 'wait'), near(row['p95 (s)'], group.wait_p95_s, 0.001, 'p95');
         const seen = used.rows.find((one) => one.group === group.group);
@@ -283,7 +283,7 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
     // "... to ...: 0.019 GPU-hours, <0.1% of the 80.0 that ..."
     const said = /: ([\d.]+) GPU-hours, (\S+)% of the ([\d.]+)/.exec(daemon.divvy('report', 'usage').replace(/\s+/g, ' '));
     const tiles = (await page.locator('.tile').allInnerTexts()).map((text) => text.split('\n').map((one) => one.trim()).filter(Boolean));
-    const [held, of] = [tiles.find((one) => one[0] === 'GPU-hours held'), tiles.find((one) => one[0] === 'Of what there was')];
+    const [held, of] = [tiles.find((one) => one[0] === 'GPU-hours held'), tiles.find((one) => one[0] === 'Of capacity')];
     near(held[1], Number(said[1]), 0.1, 'held');
     assert.equal(of[1], `${said[2]} %`);
     near(/^[\d.,]+/.exec(of[2])[0], Number(said[3]), 0.1, 'there was');
@@ -339,7 +339,7 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
     for (const group of said.rows) {
       const row = rows.find((one) => one.User === (group.user || 'all'));
       near(row.Predicted, group.predicted, 0, 'predicted');
-      near(row.Not, group.unpredicted, 0, 'not');
+      near(row.Unpredicted, group.unpredicted, 0, 'not');
       if (group.predicted) near(row['Within factor 2 (%)'], 100 * group.within_factor_two, 0.001, 'within'), near(row['In the interval (%)'], 100 * group.inside_interval, 0.001, 'inside');
     }
   });
@@ -392,7 +392,7 @@ test('submit: parts and MIG instances are asked for as by the command line that 
     await page.fill('[data-field=command]', 'sleep 1000');
     await page.fill('[data-field=name]', 'asked');
     await page.click('summary:has-text("More")');
-    await page.check('text=Hold it at first');
+    await page.check('text=Submit held');
     await page.selectOption('[data-field=part]', part);
     for (const [name, value] of Object.entries(fields)) await page.fill(`[data-field="${name}"]`, value);
     await page.waitForSelector('[data-preview] dd.big');

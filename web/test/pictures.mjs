@@ -56,7 +56,7 @@ try {
         await page.check('input[value=valohai]');
         await page.fill('[data-field=yaml]', kYaml);
         await page.waitForSelector('[data-made=gpus]');
-        await page.click('summary:has-text("Its script")');
+        await page.click('summary:has-text("Script")');
         await page.waitForTimeout(900);
       }
       if (name === 'what-if') {

@@ -79,14 +79,14 @@ test('of many that have ended it is said how many are shown; the filter asks for
   await until('their end', () => daemon.json('status').jobs_held === 1, 60);
   await show('overview');
   await show('queue?show=ended');
-  await page.waitForSelector('[data-cut]:has-text("newest 1,000 of those")');
+  await page.waitForSelector('[data-cut]:has-text("newest 1,000 ended jobs")');
   assert.equal(await page.locator('.rows >> text="quick"').count(), 0);
   for (const text of ['quick', 'timed out', 'timed', 'quick succeeded', '2']) {
     await page.fill('[data-filter]', text);
     await until(`who is found by ${text}`, async () => (await save()).some((row) => row.Name === (text.startsWith('timed') ? 'over-time' : 'quick')));
   }
   await page.fill('[data-filter]', 'no-such-job');
-  await page.waitForSelector('text=None of the newest 1,000 passes the filter.');
+  await page.waitForSelector('text=None of the newest 1,000 jobs matches the filter.');
   await page.fill('[data-filter]', '');
   await page.click('button:has-text("1,000 more")');
   await page.waitForSelector('[data-cut]', { state: 'detached' });

@@ -47,8 +47,8 @@ test('a form from nothing asks for one GPU, and exact times', () => {
   assert.deepEqual(specOf({ ...form, command: 'true' }, nothing), { request: { gpus: 1, gpus_most: 0 }, command: ['true'] });
   assert.equal(specOf({ ...form, command: 'true', hours: '0.005' }, nothing).time_limit, 18);
   assert.equal(specOf({ ...form, command: 'true', hours: '0.025' }, nothing).time_limit, 90);
-  assert.throws(() => specOf({ ...form, command: 'true', hours: '0.0001' }, nothing), /less than a second/);
-  assert.throws(() => specOf({ ...form, command: "echo 'x" }, nothing), /quote open/);
+  assert.throws(() => specOf({ ...form, command: 'true', hours: '0.0001' }, nothing), /at least one second/);
+  assert.throws(() => specOf({ ...form, command: "echo 'x" }, nothing), /unclosed quote/);
 });
 
 test('what is for a shell is known, and what only looks so is not', () => {
@@ -57,7 +57,7 @@ test('what is for a shell is known, and what only looks so is not', () => {
   assert.equal(found('a | b; c & d'), '| ; &');
   assert.equal(found('echo $HOME `date` "$(pwd)"'), '$ `');
   assert.equal(found('ls *.txt ~/x'), '* ~');
-  assert.equal(found('CUDA_LAUNCH_BLOCKING=1 python x.py'), 'NAME=value in front');
+  assert.equal(found('CUDA_LAUNCH_BLOCKING=1 python x.py'), 'a leading NAME=value');
   assert.equal(found('python x.py 2>&1'), '2>&1');
   for (const plain of ['python train.py --lr=1e-3 --name {lr}', "echo 'a && b' \"c; d\" e\\;f", 'a#b x~y', 'awk \'{print $1}\'', 'git show HEAD~1', 'echo 5$']) assert.equal(found(plain), '', plain);
   const form = { ...freshForm(), command: 'echo a && echo b > file' };
@@ -78,7 +78,7 @@ test('what has no field is named, and can be left out', () => {
   ].map(([text, ...members]) => ({ text, members, is_option: true, is_of_script: false }));
   const carried = carry(spec);
   const named = carriedWords(words, carried, ['pool']);
-  assert.deepEqual(named.map((one) => one.text), ['--exclude n1', '--dependency afterok:3', '--comment c', '--notify end', '--pool p', 'the variables of where it was submitted (1)']);
+  assert.deepEqual(named.map((one) => one.text), ['--exclude n1', '--dependency afterok:3', '--comment c', '--notify end', '--pool p', 'the variables of the submission environment (1)']);
   const rest = named.reduce(without, carried).spec;
   assert.deepEqual(rest, { command: ['true'], request: { gpus: 1, topology: 'nvlink' }, labels: { 'slurm.qos': 'x' }, capture: { umask: 18 } });
   assert.deepEqual(specOf({ ...carried.form }, carried), spec, 'what was carried is not changed by it');

@@ -21,8 +21,8 @@ const asked = (id) => {
 };
 async function likeIt(id) {
   await show(`job/${id}`);
-  await page.click('a:has-text("Submit one like it")');
-  await page.waitForSelector('[data-also] >> text=/was asked for/');
+  await page.click('a:has-text("Submit a copy")');
+  await page.waitForSelector('[data-also] >> text=/Copied from/');
   await page.waitForSelector('[data-submit]:not([disabled])');
   await page.waitForSelector('[data-line=ready]');
 }
@@ -65,7 +65,7 @@ test('submit one like it: a script with arguments, several components, one eleme
   const script = daemon.submit('--hold', 'scr.sh', 'alpha', 'beta gamma');
   await likeIt(script);
   assert.equal(await page.inputValue('[data-field=arguments]'), "alpha 'beta gamma'");
-  assert.match(await page.locator('[data-also]').innerText(), /By the script's own lines also --comment 'by a line'/);
+  assert.match(await page.locator('[data-also]').innerText(), /Also from the script's own lines: --comment 'by a line'/);
   const like = await submitted();
   assert.deepEqual(asked(like), asked(script));
   assert.match(asked(like).command, /alpha 'beta gamma'/);
@@ -78,7 +78,7 @@ test('submit one like it: a script with arguments, several components, one eleme
   const element = String(Number(many) + 2);
   await likeIt(element);
   assert.match(await page.locator('[data-also]').innerText(), /--param lr=0\.2/);
-  assert.match(await page.locator('[data-also]').innerText(), /Left out: --begin: it has passed/);
+  assert.match(await page.locator('[data-also]').innerText(), /Left out: --begin: the time has passed/);
   const again = await submitted();
   await until('its end', () => daemon.json('show', again).state === 'succeeded');
   assert.equal(daemon.divvy('logs', again).trim().split('\n').pop().replace(/^.*\| ?/, ''), '0.2');
@@ -94,7 +94,7 @@ test('submit: signs of a shell are for a shell, visibly; the line says just what
   await page.fill('[data-field=gpus]', '0');
   await page.fill('[data-field=hours]', '0.005');
   await page.fill('[data-field=command]', 'echo a && echo b > file');
-  await page.waitForSelector('[data-shell] >> text=/&& > are for a shell/');
+  await page.waitForSelector('[data-shell] >> text=/&& > need a shell/');
   await until('a shell', async () => (await pre()) === `divvy submit --time 18s --chdir ${home} -- sh -c 'echo a && echo b > file'`);
   await page.check('[data-plain]');
   await until('words', async () => (await pre()) === `divvy submit --time 18s --chdir ${home} -- echo a '&&' echo b '>' file`);

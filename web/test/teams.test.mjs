@@ -22,7 +22,7 @@ test('a team is made, changed and removed', async () => {
   await field('Name').fill('vision');
   await field('Quota in GPUs').fill('2.5');
   await field('Users').fill('root, nobody');
-  await field('Running jobs at most').fill('7');
+  await field('Maximum running jobs').fill('7');
   await page.click('dialog button:text-is("Create")');
   await until('the team', () => team('vision'));
   assert.deepEqual([team('vision').quota, team('vision').limit, team('vision').users.sort(), team('vision').most_running], [2.5, null, ['nobody', 'root'], 7]);
@@ -32,7 +32,7 @@ test('a team is made, changed and removed', async () => {
   await field('Quota in GPUs').fill('');
   await field('Limit in GPUs').fill('3');
   await field('Users').fill('nobody');
-  await field('Part of').selectOption('fixed');
+  await field('Parent team').selectOption('fixed');
   await page.click('dialog button:text-is("Change")');
   await until('the changes', () => team('vision').limit === 3);
   assert.deepEqual([team('vision').quota, team('vision').users, team('vision').parent, team('vision').most_running], [null, ['nobody'], 'fixed', 7]);
@@ -55,9 +55,9 @@ test("a user's limits are changed", async () => {
   const id = daemon.submit('--gpus', '0', '--', 'sleep', '1000');
   await page.reload();
   await page.click('[aria-label="Edit user root"]');
-  await field('GPUs at most').fill('3');
+  await field('Maximum GPUs').fill('3');
   await field('Budget in GPU-hours').fill('100');
-  await field('Period of the budget').selectOption('week');
+  await field('Budget period').selectOption('week');
   await page.click('dialog button:text-is("Change")');
   const user = () => daemon.json('teams').users.find((one) => one.name === 'root');
   await until('the limits', () => user().most_gpus === 3);

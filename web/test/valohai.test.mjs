@@ -101,7 +101,7 @@ test('mistakes are named by their line, values by their parameter, and nothing i
   // One step that cannot be blocks the others: which it is, and what it lacks, is said first.
   await page.fill('[data-field=yaml]', kYaml + '- step:\n    name: bad\n    image: b\n');
   const line = kYaml.split('\n').length + 1;
-  await page.waitForSelector(`[data-mend] >> text=/until line ${line} is mended/`);
+  await page.waitForSelector(`[data-mend] >> text=/Fix line ${line} to choose a step/`);
   await page.waitForSelector(`[data-problems] >> text=/line ${line} *step 'bad': needs the key 'command'/`);
   await page.fill('[data-field=yaml]', kYaml);
   await page.waitForSelector('[data-parameters]');
@@ -131,7 +131,7 @@ test('VH_GPUS among the variables asks for GPUs, where nothing else does', async
   await page.waitForSelector('[data-line=ready]');
   assert.equal(await page.locator('[data-preview] pre').innerText(), `divvy submit --gpus 4 --chdir ${home} --env VH_GPUS=4 -- sleep 1000`);
   await environment.fill('VH_GPUS=many');
-  await page.waitForSelector('[data-preview] .notice.bad >> text=/VH_GPUS: a whole number/');
+  await page.waitForSelector('[data-preview] .notice.bad >> text=/VH_GPUS: expected a whole number/');
   await environment.fill('');
   await page.fill('[data-field=gpus]', '1');
   await environment.fill('VH_GPUS=4');
@@ -158,7 +158,7 @@ test("a job's environment: folded, filtered, secrets covered, for its owner alon
   await until('the one that was clicked', async () => (await panel.innerText()).includes('very-secret'));
   assert.ok(!(await panel.innerText()).includes('hush'));
   // Once more, with what it brought.
-  await page.click('a:has-text("Submit one like it")');
+  await page.click('a:has-text("Submit a copy")');
   await until('its variables', async () => (await page.locator('label:has-text("Environment") textarea').inputValue()).includes('PLAIN=seen'));
   // Somebody else sees that there is such a job, and not what it brings.
   const other = await openPage(browser);

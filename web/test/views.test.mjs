@@ -71,7 +71,7 @@ test('queue: sorts, filters, exports', async () => {
   assert.ok(lines[0].startsWith('#,Job,Name,User,State,GPUs'), lines[0]);
   assert.ok(lines[1].includes('four,'), lines[1]);
   await page.fill('[data-filter]', 'no such job');
-  await page.waitForSelector('text=Nothing passes the filter');
+  await page.waitForSelector('text=No jobs match the filter');
   await page.fill('[data-filter]', '');
 });
 
@@ -150,7 +150,7 @@ test('job: log as it comes, progress, end, and once more', async () => {
     const words = line.replace(/^\S+ \S+\s+/, '').split(':')[0];
     assert.ok((await page.locator('.timeline').innerText()).includes(words), `'${words}' in the timeline`);
   }
-  await page.click('text=Submit one like it');
+  await page.click('text=Submit a copy');
   await page.waitForSelector('[data-field=command]');
   await until('the form', async () => (await page.inputValue('[data-field=command]')).includes('echo first line'));
   assert.equal(await page.inputValue('[data-field=name]'), 'talks');
@@ -178,10 +178,10 @@ test('curves: of all GPUs, of a machine, of a job and of what it says of itself'
     return (await page.locator('.chart').first().getAttribute('aria-label')).includes(`allocated ${allocated}`);
   });
   await show('nodes');
-  await page.waitForSelector('[aria-label^="Its GPUs over time"]');
-  await until('the use of GPU 0', async () => (await page.locator('[aria-label^="Its GPUs over time"]').getAttribute('aria-label')).includes('GPU 0 77 %'));
-  await page.selectOption('[aria-label="What: Its GPUs over time"]', 'gpu_power_watts');
-  await until('power', async () => /GPU 0 \d+ W/.test(await page.locator('[aria-label^="Its GPUs over time"]').getAttribute('aria-label')));
+  await page.waitForSelector('[aria-label^="GPUs over time"]');
+  await until('the use of GPU 0', async () => (await page.locator('[aria-label^="GPUs over time"]').getAttribute('aria-label')).includes('GPU 0 77 %'));
+  await page.selectOption('[aria-label="What: GPUs over time"]', 'gpu_power_watts');
+  await until('power', async () => /GPU 0 \d+ W/.test(await page.locator('[aria-label^="GPUs over time"]').getAttribute('aria-label')));
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
@@ -217,11 +217,11 @@ test('submit: what it says as a command line is read the same way', async () => 
   await page.selectOption('[data-field=part]', 'part');
   await page.click('summary');
   await page.fill('input[placeholder="0-99"]', '0-4');
-  await page.fill('label:has-text("At once") input', '2');
+  await page.fill('label:has-text("Elements at once") input', '2');
   await page.fill('label:has-text("Priority") input', '-3');
   await page.fill('label:has-text("Retries") input', '2');
   await page.fill('label:has-text("Environment") textarea', 'A=one two\nB=3');
-  await page.check('text=Hold it at first');
+  await page.check('text=Submit held');
   await page.waitForSelector('[data-line=ready]');
   const line = await page.locator('[data-preview] pre').innerText();
   await page.click('[data-submit]');
@@ -238,7 +238,7 @@ test('submit: what it says as a command line is read the same way', async () => 
 
 test('nodes: GPUs as divvy gpus has them; restrict', async () => {
   await show('nodes');
-  await page.waitForSelector('h2:has-text("How they are joined")');
+  await page.waitForSelector('h2:has-text("GPU links")');
   await until('the GPUs to agree', async () => {
     for (const gpu of daemon.json('gpus')) {
       const text = await page.locator('.rows [role=row]').nth(gpu.index).innerText();
@@ -364,7 +364,7 @@ test('events: come live', async () => {
   await page.waitForSelector('button:has-text("new)")');
   assert.equal(await page.locator(`.rows >> text="${other}"`).count(), 0);
   assert.ok(count > 0);
-  await page.click('button:has-text("Go on")');
+  await page.click('button:has-text("Resume")');
   await page.waitForSelector(`.rows >> text="${other}"`);
 });
 
@@ -378,7 +378,7 @@ test('events: what happened to jobs and GPUs before the page was opened', async 
   await page.waitForSelector('.rows >> text=/released by /');
   await page.waitForSelector('.rows >> text=/GPU 7.* is restricted/');
   daemon.divvy('gpus', 'restrict', 'all');
-  await page.waitForSelector(".rows >> text=/GPU 7.* is divvy's again/");
+  await page.waitForSelector(".rows >> text=/GPU 7.* is available to divvy again/");
 });
 
 test('the first picture needs the three files of the page and no answer of the API; nothing went wrong', async () => {
@@ -455,7 +455,7 @@ test('what holds clocks back is said in words, and heat beside the GPU', async (
   await other.waitForSelector('[role=row] >> text=slowed by heat (driver)');
   // Reads nothing while the stream is away.
   await other.unroute('**/v1/events*');
-  await other.selectOption('select[aria-label="What: Its GPUs over time"]', { label: 'clocks held back' });
+  await other.selectOption('select[aria-label="What: GPUs over time"]', { label: 'clock throttling' });
   await other.waitForSelector('.legend >> text=power cap, heat (driver)');
   await other.context().close();
 });

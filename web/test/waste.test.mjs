@@ -73,7 +73,7 @@ test('queue: each line, and the sum below divvy queue', async () => {
   assert.ok(about.y >= at.y + at.height || about.y + about.height <= at.y, 'it hides nothing of the badge');
   await page.keyboard.press('Escape');
   assert.equal(await words.count(), 0);
-  await page.click('button:text-is("Show them alone")');
+  await page.click('button:text-is("Show only these")');
   await until('two lines', async () => (await page.locator('.rows [role=row]').count()) === 2);
   await page.click('button:text-is("Show all")');
   await until('three lines', async () => (await page.locator('.rows [role=row]').count()) === 3);
@@ -120,7 +120,7 @@ test('what has ended wastes nothing any more, and says what it lost', async () =
   const lines = alike(await shown(idle));
   assert.deepEqual(lines, alike(said(idle)));
   assert.match(lines[0], /^lost [0-9.]+ of its [0-9.]+ GPU-hours \(\d+%\) at a cost of [0-9.]+$/);
-  assert.match(lines[1], /^did nothing with its GPU: .*; submit it with --gpus 0, if it needs none$/);
+  assert.match(lines[1], /^did nothing with its GPU: .*; submit it with --gpus 0 if it needs no GPU$/);
   await show('usage');
   await page.waitForSelector(`[data-ended-offenders] [data-waste="${idle}"] [data-lost]`);
   assert.deepEqual(page.troubles, []);

@@ -1,5 +1,5 @@
 // divvy-research: the experiments of published papers and another scheduler's test cases, decided by divvy's code.
-// Their results are in docs/heterogeneous.md, docs/results-replays.md and docs/peer-cases.md.
+// Their results are in docs/heterogeneous-design.md, docs/results-replays.md and docs/peer-cases.md.
 #include <cstdio>
 #include <string_view>
 #include <vector>

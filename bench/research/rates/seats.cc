@@ -79,7 +79,7 @@ class Search {
       const double value = Alone(a, type);
       return value > 0 ? value : kImpossible;
     }
-    const auto [mine, theirs] = speeds_.Together(jobs_[a].kind, jobs_[b].kind, type);
+    const auto [mine, theirs] = speeds_.Locality(jobs_[a].kind, jobs_[b].kind, type);
     if (mine <= 0 || theirs <= 0) return kImpossible;
     return jobs_[a].weight * mine + jobs_[b].weight * theirs;
   }

@@ -34,7 +34,7 @@ class Speeds {
   void SetAlone(std::size_t kind, std::size_t type, double speed) { alone_[kind * types_ + type] = speed; }
 
   /// Returns the speeds of both jobs on the same GPUs; 0 for either means that they do not fit together.
-  std::pair<double, double> Together(std::size_t kind, std::size_t other, std::size_t type) const {
+  std::pair<double, double> Locality(std::size_t kind, std::size_t other, std::size_t type) const {
     return together_[(kind * kinds_ + other) * types_ + type];
   }
   void SetTogether(std::size_t kind, std::size_t other, std::size_t type, std::pair<double, double> speeds) {

@@ -29,7 +29,7 @@ double Worth(const std::vector<Seat>& seats, const std::vector<SeatJob>& jobs, c
       continue;
     }
     const SeatJob& second = jobs[seat.second];
-    const auto [mine, theirs] = speeds.Together(first.kind, second.kind, seat.type);
+    const auto [mine, theirs] = speeds.Locality(first.kind, second.kind, seat.type);
     sum += first.weight * mine + second.weight * theirs;
   }
   return sum;
@@ -63,7 +63,7 @@ double BestWorth(std::size_t job, std::vector<Seat>& seats, std::vector<int>& le
   }
   for (std::size_t x = 0; together && x < seats.size(); ++x) {
     if (seats[x].second != kNobody || jobs[seats[x].first].gpus != jobs[job].gpus) continue;
-    const auto [mine, theirs] = speeds.Together(jobs[job].kind, jobs[seats[x].first].kind, seats[x].type);
+    const auto [mine, theirs] = speeds.Locality(jobs[job].kind, jobs[seats[x].first].kind, seats[x].type);
     if (mine <= 0 || theirs <= 0) continue;
     seats[x].second = job;
     best = std::max(best, BestWorth(job + 1, seats, left, jobs, speeds, together));

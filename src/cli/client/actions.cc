@@ -7,7 +7,7 @@
 #include "cli/client/actions.h"
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
 #include "dialect/options/quantities.h"
 #include "model/job_record.h"
@@ -37,12 +37,12 @@ int Act(const Words& words, std::string_view verb,
   for (const std::string& id : request.select.ids) {
     const auto plus = id.find('+');
     if (plus != std::string::npos && plus > 0 && id.find_first_not_of("0123456789+") == std::string::npos)
-      Note(id + " is a component of job " + id.substr(0, plus) + ": this is for the whole job");
+      Note(id + " is a component of job " + id.substr(0, plus) + "; this command applies only to the whole job");
   }
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<Patience> patience(std::in_place, "the daemon is at it");
+  std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
   const auto results = ((*api).*method)(request);
   patience.reset();
   return ReportActions(results, is_quiet != nullptr && *is_quiet);
@@ -54,7 +54,7 @@ std::vector<Option> CancelTable(wire::ActionRequest& request) {
                    0,
                    Takes::kValue,
                    "SIGNAL",
-                   "Begin with this signal instead of the job's own (TERM)",
+                   "First signal to send (default: the job's stop signal, TERM)",
                    [&request](std::string_view value) -> Status {
                      DIVVY_TRY(const int signal, dialect::ParseSignal(value));
                      request.signal = signal;
@@ -66,7 +66,7 @@ std::vector<Option> CancelTable(wire::ActionRequest& request) {
                    0,
                    Takes::kValue,
                    "TIME",
-                   "From that signal to SIGKILL (the job's own, 30 s)",
+                   "Time from that signal to SIGKILL (default: the job's, 30s)",
                    [&request](std::string_view value) -> Status {
                      DIVVY_TRY(const Duration grace, dialect::ParseDuration(value, std::chrono::seconds(1)));
                      request.grace_s = ToSeconds(grace);
@@ -78,14 +78,14 @@ std::vector<Option> CancelTable(wire::ActionRequest& request) {
                    0,
                    Takes::kNothing,
                    "",
-                   "SIGKILL at once",
+                   "Send SIGKILL immediately",
                    [&request](std::string_view) -> Status {
                      request.grace_s = 0;
                      return {};
                    },
                    {"kill"},
                    false});
-  table.push_back({"reason", 0, Takes::kValue, "TEXT", "Kept with the job", Into(request.reason), {}, false});
+  table.push_back({"reason", 0, Takes::kValue, "TEXT", "Reason, stored with the job", Into(request.reason), {}, false});
   return table;
 }
 
@@ -94,7 +94,7 @@ Option HoldOption(wire::ActionRequest& request) {
           'H',
           Takes::kNothing,
           "",
-          "They do not start again before divvy release",
+          "Hold the jobs until divvy release",
           [&request](std::string_view) -> Status {
             request.holds = true;
             return {};
@@ -165,26 +165,26 @@ std::vector<Option> SelectTable(wire::JobSelector& select) {
                    'a',
                    Takes::kNothing,
                    "",
-                   "All of my jobs that wait or run",
+                   "All my queued and running jobs",
                    [&select](std::string_view) -> Status {
                      select.is_all = true;
                      return {};
                    },
                    {"me"},
                    false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs of this name", Into(select.name), {}, false});
-  table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs of this project", Into(select.project), {}, false});
-  table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs of this group", Into(select.group), {}, false});
+  table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs with this name", Into(select.name), {}, false});
+  table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs in this project", Into(select.project), {}, false});
+  table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs in this group", Into(select.group), {}, false});
   table.push_back(
-      {"user", 'u', Takes::kValue, "NAME", "That user's jobs (administrators)", Into(select.user), {}, false});
+      {"user", 'u', Takes::kValue, "NAME", "Jobs of this user (administrators only)", Into(select.user), {}, false});
   table.push_back({"state",
                    's',
                    Takes::kValue,
                    "STATE",
-                   "Only those in this state",
+                   "Only jobs in this state",
                    [&select](std::string_view value) -> Status {
                      if (!JobStateFromName(value))
-                       return InvalidArgument("there is no state '" + std::string(value) + "'");
+                       return InvalidArgument("unknown job state '" + std::string(value) + "'");
                      select.states.emplace_back(value);
                      return {};
                    },
@@ -260,7 +260,7 @@ int ResumeMain(const Words& words) {
 }
 
 int SignalMain(const Words& words) {
-  if (words.size() < 2) return Fail(InvalidArgument("write: divvy signal USR1 17 ..."));
+  if (words.size() < 2) return Fail(InvalidArgument("name a signal and the jobs: divvy signal USR1 17 ..."));
   const auto signal = dialect::ParseSignal(words.front());
   if (!signal) return Fail(signal.error());
   wire::ActionRequest request;
@@ -271,8 +271,9 @@ int SignalMain(const Words& words) {
 int GroupMain(const Words& words) {
   const auto limit = words.size() == 3 && words[0] == "limit" ? ParseInteger(words[2]) : std::nullopt;
   if (!limit || *limit < 0 || *limit > 1'000'000)
-    return Fail(InvalidArgument(
-        "write: divvy group limit NAME N (at most N of its jobs run together; 0: no cap; NAME may be an array's id)"));
+    return Fail(
+        InvalidArgument("name the group and its limit: divvy group limit NAME N (at most N of its jobs run at once; 0: "
+                        "no limit; NAME may be an array id)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   const auto answer = api->SetGroupLimit({words[1], *limit});
@@ -287,7 +288,7 @@ int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
   if (!api) return Fail(api.error());
   int code = 0;
   for (const std::string& body : bodies) {
-    std::optional<Patience> patience(std::in_place, "the daemon is at it");
+    std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
     const auto text = api->Raw("POST", path, body);
     patience.reset();
     const auto answer = text ? DecodeShown<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());

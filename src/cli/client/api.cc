@@ -29,15 +29,16 @@ std::string ControllerOfAgentHere(const Places& places) {
 Error NoDaemon(const Places& places, const Error& error) {
   // Never suggest a second scheduler for a node's GPUs.
   if (const std::string controller = ControllerOfAgentHere(places); !controller.empty()) {
-    return Unreachable("no daemon answers at " + places.socket + ": this machine is a node of " + controller +
-                       "; call divvy there, or log in from here (divvy token create there, divvy login here)");
+    return Unreachable("no daemon answers at " + places.socket + ": this machine is a node of the controller at " +
+                       controller +
+                       "; run divvy there, or log in from here (divvy token create there, divvy login here)");
   }
   if (error.code == ErrorCode::kPermissionDenied)
-    return PermissionDenied(error.message + ": the daemon there serves its own user alone");
+    return PermissionDenied(error.message + ": that daemon serves only its own user");
   std::string command = "divvy up";
   // Only root can see whether this machine is a node of a controller.
   if (places.is_machine_wide && ::geteuid() != 0)
-    command = "sudo divvy up; on a node of a cluster, call divvy on the controller's machine, or divvy login";
+    command = "sudo divvy up; on a node of a cluster, use divvy on the controller's node, or divvy login";
   if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
   return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);
 }
@@ -135,7 +136,8 @@ bool Api::is_door() const { return connection_->http.is_door(); }
 
 Result<Api> Api::ConnectDoor(const std::string& socket) {
   auto http = HttpClient::ConnectDoor(socket);
-  if (!http) return Unreachable("this machine's agent does not answer (" + http.error().message + "); jobs go on");
+  if (!http)
+    return Unreachable("the agent on this machine does not answer (" + http.error().message + "); jobs keep running");
   return Api(std::make_unique<Connection>(Connection{socket, *std::move(http), {}}));
 }
 
@@ -182,7 +184,7 @@ Result<LogPiece> Api::Log(const std::string& id, bool is_error, std::int64_t at,
                              (run > 0 ? "&run=" + std::to_string(run) : "");
   DIVVY_TRY(HttpResponse response, connection_->CallWhole("GET", target, "", {}));
   const auto next = ParseInteger(response.header("divvy-next"));
-  if (!next) return CorruptData("the daemon did not say where the log goes on");
+  if (!next) return CorruptData("the daemon did not report where the log continues");
   return LogPiece{std::move(response.body), *next, 0};
 }
 Result<wire::WhyView> Api::Why(const std::string& id) {

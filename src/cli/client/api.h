@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "platform/os/launch_descriptor.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
+#include "platform/os/unique_fd.h"
 #include "platform/users/read_log.h"
 #include "wire/http/token_line.h"
 #include "wire/messages/messages.h"

@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 #include "cli/client/api.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
 #include "dialect/options/quantities.h"
 #include "dialect/slurm/slurm.h"
@@ -42,7 +42,7 @@ Result<std::string> ReadFile(const std::string& path) {
   ::close(fd);
   if (got < 0) return InvalidArgument("cannot read '" + path + "': " + std::string(::strerror(error)));
   if (text.size() > kFileMost)
-    return InvalidArgument("'" + path + "' is larger than 16 MiB, which is more than a script or table should be");
+    return InvalidArgument("'" + path + "' is larger than 16 MiB, the limit for a script or table");
   return text;
 }
 
@@ -57,7 +57,7 @@ std::string HostName() {
 
 int Fail(const Error& error) {
   const bool is_coloured = ::isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-  Patience::ClearLine();
+  ProgressIndicator::ClearLine();
   std::fprintf(stderr, "%sdivvy:%s %s\n", is_coloured ? "\033[31m" : "", is_coloured ? "\033[0m" : "",
                error.message.c_str());
   switch (error.code) {
@@ -79,7 +79,7 @@ dialect::Option QuietOption(bool& is_quiet) {
           'q',
           dialect::Takes::kNothing,
           "",
-          "Print nothing when all is well",
+          "Print nothing on success",
           [&is_quiet](std::string_view) -> Status {
             is_quiet = true;
             return {};
@@ -89,18 +89,19 @@ dialect::Option QuietOption(bool& is_quiet) {
 }
 
 void Note(std::string_view message) {
-  Patience::ClearLine();
+  ProgressIndicator::ClearLine();
   std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 
 void TellDaemonWent(const std::string& id, bool is_raw, const std::string& program) {
-  Patience::ClearLine();
-  std::fprintf(stderr, "%s: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
+  ProgressIndicator::ClearLine();
+  std::fprintf(stderr,
+               "%s: the daemon went away; job %s continues, and this command waits for the next daemon (divvy up)%s",
                program.c_str(), id.c_str(), is_raw ? "\r\n" : "\n");
 }
 
-dialect::Surroundings CallerSurroundings() {
-  dialect::Surroundings around;
+dialect::ParseContext CallerParseContext() {
+  dialect::ParseContext around;
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   around.now = Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
@@ -127,7 +128,7 @@ dialect::Surroundings CallerSurroundings() {
 }
 
 Result<double> AgoOrMoment(std::string_view text) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   DIVVY_TRY(const Time at, dialect::ParsePastMoment(text, around.now, around.utc_offset));
   return ToSeconds(at);
 }
@@ -197,7 +198,7 @@ Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_CHECK(FinishSpec(spec, api));
-  const Patience patience("the daemon is at it");
+  const ProgressIndicator patience("waiting for the daemon");
   DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
   for (const std::string& note : answer.notes) Note(note);
   return answer;

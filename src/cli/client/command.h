@@ -23,7 +23,7 @@ struct Command {
   std::string_view usage;    // "divvy submit [OPTIONS] [--] COMMAND... | SCRIPT [ARGS...] | -"
   std::string_view about;    // A paragraph or two; may be empty.
   std::vector<Example> examples;
-  std::string_view group;  // Heading in the list: "Jobs", "GPUs", "Daemon", "Other tools".
+  std::string_view group;  // Heading in the list: "Jobs", "Nodes", "Daemon", "Tools".
   /// Options for --help, man pages and completions. Their closures write to a scratch object.
   std::vector<dialect::Option> (*options)() = nullptr;
   /// The kind of the positional words, for completions: "job", "script", "command", "gpu", "" (none).
@@ -31,6 +31,7 @@ struct Command {
   /// Runs the command with the words after its name. Returns the process's exit code.
   int (*run)(const std::vector<std::string>& words) = nullptr;
   bool is_hidden = false;
+  bool is_rare = false;  // Only divvy help --all lists it.
 };
 
 /// Every command, in the order of --help. cli/entry/registry.cc lists them.
@@ -55,7 +56,7 @@ void TellDaemonWent(const std::string& id, bool is_raw = false, const std::strin
 std::optional<std::int64_t> UserIdOf(const std::string& name);
 
 /// The caller's context for parsing job texts: time zone, directory, environment, files. "@" is resolved by the daemon.
-dialect::Surroundings CallerSurroundings();
+dialect::ParseContext CallerParseContext();
 /// Parses a moment in the past as users write it (dialect::ParsePastMoment). Returns seconds since 1970.
 Result<double> AgoOrMoment(std::string_view text);
 /// This machine's name without its domain.

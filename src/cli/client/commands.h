@@ -73,7 +73,7 @@ std::vector<dialect::Option> ReportOptions();
 // cli/cluster/emulate.cc
 int EmulateMain(const Words& words);
 
-// cli/entry/registry_seeing.cc
+// cli/entry/telemetry_commands.cc
 Command MetricsCommand();
 Command ReportCommand();
 Command NotifyCommand();
@@ -135,11 +135,13 @@ int HelpMain(const Words& words);
 int CompletionMain(const Words& words);
 int CompleteMain(const Words& words);  // Hidden: answers a shell's completion request.
 int ManMain(const Words& words);       // Hidden: writes the man pages.
-std::string HelpText(const Command& command);
+/// `shows_all`: describes every option, even of a command whose plain --help describes the most used ones only.
+std::string HelpText(const Command& command, bool shows_all = false);
+std::vector<dialect::Option> HelpOptions();
 
 // cli/entry/shim_links.cc
 int ShimsMain(const Words& words);
-/// The entry point of the tool that this program was called as ("sbatch"); null for divvy itself.
+/// The entry point of the tool `name` ("sbatch") that divvy stands in for; null if it stands in for no such tool.
 int (*FindShim(std::string_view name))(const Words& words);
 const std::vector<std::string_view>& ShimNames();
 

@@ -28,7 +28,7 @@ Error ConnectError(const std::string& path, int error) {
     case ENOENT:
       return Unreachable(message + "no such socket");
     case ECONNREFUSED:
-      return Unreachable(message + "nobody serves there any more");
+      return Unreachable(message + "no daemon listens there any more");
     case EACCES:
     case EPERM:
       return PermissionDenied(message + "permission denied");
@@ -88,7 +88,7 @@ Result<HttpClient> HttpClient::Connect(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
     return Unreachable("the socket path " + path + " is longer than the " +
-                       std::to_string(sizeof address.sun_path - 1) + " bytes that are possible");
+                       std::to_string(sizeof address.sun_path - 1) + " bytes that are allowed");
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -133,13 +133,16 @@ Status HttpClient::SendTls(std::string_view text) {
   return {};
 }
 
-Error HttpClient::Gone() const { return Unreachable("the daemon at " + path_ + " went away before it answered"); }
+Error HttpClient::Gone() const {
+  return Unreachable("the daemon at " + path_ + " closed the connection before it answered");
+}
 
 Status HttpClient::SendText(std::string_view text, std::span<const int> fds) {
   if (tls_ && fds.empty()) return SendTls(text);
   if (is_remote() && !fds.empty()) {
-    return FailedPrecondition("the daemon at " + path_ + " is on another machine, where this terminal's input and " +
-                              "output cannot go; divvy submit, then divvy logs -f");
+    return FailedPrecondition("the daemon at " + path_ +
+                              " is on another machine, which cannot use this terminal's input and " +
+                              "output; use divvy submit, then divvy logs -f");
   }
   if (fds.size() > kMostFds)
     return InvalidArgument("more than " + std::to_string(kMostFds) + " file descriptors for one request");
@@ -179,7 +182,8 @@ Status HttpClient::Send(std::string_view method, std::string_view target, std::s
 
 Status HttpClient::ReadMore() {
   if (is_gone_) return Gone();
-  if (reader_.error()) return CorruptData("what answers at " + path_ + " is no daemon: " + reader_.error()->message);
+  if (reader_.error())
+    return CorruptData("the server at " + path_ + " is not a divvy daemon: " + reader_.error()->message);
   // The kernel fills this buffer, so clearing it would be a waste.
   std::unique_ptr<char[]> bytes(new char[kReadSize]);
   DIVVY_TRY(const std::size_t got, ReadSome(bytes.get(), kReadSize));
@@ -235,7 +239,7 @@ Status HttpClient::Stream(std::string_view target, const std::function<bool(std:
       }
       auto document = JsonDocument::Parse(whole->body);
       auto message = document ? document->root()["message"].AsString() : std::nullopt;
-      return FailedPrecondition(message ? std::string(*message) : "status " + std::to_string(whole->status));
+      return FailedPrecondition(message ? std::string(*message) : "HTTP status " + std::to_string(whole->status));
     }
     if (head != nullptr && !lines.Take(whole ? whole->body : reader_.TakePartialBody(), on_event)) return {};
     if (whole) return {};

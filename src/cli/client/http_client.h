@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "platform/net/tls.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "wire/http/http.h"
 #include "wire/http/token_line.h"
 

@@ -103,7 +103,7 @@ TEST(HttpClient, ADaemonThatGoesIsUnreachable) {
   auto half = client.Call("GET", "/");
   ASSERT_FALSE(half);
   EXPECT_EQ(half.error().code, ErrorCode::kUnreachable);
-  EXPECT_EQ(half.error().message, "the daemon at " + server.path + " went away before it answered");
+  EXPECT_EQ(half.error().message, "the daemon at " + server.path + " closed the connection before it answered");
   auto after = client.Call("GET", "/");
   ASSERT_FALSE(after);
   EXPECT_EQ(after.error().code, ErrorCode::kUnreachable);
@@ -114,7 +114,7 @@ TEST(HttpClient, WhatIsNoDaemonIsNamedSo) {
   HttpClient client = Connect(server);
   auto answer = client.Call("GET", "/");
   ASSERT_FALSE(answer);
-  EXPECT_NE(answer.error().message.find("is no daemon"), std::string::npos) << answer.error().message;
+  EXPECT_NE(answer.error().message.find("is not a divvy daemon"), std::string::npos) << answer.error().message;
 }
 
 TEST(HttpClient, GivesOutEventsOneByOne) {

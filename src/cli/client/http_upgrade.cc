@@ -14,7 +14,7 @@ constexpr std::size_t kHeadMost = std::size_t{64} << 10;
 Error RefusalOf(const HttpResponse& response) {
   const auto document = JsonDocument::Parse(response.body);
   const auto message = document ? document->root()["message"].AsString() : std::nullopt;
-  return FailedPrecondition(message ? std::string(*message) : "status " + std::to_string(response.status));
+  return FailedPrecondition(message ? std::string(*message) : "HTTP status " + std::to_string(response.status));
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ std::string GpuTrouble(const wire::GpuView& gpu) {
   for (const wire::GpuProcessView& process : gpu.processes) {
     const bool is_stray = process.job && StraysTo(gpu, *process.job);
     if ((process.job && !is_stray) || process.is_ignored) continue;
-    const std::string whose = is_stray ? "job " + ToString(*process.job) + ", which does not hold it" : process.user;
+    const std::string whose =
+        is_stray ? "job " + ToString(*process.job) + ", which is not allocated to it" : process.user;
     text += (text.empty() ? "also used by " : "; also used by ") + whose + ", pid " + std::to_string(process.pid) +
             " " + process.command;
     break;
@@ -108,9 +109,10 @@ std::vector<std::pair<std::string, std::string>> GpuTroubles(const std::vector<w
     const bool uses = std::ranges::any_of(
         gpu.processes, [&](const wire::GpuProcessView& process) { return process.job == id && !process.is_ignored; });
     if (uses && StraysTo(gpu, id))
-      out.emplace_back("GPU " + name,
-                       "used, and not held: its program should keep to CUDA_VISIBLE_DEVICES, or ask for "
-                       "more (--gpus)");
+      out.emplace_back(
+          "GPU " + name,
+          "used but not allocated: its program should respect CUDA_VISIBLE_DEVICES, or the job should request "
+          "more GPUs (--gpus)");
     if (std::ranges::find(gpu.jobs, id) == gpu.jobs.end()) continue;
     const std::string trouble = GpuTrouble(gpu);
     if (!trouble.empty()) out.emplace_back("GPU " + name, trouble);

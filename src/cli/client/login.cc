@@ -36,7 +36,7 @@ Result<std::optional<TokenLine>> ReadLogin(const std::string& path) {
   if (!is_known || size < 0) return CorruptData("reading " + path + ": " + std::strerror(errno));
   // A pipe or a descriptor from the shell cannot be read by other users.
   if (S_ISREG(about.st_mode) && (about.st_mode & 077) != 0)
-    return PermissionDenied("others may read the token in " + path + "; chmod 600 it");
+    return PermissionDenied("other users can read the token in " + path + "; run chmod 600 on it");
   text.resize(static_cast<std::size_t>(size));
   auto line = ParseTokenLine(text);
   if (!line) return Error{line.error().code, path + ": " + line.error().message};
@@ -70,7 +70,7 @@ Result<std::optional<TokenLine>> ChosenLogin() {
     return std::optional<TokenLine>(*std::move(line));
   }
   DIVVY_TRY(std::optional<TokenLine> line, ReadLogin(chosen));
-  if (!line) return NotFound("DIVVY_CONTROLLER names no token line, and " + std::string(chosen) + " is no file");
+  if (!line) return NotFound("DIVVY_CONTROLLER is not a token line, and " + std::string(chosen) + " is not a file");
   return line;
 }
 

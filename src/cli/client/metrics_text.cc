@@ -49,13 +49,13 @@ std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::Jo
       if (element.start_time && element.array_index) indices.push_back(*element.array_index);
     }
     std::ranges::sort(indices);
-    if (indices.empty()) return "Job " + name + " is an array, and none of its elements has started.\n";
-    return "Job " + name + " is an array, whose elements are seen one by one: divvy metrics " + name + "_" +
-           GpuList(indices) + "\n";
+    if (indices.empty()) return "Job " + name + " is an array, but none of its elements has started.\n";
+    return "Job " + name + " is an array; name one of its elements: divvy metrics " + name + "_" + GpuList(indices) +
+           "\n";
   }
   if (job.start_time)
-    return (metrics.empty() ? "Nothing" : "No " + Join(metrics, ", ")) + " was seen of job " + name +
-           " in that time.\n";
+    return (metrics.empty() ? "Nothing" : "No " + Join(metrics, ", ")) + " was sampled for job " + name +
+           " in that period.\n";
   const std::string why = job.reason.empty() ? "" : ": " + job.reason;
   return "Job " + name + (job.end_time ? " never ran" : " has not started") + why + ".\n";
 }
@@ -90,8 +90,8 @@ Status KeepSlice(const std::string& gpu, const std::string& slice, wire::SeriesA
   }
   std::erase_if(answer.series, [&](const wire::SeriesView& series) { return number(series) != slice; });
   if (!answer.series.empty()) return {};
-  return NotFound("GPU " + gpu + " had no MIG instance " + slice + " in that time; " +
-                  (seen.empty() ? "none was seen there" : "seen were " + Join(seen, ", ")));
+  return NotFound("GPU " + gpu + " had no samples of MIG instance " + slice + " in that period; " +
+                  (seen.empty() ? "no instance was sampled" : "sampled instances: " + Join(seen, ", ")));
 }
 
 std::map<std::string, double> LastOwn(const wire::SeriesAnswer& answer) {

@@ -31,21 +31,22 @@ TEST(MetricsText, SaysWhyNothingWasSeen) {
   job.reason = "cancelled by ada";
   EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 8 never ran: cancelled by ada.\n");
   job.start_time = 10;
-  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Nothing was seen of job 8 in that time.\n");
-  EXPECT_EQ(NothingSeenOf(job, {}, {"own.loss", "own.acc"}), "No own.loss, own.acc was seen of job 8 in that time.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Nothing was sampled for job 8 in that period.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {"own.loss", "own.acc"}),
+            "No own.loss, own.acc was sampled for job 8 in that period.\n");
 }
 
 TEST(MetricsText, NamesTheElementsOfAnArray) {
   wire::JobDetail job = Job(9);
   job.elements = {{"queued", 2}};
-  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 9 is an array, and none of its elements has started.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 9 is an array, but none of its elements has started.\n");
   std::vector<wire::JobView> elements(5);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     elements[i].array_index = static_cast<std::int64_t>(4 - i);
     if (i != 3) elements[i].start_time = 10;
   }
   EXPECT_EQ(NothingSeenOf(job, elements, {"gpu_utilization"}),
-            "Job 9 is an array, whose elements are seen one by one: divvy metrics 9_0,2-4\n");
+            "Job 9 is an array; name one of its elements: divvy metrics 9_0,2-4\n");
 }
 
 TEST(MetricsText, TheAxisSaysDaysAndYearsThatAreNotTodays) {
@@ -79,7 +80,7 @@ TEST(MetricsText, OfInstancesTheOneThatIsAskedForIsKept) {
   answer = all;
   const auto missing = KeepSlice("0", "3", answer);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().message, "GPU 0 had no MIG instance 3 in that time; seen were 1, 13");
+  EXPECT_EQ(missing.error().message, "GPU 0 had no samples of MIG instance 3 in that period; sampled instances: 1, 13");
 }
 
 TEST(MetricsText, OwnNumbersAreFirstAndLast) {

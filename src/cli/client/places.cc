@@ -140,7 +140,7 @@ bool EndsByDeadline(const wire::RequestView& request, std::optional<double> star
 std::string AsksFor(const wire::RequestView& request) {
   std::string asks = request.portion.any() ? PortionText(request.portion) + " of " +
                                                  (request.gpus > 1 ? "each of " + Plural(request.gpus, "GPU") : "a GPU")
-                     : !request.slice.empty() ? "a slice " + request.slice + " of a GPU"
+                     : !request.slice.empty() ? "a MIG instance " + request.slice + " of a GPU"
                      : request.gpus == 0      ? "no GPU"
                      : request.gpus_most > 0  ? GpuCount(request) + " GPUs"
                                               : Plural(request.gpus, "GPU");
@@ -154,7 +154,7 @@ std::string AsksFor(const wire::RequestView& request) {
   if (request.memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(request.memory_bytes)) + " of memory" + each;
   if (request.tasks > 1 && (request.nodes > 1 || request.spreads_tasks)) {
     asks += ", " + Plural(request.tasks, "task");
-    if (request.spreads_tasks) asks += " on as few machines as it takes";
+    if (request.spreads_tasks) asks += " on as few nodes as possible";
   }
   if (!request.constraint.empty()) asks += ", where " + request.constraint;
   if (!request.node_list.empty()) asks += ", on " + dialect::FoldHostList(request.node_list);

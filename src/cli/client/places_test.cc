@@ -69,7 +69,7 @@ TEST(Places, WhatIsAskedForIsSaidOfEachMachine) {
   spread.gpus = 16;
   spread.tasks = 16;
   spread.spreads_tasks = true;
-  EXPECT_EQ(AsksFor(spread), "16 GPUs, 16 tasks on as few machines as it takes");
+  EXPECT_EQ(AsksFor(spread), "16 GPUs, 16 tasks on as few nodes as possible");
   wire::RequestView elastic;
   elastic.gpus = 2;
   elastic.gpus_most = 8;

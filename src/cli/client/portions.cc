@@ -5,7 +5,7 @@
 #include "cli/client/actions.h"
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/portion_options.h"
@@ -20,26 +20,28 @@ using dialect::Takes;
 /// The options of a GPU fraction that can change, as at submission.
 std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
   std::vector<Option> table = SelectTable(select);
-  table.push_back({"gpus", 'g', Takes::kValue, "PART", "The part of each of its GPUs that is its own",
+  table.push_back({"gpus", 'g', Takes::kValue, "FRACTION",
+                   "GPU fraction that the job requests of each of its GPUs, such as 0.5",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_CHECK(dialect::ApplyGpus(value, spec.request));
                      if (spec.request.gpus > 0) return {};
                      return InvalidArgument("'" + std::string(value) +
-                                            "': a job that shares its GPU goes on sharing it; name a part, such as "
-                                            "--gpus 0.25");
+                                            "' is not a GPU fraction; a job on a GPU fraction keeps sharing its GPU: "
+                                            "write a fraction such as --gpus 0.25");
                    }});
-  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The same by memory, such as 20G",
+  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The request as GPU memory, such as 20G",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, dialect::ParseSize(value, dialect::kMebibyte));
                      if (spec.request.gpu_memory >= kSmallestPart) return {};
                      return InvalidArgument("'" + std::string(value) +
-                                            "' of a GPU's memory is too little for any program; ask for 512M or more");
+                                            "' of GPU memory is too little; request 512M or more");
                    }});
   std::vector<Option> more;
   dialect::AddPortionOptions(more, spec);
   for (Option& option : more) {
-    if (option.name == "gpu-limit" || option.name == "gpu-memory-limit" || option.name == "compute")
-      table.push_back(std::move(option));
+    if (option.name != "gpu-limit" && option.name != "gpu-memory-limit" && option.name != "compute") continue;
+    option.help = dialect::WithoutDefault(option.help);
+    table.push_back(std::move(option));
   }
   return table;
 }
@@ -49,15 +51,15 @@ Result<GpuPortion> PortionOf(JobSpec& spec) {
       spec.request.gpus > 0 && spec.request.portion.request == GpuShare() && spec.request.gpu_memory == Bytes();
   if (says_whole)
     return InvalidArgument(
-        "a job that shares its GPU goes on sharing it; name a part, such as --gpus 0.5, and "
-        "--gpu-limit 1.0 for all of it while nobody else wants it");
+        "a job on a GPU fraction keeps sharing its GPU; write a fraction such as --gpus 0.5, and --gpu-limit 1.0 to "
+        "let it use the whole GPU while the rest is idle");
   if (spec.request.portion == GpuPortion() && spec.request.gpu_memory == Bytes()) {
     return InvalidArgument(
-        "write what is to change: divvy resize ID --gpus 0.5, --gpu-limit 1.0, --gpu-memory 20G, "
-        "--gpu-memory-limit 40G or --compute 0.3");
+        "name what to change: divvy resize ID --gpus 0.5, --gpu-limit 1.0, --gpu-memory 20G, --gpu-memory-limit 40G or "
+        "--compute 0.3");
   }
   if (spec.request.gpus > 1)
-    return InvalidArgument("how many GPUs a job has parts of stays as it is; name the part of each: --gpus " +
+    return InvalidArgument("the number of GPUs cannot change; write only the fraction of each: --gpus " +
                            PartsText(spec.request.portion.request));
   // A change of only the limit or the compute share keeps the request, which the daemon knows.
   const bool says_request = spec.request.portion.request > GpuShare() || spec.request.gpu_memory > Bytes();
@@ -77,7 +79,7 @@ int Send(const Words& words, std::string_view action, std::vector<Option> table,
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   // Moving, parking and waking copies gigabytes, and may first have to free host memory.
-  std::optional<Patience> patience(std::in_place, std::string(action) + ": the daemon is at it");
+  std::optional<ProgressIndicator> patience(std::in_place, std::string(action) + ": waiting for the daemon");
   const auto results = api->Portion(action, request);
   patience.reset();
   return ReportActions(results);
@@ -85,7 +87,7 @@ int Send(const Words& words, std::string_view action, std::vector<Option> table,
 
 std::vector<Option> MoveTable(wire::PortionRequest& request) {
   std::vector<Option> table = SelectTable(request.select);
-  table.push_back({"to", 0, Takes::kValue, "GPU[,GPU...]", "GPUs of its machine, as many as it has parts of",
+  table.push_back({"to", 0, Takes::kValue, "GPU[,GPU...]", "GPUs on the job's node, one for each GPU that it uses",
                    [&request](std::string_view value) -> Status {
                      for (const std::string_view part : Split(value, ',')) {
                        DIVVY_TRY(const int gpu, dialect::ReadCount(part, 0, GpuSet::kCapacity - 1, "a GPU"));
@@ -131,7 +133,7 @@ std::vector<Option> MoveOptions() {
 int MoveMain(const Words& words) {
   wire::PortionRequest request;
   return Send(words, "move", MoveTable(request), request, [&]() -> Status {
-    if (request.to.empty()) return InvalidArgument("say where to: divvy move 17 --to 3");
+    if (request.to.empty()) return InvalidArgument("name the target GPU: divvy move 17 --to 3");
     return {};
   });
 }

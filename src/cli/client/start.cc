@@ -18,9 +18,9 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/client/command.h"
-#include "cli/client/patience.h"
-#include "platform/os/launch_descriptor.h"
+#include "cli/client/progress_indicator.h"
 #include "platform/os/spawn.h"
+#include "platform/os/unique_fd.h"
 
 extern "C" char** environ;
 
@@ -38,7 +38,7 @@ Result<std::string> AwaitReady(int fd, const std::string& who) {
   pollfd poll{fd, POLLIN, 0};
   while (true) {
     const int ready = ::poll(&poll, 1, kStartMostMs);
-    if (ready == 0) return Error{ErrorCode::kTimedOut, who + " was not ready within a minute; its log says more"};
+    if (ready == 0) return Error{ErrorCode::kTimedOut, who + " was not ready within a minute; see its log"};
     if (ready < 0 && errno == EINTR) continue;
     char buffer[4096];
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
@@ -161,7 +161,7 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
     ::close(ready[0]);
     return Internal("cannot start " + who + ": " + pid.error().message);
   }
-  std::optional<Patience> patience(std::in_place, "starting " + who);
+  std::optional<ProgressIndicator> patience(std::in_place, "starting " + who);
   const auto said = AwaitReady(ready[0], who);
   patience.reset();
   ::close(ready[0]);
@@ -170,7 +170,7 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   AwaitEnd(*pid);
   std::string text(Trim(*said));
   if (text.starts_with("divvy: ")) text.erase(0, 7);
-  return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);
+  return FailedPrecondition(text.empty() ? who + " ended before it was ready; see its log" : text);
 }
 
 Status StartLauncher(const LauncherWishes& wishes) {
@@ -189,9 +189,10 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
   if (::geteuid() != 0 && user != nullptr && user->pw_uid == ::geteuid()) return {};
   if (::geteuid() != 0) {
     const bool is_agent = what == "agent";
-    return PermissionDenied("the " + what + " of this machine is root's to start: systemctl start " +
-                            (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") + " as root; for a" +
-                            (is_agent ? "n" : "") + " " + what + " of your own set DIVVY_HOME to an empty folder");
+    return PermissionDenied("the " + what + " of this machine must be started by root: systemctl start " +
+                            (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") +
+                            " as root. To run your own" + (is_agent ? "n" : "") + " " + what +
+                            ", set DIVVY_HOME to an empty directory");
   }
   DIVVY_CHECK(StartLauncher(wishes));
   DIVVY_CHECK(LeaveTerminal());
@@ -208,7 +209,7 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
   for (const std::string& variable : kept)
     ::setenv(variable.substr(0, variable.find('=')).c_str(), variable.substr(variable.find('=') + 1).c_str(), 1);
   user = ::getpwnam("divvy");
-  if (user == nullptr || user->pw_uid == 0) return Internal("the launcher has made no user divvy");
+  if (user == nullptr || user->pw_uid == 0) return Internal("the launcher has not created the user divvy");
   if (::initgroups(user->pw_name, user->pw_gid) != 0 || ::setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
       ::setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)
     return Internal("cannot become user divvy: " + std::string(std::strerror(errno)));

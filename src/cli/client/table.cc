@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/client/command.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/client/tenant_lines.h"
 
 namespace divvy::cli {
@@ -75,7 +75,7 @@ Result<std::vector<std::size_t>> Chosen(const std::vector<Column>& columns, cons
     });
     if (at == columns.end()) {
       const auto near = Nearest(name, titles);
-      return InvalidArgument("-o: there is no column '" + name + "'" +
+      return InvalidArgument("-o: unknown column '" + name + "'" +
                              (near.empty() ? "" : "; did you mean " + std::string(near) + "?") + " (columns: " + known +
                              ")");
     }
@@ -171,7 +171,7 @@ int TerminalHeight() {
 /// Checks the format options; called after each of them.
 Status OneFormat(const ListingOptions& options) {
   if (options.json && !options.columns.empty())
-    return InvalidArgument("columns are of tables and of CSV, and JSON has every field; leave either -o or --json out");
+    return InvalidArgument("-o and --json cannot be combined, because JSON always has every field; omit one of them");
   return OneForm({{"--json", options.json}, {"--csv", options.csv}});
 }
 
@@ -183,7 +183,7 @@ Status OneForm(const std::vector<std::pair<std::string_view, bool>>& forms) {
     if (!is_given) continue;
     if (!first.empty())
       return InvalidArgument(std::string(first) + " and " + std::string(option) +
-                             " are two formats; write one of them");
+                             " cannot be combined; give only one format");
     first = option;
   }
   return {};
@@ -207,7 +207,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Print CSV with every column, numbers without their units",
+                   "Print CSV with every column and numbers without units",
                    [&options](std::string_view) -> Status {
                      options.csv = true;
                      return OneFormat(options);
@@ -243,11 +243,12 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                    0,
                    Takes::kValue,
                    "SECONDS",
-                   "How often --watch refreshes (1)",
+                   "Refresh interval of --watch (default: 1)",
                    [&options](std::string_view value) -> Status {
                      const auto seconds = ParseNumber(value);
                      if (!seconds || *seconds < 0.1 || *seconds > 3600)
-                       return InvalidArgument("'" + std::string(value) + "' is no number of seconds from 0.1 to 3600");
+                       return InvalidArgument("'" + std::string(value) +
+                                              "' is not a number of seconds from 0.1 to 3600");
                      options.interval_s = *seconds;
                      return {};
                    },
@@ -257,7 +258,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Leave the titles out",
+                   "Omit the header line",
                    [&options](std::string_view) -> Status {
                      options.has_header = false;
                      return {};
@@ -365,7 +366,7 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
 
 int ShowListing(const ListingOptions& options, const std::function<Result<std::string>()>& draw) {
   if (!options.is_watched) {
-    std::optional<Patience> patience(std::in_place, "the daemon is at it");
+    std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
     auto text = draw();
     patience.reset();
     if (!text) return Fail(text.error());

@@ -53,7 +53,7 @@ TEST(Table, LeavesOutItsLastColumnsWhereItCannotBeCutFurther) {
 TEST(Table, RefusesTwoFormats) {
   EXPECT_TRUE(OneForm({{"--json", true}, {"--csv", false}, {"--html", false}}));
   EXPECT_EQ(OneForm({{"--json", true}, {"--csv", false}, {"--html", true}}).error().message,
-            "--json and --html are two formats; write one of them");
+            "--json and --html cannot be combined; give only one format");
 }
 
 TEST(Table, RefusesColumnsOfJson) {
@@ -62,7 +62,7 @@ TEST(Table, RefusesColumnsOfJson) {
     ListingOptions options;
     const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
     ASSERT_FALSE(parsed);
-    EXPECT_NE(parsed.error().message.find("JSON has every field; leave either -o or --json out"), std::string::npos);
+    EXPECT_NE(parsed.error().message.find("JSON always has every field; omit one of them"), std::string::npos);
   }
   ListingOptions options;
   EXPECT_TRUE(dialect::ParseOptions(ListingOptionTable(options), std::vector<std::string>{"--csv", "-o", "id"}));

@@ -111,18 +111,18 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
     planned += (planned.empty() ? "" : ",") + std::to_string(one.paper_gpu);
     is_guest = is_guest || one.gpu != one.paper_gpu;
   }
-  fields.emplace_back("GPUs", (IsOnHost(share.state) ? "on the host; last " : "") + gpus +
+  fields.emplace_back("GPUs", (IsOnHost(share.state) ? "on the host; last on " : "") + gpus +
                                   (is_guest ? " (guaranteed on " + planned + ")" : ""));
   fields.emplace_back("share",
                       share.part + "; " + share.state + (share.mechanism.empty() ? "" : "; " + share.mechanism));
   for (const wire::SharedGpuView& one : share.gpus) {
-    std::string text = BytesText(Bytes(one.used_bytes)) + " of at most " + BytesText(Bytes(one.limit_bytes)) + ", " +
-                       BytesText(Bytes(one.request_bytes)) + " its own";
+    std::string text = BytesText(Bytes(one.used_bytes)) + " used, limit " + BytesText(Bytes(one.limit_bytes)) + ", " +
+                       BytesText(Bytes(one.request_bytes)) + " guaranteed";
     if (one.borrowed_bytes > 0) text += ", " + BytesText(Bytes(one.borrowed_bytes)) + " borrowed";
     // A MIG instance has all of its compute time.
     if (share.mechanism != wire::kByMig)
-      text += "; " + Percent(one.compute) + " of the time, " + Percent(one.compute_request) + " its own";
-    fields.emplace_back(share.gpus.size() > 1 ? "of GPU " + std::to_string(one.gpu) : "has now", text);
+      text += "; " + Percent(one.compute) + " of the time, " + Percent(one.compute_request) + " guaranteed";
+    fields.emplace_back(share.gpus.size() > 1 ? "GPU " + std::to_string(one.gpu) : "usage", text);
   }
   fields.emplace_back("now", share.note);
   return fields;

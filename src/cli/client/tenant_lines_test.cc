@@ -64,16 +64,16 @@ TEST(ShareFields, SayWhereItIsAndWhatItHas) {
   share.gpus.push_back({1, 0, std::int64_t{20} << 30, std::int64_t{64} << 30, 0, std::int64_t{32} << 30,
                         std::int64_t{12} << 30, 0.5, 0.25, 0.8});
   using Fields = std::vector<std::pair<std::string, std::string>>;
-  EXPECT_EQ(
-      ShareFields(share),
-      (Fields{{"GPUs", "1 (guaranteed on 0)"},
-              {"share", "0.25 to 0.8; idle; advisory"},
-              {"has now", "32 GiB of at most 64 GiB, 20 GiB its own, 12 GiB borrowed; 50% of the time, 25% its own"},
-              {"now", "borrows 12 GiB"}}));
+  EXPECT_EQ(ShareFields(share),
+            (Fields{{"GPUs", "1 (guaranteed on 0)"},
+                    {"share", "0.25 to 0.8; idle; advisory"},
+                    {"usage",
+                     "32 GiB used, limit 64 GiB, 20 GiB guaranteed, 12 GiB borrowed; 50% of the time, 25% guaranteed"},
+                    {"now", "borrows 12 GiB"}}));
   share.state = "parked";
-  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (guaranteed on 0)");
+  EXPECT_EQ(ShareFields(share).front().second, "on the host; last on 1 (guaranteed on 0)");
   share.state = "waking";
-  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (guaranteed on 0)") << "it has no GPU yet";
+  EXPECT_EQ(ShareFields(share).front().second, "on the host; last on 1 (guaranteed on 0)") << "it has no GPU yet";
 }
 
 }  // namespace tenant_lines_test

@@ -1,6 +1,7 @@
 #include "cli/client/words.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "cli/term/text_width.h"
@@ -10,6 +11,18 @@ namespace divvy::cli {
 const Command* FindCommand(std::string_view name) {
   const auto found = std::ranges::find(Commands(), name, &Command::name);
   return found == Commands().end() ? nullptr : &*found;
+}
+
+std::vector<OptionSection> OptionSections(const Command& command) {
+  std::map<dialect::OptionGroup, std::vector<dialect::Option>> groups;
+  if (command.options != nullptr) {
+    for (dialect::Option& option : command.options()) {
+      if (!option.is_hidden) groups[option.group].push_back(std::move(option));
+    }
+  }
+  std::vector<OptionSection> sections;
+  for (auto& [group, options] : groups) sections.push_back({dialect::Heading(group), std::move(options)});
+  return sections;
 }
 
 std::string OptionForm(const dialect::Option& option) {

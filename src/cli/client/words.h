@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/client/command.h"
 
@@ -10,6 +11,14 @@ namespace divvy::cli {
 
 /// Finds a command, hidden ones included, by its exact name; null if there is none.
 const Command* FindCommand(std::string_view name);
+
+/// An option table by its headings, in their order; one part without a heading if the table has none. Hidden options
+/// are left out.
+struct OptionSection {
+  std::string_view heading;
+  std::vector<dialect::Option> options;
+};
+std::vector<OptionSection> OptionSections(const Command& command);
 
 /// "--gpus N", "--quiet", "--wait[=HOW]".
 std::string OptionForm(const dialect::Option& option);

@@ -29,15 +29,9 @@ std::vector<dialect::Option> AdoptTable(AdoptFlags& flags) {
     };
   };
   std::vector<dialect::Option> table = ListingOptionTable(flags.listing);
-  table.push_back({"all", 'a', dialect::Takes::kNothing, "", "All runs that were found", set(flags.is_all), {}, false});
-  table.push_back({"end",
-                   0,
-                   dialect::Takes::kNothing,
-                   "",
-                   "End the runs and forget them, instead of taking them over",
-                   set(flags.ends),
-                   {},
-                   false});
+  table.push_back({"all", 'a', dialect::Takes::kNothing, "", "All jobs found", set(flags.is_all), {}, false});
+  table.push_back(
+      {"end", 0, dialect::Takes::kNothing, "", "End the jobs instead of adopting them", set(flags.ends), {}, false});
   return table;
 }
 
@@ -81,14 +75,14 @@ int AdoptMain(const Words& words) {
   if (!parsed) return Fail(parsed.error());
   Words ids = parsed->positional;
   if (flags.is_all && !ids.empty())
-    return Fail(InvalidArgument("--all means every run that was found; leave out the ids"));
+    return Fail(InvalidArgument("--all already covers every run that was found; omit the ids"));
   if (!flags.is_all && ids.empty()) {
     if (flags.ends)
-      return Fail(InvalidArgument("--end takes ids, or --all; divvy adopt lists the runs that were found"));
+      return Fail(InvalidArgument("--end needs ids or --all; divvy adopt lists the runs that were found"));
     return ShowListing(flags.listing, [&]() -> Result<std::string> {
       DIVVY_TRY(const auto views, AskFound());
       if (flags.listing.json) return wire::Encode(views) + "\n";
-      if (views.empty() && !flags.listing.csv) return std::string("The store knows every run that is there.\n");
+      if (views.empty() && !flags.listing.csv) return std::string("No unknown runs were found.\n");
       std::vector<std::vector<Cell>> rows;
       for (const wire::FoundView& view : views) rows.push_back(Row(view, flags.listing.csv));
       return RenderTable(FoundColumns(), rows, flags.listing);
@@ -103,7 +97,7 @@ int AdoptMain(const Words& words) {
   for (const std::string& word : ids) {
     const auto id = ParseInteger(word);
     if (!id || *id <= 0)
-      return Fail(InvalidArgument("'" + word + "' is not a job's id; divvy adopt lists the runs that were found"));
+      return Fail(InvalidArgument("'" + word + "' is not a job id; divvy adopt lists the runs that were found"));
     wire::FoundRequest request;
     request.job = JobId(static_cast<std::uint64_t>(*id));
     request.ends = flags.ends;

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "cli/client/commands.h"
 #include "cli/client/start.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/users/secret_file.h"
 #include "wire/http/token_line.h"
 
@@ -58,28 +58,23 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    'j',
                    Takes::kValue,
                    "LINE|-",
-                   "The line that divvy token create --node printed; -: from standard input",
+                   "Token line that divvy token create --node printed; - reads it from standard input",
                    text(flags.join),
                    {},
                    false});
-  table.push_back({"join-file", 0, Takes::kValue, "FILE", "A file with that line", text(flags.join_file), {}, false});
-  table.push_back({"name",
-                   'n',
-                   Takes::kValue,
-                   "NAME",
-                   "What the node is called; as the machine unless given",
-                   text(flags.name),
-                   {},
-                   false});
+  table.push_back(
+      {"join-file", 0, Takes::kValue, "FILE", "File that contains the token line", text(flags.join_file), {}, false});
+  table.push_back(
+      {"name", 'n', Takes::kValue, "NAME", "Node name (default: the host name)", text(flags.name), {}, false});
   table.push_back({"label",
                    'l',
                    Takes::kValue,
                    "NAME=VALUE",
-                   "Something to know the machine by: rack=r7, block=b2",
+                   "Label of the node, such as rack=r7 or block=b2; repeatable",
                    [&flags](std::string_view value) -> Status {
                      const std::size_t equals = value.find('=');
                      if (equals == 0 || equals == std::string_view::npos)
-                       return InvalidArgument("a label is NAME=VALUE");
+                       return InvalidArgument("a label must have the form NAME=VALUE");
                      flags.labels.emplace_back(value);
                      return {};
                    },
@@ -89,7 +84,7 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    0,
                    Takes::kValue,
                    "SPEC|FILE",
-                   "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file",
+                   "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
                    text(flags.emulate),
                    {},
                    false});
@@ -97,7 +92,7 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    'd',
                    Takes::kNothing,
                    "",
-                   "Return when the node is in, and go on in the background",
+                   "Return when the node has joined; the agent stays in the background",
                    set(flags.is_detached),
                    {},
                    false});
@@ -105,7 +100,7 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    0,
                    Takes::kNothing,
                    "",
-                   "End the agent of this machine; its jobs go on until the next one tells of them",
+                   "Stop the agent on this machine; its jobs keep running, and the next agent reports them",
                    set(flags.is_stop),
                    {},
                    false});
@@ -116,10 +111,10 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
 /// nullopt if no token line was given.
 Result<std::optional<TokenLine>> JoinLine(const AgentFlags& flags) {
   if (!flags.join.empty() && !flags.join_file.empty())
-    return InvalidArgument("--join and --join-file say the same; one of them is enough");
+    return InvalidArgument("--join and --join-file cannot be combined; give only one of them");
   std::string text = flags.join;
   if (flags.join == "-") {
-    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "The line that divvy token create --node printed: ");
+    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "Token line printed by divvy token create --node: ");
     text.clear();
     std::getline(std::cin, text);
   } else if (!flags.join_file.empty()) {
@@ -163,16 +158,15 @@ int StopAgent(bool is_quiet) {
   char text[32] = "";
   static_cast<void>(!::pread(fd, text, sizeof text - 1, 0));
   const auto pid = static_cast<pid_t>(std::strtol(text, nullptr, 10));
-  if (pid <= 1) return Fail(Internal(path + " names no process"));
+  if (pid <= 1) return Fail(Internal(path + " contains no process id"));
   if (::kill(pid, SIGTERM) != 0)
-    return Fail(PermissionDenied("cannot end the agent (pid " + std::to_string(pid) + "): " + std::strerror(errno)));
+    return Fail(PermissionDenied("cannot stop the agent (pid " + std::to_string(pid) + "): " + std::strerror(errno)));
   for (int tries = 0; ::flock(fd, LOCK_SH | LOCK_NB) != 0; ++tries) {
-    if (tries == 1'000)
-      return Fail(Internal("the agent (pid " + std::to_string(pid) + ") was told to end and has not within 10 s"));
+    if (tries == 1'000) return Fail(Internal("the agent (pid " + std::to_string(pid) + ") did not stop within 10 s"));
     ::usleep(10'000);
   }
   ::close(fd);
-  if (!is_quiet) std::printf("The agent has ended; divvy agent --detach starts it again.\n");
+  if (!is_quiet) std::printf("The agent has stopped; divvy agent --detach starts it again.\n");
   return 0;
 }
 
@@ -207,19 +201,18 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
   if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
   const auto key_before = ReadSecret(places.controllers_key, kMostState, Readers::kAll);
   if (!wishes.controllers_key.empty() && key_before && Trim(*key_before) != wishes.controllers_key) {
-    std::fprintf(
-        stderr,
-        "divvy: note: the key of the controller's launcher in this token replaces another one here; if jobs of "
-        "users then do not start on this machine, the line was changed on its way\n");
+    std::fprintf(stderr,
+                 "divvy: note: the launcher key in this token replaces the one stored here; if jobs of users then fail "
+                 "to start on this node, the token was altered on its way\n");
   }
   const bool has_its_key = ::access(places.controllers_key.c_str(), F_OK) == 0 && line && node_of == line->fingerprint;
   if (line && line->launcher_key.empty() && !has_its_key) {
     return FailedPrecondition(
-        "this token has no launcher key, so this machine could run no jobs of users: the line is cut, or was not "
-        "made " +
-        std::string("by root's divvy on the machine of the controller at ") + ToString(line->controller) +
-        "; make it there: sudo divvy token create --node. An agent that is root itself runs with DIVVY_HOME set to a " +
-        "folder");
+        "this token has no launcher key, so this node could not run jobs of users. The line is truncated, or was not "
+        "created " +
+        std::string("by root on the controller's node at ") + ToString(line->controller) +
+        "; create it there: sudo divvy token create --node. To run an agent as root without a launcher, set "
+        "DIVVY_HOME to a directory");
   }
   return LeaveRootToLauncher("agent", wishes);
 }
@@ -228,7 +221,7 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
 void SayUp(const Places& places) {
   const std::string kept = KeptState(places);
   const std::string node = ValueIn(kept, "name"), controller = ValueIn(kept, "controller");
-  std::printf("The agent is up: this machine is %s of %s; its log is %s/agent/agent.log.\n",
+  std::printf("The agent is running: this machine is %s of %s; its log is %s/agent/agent.log.\n",
               node.empty() ? "a node" : ("node " + node).c_str(),
               controller.empty() ? "its controller" : ("the controller at " + controller).c_str(),
               places.state.c_str());
@@ -246,8 +239,8 @@ int AgentMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(AgentTable(flags), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy agent takes no word like '" + parsed->positional.front() +
-                                "'; a token line goes behind --join"));
+    return Fail(InvalidArgument("divvy agent takes no argument '" + parsed->positional.front() +
+                                "'; give a token line with --join"));
   }
   if (flags.is_stop) return StopAgent(flags.is_quiet);
   const auto line = JoinLine(flags);

@@ -4,7 +4,7 @@
 #include "cli/client/command.h"
 #include "cli/client/commands.h"
 #include "platform/net/audit_chain.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 
 namespace divvy::cli {
 
@@ -13,19 +13,19 @@ int AuditMain(const Words& words) {
     return Fail(InvalidArgument("write: divvy audit verify [HASH]"));
   if (words.size() > 1 &&
       (words[1].size() != 64 || words[1].find_first_not_of("0123456789abcdef") != std::string::npos))
-    return Fail(InvalidArgument("'" + words[1] + "' is no hash of the log: 64 of the digits 0-9 and a-f"));
+    return Fail(InvalidArgument("'" + words[1] + "' is not a hash of the audit log: expected 64 digits 0-9 and a-f"));
   const std::string path = FindPlaces().state + "/audit.log";
   const auto chain = VerifyAuditLog(path, words.size() > 1 ? words[1] : "");
   if (!chain) return Fail(chain.error());
-  std::printf("%s is as it was written: %llu lines\n", path.c_str(), static_cast<unsigned long long>(chain->lines));
+  std::printf("%s is unchanged: %llu lines\n", path.c_str(), static_cast<unsigned long long>(chain->lines));
   if (chain->unchained > 0) {
-    std::printf("%llu lines before them are of an older release and have no hashes\n",
+    std::printf("%llu lines before them were written by an older release and have no hashes\n",
                 static_cast<unsigned long long>(chain->unchained));
   }
-  if (chain->has_older) std::printf("the first line follows a log that was turned over and is gone\n");
+  if (chain->has_older) std::printf("the first line follows a rotated log that no longer exists\n");
   if (!chain->newest.empty()) {
     std::printf("newest hash: %s\n", chain->newest.c_str());
-    std::printf("Keep it elsewhere: divvy audit verify HASH finds out whether lines were removed at the end.\n");
+    std::printf("Store it elsewhere: divvy audit verify HASH then detects lines removed at the end.\n");
   }
   return 0;
 }

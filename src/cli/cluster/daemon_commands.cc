@@ -12,12 +12,12 @@
 #include "cli/client/answer_options.h"
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
 #include "cli/client/start.h"
 #include "cli/client/table.h"
 #include "dialect/options/quantities.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "wire/messages/codec.h"
 #include "wire/messages/messages_nodes.h"
 
@@ -54,7 +54,7 @@ std::vector<Option> UpTable(UpFlags& flags) {
                    0,
                    Takes::kValue,
                    "SPEC|FILE",
-                   "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file",
+                   "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
                    text(flags.emulate),
                    {},
                    false});
@@ -62,7 +62,7 @@ std::vector<Option> UpTable(UpFlags& flags) {
                    0,
                    Takes::kValue,
                    "LIST",
-                   "Use only these GPUs for new work: 0-3 or 0,2 (as divvy gpus restrict)",
+                   "Use only these GPUs for new jobs: 0-3 or 0,2 (like divvy gpus restrict)",
                    text(flags.gpus),
                    {},
                    false});
@@ -70,7 +70,7 @@ std::vector<Option> UpTable(UpFlags& flags) {
                    0,
                    Takes::kValue,
                    "HOST:PORT",
-                   "Serve other machines there as well, over TLS: 0.0.0.0:7433",
+                   "Also listen for other machines, over TLS: 0.0.0.0:7433",
                    text(flags.listen),
                    {},
                    false});
@@ -78,7 +78,7 @@ std::vector<Option> UpTable(UpFlags& flags) {
                    0,
                    Takes::kNothing,
                    "",
-                   "As --listen 0.0.0.0:7433",
+                   "Same as --listen 0.0.0.0:7433",
                    [&flags](std::string_view) -> Status {
                      flags.listen = "0.0.0.0:7433";
                      return {};
@@ -113,18 +113,18 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
   out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +
-         (status.gpus_lent > 0 ? " (" + std::to_string(status.gpus_lent) + " of them lent to parts meanwhile)" : "") +
+         (status.gpus_lent > 0 ? " (" + std::to_string(status.gpus_lent) + " of them borrowed by GPU fractions)" : "") +
          (status.gpus_reserved > 0 ? ", " + std::to_string(status.gpus_reserved) + " reserved; " : "; ") +
          status.gpu_source + "\n";
   out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
-  if (const std::string machines = MachinesText(nodes); !machines.empty()) out += "machines   " + machines + "\n";
+  if (const std::string machines = MachinesText(nodes); !machines.empty()) out += "nodes      " + machines + "\n";
   out += "policy     " + status.policy + "\n";
   out += "isolation  " + status.isolation + "\n";
   if (!status.listens.empty()) {
     out += "listens    " + status.listens + " (TLS, with tokens)\n";
     if (status.gpus == 0)
-      out += "machines   none with GPUs yet; divvy token create --node prints the line by which one joins\n";
+      out += "nodes      none with GPUs yet; divvy token create --node prints the token to join with\n";
   }
   if (!status.trouble.empty()) out += Paint(Colour::kRed, "TROUBLE    " + status.trouble) + "\n";
   for (const std::string& warning : status.warnings) out += Paint(Colour::kYellow, "warning    " + warning) + "\n";
@@ -143,7 +143,7 @@ int UpMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(UpTable(flags), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy up takes no word like '" + parsed->positional.front() + "'"));
+    return Fail(InvalidArgument("divvy up takes no argument '" + parsed->positional.front() + "'"));
   const Places places = FindPlaces();
   if (auto running = Api::Connect(places.socket)) {
     const auto status = running->Status();
@@ -153,8 +153,8 @@ int UpMain(const Words& words) {
       if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher());
       const std::string who =
           status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
-      return Fail({ErrorCode::kAlreadyExists, "a daemon serves at " + places.socket + " already (" + who +
-                                                  "); divvy down ends it, its jobs go on"});
+      return Fail({ErrorCode::kAlreadyExists, "a daemon already serves at " + places.socket + " (" + who +
+                                                  "); divvy down stops it, and its jobs keep running"});
     }
   }
   if (places.is_machine_wide) {
@@ -189,13 +189,13 @@ int DownMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(
-        InvalidArgument("divvy down takes no word like '" + parsed->positional.front() + "' (divvy cancel ends jobs)"));
+    return Fail(InvalidArgument("divvy down takes no argument '" + parsed->positional.front() +
+                                "' (to end jobs, use divvy cancel)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   const auto status = api->Status();
   if (!status) return Fail(status.error());
-  std::optional<Patience> patience(std::in_place, "the daemon ends");
+  std::optional<ProgressIndicator> patience(std::in_place, "stopping the daemon");
   if (const auto down = api->Shutdown(); !down) {
     patience.reset();
     return Fail(down.error());
@@ -209,10 +209,11 @@ int DownMain(const Words& words) {
   patience.reset();
   if (is_quiet) return 0;
   if (status->jobs_running > 0) {
-    std::printf("The daemon is down. %s and will be known to the next one.\n",
-                (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " goes on" : " go on")).c_str());
+    std::printf("The daemon has stopped. %s, and the next daemon takes over.\n",
+                (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " keeps running" : " keep running"))
+                    .c_str());
   } else {
-    std::printf("The daemon is down.\n");
+    std::printf("The daemon has stopped.\n");
   }
   return 0;
 }
@@ -227,8 +228,8 @@ int StatusMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy status takes no word like '" + parsed->positional.front() +
-                                "' (divvy show tells of a job)"));
+    return Fail(InvalidArgument("divvy status takes no argument '" + parsed->positional.front() +
+                                "' (to see a job, use divvy show)"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   return ShowListing(listing, [&]() -> Result<std::string> {

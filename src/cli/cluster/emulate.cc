@@ -3,7 +3,7 @@
 
 #include "cli/client/commands.h"
 #include "platform/emulation/emulation.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 
 namespace divvy::cli {
 

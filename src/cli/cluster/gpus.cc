@@ -169,16 +169,17 @@ Result<wire::RestrictRequest> RestrictionOf(const Words& words) {
   wire::RestrictRequest request;
   if (const std::size_t colon = text.find(':'); colon != std::string::npos) {
     DIVVY_TRY(request.nodes, dialect::ExpandHostList(text.substr(0, colon)));
-    if (request.nodes.empty()) return InvalidArgument("'" + text + "' names no machine before the colon");
+    if (request.nodes.empty())
+      return InvalidArgument("'" + text + "' names no node before the colon; write it like n1:0-3");
     text.erase(0, colon + 1);
   }
   request.is_all = text == "all";
   if (request.is_all || text == "none") return request;
   if (text.find(':') != std::string::npos)
     return InvalidArgument(
-        "divvy gpus restrict takes one list of GPUs: 0-3, n1:0-3, or n1,n2:0-3 for the same of both");
+        "divvy gpus restrict takes one list of GPUs: 0-3, n1:0-3, or n1,n2:0-3 for the same GPUs of both nodes");
   DIVVY_TRY(const IndexRanges ranges, IndexRanges::Parse(text, "divvy gpus restrict"));
-  if (ranges.back() >= 64) return InvalidArgument("divvy gpus restrict '" + text + "': a server has at most 64 GPUs");
+  if (ranges.back() >= 64) return InvalidArgument("divvy gpus restrict '" + text + "': a node has at most 64 GPUs");
   for (const auto& range : ranges.ranges()) {
     for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) request.gpus.push_back(gpu);
   }
@@ -187,7 +188,7 @@ Result<wire::RestrictRequest> RestrictionOf(const Words& words) {
 
 int Restrict(const Words& words) {
   if (words.empty())
-    return Fail(InvalidArgument("write: divvy gpus restrict 0,2 (or 0-3, all, none; on another machine n1:0-3)"));
+    return Fail(InvalidArgument("name the GPUs: divvy gpus restrict 0,2 (or 0-3, all, none; on another node n1:0-3)"));
   const auto request = RestrictionOf(words);
   if (!request) return Fail(request.error());
   auto api = Api::Connect();
@@ -218,14 +219,15 @@ int Ignore(const Words& words, bool is_ignored) {
   const auto pid = ParseInteger(colon == std::string::npos ? first : first.substr(colon + 1));
   if (!pid || *pid <= 0 || words.size() > 2)
     return Fail(InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") +
-                                " PID [GPU], on another machine n1:PID [GPU]"));
+                                " PID [GPU]; on another node n1:PID [GPU]"));
   wire::IgnoreRequest request;
   request.pid = *pid;
   request.is_ignored = is_ignored;
   if (colon != std::string::npos) request.node = first.substr(0, colon);
   if (words.size() == 2) {
     const auto gpu = ParseInteger(words[1]);
-    if (!gpu || *gpu < 0 || *gpu > 63) return Fail(InvalidArgument("'" + words[1] + "' is no GPU index"));
+    if (!gpu || *gpu < 0 || *gpu > 63)
+      return Fail(InvalidArgument("'" + words[1] + "' is not a GPU index: expected 0 to 63"));
     request.gpu = *gpu;
   }
   const auto answer = api->Ignore(request);
@@ -252,8 +254,8 @@ int GpusMain(const Words& words) {
     if (verb == "ignore") return Ignore(rest, true);
     if (verb == "unignore") return Ignore(rest, false);
     if (verb != "list")
-      return Fail(InvalidArgument("divvy gpus: there is no '" + verb +
-                                  "'; write divvy gpus [list], restrict, ignore or unignore"));
+      return Fail(
+          InvalidArgument("divvy gpus: unknown command '" + verb + "'; use list, restrict, ignore or unignore"));
   }
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
@@ -270,11 +272,11 @@ int GpusMain(const Words& words) {
     if (gpus.empty() && !listing.csv) {
       DIVVY_TRY(const wire::StatusView status, api->Status());
       if (!status.listens.empty()) {
-        return "No GPUs: this machine has none (" + status.gpu_source +
-               "), and no other machine has joined yet; divvy token create --node prints the line by which one does.\n";
+        return "No GPUs: this node has none (" + status.gpu_source +
+               "), and no other node has joined yet; divvy token create --node prints the token to join with.\n";
       }
       return "No GPUs: " + status.gpu_source +
-             ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
+             ". Jobs without GPUs still run; to try GPU jobs, use emulated GPUs: divvy up --emulate 8xH100-80GB\n";
     }
     // The daemon lists GPUs node by node. On a single-node server they have no node name.
     const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });

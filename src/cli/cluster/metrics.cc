@@ -57,7 +57,7 @@ Status AddNumber(std::string_view text, wire::OwnMetricsRequest& added) {
   const auto equals = text.rfind('=');
   const auto value = equals == std::string_view::npos ? std::nullopt : ParseNumber(text.substr(equals + 1));
   if (!value || equals == 0)
-    return InvalidArgument("'" + std::string(text) + "' is no number of a job; write NAME=NUMBER, as loss=0.3");
+    return InvalidArgument("'" + std::string(text) + "' is not a metric; write NAME=NUMBER, such as loss=0.3");
   added.values[std::string(text.substr(0, equals))] = *value;
   return {};
 }
@@ -78,9 +78,9 @@ dialect::Apply IntoMoment(double& target) {
 Status TakeSlice(std::string_view text, MetricsFlags& flags) {
   const auto number = ParseInteger(text);
   if (text != "all" && (!number || *number < 0)) {
-    return InvalidArgument("'" + std::string(text) +
-                           "' is no number of a MIG instance; write --gpu 0 --slice 1, or --slice all to see which "
-                           "there are");
+    return InvalidArgument(
+        "'" + std::string(text) +
+        "' is not the number of a MIG instance; write --gpu 0 --slice 1, or --slice all to see all of them");
   }
   flags.slice = number ? std::to_string(*number) : "all";
   return {};
@@ -92,11 +92,13 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kValue,
        "N",
-       "Of this GPU instead of a job; with --node, of that machine's; 0:1 is its MIG instance 1",
+       "Metrics of this GPU instead of a job, with --node on that node; 0:1 is its MIG instance 1",
        [&flags](std::string_view value) -> Status {
          const auto colon = value.find(':');
          const auto gpu = ParseInteger(value.substr(0, colon));
-         if (!gpu || *gpu < 0) return InvalidArgument("'" + std::string(value) + "' is no index of a GPU");
+         if (!gpu || *gpu < 0)
+           return InvalidArgument("'" + std::string(value) +
+                                  "' is not a GPU index; write a number such as 0 (divvy gpus lists them)");
          flags.gpu = std::to_string(*gpu);
          return colon == std::string_view::npos ? Status() : TakeSlice(value.substr(colon + 1), flags);
        },
@@ -106,7 +108,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kValue,
        "N",
-       "With --gpu: of its MIG instance with the driver's number N, or of all of them (all)",
+       "With --gpu: metrics of its MIG instance with the driver's number N, or all of them (all)",
        [&flags](std::string_view value) { return TakeSlice(value, flags); },
        {},
        false},
@@ -114,7 +116,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kValue,
        "NAME",
-       "Of this machine instead of a job",
+       "Metrics of this node instead of a job",
        [&flags](std::string_view value) -> Status {
          flags.node = std::string(value);
          return {};
@@ -125,7 +127,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kNothing,
        "",
-       "Of all together: GPUs that there are, are given away and are used; jobs",
+       "Metrics of the whole cluster: total, allocated and used GPUs; jobs",
        [&flags](std::string_view) -> Status {
          flags.is_cluster = true;
          return {};
@@ -136,7 +138,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        'm',
        Takes::kValue,
        "A,B",
-       "Only these: gpu_utilization, own.loss, ...",
+       "Only these metrics: gpu_utilization, own.loss, ...",
        [&flags](std::string_view value) -> Status {
          const std::size_t before = flags.metrics.size();
          for (const std::string_view part : Split(value, ',')) {
@@ -144,7 +146,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
          }
          if (flags.metrics.size() > before) return {};
          return InvalidArgument("'" + std::string(value) +
-                                "' names no metric; write one, as gpu_utilization, or leave the option out for all");
+                                "' names no metric; write one, such as gpu_utilization, or omit the option to see all");
        },
        {"metrics"},
        false},
@@ -152,7 +154,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kValue,
        "NAME=NUMBER",
-       "From inside a job or for it (... 17): a number of its own; more of them may follow (--add loss=0.3 step=10)",
+       "Record a metric of the job, from inside it or for it (ID); more may follow: --add loss=0.3 step=10",
        [&flags](std::string_view value) { return AddNumber(value, flags.added); },
        {},
        false},
@@ -160,8 +162,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kNothing,
        "",
-       "The job's processes on GPUs instead, as they are now: the memory and the time that each has, and what it uses "
-       "of the machine",
+       "Show the job's GPU processes now: GPU memory and time, CPU and host memory of each",
        [&flags](std::string_view) -> Status {
          flags.are_processes = true;
          return {};
@@ -172,19 +173,21 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kValue,
        "TIME",
-       "From then on (2h ago, 16:00, 2026-03-01; a bare number: hours); else a job's beginning, or ten minutes",
+       "Start time: 2h ago, 16:00, 2026-03-01; a bare number means hours ago (default: the job's start, else ten "
+       "minutes ago)",
        IntoMoment(flags.since),
        {},
        false},
-      {"until", 0, Takes::kValue, "TIME", "Until then", IntoMoment(flags.until), {}, false},
+      {"until", 0, Takes::kValue, "TIME", "End time (default: now)", IntoMoment(flags.until), {}, false},
       {"points",
        0,
        Takes::kValue,
        "N",
-       "So many points; as many as fit unless given, 400 with --json and --csv",
+       "Number of points (default: as many as fit; 400 with --json and --csv)",
        [&flags](std::string_view value) -> Status {
          const auto points = ParseInteger(value);
-         if (!points || *points < 1) return InvalidArgument("'" + std::string(value) + "' is no number of points");
+         if (!points || *points < 1)
+           return InvalidArgument("'" + std::string(value) + "' is not a number of points; write 1 or more");
          flags.points = *points;
          return {};
        },
@@ -194,7 +197,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kNothing,
        "",
-       "As the API answers",
+       "Print the API's JSON",
        [&flags](std::string_view) -> Status {
          flags.json = true;
          return {};
@@ -205,7 +208,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kNothing,
        "",
-       "A line for each point of each metric",
+       "Print CSV with one line for each point of each metric",
        [&flags](std::string_view) -> Status {
          flags.csv = true;
          return {};
@@ -216,7 +219,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kNothing,
        "",
-       "All as it is now, in Prometheus' text format, as GET /metrics has it",
+       "Print the current metrics in Prometheus text format, like GET /metrics",
        [&flags](std::string_view) -> Status {
          flags.is_for_scrapers = true;
          return {};
@@ -227,7 +230,7 @@ std::vector<Option> Table(MetricsFlags& flags) {
        'w',
        Takes::kNothing,
        "",
-       "Again each second, until Ctrl-C",
+       "Refresh every second until Ctrl-C",
        [&flags](std::string_view) -> Status {
          flags.is_watched = true;
          return {};
@@ -246,12 +249,14 @@ std::size_t ColumnsOf() {
 
 Status CheckSubject(const MetricsFlags& flags, const Words& jobs) {
   if (!flags.slice.empty() && flags.gpu.empty())
-    return InvalidArgument("--slice " + flags.slice + " of which GPU? divvy metrics --gpu 0 --slice " + flags.slice);
+    return InvalidArgument("--slice " + flags.slice + " needs a GPU: divvy metrics --gpu 0 --slice " + flags.slice);
   const int subjects =
       (jobs.empty() ? 0 : 1) + (flags.is_cluster ? 1 : 0) + (flags.gpu.empty() && flags.node.empty() ? 0 : 1);
   if (subjects > 1)
-    return InvalidArgument("of jobs, a GPU, a machine or all together: divvy metrics 17, or divvy metrics --gpu 0");
-  if (subjects == 0) return InvalidArgument("of what? divvy metrics 17 (a job), --gpu 0, --node n1 or --cluster");
+    return InvalidArgument(
+        "give only one of jobs, --gpu (with --node) or --cluster: divvy metrics 17, or divvy metrics --gpu 0");
+  if (subjects == 0)
+    return InvalidArgument("name a job, or give --gpu, --node or --cluster: divvy metrics 17, divvy metrics --gpu 0");
   return {};
 }
 
@@ -306,14 +311,14 @@ std::string Drawn(const wire::SeriesView& series, std::size_t neighbours, std::o
   const std::string now =
       newest ? MetricText(*newest, series.unit) + " now" : MetricText(last.value_or(0), series.unit) + " at the end";
   std::string text = Paint(Colour::kBold, NameOf(series));
-  if (count == 0) return text + "  nothing was seen\n";
+  if (count == 0) return text + "  no samples\n";
   // Throttle reasons have no height to draw.
   if (series.unit == "bits") {
     const std::string shares = ThrottleShares(series.mean);
     return text + "  " + now + (shares.empty() ? "" : "; " + shares) + "\n";
   }
   // A constant value needs no curve.
-  if (least == greatest) return text + "  " + MetricText(*last, series.unit) + " all the time\n";
+  if (least == greatest) return text + "  " + MetricText(*last, series.unit) + " throughout\n";
   text += "  " + now + ", mean " + MetricText(sum / count, series.unit) + ", " + MetricText(least, series.unit) +
           " to " + MetricText(greatest, series.unit) + "\n";
   CurveFrame frame;
@@ -354,10 +359,10 @@ std::string LeftOut(const wire::SeriesView& series) {
   for (const auto& value : series.max) most = std::max(most, value.value_or(0));
   const std::string count = std::to_string(std::llround(most));
   if (series.metric == "own_lines_left_out")
-    return "Of its own lines up to " + count + " in a second were passed over: " + std::to_string(wire::kMostOwnLines) +
-           " and 256 KiB of them are read each second, the newest.\n";
+    return "Up to " + count + " of the job's metric lines in one second were dropped: only the newest " +
+           std::to_string(wire::kMostOwnLines) + " (and at most 256 KiB) are read each second.\n";
   if (series.metric == "own_names_left_out")
-    return "It said up to " + count + " more names of its own than are kept: the first 32 are.\n";
+    return "Up to " + count + " of the job's metric names were dropped: only the first 32 are kept.\n";
   return "";
 }
 
@@ -459,12 +464,12 @@ Status CheckGpuIsThere(Api& api, const MetricsFlags& flags) {
     there.Insert(static_cast<std::uint32_t>(gpu.index));
   }
   return NotFound("there is no GPU " + flags.gpu + (flags.node.empty() ? "" : " on " + flags.node) +
-                  (gpus.empty() ? "" : "; GPUs are " + there.ToString()));
+                  (gpus.empty() ? "" : "; the GPUs are " + there.ToString()));
 }
 
 /// Shown instead of a page without any curve.
 Result<std::string> NothingSeen(Api& api, const std::string& id, const std::vector<std::string>& metrics) {
-  if (id.empty()) return "Nothing was seen in that time.\n";
+  if (id.empty()) return "No samples in that period.\n";
   DIVVY_TRY(const wire::JobDetail job, api.Job(id));
   std::vector<wire::JobView> elements;
   if (!job.elements.empty()) {
@@ -494,13 +499,13 @@ int AddMain(MetricsFlags& flags, const Words& words) {
       if (const Status added = AddNumber(word, flags.added); !added) return Fail(added.error());
       continue;
     }
-    if (!id.empty()) return Fail(InvalidArgument("numbers are of one job: divvy metrics --add loss=0.3 17"));
+    if (!id.empty()) return Fail(InvalidArgument("--add takes only one job: divvy metrics --add loss=0.3 17"));
     id = word;
   }
   if (id.empty() && own != nullptr) id = own;
   if (id.empty())
     return Fail(InvalidArgument(
-        "this is no job of divvy (DIVVY_JOB_ID is not set); name one: divvy metrics --add loss=0.3 17"));
+        "not inside a divvy job (DIVVY_JOB_ID is not set); name a job: divvy metrics --add loss=0.3 17"));
   const char* const attempt = std::getenv("DIVVY_ATTEMPT");
   if (own != nullptr && id == own && attempt != nullptr) flags.added.attempt = ParseInteger(attempt).value_or(0);
   auto api = Api::Connect();
@@ -511,16 +516,18 @@ int AddMain(MetricsFlags& flags, const Words& words) {
 
 Result<std::string> DrawProcesses(const MetricsFlags& flags, const Words& words, const ListingOptions& listing) {
   if (words.empty() || !flags.metrics.empty() || flags.since != 0 || flags.until != 0)
-    return InvalidArgument("processes are of a job, and of now: divvy metrics 17 --processes");
+    return InvalidArgument(
+        "--processes shows the current processes of one job, so it cannot be combined with --metric, --since or "
+        "--until: divvy metrics 17 --processes");
   DIVVY_CHECK(CheckSubject(flags, words));
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const Words jobs, EachJob(api, words));
-  if (jobs.size() > 1) return InvalidArgument("name one job: divvy metrics 17 --processes");
+  if (jobs.size() > 1) return InvalidArgument("--processes takes only one job: divvy metrics 17 --processes");
   DIVVY_TRY(const wire::JobDetail job, api.Job(jobs.front()));
   DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/latest", ""));
   DIVVY_TRY(const wire::LatestAnswer latest, DecodeShown<wire::LatestAnswer>(json));
   if (!latest.is_on)
-    return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+    return FailedPrecondition("samples are disabled: set on = true in [samples] of divvy.toml and restart");
   if (flags.json) return wire::Encode(OnlyProcessesOf(job.id, latest)) + "\n";
   DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
   const std::vector<GpuProcess> processes = ProcessesOf(job.id, latest, gpus);
@@ -548,8 +555,8 @@ int MetricsMain(const Words& words) {
   return ShowListing(listing, [&]() -> Result<std::string> {
     if (flags.is_for_scrapers) {
       if (!parsed->positional.empty())
-        return InvalidArgument("--prometheus is of all that there is, not of '" + parsed->positional.front() +
-                               "'; leave that out, or see one job's as numbers: divvy metrics " +
+        return InvalidArgument("--prometheus prints all metrics and takes no job '" + parsed->positional.front() +
+                               "'; omit it, or print the metrics of the job as CSV: divvy metrics " +
                                parsed->positional.front() + " --csv");
       DIVVY_TRY(Api scraped, Api::Connect());
       return scraped.Raw("GET", "/metrics", "");

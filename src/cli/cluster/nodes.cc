@@ -62,16 +62,16 @@ std::string ReasonText(const wire::NodeView& view, double now) {
   if (!view.deadline) {
     // Without a reason from the administrator, the controller only sends who did it.
     const bool is_unsaid = view.reason.starts_with("by ");
-    std::vector<std::string> reasons = {is_unsaid ? "no reason said, " + view.reason : view.reason,
+    std::vector<std::string> reasons = {is_unsaid ? "no reason given, " + view.reason : view.reason,
                                         RestrictionText(view)};
-    if (!view.alone.empty()) reasons.push_back("job " + view.alone + " has it to itself");
+    if (!view.alone.empty()) reasons.push_back("job " + view.alone + " uses it exclusively");
     if (view.gpus_reserved > 0) reasons.push_back(std::to_string(view.gpus_reserved) + " reserved");
     std::erase(reasons, "");
     return Join(reasons, "; ");
   }
   const double left = *view.deadline - now;
   const std::string deadline =
-      left <= 0 ? "its deadline has come"
+      left <= 0 ? "its deadline has passed"
                 : "deadline in " + dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(left)));
   return view.reason.empty() ? deadline : view.reason + "; " + deadline;
 }
@@ -107,7 +107,7 @@ std::vector<Option> NodeTable(NodeFlags& flags) {
                    0,
                    Takes::kValue,
                    "TIME",
-                   "drain: what still runs after so long is stopped, and queued again: 30m, 12h",
+                   "drain: stop and requeue jobs that still run after this time: 30m, 12h",
                    [&flags](std::string_view value) -> Status {
                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
                      flags.request.deadline_s = ToSeconds(span);
@@ -120,7 +120,7 @@ std::vector<Option> NodeTable(NodeFlags& flags) {
                    0,
                    Takes::kValue,
                    "TEXT",
-                   "cordon, drain: why, for those who look",
+                   "cordon, drain: reason, shown to users",
                    [&flags](std::string_view value) -> Status {
                      flags.request.reason = std::string(value);
                      return {};
@@ -131,8 +131,8 @@ std::vector<Option> NodeTable(NodeFlags& flags) {
                    0,
                    Takes::kNothing,
                    "",
-                   "remove: it is away and will not come back (switched off, its disk lost); what ran there counts as "
-                   "lost, or runs again elsewhere",
+                   "remove: the node will not come back (switched off, or its disk is lost); its jobs count as lost or "
+                   "restart elsewhere",
                    [&flags](std::string_view) -> Status {
                      flags.request.is_gone = true;
                      return {};
@@ -159,8 +159,8 @@ int NodesMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy nodes takes no word like '" + parsed->positional.front() +
-                                "' (divvy node cordon, drain, resume, remove and label change one)"));
+    return Fail(InvalidArgument("divvy nodes takes no argument '" + parsed->positional.front() +
+                                "'; to change a node, use divvy node cordon, drain, resume, remove or label"));
   }
   return ShowListing(options, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
@@ -176,17 +176,17 @@ int NodesMain(const Words& words) {
 
 int NodeMain(const Words& words) {
   constexpr std::string_view kUsage = "divvy node cordon|drain|resume|remove|label NAME...";
-  if (words.empty()) return Fail(InvalidArgument("say what to do: " + std::string(kUsage)));
+  if (words.empty()) return Fail(InvalidArgument("name a command and the nodes: " + std::string(kUsage)));
   const std::string& verb = words.front();
   if (verb != "cordon" && verb != "drain" && verb != "resume" && verb != "remove" && verb != "label") {
-    return Fail(InvalidArgument("divvy node: there is no '" + verb + "'; there are cordon, drain, resume, remove and " +
+    return Fail(InvalidArgument("divvy node: unknown command '" + verb + "'; use cordon, drain, resume, remove or " +
                                 "label (divvy nodes lists them)"));
   }
   NodeFlags flags;
   const auto parsed = dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end()));
   if (!parsed) return Fail(parsed.error());
-  if (flags.request.is_gone && verb != "remove") return Fail(InvalidArgument("--gone goes with remove"));
-  if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline goes with drain"));
+  if (flags.request.is_gone && verb != "remove") return Fail(InvalidArgument("--gone works only with remove"));
+  if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline works only with drain"));
   for (const std::string& word : parsed->positional) {
     const std::size_t equals = word.find('=');
     if (verb == "label" && equals != std::string::npos) {
@@ -203,7 +203,7 @@ int NodeMain(const Words& words) {
   }
   if (flags.request.names.empty()) return Fail(InvalidArgument("name a node: " + std::string(kUsage)));
   if (verb == "label" && flags.request.labels.empty())
-    return Fail(InvalidArgument("divvy node label NAME LABEL=VALUE...; LABEL= takes one away"));
+    return Fail(InvalidArgument("divvy node label NAME LABEL=VALUE...; LABEL= removes a label"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/nodes/" + verb, wire::EncodeChanged(flags.request));

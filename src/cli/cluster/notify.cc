@@ -9,7 +9,7 @@
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
 #include "cli/client/job_text.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
 #include "cli/client/table.h"
 #include "wire/messages/codec.h"
@@ -43,7 +43,7 @@ std::vector<Option> AddTable(wire::ReceiverRequest& request) {
                    'e',
                    Takes::kValue,
                    "EVENTS",
-                   "start, end (also by failing), fail, requeue, waste, all; end unless given",
+                   "Events: start, end (also on failure), fail, requeue, waste or all (default: end)",
                    text(request.events),
                    {"events"},
                    false});
@@ -51,7 +51,7 @@ std::vector<Option> AddTable(wire::ReceiverRequest& request) {
                    0,
                    Takes::kValue,
                    "URL",
-                   "POSTs JSON there; - reads the URL from standard input, for it may be as good as a password",
+                   "POST JSON to this URL; - reads it from standard input, as it may contain a secret",
                    [&request](std::string_view value) -> Status {
                      request.webhook = value;
                      if (value == "-") {
@@ -65,7 +65,7 @@ std::vector<Option> AddTable(wire::ReceiverRequest& request) {
                    0,
                    Takes::kValue,
                    "FILE",
-                   "The webhook's requests are signed with what its first line says; one is made unless given",
+                   "File whose first line is the key that signs the webhook's requests (default: a new key)",
                    [&request](std::string_view value) -> Status {
                      DIVVY_TRY(request.secret, FirstLine(std::string(value)));
                      return {};
@@ -76,16 +76,16 @@ std::vector<Option> AddTable(wire::ReceiverRequest& request) {
                    0,
                    Takes::kValue,
                    "TEXT",
-                   "Runs it in a shell, as you, on the controller's machine",
+                   "Run this shell command as you on the controller's host",
                    text(request.command),
                    {},
                    false});
-  table.push_back({"mail", 0, Takes::kValue, "ADDRESS", "Sends mail there", text(request.mail), {}, false});
+  table.push_back({"mail", 0, Takes::kValue, "ADDRESS", "Send mail to this address", text(request.mail), {}, false});
   table.push_back({"replace",
                    0,
                    Takes::kNothing,
                    "",
-                   "In place of your receiver of this name, if there is one: where to, events and secret",
+                   "Replace your receiver of this name: its target, events and secret",
                    [&request](std::string_view) -> Status {
                      request.replaces = true;
                      return {};
@@ -113,7 +113,7 @@ std::string MomentText(double time, bool is_csv) {
 std::vector<Cell> Row(const wire::ReceiverView& view, bool is_csv) {
   std::string trouble = view.failure;
   if (!trouble.empty() && view.waiting > 0 && view.next_try > 0)
-    trouble += "; tried again " + MomentText(view.next_try, is_csv);
+    trouble += "; next try " + MomentText(view.next_try, is_csv);
   return {{view.name, Colour::kBold},
           {view.user.empty() ? "divvy.toml" : view.user, Colour::kNone},
           {view.events, Colour::kNone},
@@ -138,7 +138,7 @@ int List(const Words& words) {
     if (options.json) return wire::Encode(answer) + "\n";
     if (!answer.is_on) return std::string("Notifications are off: [notify] on = false in divvy.toml.\n");
     if (answer.receivers.empty() && !options.csv)
-      return std::string("Nobody is told; divvy notify add NAME --webhook URL makes a receiver.\n");
+      return std::string("No receivers; divvy notify add NAME --webhook URL creates one.\n");
     std::vector<std::vector<Cell>> rows;
     for (const auto& view : answer.receivers) rows.push_back(Row(view, options.csv));
     return RenderTable(NotificationColumns(), rows, options);
@@ -161,13 +161,13 @@ int Add(const Words& words) {
   std::fprintf(stderr, "%s.\n", answer->message.c_str());
   if (answer->secret.empty()) return 0;
   // Print only the secret to standard output, so that it can be redirected to a file. It is shown only once.
-  std::fprintf(stderr, "Its requests are signed; this is the secret, shown this once:\n");
+  std::fprintf(stderr, "Its requests are signed. The secret is shown only this once:\n");
   std::printf("%s\n", answer->secret.c_str());
   return 0;
 }
 
 int Remove(const Words& words) {
-  if (words.empty()) return Fail(InvalidArgument("divvy notify remove takes names; divvy notify list shows them"));
+  if (words.empty()) return Fail(InvalidArgument("name a receiver to remove; divvy notify list shows them"));
   std::vector<std::string> bodies;
   for (const std::string& name : words) bodies.push_back(wire::EncodeChanged(wire::ReceiverName{name}));
   return PostEach("/v1/notify/remove", bodies);
@@ -177,7 +177,7 @@ int Test(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("divvy notify test takes one name; divvy notify list shows them"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<Patience> patience(std::in_place, "sending a test to " + words.front());
+  std::optional<ProgressIndicator> patience(std::in_place, "sending a test to " + words.front());
   const auto text = api->Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
   patience.reset();
   if (!text) return Fail(text.error());
@@ -205,8 +205,7 @@ int NotifyMain(const Words& words) {
   if (words.front() == "add") return Add(rest);
   if (words.front() == "remove") return Remove(rest);
   if (words.front() == "test") return Test(rest);
-  return Fail(
-      InvalidArgument("divvy notify: there is no '" + words.front() + "'; there are add, list, remove and test"));
+  return Fail(InvalidArgument("divvy notify: unknown command '" + words.front() + "'; use add, list, remove or test"));
 }
 
 }  // namespace divvy::cli

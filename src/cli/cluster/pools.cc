@@ -45,7 +45,7 @@ std::string OfAJob(const wire::PoolView& view) {
   else if (least > 0) parts.push_back(Plural(least, "GPU") + " or more");
   if (view.max_nodes) parts.push_back(Plural(*view.max_nodes, "machine"));
   if (view.max_time_s) parts.push_back(TimeText(*view.max_time_s));
-  if (view.is_exclusive) parts.emplace_back("machines of its own");
+  if (view.is_exclusive) parts.emplace_back("exclusive nodes");
   if (view.jobs_per_gpu > 1) parts.push_back("1/" + std::to_string(view.jobs_per_gpu) + " of each GPU");
   return Join(parts, ", ");
 }
@@ -91,8 +91,8 @@ int PoolsMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy pools takes no word like '" + parsed->positional.front() +
-                                "'; [pools.NAME] in divvy.toml makes one"));
+    return Fail(InvalidArgument("divvy pools takes no argument '" + parsed->positional.front() +
+                                "'; to create a pool, write [pools.NAME] in divvy.toml"));
   }
   return ShowListing(options, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
@@ -101,8 +101,8 @@ int PoolsMain(const Words& words) {
     DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::PoolView>>(text));
     if (views.empty() && !options.csv) {
       return std::string(
-          "No pools; jobs go to all machines. [pools.NAME] in divvy.toml makes one, or the label "
-          "pool=NAME of a machine.\n");
+          "No pools; jobs can use all nodes. To create a pool, write [pools.NAME] in divvy.toml, or label a node "
+          "pool=NAME.\n");
     }
     std::vector<std::vector<Cell>> rows;
     for (const wire::PoolView& view : views) rows.push_back(Row(view));

@@ -19,7 +19,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialect::Surroundings& around) {
+std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialect::ParseContext& around) {
   const auto text = [](std::string& target) {
     return [&target](std::string_view value) -> Status {
       target = value;
@@ -31,11 +31,12 @@ std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialec
                    'g',
                    Takes::kValue,
                    "N",
-                   "How many",
+                   "Number of GPUs",
                    [&request](std::string_view value) -> Status {
                      const auto number = ParseInteger(Trim(value));
                      if (!number || *number < 1)
-                       return InvalidArgument("'" + std::string(value) + "' is no count of GPUs");
+                       return InvalidArgument("'" + std::string(value) +
+                                              "' is not a number of GPUs; write a whole number such as 4");
                      request.gpus = *number;
                      return {};
                    },
@@ -47,7 +48,7 @@ std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialec
                    's',
                    Takes::kValue,
                    "WHEN",
-                   "From then on: now+2h, 16:00, tomorrow, 2026-03-01T09:00; now unless given",
+                   "Start time: now+2h, 16:00, tomorrow, 2026-03-01T09:00 (default: now)",
                    [&request, &around](std::string_view value) -> Status {
                      if (value == "now") return {};
                      DIVVY_TRY(const Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
@@ -60,7 +61,7 @@ std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialec
                    'd',
                    Takes::kValue,
                    "TIME",
-                   "For so long: 4h, 2d",
+                   "Length: 4h, 2d",
                    [&request](std::string_view value) -> Status {
                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
                      request.duration_s = ToSeconds(span);
@@ -69,8 +70,8 @@ std::vector<Option> ReserveTable(wire::ReservationRequest& request, const dialec
                    {"time"},
                    false});
   table.push_back(
-      {"every", 0, Takes::kValue, "HOW", "Again every day, weekday or week", text(request.every), {}, false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "To know it by", text(request.name), {}, false});
+      {"every", 0, Takes::kValue, "HOW", "Repeat every day, weekday or week", text(request.every), {}, false});
+  table.push_back({"name", 'n', Takes::kValue, "NAME", "Name of the reservation", text(request.name), {}, false});
   return table;
 }
 
@@ -145,7 +146,7 @@ int ListReservations(const Words& words) {
   return ShowListing(listing, [&]() -> Result<std::string> {
     DIVVY_TRY(const auto views, AskReservations());
     if (listing.json) return wire::Encode(views) + "\n";
-    if (views.empty() && !listing.csv) return std::string("Nothing is reserved.\n");
+    if (views.empty() && !listing.csv) return std::string("No reservations.\n");
     std::vector<std::vector<Cell>> rows;
     for (const auto& view : views) rows.push_back(Row(view, listing.csv));
     return RenderTable(ReservationColumns(), rows, listing);
@@ -161,14 +162,15 @@ void Print(const wire::ReservationView& view) {
     std::printf("  %s - %s  %s\n", Clock(turn.start).c_str(), Clock(turn.end).c_str(),
                 turn.is_held ? ("held, " + PlacesText(turn)).c_str() : ("not held: " + turn.reason).c_str());
   }
-  if (view.turns.empty()) std::printf("  %s  held from eight days before\n", Clock(view.start).c_str());
+  if (view.turns.empty()) std::printf("  %s  GPUs are held from eight days before\n", Clock(view.start).c_str());
 }
 
 int Show(const Words& words) {
   ListingOptions listing;
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
-  if (parsed->positional.size() != 1) return Fail(InvalidArgument("write: divvy reserve show NUMBER|NAME"));
+  if (parsed->positional.size() != 1)
+    return Fail(InvalidArgument("name one reservation: divvy reserve show NUMBER|NAME"));
   const std::string& which = parsed->positional.front();
   const auto views = AskReservations();
   if (!views) return Fail(views.error());
@@ -182,7 +184,7 @@ int Show(const Words& words) {
 }
 
 int Cancel(const Words& words) {
-  if (words.empty()) return Fail(InvalidArgument("write: divvy reserve cancel NUMBER|NAME"));
+  if (words.empty()) return Fail(InvalidArgument("name a reservation: divvy reserve cancel NUMBER|NAME"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   int code = 0;
@@ -202,7 +204,7 @@ int Cancel(const Words& words) {
 
 std::vector<Option> ReserveOptions() {
   static wire::ReservationRequest scratch;
-  static const dialect::Surroundings around;
+  static const dialect::ParseContext around;
   static ListingOptions listing;
   std::vector<Option> table = ReserveTable(scratch, around);
   for (Option& option : ListingOptionTable(listing)) table.push_back(std::move(option));
@@ -216,7 +218,7 @@ int ReserveMain(const Words& words) {
     if (words.front() == "show") return Show(rest);
     if (words.front() == "cancel") return Cancel(rest);
   }
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   wire::ReservationRequest request;
   bool is_json = false;
   std::vector<Option> table = ReserveTable(request, around);
@@ -234,8 +236,8 @@ int ReserveMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy reserve: there is no '" + parsed->positional.front() +
-                                "'; write divvy reserve --gpus N --user U --duration TIME, or list, show, cancel"));
+    return Fail(InvalidArgument("divvy reserve: unknown command '" + parsed->positional.front() +
+                                "'; use divvy reserve --gpus N --user U --duration TIME, or list, show, cancel"));
   if (words.empty()) return ListReservations({});
   request.utc_offset_s = ToSeconds(around.utc_offset);
   auto api = Api::Connect();

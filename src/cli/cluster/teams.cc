@@ -24,7 +24,8 @@ struct Flags {
 
 Result<double> ReadAmount(std::string_view text) {
   const auto number = ParseNumber(Trim(text));
-  if (!number || *number < 0) return InvalidArgument("'" + std::string(text) + "' is no amount; write 4, 2.5, or none");
+  if (!number || *number < 0)
+    return InvalidArgument("'" + std::string(text) + "' is not an amount; write 4, 2.5, or none");
   return *number;
 }
 
@@ -48,7 +49,7 @@ dialect::Apply IntoCount(std::optional<std::int64_t>& target, std::vector<std::s
     }
     const auto number = ParseInteger(Trim(value));
     if (!number) {
-      return InvalidArgument("'" + std::string(value) + "' is no whole number; write 8" +
+      return InvalidArgument("'" + std::string(value) + "' is not a whole number; write a number such as 8" +
                              (clear != nullptr ? ", or none" : ""));
     }
     target = *number;
@@ -77,17 +78,23 @@ void AddCaps(std::vector<Option>& table, CapsChange& caps, std::vector<std::stri
                    0,
                    Takes::kValue,
                    "N",
-                   "Jobs at once; 0: none may run, none: no cap",
+                   "How many jobs may run at once; 0 allows none, none clears the limit",
                    IntoCount(caps.running, &clear, "running"),
                    {},
                    false});
-  table.push_back(
-      {"max-queued", 0, Takes::kValue, "N", "Jobs in the queue", IntoCount(caps.queued, &clear, "queued"), {}, false});
+  table.push_back({"max-queued",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "How many jobs may be queued; none clears the limit",
+                   IntoCount(caps.queued, &clear, "queued"),
+                   {},
+                   false});
   table.push_back({"gpu-hours",
                    0,
                    Takes::kValue,
                    "HOURS",
-                   "Budget of GPU-hours a period",
+                   "Budget in GPU-hours for each period",
                    IntoAmount(caps.gpu_hours, clear, "gpu_hours"),
                    {},
                    false});
@@ -95,7 +102,7 @@ void AddCaps(std::vector<Option>& table, CapsChange& caps, std::vector<std::stri
                    0,
                    Takes::kValue,
                    "AMOUNT",
-                   "Budget of what GPU-hours cost ([prices] in divvy.toml)",
+                   "Budget in cost for each period ([prices] in divvy.toml)",
                    IntoAmount(caps.cost, clear, "cost"),
                    {},
                    false});
@@ -103,7 +110,7 @@ void AddCaps(std::vector<Option>& table, CapsChange& caps, std::vector<std::stri
                    0,
                    Takes::kValue,
                    "PERIOD",
-                   "Of the budgets: day, week or month (UTC)",
+                   "Period of the budgets: day, week or month, in UTC",
                    IntoText(caps.period),
                    {},
                    false});
@@ -115,7 +122,7 @@ std::vector<Option> TeamTable(TeamChange& team) {
                    0,
                    Takes::kValue,
                    "TEAM",
-                   "Team that it is a part of; none: at the top",
+                   "Parent team; none moves the team to the top level",
                    [&team](std::string_view value) -> Status {
                      if (value == "none") team.clear.emplace_back("parent");
                      else team.parent = std::string(value);
@@ -127,7 +134,7 @@ std::vector<Option> TeamTable(TeamChange& team) {
                    'q',
                    Takes::kValue,
                    "GPUS",
-                   "GPUs that are its own by right; none: no quota",
+                   "Guaranteed GPUs; none clears the quota",
                    IntoAmount(team.quota, team.clear, "quota"),
                    {},
                    false});
@@ -135,7 +142,7 @@ std::vector<Option> TeamTable(TeamChange& team) {
                    0,
                    Takes::kValue,
                    "GPUS",
-                   "GPUs that it never runs more of; none: no limit",
+                   "Most GPUs that its jobs may use at once; none clears the limit",
                    IntoAmount(team.limit, team.clear, "limit"),
                    {},
                    false});
@@ -143,7 +150,7 @@ std::vector<Option> TeamTable(TeamChange& team) {
                    0,
                    Takes::kValue,
                    "N",
-                   "Its part of what no quota covers; 1 unless given",
+                   "Weight for sharing the GPUs that no quota covers (default: 1)",
                    IntoCount(team.weight, nullptr, ""),
                    {},
                    false});
@@ -151,40 +158,34 @@ std::vector<Option> TeamTable(TeamChange& team) {
                    0,
                    Takes::kValue,
                    "N",
-                   "Of that, teams of the highest priority are served first",
+                   "Priority for those GPUs; teams with a higher priority come first (default: 0)",
                    IntoCount(team.priority, nullptr, ""),
                    {},
                    false});
-  table.push_back(
-      {"user", 'u', Takes::kValue, "NAMES", "Users who join; '*': everybody", IntoNames(team.add_users), {}, false});
-  table.push_back({"group",
-                   0,
+  table.push_back({"user",
+                   'u',
                    Takes::kValue,
                    "NAMES",
-                   "Groups of the system whose users join",
-                   IntoNames(team.add_groups),
+                   "Users to add, comma-separated; '*' means every user",
+                   IntoNames(team.add_users),
                    {},
                    false});
   table.push_back(
-      {"remove-user", 0, Takes::kValue, "NAMES", "Users who leave", IntoNames(team.remove_users), {}, false});
+      {"group", 0, Takes::kValue, "NAMES", "System groups whose users to add", IntoNames(team.add_groups), {}, false});
   table.push_back(
-      {"remove-group", 0, Takes::kValue, "NAMES", "Groups that leave", IntoNames(team.remove_groups), {}, false});
+      {"remove-user", 0, Takes::kValue, "NAMES", "Users to remove", IntoNames(team.remove_users), {}, false});
+  table.push_back(
+      {"remove-group", 0, Takes::kValue, "NAMES", "Groups to remove", IntoNames(team.remove_groups), {}, false});
   table.push_back({"lead",
                    0,
                    Takes::kValue,
                    "NAMES",
-                   "Users who may act on its jobs, and on those of teams below it; comma-separated",
+                   "Team leads to add: they may manage the jobs of this team and of teams below it",
                    IntoNames(team.add_leads),
                    {},
                    false});
-  table.push_back({"remove-lead",
-                   0,
-                   Takes::kValue,
-                   "NAMES",
-                   "Users who lead it no longer",
-                   IntoNames(team.remove_leads),
-                   {},
-                   false});
+  table.push_back(
+      {"remove-lead", 0, Takes::kValue, "NAMES", "Team leads to remove", IntoNames(team.remove_leads), {}, false});
   AddCaps(table, team.caps, team.clear);
   return table;
 }
@@ -195,7 +196,7 @@ std::vector<Option> UserTable(UserChange& user) {
                    0,
                    Takes::kValue,
                    "TEAM",
-                   "Whose share their jobs run on unless they say so; none: no default",
+                   "Default team of the user; none clears it",
                    [&user](std::string_view value) -> Status {
                      if (value == "none") user.clear.emplace_back("team");
                      else user.team = std::string(value);
@@ -207,7 +208,7 @@ std::vector<Option> UserTable(UserChange& user) {
                    0,
                    Takes::kValue,
                    "N",
-                   "GPUs that a user's jobs hold at once; 0: none, none: no cap",
+                   "Most GPUs that the user's jobs may use at once; 0 allows none, none clears the limit",
                    IntoCount(user.gpus, &user.clear, "gpus"),
                    {},
                    false});
@@ -216,7 +217,7 @@ std::vector<Option> UserTable(UserChange& user) {
                    0,
                    Takes::kNothing,
                    "",
-                   "All of it is taken back",
+                   "Clear every setting of this user",
                    [&user](std::string_view) -> Status {
                      user.clear.emplace_back("all");
                      return {};
@@ -301,7 +302,7 @@ std::vector<Cell> UserRow(const wire::TeamView& view) {
       {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
       {Left(view), Colour::kNone},
       {view.is_from_file  ? "divvy.toml"
-       : view.name == "*" ? "everybody without a row"
+       : view.name == "*" ? "users without settings"
                           : "",
        Colour::kDim},
       {Number(view.used_cost), Colour::kNone}};
@@ -321,11 +322,12 @@ int ListTeams(const ListingOptions& listing, bool are_users) {
     for (const wire::TeamView& row : are_users ? view.users : view.teams)
       rows.push_back(are_users ? UserRow(row) : Row(row));
     if (rows.empty() && !listing.csv)
-      return std::string(are_users ? "No users with jobs or a row of their own.\n"
-                                   : "No teams; everybody shares alike. divvy teams add NAME --quota 4 --user ada\n");
+      return std::string(
+          are_users ? "No users with jobs or settings.\n"
+                    : "No teams; all users share equally. To create one: divvy teams add NAME --quota 4 --user ada\n");
     DIVVY_TRY(std::string text, RenderTable(are_users ? UserColumns() : TeamColumns(), rows, listing));
     if (!listing.csv && !are_users && view.are_quotas_on)
-      text += "Quotas are on: a team without one has no access, and 0 blocks it.\n";
+      text += "Quotas are on: a team without a quota, or with quota 0, has no access.\n";
     return text;
   });
 }
@@ -343,12 +345,12 @@ void ShowLoad(const wire::TeamView& view) {
 }
 
 void ShowTeam(const wire::TeamView& team) {
-  Line("team", team.name + (team.parent.empty() ? "" : ", a part of " + team.parent) +
-                   (team.is_from_file ? ", from divvy.toml" : ""));
+  Line("team",
+       team.name + (team.parent.empty() ? "" : ", in " + team.parent) + (team.is_from_file ? ", from divvy.toml" : ""));
   Line("barred", team.barred);
   Line("quota", team.quota ? Number(team.quota) + " GPUs" : "none");
   Line("limit", team.limit ? Number(team.limit) + " GPUs" : "none");
-  Line("share", team.share ? Number(team.share) + " GPUs as things are" : "");
+  Line("share", team.share ? Number(team.share) + " GPUs now" : "");
   Line("weight", std::to_string(team.weight) + ", priority " + std::to_string(team.priority));
   Line("users", Join(team.users, ", "));
   Line("groups", Join(team.groups, ", "));
@@ -374,8 +376,9 @@ int Show(const std::string& name, bool is_json) {
   const wire::TeamView* team = find(view->teams);
   const wire::TeamView* user = team == nullptr ? find(view->users) : nullptr;
   if (team == nullptr && user == nullptr) {
-    return Fail(NotFound("there is no team " + name +
-                         ", nor a user with jobs or a row; divvy teams, and divvy teams users, list them"));
+    return Fail(
+        NotFound("there is no team " + name +
+                 ", and no user of that name with jobs or settings; divvy teams and divvy teams users list them"));
   }
   if (is_json) std::printf("%s\n", wire::Encode(team != nullptr ? *team : *user).c_str());
   else if (team != nullptr) ShowTeam(*team);
@@ -405,7 +408,7 @@ int ChangeTeam(const Words& words, bool is_new) {
                    "",
                    [](std::string_view) -> Status {
                      return InvalidArgument(
-                         "a cap of users (divvy teams user NAME); the GPUs that a team has at once are its --limit");
+                         "this limit applies to users (divvy teams user NAME); for a team use --limit");
                    },
                    {},
                    true});
@@ -464,8 +467,8 @@ int TeamsMain(const Words& words) {
   if (verb == "show" && parsed->positional.size() == 1) return Show(parsed->positional.front(), listing.json);
   if (verb == "show") return Fail(InvalidArgument("write: divvy teams show NAME"));
   if ((verb == "list" || verb == "users") && parsed->positional.empty()) return ListTeams(listing, verb == "users");
-  return Fail(InvalidArgument("divvy teams: there is no '" + verb +
-                              "'; write divvy teams [list], show, add, set, rm, user, users or quotas"));
+  return Fail(InvalidArgument("divvy teams: unknown command '" + verb +
+                              "'; use list, show, add, set, rm, user, users or quotas"));
 }
 
 }  // namespace divvy::cli

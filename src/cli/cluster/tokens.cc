@@ -17,7 +17,7 @@
 #include "cli/client/shown_answer.h"
 #include "cli/client/table.h"
 #include "dialect/options/quantities.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "wire/http/token_line.h"
 #include "wire/messages/codec.h"
 #include "wire/messages/messages_remote.h"
@@ -42,16 +42,22 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
     };
   };
   std::vector<Option> table;
-  table.push_back(
-      {"user", 'u', Takes::kValue, "NAME", "Whom it speaks for; oneself unless given", text(request.user), {}, false});
+  table.push_back({"user",
+                   'u',
+                   Takes::kValue,
+                   "NAME",
+                   "User that the token acts for (default: you)",
+                   text(request.user),
+                   {},
+                   false});
   table.push_back({"role",
                    'r',
                    Takes::kValue,
                    "ROLE",
-                   "viewer (may only look), user or admin; user unless given",
+                   "Role: viewer (read-only), user or admin (default: user)",
                    [&request](std::string_view value) -> Status {
                      if (request.role == "node" && value != "node")
-                       return InvalidArgument("a machine's token has no role; leave it out, or --node");
+                       return InvalidArgument("a node token has no role; omit --role or --node");
                      request.role = std::string(value);
                      return {};
                    },
@@ -61,10 +67,10 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Lets a machine join as a node instead (divvy agent --join), within the hour",
+                   "Token with which a machine joins as a node (divvy agent --join)",
                    [&request](std::string_view) -> Status {
                      if (request.role != wire::TokenRequest().role && request.role != "node")
-                       return InvalidArgument("a machine's token has no role; leave out --role " + request.role);
+                       return InvalidArgument("a node token has no role; omit --role " + request.role);
                      request.role = "node";
                      return {};
                    },
@@ -74,33 +80,40 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    0,
                    Takes::kValue,
                    "N",
-                   "With --node: how many machines may join by it; one unless given",
+                   "With --node: how many machines may join with it (default: 1)",
                    [&request](std::string_view value) -> Status {
                      const auto uses = ParseInteger(value);
-                     if (!uses || *uses < 1) return InvalidArgument("a number from 1 is wanted");
+                     if (!uses || *uses < 1) return InvalidArgument("write a whole number of 1 or more");
                      request.uses = *uses;
                      return {};
                    },
                    {},
                    false});
-  table.push_back({"label", 'l', Takes::kValue, "TEXT", "To know it by: laptop", text(request.label), {}, false});
+  table.push_back(
+      {"label", 'l', Takes::kValue, "TEXT", "Label for the list, such as laptop", text(request.label), {}, false});
   table.push_back({"expires",
                    'e',
                    Takes::kValue,
                    "TIME",
-                   "Worth nothing after so long: 12h, 30d, never; 30d unless given, with --node 1h",
+                   "Lifetime: 12h, 30d or never (default: 30d; with --node 1h)",
                    [&request](std::string_view value) -> Status {
                      request.lives_s = kForEver;
                      if (value == "never") return {};
                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
-                     if (span <= Duration(0)) return InvalidArgument("a token lives for some time, or never expires");
+                     if (span <= Duration(0)) return InvalidArgument("the lifetime must be above 0, or never");
                      request.lives_s = ToSeconds(span);
                      return {};
                    },
                    {},
                    false});
-  table.push_back(
-      {"at", 0, Takes::kValue, "HOST[:PORT]", "How the other machine reaches this one", text(request.at), {}, false});
+  table.push_back({"at",
+                   0,
+                   Takes::kValue,
+                   "HOST[:PORT]",
+                   "Address under which the other machine reaches this one",
+                   text(request.at),
+                   {},
+                   false});
   return table;
 }
 
@@ -154,7 +167,7 @@ int ListTokens(const Words& words) {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(const auto views, AskTokens(api));
     if (options.json) return wire::Encode(views) + "\n";
-    if (views.empty() && !options.csv) return std::string("There is no token; divvy token create makes one.\n");
+    if (views.empty() && !options.csv) return std::string("No tokens; divvy token create creates one.\n");
     std::vector<std::vector<Cell>> rows;
     for (const auto& view : views) rows.push_back(Row(view, options.csv));
     return RenderTable(TokenColumns(), rows, options);
@@ -163,7 +176,7 @@ int ListTokens(const Words& words) {
 
 /// The public key of this machine's launcher. Empty for a user's own daemon, which has no launcher.
 std::string LauncherKey() {
-  const auto text = CallerSurroundings().read_file(FindPlaces().launcher_key);
+  const auto text = CallerParseContext().read_file(FindPlaces().launcher_key);
   return text ? std::string(Trim(*text)) : "";
 }
 
@@ -174,14 +187,14 @@ int Create(const Words& words) {
   const auto parsed = dialect::ParseOptions(CreateTable(request), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("divvy token create takes no word like '" + parsed->positional.front() +
-                                "'; divvy token create --user NAME makes one for somebody else"));
+    return Fail(InvalidArgument("divvy token create takes no argument '" + parsed->positional.front() +
+                                "'; for another user, write divvy token create --user NAME"));
   }
   const bool is_for_node = request.role == "node";
   if (request.lives_s == kUnsaid) request.lives_s = is_for_node ? kNodeTokenLives : usual_life;
   if (is_for_node && !request.user.empty())
-    return Fail(InvalidArgument("--node lets a machine join, and speaks for no user; leave out --user"));
-  if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses goes with --node"));
+    return Fail(InvalidArgument("a --node token belongs to no user; omit --user"));
+  if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses works only with --node"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/tokens", wire::EncodeChanged(request));
@@ -195,7 +208,7 @@ int Create(const Words& words) {
   // Print only the line to standard output, so that it can be redirected to a file or a pipe. It is shown only once.
   const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
   const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
-  std::fprintf(stderr, "%s; good %s (--expires). On the other machine: %s, and paste this line:\n",
+  std::fprintf(stderr, "%s; valid %s (--expires). On the other machine, run %s and paste this line:\n",
                answer->message.c_str(), life.c_str(),
                is_for_node ? "sudo divvy agent --join - --detach" : "divvy login");
   CloseToOthers(STDOUT_FILENO);
@@ -204,7 +217,7 @@ int Create(const Words& words) {
 }
 
 int RemoveToken(const Words& words) {
-  if (words.empty()) return Fail(InvalidArgument("divvy token remove takes ids; divvy token list shows them"));
+  if (words.empty()) return Fail(InvalidArgument("name the ids of the tokens to remove; divvy token list shows them"));
   std::vector<std::string> bodies;
   for (const std::string& id : words) bodies.push_back(wire::EncodeChanged(wire::TokenName{id}));
   return PostEach("/v1/tokens/remove", bodies);
@@ -223,10 +236,11 @@ Result<TokenLine> AskForLine(const Words& words) {
     std::fclose(file);
     text = line;
   } else if (words.size() <= 1) {
-    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "The line that divvy token create printed: ");
+    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "Paste the line that divvy token create printed: ");
     std::getline(std::cin, text);
   } else {
-    return InvalidArgument("divvy login takes one token line, or a file with one");
+    return InvalidArgument(
+        "divvy login takes at most one argument: a file with the line that divvy token create printed");
   }
   return ParseTokenLine(text);
 }
@@ -247,7 +261,7 @@ int TokenMain(const Words& words) {
   if (words.front() == "create") return Create(rest);
   if (words.front() == "list") return ListTokens(rest);
   if (words.front() == "remove") return RemoveToken(rest);
-  return Fail(InvalidArgument("divvy token: there is no '" + words.front() + "'; there are create, list and remove"));
+  return Fail(InvalidArgument("divvy token: unknown command '" + words.front() + "'; use create, list or remove"));
 }
 
 int LoginMain(const Words& words) {
@@ -268,11 +282,11 @@ int LoginMain(const Words& words) {
 }
 
 int LogoutMain(const Words& words) {
-  if (!words.empty()) return Fail(InvalidArgument("divvy logout takes no word"));
+  if (!words.empty()) return Fail(InvalidArgument("divvy logout takes no arguments"));
   const auto was_there = ForgetLogin();
   if (!was_there) return Fail(was_there.error());
-  std::printf("%s\n", *was_there ? "logged out; the token stays good until it is removed: divvy token remove"
-                                 : "there was no login");
+  std::printf("%s\n", *was_there ? "logged out; the token stays valid until you remove it: divvy token remove"
+                                 : "you were not logged in");
   return 0;
 }
 

@@ -31,7 +31,7 @@ std::vector<Option> UiTable(UiFlags& flags) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Print the link, and open no browser",
+                   "Print the link without opening a browser",
                    [&flags](std::string_view) -> Status {
                      flags.opens = false;
                      return {};
@@ -42,7 +42,7 @@ std::vector<Option> UiTable(UiFlags& flags) {
                    0,
                    Takes::kNothing,
                    "",
-                   "A link for a browser on another machine, over TLS",
+                   "Make a link for a browser on another machine, over TLS",
                    [&flags](std::string_view) -> Status {
                      flags.is_remote = true;
                      return {};
@@ -101,7 +101,7 @@ int UiMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(UiTable(flags), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy ui takes no word like '" + parsed->positional.front() + "'"));
+    return Fail(InvalidArgument("divvy ui takes no argument '" + parsed->positional.front() + "'"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   wire::UiLinkRequest request;
@@ -112,18 +112,18 @@ int UiMain(const Words& words) {
   if (!answer) return Fail(answer.error());
   const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer->url);
   // Print only the link to standard output, so that it can be piped.
-  std::fprintf(stderr, "%s; %s:\n", is_opened ? "Opening the page in a browser. Should none appear" : "The page",
+  std::fprintf(stderr, "%s: %s:\n", is_opened ? "Opening the page in a browser; if none appears" : "The page",
                answer->message.c_str());
   std::printf("%s\n", answer->url.c_str());
   std::fflush(stdout);
   if (!answer->fingerprint.empty()) {
     std::fprintf(stderr,
-                 "The browser will ask about a certificate that it does not know. Its SHA-256 fingerprint is\n%s\n",
+                 "The browser will warn about an unknown certificate. Check that its SHA-256 fingerprint is\n%s\n",
                  answer->fingerprint.c_str());
   } else if (!is_opened) {
     const std::size_t port = answer->url.find(':', 8);
     const std::string number = answer->url.substr(port + 1, answer->url.find('/', port) - port - 1);
-    std::fprintf(stderr, "From another machine, first: ssh -L %s:127.0.0.1:%s to this one.\n", number.c_str(),
+    std::fprintf(stderr, "From another machine, first forward the port: ssh -L %s:127.0.0.1:%s HOST\n", number.c_str(),
                  number.c_str());
   }
   return 0;

@@ -284,6 +284,9 @@ void CompleteOptionNames(std::span<const Option> options, std::string_view typed
     if (!option.is_hidden) candidates.Add("--" + std::string(option.name), Capitalised(option.help));
   }
   candidates.Add("--help", "Options and examples");
+  const bool has_groups =
+      std::ranges::any_of(options, [](const Option& option) { return option.group != dialect::OptionGroup::kNone; });
+  if (has_groups) candidates.Add("--help-all", "Every option with its description");
 }
 
 void CompleteCommandNames(std::string_view typed) {
@@ -301,7 +304,7 @@ void CompletePositional(const Command& command, const Position& position, std::s
     return at == 0 ? AddAll(candidates, std::to_array<std::string_view>({"bash", "zsh", "fish"})) : void();
   if (command.name == "signal" && at == 0) return AddAll(candidates, kSignals);
   if (command.name == "group") {
-    if (at == 0) candidates.Add("limit", "At most so many of a group's jobs run together");
+    if (at == 0) candidates.Add("limit", "Limit how many jobs of a group run at once");
     if (at == 1) AddLabels(candidates, &wire::JobView::group);
     return;
   }
@@ -312,9 +315,9 @@ void CompletePositional(const Command& command, const Position& position, std::s
   if (command.completes == "script") return void(std::puts(":files"));
   if (command.completes == "gpu") {
     if (at == 0) {
-      candidates.Add("restrict", "New work uses these GPUs only");
-      candidates.Add("ignore", "Let work onto a GPU in spite of this process");
-      candidates.Add("unignore", "Take that back");
+      candidates.Add("restrict", "New jobs use only these GPUs");
+      candidates.Add("ignore", "Let jobs use a GPU despite this process");
+      candidates.Add("unignore", "Remove the exception");
       return;
     }
     const bool is_restriction = position.positional.front() == "restrict";
@@ -322,7 +325,7 @@ void CompletePositional(const Command& command, const Position& position, std::s
     const std::size_t part = LastPartBegin(typed, ",-");
     Candidates gpus(typed.substr(part), std::string(typed.substr(0, part)));
     AddGpus(gpus);
-    if (part == 0) gpus.Add("all", "Every GPU again");
+    if (part == 0) gpus.Add("all", "Allow all GPUs again");
   }
 }
 

@@ -17,6 +17,8 @@ constexpr std::size_t kWidestLine = 110;
 constexpr std::size_t kNarrowestLine = 60;
 // The column where the meaning of an option begins. A longer option has its meaning on the next line.
 constexpr std::size_t kMeaningColumn = 26;
+// The column where the names of a group's options begin.
+constexpr std::size_t kNamesColumn = 21;
 
 std::size_t LineWidth() {
   const int width = TerminalWidth();
@@ -37,34 +39,82 @@ void AppendOption(std::string& out, const dialect::Option& option, std::size_t w
   }
 }
 
-std::string Overview() {
-  std::string out =
-      "divvy " + std::string(kVersion) + " decides who gets which GPU, and when, and runs their jobs.\n\n";
+/// The names of a section's options in a few lines, behind its heading.
+void AppendNames(std::string& out, const OptionSection& section, std::size_t width) {
+  std::string names;
+  for (const dialect::Option& option : section.options)
+    names += (names.empty() ? "--" : " --") + std::string(option.name);
+  const std::string lines = WrapText(names, std::string(kNamesColumn, ' '), width);
+  std::string head = "  " + std::string(section.heading);
+  head.resize(kNamesColumn, ' ');
+  out += head + lines.substr(kNamesColumn);
+}
+
+std::string OptionsText(const Command& command, bool shows_all, std::size_t width) {
+  std::string out;
+  bool is_compact = false;
+  for (const OptionSection& section : OptionSections(command)) {
+    const bool is_grouped = !section.heading.empty();
+    const bool is_described = shows_all || !is_grouped || section.heading == Heading(dialect::OptionGroup::kMostUsed);
+    if (is_described) {
+      const std::string heading = is_grouped ? std::string(section.heading) : "Options";
+      out += "\n" + Paint(Colour::kBold, heading + ":") + "\n";
+      for (const dialect::Option& option : section.options) AppendOption(out, option, width);
+    } else {
+      if (!is_compact) out += "\n" + Paint(Colour::kBold, "More options:") + "\n";
+      is_compact = true;
+      AppendNames(out, section, width);
+    }
+  }
+  if (is_compact) out += "\nAll options with their descriptions: divvy " + std::string(command.name) + " --help-all\n";
+  return out;
+}
+
+bool IsListed(const Command& command, bool shows_all) { return !command.is_hidden && (shows_all || !command.is_rare); }
+
+std::string Overview(bool shows_all) {
+  std::string out = "divvy " + std::string(kVersion) + " schedules GPU jobs on one server or many.\n\n";
   out += Paint(Colour::kBold, "Usage:") + " divvy COMMAND [OPTIONS]\n";
   std::vector<std::string_view> groups;
   std::size_t widest = 0;
   for (const Command& command : Commands()) {
-    if (command.is_hidden) continue;
+    if (!IsListed(command, shows_all)) continue;
     if (std::ranges::find(groups, command.group) == groups.end()) groups.push_back(command.group);
     widest = std::max(widest, command.name.size());
   }
   for (std::string_view group : groups) {
     out += "\n" + Paint(Colour::kBold, group) + "\n";
     for (const Command& command : Commands()) {
-      if (command.is_hidden || command.group != group) continue;
+      if (!IsListed(command, shows_all) || command.group != group) continue;
       std::string name(command.name);
       name.resize(widest + 2, ' ');
       out += "  " + name + std::string(command.summary) + "\n";
     }
   }
-  out += "\nA command's options and examples: divvy COMMAND --help, or man divvy-COMMAND\n";
-  out += "To try it on stand-in GPUs:       divvy up --emulate 8xH100-80GB && divvy run --gpus 1 -- env | grep CUDA\n";
+  out += "\nOptions and examples of a command:  divvy COMMAND --help, or man divvy-COMMAND\n";
+  if (!shows_all) out += "All commands:                       divvy help --all\n";
+  out +=
+      "Try it without GPUs (emulated):     divvy up --emulate 8xH100-80GB && divvy run --gpus 1 -- env | grep CUDA\n";
   return out;
+}
+
+std::vector<dialect::Option> HelpTable(bool& shows_all) {
+  return {{"all",
+           'a',
+           dialect::Takes::kNothing,
+           "",
+           "List every command; with COMMAND, describe every option",
+           [&shows_all](std::string_view) -> Status {
+             shows_all = true;
+             return {};
+           },
+           {},
+           false}};
 }
 
 }  // namespace
 
-std::string HelpText(const Command& command) {
+std::string HelpText(const Command& command, bool shows_all) {
   const std::size_t width = LineWidth();
   std::string out = "divvy " + std::string(command.name) + ": " + std::string(command.summary) + "\n\n";
   out += Paint(Colour::kBold, "Usage:") + " " + std::string(command.usage) + "\n";
@@ -84,29 +134,32 @@ std::string HelpText(const Command& command) {
       out += "\n";
     }
   }
-  const std::vector<dialect::Option> options =
-      command.options != nullptr ? command.options() : std::vector<dialect::Option>();
-  if (!options.empty()) out += "\n" + Paint(Colour::kBold, "Options:") + "\n";
-  for (const dialect::Option& option : options) {
-    if (!option.is_hidden) AppendOption(out, option, width);
-  }
-  return out;
+  return out + OptionsText(command, shows_all, width);
+}
+
+std::vector<dialect::Option> HelpOptions() {
+  static bool ignored = false;
+  return HelpTable(ignored);
 }
 
 int HelpMain(const Words& words) {
-  if (words.empty()) {
-    std::fputs(Overview().c_str(), stdout);
+  bool shows_all = false;
+  const auto parsed = dialect::ParseOptions(HelpTable(shows_all), words);
+  if (!parsed) return Fail(parsed.error());
+  const Words& names = parsed->positional;
+  if (names.empty()) {
+    std::fputs(Overview(shows_all).c_str(), stdout);
     return 0;
   }
-  if (const Command* command = FindCommand(words.front())) {
-    std::fputs(HelpText(*command).c_str(), stdout);
+  if (const Command* command = FindCommand(names.front())) {
+    std::fputs(HelpText(*command, shows_all).c_str(), stdout);
     return 0;
   }
-  if (const auto shim = FindShim(words.front())) return shim({"--help"});
-  const std::string_view near = NearestCommand(words.front());
-  return Fail(InvalidArgument("there is no command '" + words.front() + "'" +
+  if (const auto shim = FindShim(names.front())) return shim({"--help"});
+  const std::string_view near = NearestCommand(names.front());
+  return Fail(InvalidArgument("there is no command '" + names.front() + "'" +
                               (near.empty() ? "" : "; did you mean divvy help " + std::string(near) + "?") +
-                              " (divvy help lists them)"));
+                              " (divvy help --all lists them)"));
 }
 
 }  // namespace divvy::cli

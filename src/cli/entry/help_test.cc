@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -59,7 +60,8 @@ TEST(Help, EveryCommandExplainsItself) {
 TEST(Help, NamesEveryOptionOnceWithItsMeaning) {
   for (const Command& command : Commands()) {
     if (command.options == nullptr) continue;
-    const std::string text = HelpText(command);
+    const std::string text = HelpText(command, true);
+    const std::string plain = HelpText(command);
     std::set<std::string_view> names;
     std::set<char> letters;
     for (const dialect::Option& option : command.options()) {
@@ -69,19 +71,57 @@ TEST(Help, NamesEveryOptionOnceWithItsMeaning) {
       EXPECT_TRUE(option.letter == 0 || letters.insert(option.letter).second)
           << command.name << " -" << option.letter << " is there twice";
       EXPECT_NE(text.find(OptionForm(option)), std::string::npos) << command.name << " --" << option.name;
+      EXPECT_NE(plain.find("--" + std::string(option.name)), std::string::npos) << command.name << " --" << option.name;
       EXPECT_FALSE(option.help.empty()) << command.name << " --" << option.name;
     }
   }
 }
 
-TEST(Help, ListsEveryCommandThatIsNotHidden) {
+std::string Printed(const Words& words) {
   testing::internal::CaptureStdout();
-  EXPECT_EQ(HelpMain({}), 0);
-  const std::string text = testing::internal::GetCapturedStdout();
-  for (const Command& command : Commands()) {
-    EXPECT_EQ(text.find("\n  " + std::string(command.name) + " ") != std::string::npos, !command.is_hidden)
-        << command.name;
+  EXPECT_EQ(Main(words), 0);
+  return testing::internal::GetCapturedStdout();
+}
+
+bool Lists(const std::string& text, const Command& command) {
+  return text.find("\n  " + std::string(command.name) + " ") != std::string::npos;
+}
+
+TEST(Help, AllListsEveryCommandThatIsNotHidden) {
+  const std::string text = Printed({"divvy", "help", "--all"});
+  for (const Command& command : Commands()) EXPECT_EQ(Lists(text, command), !command.is_hidden) << command.name;
+  EXPECT_EQ(Printed({"divvy", "--help-all"}), text);
+}
+
+TEST(Help, OverviewFitsOneScreenWithoutRareCommands) {
+  const std::string text = Printed({"divvy", "help"});
+  for (const Command& command : Commands())
+    EXPECT_EQ(Lists(text, command), !command.is_hidden && !command.is_rare) << command.name;
+  EXPECT_LT(std::ranges::count(text, '\n'), 50);
+  EXPECT_EQ(Printed({"divvy"}), text);
+  EXPECT_EQ(Printed({"divvy", "--help"}), text);
+}
+
+TEST(Help, SubmitAndRunDescribeTenOptionsAndNameTheOthers) {
+  for (const std::string name : {"submit", "run"}) {
+    const std::vector<OptionSection> sections = OptionSections(*FindCommand(name));
+    EXPECT_EQ(sections.size(), 12u) << name;
+    EXPECT_EQ(sections.front().heading, "Most used") << name;
+    EXPECT_EQ(sections.front().options.size(), 10u) << name;
+    const std::string plain = Printed({"divvy", name, "--help"});
+    EXPECT_NE(plain.find("--gpus N"), std::string::npos) << name;
+    EXPECT_EQ(plain.find("--image IMAGE"), std::string::npos) << name;
+    EXPECT_NE(plain.find("  Containers         --image --mount"), std::string::npos) << name;
+    EXPECT_NE(plain.find("divvy " + name + " --help-all"), std::string::npos) << name;
+    const std::string all = Printed({"divvy", name, "--help-all"});
+    EXPECT_NE(all.find("\nContainers:\n      --image IMAGE"), std::string::npos) << name;
+    EXPECT_EQ(Printed({"divvy", "help", "--all", name}), all);
   }
+}
+
+TEST(Help, ShortTablesHaveNoHeadings) {
+  EXPECT_EQ(HelpText(*FindCommand("queue"), true), HelpText(*FindCommand("queue")));
+  EXPECT_EQ(OptionSections(*FindCommand("update")).size(), 1u);
 }
 
 TEST(Help, NamesTheNearestCommandForAMistypedOne) {
@@ -104,6 +144,8 @@ TEST_F(Shell, OffersCommandsByTheirBeginning) {
 TEST_F(Shell, OffersOptionsByTheirBeginning) {
   EXPECT_EQ(Complete({"submit", "--gpu-m"}), (Lines{"--gpu-memory", "--gpu-memory-limit"}));
   EXPECT_EQ(Complete({"queue", "--gpus", "--heade"}), Lines{});
+  EXPECT_EQ(Complete({"queue", "--hel"}), Lines{"--help"});
+  EXPECT_EQ(Complete({"submit", "--hel"}), (Lines{"--help", "--help-all"}));
 }
 
 TEST_F(Shell, OffersValuesThatAnOptionKnows) {
@@ -144,7 +186,7 @@ TEST_F(Shell, GetsAScriptOfItsOwnKind) {
 
 TEST_F(Shell, ManPagesHoldNoLineThatRoffWouldTakeForARequestOfItsOwn) {
   ASSERT_EQ(ManMain({home_ + "/man"}), 0);
-  const std::set<std::string> macros = {".TH", ".SH", ".TP", ".B", ".I", ".BR", ".IR", ".\\\""};
+  const std::set<std::string> macros = {".TH", ".SH", ".SS", ".TP", ".B", ".I", ".BR", ".IR", ".\\\""};
   int pages = 0;
   for (const auto& entry : std::filesystem::directory_iterator(home_ + "/man")) {
     ++pages;

@@ -102,30 +102,30 @@ std::string CommandPage(const Command& command) {
   out += ".SH SYNOPSIS\n" + Escaped(command.usage) + "\n";
   out += ".SH DESCRIPTION\n" +
          Paragraph(command.about.empty() ? std::string(command.summary) + "." : std::string(command.about));
-  if (command.options != nullptr) {
-    out += ".SH OPTIONS\n";
-    for (const dialect::Option& option : command.options()) {
-      if (!option.is_hidden) out += OptionEntry(option);
-    }
+  const std::vector<OptionSection> sections = OptionSections(command);
+  if (!sections.empty()) out += ".SH OPTIONS\n";
+  for (const OptionSection& section : sections) {
+    if (!section.heading.empty()) out += ".SS " + Argument(section.heading) + "\n";
+    for (const dialect::Option& option : section.options) out += OptionEntry(option);
   }
   out += ".SH EXIT STATUS\n";
   if (command.name == "run") {
-    out += Paragraph("That of the job; 128 and the signal's number when a signal ended it. When there was no job:");
+    out += Paragraph("The exit code of the job, or 128 plus the signal number if a signal ended it. If no job ran:");
   }
   out += Paragraph(
-      "0 when all is well, 2 for a request that is wrong, 3 when there is no such thing, 4 when it is not allowed, 5 "
-      "when no daemon answers, 1 for anything else.");
+      "0 on success, 2 for an invalid request, 3 if an object does not exist, 4 if permission is denied, 5 if no "
+      "daemon answers, 1 for any other error.");
   if (!command.examples.empty()) out += ".SH EXAMPLES\n";
   for (const Example& example : command.examples) out += ExampleEntry(example);
   return out + ".SH SEE ALSO\n.BR divvy (1)\n";
 }
 
 std::string MainPage() {
-  std::string out = PageHead("divvy", "decides who gets which GPU, and when, and runs their jobs");
+  std::string out = PageHead("divvy", "schedule GPU jobs on one server or many");
   out += ".SH SYNOPSIS\n.B divvy\n.I COMMAND\n[OPTIONS]\n.SH DESCRIPTION\n";
   out += Paragraph(
-      "One program is the command line, the daemon and what stands by each job. divvy up starts the daemon; divvy "
-      "submit and divvy run give it jobs.");
+      "One program is the command line, the daemon and the supervisor of each job. divvy up starts the daemon; divvy "
+      "submit and divvy run submit jobs.");
   std::string_view group;
   for (const Command& command : Commands()) {
     if (command.is_hidden) continue;
@@ -141,14 +141,14 @@ std::string MainPage() {
   }
   out += ".SH ENVIRONMENT\n.TP\n.B DIVVY_HOME\n" +
          Paragraph(
-             "Directory of a private daemon: its socket, database, logs and configuration, and where its clients find "
-             "it.") +
-         ".TP\n.B NO_COLOR\n" + Paragraph("No colour, not even on a terminal.");
-  out += ".SH FILES\n.TP\n.I /etc/divvy/divvy.toml\n" +
-         Paragraph("Configuration of the machine's daemon; none is needed.") + ".TP\n.I /run/divvy/divvy.sock\n" +
-         Paragraph("Where it serves.") + ".TP\n.I /var/lib/divvy\n" + Paragraph("Its database and its jobs' output.") +
+             "Directory of a private daemon: socket, database, logs and configuration. Clients use the daemon of this "
+             "directory.") +
+         ".TP\n.B NO_COLOR\n" + Paragraph("Disables colour, even on a terminal.");
+  out += ".SH FILES\n.TP\n.I /etc/divvy/divvy.toml\n" + Paragraph("Configuration of the machine's daemon (optional).") +
+         ".TP\n.I /run/divvy/divvy.sock\n" + Paragraph("Socket of the machine's daemon.") + ".TP\n.I /var/lib/divvy\n" +
+         Paragraph("Database and job output of the machine's daemon.") +
          ".TP\n.IR $XDG_CONFIG_HOME/divvy \", \" $XDG_STATE_HOME/divvy \", \" $XDG_RUNTIME_DIR/divvy\n" +
-         Paragraph("The same of a user's own daemon.");
+         Paragraph("The same for a user's private daemon.");
   return out;
 }
 
@@ -167,7 +167,7 @@ int ManMain(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("write: divvy internal-man DIR"));
   const std::string& directory = words.front();
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) {
-    return Fail(FailedPrecondition("cannot make '" + directory + "': " + std::strerror(errno)));
+    return Fail(FailedPrecondition("cannot create the directory '" + directory + "': " + std::strerror(errno)));
   }
   if (const Status written = WriteFile(directory + "/divvy.1", MainPage()); !written) return Fail(written.error());
   for (const Command& command : Commands()) {

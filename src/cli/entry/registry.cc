@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "cli/client/commands.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "version.h"
 
 namespace divvy::cli {
@@ -19,20 +19,20 @@ std::vector<Command> MakeCommands() {
       {"up",
        "Start the daemon",
        "divvy up [--emulate SPEC] [--gpus LIST] [--listen HOST:PORT]",
-       "Starts the daemon and returns when it serves. As root it serves the machine (/run/divvy, /var/lib/divvy); else "
-       "it is your own. DIVVY_HOME=DIR keeps everything of a private one under DIR. Nothing needs to be configured; "
-       "divvy.toml may be.",
-       {{"divvy up", "on this server's GPUs"},
-        {"divvy up --emulate 8xH100-80GB", "on stand-in GPUs, to try things out"}},
+       "Returns when the daemon accepts requests. Started by root, it serves the whole machine (/run/divvy, "
+       "/var/lib/divvy); started by a user, it is private to that user. DIVVY_HOME=DIR keeps all files of a private "
+       "daemon under DIR. A configuration file (divvy.toml) is optional.",
+       {{"divvy up", "use this server's GPUs"}, {"divvy up --emulate 8xH100-80GB", "use emulated GPUs, to try divvy"}},
        "Daemon",
        UpOptions,
        "",
        UpMain,
        false},
       {"down",
-       "End the daemon; jobs go on",
+       "Stop the daemon; running jobs continue",
        "divvy down",
-       "Running jobs are not touched. The next daemon knows them, and how those ended that ended in between.",
+       "Running jobs are not affected. The next daemon recovers their state, and the exit codes of jobs that ended in "
+       "the meantime.",
        {{"divvy down", ""}},
        "Daemon",
        DownOptions,
@@ -40,7 +40,7 @@ std::vector<Command> MakeCommands() {
        DownMain,
        false},
       {"status",
-       "Show the daemon, its GPUs and its queue in a few lines",
+       "Show a summary of the daemon, its GPUs and its queue",
        "divvy status [--json]",
        "",
        {{"divvy status", ""}},
@@ -51,28 +51,40 @@ std::vector<Command> MakeCommands() {
        false},
 
       {"ui",
-       "Open the page in a browser",
+       "Open the web interface in a browser",
        "divvy ui [--no-open] [--remote]",
-       "Prints a link that lets a browser in once, within five minutes, and opens it where there is a screen. Whoever "
-       "is "
-       "in may do there what the one who asked for the link may do here, for seven days or until they log out.",
+       "Prints a login link and opens it if there is a display. The link works once, within five minutes. The browser "
+       "then has your permissions for seven days, or until you log out.",
        {{"divvy ui", "on this machine"},
-        {"divvy ui --remote", "for a browser elsewhere, where divvy.toml has remote = true in [ui]"}},
+        {"divvy ui --remote", "for a browser on another machine; needs remote = true under [ui] in divvy.toml"}},
        "Daemon",
        UiOptions,
        "",
        UiMain,
        false},
+      {"audit",
+       "Verify that the audit log was not changed",
+       "divvy audit verify [HASH]",
+       "Needs read access to the log of this machine's daemon. Prints the first line that was changed, removed or "
+       "moved. To detect lines removed at the end, pass the HASH that an earlier call printed.",
+       {{"divvy audit verify", ""}},
+       "Daemon",
+       nullptr,
+       "",
+       AuditMain,
+       false,
+       true},
 
       {"run",
        "Run a command on GPUs and wait for it",
        "divvy run [OPTIONS] [--] COMMAND...",
-       "The command uses this terminal: its streams, Ctrl-C, its exit code. It waits for its turn first; a second "
-       "Ctrl-C ends it. A restart of the daemon does not harm it, whether it waits or runs. Inside a job it starts a "
-       "step of that job at once, on GPUs that the job has; --as-job makes a job of its own there.",
+       "Waits for free GPUs, then runs the command in this terminal: it has the terminal's input, output and Ctrl-C, "
+       "and its exit code is returned. A second Ctrl-C ends it. Restarting the daemon affects neither a waiting nor a "
+       "running job. Inside a job, divvy run starts a step of that job immediately, on the job's GPUs; --as-job "
+       "submits a separate job instead.",
        {{"divvy run --gpus 1 python train.py", "on one GPU"},
         {"divvy run --gpus 2 --pty bash", "a shell on two GPUs"},
-        {"divvy run --tasks 8 --gpus-per-task 1 python train.py", "eight processes, each with a GPU of its own"}},
+        {"divvy run --tasks 8 --gpus-per-task 1 python train.py", "eight processes, each with its own GPU"}},
        "Jobs",
        RunOptions,
        "command",
@@ -81,64 +93,64 @@ std::vector<Command> MakeCommands() {
       {"submit",
        "Queue a command or a script and return",
        "divvy submit [OPTIONS [: OPTIONS]...] [--] COMMAND... | SCRIPT [ARGUMENTS...] | -",
-       "A script's own lines (#SBATCH, # GFLOW, # DIVVY) are read first; options given here win. The script's text, "
-       "the environment, the directory and the limits are kept as they are now. Behind ':' stand the options of a "
-       "further component: other machines, GPUs and cores, which start together with the first or not at all.",
+       "A script's option lines (#SBATCH, # GFLOW, # DIVVY) are read first; options on the command line override them. "
+       "The job keeps the script's text and the environment, working directory and resource limits of its submission. "
+       "Options after ':' describe another component of the job, with its own nodes, GPUs and cores; all components "
+       "start together.",
        {{"divvy submit --gpus 2 --time 4h train.sh", "a script"},
-        {"divvy submit --gpus 8 : --nodes 2 --cpus 32 -- python train.py", "two components: GPUs here, cores there"},
+        {"divvy submit --gpus 8 : --nodes 2 --cpus 32 -- python train.py",
+         "two components: one with GPUs, one with only CPUs"},
         {"divvy submit --gpus 1 --array 0-99%8 -- python sweep.py", "100 jobs, at most 8 at once"},
         {"divvy submit --gpus 1 --param lr=1e-3,1e-4 --param seed=0:9 -- python t.py --lr {lr} --seed {seed}",
-         "a grid of 20"},
-        {"divvy submit --after @ -- ./evaluate.sh", "when my last job has ended"}},
+         "a grid of 20 jobs"},
+        {"divvy submit --after @ -- ./evaluate.sh", "start when my last job has ended"}},
        "Jobs",
        SubmitOptions,
        "script",
        SubmitMain,
        false},
       {"queue",
-       "List the jobs that wait and run",
+       "List queued and running jobs",
        "divvy queue [OPTIONS] [ID...]",
        "",
        {{"divvy queue -w", "live"},
-        {"divvy queue --all --since 2h -o id,name,state,exit,time", "with those that have ended"}},
+        {"divvy queue --all --since 2h -o id,name,state,exit,time", "include jobs that have ended"}},
        "Jobs",
        QueueOptions,
        "job",
        QueueMain,
        false},
       {"top",
-       "GPUs, running jobs and the waiting list, live",
+       "Show GPUs, running jobs and the queue live",
        "divvy top [OPTIONS]",
-       "GPUs above with their use and memory (curves of the last looks, 10 and 6; 20 and 12 from 110 columns on), and "
-       "who has them for how long; jobs that run, with a W behind the state of those that waste their GPUs (divvy "
-       "report waste says how); the waiting list with expected starts and reasons. Keys: arrows, "
-       "PgUp, PgDn or the mouse choose a job; w (or "
-       "Enter) "
-       "says why, l shows its log, h holds or releases it, c cancels it, p sets its priority; / filters, s sorts, t "
-       "puts "
-       "jobs under their users, u shows one's own, g hides the GPUs, a shows all of them where they are folded to half "
-       "of the screen, Escape undoes all of these, q ends.",
-       {{"divvy top", ""}, {"divvy top --once >now.txt", "one screen, as text"}},
+       "The top part shows each GPU with utilisation and memory (the curves hold the last 10 and 6 samples, or 20 and "
+       "12 from 110 columns), its jobs and how long they will keep it. Below are the running jobs, marked W if they "
+       "waste their GPUs (see divvy report waste), and the queue with expected starts and reasons. Keys: arrows, PgUp, "
+       "PgDn or the mouse select a job; w or Enter explains it, l shows its log, h holds or releases it, c cancels it, "
+       "p sets its priority. / filters, s sorts, t groups jobs by user, u shows only your jobs, g hides the GPUs, a "
+       "shows all GPUs if they are folded to half of the screen, Escape resets the view, q quits.",
+       {{"divvy top", ""}, {"divvy top --once >now.txt", "one screen as text"}},
        "Jobs",
        TopOptions,
        "",
        TopMain,
        false},
       {"show",
-       "Show everything about a job",
+       "Show all details of a job",
        "divvy show ID...",
        "",
-       {{"divvy show 17", ""}, {"divvy show @ --json", "my last job, for a program"}},
+       {{"divvy show 17", ""}, {"divvy show @ --json", "my last job, as JSON"}},
        "Jobs",
        ShowOptions,
        "job",
        ShowMain,
        false},
       {"why",
-       "Say what holds a job back, and when it will start",
+       "Explain why a job is waiting and when it will start",
        "divvy why ID...",
-       "Every reason with its numbers, who has what is missing and until when, the place in the queue, the expected "
-       "start and on what it rests, and the command that would start the job now, where there is one.",
+       "Shows every blocker with its numbers, which jobs hold the missing resources and until when, the position in "
+       "the queue, the expected start and the basis of that estimate, and, if there is one, a command that would start "
+       "the job now.",
        {{"divvy why 17", ""}},
        "Jobs",
        ShowOptions,
@@ -148,28 +160,30 @@ std::vector<Command> MakeCommands() {
       {"logs",
        "Print a job's output",
        "divvy logs [-f] [-n N] ID",
-       "Of an array, the output of each element that has started, under a heading; with -f, the lines of all of them "
-       "as they come.",
-       {{"divvy logs -f @", "follow my last job"}, {"divvy logs 17 -n 5", "the last lines of each element"}},
+       "For an array, prints the output of every element that has started, each under a heading; -f follows all of "
+       "them.",
+       {{"divvy logs -f @", "follow my last job"},
+        {"divvy logs 17 -n 5", "the last 5 lines, or of each element of an array"}},
        "Jobs",
        LogsOptions,
        "job",
        LogsMain,
        false},
       {"attach",
-       "Join a job's terminal",
+       "Attach to a job's terminal",
        "divvy attach ID",
-       "For jobs submitted with --pty. Ctrl-P Ctrl-Q leaves it running.",
+       "Only for jobs submitted with --pty. Ctrl-P Ctrl-Q detaches and leaves the job running.",
        {{"divvy attach 17", ""}},
        "Jobs",
        nullptr,
        "job",
        AttachMain,
-       false},
+       false,
+       true},
       {"wait",
        "Wait until jobs have ended",
        "divvy wait ID...",
-       "The exit code is the highest of theirs.",
+       "Returns the highest exit code of the jobs.",
        {{"divvy wait 17 18", ""}},
        "Jobs",
        nullptr,
@@ -179,15 +193,17 @@ std::vector<Command> MakeCommands() {
       {"cancel",
        "Cancel jobs",
        "divvy cancel [OPTIONS] ID...",
-       "A job that runs gets its stop signal (TERM), then, after its grace (30 s), SIGKILL; all of its processes do.",
-       {{"divvy cancel 17 20-25 30_4", "jobs, ranges, one element of an array"}, {"divvy cancel --all", "all of mine"}},
+       "All processes of a running job get its stop signal (default: TERM), and SIGKILL after the grace time (default: "
+       "30s).",
+       {{"divvy cancel 17 20-25 30_4", "a job, a range of jobs, one array element"},
+        {"divvy cancel --all", "all my jobs"}},
        "Jobs",
        CancelOptions,
        "job",
        CancelMain,
        false},
       {"hold",
-       "Keep queued jobs from starting",
+       "Hold queued jobs so that they do not start",
        "divvy hold ID...",
        "",
        {{"divvy hold 17", ""}},
@@ -197,7 +213,7 @@ std::vector<Command> MakeCommands() {
        HoldMain,
        false},
       {"release",
-       "Let held jobs start again",
+       "Release held jobs",
        "divvy release ID...",
        "",
        {{"divvy release 17", ""}},
@@ -207,42 +223,43 @@ std::vector<Command> MakeCommands() {
        ReleaseMain,
        false},
       {"requeue",
-       "Stop running jobs, or take jobs that have ended, and queue them again under their ids",
+       "Queue running or ended jobs again under their ids",
        "divvy requeue [OPTIONS] ID...",
        "",
-       {{"divvy requeue 17", ""}, {"divvy requeue --hold 17", "and it waits for divvy release"}},
+       {{"divvy requeue 17", ""}, {"divvy requeue --hold 17", "requeue and hold it until divvy release"}},
        "Jobs",
        RequeueOptions,
        "job",
        RequeueMain,
        false},
       {"resize",
-       "Change the part of a GPU that jobs have, also while they run",
-       "divvy resize ID... [--gpus PART] [--gpu-limit PART] [--compute PART[:PART]]",
-       "What is not said stays as it is; a limit below the new request rises to it. What the job asks for grows only "
-       "where those who share the GPU with it leave room; its limit may always change. The job goes on all the while, "
-       "and has what it had until it gives it back itself.",
-       {{"divvy resize 17 --gpus 0.5 --gpu-limit 1.0", "half a GPU by right, all of it while nobody else wants it"},
-        {"divvy resize 17 --gpu-limit 0.5", "nothing beyond what it asks for, if that is half a GPU"},
-        {"divvy resize 17 --gpu-memory 20G", "20 GiB of its GPU"}},
+       "Change the GPU fraction of jobs, even while they run",
+       "divvy resize ID... [--gpus FRACTION] [--gpu-limit FRACTION] [--compute FRACTION[:LIMIT]]",
+       "Values that are not given stay as they are, except that a limit below the new request is raised to it. A "
+       "request can grow only if the GPU's other tenants leave room; a limit can always change. The job keeps running, "
+       "and keeps memory above a lowered limit until it frees that memory itself.",
+       {{"divvy resize 17 --gpus 0.5 --gpu-limit 1.0", "half a GPU guaranteed, all of it while others leave it idle"},
+        {"divvy resize 17 --gpu-limit 0.5", "limit it to half a GPU"},
+        {"divvy resize 17 --gpu-memory 20G", "request 20 GiB of GPU memory"}},
        "Jobs",
        ResizeOptions,
        "job",
        ResizeMain,
        false},
       {"park",
-       "Bring the GPU memory of jobs with parts of GPUs to the host; their processes live on",
+       "Move the GPU memory of jobs to the host; their processes live on",
        "divvy park ID...",
-       "The next call of the job that needs its GPU brings it back, maybe on another one; so does divvy wake. With "
-       "--idle-park at its submission a job is parked by itself.",
+       "Works for jobs that use GPU fractions. A parked job wakes at its next GPU call, possibly on another GPU, or "
+       "with divvy wake. Submit a job with --idle-park to park it automatically.",
        {{"divvy park 17", ""}},
        "Jobs",
        SelectOptions,
        "job",
        ParkMain,
-       false},
+       false,
+       true},
       {"wake",
-       "Bring parked jobs back to a GPU",
+       "Move parked jobs back to a GPU",
        "divvy wake ID...",
        "",
        {{"divvy wake 17", ""}},
@@ -250,20 +267,22 @@ std::vector<Command> MakeCommands() {
        SelectOptions,
        "job",
        WakeMain,
-       false},
+       false,
+       true},
       {"move",
-       "Bring a job with parts of GPUs to others of its machine, while it runs",
+       "Migrate a running job to other GPUs of its node",
        "divvy move ID --to GPU[,GPU...]",
-       "Its memory comes along, under the same addresses. The plan stays as it is: when a larger job needs the GPU, it "
-       "may be moved again.",
+       "Works for jobs that use GPU fractions. GPU memory moves with the job and keeps its addresses. The scheduler's "
+       "plan does not change: the job may be moved again if a larger job needs the GPU.",
        {{"divvy move 17 --to 3", ""}},
        "Jobs",
        MoveOptions,
        "job",
        MoveMain,
-       false},
+       false,
+       true},
       {"pause",
-       "Stop the processes of running jobs; they keep their GPUs",
+       "Suspend running jobs; they keep their GPUs",
        "divvy pause ID...",
        "",
        {{"divvy pause 17", ""}},
@@ -271,9 +290,10 @@ std::vector<Command> MakeCommands() {
        SelectOptions,
        "job",
        PauseMain,
-       false},
+       false,
+       true},
       {"resume",
-       "Let paused jobs go on",
+       "Continue paused jobs",
        "divvy resume ID...",
        "",
        {{"divvy resume 17", ""}},
@@ -281,74 +301,75 @@ std::vector<Command> MakeCommands() {
        SelectOptions,
        "job",
        ResumeMain,
-       false},
+       false,
+       true},
       {"signal",
        "Send a signal to all processes of running jobs",
        "divvy signal SIGNAL ID...",
        "",
-       {{"divvy signal USR1 17", "ask it to write a checkpoint"}},
+       {{"divvy signal USR1 17", "for example to write a checkpoint"}},
        "Jobs",
        SelectOptions,
        "job",
        SignalMain,
-       false},
+       false,
+       true},
       {"checkpoint",
-       "From inside an elastic job: take the GPUs that it is given, give back what is asked for",
+       "Inside an elastic job: apply the pending change of its GPUs",
        "divvy checkpoint [ID]",
-       "For a job with --gpus 2..8, at a moment when it uses no GPU or can let go of those that it is to give back: "
-       "what it was asked for is free once this returns. Prints the GPUs to use from now on, as CUDA_VISIBLE_DEVICES "
-       "has them. Exit code 0: they are the same as before; 3: they have changed; else nothing was done, and the job "
-       "goes on with those that it has. It never waits for GPUs. A job takes part from its first checkpoint on: then "
-       "DIVVY_GPUS_FILE and a signal (--resize-signal) tell it of changes.",
+       "Call it in a job submitted with a range such as --gpus 2..8, when the job uses no GPU or can release those "
+       "that divvy wants back: they are free when the command returns. Prints the job's GPUs from now on, in the form "
+       "of CUDA_VISIBLE_DEVICES. Exit code 0: the same GPUs as before; 3: they have changed; otherwise nothing was "
+       "changed. The command never waits for GPUs. A job becomes elastic with its first checkpoint; after that, "
+       "DIVVY_GPUS_FILE and a signal (--resize-signal) announce changes.",
        {{"gpus=$(divvy checkpoint)", "in a job's script"}},
        "Jobs",
        nullptr,
        "job",
        CheckpointMain,
-       false},
+       false,
+       true},
       {"progress",
-       "Say how far a job is, from inside it or for it",
-       "divvy progress PART|STEP/STEPS [ID]",
-       "A part of the whole (0.35, 35%) or steps out of all (1200/100000). Inside a job it knows the job by itself. "
-       "What "
-       "was said last is in divvy show and divvy queue; with two reports at least ten seconds apart, so is the end to "
-       "expect, which estimates go by. A run never goes back. It prints nothing, and may be called as often as the job "
-       "likes: it is kept on disk at most every ten seconds.",
-       {{"divvy progress 0.35", "in a job's script"}, {"divvy progress 1200/100000 17", "of job 17"}},
+       "Report a job's progress, from inside it or for it",
+       "divvy progress FRACTION|STEP/STEPS [ID]",
+       "Takes a fraction (0.35 or 35%) or a step count (1200/100000). Inside a job, ID is not needed. divvy show and "
+       "divvy queue print the latest report. After two reports at least ten seconds apart, divvy also estimates the "
+       "end of the job from them. Progress never decreases within a run. The command prints nothing and may be called "
+       "at any rate; divvy stores a report at most every ten seconds.",
+       {{"divvy progress 0.35", "in a job's script"}, {"divvy progress 1200/100000 17", "for job 17"}},
        "Jobs",
        nullptr,
        "job",
        ProgressMain,
-       false},
+       false,
+       true},
       {"update",
-       "Change queued jobs, and the time limit and labels of running ones",
+       "Change queued jobs, and some settings of running ones",
        "divvy update ID... [OPTIONS] [-- COMMAND...]",
-       "Takes the options of divvy submit, and checks the job as if it were submitted so. Of each job all that is "
-       "asked "
-       "is changed, or nothing. While a job runs, its time limit, priority, name, project, comment and retries can "
-       "change. Of an array, all elements that wait are changed; 17_3 is one of them. An empty text takes a file, "
-       "label "
-       "or dependency back.",
+       "Takes the options of divvy submit and checks the changed job as at submission. Each job gets all changes or "
+       "none. For a running job, only the time limit, priority, name, project, comment and retries can change. For an "
+       "array, all waiting elements change; 17_3 names one element. An empty value clears a file, label or dependency.",
        {{"divvy update 17 --gpus 2 --time 8h", ""},
-        {"divvy update 17 --output out/%j.log -- python train.py --lr 1e-4", "another command"},
-        {"divvy update 18 --dependency afterok:17", "instead of what it waited for"}},
+        {"divvy update 17 --output out/%j.log -- python train.py --lr 1e-4", "replace the command"},
+        {"divvy update 18 --dependency afterok:17", "replace its dependencies"}},
        "Jobs",
        UpdateOptions,
        "job",
        UpdateMain,
        false},
       {"group",
-       "Cap how many jobs of a group run together",
+       "Limit how many jobs of a group run at once",
        "divvy group limit NAME N",
        "",
-       {{"divvy group limit sweep 4", ""}, {"divvy group limit 17 8", "of the array 17"}},
+       {{"divvy group limit sweep 4", ""}, {"divvy group limit 17 8", "for array 17"}},
        "Jobs",
        nullptr,
        "",
        GroupMain,
-       false},
+       false,
+       true},
       {"explain",
-       "Say what a script really asks for, and what is wrong with it",
+       "Show how divvy reads a script, and its mistakes",
        "divvy explain SCRIPT",
        "",
        {{"divvy explain train.sh", ""}, {"divvy explain valohai.yaml", ""}},
@@ -357,258 +378,249 @@ std::vector<Command> MakeCommands() {
        "script",
        ExplainMain,
        false},
+      NotifyCommand(),
 
       {"gpus",
-       "List the GPUs and who has them; restrict, ignore",
+       "List GPUs and their jobs; restrict which GPUs new jobs use",
        "divvy gpus [OPTIONS] | restrict [NODES:]LIST|all|none | ignore [NODE:]PID [GPU] | unignore [NODE:]PID",
-       "restrict limits what new work may use; running jobs stay, but parts of GPUs are moved to others. ignore lets "
-       "work onto a GPU although that process, "
-       "which divvy did not start, uses it; the rule ends with the process. Without NODE: on the controller's machine.",
+       "restrict sets which GPUs new jobs may use; running jobs stay, but jobs with GPU fractions are moved to other "
+       "GPUs. ignore lets jobs use a GPU although a process that divvy did not start runs on it; the rule ends with "
+       "that process. Without NODE: the command refers to the controller's node.",
        {{"divvy gpus -w", "live"},
-        {"divvy gpus restrict 0,2", "new work uses GPUs 0 and 2 only"},
-        {"divvy gpus restrict all", "all of them again"},
-        {"divvy gpus restrict 'n[1-4]:0-3'", "on these machines"}},
-       "GPUs",
+        {"divvy gpus restrict 0,2", "new jobs use only GPUs 0 and 2"},
+        {"divvy gpus restrict all", "allow all GPUs again"},
+        {"divvy gpus restrict 'n[1-4]:0-3'", "on these nodes"}},
+       "GPUs and teams",
        GpusOptions,
        "gpu",
        GpusMain,
        false},
 
       {"adopt",
-       "List jobs that run and that the store does not know; take them over, or end them",
+       "Adopt or end running jobs that the store does not know",
        "divvy adopt [ID...] [OPTIONS]",
-       "A store that was lost, emptied or restored from a backup may not know jobs that still run. They are left alone "
-       "and no new work gets their GPUs. divvy adopt lists them; with ids it takes them over under these ids, so that "
-       "their end and exit code are recorded; with --end it ends them. Only the owner of a job and administrators may. "
-       "An adopted job never runs again: its environment is not known.",
-       {{"divvy adopt", "what was found"},
-        {"divvy adopt 17 18", "take these two over"},
+       "After the store was lost, emptied or restored from a backup, jobs may run that it does not know. divvy leaves "
+       "them alone and gives their GPUs to no other job. divvy adopt lists them; with ids it adopts them under these "
+       "ids, so that their end and exit code are recorded; with --end it ends them. Only the owner of a job and "
+       "administrators may do this. An adopted job cannot be restarted, because its environment is not known.",
+       {{"divvy adopt", "list the jobs found"},
+        {"divvy adopt 17 18", "adopt these two"},
         {"divvy adopt --end --all", "end all of them"}},
-       "GPUs",
+       "GPUs and teams",
        AdoptOptions,
        "",
        AdoptMain,
-       false},
+       false,
+       true},
 
       {"teams",
-       "List the teams that share the GPUs, and change them",
+       "List and change teams, quotas and budgets",
        "divvy teams [list|users|show NAME] | add|set NAME [OPTIONS] | rm NAME | user NAME [OPTIONS] | quotas on|off",
-       "Of each team: quota (GPUs that are its own by right), limit, share (what it may hold as things are), GPUs and "
-       "jobs now, what it used in its budget's period and what is left. add, set, rm, user and quotas take an "
-       "administrator. set --user adds members, --remove-user takes them out; an amount of none clears it. user sets "
-       "one user's default team and caps; the user '*' stands for everybody without a row. With quotas on, a team "
-       "without a quota has no access, 0 blocks it, and who is in no team has no access. Rows of divvy.toml are "
-       "changed there.",
+       "Shows for each team: its quota (guaranteed GPUs), limit, current share, current GPUs and jobs, and usage and "
+       "remaining budget in the budget's period. Only administrators may use add, set, rm, user and quotas. set --user "
+       "adds members and --remove-user removes them; the value none clears an amount. user sets a user's default team "
+       "and limits; the user '*' stands for every user without a row. With quotas on, a team without a quota and users "
+       "without a team have no access, and a quota of 0 blocks a team. Change teams of divvy.toml in that file.",
        {{"divvy teams", ""},
-        {"divvy teams add vision --quota 4 --limit 6 --user ada,grace", "a team with 4 GPUs of its own"},
-        {"divvy teams set vision --gpu-hours 2000 --period month", "a budget"},
-        {"divvy teams user ada --team vision --max-gpus 4", "a default team, and 4 GPUs at once at most"}},
-       "Teams",
+        {"divvy teams add vision --quota 4 --limit 6 --user ada,grace", "a team with 4 guaranteed GPUs"},
+        {"divvy teams set vision --gpu-hours 2000 --period month", "set a budget"},
+        {"divvy teams user ada --team vision --max-gpus 4", "set a default team and a limit of 4 GPUs"}},
+       "GPUs and teams",
        TeamsOptions,
        "",
        TeamsMain,
        false},
       {"reserve",
-       "Keep GPUs for a user or team in a stretch of time",
+       "Reserve GPUs for a user or team",
        "divvy reserve --gpus N --user NAME|--team NAME [--start WHEN] --duration TIME [--every HOW] | list | "
        "show|cancel NUMBER",
-       "From then on only jobs of that user or team start on them; before, only jobs that end in time. A running job "
-       "is never ended for it, so it is refused when there is no room: jobs without a time limit are taken to run on. "
-       "Turns of a recurring one are held eight days ahead. Administrators reserve; the user whom one is for may "
-       "cancel it.",
-       {{"divvy reserve --gpus 4 --team vision --start 'tomorrow' --duration 8h", "a day's work"},
+       "During the reservation, only jobs of that user or team start on its GPUs; before it, only jobs that end in "
+       "time. Running jobs are never ended for a reservation, so it is refused if there is no room; jobs without a "
+       "time limit count as running indefinitely. The occurrences of a repeated reservation are held eight days ahead. "
+       "Administrators make reservations; the user of a reservation may cancel it.",
+       {{"divvy reserve --gpus 4 --team vision --start 'tomorrow' --duration 8h", "for a day"},
         {"divvy reserve --gpus 2 --user ada --start 09:00 --duration 3h --every weekday --name course", "each morning"},
         {"divvy reserve cancel course", ""}},
-       "Teams",
+       "GPUs and teams",
        ReserveOptions,
        "",
        ReserveMain,
        false},
       {"nodes",
-       "List the machines on which jobs run",
+       "List the nodes of the cluster",
        "divvy nodes [OPTIONS]",
-       "Of each node: whether it takes work, its GPUs, CPUs and memory as its agent found them, and when it was heard "
-       "from last.",
-       {{"divvy nodes", ""}, {"divvy nodes --json", "with labels and the UUIDs of GPUs"}},
-       "Other machines",
+       "Shows for each node: its state, its GPUs, CPUs and memory as reported by its agent, and when the agent was "
+       "last heard from.",
+       {{"divvy nodes", ""}, {"divvy nodes --json", "with labels and GPU UUIDs"}},
+       "Nodes",
        NodesOptions,
        "",
        NodesMain,
        false},
       {"pools",
-       "List the pools of machines, and what each gives a job",
+       "List pools of nodes and their limits",
        "divvy pools [OPTIONS]",
-       "A pool is a set of machines with limits, an order and users of its own: [pools.NAME] in divvy.toml makes one, "
-       "and so does the label pool=NAME of a machine, without limits. A star marks the pool of jobs that name none. "
-       "JOB "
-       "is what one job may have there, TOGETHER what all of its jobs may have at once.",
-       {{"divvy pools", ""}, {"divvy submit --pool a,b ...", "in pool a, or in b where a has no room now"}},
-       "Other machines",
+       "A pool is a set of nodes with its own limits, queue policy and users. Define it with [pools.NAME] in "
+       "divvy.toml, or, without limits, with the node label pool=NAME. A star marks the default pool. JOB shows the "
+       "limits of one job, TOGETHER those of all jobs in the pool.",
+       {{"divvy pools", ""}, {"divvy submit --pool a,b ...", "in pool a, or in b if a has no room now"}},
+       "Nodes",
        PoolsOptions,
        "",
        PoolsMain,
-       false},
+       false,
+       true},
       {"node",
-       "Keep work off a node, take it back, remove or label it",
+       "Cordon, drain, resume, remove or label nodes",
        "divvy node cordon|drain|resume|remove NAME... [OPTIONS] | label NAME... LABEL=VALUE...",
-       "cordon: no new work there, what runs goes on. drain: the same, and with --deadline what still runs then is "
-       "stopped. resume: work again. remove: forgotten, it joins again by a token only. Administrators only.",
+       "cordon starts no new jobs on the node; running jobs continue. drain does the same, and with --deadline also "
+       "stops and requeues the jobs that still run at that time. resume accepts jobs again. remove forgets the node; "
+       "it needs a new token to join again. Administrators only.",
        {{"divvy node drain n7 --deadline 2h --reason 'new fan'", ""},
-        {"divvy node cordon 'n[1-4]'", "several"},
-        {"divvy node label n7 rack=r3", "what its agent says of itself stays"},
+        {"divvy node cordon 'n[1-4]'", "several nodes"},
+        {"divvy node label n7 rack=r3", "adds to the labels that its agent reports"},
         {"divvy node resume n7", ""}},
-       "Other machines",
+       "Nodes",
        NodeOptions,
        "",
        NodeMain,
        false},
       {"agent",
-       "Make this machine a node of a controller on another one",
+       "Make this machine a node of another machine's controller",
        "divvy agent [--join LINE|- | --join-file FILE] [OPTIONS]",
-       "Joins by the line that divvy token create --node printed on the controller, read from FILE or from standard "
-       "input (-), so that it need not stand on a command line. From then on the machine is known by a key of its own, "
-       "and divvy agent alone connects again. It dials out; nothing has to reach this machine. Jobs go on while the "
-       "agent is away or restarted, and how they ended is told when it is back.",
-       {{"divvy agent --join-file node.token --detach", "joins, and stays in the background"},
-        {"divvy agent", "connects again, and stays in the foreground (for systemd)"},
-        {"divvy agent --stop", "ends the one in the background; its jobs go on"}},
-       "Other machines",
+       "Joins with the token line that divvy token create --node printed on the controller. Read it from a file or "
+       "from standard input (-) to keep it off the command line. After joining, the machine has its own key, and divvy "
+       "agent without options connects again. The agent opens the connection, so nothing needs to reach this machine. "
+       "Jobs continue while the agent is disconnected or restarted, and it reports their results when it is back.",
+       {{"divvy agent --join-file node.token --detach", "join and stay in the background"},
+        {"divvy agent", "connect again in the foreground (for systemd)"},
+        {"divvy agent --stop", "stop the background agent; its jobs continue"}},
+       "Nodes",
        AgentOptions,
        "",
        AgentMain,
        false},
-      {"audit",
-       "Say whether the audit log is as it was written",
-       "divvy audit verify [HASH]",
-       "For those who may read the log of this machine's daemon. Names the first line that was changed, removed or "
-       "moved. "
-       "Lines that were removed at the end are found with HASH, which an earlier call printed.",
-       {{"divvy audit verify", ""}},
-       "Daemon",
-       nullptr,
-       "",
-       AuditMain,
-       false},
       {"token",
-       "Let a command line on another machine speak for you",
+       "Manage access tokens for other machines",
        "divvy token create [OPTIONS] | list | remove ID...",
-       "create prints one line, this once: who has it may do from another machine what the token's role allows, as its "
-       "user, until it expires or is removed. The daemon has to listen there (divvy up --listen). Administrators make "
-       "them for anybody, others for themselves. With --node the line lets a machine join as a node, once unless "
-       "--uses says otherwise.",
-       {{"divvy token create --label laptop --expires 30d", "for oneself"},
-        {"divvy token create --user ada --role viewer > ada.token", "ada may look"},
+       "create prints a token line once. Its holder may act from another machine as the token's user, with the token's "
+       "role, until the token expires or is removed. The daemon must listen for connections (divvy up --listen). "
+       "Administrators may create tokens for any user, others only for themselves. With --node, the line lets a "
+       "machine join as a node, once unless --uses allows more.",
+       {{"divvy token create --label laptop --expires 30d", "for yourself"},
+        {"divvy token create --user ada --role viewer > ada.token", "read-only access for ada"},
         {"divvy token create --node > node.token", "for divvy agent --join-file on another machine"},
-        {"divvy token remove 4f1c22aa", "worth nothing from now on"}},
-       "Other machines",
+        {"divvy token remove 4f1c22aa", "revoke it"}},
+       "Nodes",
        TokenOptions,
        "",
        TokenMain,
        false},
       {"login",
-       "Work with the daemon of another machine from here",
+       "Use the daemon of another machine from here",
        "divvy login [FILE]",
-       "Reads the line that divvy token create printed there, from FILE or from standard input, looks whether it is "
-       "taken, and keeps it in ~/.config/divvy/controller, which is yours alone. Where this machine has no daemon, all "
-       "commands go there from then on; where it has one, DIVVY_CONTROLLER=FILE chooses for one command.",
-       {{"divvy login", "and paste the line"}, {"divvy login < ada.token", ""}},
-       "Other machines",
+       "Reads a line that divvy token create printed on the other machine, from FILE or standard input, checks that "
+       "the daemon accepts it, and stores it in ~/.config/divvy/controller, readable only by you. If this machine has "
+       "no daemon, all commands then go to that one; otherwise DIVVY_CONTROLLER=FILE selects it for one command.",
+       {{"divvy login", "then paste the line"}, {"divvy login < ada.token", ""}},
+       "Nodes",
        nullptr,
        "",
        LoginMain,
        false},
       {"logout",
-       "Forget the login on this machine",
+       "Remove this machine's login",
        "divvy logout",
        "",
        {{"divvy logout", ""}},
-       "Other machines",
+       "Nodes",
        nullptr,
        "",
        LogoutMain,
-       false},
+       false,
+       true},
       MetricsCommand(),
       ReportCommand(),
-      NotifyCommand(),
       {"simulate",
-       "Replay a trace, or what ran here, under other policies",
+       "Replay a trace or this server's history under other policies",
        "divvy simulate FORMAT --jobs FILE [--nodes FILE|NxG] [OPTIONS] | history [OPTIONS] | --chaos SEED",
-       "Jobs arrive when they did and run for as long as they did; divvy's own decisions say when each starts. "
-       "Shown: completion times, waits, slowdown, fairness, allocation. No daemon is needed but for history, which "
-       "replays what this server ran. Formats: helios, philly, pollux, gavel, shockwave, muri, tiresias, pai, openb, "
-       "sacct (Slurm), swf; scripts/traces says where to get each, docs/simulate.md more. Policies: small-first, "
-       "fifo, fair, shortest, each also as shortest:true (true run times known), shortest:none; to compare with, "
-       "plain rules without reservations: fifo-strict, fifo-skip, sjf-strict, sjf-skip, gtf-strict, gtf-skip (sjf: "
-       "shortest, gtf: least GPU time first; strict stops at the first job that does not fit). openb fills an empty "
-       "cluster instead, in an order that the seed decides, and says how many percent of its GPUs are allocated once "
-       "jobs have asked for 100 and for 130 percent of them. Its policies: default and online (divvy's own; online "
-       "learns what is usually asked for while it places, default knows the trace's distribution), fgd, best-fit, "
-       "dot-prod, clustering, packing, random (as published), pack, spread, sequential. Options of its own "
-       "has --chaos SEED, faults against the daemon's own code: --steps N, --worlds N, --check-every N, --trace "
-       "(docs/chaos.md).",
+       "Jobs arrive and run for as long as they did in the trace; divvy's scheduler decides when each starts. The "
+       "output shows completion times, waits, slowdown, fairness and allocation. Only history, which replays this "
+       "server's jobs, needs a daemon. Formats: helios, philly, pollux, gavel, shockwave, muri, tiresias, pai, openb, "
+       "sacct (Slurm), swf; scripts/traces lists their sources, docs/simulate.md the details. Policies: small-first, "
+       "fifo, fair, shortest; with :true they know the true run times, with :none no run times, as in shortest:true. "
+       "Baselines without reservations: fifo-strict, fifo-skip, sjf-strict, sjf-skip, gtf-strict, gtf-skip (sjf: "
+       "shortest job first, gtf: least GPU time first; strict stops at the first job that does not fit). openb fills "
+       "an empty cluster with jobs in an order that depends on the seed, and prints the percentage of GPUs allocated "
+       "when jobs have requested 100 and 130 percent of them. Its policies: default and online (divvy's own; online "
+       "learns the usual requests while it places, default knows the trace's distribution), fgd, best-fit, dot-prod, "
+       "clustering, packing, random (as published), pack, spread, sequential. --chaos SEED injects faults into the "
+       "daemon's own code (docs/chaos.md) and has these options: --steps N, --worlds N, --check-every N, --trace.",
        {{"divvy simulate history --history last-30d --compare small-first,shortest",
-         "what would have been better here?"},
-        {"divvy simulate history --what-if '+8 H100'", "would another server have helped?"},
+         "compare policies on this server's past"},
+        {"divvy simulate history --what-if '+8 H100'", "try a larger cluster"},
         {"divvy simulate helios --jobs venus.csv.gz --nodes 96x8 --compare fifo-strict,fifo --html page.html",
          "a published trace, with plots"},
-        {"divvy simulate sacct --jobs sacct.txt --nodes 4x8 --policy fair --teams --by team", "a Slurm cluster's past"},
+        {"divvy simulate sacct --jobs sacct.txt --nodes 4x8 --policy fair --teams --by team",
+         "the past of a Slurm cluster"},
         {"divvy simulate openb --nodes nodes.csv --jobs pods.csv --policy default,fgd,best-fit",
-         "placement policies side by side"}},
-       "Planning",
+         "compare placement policies"}},
+       "Reports",
        SimulateOptions,
        "",
        SimulateMain,
        false},
 
       {"shims",
-       "Make links under which divvy is sbatch, gbatch, vh and others",
+       "Create command links named sbatch, gbatch, vh and others",
        "divvy shims DIR",
-       "sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio sattach sdiag, gbatch gqueue "
-       "ginfo gjob "
-       "gcancel "
-       "gctl gflowd, vh. Each also works as divvy NAME.",
+       "Creates in DIR: sbatch srun salloc scancel squeue sinfo sacct scontrol sacctmgr sshare sprio sattach sdiag, "
+       "gbatch gqueue ginfo gjob gcancel gctl gflowd, vh. Each also works as divvy NAME.",
        {{"divvy shims ~/bin", ""}},
-       "Other tools",
+       "Tools",
        nullptr,
        "",
        ShimsMain,
-       false},
+       false,
+       true},
       {"completion",
-       "Print the completions for a shell",
+       "Print the completion script of a shell",
        "divvy completion bash|zsh|fish",
        "",
        {{"source <(divvy completion bash)", ""}},
-       "Other tools",
+       "Tools",
        nullptr,
        "",
        CompletionMain,
-       false},
+       false,
+       true},
       {"help",
-       "Explain a command",
-       "divvy help [COMMAND]",
+       "Show the list of commands, or the help of one",
+       "divvy help [--all] [COMMAND]",
        "",
        {{"divvy help submit", ""}},
-       "Other tools",
-       nullptr,
+       "Tools",
+       HelpOptions,
        "command",
        HelpMain,
-       false},
-      {"version", "Print the version", "divvy version", "", {}, "Other tools", nullptr, "", VersionMain, false},
+       false,
+       true},
+      {"version", "Print the version", "divvy version", "", {}, "Tools", nullptr, "", VersionMain, false, true},
       {"emulate",
-       "Drive the stand-in GPUs, for tests",
+       "Control emulated GPUs, for tests",
        "divvy emulate VERB GPU [WORDS...]",
-       "Of a daemon that was started with --emulate. Verbs: add-process GPU PID MEMORY [graphics], remove-process GPU "
-       "PID, utilisation GPU PERCENT [MEMORY_PERCENT], memory GPU SIZE, temperature GPU CELSIUS, "
-       "xid GPU CODE, lose GPU, restore GPU, cuda-fault GPU FAULT [VALUE]. docs/emulation.md says what each does.",
-       {{"divvy emulate add-process 3 4711 10GiB", "process 4711 uses 10 GiB of GPU 3, until it ends"},
+       "Needs a daemon started with --emulate. Verbs: add-process GPU PID MEMORY [graphics], remove-process GPU PID, "
+       "utilisation GPU PERCENT [MEMORY_PERCENT], memory GPU SIZE, temperature GPU CELSIUS, xid GPU CODE, lose GPU, "
+       "restore GPU, cuda-fault GPU FAULT [VALUE]. See docs/emulation.md.",
+       {{"divvy emulate add-process 3 4711 10GiB", "process 4711 uses 10 GiB of GPU 3 until it ends"},
         {"divvy emulate xid 3 48", "the driver reports an error: the GPU is fenced"}},
-       "Other tools",
+       "Tools",
        nullptr,
        "",
        EmulateMain,
        true},
-      {"internal-complete", "Candidates for a shell", "", "", {}, "Other tools", nullptr, "", CompleteMain, true},
-      {"internal-man", "Write the man pages", "", "", {}, "Other tools", nullptr, "", ManMain, true},
+      {"internal-complete", "Print completion candidates", "", "", {}, "Tools", nullptr, "", CompleteMain, true},
+      {"internal-man", "Write the man pages", "", "", {}, "Tools", nullptr, "", ManMain, true},
   };
 }
 

@@ -83,7 +83,7 @@ int ShimsMain(const Words& words) {
   if (words.size() != 1 || words[0].starts_with("-"))
     return Fail(InvalidArgument("name a directory for the links: divvy shims DIR (and put it first in PATH)"));
   if (::mkdir(words[0].c_str(), 0755) != 0 && errno != EEXIST)
-    return Fail(FailedPrecondition("cannot make '" + words[0] + "': " + std::strerror(errno)));
+    return Fail(FailedPrecondition("cannot create the directory '" + words[0] + "': " + std::strerror(errno)));
   // The path goes into PATH, so it must be absolute.
   char absolute[PATH_MAX];
   if (::realpath(words[0].c_str(), absolute) == nullptr)
@@ -104,7 +104,7 @@ int ShimsMain(const Words& words) {
       ::unlink(link.c_str());
     }
     if (::symlink(self.c_str(), link.c_str()) != 0)
-      return Fail(FailedPrecondition("cannot make '" + link + "': " + std::strerror(errno)));
+      return Fail(FailedPrecondition("cannot create the link '" + link + "': " + std::strerror(errno)));
   }
   std::printf("%zu links in %s. To use them: export PATH=%s:$PATH\n", names.size(), directory.c_str(),
               ShellQuote(directory).c_str());

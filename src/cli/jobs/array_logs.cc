@@ -116,7 +116,7 @@ class ArrayLogs {
         const std::string path = LogPath(detail, flags_);
         if (path.empty())
           return PermissionDenied("job " + job.display_id + " belongs to " + job.user +
-                                  ", who alone may see where its output is");
+                                  ", and only that user may see where its output is");
         known = path_of_.emplace(job.id, path).first;
         Add(detail, path);
       }

@@ -60,7 +60,7 @@ class Viewer {
       // If the job was never joined, return the error.
       if (end || end.error().code != ErrorCode::kUnreachable || joined == 0) return end;
       if (told < joined) {
-        std::fprintf(stderr, "\ndivvy: %s; job %s goes on, and this joins it again (Ctrl-C leaves it)\n",
+        std::fprintf(stderr, "\ndivvy: %s; job %s keeps running, and this command rejoins it (Ctrl-C leaves it)\n",
                      end.error().message.c_str(), id_.c_str());
       }
       told = joined;
@@ -79,7 +79,7 @@ class Viewer {
       RawTerminal::Begin();
       // Drop what was typed while disconnected: it does not answer what is shown now.
       if (*joined > 0) static_cast<void>(::tcflush(STDIN_FILENO, TCIFLUSH));
-      if ((*joined)++ > 0) std::fprintf(stderr, "divvy: joined job %s again\r\n", id.c_str());
+      if ((*joined)++ > 0) std::fprintf(stderr, "divvy: rejoined job %s\r\n", id.c_str());
     };
     hooks.on_away = [id](bool is_away) { TellPresence(id, is_away, true); };
     // The job's supervisor, or its node's agent when it reconnects, notices that we are gone.

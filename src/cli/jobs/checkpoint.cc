@@ -26,12 +26,12 @@ std::string Variable(const char* name) {
 
 int CheckpointMain(const Words& words) {
   if (words.size() > 1 || (!words.empty() && words.front().starts_with("-")))
-    return FailWithOne(InvalidArgument("write: divvy checkpoint [ID]; inside a job it knows the job by itself"));
+    return FailWithOne(InvalidArgument("write divvy checkpoint ID; inside a job the id may be omitted"));
   const std::string own = Variable("DIVVY_JOB_ID");
   const std::string id = words.empty() ? own : words.front();
   if (id.empty())
     return FailWithOne(
-        InvalidArgument("this is no job of divvy (DIVVY_JOB_ID is not set); name one: divvy checkpoint 17"));
+        InvalidArgument("not inside a divvy job (DIVVY_JOB_ID is not set); name a job: divvy checkpoint 17"));
   wire::CheckpointRequest request;
   if (id == own) request.attempt = ParseInteger(Variable("DIVVY_ATTEMPT")).value_or(0);
   auto api = Api::Connect();

@@ -18,7 +18,7 @@
 #include "cli/client/api.h"
 #include "cli/client/command.h"
 #include "cli/client/job_text.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/jobs/carried_metrics.h"
 #include "cli/jobs/foreground.h"
 #include "model/exit_codes.h"
@@ -54,8 +54,9 @@ std::atomic<bool> is_machine_away = false;
 void LeaveWithoutJob(const std::string& program, const std::string& job, int signal, int interrupts, Api* api) {
   if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
   if (signal == SIGINT && interrupts < 2) {
-    std::fprintf(stderr, "%s: %s is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
-                 program.c_str(), api == nullptr ? "the daemon" : "the agent on its machine", job.c_str());
+    std::fprintf(
+        stderr, "%s: %s is not connected, so job %s cannot be signalled; press Ctrl-C again to leave the job running\n",
+        program.c_str(), api == nullptr ? "the daemon" : "the agent on its node", job.c_str());
     return;
   }
   if (api != nullptr && !api->Leave(job)) return;
@@ -158,12 +159,11 @@ void TellNumbers(const std::string& id, const CarriedMetrics::Said& said) {
 void TellStreamsLost(const std::string& program, const std::string& id, const std::string& why, bool has_pty) {
   // Typed input is not read any more.
   RawTerminal::Restore();
-  const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
-                                   : "its input has ended, and what it prints from then on goes to its log (divvy "
-                                     "logs -f " +
-                                         id + ")";
-  std::fprintf(stderr, "%s: %s, and the streams of job %s were lost with it: %s; this waits for its end\n",
-               program.c_str(), why.c_str(), id.c_str(), then.c_str());
+  const std::string then =
+      has_pty ? "divvy attach " + id + " rejoins its terminal"
+              : "its input has ended, and its further output goes to its log (divvy logs -f " + id + ")";
+  std::fprintf(stderr, "%s: %s, so the streams of job %s are lost: %s; waiting for the job to end\n", program.c_str(),
+               why.c_str(), id.c_str(), then.c_str());
 }
 
 /// Handles that the caller left the job's terminal. Usually the daemon reports this; while it is down, only this
@@ -204,16 +204,17 @@ class Leaving {
 }  // namespace
 
 int TellLeft(const std::string& id, const std::string& program) {
-  std::fprintf(stderr, "\n%s: left job %s, which goes on; divvy attach %s joins it again\n", program.c_str(),
+  std::fprintf(stderr, "\n%s: left job %s, which keeps running; divvy attach %s rejoins it\n", program.c_str(),
                id.c_str(), id.c_str());
   return 0;
 }
 
 void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::string& program) {
   const std::string_view end = has_pty ? "\r\n" : "\n";
-  std::string text = "the agent on the machine of job " + id + " is back";
+  std::string text = "the agent on the node of job " + id + " is connected again";
   if (is_away) {
-    text = "the agent on the machine of job " + id + " is away; the job goes on there, and this waits for it";
+    text = "the agent on the node of job " + id +
+           " is not connected; the job keeps running, and this command waits for the agent";
     if (has_pty) text += " (Ctrl-P Ctrl-Q leaves it)";
   }
   std::fprintf(stderr, "%s%s: %s%.*s", has_pty ? "\r\n" : "", program.c_str(), text.c_str(),
@@ -272,8 +273,8 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   if (const Status finished = FinishSpec(spec, *api); !finished) return voice.refuse(finished.error());
   if (spec.wants_pty && spec.request.nodes > 1)
     Note(
-        "the job's programs on all machines share one terminal, and none of them has it as its own: a shell has no "
-        "job control there (no Ctrl-Z, fg and bg)");
+        "the job's processes on all nodes share one terminal, so a shell there has no job control (no Ctrl-Z, fg and "
+        "bg)");
   SignalRelay relay;
   // If the terminal is on another node, send its size once it exists.
   StreamRelays::Hooks hooks;
@@ -284,7 +285,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   hooks.has_terminal = spec.wants_pty;
   hooks.on_lost = [&] {
     is_machine_away = false;
-    TellStreamsLost(voice.program, id, "the agent on its machine ended or cannot be reached", spec.wants_pty);
+    TellStreamsLost(voice.program, id, "the agent on its node ended or cannot be reached", spec.wants_pty);
   };
   const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.
   hooks.on_left = [leaving](bool is_here) { leaving->OnLeft(is_here); };
@@ -300,7 +301,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   metrics.Begin();
   // Also print this to a log or a pipe, whose reader wants to know why nothing happens.
   if (answer->state != "starting")
-    std::fprintf(stderr, "%s: job %s %s (divvy why %s tells the reason%s)\n", voice.program.c_str(), id.c_str(),
+    std::fprintf(stderr, "%s: job %s %s (divvy why %s shows the reason%s)\n", voice.program.c_str(), id.c_str(),
                  voice.waits.c_str(), id.c_str(), ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
   relay.Serve(voice, id, spec.wants_pty);
   Result<wire::WaitAnswer> end = Internal("");

@@ -22,8 +22,8 @@ namespace divvy::cli {
 /// The wording of messages to the caller of a foreground job.
 struct Voice {
   std::string program = "divvy";
-  std::string trouble = "divvy: ";           ///< Prefix of error messages.
-  std::string waits = "waits for its turn";  ///< Describes a job that cannot start at once.
+  std::string trouble = "divvy: ";  ///< Prefix of error messages.
+  std::string waits = "is queued";  ///< Describes a job that cannot start at once.
   bool asks_interrupts = false;  ///< The first Ctrl-C only reports that the job runs; a second one within a second goes
                                  ///< to the job.
   /// Output passes through this process even if the job could write to ours, so that metrics in it are read
@@ -63,7 +63,7 @@ class RawTerminal {
 };
 
 /// Our standard streams, plus a relay for each. If the job runs on another node, we copy the streams through the relays
-/// ourselves (see daemon/fleet/far_streams.h). A job's terminal on this machine is copied too: its supervisor gets
+/// ourselves (see daemon/fleet/remote_streams.h). A job's terminal on this machine is copied too: its supervisor gets
 /// sockets instead of our own input and output. So it notices at once when we are gone, and it never reads our input
 /// after that. If our input ends and is not a terminal, we type the end-of-file character; the end of a terminal means
 /// that the caller has left. Callers that write to the streams themselves must block or ignore SIGPIPE.

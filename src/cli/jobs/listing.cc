@@ -45,7 +45,7 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                    'a',
                    Takes::kNothing,
                    "",
-                   "Jobs that have ended too, newest first",
+                   "Include jobs that have ended, newest first",
                    [&flags](std::string_view) -> Status {
                      flags.select.includes_final = true;
                      return {};
@@ -74,9 +74,9 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                        const std::string name = ToLower(Trim(part));
                        const auto state = JobStateFromName(name);
                        if (!state)
-                         return InvalidArgument("there is no state '" + name +
-                                                "'; states are held, queued, starting, running, paused, stopping, "
-                                                "succeeded, failed, cancelled, timed_out and lost");
+                         return InvalidArgument("unknown job state '" + name +
+                                                "': expected held, queued, starting, running, paused, stopping, "
+                                                "succeeded, failed, cancelled, timed_out or lost");
                        if (IsFinal(*state)) flags.select.includes_final = true;
                        flags.select.states.push_back(name);
                      }
@@ -84,10 +84,10 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                    },
                    {"states"},
                    false});
-  table.push_back({"name", 'n', Takes::kValue, "NAME", "Only jobs of this name", text(flags.select.name), {}, false});
+  table.push_back({"name", 'n', Takes::kValue, "NAME", "Only jobs with this name", text(flags.select.name), {}, false});
   table.push_back(
-      {"project", 'P', Takes::kValue, "NAME", "Only jobs of this project", text(flags.select.project), {}, false});
-  table.push_back({"group", 0, Takes::kValue, "NAME", "Only jobs of this group", text(flags.select.group), {}, false});
+      {"project", 'P', Takes::kValue, "NAME", "Only jobs in this project", text(flags.select.project), {}, false});
+  table.push_back({"group", 0, Takes::kValue, "NAME", "Only jobs in this group", text(flags.select.group), {}, false});
   table.push_back({"pool",
                    0,
                    Takes::kValue,
@@ -99,28 +99,29 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
                    },
                    {"partition"},
                    false});
-  table.push_back(
-      {"since",
-       0,
-       Takes::kValue,
-       "TIME",
-       "Only jobs that ended, or were submitted, since then (2h ago, 16:00, 2026-03-01; a bare number: hours)",
-       [&flags](std::string_view value) -> Status {
-         DIVVY_TRY(flags.select.since, AgoOrMoment(value));
-         flags.select.includes_final = true;
-         return {};
-       },
-       {},
-       false});
+  table.push_back({"since",
+                   0,
+                   Takes::kValue,
+                   "TIME",
+                   "Only jobs that ended or were submitted after this time: 2h ago, 16:00, 2026-03-01; a bare number "
+                   "means hours ago",
+                   [&flags](std::string_view value) -> Status {
+                     DIVVY_TRY(flags.select.since, AgoOrMoment(value));
+                     flags.select.includes_final = true;
+                     return {};
+                   },
+                   {},
+                   false});
   table.push_back({"limit",
                    'l',
                    Takes::kValue,
                    "N",
-                   "At most N rows; 0: all (200 for people, all for --json and --csv)",
+                   "At most N rows; 0 means all (default: 200; all with --json and --csv)",
                    [&flags](std::string_view value) -> Status {
                      const auto limit = ParseInteger(value);
                      if (!limit || *limit < 0)
-                       return InvalidArgument("'" + std::string(value) + "' is no number of rows");
+                       return InvalidArgument("'" + std::string(value) +
+                                              "' is not a number of rows; write 0 (all) or more");
                      flags.select.limit = *limit;
                      flags.has_limit = true;
                      return {};
@@ -311,13 +312,14 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   if (!is_for_people || !flags.listing.has_header || !flags.listing.columns.empty()) return text;
   if (jobs.empty() && select.ids.empty()) {
     const std::string of = select.user.empty() || select.user == "all" ? "" : " of " + select.user;
-    text = select.includes_final ? "No jobs" + of + ".\n"
-                                 : "No jobs" + of + " wait or run. (divvy queue --all lists those that have ended.)\n";
+    text = select.includes_final
+               ? "No jobs" + of + ".\n"
+               : "No jobs" + of + " are queued or running. (divvy queue --all also lists ended jobs.)\n";
   }
   if (is_cut) {
     DIVVY_TRY(const wire::StatusView status, api.Status());
     text += "... and more (" + Plural(status.jobs_queued + status.jobs_held + status.jobs_running, "job") +
-            " in all that have not ended); --limit 0 lists every one.\n";
+            " in total that have not ended); --limit 0 lists all of them.\n";
   }
   if (!do_run) return text;
   // Also count jobs that waste GPUs but are cut off by the limit.
@@ -334,9 +336,9 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
 std::string OutputText(const wire::JobDetail& job) {
   const bool may_be_told = !job.command.empty() && !job.is_foreground;
   if (!job.output.empty() || !may_be_told) return job.output;
-  if (!job.elements.empty()) return "a file of each element: divvy logs --path " + ToString(job.id);
-  if (job.start_time) return "on " + job.node + ", which has not said where it keeps it";
-  return job.end_time ? "" : "known when it starts, with its machine";
+  if (!job.elements.empty()) return "one file for each element: divvy logs --path " + ToString(job.id);
+  if (job.start_time) return "on " + job.node + ", which has not reported the path yet";
+  return job.end_time ? "" : "known when the job starts on a node";
 }
 
 /// "end, waste to phone"; empty if the job has no settings of its own.
@@ -370,12 +372,12 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   if (job.request.others.empty()) {
     wire::RequestView request = job.request;
     if (is_by_deadline) request.time_limit_s = 0;  // Shown below instead.
-    AddField(out, "asks for", AsksFor(request));
+    AddField(out, "requests", AsksFor(request));
   } else {
     std::size_t component = 0;
     for (const std::string& line : ComponentLines(job.request))
       AddField(out, "component " + std::to_string(component++), line);
-    if (job.request.time_limit_s > 0 && !is_by_deadline) AddField(out, "at most", Span(job.request.time_limit_s));
+    if (job.request.time_limit_s > 0 && !is_by_deadline) AddField(out, "time limit", Span(job.request.time_limit_s));
   }
   AddField(out, "speeds", job.speeds);
   for (const std::string& line : SeatLines(job, own)) AddField(out, "machine", line);
@@ -391,7 +393,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
     AddField(out, "on waste", on_waste->second);
   AddField(out, "notify", NotifyText(job.labels));
   AddField(out, "isolation", job.isolation);
-  if (job.start_time) AddField(out, "started as", job.start_reason);
+  if (job.start_time) AddField(out, "start reason", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
   if (job.start_time)
     AddField(out, "started",
@@ -399,10 +401,10 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
                  Span(Waited(job, now)));
   if (job.start_time)
     AddField(out, job.end_time ? "ran for" : "runs for", Span(job.end_time.value_or(now) - *job.start_time));
-  if (job.progress) AddField(out, "progress", ProgressText(*job.progress) + ", said " + When(job.progress->time));
+  if (job.progress) AddField(out, "progress", ProgressText(*job.progress) + ", reported " + When(job.progress->time));
   if (job.progress && job.progress->expected_end)
     AddField(out, "expected end", When(job.progress->expected_end) + ", by its progress");
-  AddField(out, "own numbers", numbers);
+  AddField(out, "own metrics", numbers);
   AddField(out, "ended", When(job.end_time));
   if (job.deadline) AddField(out, "ends by", When(job.deadline) + (is_by_deadline ? ", its deadline" : ""));
   if (job.request.end_by && !job.deadline) AddField(out, "deadline", When(job.request.end_by));

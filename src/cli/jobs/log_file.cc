@@ -28,7 +28,7 @@ std::string LogFile::Next() {
 void NoteDropped(const LogFile& file, const std::string& name) {
   if (file.dropped() <= 0) return;
   Note(dialect::FormatSize(Bytes(file.dropped())) + " of the log of job " + name +
-       " before this are not in its file (log_limit keeps the newest)");
+       " before this were dropped from its file (log_limit keeps the newest)");
 }
 
 std::string LogFile::trouble() const {

@@ -14,7 +14,7 @@
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
 #include "cli/client/job_text.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/jobs/log_file.h"
 #include "model/job_record.h"
 #include "model/run_line.h"
@@ -34,7 +34,7 @@ std::vector<Option> LogTable(LogFlags& flags) {
   };
   std::vector<Option> table;
   table.push_back(
-      {"follow", 'f', Takes::kNothing, "", "Go on printing until the job has ended", set(flags.follows), {}, false});
+      {"follow", 'f', Takes::kNothing, "", "Follow the output until the job has ended", set(flags.follows), {}, false});
   table.push_back({"lines",
                    'n',
                    Takes::kValue,
@@ -43,7 +43,7 @@ std::vector<Option> LogTable(LogFlags& flags) {
                    [&flags](std::string_view value) -> Status {
                      const auto lines = ParseInteger(value);
                      if (!lines || *lines < 0)
-                       return InvalidArgument("'" + std::string(value) + "' is no number of lines");
+                       return InvalidArgument("'" + std::string(value) + "' is not a number of lines; write 0 or more");
                      flags.last = *lines;
                      return {};
                    },
@@ -53,7 +53,7 @@ std::vector<Option> LogTable(LogFlags& flags) {
                    'e',
                    Takes::kNothing,
                    "",
-                   "The job's error file, where it has one of its own",
+                   "The job's error file, if it has its own",
                    set(flags.is_error),
                    {"stderr"},
                    false});
@@ -61,16 +61,18 @@ std::vector<Option> LogTable(LogFlags& flags) {
                    0,
                    Takes::kValue,
                    "N",
-                   "From the machine where its run N was; all that it left there",
+                   "Output of run N, read from the node where it ran",
                    [&flags](std::string_view value) -> Status {
                      const auto run = ParseInteger(value);
-                     if (!run || *run < 1) return InvalidArgument("'" + std::string(value) + "' is no number of a run");
+                     if (!run || *run < 1)
+                       return InvalidArgument("'" + std::string(value) +
+                                              "' is not the number of a run; write 1 or more");
                      flags.run = *run;
                      return {};
                    },
                    {},
                    false});
-  table.push_back({"path", 0, Takes::kNothing, "", "Print the file's name only", set(flags.is_path), {}, false});
+  table.push_back({"path", 0, Takes::kNothing, "", "Print only the path of the file", set(flags.is_path), {}, false});
   return table;
 }
 
@@ -87,7 +89,7 @@ constexpr std::size_t kFullPiece = std::size_t{256} << 10;
 std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = false) {
   std::size_t printed = 0;
   // On a terminal, the text itself shows progress.
-  std::optional<Patience> patience;
+  std::optional<ProgressIndicator> patience;
   if (until_now) patience.emplace("reading the log of job " + name);
   for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
     if (::isatty(STDOUT_FILENO) == 1) patience.reset();
@@ -132,7 +134,7 @@ void NoteEarlierRuns(const wire::JobDetail& job, const std::string& node) {
   std::string text;
   for (const EarlierRun& run : elsewhere) text += (text.empty() ? "" : ", ") + RunText(run);
   const std::string which = elsewhere.size() == 1 ? std::to_string(elsewhere.front().run) : "N";
-  Note(text + "; divvy logs --run " + which + " " + PublicId(job) + " shows what it left there");
+  Note(text + "; divvy logs --run " + which + " " + PublicId(job) + " shows its output");
 }
 
 /// Chooses the run to show: the requested one, or the last one for a job that waits for its next run. flags.run 0: its
@@ -140,14 +142,14 @@ void NoteEarlierRuns(const wire::JobDetail& job, const std::string& node) {
 Result<std::string> ChooseRun(const wire::JobDetail& job, LogFlags& flags) {
   const std::vector<EarlierRun> runs = RunsOf(job);
   if (flags.run != 0) {
-    if (flags.follows) return InvalidArgument("--follow is of the run that the job is in; leave out --run");
-    if (flags.is_path) return InvalidArgument("--path is of its last run; leave out --run");
+    if (flags.follows) return InvalidArgument("--follow shows the current run; omit --run");
+    if (flags.is_path) return InvalidArgument("--path shows the file of the last run; omit --run");
     const auto found = std::ranges::find(runs, flags.run, &EarlierRun::run);
     return found == runs.end() ? job.node : found->node;
   }
   if (!IsBetweenRuns(job, runs) || flags.follows || flags.is_path) return job.node;
   flags.run = runs.back().run;
-  Note("job " + PublicId(job) + " ran last " + (runs.back().node.empty() ? "here" : "on " + runs.back().node) +
+  Note("job " + PublicId(job) + " last ran " + (runs.back().node.empty() ? "here" : "on " + runs.back().node) +
        ", as run " + std::to_string(flags.run));
   return runs.back().node;
 }
@@ -207,15 +209,16 @@ class Follower {
 Status MayBeWithoutPath(const wire::JobDetail& job, const LogFlags& flags) {
   const std::string id = PublicId(job);
   if (job.command.empty())
-    return PermissionDenied("job " + id + " belongs to " + job.user + ", who alone may see where its output is");
+    return PermissionDenied("job " + id + " belongs to " + job.user +
+                            ", and only that user may see where its output is");
   if (IsElsewhere(job)) {
     if (!flags.is_path) return {};
-    return FailedPrecondition(job.node + " has not said where it keeps the output of job " + id);
+    return FailedPrecondition(job.node + " has not reported the path of the output of job " + id);
   }
   if (flags.follows && !flags.is_path && !job.end_time) return {};
   return FailedPrecondition(
       "job " + id + " has not started, so " +
-      (flags.is_path && !job.end_time ? "where its log will be is not known yet" : "there is no log") +
+      (flags.is_path && !job.end_time ? "the path of its log is not known yet" : "there is no log") +
       (job.end_time ? "" : " (divvy why " + id + ")"));
 }
 
@@ -253,7 +256,7 @@ int LogsMain(const Words& words) {
   }
   if (flags.is_path && file.path().empty()) {
     return Fail(FailedPrecondition("job " + id +
-                                   " ran on its caller's terminal; what it printed after that was lost is " +
+                                   " ran on its caller's terminal; the output after the connection was lost is " +
                                    "kept on " + job->node + ": divvy logs " + id));
   }
   if (flags.is_path) {
@@ -283,7 +286,7 @@ int WaitMain(const Words& words) {
   if (!ids) return Fail(ids.error());
   int code = 0;
   for (const std::string& id : *ids) {
-    const Patience patience("waiting for job " + id + " to end");
+    const ProgressIndicator patience("waiting for job " + id + " to end");
     const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
     if (!end) return Fail(end.error());
     const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;

@@ -17,8 +17,7 @@ std::string JobVariable(const char* name) {
 Result<wire::ProgressRequest> RequestOf(std::string_view text) {
   const auto refused = [&] {
     return InvalidArgument("'" + std::string(text) +
-                           "' says nothing of how far it is; write a part of the whole (0.35, 35%) or steps out of all "
-                           "(1200/100000)");
+                           "' is not a progress value; write a fraction (0.35, 35%) or steps (1200/100000)");
   };
   wire::ProgressRequest request;
   if (const auto slash = text.find('/'); slash != std::string_view::npos) {
@@ -41,13 +40,14 @@ Result<wire::ProgressRequest> RequestOf(std::string_view text) {
 
 int ProgressMain(const Words& words) {
   if (words.empty() || words.size() > 2)
-    return Fail(InvalidArgument("write: divvy progress PART|STEP/STEPS [ID]; inside a job it knows the job by itself"));
+    return Fail(InvalidArgument("write: divvy progress FRACTION|STEP/STEPS [ID]; inside a job, ID is not needed"));
   auto request = RequestOf(words.front());
   if (!request) return Fail(request.error());
   const std::string own = JobVariable("DIVVY_JOB_ID");
   const std::string id = words.size() == 2 ? words.back() : own;
   if (id.empty())
-    return Fail(InvalidArgument("this is no job of divvy (DIVVY_JOB_ID is not set); name one: divvy progress 0.35 17"));
+    return Fail(
+        InvalidArgument("not inside a divvy job (DIVVY_JOB_ID is not set); name a job: divvy progress 0.35 17"));
   if (id == own) request->attempt = ParseInteger(JobVariable("DIVVY_ATTEMPT")).value_or(0);
   auto api = Api::Connect();
   if (!api) return Fail(api.error());

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/jobs/foreground.h"
 #include "cli/shims/slurm_look/slurm_refusals.h"
 #include "cli/steps/steps.h"
@@ -47,33 +47,32 @@ std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
   std::vector<Option> table;
   if (!is_run) {
     table.push_back(
-        {"quiet", 'q', Takes::kNothing, "", "Print the id alone", set(flags.is_quiet), {"parsable"}, false});
+        {"quiet", 'q', Takes::kNothing, "", "Print only the job id", set(flags.is_quiet), {"parsable"}, false});
     table.push_back({"json", 0, Takes::kNothing, "", "Print the answer as JSON", set(flags.is_json), {}, false});
     table.push_back({"wait",
                      'w',
                      Takes::kNothing,
                      "",
-                     "Return when the job has ended, with its exit code",
+                     "Wait until the job has ended and return its exit code",
                      set(flags.waits),
                      {},
                      false});
   }
   if (is_run) {
-    table.push_back(
-        {"metrics",
-         0,
-         Takes::kNothing,
-         "",
-         "Lines of its output that are JSON objects are the job's metrics, as a batch job's are: the "
-         "output is a pipe then, also on a terminal; with --pty and on other machines they are without this",
-         set(flags.reads_metrics),
-         {},
-         false});
+    table.push_back({"metrics",
+                     0,
+                     Takes::kNothing,
+                     "",
+                     "Record output lines that are JSON objects as metrics, as for a batch job; the output is then a "
+                     "pipe, even on a terminal (not needed with --pty or on other nodes)",
+                     set(flags.reads_metrics),
+                     {},
+                     false});
     table.push_back({"as-job",
                      0,
                      Takes::kNothing,
                      "",
-                     "Inside a job: a job of its own, not a step of the job",
+                     "Inside a job: submit a separate job instead of a step",
                      set(flags.is_job),
                      {},
                      false});
@@ -82,7 +81,7 @@ std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Print how the request is read, and submit nothing",
+                   "Check the request and print how it is read, without submitting it",
                    set(flags.is_dry_run),
                    {},
                    false});
@@ -125,7 +124,7 @@ enum class Named { kCommand, kScript };
 
 /// Interprets the first word of a request as a path or a program, for submit, run and explain. A word that cannot be
 /// run is refused at submission, rather than failing in the job's log.
-Result<Named> FindNamed(const std::string& word, std::string_view verb, const dialect::Surroundings& around) {
+Result<Named> FindNamed(const std::string& word, std::string_view verb, const dialect::ParseContext& around) {
   struct stat status {};
   const bool is_there = ::stat(word.c_str(), &status) == 0;
   const bool is_file = is_there && S_ISREG(status.st_mode);
@@ -135,16 +134,17 @@ Result<Named> FindNamed(const std::string& word, std::string_view verb, const di
   if (is_file && (HasScriptsName(word) || BeginsWithInterpreter(word))) return Named::kScript;
   if (IsOnPath(word)) return Named::kCommand;
   if (!is_there && HasScriptsName(word))
-    return NotFound("there is no script '" + word + "'" + (word.front() == '/' ? "" : " in " + around.directory));
+    return NotFound("script not found: '" + word + "'" + (word.front() == '/' ? "" : " in " + around.directory));
   if (!is_file) return Named::kCommand;
   const std::string command = "divvy " + std::string(verb) + " ";
   const bool is_executable = ::access(word.c_str(), X_OK) == 0;
   if (is_executable && has_slash) return Named::kCommand;
   if (is_executable) {
-    return InvalidArgument("'" + word + "' is not in PATH, which alone is searched for a name without '/'; write: " +
-                           command + "./" + word);
+    return InvalidArgument(
+        "'" + word + "' is in this directory, but a name without '/' is searched only in PATH; write: " + command +
+        "./" + word);
   }
-  return InvalidArgument("'" + word + "' has no #! line that says what runs it; write: " + command + "-- " +
+  return InvalidArgument("'" + word + "' has no #! line that names its interpreter; write: " + command + "-- " +
                          std::string(InterpreterFor(word)) + " " + word);
 }
 
@@ -153,8 +153,8 @@ Status CheckIsNoLine(const std::string& word, std::string_view verb) {
   if (word.find(' ') == std::string::npos || word.front() == '/' || ::access(word.c_str(), F_OK) == 0 || IsOnPath(word))
     return {};
   const std::string command = "divvy " + std::string(verb) + " ";
-  return InvalidArgument("no program is called '" + word + "'; drop the quotes: " + command + word +
-                         "; or let a shell read it: " + command + "-- sh -c " + ShellQuote(word));
+  return InvalidArgument("there is no program '" + word + "'; remove the quotes: " + command + word +
+                         "; or run it with a shell: " + command + "-- sh -c " + ShellQuote(word));
 }
 
 Result<std::string> ReadStdin() {
@@ -184,7 +184,7 @@ void NoteUnknownParameters(JobSpec& spec) {
       const bool is_shells = open > 0 && word[open - 1] == '$';
       if (close == word.size() || is_shells || !is_name(name)) continue;
       if (std::ranges::find(spec.parameters, name, &Parameter::name) == spec.parameters.end())
-        spec.notes.push_back("{" + name + "} stays as it is: no --param is called so");
+        spec.notes.push_back("{" + name + "} is not replaced, because no --param has that name");
     }
   }
 }
@@ -197,7 +197,7 @@ struct Request {
 /// Parses the words twice if they name a script: before its own lines to find it, and after them, so that the words
 /// win.
 Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   const dialect::ParseRules rules{true, true, false};
   Request request;
   const auto parse = [&]() -> Result<dialect::Parsed> {
@@ -208,8 +208,8 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
         [](JobSpec& component) -> Status {
           if (component == JobSpec()) {
             return InvalidArgument(
-                "nothing stands behind a ':'; say what that component asks for (--gpus, --cpus, --nodes, ...), or "
-                "leave the ':' out");
+                "there are no options after a ':'; give that component's resources (--gpus, --cpus, --nodes, ...), or "
+                "omit the ':'");
           }
           dialect::CompleteTasks(component);
           dialect::CompletePortion(component);
@@ -259,8 +259,16 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
 std::vector<Option> OptionsFor(bool is_run) {
   static JobSpec scratch_spec;
   static SubmitFlags scratch_flags;
-  std::vector<Option> table = dialect::JobOptions(scratch_spec, dialect::Surroundings());
-  for (Option& option : FlagTable(scratch_flags, is_run)) table.push_back(std::move(option));
+  std::vector<Option> table = dialect::JobOptions(scratch_spec, dialect::ParseContext());
+  for (Option& option : table) {
+    // In the foreground there are no arrays, and terminals are common.
+    if (is_run && option.name == "array") option.group = dialect::OptionGroup::kArraysAndSweeps;
+    if (is_run && option.name == "pty") option.group = dialect::OptionGroup::kMostUsed;
+  }
+  for (Option& option : FlagTable(scratch_flags, is_run)) {
+    option.group = dialect::OptionGroup::kOther;
+    table.push_back(std::move(option));
+  }
   return table;
 }
 
@@ -279,9 +287,8 @@ Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on
 
 /// --dry-run: prints how the request was parsed, if the daemon would accept it.
 int PrintRequest(std::string_view verb, const JobSpec& spec) {
-  const Status taken = AskWhetherTaken(spec, [](const Error& why) {
-    Note("whether it would be taken is not known, for no daemon was there to ask: " + why.message);
-  });
+  const Status taken = AskWhetherTaken(
+      spec, [](const Error& why) { Note("could not check whether the daemon would accept the job: " + why.message); });
   if (!taken) return Fail(taken.error());
   std::printf("%s: %s\n", std::string(verb).c_str(), dialect::Summarise(spec).c_str());
   for (const std::string& note : spec.notes) Note(note);
@@ -290,7 +297,7 @@ int PrintRequest(std::string_view verb, const JobSpec& spec) {
 
 /// Asks the daemon, if there is one, to check a script without syntax errors. Errors use the words of the script's
 /// dialect, as its own command (sbatch) would.
-Status CheckScriptIsTaken(const std::string& text, const std::string& name, const dialect::Surroundings& around) {
+Status CheckScriptIsTaken(const std::string& text, const std::string& name, const dialect::ParseContext& around) {
   JobSpec spec;
   DIVVY_CHECK(dialect::ReadScript(text, name, around, spec));
   dialect::CompleteTasks(spec);
@@ -329,7 +336,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   std::fflush(stdout);
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<Patience> patience(std::in_place, "waiting for job " + id + " to end");
+  std::optional<ProgressIndicator> patience(std::in_place, "waiting for job " + id + " to end");
   const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
   patience.reset();
   if (!end) return Fail(end.error());
@@ -340,8 +347,9 @@ int RunMain(const std::vector<std::string>& words) {
   auto request = ReadRequest(words, true);
   const bool is_inside = std::getenv("DIVVY_STEPS") != nullptr;
   if (is_inside && request && request->flags.reads_metrics && !request->flags.is_job)
-    return Fail(InvalidArgument(
-        "what a step prints is its job's output, and read where that is; leave --metrics out, or write --as-job"));
+    return Fail(
+        InvalidArgument("the output of a step is part of its job's output, which is already read for metrics; omit "
+                        "--metrics, or write --as-job"));
   // The step process parses the words of a step again and reports their errors.
   if (is_inside && (!request || (!request->flags.is_job && !request->flags.is_dry_run))) return RunInStep("run", words);
   if (!request) return Fail(request.error());
@@ -353,8 +361,8 @@ int RunMain(const std::vector<std::string>& words) {
 
 int ExplainMain(const std::vector<std::string>& words) {
   if (words.size() != 1)
-    return Fail(InvalidArgument("write: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
-  const dialect::Surroundings around = CallerSurroundings();
+    return Fail(InvalidArgument("name one script: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
+  const dialect::ParseContext around = CallerParseContext();
   auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
   if (!text) return Fail(text.error());
   const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
@@ -362,7 +370,7 @@ int ExplainMain(const std::vector<std::string>& words) {
     const auto named = FindNamed(words[0], "submit", around);
     if (!named) return Fail(named.error());
     if (*named == Named::kCommand)
-      return Fail(InvalidArgument("'" + words[0] + "' is a program and not a script; divvy submit runs it as it is"));
+      return Fail(InvalidArgument("'" + words[0] + "' is a program, not a script; it has no options to explain"));
   }
   const dialect::ScriptExplanation explanation =
       is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
@@ -370,7 +378,7 @@ int ExplainMain(const std::vector<std::string>& words) {
   if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
   std::fflush(stdout);
   if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
-    std::fprintf(stderr, "divvy: it would be refused here: %s\n", taken.error().message.c_str());
+    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n", taken.error().message.c_str());
     return 1;
   }
   return 0;

@@ -7,7 +7,7 @@
 #include "cli/client/actions.h"
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "dialect/options/quantities.h"
 #include "model/job_record.h"
 
@@ -73,7 +73,8 @@ constexpr Field kFields[] = {
     {"memory", false,
      [](const JobSpec& spec, JobUpdate& update) { update.memory_bytes = spec.request.memory.count(); }},
     {"nodes", false, [](const JobSpec& spec, JobUpdate& update) { update.nodes = spec.request.nodes; },
-     "machines, each of which gives the GPUs, cores and memory; a job of one task on each keeps one on each"},
+     "number of nodes; each provides the requested GPUs, cores and memory; a job with one task on each node keeps it "
+     "so"},
     {"constraint", true, [](const JobSpec& spec, JobUpdate& update) { update.constraint = spec.request.constraint; }},
     {"nodelist", true, [](const JobSpec& spec, JobUpdate& update) { update.node_list = spec.request.node_list; }},
     {"exclude", true,
@@ -83,17 +84,17 @@ constexpr Field kFields[] = {
     {"preemptible", false, [](const JobSpec& spec, JobUpdate& update) { update.preemptible = spec.preemptible; }},
     {"queue-anyway", false, [](const JobSpec&, JobUpdate& update) { update.queues_anyway = true; }},
     {"time", false, [](const JobSpec& spec, JobUpdate& update) { update.time_limit_s = ToSeconds(spec.time_limit); },
-     "time limit, counted from the start; 0: none; of a running job only an administrator may raise it"},
+     "time limit, counted from the start (0: none); only an administrator may raise it for a running job"},
     {"begin", true,
      [](const JobSpec& spec, JobUpdate& update) { update.begin = spec.begin == kNoTime ? 0 : ToSeconds(spec.begin); }},
     {"deadline", true,
      [](const JobSpec& spec, JobUpdate& update) {
        update.end_by = spec.end_by == kNoTime ? 0 : ToSeconds(spec.end_by);
      },
-     "has ended by then, or does not start; \"\": none"},
+     "latest end time; \"\" clears it"},
     {"priority", false, [](const JobSpec& spec, JobUpdate& update) { update.priority = spec.priority; },
-     "higher goes first; raising it above 0 takes an administrator"},
-    {"dependency", true, CopyDependencies, "wait for these jobs and for no others; \"\": for none"},
+     "scheduling priority; higher runs first; only an administrator may raise it above 0"},
+    {"dependency", true, CopyDependencies, "replace the dependencies: wait for these jobs only; \"\" clears them"},
     {"after", false, CopyDependencies},
     {"retries", false, [](const JobSpec& spec, JobUpdate& update) { update.retries = spec.retries; }},
     {"retry-delay", false,
@@ -104,7 +105,7 @@ constexpr Field kFields[] = {
     {"input", true, [](const JobSpec& spec, JobUpdate& update) { update.input = spec.input; }},
     {"open-mode", false, [](const JobSpec& spec, JobUpdate& update) { update.appends_output = spec.appends_output; }},
     {"chdir", false, [](const JobSpec& spec, JobUpdate& update) { update.directory = spec.directory; },
-     "directory to run in"},
+     "working directory"},
     {"env", false, CopyEnvironment},
     {"signal", true, [](const JobSpec& spec, JobUpdate& update) { update.warn = spec.warn; }},
     {"stop-signal", false, [](const JobSpec& spec, JobUpdate& update) { update.stop_signal = spec.stop_signal; }},
@@ -124,22 +125,24 @@ struct FixedField {
 constexpr FixedField kFixedFields[] = {
     {"hold", "write: divvy hold ID"},
     {"group-limit", "write: divvy group limit NAME N"},
-    {"team", "a job stays with the team that it was submitted for; cancel it and submit it anew"},
-    {"array", "an array keeps its elements; cancel it and submit it anew (--at-once changes how many run together)"},
-    {"param", "a sweep keeps its elements; cancel it and submit it anew"},
-    {"param-file", "a sweep keeps its elements; cancel it and submit it anew"},
-    {"name-template", "a sweep keeps its names; cancel it and submit it anew"},
-    {"export", "the environment was taken at the submission; --env NAME=VALUE adds to it"},
-    {"pty", "whether a job has a terminal is settled at its submission"},
+    {"team", "the team of a job cannot change; cancel the job and submit it again"},
+    {"array",
+     "the elements of an array cannot change; cancel it and submit it again (--at-once changes how many run at once)"},
+    {"param", "the elements of a sweep cannot change; cancel it and submit it again"},
+    {"param-file", "the elements of a sweep cannot change; cancel it and submit it again"},
+    {"name-template", "the job names of a sweep cannot change; cancel it and submit it again"},
+    {"export", "the environment was captured at submission; --env NAME=VALUE adds to it"},
+    {"pty", "the terminal of a job is set at submission and cannot change"},
 };
 
 /// "--keep-waiting" and "--keep-waiting=no".
 Option YesOrNo(Option option, std::optional<bool>& into) {
   option.takes = Takes::kOptionalValue;
   option.value_name = "yes|no";
+  option.group = dialect::OptionGroup::kNone;
   option.apply = [&into](std::string_view value) -> Status {
     if (!value.empty() && value != "yes" && value != "no")
-      return InvalidArgument("'" + std::string(value) + "': write yes or no");
+      return InvalidArgument("'" + std::string(value) + "' is not valid: expected yes or no");
     into = value != "no";
     return {};
   };
@@ -148,7 +151,7 @@ Option YesOrNo(Option option, std::optional<bool>& into) {
 
 /// Everything that the table's closures read or write.
 struct UpdateFlags {
-  dialect::Surroundings around;
+  dialect::ParseContext around;
   JobSpec spec;
   JobUpdate update;
 
@@ -165,7 +168,8 @@ std::vector<Option> UpdateTable(UpdateFlags& wish) {
     if (option.name == "requeue-after-reboot") table.push_back(YesOrNo(option, wish.update.requeues_after_reboot));
     const Field* field = std::ranges::find(kFields, option.name, &Field::option);
     if (field == std::end(kFields)) continue;
-    if (!field->help.empty()) option.help = field->help;
+    option.help = field->help.empty() ? dialect::WithoutDefault(option.help) : field->help;
+    option.group = dialect::OptionGroup::kNone;
     option.apply = [apply = std::move(option.apply), takes = option.takes, field,
                     &wish](std::string_view value) -> Status {
       const bool takes_back = value.empty() && field->may_be_empty && takes == Takes::kValue;
@@ -175,16 +179,16 @@ std::vector<Option> UpdateTable(UpdateFlags& wish) {
     };
     table.push_back(std::move(option));
   }
-  table.push_back({"at-once", 0, Takes::kValue, "N", "elements of an array that may run together; 0: no cap",
+  table.push_back({"at-once", 0, Takes::kValue, "N", "how many elements of an array may run at once (0: no limit)",
                    [&wish](std::string_view value) -> Status {
                      const auto number = ParseInteger(value);
                      if (!number || *number < 0 || *number > 1'000'000)
-                       return InvalidArgument("'" + std::string(value) + "' is no whole number from 0 to 1000000");
+                       return InvalidArgument("'" + std::string(value) + "' is not a whole number from 0 to 1000000");
                      wish.update.array_at_once = *number;
                      return {};
                    }});
   table.push_back({"script", 0, Takes::kValue, "FILE",
-                   "run this text instead, with the words behind \"--\"; its option lines do not apply",
+                   "replace the script, with the arguments after \"--\"; its option lines are ignored",
                    [&wish](std::string_view value) -> Status {
                      DIVVY_TRY(wish.update.script, wish.around.read_file(std::string(value)));
                      return {};
@@ -217,7 +221,7 @@ std::vector<Option> UpdateOptions() {
 
 int UpdateMain(const Words& words) {
   UpdateFlags wish;
-  wish.around = CallerSurroundings();
+  wish.around = CallerParseContext();
   std::vector<Option> table = UpdateTable(wish);
   for (Option& option : FixedTable()) table.push_back(std::move(option));
   const auto parsed = dialect::ParseOptions(table, words);
@@ -231,11 +235,11 @@ int UpdateMain(const Words& words) {
   if (update.select.ids.empty() && !update.select.is_all)
     return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));
   if (parsed->saw_dashes && parsed->after_dashes.empty())
-    return Fail(InvalidArgument("a command goes behind \"--\": divvy update 17 -- python train.py"));
+    return Fail(InvalidArgument("there is no command after \"--\"; write divvy update 17 -- python train.py"));
   if (parsed->saw_dashes) (update.script ? update.arguments : update.command) = parsed->after_dashes;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<Patience> patience(std::in_place, "the daemon is at it");
+  std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
   const auto results = api->Update(update);
   patience.reset();
   return ReportActions(results);

@@ -110,11 +110,11 @@ std::string BlockerText(const wire::BlockerView& blocker, bool is_only_one, doub
 }
 
 std::string Place(const wire::WhyView& why) {
-  std::string text = "next in line";
+  std::string text = "next in the queue";
   if (why.position > 1) {
     text = "behind " + Plural(why.position - 1, "job");
     if (why.ahead_gpus > 0)
-      text += (why.position == 2 ? " that asks for " : " that ask for ") + Plural(why.ahead_gpus, "GPU");
+      text += (why.position == 2 ? " that requests " : " that request ") + Plural(why.ahead_gpus, "GPU");
   }
   return text + Paint(Colour::kDim, "  [" + why.key + "]");
 }
@@ -138,7 +138,7 @@ std::string WhyText(const wire::WhyView& why, double now) {
   std::string out = Paint(Colour::kBold, why.summary) + "\n";
   if (!why.blockers.empty()) {
     const bool is_only_one = why.blockers.size() == 1;
-    if (!is_only_one) out += "\nAll that holds it back:\n";
+    if (!is_only_one) out += "\nBlockers:\n";
     for (const wire::BlockerView& blocker : why.blockers) out += BlockerText(blocker, is_only_one, now);
     out += "\n";
   }

@@ -41,12 +41,12 @@ int Speeds(const ListingOptions& listing) {
     if (listing.json) return json + "\n";
     DIVVY_TRY(const wire::SpeedsReport report, DecodeShown<wire::SpeedsReport>(json));
     if (report.rows.empty() && !listing.csv)
-      return std::string("No kind of job has run on several GPU models here; there is nothing to compare.\n");
+      return std::string("No similar jobs have run on several GPU models here, so there is nothing to compare.\n");
     std::vector<std::vector<Cell>> rows;
     for (const wire::SpeedRow& row : report.rows) rows.push_back(Row(row));
     DIVVY_TRY(std::string text, RenderTable(SpeedColumns(), rows, listing));
     if (!listing.csv)
-      text += "SPEED: of the fastest model's; known with " + std::to_string(report.runs_needed) +
+      text += "SPEED: relative to the fastest model; known after " + std::to_string(report.runs_needed) +
               " runs on each of two models.\n";
     return text;
   });
@@ -74,12 +74,12 @@ int ReportMain(const Words& words) {
   if (what == Words{"shares"}) return ReportShares(flags);
   if (what == Words{"predictions"}) return ReportPredictions(flags);
   if (what != Words{"speeds"})
-    return Fail(
-        InvalidArgument("write: divvy report usage, shares, waste, efficiency, fairness, predictions or speeds"));
-  if (flags.has_stretch())
     return Fail(InvalidArgument(
-        "what is faster on which GPU is learned from all runs: --by, --since, --until and --html are of divvy report "
-        "usage, shares, waste, efficiency, fairness and predictions"));
+        "name a report: divvy report usage, shares, waste, efficiency, fairness, predictions or speeds"));
+  if (flags.has_stretch())
+    return Fail(
+        InvalidArgument("divvy report speeds uses all runs, so --by, --since, --until and --html do not apply; they "
+                        "work with usage, shares, waste, efficiency, fairness and predictions"));
   return Speeds(flags.listing);
 }
 

@@ -36,8 +36,8 @@ std::vector<std::vector<Cell>> Rows(const wire::PredictionsReport& report, const
 
 std::string NoteOf(const wire::PredictionsReport& report) {
   return StretchText(report.since, report.until) +
-         ". JOBS: those that ended then. MEDIAN: actual run time to predicted. IN INTERVAL: ended within the interval "
-         "in which 8 of 10 should.";
+         ". JOBS: jobs that ended in that period. MEDIAN: ratio of actual to predicted run time. IN INTERVAL: jobs "
+         "that ended within the predicted 80% interval.";
 }
 
 HtmlReport HtmlOf(const wire::PredictionsReport& report, std::vector<Column> columns) {

@@ -98,8 +98,8 @@ std::vector<std::vector<Cell>> StepRows(const wire::SharesReport& report) {
 
 std::string NoteOf(const wire::SharesReport& report) {
   return StretchText(report.since, report.until) + ", " + InWords(report.step_s) +
-         " a step. MEAN and MOST: GPUs held, a part of a GPU as the part; most in the mean of a step." +
-         (HasShares(report) ? " SHARE: fair share in the mean, as it was then." : "");
+         " per step. MEAN and MOST: GPUs held, including GPU fractions; MOST is the largest mean of a step." +
+         (HasShares(report) ? " SHARE: mean fair share at that time." : "");
 }
 
 HtmlReport HtmlOf(const wire::SharesReport& report, std::vector<Column> columns) {

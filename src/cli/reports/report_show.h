@@ -9,7 +9,7 @@
 
 #include "cli/client/api.h"
 #include "cli/client/command.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
 #include "cli/reports/report_html.h"
 #include "cli/reports/report_usage.h"
@@ -89,12 +89,12 @@ auto RowsShown(const Report& report, const Numbers& numbers) {
 template <typename Report>
 std::string CutNote(const Report& report) {
   const std::size_t shown = RowsShown(report, kForPeople).size();
-  if (shown == 0 && !report.rows.empty()) return " No job lost enough to be told of; --csv has all.";
-  return shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv has more." : "";
+  if (shown == 0 && !report.rows.empty()) return " No job wasted enough to be listed; --csv lists all jobs.";
+  return shown < report.rows.size() ? " The " + std::to_string(shown) + " that wasted most; --csv lists more." : "";
 }
 
 inline constexpr std::string_view kIsCut =
-    "More runs lie in that time than are read at once: the oldest are not in it; ask for less with --since.";
+    "That period has too many runs, so the oldest are left out; shorten it with --since.";
 
 /// The parts of one kind of report: its columns, its rows, the note below, the HTML page.
 template <typename Report>
@@ -111,7 +111,7 @@ template <typename Report>
 int ShowReportAt(const ReportFlags& flags, const std::string& target, const ReportShape<Report>& shape) {
   return ShowListing(flags.listing, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
-    std::optional<Patience> patience(std::in_place, "reading the history");
+    std::optional<ProgressIndicator> patience(std::in_place, "reading the history");
     DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
     patience.reset();
     if (flags.listing.json) return json + "\n";

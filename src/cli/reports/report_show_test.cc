@@ -22,7 +22,8 @@ TEST(ReportShow, HoursAreInTheCallersTimeZoneOrSayTheirs) {
 TEST(ReportShow, SaysWhereHoursAreNotTheCallers) {
   ::setenv("TZ", "IST-5:30", 1);
   ::tzset();
-  EXPECT_EQ(HoursNote("hour", 1'772'366'400), " Rows are hours of UTC, which here (+0530) do not begin with the hour.");
+  EXPECT_EQ(HoursNote("hour", 1'772'366'400),
+            " Rows are hours of UTC, which in the local time zone (+0530) do not begin on the hour.");
   EXPECT_EQ(HoursNote("user", 1'772'366'400), "");
   ::setenv("TZ", "CET-1", 1);
   ::tzset();
@@ -32,7 +33,7 @@ TEST(ReportShow, SaysWhereHoursAreNotTheCallers) {
 TEST(ReportShow, NothingRanOfNoStretchIsOfAllTimes) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
-  EXPECT_EQ(NothingRanText(0, 1'772'366'400), "Nothing has run until 2026-03-01 12:00.");
+  EXPECT_EQ(NothingRanText(0, 1'772'366'400), "Nothing ran before 2026-03-01 12:00.");
   EXPECT_EQ(NothingRanText(1'772'362'800, 1'772'366'400), "Nothing ran from 2026-03-01 11:00 to 2026-03-01 12:00.");
 }
 

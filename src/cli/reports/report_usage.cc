@@ -59,20 +59,20 @@ std::string UsageNote(const wire::UsageReport& report) {
   std::string note = StretchText(report.since, report.until) + ": " + kForPeople.Hours(report.gpu_hours) + " GPU-hours";
   if (report.capacity_gpu_hours > 0) {
     note += ", " + kForPeople.Share(report.gpu_hours / report.capacity_gpu_hours) + " of the " +
-            kForPeople.Hours(report.capacity_gpu_hours) + " that the GPUs which are here now had";
+            kForPeople.Hours(report.capacity_gpu_hours) + " that the current GPUs provided";
   }
   if (report.by == "job")
-    return note + ". OF FAILED: in runs that failed, timed out or were lost; who lost most that way is first." +
+    return note + ". OF FAILED: GPU-hours of runs that failed, timed out or were lost; the largest come first." +
            CutNote(report);
   return note +
-         ". JOBS: those that ran or waited, of an array those of its elements that have begun. WAIT: half of those "
-         "that started waited less.";
+         ". JOBS: jobs that ran or waited; for an array, its elements that have started. WAIT: median wait of jobs "
+         "that started.";
 }
 
 std::string FairnessNote(const wire::FairnessReport& report) {
-  return StretchText(report.since, report.until) + ". Evenness (1: all alike): of GPU-hours " +
+  return StretchText(report.since, report.until) + ". Evenness (1: all equal): of GPU-hours " +
          Fixed(report.evenness_of_share, 2) + ", of slowdowns " + Fixed(report.evenness_of_slowdown, 2) +
-         ". SLOWDOWN: waiting and running to running alone, the median.";
+         ". SLOWDOWN: median ratio of wait plus run time to run time.";
 }
 
 template <typename Report>
@@ -177,13 +177,13 @@ std::string HoursNote(const std::string& by, double at) {
   if (by != "hour" || beyond == 0) return "";
   char zone[16];
   std::strftime(zone, sizeof zone, "%z", &parts);
-  return " Rows are hours of UTC, which here (" + std::string(zone) + ") do not begin with the hour.";
+  return " Rows are hours of UTC, which in the local time zone (" + std::string(zone) + ") do not begin on the hour.";
 }
 
 std::string StretchText(double since, double until) { return DayAndTime(since) + " to " + DayAndTime(until); }
 
 std::string NothingRanText(double since, double until) {
-  if (since <= 0) return "Nothing has run until " + DayAndTime(until) + ".";
+  if (since <= 0) return "Nothing ran before " + DayAndTime(until) + ".";
   return "Nothing ran from " + StretchText(since, until) + ".";
 }
 
@@ -195,40 +195,33 @@ std::vector<Option> ReportOptionTable(ReportFlags& flags) {
       return {};
     };
   };
+  table.push_back({"by",
+                   0,
+                   Takes::kValue,
+                   "WHAT",
+                   "Rows by user, team, name, model, pool or node (not for fairness and predictions), hour (not for "
+                   "shares) or job (usage, waste, efficiency)",
+                   [&flags](std::string_view value) -> Status {
+                     flags.by = value;
+                     return {};
+                   },
+                   {},
+                   false});
   table.push_back(
-      {"by",
+      {"since",
        0,
        Takes::kValue,
-       "WHAT",
-       "Rows: user, team, name, model, pool or node (of fairness and predictions not node); of all but shares also "
-       "hour; of usage, waste and efficiency also job",
-       [&flags](std::string_view value) -> Status {
-         flags.by = value;
-         return {};
-       },
+       "TIME",
+       "Start time: 7d ago, 16:00, yesterday, 2026-03-01; a bare number means hours ago (default: a week ago)",
+       moment(flags.since),
        {},
        false});
-  table.push_back({"since",
-                   0,
-                   Takes::kValue,
-                   "TIME",
-                   "From then on (7d ago, 16:00, yesterday, 2026-03-01; a bare number: hours); else a week",
-                   moment(flags.since),
-                   {},
-                   false});
-  table.push_back({"until",
-                   0,
-                   Takes::kValue,
-                   "TIME",
-                   "Until then; unless said otherwise until now",
-                   moment(flags.until),
-                   {},
-                   false});
+  table.push_back({"until", 0, Takes::kValue, "TIME", "End time (default: now)", moment(flags.until), {}, false});
   table.push_back({"html",
                    0,
                    Takes::kNothing,
                    "",
-                   "One HTML page with plots, to standard output",
+                   "Print an HTML page with plots",
                    [&flags](std::string_view) -> Status {
                      flags.is_html = true;
                      return {};

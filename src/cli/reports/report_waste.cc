@@ -10,7 +10,7 @@ namespace {
 
 template <typename Report>
 std::string ShownNote(const Report& report) {
-  return report.by == "job" ? CutNote(report) + " divvy show JOB says what it should have asked for." : "";
+  return report.by == "job" ? CutNote(report) + " divvy show JOB suggests a better request." : "";
 }
 
 std::string Money(const std::optional<double>& cost) { return cost ? Fixed(*cost, 2) : ""; }
@@ -50,7 +50,7 @@ std::string HoursNote(const wire::WasteReport& report) {
                      kForPeople.Hours(report.gpu_hours) + " GPU-hours were not used";
   if (report.lost_cost) note += ", at a cost of " + Money(report.lost_cost);
   return note + "; " + kForPeople.Hours(report.idle_gpu_hours) + " of them at exactly 0%." +
-         (report.by == "job" ? ShownNote(report) : " JOBS: those whose GPUs were seen.");
+         (report.by == "job" ? ShownNote(report) : " JOBS: jobs whose GPUs were sampled.");
 }
 
 std::string WasteNote(const wire::WasteReport& report) {
@@ -101,7 +101,7 @@ std::vector<std::vector<Cell>> Rows(const wire::EfficiencyReport& report, const 
 std::string EfficiencyNote(const wire::EfficiencyReport& report) {
   return StretchText(report.since, report.until) + ": of " + kForPeople.Hours(report.gpu_hours) + " GPU-hours " +
          kForPeople.Share(report.utilization) +
-         " were used. GPU MEMORY: the most on one GPU. CORES: the mean of a job. CPU USE: of the cores asked for." +
+         " were used. GPU MEMORY: peak on one GPU. CORES: mean of a job. CPU USE: share of the requested cores." +
          ShownNote(report);
 }
 

@@ -23,7 +23,7 @@ Status CheckFillPolicies(const std::vector<std::string>& policies) {
     std::string names;
     for (const std::string_view one : known) names += (names.empty() ? "" : ", ") + std::string(one);
     const auto near = Nearest(name, known);
-    return InvalidArgument("there is no placement policy '" + name + "'" +
+    return InvalidArgument("unknown placement policy '" + name + "'" +
                            (near.empty() ? "" : "; did you mean " + std::string(near) + "?") + " (policies: " + names +
                            "; with --replay: small-first and others)");
   }
@@ -70,13 +70,13 @@ int FillOpenb(SimulateFlags& flags) {
 
 Error UnknownFormat(const std::string& word) {
   if (word == "gavel-rounds" || word == "shockwave-rounds" || word == "peer-cases")
-    return InvalidArgument("'" + word + "' is a command of divvy-research now, which scripts/build makes");
+    return InvalidArgument("'" + word + "' has moved to divvy-research, which scripts/build builds");
   std::string names;
   for (const std::string_view name : simulate::TraceFormats()) names += (names.empty() ? "" : ", ") + std::string(name);
   const auto near = Nearest(word, simulate::TraceFormats());
-  return InvalidArgument("divvy simulate: there is no trace format '" + word + "'" +
+  return InvalidArgument("divvy simulate: unknown trace format '" + word + "'" +
                          (near.empty() ? "" : "; did you mean " + std::string(near) + "?") + " (formats: " + names +
-                         "; history: what ran here)");
+                         "; history: the jobs that ran here)");
 }
 
 }  // namespace
@@ -93,11 +93,11 @@ int SimulateMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(SimulateOptionTable(flags), words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.size() > 1)
-    return Fail(InvalidArgument("divvy simulate: '" + parsed->positional[1] + "' is one word too many"));
+    return Fail(InvalidArgument("divvy simulate: '" + parsed->positional[1] + "' is an unexpected argument"));
   if (parsed->positional.empty() && flags.history.empty())
-    return Fail(InvalidArgument(
-        "say what to simulate: divvy simulate FORMAT --jobs FILE, or divvy simulate history; divvy help simulate says "
-        "more"));
+    return Fail(
+        InvalidArgument("name what to simulate: divvy simulate FORMAT --jobs FILE, or divvy simulate history; see "
+                        "divvy help simulate"));
   const std::string format = parsed->positional.empty() ? "history" : parsed->positional.front();
   if (format == "history") return SimulateHistory(flags);
   const auto& formats = simulate::TraceFormats();

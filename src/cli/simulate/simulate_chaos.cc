@@ -25,7 +25,7 @@ dialect::Apply Count(std::uint64_t& into, bool& is_set, std::int64_t least) {
   return [&into, &is_set, least](std::string_view value) -> Status {
     const auto number = ParseInteger(value);
     if (!number || *number < least)
-      return InvalidArgument("'" + std::string(value) + "' is no whole number from " + std::to_string(least));
+      return InvalidArgument("'" + std::string(value) + "' is not a whole number from " + std::to_string(least));
     into = static_cast<std::uint64_t>(*number);
     is_set = true;
     return {};
@@ -39,14 +39,14 @@ std::vector<Option> Table(ChaosFlags& flags) {
     table.push_back(
         {name, 0, value.empty() ? Takes::kNothing : Takes::kValue, value, help, std::move(apply), {}, false});
   };
-  add("chaos", "SEED", "Faults from this seed; see docs/chaos.md", Count(flags.run.seed, ignored, 0));
-  add("steps", "N", "Begin worlds until N steps were made (default: 1000000)",
+  add("chaos", "SEED", "Inject faults chosen by this seed; see docs/chaos.md", Count(flags.run.seed, ignored, 0));
+  add("steps", "N", "Start new worlds until N steps were made (default: 1000000)",
       Count(flags.run.steps, flags.are_steps_set, 1));
-  add("worlds", "N", "At most N worlds, of seeds SEED, SEED + 1, ...",
+  add("worlds", "N", "At most N worlds, with seeds SEED, SEED + 1, ...",
       Count(flags.run.worlds, flags.is_limited_to_worlds, 1));
-  add("check-every", "N", "The expensive checks at every Nth step only (default: 1)",
+  add("check-every", "N", "Run the expensive checks only every N steps (default: 1)",
       Count(flags.run.check_every, ignored, 1));
-  add("trace", "", "Print the last events of the last world, even if nothing broke",
+  add("trace", "", "Print the last events of the last world, even without a failure",
       [&flags](std::string_view) -> Status {
         flags.run.traces = true;
         return {};
@@ -57,7 +57,7 @@ std::vector<Option> Table(ChaosFlags& flags) {
 void ReportFailure(const simulate::ChaosFailure& failure) {
   const std::string seed = std::to_string(failure.seed);
   std::fprintf(
-      stderr, "%sdivvy: broken invariant: %s\nseed %s, step %s; divvy simulate --chaos %s --worlds 1 shows it again\n",
+      stderr, "%sdivvy: broken invariant: %s\nseed %s, step %s; to reproduce: divvy simulate --chaos %s --worlds 1\n",
       failure.events.c_str(), failure.broken.c_str(), seed.c_str(), std::to_string(failure.step).c_str(), seed.c_str());
 }
 

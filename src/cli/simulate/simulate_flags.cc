@@ -34,7 +34,7 @@ Status ReadSeeds(std::string_view text, std::vector<std::uint64_t>& seeds) {
     const auto first = ParseInteger(part.substr(0, dots));
     const auto last = dots == std::string_view::npos ? first : ParseInteger(part.substr(dots + 2));
     if (!first || !last || *first < 0 || *last < *first)
-      return InvalidArgument("'" + std::string(text) + "' is no list of seeds; write 1000..1009 or 1,2,7");
+      return InvalidArgument("'" + std::string(text) + "' is not a list of seeds; write 1000..1009 or 1,2,7");
     if (*last - *first >= kMostRuns || seeds.size() >= static_cast<std::size_t>(kMostRuns))
       return InvalidArgument("more than " + std::to_string(kMostRuns) + " seeds");
     for (std::int64_t seed = *first; seed <= *last; ++seed) seeds.push_back(static_cast<std::uint64_t>(seed));
@@ -76,7 +76,7 @@ Setter Moment(std::optional<Time>& into) {
   return [&into](std::string_view value) -> Status {
     into = simulate::ParseDateTime(value);
     if (!into)
-      return InvalidArgument("'" + std::string(value) + "' is no date; write 2020-09-01 or \"2020-09-01 12:00:00\"");
+      return InvalidArgument("'" + std::string(value) + "' is not a date; write 2020-09-01 or \"2020-09-01 12:00:00\"");
     return {};
   };
 }
@@ -96,27 +96,29 @@ void AddInput(SimulateFlags& flags, std::vector<Option>& table) {
                             std::vector<std::string_view> aliases = {}) {
     table.push_back({name, 0, Takes::kValue, value, help, std::move(apply), std::move(aliases), false});
   };
-  add("jobs", "FILE,...", "The trace: one file or several, plain or .gz", List(flags.jobs), {"pods", "trace"});
-  add("nodes", "FILE|NxG", "The cluster: a list of nodes, or 96x8 or 36x1:v100,36x1:p100 (nodes x GPUs : model)",
+  add("jobs", "FILE,...", "Trace: one or more files, plain or .gz", List(flags.jobs), {"pods", "trace"});
+  add("nodes", "FILE|NxG", "Cluster: a node list, or 96x8 or 36x1:v100,36x1:p100 (nodes x GPUs : model)",
       Text(flags.nodes), {"cluster"});
-  add("from", "DATE", "Only jobs that were submitted from then on", Moment(flags.from));
-  add("to", "DATE", "Only jobs that were submitted before then", Moment(flags.to));
-  add("history", "last-30d", "How far back divvy simulate history looks (default: as far as is kept)",
+  add("from", "DATE", "Only jobs submitted at or after this time", Moment(flags.from));
+  add("to", "DATE", "Only jobs submitted before this time", Moment(flags.to));
+  add("history", "last-30d", "How far back divvy simulate history goes (default: the whole history)",
       [&flags](std::string_view value) -> Status {
         flags.history = value.starts_with("last-") ? value.substr(5) : value;
         const auto span = dialect::ParseDuration(flags.history, std::chrono::hours(24));
         if (!span) return span.error();
-        if (*span <= Duration(0)) return InvalidArgument("'" + std::string(value) + "' is no time; write last-30d");
+        if (*span <= Duration(0))
+          return InvalidArgument("'" + std::string(value) + "' is not a period; write last-30d");
         return {};
       });
-  add("load", "X", "Let jobs arrive X times as fast (default: 1)",
+  add("load", "X", "Submit jobs X times as fast (default: 1)",
       Number(flags.load, 0, kMostLoad, "not above 0 and at most 1000"));
-  add("what-if", "CHANGE", "Run again on another cluster: \"+8 H100\", \"+2x8:H100\", \"-8\"",
+  add("what-if", "CHANGE", "Also simulate a changed cluster: \"+8 H100\", \"+2x8:H100\", \"-8\"; repeatable",
       [&flags](std::string_view value) -> Status {
         flags.what_if.emplace_back(value);
         return {};
       });
-  add("seeds", "A..B", "openb: a run for each seed (default: 1000..1009). Replays: submissions moved by up to 30 min",
+  add("seeds", "A..B",
+      "openb: one run for each seed (default: 1000..1009); replays: submission times shifted by up to 30 min",
       [&flags](std::string_view value) { return ReadSeeds(value, flags.seeds); }, {"seed"});
 }
 
@@ -132,9 +134,9 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
       return {};
     };
   };
-  add("policy", 'p', "NAME,...", "The policies to run side by side (default: small-first; openb: default); see above",
+  add("policy", 'p', "NAME,...", "Policies to compare, see above (default: small-first; openb: default)",
       List(flags.policies), {"policies", "compare"});
-  add("predict", 0, "HOW", "What is known of run times: history (of jobs that have ended by then), true, none",
+  add("predict", 0, "HOW", "Source of run time predictions: history (of jobs that have ended by then), true or none",
       [&flags](std::string_view value) -> Status {
         const auto known = simulate::PredictingFromName(value);
         if (!known) return InvalidArgument("'" + std::string(value) + "' is none of history, true, none");
@@ -142,47 +144,48 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
         return {};
       });
   add("backfill", 0, "WHAT",
-      "What may start behind a blocked job: reserved (what delays no reservation), none, anything",
+      "Jobs that may start before a blocked job: reserved (if they delay no reservation), none or anything",
       OneOf<core::Backfill>({{"reserved", core::Backfill::kReserved},
                              {"none", core::Backfill::kNone},
                              {"anything", core::Backfill::kAnything}},
                             flags.engine.rules.backfill));
-  add("placement", 0, "HOW", "Which nodes are taken: best, pack, spread, sequential (default: best)",
+  add("placement", 0, "HOW", "How to choose nodes: best, pack, spread or sequential (default: best)",
       OneOf<PlacementStrategy>({{"best", PlacementStrategy::kBest},
                                 {"pack", PlacementStrategy::kPack},
                                 {"spread", PlacementStrategy::kSpread},
                                 {"sequential", PlacementStrategy::kSequential}},
                                flags.engine.placement));
-  add("escalate-after", 0, "TIME", "Jobs that waited so long are no longer passed (default: 1h; 0: never)",
+  add("escalate-after", 0, "TIME", "Do not backfill past jobs that have waited this long (default: 1h; 0: never)",
       [&flags](std::string_view value) -> Status {
         const auto span = dialect::ParseDuration(value, std::chrono::hours(1));
         if (!span) return span.error();
         flags.engine.rules.escalate_after = *span;
         return {};
       });
-  add("ageing", 0, "X", "shortest: how much a wait counts against predicted GPU time (default: 1; 0: not at all)",
+  add("ageing", 0, "X", "shortest: weight of the waiting time against the predicted GPU time (default: 1; 0: ignored)",
       [&flags](std::string_view value) -> Status {
         const auto ageing = ParseNumber(value);
         if (!ageing || *ageing < 0 || *ageing > kMostAgeing)
-          return InvalidArgument("'" + std::string(value) + "' is no number from 0 to 1000");
+          return InvalidArgument("'" + std::string(value) + "' is not a number from 0 to 1000");
         flags.engine.rules.ageing = *ageing;
         return {};
       });
-  add("no-limits", 0, "", "Do without the trace's time limits", [&flags](std::string_view) -> Status {
+  add("no-limits", 0, "", "Ignore the time limits of the trace", [&flags](std::string_view) -> Status {
     flags.engine.uses_limits = false;
     return {};
   });
-  add("teams", 0, "", "The trace's teams are teams of equal weight; else everybody is of one",
+  add("teams", 0, "", "Treat the trace's teams as teams of equal weight (default: one team)",
       flag(flags.engine.uses_teams));
-  add("replay", 0, "", "openb: jobs arrive and end as they did, instead of filling the cluster",
+  add("replay", 0, "", "openb: jobs arrive and end as in the trace, instead of filling the cluster",
       flag(flags.is_replayed));
-  add("fill", 0, "X", "openb: let jobs arrive until they ask for X times the GPUs (default: 1.3)",
+  add("fill", 0, "X", "openb: submit jobs until they request X times the GPUs (default: 1.3)",
       Number(flags.fill.fill, 0, kMostFill, "not above 0 and at most 100"));
-  add("moves", 0, "N", "openb: for a job that fits nowhere, move up to N others that run (default: 0)",
+  add("moves", 0, "N", "openb: migrate up to N running jobs for a job that fits nowhere (default: 0)",
       [&flags](std::string_view value) -> Status {
         const auto moves = ParseInteger(value);
         if (!moves || *moves < 0 || *moves > kMostMoves)
-          return InvalidArgument("'" + std::string(value) + "' is no number from 0 to " + std::to_string(kMostMoves));
+          return InvalidArgument("'" + std::string(value) + "' is not a number from 0 to " +
+                                 std::to_string(kMostMoves));
         flags.fill.moves_per_job = static_cast<int>(*moves);
         return {};
       });
@@ -199,7 +202,7 @@ std::vector<Option> SimulateOptionTable(SimulateFlags& flags) {
     if (option.name == "csv") {
       option.takes = Takes::kOptionalValue;
       option.value_name = "FOLDER";
-      option.help = "Comma-separated values; with a folder: summary, groups and every job as files in it";
+      option.help = "Print CSV; with a folder: write summary, groups and every job as files in it";
       option.apply = [&flags](std::string_view value) -> Status {
         flags.listing.csv = true;
         flags.csv_folder = value;
@@ -208,16 +211,22 @@ std::vector<Option> SimulateOptionTable(SimulateFlags& flags) {
     }
     table.push_back(std::move(option));
   }
-  table.push_back(
-      {"html", 0, Takes::kValue, "FILE", "One self-contained page with plots", Text(flags.html_file), {}, false});
+  table.push_back({"html",
+                   0,
+                   Takes::kValue,
+                   "FILE",
+                   "Write a self-contained HTML page with plots",
+                   Text(flags.html_file),
+                   {},
+                   false});
   table.push_back({"by",
                    0,
                    Takes::kValue,
                    "GROUP",
-                   "A row for each size, team, or hour of submission",
+                   "One row for each job size, team or submission hour: size, team or hour",
                    [&flags](std::string_view value) -> Status {
                      if (value != "size" && value != "team" && value != "hour")
-                       return InvalidArgument("'" + std::string(value) + "' is none of size, team, hour");
+                       return InvalidArgument("'" + std::string(value) + "' is not valid: expected size, team or hour");
                      flags.by = value;
                      return {};
                    },

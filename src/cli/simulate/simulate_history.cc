@@ -5,7 +5,7 @@
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
 #include "cli/client/job_text.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "cli/simulate/simulate_replay.h"
 #include "dialect/options/quantities.h"
 #include "model/job_record.h"
@@ -73,12 +73,12 @@ int SimulateHistory(const SimulateFlags& flags) {
     if (!span) return Fail(span.error());
     select.since = NowSeconds() - ToSeconds(*span);
   }
-  std::optional<Patience> patience(std::in_place, "reading the history");
+  std::optional<ProgressIndicator> patience(std::in_place, "reading the history");
   const auto jobs = api->Jobs(select);
   patience.reset();
   if (!jobs) return Fail(jobs.error());
   simulate::Workload workload = WorkloadOf(*jobs);
-  if (workload.jobs.empty()) return Fail(NotFound("no job has ended here in that time; there is nothing to run again"));
+  if (workload.jobs.empty()) return Fail(NotFound("no job ended here in that period, so there is nothing to replay"));
   simulate::TraceCluster cluster;
   if (!flags.nodes.empty()) {
     auto parsed = simulate::ParseCluster(flags.nodes);

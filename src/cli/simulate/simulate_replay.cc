@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "cli/client/commands.h"
-#include "cli/client/patience.h"
+#include "cli/client/progress_indicator.h"
 #include "platform/emulation/emulation.h"
 #include "simulate/experiment.h"
 #include "simulate/report_html.h"
@@ -49,9 +49,9 @@ Status CheckModels(const TraceCluster& cluster, const TraceCluster& changed, std
   for (const simulate::NodeGroup& group : changed.groups) {
     if (group.model.empty() || std::ranges::find(known, group.model) != known.end()) continue;
     if (ParseGpuDescription(group.model)) continue;
-    return InvalidArgument("--what-if '" + std::string(change) + "': no GPU model is called '" + group.model + "'" +
-                           (known.empty() ? "; write H100, A100-80GB or another that is sold"
-                                          : "; this cluster has " + Join(known, ", ")));
+    return InvalidArgument(
+        "--what-if '" + std::string(change) + "': unknown GPU model '" + group.model + "'" +
+        (known.empty() ? "; write a real model such as H100 or A100-80GB" : "; this cluster has " + Join(known, ", ")));
   }
   return {};
 }
@@ -91,7 +91,7 @@ Status Choose(Grid& grid, const std::vector<std::string>& names) {
       std::string known;
       for (const simulate::GridColumn& column : grid.columns)
         known += (known.empty() ? "" : ", ") + ToLower(column.title);
-      return InvalidArgument("there is no column '" + name + "'; columns are " + known);
+      return InvalidArgument("unknown column '" + name + "'; columns are " + known);
     }
     chosen.columns.push_back(*at);
     for (std::size_t row = 0; row < grid.rows.size(); ++row)
@@ -130,7 +130,7 @@ Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   if (flags.listing.json) return ReportJson(report);
   Grid grid = flags.by.empty() ? SummaryGrid(report) : GroupsBy(report, flags.by);
   DIVVY_CHECK(Choose(grid, flags.listing.columns));
-  if (grid.rows.empty()) return InvalidArgument("the trace tells no teams; write --by size or --by hour");
+  if (grid.rows.empty()) return InvalidArgument("the trace has no teams; write --by size or --by hour");
   // Without titles a program reads this, so each row stays one line.
   const auto width = static_cast<std::size_t>(flags.listing.has_header ? TerminalWidth() : 0);
   std::string text = flags.listing.csv ? GridCsv(grid) : GridText(grid, width);
@@ -143,7 +143,8 @@ Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   };
   if (!flags.listing.has_header) return text;
   if (shows("JCT")) text += "JCT: job completion time, from submission to end\n";
-  if (shows("RHO")) text += "RHO: JCT by the time that an even share of the cluster would take; UNFAIR: jobs above 1\n";
+  if (shows("RHO"))
+    text += "RHO: JCT divided by the time that an equal share of the cluster would take; UNFAIR: jobs above 1\n";
   return text;
 }
 
@@ -159,7 +160,7 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
                   const SimulateFlags& flags) {
   const Time last = Time::max();
   if (flags.from || flags.to) CutTo(workload, flags.from.value_or(Time::min()), flags.to.value_or(last));
-  if (workload.jobs.empty()) return Fail(NotFound(title + ": there is no job in that time"));
+  if (workload.jobs.empty()) return Fail(NotFound(title + ": there is no job in that period"));
   ScaleLoad(workload, flags.load);
   std::vector<Workload> workloads;
   for (const std::uint64_t seed : flags.seeds) workloads.push_back(simulate::Shaken(workload, seed));
@@ -192,19 +193,19 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
 
 int SimulateTrace(const std::string& format, const SimulateFlags& flags) {
   if (flags.jobs.empty())
-    return Fail(InvalidArgument("divvy simulate " + format + " needs --jobs FILE; divvy help simulate says more"));
-  std::optional<Patience> patience(std::in_place, "reading the trace");
+    return Fail(InvalidArgument("divvy simulate " + format + " needs --jobs FILE; see divvy help simulate"));
+  std::optional<ProgressIndicator> patience(std::in_place, "reading the trace");
   auto workload = simulate::ReadWorkload(format, flags.jobs);
   patience.reset();
   if (!workload) return Fail(workload.error());
   if (!workload->knows_runtimes)
     return Fail(FailedPrecondition("traces of format " + format +
-                                   " tell steps, not run times, so they cannot be replayed alone"));
+                                   " contain steps, not run times, so they cannot be replayed alone"));
   std::string title = format;
   for (const std::string& path : flags.jobs) title += " " + std::filesystem::path(path).filename().string();
   if (flags.nodes.empty()) {
     if (!workload->cluster)
-      return Fail(InvalidArgument(title + " does not tell of its cluster; write --nodes FILE or --nodes 96x8"));
+      return Fail(InvalidArgument(title + " does not describe its cluster; write --nodes FILE or --nodes 96x8"));
     const TraceCluster cluster = *workload->cluster;
     return ReplayAndShow(std::move(*workload), cluster, title, flags);
   }

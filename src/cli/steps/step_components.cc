@@ -38,7 +38,7 @@ Result<TaskLayout> WorkOutPart(const StepAsk& part, const GangFile& gang) {
   }
   LayoutAsk ask = part.layout;
   ask.is_cyclic = false;
-  DIVVY_CHECK(TakeMachines(part, gang, seats, "the machines of component " + std::to_string(part.component), ask));
+  DIVVY_CHECK(TakeMachines(part, gang, seats, "the nodes of component " + std::to_string(part.component), ask));
   DIVVY_TRY(TaskLayout layout, LayTasks(ask, capacities));
   for (TaskLayout::Machine& machine : layout.machines) machine.seat = seats[machine.seat];
   return layout;
@@ -118,10 +118,10 @@ Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::s
     const auto first = ParseInteger(word.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : ParseInteger(word.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first)
-      return InvalidArgument("'" + std::string(text) + "' is no list of components; write it like 0,2-3");
+      return InvalidArgument("'" + std::string(text) + "' is not a list of components; write it like 0,2-3");
     if (static_cast<std::size_t>(*last) >= components) {
       return InvalidArgument("the job has no component " + std::to_string(*last) + "; it has " +
-                             (components > 1 ? "0 to " + std::to_string(components - 1) : "component 0 alone"));
+                             (components > 1 ? "0 to " + std::to_string(components - 1) : "only component 0"));
     }
     for (auto i = *first; i <= *last; ++i) list.push_back(static_cast<std::size_t>(i));
   }
@@ -155,7 +155,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
       std::ranges::all_of(layout.machines, [&](const TaskLayout::Machine& machine) {
         return machine.seat < gang.seats.size() && static_cast<std::size_t>(machine.part) < ask.parts.size();
       });
-  if (!is_known) return failed("the machines of the job do not agree on who is who");
+  if (!is_known) return failed("the nodes of the job disagree about the job's layout");
   const std::vector<std::vector<int>> ranks = layout.Ranks();
   const int all = layout.tasks();
 
@@ -178,7 +178,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
   place.master = gang.seats[layout.machines.front().seat].address.host;
   plan.tasks = static_cast<std::size_t>(all);
   const bool has_own = on.contains(gang.own);
-  if (call.part && !has_own) return failed("the machines of the job do not agree on who is who");
+  if (call.part && !has_own) return failed("the nodes of the job disagree about the job's layout");
   bool reserves = false;
   for (const StepAsk& part : ask.parts)
     reserves = reserves || part.own_gpus || part.own_gpus_on_machine || part.counts_cores;
@@ -189,7 +189,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
   ask.deal.tasks = static_cast<int>(place.ranks.size());
   if (!call.part && !(on.size() == 1 && has_own)) {
     if (ask.has_terminal && (place.ranks.empty() || place.ranks.front() != 0))
-      return failed("a terminal can only be for a task on this machine, and task 0 is not here");
+      return failed("a terminal needs task 0 on this node, but task 0 runs on another node");
     SpreadPlan spread;
     spread.layout = LayoutText(layout);
     spread.has_own = has_own;

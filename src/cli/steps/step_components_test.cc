@@ -134,15 +134,15 @@ TEST_F(StepComponents, GpusOfItsOwnAreThoseOfItsComponent) {
 
 TEST_F(StepComponents, WhatIsWrongIsSaid) {
   EXPECT_NE(Layout(Called("srun --het-group=3 x")).find("no component 3; it has 0 to 2"), std::string::npos);
-  EXPECT_NE(Layout(Called("srun --het-group=1,x x")).find("no list of components"), std::string::npos);
+  EXPECT_NE(Layout(Called("srun --het-group=1,x x")).find("not a list of components"), std::string::npos);
   EXPECT_NE(Layout(Called("srun --het-group=0 a : --het-group=0 b")).find("for component 0"), std::string::npos);
   EXPECT_NE(Layout(Called("srun a :")).find("No command given"), std::string::npos);
-  EXPECT_NE(Layout(Called("srun --het-group=0 -w beta x")).find("none of the machines of component 0"),
+  EXPECT_NE(Layout(Called("srun --het-group=0 -w beta x")).find("not one of the nodes of component 0"),
             std::string::npos);
   // A node with another version, or a malicious one.
   StepCall call = CallOf(1, "srun x");
   call.part = StepPart{3, "parts 0:1:0,1:1:7"};
-  EXPECT_NE(Layout(Plan(1, std::move(call))).find("do not agree"), std::string::npos);
+  EXPECT_NE(Layout(Plan(1, std::move(call))).find("disagree about"), std::string::npos);
 }
 
 TEST_F(StepComponents, DivvyRunNamesThemAsWell) {
@@ -153,14 +153,15 @@ TEST_F(StepComponents, DivvyRunNamesThemAsWell) {
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_EQ(plan->need.from.size(), 1U);
   EXPECT_EQ(plan->need.from[0].gpus, 2U);
-  EXPECT_NE(Layout(Called("run --components=all --gpus-per-task=1 : -- x")).find("2 components, and runs in 3"),
-            std::string::npos);
+  EXPECT_NE(
+      Layout(Called("run --components=all --gpus-per-task=1 : -- x")).find("2 components, but the step runs in 3"),
+      std::string::npos);
 }
 
 TEST_F(StepComponents, WhatIsNotForTheNextComponentIsRefused) {
   for (const std::string options :
        {"--tasks=2", "--tasks=1", "--gpus=1", "--cpus=2", "--nodes=2", "--output=f", "--no-kill"}) {
-    EXPECT_NE(Layout(Called("run --components=0,1 : " + options + " -- x")).find("behind ':' number 1 only"),
+    EXPECT_NE(Layout(Called("run --components=0,1 : " + options + " -- x")).find("after ':' number 1 only"),
               std::string::npos)
         << options;
   }
@@ -184,14 +185,14 @@ TEST(StepOfOneComponent, RefusesWhatIsOfSeveral) {
     const auto plan = InAnother(words);
     return plan ? "" : plan.error().message;
   };
-  EXPECT_NE(error("run --tasks 2 : --gpu-bind none -- x").find("job 18 has one component"), std::string::npos);
+  EXPECT_NE(error("run --tasks 2 : --gpu-bind none -- x").find("job 18 has only one component"), std::string::npos);
   EXPECT_NE(
-      error("run --components 1 -- x").find("--components 1: the job has no component 1; it has component 0 alone"),
+      error("run --components 1 -- x").find("--components 1: the job has no component 1; it has only component 0"),
       std::string::npos);
   EXPECT_EQ(error("run --components 0 -- x"), "");
   EXPECT_EQ(error("run --components all -- x"), "");
   EXPECT_NE(error("srun --het-group=1 x").find("--het-group=1: the job has no component 1"), std::string::npos);
-  EXPECT_NE(error("srun ./a : ./b").find("job 18 has one component"), std::string::npos);
+  EXPECT_NE(error("srun ./a : ./b").find("job 18 has only one component"), std::string::npos);
   EXPECT_EQ(error("srun --het-group=0 x"), "");
   EXPECT_EQ(error("srun sh -c :"), "") << "a command, and nothing behind it";
   EXPECT_EQ(error("srun echo ' : '"), "");

@@ -12,7 +12,7 @@
 #include "cli/steps/steps.h"
 #include "dialect/options/quantities.h"
 #include "dialect/options/slurm_hostlist.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/records/step_list_file.h"
 #include "platform/steps/step_client.h"
 #include "wire/messages/step_views.h"
@@ -114,7 +114,7 @@ std::string StepsText(const std::vector<wire::StepView>& steps, double now, cons
     out += "  ... " + std::to_string(before) + " before\n";
   for (std::size_t i = first; i < steps.size(); ++i) {
     const wire::StepView& step = steps[i];
-    std::string state = step.state == "cut_off" ? "cut off by the job's end" : step.state;
+    std::string state = step.state == "cut_off" ? "ended with the job" : step.state;
     if (step.exit_code) state += ", exit code " + std::to_string(*step.exit_code);
     out += "  " + std::to_string(step.number) + "  " + state + "  " + Plural(step.tasks, "task");
     if (!step.seats.empty()) out += "  on " + SeatsText(step.seats, controller);

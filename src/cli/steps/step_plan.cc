@@ -445,7 +445,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   if (!ask.is_quiet) {
     plan.busy = ask.is_slurm ? "srun: Job " + around.id +
                                    " step creation temporarily disabled, retrying (Requested nodes are busy)"
-                             : "divvy: the step waits: other steps of job " + around.id + " have its GPUs";
+                             : "divvy: the step is waiting because other steps of job " + around.id + " use its GPUs";
   }
   plan.has_labels = ask.has_labels;
   plan.directory = ask.directory;

@@ -68,7 +68,7 @@ std::vector<std::size_t> AllSeats(const GangFile& gang) {
 
 Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
   LayoutAsk layout = ask.layout;
-  DIVVY_CHECK(TakeMachines(ask, gang, AllSeats(gang), "the job's machines", layout));
+  DIVVY_CHECK(TakeMachines(ask, gang, AllSeats(gang), "the job's nodes", layout));
   std::vector<int> capacities;
   for (const GangSeat& seat : gang.seats) capacities.push_back(seat.tasks);
   return LayTasks(layout, capacities);
@@ -111,7 +111,7 @@ Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const st
       std::vector<std::string> names;
       for (const std::size_t seat : seats.first(std::min(seats.size(), kShown)))
         names.push_back(NameOf(gang.seats[seat]));
-      return InvalidArgument("'" + machine + "' is none of " + whose + ": " + Join(names, ", ") +
+      return InvalidArgument("'" + machine + "' is not one of " + whose + ": " + Join(names, ", ") +
                              (seats.size() > kShown ? ", ..." : ""));
     }
     layout.seats.push_back(*place);
@@ -120,8 +120,8 @@ Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const st
     if (const auto place = place_of(machine)) layout.left_out.push_back(*place);
   }
   if (ask.first_machine > 0 && ask.first_machine >= seats.size()) {
-    return InvalidArgument("it begins at number " + std::to_string(ask.first_machine) + " of " + whose +
-                           ", whose last is number " + std::to_string(seats.size() - 1));
+    return InvalidArgument("the step begins at node " + std::to_string(ask.first_machine) + " of " + whose +
+                           ", but the last one is " + std::to_string(seats.size() - 1));
   }
   for (std::size_t place = 0; place < ask.first_machine; ++place) layout.left_out.push_back(place);
   return {};
@@ -132,7 +132,7 @@ Status CheckOnlyMachine(const StepAsk& ask, const std::string& node) {
   job.seats.push_back({node, {node, 0}, {}, 1});
   LayoutAsk layout;
   layout.nodes = ask.layout.nodes;
-  DIVVY_CHECK(TakeMachines(ask, job, AllSeats(job), "the job's machines", layout));
+  DIVVY_CHECK(TakeMachines(ask, job, AllSeats(job), "the job's nodes", layout));
   const auto laid = LayTasks(layout, {1});
   return laid ? Status() : Status(laid.error());
 }
@@ -207,11 +207,11 @@ Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCa
   DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOut(ask, gang); }));
   const auto own = layout.Find(gang.own);
   const bool is_known = !layout.machines.empty() && layout.machines.back().seat < gang.seats.size();
-  if (!is_known || (call.part && !own)) return failed("the machines of the job do not agree on who is who");
+  if (!is_known || (call.part && !own)) return failed("the nodes of the job disagree about the job's layout");
   const std::vector<std::vector<int>> ranks = layout.Ranks();
   const int all = layout.tasks();
   if (ask.commands.size() > 1 && ask.commands.size() < static_cast<std::size_t>(all))
-    return failed("it has " + std::to_string(ask.commands.size()) + " commands for " + Plural(all, "task"));
+    return failed("there are " + std::to_string(ask.commands.size()) + " commands for " + Plural(all, "task"));
   ask.layout.is_cyclic = layout.is_cyclic;
 
   StepPlace place;
@@ -232,7 +232,7 @@ Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCa
   if (!call.part && !is_alone) {
     SpreadPlan spread = PlanOthers(ask, gang, layout, ranks);
     if (ask.has_terminal && (!own || place.ranks.front() != 0))
-      return failed("a terminal can only be for a task on this machine, and task 0 is not here");
+      return failed("a terminal needs task 0 on this node, but task 0 runs on another node");
     StepIdentity named = identity;
     named.node = place.node;
     PlaceFiles(ask, around, named, spread);

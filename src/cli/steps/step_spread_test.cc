@@ -109,9 +109,9 @@ TEST_F(StepSpread, MachinesMayBeLeftOut) {
   EXPECT_EQ(Layout(PlanOn(0, "srun -N1 -n1 -x alpha true")), "block 1:1");
   EXPECT_EQ(Layout(PlanOn(0, "srun -N1 -n1 -r 1 true")), "block 1:1");
   EXPECT_EQ(Layout(PlanOn(0, "srun -N1 -n1 -x beta,gamma true")), "here");
-  EXPECT_EQ(Layout(PlanOn(0, "srun -N2 -x beta true")),
-            "srun: error: Unable to create step for job 17: it asks for 2 machines, the job has 2, of which it leaves "
-            "out 1");
+  EXPECT_EQ(
+      Layout(PlanOn(0, "srun -N2 -x beta true")),
+      "srun: error: Unable to create step for job 17: it asks for 2 nodes, the job has 2, of which it excludes 1");
 }
 
 TEST_F(StepSpread, TheListOfStepsIsToldItsNameAndItsMachines) {
@@ -139,10 +139,10 @@ TEST_F(StepSpread, WhereTasksRun) {
   EXPECT_EQ(Layout(PlanOn(0, "srun -n3 -m cyclic true")), "cyclic 0:2,1:1");
   EXPECT_EQ(Layout(PlanOn(0, "srun -n1 -w beta true")), "block 1:1");
   EXPECT_EQ(Layout(PlanOn(0, "srun -w gamma true")),
-            "srun: error: Unable to create step for job 17: 'gamma' is none of the job's machines: alpha, "
+            "srun: error: Unable to create step for job 17: 'gamma' is not one of the job's nodes: alpha, "
             "beta");
   EXPECT_EQ(Layout(PlanOn(0, "srun -N3 true")),
-            "srun: error: Unable to create step for job 17: it asks for 3 machines, the job has 2");
+            "srun: error: Unable to create step for job 17: it asks for 3 nodes, the job has 2");
 }
 
 TEST_F(StepSpread, EachMachineHasItsShareOfTheGpus) {

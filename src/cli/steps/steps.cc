@@ -27,8 +27,8 @@
 #include "dialect/options/job_options.h"
 #include "dialect/options/task_options.h"
 #include "platform/os/numa_cores.h"
-#include "platform/os/places.h"
 #include "platform/os/process_title.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/os/spawn.h"
 #include "platform/records/gang_files.h"
 #include "platform/records/step_list_file.h"
@@ -52,7 +52,7 @@ Status StartStepProcess(const std::string& file) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   return FailedPrecondition("the job's step process cannot listen at " + StepSocketOf(file) +
-                            "; is its folder there, and yours?");
+                            "; check that the directory exists and belongs to you");
 }
 
 /// A caller outside the job (srun --jobid) has its own environment without the job's variables.
@@ -66,11 +66,10 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) 
   const JobSpec plain;
   if (spec.request.portion != plain.request.portion) {
     const std::string part = PortionText(spec.request.portion);
-    return InvalidArgument("this is inside job " + job +
-                           ", where divvy run starts a step of it, and a step has whole GPUs of " +
-                           "those that the job has, not a part of one" +
-                           (spec.request.portion.any() ? ": --gpus 1 in place of " + part : "") +
-                           "; for a job of its own with a part write divvy run --as-job");
+    return InvalidArgument("inside job " + job + ", divvy run starts a step, which uses whole GPUs of " +
+                           "the job, not a GPU fraction" +
+                           (spec.request.portion.any() ? ": write --gpus 1 instead of " + part : "") +
+                           "; for a separate job with a GPU fraction, write divvy run --as-job");
   }
   JobSpec rest = spec;
   rest.command.clear();
@@ -96,12 +95,11 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) 
     request.node_list.clear();
   }
   if (rest == plain && request == plain.request) return {};
-  return InvalidArgument("this is inside job " + job +
-                         ", where divvy run starts a step of it: --gpus, --cpus, --tasks, --gpus-per-task, --gpu-bind, "
-                         "--cpu-bind, --no-kill, --label-output, --output, --error, --input, --append, --chdir, --env "
-                         "and --pty apply" +
-                         (is_spread ? ", --nodes and --nodelist as well" : "") +
-                         "; for a job of its own write divvy run --as-job");
+  return InvalidArgument(
+      "inside job " + job +
+      ", divvy run starts a step, which accepts only --gpus, --cpus, --tasks, --gpus-per-task, --gpu-bind, --cpu-bind, "
+      "--no-kill, --label-output, --output, --error, --input, --append, --chdir, --env and --pty" +
+      (is_spread ? ", --nodes and --nodelist" : "") + "; for a separate job, write divvy run --as-job");
 }
 
 }  // namespace
@@ -167,9 +165,9 @@ Status CheckIsPart(const JobSpec& component, std::size_t number) {
   const bool is_other = options.says_tasks || options.keeps_others || options.labels_output ||
                         !options.components.empty() || !(rest == JobSpec());
   if (!is_other) return {};
-  return InvalidArgument("behind ':' number " + std::to_string(number) +
-                         " only --gpus-per-task, --gpu-bind and --cpu-bind apply; say the other options once, with the "
-                         "first, or start a step of its own with --components " +
+  return InvalidArgument("after ':' number " + std::to_string(number) +
+                         " only --gpus-per-task, --gpu-bind and --cpu-bind are allowed; give the other options with "
+                         "the first component, or start a separate step with --components " +
                          std::to_string(number));
 }
 
@@ -191,7 +189,7 @@ Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
             ReadComponentList(options.components.empty() ? all : options.components, gang.components()));
   const std::size_t said = spec.request.components();
   if (said > 1 && said != components.size()) {
-    return InvalidArgument("it says how tasks run in " + std::to_string(said) + " components, and runs in " +
+    return InvalidArgument("there are options for " + std::to_string(said) + " components, but the step runs in " +
                            std::to_string(components.size()));
   }
   if (!options.says_tasks) ask.layout.tasks = 0;
@@ -209,7 +207,8 @@ Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
       part.deal.cpu_bind = its.cpu_bind;
     }
     part.own_gpus.reset();
-    // As many as its tasks there need; TakeShare counts them.
+    // GPUs per task: the value only says that the part needs GPUs for itself. TakeShare then sets how many, by the
+    // number of the part's tasks on the node.
     if (part.deal.gpus_per_task > 0) part.own_gpus = part.deal.gpus_per_task;
     else if (said == 1 && spec.request.gpus > 0) part.own_gpus = spec.request.gpus;
     ask.parts.push_back(std::move(part));
@@ -223,7 +222,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
   const auto failed = [](const Error& error) { return InvalidArgument("divvy: " + error.message); };
   JobAround job = ReadJobAround(call.environment);
-  dialect::Surroundings around;
+  dialect::ParseContext around;
   around.environment = call.environment;
   around.directory = call.directory;
   around.hostname = identity.hostname;
@@ -235,9 +234,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
       [&](JobSpec& component) { return dialect::JobOptions(component, around); },
       [&](JobSpec& component) -> Status {
         if (has_components) return CheckIsPart(component, ++number);
-        return InvalidArgument("job " + job.id +
-                               " has one component, and ':' says how tasks run in the next; leave ':' and the options "
-                               "behind it out");
+        return InvalidArgument("job " + job.id + " has only one component; omit ':' and the options after it");
       });
   if (!parsed) return failed(parsed.error());
   std::vector<std::string> command = std::move(parsed->positional);
@@ -270,9 +267,9 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   if (identity.gang != nullptr && ask.layout.tasks == 1 && ask.machines.empty())
     ask.layout.seats = {identity.gang->own};
   if (identity.gang == nullptr && ask.own_gpus && *ask.own_gpus > static_cast<int>(job.gpus.size())) {
-    return failed(InvalidArgument("the step asks for " + Plural(*ask.own_gpus, "GPU") + ", and job " + job.id +
+    return failed(InvalidArgument("the step requests " + Plural(*ask.own_gpus, "GPU") + ", but job " + job.id +
                                   " has " + std::to_string(job.gpus.size()) +
-                                  "; divvy run --as-job makes a job of its own"));
+                                  "; to start a separate job, write divvy run --as-job"));
   }
   ask.commands = {std::move(command)};
   if (const Status checked = dialect::CheckContainer(spec); !checked) return failed(checked.error());
@@ -308,7 +305,8 @@ Result<StepPlan> PlanRsh(const StepCall& call, const std::vector<std::string>& w
     return InvalidArgument("divvy: nothing to run; write: divvy internal-rsh HOST COMMAND...");
   JobAround job = ReadJobAround(call.environment);
   if (identity.gang == nullptr)
-    return InvalidArgument("divvy: job " + job.id + " is on one machine; there is no " + words[first] + " to start on");
+    return InvalidArgument("divvy: job " + job.id + " runs on one node; there is no node " + words[first] +
+                           " to start on");
   StepAsk ask;
   ask.is_slurm = false;
   ask.has_names = false;
@@ -373,7 +371,7 @@ class GangReader {
     if (is_there && stamp == stamp_) return &gang_;
     auto gang = ReadGangFile(file_);
     if (!gang && gang.error().code == ErrorCode::kNotFound)
-      return Unreachable("divvy: the job's machines are not ready yet; it has not begun");
+      return Unreachable("divvy: the job's nodes are not ready yet, so it has not started");
     if (!gang) return InvalidArgument("divvy: " + gang.error().message);
     gang_ = *std::move(gang);
     stamp_ = stamp;

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "cli/steps/step_plan.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/steps/step_server.h"
 
 namespace divvy::cli {

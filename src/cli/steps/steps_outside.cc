@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/client/api.h"
 #include "cli/steps/steps.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/records/step_list_file.h"
 #include "platform/steps/step_client.h"
 #include "platform/steps/step_inside.h"

@@ -51,7 +51,7 @@ std::string ThrottleShares(const std::vector<std::optional<double>>& values) {
         std::max<std::int64_t>(1, std::llround(100.0 * static_cast<double>(count) / static_cast<double>(seen)));
     text += (text.empty() ? "" : ", ") + std::string(reason.words) + " in " + std::to_string(percent) + "%";
   }
-  return text.empty() ? text : text + " of what was seen";
+  return text.empty() ? text : text + " of the samples";
 }
 
 std::string SlowdownText(std::uint64_t bits) {

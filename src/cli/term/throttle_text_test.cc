@@ -23,7 +23,7 @@ TEST(ThrottleText, HeatAndShortPowerAreSlowdownsAndAPowerCapIsNone) {
 
 TEST(ThrottleText, CountsHowOftenEachWasSeen) {
   EXPECT_EQ(ThrottleShares({0, std::nullopt, 1, 0}), "");
-  EXPECT_EQ(ThrottleShares({4, 0x24, std::nullopt, 0, 4}), "power cap in 75%, heat (driver) in 25% of what was seen");
+  EXPECT_EQ(ThrottleShares({4, 0x24, std::nullopt, 0, 4}), "power cap in 75%, heat (driver) in 25% of the samples");
 }
 
 TEST(ThrottleText, StandsBesideTheGpuThatIsSlowed) {

@@ -62,11 +62,12 @@ std::vector<Option> OptionTable(TopFlags& flags) {
                    'd',
                    Takes::kValue,
                    "SECONDS",
-                   "Look again so often (1)",
+                   "Refresh interval (default: 1)",
                    [&flags](std::string_view value) -> Status {
                      const auto seconds = ParseNumber(value);
                      if (!seconds || !(*seconds >= 0.1 && *seconds <= 3600))
-                       return InvalidArgument("--interval is 0.1 to 3600 seconds, not '" + std::string(value) + "'");
+                       return InvalidArgument("--interval must be 0.1 to 3600 seconds, not '" + std::string(value) +
+                                              "'");
                      flags.interval_s = *seconds;
                      return {};
                    },
@@ -76,7 +77,7 @@ std::vector<Option> OptionTable(TopFlags& flags) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Print one screen and end; for files and pipes",
+                   "Print one screen and exit, for files and pipes",
                    [&flags](std::string_view) -> Status {
                      flags.is_once = true;
                      return {};
@@ -366,7 +367,7 @@ class Top {
         choice_.hides_gpus = false;
         return;
       case 'u':
-        choice_.user = choice_.user.empty() ? CallerSurroundings().user : "";
+        choice_.user = choice_.user.empty() ? CallerParseContext().user : "";
         return;
       case 'k':
         return Move(-1);
@@ -381,12 +382,12 @@ class Top {
       case 'p':
         break;
       default:
-        said_ = "no key '" + OneLine(Utf8(key)) + "'; ? says which there are";
+        said_ = "no key '" + OneLine(Utf8(key)) + "'; press ? for a list of keys";
         return;
     }
     if (selected_.empty()) {
       const bool has_jobs = std::ranges::any_of(lines_, [](const TopLine& line) { return !line.job.empty(); });
-      said_ = has_jobs ? "this is a GPU, and the key is for jobs; Home goes to the jobs" : "there are no jobs";
+      said_ = has_jobs ? "this key works on jobs, but a GPU is selected; Home goes to the jobs" : "there are no jobs";
       return;
     }
     OnJob(key, selected_);
@@ -410,7 +411,7 @@ class Top {
   }
 
   void AskForPriority(const std::string& name) {
-    Ask(TopQuestion::Line("Priority of " + name + " (0 is usual): ", "Enter sets it, Escape leaves it"),
+    Ask(TopQuestion::Line("Priority of job " + name + " (0 is usual): ", "Enter sets it, Escape leaves it"),
         [this, name](const std::string& typed) { SetPriority(name, typed); });
   }
 
@@ -420,7 +421,7 @@ class Top {
     update.select.ids = {name};
     update.priority = ParseInteger(typed);
     if (!update.priority) {
-      said_ = "a priority is a whole number, not '" + typed + "'";
+      said_ = "the priority must be a whole number, not '" + typed + "'";
       return;
     }
     Say(api_.Update(update));
@@ -492,7 +493,7 @@ int TopMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(OptionTable(flags), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy top takes options alone, not '" + parsed->positional.front() + "'"));
+    return Fail(InvalidArgument("divvy top takes only options, no argument '" + parsed->positional.front() + "'"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   if (flags.is_once) return PrintOnce(*api, flags);

@@ -133,7 +133,7 @@ std::string TimeLeft(const wire::JobView& job, double now) {
 }
 
 /// The GPU's problems: processes of others, and reduced clocks.
-std::string TroubleOf(const wire::GpuView& gpu, const TopFacts& facts) {
+std::string NodeHealthProblem(const wire::GpuView& gpu, const TopFacts& facts) {
   std::string trouble = gpu.state == "unmanaged" ? "" : GpuTrouble(gpu);
   const auto slowed = facts.slowdowns.find({gpu.node, gpu.index});
   if (slowed != facts.slowdowns.end()) trouble += (trouble.empty() ? "" : "; ") + slowed->second;
@@ -143,7 +143,7 @@ std::string TroubleOf(const wire::GpuView& gpu, const TopFacts& facts) {
 /// Describes who uses the GPU.
 std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, const TopFacts& facts) {
   // The job continues for now, but the problem must be visible even on a narrow terminal.
-  std::string trouble = TroubleOf(gpu, facts);
+  std::string trouble = NodeHealthProblem(gpu, facts);
   if (!trouble.empty()) trouble = "; " + trouble;
   if (!gpu.tenants.empty()) {
     std::string out;
@@ -192,7 +192,7 @@ TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t n
         .Gap();
   if (columns >= 100)
     line.Add(gpu.power_watts < 0 ? "" : std::to_string(gpu.power_watts) + "W", 5, Colour::kNone, true).Gap();
-  const bool is_amiss = (gpu.state == "allocated" || gpu.state == "free") && !TroubleOf(gpu, facts).empty();
+  const bool is_amiss = (gpu.state == "allocated" || gpu.state == "free") && !NodeHealthProblem(gpu, facts).empty();
   line.Gap().Add(OwnerText(gpu, jobs, facts), line.room(), is_amiss ? Colour::kYellow : GpuColour(gpu.state));
   line.line().gpu = name;
   return line.Take();
@@ -423,10 +423,10 @@ std::string Counted(std::int64_t all, const TopFacts& facts, const TopChoice& ch
 
 /// Shown instead of an empty list.
 std::string NoneText(const TopChoice& choice) {
-  if (choice.filter.empty() && choice.user.empty()) return "No jobs wait or run.";
+  if (choice.filter.empty() && choice.user.empty()) return "No jobs are queued or running.";
   std::string text = "No job" + (choice.user.empty() ? "" : " of " + choice.user);
-  text += choice.filter.empty() ? " waits or runs" : " is like '" + choice.filter + "'";
-  return text + (choice.is_once ? "." : "; / changes the filter, u shows everybody's.");
+  text += choice.filter.empty() ? " is queued or running" : " matches '" + choice.filter + "'";
+  return text + (choice.is_once ? "." : "; press / to change the filter, u to show all users.");
 }
 
 }  // namespace
@@ -460,7 +460,7 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   TopLine line;
   line.spans.push_back({"divvy", Colour::kBold});
   // Put first what a narrow terminal must not cut off.
-  const std::string trouble = facts.trouble.empty() ? status.trouble : "old numbers: " + facts.trouble;
+  const std::string trouble = facts.trouble.empty() ? status.trouble : "out of date: " + facts.trouble;
   if (!trouble.empty()) line.spans.push_back({"  " + trouble, Colour::kRed});
   std::string chosen;
   if (choice.sort != TopSort::kQueue) chosen += "  sorted by " + std::string(Name(choice.sort));

@@ -120,12 +120,13 @@ TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
   ASSERT_EQ(Screen(Facts(), choice).size(), 2u);
   EXPECT_EQ(Screen(Facts(), choice)[1], "       18 eval             ada       held      1");
   choice.filter = "nobody";
-  EXPECT_EQ(Screen(Facts(), choice).front(), "No job is like 'nobody'; / changes the filter, u shows everybody's.");
+  EXPECT_EQ(Screen(Facts(), choice).front(),
+            "No job matches 'nobody'; press / to change the filter, u to show all users.");
   choice.is_once = true;
-  EXPECT_EQ(Screen(Facts(), choice).front(), "No job is like 'nobody'.");
+  EXPECT_EQ(Screen(Facts(), choice).front(), "No job matches 'nobody'.");
   choice.filter.clear();
   choice.user = "eve";
-  EXPECT_EQ(Screen(Facts(), choice).front(), "No job of eve waits or runs.");
+  EXPECT_EQ(Screen(Facts(), choice).front(), "No job of eve is queued or running.");
   choice.user = "bob";
   EXPECT_EQ(Screen(Facts(), choice).size(), 2u);
   choice.user.clear();
@@ -268,7 +269,7 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   EXPECT_NE(TextOf(TopTitle(facts, choice)).find("of nosuch  1 of 3 GPUs taken  1 unmanaged  0 of 1 running  0 of 2"),
             std::string::npos);
   facts.trouble = "no daemon answers";
-  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  old numbers: no daemon answers  1 of 3"));
+  EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  out of date: no daemon answers  1 of 3"));
   // A fenced GPU under a job counts as the job's.
   facts.gpus[0].state = "fenced";
   facts.gpus[2].state = "fenced";

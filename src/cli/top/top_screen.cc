@@ -95,14 +95,14 @@ TopEvent FunctionKey(wint_t key) {
 
 Result<std::unique_ptr<TopScreen>> TopScreen::Take() {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)
-    return FailedPrecondition("divvy top needs a terminal; divvy top --once prints a screen and ends");
+    return FailedPrecondition("divvy top needs a terminal; divvy top --once prints one screen and exits");
   std::setlocale(LC_ALL, "");
   const char* term = std::getenv("TERM");
   ::set_escdelay(25);
   if (::newterm(nullptr, stdout, stdin) == nullptr) {
     return FailedPrecondition(
         "the terminal '" + std::string(term == nullptr ? "" : term) +
-        "' (TERM) is not known here; TERM=xterm divvy top may do, and divvy top --once prints a screen");
+        "' (TERM) is unknown here; try TERM=xterm divvy top, or print one screen with divvy top --once");
   }
   std::unique_ptr<TopScreen> screen(new TopScreen);
   screen->is_ascii_ = std::string_view(::nl_langinfo(CODESET)) != "UTF-8";

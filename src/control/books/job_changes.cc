@@ -11,7 +11,7 @@ void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("gpus", changes.gpus, record.request.gpus);
   visit("gpu-type", changes.gpu_type, record.request.gpu_type);
   visit("gpu-memory", changes.gpu_memory, record.request.gpu_memory);
-  visit("part of a GPU", changes.portion, record.request.portion);
+  visit("GPU fraction", changes.portion, record.request.portion);
   visit("slice", changes.slice, record.request.slice);
   visit("cpus", changes.cpus, record.request.cpus);
   visit("memory", changes.memory, record.request.memory);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 #include "model/job_record.h"
 
 namespace divvy {
@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kMostNamed = 8;
 
-std::string KnownText(const Server& server) {
+std::string KnownText(const Scheduler& server) {
   std::vector<std::string> names;
-  for (const BookNode& node : server.nodes()) {
+  for (const NodeUsage& node : server.nodes()) {
     if (!node.words.name.empty()) names.push_back(node.words.name);
   }
   if (names.size() <= kMostNamed) return "nodes are " + AndList(names);
@@ -24,9 +24,9 @@ std::string KnownText(const Server& server) {
   return "nodes are " + Join(names, ", ") + " and " + std::to_string(more) + " more (divvy nodes)";
 }
 
-Status CheckNames(const Server& server, const std::vector<std::string>& names, std::string_view option) {
+Status CheckNames(const Scheduler& server, const std::vector<std::string>& names, std::string_view option) {
   for (const std::string& name : names) {
-    const auto is_it = [&](const BookNode& node) { return node.words.name == name; };
+    const auto is_it = [&](const NodeUsage& node) { return node.words.name == name; };
     if (std::ranges::any_of(server.nodes(), is_it)) continue;
     return InvalidArgument("there is no node '" + name + "', which " + std::string(option) + " names; " +
                            KnownText(server));
@@ -36,7 +36,7 @@ Status CheckNames(const Server& server, const std::vector<std::string>& names, s
 
 }  // namespace
 
-Status CheckNodeNames(const Server& server, const Request& request) {
+Status CheckNodeNames(const Scheduler& server, const Request& request) {
   if (!server.has_many()) return {};
   for (std::size_t i = 0; i < request.components(); ++i) {
     const Request one = ComponentOf(request, i);

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "control/books/node_book.h"
+#include "control/books/node_registry.h"
 
 namespace divvy {
 

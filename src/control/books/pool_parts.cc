@@ -24,17 +24,17 @@ Request PartInPool(const Request& request, const std::string& pool_of_job, const
   return part;
 }
 
-Status AdmitsPart(const PoolRow& pool, const PoolBook::Wish& wish, const std::string& pool_of_job) {
-  if (!wish.request.is_heterogeneous()) return PoolBook::AdmitsJob(pool, wish);
+Status AdmitsPart(const PoolRow& pool, const PoolRegistry::Wish& wish, const std::string& pool_of_job) {
+  if (!wish.request.is_heterogeneous()) return PoolRegistry::AdmitsJob(pool, wish);
   const Request part = PartInPool(wish.request, pool_of_job, pool.name);
-  return PoolBook::AdmitsJob(pool, {part, wish.time_limit, "", {}, false});
+  return PoolRegistry::AdmitsJob(pool, {part, wish.time_limit, "", {}, false});
 }
 
-std::vector<std::string> OpenPoolsOf(const PoolBook& pools, const Server& cluster, const JobRecord& record,
+std::vector<std::string> OpenPoolsOf(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record,
                                      std::size_t component) {
   std::vector<std::string> names = PoolsIn(PoolListOf(record.request, record.pool, component));
   if (pools.empty()) return names;
-  const PoolBook::Wish wish{record.request, record.time_limit, "", {}, false};
+  const PoolRegistry::Wish wish{record.request, record.time_limit, "", {}, false};
   std::erase_if(names, [&](const std::string& name) {
     const PoolRow* row = pools.Find(name);
     return row != nullptr && !(row->starts_jobs() && AdmitsPart(*row, wish, record.pool));
@@ -52,7 +52,7 @@ std::vector<std::string> OpenPoolsOf(const PoolBook& pools, const Server& cluste
   return with_room.empty() ? names : with_room;
 }
 
-std::vector<Component> InOpenPools(const PoolBook& pools, const Server& cluster, const JobRecord& record) {
+std::vector<Component> InOpenPools(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record) {
   std::vector<Component> others = record.request.others;
   for (std::size_t i = 0; i < others.size(); ++i) {
     if (others[i].pool.empty()) continue;
@@ -68,7 +68,7 @@ bool NamesSeveralPools(const JobRecord& record) {
   return false;
 }
 
-bool HasPool(const PoolBook& pools, const Server& cluster, const std::string& name) {
+bool HasPool(const PoolRegistry& pools, const Scheduler& cluster, const std::string& name) {
   if (pools.Find(name) != nullptr) return true;
   for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
     if (std::ranges::count(cluster.PoolsOf(node), name) > 0) return true;
@@ -76,12 +76,11 @@ bool HasPool(const PoolBook& pools, const Server& cluster, const std::string& na
   return false;
 }
 
-std::string WhyNoPool(const PoolBook& pools, const Server& cluster, const JobRecord& record) {
+std::string WhyNoPool(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record) {
   const std::vector<std::string> named = PoolsIn(record.pool);
   const auto is_there = [&](const std::string& name) { return HasPool(pools, cluster, name); };
   if (pools.empty() || named.empty() || std::ranges::any_of(named, is_there)) return "";
-  return "there is no pool '" + record.pool + "' any more; divvy update " + ToString(record.id) +
-         " --pool NAME puts it into another";
+  return "there is no pool '" + record.pool + "'; divvy update " + ToString(record.id) + " --pool NAME chooses another";
 }
 
 std::vector<std::string> AllPoolsOf(const JobRecord& record) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "control/books/pool_book.h"
-#include "engine/server/server.h"
+#include "control/books/pool_registry.h"
+#include "engine/scheduler/scheduler.h"
 #include "model/job.h"
 #include "model/job_record.h"
 
@@ -20,23 +20,23 @@ const std::string& PoolListOf(const Request& request, const std::string& pool_of
 /// Returns the components that may run in this pool as a request of their own. Requires: there is at least one.
 Request PartInPool(const Request& request, const std::string& pool_of_job, const std::string& pool);
 
-/// Like PoolBook::AdmitsJob, for the pool's part only. `wish` describes the whole job.
-Status AdmitsPart(const PoolRow& pool, const PoolBook::Wish& wish, const std::string& pool_of_job);
+/// Like PoolRegistry::AdmitsJob, for the pool's part only. `wish` describes the whole job.
+Status AdmitsPart(const PoolRow& pool, const PoolRegistry::Wish& wish, const std::string& pool_of_job);
 
 /// Returns the component's pools in which it may start now; if all pools that admit it are full, all of those.
-std::vector<std::string> OpenPoolsOf(const PoolBook& pools, const Server& cluster, const JobRecord& record,
+std::vector<std::string> OpenPoolsOf(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record,
                                      std::size_t component);
 /// Returns the components after the first, each restricted to its open pools; unchanged if none is open.
-std::vector<Component> InOpenPools(const PoolBook& pools, const Server& cluster, const JobRecord& record);
+std::vector<Component> InOpenPools(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record);
 
 /// Returns whether the job or one of its components names several pools.
 bool NamesSeveralPools(const JobRecord& record);
 
 /// Returns whether the pool exists: as a row, or as a node label.
-bool HasPool(const PoolBook& pools, const Server& cluster, const std::string& name);
+bool HasPool(const PoolRegistry& pools, const Scheduler& cluster, const std::string& name);
 
 /// Explains why no pool of the job's list exists any more, and how to fix that. Empty if one does.
-std::string WhyNoPool(const PoolBook& pools, const Server& cluster, const JobRecord& record);
+std::string WhyNoPool(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record);
 
 /// All pool names in the job's lists, without duplicates.
 std::vector<std::string> AllPoolsOf(const JobRecord& record);

@@ -21,16 +21,16 @@ std::string Percent(std::int64_t done) {
 Result<std::int64_t> DoneBy(const ProgressReport& report) {
   const bool has_steps = report.steps != 0 || report.step != 0;
   if (report.fraction.has_value() == has_steps)
-    return InvalidArgument("progress is a part of the whole (0.35) or steps out of all (1200/100000), one of them");
+    return InvalidArgument("progress is either a fraction (0.35) or steps of a total (1200/100000)");
   if (!has_steps) {
     // Also rejects NaN.
     if (!(*report.fraction >= 0 && *report.fraction <= 1))
-      return InvalidArgument("progress is a part of the whole: a number from 0 to 1");
+      return InvalidArgument("progress is a fraction: a number from 0 to 1");
     return static_cast<std::int64_t>(std::llround(*report.fraction * static_cast<double>(Progress::kAll)));
   }
   if (report.steps < 1 || report.step < 0 || report.step > report.steps)
     return InvalidArgument("step " + std::to_string(report.step) + " of " + std::to_string(report.steps) +
-                           ": steps go from 0 to all of them, which are 1 or more");
+                           ": the step must be from 0 to the total, and the total at least 1");
   if (report.step == report.steps) return Progress::kAll;
   const double part = static_cast<double>(report.step) / static_cast<double>(report.steps);
   return static_cast<std::int64_t>(part * static_cast<double>(Progress::kAll));
@@ -49,7 +49,7 @@ std::optional<Duration> Left(const JobRecord& record) {
 Result<Progress> AfterReport(const Progress& before, const ProgressReport& report, Time now) {
   DIVVY_TRY(const std::int64_t done, DoneBy(report));
   if (before.at != kNoTime && done < before.done)
-    return FailedPrecondition("it has said " + Percent(before.done) + " already, and " + Percent(done) +
+    return FailedPrecondition("it has reported " + Percent(before.done) + " already, and " + Percent(done) +
                               " is less; a run never goes back");
   Progress after = before;
   after.at = std::max(now, before.at);

@@ -59,7 +59,7 @@ TEST(Progress, ARunNeverGoesBackButMayStandStill) {
   const Progress first = Reported({}, Part(0.4), kNoon);
   const auto back = AfterReport(first, Part(0.3), kNoon + 1s);
   ASSERT_FALSE(back);
-  EXPECT_EQ(back.error().message, "it has said 40% already, and 30% is less; a run never goes back");
+  EXPECT_EQ(back.error().message, "it has reported 40% already, and 30% is less; a run never goes back");
   EXPECT_EQ(Reported(first, Part(0.4), kNoon + 5s).at, kNoon + 5s);
 }
 

@@ -57,7 +57,7 @@ inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
   if (!IsActive(record.state) || record.array_count > 0)
     return FailedPrecondition("job " + DisplayId(record) + " does not run");
   if (attempt != 0 && attempt != record.attempt)
-    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+    return FailedPrecondition("job " + DisplayId(record) + " was restarted since: this run of it has ended");
   return {};
 }
 

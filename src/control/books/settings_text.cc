@@ -1,5 +1,6 @@
 #include "control/books/settings_text.h"
 
+#include "base/index_ranges.h"
 #include "base/text.h"
 
 namespace divvy {

@@ -62,13 +62,13 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
 }  // namespace
 
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
-    : cluster_(policy.usage_half_life), policy_(std::move(policy)), limits_(limits), seed_(seed) {
-  cluster_.SetPolicy(policy_);
+    : scheduler_(policy.usage_half_life), policy_(std::move(policy)), limits_(limits), seed_(seed) {
+  scheduler_.SetPolicy(policy_);
 }
 
 void Controller::SetCapacity(NodeCapacity capacity) {
   KnowModels(capacity);
-  cluster_.SetCapacity(std::move(capacity));
+  scheduler_.SetCapacity(std::move(capacity));
   RefreshAvailability();
 }
 
@@ -128,7 +128,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     } else if (key.starts_with(kGroupPrefix)) {
       const std::string group = key.substr(kGroupPrefix.size());
       group_limits_[group] = static_cast<int>(ParseInteger(text).value_or(0));
-      cluster_.SetGroupLimit(group, group_limits_[group]);
+      scheduler_.SetGroupLimit(group, group_limits_[group]);
     } else {
       static_cast<void>(teams_.LoadSetting(key, text) || usage_.LoadSetting(key, text) ||
                         reservations_.LoadSetting(key, text));
@@ -143,7 +143,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   }
   LoadTeams();
   for (auto& [id, record] : live_) {
-    if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
+    if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
     // If a target was pruned before the dependency was decided, it stays pending.
     static_cast<void>(LearnOutcomes(record.dependencies, outcome));
   }
@@ -151,7 +151,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
       KeepGpusOf(record);
-      cluster_.Adopt(ToRunning(record));
+      scheduler_.Adopt(ToRunning(record));
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
     }
@@ -164,7 +164,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   }
   LoadTeamUsage();
   RefreshAvailability();
-  for (NodeIndex node = kOwnNode + 1; node < cluster_.nodes().size(); ++node) RefreshGpus(node, observations(node));
+  for (NodeIndex node = kOwnNode + 1; node < scheduler_.nodes().size(); ++node) RefreshGpus(node, observations(node));
   needs_plan_ = true;
 }
 
@@ -179,8 +179,8 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
   DIVVY_CHECK(FillComponentPools(spec, caller));
   if (!spec.queues_anyway) {
-    DIVVY_CHECK(CheckNodeNames(cluster_, spec.request));
-    DIVVY_CHECK(CheckFeasible(cluster_, spec.request, PlacePool(spec.pool)));
+    DIVVY_CHECK(CheckNodeNames(scheduler_, spec.request));
+    DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, PlacePool(spec.pool)));
     DIVVY_CHECK(CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
   NameElements(spec.dependencies);
@@ -200,13 +200,13 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
         record.array_indices = spec.array->indices;
       }
     }
-    if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
+    if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
   }
   next_id_ += 1 + elements;
   jobs_total_ += std::max<std::uint64_t>(elements, 1);
   if (!spec.group.empty() && spec.group_limit > 0) {
     group_limits_[spec.group] = spec.group_limit;
-    cluster_.SetGroupLimit(spec.group, spec.group_limit);
+    scheduler_.SetGroupLimit(spec.group, spec.group_limit);
     effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + spec.group, std::to_string(spec.group_limit));
   }
 
@@ -234,15 +234,15 @@ Status Controller::CheckPriority(int before, int after, const Caller& caller) co
 }
 
 Status Controller::CheckRoom(std::uint64_t jobs, const Caller& caller) const {
-  const std::uint64_t own = cluster_.waiting_of(caller.user.name);
+  const std::uint64_t own = scheduler_.waiting_of(caller.user.name);
   if (!caller.is_admin && own + jobs > limits_.max_queued_of_user) {
     return LimitExceeded("user " + caller.user.name + " has " + std::to_string(own) + " of at most " +
                          std::to_string(limits_.max_queued_of_user) +
                          " jobs in the queue; wait, cancel some, or ask an administrator to raise max_queued_of_user "
                          "under [queue]");
   }
-  if (cluster_.waiting_count() + jobs <= limits_.max_queued) return {};
-  return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
+  if (scheduler_.waiting_count() + jobs <= limits_.max_queued) return {};
+  return LimitExceeded("the queue holds " + std::to_string(scheduler_.waiting_count()) + " of at most " +
                        std::to_string(limits_.max_queued) +
                        " jobs; wait, cancel some, or raise max_queued under [queue]");
 }
@@ -255,14 +255,14 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   // Elements that were about to start, or were split off for another reason, are removed with the array.
   const JobId end = ElementId(id, record.array_count);
   for (auto element = std::next(at); element != live_.end() && element->first < end;) {
-    if (IsActive(element->second.state)) cluster_.Finish(element->first);
-    if (cluster_.waiting(element->first) != nullptr) cluster_.Remove(element->first);
+    if (IsActive(element->second.state)) scheduler_.Finish(element->first);
+    if (scheduler_.waiting(element->first) != nullptr) scheduler_.Remove(element->first);
     IndexDependencies(element->second, false);
     removed.push_back(std::move(element->second));
     element = live_.erase(element);
   }
-  if (IsActive(record.state) && record.array_count == 0) cluster_.Finish(id);
-  if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+  if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
+  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
   run_times_.Forget(id);
   IndexDependencies(record, false);
   removed.push_back(std::move(record));
@@ -281,7 +281,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.count = record.array_count > 0 ? static_cast<std::uint32_t>(record.array_waiting.size()) : 1;
   if (entry.count == 0) return;
   entry.request = record.request;
-  entry.request.others = InOpenPools(pools_, cluster_, record);
+  entry.request.others = InOpenPools(pools_, scheduler_, record);
   entry.priority = record.priority;
   entry.queued_at = record.queued_at;
   entry.time_limit = record.time_limit;
@@ -291,14 +291,15 @@ void Controller::PutWaiting(const JobRecord& record) {
     const PoolRow* row = pools_.Find(name);
     return row != nullptr && row->is_capped();
   };
-  if (NamesSeveralPools(record) && std::ranges::any_of(AllPoolsOf(record), is_capped)) choosy_.insert(record.id);
+  if (NamesSeveralPools(record) && std::ranges::any_of(AllPoolsOf(record), is_capped))
+    multi_pool_jobs_.insert(record.id);
   const PoolRow* first = pools.empty() ? nullptr : pools_.Find(pools.front());
   const PlacementStrategy own = first == nullptr ? policy_.placement : first->placement.value_or(policy_.placement);
   entry.groups = GroupsOf(record);
   entry.placement = record.is_placement_set ? record.placement : own;
   // "First node with room" suits a single node. Over several nodes it fragments what large jobs need.
   const bool is_default = !record.is_placement_set && own == PlacementStrategy::kSequential;
-  if (is_default && cluster_.has_many()) entry.placement = PlacementStrategy::kBest;
+  if (is_default && scheduler_.has_many()) entry.placement = PlacementStrategy::kBest;
   entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
   entry.user = record.user.name;
   entry.team = record.team;
@@ -316,7 +317,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   }
   KnowUserCap(record);
   WatchDeadline(record);
-  cluster_.Put(std::move(entry));
+  scheduler_.Put(std::move(entry));
   needs_plan_ = true;
 }
 
@@ -345,15 +346,15 @@ void Controller::Decide(Time now) {
   if (!latest_starts_.empty())
     next_wakeup_ = std::min(next_wakeup_, AddSaturating(latest_starts_.begin()->first, Duration(1)));
   for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
-  if (run_times_.runs() != refreshed_runs_ && cluster_.waiting_count() > 0)
+  if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0)
     next_wakeup_ = std::min(next_wakeup_, next_refresh_);
 }
 
 Time Controller::CarryOut(Time now) {
   needs_plan_ = false;
-  const auto [plan, jobs] = cluster_.Decide(now, [this](JobId entry) { return NextMember(entry); });
+  const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
-  for (const Taking& taking : plan.takings) TakeBack(taking, now);
+  for (const Preemption& preemption : plan.preemptions) TakeBack(preemption, now);
   for (const Resizing& resizing : plan.resizings) Resize(resizing, now);
   // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {
@@ -373,15 +374,15 @@ JobId Controller::NextMember(JobId entry) {
 }
 
 // The victim is stopped as by its owner's "requeue", and keeps its queue position (QueueAgain).
-void Controller::TakeBack(const Taking& taking, Time now) {
-  JobRecord& record = live_.at(taking.job);
-  const JobRecord& taker = live_.at(taking.taker);
+void Controller::TakeBack(const Preemption& preemption, Time now) {
+  JobRecord& record = live_.at(preemption.job);
+  const JobRecord& taker = live_.at(preemption.taker);
   record.stop_intent = StopIntent::kRequeue;
   record.state = JobState::kStopping;
   record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
                   (taker.team.empty() ? taker.user.name : "team " + taker.team);
   if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
-    record.reason += "; it starts anew, because a paused job's GPU memory cannot be kept elsewhere";
+    record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
   Note(record.id, record.reason, now);
   Persist(record);
   Send(record, StopOrder{record.id, 0, policy_.taking_back.grace, ""});
@@ -390,7 +391,7 @@ void Controller::TakeBack(const Taking& taking, Time now) {
 
 Status Controller::CheckTeamGpus(const JobRecord& record) const {
   if (record.request.gpus_in_all() == 0) return {};
-  return CheckTeamFeasible(cluster_, record.request, PlacePool(record.pool), record.team, PreemptibleOf(record));
+  return CheckTeamFeasible(scheduler_, record.request, PlacePool(record.pool), record.team, PreemptibleOf(record));
 }
 
 // A job with a terminal, or one that may run only once, cannot be queued again.
@@ -425,7 +426,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   record->gpu_model = ModelOf(*record);
   record->progress = Progress();
   record->started = now;
-  if (CutToDeadline(*record)) cluster_.SetKnownEnd(job, Deadline(*record));
+  if (CutToDeadline(*record)) scheduler_.SetKnownEnd(job, Deadline(*record));
   record->ended = kNoTime;
   record->exit.reset();
   record->start_reason = decision.reason;
@@ -433,8 +434,8 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   ++record->attempt;
   ForgetResizes(*record);
   record->gpus_used = record->gpus;
-  cluster_.SetName(job, record->name);
-  if (NamesSeveralPools(*record)) choosy_.insert(job);
+  scheduler_.SetName(job, record->name);
+  if (NamesSeveralPools(*record)) multi_pool_jobs_.insert(job);
   if (is_element) {
     effects_.batch.inserts.push_back({*record, nullptr});
   } else {
@@ -455,7 +456,7 @@ std::string Controller::ModelOf(const JobRecord& record) const {
   for (const Seat& seat : SeatsOf(record)) {
     const auto node = IndexOf(seat.node);
     if (!node) return "";
-    const std::vector<GpuFacts>& known = cluster_.node(*node).capacity.gpus;
+    const std::vector<GpuFacts>& known = scheduler_.node(*node).capacity.gpus;
     for (const int gpu : seat.gpus.ToVector()) {
       if (static_cast<std::size_t>(gpu) >= known.size()) return "";
       const std::string& own = known[static_cast<std::size_t>(gpu)].model;
@@ -522,19 +523,19 @@ const JobRecord* Controller::ArrayOf(JobId id) const {
 }
 
 Reason Controller::WaitingReason(const JobRecord& record) const {
-  FirstBlockers blockers(cluster_, cluster_.decided_at());
+  FirstBlockers blockers(scheduler_, scheduler_.decided_at());
   return WaitingReasonOf(*this, record, blockers);
 }
 
 std::string Controller::CheckInvariants() const {
-  if (std::string broken = cluster_.CheckInvariants(); !broken.empty()) return broken;
+  if (std::string broken = scheduler_.CheckInvariants(); !broken.empty()) return broken;
   for (const auto& [id, record] : live_) {
     const std::string name = "job " + ToString(id);
     if (record.id != id) return name + " is kept under another id";
     if (IsFinal(record.state)) return name + " is final and still live";
     if (id.value() >= next_id_) return name + " has an id that was not given out";
     const bool is_array = record.array_count > 0;
-    const RunningJob* running = cluster_.running(id);
+    const RunningJob* running = scheduler_.running(id);
     if (IsActive(record.state) && !is_array) {
       if (running == nullptr) return name + " is active and does not run in the cluster";
       if (running->gpus != record.gpus || NodeName(running->node) != record.node)
@@ -553,13 +554,13 @@ std::string Controller::CheckInvariants() const {
       return name + " runs in the cluster and is not active";
     }
     const bool should_wait = record.state == JobState::kQueued || record.state == JobState::kHeld;
-    const WaitingEntry* entry = cluster_.waiting(id);
+    const WaitingEntry* entry = scheduler_.waiting(id);
     if (should_wait != (entry != nullptr))
       return name + (should_wait ? " waits without an entry" : " has an entry and does not wait");
     if (entry != nullptr && is_array && entry->count != record.array_waiting.size())
       return name + " has another count of elements";
   }
-  for (const auto& [id, job] : cluster_.running_jobs()) {
+  for (const auto& [id, job] : scheduler_.running_jobs()) {
     if (!live_.contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";
   }
   return "";

@@ -22,16 +22,16 @@
 #include "control/books/caller.h"
 #include "control/books/effects.h"
 #include "control/books/job_changes.h"
-#include "control/books/node_book.h"
-#include "control/books/pool_book.h"
+#include "control/books/node_registry.h"
+#include "control/books/pool_registry.h"
 #include "control/books/progress.h"
-#include "control/books/reservation_book.h"
-#include "control/books/run_time_book.h"
+#include "control/books/reservation_registry.h"
+#include "control/books/runtime_predictor.h"
 #include "control/books/settings_text.h"
-#include "control/books/speed_book.h"
-#include "control/books/team_book.h"
-#include "control/books/usage_book.h"
-#include "engine/server/explain.h"
+#include "control/books/team_registry.h"
+#include "control/books/throughput_model.h"
+#include "control/books/usage_ledger.h"
+#include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
 
@@ -171,7 +171,7 @@ class Controller {
                                   Time now);
   /// Reported progress that is not durable yet; persist it when the daemon stops.
   Batch UnkeptProgress() const;
-  const SpeedBook& speeds() const { return speeds_; }
+  const ThroughputModel& speeds() const { return speeds_; }
   /// How fast the job is on which GPUs, and the source: "A100 at 0.55 of H100, learned from 12 runs". Empty: unknown.
   std::string SpeedsOf(const JobRecord& record) const;
 
@@ -184,7 +184,7 @@ class Controller {
   Result<std::string> RemoveTeam(const std::string& name, const Caller& caller, Time now);
   Result<std::string> SetTeamUser(const UserChange& change, const Caller& caller, Time now);
   Result<std::string> SetQuotas(bool are_on, const Caller& caller, Time now);
-  const TeamBook& teams() const { return teams_; }
+  const TeamRegistry& teams() const { return teams_; }
   /// References that Load found invalid and dropped, one line each.
   const std::vector<std::string>& team_warnings() const { return team_warnings_; }
   /// The current load of a team (including its subtree) or a user, and its usage in its budget's period.
@@ -194,7 +194,7 @@ class Controller {
     double gpus = 0;
     Used used;
   };
-  /// By UsageBook::TeamKey and UserKey; includes all that have a row, and users with jobs.
+  /// By UsageLedger::TeamKey and UserKey; includes all that have a row, and users with jobs.
   std::map<std::string, TeamLoad> TeamLoads(Time now) const;
   /// This month's usage of each user in each team, without the team's subtree; "" stands for no team.
   std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const;
@@ -203,7 +203,7 @@ class Controller {
 
   /// Call after UseTeamsFile, before Load. Fails with a one-line message; the daemon then does not start.
   Status UsePools(std::vector<PoolRow> rows);
-  const PoolBook& pools() const { return pools_; }
+  const PoolRegistry& pools() const { return pools_; }
   /// For a waiting job that names several pools: why it is not offered to the others, one line each.
   std::vector<std::string> ClosedPools(const JobRecord& record) const;
   struct PoolLoad {
@@ -223,8 +223,8 @@ class Controller {
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now);
   /// By number or name; allowed for administrators and the user that it is for.
   Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
-  const ReservationBook& reservations() const { return reservations_; }
-  std::vector<TurnView> TurnsAhead(const GpuReservation& reservation, Time now) const;
+  const ReservationRegistry& reservations() const { return reservations_; }
+  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
   /// The number of the reservation that a booking of the engine belongs to.
   std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;
 
@@ -279,16 +279,16 @@ class Controller {
   /// All nodes of a gang must prepare their parts within this time; otherwise the launch is rolled back.
   static constexpr Duration kPrepareWithin = std::chrono::seconds(60);
   /// A node joined, or its facts or its work setting changed. Call before Load for each node in the store. The node
-  /// takes no work before OnNodeAccounted.
+  /// takes no work before OnNodeReconciled.
   void OnNodeRow(const NodeRow& row);
   void OnNodeRemoved(const std::string& name);
   /// The node is connected, and its runs are reconciled.
-  void OnNodeAccounted(const std::string& name);
+  void OnNodeReconciled(const std::string& name);
   /// The node's connection was lost, perhaps briefly: it takes no new work until it is back.
-  void OnNodeAway(const std::string& name);
-  std::string AbsenceOf(const std::string& name) const;  ///< "node n1 is away: ...". Empty: it is connected, or there
-                                                         ///< is no such node.
-  std::string DrainOf(const std::string& name) const;    ///< Why its jobs will be stopped soon; empty: they will not.
+  void OnNodeDisconnected(const std::string& name);
+  std::string DisconnectReason(const std::string& name) const;  ///< "node n1 is away: ...". Empty: it is connected, or
+                                                                ///< there is no such node.
+  std::string DrainOf(const std::string& name) const;  ///< Why its jobs will be stopped soon; empty: they will not.
   /// The node has been silent for long. Its jobs may still be running.
   void OnNodeLost(const std::string& name, Time now);
   void OnNodeBack(const std::string& name);
@@ -296,7 +296,7 @@ class Controller {
   /// `name`: the controller's own machine.
   void OnNodeTrouble(const std::string& name, const std::string& what);
   /// That problem, or the one that kept it from starting its last job: "its disk is full: ...". Empty: none.
-  std::string TroubleOf(const std::string& name) const;
+  std::string NodeHealthProblem(const std::string& name) const;
   /// The node stopped its jobs because its lease expired, or an administrator declared it gone. The jobs may run
   /// elsewhere.
   void OnNodeFenced(const std::string& name, Time now) { LoseRuns(name, Vanished::kFenced, now); }
@@ -337,7 +337,7 @@ class Controller {
 
   // --- Views ---------------------------------------------------------------------------------------------------
 
-  const Server& cluster() const { return cluster_; }
+  const Scheduler& scheduler() const { return scheduler_; }
   const Policy& policy() const { return policy_; }
   const std::map<JobId, JobRecord>& live() const { return live_; }
   const JobRecord* Find(JobId id) const;
@@ -395,11 +395,11 @@ class Controller {
   /// Stores the current status of the targets in `record`; returns whether that changed it.
   bool SettleDependencies(JobRecord& record) const;
   /// Whether the dependencies can still be met, and if not, why.
-  struct Hope {
+  struct DependencyOutlook {
     bool is_lost = false;
     std::string why;
   };
-  Hope HopeOf(const JobRecord& record) const;
+  DependencyOutlook DependencyOutlookOf(const JobRecord& record) const;
   class WaitGraph;
   /// Returns "5 after 6 after 5" if `start` would wait for itself with the records `edited`; "" if not.
   std::string FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const;
@@ -434,7 +434,7 @@ class Controller {
   std::string ModelOf(const JobRecord& record) const;
   RunningJob ToRunning(const JobRecord& record) const;
   Preemptible PreemptibleOf(const JobRecord& record) const;
-  void TakeBack(const Taking& taking, Time now);
+  void TakeBack(const Preemption& preemption, Time now);
   void Resize(const Resizing& resizing, Time now);
   void RefreshPredictions(Time now);
   void ExpectEndOf(const JobRecord& record);
@@ -467,10 +467,10 @@ class Controller {
     bool is_away = false;
     bool is_lost = false;
     bool is_removed = false;
-    bool is_drained = false;  // It is draining, and nothing runs there any more.
-    std::string trouble;      // A problem that the node found itself and that keeps it from taking jobs.
-    std::string refusal;      // Why it could not start its last job. It is retried at rests_until.
-    Time rests_until = kNever;
+    bool is_drained = false;     // It is draining, and nothing runs there any more.
+    std::string trouble;         // A problem that the node found itself and that keeps it from taking jobs.
+    std::string refusal;         // Why it could not start its last job.
+    Time rests_until = kNever;   // After a refusal: it gets no jobs before then. kNever: it does not rest.
     std::vector<GpuIndex> gone;  // GPUs that are still counted because jobs use them, but that no longer exist.
     std::vector<GpuObservation> observations;
     std::map<JobId, GpuSet> stays;          // Tenants of shared GPUs that cannot be migrated, and their GPUs.
@@ -491,12 +491,12 @@ class Controller {
   Duration RoomDelay(JobId job) const;
   /// How long a job waits after it was requeued to return what it had borrowed; 0 for other jobs.
   Duration BorrowDelay(const JobRecord& record, Time now);
-  // GPU fractions: which of the node's GPUs each is accounted on (engine/server/paper.h).
+  // GPU fractions: which of the node's GPUs each is accounted on (engine/scheduler/planned_gpus.h).
   void LoosenPaper(const JobRecord& record);
   void PackPaper();
   void PackPaper(NodeIndex node);
-  void SetPaper(JobRecord& record, GpuSet gpus);
-  GpuSet CutGpus(const BookNode& node) const;
+  void SetPlannedGpus(JobRecord& record, GpuSet gpus);
+  GpuSet CutGpus(const NodeUsage& node) const;
   Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
   std::string MachineText(NodeIndex node) const;
   /// Sends the order to every node of the job whose part has not ended.
@@ -531,8 +531,8 @@ class Controller {
   static void ShareGpus(const PoolRow& pool, JobSpec& spec);
   /// Returns the pools of the list that the job's user may use; `list` may be empty. Fails if none of them accepts the
   /// job.
-  Result<std::string> CheckPools(const std::string& list, const PoolBook::Wish& wish) const;
-  PoolBook::Wish WishOf(const JobRecord& record) const;
+  Result<std::string> CheckPools(const std::string& list, const PoolRegistry::Wish& wish) const;
+  PoolRegistry::Wish WishOf(const JobRecord& record) const;
   /// The job's pools in which it may start now; if all pools that admit it are full, all of those.
   std::vector<std::string> OpenPools(const JobRecord& record) const;
   /// Why pools block the job even if everything were free, as text of an unmet dependency; empty: they do not.
@@ -570,14 +570,14 @@ class Controller {
   Used UsedBy(const std::string& key, BudgetPeriod period, Time now) const;
   void WatchBudgets(Time now);
   // Reservations.
-  bool BookTurn(const GpuReservation& reservation, const GpuTurn& turn, Time now);
-  bool BookAgain(const GpuReservation& reservation, const GpuTurn& turn, Time now);
+  bool BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
+  bool BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
   void Unbook(std::uint64_t turn);
   void BookAnew(Time now);
   void FollowReservations(Time now);
-  std::string WhyNoRoom(const GpuReservation& reservation, const GpuTurn& turn, Time now) const;
+  std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) const;
 
-  Server cluster_;
+  Scheduler scheduler_;
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
@@ -608,10 +608,11 @@ class Controller {
   std::string first_model_;  // The model of the first GPUs that were registered.
   bool needs_plan_ = true;
   Time next_wakeup_ = kNever;
-  PoolBook pools_;
-  std::set<JobId> choosy_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
-  TeamBook teams_;
-  UsageBook usage_;
+  PoolRegistry pools_;
+  std::set<JobId>
+      multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
+  TeamRegistry teams_;
+  UsageLedger usage_;
   std::set<std::string> team_caps_;           // Groups whose limits come from teams and users.
   std::map<std::string, std::string> spent_;  // Usage keys whose budget is exhausted, with the text that their jobs
                                               // wait for.
@@ -619,9 +620,9 @@ class Controller {
   bool are_budgets_stale_ = false;            // The set of running jobs has changed since.
   std::vector<std::string> team_warnings_;
   std::string told_teams_;  // The team tree that the engine knows, as text.
-  ReservationBook reservations_;
-  RunTimeBook run_times_;
-  SpeedBook speeds_;
+  ReservationRegistry reservations_;
+  RuntimePredictor run_times_;
+  ThroughputModel speeds_;
   bool is_mixed_ = false;  // The GPUs are of several models; otherwise speeds do not matter.
   struct Booked {
     std::uint64_t id = 0;  // The engine's id.

@@ -20,7 +20,7 @@ Error WrongState(const JobRecord& record, std::string_view verb, std::string_vie
 Status CheckCanQueueAgain(const JobRecord& record) {
   if (record.is_foreground)
     return FailedPrecondition("job " + DisplayId(record) +
-                              " runs on somebody's terminal and cannot be queued again; cancel it");
+                              " runs on a user's terminal and cannot be queued again; cancel it");
   if (record.is_run_once)
     return FailedPrecondition(
         "job " + DisplayId(record) +
@@ -69,7 +69,7 @@ Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std
     return &at->second;
   }
   const JobRecord* array = ArrayOf(id);
-  if (array == nullptr) return NotFound("there is no live job " + ToString(id));
+  if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*array, caller, verb));
   return SplitElement(live_.at(array->id), static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
 }
@@ -87,7 +87,7 @@ JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   IndexDependencies(*kept, true);
   effects_.batch.inserts.push_back({*kept, nullptr});
   if (array.array_waiting.empty()) {
-    cluster_.Remove(array.id);
+    scheduler_.Remove(array.id);
     array.state = JobState::kRunning;
   } else {
     PutWaiting(array);
@@ -109,7 +109,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
       elements.push_back(at->first);
     record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
     record->array_waiting = IndexRanges();
-    if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+    if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
     record->state = JobState::kRunning;
     record->is_held = false;
     Persist(*record);
@@ -138,8 +138,8 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
 
 Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold"));
-  if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue takes it back to the queue");
-  if (record->is_held) return std::string("was held already");
+  if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue puts it back into the queue");
+  if (record->is_held) return std::string("was already held");
   record->is_held = true;
   record->state = JobState::kHeld;
   record->reason = "held by " + CallerName(caller) + ": divvy release " + ToString(id);
@@ -169,7 +169,7 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
 Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue"));
   if (IsWaiting(record->state) && holds) return Hold(id, caller, now);
-  if (IsWaiting(record->state)) return std::string("is in the queue already");
+  if (IsWaiting(record->state)) return std::string("is already in the queue");
   DIVVY_CHECK(CheckCanQueueAgain(*record));
   if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
   record->stop_intent = StopIntent::kRequeue;
@@ -188,22 +188,22 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   DIVVY_CHECK(Authorise(ended, caller, "requeue"));
   DIVVY_CHECK(CheckCanQueueAgain(ended));
   if (ended.array.is_set() && !live_.contains(ended.array) && !array)
-    return NotFound("array " + ToString(ended.array) + " is not known any more");
+    return NotFound("its array " + ToString(ended.array) + " is not known any more; submit it again");
   JobSpec asked = spec;
   asked.request = ended.request;
   asked.team = ended.team;
   DIVVY_CHECK(CheckRoom(1, caller));
   // The same checks as for a new submission, with the values that may have been changed meanwhile.
   if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
-    return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
+    return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
   RestoreLimit(ended);
   if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
-    return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
+    return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
   DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
   DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
                                                 teams_.PathOf(asked.team), caller.is_admin}));
   if (!asked.queues_anyway) {
-    DIVVY_CHECK(CheckFeasible(cluster_, asked.request, PlacePool(ended.pool)));
+    DIVVY_CHECK(CheckFeasible(scheduler_, asked.request, PlacePool(ended.pool)));
     DIVVY_CHECK(CheckTeamGpus(ended));
   }
 
@@ -235,7 +235,7 @@ void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRe
     whole.ended = kNoTime;
     whole.dependencies.clear();
     run_times_.Know(whole, whole.shape);
-    if (whole.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(whole.id), whole.array_at_once);
+    if (whole.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(whole.id), whole.array_at_once);
   }
   JobRecord& whole = at->second;
   std::uint32_t& counted = element.state == JobState::kSucceeded   ? whole.array_succeeded
@@ -265,7 +265,7 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   Send(*record, PauseOrder{id, is_paused, ""});
   Announce(*record);
   if (is_paused && record->request.is_portioned())
-    return "paused; the memory of its part of a GPU goes to the host where it can, until divvy resume";
+    return "paused; the memory of its GPU fraction is moved to the host where possible, until divvy resume";
   return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
 }
 
@@ -291,7 +291,7 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
   for (const Seat& seat : SeatsOf(*record)) {
-    const std::string here = AbsenceOf(seat.node);
+    const std::string here = DisconnectReason(seat.node);
     if (absence.empty()) absence = here;
     const auto node = IndexOf(seat.node);
     const bool is_known = node && (*node == kOwnNode || (*node < machines_.size() && machines_[*node].is_accounted));
@@ -300,18 +300,18 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
   }
   Send(*record, SignalOrder{id, signal, reach, ""});
   if (absence.empty()) return std::string("sent");
-  return absence + "; the signal is kept until it connects again, and gone if its agent was restarted meanwhile";
+  return absence + "; the signal is delivered when it reconnects, and lost if its agent was restarted meanwhile";
 }
 
 Result<std::string> Controller::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
   if (limit < 0) return InvalidArgument("a group's limit is 0 (none) or more");
   const std::string at_most =
-      limit == 0 ? std::string("no cap any more") : "at most " + std::to_string(limit) + " at once";
+      limit == 0 ? std::string("no limit any more") : "at most " + std::to_string(limit) + " at once";
   if (const auto id = ParseInteger(group); id && *id > 0) {
     JobChanges changes;
     changes.array_at_once = limit;
     const JobRecord* array = Find(JobId(static_cast<std::uint64_t>(*id)));
-    if (array == nullptr || array->array_count == 0) return NotFound("there is no live array " + group);
+    if (array == nullptr || array->array_count == 0) return NotFound("there is no queued or running array " + group);
     const auto done = Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
     if (!done) return done.error();
     return at_most;
@@ -319,10 +319,10 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   const bool is_theirs = std::ranges::any_of(
       live_, [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
   const bool is_used = std::ranges::any_of(live_, [&](const auto& e) { return e.second.group == group; });
-  if (!is_used) return NotFound("no live job is in a group '" + group + "'");
+  if (!is_used) return NotFound("no queued or running job is in group '" + group + "'");
   if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
   group_limits_[group] = limit;
-  cluster_.SetGroupLimit(group, limit);
+  scheduler_.SetGroupLimit(group, limit);
   effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + group, limit == 0 ? "" : std::to_string(limit));
   needs_plan_ = true;
   return at_most;
@@ -333,11 +333,11 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
 Result<NodeIndex> Controller::FindMachine(const std::string& node) const {
   const auto index = IndexOf(node);
   if (index && (*index >= machines_.size() || !machines_[*index].is_removed)) return *index;
-  return NotFound("there is no node '" + node.substr(0, 64) + "'; divvy nodes lists those there are");
+  return NotFound("there is no node '" + node.substr(0, 64) + "'; divvy nodes lists all nodes");
 }
 
 Status Controller::CheckRestriction(NodeIndex node, GpuSet allowed) const {
-  const GpuSet all = GpuSet::FirstN(static_cast<int>(cluster_.node(node).capacity.gpus.size()));
+  const GpuSet all = GpuSet::FirstN(static_cast<int>(scheduler_.node(node).capacity.gpus.size()));
   if ((allowed - all).empty()) return {};
   return InvalidArgument(
       "there is no GPU " + std::to_string((allowed - all).ToVector().front()) + "; " +
@@ -348,7 +348,7 @@ Status Controller::CheckRestriction(NodeIndex node, GpuSet allowed) const {
 Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller,
                                     const std::vector<std::string>& nodes) {
   if (!caller.is_admin)
-    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is none");
+    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is not one");
   std::vector<NodeIndex> machines;
   for (const std::string& node : nodes) {
     DIVVY_TRY(machines.emplace_back(), FindMachine(node));
@@ -357,7 +357,7 @@ Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller&
   GpuSet usable;
   for (const NodeIndex machine : machines) {
     const std::string name = NodeName(machine);
-    usable = allowed.value_or(GpuSet::FirstN(static_cast<int>(cluster_.node(machine).capacity.gpus.size())));
+    usable = allowed.value_or(GpuSet::FirstN(static_cast<int>(scheduler_.node(machine).capacity.gpus.size())));
     if (allowed) restrictions_.insert_or_assign(name, *allowed);
     else restrictions_.erase(name);
     KeepSetting(name.empty() ? std::string(kRestrictionKey) : std::string(kNodeRestrictionPrefix) + name,
@@ -370,7 +370,8 @@ Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller&
 
 Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
   if (!caller.is_admin)
-    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + CallerName(caller) + " is none");
+    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + CallerName(caller) +
+                            " is not one");
   DIVVY_TRY(const NodeIndex index, FindMachine(process.node));
   process.node = NodeName(index);
   const std::string pid = "pid " + std::to_string(process.identity.pid);
@@ -378,7 +379,7 @@ Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, 
   if (is_ignored && !process.node.empty()) {
     const GpuProcess* seen = FindOnGpus(observations(index), process.identity.pid);
     if (seen == nullptr) {
-      return NotFound("no process with " + pid + " was seen on a GPU" + where + "; divvy gpus lists those there are");
+      return NotFound("no process with " + pid + " was seen on a GPU" + where + "; divvy gpus lists them");
     }
     process.identity = seen->identity;
     process.user = seen->user;
@@ -393,7 +394,7 @@ Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, 
   if (is_ignored) ignored_.push_back(process);
   effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
   RefreshGpus(index, observations(index));
-  return pid + where + (is_ignored ? " no longer takes a GPU away, until it ends" : " counts again");
+  return pid + where + (is_ignored ? " no longer makes its GPU unavailable, until it ends" : " counts again");
 }
 
 }  // namespace divvy

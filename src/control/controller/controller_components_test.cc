@@ -43,11 +43,11 @@ TEST(Components, ComponentsArePreparedTogetherAndEndTogether) {
   world.End(job->id, seats[2].node, 137);
   const Effects stopping = world.Turn();
   EXPECT_EQ(Machines::Told<StopOrder>(stopping, job->id), (Names{seats[0].node, seats[1].node}));
-  EXPECT_EQ(world.controller_.cluster().free_count(), 0) << "nothing is free before all have ended";
+  EXPECT_EQ(world.controller_.scheduler().free_count(), 0) << "nothing is free before all have ended";
   world.End(job->id, seats[0].node, 143);
   world.End(job->id, seats[1].node, 143);
   EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kFailed);
-  EXPECT_EQ(world.controller_.cluster().free_count(), 12);
+  EXPECT_EQ(world.controller_.scheduler().free_count(), 12);
 }
 
 TEST(Components, ComponentsOnOneMachineAreAGangOfOne) {

@@ -20,9 +20,9 @@ Status CheckDeadline(Time end_by, Duration time_limit, Time begin, Time now) {
   if (end_by <= now) return InvalidArgument("the deadline has passed; give a later one");
   const Time start = std::max(begin, now);
   if (time_limit <= end_by - start) return {};
-  const std::string when = begin > now ? " from its begin time on" : "";
+  const std::string when = begin > now ? " after its begin time" : "";
   return InvalidArgument("with a time limit of " + DurationText(time_limit) + when +
-                         " it cannot end by its deadline; give a shorter limit, or a later deadline");
+                         " the job cannot end by its deadline; give a shorter limit, or a later deadline");
 }
 
 void Controller::WatchDeadline(const JobRecord& record) {
@@ -51,7 +51,7 @@ void Controller::EndLateElements(JobRecord& array, Time now) {
   const JobId id = array.id;
   array.array_failed += late;
   array.array_waiting = IndexRanges();
-  if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
   array.state = JobState::kRunning;
   array.is_held = false;
   Note(id, Plural(late, "element") + " could not start in time to be over by the deadline", now);

@@ -39,7 +39,7 @@ TEST(Deadlines, AJobThatCannotEndInTimeIsRefusedWithWhatWouldHelp) {
   const auto refused = world.Try(hours(2), hours(1));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "with a time limit of 2 h it cannot end by its deadline; give a shorter limit, or a later deadline");
+            "with a time limit of 2 h the job cannot end by its deadline; give a shorter limit, or a later deadline");
   EXPECT_FALSE(world.Try(Duration(0), -seconds(1))) << "it has passed";
   EXPECT_TRUE(world.Try(hours(2), hours(2))) << "just in time";
   const Time now = world.now_;
@@ -70,7 +70,7 @@ TEST(Deadlines, ARunWithoutALimitEndsByThen) {
   const Effects effects = world.Turn();
   ASSERT_EQ(World::Launched(effects), std::vector<JobId>{job});
   EXPECT_EQ(world.controller_.Find(job)->time_limit, hours(1));
-  EXPECT_EQ(world.controller_.cluster().running(job)->known_end, world.now_ + hours(1))
+  EXPECT_EQ(world.controller_.scheduler().running(job)->known_end, world.now_ + hours(1))
       << "who waits for it is told so";
   // The start was delayed.
   world.now_ += minutes(10);

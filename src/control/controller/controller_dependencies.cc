@@ -195,8 +195,8 @@ std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) 
     const DependencyStatus status = StatusOf(record, dependency);
     if (status == DependencyStatus::kSatisfied && record.needs_any_dependency) return {};
     if (status == DependencyStatus::kPending) {
-      const std::string forgotten = ", which is in no history any more (divvy update " + DisplayId(record) +
-                                    " --dependency \"\" starts it without)";
+      const std::string forgotten = ", which is no longer in the history (divvy update " + DisplayId(record) +
+                                    " --dependency \"\" starts it without it)";
       unmet.push_back(Describe(dependency) + (IsForgotten(dependency) ? forgotten : ""));
     }
     if (status == DependencyStatus::kImpossible) {
@@ -269,8 +269,8 @@ void Controller::IndexDependencies(const JobRecord& record, bool is_added) {
   }
 }
 
-Controller::Hope Controller::HopeOf(const JobRecord& record) const {
-  Hope hope;
+Controller::DependencyOutlook Controller::DependencyOutlookOf(const JobRecord& record) const {
+  DependencyOutlook hope;
   std::size_t never = 0;
   for (const Dependency& dependency : record.dependencies) {
     if (StatusOf(record, dependency) != DependencyStatus::kImpossible) continue;
@@ -312,18 +312,18 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     if (at == live_.end()) continue;
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    Hope hope = HopeOf(record);
+    DependencyOutlook hope = DependencyOutlookOf(record);
     // When one alternative is gone, the remaining "any of them" may be jobs that wait for this one.
     if (!hope.is_lost && !hope.why.empty()) {
       const std::string cycle = FindCycle({}, id);
-      if (!cycle.empty()) hope = {true, hope.why + ", and it would wait for itself: " + cycle};
+      if (!cycle.empty()) hope = {true, hope.why + ", because it would wait for itself: " + cycle};
     }
     if (hope.is_lost && !record.keeps_waiting) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {
         // Elements with records of their own wait, run or have ended independently.
-        if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+        if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
         record.state = JobState::kRunning;
         record.is_held = false;
         Note(id, "its dependency can never be met: " + hope.why, now);

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "control/books/record_parts.h"
 #include "control/controller/controller.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 
 namespace divvy {
 
@@ -38,9 +38,9 @@ void Controller::Resize(const Resizing& resizing, Time now) {
 Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller,
                                                         Time now) {
   const auto at = live_.find(id);
-  if (at == live_.end()) return NotFound("there is no live job " + ToString(id));
+  if (at == live_.end()) return NotFound("there is no queued or running job " + ToString(id));
   JobRecord& record = at->second;
-  DIVVY_CHECK(Authorise(record, caller, "speak for"));
+  DIVVY_CHECK(Authorise(record, caller, "report for"));
   DIVVY_CHECK(CheckSpeaks(record, attempt));
   const GpuSet back = record.gpus_asked_back;
   if (!back.empty()) {
@@ -51,7 +51,7 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
     record.gpus_since = now;
     record.gpus_asked_back = GpuSet();
     record.asked_back_at = kNoTime;
-    cluster_.Resize(id, record.gpus);
+    scheduler_.Resize(id, record.gpus);
     Note(id, "gives back " + GpusText(back), now);
     Announce(record);
     needs_plan_ = true;
@@ -59,7 +59,7 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   const bool joins = !record.takes_resizes && record.request.is_elastic() && record.request.gpus > 0;
   if (joins) {
     record.takes_resizes = true;
-    cluster_.SetResizable(id);
+    scheduler_.SetResizable(id);
     needs_plan_ = true;
   }
   const bool has_changed = record.gpus_used != record.gpus;

@@ -86,7 +86,7 @@ TEST(Elastic, WhatIsAskedBackIsFreeOnceItSaysSo) {
   EXPECT_EQ(world.StateOf(waiting), JobState::kQueued);
   world.now_ += 3min;
   EXPECT_TRUE(Resizes(world.Turn()).empty());
-  const core::Explanation why = Explain(world.controller_.cluster(), waiting, world.now_);
+  const core::Explanation why = Explain(world.controller_.scheduler(), waiting, world.now_);
   const bool says_so = std::ranges::any_of(why.blockers, [](const core::Blocker& blocker) {
     return blocker.text == "job 1 was asked 3 min ago to give back 2 GPUs";
   });

@@ -67,11 +67,11 @@ const JobRecord* StrayOf(const Controller& controller, const std::string& node, 
   return nullptr;
 }
 
-/// "job 17 of ada, which does not hold it (pid 4711, 1.2 GiB): its program should keep to CUDA_VISIBLE_DEVICES".
+/// "job 17 of ada, which was not given this GPU (pid 4711, 1.2 GiB): its program should respect CUDA_VISIBLE_DEVICES".
 std::string StrayText(const JobRecord& record, const GpuProcess& process) {
-  return "job " + DisplayId(record) + " of " + record.user.name + ", which does not hold it (pid " +
+  return "job " + DisplayId(record) + " of " + record.user.name + ", which was not given this GPU (pid " +
          std::to_string(process.identity.pid) + ", " + CompactSize(process.memory_used) + "): " +
-         (GpuCountOf(record) > 0 ? "its program should keep to CUDA_VISIBLE_DEVICES"
+         (GpuCountOf(record) > 0 ? "its program should respect CUDA_VISIBLE_DEVICES"
                                  : "it asked for no GPU (--gpus 1)");
 }
 
@@ -85,7 +85,7 @@ bool IsWithItsMachine(Controller::Vanished how) {
 }
 
 std::string_view MachinesEnd(Controller::Vanished how) {
-  return how == Controller::Vanished::kGone ? " is gone for good" : " was cut off and has stopped its jobs";
+  return how == Controller::Vanished::kGone ? " is gone for good" : " was disconnected and has stopped its jobs";
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& 
 
 std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exit& exit) {
   if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
-  if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
+  if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so its exit status is unknown"};
   if (exit.hit_time_limit && record.full_limit >= Duration(0)) return {JobState::kTimedOut, Reason(kReachedDeadline)};
   if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
   if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
@@ -125,7 +125,7 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   found->second.started = at;
   found->second.reason = found->second.start_reason;
   if (CutToDeadline(found->second)) {
-    cluster_.SetKnownEnd(job, Deadline(found->second));
+    scheduler_.SetKnownEnd(job, Deadline(found->second));
     Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
   }
   unkept_starts_.insert_or_assign(job, attempt);
@@ -174,7 +174,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
 
 void Controller::EndRun(JobRecord& record, Time now) {
   const Exit exit = *record.exit;
-  cluster_.Finish(record.id);
+  scheduler_.Finish(record.id);
   LoosenPaper(record);
   needs_plan_ = true;
   CountUsage(record, record.ended);
@@ -189,8 +189,8 @@ void Controller::EndRun(JobRecord& record, Time now) {
 // Ends a gang's part, and decides by `how` whether the job may start again.
 bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
   static constexpr std::array<std::string_view, 5> kHow = {
-      "it was never started there", "its processes are gone and nobody saw how they ended", "the machine was rebooted",
-      "the machine was cut off and has stopped its jobs", "the machine is gone for good"};
+      "it was never started there", "its processes are gone and their exit status is unknown", "the node was rebooted",
+      "the node was disconnected and has stopped its jobs", "the node is gone for good"};
   const bool begins_anew = how == Vanished::kNeverStarted || (IsWithItsMachine(how) && !record.is_run_once) ||
                            (how == Vanished::kRebooted && record.requeues_after_reboot);
   Exit exit;
@@ -216,7 +216,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     return;
   }
   if (record.node != node) return;
-  cluster_.Finish(job);
+  scheduler_.Finish(job);
   LoosenPaper(record);
   needs_plan_ = true;
   // If the store says that a job ran, there is a run record until its end is known. A missing run record means that its
@@ -245,9 +245,9 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     record.exit = exit;
     record.ended = now;
     Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
-           was_rebooted            ? "the machine was rebooted while it ran"
-           : IsWithItsMachine(how) ? "its machine" + std::string(MachinesEnd(how))
-                                   : "its processes are gone and nobody saw how they ended",
+           was_rebooted            ? "the node was rebooted while it ran"
+           : IsWithItsMachine(how) ? "its node" + std::string(MachinesEnd(how))
+                                   : "its processes are gone and their exit status is unknown",
            now);
   }
 }
@@ -305,7 +305,7 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
 void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time now) {
   const JobId id = record.id;
   const JobId array = record.array;
-  if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
   IndexDependencies(record, false);
   record.state = state;
   record.reason = std::move(reason);
@@ -391,7 +391,7 @@ void Controller::ForgetIgnored(const std::string& node, const std::vector<GpuObs
 void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
 
 void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations) {
-  const std::vector<GpuAvailability>& before = cluster_.node(node).availability;
+  const std::vector<GpuAvailability>& before = scheduler_.node(node).availability;
   const std::string name = NodeName(node);
   const std::optional<GpuSet> allowed = restriction(name);
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -400,7 +400,7 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
     availability.is_restricted = allowed && !allowed->Contains(gpu);
     const auto seen = std::ranges::find(observations, gpu, &GpuObservation::index);
     if (seen != observations.end()) {
-      availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer sees it" : seen->fault;
+      availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer reports it" : seen->fault;
       for (const GpuProcess& process : seen->processes) {
         const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
         const bool is_ignored = IsIgnored(ignored_, name, gpu, process);
@@ -418,11 +418,11 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       availability.unmanaged += (availability.unmanaged.empty() ? "others: " : "; others: ") + seen->cut_by_others;
     availability.is_kept_by_found_runs = !runs.empty() && availability.unmanaged == runs;
     if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
-      availability.fault = "its machine no longer has it";
+      availability.fault = "its node no longer has it";
     if (const auto stuck = MachineOf(node).stuck.find(gpu); stuck != MachineOf(node).stuck.end())
       availability.stuck = stuck->second;
     if (before[i] == availability) continue;
-    cluster_.SetAvailability(node, gpu, std::move(availability));
+    scheduler_.SetAvailability(node, gpu, std::move(availability));
     effects_.changes.push_back({JobId(), JobState::kQueued, ""});  // MachineEvents words the message.
     needs_plan_ = true;
   }

@@ -18,7 +18,7 @@ constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 }  // namespace
 
 std::string Controller::MachineText(NodeIndex node) const {
-  const std::string& name = cluster_.node(node).words.name;
+  const std::string& name = scheduler_.node(node).words.name;
   return name.empty() ? "this machine" : "node " + name;
 }
 
@@ -27,12 +27,13 @@ void Controller::OnNodeTrouble(const std::string& name, const std::string& what)
   if (!node) return;
   Machine& machine = MachineOf(*node);
   machine.trouble = what;
-  // This was most likely also the reason why it could not start a job.
+  // The trouble is over. Most likely it was also the reason why the node could not start a job, so the node need not
+  // rest any longer after that failure.
   if (what.empty()) machine.rests_until = kNever;
   RefreshNode(*node);
 }
 
-std::string Controller::TroubleOf(const std::string& name) const {
+std::string Controller::NodeHealthProblem(const std::string& name) const {
   const auto node = IndexOf(name);
   if (!node || *node >= machines_.size()) return "";
   const Machine& machine = machines_[*node];
@@ -44,11 +45,12 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
   const auto node = IndexOf(name);
   if (!node) return;
   Machine& machine = MachineOf(*node);
-  machine.refusal = "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and is tried again soon";
+  machine.refusal =
+      "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and will be tried again soon";
   machine.rests_until = now + kRest;
   next_wakeup_ = std::min(next_wakeup_, machine.rests_until);
   RefreshNode(*node);
-  // A user waiting at a terminal is told at once.
+  // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;
   if (!may_wait || ++refusals_[record.id] > kMostRefusals) return;
   record.stop_intent = StopIntent::kRequeue;
@@ -65,11 +67,11 @@ Duration Controller::RoomDelay(JobId job) const {
 
 void Controller::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
   const auto node = IndexOf(name);
-  // A user waiting at a terminal is told at once.
+  // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   if (!node || record.is_foreground || record.stop_intent != StopIntent::kNone) return;
   ++refusals_[record.id];
   record.stop_intent = StopIntent::kRequeue;
-  record.reason = "queued again: " + MachineText(*node) + " could not make room for it: " + exit.failure;
+  record.reason = "queued again: " + MachineText(*node) + " could not free the GPUs for it: " + exit.failure;
 }
 
 }  // namespace divvy

@@ -98,7 +98,7 @@ TEST(MachineFaults, AMachineInTroubleTakesNothingUntilItIsOver) {
   world.End(job, "n1", 0);
   // A session begins, and the node reports its state again.
   world.controller_.OnNodeTrouble("n1", "its disk is full");
-  world.controller_.OnNodeAccounted("n1");
+  world.controller_.OnNodeReconciled("n1");
   const JobId next = world.Submit(2);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
 }

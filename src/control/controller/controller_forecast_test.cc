@@ -6,7 +6,7 @@
 
 #include "control/books/record_parts.h"
 #include "control/controller/controller_test_world.h"
-#include "engine/server/explain.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace controller_forecast_test {
@@ -34,7 +34,7 @@ TEST(Forecast, GoesByTheCapThatTheSubmissionBrings) {
   const auto waits = world.controller_.Foresee(next, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(waits);
   EXPECT_EQ(waits->start, world.now_ + hours(1));
-  EXPECT_EQ(world.controller_.cluster().group_limit("eval"), 0) << "nothing was submitted";
+  EXPECT_EQ(world.controller_.scheduler().group_limit("eval"), 0) << "nothing was submitted";
   const auto free = world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(free);
   EXPECT_EQ(free->start, world.now_);
@@ -45,7 +45,7 @@ TEST(Forecast, GoesByTheCapThatTheSubmissionBrings) {
   const auto wider = world.controller_.Foresee(next, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(wider);
   EXPECT_EQ(wider->start, world.now_) << "the cap is raised for all of the group";
-  EXPECT_EQ(world.controller_.cluster().group_limit("eval"), 1) << "and stays as it was";
+  EXPECT_EQ(world.controller_.scheduler().group_limit("eval"), 1) << "and stays as it was";
   const Effects effects = world.Turn();
   EXPECT_TRUE(effects.orders.empty());
   EXPECT_TRUE(effects.batch.settings.empty());
@@ -58,7 +58,7 @@ TEST(Forecast, TakesAnArraysCapAndLeavesNone) {
   const auto foreseen = world.controller_.Foresee(spec, 10, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(foreseen);
   EXPECT_EQ(foreseen->start, world.now_);
-  EXPECT_EQ(world.controller_.cluster().group_limit(ArrayGroupName(foreseen->id)), 0);
+  EXPECT_EQ(world.controller_.scheduler().group_limit(ArrayGroupName(foreseen->id)), 0);
   world.Turn();
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
 }
@@ -91,7 +91,7 @@ TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
       EXPECT_EQ(made->id, foreseen->id);
       const std::string where = "seed " + std::to_string(seed) + ", step " + std::to_string(step);
       const auto why = [&] {
-        return Explain(world.controller_.cluster(), made->id, world.now_, world.controller_.run_spread());
+        return Explain(world.controller_.scheduler(), made->id, world.now_, world.controller_.run_spread());
       };
       const core::Explanation before = why();
       const JobId first = elements > 0 ? ElementId(made->id, 0) : made->id;
@@ -109,7 +109,7 @@ TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
         others += foreseen->start == why().start.typical ? 0 : 1;
       }
       if (below(3) == 0) world.now_ += minutes(10 * below(4));
-      for (const auto& [id, running] : world.controller_.cluster().running_jobs()) {
+      for (const auto& [id, running] : world.controller_.scheduler().running_jobs()) {
         if (running.known_end > world.now_) continue;
         world.Exit(id, 0);
         world.Turn();

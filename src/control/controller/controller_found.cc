@@ -55,9 +55,9 @@ bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
 
 /// Removes the job from the cluster, whether it waits or runs.
 void Controller::LeaveCluster(const JobRecord& record) {
-  if (cluster_.waiting(record.id) != nullptr) cluster_.Remove(record.id);
+  if (scheduler_.waiting(record.id) != nullptr) scheduler_.Remove(record.id);
   if (!IsActive(record.state)) return;
-  cluster_.Finish(record.id);
+  scheduler_.Finish(record.id);
   LoosenPaper(record);
   preparing_.erase(record.id);
   needs_plan_ = true;
@@ -71,7 +71,7 @@ bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) c
   for (const Seat& seat : SeatsOf(run.record)) {
     const auto index = IndexOf(seat.node);
     if (!index) return false;
-    const BookNode& node = cluster_.node(*index);
+    const NodeUsage& node = scheduler_.node(*index);
     for (const int gpu : (seat.gpus & node.present()).ToVector()) {
       GpuShare room = node.room(static_cast<GpuIndex>(gpu));
       for (const Seat& own : known == nullptr || !IsActive(known->state) ? std::vector<Seat>() : SeatsOf(*known)) {
@@ -88,8 +88,8 @@ void Controller::HoldBack(JobRecord& record, Time now) {
   if (!IsWaiting(record.state) || record.is_held) return;
   record.is_held = true;
   record.state = JobState::kHeld;
-  record.reason = "held: a run of it that the store does not know may go on; divvy release " + ToString(record.id) +
-                  " starts it again";
+  record.reason = "held: an earlier run of it, unknown to the store, may still be running; divvy release " +
+                  ToString(record.id) + " starts it again";
   Note(record.id, record.reason, now);
   Persist(record);
   PutWaiting(record);
@@ -121,7 +121,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   ForgetResizes(record);
   record.gpus_used = record.gpus;
   KeepGpusOf(record);
-  cluster_.Adopt(ToRunning(record));
+  scheduler_.Adopt(ToRunning(record));
   if (!record.gang.empty() && !record.was_let_go) preparing_[record.id] = kNoTime;
   Note(record.id, why, now);
   Persist(record);
@@ -154,7 +154,8 @@ void Controller::Replay(const RunDescription& run, Time now) {
   if (!IsOver(run)) {
     const bool is_news = record->attempt < seen.attempt || (seen.was_let_go && !record->was_let_go);
     if (is_news && !HasRoomFor(run, record)) return HoldBack(*record, now);
-    if (is_news) TakeUp(*record, run, "runs, as the run journal says; the store was restored from before", now);
+    if (is_news)
+      TakeUp(*record, run, "is running according to the run journal; the store was restored from an older backup", now);
     return;
   }
   if (record->attempt == seen.attempt && run.runs_again && IsWaiting(record->state)) return;
@@ -180,7 +181,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
     return Found::kOver;
   };
   for (Seat& seat : run.record.gang) {
-    if (seat.node == cluster_.node(kOwnNode).words.name) seat.node.clear();  // Named as at its launch.
+    if (seat.node == scheduler_.node(kOwnNode).words.name) seat.node.clear();  // Named as at its launch.
   }
   run.record.was_let_go = !seen.gang.empty() && seen.state == JobState::kRunning;
   const bool is_whole_end = run.exit && seen.gang.empty();
@@ -190,7 +191,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
       KeepEnd(record, run, now);
       return Found::kTaken;
     }
-    TakeUp(record, run, "its run was found, which is later than the store", now);
+    TakeUp(record, run, "a run of it that is newer than the store was found", now);
     effects_.orders.push_back(AdoptOrder{PartOn(record, seen.node), seen.node});
     found_.erase(id);
     return Found::kTaken;
@@ -275,7 +276,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   if (at != found_.end() && at->second.is_adopted)
     return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
   if (at == found_.end())
-    return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists those there are");
+    return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists all found runs");
   const RunDescription run = at->second.run;
   JobRecord record = run.record;
   DIVVY_CHECK(Authorise(record, caller, "adopt"));
@@ -283,20 +284,20 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   const std::string instead = "; divvy adopt --end " + ToString(id) + " ends it";
   if (at->second.is_ending) return FailedPrecondition(name + " is being ended");
   if (record.submitted == kNoTime)
-    return FailedPrecondition("the run record of " + name + " does not say what it has, as those of earlier releases" +
+    return FailedPrecondition("the run record of " + name + " does not list its resources, as in earlier releases" +
                               instead);
   if (!record.gang.empty())
-    return FailedPrecondition(name + " is one part of a job on several nodes, and parts cannot be adopted" + instead);
+    return FailedPrecondition(name + " is part of a job on several nodes, and such parts cannot be adopted" + instead);
   if (at->second.is_id_taken || live_.contains(id) || ArrayOf(id) != nullptr)
     return FailedPrecondition("the id of " + name + " is not free in this store" + instead);
   const int gpus = record.gpus.size();
   if (gpus < record.request.gpus_in_all() ||
       gpus > std::max(record.request.gpus_in_all(), record.request.gpus_at_most()))
     return FailedPrecondition("the run record of " + name + " names " + Plural(gpus, "GPU") +
-                              ", and it asked for another number" + instead);
+                              ", but the job requested another number" + instead);
   if (!IndexOf(record.node)) return FailedPrecondition("node " + record.node + " is not known");
   if (!run.exit && !HasRoomFor(run, nullptr))
-    return FailedPrecondition("GPUs of " + name + " were given to other jobs since; adopt it when these have ended" +
+    return FailedPrecondition("GPUs of " + name + " are now allocated to other jobs; adopt it when these have ended" +
                               instead);
   // A team or pool that this store does not have is dropped.
   if (teams_.Find(record.team) == nullptr) record.team.clear();
@@ -342,7 +343,7 @@ Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
   if (at != found_.end() && at->second.is_adopted)
     return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
   if (at == found_.end())
-    return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists those there are");
+    return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists all found runs");
   const JobRecord& record = at->second.run.record;
   DIVVY_CHECK(Authorise(record, caller, "end"));
   if (at->second.run.exit) {

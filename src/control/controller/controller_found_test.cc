@@ -43,7 +43,7 @@ class FoundRuns : public testing::Test {
         std::ranges::count_if(effects.orders, [](const Order& order) { return std::holds_alternative<Kind>(order); }));
   }
   std::string Unmanaged(std::size_t gpu) const {
-    return world_.controller_.cluster().node(kOwnNode).availability.at(gpu).unmanaged;
+    return world_.controller_.scheduler().node(kOwnNode).availability.at(gpu).unmanaged;
   }
   Result<std::string> Adopt(std::uint64_t id, const Caller& caller) {
     return world_.controller_.Adopt(JobId(id), caller, world_.now_);

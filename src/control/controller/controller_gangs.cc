@@ -76,7 +76,7 @@ void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string&
   if (std::ranges::any_of(record.gang, [](const Seat& one) { return one.port == 0 || one.exit; })) return;
   record.was_let_go = true;
   preparing_.erase(job);
-  Note(job, "all of its " + std::to_string(record.gang.size()) + " machines are ready", now);
+  Note(job, "all of its " + std::to_string(record.gang.size()) + " nodes are ready", now);
   Persist(record);
   LetGo(record);
 }
@@ -103,7 +103,7 @@ void Controller::FollowPreparing(Time now) {
     const auto late = std::ranges::find_if(record.gang, [](const Seat& seat) { return seat.port == 0 && !seat.exit; });
     if (late == record.gang.end()) continue;
     if (until == kNoTime) {
-      UndoGang(record, "the controller was restarted while its machines were getting ready", now);
+      UndoGang(record, "the controller was restarted while its nodes were preparing", now);
       continue;
     }
     UndoGang(record,
@@ -119,7 +119,7 @@ void Controller::UndoGang(JobRecord& record, const std::string& why, Time now) {
     record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
   record.state = JobState::kStopping;
   record.reason = why;
-  Note(record.id, "undone on all machines: " + why, now);
+  Note(record.id, "rolled back on all nodes: " + why, now);
   Persist(record);
   Send(record, StopOrder{record.id, 0, Duration(0), ""});
   Announce(record);
@@ -158,7 +158,7 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
   // A stop was sent to the whole gang already. A node that may have missed it is told when it reconnects.
   const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
-  if (record.stop_intent == StopIntent::kNone) record.reason = "its other machines are being stopped";
+  if (record.stop_intent == StopIntent::kNone) record.reason = "its other nodes are being stopped";
   Persist(record);
   if (!were_told) Send(record, StopOrder{record.id, 0, Duration(-1), ""});
   Announce(record);

@@ -56,11 +56,11 @@ TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
   world.Turn();
   // The first node noticed the loss of the other's tasks before that node reported the reason.
   world.End(job, "n1", 143);
-  world.End(job, "n2", 1, "the job's step process on this machine has ended");
+  world.End(job, "n2", 1, "the job's step process on this node has ended");
   const Effects effects = world.Turn();
   ASSERT_EQ(effects.finished.size(), 1u);
   EXPECT_EQ(effects.finished.front().exit->code, 143);
-  EXPECT_EQ(effects.finished.front().reason, "node n2 lost its part: the job's step process on this machine has ended");
+  EXPECT_EQ(effects.finished.front().reason, "node n2 lost its part: the job's step process on this node has ended");
 }
 
 TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
@@ -72,7 +72,7 @@ TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
   const auto job = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(job);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
-  world.controller_.OnNodeAccounted("n1");
+  world.controller_.OnNodeReconciled("n1");
   world.controller_.OnNodeLost("n1", world.now_);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
   world.controller_.OnNodeBack("n1");
@@ -124,13 +124,13 @@ TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {
   NodeRow row = MachineRow("n1", 1);
   world.controller_.OnNodeRow(row);
   world.Turn();
-  EXPECT_EQ(world.controller_.cluster().node(1).capacity.gpus.size(), 2U);
-  EXPECT_EQ(world.controller_.cluster().node(1).free().size(), 0);
+  EXPECT_EQ(world.controller_.scheduler().node(1).capacity.gpus.size(), 2U);
+  EXPECT_EQ(world.controller_.scheduler().node(1).free().size(), 0);
   world.End(job, "n1", 0);
   world.controller_.OnNodeRow(row);
   world.Turn();
-  EXPECT_EQ(world.controller_.cluster().node(1).capacity.gpus.size(), 1U);
-  EXPECT_EQ(world.controller_.cluster().free_count(), 1);
+  EXPECT_EQ(world.controller_.scheduler().node(1).capacity.gpus.size(), 1U);
+  EXPECT_EQ(world.controller_.scheduler().free_count(), 1);
 }
 
 TEST(Gangs, AllMachinesPrepareBeforeAnyGoes) {
@@ -162,12 +162,12 @@ TEST(Gangs, TheFirstMachinesEndStopsTheOthersAndItsCodeIsTheJobs) {
   Effects effects = world.Turn();
   EXPECT_EQ(Machines::Told<StopOrder>(effects, job), Names{"n2"});
   EXPECT_EQ(world.StateOf(job), JobState::kStopping);
-  EXPECT_EQ(world.controller_.cluster().free_count(), 0);
+  EXPECT_EQ(world.controller_.scheduler().free_count(), 0);
   world.End(job, "n2", 143);
   effects = world.Turn();
   ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
   EXPECT_EQ(effects.finished[0].exit->code, 3);
-  EXPECT_EQ(world.controller_.cluster().free_count(), 8);
+  EXPECT_EQ(world.controller_.scheduler().free_count(), 8);
 }
 
 TEST(Gangs, ItsMachinesAreToldOnceHoweverManyEndOneAfterTheOther) {
@@ -223,11 +223,11 @@ TEST(Gangs, AMachineThatLosesItsPartIsATryThatCounts) {
   world.Turn();
   world.StartGang(job);
   world.Turn();
-  world.End(job, "n2", 1, "the job's step process on this machine has ended");
+  world.End(job, "n2", 1, "the job's step process on this node has ended");
   world.End(job, "n1", 143);
   EXPECT_EQ(World::EndOf(world.Turn(), job), std::nullopt);
   EXPECT_EQ(world.Of(job).reason,
-            "try 1 of 3 ended: node n2 lost its part: the job's step process on this machine has ended; tries again "
+            "try 1 of 3 ended: node n2 lost its part: the job's step process on this node has ended; tries again "
             "after 10 s");
   world.now_ += 10s;
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
@@ -265,7 +265,7 @@ TEST(Gangs, WhatFollowsFromTheFirstCauseSaysNothing) {
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
   world.End(job, "n1", 1, "cannot open '/nope/x' for writing: No such file or directory");
-  world.End(job, "n2", 1, "the job's step process does not listen for other machines");
+  world.End(job, "n2", 1, "the job's step process does not listen for other nodes");
   const Effects effects = world.Turn();
   ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
   EXPECT_EQ(effects.finished[0].reason,
@@ -375,7 +375,7 @@ TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
   const Effects effects = world.Turn();
   EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), (Names{"n1", "n3"}));
   ASSERT_FALSE(effects.batch.history.empty());
-  EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was cut off and has stopped its jobs");
+  EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was disconnected and has stopped its jobs");
 }
 
 TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
@@ -388,7 +388,7 @@ TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
   ASSERT_EQ(world.Of(alone).node, "n3");
   world.controller_.OnStarted(alone, 1, world.now_, "n3");
   world.Turn();
-  world.controller_.OnNodeAway("n2");
+  world.controller_.OnNodeDisconnected("n2");
   static_cast<void>(world.controller_.Cancel(job, 0, Duration(-1), "", world.ada_, world.now_));
   world.End(job, "n1", 143);
   world.Turn();
@@ -410,7 +410,7 @@ TEST(Gangs, WhatIsStoppedElsewhereHoldsAMachineThatIsGoneForGoodUntilItHasEnded)
   world.Turn();
   world.StartGang(job);
   world.Turn();
-  world.controller_.OnNodeAway("n2");
+  world.controller_.OnNodeDisconnected("n2");
   world.controller_.OnNodeGone("n2", world.now_);
   world.controller_.OnNodeRemoved("n2");
   EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
@@ -418,7 +418,7 @@ TEST(Gangs, WhatIsStoppedElsewhereHoldsAMachineThatIsGoneForGoodUntilItHasEnded)
   world.End(job, "n1", 143);
   world.Turn();
   EXPECT_EQ(world.StateOf(job), JobState::kQueued);
-  EXPECT_EQ(world.controller_.cluster().node(*world.controller_.cluster().FindNode("n2")).capacity.gpus.size(), 0U);
+  EXPECT_EQ(world.controller_.scheduler().node(*world.controller_.scheduler().FindNode("n2")).capacity.gpus.size(), 0U);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
 }
 
@@ -448,7 +448,7 @@ TEST(Gangs, ARestartUndoesWhatWasGettingReadyAndKeepsWhatWentOn) {
   EXPECT_EQ(Machines::Told<StopOrder>(effects, unready), (Names{"n1", "n2"}));
   EXPECT_TRUE(Machines::Told<StopOrder>(effects, ready).empty());
   // A reconnecting node may not have received the go order.
-  after.controller_.OnNodeAccounted("n2");
+  after.controller_.OnNodeReconciled("n2");
   EXPECT_EQ(Machines::Told<GoOrder>(after.Turn(), ready), (Names{"n1", "n2"}));
 }
 
@@ -471,7 +471,7 @@ class History {
       Check();
     }
     EXPECT_TRUE(world_.controller_.live().empty());
-    EXPECT_EQ(world_.controller_.cluster().free_count(), 18);
+    EXPECT_EQ(world_.controller_.scheduler().free_count(), 18);
   }
 
  private:

@@ -23,7 +23,7 @@ TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
   after.controller_.Load({kept}, {}, 100, 1, World::NoHistory());
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
             "node n1 has not been heard from since the controller began; the job may run there");
-  after.controller_.OnNodeAccounted("n1");
+  after.controller_.OnNodeReconciled("n1");
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), "first in line");
 }
 
@@ -40,7 +40,7 @@ TEST(Machines, WhoRunsOnOneThatIsDrainedHearsOfItsDeadline) {
   row.drain_deadline = world.now_ + std::chrono::hours(1);
   world.controller_.OnNodeRow(row);
   EXPECT_EQ(StateReason(world.controller_, world.Of(job)),
-            "node n1 is draining: fan; at its deadline this is stopped (divvy nodes)");
+            "node n1 is draining: fan; at its deadline this job is stopped (divvy nodes)");
   const JobId next = world.Submit(1);
   world.Turn();
   EXPECT_TRUE(world.controller_.WaitingReason(world.Of(next)).ends_with(": node n1 is draining: fan"));
@@ -71,7 +71,7 @@ TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {
   EXPECT_EQ(after.StateOf(job), JobState::kRunning);
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
             "node n1 has not been heard from since the controller began; the job may go on there");
-  after.controller_.OnNodeAccounted("n1");
+  after.controller_.OnNodeReconciled("n1");
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), after.Of(job).reason);
 }
 
@@ -84,7 +84,7 @@ TEST(Machines, ASignalToOneThatIsAwayIsKeptWhereItCanBe) {
   world.controller_.OnNodeLost("n1", world.now_);
   static_cast<void>(world.controller_.TakeEffects());
   EXPECT_EQ(world.controller_.Signal(job, 10, SignalReach::kTree, world.ada_).value(),
-            "node n1 is lost: nothing was heard from it; the signal is kept until it connects again, and gone if its "
+            "node n1 is lost: nothing was heard from it; the signal is delivered when it reconnects, and lost if its "
             "agent was restarted meanwhile");
   EXPECT_EQ(world.controller_.TakeEffects().orders.size(), 1u);
 

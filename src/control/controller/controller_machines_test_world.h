@@ -18,7 +18,7 @@ struct Machines : World {
 
   void Come(const std::string& name, int gpus) {
     controller_.OnNodeRow(MachineRow(name, gpus));
-    controller_.OnNodeAccounted(name);
+    controller_.OnNodeReconciled(name);
   }
 
   JobId SubmitGang(int nodes, int gpus, int retries = 0) {

@@ -5,7 +5,7 @@
 #include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
 #include "control/controller/controller.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 #include "model/reason_words.h"
 
 namespace divvy {
@@ -46,12 +46,12 @@ std::string WorkText(const std::string& name, NodeWork work, bool is_drained, co
 }  // namespace
 
 std::string Controller::NodeName(NodeIndex node) const {
-  return node == kOwnNode ? std::string() : cluster_.node(node).words.name;
+  return node == kOwnNode ? std::string() : scheduler_.node(node).words.name;
 }
 
 std::optional<NodeIndex> Controller::IndexOf(const std::string& node) const {
   if (node.empty()) return kOwnNode;
-  return cluster_.FindNode(node);
+  return scheduler_.FindNode(node);
 }
 
 Controller::Machine& Controller::MachineOf(NodeIndex node) {
@@ -60,15 +60,15 @@ Controller::Machine& Controller::MachineOf(NodeIndex node) {
 }
 
 void Controller::SetOwnName(std::string name) {
-  NodeWords words = cluster_.node(kOwnNode).words;
+  NodeWords words = scheduler_.node(kOwnNode).words;
   words.name = std::move(name);
-  cluster_.SetNode(kOwnNode, std::move(words), cluster_.capacity());
+  scheduler_.SetNode(kOwnNode, std::move(words), scheduler_.capacity());
 }
 
 // --- Properties ----------------------------------------------------------------------------------------------------
 
 void Controller::OnNodeRow(const NodeRow& row) {
-  const NodeIndex node = cluster_.FindNode(row.name).value_or(static_cast<NodeIndex>(cluster_.nodes().size()));
+  const NodeIndex node = scheduler_.FindNode(row.name).value_or(static_cast<NodeIndex>(scheduler_.nodes().size()));
   Machine& machine = MachineOf(node);
   machine.work = row.work;
   machine.is_drained = row.work == NodeWork::kDraining && RunsOn(row.name).empty();
@@ -88,9 +88,9 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
   NodeCapacity capacity{row.facts.gpus, row.facts.cpus, row.facts.memory};
   Machine& machine = MachineOf(node);
   machine.gone.clear();
-  const bool is_known = node < cluster_.nodes().size();
-  if (is_known && !cluster_.node(node).owned.empty()) {
-    const std::vector<GpuFacts>& before = cluster_.node(node).capacity.gpus;
+  const bool is_known = node < scheduler_.nodes().size();
+  if (is_known && !scheduler_.node(node).owned.empty()) {
+    const std::vector<GpuFacts>& before = scheduler_.node(node).capacity.gpus;
     bool is_more = before.size() <= capacity.gpus.size();
     for (std::size_t i = 0; i < before.size() && is_more; ++i)
       is_more = before[i].uuid.empty() || before[i].uuid == capacity.gpus[i].uuid;  // An empty UUID comes from
@@ -104,15 +104,15 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
     }
   }
   KnowModels(capacity);
-  cluster_.SetNode(node, WordsOf(row), std::move(capacity));
+  scheduler_.SetNode(node, WordsOf(row), std::move(capacity));
 }
 
 // A running job keeps its GPUs even if its node came back with fewer.
 void Controller::KeepGpusOf(const JobRecord& record) {
   const auto keep = [this](const std::string& name, GpuSet gpus) {
     const NodeIndex node = IndexOf(name).value_or(kOwnNode);
-    if ((gpus - cluster_.node(node).present()).empty()) return;
-    NodeCapacity capacity = cluster_.node(node).capacity;
+    if ((gpus - scheduler_.node(node).present()).empty()) return;
+    NodeCapacity capacity = scheduler_.node(node).capacity;
     const GpuFacts like = capacity.gpus.empty() ? GpuFacts() : capacity.gpus.front();
     while (!(gpus - GpuSet::FirstN(static_cast<int>(capacity.gpus.size()))).empty()) {
       GpuFacts gone;
@@ -122,14 +122,14 @@ void Controller::KeepGpusOf(const JobRecord& record) {
       MachineOf(node).gone.push_back(gone.index);
       capacity.gpus.push_back(std::move(gone));
     }
-    cluster_.SetNode(node, cluster_.node(node).words, std::move(capacity));
+    scheduler_.SetNode(node, scheduler_.node(node).words, std::move(capacity));
   };
   if (record.gang.empty()) keep(record.node, record.gpus);
   for (const Seat& seat : record.gang) keep(seat.node, seat.gpus);
 }
 
 void Controller::OnNodeRemoved(const std::string& name) {
-  const auto node = cluster_.FindNode(name);
+  const auto node = scheduler_.FindNode(name);
   if (!node) return;
   Machine& machine = MachineOf(*node);
   machine = Machine();
@@ -145,14 +145,14 @@ void Controller::OnNodeRemoved(const std::string& name) {
 
 // A gang that is still being stopped elsewhere keeps its GPUs on a removed node until it has ended.
 void Controller::EmptyRemoved(NodeIndex node) {
-  const std::string& name = cluster_.node(node).words.name;
-  for (const auto& [id, job] : cluster_.running_jobs()) {
+  const std::string& name = scheduler_.node(node).words.name;
+  for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = Find(id);
     if (record != nullptr && std::ranges::count(SeatsOf(*record), name, &Seat::node) > 0) return;
   }
   NodeWords words;
   words.name = name;
-  cluster_.SetNode(node, std::move(words), NodeCapacity());
+  scheduler_.SetNode(node, std::move(words), NodeCapacity());
 }
 
 // --- Whether they take work --------------------------------------------------------------------------------------
@@ -161,17 +161,17 @@ void Controller::RefreshNode(NodeIndex node) {
   const Machine& machine = MachineOf(node);
   std::string why = WorkText(NodeName(node), machine.work, machine.is_drained, machine.reason);
   if (node != kOwnNode) {
-    const std::string absence = AbsenceOf(NodeName(node));
+    const std::string absence = DisconnectReason(NodeName(node));
     if (machine.is_removed) why = "node " + NodeName(node) + " was removed";
     else if (!absence.empty()) why = absence;
   }
-  if (const std::string trouble = TroubleOf(NodeName(node)); why.empty() && !trouble.empty())
+  if (const std::string trouble = NodeHealthProblem(NodeName(node)); why.empty() && !trouble.empty())
     why = MachineText(node) + ": " + trouble;
-  cluster_.SetTakesWork(node, why.empty(), why);
+  scheduler_.SetTakesWork(node, why.empty(), why);
   needs_plan_ = true;
 }
 
-std::string Controller::AbsenceOf(const std::string& name) const {
+std::string Controller::DisconnectReason(const std::string& name) const {
   const auto node = IndexOf(name);
   if (!node || *node == kOwnNode || *node >= machines_.size()) return "";
   const Machine& machine = machines_[*node];
@@ -184,17 +184,17 @@ std::string Controller::DrainOf(const std::string& name) const {
   const auto node = IndexOf(name);
   if (!node || *node >= machines_.size() || machines_[*node].drain_deadline == kNever) return "";
   const Machine& machine = machines_[*node];
-  return WorkText(name, machine.work, false, machine.reason) + "; at its deadline this is stopped (divvy nodes)";
+  return WorkText(name, machine.work, false, machine.reason) + "; at its deadline this job is stopped (divvy nodes)";
 }
 
-void Controller::OnNodeAway(const std::string& name) {
+void Controller::OnNodeDisconnected(const std::string& name) {
   const auto node = IndexOf(name);
   if (!node || *node == kOwnNode) return;
   MachineOf(*node).is_away = true;
   RefreshNode(*node);
 }
 
-void Controller::OnNodeAccounted(const std::string& name) {
+void Controller::OnNodeReconciled(const std::string& name) {
   const auto node = IndexOf(name);
   if (!node) return;
   Machine& machine = MachineOf(*node);
@@ -230,7 +230,7 @@ void Controller::LoseRuns(const std::string& node, Vanished how, Time now) {
 
 std::vector<JobId> Controller::RunsOn(const std::string& name) const {
   std::vector<JobId> jobs;
-  for (const auto& [id, job] : cluster_.running_jobs()) {
+  for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = Find(id);
     if (record == nullptr) continue;
     const auto seats = SeatsOf(*record);
@@ -243,7 +243,7 @@ std::vector<JobId> Controller::RunsOn(const std::string& name) const {
 void Controller::FollowMachines(Time now) {
   for (NodeIndex node = 0; node < machines_.size(); ++node) {
     Machine& machine = machines_[node];
-    if (machine.is_removed && cluster_.node(node).capacity.cpus > 0) EmptyRemoved(node);
+    if (machine.is_removed && scheduler_.node(node).capacity.cpus > 0) EmptyRemoved(node);
     if (machine.rests_until <= now) {
       machine.rests_until = kNever;
       RefreshNode(node);
@@ -280,7 +280,7 @@ void Controller::StopForDrain(NodeIndex node, Time now) {
 
 void Controller::OnGpusObserved(const std::string& name, const std::vector<GpuObservation>& observations) {
   if (name.empty()) return OnGpusObserved(observations);
-  const auto node = cluster_.FindNode(name);
+  const auto node = scheduler_.FindNode(name);
   if (!node) return;
   Machine& machine = MachineOf(*node);
   for (const GpuObservation& observation : observations) {
@@ -288,7 +288,7 @@ void Controller::OnGpusObserved(const std::string& name, const std::vector<GpuOb
     if (at == machine.observations.end()) machine.observations.push_back(observation);
     else *at = observation;
   }
-  const bool has_seen_all = machine.observations.size() >= cluster_.node(*node).capacity.gpus.size();
+  const bool has_seen_all = machine.observations.size() >= scheduler_.node(*node).capacity.gpus.size();
   if (has_seen_all) ForgetIgnored(name, machine.observations);
   RefreshGpus(*node, machine.observations);
 }

@@ -19,8 +19,8 @@ namespace {
 std::string GroupOf(const std::string& pool) { return std::string(kPoolGroup) + pool; }
 
 /// Returns the pools that accept such a job now, or all of them if none does.
-std::vector<std::string> ThatFit(const std::vector<std::string>& names, const JobSpec& spec, const PoolBook& pools,
-                                 const Server& cluster) {
+std::vector<std::string> ThatFit(const std::vector<std::string>& names, const JobSpec& spec, const PoolRegistry& pools,
+                                 const Scheduler& cluster) {
   std::vector<std::string> fit;
   for (const std::string& name : names) {
     const PoolRow* row = pools.Find(name);
@@ -38,13 +38,13 @@ std::vector<std::string> ThatFit(const std::vector<std::string>& names, const Jo
 Status Controller::UsePools(std::vector<PoolRow> rows) {
   DIVVY_CHECK(pools_.Set(rows));
   for (const PoolRow& row : rows) {
-    if (row.is_capped()) cluster_.SetGroupLimits(GroupOf(row.name), {row.running, row.gpus});
+    if (row.is_capped()) scheduler_.SetGroupLimits(GroupOf(row.name), {row.running, row.gpus});
   }
-  cluster_.SetPools(std::move(rows));
+  scheduler_.SetPools(std::move(rows));
   return {};
 }
 
-bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(pools_, cluster_, name); }
+bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(pools_, scheduler_, name); }
 
 // --- Submission --------------------------------------------------------------------------------------------------
 
@@ -55,13 +55,13 @@ std::string Controller::PlacePool(const std::string& pool) const {
 }
 
 Status Controller::FillPool(JobSpec& spec) const {
-  if (!spec.pool.empty() && PlacePool(spec.pool).empty() && cluster_.has_many())
-    spec.notes.push_back("pool " + spec.pool + ": none is made here, so it is a label alone (divvy pools)");
+  if (!spec.pool.empty() && PlacePool(spec.pool).empty() && scheduler_.has_many())
+    spec.notes.push_back("pool " + spec.pool + ": no pools are defined here, so this is only a label (divvy pools)");
   if (pools_.empty()) return {};
   const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
   if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {
     // The environment of another installation.
-    spec.notes.push_back("environment " + spec.pool + ": no pool here is called so");
+    spec.notes.push_back("environment " + spec.pool + ": there is no such pool here");
     spec.pool.clear();
   }
   if (spec.pool.empty() && pools_.Default() != nullptr) spec.pool = pools_.Default()->name;
@@ -70,7 +70,7 @@ Status Controller::FillPool(JobSpec& spec) const {
   DIVVY_CHECK(CheckPoolNames(names));
   spec.pool = Join(names, ",");
   // A pool that never accepts this job imposes no limits on it.
-  const std::vector<std::string> fit = names.size() > 1 ? ThatFit(names, spec, pools_, cluster_) : names;
+  const std::vector<std::string> fit = names.size() > 1 ? ThatFit(names, spec, pools_, scheduler_) : names;
   const PoolRow* row = pools_.Find(fit.front());
   if (row == nullptr) return {};
   if (spec.time_limit == Duration(0)) {
@@ -81,7 +81,7 @@ Status Controller::FillPool(JobSpec& spec) const {
   if (row->is_exclusive && spec.request.is_heterogeneous()) {
     return InvalidArgument(
         "pool " + row->name +
-        " gives whole machines, which a heterogeneous job is not given; name another pool, or submit "
+        " allocates whole nodes, which heterogeneous jobs do not support; name another pool, or submit "
         "each component as a job of its own");
   }
   if (fit.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
@@ -110,7 +110,7 @@ void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
   request.portion.limit = GpuShare(GpuShare::kWhole);
   spec.notes.push_back("--gpus " + std::to_string(request.gpus) + ": in pool " + pool.name + " " +
                        std::to_string(pool.jobs_per_gpu) + " jobs share a GPU; " + PartsText(request.portion.request) +
-                       " of each is its own, and it borrows what the others leave idle");
+                       " of each is guaranteed, and it can borrow what the others leave idle");
 }
 
 // The job gets all GPUs of its nodes, provided that all GPU nodes of the pool have the same number.
@@ -118,23 +118,23 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
   if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks || !spec.request.slice.empty())
     return {};
   int gpus = 0;
-  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
+  for (NodeIndex node = 0; node < scheduler_.nodes().size(); ++node) {
     const int has = static_cast<int>(
-        std::ranges::count_if(cluster_.node(node).capacity.gpus, std::not_fn(&GpuFacts::is_only_sliced)));
-    if (has == 0 || std::ranges::count(cluster_.PoolsOf(node), pool.name) == 0) continue;
+        std::ranges::count_if(scheduler_.node(node).capacity.gpus, std::not_fn(&GpuFacts::is_only_sliced)));
+    if (has == 0 || std::ranges::count(scheduler_.PoolsOf(node), pool.name) == 0) continue;
     if (gpus > 0 && has != gpus) return {};
     gpus = has;
   }
   if (gpus <= spec.request.gpus) return {};
   const int asked = std::exchange(spec.request.gpus, gpus);
   if (pool.max_gpus && spec.request.gpus_in_all() > *pool.max_gpus) {
-    return LimitExceeded("pool " + pool.name + " gives whole machines, so it would have " +
+    return LimitExceeded("pool " + pool.name + " allocates whole nodes, so it would have " +
                          Plural(spec.request.gpus_in_all(), "GPU") + ", and max_gpus there is " +
                          std::to_string(*pool.max_gpus) + "; " +
                          (gpus > *pool.max_gpus ? "an administrator raises max_gpus, or name another pool with --pool"
                                                 : "give fewer --nodes, or name another pool with --pool"));
   }
-  spec.notes.push_back("--gpus " + std::to_string(asked) + ": pool " + pool.name + " gives whole machines, with " +
+  spec.notes.push_back("--gpus " + std::to_string(asked) + ": pool " + pool.name + " allocates whole nodes, with " +
                        Plural(gpus, "GPU") + " each");
   return {};
 }
@@ -142,7 +142,7 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
 namespace {
 
 /// Like Controller::CheckPools, for the list of one component in a job whose own pool list is `pool_of_job`.
-Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list, const PoolBook::Wish& wish,
+Result<std::string> CheckPoolsOf(const PoolRegistry& pools, const std::string& list, const PoolRegistry::Wish& wish,
                                  const std::string& pool_of_job) {
   std::optional<Error> first;
   std::vector<std::string> refusals;
@@ -150,7 +150,7 @@ Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list,
   bool is_taken = false;
   for (const std::string& name : PoolsIn(list)) {
     const PoolRow* row = pools.Find(name);
-    Status admitted = row == nullptr ? Status() : PoolBook::AdmitsUser(*row, wish);
+    Status admitted = row == nullptr ? Status() : PoolRegistry::AdmitsUser(*row, wish);
     const bool is_closed = row != nullptr && !row->takes_jobs();
     if (admitted && !is_closed) usable.push_back(name);
     if (row != nullptr && admitted) admitted = AdmitsPart(*row, wish, pool_of_job);
@@ -171,7 +171,8 @@ Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list,
 
 // A pool's rules apply to all components in that pool together.
 Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
-  const PoolBook::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team), caller.is_admin};
+  const PoolRegistry::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team),
+                                caller.is_admin};
   DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish));
   for (std::size_t i = 1; i < spec.request.components(); ++i) {
     std::string& pool = spec.request.others[i - 1].pool;
@@ -181,25 +182,25 @@ Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const
       const PoolRow* row = pools_.Find(name);
       if (row != nullptr && row->is_exclusive)
         return InvalidArgument("component " + std::to_string(i) + ": pool " + name +
-                               " gives whole machines, which a heterogeneous job is not given; name another pool");
+                               " allocates whole nodes, which heterogeneous jobs do not support; name another pool");
     }
     DIVVY_TRY(pool, CheckPoolsOf(pools_, pool, wish, spec.pool));
   }
   return {};
 }
 
-Result<std::string> Controller::CheckPools(const std::string& list, const PoolBook::Wish& wish) const {
+Result<std::string> Controller::CheckPools(const std::string& list, const PoolRegistry::Wish& wish) const {
   return CheckPoolsOf(pools_, list, wish, list);
 }
 
-PoolBook::Wish Controller::WishOf(const JobRecord& record) const {
+PoolRegistry::Wish Controller::WishOf(const JobRecord& record) const {
   return {record.request, record.time_limit, record.user.name, TeamsOf(record), false};
 }
 
 // --- Waiting -----------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Controller::OpenPools(const JobRecord& record) const {
-  return OpenPoolsOf(pools_, cluster_, record, 0);
+  return OpenPoolsOf(pools_, scheduler_, record, 0);
 }
 
 std::string Controller::PoolBar(const JobRecord& record) const {
@@ -207,7 +208,7 @@ std::string Controller::PoolBar(const JobRecord& record) const {
   std::vector<std::string> why;
   for (std::size_t i = 0; i < record.request.components(); ++i) {
     const std::vector<std::string> names = PoolsIn(PoolListOf(record.request, record.pool, i));
-    if (names.empty() || !OpenPoolsOf(pools_, cluster_, record, i).empty()) continue;
+    if (names.empty() || !OpenPoolsOf(pools_, scheduler_, record, i).empty()) continue;
     for (const std::string& name : names) {
       std::string closed = WhyClosed(*pools_.Find(name), record);
       if (!closed.empty() && std::ranges::count(why, closed) == 0) why.push_back(std::move(closed));
@@ -234,11 +235,12 @@ std::vector<std::string> Controller::ClosedPools(const JobRecord& record) const 
     std::string closed = WhyClosed(pool, record);
     if (closed.empty()) {
       const std::string group = GroupOf(name);
-      const int running = cluster_.group_running(group);
+      const int running = scheduler_.group_running(group);
       closed = "pool " + name;
       if (pool.running > 0 && running >= pool.running)
         closed += " runs " + std::to_string(running) + " of at most " + Plural(pool.running, "job");
-      else closed += " holds " + std::to_string(cluster_.group_gpus(group)) + " of at most " + Plural(pool.gpus, "GPU");
+      else
+        closed += " holds " + std::to_string(scheduler_.group_gpus(group)) + " of at most " + Plural(pool.gpus, "GPU");
     }
     why.push_back(std::move(closed));
   }
@@ -274,7 +276,7 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
     const std::vector<std::string> named = PoolsIn(PoolListOf(record.request, record.pool, i));
     if (named.empty()) continue;
     if (!runs || (i == 0 && record.pool_of_run.empty())) {
-      std::ranges::for_each(OpenPoolsOf(pools_, cluster_, record, i), add);
+      std::ranges::for_each(OpenPoolsOf(pools_, scheduler_, record, i), add);
       continue;
     }
     if (i == 0) {
@@ -283,7 +285,7 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
     }
     const auto node = IndexOf(FirstMachineOf(record, i));
     const auto is_of = [&](const std::string& name) {
-      return node && std::ranges::count(cluster_.PoolsOf(*node), name);
+      return node && std::ranges::count(scheduler_.PoolsOf(*node), name);
     };
     const auto at = std::ranges::find_if(named, is_of);
     add(at == named.end() ? named.front() : *at);
@@ -293,35 +295,35 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
 
 // Counts a started job in its own pool only.
 void Controller::CountInItsPool(const JobRecord& record) {
-  const RunningJob* running = cluster_.running(record.id);
+  const RunningJob* running = scheduler_.running(record.id);
   if (running == nullptr || !NamesSeveralPools(record)) return;
   RunningJob job = *running;
   job.groups = GroupsOf(record);
   if (job.groups == running->groups) return;
-  cluster_.Finish(record.id);
-  cluster_.Adopt(std::move(job));
+  scheduler_.Finish(record.id);
+  scheduler_.Adopt(std::move(job));
 }
 
 bool Controller::FollowPools() {
   bool has_changed = false;
-  for (auto at = choosy_.begin(); at != choosy_.end();) {
+  for (auto at = multi_pool_jobs_.begin(); at != multi_pool_jobs_.end();) {
     const JobRecord* record = Find(*at);
-    const WaitingEntry* entry = record == nullptr ? nullptr : cluster_.waiting(*at);
+    const WaitingEntry* entry = record == nullptr ? nullptr : scheduler_.waiting(*at);
     if (entry == nullptr) {
       // It may just have started.
-      const RunningJob* running = cluster_.running(*at);
+      const RunningJob* running = scheduler_.running(*at);
       const std::vector<GroupName> groups = running == nullptr ? std::vector<GroupName>() : running->groups;
       if (running != nullptr && record != nullptr) {
         CountInItsPool(*record);
-        has_changed = has_changed || cluster_.running(*at)->groups != groups;
+        has_changed = has_changed || scheduler_.running(*at)->groups != groups;
       }
-      at = choosy_.erase(at);
+      at = multi_pool_jobs_.erase(at);
       continue;
     }
     ++at;
     const std::vector<std::string> open = OpenPools(*record);
     if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool &&
-        InOpenPools(pools_, cluster_, *record) == entry->request.others)
+        InOpenPools(pools_, scheduler_, *record) == entry->request.others)
       continue;
     PutWaiting(*record);
     has_changed = true;
@@ -334,10 +336,10 @@ bool Controller::FollowPools() {
 std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
   std::map<std::string, PoolLoad> loads;
   for (const PoolRow& row : pools_.rows()) loads[row.name];
-  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
-    const BookNode& machine = cluster_.node(node);
+  for (NodeIndex node = 0; node < scheduler_.nodes().size(); ++node) {
+    const NodeUsage& machine = scheduler_.node(node);
     if (machine.capacity.cpus == 0 && machine.capacity.gpus.empty()) continue;
-    for (const std::string& pool : cluster_.PoolsOf(node)) loads[pool].nodes.push_back(node);
+    for (const std::string& pool : scheduler_.PoolsOf(node)) loads[pool].nodes.push_back(node);
   }
   for (const auto& [id, record] : live_) {
     if (record.pool.empty()) continue;

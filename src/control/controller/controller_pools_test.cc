@@ -26,7 +26,7 @@ struct Pools : ::testing::Test {
     world_.controller_.SetOwnName("head");
     for (const auto& [name, gpus, cpus] : {std::tuple("n1", 4, 8), std::tuple("n2", 4, 8), std::tuple("n3", 2, 4)}) {
       world_.controller_.OnNodeRow(MachineRow(name, gpus, cpus));
-      world_.controller_.OnNodeAccounted(name);
+      world_.controller_.OnNodeReconciled(name);
     }
   }
   JobSpec Spec(const std::string& pool, int gpus) {
@@ -95,7 +95,7 @@ TEST_F(Pools, EachComponentMayNameItsOwn) {
   for (const Seat& seat : Of(last_).gang) parts[seat.node] = static_cast<int>(seat.parts.size());
   EXPECT_EQ(parts, (std::map<std::string, int>{{"n1", 2}, {"n3", 1}})) << "without a word: the job's own pool";
   // The whole job counts in the pools of its components.
-  EXPECT_EQ(world_.controller_.cluster().group_gpus("pool small"), 3);
+  EXPECT_EQ(world_.controller_.scheduler().group_gpus("pool small"), 3);
   ASSERT_EQ(Submit(spec), "");
   EXPECT_EQ(Place(), "") << "the pool gives three in all";
   // A pool's limit per job applies to the components in that pool.
@@ -104,7 +104,7 @@ TEST_F(Pools, EachComponentMayNameItsOwn) {
   spec.request.others[0].pool = "none";
   EXPECT_NE(Submit(spec).find("there is no pool 'none'"), std::string::npos);
   spec.request.others[0].pool = "whole";
-  EXPECT_NE(Submit(spec).find("gives whole machines"), std::string::npos);
+  EXPECT_NE(Submit(spec).find("allocates whole nodes"), std::string::npos);
 }
 
 /// Adds a component in each of these pools.
@@ -153,7 +153,7 @@ TEST_F(Pools, OfFewMachinesAreAskedByEachComponentAlone) {
   JobSpec wide = WithComponents(Spec("small", 1), {{"small", 1}});
   wide.request.others[0].nodes = wide.request.others[0].tasks = 2;
   EXPECT_EQ(Submit(wide),
-            "one of its components asks for 2 machines, but pool small gives a job 1 at most; give --nodes 1 or fewer");
+            "one of its components asks for 2 nodes, but pool small gives a job 1 at most; give --nodes 1 or fewer");
   EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"big", 1}})), "") << "as it says";
 }
 
@@ -181,8 +181,9 @@ TEST_F(Pools, CountAComponentInTheOneThatItIsIn) {
   ASSERT_EQ(Submit(WithComponents(Spec("head", 1), {{"a,b", 1}})), "");
   const JobId first = last_;
   EXPECT_NE(Place(), "");
-  EXPECT_EQ(world_.controller_.cluster().group_running("pool a") + world_.controller_.cluster().group_running("pool b"),
-            1)
+  EXPECT_EQ(
+      world_.controller_.scheduler().group_running("pool a") + world_.controller_.scheduler().group_running("pool b"),
+      1)
       << "one has room left";
   ASSERT_EQ(Submit(WithComponents(Spec("head", 1), {{"a,b", 1}})), "");
   EXPECT_NE(Place(), "") << "the other one has room: " << Why(last_);
@@ -202,7 +203,7 @@ TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
   row.labels["fast"] = "yes";
   world_.controller_.OnNodeRow(row);
   using Names = std::vector<std::string>;
-  const Server& server = world_.controller_.cluster();
+  const Scheduler& server = world_.controller_.scheduler();
   EXPECT_EQ(server.PoolsOf(1), (Names{"all", "labelled", "other", "such"}));
   EXPECT_EQ(server.PoolsOf(2), (Names{"all", "listed"}));
   world_.controller_.OnNodeRow(MachineRow("n1", 4));
@@ -257,7 +258,7 @@ TEST_F(Pools, BoundWhatOneJobMayHave) {
   EXPECT_NE(Submit("small", 0).find("pool small is for jobs of 1 at least"), std::string::npos);
   JobSpec spec = Spec("small", 1);
   spec.request.nodes = spec.request.tasks = 2;
-  EXPECT_EQ(Submit(spec), "asks for 2 machines, but pool small gives a job 1 at most; give --nodes 1 or fewer");
+  EXPECT_EQ(Submit(spec), "asks for 2 nodes, but pool small gives a job 1 at most; give --nodes 1 or fewer");
   spec = Spec("small", 1);
   spec.time_limit = 2h;
   EXPECT_EQ(Submit(spec), "pool small runs a job for 1 h at most; give --time 1h or less");
@@ -290,7 +291,7 @@ TEST_F(Pools, AreForTheirUsersAndTeams) {
   of_team.teams = {"vision"};
   Make({of_grace, of_team});
   EXPECT_EQ(Submit("grace", 1),
-            "pool grace is for grace, and this job of ada is not theirs; name another pool with --pool");
+            "pool grace is for grace, but this job of ada is not theirs; name another pool with --pool");
   EXPECT_EQ(Submit("team", 1), "");
   EXPECT_EQ(Submit("grace,team", 1), "");
   EXPECT_EQ(Of(last_).pool, "team") << "the other is not theirs";
@@ -353,11 +354,11 @@ TEST_F(Pools, WhoeverNamesSeveralWaitsForTheOneWithRoom) {
   EXPECT_EQ(Of(jobs[1]).pool_of_run, "b");
   EXPECT_EQ(Of(jobs[2]).pool_of_run, "b");
   EXPECT_FALSE(IsActive(Of(jobs[3]).state));
-  EXPECT_EQ(world_.controller_.cluster().group_running("pool a"), 1);
+  EXPECT_EQ(world_.controller_.scheduler().group_running("pool a"), 1);
   End(jobs[0]);
   world_.Turn();
   EXPECT_EQ(Of(jobs[3]).pool_of_run, "a");
-  EXPECT_EQ(world_.controller_.cluster().group_running("pool a"), 1);
+  EXPECT_EQ(world_.controller_.scheduler().group_running("pool a"), 1);
 }
 
 TEST_F(Pools, ThatAreFullOfOthersKeepNobodyFromTheNext) {
@@ -384,7 +385,7 @@ TEST_F(Pools, AnEnvironmentOfAnotherPlaceIsANote) {
   spec.dialect = Dialect::kValohai;
   EXPECT_EQ(Submit(spec), "");
   EXPECT_EQ(world_.controller_.PendingSpec(last_)->notes,
-            std::vector<std::string>{"environment aws-p4: no pool here is called so"});
+            std::vector<std::string>{"environment aws-p4: there is no such pool here"});
   EXPECT_EQ(Place(), "n2 in usual");
 }
 
@@ -469,7 +470,7 @@ TEST_F(Pools, ThatAreExclusiveGiveWholeMachines) {
   JobSpec spread = Spec("alone", 2);
   spread.request.spreads_tasks = true;
   spread.request.tasks = 2;
-  EXPECT_EQ(Submit(spread), "pool alone gives whole machines, so a job there says how many: give --nodes");
+  EXPECT_EQ(Submit(spread), "pool alone allocates whole nodes, so its jobs must set their number: give --nodes");
 }
 
 TEST_F(Pools, ThatAreExclusiveGiveAllGpusWhereMachinesAreEqual) {
@@ -488,7 +489,7 @@ TEST_F(Pools, ThatAreExclusiveAndBoundBelowAMachineSaySo) {
   Make({row});
   EXPECT_EQ(
       Submit("alone", 1),
-      "pool alone gives whole machines, so it would have 4 GPUs, and max_gpus there is 2; an administrator raises "
+      "pool alone allocates whole nodes, so it would have 4 GPUs, and max_gpus there is 2; an administrator raises "
       "max_gpus, or name another pool with --pool");
   EXPECT_EQ(Submit("alone", 0), "");
 }
@@ -514,7 +515,7 @@ TEST_F(Pools, AJobWhosePoolIsGoneSaysHowToPutItIntoAnother) {
   EXPECT_EQ(Submit("old", 2), "");
   EXPECT_EQ(Place(), "");
   ASSERT_TRUE(world_.controller_.UsePools({Pool("new", {"n3"})}));
-  EXPECT_EQ(Why(last_), "there is no pool 'old' any more; divvy update 2 --pool NAME puts it into another");
+  EXPECT_EQ(Why(last_), "there is no pool 'old'; divvy update 2 --pool NAME chooses another");
 }
 
 TEST_F(Pools, CanBeChangedWhileAJobWaits) {
@@ -552,7 +553,7 @@ TEST_F(Pools, AreKnownAgainAfterARestart) {
     again.OnNodeRow(MachineRow(name, gpus, 8));
   again.Load(std::move(live), {}, 4, 3, World::NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
-  EXPECT_EQ(again.cluster().group_running("pool a"), 1);
+  EXPECT_EQ(again.scheduler().group_running("pool a"), 1);
   EXPECT_EQ(again.PoolLoads().at("b").running, 2);
 }
 

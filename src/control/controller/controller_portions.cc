@@ -5,7 +5,7 @@
 #include "control/books/record_parts.h"
 #include "control/books/repay_consent.h"
 #include "control/controller/controller.h"
-#include "engine/server/explain.h"
+#include "engine/scheduler/explain.h"
 #include "model/gpus/gpu_portion.h"
 
 namespace divvy {
@@ -14,17 +14,17 @@ namespace {
 /// Applies `said` to what job `name` has. Fails for a contradictory change, and says what is possible.
 Result<GpuPortion> Merged(const GpuPortion& before, const GpuPortion& said, const std::string& name) {
   if (said == GpuPortion()) {
-    return InvalidArgument("write what it is to have: divvy resize " + name +
+    return InvalidArgument("name the new size: divvy resize " + name +
                            " --gpus 0.5, --gpu-limit 1, --gpu-memory 20G, --gpu-memory-limit 40G or --compute 0.3");
   }
   const bool is_by_memory = said.memory > Bytes() || (before.is_by_memory() && said.request == GpuShare());
   if (is_by_memory && said.limit > GpuShare()) {
-    return InvalidArgument("--gpu-limit is a part, and job " + name +
-                           " asks by memory; write --gpu-memory-limit SIZE, or ask by parts: --gpus 0.5");
+    return InvalidArgument("--gpu-limit is a fraction, but job " + name +
+                           " requests memory; write --gpu-memory-limit SIZE, or request a fraction: --gpus 0.5");
   }
   if (!is_by_memory && said.memory_limit > Bytes()) {
-    return InvalidArgument("--gpu-memory-limit is of memory, and job " + name +
-                           " asks by parts; write --gpu-limit PART, or ask by memory: --gpu-memory 20G");
+    return InvalidArgument("--gpu-memory-limit is an amount of memory, but job " + name +
+                           " requests a fraction; write --gpu-limit FRACTION, or request memory: --gpu-memory 20G");
   }
   const GpuPortion after = Changed(before, said);
   if (said.limit > GpuShare() && said.limit < after.request) {
@@ -59,12 +59,12 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
     }
     if (!known->request.slice.empty())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
-                                " of a GPU, whose size is its own; divvy update " + DisplayId(*known) +
-                                " --slice names another while it waits, and --gpus 0.5 a part in its place");
+                                " of a GPU, whose size is fixed; divvy update " + DisplayId(*known) +
+                                " --slice chooses another while it waits, and --gpus 0.5 a fraction instead");
     if (!known->request.is_portioned())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; while it waits divvy update " +
                                 DisplayId(*known) +
-                                " --gpus 0.5 makes that a part of one, and --gpus N another number");
+                                " --gpus 0.5 changes that to a fraction, and --gpus N to another number");
     DIVVY_TRY(changes.portion, Merged(known->request.portion, portion, DisplayId(*known)));
     const std::string asked = InFull(*changes.portion, known->request.gpus > 1 ? "each of its GPUs" : "a GPU");
     DIVVY_TRY(const std::string done, Update(id, changes, caller, now, outcome));
@@ -75,25 +75,26 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   const std::string job = "job " + DisplayId(*record);
   if (record->gpu_slice.any())
     return FailedPrecondition(job + " has a slice " + record->gpu_slice.profile +
-                              " of a GPU, which the hardware sets apart: it cannot grow or shrink while it runs");
+                              " of a GPU, which the hardware partitions: it cannot be resized while the job runs");
   if (!record->request.is_portioned())
     return FailedPrecondition(job +
                               " has whole GPUs, which cannot be divided while it runs; submit it with --gpus 0.5");
   if (!IsActive(record->state) || record->state == JobState::kStopping)
-    return FailedPrecondition(job + " is " + std::string(Name(record->state)) + "; it has nothing to be resized");
+    return FailedPrecondition(job + " is " + std::string(Name(record->state)) +
+                              "; it holds no GPU that can be resized");
   const GpuPortion before = record->request.portion;
   DIVVY_TRY(const GpuPortion wanted, Merged(before, portion, DisplayId(*record)));
-  const RunningJob& running = *cluster_.running(id);
+  const RunningJob& running = *scheduler_.running(id);
   for (const int gpu : running.gpus.ToVector()) {
-    const auto& facts = cluster_.node(running.node).capacity.gpus[static_cast<std::size_t>(gpu)];
+    const auto& facts = scheduler_.node(running.node).capacity.gpus[static_cast<std::size_t>(gpu)];
     if (const Status good = CheckPortion(wanted, facts.memory_total, "GPU " + std::to_string(gpu)); !good)
       return Error{good.error().code, job + " " + good.error().message};
   }
   if (const Status fits = GrowPortion(*record, wanted); !fits)
     return Error{fits.error().code,
-                 job + " cannot grow: " + fits.error().message + "; divvy gpus shows who has the rest"};
+                 job + " cannot grow: " + fits.error().message + "; divvy gpus shows which jobs have the rest"};
   record->request.portion = wanted;
-  record->gpu_parts = cluster_.running(id)->share;
+  record->gpu_parts = scheduler_.running(id)->share;
   Note(id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
        now);
   Persist(*record);
@@ -106,21 +107,21 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
 
 Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
   const JobRecord* record = Find(id);
-  if (record == nullptr) return NotFound("there is no live job " + ToString(id));
+  if (record == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*record, caller, verb));
   const std::string job = "job " + DisplayId(*record);
   if (!record->request.slice.empty())
-    return FailedPrecondition(job + " has a slice of a GPU, which the hardware sets apart: what runs in it can be " +
-                              (verb == "move"   ? "moved to no other place"
-                               : verb == "park" ? "parked by nobody"
-                                                : "neither parked nor woken"));
+    return FailedPrecondition(job + " has a slice of a GPU, which the hardware partitions: it cannot be " +
+                              (verb == "move"   ? "moved"
+                               : verb == "park" ? "parked"
+                                                : "parked or woken"));
   if (!record->request.is_portioned())
-    return FailedPrecondition(job + " has whole GPUs or none; only jobs with parts of GPUs (--gpus 0.5) can be " +
+    return FailedPrecondition(job + " has whole GPUs or none; only jobs with GPU fractions (--gpus 0.5) can be " +
                               (verb == "move"   ? "moved"
                                : verb == "park" ? "parked"
                                                 : "woken"));
   if (record->state == JobState::kPaused) {
-    return FailedPrecondition(job + " is paused, and was parked with that where it could be; divvy resume " +
+    return FailedPrecondition(job + " is paused, and was parked with that where possible; divvy resume " +
                               DisplayId(*record) + " lets it go on");
   }
   if (record->state != JobState::kRunning)
@@ -143,10 +144,10 @@ void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why
   Caller divvy;
   divvy.is_admin = true;
   divvy.user.name = "divvy";
-  Note(id, "gives back what it borrowed: " + why, now);
+  Note(id, "returns what it borrowed: " + why, now);
   if (!Requeue(id, false, divvy, now)) return;
   repaid_[id].is_now = true;
-  record.reason = "queued again, for it had to give back what it borrowed: " + why;
+  record.reason = "queued again, because it had to return what it borrowed: " + why;
   Persist(record);
 }
 

@@ -72,14 +72,14 @@ TEST_F(Portions, TwoHalvesShareOneGpuAndAWholeJobHasTheOther) {
 
 // A MIG instance that cannot be removed: no job is planned on its GPU.
 TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
-  controller_.OnStuckGpus("", {{0, "the MIG instance of job 5 cannot be unmade: in use"}});
+  controller_.OnStuckGpus("", {{0, "the MIG instance of job 5 cannot be destroyed: in use"}});
   const JobId a = Submit(1);
   const JobId b = Submit(1);
   const JobId both = Submit(2);
   EXPECT_EQ(Launched(Turn()), std::vector{a});
   EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1}));
   const std::string why = StateReason(controller_, *controller_.Find(both));
-  EXPECT_NE(why.find("GPU 0: the MIG instance of job 5 cannot be unmade"), std::string::npos) << why;
+  EXPECT_NE(why.find("GPU 0: the MIG instance of job 5 cannot be destroyed"), std::string::npos) << why;
   controller_.OnStuckGpus("", {});
   EXPECT_EQ(Launched(Turn()), std::vector{b});
 }
@@ -129,7 +129,7 @@ TEST_F(Portions, AResizeIsRefusedWhereOthersHaveWhatItWouldTakeAndForOthersJobs)
   static_cast<void>(Turn());
   const auto refused = Resize(a, 6'000, ada_);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("cannot grow: GPU 0 has room for 0.5 of it"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("cannot grow: GPU 0 has room for 0.5 next to"), std::string::npos)
       << refused.error().message;
   EXPECT_FALSE(Resize(a, 1'000, grace_));
   EXPECT_TRUE(Ordered(Turn()).empty());
@@ -169,16 +169,14 @@ TEST_F(Portions, WhatIsNotSaidOfAResizeStays) {
   EXPECT_EQ(resize(said), "has 0.7 of its GPU, 0.1 of its time") << "a limit below it rises to it";
   said = GpuPortion();
   said.memory_limit = Bytes(std::int64_t{40} << 30);
-  EXPECT_NE(resize(said).find("asks by parts; write --gpu-limit PART"), std::string::npos) << resize(said);
+  EXPECT_NE(resize(said).find("requests a fraction; write --gpu-limit FRACTION"), std::string::npos) << resize(said);
   said.memory = Bytes(std::int64_t{20} << 30);
   EXPECT_EQ(resize(said), "has 20 to 40 GiB of its GPU, 0.1 of its time");
   said = GpuPortion();
   said.memory = Bytes(std::int64_t{200} << 30);
-  EXPECT_EQ(
-      resize(said),
-      "job 1 asks for 200 GiB of a GPU, but GPU 0 has 78.8 GiB for jobs; --gpu-memory 78G is the most it can ever "
-      "give");
-  EXPECT_NE(resize(GpuPortion()).find("write what it is to have"), std::string::npos);
+  EXPECT_EQ(resize(said),
+            "job 1 asks for 200 GiB of a GPU, but GPU 0 has 78.8 GiB for jobs; --gpu-memory 78G is the maximum");
+  EXPECT_NE(resize(GpuPortion()).find("name the new size"), std::string::npos);
 }
 
 TEST_F(Portions, NobodyHasLessThanAContextNeeds) {
@@ -188,10 +186,9 @@ TEST_F(Portions, NobodyHasLessThanAContextNeeds) {
   spec.request.portion.request = GpuShare(10);
   const auto refused = controller_.Submit(spec, 0, ada_, now_, NoHistory());
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "asks for 80.6 MiB of a GPU (0.001 of the largest of this server), and a program needs 512 MiB before it has "
-      "anything of its own; ask for --gpus 0.0065 or --gpu-memory 512M at least");
+  EXPECT_EQ(refused.error().message,
+            "asks for 80.6 MiB of a GPU (0.001 of the largest of this server), but a program needs 512 MiB just to "
+            "start; request at least --gpus 0.0065 or --gpu-memory 512M");
   spec.request.portion.request = GpuShare(65);
   EXPECT_TRUE(controller_.Submit(spec, 0, ada_, now_, NoHistory()));
   spec.request.portion = GpuPortion();
@@ -199,7 +196,7 @@ TEST_F(Portions, NobodyHasLessThanAContextNeeds) {
   spec.request.portion.memory_limit = Bytes(std::int64_t{200} << 30);
   const auto above = controller_.Submit(spec, 0, ada_, now_, NoHistory());
   ASSERT_FALSE(above);
-  EXPECT_NE(above.error().message.find("--gpu-memory-limit 78G is the most"), std::string::npos)
+  EXPECT_NE(above.error().message.find("--gpu-memory-limit 78G is the maximum"), std::string::npos)
       << above.error().message;
   const JobId a = StartPart(5'000);
   EXPECT_FALSE(Resize(a, 10, ada_));
@@ -262,7 +259,7 @@ TEST_F(YieldingPortions, TheLastRungTakesThoseWhoDidNotSay) {
   EXPECT_EQ(StateOf(never), JobState::kRunning);
   EXPECT_EQ(StateOf(watched), JobState::kRunning);
   EXPECT_EQ(StateOf(silent), JobState::kStopping);
-  EXPECT_FALSE(controller_.Find(silent)->is_preemptible_set) << "it has said nothing";
+  EXPECT_FALSE(controller_.Find(silent)->is_preemptible_set) << "it has reported nothing";
 }
 
 TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
@@ -275,7 +272,7 @@ TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
     static_cast<void>(Turn());
     EXPECT_EQ(StateOf(yields), JobState::kQueued) << "it would have to go again";
     EXPECT_EQ(controller_.WaitingReason(*controller_.Find(yields)),
-              "waits before the next try: queued again, for it had to give back what it borrowed: job 9 needs it");
+              "waits before the next try: queued again, because it had to return what it borrowed: job 9 needs it");
     now_ += away;
     ASSERT_EQ(Launched(Turn()), std::vector{yields});
     controller_.OnStarted(yields, attempt, now_);
@@ -289,11 +286,11 @@ TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
 TEST_F(Portions, SurviveARestartOfTheController) {
   const JobId a = StartPart(5'000);
   Controller again(Policy(), Limits(), 2);
-  NodeCapacity capacity = controller_.cluster().capacity();
+  NodeCapacity capacity = controller_.scheduler().capacity();
   again.SetCapacity(capacity);
   again.Load({*controller_.Find(a)}, {}, 100, 1, NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
-  EXPECT_EQ(again.cluster().node(kOwnNode).room(0), GpuShare(5'000));
+  EXPECT_EQ(again.scheduler().node(kOwnNode).room(0), GpuShare(5'000));
 }
 
 TEST_F(Portions, WhatIsLeftOnSeveralGpusIsCountedTogetherAndAWholeJobStarts) {
@@ -376,13 +373,13 @@ TEST_F(Portions, WhoRunsHoldsAGpuThatHasGoneWhileTheControllerWasDown) {
   const JobId whole = Submit(1);
   static_cast<void>(Turn());
   Controller again(Policy(), Limits(), 2);
-  NodeCapacity capacity = controller_.cluster().capacity();
+  NodeCapacity capacity = controller_.scheduler().capacity();
   capacity.gpus.clear();
   again.SetCapacity(capacity);
   again.Load({*controller_.Find(a), *controller_.Find(whole)}, {}, 100, 1, NoHistory());
   EXPECT_EQ(again.CheckInvariants(), "");
-  EXPECT_EQ(again.cluster().node(kOwnNode).availability.at(0).fault, "its machine no longer has it");
-  EXPECT_EQ(again.cluster().free_count(), 0);
+  EXPECT_EQ(again.scheduler().node(kOwnNode).availability.at(0).fault, "its node no longer has it");
+  EXPECT_EQ(again.scheduler().free_count(), 0);
 }
 
 TEST_F(Portions, APoolMayHaveEachGpuSharedBySeveralJobs) {

@@ -27,7 +27,7 @@ void Controller::RefreshPredictions(Time now) {
   int looked = 0, changed = 0;
   auto at = live_.upper_bound(refreshed_until_);
   for (; at != live_.end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
-    const WaitingEntry* entry = IsWaiting(at->second.state) ? cluster_.waiting(at->first) : nullptr;
+    const WaitingEntry* entry = IsWaiting(at->second.state) ? scheduler_.waiting(at->first) : nullptr;
     if (entry == nullptr) continue;
     if (entry->predicted == run_times_.Predict(at->second) && entry->speeds == LearnedSpeeds(at->second)) continue;
     PutWaiting(at->second);
@@ -57,22 +57,22 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
   Forecast forecast;
   forecast.id = waiting;
   // An impossible dependency has cancelled it.
-  if (cluster_.waiting(waiting) == nullptr) {
-    forecast.basis = "it waits for what can no longer happen";
+  if (scheduler_.waiting(waiting) == nullptr) {
+    forecast.basis = "it waits for an event that can no longer happen";
     return forecast;
   }
-  for (const StartDecision& start : cluster_.WouldDecide(now).starts) {
+  for (const StartDecision& start : scheduler_.WouldDecide(now).starts) {
     if (start.entry != waiting) continue;
     forecast.start = now;
     for (const NodePlace& place : start.gang) forecast.seats.push_back({NodeName(place.node), place.gpus, place.tasks});
     if (start.gang.empty()) forecast.seats.push_back({NodeName(start.node), start.gpus});
     return forecast;
   }
-  const core::Explanation explanation = Explain(cluster_, waiting, now, run_spread());
+  const core::Explanation explanation = Explain(scheduler_, waiting, now, run_spread());
   // Other jobs get the free resources, or those released by the group limit that this job sets, first. When this job
   // would start then is not known yet.
   if (explanation.blockers.empty()) {
-    forecast.basis = "others that may start now go before it";
+    forecast.basis = "other jobs that may start now go first";
     return forecast;
   }
   const Time start = explanation.start.typical;
@@ -98,11 +98,11 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
   if (submitted) {
     Withdraw({submitted->id}, now);
     ForgetOutcomes(dependencies);
-    cluster_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
+    scheduler_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
     if (!group.empty()) {
       if (limit > 0) group_limits_[group] = limit;
       else group_limits_.erase(group);
-      cluster_.SetGroupLimit(group, limit);
+      scheduler_.SetGroupLimit(group, limit);
     }
   }
   next_id_ = next_id;

@@ -1,5 +1,5 @@
 // Reported progress (progress.h): recorded, persisted periodically, and passed to the engine as expected ends. Learned
-// speeds per GPU model (speed_book.h): learned from ended runs, and passed to the engine for similar jobs.
+// speeds per GPU model (throughput_model.h): learned from ended runs, and passed to the engine for similar jobs.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -7,7 +7,7 @@
 #include "control/books/record_parts.h"
 #include "control/controller/controller.h"
 #include "engine/gpu_type.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 
 namespace divvy {
 namespace {
@@ -33,9 +33,9 @@ bool IsNews(Time told, Time end, Time now) {
 Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report,
                                             const Caller& caller, Time now) {
   const auto at = live_.find(id);
-  if (at == live_.end()) return NotFound("there is no live job " + ToString(id));
+  if (at == live_.end()) return NotFound("there is no queued or running job " + ToString(id));
   JobRecord& record = at->second;
-  DIVVY_CHECK(Authorise(record, caller, "speak for"));
+  DIVVY_CHECK(Authorise(record, caller, "report for"));
   DIVVY_CHECK(CheckSpeaks(record, attempt));
   auto after = AfterReport(record.progress, report, now);
   if (!after) return Error{after.error().code, "job " + DisplayId(record) + ": " + after.error().message};
@@ -56,8 +56,8 @@ Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, con
 // Uses the job's own progress if that is conclusive, otherwise the run times of similar jobs.
 void Controller::ExpectEndOf(const JobRecord& record) {
   const auto end = ExpectedEnd(record);
-  if (!end || !IsNews(cluster_.running(record.id)->predicted_end, *end, record.progress.at)) return;
-  cluster_.SetPredictedEnd(record.id, *end);
+  if (!end || !IsNews(scheduler_.running(record.id)->predicted_end, *end, record.progress.at)) return;
+  scheduler_.SetPredictedEnd(record.id, *end);
 }
 
 void Controller::KeepProgress(Time now) {
@@ -100,7 +100,7 @@ std::vector<ModelSpeed> Controller::LearnedSpeeds(const JobRecord& record) const
   if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous() ||
       SaysSpeeds(request.gpu_type))
     return {};
-  const SpeedBook::Learned* learned = speeds_.Find(record);
+  const ThroughputModel::Learned* learned = speeds_.Find(record);
   return learned == nullptr ? std::vector<ModelSpeed>() : learned->speeds();
 }
 
@@ -108,7 +108,7 @@ std::string Controller::SpeedsOf(const JobRecord& record) const {
   const Request& request = record.request;
   if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous()) return "";
   if (!SaysSpeeds(record.request.gpu_type)) {
-    const SpeedBook::Learned* learned = speeds_.Find(record);
+    const ThroughputModel::Learned* learned = speeds_.Find(record);
     return learned == nullptr ? "" : SpeedText(*learned);
   }
   std::map<int, std::string, std::greater<>> models;  // By speed; one model per speed is enough.
@@ -119,7 +119,7 @@ std::string Controller::SpeedsOf(const JobRecord& record) const {
     }
     if (speed > 0) models.try_emplace(speed, gpu.model);
   };
-  for (const BookNode& node : cluster_.nodes()) std::ranges::for_each(node.capacity.gpus, look);
+  for (const NodeUsage& node : scheduler_.nodes()) std::ranges::for_each(node.capacity.gpus, look);
   if (models.size() < 2) return "";
   const auto& [fastest, first] = *models.begin();
   std::vector<std::string> parts;

@@ -67,7 +67,7 @@ TEST(ReportedProgress, OfAnotherUserOfAnotherRunOrOfAJobThatWaitsIsRefused) {
   EXPECT_TRUE(Say(world, job, 0.5, 1));
   const auto back = Say(world, job, 0.4);
   ASSERT_FALSE(back);
-  EXPECT_NE(back.error().message.find("job " + ToString(job) + ": it has said 50%"), std::string::npos)
+  EXPECT_NE(back.error().message.find("job " + ToString(job) + ": it has reported 50%"), std::string::npos)
       << back.error().message;
   EXPECT_EQ(world.controller_.Find(job)->progress.done, 500'000'000) << "what was refused changes nothing";
 }
@@ -78,7 +78,7 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   const JobId waiting = world.Submit(1);
   world.Turn();
   const auto expected = [&] {
-    return Explain(world.controller_.cluster(), waiting, world.now_, world.controller_.run_spread());
+    return Explain(world.controller_.scheduler(), waiting, world.now_, world.controller_.run_spread());
   };
   EXPECT_EQ(expected().start.typical, kNever);
   ASSERT_TRUE(Say(world, job, 0.1));
@@ -100,7 +100,7 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
 
 /// The end that the engine was last given, counted from `start`.
 double ToldEnd(const World& world, JobId job, Time start) {
-  return ToSeconds(world.controller_.cluster().running(job)->predicted_end - start);
+  return ToSeconds(world.controller_.scheduler().running(job)->predicted_end - start);
 }
 
 TEST(ReportedProgress, IsNoNewsToTheEngineUntilTheEndMovesByTenSecondsAndAFiftieth) {
@@ -111,18 +111,18 @@ TEST(ReportedProgress, IsNoNewsToTheEngineUntilTheEndMovesByTenSecondsAndAFiftie
   world.now_ += 100s;
   ASSERT_TRUE(Say(world, job, 0.1));
   EXPECT_NEAR(ToldEnd(world, job, start), 1000, 0.001);
-  const Time told = world.controller_.cluster().running(job)->predicted_end;
+  const Time told = world.controller_.scheduler().running(job)->predicted_end;
   std::set<Time> expected;
   for (int second = 101; second <= 200; ++second) {
     world.now_ += 1s;
     ASSERT_TRUE(Say(world, job, second / 1000.0 + (second % 2 == 1 ? 0.001 : 0)));
     expected.insert(*ExpectedEnd(*world.controller_.Find(job)));
-    EXPECT_EQ(world.controller_.cluster().running(job)->predicted_end, told) << second;
+    EXPECT_EQ(world.controller_.scheduler().running(job)->predicted_end, told) << second;
   }
   EXPECT_GT(expected.size(), 50u);
   // 15 s out of 785 remaining, and 20 s out of 780.
   ASSERT_TRUE(Say(world, job, 200.0 / 985));
-  EXPECT_EQ(world.controller_.cluster().running(job)->predicted_end, told);
+  EXPECT_EQ(world.controller_.scheduler().running(job)->predicted_end, told);
   ASSERT_TRUE(Say(world, job, 200.0 / 980));
   EXPECT_NEAR(ToldEnd(world, job, start), 980, 0.001);
 }
@@ -155,7 +155,7 @@ TEST(ReportedProgress, NeverMovesAPromise) {
   const JobId big = world.Submit(2);
   world.Turn();
   const auto promised = [&] {
-    const auto promises = world.controller_.cluster().core().promises();
+    const auto promises = world.controller_.scheduler().core().reservations();
     return promises.size() == 1 ? promises.front().start : kNever;
   };
   EXPECT_EQ(promised(), world.now_ + 1h);
@@ -182,7 +182,7 @@ TEST(ReportedProgress, SurvivesARestartWithTheEndThatFollowsFromIt) {
                          World::NoHistory());
   again.Turn();
   EXPECT_EQ(again.controller_.Find(job)->progress, world.controller_.Find(job)->progress);
-  const auto explained = Explain(again.controller_.cluster(), waiting, again.now_, again.controller_.run_spread());
+  const auto explained = Explain(again.controller_.scheduler(), waiting, again.now_, again.controller_.run_spread());
   EXPECT_NEAR(ToSeconds(explained.start.typical - again.now_), 800, 1);
 }
 

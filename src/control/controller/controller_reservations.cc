@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "control/controller/controller.h"
-#include "engine/server/idle_gpus.h"
+#include "engine/scheduler/idle_gpus.h"
 
 namespace divvy {
 namespace {
@@ -13,15 +13,15 @@ constexpr Duration kTryAgain = std::chrono::minutes(1);
 
 Status MayReserve(const Caller& caller) {
   if (caller.is_admin) return {};
-  return PermissionDenied("reserving GPUs takes an administrator; " + CallerName(caller) + " is none");
+  return PermissionDenied("reserving GPUs takes an administrator; " + CallerName(caller) + " is not one");
 }
 
-Status FitsOneMachine(const Server& cluster, int gpus) {
+Status FitsOneMachine(const Scheduler& cluster, int gpus) {
   int largest = 0;
-  for (const BookNode& node : cluster.nodes()) largest = std::max(largest, node.taking().size());
+  for (const NodeUsage& node : cluster.nodes()) largest = std::max(largest, node.taking().size());
   if (gpus <= largest) return {};
-  if (largest == 0) return FailedPrecondition("no machine that takes work has a GPU; divvy nodes lists them");
-  return FailedPrecondition("a reservation is of one machine, and the largest that takes work has " +
+  if (largest == 0) return FailedPrecondition("no node that accepts work has a GPU; divvy nodes lists them");
+  return FailedPrecondition("a reservation is on one node, and the largest that accepts work has " +
                             Plural(largest, "GPU") + "; reserve " + Plural(gpus, "GPU") + " in parts of at most " +
                             std::to_string(largest));
 }
@@ -34,12 +34,12 @@ Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& c
   if (!asked.team.empty() && teams_.Find(asked.team) == nullptr)
     return NotFound("there is no team " + asked.team + "; divvy teams lists them");
   DIVVY_TRY(const GpuReservation made, reservations_.Make(std::move(asked), now));
-  DIVVY_CHECK(FitsOneMachine(cluster_, made.gpus));
-  const std::vector<GpuTurn> turns = TurnsOf(made, now, now + kBookingHorizon);
-  for (const GpuTurn& turn : turns) {
+  DIVVY_CHECK(FitsOneMachine(scheduler_, made.gpus));
+  const std::vector<ReservationOccurrence> turns = TurnsOf(made, now, now + kBookingHorizon);
+  for (const ReservationOccurrence& turn : turns) {
     if (BookTurn(made, turn, now)) continue;
     const std::string refusal = WhyNoRoom(made, turn, now);
-    for (const GpuTurn& other : turns) Unbook(other.id);
+    for (const ReservationOccurrence& other : turns) Unbook(other.id);
     return FailedPrecondition(refusal);
   }
   effects_.batch.settings.push_back(reservations_.Add(made));
@@ -52,14 +52,15 @@ Result<std::string> Controller::CancelReservation(const std::string& which, cons
   DIVVY_TRY(const GpuReservation reservation, reservations_.Find(which));
   if (reservation.user != caller.user.name) DIVVY_CHECK(MayReserve(caller));
   effects_.batch.settings.push_back(reservations_.Remove(reservation.number));
-  for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) Unbook(turn.id);
+  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) Unbook(turn.id);
   needs_plan_ = true;
   return "reservation " + std::to_string(reservation.number) + " is cancelled";
 }
 
-bool Controller::BookTurn(const GpuReservation& reservation, const GpuTurn& turn, Time now) {
+bool Controller::BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
   if (bookings_.contains(turn.id)) return true;
-  const auto booked = cluster_.Book(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
+  const auto booked =
+      scheduler_.Reserve(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
   if (!booked) return false;
   bookings_[turn.id] = {*booked, turn.until};
   needs_plan_ = true;
@@ -68,7 +69,7 @@ bool Controller::BookTurn(const GpuReservation& reservation, const GpuTurn& turn
 
 // After a restart or a change of teams, an occurrence that is in force keeps its place, even while its node is
 // disconnected.
-bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& turn, Time now) {
+bool Controller::BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
   const GpuReservation::Kept& kept = reservation.kept;
   const auto node = IndexOf(kept.node);
   if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
@@ -76,7 +77,7 @@ bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& tur
   NodePlace place;
   place.node = *node;
   place.gpus = kept.gpus;
-  const auto booked = cluster_.BookAt(place, reservation.team, reservation.user, turn.from, turn.until);
+  const auto booked = scheduler_.ReserveAt(place, reservation.team, reservation.user, turn.from, turn.until);
   if (!booked) return BookTurn(reservation, turn, now);
   bookings_[turn.id] = {*booked, turn.until};
   needs_plan_ = true;
@@ -86,35 +87,36 @@ bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& tur
 void Controller::Unbook(std::uint64_t turn) {
   const auto at = bookings_.find(turn);
   if (at == bookings_.end()) return;
-  cluster_.Unbook(at->second.id);
+  scheduler_.Unreserve(at->second.id);
   bookings_.erase(at);
 }
 
 // Applies the same limits as the engine, which only reports that there is no room.
-std::string Controller::WhyNoRoom(const GpuReservation& reservation, const GpuTurn& turn, Time now) const {
+std::string Controller::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn,
+                                  Time now) const {
   int others = 0;
   for (const auto& [number, other] : reservations_.all()) {
-    for (const GpuTurn& booked : TurnsOf(other, now, turn.until)) {
+    for (const ReservationOccurrence& booked : TurnsOf(other, now, turn.until)) {
       if (booked.until > turn.from && bookings_.contains(booked.id)) others += other.gpus;
     }
   }
   int unknown = 0, longer = 0;
   std::string whose;
-  for (const auto& [id, job] : cluster_.running_jobs()) {
+  for (const auto& [id, job] : scheduler_.running_jobs()) {
     if (job.gpus.empty() || job.known_end <= turn.from) continue;
     (job.known_end == kNever ? unknown : longer) += job.gpus.size();
     whose += (whose.empty() ? "" : ", ") + ToString(id);
   }
-  if (const Status fits = FitsOneMachine(cluster_, reservation.gpus); !fits) return fits.error().message;
+  if (const Status fits = FitsOneMachine(scheduler_, reservation.gpus); !fits) return fits.error().message;
   int usable = 0;
-  for (const BookNode& node : cluster_.nodes()) usable += node.taking().size();
+  for (const NodeUsage& node : scheduler_.nodes()) usable += node.taking().size();
   std::string text = "there is no room for " + Plural(reservation.gpus, "GPU") + " in that time: of " +
-                     std::to_string(usable) + " that take work";
+                     std::to_string(usable) + " that accept work";
   std::vector<std::string> parts;
   if (others > 0) parts.push_back(std::to_string(others) + " are reserved");
-  if (longer > 0) parts.push_back(std::to_string(longer) + " run jobs whose time limits reach into it");
+  if (longer > 0) parts.push_back(std::to_string(longer) + " run jobs whose time limits end after it begins");
   if (unknown > 0) parts.push_back(std::to_string(unknown) + " run jobs without a time limit");
-  if (parts.empty()) parts.push_back("too few stay free");
+  if (parts.empty()) parts.push_back("too few will be free");
   text += ", " + Join(parts, ", ");
   if (!whose.empty()) text += " (job " + whose + ")";
   return text;
@@ -130,23 +132,23 @@ void Controller::FollowReservations(Time now) {
   for (auto& setting : reservations_.DropPast(now)) effects_.batch.settings.push_back(std::move(setting));
   std::erase_if(bookings_, [&](const auto& booking) {
     if (booking.second.until > now) return false;
-    cluster_.Unbook(booking.second.id);
+    scheduler_.Unreserve(booking.second.id);
     return true;
   });
   // Occurrences in force keep their place; future ones are placed around them.
   for (const auto& [number, reservation] : reservations_.all()) {
-    for (const GpuTurn& turn : TurnsOf(reservation, now, now + Duration(1))) {
+    for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + Duration(1))) {
       if (turn.from <= now && reservation.kept.turn == turn.id) BookAgain(reservation, turn, now);
     }
   }
   std::vector<GpuReservation> begun;
   for (const auto& [number, reservation] : reservations_.all()) {
-    for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
+    for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
       const bool is_held = BookAgain(reservation, turn, now);
       if (!is_held) next_booking_ = std::min(next_booking_, now + kTryAgain);
       next_booking_ = std::min(next_booking_, turn.from > now ? turn.from : turn.until);
       if (!is_held || turn.from > now) continue;
-      const std::vector<NodePlace> places = PlacesOfBooking(cluster_, bookings_.at(turn.id).id);
+      const std::vector<NodePlace> places = PlacesOfBooking(scheduler_, bookings_.at(turn.id).id);
       const NodePlace& place = places.front();
       const GpuReservation::Kept kept{turn.id, NodeName(place.node), place.gpus};
       if (kept == reservation.kept) continue;
@@ -167,13 +169,13 @@ void Controller::BookAnew(Time now) {
   FollowReservations(now);
 }
 
-std::vector<TurnView> Controller::TurnsAhead(const GpuReservation& reservation, Time now) const {
+std::vector<TurnView> Controller::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
   std::vector<TurnView> views;
-  for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
+  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
     const auto booked = bookings_.find(turn.id);
     const bool is_held = booked != bookings_.end();
     views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now),
-                     is_held ? PlacesOfBooking(cluster_, booked->second.id) : std::vector<NodePlace>()});
+                     is_held ? PlacesOfBooking(scheduler_, booked->second.id) : std::vector<NodePlace>()});
   }
   return views;
 }

@@ -74,7 +74,7 @@ TEST_F(Reservations, BeforeOneOnlyJobsThatEndInTimeStart) {
 
 TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
   ASSERT_EQ(Reserve(Asked(3, minutes(0))), "");
-  const auto turns = world_.controller_.TurnsAhead(world_.controller_.reservations().all().at(1), world_.now_);
+  const auto turns = world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
   ASSERT_EQ(turns.size(), 1U);
   ASSERT_EQ(turns[0].places.size(), 1U);
   EXPECT_EQ(turns[0].places[0].gpus, GpuSet::Of({0, 1, 2}));
@@ -82,10 +82,9 @@ TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
   world_.Turn();
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)),
             "needs 2 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more");
-  EXPECT_EQ(
-      world_.controller_.WaitingReason(*world_.controller_.Find(own)),
-      "needs 4 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more; a job of its owner has to "
-      "end by then");
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(own)),
+            "needs 4 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more; a job of its owner "
+            "must end by then");
 }
 
 TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {
@@ -94,7 +93,7 @@ TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {
     const auto made = many.controller_.Reserve(Asked(gpus, hours(1)), root_, many.now_);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().message,
-              "a reservation is of one machine, and the largest that takes work has 8 GPUs; reserve " +
+              "a reservation is on one node, and the largest that accepts work has 8 GPUs; reserve " +
                   std::to_string(gpus) + " GPUs in parts of at most 8");
   }
 }
@@ -105,27 +104,27 @@ TEST_F(Reservations, WhereThereIsNoRoomItSaysWhoIsInTheWay) {
   world_.Turn();
   EXPECT_EQ(
       Reserve(Asked(2, hours(1))),
-      "there is no room for 2 GPUs in that time: of 4 that take work, 1 run jobs whose time limits reach into it, "
+      "there is no room for 2 GPUs in that time: of 4 that accept work, 1 run jobs whose time limits end after it "
+      "begins, "
       "2 run jobs without a time limit (job 1, 2)");
   EXPECT_EQ(Reserve(Asked(2, hours(3))), "") << "one of them has ended by then";
   EXPECT_EQ(Reserve(Asked(1, hours(3))),
-            "there is no room for 1 GPU in that time: of 4 that take work, 2 are reserved, 2 run jobs without a time "
+            "there is no room for 1 GPU in that time: of 4 that accept work, 2 are reserved, 2 run jobs without a time "
             "limit (job 1)");
   EXPECT_EQ(world_.controller_.reservations().all().size(), 1u);
 }
 
 TEST_F(Reservations, MoreThanAnyMachineHasIsRefusedForThat) {
   ASSERT_TRUE(world_.controller_.Restrict(GpuSet::FirstN(3), root_));
-  EXPECT_EQ(
-      Reserve(Asked(4, hours(1))),
-      "a reservation is of one machine, and the largest that takes work has 3 GPUs; reserve 4 GPUs in parts of at "
-      "most 3");
+  EXPECT_EQ(Reserve(Asked(4, hours(1))),
+            "a reservation is on one node, and the largest that accepts work has 3 GPUs; reserve 4 GPUs in parts of at "
+            "most 3");
 }
 
 TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {
   ASSERT_EQ(Reserve(Asked(4, hours(1), Every::kDay)), "");
   const GpuReservation& daily = world_.controller_.reservations().all().at(1);
-  auto turns = world_.controller_.TurnsAhead(daily, world_.now_);
+  auto turns = world_.controller_.OccurrencesAhead(daily, world_.now_);
   ASSERT_EQ(turns.size(), 8u);
   EXPECT_TRUE(std::all_of(turns.begin(), turns.end(), [](const auto& turn) { return turn.is_held; }));
   world_.Turn();
@@ -134,7 +133,7 @@ TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {
     world_.now_ = std::min(end, world_.controller_.next_wakeup());
     world_.Turn();
   }
-  turns = world_.controller_.TurnsAhead(world_.controller_.reservations().all().at(1), world_.now_);
+  turns = world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
   ASSERT_EQ(turns.size(), 8u);
   EXPECT_TRUE(std::all_of(turns.begin(), turns.end(), [](const auto& turn) { return turn.is_held; }));
 }
@@ -149,7 +148,7 @@ TEST_F(Reservations, ARestartBooksThemAnewAroundTheJobsThatRunOnThem) {
   World other(4);
   other.now_ = world_.now_ + minutes(1);
   std::vector<JobRecord> live{*world_.controller_.Find(filler), *world_.controller_.Find(own)};
-  ReservationBook book;
+  ReservationRegistry book;
   const auto setting = book.Add(world_.controller_.reservations().all().at(1));
   other.controller_.Load(std::move(live), {setting}, 10, 2, World::NoHistory());
   const JobId first = Submit(other, "bob", 1, minutes(30)), second = Submit(other, "bob", 1, minutes(30));
@@ -166,19 +165,19 @@ TEST_F(Reservations, OneInForceStaysOnItsMachineOverARestart) {
   ASSERT_EQ(before.Of(filler).node, "");
   ASSERT_TRUE(before.controller_.Reserve(Asked(3, Duration(0)), root_, before.now_));
   before.Turn();
-  ReservationBook book;
+  ReservationRegistry book;
   const auto setting = book.Add(before.controller_.reservations().all().at(1));
   Machines after(0);
   for (const std::string name : {"n1", "n2"}) after.controller_.OnNodeRow(MachineRow(name, 4));
   after.controller_.Load({}, {setting}, 10, 2, World::NoHistory());
   const auto kept_on = [&] {
     after.Turn();
-    const auto turns = after.controller_.TurnsAhead(after.controller_.reservations().all().at(1), after.now_);
+    const auto turns = after.controller_.OccurrencesAhead(after.controller_.reservations().all().at(1), after.now_);
     return turns.at(0).places.empty() ? "nowhere" : after.controller_.NodeName(turns[0].places[0].node);
   };
   EXPECT_EQ(kept_on(), "n1") << "nothing was heard from it yet";
-  after.controller_.OnNodeAccounted("n2");
-  after.controller_.OnNodeAccounted("n1");
+  after.controller_.OnNodeReconciled("n2");
+  after.controller_.OnNodeReconciled("n1");
   EXPECT_EQ(kept_on(), "n1");
   const JobId other = Submit(after, "bob", 2, minutes(30)), waits = Submit(after, "bob", 3, minutes(30));
   after.Turn();
@@ -206,7 +205,8 @@ TEST_F(Reservations, WhatIsToComeIsBookedAroundWhatIsInForceWhenAllAreBookedAnew
   world_.Turn();
   GpuSet all;
   for (const std::uint64_t number : {1U, 2U}) {
-    const auto turns = world_.controller_.TurnsAhead(world_.controller_.reservations().all().at(number), world_.now_);
+    const auto turns =
+        world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(number), world_.now_);
     ASSERT_FALSE(turns.at(0).places.empty());
     EXPECT_TRUE((all & turns[0].places[0].gpus).empty()) << "both have the same GPUs";
     all = all | turns[0].places[0].gpus;

@@ -21,14 +21,14 @@ struct Restricted : World {
     controller_.SetOwnName("head");
     for (const char* name : {"n1", "n2"}) {
       controller_.OnNodeRow(MachineRow(name, 4));
-      controller_.OnNodeAccounted(name);
+      controller_.OnNodeReconciled(name);
     }
   }
   Result<GpuSet> Restrict(GpuSet allowed, const std::string& node) {
     return controller_.Restrict(allowed, root_, {node});
   }
   int Free(const std::string& node) const {
-    return controller_.cluster().node(controller_.IndexOf(node).value()).free().size();
+    return controller_.scheduler().node(controller_.IndexOf(node).value()).free().size();
   }
   /// Shows a foreign process on GPU 1 of n1; the other GPUs are idle.
   void SeeStranger(std::uint64_t start_ticks) {
@@ -66,7 +66,7 @@ TEST(Restrict, IsOfOneMachineAndLeavesTheOthers) {
 TEST(Restrict, OfSeveralMachinesIsAllOrNothing) {
   Restricted world;
   EXPECT_EQ(world.controller_.Restrict(kFirst, world.root_, {"n1", "n3"}).error().message,
-            "there is no node 'n3'; divvy nodes lists those there are");
+            "there is no node 'n3'; divvy nodes lists all nodes");
   EXPECT_EQ(world.controller_.Restrict(GpuSet::FirstN(3), world.root_, {"n1", "head"}).error().message,
             "there is no GPU 2; this server has 2 GPUs, 0 to 1");
   EXPECT_EQ(world.Restrict(GpuSet::FirstN(5), "n1").error().message, "there is no GPU 4; node n1 has 4 GPUs, 0 to 3");
@@ -98,10 +98,10 @@ TEST(Ignore, OnAnotherMachineIsOfAProcessThatWasSeenThere) {
   EXPECT_EQ(world.Free("n1"), 3);
   IgnoredProcess asked{-1, {4711, 0}, "", "", "n2"};
   EXPECT_EQ(world.controller_.Ignore(asked, true, world.root_).error().message,
-            "no process with pid 4711 was seen on a GPU of node n2; divvy gpus lists those there are");
+            "no process with pid 4711 was seen on a GPU of node n2; divvy gpus lists them");
   asked.node = "n1";
   EXPECT_EQ(world.controller_.Ignore(asked, true, world.root_).value(),
-            "pid 4711 of node n1 no longer takes a GPU away, until it ends");
+            "pid 4711 of node n1 no longer makes its GPU unavailable, until it ends");
   EXPECT_EQ(world.Free("n1"), 4);
   const Settings kept = world.Turned();
   Restricted again;

@@ -125,12 +125,12 @@ TEST(LearnedSpeeds, ReachTheJobsThatWaitAlready) {
   spec.is_held = true;
   const JobId held = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory())->id;
   world.Turn();
-  EXPECT_TRUE(world.controller_.cluster().waiting(held)->speeds.empty());
+  EXPECT_TRUE(world.controller_.scheduler().waiting(held)->speeds.empty());
   world.now_ += 100min;
   world.End(last);
   world.now_ += 2min;
   world.Turn();
-  EXPECT_EQ(world.controller_.cluster().waiting(held)->speeds,
+  EXPECT_EQ(world.controller_.scheduler().waiting(held)->speeds,
             (std::vector<ModelSpeed>{{"H100", 1000}, {"A100", 550}}));
 }
 
@@ -241,8 +241,8 @@ TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   team.add_users = {"ada"};
   ASSERT_TRUE(world.controller_.SetTeam(team, Caller{world.ada_.user, true, {}}, world.now_));
   world.Turn();
-  const auto& teams = world.controller_.cluster().teams();
-  const core::TeamIndex vision = world.controller_.cluster().TeamOf("vision");
+  const auto& teams = world.controller_.scheduler().teams();
+  const core::TeamIndex vision = world.controller_.scheduler().TeamOf("vision");
   const JobId fast = world.Train(2, "h100*1.0|a100*0.55");
   EXPECT_EQ(teams.worth(vision), 2 * placement::kGpuParts);
   const JobId slow = world.Train(2, "h100*1.0|a100*0.55");
@@ -250,7 +250,7 @@ TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   EXPECT_EQ(teams.running(vision), 4 * placement::kGpuParts);
   EXPECT_EQ(teams.worth(vision), 31'000);
   const JobId waits = world.Train(1);
-  const core::Explanation why = Explain(world.controller_.cluster(), waits, world.now_);
+  const core::Explanation why = Explain(world.controller_.scheduler(), waits, world.now_);
   EXPECT_TRUE(why.key.starts_with("team vision runs 4 GPUs (worth 3.1 GPUs by speed) of a share of ")) << why.key;
   // The same holds after a restart.
   MixedWorld again(policy);
@@ -260,7 +260,7 @@ TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   again.now_ = world.now_;
   again.controller_.Load(live, {}, waits.value() + 1, 3, World::NoHistory());
   again.Turn();
-  EXPECT_EQ(again.controller_.cluster().teams().worth(again.controller_.cluster().TeamOf("vision")), 31'000);
+  EXPECT_EQ(again.controller_.scheduler().teams().worth(again.controller_.scheduler().TeamOf("vision")), 31'000);
   world.Exit(slow, 0);
   world.Exit(fast, 0);
   EXPECT_EQ(teams.worth(vision), 0) << "the third has not started yet";

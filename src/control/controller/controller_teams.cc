@@ -20,7 +20,7 @@ constexpr std::string_view kUserGroup = "user ";
 
 Status WantsAdmin(const Caller& caller, std::string_view what) {
   if (caller.is_admin) return {};
-  return PermissionDenied(std::string(what) + " takes an administrator; " + CallerName(caller) + " is none");
+  return PermissionDenied(std::string(what) + " takes an administrator; " + CallerName(caller) + " is not one");
 }
 
 // The engine enforces positive caps; a cap of 0 blocks the team or user (TeamBar).
@@ -77,7 +77,7 @@ Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller
   for (const auto& [id, record] : live_) {
     if (record.team == name && teams_.Find(name) != nullptr)
       return FailedPrecondition("team " + name + " has jobs that wait or run, job " + DisplayId(record) +
-                                " for one; cancel them or let them end");
+                                " for one; cancel them or wait for their end");
   }
   for (const auto& [number, reservation] : reservations_.all()) {
     if (reservation.team == name)
@@ -95,13 +95,14 @@ Result<std::string> Controller::SetTeamUser(const UserChange& change, const Call
   const bool is_gone = setting.second.empty();
   effects_.batch.settings.push_back(std::move(setting));
   FollowTeams(now);
-  return "user " + change.user + (is_gone ? " has no row any more" : " is changed");
+  return "user " + change.user + (is_gone ? " has no settings any more" : " is changed");
 }
 
 Status Controller::CheckMaySetUser(const UserChange& change, const Caller& caller) const {
   if (caller.is_admin) return {};
   if (change.user == caller.user.name)
-    return PermissionDenied("what " + change.user + " may have takes an administrator; nobody says it of themselves");
+    return PermissionDenied("what " + change.user +
+                            " may have takes an administrator; users cannot change their own limits");
   if (!teams_.LeadsAllOf(caller.user.name, change.user)) {
     return PermissionDenied("changing what " + change.user +
                             " may have takes an administrator, or one who leads all teams that name " + change.user +
@@ -109,18 +110,19 @@ Status Controller::CheckMaySetUser(const UserChange& change, const Caller& calle
   }
   const bool is_moved =
       change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
-  if (is_moved) return PermissionDenied("the team of " + change.user + " is an administrator's to say");
+  if (is_moved) return PermissionDenied("the team of " + change.user + " can only be changed by an administrator");
   // A user's own row replaces the default row, so the default's caps must not be lifted either.
   const UserRow* before = teams_.UserOf(change.user);
   if (before == nullptr) return {};
-  TeamBook with = teams_;
+  TeamRegistry with = teams_;
   DIVVY_CHECK(with.SetUser(change));
   const UserRow* after = with.UserOf(change.user);
   const std::string lifted = Lifted(*before, after == nullptr ? UserRow() : *after);
   if (lifted.empty()) return {};
-  return PermissionDenied(lifted + ": " + change.user + (before->user == "*" ? " has everybody's cap" : " has a cap") +
-                          " there, and lifting it takes an administrator; who leads a team may lower it" +
-                          (before->user == "*" ? ", or say it again for " + change.user : ""));
+  return PermissionDenied(lifted + ": " + change.user +
+                          (before->user == "*" ? " has the default limit" : " has a limit") +
+                          " there, and raising it takes an administrator; leaders of a team may lower it" +
+                          (before->user == "*" ? ", or set it again for " + change.user : ""));
 }
 
 Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Time now) {
@@ -129,7 +131,7 @@ Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Tim
   effects_.batch.settings.push_back(std::move(setting));
   FollowTeams(now);
   return std::string(are_on ? "quotas are on: a team without one has no access, and 0 blocks it"
-                            : "quotas are off: they say what is whose by right, and bar nobody");
+                            : "quotas are off: they are guaranteed shares, and restrict nobody");
 }
 
 void Controller::LoadTeams() {
@@ -137,7 +139,7 @@ void Controller::LoadTeams() {
   for (const PoolRow& pool : pools_.rows()) {
     for (const std::string& team : pool.teams) {
       if (teams_.Find(team) == nullptr)
-        team_warnings_.push_back("pool " + pool.name + " is for team " + team + ", which there is not");
+        team_warnings_.push_back("pool " + pool.name + " is for team " + team + ", which does not exist");
     }
   }
   TellTeams(kNoTime);
@@ -159,14 +161,14 @@ bool Controller::TellTeams(Time now) {
   }
   if (tree == told_teams_) return false;
   told_teams_ = std::move(tree);
-  cluster_.SetTeams(std::move(specs), now);
+  scheduler_.SetTeams(std::move(specs), now);
   return true;
 }
 
 // Format: "at name=amount name=amount". Names contain no blanks.
 std::optional<std::pair<std::string, std::string>> Controller::TeamUsageSetting(Time now) const {
   std::string text;
-  for (const auto& [team, used] : cluster_.TeamUsage(now)) {
+  for (const auto& [team, used] : scheduler_.TeamUsage(now)) {
     if (used >= 1) text += ' ' + team + '=' + std::to_string(static_cast<std::int64_t>(used));
   }
   if (text.empty()) return std::nullopt;
@@ -186,7 +188,7 @@ void Controller::LoadTeamUsage() {
     const std::size_t equals = words[i].rfind('=');
     const auto used = equals == std::string_view::npos ? std::nullopt : ParseInteger(words[i].substr(equals + 1));
     if (!used) continue;
-    cluster_.SetTeamUsage(std::string(words[i].substr(0, equals)), static_cast<double>(*used), Time(Duration(*at)));
+    scheduler_.SetTeamUsage(std::string(words[i].substr(0, equals)), static_cast<double>(*used), Time(Duration(*at)));
   }
 }
 
@@ -200,11 +202,11 @@ void Controller::SetTeamCaps() {
     if (name != "*") add(std::string(kUserGroup) + name, LimitsOf(row));
   }
   for (const std::string& group : team_caps_) {
-    if (!caps.contains(group)) cluster_.SetGroupLimits(group, {});
+    if (!caps.contains(group)) scheduler_.SetGroupLimits(group, {});
   }
   team_caps_.clear();
   for (const auto& [group, limits] : caps) {
-    cluster_.SetGroupLimits(group, limits);
+    scheduler_.SetGroupLimits(group, limits);
     team_caps_.insert(group);
   }
   for (const auto& [id, record] : live_) KnowUserCap(record);
@@ -215,11 +217,11 @@ void Controller::FollowTeams(Time now) {
   const bool is_told = TellTeams(now);
   SetTeamCaps();
   for (const auto& [id, record] : live_) {
-    if (cluster_.running(id) == nullptr) continue;
-    RunningJob job = *cluster_.running(id);
+    if (scheduler_.running(id) == nullptr) continue;
+    RunningJob job = *scheduler_.running(id);
     job.groups = GroupsOf(record);
-    cluster_.Finish(id);
-    cluster_.Adopt(std::move(job));
+    scheduler_.Finish(id);
+    scheduler_.Adopt(std::move(job));
   }
   budgets_change_at_ = kNoTime;
   WatchBudgets(now);
@@ -230,7 +232,7 @@ void Controller::FollowTeams(Time now) {
 
 void Controller::PutAllAgain() {
   for (const auto& [id, record] : live_) {
-    if (cluster_.waiting(id) != nullptr) PutWaiting(record);
+    if (scheduler_.waiting(id) != nullptr) PutWaiting(record);
   }
 }
 
@@ -240,7 +242,7 @@ void Controller::KnowUserCap(const JobRecord& record) {
   const UserRow* row = teams_.UserOf(record.user.name);
   if (row == nullptr || !LimitsOf(*row).any()) return;
   if (const auto [group, is_new] = team_caps_.insert(std::string(kUserGroup) + record.user.name); is_new)
-    cluster_.SetGroupLimits(*group, LimitsOf(*row));
+    scheduler_.SetGroupLimits(*group, LimitsOf(*row));
 }
 
 std::vector<GroupName> Controller::GroupsOf(const JobRecord& record) const {
@@ -264,11 +266,11 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
   for (const std::string_view reserved : {kTeamGroup, kUserGroup, kPoolGroup}) {
     if (!spec.group.starts_with(reserved)) continue;
     return InvalidArgument("a group cannot be called '" + spec.group +
-                           "': that is how the caps of teams and pools are called");
+                           "': this name is used for limits of teams and pools");
   }
   if (teams_.empty()) {
     if (!spec.team.empty() && spec.dialect == Dialect::kNative)
-      spec.notes.push_back("--team " + spec.team + ": there are no teams here, and it is a label");
+      spec.notes.push_back("--team " + spec.team + ": there are no teams here, so this is only a label");
     return {};
   }
   DIVVY_TRY(const std::string team, teams_.TeamFor({caller.user.name, caller.groups, caller.is_admin}, spec.team));
@@ -284,9 +286,9 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
                          In(PeriodEnd(caps.period, now) - now));
   };
   for (const TeamRow* row : teams_.PathOf(team))
-    DIVVY_CHECK(check("team " + row->name, UsageBook::TeamKey(row->name), row->caps));
+    DIVVY_CHECK(check("team " + row->name, UsageLedger::TeamKey(row->name), row->caps));
   if (const UserRow* row = teams_.UserOf(caller.user.name))
-    DIVVY_CHECK(check("user " + caller.user.name, UsageBook::UserKey(caller.user.name), row->caps));
+    DIVVY_CHECK(check("user " + caller.user.name, UsageLedger::UserKey(caller.user.name), row->caps));
   return {};
 }
 
@@ -294,9 +296,9 @@ Status Controller::CheckUserGpus(const std::string& user, const Request& request
   const UserRow* row = teams_.UserOf(user);
   if (row == nullptr || !row->gpus || request.gpus_in_all() <= *row->gpus) return {};
   const std::string asks = "asks for " + Plural(request.gpus_in_all(), "GPU") + ", but user " + user;
-  if (*row->gpus == 0) return LimitExceeded(asks + " may hold none; leave --gpus out to run without");
+  if (*row->gpus == 0) return LimitExceeded(asks + " may hold none; leave --gpus out to run without GPUs");
   const std::string most = std::to_string(*row->gpus);
-  return LimitExceeded(asks + " never holds more than " + most + " at once; --gpus " + most + " is the most");
+  return LimitExceeded(asks + " never holds more than " + most + " at once; --gpus " + most + " is the maximum");
 }
 
 Status Controller::CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const {
@@ -339,13 +341,13 @@ std::string Controller::TeamBar(const JobRecord& record) const {
     return spent == spent_.end() || record.request.gpus_in_all() == 0 ? "" : spent->second;
   };
   for (const TeamRow* row : TeamsOf(record)) {
-    if (auto text = bar("team " + row->name, UsageBook::TeamKey(row->name), row->caps); !text.empty()) return text;
+    if (auto text = bar("team " + row->name, UsageLedger::TeamKey(row->name), row->caps); !text.empty()) return text;
   }
   const UserRow* user = teams_.UserOf(record.user.name);
   if (user == nullptr) return "";
   if (user->gpus && *user->gpus == 0 && record.request.gpus_in_all() > 0)
     return "an administrator: user " + record.user.name + " may hold no GPUs";
-  return bar("user " + record.user.name, UsageBook::UserKey(record.user.name), user->caps);
+  return bar("user " + record.user.name, UsageLedger::UserKey(record.user.name), user->caps);
 }
 
 // --- Usage -------------------------------------------------------------------------------------------------------
@@ -357,7 +359,7 @@ Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
   for (const Seat& seat : SeatsOf(record)) {
     const auto node = IndexOf(seat.node);
     if (!node) continue;
-    for (const GpuFacts& facts : cluster_.node(*node).capacity.gpus) {
+    for (const GpuFacts& facts : scheduler_.node(*node).capacity.gpus) {
       if (seat.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model) * parts / GpuShare::kWhole;
     }
   }
@@ -367,10 +369,10 @@ Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
 void Controller::CountUsage(const JobRecord& record, Time until) {
   if (GpuCountOf(record) == 0 || record.started == kNoTime) return;
   are_budgets_stale_ = true;
-  std::vector<std::string> keys{UsageBook::UserKey(record.user.name)};
+  std::vector<std::string> keys{UsageLedger::UserKey(record.user.name)};
   const auto teams = TeamsOf(record);
-  for (const TeamRow* row : teams) keys.push_back(UsageBook::TeamKey(row->name));
-  keys.push_back(UsageBook::MemberKey(teams.empty() ? "" : teams.front()->name, record.user.name));
+  for (const TeamRow* row : teams) keys.push_back(UsageLedger::TeamKey(row->name));
+  keys.push_back(UsageLedger::MemberKey(teams.empty() ? "" : teams.front()->name, record.user.name));
   usage_.Add(keys, StretchOf(record, until));
   for (auto& row : usage_.TakeChanges(until)) {
     // Many runs may end in one step; only the last text counts.
@@ -382,11 +384,11 @@ void Controller::CountUsage(const JobRecord& record, Time until) {
 Used Controller::UsedBy(const std::string& key, BudgetPeriod period, Time now) const {
   Used used = usage_.Of(key, period, now);
   const Time since = PeriodStart(period, now);
-  for (const auto& [id, job] : cluster_.running_jobs()) {
+  for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = Find(id);
     if (record == nullptr || GpuCountOf(*record) == 0) continue;
-    bool is_theirs = key == UsageBook::UserKey(record->user.name);
-    for (const TeamRow* row : TeamsOf(*record)) is_theirs = is_theirs || key == UsageBook::TeamKey(row->name);
+    bool is_theirs = key == UsageLedger::UserKey(record->user.name);
+    for (const TeamRow* row : TeamsOf(*record)) is_theirs = is_theirs || key == UsageLedger::TeamKey(row->name);
     if (is_theirs) used += UsedOf(StretchOf(*record, now), since);
   }
   return used;
@@ -395,7 +397,7 @@ Used Controller::UsedBy(const std::string& key, BudgetPeriod period, Time now) c
 std::map<std::pair<std::string, std::string>, Used> Controller::MemberUsage(Time now) const {
   auto members = usage_.OfMembers(BudgetPeriod::kMonth, now);
   const Time since = PeriodStart(BudgetPeriod::kMonth, now);
-  for (const auto& [id, job] : cluster_.running_jobs()) {
+  for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = Find(id);
     if (record == nullptr || GpuCountOf(*record) == 0) continue;
     const auto teams = TeamsOf(*record);
@@ -434,14 +436,14 @@ void Controller::WatchBudgets(Time now) {
     reach(caps.gpu_hours_milli, used.gpu_hours_milli(), later.gpu_hours_milli());
     reach(caps.cost_milli, used.cost_milli(), later.cost_milli());
   };
-  for (const auto& [name, row] : teams_.teams()) watch("team " + name, UsageBook::TeamKey(name), row.caps);
+  for (const auto& [name, row] : teams_.teams()) watch("team " + name, UsageLedger::TeamKey(name), row.caps);
   for (const auto& [name, row] : teams_.users()) {
-    if (name != "*") watch("user " + name, UsageBook::UserKey(name), row.caps);
+    if (name != "*") watch("user " + name, UsageLedger::UserKey(name), row.caps);
   }
   if (const UserRow* everybody = teams_.UserOf("*"); everybody != nullptr && everybody->caps.has_budget()) {
     // Users without running jobs use nothing, so all users with jobs are checked only the first time.
     std::set<std::string> others;
-    for (const auto& [id, job] : cluster_.running_jobs()) others.insert(job.user);
+    for (const auto& [id, job] : scheduler_.running_jobs()) others.insert(job.user);
     for (const auto& [key, text] : spent_) {
       if (key.starts_with("user:")) others.insert(key.substr(5));
     }
@@ -450,7 +452,7 @@ void Controller::WatchBudgets(Time now) {
       others.insert(record.user.name);
     }
     for (const std::string& name : others) {
-      if (!teams_.users().contains(name)) watch("user " + name, UsageBook::UserKey(name), everybody->caps);
+      if (!teams_.users().contains(name)) watch("user " + name, UsageLedger::UserKey(name), everybody->caps);
     }
   }
   budgets_change_at_ = change_at;
@@ -462,8 +464,8 @@ void Controller::WatchBudgets(Time now) {
 std::map<std::string, Controller::TeamLoad> Controller::TeamLoads(Time now) const {
   std::map<std::string, TeamLoad> loads;
   for (const auto& [id, record] : live_) {
-    std::vector<TeamLoad*> theirs{&loads[UsageBook::UserKey(record.user.name)]};
-    for (const TeamRow* row : TeamsOf(record)) theirs.push_back(&loads[UsageBook::TeamKey(row->name)]);
+    std::vector<TeamLoad*> theirs{&loads[UsageLedger::UserKey(record.user.name)]};
+    for (const TeamRow* row : TeamsOf(record)) theirs.push_back(&loads[UsageLedger::TeamKey(row->name)]);
     for (TeamLoad* load : theirs) {
       if (SomeWait(record)) load->queued += Members(record);
       if (!RunsItself(record)) continue;
@@ -471,9 +473,9 @@ std::map<std::string, Controller::TeamLoad> Controller::TeamLoads(Time now) cons
       load->gpus += GpusWorthOf(record);
     }
   }
-  for (const auto& [name, row] : teams_.teams()) loads[UsageBook::TeamKey(name)];
+  for (const auto& [name, row] : teams_.teams()) loads[UsageLedger::TeamKey(name)];
   for (const auto& [name, row] : teams_.users()) {
-    if (name != "*") loads[UsageBook::UserKey(name)];
+    if (name != "*") loads[UsageLedger::UserKey(name)];
   }
   for (auto& [key, load] : loads) {
     const std::string_view name = std::string_view(key).substr(key.find(':') + 1);

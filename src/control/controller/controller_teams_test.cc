@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "control/controller/controller_test_world.h"
-#include "engine/server/explain.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace controller_teams_test {
@@ -67,7 +67,7 @@ TEST_F(Teams, AJobRunsForTheTeamOfItsUserAndKeepsItFromGoing) {
   const auto refused = world_.controller_.RemoveTeam("vision", root_, world_.now_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "team vision has jobs that wait or run, job 1 for one; cancel them or let them end");
+            "team vision has jobs that wait or run, job 1 for one; cancel them or wait for their end");
   world_.Turn();
   world_.Exit(last_, 0);
   EXPECT_TRUE(world_.controller_.RemoveTeam("vision", root_, world_.now_));
@@ -127,11 +127,11 @@ TEST_F(Teams, AUserHoldsNoMoreGpusThanTheirCap) {
   ada.user = "ada";
   ada.gpus = 2;
   ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
-  EXPECT_EQ(Submit(3), "asks for 3 GPUs, but user ada never holds more than 2 at once; --gpus 2 is the most");
+  EXPECT_EQ(Submit(3), "asks for 3 GPUs, but user ada never holds more than 2 at once; --gpus 2 is the maximum");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(Submit(1), "");
   ASSERT_EQ(Submit(0), "");
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 3u);
-  EXPECT_EQ(world_.controller_.cluster().group_gpus("user ada"), 2);
+  EXPECT_EQ(world_.controller_.scheduler().group_gpus("user ada"), 2);
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(JobId(3))),
             "user ada holds 2 GPUs of at most 2 GPUs; this needs 1 GPU more");
   ada.gpus = 4;
@@ -142,7 +142,7 @@ TEST_F(Teams, AUserHoldsNoMoreGpusThanTheirCap) {
   ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
   ASSERT_EQ(Submit(1), "");
   EXPECT_TRUE(World::Launched(world_.Turn()).empty());
-  EXPECT_EQ(world_.controller_.cluster().group_gpus("user ada"), 3);
+  EXPECT_EQ(world_.controller_.scheduler().group_gpus("user ada"), 3);
 }
 
 TEST_F(Teams, ACapOfNoGpusLeavesJobsWithout) {
@@ -152,7 +152,7 @@ TEST_F(Teams, ACapOfNoGpusLeavesJobsWithout) {
   everybody.user = "*";
   everybody.gpus = 0;
   ASSERT_TRUE(world_.controller_.SetTeamUser(everybody, root_, world_.now_));
-  EXPECT_EQ(Submit(1), "asks for 1 GPU, but user ada may hold none; leave --gpus out to run without");
+  EXPECT_EQ(Submit(1), "asks for 1 GPU, but user ada may hold none; leave --gpus out to run without GPUs");
   ASSERT_EQ(Submit(0), "");
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
   EXPECT_EQ(world_.StateOf(waiting), JobState::kQueued);
@@ -181,12 +181,12 @@ TEST_F(Teams, WhatTheyUsedOutlivesTheDaemonAndAChangeOfTeams) {
   ASSERT_EQ(Submit(2), "");
   Settings(world_.Turn());
   world_.now_ += hours(1);
-  const double used = world_.controller_.cluster().TeamUsage(world_.now_).at("vision");
+  const double used = world_.controller_.scheduler().TeamUsage(world_.now_).at("vision");
   EXPECT_NEAR(used, 2000.0 * 3600, 1);
   TeamChange other;
   other.name = "speech";
   ASSERT_EQ(Set(other), "");
-  EXPECT_NEAR(world_.controller_.cluster().TeamUsage(world_.now_).at("vision"), used, 1);
+  EXPECT_NEAR(world_.controller_.scheduler().TeamUsage(world_.now_).at("vision"), used, 1);
   Settings(world_.Turn());
   const auto kept = world_.controller_.TeamUsageSetting(world_.now_);
   ASSERT_TRUE(kept);
@@ -194,7 +194,7 @@ TEST_F(Teams, WhatTheyUsedOutlivesTheDaemonAndAChangeOfTeams) {
 
   World again(4);
   again.controller_.Load({}, settings_, 10, 1, World::NoHistory());
-  EXPECT_NEAR(again.controller_.cluster().TeamUsage(world_.now_).at("vision"), used, used / 1000);
+  EXPECT_NEAR(again.controller_.scheduler().TeamUsage(world_.now_).at("vision"), used, used / 1000);
 }
 
 TEST_F(Teams, WithQuotasOnZeroBlocksAtOnceWhatWaits) {
@@ -256,7 +256,7 @@ TEST_F(Teams, AJobThatItsTeamsQuotaHasComeToForbidSaysSoWhereverItIsListed) {
   world_.Turn();
   const std::string reason = world_.controller_.WaitingReason(*world_.controller_.Find(last_));
   EXPECT_TRUE(reason.starts_with("3 GPUs exceed team vision's quota of 2 and ")) << reason;
-  const core::Explanation why = Explain(world_.controller_.cluster(), last_, world_.now_);
+  const core::Explanation why = Explain(world_.controller_.scheduler(), last_, world_.now_);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_EQ(why.blockers.front().text, reason);
 }
@@ -425,8 +425,8 @@ TEST_F(Leads, RenameNoJobForWhereItWritesMayFollowItsName) {
   const auto refused = controller().Update(last_, changes, lena_, world_.now_, World::NoHistory());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "name: job 1 runs as ada; who leads a team changes when, where and with how much its jobs run, not what "
-            "they run");
+            "name: job 1 runs as ada; leaders of a team can change when, where and with which resources its jobs run, "
+            "but not what they run");
   EXPECT_TRUE(controller().Update(last_, changes, world_.ada_, world_.now_, World::NoHistory()));
   EXPECT_TRUE(controller().Update(last_, changes, root_, world_.now_, World::NoHistory()));
 }
@@ -441,7 +441,7 @@ TEST_F(Leads, SayNothingOfTheirOwnCaps) {
   change.gpus = 1;
   const auto refused = controller().SetTeamUser(change, lena_, world_.now_);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "what lena may have takes an administrator; nobody says it of themselves");
+  EXPECT_EQ(refused.error().message, "what lena may have takes an administrator; users cannot change their own limits");
 }
 
 TEST_F(Leads, LowerACapButDoNotLiftIt) {
@@ -487,8 +487,8 @@ TEST_F(Leads, DoNotLiftEverybodysCapByARowOfAUsersOwn) {
   const auto refused = controller().SetTeamUser(change, lena_, world_.now_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "gpus: ada has everybody's cap there, and lifting it takes an administrator; who leads a team may lower "
-            "it, or say it again for ada");
+            "gpus: ada has the default limit there, and raising it takes an administrator; leaders of a team may lower "
+            "it, or set it again for ada");
   change.gpus = 2;
   EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
 }

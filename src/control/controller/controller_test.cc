@@ -4,7 +4,7 @@
 
 #include "control/books/record_parts.h"
 #include "control/controller/controller_test_world.h"
-#include "engine/server/explain.h"
+#include "engine/scheduler/explain.h"
 
 #include <algorithm>
 #include <chrono>
@@ -102,7 +102,7 @@ TEST(Controller, AnArrayIsOneRecordUntilItsMembersDiffer) {
   const JobId array = world.Submit(1, 1'000'000);
   world.Turn();
   EXPECT_EQ(world.controller_.live().size(), 3u);
-  EXPECT_EQ(world.controller_.cluster().waiting_count(), 999'998u);
+  EXPECT_EQ(world.controller_.scheduler().waiting_count(), 999'998u);
   ASSERT_TRUE(world.controller_.Hold(ElementId(array, 500'000), world.ada_, world.now_));
   world.Turn();
   EXPECT_EQ(world.StateOf(ElementId(array, 500'000)), JobState::kHeld);
@@ -195,7 +195,7 @@ TEST(Controller, AJobThatDependsOnOneWithATimeLimitIsToldWhenThatEnds) {
   ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
   const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, JobId(1), std::nullopt, Duration(0)}});
   world.Turn();
-  const core::Explanation why = Explain(world.controller_.cluster(), job, world.now_);
+  const core::Explanation why = Explain(world.controller_.scheduler(), job, world.now_);
   EXPECT_EQ(why.start.typical, world.now_ + std::chrono::hours(1));
   EXPECT_EQ(why.start.basis, "after job 1, which ends in 1 h at the latest");
 }
@@ -209,8 +209,8 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
   World again(1);
   again.controller_.Load({waiting}, {}, job.value() + 1, 2, World::NoHistory());
   EXPECT_EQ(again.controller_.WaitingReason(waiting),
-            "waits for job 1 to succeed, which is in no history any more (divvy update 2 --dependency \"\" starts it "
-            "without)");
+            "waits for job 1 to succeed, which is no longer in the history (divvy update 2 --dependency \"\" starts it "
+            "without it)");
 }
 
 // The store after a restart, after retention has removed the target.
@@ -308,7 +308,7 @@ TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(
       refused.error().message,
-      "it cannot run again as it was; submit it anew: jobs here may run 3600 s at most; give --time 3600s or less");
+      "it cannot run again unchanged; submit it again: jobs here may run 3600 s at most; give --time 3600s or less");
   ada.is_admin = true;
   EXPECT_TRUE(controller.RequeueEnded(ended, spec, std::nullopt, {}, false, ada, Time(std::chrono::hours(1))));
 }
@@ -382,7 +382,7 @@ TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
   world.controller_.Withdraw({array}, world.now_);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   EXPECT_TRUE(world.controller_.live().empty());
-  EXPECT_EQ(world.controller_.cluster().free().size(), 2);
+  EXPECT_EQ(world.controller_.scheduler().free().size(), 2);
 }
 
 TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) {
@@ -393,7 +393,7 @@ TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) 
   world.controller_.Withdraw({array}, world.now_);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   EXPECT_TRUE(world.controller_.live().empty());
-  EXPECT_EQ(world.controller_.cluster().free().size(), 2);
+  EXPECT_EQ(world.controller_.scheduler().free().size(), 2);
   EXPECT_EQ(world.controller_.jobs_total(), 0u);
 }
 
@@ -478,12 +478,13 @@ TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldTakesThatGpuAway) {
   own.processes = strange.processes = {process};
   world.controller_.OnGpusObserved({own, strange});
   const auto said = [&](GpuIndex gpu) {
-    return world.controller_.cluster().node(kOwnNode).availability[gpu].unmanaged;
+    return world.controller_.scheduler().node(kOwnNode).availability[gpu].unmanaged;
   };
   EXPECT_EQ(said(has), "");
-  EXPECT_EQ(said(other), "job " + ToString(job) +
-                             " of ada, which does not hold it (pid 4711, 1.0 GiB): its program should "
-                             "keep to CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(
+      said(other),
+      "job " + ToString(job) +
+          " of ada, which was not given this GPU (pid 4711, 1.0 GiB): its program should respect CUDA_VISIBLE_DEVICES");
   const JobId two = world.Submit(2);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
   Caller root;
@@ -517,9 +518,9 @@ TEST(Controller, AJobWithoutGpusThatUsesOneIsToldToAskForIt) {
   process.job = job.value();
   seen.processes = {process};
   world.controller_.OnGpusObserved({seen});
-  EXPECT_EQ(
-      world.controller_.cluster().node(kOwnNode).availability[0].unmanaged,
-      "job " + ToString(job) + " of ada, which does not hold it (pid 4711, 1.0 GiB): it asked for no GPU (--gpus 1)");
+  EXPECT_EQ(world.controller_.scheduler().node(kOwnNode).availability[0].unmanaged,
+            "job " + ToString(job) +
+                " of ada, which was not given this GPU (pid 4711, 1.0 GiB): it asked for no GPU (--gpus 1)");
 }
 
 TEST(Controller, ARecordIsInABatchOnceHoweverOftenItChanges) {

@@ -56,7 +56,7 @@ Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller&
     return records;
   }
   const JobRecord* array = ArrayOf(id);
-  if (array == nullptr) return NotFound("there is no live job " + ToString(id));
+  if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*array, caller, "change"));
   records.emplace(id, NewElement(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
   return records;
@@ -68,7 +68,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
   const std::vector<std::string_view> fixed = changes.NamesForWaiting();
   const JobRecord named = records.at(id);
   if (changes.array_at_once && named.array_count == 0)
-    return InvalidArgument("at-once: job " + DisplayId(named) + " is no array");
+    return InvalidArgument("at-once: job " + DisplayId(named) + " is not an array");
   if (fixed.empty()) return {};
   std::erase_if(records, [](const auto& entry) { return !IsWaiting(entry.second.state); });
   if (records.empty()) {
@@ -76,7 +76,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
                               List(fixed) +
                               " cannot change any more; time, priority, name, project, comment, retries, retry-delay "
                               "and requeue-after-reboot can" +
-                              (changes.portion ? ", and divvy resize changes a part of a GPU while it runs" : ""));
+                              (changes.portion ? ", and divvy resize changes a GPU fraction while it runs" : ""));
   }
   // Started elements, and what `show` displays of them, depend on the shared specification.
   if (changes.spec == nullptr || named.array_count == 0) return {};
@@ -87,7 +87,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
   if (untouched == named.array_count) return {};
   return FailedPrecondition(List(changes.spec_fields) + ": " +
                             Plural(static_cast<std::int64_t>(named.array_count - untouched), "element") + " of job " +
-                            ToString(id) + " started with what they share" +
+                            ToString(id) + " have already started with the shared settings" +
                             (named.array_waiting.empty() ? "" : "; name those that wait: " + DisplayId(named)));
 }
 
@@ -100,8 +100,9 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
   // Output paths may contain the job's name.
   if (changes.name && std::ranges::find(owners, "name") == owners.end()) owners.push_back("name");
   if (!is_own && !owners.empty()) {
-    return PermissionDenied(List(owners) + ": " + job + " runs as " + before.user.name +
-                            "; who leads a team changes when, where and with how much its jobs run, not what they run");
+    return PermissionDenied(
+        List(owners) + ": " + job + " runs as " + before.user.name +
+        "; leaders of a team can change when, where and with which resources its jobs run, but not what they run");
   }
   if (const Status may = CheckPriority(before.priority, after.priority, caller); !may)
     return Error{may.error().code, "priority: " + job + ": " + may.error().message};
@@ -114,26 +115,26 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     }
   }
   if (before.request.is_heterogeneous() && changes.changes_request()) {
-    return InvalidArgument("what the components of job " + DisplayId(before) +
-                           " ask for stays as it is; cancel it, and submit it anew");
+    return InvalidArgument("the requests of the components of job " + DisplayId(before) +
+                           " cannot be changed; cancel it, and submit it again");
   }
   if (changes.pool && !pools_.empty()) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
   if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
     DIVVY_CHECK(CheckPoolChange(after, changes, caller));
   if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
-    if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(cluster_, after.request));
-    DIVVY_CHECK(CheckFeasible(cluster_, after.request, PlacePool(after.pool)));
+    if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(scheduler_, after.request));
+    DIVVY_CHECK(CheckFeasible(scheduler_, after.request, PlacePool(after.pool)));
     DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
   }
   if ((changes.changes_request() || changes.preemptible) && !changes.queues_anyway) DIVVY_CHECK(CheckTeamGpus(after));
   if (after.is_foreground && after.retries > 0)
-    return InvalidArgument("retries: " + job + " runs on somebody's terminal and cannot run again by itself");
+    return InvalidArgument("retries: " + job + " runs on a user's terminal and cannot be restarted automatically");
   return {};
 }
 
 Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
   if (!IsWaiting(after.state)) return {};
-  PoolBook::Wish wish = WishOf(after);
+  PoolRegistry::Wish wish = WishOf(after);
   // A user who was admitted before stays admitted.
   wish.is_admin = caller.is_admin || !changes.pool;
   const auto usable = CheckPools(after.pool, wish);
@@ -141,7 +142,7 @@ Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& cha
   if (!usable && usable.error().message.starts_with("pool ")) field.clear();
   if (!usable) return Error{usable.error().code, field + usable.error().message};
   if (*usable == Join(PoolsIn(after.pool), ",")) return {};
-  return PermissionDenied(field + "of " + after.pool + " user " + after.user.name + " may use " + *usable + " alone");
+  return PermissionDenied(field + "of " + after.pool + " user " + after.user.name + " may use only " + *usable);
 }
 
 Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
@@ -152,9 +153,9 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
     if (!known) return Error{known.error().code, "dependency: " + known.error().message};
     for (const auto& [job, record] : edited) {
       if (record.keeps_waiting || record.dependencies.empty()) continue;
-      const Hope hope = HopeOf(record);
+      const DependencyOutlook hope = DependencyOutlookOf(record);
       if (hope.is_lost) {
-        return FailedPrecondition("dependency: it can never be met, for " + hope.why +
+        return FailedPrecondition("dependency: it can never be met, because " + hope.why +
                                   "; leave it out, or give --keep-waiting");
       }
     }
@@ -226,7 +227,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     IndexDependencies(record, true);
   }
   if (changes.array_at_once && record.array_count > 0) {
-    cluster_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
+    scheduler_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
     CountElements(record);
   }
   // The job's kind has changed, so other run times apply. Elements belong to their array's kind.
@@ -242,7 +243,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
   if (IsWaiting(record.state)) {
     PutWaiting(record);
   } else if (changes.time_limit && record.array_count == 0) {
-    cluster_.SetKnownEnd(record.id, Deadline(record));
+    scheduler_.SetKnownEnd(record.id, Deadline(record));
     Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
   }
   Announce(record);
@@ -252,13 +253,13 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
 void Controller::CountElements(const JobRecord& array) {
   const JobId end = ElementId(array.id, array.array_count);
   for (auto at = live_.upper_bound(array.id); at != live_.end() && at->first < end; ++at) {
-    const RunningJob* running = cluster_.running(at->first);
+    const RunningJob* running = scheduler_.running(at->first);
     if (running == nullptr) continue;
     RunningJob job = *running;
     job.groups = GroupsOf(at->second);
     if (job.groups == running->groups) continue;
-    cluster_.Finish(job.id);
-    cluster_.Adopt(std::move(job));
+    scheduler_.Finish(job.id);
+    scheduler_.Adopt(std::move(job));
   }
 }
 

@@ -283,14 +283,16 @@ TEST_F(Update, OfAnArraysCommandComesTooLateForElementsThatHaveStarted) {
   Hold(ElementId(held, 2));
   world_.Turn();
   const std::string error = Change(array, Command("other"));
-  EXPECT_EQ(error, "command: 2 elements of job 1 started with what they share; name those that wait: 1_[2-4]");
+  EXPECT_EQ(
+      error,
+      "command: 2 elements of job 1 have already started with the shared settings; name those that wait: 1_[2-4]");
   EXPECT_EQ(Change(held, Command("other")), "");
 }
 
 TEST_F(Update, TheCapOfAnArrayIsForArrays) {
   JobChanges changes;
   changes.array_at_once = 1;
-  EXPECT_EQ(Change(world_.Submit(1), changes), "at-once: job 1 is no array");
+  EXPECT_EQ(Change(world_.Submit(1), changes), "at-once: job 1 is not an array");
   const JobId array = world_.Submit(1, 5);
   EXPECT_EQ(Change(array, changes), "");
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 2u);  // The single job, and one element.
@@ -324,7 +326,7 @@ TEST_F(Update, ADependencyThatCanNeverBeMetIsRefused) {
   const auto refused = world_.controller_.Update(job, changes, world_.ada_, world_.now_, known);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "dependency: it can never be met, for job 77 failed; leave it out, or give --keep-waiting");
+            "dependency: it can never be met, because job 77 failed; leave it out, or give --keep-waiting");
   changes.keeps_waiting = true;
   EXPECT_TRUE(world_.controller_.Update(job, changes, world_.ada_, world_.now_, known));
   EXPECT_NE(Change(job, WaitFor({On(DependencyKind::kAfterOk, JobId(78))})), "");

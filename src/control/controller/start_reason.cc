@@ -49,7 +49,7 @@ std::string WithTeamNames(std::string text) {
 }
 
 std::optional<core::Blocker> PoolBlocker(const Controller& controller, const JobRecord& record) {
-  std::string gone = WhyNoPool(controller.pools(), controller.cluster(), record);
+  std::string gone = WhyNoPool(controller.pools(), controller.scheduler(), record);
   if (gone.empty()) return std::nullopt;
   core::Blocker blocker;
   blocker.kind = core::BlockerKind::kImpossible;
@@ -58,7 +58,7 @@ std::optional<core::Blocker> PoolBlocker(const Controller& controller, const Job
 }
 
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers) {
-  const Server& cluster = controller.cluster();
+  const Scheduler& cluster = controller.scheduler();
   if (record.is_held && !record.reason.empty()) return record.reason;
   // An element without a record of its own waits as its array does.
   const bool is_apart = cluster.waiting(record.id) != nullptr;
@@ -84,7 +84,7 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   // The job was told to start; only the node knows whether it has, because starts are not persisted at once
   // (Controller::OnStarted).
   for (const Seat& seat : seats) {
-    const std::string absence = controller.AbsenceOf(seat.node);
+    const std::string absence = controller.DisconnectReason(seat.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;
     if (!absence.empty())
       return absence + (has_begun ? "; " + std::string(kMayGoOn) : may_run ? "; the job may run there" : "");

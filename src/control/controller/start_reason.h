@@ -5,7 +5,7 @@
 #include <string>
 
 #include "control/controller/controller.h"
-#include "engine/server/explain.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 

@@ -35,8 +35,8 @@
 #include "dialect/config/config.h"
 #include "platform/os/clock.h"
 #include "platform/os/lease_file.h"
-#include "platform/os/places.h"
 #include "platform/os/process_tree.h"
+#include "platform/os/runtime_paths.h"
 #include "wire/http/token_line.h"
 
 namespace divvy {
@@ -184,21 +184,21 @@ Status Agent::WhoseNode() {
   has_joined_ = kept.has_value();
   if (!line && !kept) {
     return FailedPrecondition(
-        "this machine has joined no controller; divvy token create --node there prints the line for divvy agent "
-        "--join");
+        "this machine has not joined a controller; divvy token create --node on the controller prints the line for "
+        "divvy agent --join");
   }
   if (line) {
     if (kept && kept->controller.fingerprint != line->fingerprint) {
       return FailedPrecondition("this machine is node " + kept->name + " of the controller at " +
                                 ToString(kept->controller.at) +
-                                "; to join another one, end the agent's jobs and remove " + folder_ + " first");
+                                "; to join another controller, end the agent's jobs and remove " + folder_ + " first");
     }
     state_.controller = {line->controller, line->fingerprint};
     bearer_ = BearerOf(*line);
   }
   if (!flags_.name.empty()) {
     if (kept && kept->name != flags_.name) {
-      return FailedPrecondition("this machine is node " + kept->name + "; for another name, divvy node remove " +
+      return FailedPrecondition("this machine is node " + kept->name + "; to rename it, run divvy node remove " +
                                 kept->name + " on the controller, and remove " + folder_);
     }
     state_.name = flags_.name;
@@ -413,7 +413,8 @@ Status Agent::Start() {
   });
   if (help_.errands && ::access(places_.controllers_key.c_str(), F_OK) != 0) {
     missing_key_ =
-        "its launcher has no key of the controller's launcher; as root there: divvy agent --stop, then divvy agent "
+        "its launcher does not have the key of the controller's launcher; as root there: divvy agent --stop, then "
+        "divvy agent "
         "--join with a new token";
     log_.Write(LogLevel::kWarning, "event=trouble what=" + LogQuoted(missing_key_));
     session_->SetTrouble(missing_key_);
@@ -537,7 +538,7 @@ Result<Flags> ReadFlags(const std::vector<std::string>& words) {
       if (!fd || *fd < 0) return InvalidArgument("--join-fd takes a descriptor");
       flags.join_fd = static_cast<int>(*fd);
     } else {
-      return InvalidArgument("the agent does not understand '" + words[i] + "'");
+      return InvalidArgument("unknown agent option '" + words[i] + "'");
     }
   }
   return flags;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "daemon/http/http_server_connection.h"
-#include "daemon/runtime/channel_joint.h"
+#include "daemon/runtime/fd_bridge.h"
 #include "platform/os/unix_socket.h"
 #include "wire/messages/agent_messages.h"
 
@@ -90,13 +90,13 @@ void AgentJobsDoor::Admit(Descriptor connection) {
   const std::string user = ports_.user_name(uid);
   if (user.empty()) {
     return Refuse(std::move(connection), 403, "permission_denied",
-                  "on this machine jobs speak with the controller, and you have none here; divvy login with a token of "
-                  "yours lets you do so from anywhere");
+                  "on this node only jobs can reach the controller, and you have no job here; divvy login with a token "
+                  "of yours gives access from anywhere");
   }
   Channels* channels = ports_.channels();
   if (channels == nullptr) {
     return Refuse(std::move(connection), 503, "unreachable",
-                  "the controller cannot be reached just now; jobs here go on, try again in a moment");
+                  "the controller is unreachable; jobs here continue, try again later");
   }
   const auto of_user = of_users_.find(uid);
   const bool is_one_too_many = of_user != of_users_.end() && of_user->second >= kMostOfOne;
@@ -108,7 +108,7 @@ void AgentJobsDoor::Admit(Descriptor connection) {
   wire::ChannelPurpose purpose;
   purpose.kind = "door";
   purpose.user = user;
-  auto joint = ChannelJoint::OfSocket(loop_, ForeignDescriptor(connection.Release()));
+  auto joint = FdBridge::OfSocket(loop_, ForeignDescriptor(connection.Release()));
   if (!joint) return;
   const std::uint64_t id = next_++;
   connections_.emplace(id, Connection{uid, *joint});

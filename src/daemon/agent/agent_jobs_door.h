@@ -1,7 +1,7 @@
 // The Unix socket through which processes of jobs on an agent's node talk to the controller (`divvy progress`,
 // `squeue`). The agent forwards each connection unchanged over its own connection to the controller. The kernel
 // identifies the client, and the agent tells the controller the user. The controller serves only users with a job on
-// that node (far_streams.h). Used on the loop's thread only.
+// that node (remote_streams.h). Used on the loop's thread only.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "wire/http/channels.h"
 
 namespace boost::asio {
@@ -21,7 +21,7 @@ class io_context;
 
 namespace divvy {
 
-class ChannelJoint;
+class FdBridge;
 
 class AgentJobsDoor {
  public:
@@ -59,7 +59,7 @@ class AgentJobsDoor {
   Ports ports_;
   struct Connection {
     std::int64_t uid = -1;
-    std::shared_ptr<ChannelJoint> joint;
+    std::shared_ptr<FdBridge> joint;
   };
   std::map<std::uint64_t, Connection> connections_;
   std::map<std::int64_t, std::size_t> of_users_;

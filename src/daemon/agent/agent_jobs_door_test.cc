@@ -107,7 +107,7 @@ TEST_F(JobsDoor, SoManyAreToldWhyNotAtOnceAndOthersAreClosed) {
     answer += Read(waiting[0], has_ended);
     return has_ended;
   }));
-  EXPECT_NE(answer.find("you have none here"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("you have no job here"), std::string::npos) << answer;
   const Descriptor next = Connect();
   ASSERT_EQ(::send(next.get(), "GET", 3, 0), 3);
   answer.clear();
@@ -115,7 +115,7 @@ TEST_F(JobsDoor, SoManyAreToldWhyNotAtOnceAndOthersAreClosed) {
     answer += Read(next, has_ended);
     return has_ended;
   }));
-  EXPECT_NE(answer.find("you have none here"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("you have no job here"), std::string::npos) << answer;
 }
 
 TEST_F(JobsDoor, WhoDoesNotReadTheirAnswerHasTheirConnectionStill) {

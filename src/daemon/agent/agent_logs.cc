@@ -21,7 +21,7 @@ AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
   spec.output = question.output;
   spec.error = question.error;
   spec.directory = question.directory;
-  // A foreground job has a log if its pipes were lost (platform/supervisor/supervisor_held.h).
+  // A foreground job has a log if its pipes were lost (platform/supervisor/output_holder.h).
   const JobLog log = JobLogOf(node, question.record, spec, question.is_error);
   AnsweredPiece answered;
   answered.answer.path = log.path;

@@ -93,7 +93,7 @@ Result<RunVanished> VanishedOf(std::string_view word) {
   for (std::size_t i = 0; i < kVanished.size(); ++i) {
     if (kVanished[i] == word) return static_cast<RunVanished>(i);
   }
-  return InvalidArgument("'" + std::string(word.substr(0, 64)) + "' is no way for a run to vanish");
+  return InvalidArgument("'" + std::string(word.substr(0, 64)) + "' is not a known reason for a lost run");
 }
 
 }  // namespace divvy

@@ -57,7 +57,7 @@ class RealNode : public testing::Test {
   void StartController() {
     Agents::Ports ports;
     ports.now = [this] { return clock_.Now(); };
-    ports.keep = [](const NodeBook::Setting&) {};
+    ports.keep = [](const NodeRegistry::Setting&) {};
     ports.after_commit = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
     ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
     ports.log = [](const std::string&) {};
@@ -65,7 +65,9 @@ class RealNode : public testing::Test {
       if (header == "Bearer good") return std::string("t1");
       return PermissionDenied("no good token");
     };
-    ports.spend = [](std::string_view) -> Result<NodeBook::Setting> { return NodeBook::Setting{"token.t1", ""}; };
+    ports.spend = [](std::string_view) -> Result<NodeRegistry::Setting> {
+      return NodeRegistry::Setting{"token.t1", ""};
+    };
     agents_ = std::make_unique<Agents>(book_, 1, Agents::Terms(), fleet_, std::move(ports));
     HttpServerOptions options;
     options.path = folder_ + "/socket";
@@ -153,7 +155,7 @@ class RealNode : public testing::Test {
   TlsIdentity controller_key_;
   TlsIdentity agent_key_;
   std::string bearer_ = "good";
-  NodeBook book_;
+  NodeRegistry book_;
   RecordingFleet fleet_;
   std::unique_ptr<Agents> agents_;
   std::unique_ptr<HttpServer> server_;
@@ -248,8 +250,9 @@ TEST_F(RealNode, AStrangersCertificateOrTokenIsRefusedWithTheReason) {
   EXPECT_NE(ask(other.fingerprint, agent_key_, "").find("is not the controller that the token line names"),
             std::string::npos);
   EXPECT_EQ(ask(controller_key_.fingerprint, other, "bad"), "no good token");
-  EXPECT_NE(ask(controller_key_.fingerprint, other, "").find("certificate is not known here"), std::string::npos);
-  EXPECT_NE(ask(controller_key_.fingerprint, {}, "good").find("shows a certificate of its own"), std::string::npos);
+  EXPECT_NE(ask(controller_key_.fingerprint, other, "").find("certificate of this agent is unknown here"),
+            std::string::npos);
+  EXPECT_NE(ask(controller_key_.fingerprint, {}, "good").find("must present its own certificate"), std::string::npos);
   EXPECT_EQ(ask(controller_key_.fingerprint, agent_key_, ""), "let in");
 }
 

@@ -123,7 +123,7 @@ Status AgentSession::OnFrame(Frame frame) {
     }
     case FrameKind::kMessage:
     case FrameKind::kAck: {
-      if (!is_welcome()) return InvalidArgument("the controller gives orders before it says who it is");
+      if (!is_welcome()) return InvalidArgument("the controller sent a command before its welcome");
       DIVVY_TRY(const auto message, link_.OnFrame(std::move(frame)));
       if (!message) return {};
       if (!Channels::IsOne(*message)) return OnOrder(*message);
@@ -141,7 +141,7 @@ Status AgentSession::OnFrame(Frame frame) {
 
 void AgentSession::OnRefused(std::string_view text) {
   const auto refused = wire::DecodeAgent<wire::AgentRefused>(text);
-  const Error error = PermissionDenied(refused ? refused->reason : "it refuses us");
+  const Error error = PermissionDenied(refused ? refused->reason : "the controller refused the connection");
   ports_.log("event=refused reason=" + LogQuoted(error.message));
   const bool was_in = is_welcome();
   stream_.reset();
@@ -155,12 +155,12 @@ void AgentSession::OnRefused(std::string_view text) {
 // ---- Sessions -------------------------------------------------------------------------------------------------------
 
 Status AgentSession::OnWelcome(std::string_view text) {
-  if (state_ != State::kGreeting) return InvalidArgument("the controller says welcome twice");
+  if (state_ != State::kGreeting) return InvalidArgument("the controller sent a second welcome");
   DIVVY_TRY(wire::AgentWelcome welcome, wire::DecodeAgent<wire::AgentWelcome>(text));
   if (welcome.epoch < start_.newest_epoch) {
     return FailedPrecondition("this controller began before another one that we followed (epoch " +
                               std::to_string(welcome.epoch) + ", the newest is " + std::to_string(start_.newest_epoch) +
-                              "); its orders are not followed");
+                              "); its commands are ignored");
   }
   if (welcome.lease <= Duration(0) || welcome.heartbeat <= Duration(0))
     return InvalidArgument("the controller's welcome names no lease");
@@ -183,7 +183,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
     has_session_ = false;
     EndChannels();
     ++sessions_;
-    return InvalidArgument("the controller goes on with a session that is not ours");
+    return InvalidArgument("the controller resumed a session that is not ours");
   } else {
     state_ = State::kWelcome;
   }
@@ -315,7 +315,7 @@ Status AgentSession::OnOrder(std::string_view text) {
 // The answer is sent only on the connection on which the question arrived; otherwise the controller has given up
 // waiting.
 Status AgentSession::OnAsk(std::string_view payload) {
-  if (!is_welcome()) return InvalidArgument("the controller asks before it says who it is");
+  if (!is_welcome()) return InvalidArgument("the controller sent a query before its welcome");
   DIVVY_TRY(const wire::NumberedQuestion ask, wire::DecodeAsk(payload));
   if (!ports_.answer) return {};
   const JobRecord& record = ask.question.record;
@@ -369,7 +369,7 @@ void AgentSession::Believe(const Order& order, const std::shared_ptr<const JobSp
 
 void AgentSession::Tick() {
   const Duration now = ports_.since_boot();
-  if (state_ == State::kGreeting && now - greeted_at_ > kWelcomeWithin) Lose("the controller does not say welcome");
+  if (state_ == State::kGreeting && now - greeted_at_ > kWelcomeWithin) Lose("the controller did not send a welcome");
   if (WasSilentTooLong()) Lose("no answer for longer than the lease");
   if (is_welcome() && lease_.IsBeatDue(now)) {
     std::string payload;

@@ -9,7 +9,7 @@
 
 #include "daemon/agent/agent_session.h"
 #include "platform/os/unix_socket.h"
-#include "platform/supervisor/supervisor_held.h"
+#include "platform/supervisor/output_holder.h"
 
 namespace divvy {
 namespace {
@@ -52,8 +52,8 @@ AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t nu
   }
   Descriptor read_end(ends[0]), write_end(ends[1]);
   if (held != nullptr) held->Reset(::fcntl(ends[0], F_DUPFD_CLOEXEC, 3));
-  auto joint = is_input ? ChannelJoint::Make(loop_, Descriptor(), std::move(write_end))
-                        : ChannelJoint::Make(loop_, std::move(read_end), Descriptor());
+  auto joint = is_input ? FdBridge::Make(loop_, Descriptor(), std::move(write_end))
+                        : FdBridge::Make(loop_, std::move(read_end), Descriptor());
   joint->Accept(channels, number, is_input ? first : "");
   return {std::move(is_input ? read_end : write_end), std::move(joint)};
 }
@@ -82,7 +82,7 @@ void AgentStreams::LetGo(const Pipes& pipes, std::size_t stream) {
   if (pipes.life.is_open()) static_cast<void>(!::send(pipes.life.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joint) {
+void AgentStreams::OnOver(JobId job, std::size_t stream, const FdBridge* joint) {
   const auto pipes = pipes_.find(job);
   if (pipes == pipes_.end() || pipes->second.joints[stream].get() != joint) return;
   auto& joints = pipes->second.joints;
@@ -200,7 +200,7 @@ void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire
 void AgentStreams::OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   auto [ours, theirs] = MakeSocketPair();
   // The other end goes to a process of the job.
-  auto joint = ChannelJoint::OfSocket(loop_, ForeignDescriptor(ours.Release()));
+  auto joint = FdBridge::OfSocket(loop_, ForeignDescriptor(ours.Release()));
   if (!joint || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
   (*joint)->Accept(channels, number);
   const Status called = node_.CallStep(purpose.job, theirs.get(), purpose.stops_only);

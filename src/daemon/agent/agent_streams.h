@@ -13,7 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "daemon/node/node.h"
-#include "daemon/runtime/channel_joint.h"
+#include "daemon/runtime/fd_bridge.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {
@@ -52,7 +52,7 @@ class AgentStreams {
   /// Programs open /dev/stdout, which works with pipes. A terminal's supervisor writes without blocking, which works
   /// best with sockets.
   enum class Kind { kPipe, kSocket };
-  using Joined = std::pair<Descriptor, std::shared_ptr<ChannelJoint>>;
+  using Joined = std::pair<Descriptor, std::shared_ptr<FdBridge>>;
   /// Creates a pair of connected descriptors, joins one with the channel, and returns the other for the job. Returns
   /// none if no descriptor is left; the channel is then reset.
   /// `first` is sent first on the channel of an input.
@@ -66,33 +66,34 @@ class AgentStreams {
   /// Jobs whose streams have not all arrived. An entry lives no longer than the first channel, whose joint is `input`.
   struct Coming {
     Streams streams;
-    const ChannelJoint* input = nullptr;
+    const FdBridge* input = nullptr;
     std::array<ForeignDescriptor, 2> held;
   };
   std::map<JobId, Coming> coming_;
   /// The pipes of a foreground job. They outlive the session: a job does not end because its controller does.
   struct Pipes {
-    std::array<std::shared_ptr<ChannelJoint>, 3> joints;  // Null once over.
-    std::uint64_t input = 0;                              // The number of input bytes, once the input is over.
+    std::array<std::shared_ptr<FdBridge>, 3> joints;  // Null once over.
+    std::uint64_t input = 0;                          // The number of input bytes, once the input is over.
     // Connected to the job's supervisor, which continues to read output when we cannot
-    // (platform/supervisor/supervisor_held.h).
+    // (platform/supervisor/output_holder.h).
     Descriptor life;
-    /// Runs while the caller is awaited. After all pipes are over it runs once more, for a caller that asks later.
+    /// When it fires, the pipes are forgotten. It runs while the caller is disconnected and may return, and once more
+    /// when all pipes are over, so that a caller that returns then still finds them.
     std::shared_ptr<boost::asio::steady_timer> gives_up;
   };
   /// The stream is no longer read; its supervisor must stop reading it too.
   static void LetGo(const Pipes& pipes, std::size_t stream);
-  void OnOver(JobId job, std::size_t stream, const ChannelJoint* joint);
+  void OnOver(JobId job, std::size_t stream, const FdBridge* joint);
   std::map<JobId, Pipes> pipes_;
   struct Terminal {
     Descriptor in;
-    std::shared_ptr<ChannelJoint> joint;
+    std::shared_ptr<FdBridge> joint;
     WindowSize size;
   };
   // Terminals that wait for their other direction; an entry lives no longer than the channel of `joint`.
   std::map<JobId, Terminal> joining_;
   /// Inputs of foreground jobs, while they continue.
-  std::map<JobId, std::shared_ptr<ChannelJoint>> typed_;
+  std::map<JobId, std::shared_ptr<FdBridge>> typed_;
 };
 
 }  // namespace divvy

@@ -30,9 +30,9 @@ constexpr int kPiecesAtOnce = 16;
 
 Error FailureOf(const TlsChannel& channel, const ControllerAddress& controller) {
   if (channel.is_stranger()) {
-    return FailedPrecondition("who answers at " + ToString(controller.at) +
+    return FailedPrecondition("the server at " + ToString(controller.at) +
                               " is not the controller that the token line " +
-                              "names (its certificate is another one); if it was set up anew, join it again");
+                              "names (its certificate differs); if the controller was set up again, join it again");
   }
   return Unreachable("talking to " + ToString(controller.at) + ": " +
                      (channel.error().empty() ? "it closed the connection" : channel.error()));
@@ -55,7 +55,7 @@ Error RefusalIn(const HttpResponse& response, const ControllerAddress& controlle
   const std::string said = view && !view->message.empty() ? view->message : "status " + std::to_string(response.status);
   if (response.status == 401 || response.status == 403) return PermissionDenied(said);
   if (response.status >= 500) return Unreachable(ToString(controller.at) + ": " + said);
-  return FailedPrecondition(ToString(controller.at) + " lets no agents in: " + said);
+  return FailedPrecondition(ToString(controller.at) + " does not admit agents: " + said);
 }
 
 /// Waits for "101 Switching Protocols".
@@ -72,7 +72,7 @@ Status AwaitAgreement(TlsChannel& channel, const ControllerAddress& controller) 
     text.append(room.data(), got.bytes);
     if (text.starts_with(kAgreed)) {
       if (text.ends_with("\r\n\r\n")) return {};
-      if (text.size() > room.size()) return FailedPrecondition(ToString(controller.at) + " is no divvy controller");
+      if (text.size() > room.size()) return FailedPrecondition(ToString(controller.at) + " is not a divvy controller");
       continue;
     }
     if (text.size() < kAgreed.size()) continue;
@@ -81,7 +81,7 @@ Status AwaitAgreement(TlsChannel& channel, const ControllerAddress& controller) 
     reader.Feed(text);
     if (const auto response = reader.Next()) return RefusalIn(*response, controller);
     if (reader.error() || text.size() > kLongestRefusal)
-      return FailedPrecondition(ToString(controller.at) + " is no divvy controller");
+      return FailedPrecondition(ToString(controller.at) + " is not a divvy controller");
   }
 }
 

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "daemon/runtime/byte_stream.h"
 #include "platform/net/tls.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace boost::asio {
 class io_context;

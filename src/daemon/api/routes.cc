@@ -4,10 +4,10 @@
 
 #include "base/text.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/api/ui_door.h"
-#include "daemon/fleet/far_streams.h"
-#include "daemon/views/select.h"
-#include "engine/server/idle_gpus.h"
+#include "daemon/api/ui_auth.h"
+#include "daemon/fleet/remote_streams.h"
+#include "daemon/views/job_selector.h"
+#include "engine/scheduler/idle_gpus.h"
 #include "version.h"
 #include "wire/messages/codec.h"
 #include "wire/messages/messages_nodes.h"
@@ -24,7 +24,7 @@
 
 namespace divvy {
 
-Routes::Routes(Core& core, Node& node, About about, Admins admins, Ports ports)
+Routes::Routes(ControllerDriver& core, Node& node, About about, Admins admins, Ports ports)
     : core_(core),
       node_(node),
       about_(std::move(about)),
@@ -32,7 +32,7 @@ Routes::Routes(Core& core, Node& node, About about, Admins admins, Ports ports)
       ports_(std::move(ports)),
       labels_(core) {
   node_.SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
-  if (ports_.far_streams) ports_.far_streams->SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
+  if (ports_.remote_streams) ports_.remote_streams->SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
 }
 
 const std::vector<Routes::Route>& Routes::Table() {
@@ -142,7 +142,7 @@ std::optional<std::string> Match(std::string_view pattern, std::string_view path
 Result<Caller> Routes::CallerOnNode(const Peer& peer) {
   // Checked for each request, because a connection may outlive its job.
   const User* user =
-      FarStreams::UserOn(core_.controller(), peer.node, [&](const User& known) { return known.uid == peer.uid; });
+      RemoteStreams::UserOn(core_.controller(), peer.node, [&](const User& known) { return known.uid == peer.uid; });
   if (user == nullptr) return PermissionDenied("no job of yours runs on node " + peer.node + " any more");
   Caller caller;
   caller.user = *user;
@@ -152,7 +152,7 @@ Result<Caller> Routes::CallerOnNode(const Peer& peer) {
 
 Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, const Route* route) {
   if (!peer.node.empty()) return CallerOnNode(peer);
-  if (peer.is_remote() && ports_.ui != nullptr && UiDoor::IsFromPage(request))
+  if (peer.is_remote() && ports_.ui != nullptr && UiAuth::IsFromPage(request))
     return CallerAtPage(peer, request, route);
   if (peer.is_remote()) {
     // An unknown path changes nothing, but the caller is authenticated nevertheless.
@@ -198,7 +198,7 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   Call call{caller ? *caller : Caller(), std::move(request), std::move(reply), std::move(argument), peer.address};
   call.is_on_node = !peer.node.empty();
   call.is_plain = peer.is_plain;
-  call.is_at_page = peer.is_remote() && UiDoor::IsFromPage(call.request);
+  call.is_at_page = peer.is_remote() && UiAuth::IsFromPage(call.request);
   if (call.is_on_node) call.address = "node " + peer.node;
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
   // A read-only user of the page stays logged in when a change is refused.
@@ -253,7 +253,7 @@ void Routes::TurnAway(Call& call, const Error& error) {
 
 void Routes::Status(Call& call) {
   const Controller& controller = core_.controller();
-  const Server& cluster = controller.cluster();
+  const Scheduler& cluster = controller.scheduler();
   wire::StatusView view;
   view.pid = about_.pid;
   view.version = kVersion;
@@ -317,7 +317,7 @@ void Routes::Restrict(Call& call) {
     // For a range such as 0-99, the first GPU that the node does not have is named below, with the GPUs that it has.
     const Controller& controller = core_.controller();
     const auto machine = controller.IndexOf(request->nodes.empty() ? "" : request->nodes.front());
-    const auto count = machine ? controller.cluster().node(*machine).capacity.gpus.size() : 0;
+    const auto count = machine ? controller.scheduler().node(*machine).capacity.gpus.size() : 0;
     if ((*allowed - GpuSet::FirstN(static_cast<int>(count))).empty())
       return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(*unknown)));
   }
@@ -334,9 +334,9 @@ void Routes::Restrict(Call& call) {
   for (const std::string& node : request->nodes) where += (where.empty() ? " on " : ", ") + node;
   answer.message = request->is_all ? "New work" + where + " may use every GPU."
                    : answer.gpus.empty()
-                       ? "New work" + where + " may use no GPU; running jobs stay, and parts of GPUs are moved."
+                       ? "New work" + where + " may use no GPU; running jobs stay, and GPU fractions are moved."
                        : "New work" + where + " uses GPU" + (answer.gpus.size() > 1 ? "s " : " ") + ranges.ToString() +
-                             " only; running jobs stay, and parts of GPUs are moved.";
+                             " only; running jobs stay, and GPU fractions are moved.";
   core_.AfterCommit(
       [call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
 }
@@ -405,7 +405,7 @@ void Routes::Events(Call& call) {
 void Routes::Shutdown(Call& call) {
   if (!call.caller.is_admin)
     return call.Refuse(
-        PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is none"));
+        PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is not one"));
   // Also on a full disk: changes that could not be stored were not acknowledged.
   core_.AfterCommit(
       [this, call = std::make_shared<Call>(std::move(call))](const divvy::Status&) {
@@ -440,56 +440,57 @@ std::string Routes::OpenApiText() {
       &TypeOf<std::vector<JobView>>());
   add("POST", "/v1/jobs/cancel", "Cancel jobs", action, actions);
   add("POST", "/v1/jobs/hold", "Keep queued jobs from starting", action, actions);
-  add("POST", "/v1/jobs/release", "Let held jobs start again", action, actions);
+  add("POST", "/v1/jobs/release", "Release held jobs", action, actions);
   add("POST", "/v1/jobs/requeue", "Stop running jobs and queue them again", action, actions);
   add("POST", "/v1/jobs/pause", "Stop the processes of running jobs", action, actions);
-  add("POST", "/v1/jobs/resume", "Let paused jobs go on", action, actions);
+  add("POST", "/v1/jobs/resume", "Resume paused jobs", action, actions);
   add("POST", "/v1/jobs/signal", "Send a signal to running jobs", action, actions);
   add("POST", "/v1/jobs/update", "Change jobs", &TypeOf<JobUpdate>(), actions);
   const JsonType* portion = &TypeOf<PortionRequest>();
-  add("POST", "/v1/jobs/resize", "Change the parts of GPUs that jobs have, also while they run", portion, actions);
-  add("POST", "/v1/jobs/park", "Bring the GPU memory of jobs with parts of GPUs to the host; they live on", portion,
-      actions);
-  add("POST", "/v1/jobs/wake", "Bring it back", portion, actions);
-  add("POST", "/v1/jobs/move", "Bring jobs with parts of GPUs to others, while they run", portion, actions);
-  add("GET", "/v1/jobs/{id}", "One job in full; with `optional=1` null for an unknown one", nullptr,
+  add("POST", "/v1/jobs/resize", "Change the GPU fractions of jobs, also while they run", portion, actions);
+  add("POST", "/v1/jobs/park", "Move the GPU memory of jobs with GPU fractions to the host; their processes stay alive",
+      portion, actions);
+  add("POST", "/v1/jobs/wake", "Move it back to the GPU", portion, actions);
+  add("POST", "/v1/jobs/move", "Move running jobs with GPU fractions to other GPUs", portion, actions);
+  add("GET", "/v1/jobs/{id}", "One job in detail; with `optional=1` null if it is unknown", nullptr,
       &TypeOf<JobInFull>());
-  add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &TypeOf<WhyView>());
+  add("GET", "/v1/jobs/{id}/why", "Why it waits", nullptr, &TypeOf<WhyView>());
   add("POST", "/v1/jobs/{id}/steps",
-      "A step of it is started from outside, or signalled (`stop=1`): with `Upgrade: divvy-step/1`, frames from then "
-      "on",
+      "Start a step of it from outside, or signal one (`stop=1`): with `Upgrade: divvy-step/1`, frames from then on",
       nullptr, nullptr);
-  add("GET", "/v1/jobs/{id}/steps", "Its steps; where it runs on another machine, that is asked for them", nullptr,
+  add("GET", "/v1/jobs/{id}/steps", "Its steps; queried from its node if it runs on another one", nullptr,
       &TypeOf<std::vector<StepView>>());
   add("GET", "/v1/jobs/{id}/log",
-      "A piece of its output as bytes, from byte `at`, or before the last `last` lines where that is -1; `error=1`: of "
-      "its errors; `run=2`: from where that run of it was. The header Divvy-Next says where the next piece begins",
+      "A part of its output as bytes, from byte `at`, or the last `last` lines if that is -1; `error=1`: of its "
+      "errors; `run=2`: from the node of that run. The header Divvy-Next is the start of the next part",
       nullptr, nullptr);
-  add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &TypeOf<WaitAnswer>());
+  add("GET", "/v1/jobs/{id}/wait", "Wait for the end of the job", nullptr, &TypeOf<WaitAnswer>());
   add("POST", "/v1/jobs/{id}/rejoin",
-      "The caller of a foreground job is back after a restart; its descriptors come with the request; answers as wait",
+      "Reconnect the caller of a foreground job after a restart; its descriptors come with the request; answers like "
+      "wait",
       &TypeOf<RejoinRequest>(), &TypeOf<WaitAnswer>());
   add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr,
       &TypeOf<WaitAnswer>());
   add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &TypeOf<WinsizeRequest>(), nullptr);
-  add("POST", "/v1/jobs/{id}/checkpoint", "An elastic job can change its GPUs now, and learns which it may use",
-      &TypeOf<CheckpointRequest>(), &TypeOf<CheckpointAnswer>());
-  add("POST", "/v1/jobs/{id}/progress", "A job that runs says how far it is: a part of the whole, or steps out of all",
+  add("POST", "/v1/jobs/{id}/checkpoint",
+      "Report that an elastic job can change its GPUs now; returns the GPUs it may use", &TypeOf<CheckpointRequest>(),
+      &TypeOf<CheckpointAnswer>());
+  add("POST", "/v1/jobs/{id}/progress", "Report the progress of a running job: a fraction, or steps of a total",
       &TypeOf<ProgressRequest>(), &TypeOf<ProgressAnswer>());
-  add("POST", "/v1/jobs/{id}/metrics", "A job that runs says numbers of its own, as a line of its output would",
+  add("POST", "/v1/jobs/{id}/metrics", "Report metrics of a running job, like a line of its output",
       &TypeOf<OwnMetricsRequest>(), &TypeOf<MessageAnswer>());
-  add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &TypeOf<GroupLimitRequest>(), actions);
+  add("POST", "/v1/groups/limit", "Limit how many jobs of a group run at once", &TypeOf<GroupLimitRequest>(), actions);
   add("GET", "/v1/status", "The daemon", nullptr, &TypeOf<StatusView>());
-  add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &TypeOf<std::vector<GpuView>>());
-  add("POST", "/v1/gpus/restrict", "Limit what new work may use", &TypeOf<RestrictRequest>(),
+  add("GET", "/v1/gpus", "The GPUs and their jobs", nullptr, &TypeOf<std::vector<GpuView>>());
+  add("POST", "/v1/gpus/restrict", "Limit the GPUs that new work may use", &TypeOf<RestrictRequest>(),
       &TypeOf<RestrictAnswer>());
   add("GET", "/v1/gpus/ignore", "The processes that are ignored", nullptr, &TypeOf<IgnoreAnswer>());
-  add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &TypeOf<IgnoreRequest>(),
+  add("POST", "/v1/gpus/ignore", "Ignore a process, or stop ignoring it", &TypeOf<IgnoreRequest>(),
       &TypeOf<IgnoreAnswer>());
   add("GET", "/v1/teams", "The teams and what they use", nullptr, &TypeOf<TeamsView>());
-  add("POST", "/v1/teams", "Make or change a team", &TypeOf<TeamChange>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/teams", "Add or change a team", &TypeOf<TeamChange>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/teams/remove", "Remove a team", &TypeOf<TeamName>(), &TypeOf<MessageAnswer>());
-  add("POST", "/v1/teams/users", "Change a user's caps and default team", &TypeOf<UserChange>(),
+  add("POST", "/v1/teams/users", "Change a user's limits and default team", &TypeOf<UserChange>(),
       &TypeOf<MessageAnswer>());
   add("POST", "/v1/teams/quotas", "Turn quotas on or off", &TypeOf<QuotasRequest>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &TypeOf<std::vector<ReservationView>>());
@@ -497,88 +498,82 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/reservations/cancel", "Cancel a reservation", &TypeOf<ReservationName>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/tokens", "Tokens of the caller; all of them for administrators", nullptr,
       &TypeOf<std::vector<TokenView>>());
-  add("POST", "/v1/tokens", "Make a token for a command line on another machine", &TypeOf<TokenRequest>(),
+  add("POST", "/v1/tokens", "Create a token for a command line on another machine", &TypeOf<TokenRequest>(),
       &TypeOf<TokenAnswer>());
   add("POST", "/v1/tokens/remove", "Remove a token", &TypeOf<TokenName>(), &TypeOf<MessageAnswer>());
-  add("GET", "/v1/nodes", "The machines on which jobs run", nullptr, &TypeOf<std::vector<NodeView>>());
-  add("GET", "/v1/found", "Runs on nodes whose jobs the store does not know", nullptr,
-      &TypeOf<std::vector<FoundView>>());
-  add("POST", "/v1/found", "Take such a run over as a job, or end it; its owner or an administrator",
+  add("GET", "/v1/nodes", "The nodes", nullptr, &TypeOf<std::vector<NodeView>>());
+  add("GET", "/v1/found", "Runs on nodes whose jobs are not in the store", nullptr, &TypeOf<std::vector<FoundView>>());
+  add("POST", "/v1/found", "Adopt such a run as a job, or end it; for its owner or an administrator",
       &TypeOf<FoundRequest>(), &TypeOf<MessageAnswer>());
-  add("GET", "/v1/pools", "The pools of machines, and what each gives a job", nullptr,
-      &TypeOf<std::vector<PoolView>>());
+  add("GET", "/v1/pools", "The pools of nodes and their limits", nullptr, &TypeOf<std::vector<PoolView>>());
   add("POST", "/v1/nodes/cordon", "Give nodes no new work", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/nodes/drain", "Give nodes no new work, and stop what runs there at a deadline",
       &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/nodes/resume", "Give nodes work again", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
-  add("POST", "/v1/nodes/remove", "Forget nodes; they join again by a token only", &TypeOf<NodeRequest>(),
+  add("POST", "/v1/nodes/remove", "Remove nodes; they need a new token to join again", &TypeOf<NodeRequest>(),
       &TypeOf<MessageAnswer>());
   add("POST", "/v1/nodes/label", "Label nodes", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/reports/predictions",
-      "How good predictions of run times are, of jobs that ended in the stretch; by user, team, name, model, pool or "
+      "Accuracy of predicted run times of jobs that ended in the period; by user, team, name, model, pool or "
       "hour",
       nullptr, &TypeOf<PredictionsReport>());
-  add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,
-      &TypeOf<SpeedsReport>());
+  add("GET", "/v1/reports/speeds", "Learned speeds of jobs by GPU model", nullptr, &TypeOf<SpeedsReport>());
   add("GET", "/v1/reports/usage", "GPU-hours and waiting by user, team, name, model, pool, node, hour or job", nullptr,
       &TypeOf<UsageReport>());
   add("GET", "/v1/reports/fairness",
       "Waiting and GPU-hours by user, team, name, model, pool or hour, and how even they are", nullptr,
       &TypeOf<FairnessReport>());
   add("GET", "/v1/reports/shares",
-      "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`; by "
-      "team also what each might hold then",
+      "GPUs held over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`; by "
+      "team also the limit of each at that time",
       nullptr, &TypeOf<SharesReport>());
-  add("GET", "/v1/jobs/{id}/waste",
-      "What the last run of a job lost of its GPUs, ended or not, and what it should have asked for", nullptr,
+  add("GET", "/v1/jobs/{id}/waste", "GPU waste of the last run of a job, and the request that would have fit", nullptr,
       &TypeOf<wire::JobWaste>());
-  add("GET", "/v1/jobs/{id}/environment", "The variables that a job brings; for its owner and administrators", nullptr,
+  add("GET", "/v1/jobs/{id}/environment", "The environment of a job; for its owner and administrators", nullptr,
       &TypeOf<EnvironmentView>());
   add("GET", "/v1/jobs/{id}/elements",
       "The elements of an array or a sweep: the parameters of each and the last value of each number that it reported; "
       "`limit`",
       nullptr, &TypeOf<ElementsView>());
-  add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",
+  add("POST", "/v1/valohai", "Errors of a valohai.yaml, its steps, and the specification of one",
       &TypeOf<ValohaiQuestion>(), &TypeOf<ValohaiAnswer>());
-  add("GET", "/v1/jobs/{id}/again", "What a job asked for, to be submitted once more; for its owner and administrators",
+  add("GET", "/v1/jobs/{id}/again", "The specification of a job for resubmission; for its owner and administrators",
       nullptr, &TypeOf<AgainView>());
   add("POST", "/v1/words", "A specification as options of divvy submit", &TypeOf<WordsQuestion>(),
       &TypeOf<WordsAnswer>());
-  add("POST", "/v1/script", "What a script's own lines (#SBATCH, # GFLOW, # DIVVY) ask for", &TypeOf<ScriptQuestion>(),
-      &TypeOf<ScriptAnswer>());
+  add("POST", "/v1/script", "The options in a script's own lines (#SBATCH, # GFLOW, # DIVVY)",
+      &TypeOf<ScriptQuestion>(), &TypeOf<ScriptAnswer>());
   add("GET", "/v1/reports/waste",
-      "GPU-hours lost by user, team, name, model, pool, node, hour or job, and who wastes GPUs now", nullptr,
+      "GPU-hours wasted by user, team, name, model, pool, node, hour or job, and jobs that waste GPUs now", nullptr,
       &TypeOf<wire::WasteReport>());
-  add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,
+  add("GET", "/v1/reports/efficiency", "Utilization of GPUs and CPUs, by the same", nullptr,
       &TypeOf<EfficiencyReport>());
-  add("GET", "/v1/history", "What happened to jobs, machines and GPUs, newest first; ?limit=500", nullptr,
+  add("GET", "/v1/history", "Events of jobs, nodes and GPUs, newest first; ?limit=500", nullptr,
       &TypeOf<std::vector<HistoryEvent>>());
-  add("GET", "/v1/starts", "When the jobs that wait should start, in the order of the queue; ?limit=5000", nullptr,
+  add("GET", "/v1/starts", "Estimated starts of waiting jobs, in queue order; ?limit=5000", nullptr,
       &TypeOf<StartsAnswer>());
-  add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &TypeOf<WasteAnswer>());
-  add("GET", "/v1/notify", "Who is told of what, and how deliveries went: one's own; all for administrators", nullptr,
+  add("GET", "/v1/waste", "Running jobs that waste GPUs, with remedies", nullptr, &TypeOf<WasteAnswer>());
+  add("GET", "/v1/notify", "Receivers and their deliveries: the caller's own; all for administrators", nullptr,
       &TypeOf<NotifyAnswer>());
-  add("POST", "/v1/notify", "Add, or replace, a receiver of one's own: a webhook, a command or an address",
+  add("POST", "/v1/notify", "Add or replace a receiver of the caller: a webhook, a command or an address",
       &TypeOf<ReceiverRequest>(), &TypeOf<ReceiverAnswer>());
-  add("POST", "/v1/notify/remove", "Remove one", &TypeOf<ReceiverName>(), &TypeOf<MessageAnswer>());
-  add("POST", "/v1/notify/test", "Send it a test now, and say how that went", &TypeOf<ReceiverName>(),
+  add("POST", "/v1/notify/remove", "Remove a receiver", &TypeOf<ReceiverName>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/notify/test", "Send a test notification now and return its result", &TypeOf<ReceiverName>(),
       &TypeOf<NotifyTestAnswer>());
-  add("POST", "/v1/ui/links", "A link that lets a browser in at the page, once", &TypeOf<UiLinkRequest>(),
+  add("POST", "/v1/ui/links", "A one-time login link for the web page", &TypeOf<UiLinkRequest>(),
       &TypeOf<UiLinkAnswer>());
-  add("GET", "/v1/ui/me", "Who asks, and what they may", nullptr, &TypeOf<wire::UiMe>());
-  add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
-  add("GET", "/v1/latest", "What was seen last of every GPU, machine and running job", nullptr,
-      &TypeOf<LatestAnswer>());
+  add("GET", "/v1/ui/me", "The caller and its permissions", nullptr, &TypeOf<wire::UiMe>());
+  add("POST", "/v1/shutdown", "End the daemon; jobs continue", nullptr, nullptr);
+  add("GET", "/v1/latest", "The latest samples of every GPU, node and running job", nullptr, &TypeOf<LatestAnswer>());
   add("GET", "/v1/series",
-      "How they were used over time: `of` (gpu, slice, node, job, cluster), `node`, `gpu`, `id` (of a job), `metrics` "
+      "Usage over time: `of` (gpu, slice, node, job, cluster), `node`, `gpu`, `id` (of a job), `metrics` "
       "(with commas between; all unless given), `since` and `until` (seconds since 1970; below 0: before now), "
       "`points`",
       nullptr, &TypeOf<SeriesAnswer>());
   OpenApiRoute metrics;
   metrics.method = "GET";
   metrics.path = "/metrics";
-  metrics.summary =
-      "Everything as it is now, for scrapers: Prometheus' text format, or OpenMetrics where they accept it";
+  metrics.summary = "Current values for scrapers: Prometheus' text format, or OpenMetrics where they accept it";
   metrics.response_content_type = "text/plain";
   document.AddRoute(std::move(metrics));
   OpenApiRoute events;

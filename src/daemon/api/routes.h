@@ -11,33 +11,33 @@
 #include "daemon/auth/admins.h"
 #include "daemon/auth/audit.h"
 #include "daemon/auth/remote_callers.h"
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/fleet/step_callers.h"
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"
-#include "daemon/shares/share_board.h"
-#include "daemon/views/routes_labels.h"
-#include "daemon/views/start_book.h"
+#include "daemon/shares/sharing_snapshot.h"
+#include "daemon/views/label_cache.h"
+#include "daemon/views/start_estimate_cache.h"
 #include "daemon/views/user_loads.h"
 #include "wire/messages/messages.h"
 
 namespace divvy {
 
-class AgentDoor;
+class AgentListener;
 class Counters;
-class FarStreams;
+class RemoteStreams;
 class FirstBlockers;
-class SampleBook;
+class MetricStore;
 class NodeShares;
 class Notifier;
 class RemoteNode;
-class UiDoor;
-class WasteBook;
+class UiAuth;
+class WasteTracker;
 namespace samples {
 struct JobUse;
 }
 namespace dialect {
-struct Surroundings;
+struct ParseContext;
 }
 namespace wire {
 struct AgentQuestion;
@@ -91,25 +91,25 @@ class Routes {
     std::shared_ptr<Remote> remote;
     std::shared_ptr<Audit> audit;
     /// Optional. The nodes of agents.
-    std::shared_ptr<AgentDoor> agents;
+    std::shared_ptr<AgentListener> agents;
     /// True if jobs may be submitted by uid 0.
     bool takes_root_jobs = true;
     /// Optional. Streams to the nodes of agents.
-    std::shared_ptr<FarStreams> far_streams;
+    std::shared_ptr<RemoteStreams> remote_streams;
     /// The tenants of shared GPUs. Must not be null.
-    std::shared_ptr<const ShareBoard> shares = std::make_shared<ShareBoard>();
+    std::shared_ptr<const SharingSnapshot> shares = std::make_shared<SharingSnapshot>();
     /// Optional. The shared GPUs of this node.
     NodeShares* own_shares = nullptr;
     /// Optional. Callers that start steps in jobs from outside. Null: not allowed.
     std::shared_ptr<StepCallers> step_callers;
     /// Optional. Usage samples.
-    std::shared_ptr<SampleBook> samples;
+    std::shared_ptr<MetricStore> samples;
     /// Optional. Jobs that waste GPUs.
-    std::shared_ptr<const WasteBook> waste;
+    std::shared_ptr<const WasteTracker> waste;
     /// Optional. Sends notifications.
     std::shared_ptr<Notifier> notifier;
     /// Optional. The web page.
-    std::shared_ptr<UiDoor> ui;
+    std::shared_ptr<UiAuth> ui;
     /// Optional. Event counters for metrics scrapers.
     std::shared_ptr<const Counters> counters;
     bool has_dcgm_names = false;  // Also exports GPUs under the names of NVIDIA's DCGM exporter.
@@ -121,7 +121,7 @@ class Routes {
     Duration default_grace = std::chrono::seconds(30);
   };
 
-  Routes(Core& core, Node& node, About about, Admins admins, Ports ports);
+  Routes(ControllerDriver& core, Node& node, About about, Admins admins, Ports ports);
 
   void Handle(const Peer& peer, HttpRequest&& request, Reply reply);
   static std::string OpenApiText();
@@ -261,7 +261,7 @@ class Routes {
   void Words(Call& call);
   void Script(Call& call);
   /// The caller's home and login, as far as the daemon knows them, and the present time.
-  dialect::Surroundings SurroundingsOf(const Call& call) const;
+  dialect::ParseContext ParseContextOf(const Call& call) const;
   // routes_page.cc
   void Shares(Call& call);
   void LatestHistory(Call& call);
@@ -270,7 +270,7 @@ class Routes {
   void Tokens(Call& call);
   void CreateToken(Call& call);
   void RemoveToken(Call& call);
-  // routes_found.cc
+  // job_lookup.cc
   void FoundRuns(Call& call);
   void ChangeFound(Call& call);
   std::vector<std::string> FoundWarnings() const;
@@ -282,10 +282,10 @@ class Routes {
   void ResumeNodes(Call& call);
   void RemoveNodes(Call& call);
   void LabelNodes(Call& call);
-  using NodeChange =
-      std::function<Result<std::string>(AgentDoor& door, const std::string& name, const wire::NodeRequest& request)>;
+  using NodeChange = std::function<Result<std::string>(AgentListener& door, const std::string& name,
+                                                       const wire::NodeRequest& request)>;
   void ChangeNodes(Call& call, const NodeChange& change);
-  static std::string ReasonOf(AgentDoor& door, const std::string& name, const wire::NodeRequest& request,
+  static std::string ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
                               const Caller& caller);
   /// Answers once everything applied so far is durable.
   void AnswerMessage(Call& call, const Result<std::string>& done);
@@ -347,10 +347,10 @@ class Routes {
   /// terminal).
   void AnswerCaller(Call& call, JobId id);
   void OnTerminalLeft(JobId id);
-  // routes_far_streams.cc
+  // routes_remote_streams.cc
   /// Keeps the streams that a foreground job's caller passed: three streams, and a relay of each if the caller pumps
-  /// them (far_streams.h).
-  using Had = std::optional<std::array<std::uint64_t, 2>>;  // See FarStreams::Had.
+  /// them (remote_streams.h).
+  using Had = std::optional<std::array<std::uint64_t, 2>>;  // See RemoteStreams::Had.
   divvy::Status KeepCaller(JobId id, PassedFds& fds, const Had& had = std::nullopt);
   void DropCaller(JobId id);
   /// A client outside a job starts a step in it, or signals one.
@@ -362,13 +362,13 @@ class Routes {
   /// Finds live jobs only, without reading the store; for listings, which may be long.
   FindOutcome LiveNames() const;
 
-  Core& core_;
+  ControllerDriver& core_;
   Node& node_;
   About about_;
   Admins admins_;
   Ports ports_;
-  LabelBook labels_;
-  StartBook starts_;
+  LabelCache labels_;
+  StartEstimateCache starts_;
   std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Calls whose answers are being read.
   std::uint64_t next_read_ = 1;
   std::map<JobId, Reply> callers_;  // The callers of foreground jobs, which wait at their terminals.

@@ -53,8 +53,8 @@ struct Routes::Call {
   }
 };
 
-/// Checks the descriptors of a request: its caller's three streams, then a relay for each (far_streams.h). `uid` is the
-/// caller's. `has_terminal`: the job has a terminal, and its supervisor reads and writes the streams
+/// Checks the descriptors of a request: its caller's three streams, then a relay for each (remote_streams.h). `uid` is
+/// the caller's. `has_terminal`: the job has a terminal, and its supervisor reads and writes the streams
 /// (CheckPassedStream).
 divvy::Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
 

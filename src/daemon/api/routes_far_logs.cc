@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "daemon/api/job_lookup.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/api/routes_found.h"
-#include "daemon/fleet/agent_door.h"
+#include "daemon/fleet/agent_listener.h"
 #include "daemon/node/job_log.h"
 #include "model/run_line.h"
 #include "model/steps/step_list.h"
@@ -41,7 +41,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 /// Returns the node of the job's output: of its present, last or next run; empty for this node. Returns nullopt if it
 /// is not certain yet, or there is no such node.
 std::optional<std::string> MachineOf(const JobRecord& record, std::span<const Batch::HistoryLine> history,
-                                     const Server& cluster) {
+                                     const Scheduler& cluster) {
   const bool waits = IsWaiting(record.state);
   if (record.array_count > 0) return std::nullopt;  // Its elements have their own files.
   // If the history holds this run as an earlier one, the job waits for its next run, or was cancelled while waiting.
@@ -99,7 +99,7 @@ void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
     const bool is_shut = ports_.agents != nullptr && ports_.agents->book().Find(node) != nullptr;
     return call.Refuse(is_shut ? Unreachable("node " + node + " cannot be asked for its output: this daemon does not " +
                                              "listen for agents (divvy up --controller)")
-                               : NotFound("node " + node + " was removed; its output is on that machine alone"));
+                               : NotFound("node " + node + " was removed; its output is only on that machine"));
   }
   const Time heard = asked->heard();
   if (!asked->is_connected()) return call.Refuse(Away(node, heard));
@@ -133,7 +133,7 @@ void Routes::AskForSteps(Call& call, const JobRecord& record, bool has_commands)
 
 std::string Routes::PathOf(const Found& found, const JobSpec& spec, bool is_error) const {
   JobRecord record = *found.record;
-  const std::optional<std::string> node = MachineOf(record, found.history, core_.controller().cluster());
+  const std::optional<std::string> node = MachineOf(record, found.history, core_.controller().scheduler());
   if (!node) return SurePath(record, spec, is_error);
   record.node = *node;
   if (record.node.empty()) return is_error ? node_.ErrorOf(record, spec) : node_.OutputOf(record, spec);
@@ -147,7 +147,7 @@ std::string Routes::PathOf(const Found& found, const JobSpec& spec, bool is_erro
 }
 
 divvy::Status Routes::KeepHere(JobSpec& spec) const {
-  const Server& cluster = core_.controller().cluster();
+  const Scheduler& cluster = core_.controller().scheduler();
   if (!cluster.has_many()) return {};
   const std::string& own = cluster.node(kOwnNode).words.name;
   const auto refuse = [&own](const std::string& why) {
@@ -155,9 +155,9 @@ divvy::Status Routes::KeepHere(JobSpec& spec) const {
                               ") and runs here only. Use divvy submit, and divvy logs -f for its output");
   };
   Request here = spec.request;
-  if (here.nodes > 1) return refuse("asks for " + std::to_string(here.nodes) + " machines");
+  if (here.nodes > 1) return refuse("asks for " + std::to_string(here.nodes) + " nodes");
   const bool is_named = here.node_list.empty() || Contains(here.node_list, own);
-  if (!is_named || Contains(here.excluded_nodes, own)) return refuse("is to run on other machines");
+  if (!is_named || Contains(here.excluded_nodes, own)) return refuse("must run on other nodes");
   here.node_list = {own};
   if (!spec.queues_anyway) {
     // A request that no node can satisfy gets the usual error.

@@ -113,7 +113,7 @@ TEST_F(RoutesFarLogs, AreAskedForTheirOwnersOnly) {
   Job(901, ::getuid() + 1);
   Client client(world_.directory_ + "/socket");
   Ask(client, "901");
-  EXPECT_TRUE(world_.AnswerHas(client, "who alone may read its log"));
+  EXPECT_TRUE(world_.AnswerHas(client, "and only the owner may read its log"));
   EXPECT_TRUE(agent_->questions.empty());
 }
 

@@ -5,11 +5,11 @@
 #include "base/text.h"
 #include "daemon/api/routes_call.h"
 #include "daemon/auth/accounts.h"
-#include "daemon/fleet/far_streams.h"
+#include "daemon/fleet/remote_streams.h"
 #include "daemon/notify/notifier.h"
 #include "daemon/requests/check_spec.h"
 #include "daemon/requests/job_update.h"
-#include "daemon/views/select.h"
+#include "daemon/views/job_selector.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/quantities.h"
@@ -95,7 +95,7 @@ void Routes::TakeSubmission(Call& call) {
         PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
                          "under [jobs] in divvy.toml and restart the daemon"));
   }
-  if (const Server& cluster = core_.controller().cluster(); !cluster.has_many()) {
+  if (const Scheduler& cluster = core_.controller().scheduler(); !cluster.has_many()) {
     const divvy::Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
     if (!is_one) return call.Refuse(is_one.error());
   }
@@ -106,7 +106,7 @@ void Routes::TakeSubmission(Call& call) {
   if (!elements) return call.Refuse(elements.error());
   const std::size_t streams = call.request.fds.size();
   if (spec.is_foreground && streams != 3 && streams != 6 && !request->is_test)
-    return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+    return call.Refuse(InvalidArgument("a foreground job needs the three standard streams of its caller"));
   if (const auto good = CheckCallersStreams(call.request.fds, spec.wants_pty, call.caller.user.uid); !good)
     return call.Refuse(good.error());
   std::ranges::sort(spec.capture.environment);
@@ -170,7 +170,7 @@ void Routes::AnswerForecast(Call& call, JobSpec spec, std::uint64_t elements, wi
   answer.prediction_basis = WithPublicIds(forecast->basis, core_.Outcomes());
   wire::ForecastAnswer full;
   for (const Seat& seat : forecast->seats) {
-    const std::string node = seat.node.empty() ? core_.controller().cluster().node(kOwnNode).words.name : seat.node;
+    const std::string node = seat.node.empty() ? core_.controller().scheduler().node(kOwnNode).words.name : seat.node;
     answer.nodes.push_back(node);
     const std::vector<int> gpus = seat.gpus.ToVector();
     full.seats.push_back({node, {gpus.begin(), gpus.end()}, seat.tasks, {}});
@@ -238,7 +238,7 @@ void Routes::Rejoin(Call& call) {
   if (!id) return call.Refuse(id.error());
   const auto request = wire::Decode<wire::RejoinRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  FarStreams::Had had;
+  RemoteStreams::Had had;
   if (request->had_streams && request->output >= 0 && request->error >= 0)
     had = std::array{static_cast<std::uint64_t>(request->output), static_cast<std::uint64_t>(request->error)};
   const auto record = core_.FindJob(*id);
@@ -251,14 +251,14 @@ void Routes::Rejoin(Call& call) {
   if (request->has_left && IsActive(record->state)) OnTerminalLeft(*id);
   if (left_.contains(*id)) return AnswerLeft(call.reply, *id);
   if (call.request.fds.size() != 3 && call.request.fds.size() != 6)
-    return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+    return call.Refuse(InvalidArgument("a foreground job needs the three standard streams of its caller"));
   if (const auto good = CheckCallersStreams(call.request.fds, record->wants_pty, call.caller.user.uid); !good)
     return call.Refuse(good.error());
   if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // The job has ended meanwhile.
   if (const divvy::Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
   // The rest of an ended job's output may still be available.
   RemoteNode* launched_on = IsActive(record->state) || IsFinal(record->state) ? FarNode(record->node) : nullptr;
-  if (launched_on != nullptr && ports_.far_streams) ports_.far_streams->Rejoin(*launched_on, *id);
+  if (launched_on != nullptr && ports_.remote_streams) ports_.remote_streams->Rejoin(*launched_on, *id);
   if (IsFinal(record->state)) return AnswerWhenFinal(call, *id, nullptr);
   AnswerCaller(call, *id);
 }
@@ -282,7 +282,7 @@ void Routes::Attach(Call& call) {
   const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(),
                                      [reply, id = *id]() mutable { AnswerLeft(reply, id); });
   if (!attached) return call.Refuse(attached.error());
-  if (fds.peek().size() == 6) FarStreams::TellHere(fds.peek()[3]);
+  if (fds.peek().size() == 6) RemoteStreams::TellHere(fds.peek()[3]);
   AnswerWhenFinal(call, *id, nullptr);
 }
 
@@ -292,18 +292,19 @@ void Routes::Resize(Call& call) {
   const auto size = wire::Decode<wire::WinsizeRequest>(call.request.body);
   if (!size) return call.Refuse(size.error());
   const JobRecord* record = core_.controller().Find(*id);
-  if (record == nullptr) return call.Refuse(NotFound("there is no live job " + call.argument));
+  if (record == nullptr) return call.Refuse(NotFound("there is no queued or running job " + call.argument));
   if (!call.caller.is_admin && call.caller.user.uid != record->user.uid)
     return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + record->user.name));
   const auto in_range = [](std::int64_t value) { return value >= 0 && value <= 10'000; };
   if (!in_range(size->rows) || !in_range(size->columns))
-    return call.Refuse(InvalidArgument("rows and columns go from 0 to 10000"));
+    return call.Refuse(InvalidArgument("rows and columns must be from 0 to 10000"));
   const WindowSize window{static_cast<int>(size->rows), static_cast<int>(size->columns)};
   RemoteNode* there = FarNode(record->node);
-  if (!record->node.empty() && (there == nullptr || !ports_.far_streams))
+  if (!record->node.empty() && (there == nullptr || !ports_.remote_streams))
     return call.Refuse(
         Unreachable("job " + call.argument + " has its terminal on node " + record->node + ", which is away"));
-  const auto resized = there != nullptr ? ports_.far_streams->Resize(*there, *id, window) : node_.Resize(*id, window);
+  const auto resized =
+      there != nullptr ? ports_.remote_streams->Resize(*there, *id, window) : node_.Resize(*id, window);
   if (!resized) return call.Refuse(resized.error());
   call.Send(200, "{}");
 }
@@ -312,11 +313,11 @@ void Routes::Checkpoint(Call& call) {
   const auto request = wire::Decode<wire::CheckpointRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   // The job keeps its GPUs rather than wait for the disk.
-  if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("nothing can be given back now: " + core_.trouble()));
+  if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("no GPUs can be released now: " + core_.trouble()));
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   if (request->attempt < 0 || request->attempt > UINT32_MAX)
-    return call.Refuse(InvalidArgument("'attempt' is what DIVVY_ATTEMPT says"));
+    return call.Refuse(InvalidArgument("'attempt' must be the value of DIVVY_ATTEMPT"));
   const auto done =
       core_.controller().Checkpoint(*id, static_cast<std::uint32_t>(request->attempt), call.caller, core_.Now());
   if (!done) return call.Refuse(done.error());
@@ -333,7 +334,7 @@ void Routes::ReportProgress(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   if (request->attempt < 0 || request->attempt > UINT32_MAX)
-    return call.Refuse(InvalidArgument("'attempt' is what DIVVY_ATTEMPT says"));
+    return call.Refuse(InvalidArgument("'attempt' must be the value of DIVVY_ATTEMPT"));
   const ProgressReport report{request->fraction, request->step, request->steps};
   const auto done = core_.controller().ReportProgress(*id, static_cast<std::uint32_t>(request->attempt), report,
                                                       call.caller, core_.Now());

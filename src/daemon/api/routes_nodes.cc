@@ -3,8 +3,8 @@
 
 #include "base/text.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/fleet/agent_door.h"
-#include "engine/server/idle_gpus.h"
+#include "daemon/fleet/agent_listener.h"
+#include "engine/scheduler/idle_gpus.h"
 #include "wire/messages/messages_nodes.h"
 
 namespace divvy {
@@ -27,7 +27,7 @@ constexpr std::string_view kUnfit = "unfit";
 std::string StateOf(const std::string& state, const std::string& node, const Controller& controller) {
   if (!controller.IndexOf(node)) return state;
   if (state == "draining" && controller.RunsOn(node).empty()) return "drained";
-  return state == "up" && !controller.TroubleOf(node).empty() ? std::string(kUnfit) : state;
+  return state == "up" && !controller.NodeHealthProblem(node).empty() ? std::string(kUnfit) : state;
 }
 
 // Adds the used resources and the number of jobs.
@@ -43,12 +43,12 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus&
     }
   }
   view.jobs = static_cast<std::int64_t>(controller.RunsOn(node).size());
-  view.pools = controller.cluster().PoolsOf(*index);
+  view.pools = controller.scheduler().PoolsOf(*index);
   view.state = StateOf(view.state, node, controller);
-  if (view.state == kUnfit) view.reason = controller.TroubleOf(node);
+  if (view.state == kUnfit) view.reason = controller.NodeHealthProblem(node);
 }
 
-wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentDoor& door) {
+wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentListener& door) {
   wire::NodeView view;
   view.name = row.name;
   view.state = door.StateOf(row);
@@ -67,7 +67,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
   if (agents == nullptr) {
     if (view.reason.empty())
       view.reason =
-          "the controller listens for no machine: divvy up --listen HOST:PORT, or controller.listen in divvy.toml";
+          "the controller does not listen for nodes: divvy up --listen HOST:PORT, or controller.listen in divvy.toml";
     return view;
   }
   view.address = agents->AddressOf(row.name);
@@ -78,7 +78,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
 }  // namespace
 
 std::string Routes::OwnNodeName() const {
-  AgentDoor* door = ports_.agents.get();
+  AgentListener* door = ports_.agents.get();
   return door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
 }
 
@@ -92,13 +92,13 @@ std::map<std::string, int> Routes::NodesByState() const {
 
 void Routes::Nodes(Call& call) {
   std::vector<wire::NodeView> views;
-  const IdleGpus idle(core_.controller().cluster(), core_.Now());
-  AgentDoor* door = ports_.agents.get();
+  const IdleGpus idle(core_.controller().scheduler(), core_.Now());
+  AgentListener* door = ports_.agents.get();
   wire::NodeView own;
   own.name = OwnNodeName();
   own.state = "up";
   own.is_controller = true;
-  const NodeCapacity& capacity = core_.controller().cluster().capacity();
+  const NodeCapacity& capacity = core_.controller().scheduler().capacity();
   AddGpus(own, capacity.gpus);
   AddLoad(own, core_.controller(), idle, "");
   own.gpu_source = about_.gpu_source;
@@ -142,7 +142,7 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
 
 void Routes::Pools(Call& call) {
   const Controller& controller = core_.controller();
-  const IdleGpus idle(controller.cluster(), core_.Now());
+  const IdleGpus idle(controller.scheduler(), core_.Now());
   std::vector<wire::PoolView> views;
   for (const auto& [name, load] : controller.PoolLoads()) {
     wire::PoolView view;
@@ -152,7 +152,7 @@ void Routes::Pools(Call& call) {
     view.placement = Name(controller.policy().placement);
     if (const PoolRow* row = controller.pools().Find(name)) FillRow(view, *row, controller.policy());
     for (const NodeIndex node : load.nodes) {
-      const BookNode& machine = controller.cluster().node(node);
+      const NodeUsage& machine = controller.scheduler().node(node);
       view.nodes.push_back(machine.words.name.empty() ? "localhost" : machine.words.name);
       view.gpus += static_cast<std::int64_t>(machine.capacity.gpus.size());
       view.gpus_free += idle.free(node).size();
@@ -172,11 +172,11 @@ void Routes::ChangeNodes(Call& call, const NodeChange& change) {
   if (!request) return call.Refuse(request.error());
   if (!call.caller.is_admin) {
     return call.Refuse(
-        PermissionDenied("changing a node takes an administrator; " + call.caller.user.name + " is none"));
+        PermissionDenied("changing a node takes an administrator; " + call.caller.user.name + " is not one"));
   }
-  if (request->names.empty()) return call.Refuse(InvalidArgument("no node is named; divvy nodes lists them"));
+  if (request->names.empty()) return call.Refuse(InvalidArgument("name at least one node; divvy nodes lists them"));
   if (!ports_.agents) return call.Refuse(NotFound("this daemon has no other nodes"));
-  AgentDoor& door = *ports_.agents;
+  AgentListener& door = *ports_.agents;
   for (const std::string& name : request->names) {
     if (const divvy::Status known = door.Knows(name); !known) return call.Refuse(known.error());
   }
@@ -190,42 +190,44 @@ void Routes::ChangeNodes(Call& call, const NodeChange& change) {
 }
 
 void Routes::CordonNodes(Call& call) {
-  ChangeNodes(call, [this, &call](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
+  ChangeNodes(call, [this, &call](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Cordon(core_, name, ReasonOf(door, name, request, call.caller));
   });
 }
 
 void Routes::DrainNodes(Call& call) {
-  ChangeNodes(
-      call,
-      [this, &call](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) -> Result<std::string> {
-        if (request.deadline_s > kLongestDrain) return InvalidArgument("a drain's deadline is within a year");
-        const Time deadline =
-            request.deadline_s < 0 ? kNever : core_.Now() + TimeFromSeconds(request.deadline_s).time_since_epoch();
-        return door.Drain(core_, name, deadline, ReasonOf(door, name, request, call.caller));
-      });
+  ChangeNodes(call,
+              [this, &call](AgentListener& door, const std::string& name,
+                            const wire::NodeRequest& request) -> Result<std::string> {
+                if (request.deadline_s > kLongestDrain)
+                  return InvalidArgument("the deadline of a drain must be within a year");
+                const Time deadline = request.deadline_s < 0
+                                          ? kNever
+                                          : core_.Now() + TimeFromSeconds(request.deadline_s).time_since_epoch();
+                return door.Drain(core_, name, deadline, ReasonOf(door, name, request, call.caller));
+              });
 }
 
 void Routes::ResumeNodes(Call& call) {
-  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest&) {
+  ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest&) {
     return door.Resume(core_, name);
   });
 }
 
 void Routes::RemoveNodes(Call& call) {
-  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
+  ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Remove(core_, name, request.is_gone);
   });
 }
 
 void Routes::LabelNodes(Call& call) {
-  ChangeNodes(call, [this](AgentDoor& door, const std::string& name, const wire::NodeRequest& request) {
+  ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Label(core_, name, request.labels);
   });
 }
 
 // A request without a reason keeps the previous one.
-std::string Routes::ReasonOf(AgentDoor& door, const std::string& name, const wire::NodeRequest& request,
+std::string Routes::ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
                              const Caller& caller) {
   const NodeRow* row = door.book().Find(name);
   if (request.reason.empty() && row != nullptr && row->work != NodeWork::kTakes && !row->reason.empty())

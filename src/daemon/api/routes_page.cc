@@ -9,14 +9,14 @@
 #include "base/text.h"
 #include "base/uuid.h"
 #include "control/controller/start_reason.h"
+#include "daemon/api/job_lookup.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/api/routes_found.h"
 #include "daemon/api/routes_query.h"
 #include "daemon/api/routes_reports.h"
-#include "daemon/api/ui_door.h"
+#include "daemon/api/ui_auth.h"
 #include "daemon/reports/shares_report.h"
 #include "daemon/requests/valohai_reading.h"
-#include "daemon/views/select.h"
+#include "daemon/views/job_selector.h"
 #include "daemon/views/views_samples.h"
 #include "dialect/options/job_options.h"
 #include "platform/net/tls.h"
@@ -77,7 +77,7 @@ void Routes::Environment(Call& call) {
                     if (!MaySee(caller, *found.record)) {
                       return [name = found.record->user.name](Call& asked) {
                         asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
-                                                      ", who alone may see its environment"));
+                                                      ", and only the owner may see its environment"));
                       };
                     }
                     return [view = EnvironmentOf(*found.spec)](Call& asked) { asked.Answer(view); };
@@ -118,17 +118,19 @@ void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView v
   for (std::uint32_t ordinal = 0; ordinal < view.elements.size(); ++ordinal) {
     if (!array.array_waiting.Contains(ordinal)) begun.insert(view.elements[ordinal].id.value());
   }
-  ports_.samples->AskReported(std::move(begun), [call = std::make_shared<Call>(std::move(call)),
-                                                 view = std::move(view)](const SampleBook::Reported& reported) mutable {
-    for (wire::ElementView& element : view.elements) {
-      const auto values = reported.find(element.id.value());
-      if (values == reported.end()) continue;
-      for (const auto& [name, value] : values->second) {
-        if (std::isfinite(value)) element.metrics.emplace(name, ShortestDecimal(static_cast<float>(value)));
-      }
-    }
-    call->Answer(view);
-  });
+  ports_.samples->AskReported(std::move(begun),
+                              [call = std::make_shared<Call>(std::move(call)),
+                               view = std::move(view)](const MetricStore::Reported& reported) mutable {
+                                for (wire::ElementView& element : view.elements) {
+                                  const auto values = reported.find(element.id.value());
+                                  if (values == reported.end()) continue;
+                                  for (const auto& [name, value] : values->second) {
+                                    if (std::isfinite(value))
+                                      element.metrics.emplace(name, ShortestDecimal(static_cast<float>(value)));
+                                  }
+                                }
+                                call->Answer(view);
+                              });
 }
 
 // Contains nothing that `divvy show` does not show to every user.
@@ -164,11 +166,11 @@ void Routes::Starts(Call& call) {
   if (!limit) return call.Refuse(limit.error());
   const Controller& controller = core_.controller();
   const Time now = core_.Now();
-  const std::vector<JobId> waiting = QueueOrder(controller.cluster(), now, static_cast<std::size_t>(*limit));
+  const std::vector<JobId> waiting = QueueOrder(controller.scheduler(), now, static_cast<std::size_t>(*limit));
   const auto until = std::chrono::steady_clock::now() + kStartsTakeAtMost;
   starts_.Update(
       waiting, now,
-      [&, spread = controller.run_spread()](JobId job) { return StartOf(controller.cluster(), job, now, spread); },
+      [&, spread = controller.run_spread()](JobId job) { return StartOf(controller.scheduler(), job, now, spread); },
       [&] { return std::chrono::steady_clock::now() < until; });
   wire::StartsAnswer answer;
   answer.time = ToSeconds(now);
@@ -189,13 +191,13 @@ void Routes::Valohai(Call& call) {
   auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
   ValohaiPlace place;
-  place.around = SurroundingsOf(call);
+  place.around = ParseContextOf(call);
   const auto drawn = RandomHex(16);
   if (!drawn) return call.Refuse(drawn.error());
   place.execution_id = UuidOfRandom(*drawn);
   // As in vh: a daemon of one user keeps them with its other files.
   if (!about_.is_machine_wide && !about_.home.empty()) place.root = about_.home + "/executions/" + place.execution_id;
-  place.default_gpus = core_.controller().cluster().gpu_count() > 0 ? 1 : 0;
+  place.default_gpus = core_.controller().scheduler().gpu_count() > 0 ? 1 : 0;
   // Parsing a long text may take a while.
   ReadAside(call, [question = *std::move(question), place = std::move(place)]() -> Finish {
     return [text = wire::Encode(ReadValohai(question, place))](Call& asked) { asked.Send(200, text); };
@@ -210,7 +212,7 @@ void Routes::Shares(Call& call) {
   const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);
   if (!points) return call.Refuse(points.error());
   const auto steps = static_cast<std::size_t>(*points);
-  const auto answer = [this, by = *by, stretch = *stretch, steps](Call& asked, const SampleBook::Answer& kept) {
+  const auto answer = [this, by = *by, stretch = *stretch, steps](Call& asked, const MetricStore::Answer& kept) {
     ReportRuns(asked, by, stretch, PastRuns::kCount,
                [by, stretch, steps, kept](const std::vector<ReportedRun>& runs, bool is_cut) {
                  wire::SharesReport report = ReportShares(runs, by, stretch, steps);
@@ -220,14 +222,14 @@ void Routes::Shares(Call& call) {
                });
   };
   if (*by != ReportBy::kTeam || !ports_.samples) return answer(call, {});
-  SampleBook::Question question;
+  MetricStore::Question question;
   question.of = samples::Of::kTeam;
   question.range.since = static_cast<samples::Second>(ToSeconds(stretch->since));
   question.range.until = static_cast<samples::Second>(std::ceil(ToSeconds(stretch->until)));
   question.range.points = std::min(steps, samples::kMostChartPoints);
   auto shared = std::make_shared<Call>(std::move(call));
   ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(core_.Now())),
-                      [answer, shared](Result<SampleBook::Answer> kept) -> std::function<void()> {
+                      [answer, shared](Result<MetricStore::Answer> kept) -> std::function<void()> {
                         // Without the recorded entitlements, the report shows only held GPUs.
                         if (!kept) return [answer, shared] { answer(*shared, {}); };
                         return [answer, shared, kept = *std::move(kept)] { answer(*shared, kept); };

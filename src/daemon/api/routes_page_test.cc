@@ -115,7 +115,7 @@ TEST_F(RoutesPage, AGpuThatNoMachineHasIsRefusedAsAnyThatThisOneHasNot) {
 TEST_F(RoutesPage, AnEnvironmentIsNotForOthers) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
   const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});
-  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/environment"), "who alone may see its environment"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/environment"), "and only the owner may see its environment"));
 }
 
 TEST_F(RoutesPage, AValohaiYamlIsReadAndAStepOfItBecomesAJob) {
@@ -139,13 +139,13 @@ TEST_F(RoutesPage, AJobIsAskedForAgainWithAllOfItAndSaidInWords) {
   EXPECT_TRUE(Has(Post("/v1/words", R"({"spec":{"command":["a b"],"retries":2}})"),
                   R"("line":"divvy submit --retries 2 -- 'a b'","refusal":"")"));
   EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"#!/bin/sh\n# DIVVY --retries 2\ntrue\n"})"), R"("retries":2)"));
-  EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"true","directory":"here"})"), "write a whole path"));
+  EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"true","directory":"here"})"), "give an absolute path"));
 }
 
 TEST_F(RoutesPage, AJobOfSomebodyElseIsNotToBeAskedForAgain) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
   const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});
-  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), "who alone may submit it again"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), "and only the owner may submit it again"));
 }
 
 TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {

@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/fleet/agent_door.h"
+#include "daemon/fleet/agent_listener.h"
 #include "daemon/node/node_shares.h"
-#include "daemon/views/select.h"
+#include "daemon/views/job_selector.h"
 
 namespace divvy {
 
@@ -22,7 +22,7 @@ namespace {
 /// `was_there` is the state known at the time of the request, which may be a moment old.
 std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to, bool was_there) {
   if (action == "park")
-    return "parked: its GPU memory is on the host; it comes back when it uses its GPU again, or by divvy wake";
+    return "parked: its GPU memory is on the host; it wakes when it uses its GPU again, or with divvy wake";
   if (action == "wake") return "awake";
   std::string gpus;
   for (const std::int64_t gpu : to) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
@@ -67,7 +67,7 @@ void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared
     ActOnTenant(**record, act->action, {}, [act, i, count](const divvy::Status& done) {
       wire::ActionResult& result = act->answer.results[i];
       result.is_done = done.has_value();
-      if (!done) result.message += " by the plan, but not yet on its machine: " + done.error().message;
+      if (!done) result.message += " in the plan, but not yet on its node: " + done.error().message;
       count();
     });
   }
@@ -77,7 +77,7 @@ void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared
 void Routes::ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
                          std::function<void(const divvy::Status&)> done) {
   if (record.node.empty()) {
-    if (ports_.own_shares == nullptr) return done(FailedPrecondition("no GPU is shared on this machine"));
+    if (ports_.own_shares == nullptr) return done(FailedPrecondition("no GPU is shared on this node"));
     return ports_.own_shares->Act(record.id, action, to, std::move(done));
   }
   RemoteNode* there = FarNode(record.node);
@@ -91,7 +91,7 @@ void Routes::ActOnTenant(const JobRecord& record, const std::string& action, con
     if (!answered) return done(answered.error());
     if (!answered->answer.share_error.empty()) return done(FailedPrecondition(answered->answer.share_error));
     if (!answered->answer.is_share_done)
-      return done(FailedPrecondition("the agent of node " + node + " knows of no shared GPUs; update it"));
+      return done(FailedPrecondition("the agent of node " + node + " does not support shared GPUs; update it"));
     done({});
   });
 }
@@ -111,7 +111,7 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
   std::vector<int> to;
   for (const std::int64_t gpu : request->to) {
     if (gpu < 0 || gpu >= GpuSet::kCapacity)
-      return call.Refuse(InvalidArgument("--to " + std::to_string(gpu) + " is no GPU; divvy gpus lists them"));
+      return call.Refuse(InvalidArgument("--to " + std::to_string(gpu) + " is not a GPU; divvy gpus lists them"));
     to.push_back(static_cast<int>(gpu));
   }
   auto act = std::make_shared<PortionAct>();

@@ -10,11 +10,11 @@
 #include "base/text.h"
 #include "control/books/pool_parts.h"
 #include "control/controller/start_reason.h"
+#include "daemon/api/job_lookup.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/api/routes_found.h"
-#include "daemon/fleet/agent_door.h"
+#include "daemon/fleet/agent_listener.h"
 #include "daemon/node/job_log.h"
-#include "daemon/views/select.h"
+#include "daemon/views/job_selector.h"
 #include "daemon/views/start_waits.h"
 #include "model/reason_words.h"
 #include "model/run_line.h"
@@ -96,9 +96,10 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
 }
 
 /// Calls StateReason; for a job on a lost node, adds whether its lease has ended there.
-Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, FirstBlockers* blockers = nullptr) {
+Reason ReasonNow(ControllerDriver& core, AgentListener* door, const JobRecord& record,
+                 FirstBlockers* blockers = nullptr) {
   std::optional<FirstBlockers> own;
-  if (blockers == nullptr) blockers = &own.emplace(core.controller().cluster(), core.Now());
+  if (blockers == nullptr) blockers = &own.emplace(core.controller().scheduler(), core.Now());
   Reason reason = StateReason(core.controller(), record, blockers);
   if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
   for (const Seat& seat : SeatsOf(record)) {
@@ -106,7 +107,8 @@ Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, FirstBloc
     const RemoteNode* node = door->agents()->Find(seat.node);
     if (row == nullptr || node == nullptr || node->heard() == kNoTime || !row->terms.stops_jobs) continue;
     if (core.Now() < AddSaturating(node->heard(), row->terms.lease)) continue;
-    reason.replace(reason.size() - kMayGoOn.size(), kMayGoOn.size(), "its lease has ended: it is being stopped there");
+    reason.replace(reason.size() - kMayGoOn.size(), kMayGoOn.size(),
+                   "its lease has expired: it is being stopped there");
     break;
   }
   return reason;
@@ -145,7 +147,7 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
     return Passes(record, select, caller) && labels_.Passes(record, select);
   };
   std::vector<JobRecord> out;
-  for (const auto& [id, running] : controller.cluster().running_jobs()) {
+  for (const auto& [id, running] : controller.scheduler().running_jobs()) {
     const JobRecord* record = controller.Find(id);
     if (record != nullptr && !is_full(out) && passes(*record)) out.push_back(*record);
   }
@@ -154,10 +156,10 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
   const bool filters = HasFilter(others);
   const std::size_t wanted = filters || limit == 0 ? 0 : limit;
   std::uint64_t position = 0;
-  for (JobId id : QueueOrder(controller.cluster(), core_.Now(), wanted)) {
+  for (JobId id : QueueOrder(controller.scheduler(), core_.Now(), wanted)) {
     const JobRecord* record = controller.Find(id);
     if (record == nullptr) continue;
-    const WaitingEntry* entry = controller.cluster().waiting(id);
+    const WaitingEntry* entry = controller.scheduler().waiting(id);
     const bool is_in_line =
         entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= core_.Now();
     if (is_in_line) positions[id] = position + 1, position += entry->count;
@@ -176,7 +178,7 @@ wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find,
 std::optional<wire::ShareView> Routes::ShareOf(const JobRecord& record) const {
   std::optional<wire::ShareView> view =
       ShareViewOf(record, ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr);
-  if (view) MarkAbsent(core_.controller().AbsenceOf(record.node), view->state, view->note);
+  if (view) MarkAbsent(core_.controller().DisconnectReason(record.node), view->state, view->note);
   return view;
 }
 
@@ -197,7 +199,7 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_la
   Listing listing;
   std::map<JobId, std::uint64_t> positions;
   const FindOutcome find = LiveNames();
-  FirstBlockers blockers(core_.controller().cluster(), core_.Now());
+  FirstBlockers blockers(core_.controller().scheduler(), core_.Now());
   for (const JobRecord& record : LiveInOrder(select, call.caller, positions)) {
     listing.views.push_back(LiveView(record, find, &blockers));
     if (const auto at = positions.find(record.id); at != positions.end())
@@ -244,7 +246,7 @@ Routes::Finish Routes::ReadListing(Listing& listing) {
   for (const JobRecord& record : ended) {
     if (room == 0) break;
     const SpecLabels labels = labels_.OfStored(record, core_.store());
-    if (!LabelBook::Passes(record, labels, listing.select)) continue;
+    if (!LabelCache::Passes(record, labels, listing.select)) continue;
     listing.views.push_back(ViewOf(record, record.reason, labels, find));
     --room;
   }
@@ -256,7 +258,7 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
   const auto ids = SelectIds(core_, labels_, select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   const FindOutcome find = LiveNames();
-  FirstBlockers blockers(core_.controller().cluster(), core_.Now());
+  FirstBlockers blockers(core_.controller().scheduler(), core_.Now());
   std::vector<std::pair<JobId, std::optional<wire::JobView>>> views;
   bool is_complete = true;
   for (const JobId id : *ids) {
@@ -301,7 +303,8 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
             if (!IsFinal(record.state) || !known.insert(record.id).second || !Passes(record, select, caller)) continue;
             const SpecLabels labels = labels_.OfStored(record, core_.store());
             const FindOutcome nobody = [](JobId) { return std::nullopt; };
-            if (LabelBook::Passes(record, labels, select)) all.push_back(ViewOf(record, record.reason, labels, nobody));
+            if (LabelCache::Passes(record, labels, select))
+              all.push_back(ViewOf(record, record.reason, labels, nobody));
           }
         }
         if (!ranges.empty()) std::ranges::sort(all, {}, &wire::JobView::id);
@@ -386,8 +389,8 @@ void Routes::Log(Call& call) {
     JobRecord& record = *found.record;
     if (!MaySee(caller, record)) {
       return [name = record.user.name](Call& asked) {
-        asked.Refuse(
-            PermissionDenied("job " + asked.argument + " belongs to " + name + ", who alone may read its log"));
+        asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
+                                      ", and only the owner may read its log"));
       };
     }
     if (*run >= 0 && !TakeRun(*run, core_.store().HistoryOf(id), record)) {
@@ -430,7 +433,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
   const auto node = core_.controller().IndexOf(record.node);
   wire::JobDetail detail =
       DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(), core_.Outcomes(),
-               node ? core_.controller().cluster().node(*node).capacity.gpus : kNone, found.history);
+               node ? core_.controller().scheduler().node(*node).capacity.gpus : kNone, found.history);
   if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
   detail.share = ShareOf(record);
   detail.pid = node_.pid_of(record.id);
@@ -473,7 +476,7 @@ std::uint64_t ElementsBefore(const JobRecord& array, JobId element) {
 }
 
 /// Adds the name of its node if there are several.
-JobRecord Named(JobRecord record, const Server& cluster) {
+JobRecord Named(JobRecord record, const Scheduler& cluster) {
   if (cluster.has_many() && record.node.empty() && record.started != kNoTime)
     record.node = cluster.node(kOwnNode).words.name;
   return record;
@@ -484,15 +487,15 @@ JobRecord Named(JobRecord record, const Server& cluster) {
 // For holders on several nodes, names the node where they hold, or have reserved, the missing resources.
 void Routes::NameMachines(const core::Explanation& explanation, wire::WhyView& view) const {
   const Controller& controller = core_.controller();
-  if (!controller.cluster().has_many()) return;
+  if (!controller.scheduler().has_many()) return;
   for (std::size_t i = 0; i < std::min(explanation.blockers.size(), view.blockers.size()); ++i) {
     const std::vector<core::Holder>& holders = explanation.blockers[i].holders;
     std::vector<wire::HolderView>& shown = view.blockers[i].held_by;
     for (std::size_t k = 0; k < std::min(holders.size(), shown.size()); ++k) {
       const JobRecord* record = controller.Find(holders[k].job);
-      const std::vector<core::Piece>& pieces = holders[k].pieces;
+      const std::vector<core::TaskPlacement>& pieces = holders[k].pieces;
       if (record != nullptr && (IsActive(record->state) || !pieces.empty()))
-        shown[k].node = controller.cluster().node(pieces.empty() ? kOwnNode : pieces.front().node).words.name;
+        shown[k].node = controller.scheduler().node(pieces.empty() ? kOwnNode : pieces.front().node).words.name;
     }
   }
 }
@@ -504,10 +507,10 @@ void Routes::Why(Call& call) {
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
   const Controller& controller = core_.controller();
   const FindOutcome names = call.privacy.Names(core_.Outcomes());
-  if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.cluster()), names, core_.Now()));
+  if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.scheduler()), names, core_.Now()));
   // An element that is not separate yet waits as part of its array.
   const JobRecord* array = controller.ArrayOf(*id);
-  core::Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
+  core::Explanation explanation = Explain(controller.scheduler(), array != nullptr ? array->id : *id, core_.Now(),
                                           controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
   for (core::Blocker& blocker : explanation.blockers) NameBlocker(controller, blocker);
   explanation.start.basis = WithTeamNames(std::move(explanation.start.basis));
@@ -516,7 +519,7 @@ void Routes::Why(Call& call) {
     explanation.blockers.assign(1, std::move(*no_pool));
     explanation.change.reset();
   }
-  wire::WhyView view = WhyOf(Named(*record, controller.cluster()), explanation,
+  wire::WhyView view = WhyOf(Named(*record, controller.scheduler()), explanation,
                              ReasonNow(core_, ports_.agents.get(), *record), names, core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {

@@ -36,9 +36,8 @@ Result<ReportStretch> StretchOf(const HttpRequest& request, Time now) {
   DIVVY_TRY(stretch.until, MomentIn(request, "until", now));
   DIVVY_TRY(stretch.since, MomentIn(request, "since", stretch.until - kUsualStretch));
   if (stretch.since >= stretch.until && !request.query.contains("until"))
-    return InvalidArgument("'since' is still to come: nothing has happened since then");
-  if (stretch.since >= stretch.until)
-    return InvalidArgument("'since' is not before 'until': the stretch ends before it begins");
+    return InvalidArgument("'since' is in the future");
+  if (stretch.since >= stretch.until) return InvalidArgument("'since' must be before 'until'");
   return stretch;
 }
 
@@ -131,7 +130,7 @@ void Routes::Usage(Call& call) {
   if (!by) return call.Refuse(by.error());
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
-  const double gpus = core_.controller().cluster().gpu_count();
+  const double gpus = core_.controller().scheduler().gpu_count();
   ReportRuns(call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::UsageReport report = ReportUsage(runs, by, stretch);
@@ -156,10 +155,10 @@ void Routes::Fairness(Call& call) {
 
 void Routes::Speeds(Call& call) {
   wire::SpeedsReport report;
-  report.runs_needed = static_cast<std::int64_t>(SpeedBook::kEnough);
-  for (const SpeedBook::Learned* learned : core_.controller().speeds().All()) {
+  report.runs_needed = static_cast<std::int64_t>(ThroughputModel::kEnough);
+  for (const ThroughputModel::Learned* learned : core_.controller().speeds().All()) {
     const bool may_see = call.caller.is_admin || call.caller.user.name == learned->user;
-    for (const SpeedBook::Learned::Model& model : learned->models) {
+    for (const ThroughputModel::Learned::Model& model : learned->models) {
       wire::SpeedRow row;
       row.user = learned->user;
       row.name = learned->name;

@@ -21,11 +21,11 @@ wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller
   view.duration_s = ToSeconds(reservation.duration);
   view.every = Name(reservation.every);
   view.by = reservation.by;
-  for (const TurnView& turn : controller.TurnsAhead(reservation, now)) {
+  for (const TurnView& turn : controller.OccurrencesAhead(reservation, now)) {
     view.turns.push_back({ToSeconds(turn.turn.from), ToSeconds(turn.turn.until), turn.is_held, turn.reason, {}});
     for (const NodePlace& place : turn.places) {
       wire::ReservedPlace& out = view.turns.back().places.emplace_back();
-      if (controller.cluster().has_many()) out.node = controller.cluster().node(place.node).words.name;
+      if (controller.scheduler().has_many()) out.node = controller.scheduler().node(place.node).words.name;
       for (const int gpu : place.gpus.ToVector()) out.gpus.push_back(gpu);
     }
   }
@@ -47,7 +47,9 @@ void Routes::Reserve(Call& call) {
   const auto request = wire::Decode<wire::ReservationRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const auto every = EveryFromName(request->every);
-  if (!every) return call.Refuse(InvalidArgument("'" + request->every + "' is none of once, day, weekday, week"));
+  if (!every)
+    return call.Refuse(
+        InvalidArgument("'" + request->every + "' is not an interval: expected once, day, weekday or week"));
   GpuReservation asked;
   asked.name = request->name;
   asked.gpus = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(request->gpus, 0), 1'000'000));

@@ -6,8 +6,8 @@
 #include "daemon/api/routes_query.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/own_metrics.h"
+#include "daemon/views/job_selector.h"
 #include "daemon/views/metrics_page.h"
-#include "daemon/views/select.h"
 #include "daemon/views/views_samples.h"
 #include "wire/http/own_numbers.h"
 #include "wire/messages/messages_teams.h"
@@ -43,8 +43,8 @@ Status CheckMetric(const std::string& name) {
       (near.empty() ? "; those of a job's own begin with own." : "; did you mean '" + std::string(near) + "'?"));
 }
 
-Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::Second now) {
-  SampleBook::Question question;
+Result<MetricStore::Question> SeriesAskedBy(const HttpRequest& request, samples::Second now) {
+  MetricStore::Question question;
   const auto text = [&](const char* name) {
     const auto at = request.query.find(name);
     return at == request.query.end() ? std::string() : at->second;
@@ -83,22 +83,23 @@ Status CheckSaysNumbers(const JobRecord& record, const wire::OwnMetricsRequest& 
   if (record.array_count > 0 || (!IsActive(record.state) && !has_just_ended))
     return FailedPrecondition("job " + DisplayId(record) + " does not run");
   if (request.attempt != 0 && request.attempt != record.attempt)
-    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+    return FailedPrecondition("job " + DisplayId(record) + " was restarted since: this run of it has ended");
   if (request.values.empty() || request.values.size() > wire::kMostOwnNames)
     return InvalidArgument("'values' has 1 to " + std::to_string(wire::kMostOwnNames) + " numbers");
   if (request.lines_left_out < 0 || request.names_left_out < 0)
-    return InvalidArgument("what was left out is counted from 0");
+    return InvalidArgument("the number of dropped values must not be negative");
   for (const auto& [name, value] : request.values) {
     if (!wire::IsOwnName(name))
-      return InvalidArgument("'" + name.substr(0, wire::kMostOwnName) + "' is no name of a metric: write up to " +
+      return InvalidArgument("'" + name.substr(0, wire::kMostOwnName) + "' is not a valid metric name: use up to " +
                              std::to_string(wire::kMostOwnName) + " bytes without control characters");
-    if (!wire::IsOwnNumber(value)) return InvalidArgument("'" + name + "': numbers go up to 3.4e38, as floats do");
+    if (!wire::IsOwnNumber(value))
+      return InvalidArgument("'" + name + "': the number must be within the range of a float, 3.4e38");
   }
   return {};
 }
 
 Error NoMachine(const std::string& name) {
-  return NotFound("there is no machine '" + name.substr(0, 80) + "'; divvy nodes lists those there are");
+  return NotFound("there is no node '" + name.substr(0, 80) + "'; divvy nodes lists all nodes");
 }
 
 }  // namespace
@@ -110,8 +111,8 @@ wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
     if (record == nullptr || !IsActive(record->state)) return JobShown::kNothing;
     return MaySee(caller, *record) || controller.Leads(caller, *record) ? JobShown::kAll : JobShown::kUse;
   };
-  return LatestViewOf(*ports_.samples, core_.Now(), controller.cluster().has_many(), shown,
-                      [&](const std::string& node) { return controller.AbsenceOf(node).empty(); });
+  return LatestViewOf(*ports_.samples, core_.Now(), controller.scheduler().has_many(), shown,
+                      [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
 }
 
 bool Routes::is_watched() const {
@@ -146,7 +147,7 @@ void Routes::Series(Call& call) {
     has_own = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
     question->job = id->value();
   }
-  const bool has_many = core_.controller().cluster().has_many();
+  const bool has_many = core_.controller().scheduler().has_many();
   const bool is_known = !question->node || core_.controller().IndexOf(*question->node) ||
                         *question->node == OwnNodeName() || *question->node == HostName();
   if (!has_many && !is_known) return call.Refuse(NoMachine(*question->node));
@@ -156,7 +157,7 @@ void Routes::Series(Call& call) {
   auto shared = std::make_shared<Call>(std::move(call));
   ports_.samples->Ask(
       *std::move(question), now,
-      [shared, has_many, has_own, missing](const Result<SampleBook::Answer>& answer) -> std::function<void()> {
+      [shared, has_many, has_own, missing](const Result<MetricStore::Answer>& answer) -> std::function<void()> {
         // A removed node may still have history.
         if (answer && answer->series.empty() && !missing.empty())
           return [shared, missing] { shared->Refuse(NoMachine(missing)); };

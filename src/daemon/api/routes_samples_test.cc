@@ -21,9 +21,9 @@ TEST(OwnMetricsRoute, TakesNumbersOfTheRunThatThereIs) {
   const std::string job = ToString(id);
   EXPECT_TRUE(Answers(world, job, R"({"values":{"loss":0.3,"step":10}})", "taken"));
   EXPECT_TRUE(Answers(world, job, R"({"values":{"loss":0.3},"attempt":1})", "taken"));
-  EXPECT_TRUE(Answers(world, job, R"({"values":{"loss":0.3},"attempt":7})", "started anew"));
+  EXPECT_TRUE(Answers(world, job, R"({"values":{"loss":0.3},"attempt":7})", "restarted since"));
   EXPECT_TRUE(Answers(world, job, R"({"values":{}})", "'values' has 1 to 64 numbers"));
-  EXPECT_TRUE(Answers(world, job, R"({"values":{"a\nb":1}})", "no name of a metric"));
+  EXPECT_TRUE(Answers(world, job, R"({"values":{"a\nb":1}})", "not a valid metric name"));
   EXPECT_TRUE(Answers(world, "4711", R"({"values":{"loss":1}})", "not_found"));
   samples::Snapshot seen;
   seen.at = static_cast<samples::Second>(ToSeconds(world.clock_.Now()));

@@ -37,7 +37,7 @@ const std::string kUpgrade = "Connection: Upgrade\r\nUpgrade: divvy-step/1\r\n";
 TEST(StepRoute, IsForTheJobsOwnUser) {
   World world;
   const JobId others = SubmitAs(world, 4711);
-  EXPECT_TRUE(Answers(world, ToString(others), kUpgrade, "user4711's, who alone may start steps in it"));
+  EXPECT_TRUE(Answers(world, ToString(others), kUpgrade, "user4711's, and only the owner may start steps in it"));
 }
 
 TEST(StepRoute, SaysWhatIsInTheWay) {

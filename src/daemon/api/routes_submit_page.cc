@@ -2,16 +2,16 @@
 // command line.
 #include <ctime>
 
+#include "daemon/api/job_lookup.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/api/routes_found.h"
-#include "daemon/api/ui_door.h"
-#include "daemon/requests/asked_again.h"
-#include "daemon/views/select.h"
+#include "daemon/api/ui_auth.h"
+#include "daemon/requests/resubmit_form.h"
+#include "daemon/views/job_selector.h"
 
 namespace divvy {
 
-dialect::Surroundings Routes::SurroundingsOf(const Call& call) const {
-  dialect::Surroundings around;
+dialect::ParseContext Routes::ParseContextOf(const Call& call) const {
+  dialect::ParseContext around;
   around.now = core_.Now();
   const auto seconds = static_cast<std::time_t>(ToSeconds(around.now));
   std::tm local{};
@@ -36,12 +36,12 @@ void Routes::Again(Call& call) {
   const auto answer = [now = core_.Now(), grace = ports_.default_grace](Call& asked, const Found& whole) {
     if (!MaySee(asked.caller, *whole.record)) {
       return asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + whole.record->user.name +
-                                           ", who alone may submit it again"));
+                                           ", and only the owner may submit it again"));
     }
     wire::AgainView view = AskedAgain(*whole.record, *whole.spec, grace, now);
     if (asked.caller.user.uid != whole.record->user.uid) {
       if (!view.spec.capture.environment.empty())
-        view.left_out.push_back("its environment, which is of " + whole.record->user.name);
+        view.left_out.push_back("its environment, which belongs to " + whole.record->user.name);
       view.spec.capture = Capture();
     }
     asked.Send(200, wire::EncodeChanged(view));
@@ -58,7 +58,7 @@ void Routes::Again(Call& call) {
 void Routes::Words(Call& call) {
   auto question = wire::Decode<wire::WordsQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
-  ReadAside(call, [question = *std::move(question), around = SurroundingsOf(call)]() -> Finish {
+  ReadAside(call, [question = *std::move(question), around = ParseContextOf(call)]() -> Finish {
     return [text = wire::Encode(SaidInWords(question.spec, around))](Call& asked) { asked.Send(200, text); };
   });
 }
@@ -67,8 +67,8 @@ void Routes::Script(Call& call) {
   auto question = wire::Decode<wire::ScriptQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
   if (!question->directory.empty() && question->directory.front() != '/')
-    return call.Refuse(InvalidArgument("'directory': write a whole path, from / on"));
-  ReadAside(call, [question = *std::move(question), around = SurroundingsOf(call)]() -> Finish {
+    return call.Refuse(InvalidArgument("'directory': give an absolute path"));
+  ReadAside(call, [question = *std::move(question), around = ParseContextOf(call)]() -> Finish {
     return [text = wire::EncodeChanged(ReadScriptLines(question, around))](Call& asked) { asked.Send(200, text); };
   });
 }

@@ -46,7 +46,7 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   view.barred = controller.teams().BarOf(row.name);
   view.is_from_file = row.is_from_file;
   FillCaps(row.caps, view);
-  const Server& server = controller.cluster();
+  const Scheduler& server = controller.scheduler();
   if (const core::TeamIndex index = server.TeamOf(row.name); index != core::kRootTeam)
     view.share = static_cast<double>(server.teams().FairShare(index)) / GpuShare::kWhole;
   return view;
@@ -75,7 +75,7 @@ void Routes::Teams(Call& call) {
   view.are_quotas_on = controller.teams().are_quotas_on();
   for (const TeamRow* row : controller.teams().InOrder()) {
     view.teams.push_back(ViewOf(*row, controller));
-    FillLoad(loads.at(UsageBook::TeamKey(row->name)), view.teams.back());
+    FillLoad(loads.at(UsageLedger::TeamKey(row->name)), view.teams.back());
   }
   for (const auto& [key, load] : loads) {
     if (!key.starts_with("user:")) continue;

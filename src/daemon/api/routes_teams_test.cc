@@ -52,10 +52,10 @@ TEST_F(RoutesTeams, ATeamIsMadeChangedShownAndRemoved) {
 
 TEST_F(RoutesTeams, AReservationWithoutRoomIsRefusedWithTheReason) {
   if (::getuid() != 0) GTEST_SKIP() << "it takes an administrator";
-  EXPECT_TRUE(Posts("/v1/reservations", R"({"gpus":1,"user":"ada","duration_s":3600})",
-                    "no machine that takes work has a GPU"));
+  EXPECT_TRUE(
+      Posts("/v1/reservations", R"({"gpus":1,"user":"ada","duration_s":3600})", "no node that accepts work has a GPU"));
   EXPECT_TRUE(Posts("/v1/reservations", R"({"gpus":1,"user":"ada","duration_s":3600,"every":"year"})",
-                    "'year' is none of once, day, weekday, week"));
+                    "'year' is not an interval: expected once, day, weekday or week"));
   EXPECT_TRUE(Posts("/v1/reservations/cancel", R"({"which":"7"})", "there is no reservation '7'"));
   EXPECT_TRUE(Gets("/v1/reservations", "[]"));
 }
@@ -99,8 +99,8 @@ TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   EXPECT_TRUE(
       Gets("/v1/reports/fairness?by=node", "'by' is user, team, name, model, pool or hour in this report, not 'node'"));
   EXPECT_TRUE(Gets("/v1/reports/usage?since=yesterday", "'since' is seconds since 1970, not 'yesterday'"));
-  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' is still to come: nothing has happened since then"));
-  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e8&until=8e8", "'since' is not before 'until'"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' is in the future"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e8&until=8e8", "'since' must be before 'until'"));
 }
 
 }  // namespace routes_teams_test

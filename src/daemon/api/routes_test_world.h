@@ -13,9 +13,9 @@
 #include <filesystem>
 
 #include "daemon/api/routes.h"
-#include "daemon/fleet/agent_door.h"
+#include "daemon/fleet/agent_listener.h"
 #include "daemon/fleet/local_controller.h"
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "store/store_fake.h"
 
 namespace divvy {
@@ -90,13 +90,13 @@ class World {
     NodeCapacity capacity;
     capacity.cpus = 8;
     controller_.SetCapacity(capacity);
-    Core::Ports ports;
+    ControllerDriver::Ports ports;
     ports.post = [this](std::function<void()> task) { posted_.push_back(std::move(task)); };
     ports.commit = [this](const std::vector<Batch>& batches, const std::function<void(Status)>& done) {
       done(store_.Commit(batches));
     };
     ports.after = [](Duration, const std::function<void()>&) {};
-    core_ = std::make_unique<Core>(controller_, store_, clock_, node_, std::move(ports));
+    core_ = std::make_unique<ControllerDriver>(controller_, store_, clock_, node_, std::move(ports));
     port_ = std::make_unique<LocalController>(*core_);
     node_.Join(*port_);
     Routes::Ports routing;
@@ -159,18 +159,18 @@ class World {
 
   boost::asio::io_context loop_;
   FakeClock clock_{Time(std::chrono::hours(500'000))};
-  TokenBook tokens_;
+  TokenRegistry tokens_;
   CountingStore store_;
   NoLauncher launcher_;
   Controller controller_;
   Node node_;
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<ControllerDriver> core_;
   std::unique_ptr<LocalController> port_;
-  std::shared_ptr<AgentDoor> door_ = std::make_shared<AgentDoor>();
-  std::shared_ptr<SampleBook> samples_ = std::make_shared<SampleBook>(
-      SampleBook::Options(),
-      SampleBook::Ports{[this](std::function<void()> task) { boost::asio::post(loop_, std::move(task)); },
-                        [](const std::string&) {}});
+  std::shared_ptr<AgentListener> door_ = std::make_shared<AgentListener>();
+  std::shared_ptr<MetricStore> samples_ = std::make_shared<MetricStore>(
+      MetricStore::Options(),
+      MetricStore::Ports{[this](std::function<void()> task) { boost::asio::post(loop_, std::move(task)); },
+                         [](const std::string&) {}});
   std::unique_ptr<Routes> routes_;
   std::string directory_;
   std::unique_ptr<HttpServer> server_;

@@ -50,12 +50,13 @@ void Routes::CreateToken(Call& call) {
   const Remote& remote = *ports_.remote;
   // Otherwise the owner of a token for one hour could get one without expiry.
   if (!call.address.empty()) {
-    return call.Refuse(PermissionDenied("tokens are made on the controller's own machine, not with another token"));
+    return call.Refuse(PermissionDenied("tokens are created on the controller's own machine, not with another token"));
   }
   if (remote.address.port == 0) {
-    return call.Refuse(FailedPrecondition(
-        "this daemon listens for no other machine; start it with divvy up --listen 0.0.0.0:7433, or set listen in "
-        "[controller] of divvy.toml"));
+    return call.Refuse(
+        FailedPrecondition("this daemon does not listen for other machines; start it with divvy up --listen "
+                           "0.0.0.0:7433, or set listen in "
+                           "[controller] of divvy.toml"));
   }
   const auto role = ParseTokenRole(request->role);
   if (!role) return call.Refuse(role.error());
@@ -68,7 +69,7 @@ void Routes::CreateToken(Call& call) {
   if (*role == TokenRole::kNode && (request->uses < 1 || request->uses > kMostUses)) {
     return call.Refuse(InvalidArgument("a node's token has from 1 to " + std::to_string(kMostUses) + " uses"));
   }
-  if (!(request->lives_s >= 0)) return call.Refuse(InvalidArgument("a token's life is no negative time"));
+  if (!(request->lives_s >= 0)) return call.Refuse(InvalidArgument("a token's lifetime must not be negative"));
   TokenRow row;
   row.user = request->user;
   row.role = *role;
@@ -88,7 +89,7 @@ void Routes::CreateToken(Call& call) {
   const std::string user = row.user.empty() ? call.caller.user.name : row.user;
   answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
   if (*role == TokenRole::kNode)
-    answer.message = "token " + made->id + ", by which " + Plural(request->uses, "machine") + " may join";
+    answer.message = "token " + made->id + ", with which " + Plural(request->uses, "node") + " may join";
   core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
     call->Answer(answer);
   });
@@ -100,7 +101,7 @@ void Routes::RemoveToken(Call& call) {
   auto setting = ports_.remote->callers.Remove(name->id, call.caller);
   if (!setting) return call.Refuse(setting.error());
   core_.controller().KeepSetting(setting->first, std::move(setting->second));
-  AnswerMessage(call, "removed token " + name->id + "; requests with it are refused from now on");
+  AnswerMessage(call, "removed token " + name->id + "; requests with it are now refused");
 }
 
 }  // namespace divvy

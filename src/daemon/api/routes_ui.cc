@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "daemon/api/routes_call.h"
-#include "daemon/api/ui_door.h"
+#include "daemon/api/ui_auth.h"
 #include "daemon/node/machine.h"
 #include "wire/http/token_line.h"
 #include "wire/messages/ui_messages.h"
@@ -27,8 +27,8 @@ void Routes::UiLink(Call& call) {
   if (!request) return call.Refuse(request.error());
   if (call.is_on_node || call.is_at_page || ports_.ui == nullptr) {
     return call.Refuse(
-        PermissionDenied("links to the page are made by divvy ui on a command line, not in a job on "
-                         "another machine, nor from the page"));
+        PermissionDenied("links to the web page are created by divvy ui on a command line, not in a job on another "
+                         "node or from the page"));
   }
   UiIdentity identity{call.caller.user.uid, call.caller.user.gid, call.caller.user.name, "", true};
   if (!call.address.empty()) {

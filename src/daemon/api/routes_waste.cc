@@ -1,12 +1,12 @@
 // Routes of jobs that waste GPUs now, and of losses over a period.
+#include "daemon/api/job_lookup.h"
 #include "daemon/api/routes_call.h"
-#include "daemon/api/routes_found.h"
 #include "daemon/api/routes_reports.h"
-#include "daemon/telemetry/sample_book.h"
-#include "daemon/views/select.h"
-#include "daemon/waste/waste_book.h"
+#include "daemon/telemetry/metric_store.h"
+#include "daemon/views/job_selector.h"
 #include "daemon/waste/waste_ended.h"
 #include "daemon/waste/waste_report.h"
+#include "daemon/waste/waste_tracker.h"
 #include "samples/run_waste.h"
 
 namespace divvy {
@@ -24,20 +24,20 @@ Error NoSamples() {
   return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
 }
 
-Result<Scope> ScopeOf(const HttpRequest& request, const SampleBook* samples, Time now) {
+Result<Scope> ScopeOf(const HttpRequest& request, const MetricStore* samples, Time now) {
   if (samples == nullptr) return NoSamples();
   DIVVY_TRY(const ReportBy by, ReportByOf(request, kUsesAreBy));
   DIVVY_TRY(const ReportStretch stretch, StretchOf(request, now));
   return Scope{by, stretch};
 }
 
-SampleBook::Stretch UsesOf(const Scope& of) {
+MetricStore::Stretch UsesOf(const Scope& of) {
   return {SecondOf(of.stretch.since), SecondOf(of.stretch.until),
-          of.by == ReportBy::kHour ? SampleBook::Pieces::kHours : SampleBook::Pieces::kWhole};
+          of.by == ReportBy::kHour ? MetricStore::Pieces::kHours : MetricStore::Pieces::kWhole};
 }
 
 /// Returns the rules of the daemon, or the defaults if it does not watch for waste.
-WasteRules RulesOf(const WasteBook* waste) { return waste != nullptr ? waste->rules() : WasteRules(); }
+WasteRules RulesOf(const WasteTracker* waste) { return waste != nullptr ? waste->rules() : WasteRules(); }
 
 }  // namespace
 
@@ -104,7 +104,7 @@ void Routes::WasteReport(Call& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, SampleBook::Kept kept) {
+  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, MetricStore::Kept kept) {
     PriceOfModel price;
     if (!core_.controller().teams().prices().empty()) {
       // A copy, because the report is made on another thread.
@@ -136,7 +136,7 @@ void Routes::Efficiency(Call& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, const SampleBook::Kept&) {
+  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, const MetricStore::Kept&) {
     ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
                [uses = std::move(uses), of](const std::vector<ReportedRun>& runs, bool is_cut) {
                  wire::EfficiencyReport report = ReportEfficiency(runs, uses, of.by, of.stretch);

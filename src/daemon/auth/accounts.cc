@@ -39,7 +39,7 @@ bool HasAccount(std::string_view name) { return FindAccount(name).has_value(); }
 Error CannotRunAs(std::string_view name, std::string_view what) {
   return InvalidArgument("this daemon cannot run jobs as '" + std::string(name.substr(0, 64)) + "'; " +
                          std::string(what) +
-                         " is for a user of this machine, and for a daemon of one's own it is oneself");
+                         " must be for a user of this machine, or for yourself on a private daemon");
 }
 
 FindUserByName KeptUsers(FindUserByName find, std::function<std::chrono::steady_clock::time_point()> now) {

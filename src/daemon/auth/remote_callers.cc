@@ -27,7 +27,7 @@ Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std
   const bool is_right = IsSameSecret(row != nullptr ? row->hash : std::string(hash.size(), '0'), hash);
   if (row == nullptr || !is_right) {
     return PermissionDenied("token " + bearer.id +
-                            " is not one of this controller's, or no longer; ask for a new one, " + "made there by " +
+                            " is unknown to this controller or was removed; ask for a new one, " + "made there by " +
                             std::string(remedy));
   }
   DIVVY_CHECK(CheckLife(*row, remedy, now));
@@ -36,7 +36,7 @@ Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std
 
 Status RemoteCallers::CheckLife(const TokenRow& row, std::string_view remedy, Time now) {
   if (row.is_spent()) {
-    return PermissionDenied("token " + row.id + " has let in as many nodes as it may; ask for a new one, made on " +
+    return PermissionDenied("token " + row.id + " has admitted as many nodes as it may; ask for a new one, made on " +
                             "the controller by " + std::string(remedy));
   }
   if (row.has_expired(now)) {
@@ -49,14 +49,14 @@ Status RemoteCallers::CheckLife(const TokenRow& row, std::string_view remedy, Ti
 Result<std::string> RemoteCallers::AdmitNode(std::string_view authorization, Time now) {
   DIVVY_TRY(const TokenRow* row, RowOf(authorization, kJoinRemedy, now));
   if (row->role == TokenRole::kNode) return row->id;
-  return PermissionDenied("token " + row->id + " is for a command line; divvy token create --node makes one by which " +
+  return PermissionDenied("token " + row->id +
+                          " is for a command line; divvy token create --node creates one with which " +
                           "a machine joins as a node");
 }
 
 Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches touches, Time now) {
   if (authorization.empty()) {
-    return PermissionDenied(
-        "a request from another machine brings a token; divvy login asks for its line and keeps it");
+    return PermissionDenied("requests from other machines need a token; divvy login asks for its line and stores it");
   }
   DIVVY_TRY(const TokenRow* row, RowOf(authorization, kLoginRemedy, now));
   return CallerBy(*row, touches, now);
@@ -65,8 +65,9 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
 Result<Caller> RemoteCallers::IdentifyById(std::string_view id, Touches touches, Time now) {
   const TokenRow* row = book_.Find(id);
   if (row == nullptr) {
-    return PermissionDenied("token " + std::string(id) + ", by which you logged in, has been removed; ask for a new " +
-                            "one, made by " + std::string(kLoginRemedy));
+    return PermissionDenied("token " + std::string(id) +
+                            ", which you logged in with, has been removed; ask for a new " + "one, made by " +
+                            std::string(kLoginRemedy));
   }
   DIVVY_CHECK(CheckLife(*row, kLoginRemedy, now));
   return CallerBy(*row, touches, now);
@@ -74,16 +75,17 @@ Result<Caller> RemoteCallers::IdentifyById(std::string_view id, Touches touches,
 
 Result<Caller> RemoteCallers::CallerBy(const TokenRow& row, Touches touches, Time now) {
   if (row.role == TokenRole::kNode) {
-    return PermissionDenied("token " + row.id + " lets a machine join as a node, by divvy agent --join, and nothing " +
-                            "else; divvy token create makes one for a command line");
+    return PermissionDenied("token " + row.id +
+                            " only lets a machine join as a node, with divvy agent --join, and nothing " +
+                            "else; divvy token create creates one for a command line");
   }
   if (row.role == TokenRole::kViewer && touches == Touches::kSomething) {
-    return PermissionDenied("token " + row.id + " may only look; one with --role user may act for " + row.user);
+    return PermissionDenied("token " + row.id + " is read-only; one with --role user may act for " + row.user);
   }
   const std::optional<User>& user = UserOf(row.user, now);
   if (!user || user->uid != row.uid) {
     return PermissionDenied("token " + row.id + " is for " + row.user + ", for whom the controller's machine " +
-                            "has no account any more");
+                            "no longer has an account");
   }
   Caller caller;
   caller.user = *user;
@@ -102,7 +104,7 @@ Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& call
   if (!caller.is_admin &&
       (row.user != caller.user.name || row.role == TokenRole::kAdmin || row.role == TokenRole::kNode)) {
     return PermissionDenied("a token for another user, an administrator or a node takes an administrator; " +
-                            caller.user.name + " is none");
+                            caller.user.name + " is not one");
   }
   const std::optional<User> user = find_user_(row.user);
   if (!user) return CannotRunAs(row.user, "a token");
@@ -120,7 +122,7 @@ Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& call
   return made;
 }
 
-Result<TokenBook::Setting> RemoteCallers::Remove(std::string_view id, const Caller& caller) {
+Result<TokenRegistry::Setting> RemoteCallers::Remove(std::string_view id, const Caller& caller) {
   const TokenRow* row = book_.Find(id);
   if (row != nullptr && !caller.is_admin && row->user != caller.user.name && row->made_by != caller.user.name) {
     return PermissionDenied("token " + row->id + " is of " + row->user + "; removing it takes an administrator");

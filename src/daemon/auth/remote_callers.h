@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "control/books/token_book.h"
+#include "control/books/token_registry.h"
 #include "control/controller/controller.h"
 #include "daemon/auth/admins.h"
 
@@ -23,7 +23,7 @@ class RemoteCallers {
   /// user, or if jobs cannot run as that user.
   using FindUser = std::function<std::optional<User>(std::string_view name)>;
 
-  RemoteCallers(TokenBook& book, FindUser find_user) : book_(book), find_user_(std::move(find_user)) {}
+  RemoteCallers(TokenRegistry& book, FindUser find_user) : book_(book), find_user_(std::move(find_user)) {}
 
   /// `authorization` is the value of the HTTP header of that name. Fails with kPermissionDenied and a remedy. As long
   /// as the secret is not proven, the message is the same whether or not the token exists.
@@ -40,13 +40,13 @@ class RemoteCallers {
   struct Made {
     std::string id;
     std::string secret;
-    TokenBook::Setting setting;
+    TokenRegistry::Setting setting;
   };
   Result<Made> Make(TokenRow row, const Caller& caller);
   /// Allowed for the token's creator, its user and administrators.
-  Result<TokenBook::Setting> Remove(std::string_view id, const Caller& caller);
+  Result<TokenRegistry::Setting> Remove(std::string_view id, const Caller& caller);
 
-  TokenBook& book() { return book_; }
+  TokenRegistry& book() { return book_; }
 
  private:
   struct Known {
@@ -58,7 +58,7 @@ class RemoteCallers {
   Result<Caller> CallerBy(const TokenRow& row, Touches touches, Time now);
   const std::optional<User>& UserOf(const std::string& name, Time now);
 
-  TokenBook& book_;
+  TokenRegistry& book_;
   FindUser find_user_;
   std::map<std::string, Known> known_;  // A lookup may block for as long as a network request.
 };

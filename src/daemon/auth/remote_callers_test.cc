@@ -35,7 +35,7 @@ class Remote : public testing::Test {
     return caller ? "" : caller.error().message;
   }
 
-  TokenBook book_;
+  TokenRegistry book_;
   RemoteCallers callers_{book_, Find};
 };
 
@@ -52,7 +52,7 @@ TEST_F(Remote, ATokenSpeaksForItsUserAndNoMore) {
 TEST_F(Remote, AViewerOnlyLooks) {
   const std::string header = HeaderOf(For("ada", TokenRole::kViewer));
   EXPECT_EQ(ErrorOf(header, Touches::kNothing), "");
-  EXPECT_NE(ErrorOf(header).find("may only look; one with --role user may act for ada"), std::string::npos);
+  EXPECT_NE(ErrorOf(header).find("is read-only; one with --role user may act for ada"), std::string::npos);
 }
 
 TEST_F(Remote, WhatIsNoTokenAndWhatIsAWrongOneSoundTheSame) {
@@ -66,7 +66,7 @@ TEST_F(Remote, WhatIsNoTokenAndWhatIsAWrongOneSoundTheSame) {
   EXPECT_NE(of_wrong, "");
   of_wrong.replace(of_wrong.find(id), 8, "00000000");
   EXPECT_EQ(of_wrong, of_unknown);
-  EXPECT_EQ(ErrorOf(""), "a request from another machine brings a token; divvy login asks for its line and keeps it");
+  EXPECT_EQ(ErrorOf(""), "requests from other machines need a token; divvy login asks for its line and stores it");
   EXPECT_EQ(ErrorOf("Basic YTpi"), "the Authorization header is not 'Bearer TOKEN'");
 }
 
@@ -77,15 +77,15 @@ TEST_F(Remote, ATokenEndsByItsTimeByRemovalAndWithItsUser) {
   EXPECT_EQ(ErrorOf(header), "");
   EXPECT_NE(ErrorOf(header, Touches::kNothing, kNow + std::chrono::hours(1)).find("has expired"), std::string::npos);
   EXPECT_TRUE(callers_.Remove(header.substr(7, 8), Ada()));
-  EXPECT_NE(ErrorOf(header).find("is not one of this controller's"), std::string::npos);
+  EXPECT_NE(ErrorOf(header).find("is unknown to this controller"), std::string::npos);
 
   RemoteCallers later(book_, [](std::string_view) { return std::nullopt; });
   const std::string other = HeaderOf(For("ada"));
   RemoteCallers renamed(book_, [](std::string_view) { return User{2000, 2000, "ada"}; });
-  EXPECT_NE(renamed.Identify(other, Touches::kNothing, kNow).error().message.find("has no account any more"),
+  EXPECT_NE(renamed.Identify(other, Touches::kNothing, kNow).error().message.find("no longer has an account"),
             std::string::npos)
       << "somebody else of that name";
-  EXPECT_NE(later.Identify(other, Touches::kNothing, kNow).error().message.find("has no account any more"),
+  EXPECT_NE(later.Identify(other, Touches::kNothing, kNow).error().message.find("no longer has an account"),
             std::string::npos);
 }
 
@@ -96,7 +96,7 @@ TEST_F(Remote, OnlyAdministratorsMakeThemForOthers) {
   };
   EXPECT_EQ(error(For("")), "") << "for oneself";
   const std::string refused =
-      "a token for another user, an administrator or a node takes an administrator; ada is none";
+      "a token for another user, an administrator or a node takes an administrator; ada is not one";
   EXPECT_EQ(error(For("root")), refused);
   EXPECT_EQ(error(For("ada", TokenRole::kAdmin)), refused);
   EXPECT_NE(callers_.Make(For("eve"), Admin()).error().message.find("cannot run jobs as 'eve'"), std::string::npos);
@@ -119,7 +119,7 @@ TEST_F(Remote, ANodesTokenLetsAMachineJoinAndSpeaksForNobody) {
             std::string::npos);
   ASSERT_TRUE(book_.Spend(header.substr(7, 8), kNow));
   EXPECT_EQ(callers_.AdmitNode(header, kNow).error().message,
-            "token " + header.substr(7, 8) + " has let in as many nodes as it may; ask for a new one, made on the " +
+            "token " + header.substr(7, 8) + " has admitted as many nodes as it may; ask for a new one, made on the " +
                 "controller by divvy token create --node, and divvy agent --join with it");
   row.user = "ada";
   EXPECT_FALSE(callers_.Make(row, Ada())) << "who is no administrator";

@@ -29,7 +29,7 @@ struct Agents::Newcomer {
   bool has_said_hello = false;
 };
 
-Agents::Agents(NodeBook& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports)
+Agents::Agents(NodeRegistry& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports)
     : book_(book),
       epoch_(epoch),
       terms_(terms),
@@ -63,11 +63,11 @@ void Agents::TurnAway(const Peer& peer, const Reply& reply, int status, const Er
 
 // Returns an empty string for a known certificate, otherwise the id of a token.
 Result<std::string> Agents::Admit(const std::string& fingerprint, std::string_view authorization) {
-  if (fingerprint.empty()) return PermissionDenied("an agent shows a certificate of its own");
+  if (fingerprint.empty()) return PermissionDenied("an agent must present its own certificate");
   if (book_.Knows(fingerprint)) return std::string();
   if (authorization.empty()) {
     return PermissionDenied(
-        "this agent's certificate is not known here: its node was removed, or never joined; divvy " +
+        "the certificate of this agent is unknown here: its node was removed, or never joined; divvy " +
         std::string("token create --node on the controller prints the line that lets it join"));
   }
   return ports_.admit(authorization);
@@ -82,7 +82,8 @@ Status Agents::LetKnock(const std::string& address, const std::string& fingerpri
 
 void Agents::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) {
   if (!peer.is_remote()) {
-    return TurnAway(peer, reply, 400, InvalidArgument("agents come over TLS, to the address of divvy up --listen"));
+    return TurnAway(peer, reply, 400,
+                    InvalidArgument("agents must connect over TLS, to the address of divvy up --listen"));
   }
   if (request.method != "GET" || !EqualsIgnoringCase(request.header("upgrade"), wire::kAgentProtocol)) {
     return TurnAway(
@@ -92,9 +93,9 @@ void Agents::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) {
   const auto token = Admit(peer.fingerprint, request.header("authorization"));
   if (!token) return TurnAway(peer, reply, 401, token.error());
   if (newcomers_.size() >= kMostNewcomers)
-    return TurnAway(peer, reply, 503, LimitExceeded("too many agents come at once; try again later"));
+    return TurnAway(peer, reply, 503, LimitExceeded("too many agents connect at once; try again later"));
   auto stream = reply.TakeOver(wire::kAgentProtocol);
-  if (!stream) return TurnAway(peer, reply, 400, InvalidArgument("an agent waits for the answer before it speaks"));
+  if (!stream) return TurnAway(peer, reply, 400, InvalidArgument("an agent must wait for the answer before it sends"));
   Hear(peer.address, peer.fingerprint, *token, std::move(stream));
 }
 
@@ -130,7 +131,7 @@ void Agents::OnHelloBytes(std::uint64_t id, std::string_view bytes) {
   auto frame = newcomer.reader.Next();
   if (!frame) return Refuse(id, frame.error());
   if (!*frame) return;
-  if ((*frame)->kind != FrameKind::kHello) return Refuse(id, InvalidArgument("an agent says Hello first"));
+  if ((*frame)->kind != FrameKind::kHello) return Refuse(id, InvalidArgument("an agent must send Hello first"));
   newcomer.has_said_hello = true;
   OnHello(id, (*frame)->payload);
 }

@@ -1,6 +1,6 @@
 // The controller's endpoint for agents: takes their connections from the HTTP server, authenticates them, and keeps a
-// RemoteNode for each. The registry of nodes (control/books/node_book.h) decides who is admitted: a known certificate,
-// or a token that lets a new node join.
+// RemoteNode for each. The registry of nodes (control/books/node_registry.h) decides who is admitted: a known
+// certificate, or a token that lets a new node join.
 //
 //   agent                                controller
 //   TLS, with its certificate     --->
@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include "control/books/node_book.h"
+#include "control/books/node_registry.h"
 #include "daemon/fleet/fleet_port.h"
 #include "daemon/fleet/remote_node.h"
 #include "daemon/http/http_server.h"
@@ -36,7 +36,7 @@ class Agents {
   struct Ports {
     std::function<Time()> now;
     /// Stores a row with the next commit.
-    std::function<void(NodeBook::Setting)> keep;
+    std::function<void(NodeRegistry::Setting)> keep;
     /// Calls back once everything stored so far is durable.
     std::function<void(std::function<void()>)> after_commit;
     std::function<void(Duration, std::function<void()>)> after;
@@ -53,7 +53,7 @@ class Agents {
     /// See RemoteNode::Ports.
     std::function<std::string(const User& user)> right_of;
     /// Uses that token once; returns the row to store.
-    std::function<Result<NodeBook::Setting>(std::string_view token)> spend;
+    std::function<Result<NodeRegistry::Setting>(std::string_view token)> spend;
   };
   enum class Presence {
     kAwaited,  // Not heard from since the controller started.
@@ -63,7 +63,7 @@ class Agents {
   };
 
   /// `epoch` counts the controller's starts. It must be durable before the first agent is admitted.
-  Agents(NodeBook& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports);
+  Agents(NodeRegistry& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports);
   ~Agents();
 
   /// Handles a request for wire::kAgentPath.
@@ -111,7 +111,7 @@ class Agents {
   void Look(const std::string& name, Known& known);
   RemoteNode::Ports NodePorts();
 
-  NodeBook& book_;
+  NodeRegistry& book_;
   std::uint64_t epoch_;
   Terms terms_;
   LeaseTerms lease_;

@@ -7,7 +7,7 @@
 
 #include "daemon/api/routes_test_world.h"
 #include "daemon/fleet/agents_test_pair.h"
-#include "daemon/fleet/far_streams.h"
+#include "daemon/fleet/remote_streams.h"
 
 namespace divvy {
 namespace agents_channels_test {
@@ -113,7 +113,7 @@ class CallersWorld : public ChannelsWorld {
   }
 
   World world_;
-  FarStreams far_{world_.loop_, *world_.core_, [](Descriptor, const Peer&) {}};
+  RemoteStreams far_{world_.loop_, *world_.core_, [](Descriptor, const Peer&) {}};
   Streams near_;
 };
 
@@ -182,7 +182,7 @@ TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
     return far_.Attach(agents_->Of("n1"), Job(7), uid, std::move(relays[0]), std::move(relays[1]), WindowSize(),
                        [](bool, const std::string&) {});
   };
-  for (std::size_t i = 0; i < FarStreams::kMostAttached; ++i) ASSERT_TRUE(join(1000));
+  for (std::size_t i = 0; i < RemoteStreams::kMostAttached; ++i) ASSERT_TRUE(join(1000));
   const Status refused = join(1000);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("32 terminals on node n1"), std::string::npos) << refused.error().message;
@@ -196,7 +196,7 @@ TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
 TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {
   World world;
   int served = 0;
-  FarStreams far(world.loop_, *world.core_, [&](Descriptor, const Peer&) { ++served; });
+  RemoteStreams far(world.loop_, *world.core_, [&](Descriptor, const Peer&) { ++served; });
   on_channel_ = [&far](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
     far.OnChannel(node, number, purpose);
   };

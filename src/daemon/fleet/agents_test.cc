@@ -77,7 +77,7 @@ TEST_F(AgentsWorld, WhoClaimsAnothersGpuIsToldSo) {
   StartAgent("n2");
   Settle();
   EXPECT_EQ(agent_->refused,
-            "n2 claims the GPU GPU-1, which node n1 has; if it was moved here, divvy node remove n1 first");
+            "n2 reports the GPU GPU-1, which node n1 has; if it was moved here, divvy node remove n1 first");
   EXPECT_TRUE(fleet_.Take().empty());
 }
 

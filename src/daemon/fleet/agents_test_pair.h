@@ -160,7 +160,7 @@ class AgentsWorld : public testing::Test {
     controller_timers_ = std::make_unique<Timers>(now_);
     Agents::Ports ports;
     ports.now = [this] { return Time(std::chrono::hours(500'000)) + now_; };
-    ports.keep = [this](NodeBook::Setting setting) { kept_[setting.first] = setting.second; };
+    ports.keep = [this](NodeRegistry::Setting setting) { kept_[setting.first] = setting.second; };
     ports.after_commit = [this](std::function<void()> task) { controller_timers_->After(0s, std::move(task)); };
     ports.after = [this](Duration delay, std::function<void()> task) {
       controller_timers_->After(delay, std::move(task));
@@ -183,11 +183,11 @@ class AgentsWorld : public testing::Test {
       if (header == "Bearer good" && uses_ > 0) return std::string("t1");
       return PermissionDenied("no good token");
     };
-    ports.spend = [this](std::string_view) -> Result<NodeBook::Setting> {
+    ports.spend = [this](std::string_view) -> Result<NodeRegistry::Setting> {
       if (uses_-- <= 0) return PermissionDenied("used up");
-      return NodeBook::Setting{"token.t1", ""};
+      return NodeRegistry::Setting{"token.t1", ""};
     };
-    book_ = std::make_unique<NodeBook>();
+    book_ = std::make_unique<NodeRegistry>();
     for (const auto& [key, text] : kept_) book_->LoadSetting(key, text);
     agents_ = std::make_unique<Agents>(*book_, ++epoch_, terms_, fleet_, std::move(ports));
     fleet_.ports.clear();
@@ -274,7 +274,7 @@ class AgentsWorld : public testing::Test {
   Wire wire_;
   std::map<std::string, std::string> kept_;
   RecordingFleet fleet_;
-  std::unique_ptr<NodeBook> book_;
+  std::unique_ptr<NodeRegistry> book_;
   std::unique_ptr<Timers> controller_timers_;
   std::unique_ptr<Agents> agents_;
   Machine machine_;

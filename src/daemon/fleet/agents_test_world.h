@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/books/node_book.h"
+#include "control/books/node_registry.h"
 #include "daemon/agent/agent_session.h"
 #include "daemon/fleet/agents.h"
 

@@ -84,7 +84,7 @@ std::vector<wire::AgentRun> Fleet::RunsOn(const std::string& node) {
   return runs;
 }
 
-void Fleet::Join(Core& core) {
+void Fleet::Join(ControllerDriver& core) {
   core_ = &core;
   core.Subscribe([this](const std::vector<Change>& changes, Time) {
     if (std::ranges::any_of(changes, [](const Change& change) { return change.job == JobId(); })) TellWithheld();
@@ -93,7 +93,7 @@ void Fleet::Join(Core& core) {
 
 std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
   std::vector<wire::WithheldGpu> withheld;
-  const std::vector<GpuAvailability>& gpus = core_->controller().cluster().node(node).availability;
+  const std::vector<GpuAvailability>& gpus = core_->controller().scheduler().node(node).availability;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string why;
     // The keeper knows runs that the store does not, from the node itself; their tenants stay where they are.
@@ -108,7 +108,7 @@ std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
 void Fleet::TellWithheld() {
   if (!ports_.withhold) return;
   const Controller& controller = core_->controller();
-  for (NodeIndex node = kOwnNode; node < controller.cluster().nodes().size(); ++node) {
+  for (NodeIndex node = kOwnNode; node < controller.scheduler().nodes().size(); ++node) {
     const std::string name = controller.NodeName(node);
     std::vector<wire::WithheldGpu> withheld = WithheldOn(node);
     if (told_withheld_[name] == withheld) continue;
@@ -117,7 +117,7 @@ void Fleet::TellWithheld() {
 }
 
 void Fleet::OnAccounted(const std::string& node) {
-  core_->controller().OnNodeAccounted(node);
+  core_->controller().OnNodeReconciled(node);
   // The node may have restarted, and then does not know which GPUs are withheld.
   if (const auto index = core_->controller().IndexOf(node); index && ports_.withhold) {
     told_withheld_[node] = WithheldOn(*index);
@@ -194,7 +194,7 @@ void Fleet::OnLost(const std::string& node) {
 
 void Fleet::OnAway(const std::string& node) {
   if (ports_.on_presence) ports_.on_presence(node, false);
-  core_->controller().OnNodeAway(node);
+  core_->controller().OnNodeDisconnected(node);
   core_->Touch();
 }
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/fleet/fleet_port.h"
 #include "daemon/runtime/order_port.h"
-#include "daemon/shares/share_board.h"
+#include "daemon/shares/sharing_snapshot.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {
@@ -23,7 +23,7 @@ class Fleet final : public FleetPort, public OrderPort {
   Fleet(OrderPort& own, std::string key_seed) : own_(own), key_seed_(std::move(key_seed)) {}
 
   /// Must be called before anything else except Execute.
-  void Join(Core& core);
+  void Join(ControllerDriver& core);
   struct Ports {
     /// Returns null if there is no such node.
     std::function<OrderPort*(const std::string& node)> find;
@@ -37,7 +37,7 @@ class Fleet final : public FleetPort, public OrderPort {
     /// Optional. Called before a job is launched on the controller's own node.
     std::function<void(JobId)> before_own;
     /// Optional. Stores the tenants of shared GPUs.
-    std::shared_ptr<ShareBoard> shares;
+    std::shared_ptr<SharingSnapshot> shares;
     /// Optional. Tells a node (empty: the controller's own) which of its GPUs tenants must not use now. Returns false
     /// if the node is disconnected; it is told when it is back.
     std::function<bool(const std::string& node, const std::vector<wire::WithheldGpu>&)> withhold;
@@ -81,7 +81,7 @@ class Fleet final : public FleetPort, public OrderPort {
 
   OrderPort& own_;
   std::string key_seed_;
-  Core* core_ = nullptr;
+  ControllerDriver* core_ = nullptr;
   std::map<std::string, std::vector<wire::WithheldGpu>> told_withheld_;  // By node; no entry: nothing is withheld.
   Ports ports_;
 };

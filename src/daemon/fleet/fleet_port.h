@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control/books/node_book.h"
+#include "control/books/node_registry.h"
 #include "daemon/runtime/controller_port.h"
 #include "daemon/runtime/order_port.h"
 #include "model/machine_facts.h"

@@ -21,7 +21,8 @@ std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
 
 }  // namespace
 
-void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state) {
+void TakeShares(ControllerDriver& core, SharingSnapshot* board, const std::string& node,
+                const wire::KeeperState& state) {
   bool has_changed = core.controller().OnTenants(node, TenantsOf(state));
   std::map<GpuIndex, std::string> stuck;
   for (const wire::KeptGpu& gpu : state.gpus) {

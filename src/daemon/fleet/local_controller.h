@@ -1,21 +1,22 @@
 // The controller of this process, as seen by its own node.
 #pragma once
 
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/runtime/controller_port.h"
-#include "daemon/shares/share_board.h"
+#include "daemon/shares/sharing_snapshot.h"
 
 namespace divvy {
 
 /// Converts to the controller's type.
 Controller::Vanished VanishedOf(RunVanished how);
 /// Passes a keeper's report on its tenants to the plan, to the share board, and to the tenants' histories.
-void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state);
+void TakeShares(ControllerDriver& core, SharingSnapshot* board, const std::string& node,
+                const wire::KeeperState& state);
 
 class LocalController final : public ControllerPort {
  public:
   /// `shares` stores the tenants of shared GPUs; null: they are not stored.
-  explicit LocalController(Core& core, std::shared_ptr<ShareBoard> shares = nullptr)
+  explicit LocalController(ControllerDriver& core, std::shared_ptr<SharingSnapshot> shares = nullptr)
       : core_(core), shares_(std::move(shares)) {}
 
   Time Now() const override { return core_.Now(); }
@@ -33,8 +34,8 @@ class LocalController final : public ControllerPort {
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }
 
  private:
-  Core& core_;
-  std::shared_ptr<ShareBoard> shares_;
+  ControllerDriver& core_;
+  std::shared_ptr<SharingSnapshot> shares_;
   mutable JobRecord part_;  // The record that Find returned for a gang.
 };
 

@@ -11,18 +11,19 @@ using Machine = MachineEvents::Machine;
 void AddGpu(const std::string& gpu, const GpuAvailability& before, const GpuAvailability& now,
             std::vector<std::string>& news) {
   if (now.fault != before.fault)
-    news.push_back(gpu + (now.fault.empty() ? " works again" : " is fenced and takes no jobs: " + now.fault));
+    news.push_back(gpu + (now.fault.empty() ? " works again" : " is fenced and takes no new jobs: " + now.fault));
   if (now.unmanaged.empty() != before.unmanaged.empty())
-    news.push_back(
-        gpu + (now.unmanaged.empty() ? " is used past divvy no more" : " is used past divvy, by " + now.unmanaged));
+    news.push_back(gpu + (now.unmanaged.empty() ? " is no longer used outside divvy"
+                                                : " is used outside divvy, by " + now.unmanaged));
   if (now.stuck.empty() != before.stuck.empty())
     news.push_back(gpu + (now.stuck.empty() ? " takes jobs again" : " takes no jobs: " + now.stuck));
   if (now.is_restricted != before.is_restricted)
-    news.push_back(gpu + (now.is_restricted ? " is restricted: divvy leaves it alone" : " is divvy's again"));
+    news.push_back(gpu +
+                   (now.is_restricted ? " is restricted: divvy does not use it" : " is available to divvy again"));
 }
 
 Machine OwnMachine(const Controller& controller) {
-  return {"up", "", controller.cluster().node(kOwnNode).availability};
+  return {"up", "", controller.scheduler().node(kOwnNode).availability};
 }
 
 }  // namespace
@@ -34,24 +35,23 @@ std::vector<std::string> MachineEvents::News(const std::map<std::string, Machine
   for (const auto& [name, machine] : now) {
     const auto was = before.find(name);
     if (was == before.end()) {
-      news.push_back("machine " + name + " has joined");
+      news.push_back("node " + name + " has joined");
       continue;
     }
     if (machine.state != was->second.state)
-      news.push_back("machine " + name + " is " + machine.state +
-                     (machine.reason.empty() ? "" : ": " + machine.reason));
+      news.push_back("node " + name + " is " + machine.state + (machine.reason.empty() ? "" : ": " + machine.reason));
     for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
       const std::string gpu = "GPU " + std::to_string(i) + (is_one ? "" : " of " + name);
       AddGpu(gpu, i < was->second.gpus.size() ? was->second.gpus[i] : GpuAvailability(), machine.gpus[i], news);
     }
   }
   for (const auto& [name, machine] : before) {
-    if (!now.contains(name)) news.push_back("machine " + name + " was removed");
+    if (!now.contains(name)) news.push_back("node " + name + " was removed");
   }
   return news;
 }
 
-void MachineEvents::Look(Core& core, const AgentDoor& door, const std::string& own_name) {
+void MachineEvents::Look(ControllerDriver& core, const AgentListener& door, const std::string& own_name) {
   Controller& controller = core.controller();
   std::map<std::string, Machine> now;
   now.emplace(own_name, OwnMachine(controller));
@@ -59,7 +59,7 @@ void MachineEvents::Look(Core& core, const AgentDoor& door, const std::string& o
     const auto index = controller.IndexOf(name);
     now.insert_or_assign(
         name, Machine{door.StateOf(row), row.reason,
-                      index ? controller.cluster().node(*index).availability : std::vector<GpuAvailability>()});
+                      index ? controller.scheduler().node(*index).availability : std::vector<GpuAvailability>()});
   }
   if (std::exchange(has_looked_, true)) {
     const std::vector<std::string> news = News(known_, now);

@@ -45,7 +45,7 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (spec == nullptr) {
       Exit exit;
       exit.code = 127;
-      exit.failure = "what it should run could not be read from the store";
+      exit.failure = "its specification could not be read from the store";
       return fleet_.OnExited(name_, launch->record.id, launch->record.attempt, exit, ports_.now());
     }
     Knows(launch->record.id, launch->record.attempt);

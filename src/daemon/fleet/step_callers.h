@@ -1,6 +1,6 @@
 // Connections of clients that start steps in jobs from outside, or signal them. Once a client has switched to step
 // frames (platform/records/step_wire.h), its connection is joined with a socket whose other end goes to the job: to its
-// supervisor on this node, or through its agent's session (far_streams.h). Used on the loop's thread only.
+// supervisor on this node, or through its agent's session (remote_streams.h). Used on the loop's thread only.
 //
 // Both directions run at the pace of the reader. The job's end decides how much a caller may send; a caller that sends
 // more is disconnected.
@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "daemon/runtime/byte_stream.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace boost::asio {
 class io_context;

@@ -26,7 +26,7 @@
 #include "base/result.h"
 #include "daemon/runtime/byte_stream.h"
 #include "platform/net/tls.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "wire/http/http.h"
 
 namespace boost::asio {
@@ -88,7 +88,7 @@ class Reply {
   /// already gone; `callback` is then never called.
   bool OnClosed(std::function<void()> callback);
 
-  /// Releases `ticket` when the answer is complete or the client is gone.
+  /// Keeps `ticket` alive until the answer is complete or the client is gone, whatever it stands for.
   void Keep(std::shared_ptr<void> ticket);
 
   /// The client is connected and the answer is not complete.

@@ -497,7 +497,7 @@ TEST_F(HttpServerTest, APathThatCannotBeUsedIsNamed) {
   };
   std::string file = directory_ + "/file";
   ::close(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-  EXPECT_EQ(listen(file), file + " exists and is not a socket; move it away");
+  EXPECT_EQ(listen(file), file + " exists and is not a socket; remove it");
   ::unlink(file.c_str());
   EXPECT_NE(listen("/tmp/" + std::string(200, 'x')).find("at most 107 are possible"), std::string::npos);
   EXPECT_NE(listen(directory_ + "/none/socket").find("No such file or directory"), std::string::npos);

@@ -98,7 +98,7 @@ class ContainerStart {
     if (const int code = FetchImage(); code != 0) {
       if (code > 128) return code;  // A signal has arrived meanwhile.
       return GiveUp(std::string(EngineName(ground_.kind)) + " could not fetch image '" + plan_.image +
-                        "'; what it says is in the output",
+                        "'; its message is in the output",
                     kNotStarted);
     }
     auto command = MakeContainerCommand(plan_, ground_);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "model/container_plan.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

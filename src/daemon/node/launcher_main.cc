@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "daemon/node/machine.h"
 #include "dialect/config/config.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/os/spawn.h"
 #include "platform/supervisor/launcher_service.h"
 #include "platform/users/secret_file.h"
@@ -62,7 +62,7 @@ Result<Numbers> MakeDaemonUser() {
   }
   if (const auto made = FindDaemonUser()) return *made;
   return FailedPrecondition(
-      "the machine's daemon runs as user divvy, who is missing; make it with useradd --system divvy");
+      "the machine's daemon runs as user divvy, which does not exist; create it with useradd --system divvy");
 }
 
 /// Creates a folder with this owner and mode. An existing folder is changed to them.
@@ -163,7 +163,8 @@ void Refresh(ErrandSetup& setup) {
 }
 
 Result<ErrandSetup> MakeReady(const Words& words) {
-  if (::geteuid() != 0) return PermissionDenied("the launcher is root's; a daemon of one's own needs none (divvy up)");
+  if (::geteuid() != 0)
+    return PermissionDenied("the launcher must run as root; a private daemon does not need it (divvy up)");
   ::umask(022);
   DIVVY_TRY(const Numbers owner, MakeDaemonUser());
   const Places places = FindPlaces();
@@ -199,7 +200,7 @@ Result<Words> Read(const std::vector<std::string>& words) {
     else if (words[i] == "--emulate" && has_value) read.emulate = words[++i];
     else if (words[i] == "--emulate-as" && has_value) read.emulate_as = words[++i];
     else if (words[i] == "--controllers-key" && has_value) read.controllers_key = words[++i];
-    else return InvalidArgument("the launcher does not understand '" + words[i] + "'");
+    else return InvalidArgument("unknown launcher option '" + words[i] + "'");
   }
   return read;
 }

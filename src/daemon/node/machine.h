@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "model/machine_facts.h"
 #include "platform/gpu/gpu_probe.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 
 namespace divvy::dialect {
 struct Config;

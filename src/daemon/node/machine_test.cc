@@ -60,10 +60,9 @@ TEST(EmulatedGpus, AreNoMoreThanAMachineMayHave) {
   places.state = folder;
   const auto refused = OpenGpus({"65xH100-80GB", {}, folder}, places);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "GPU description \"65xH100-80GB\", at character 1: that makes 65 GPUs; a machine has 64 at most: write 64 or "
-      "fewer, and let other machines join for more (divvy agent --emulate)");
+  EXPECT_EQ(refused.error().message,
+            "GPU description \"65xH100-80GB\", at character 1: the description has 65 GPUs, a node can have at most "
+            "64: use 64 or fewer, and add nodes for more (divvy agent --emulate)");
   ::rmdir(folder.c_str());
 }
 

@@ -167,15 +167,14 @@ Result<User> Node::CheckUser(const User& user) const {
   if (!options_.may_change_user) return User{-1, -1, user.name};
   const auto here = UserHere(user);
   if (!here) {
-    return NotFound("machine " + options_.names.name() + " has no user " + user.name +
-                    "; make the account there, or --exclude the machine");
+    return NotFound("node " + options_.names.name() + " has no user " + user.name +
+                    "; create the account there, or exclude the node with --exclude");
   }
   const Status may = CheckUid(here->uid, options_.lowest_uid, true);
-  if (options_.errands && !may)
-    return PermissionDenied("machine " + options_.names.name() + ": " + may.error().message);
+  if (options_.errands && !may) return PermissionDenied("node " + options_.names.name() + ": " + may.error().message);
   if (here->uid != 0 || options_.runs_root_jobs) return *here;
-  return PermissionDenied("machine " + options_.names.name() +
-                          " runs no job as root; root_jobs = true under [jobs] in its divvy.toml allows it");
+  return PermissionDenied("node " + options_.names.name() +
+                          " does not run jobs as root; root_jobs = true under [jobs] in its divvy.toml allows it");
 }
 
 Result<User> Node::OwnerHere(const User& user) const {
@@ -259,7 +258,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
 void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec) {
   const JobRecord& record = order.record;
   const auto kept = streams_.find(record.id);
-  if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
+  if (spec == nullptr) return FailLaunch(record, "its specification could not be read from the store");
   if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
   const auto here = CheckUser(record.user);
   if (!here) return FailLaunch(record, here.error().message);
@@ -272,7 +271,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   const std::string_view changes =
       record.request.is_elastic() ? "an elastic job"
       : !grant.empty() && !(grant.mapped().reachable - GpuSet::Of(grant.mapped().gpus)).empty()
-          ? "a job with a part of a GPU"
+          ? "a job with a GPU fraction"
           : "";
   if (const Status exact = CheckRequired(options_.isolation, changes); !exact)
     return FailLaunch(record, options_.names.name() + ": " + exact.error().message, kCannotRun);
@@ -329,7 +328,7 @@ void Node::KeepStreams(JobId job, Streams streams) {
 void Node::AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec) {
   const Time now = controller_->Now();
   const Time until = std::max(callers_return_until_, now + options_.awaits_callers);
-  if (now >= until) return FailLaunch(order.record, "the terminal that it was started from is gone");
+  if (now >= until) return FailLaunch(order.record, "its terminal is gone");
   unclaimed_.insert_or_assign(order.record.id, Unclaimed{order, std::move(spec), until});
 }
 
@@ -340,7 +339,7 @@ void Node::FailUnclaimed() {
     gone.push_back(waiting.second.order.record);
     return true;
   });
-  for (const JobRecord& record : gone) FailLaunch(record, "the terminal that it was started from is gone");
+  for (const JobRecord& record : gone) FailLaunch(record, "its terminal is gone");
 }
 
 void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
@@ -350,7 +349,7 @@ void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   const JobId job = JobOf(order);
   if (std::holds_alternative<StopOrder>(order)) {
     if (const auto waiting = unclaimed_.extract(job))
-      return FailLaunch(waiting.mapped().order.record, "stopped before it began");
+      return FailLaunch(waiting.mapped().order.record, "stopped before it started");
   }
   const auto run = runs_.find(job);
   if (run == runs_.end()) {  // The run has ended meanwhile.
@@ -498,7 +497,7 @@ void Node::Forget(JobId job, std::uint32_t attempt) {
 
 Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached) {
   const auto run = runs_.find(job);
-  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
+  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " is not running here");
   // A viewer that an earlier daemon attached may detach only now; its number must not match one of ours.
   const auto now = std::chrono::floor<std::chrono::microseconds>(controller_->Now().time_since_epoch()).count();
   const std::uint64_t attachment = last_attachment_ =
@@ -510,14 +509,14 @@ Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function
 
 Status Node::CallStep(JobId job, int socket, bool stops_only) {
   const auto run = runs_.find(job);
-  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
+  if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " is not running here");
   return SendStepCall(run->second.record, socket, stops_only);
 }
 
 Status Node::Resize(JobId job, WindowSize window) {
   const auto run = runs_.find(job);
   if (run == runs_.end() && !streams_.contains(job))
-    return FailedPrecondition("job " + ToString(job) + " does not run here now");
+    return FailedPrecondition("job " + ToString(job) + " is not running here");
   // The caller may send this before the supervisor runs.
   if (run == runs_.end() || run->second.record.control.empty()) windows_[job] = window;
   else return SendResize(run->second.record, window);

@@ -256,8 +256,8 @@ class Node final : public OrderPort {
   /// Continues a run of which only the record is left.
   void TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_rebooted);
   bool FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expected, bool was_rebooted);
-  /// Reports a run that the controller did not name. Returns false if the controller is of an earlier release, for
-  /// which such runs are ended.
+  /// Reports a run that the controller did not name. Returns false if the controller is of an earlier release, which
+  /// makes no decisions about such runs: the caller must then end the run itself.
   bool ReportFound(Run& run, const RunRecord& record);
   RunDescription Describe(const RunRecord& record) const;
   void Adopt(const AdoptOrder& order);

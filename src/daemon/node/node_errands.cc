@@ -29,8 +29,9 @@ std::string Node::MissingRight(const User& user) const {
 std::string Node::RefusedRight(const User& user) const {
   if (!options_.lease.is_set()) return MissingRight(user);
   const std::string& node = options_.names.name();
-  return "the launcher of " + node + " does not accept the right to run jobs as " + user.name +
-         " that the controller has sent; if the controller's launcher has another key by now, divvy agent --stop and " +
+  return "the launcher of " + node + " does not accept the permission to run jobs as " + user.name +
+         " that the controller has sent; if the key of the controller's launcher has changed, run divvy agent --stop "
+         "and " +
          "divvy agent --join with a new token, as root on " + node + ", tell it";
 }
 

@@ -117,8 +117,8 @@ void Node::LetGo(Run& run, const GoOrder& order) {
   }
   // Never as the user with the controller's uid, which may be another user on this node.
   const auto owner = OwnerOf(run.record, live);
-  const Status staged = owner ? Stage(run, gang, *owner)
-                              : NotFound("machine " + options_.names.name() + " has no user " + live->user.name);
+  const Status staged =
+      owner ? Stage(run, gang, *owner) : NotFound("node " + options_.names.name() + " has no user " + live->user.name);
   if (!staged) {
     run.failure = staged.error().message;
     return Deliver(run, StopOrder{order.job, SIGKILL, Duration(0), ""});

@@ -85,7 +85,7 @@ Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what
   }
   if (::geteuid() == 0) {
     return FailedPrecondition("the machine's " + what + " does not run as root; divvy " +
-                              (what == "agent" ? what : "up") + " starts it right");
+                              (what == "agent" ? what : "up") + " starts it correctly");
   }
   if (::access("/proc/1/stat", R_OK) != 0) {
     return FailedPrecondition("user " + UserName(::geteuid()) +
@@ -219,7 +219,7 @@ void NodeHost::KeepFromTenants(const std::vector<GpuObservation>& seen) {
   NodeShares::Reasons broken;
   for (const GpuObservation& gpu : seen) {
     if (!gpu.fault.empty()) broken[gpu.index] = "does not work: " + gpu.fault;
-    else if (!gpu.is_present) broken[gpu.index] = "is no longer seen by the driver";
+    else if (!gpu.is_present) broken[gpu.index] = "is no longer reported by the driver";
     else if (!gpu.cut_by_others.empty()) broken[gpu.index] = "is divided by others (" + gpu.cut_by_others + ")";
   }
   shares_->SetBroken(std::move(broken));

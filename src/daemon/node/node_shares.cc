@@ -45,7 +45,7 @@ wire::KeeperHello NodeShares::Hello() const {
     // If the keeper switches MIG mode itself, it knows the mode better than the facts from the start.
     if (gpu.is_mig_enabled && !may_switch_mig_ && !said.is_withheld) {
       said.is_withheld = true;
-      said.why = "is in MIG mode, and gives slices alone";
+      said.why = "is in MIG mode and provides slices only";
     }
     if (said.is_broken) said.why = broken->second;
   }
@@ -216,7 +216,7 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (pause != nullptr && pause->is_paused && is_tenant) return ParkThenPause(order);
     return ports_.execute(order, std::move(spec));
   }
-  if (std::holds_alternative<StopOrder>(order)) return Fail(job, "stopped before it began", 127);
+  if (std::holds_alternative<StopOrder>(order)) return Fail(job, "stopped before it started", 127);
   waiting->second.behind.push_back(order);
 }
 
@@ -383,7 +383,7 @@ void NodeShares::TellGpus() {
 
 void NodeShares::Act(JobId job, const std::string& action, const std::vector<int>& to, Done done) {
   if (action != "park" && action != "wake" && action != "move" && action != "resize")
-    return done(InvalidArgument("'" + action + "' is nothing that can be done with a part of a GPU"));
+    return done(InvalidArgument("'" + action + "' is not an action for a GPU fraction"));
   Ask(Action{job, action, to, std::move(done), controller_->Now() + kKeeperComesWithin});
 }
 
@@ -393,10 +393,10 @@ void NodeShares::Ask(Action action) {
   // The launch already uses the new size.
   if (waiting_.contains(action.job) && action.what == "resize") return action.done({});
   if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(action.job))
-    return action.done(FailedPrecondition("job " + ToString(action.job) + " is on no shared GPU of this machine now"));
+    return action.done(FailedPrecondition("job " + ToString(action.job) + " has no shared GPU on this node now"));
   if (action.what == "resize" && !IsSeen(holder->second))
-    return action.done(FailedPrecondition("the driver does not show the GPUs of job " + ToString(action.job) +
-                                          " here now; it is resized when they are back"));
+    return action.done(FailedPrecondition("the driver does not report the GPUs of job " + ToString(action.job) +
+                                          " here now; it will be resized when they are back"));
   wire::KeeperRequest request;
   if (action.what == "park") request.park = wire::KeeperPark{action.job};
   else if (action.what == "resize") request = ResizeOf(holder->second);
@@ -459,7 +459,7 @@ void NodeShares::OnRequeue(const wire::KeeperRequeue& requeue) {
   }
   controller_->OnRepay(requeue.job, requeue.attempt,
                        "job " + ToString(requeue.owner) + " needs " + std::to_string(requeue.bytes.count() >> 20) +
-                           " MiB that are its own, and nothing else was left to give them back");
+                           " MiB of its guaranteed memory, and no other way was left to free it");
 }
 
 }  // namespace divvy

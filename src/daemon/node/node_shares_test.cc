@@ -194,7 +194,7 @@ TEST_F(NodeSharesTest, WhatCannotBeMovedOutOfTheWayFailsTheLaunchWithItsReason) 
   keeper_.Next().answered(FailedPrecondition("job 7 stays on GPU 0: it uses NCCL"));
   ASSERT_EQ(controller_.ended.size(), 1U);
   EXPECT_EQ(controller_.ended[0].job, JobId(8));
-  EXPECT_EQ(controller_.ended[0].exit.code, kNoRoomMade) << "it waits again";
+  EXPECT_EQ(controller_.ended[0].exit.code, kNoRoomMade) << "it is queued again";
   EXPECT_EQ(controller_.ended[0].exit.failure, "job 7 stays on GPU 0: it uses NCCL");
   EXPECT_TRUE(keeper_.Next().request.give_whole);
   EXPECT_EQ(passed_.size(), 1U);
@@ -355,7 +355,7 @@ TEST_F(NodeSharesTest, ActionsAreForTenantsAlone) {
   StartTenant(7, 0);
   Execute(Launch(1, {1}));
   shares_.Act(JobId(1), "park", {}, say);
-  EXPECT_EQ(said, "job 1 is on no shared GPU of this machine now");
+  EXPECT_EQ(said, "job 1 has no shared GPU on this node now");
   while (!keeper_.asked.empty()) keeper_.Next();
   shares_.Act(JobId(7), "move", {1}, say);
   const auto move = keeper_.Next();
@@ -546,7 +546,7 @@ TEST_F(NodeSharesTest, TheLogIsToldOnceOfWhatIsWrongWithAGpuAndThatItIsOver) {
   wire::KeeperState state;
   state.tenants.emplace_back().job = JobId(7);
   state.tenants.back().attempt = 1;
-  state.gpus.push_back({1, "the MIG instance of job 5 cannot be unmade: it is in use"});
+  state.gpus.push_back({1, "the MIG instance of job 5 cannot be destroyed: it is in use"});
   shares_.OnKept(state);
   shares_.OnKept(state);
   ASSERT_EQ(notes_.size(), 1U);
@@ -564,7 +564,7 @@ TEST_F(NodeSharesTest, WhoWaitedInVainIsToldForWhat) {
   wire::KeeperState state;
   state.tenants.emplace_back().job = JobId(7);
   state.tenants.back().attempt = 1;
-  state.waits.push_back({JobId(8), "GPU 1: the MIG instance of job 5 is being unmade"});
+  state.waits.push_back({JobId(8), "GPU 1: the MIG instance of job 5 is being destroyed"});
   shares_.OnKept(state);
   for (const auto& task : std::exchange(later_, {})) task();
   ASSERT_EQ(controller_.ended.size(), 1U);

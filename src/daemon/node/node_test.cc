@@ -553,7 +553,7 @@ TEST_F(NodeUsers, APartWhoseUserNobodyKnowsEndsInsteadOfGoingAsAnother) {
   controller_.Take();
   part.exit = Exit{.code = 137, .signal = 9};
   Report(SupervisorReport::Kind::kExited, part);
-  EXPECT_EQ(controller_.Take(), Words{"exited 17.3 137machine n2 has no user ada"});
+  EXPECT_EQ(controller_.Take(), Words{"exited 17.3 137node n2 has no user ada"});
 }
 
 // Its GPUs are released only after the engine was asked to remove the containers that a SIGKILL left.
@@ -583,7 +583,7 @@ TEST_F(NodeUsers, WhatIsLeftOfContainersGoesByTheNumberOfTheRunThoughTheNameServ
 TEST_F(NodeUsers, OneThatTheMachineDoesNotKnowIsNamedWithIt) {
   StartAgents(false);
   EXPECT_EQ(Refusal({1001, 1001, "grace"}),
-            "exited 17.3 127machine n2 has no user grace; make the account there, or --exclude the machine");
+            "exited 17.3 127node n2 has no user grace; create the account there, or exclude the node with --exclude");
   EXPECT_TRUE(launcher_.launched.empty());
   EXPECT_EQ(node_->UserHere({1001, 1001, "grace"}), std::nullopt);
 }
@@ -591,9 +591,9 @@ TEST_F(NodeUsers, OneThatTheMachineDoesNotKnowIsNamedWithIt) {
 TEST_F(NodeUsers, RootRunsNothingWithoutTheMachinesConsent) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
-  EXPECT_NE(Refusal({0, 0, "root"}).find("machine n2 runs no job as root; root_jobs = true"), std::string::npos);
+  EXPECT_NE(Refusal({0, 0, "root"}).find("n2 does not run jobs as root"), std::string::npos);
   // Whatever the controller's uid is.
-  EXPECT_NE(Refusal({1000, 1000, "root"}).find("machine n2 runs no job as root"), std::string::npos);
+  EXPECT_NE(Refusal({1000, 1000, "root"}).find("node n2 does not run jobs as root"), std::string::npos);
   EXPECT_TRUE(launcher_.launched.empty());
   StartAgents(true);
   EXPECT_EQ(Refusal({0, 0, "root"}), "");

@@ -166,7 +166,7 @@ Status RunJournal::Append(const std::string& lines) {
   const std::string why = written < 0 ? std::strerror(errno) : "the disk is full";
   if (written > 0 && ::ftruncate(file_.get(), size_ -= written) != 0) static_cast<void>(OpenFile());
   return FailedPrecondition("cannot write the run journal " + path_ + ": " + why +
-                            "; a backup that is restored now may not know what ran since it was made");
+                            "; a backup restored now may miss runs started since it was made");
 }
 
 }  // namespace divvy

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "control/books/effects.h"
 #include "model/run_description.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

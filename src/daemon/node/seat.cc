@@ -28,7 +28,7 @@ void WriteConfiguration(const std::string& folder, const std::string& text) {
   }
 }
 
-std::vector<std::string> Surroundings(const GangFile& gang, const std::string& steps) {
+std::vector<std::string> ParseContext(const GangFile& gang, const std::string& steps) {
   std::vector<std::string> out = GangEnvironment(gang, steps);
   const char* folder = ::getenv("VH_CONFIG_DIR");
   const char* execution = ::getenv("VH_EXECUTION_ID");
@@ -47,7 +47,7 @@ std::vector<std::string> Surroundings(const GangFile& gang, const std::string& s
 }  // namespace
 
 int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps) {
-  return RunSeat(words, Surroundings, steps);
+  return RunSeat(words, ParseContext, steps);
 }
 
 }  // namespace divvy

@@ -34,7 +34,7 @@ Result<StartedProgram> StartWith(const std::vector<std::string>& command, int en
   Spawn spawn(Spawn::Apart::kSession);
   spawn.Give(0, end).Give(1, end).OpenNull(2).CloseRest();
   const auto pid = spawn.Start(command.front(), command, {});
-  if (!pid) return Internal("no process to deliver it: " + pid.error().message);
+  if (!pid) return Internal("cannot start a delivery process: " + pid.error().message);
   return StartedProgram{*pid, {}};
 }
 
@@ -112,8 +112,7 @@ void Courier::Finish(const std::shared_ptr<Errand>& errand) {
   auto result = wire::Decode<wire::DeliveryResult>(errand->answer);
   if (!result)
     result = wire::DeliveryResult{
-        false, true, 0,
-        errand->was_killed ? "it took too long and was killed" : "the process that was to deliver it has died"};
+        false, true, 0, errand->was_killed ? "it took too long and was killed" : "the delivery process has died"};
   errand->done(*result);
 }
 

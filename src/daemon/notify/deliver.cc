@@ -205,7 +205,7 @@ int DeliverMain(const std::vector<std::string>& words) {
   const auto order = text ? wire::Decode<DeliveryOrder>(*text) : Result<DeliveryOrder>(text.error());
   const bool is_allowed =
       !order || words.empty() || (order->channel == Name(NotifyChannel::kMail) && order->sendmail == words.front());
-  const std::string refusal = words.empty() ? "" : "nothing but mail by " + words.front() + " is sent from here";
+  const std::string refusal = words.empty() ? "" : "only mail by " + words.front() + " is sent from this machine";
   const DeliveryResult result = !order       ? DeliveryResult{false, false, 0, order.error().message}
                                 : is_allowed ? Deliver(*order, RealClock().Now())
                                              : DeliveryResult{false, false, 0, refusal};

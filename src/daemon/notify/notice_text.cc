@@ -19,7 +19,7 @@ std::string OnMachines(const JobRecord& record) {
   constexpr std::size_t kNamed = 3;
   if (record.gang.size() < 2) return OnMachine(record.node);
   const bool have_names = std::ranges::none_of(record.gang, &std::string::empty, &Seat::node);
-  if (!have_names || record.gang.size() > kNamed) return " on " + std::to_string(record.gang.size()) + " machines";
+  if (!have_names || record.gang.size() > kNamed) return " on " + std::to_string(record.gang.size()) + " nodes";
   std::string text;
   for (std::size_t i = 0; i < record.gang.size(); ++i)
     text += (i == 0 ? " on " : i + 1 < record.gang.size() ? ", " : " and ") + record.gang[i].node;
@@ -102,7 +102,7 @@ std::string StartText(const JobRecord& record) {
 
 std::string EndedText(const JobRecord& record) {
   if (record.array_count > 0) {
-    return JobText(record) + " has ended: " + std::to_string(record.array_succeeded) + " elements well, " +
+    return JobText(record) + " has ended: " + std::to_string(record.array_succeeded) + " elements succeeded, " +
            std::to_string(record.array_failed) + " failed, " + std::to_string(record.array_cancelled) + " cancelled";
   }
   std::string how = std::string(Name(record.state));
@@ -115,7 +115,7 @@ std::string EndedText(const JobRecord& record) {
 }
 
 std::string RequeueText(const JobRecord& record, std::string_view why) {
-  return JobText(record) + " waits again" + (why.empty() ? "" : ": " + std::string(why));
+  return JobText(record) + " is queued again" + (why.empty() ? "" : ": " + std::string(why));
 }
 
 std::string LostText(const wire::NoticeWaste& lost) {
@@ -132,7 +132,7 @@ std::string LostText(const wire::NoticeWaste& lost) {
 
 std::vector<GpuTrouble> TroublesOf(const Controller& controller, NodeIndex node) {
   std::vector<GpuTrouble> troubles;
-  const auto& machine = controller.cluster().nodes()[node];
+  const auto& machine = controller.scheduler().nodes()[node];
   for (std::size_t i = 0; i < machine.availability.size() && i < machine.capacity.gpus.size(); ++i) {
     const GpuAvailability& state = machine.availability[i];
     if (state.fault.empty() && state.unmanaged.empty()) continue;
@@ -146,11 +146,11 @@ std::vector<GpuTrouble> TroublesOf(const Controller& controller, NodeIndex node)
 }
 
 std::string FencedText(const GpuTrouble& trouble) {
-  return GpuText(trouble.gpu) + " is fenced and takes no jobs: " + trouble.told.fenced;
+  return GpuText(trouble.gpu) + " is fenced and takes no new jobs: " + trouble.told.fenced;
 }
 
 std::string UnmanagedText(const GpuTrouble& trouble) {
-  return GpuText(trouble.gpu) + " is used past divvy, by " + trouble.told.unmanaged;
+  return GpuText(trouble.gpu) + " is used outside divvy, by " + trouble.told.unmanaged;
 }
 
 std::string MailBody(const wire::Notice& notice) {
@@ -203,8 +203,8 @@ Status CheckDomain(const std::vector<std::string>& domains, const std::string& a
   if (at == std::string::npos) return {};
   const std::string domain = ToLower(address.substr(at + 1));
   if (std::ranges::find(domains, domain) != domains.end()) return {};
-  return PermissionDenied("mail goes to addresses of " + Join(domains, ", ") +
-                          " alone here: mail_domains in [notify] of divvy.toml");
+  return PermissionDenied("mail is limited to addresses of " + Join(domains, ", ") +
+                          " here: mail_domains in [notify] of divvy.toml");
 }
 
 }  // namespace divvy

@@ -32,10 +32,10 @@ TEST(NoticeText, AGangIsOnAllOfItsMachines) {
   job.gang.push_back({"n3", job.gpus});
   EXPECT_EQ(StartText(job), "job 6 (train) of ada has started on n1, n2 and n3 with 3 GPUs");
   job.gang.push_back({"n4", job.gpus});
-  EXPECT_EQ(StartText(job), "job 6 (train) of ada has started on 4 machines with 4 GPUs");
+  EXPECT_EQ(StartText(job), "job 6 (train) of ada has started on 4 nodes with 4 GPUs");
   job.state = JobState::kSucceeded;
   job.ended = job.started + std::chrono::minutes(2);
-  EXPECT_EQ(EndedText(job), "job 6 (train) of ada succeeded after 2 min on 4 machines");
+  EXPECT_EQ(EndedText(job), "job 6 (train) of ada succeeded after 2 min on 4 nodes");
 }
 
 // Listings show waiting elements under the array's name; a notice is about the whole array.

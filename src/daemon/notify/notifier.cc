@@ -146,7 +146,7 @@ void Notifier::OnGpus(Effects& effects) {
   if (book_.For(NotifyEvent::kGpuFenced).empty() && book_.For(NotifyEvent::kGpuUnmanaged).empty()) return;
   const Controller& controller = core_->controller();
   std::vector<wire::ToldGpu> now;
-  for (std::size_t node = 0; node < controller.cluster().nodes().size(); ++node) {
+  for (std::size_t node = 0; node < controller.scheduler().nodes().size(); ++node) {
     for (const GpuTrouble& trouble : TroublesOf(controller, static_cast<NodeIndex>(node))) {
       const auto was = std::ranges::find_if(told_gpus_, [&](const wire::ToldGpu& told) {
         return told.node == trouble.told.node && told.index == trouble.told.index;
@@ -234,7 +234,7 @@ void Notifier::Deliver() {
   for (const wire::QueuedNotice& queued : queue_.Take(core_->Now())) {
     const auto known = book_.Find(queued.to);
     const auto order = known ? OrderFor(*known, queued.notice)
-                             : Result<wire::DeliveryOrder>(NotFound("this receiver is not there any more"));
+                             : Result<wire::DeliveryOrder>(NotFound("this receiver no longer exists"));
     const auto done = [this, to = queued.to, id = queued.notice.id,
                        alive = is_alive_](const wire::DeliveryResult& result) {
       if (!*alive) return;
@@ -264,7 +264,7 @@ void Notifier::Arm() {
   });
 }
 
-bool Notifier::MayGoInside(const NotifyBook::Known& known) const {
+bool Notifier::MayGoInside(const NotifyRegistry::Known& known) const {
   const NotifySettings& settings = book_.settings();
   if (known.owner.uid < 0) return true;
   if (settings.user_webhooks == NotifySettings::Webhooks::kAny) return true;
@@ -272,7 +272,7 @@ bool Notifier::MayGoInside(const NotifyBook::Known& known) const {
   return IsNamedHost(settings.webhook_hosts, known.receiver.target);
 }
 
-Status Notifier::CheckPolicy(const NotifyBook::Known& known) const {
+Status Notifier::CheckPolicy(const NotifyRegistry::Known& known) const {
   const NotifySettings& settings = book_.settings();
   if (!settings.is_on) return FailedPrecondition("notifications are off: [notify] on = false in divvy.toml");
   if (known.owner.uid < 0) return {};
@@ -290,16 +290,16 @@ Status Notifier::CheckPolicy(const NotifyBook::Known& known) const {
   }
   if (!settings.user_commands.value_or(!options_.is_machine_wide || !options_.serves_others))
     return PermissionDenied(
-        "commands of users are off here, for they would run on the controller: user_commands in [notify] of "
+        "commands of users are off here because they would run on the controller: user_commands in [notify] of "
         "divvy.toml");
   if (known.owner.uid == 0 && !options_.takes_root_commands)
     return PermissionDenied("commands of root are off here, as its jobs are (root_jobs in [jobs] of divvy.toml)");
   if (options_.own_uid != 0 && known.owner.uid != options_.own_uid)
-    return PermissionDenied("this daemon is of one user and runs commands of that one alone");
+    return PermissionDenied("this daemon belongs to one user and runs only that user's commands");
   return {};
 }
 
-Result<wire::DeliveryOrder> Notifier::OrderFor(const NotifyBook::Known& known, const wire::Notice& notice) const {
+Result<wire::DeliveryOrder> Notifier::OrderFor(const NotifyRegistry::Known& known, const wire::Notice& notice) const {
   DIVVY_CHECK(CheckPolicy(known));
   const NotifySettings& settings = book_.settings();
   const Receiver& receiver = known.receiver;
@@ -336,11 +336,11 @@ Result<wire::DeliveryOrder> Notifier::OrderFor(const NotifyBook::Known& known, c
 Result<wire::ReceiverAnswer> Notifier::Add(const User& owner, const wire::ReceiverRequest& request) {
   const int said =
       (request.webhook.empty() ? 0 : 1) + (request.command.empty() ? 0 : 1) + (request.mail.empty() ? 0 : 1);
-  if (said != 1) return InvalidArgument("one of webhook, command and mail is wanted");
+  if (said != 1) return InvalidArgument("give exactly one of webhook, command and mail");
   Receiver receiver;
   receiver.name = request.name;
   DIVVY_TRY(receiver.events, ParseNotifyEvents(request.events, false));
-  if (receiver.events.empty()) return InvalidArgument("with events 'none' it would never hear of anything");
+  if (receiver.events.empty()) return InvalidArgument("with events 'none' it would never receive anything");
   receiver.channel = !request.webhook.empty()   ? NotifyChannel::kWebhook
                      : !request.command.empty() ? NotifyChannel::kCommand
                                                 : NotifyChannel::kMail;
@@ -358,7 +358,7 @@ Result<wire::ReceiverAnswer> Notifier::Add(const User& owner, const wire::Receiv
     if (!key) return key.error();
   }
   answer.message = "receiver " + receiver.name + ": " + std::string(Name(receiver.channel)) + " " +
-                   ShownTarget(receiver.channel, receiver.target) + " hears of " + ToText(receiver.events) +
+                   ShownTarget(receiver.channel, receiver.target) + " receives " + ToText(receiver.events) +
                    " of your jobs";
   DIVVY_TRY(auto row, book_.Add(owner, std::move(receiver), request.replaces));
   Keep({std::move(row)});
@@ -376,10 +376,10 @@ Status Notifier::Remove(const User& owner, const std::string& name) {
 void Notifier::Test(const std::optional<User>& owner, const std::string& name,
                     std::function<void(Result<wire::NotifyTestAnswer>)> done) {
   const auto all = book_.Of(owner);
-  const auto known = std::ranges::find(all, name, [](const NotifyBook::Known& one) { return one.receiver.name; });
+  const auto known = std::ranges::find(all, name, [](const NotifyRegistry::Known& one) { return one.receiver.name; });
   if (known == all.end())
-    return done(NotFound("there is no receiver '" + name.substr(0, 40) + "'; divvy notify list shows those there are"));
-  if (tests_ >= kMostTests) return done(LimitExceeded("other tests are under way; try again in a moment"));
+    return done(NotFound("there is no receiver '" + name.substr(0, 40) + "'; divvy notify list shows all receivers"));
+  if (tests_ >= kMostTests) return done(LimitExceeded("other tests are in progress; try again later"));
   wire::Notice notice = NoticeOf("test", "This is a test of receiver " + name + ": it works.");
   notice.id = ports_.new_id();
   const auto order = OrderFor(*known, notice);
@@ -392,7 +392,7 @@ void Notifier::Test(const std::optional<User>& owner, const std::string& name,
   });
 }
 
-wire::ReceiverView Notifier::ViewOf(const NotifyBook::Known& known, Time now) const {
+wire::ReceiverView Notifier::ViewOf(const NotifyRegistry::Known& known, Time now) const {
   const NoticeQueue::Counts counts = queue_.Of(known.to);
   const Receiver& receiver = known.receiver;
   wire::ReceiverView view;

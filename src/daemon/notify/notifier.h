@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "control/controller/controller.h"
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/notify/notice_queue.h"
-#include "daemon/notify/notify_book.h"
+#include "daemon/notify/notify_registry.h"
 #include "wire/messages/notify_messages.h"
 
 namespace divvy {
@@ -39,7 +39,7 @@ class Notifier {
 
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Must be called before the controller is loaded. Requires: `core` outlives this.
-  void Join(Core& core) { core_ = &core; }
+  void Join(ControllerDriver& core) { core_ = &core; }
   /// The controller is loaded; the runs that it knows started earlier.
   void OnLoaded();
   /// Starts deliveries. Call once the runs on this node are known.
@@ -47,7 +47,7 @@ class Notifier {
 
   /// Adds rows that must be durable with the changes in `effects`.
   void Complete(Effects& effects);
-  /// These effects are durable now.
+  /// Call when `effects` have become durable: queues the notices among their rows and delivers them.
   void Carried(const Effects& effects);
 
   /// A running job wastes its GPUs, or an action was taken because of it. `text` is the message.
@@ -66,7 +66,7 @@ class Notifier {
   /// A user's receivers and those that the user's jobs named; with `has_admins` also the administrators'.
   wire::NotifyAnswer View(const User& user, bool has_admins) const;
 
-  const NotifyBook& book() const { return book_; }
+  const NotifyRegistry& book() const { return book_; }
 
  private:
   /// Jobs that a step ended, by id. A step may end 100,000 jobs.
@@ -84,16 +84,16 @@ class Notifier {
   void Keep(std::vector<NoticeQueue::Setting> rows);
   void Deliver();
   void Arm();
-  Result<wire::DeliveryOrder> OrderFor(const NotifyBook::Known& known, const wire::Notice& notice) const;
-  Status CheckPolicy(const NotifyBook::Known& known) const;
-  bool MayGoInside(const NotifyBook::Known& known) const;
-  wire::ReceiverView ViewOf(const NotifyBook::Known& known, Time now) const;
+  Result<wire::DeliveryOrder> OrderFor(const NotifyRegistry::Known& known, const wire::Notice& notice) const;
+  Status CheckPolicy(const NotifyRegistry::Known& known) const;
+  bool MayGoInside(const NotifyRegistry::Known& known) const;
+  wire::ReceiverView ViewOf(const NotifyRegistry::Known& known, Time now) const;
 
   Options options_;
   Ports ports_;
-  NotifyBook book_;
+  NotifyRegistry book_;
   NoticeQueue queue_;
-  Core* core_ = nullptr;
+  ControllerDriver* core_ = nullptr;
   bool is_open_ = false;
   Time armed_for_ = kNever;
   /// Jobs that hold GPUs or run and that have a receiver; the value tells whether their start was reported.

@@ -37,7 +37,7 @@ class NotifierTest : public testing::Test, public OrderPort {
 
   /// Starts a daemon; of the previous one, which has died, only the store's content is left.
   void Begin() {
-    Core::Ports ports;
+    ControllerDriver::Ports ports;
     ports.post = [this](std::function<void()> task) { posted_.push_back(std::move(task)); };
     ports.commit = [this](std::vector<Batch> batches, std::function<void(Status)> done) {
       for (const Batch& batch : batches) {
@@ -64,7 +64,7 @@ class NotifierTest : public testing::Test, public OrderPort {
     own.log = [](const std::string&) {};
     notifier_ = std::make_unique<Notifier>(options_, std::move(own));
     for (const auto& [key, text] : rows_) notifier_->LoadSetting(key, text);
-    core_ = std::make_unique<Core>(controller_, *store_, clock_, *this, std::move(ports));
+    core_ = std::make_unique<ControllerDriver>(controller_, *store_, clock_, *this, std::move(ports));
     notifier_->Join(*core_);
     notifier_->OnLoaded();
     notifier_->Open();
@@ -137,7 +137,7 @@ class NotifierTest : public testing::Test, public OrderPort {
   wire::DeliveryOrder last_;
   int ids_ = 0;
   std::unique_ptr<Notifier> notifier_;
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<ControllerDriver> core_;
 };
 
 TEST_F(NotifierTest, StartAndEndAreToldOnce) {
@@ -207,14 +207,15 @@ TEST_F(NotifierTest, WhoWaitsAgainIsToldWhy) {
   EXPECT_EQ(Told(), "start");
   Caller divvy;
   divvy.is_admin = true;
-  divvy.user.name = "divvy, since it wastes its GPUs";
+  divvy.user.name = "divvy, because it wastes its GPUs";
   ASSERT_TRUE(controller_.Requeue(job, false, divvy, clock_.Now()));
   core_->Touch();
   End(job);
   EXPECT_EQ(Told(), "requeue");
   const auto notice = wire::Decode<wire::Notice>(last_.body).value();
-  EXPECT_TRUE(notice.text.ends_with(" waits again: queued again by divvy, since it wastes its GPUs")) << notice.text;
-  EXPECT_EQ(notice.job->reason, "queued again by divvy, since it wastes its GPUs");
+  EXPECT_TRUE(notice.text.ends_with(" is queued again: queued again by divvy, because it wastes its GPUs"))
+      << notice.text;
+  EXPECT_EQ(notice.job->reason, "queued again by divvy, because it wastes its GPUs");
 }
 
 TEST_F(NotifierTest, AJobsWishIsKeptUntilItsEnd) {
@@ -254,7 +255,7 @@ TEST_F(NotifierTest, OfAnArrayTheWholeIsTold) {
   End(ElementId(array, 1), 1);
   EXPECT_EQ(Told(), "fail");
   const auto notice = wire::Decode<wire::Notice>(last_.body).value();
-  EXPECT_NE(notice.text.find("1 elements well, 1 failed"), std::string::npos) << notice.text;
+  EXPECT_NE(notice.text.find("1 elements succeeded, 1 failed"), std::string::npos) << notice.text;
 }
 
 TEST_F(NotifierTest, AdministratorsHearOnceOfEachGpu) {
@@ -269,7 +270,7 @@ TEST_F(NotifierTest, AdministratorsHearOnceOfEachGpu) {
   EXPECT_EQ(Told(), "");
   observe("XID 79: fell off the bus");
   EXPECT_EQ(Told(), "gpu_fenced");
-  EXPECT_NE(last_.body.find("GPU 1 is fenced and takes no jobs: XID 79"), std::string::npos) << last_.body;
+  EXPECT_NE(last_.body.find("GPU 1 is fenced and takes no new jobs: XID 79"), std::string::npos) << last_.body;
   Begin();
   observe("XID 79: fell off the bus, again");
   EXPECT_EQ(Told(), "") << "also not after a restart";
@@ -293,7 +294,8 @@ TEST_F(NotifierTest, UsersGoOnlyWhereTheyMay) {
   };
   EXPECT_EQ(add(ada_.user, "http://hooks.lab/x", "", ""), "");
   EXPECT_NE(add(ada_.user, "", "true", "").find("commands of users are off here"), std::string::npos);
-  EXPECT_NE(add(ada_.user, "", "", "a@other.org").find("mail goes to addresses of example.org"), std::string::npos);
+  EXPECT_NE(add(ada_.user, "", "", "a@other.org").find("mail is limited to addresses of example.org"),
+            std::string::npos);
   EXPECT_EQ(add(ada_.user, "", "", "a@example.org"), "");
   EXPECT_NE(add(ada_.user, "http://a/", "true", "").find("one of webhook, command and mail"), std::string::npos);
   options_.settings.user_commands = true;

@@ -33,7 +33,7 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Plac
                                                                   int end) -> Result<StartedProgram> {
       if (order.run_as.empty()) return errands->Start({::geteuid(), ::getegid(), {}}, UserProgram::kDeliver, "", end);
       const auto user = FindAccount(order.run_as);
-      if (!user) return NotFound("there is no user " + order.run_as + " here");
+      if (!user) return NotFound("this machine has no user " + order.run_as);
       const std::string limit = std::to_string(static_cast<std::int64_t>(std::ceil(order.time_limit_s)));
       return errands->Start({user->uid, user->gid, right_of(*user)}, UserProgram::kDeliver, limit, end);
     };

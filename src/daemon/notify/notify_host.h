@@ -9,7 +9,7 @@
 #include "daemon/notify/notifier.h"
 #include "daemon/runtime/log.h"
 #include "dialect/config/config.h"
-#include "platform/os/places.h"
+#include "platform/os/runtime_paths.h"
 #include "platform/supervisor/root_errand.h"
 
 namespace divvy {

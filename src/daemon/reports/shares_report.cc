@@ -45,8 +45,8 @@ std::optional<double> MeanOver(const std::vector<samples::Point>& points, double
 
 }  // namespace
 
-void AddTeamShares(const SampleBook::Answer& kept, wire::SharesReport& report) {
-  for (const SampleBook::Series& series : kept.series) {
+void AddTeamShares(const MetricStore::Answer& kept, wire::SharesReport& report) {
+  for (const MetricStore::Series& series : kept.series) {
     const auto row = std::ranges::find(report.rows, series.subject.node, &wire::SharesRow::group);
     if (row == report.rows.end() || row->group.empty()) continue;
     for (const samples::Curve& curve : series.curves) {

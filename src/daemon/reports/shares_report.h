@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "daemon/reports/usage_report.h"
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "wire/messages/page_messages.h"
 
 namespace divvy {
@@ -18,6 +18,6 @@ wire::SharesReport ReportShares(const std::vector<ReportedRun>& runs, ReportBy b
 
 /// Adds the entitlements of the teams. `kept` holds samples::Of::kTeam over the report's period. If its points are
 /// longer than the report's steps, several steps show the same value.
-void AddTeamShares(const SampleBook::Answer& kept, wire::SharesReport& report);
+void AddTeamShares(const MetricStore::Answer& kept, wire::SharesReport& report);
 
 }  // namespace divvy

@@ -33,7 +33,7 @@ TEST(SharesReport, SharesOutEachRunOverTheStepsThatItTouches) {
 
 TEST(SharesReport, SaysWhatTeamsMightHoldAsItWasThen) {
   auto report = ReportShares({Ran("vision", 4, 0, 40), Ran("", 2, 0, 40)}, ReportBy::kTeam, {At(0), At(40)}, 4);
-  SampleBook::Answer kept;
+  MetricStore::Answer kept;
   kept.step = 1200;  // Half of the first point lies before the period.
   kept.begin = static_cast<samples::Second>(ToSeconds(At(-10)));
   samples::Subject vision;

@@ -45,13 +45,13 @@ Status CheckSpec(const JobSpec& spec) {
   if (spec.time_limit < Duration(0) || spec.grace < JobSpec().grace || spec.retry_delay < Duration(0))
     return InvalidArgument("spec: a duration is negative");
   if (spec.priority < -dialect::kMostPriority || spec.priority > dialect::kMostPriority)
-    return InvalidArgument("spec.priority: give a whole number within a million");
+    return InvalidArgument("spec.priority: give a whole number from -1000000 to 1000000");
   std::size_t environment = 0;
   for (const std::string& variable : spec.capture.environment) environment += variable.size() + 1;
   for (const std::string& variable : spec.extra_environment) environment += variable.size() + 1;
   if (environment > kMostEnvironmentBytes) {
-    return InvalidArgument("the environment has " + std::to_string(environment) + " bytes, and a job may bring " +
-                           std::to_string(kMostEnvironmentBytes) +
+    return InvalidArgument("the environment has " + std::to_string(environment) +
+                           " bytes, but a job may have at most " + std::to_string(kMostEnvironmentBytes) +
                            "; unset large variables, or leave them out with --export");
   }
   if (spec.name.size() > 1024 || spec.comment.size() > 65536)

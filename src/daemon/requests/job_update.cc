@@ -69,7 +69,7 @@ class Reader {
     JobChanges::Dependencies all;
     for (const std::string& text : *from) {
       JobSpec read;
-      if (const auto parsed = dialect::ParseDependencies(text, dialect::Surroundings(), read); !parsed)
+      if (const auto parsed = dialect::ParseDependencies(text, dialect::ParseContext(), read); !parsed)
         return Refuse("dependency", parsed.error().message);
       all.all.insert(all.all.end(), read.dependencies.begin(), read.dependencies.end());
       all.needs_any |= read.needs_any_dependency;

@@ -44,7 +44,7 @@ Result<UiIdentity> UiSessions::UseLink(std::string_view secret, bool is_plain, T
   // Looked up by hash, so the timing of the lookup reveals nothing useful.
   const auto found = links_.find(Sha256Hex(secret));
   if (found == links_.end() || found->second.identity.is_plain != is_plain)
-    return PermissionDenied("this link was used already, or is none" + std::string(kRemedy));
+    return PermissionDenied("this login link is invalid or was already used" + std::string(kRemedy));
   const Link link = found->second;
   links_.erase(found);
   if (link.expires <= now) return PermissionDenied("this link has expired" + std::string(kRemedy));

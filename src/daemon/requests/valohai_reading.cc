@@ -64,8 +64,8 @@ wire::ValohaiTaskView ViewOf(const dialect::ValohaiTask& task) {
 Result<JobSpec> ExecutionOf(const dialect::ValohaiProject& project, const wire::ValohaiQuestion& question,
                             const ValohaiPlace& place) {
   if (!question.directory.empty() && question.directory.front() != '/')
-    return InvalidArgument("the project's directory is '" + question.directory + "'; write a whole path, from / on");
-  dialect::Surroundings around = place.around;
+    return InvalidArgument("the project's directory is '" + question.directory + "'; give an absolute path");
+  dialect::ParseContext around = place.around;
   around.directory = question.directory.empty() ? around.home : question.directory;
   dialect::ExecutionRequest request;
   request.parameters = question.parameters;

@@ -10,7 +10,7 @@ namespace divvy {
 
 /// Data that a command line client would find out itself.
 struct ValohaiPlace {
-  dialect::Surroundings around;  // The caller's home and user; its directory is used if the question names none.
+  dialect::ParseContext around;  // The caller's home and user; its directory is used if the question names none.
   std::string execution_id;      // A UUID.
   std::string root;              // The folder of this execution's files; empty: below the caller's home.
   int default_gpus = 1;          // For a step that sets no GPUs: 1 if there are GPUs, otherwise 0.

@@ -102,7 +102,7 @@ TEST_F(ValohaiReadingTest, RefusesAValueByItsNameAndKeepsTheSteps) {
   question_.parameters = {};
   question_.directory = "project";
   answer = Ask();
-  EXPECT_NE(answer.refusal.find("write a whole path"), std::string::npos) << answer.refusal;
+  EXPECT_NE(answer.refusal.find("give an absolute path"), std::string::npos) << answer.refusal;
 }
 
 TEST_F(ValohaiReadingTest, ATextWithMistakesHasNoSteps) {

@@ -48,7 +48,7 @@ class Counters {
       if (IsActive(record.state) && record.started != kNoTime) began_[id] = record.started;
     }
   }
-  /// Takes durable changes, as Core::Subscribe delivers them.
+  /// Takes durable changes, as ControllerDriver::Subscribe delivers them.
   void OnChanges(const Controller& controller, const std::vector<Change>& changes, Time now) {
     for (const Change& change : changes) {
       if (!change.job.is_set()) continue;

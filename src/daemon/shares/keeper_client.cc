@@ -135,7 +135,7 @@ void KeeperClient::Read() {
 
 void KeeperClient::OnLine(std::string_view line) {
   auto said = wire::DecodeShare<wire::KeeperLine>(line);
-  if (!said) return OnLost("it says what nobody understands: " + said.error().message);
+  if (!said) return OnLost("it sent an invalid message: " + said.error().message);
   if (said->answer) {
     const auto asked = asked_.extract(said->answer->id);
     if (asked.empty()) return;

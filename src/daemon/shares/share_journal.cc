@@ -53,7 +53,7 @@ bool ShareJournal::MayTell(Known& known, Time now) {
 std::string ShareJournal::Take(Known& known, const wire::KeptPassage& passage) {
   const std::string place = GpusInWords(passage.gpus);
   if (std::ranges::find(passage.words, kDamaged) != passage.words.end())
-    return "its memory on the GPU was damaged while it was moved: its CUDA calls fail until its processes have ended";
+    return "its GPU memory was damaged while it was moved: its CUDA calls fail until its processes end";
   if (passage.is_parked) {
     if (known.is_parked) return "";
     const std::string why = WhyParked(passage.words);
@@ -76,7 +76,7 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
     const auto tell = [&](std::string text) {
       if (text.empty() || !MayTell(known, now)) return;
       if (const int left_out = std::exchange(known.left_out, 0); left_out > 0)
-        text += " (and " + Plural(left_out, "time") + " moved or parked before that, not noted one by one)";
+        text += " (and " + Plural(left_out, "time") + " moved or parked before that, not listed individually)";
       events.push_back({tenant.job, tenant.attempt, std::move(text)});
     };
     const std::vector<int> gpus = GpusOf(tenant, &wire::KeptShare::gpu);
@@ -87,7 +87,7 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
       known.gpus = gpus;
       known.is_parked = is_parked;
       if (!gpus.empty() && is_there && gpus != paper)
-        tell("on " + GpusInWords(gpus) + " for now (its guaranteed part is on " + GpusInWords(paper) + ")");
+        tell("on " + GpusInWords(gpus) + " for now (its guaranteed fraction is on " + GpusInWords(paper) + ")");
     } else {
       for (const wire::KeptPassage& passage : tenant.passages) {
         if (passage.at > known.passed_at) tell(Take(known, passage));

@@ -53,7 +53,7 @@ TEST(ShareJournal, AMoveByWayOfTheHostIsAMove) {
 // Between two reported states the tenant was on the host, or on another GPU and back.
 TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
   ShareJournal journal;
-  EXPECT_EQ(Told(journal, With(1)), "on GPU 1 for now (its guaranteed part is on GPU 0)");
+  EXPECT_EQ(Told(journal, With(1)), "on GPU 1 for now (its guaranteed fraction is on GPU 0)");
   wire::KeeperState shown = With(1);
   shown.tenants.front().passages = {{kNow + 1s, false, {0}, {}}, {kNow + 2s, false, {1}, {}}};
   std::vector<std::string> told;
@@ -61,23 +61,25 @@ TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
   EXPECT_EQ(told, (std::vector<std::string>{"moved from GPU 1 to GPU 0", "moved from GPU 0 to GPU 1"}));
   EXPECT_EQ(Told(journal, shown), "");
   auto& passages = shown.tenants.front().passages;
-  passages.push_back({kNow + 3s, true, {1}, {"parked on the host: as asked"}});
+  passages.push_back({kNow + 3s, true, {1}, {"parked on the host: requested by its user"}});
   passages.push_back({kNow + 4s, false, {1}, {}});
   told.clear();
   for (const ShareEvent& event : journal.Follow(shown, kNow)) told.push_back(event.text);
-  EXPECT_EQ(told, (std::vector<std::string>{"its GPU memory went to the host: as asked", "back on GPU 1"}));
+  EXPECT_EQ(told,
+            (std::vector<std::string>{"its GPU memory went to the host: requested by its user", "back on GPU 1"}));
   passages.push_back({kNow + 5s, false, {1}, {"damaged while it was moved"}});
-  EXPECT_EQ(Told(journal, shown).substr(0, 41), "its memory on the GPU was damaged while i")
+  EXPECT_EQ(Told(journal, shown).substr(0, 34), "its GPU memory was damaged while i")
       << "its processes may end at once";
   EXPECT_EQ(Told(journal, shown), "");
 }
 
 TEST(ShareJournal, WhoBeginsElsewhereThanPlannedIsTold) {
   ShareJournal journal;
-  EXPECT_EQ(Told(journal, With(3)), "on GPU 3 for now (its guaranteed part is on GPU 0)");
+  EXPECT_EQ(Told(journal, With(3)), "on GPU 3 for now (its guaranteed fraction is on GPU 0)");
   wire::KeeperState next = With(2);
   next.tenants.front().attempt = 2;
-  EXPECT_EQ(Told(journal, next), "on GPU 2 for now (its guaranteed part is on GPU 0)") << "another attempt begins anew";
+  EXPECT_EQ(Told(journal, next), "on GPU 2 for now (its guaranteed fraction is on GPU 0)")
+      << "another attempt begins anew";
 }
 
 TEST(ShareJournal, ABusyNodeIsBoundedAndSaysWhatItLeftOut) {
@@ -87,7 +89,7 @@ TEST(ShareJournal, ABusyNodeIsBoundedAndSaysWhatItLeftOut) {
   for (int i = 1; i <= 1000; ++i) told += Told(journal, With(i % 2)).empty() ? 0 : 1;
   EXPECT_EQ(told, ShareJournal::kAtOnce);
   const std::string later = Told(journal, With(1), kNow + 61s);
-  EXPECT_EQ(later, "moved from GPU 0 to GPU 1 (and 990 times moved or parked before that, not noted one by one)");
+  EXPECT_EQ(later, "moved from GPU 0 to GPU 1 (and 990 times moved or parked before that, not listed individually)");
   EXPECT_EQ(Told(journal, With(0), kNow + 62s), "") << "one a minute";
 }
 

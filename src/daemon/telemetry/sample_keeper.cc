@@ -14,14 +14,14 @@ constexpr samples::Second kForEver = samples::Second{1} << 60;
 
 constexpr std::string_view kEnded = "ended/";
 
-std::string PrefixOf(const SampleBook::Question& question) {
+std::string PrefixOf(const MetricStore::Question& question) {
   std::string prefix = std::string(samples::Name(question.of)) + "/";
   if (question.job) prefix += std::to_string(*question.job) + "/";
   if (question.gpu) prefix += std::to_string(*question.gpu) + "/";
   return prefix;
 }
 
-bool IsAsked(const SampleBook::Question& question, const samples::Subject& subject) {
+bool IsAsked(const MetricStore::Question& question, const samples::Subject& subject) {
   if (subject.of != question.of || (question.node && subject.node != *question.node)) return false;
   return (!question.gpu || subject.gpu == *question.gpu) && (!question.job || subject.job == *question.job);
 }
@@ -36,7 +36,7 @@ SampleBlock KeptRow(std::uint64_t job, samples::Second ended, std::string text) 
   return {std::string(kEnded) + std::to_string(job), 0, 0, ended, std::move(text)};
 }
 
-SampleFile* SampleBook::Keeper::File() {
+SampleFile* MetricStore::Keeper::File() {
   if (options_.path.empty()) return nullptr;
   if (file_) return file_.get();
   auto opened = SampleFile::Open(options_.path);
@@ -45,11 +45,11 @@ SampleFile* SampleBook::Keeper::File() {
   return file_.get();
 }
 
-void SampleBook::Keeper::Fail(const Error& error) {
+void MetricStore::Keeper::Fail(const Error& error) {
   if (!std::exchange(has_failed_, true)) note_("event=samples_not_kept error=\"" + error.message + "\"");
 }
 
-void SampleBook::Keeper::Put(const std::vector<SampleBlock>& blocks, samples::Second now) {
+void MetricStore::Keeper::Put(const std::vector<SampleBlock>& blocks, samples::Second now) {
   SampleFile* const file = File();
   if (file == nullptr) return;
   if (const Status put = file->Put(blocks); !put) return Fail(put.error());
@@ -66,7 +66,7 @@ void SampleBook::Keeper::Put(const std::vector<SampleBlock>& blocks, samples::Se
   keep(file->Bound(options_.most));
 }
 
-std::optional<samples::Track> SampleBook::Keeper::TrackOf(const samples::Subject& subject) {
+std::optional<samples::Track> MetricStore::Keeper::TrackOf(const samples::Subject& subject) {
   SampleFile* const file = File();
   if (file == nullptr) return std::nullopt;
   const auto rows = file->Read(ToText(subject), 0, 0, kForEver);
@@ -76,20 +76,20 @@ std::optional<samples::Track> SampleBook::Keeper::TrackOf(const samples::Subject
   return samples::Track(*std::move(block));
 }
 
-void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::Stretch& of, SampleBook::Uses& uses) {
-  if (of.pieces == SampleBook::Pieces::kWhole) return samples::AddUse(track, of.since, of.until, uses[of.since][job]);
+void AddUseOf(std::uint64_t job, const samples::Block& track, const MetricStore::Stretch& of, MetricStore::Uses& uses) {
+  if (of.pieces == MetricStore::Pieces::kWhole) return samples::AddUse(track, of.since, of.until, uses[of.since][job]);
   samples::AddUseByHour(track, of.since, of.until,
                         [&](samples::Second hour) -> samples::JobUse& { return uses[hour][job]; });
 }
 
-std::string SampleBook::Keeper::KeptOf(std::uint64_t job) {
+std::string MetricStore::Keeper::KeptOf(std::uint64_t job) {
   SampleFile* const file = File();
   if (file == nullptr) return "";
   const auto rows = file->Read(std::string(kEnded) + std::to_string(job), 0, 0, kForEver);
   return rows && !rows->empty() ? rows->front().bytes : "";
 }
 
-void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept) {
+void MetricStore::Keeper::AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept) {
   SampleFile* const file = File();
   if (file == nullptr) return;
   const Status read = file->ForEach(0, of.since, [&](const SampleBlock& row) {
@@ -105,8 +105,8 @@ void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>&
   if (!read) Fail(read.error());
 }
 
-void SampleBook::Keeper::AddTracks(std::uint64_t job, const std::set<std::string>& known,
-                                   const samples::IsWanted& is_wanted, std::vector<samples::Block>& tracks) {
+void MetricStore::Keeper::AddTracks(std::uint64_t job, const std::set<std::string>& known,
+                                    const samples::IsWanted& is_wanted, std::vector<samples::Block>& tracks) {
   SampleFile* const file = File();
   if (file == nullptr) return;
   const auto names = file->Subjects(std::string(samples::Name(samples::Of::kJob)) + "/" + std::to_string(job) + "/");
@@ -121,7 +121,7 @@ void SampleBook::Keeper::AddTracks(std::uint64_t job, const std::set<std::string
   }
 }
 
-void SampleBook::Keeper::AddReported(std::uint64_t job, Reported& reported) {
+void MetricStore::Keeper::AddReported(std::uint64_t job, Reported& reported) {
   std::vector<samples::Block> tracks;
   AddTracks(
       job, {}, [](samples::Metric, std::string_view own) { return !own.empty(); }, tracks);
@@ -133,7 +133,7 @@ void SampleBook::Keeper::AddReported(std::uint64_t job, Reported& reported) {
   }
 }
 
-samples::IsWanted SampleBook::Keeper::Filter(const Question& question) const {
+samples::IsWanted MetricStore::Keeper::Filter(const Question& question) const {
   if (question.metrics.empty()) return nullptr;
   return [&question](samples::Metric metric, std::string_view own) {
     const auto is_it = [&](const std::string& wanted) {
@@ -148,7 +148,7 @@ samples::IsWanted SampleBook::Keeper::Filter(const Question& question) const {
 }
 
 // Adds data from the file, also for subjects that memory no longer holds. If both hold a block, memory's is newer.
-void SampleBook::Keeper::AddKept(Gathered& gathered) {
+void MetricStore::Keeper::AddKept(Gathered& gathered) {
   SampleFile* const file = File();
   const Question& question = gathered.question;
   const bool is_job = question.of == samples::Of::kJob;
@@ -185,7 +185,7 @@ void SampleBook::Keeper::AddKept(Gathered& gathered) {
   }
 }
 
-SampleBook::Answer SampleBook::Keeper::Find(Gathered gathered) {
+MetricStore::Answer MetricStore::Keeper::Find(Gathered gathered) {
   AddKept(gathered);
   Question& question = gathered.question;
   samples::Range& range = question.range;

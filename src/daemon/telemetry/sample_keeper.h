@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 
 namespace divvy {
 
 /// The part of an answer that comes from memory.
-struct SampleBook::Gathered {
+struct MetricStore::Gathered {
   Question question;
   samples::Second now = 0;
   // Seconds per point of the answer; not used for jobs, whose tracks have their own step.
@@ -28,7 +28,7 @@ struct SampleBook::Gathered {
   std::vector<Of> parts;
 };
 
-class SampleBook::Keeper {
+class MetricStore::Keeper {
  public:
   Keeper(Options options, std::function<void(const std::string& line)> note)
       : options_(std::move(options)), note_(std::move(note)) {}
@@ -62,7 +62,7 @@ class SampleBook::Keeper {
 };
 
 /// Adds the job's use in the period, from its track on one node.
-void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::Stretch& of, SampleBook::Uses& uses);
+void AddUseOf(std::uint64_t job, const samples::Block& track, const MetricStore::Stretch& of, MetricStore::Uses& uses);
 /// Returns the row that stores a block.
 SampleBlock KeptBlock(const samples::Subject& subject, const samples::Block& block, samples::Second step);
 /// Returns the row that stores a text about an ended job. Its subject ("ended/17") is no subject of samples, so other

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "control/controller/controller.h"
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 
 namespace divvy {
 
@@ -63,17 +63,17 @@ class SampleBookOnDisk : public testing::Test {
   void OpenSamples() {
     samples_.reset();
     posted_.clear();
-    SampleBook::Options options;
+    MetricStore::Options options;
     options.path = folder_ + "/samples.db";
     options.most = 100_MiB;
-    SampleBook::Ports ports;
+    MetricStore::Ports ports;
     ports.post = [this](std::function<void()> task) {
       const std::lock_guard lock(mutex_);
       posted_.push_back(std::move(task));
       wake_.notify_one();
     };
     ports.note = [this](const std::string& line) { notes_.push_back(line); };
-    samples_ = std::make_unique<SampleBook>(std::move(options), std::move(ports));
+    samples_ = std::make_unique<MetricStore>(std::move(options), std::move(ports));
   }
   /// Runs one task, as the loop would.
   void RunOnePosted() {
@@ -100,7 +100,7 @@ class SampleBookOnDisk : public testing::Test {
   std::condition_variable wake_;
   std::deque<std::function<void()>> posted_;
   std::vector<std::string> notes_;
-  std::unique_ptr<SampleBook> samples_;
+  std::unique_ptr<MetricStore> samples_;
 };
 
 }  // namespace divvy

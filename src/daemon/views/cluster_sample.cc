@@ -12,11 +12,11 @@ constexpr std::size_t kMostTeams = 1'000;
 
 }  // namespace
 
-samples::Snapshot ClusterSampler::Look(const Controller& controller, const SampleBook& book, samples::Second now) {
+samples::Snapshot ClusterSampler::Look(const Controller& controller, const MetricStore& book, samples::Second now) {
   double total = 0;
   double allocated = 0;
-  const Server& cluster = controller.cluster();
-  for (const BookNode& node : cluster.nodes()) {
+  const Scheduler& cluster = controller.scheduler();
+  for (const NodeUsage& node : cluster.nodes()) {
     for (const GpuFacts& gpu : node.capacity.gpus) {
       total += 1;
       allocated += 1 - PartOfWhole(node.room(gpu.index));
@@ -43,7 +43,7 @@ samples::Snapshot ClusterSampler::Look(const Controller& controller, const Sampl
 }
 
 void ClusterSampler::AddTeams(const Controller& controller, samples::Snapshot& snapshot) {
-  const Server& cluster = controller.cluster();
+  const Scheduler& cluster = controller.scheduler();
   std::size_t left = kMostTeams;
   for (const TeamRow* row : controller.teams().InOrder()) {
     const core::TeamIndex index = cluster.TeamOf(row->name);

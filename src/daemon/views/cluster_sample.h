@@ -3,13 +3,13 @@
 #pragma once
 
 #include "control/controller/controller.h"
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 
 namespace divvy {
 
 class ClusterSampler {
  public:
-  samples::Snapshot Look(const Controller& controller, const SampleBook& book, samples::Second now);
+  samples::Snapshot Look(const Controller& controller, const MetricStore& book, samples::Second now);
 
  private:
   static void AddTeams(const Controller& controller, samples::Snapshot& snapshot);

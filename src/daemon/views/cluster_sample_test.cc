@@ -38,7 +38,7 @@ class ClusterSamplerTest : public testing::Test {
 
   Caller root_{{0, 0, "root"}, true};
   Controller controller_;
-  SampleBook book_;
+  MetricStore book_;
   ClusterSampler sampler_;
 };
 

@@ -5,7 +5,7 @@
 
 #include "daemon/views/views.h"
 #include "daemon/views/views_samples.h"
-#include "engine/server/idle_gpus.h"
+#include "engine/scheduler/idle_gpus.h"
 #include "version.h"
 
 namespace divvy {
@@ -51,8 +51,7 @@ constexpr std::array<Exposed, 16> kOfGpus = {{
 constexpr std::array<Exposed, 7> kOfNodes = {{
     {Metric::kCpuCores, "divvy_node_cpu_busy_cores", "", "Cores that were busy."},
     {Metric::kCpuUtilization, "divvy_node_cpu_utilization_ratio", "ratio", "Part of all cores' time that was used."},
-    {Metric::kMemoryUsed, "divvy_node_memory_used_bytes", "bytes",
-     "Memory in use, what can be given back not counted."},
+    {Metric::kMemoryUsed, "divvy_node_memory_used_bytes", "bytes", "Memory in use, without reclaimable memory."},
     {Metric::kIoRead, "divvy_node_disk_read_bytes_per_second", "", "From disks."},
     {Metric::kIoWritten, "divvy_node_disk_written_bytes_per_second", "", "To disks."},
     {Metric::kNetworkReceived, "divvy_node_network_received_bytes_per_second", "", "From the network."},
@@ -92,7 +91,7 @@ constexpr std::array<DcgmName, 11> kDcgm = {{
     {Metric::kGpuUtilization, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1, "Ratio of time the graphics engine is active."},
 }};
 
-const double* Find(const SampleBook::Newest& newest, Metric metric) {
+const double* Find(const MetricStore::Newest& newest, Metric metric) {
   for (const samples::Reading& reading : newest.readings) {
     if (reading.metric == metric) return &reading.value;
   }
@@ -104,7 +103,7 @@ double Neat(double value) { return std::round(value * 1e6) / 1e6; }
 
 /// Hardware counters of GPUs that have a recent sample.
 using Counted = std::map<samples::Subject, samples::GpuCounters>;
-Counted CountersOf(const SampleBook& book, const Latest& latest, samples::Second now) {
+Counted CountersOf(const MetricStore& book, const Latest& latest, samples::Second now) {
   Counted counters;
   std::map<std::string, std::vector<samples::GpuCounters>> on;
   for (const auto& [subject, newest] : latest) {
@@ -131,8 +130,7 @@ void AddWaste(Exposition& out, const wire::WasteAnswer& waste) {
   for (const wire::WastefulJob& job : waste.jobs) {
     for (const wire::WasteFinding& finding : job.findings) gpus[finding.kind] += finding.gpus;
   }
-  out.Begin("divvy_gpus_wasted", Kind::kGauge, "",
-            "GPUs that running jobs hold and others could have, by what is wrong.");
+  out.Begin("divvy_gpus_wasted", Kind::kGauge, "", "GPUs that running jobs hold but waste, by kind of waste.");
   using samples::WasteKind;
   for (const WasteKind kind :
        {WasteKind::kIdle, WasteKind::kSomeIdle, WasteKind::kCpuBound, WasteKind::kUnderused, WasteKind::kSmallMemory})
@@ -156,7 +154,7 @@ void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<E
 
 // A rough class of what the job waits for: with a long queue, a scrape has no time for Controller::WaitingReason.
 std::string_view WaitsFor(const Controller& controller, const JobRecord& record) {
-  const Server& cluster = controller.cluster();
+  const Scheduler& cluster = controller.scheduler();
   if (record.is_held) return "release";
   const WaitingEntry* entry = cluster.waiting(record.id);
   if (entry == nullptr) return "other";
@@ -182,7 +180,7 @@ void AddJobs(Exposition& out, const Controller& controller) {
   for (const JobState state : {JobState::kHeld, JobState::kQueued, JobState::kStarting, JobState::kRunning,
                                JobState::kPaused, JobState::kStopping})
     out.Add({{"state", std::string(Name(state))}}, by_state[Name(state)]);
-  out.Begin("divvy_jobs_waiting", Kind::kGauge, "", "Waiting jobs by what they wait for first.");
+  out.Begin("divvy_jobs_waiting", Kind::kGauge, "", "Waiting jobs by their first blocker.");
   for (const std::string_view what : {"release", "dependency", "group", "begin", "team", "gpus", "cpus", "other"})
     out.Add({{"for", std::string(what)}}, by_wait[what]);
   out.Begin("divvy_jobs_submitted", Kind::kCounter, "", "Jobs that were ever submitted.");
@@ -190,7 +188,7 @@ void AddJobs(Exposition& out, const Controller& controller) {
 }
 
 void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
-  const Server& cluster = controller.cluster();
+  const Scheduler& cluster = controller.scheduler();
   const auto each = [&](const auto& add) {
     for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
       for (const GpuFacts& gpu : cluster.node(node).capacity.gpus) add(node, gpu);
@@ -209,41 +207,41 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
   each([&](NodeIndex node, const GpuFacts& gpu) {
     out.Add(labels(node, gpu), static_cast<double>(gpu.memory_total.count()));
   });
-  out.Begin("divvy_gpu_allocated_ratio", Kind::kGauge, "ratio", "The part of it that jobs have.");
+  out.Begin("divvy_gpu_allocated_ratio", Kind::kGauge, "ratio", "Fraction of it allocated to jobs.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
     out.Add(labels(node, gpu), Neat(1 - PartOfWhole(cluster.node(node).room(gpu.index))));
   });
-  out.Begin("divvy_gpu_healthy", Kind::kGauge, "", "0: it is fenced, for the driver says that it does not work.");
+  out.Begin("divvy_gpu_healthy", Kind::kGauge, "", "0: it is fenced because the driver reports that it does not work.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
     // The health of a disconnected node's GPUs is not known.
-    if (!controller.AbsenceOf(cluster.node(node).words.name).empty()) return;
+    if (!controller.DisconnectReason(cluster.node(node).words.name).empty()) return;
     out.Add(labels(node, gpu), cluster.node(node).availability[gpu.index].fault.empty() ? 1 : 0);
   });
-  out.Begin("divvy_gpus", Kind::kGauge, "", "GPUs of all machines.");
+  out.Begin("divvy_gpus", Kind::kGauge, "", "GPUs of all nodes.");
   out.Add({}, cluster.gpu_count());
-  out.Begin("divvy_gpus_free", Kind::kGauge, "", "GPUs that take new work, whosoever it is.");
+  out.Begin("divvy_gpus_free", Kind::kGauge, "", "GPUs that accept new work of any user.");
   const IdleGpus idle(cluster, now);
   out.Add({}, idle.free_count());
-  out.Begin("divvy_gpus_reserved", Kind::kGauge, "", "Idle GPUs that a reservation in force keeps for somebody.");
+  out.Begin("divvy_gpus_reserved", Kind::kGauge, "", "Idle GPUs reserved by an active reservation.");
   out.Add({}, idle.reserved_count());
   int largest = 0;
   for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) largest = std::max(largest, idle.free(node).size());
-  out.Begin("divvy_gpus_free_on_one_node", Kind::kGauge, "", "Most GPUs that one machine has free.");
+  out.Begin("divvy_gpus_free_on_one_node", Kind::kGauge, "", "Largest number of free GPUs on one node.");
   out.Add({}, largest);
-  out.Begin("divvy_fragmentation_ratio", Kind::kGauge, "ratio", "Part of the free GPUs that are on other machines.");
+  out.Begin("divvy_fragmentation_ratio", Kind::kGauge, "ratio", "Fraction of the free GPUs that are on other nodes.");
   out.Add({}, idle.free_count() == 0 ? 0 : Neat(1 - largest / static_cast<double>(idle.free_count())));
 }
 
 void AddNodes(Exposition& out, const MetricsAbout& about) {
-  out.Begin("divvy_nodes", Kind::kGauge, "", "Machines that are known, the controller's own included.");
+  out.Begin("divvy_nodes", Kind::kGauge, "", "Known nodes, including the controller's own.");
   // All states are exported from the start, so that a change of state does not create a new series.
   std::map<std::string, int> nodes = about.nodes;
   for (const char* state : {"up", "away", "lost", "awaited", "cordoned", "draining", "drained", "unfit"})
     nodes.try_emplace(state, 0);
   for (const auto& [state, count] : nodes) out.Add({{"state", state}}, count);
-  const Server& cluster = about.core.controller().cluster();
+  const Scheduler& cluster = about.core.controller().scheduler();
   const auto each = [&](const auto& value_of) {
-    for (const BookNode& node : cluster.nodes()) {
+    for (const NodeUsage& node : cluster.nodes()) {
       const auto value = static_cast<double>(value_of(node.capacity));
       if (value > 0) out.Add({{"node", node.words.name}}, value);  // 0: unknown, or the node was removed.
     }
@@ -261,11 +259,11 @@ void AddTeams(Exposition& out, const Controller& controller, Time now) {
     if (key.starts_with("team:")) out.Add({{"team", key.substr(5)}}, Neat(load.gpus));
   }
   out.Begin("divvy_team_gpu_seconds", Kind::kCounter, "",
-            "GPU time that a team has used; begins anew with each period of its budget, a month without one.");
+            "GPU time that a team has used; restarts with each period of its budget, or each month without one.");
   for (const auto& [key, load] : loads) {
     if (key.starts_with("team:")) out.Add({{"team", key.substr(5)}}, static_cast<double>(load.used.gpu_ms) / 1000);
   }
-  out.Begin("divvy_team_quota_gpus", Kind::kGauge, "", "GPUs that are a team's own by right.");
+  out.Begin("divvy_team_quota_gpus", Kind::kGauge, "", "Guaranteed GPUs of a team.");
   for (const auto& [name, row] : controller.teams().teams()) {
     if (row.quota_milli) out.Add({{"team", name}}, static_cast<double>(*row.quota_milli) / 1000);
   }
@@ -280,8 +278,8 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   add("divvy_store_commit_seconds", "How long it takes to make changes durable.", about.core.commits());
   if (about.counters == nullptr) return;
   add("divvy_job_queue_wait_seconds", "How long jobs that started had waited.", about.counters->waits());
-  add("divvy_job_run_seconds", "How long runs took that are over.", about.counters->runs());
-  out.Begin("divvy_preemptions", Kind::kCounter, "", "Runs that were ended so that another job starts.");
+  add("divvy_job_run_seconds", "Duration of finished runs.", about.counters->runs());
+  out.Begin("divvy_preemptions", Kind::kCounter, "", "Runs that were preempted so that another job could start.");
   out.Add({}, static_cast<double>(about.counters->preemptions()));
   out.Begin("divvy_jobs_ended", Kind::kCounter, "", "Jobs that ended since the daemon began.");
   // All states are exported from the start: rate() misses the first increase of a series that begins at 1.
@@ -295,7 +293,7 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
 
 void AddDcgm(Exposition& out, const Latest& latest, const Counted& counters, const Controller& controller) {
   std::map<std::pair<std::string, int>, const GpuFacts*> facts;
-  for (const BookNode& node : controller.cluster().nodes()) {
+  for (const NodeUsage& node : controller.scheduler().nodes()) {
     for (const GpuFacts& gpu : node.capacity.gpus) facts[{node.words.name, gpu.index}] = &gpu;
   }
   const auto labels = [&](const samples::Subject& subject) {
@@ -337,7 +335,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   Exposition out(form);
   out.Begin("divvy_build_info", Kind::kGauge, "", "Which divvy this is; always 1.");
   out.Add({{"version", std::string(kVersion)}}, 1);
-  out.Begin("divvy_accepts_work", Kind::kGauge, "", "0: no new work is taken, for the disk is full.");
+  out.Begin("divvy_accepts_work", Kind::kGauge, "", "0: no new work is accepted because the disk is full.");
   out.Add({}, about.core.trouble().empty() ? 1 : 0);
   AddJobs(out, controller);
   AddGpuFacts(out, controller, now);
@@ -347,8 +345,8 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   const auto second = static_cast<samples::Second>(ToSeconds(now));
   if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();
-  const Latest latest =
-      KnownNow(*about.samples, second, [&](const std::string& node) { return controller.AbsenceOf(node).empty(); });
+  const Latest latest = KnownNow(*about.samples, second,
+                                 [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
   const auto of_gpu = [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};
   };
@@ -358,7 +356,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
             "Energy that it has drawn since its driver was loaded.");
   AddCounter(out, counters, &samples::GpuCounters::energy_millijoules, 1e3, of_gpu);
   out.Begin("divvy_gpu_xid_errors", Kind::kCounter, "",
-            "Errors that the driver reported since the daemon of its machine began.");
+            "Errors reported by the driver since the daemon of its node started.");
   AddCounter(out, counters, &samples::GpuCounters::xid_errors, 1, of_gpu);
   AddSamples(out, latest, Of::kSlice, kOfSlices, [](const samples::Subject& subject) {
     return Labels{

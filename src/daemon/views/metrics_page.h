@@ -5,22 +5,22 @@
 #include <map>
 #include <string>
 
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/runtime/counters.h"
-#include "daemon/telemetry/sample_book.h"
-#include "daemon/waste/waste_book.h"
+#include "daemon/telemetry/metric_store.h"
+#include "daemon/waste/waste_tracker.h"
 #include "wire/http/exposition.h"
 
 namespace divvy {
 
 struct MetricsAbout {
-  Core& core;
-  const SampleBook* samples = nullptr;  // Null: no samples are taken.
+  ControllerDriver& core;
+  const MetricStore* samples = nullptr;  // Null: no samples are taken.
   const Counters* counters = nullptr;
-  std::map<std::string, int> nodes;  // By state, as `divvy nodes` prints it.
-  bool has_dcgm_names = false;       // Also exports the GPUs under the names of NVIDIA's DCGM exporter.
-  const WasteBook* waste = nullptr;  // Null: waste is not watched.
-  bool hides_job_names = false;      // [privacy] jobs = "own".
+  std::map<std::string, int> nodes;     // By state, as `divvy nodes` prints it.
+  bool has_dcgm_names = false;          // Also exports the GPUs under the names of NVIDIA's DCGM exporter.
+  const WasteTracker* waste = nullptr;  // Null: waste is not watched.
+  bool hides_job_names = false;         // [privacy] jobs = "own".
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -35,7 +35,7 @@ class DcgmNames : public testing::Test {
     row.facts.gpus = OneGpu("GPU-two");
     row.facts.cpus = 8;
     world_.controller_.OnNodeRow(row);
-    world_.controller_.OnNodeAccounted("n2");
+    world_.controller_.OnNodeReconciled("n2");
     See({"n1", "n2"});
   }
   /// Adds a sample for the GPUs of these nodes.
@@ -57,7 +57,7 @@ class DcgmNames : public testing::Test {
       seen.samples.clear();
     }
   }
-  std::string Page(const Counters* counters = nullptr, const WasteBook* waste = nullptr) {
+  std::string Page(const Counters* counters = nullptr, const WasteTracker* waste = nullptr) {
     return MetricsText({*world_.core_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true, waste},
                        wire::Exposed::kPrometheus);
   }
@@ -114,7 +114,7 @@ class MetricsPage : public DcgmNames {};
 
 TEST_F(MetricsPage, OfAMachineThatIsAwayNothingIsKnownNow) {
   EXPECT_NE(Page().find("divvy_gpu_healthy{node=\"n2\""), std::string::npos);
-  world_.controller_.OnNodeAway("n2");
+  world_.controller_.OnNodeDisconnected("n2");
   const std::string page = Page();
   for (const std::string name : {"divvy_gpu_healthy", "divvy_gpu_utilization_ratio", "DCGM_FI_DEV_GPU_TEMP"})
     EXPECT_NE(page.find("\n" + name + "{"), std::string::npos) << name << ": n1's is there";
@@ -158,7 +158,7 @@ TEST_F(MetricsPage, SaysHowManyGpusAreHeldForNothing) {
   world_.core_->Touch();
   world_.Settle();
   world_.controller_.OnStarted(result->id, world_.controller_.Find(result->id)->attempt, begun);
-  WasteBook waste({}, "n1");
+  WasteTracker waste({}, "n1");
   const auto first = static_cast<samples::Second>(ToSeconds(begun));
   for (samples::Second at = first + 10; at < first + 7200; at += 10) {
     samples::Snapshot seen;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 
 namespace divvy {
 namespace {
@@ -23,7 +23,7 @@ std::vector<std::string> Untold(const Seat& seat, const wire::KeeperState& state
 
 }  // namespace
 
-std::string StartWaitsText(const JobRecord& record, const ShareBoard& shares, const FindOutcome& find) {
+std::string StartWaitsText(const JobRecord& record, const SharingSnapshot& shares, const FindOutcome& find) {
   std::string text;
   std::vector<std::string> names;
   for (const Seat& seat : SeatsOf(record)) {

@@ -24,7 +24,7 @@ class StartWaits : public testing::Test {
   }
 
   std::string Text() {
-    ShareBoard board;
+    SharingSnapshot board;
     board.Set("", state_, TimeFromSeconds(1'000'000));
     return StartWaitsText(starting_, board, [](JobId id) -> std::optional<JobRecord> {
       if (id != JobId(6)) return std::nullopt;
@@ -41,16 +41,17 @@ class StartWaits : public testing::Test {
 
 TEST_F(StartWaits, WhoLeavesIsToldOnceAndByTheNameThatPeopleKnow) {
   state_.tenants = {Tenant(6, 1), Tenant(7, 0)};
-  state_.waits.push_back({JobId(20), "job 6 leaves GPU 1, which takes 3 s at most", Time(), std::chrono::seconds(3)});
-  EXPECT_EQ(Text(), " It waits there: job 5_0 leaves GPU 1, which takes 3 s at most.");
+  state_.waits.push_back(
+      {JobId(20), "job 6 is leaving GPU 1, which takes at most 3 s", Time(), std::chrono::seconds(3)});
+  EXPECT_EQ(Text(), " It waits there: job 5_0 is leaving GPU 1, which takes at most 3 s.");
 }
 
 TEST_F(StartWaits, WhoIsThereAndNotYetSpokenOfIsTold) {
   state_.tenants = {Tenant(6, 1), Tenant(7, 1), Tenant(8, 1)};
   EXPECT_EQ(Text(), " It waits until its GPUs are empty: jobs 5_0, 7 and 8 are there, and moved away first.");
-  state_.waits.push_back({JobId(20), "job 7 leaves GPU 1, job 8 leaves GPU 1", Time(), Duration(0)});
+  state_.waits.push_back({JobId(20), "job 7 is leaving GPU 1, job 8 is leaving GPU 1", Time(), Duration(0)});
   EXPECT_EQ(Text(),
-            " It waits there: job 7 leaves GPU 1, job 8 leaves GPU 1."
+            " It waits there: job 7 is leaving GPU 1, job 8 is leaving GPU 1."
             " It waits until its GPUs are empty: job 5_0 is there, and moved away first.");
 }
 

@@ -12,7 +12,7 @@
 #include "daemon/shares/share_place.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/quantities.h"
-#include "engine/server/idle_gpus.h"
+#include "engine/scheduler/idle_gpus.h"
 #include "model/reason_words.h"
 #include "model/run_line.h"
 #include "model/steps/step_list.h"
@@ -343,9 +343,9 @@ bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex no
                              [&](const wire::KeptShare& share) { return StandsAt(*tenant, share) == gpu; });
 }
 
-/// "in MIG mode: takes slices alone, 1g.10gb to 7g.80gb".
+/// "in MIG mode: provides slices only, 1g.10gb to 7g.80gb".
 std::string SlicesAlone(const GpuFacts& gpu) {
-  const std::string text = "in MIG mode: takes slices alone";
+  const std::string text = "in MIG mode: provides slices only";
   return gpu.slices.empty() ? text : text + ", " + gpu.slices.front().name + " to " + gpu.slices.back().name;
 }
 
@@ -362,8 +362,8 @@ void MarkKept(const Controller& controller, const IdleGpus& idle, NodeIndex node
     view.free = 0;
     view.jobs.push_back(job);
     view.job_display_ids.push_back(record == nullptr ? ToString(job) : PublicId(*record));
-    const RunningJob* running = controller.cluster().running(job);
-    view.reason = running->name + " of " + running->user + " has the machine to itself";
+    const RunningJob* running = controller.scheduler().running(job);
+    view.reason = running->name + " of " + running->user + " has exclusive use of the node";
     return;
   }
   const auto booking = idle.BookingOf(node, gpu);
@@ -374,14 +374,14 @@ void MarkKept(const Controller& controller, const IdleGpus& idle, NodeIndex node
   view.free = 0;
   view.reservation = reservation.name.empty() ? std::to_string(*number) : reservation.name;
   view.reason = (reservation.user.empty() ? "for team " + reservation.team : "for " + reservation.user);
-  for (const GpuTurn& turn : TurnsOf(reservation, now, now + Duration(1)))
+  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + Duration(1)))
     view.reason += " for " + DurationText(turn.until - now) + " more";
   view.reason += ": " + NameOf(reservation);
 }
 
-wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts, const ShareBoard& shares,
-                        const IdleGpus& idle, Time now) {
-  const Server& cluster = controller.cluster();
+wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuFacts& facts,
+                        const SharingSnapshot& shares, const IdleGpus& idle, Time now) {
+  const Scheduler& cluster = controller.scheduler();
   wire::GpuView view;
   view.node = cluster.node(node).words.name;
   view.index = facts.index;
@@ -402,7 +402,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
   view.free = PartOfWhole(cluster.node(node).room(facts.index));
   std::vector<JobId> holders;
   const std::string machine = controller.NodeName(node);
-  const std::string absence = controller.AbsenceOf(machine);
+  const std::string absence = controller.DisconnectReason(machine);
   for (const auto& [id, job] : cluster.running_jobs()) {
     if (!IsTenant(job)) continue;
     const wire::KeptTenant* tenant = job.node == node ? shares.Find(machine, id) : nullptr;
@@ -481,10 +481,10 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
 
 }  // namespace
 
-std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,
-                                    Time now) {
+std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation,
+                                    const SharingSnapshot& shares, Time now) {
   std::vector<wire::GpuView> views;
-  const Server& cluster = controller.cluster();
+  const Scheduler& cluster = controller.scheduler();
   const IdleGpus idle(cluster, now);
   for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
     for (const GpuFacts& facts : cluster.node(node).capacity.gpus) {

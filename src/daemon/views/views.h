@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "control/controller/controller.h"
-#include "daemon/shares/share_board.h"
-#include "engine/server/explain.h"
+#include "daemon/shares/sharing_snapshot.h"
+#include "engine/scheduler/explain.h"
 #include "model/batch.h"
 #include "wire/messages/messages.h"
 #include "wire/messages/page_messages.h"
@@ -48,13 +48,13 @@ wire::JobInFull InFull(wire::JobDetail detail, const JobRecord& record, const Fi
 /// The present GPUs of a job with GPU fractions, as the keeper reported them last; a null `tenant` means that it is not
 /// there yet. Returns nullopt for a job with whole GPUs, or one that does not run.
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);
-/// Marks data of a disconnected node as old. `absence` is Controller::AbsenceOf; does nothing if it is empty.
+/// Marks data of a disconnected node as old. `absence` is Controller::DisconnectReason; does nothing if it is empty.
 void MarkAbsent(const std::string& absence, std::string& state, std::string& note);
 wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu);
 /// Sentences for "divvy why" about a running job; the first one has a leading space.
 std::string ShareSentences(const wire::ShareView& share);
-/// Returns " on GPU 1 for now (its guaranteed part is on GPU 0)"; empty if the tenant is on the host.
+/// Returns " on GPU 1 for now (its guaranteed fraction is on GPU 0)"; empty if the tenant is on the host.
 std::string WhereItIs(const wire::ShareView& share);
 /// Returns a value from 0 to 1.
 double PartOfWhole(GpuShare share);
@@ -63,11 +63,11 @@ wire::WhyView WhyOf(const JobRecord& record, const core::Explanation& explanatio
                     const FindOutcome& find, Time now, std::optional<wire::ShareView> share = {});
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
 /// All GPUs with their jobs. `now` is used for the age of foreign processes.
-std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,
-                                    Time now);
+std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation,
+                                    const SharingSnapshot& shares, Time now);
 /// The number of GPUs that are free in the plan but used by GPU fractions beyond their request, until another job needs
 /// them.
-int LentCount(const Controller& controller, const IdleGpus& idle, const ShareBoard& shares);
+int LentCount(const Controller& controller, const IdleGpus& idle, const SharingSnapshot& shares);
 wire::ErrorView ErrorViewOf(const Error& error);
 int HttpStatusOf(ErrorCode code);
 std::string_view Name(ErrorCode code);

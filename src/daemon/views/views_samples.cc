@@ -28,7 +28,7 @@ std::optional<double> ValueOf(const samples::Curve& curve, float value) {
 }
 
 // Merges the samples of a job from all its nodes. `nodes` counts, by metric, the nodes of the last job in `answer`.
-void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, bool is_shown,
+void AddJob(const samples::Subject& subject, const MetricStore::Newest& newest, bool is_shown,
             wire::LatestAnswer& answer, std::map<std::string, int>& nodes) {
   const JobId id(subject.job);
   const bool is_new = answer.jobs.empty() || answer.jobs.back().id != id;
@@ -93,7 +93,7 @@ double Rounded(samples::Metric metric, double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
-LatestSamples KnownNow(const SampleBook& book, samples::Second now,
+LatestSamples KnownNow(const MetricStore& book, samples::Second now,
                        const std::function<bool(const std::string& node)>& is_there) {
   LatestSamples latest = book.Latest(now);
   std::map<std::string, samples::Second> seen;
@@ -111,7 +111,7 @@ LatestSamples KnownNow(const SampleBook& book, samples::Second now,
   return latest;
 }
 
-wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
+wire::LatestAnswer LatestViewOf(const MetricStore& book, Time now, bool has_many,
                                 const std::function<JobShown(JobId)>& shown,
                                 const std::function<bool(const std::string& node)>& is_there) {
   wire::LatestAnswer answer;
@@ -119,7 +119,7 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
   const samples::Second second = static_cast<samples::Second>(answer.time);
   std::map<std::string, std::vector<samples::ProcessUse>> processes;
   // Ordered by kind, node, GPU and job; sorting by job brings all entries of a job together.
-  std::map<std::pair<std::uint64_t, std::string>, std::pair<samples::Subject, SampleBook::Newest>> jobs;
+  std::map<std::pair<std::uint64_t, std::string>, std::pair<samples::Subject, MetricStore::Newest>> jobs;
   for (const auto& [subject, newest] : KnownNow(book, second, is_there)) {
     const std::string node = has_many ? subject.node : "";
     const auto at = static_cast<double>(newest.at);
@@ -154,11 +154,11 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
   return answer;
 }
 
-wire::SeriesAnswer SeriesViewOf(const SampleBook::Answer& answer, bool has_many, bool has_own) {
+wire::SeriesAnswer SeriesViewOf(const MetricStore::Answer& answer, bool has_many, bool has_own) {
   wire::SeriesAnswer out;
   out.step_s = static_cast<double>(answer.step);
   out.begin = static_cast<double>(answer.begin);
-  for (const SampleBook::Series& series : answer.series) {
+  for (const MetricStore::Series& series : answer.series) {
     const samples::Curve* steps = nullptr;
     for (const samples::Curve& curve : series.curves) {
       if (curve.name == "step") steps = &curve;

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "wire/messages/series_messages.h"
 
 namespace divvy {
@@ -13,17 +13,17 @@ namespace divvy {
 /// How much of a job is shown to a caller.
 enum class JobShown { kNothing /* it has ended */, kUse, kAll /* including its own metrics */ };
 
-using LatestSamples = std::map<samples::Subject, SampleBook::Newest>;
+using LatestSamples = std::map<samples::Subject, MetricStore::Newest>;
 /// The newest samples of connected nodes. Omits subjects that a node no longer reports while it still reports others.
-LatestSamples KnownNow(const SampleBook& book, samples::Second now,
+LatestSamples KnownNow(const MetricStore& book, samples::Second now,
                        const std::function<bool(const std::string& node)>& is_there);
 
 /// `has_many`: there are several nodes, so each is named.
-wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
+wire::LatestAnswer LatestViewOf(const MetricStore& book, Time now, bool has_many,
                                 const std::function<JobShown(JobId)>& shown,
                                 const std::function<bool(const std::string& node)>& is_there);
 /// `has_own`: includes the metrics that a job reports itself.
-wire::SeriesAnswer SeriesViewOf(const SampleBook::Answer& answer, bool has_many, bool has_own);
+wire::SeriesAnswer SeriesViewOf(const MetricStore::Answer& answer, bool has_many, bool has_own);
 
 /// Returns the shortest decimal number that rounds to this float: 0.3, not 0.30000001192092896.
 double ShortestDecimal(float value);

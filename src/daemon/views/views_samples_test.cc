@@ -12,7 +12,7 @@ constexpr samples::Second kNow = 1'790'000'100;
 
 class LatestTest : public testing::Test {
  protected:
-  LatestTest() : book_(SampleBook::Options(), {[](const std::function<void()>&) {}, [](const std::string&) {}}) {
+  LatestTest() : book_(MetricStore::Options(), {[](const std::function<void()>&) {}, [](const std::string&) {}}) {
     samples::Snapshot seen;
     seen.at = kNow;
     for (const char* node : {"n2", "n1"}) {
@@ -33,7 +33,7 @@ class LatestTest : public testing::Test {
         [this](const std::string& node) { return node != away_; });
   }
   std::string away_;
-  SampleBook book_;
+  MetricStore book_;
 };
 
 TEST_F(LatestTest, HasEveryGpuMachineAndJobOnce) {
@@ -91,7 +91,7 @@ TEST_F(LatestTest, ASingleMachineHasNoName) {
 }
 
 TEST(SeriesView, HasNothingWhereNothingWasSeenAndStepsBesideOwnMetrics) {
-  SampleBook::Answer answer;
+  MetricStore::Answer answer;
   answer.begin = 100;
   answer.step = 10;
   samples::Subject job;

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "daemon/shares/share_place.h"
 #include "daemon/views/views.h"
-#include "engine/server/idle_gpus.h"
+#include "engine/scheduler/idle_gpus.h"
 #include "model/gpus/slice_counts.h"
 
 namespace divvy {
@@ -39,8 +39,8 @@ std::string NoteOf(const wire::KeptTenant& tenant) {
   std::vector<std::string> notes;
   if (!tenant.trouble.empty()) notes.push_back(tenant.trouble);
   if (!tenant.escaped.empty()) {
-    notes.push_back(Plural(static_cast<std::int64_t>(tenant.escaped.size()), "process") + " past the library: pid " +
-                    std::to_string(tenant.escaped.front()));
+    notes.push_back(Plural(static_cast<std::int64_t>(tenant.escaped.size()), "process") +
+                    " outside the sharing library: pid " + std::to_string(tenant.escaped.front()));
   }
   for (const std::string& word : tenant.words) {
     if (word != tenant.trouble) notes.push_back(word);
@@ -145,7 +145,7 @@ std::string WhereItIs(const wire::ShareView& share) {
   const bool is_guest =
       std::ranges::any_of(share.gpus, [](const wire::SharedGpuView& one) { return one.gpu != one.paper_gpu; });
   return " on " + GpusBy(share, &wire::SharedGpuView::gpu) +
-         (is_guest ? " for now (its guaranteed part is on " + GpusBy(share, &wire::SharedGpuView::paper_gpu) + ")"
+         (is_guest ? " for now (its guaranteed fraction is on " + GpusBy(share, &wire::SharedGpuView::paper_gpu) + ")"
                    : "");
 }
 
@@ -156,7 +156,7 @@ std::string ShareSentences(const wire::ShareView& share) {
     out = " It is parked: its GPU memory is on the host, and it was last on " +
           GpusBy(share, &wire::SharedGpuView::gpu) + ".";
   } else {
-    if (share.state != "running") out = " There it is " + share.state + ".";
+    if (share.state != "running") out = " It is " + share.state + ".";
     for (const wire::SharedGpuView& one : share.gpus) {
       out += " Of GPU " + std::to_string(one.gpu) + " it has " + BytesText(Bytes(one.used_bytes)) + " of at most " +
              BytesText(Bytes(one.limit_bytes));
@@ -171,9 +171,9 @@ std::string ShareSentences(const wire::ShareView& share) {
   return share.note.empty() ? out : out + " Now: " + share.note + ".";
 }
 
-int LentCount(const Controller& controller, const IdleGpus& idle, const ShareBoard& shares) {
+int LentCount(const Controller& controller, const IdleGpus& idle, const SharingSnapshot& shares) {
   int count = 0;
-  for (NodeIndex node = 0; node < controller.cluster().nodes().size(); ++node) {
+  for (NodeIndex node = 0; node < controller.scheduler().nodes().size(); ++node) {
     const wire::KeeperState* state = shares.Find(controller.NodeName(node));
     if (state == nullptr) continue;
     GpuSet used;

@@ -182,13 +182,13 @@ TEST(Why, SaysOfOneThatTriesAgainWhatCameOfTheLastTry) {
   const Jobs jobs;
   JobRecord record = Waiting();
   record.restarts = 1;
-  record.reason = "queued again: this machine could not make room for it: GPU 0 is lost";
+  record.reason = "queued again: this machine could not free the GPUs for it: GPU 0 is lost";
   core::Blocker blocker;
   blocker.kind = core::BlockerKind::kBeginTime;
   blocker.text = "may begin in 3 s";
   EXPECT_EQ(WhyOf(record, OneBlocker(blocker), "", jobs.find(), kNow).summary,
-            "Job 20 (big) waits: it may begin in 3 s. Its last try: queued again: this machine could not make room for "
-            "it: GPU 0 is lost.");
+            "Job 20 (big) waits: it may begin in 3 s. Its last try: queued again: this machine could not free the GPUs "
+            "for it: GPU 0 is lost.");
 }
 
 TEST(Why, SaysOfADependencyWhatItsJobDoes) {
@@ -210,11 +210,11 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   const Jobs jobs;
   core::Blocker held;
   held.kind = core::BlockerKind::kHeld;
-  held.text = "is held; divvy release 20 puts it in line";
+  held.text = "is held; divvy release 20 puts it into the queue";
   EXPECT_EQ(WhyOf(Waiting(), OneBlocker(held), "", jobs.find(), kNow).command, "divvy release 20");
   core::Blocker cap;
   cap.kind = core::BlockerKind::kCap;
-  cap.rule = "array cap %2";
+  cap.rule = "array limit %2";
   JobRecord array = Waiting();
   array.array_count = 5;
   array.array_waiting = IndexRanges(2, 4);
@@ -227,7 +227,7 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   gpus.needed = 2;
   gpus.available = 1;
   const wire::WhyView more = WhyOf(Waiting(), OneBlocker(gpus), "", jobs.find(), kNow);
-  EXPECT_EQ(more.would_start_now, "a cap of 4 GPUs");
+  EXPECT_EQ(more.would_start_now, "a limit of 4 GPUs");
   EXPECT_EQ(more.command, "divvy teams user ada --max-gpus 4");
   // With a second blocker, removing the first one would not start the job.
   core::Explanation both = OneBlocker(held);
@@ -287,25 +287,26 @@ TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
   const JobRecord record = Sharing();
   EXPECT_EQ(
       WhyOfShare(record, Kept(wire::ShareState::kRunning,
-                              {"borrows 12 GiB", "on GPU 1 for now (its guaranteed part is on GPU 0)"})),
-      "Job 12 (nb) has been running for 10 s on GPU 1 for now (its guaranteed part is on GPU 0), after waiting 10 s. "
+                              {"borrows 12 GiB", "on GPU 1 for now (its guaranteed fraction is on GPU 0)"})),
+      "Job 12 (nb) has been running for 10 s on GPU 1 for now (its guaranteed fraction is on GPU 0), after waiting 10 "
+      "s. "
       "Of GPU 1 it has 32 "
       "GiB of at most 64 GiB, 12 GiB of them borrowed, and had 66% of the time (25% are its own). Now: borrows 12 "
-      "GiB; on GPU 1 for now (its guaranteed part is on GPU 0).");
+      "GiB; on GPU 1 for now (its guaranteed fraction is on GPU 0).");
   wire::KeptTenant starved = Kept(wire::ShareState::kParked, {"waits for room on a GPU"});
-  starved.trouble = "waits until what others borrowed is repaid";
+  starved.trouble = "waits until other tenants return borrowed memory";
   EXPECT_EQ(
       WhyOfShare(record, starved),
       "Job 12 (nb) has been running for 10 s, after waiting 10 s. It is parked: its GPU memory is on the host, and "
-      "it was last on GPU 1. Now: waits until what others borrowed is repaid; waits for room on a GPU.");
+      "it was last on GPU 1. Now: waits until other tenants return borrowed memory; waits for room on a GPU.");
 }
 
 TEST(Why, SaysOfAPausedJobByWhomAndWhatLetsItGoOn) {
   JobRecord record = Sharing();
   record.state = JobState::kPaused;
-  record.reason = "paused by divvy, since it wastes its GPUs";
+  record.reason = "paused by divvy, because it wastes its GPUs";
   const std::string text = WhyOf(record, core::Explanation(), record.reason, Jobs().find(), kNow, std::nullopt).summary;
-  EXPECT_TRUE(text.ends_with(". It was paused by divvy, since it wastes its GPUs; divvy resume 12 lets it go on."))
+  EXPECT_TRUE(text.ends_with(". It was paused by divvy, because it wastes its GPUs; divvy resume 12 continues it."))
       << text;
 }
 
@@ -360,7 +361,7 @@ TEST(Shares, OneOnTheHostIsListedWhereItIsPlannedAndNotOnTheGpuItLeft) {
   tenant.shares[0].gpu = 1 - paper;
   const auto listed = [&](wire::ShareState state) {
     tenant.state = state;
-    ShareBoard board;
+    SharingSnapshot board;
     wire::KeeperState kept;
     kept.tenants = {tenant};
     board.Set(controller.NodeName(kOwnNode), kept, kNow);

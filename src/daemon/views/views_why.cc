@@ -53,7 +53,7 @@ std::string_view KindName(core::BlockerKind kind) {
 }
 
 std::string RanOn(const JobRecord& record) {
-  if (!record.gang.empty()) return " on " + std::to_string(record.gang.size()) + " machines";
+  if (!record.gang.empty()) return " on " + std::to_string(record.gang.size()) + " nodes";
   if (record.gpus.empty()) return record.node.empty() ? "" : " on " + record.node;
   IndexRanges ranges;
   for (int gpu : record.gpus.ToVector()) ranges.Insert(static_cast<std::uint32_t>(gpu));
@@ -95,7 +95,7 @@ wire::HolderView HolderOf(JobId id, const std::optional<JobRecord>& record) {
 wire::HolderView HolderOf(const core::Holder& holder, const FindOutcome& find) {
   wire::HolderView view = HolderOf(holder.job, find(holder.job));
   view.gpus.clear();
-  for (const core::Piece& piece : holder.pieces) {
+  for (const core::TaskPlacement& piece : holder.pieces) {
     if (piece.node != holder.pieces.front().node) break;
     for (int gpu : piece.place.gpus.ToVector()) view.gpus.push_back(gpu);
   }
@@ -144,7 +144,7 @@ void AddDependencies(const JobRecord& record, const std::string& text, const Fin
   }
 }
 
-/// Returns the whole number at the end of `text`: the limit in "array cap %3" and "limit of group a: 3".
+/// Returns the whole number at the end of `text`: the limit in "array limit %3" and "limit of group a: 3".
 std::optional<std::int64_t> LastNumber(std::string_view text) {
   std::size_t at = text.size();
   while (at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0) --at;
@@ -161,7 +161,7 @@ void AddMoreGpus(const wire::BlockerView& blocker, wire::WhyView& view) {
   const auto cap = ParseInteger(most.substr(0, most.find(' ')));
   if (!cap) return;
   const std::string more = std::to_string(*cap + blocker.needed - blocker.available);
-  view.would_start_now = "a cap of " + more + " GPUs";
+  view.would_start_now = "a limit of " + more + " GPUs";
   view.command =
       "divvy teams user " + ShellQuote(rule.substr(kWhose.size(), colon - kWhose.size())) + " --max-gpus " + more;
 }
@@ -210,10 +210,10 @@ void AddRemedy(const JobRecord& record, const core::Explanation& explanation, wi
     const std::string& rule = blockers.front().rule;
     const bool is_array = rule.starts_with("array");
     if (rule.starts_with("pool ")) {
-      view.would_start_now = "a higher cap of that pool (running = " + more + " in divvy.toml)";
+      view.would_start_now = "a higher limit of that pool (running = " + more + " in divvy.toml)";
       return;
     }
-    view.would_start_now = "a cap of " + more;
+    view.would_start_now = "a limit of " + more;
     for (const std::string_view whose : {"limit of team ", "limit of user "}) {
       if (!rule.starts_with(whose)) continue;
       const std::string name = rule.substr(whose.size(), rule.rfind(": ") - whose.size());
@@ -242,7 +242,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   const std::string waited = DurationText(record.started - WaitingSince(record));
   if (record.state == JobState::kStarting) {
     if (reason == record.start_reason) return subject + " is starting" + RanOn(record) + why + ".";
-    return subject + " was told to start" + RanOn(record) + " " + DurationText(now - record.started) +
+    return subject + " was sent to start" + RanOn(record) + " " + DurationText(now - record.started) +
            " ago: " + reason + ".";
   }
   std::string text =
@@ -255,7 +255,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
                       : "; its time limit has passed";
   text += "." + (share ? ShareSentences(*share) : "");
   if (record.state == JobState::kPaused && reason.starts_with("paused by "))
-    text += " It was " + reason + "; divvy resume " + PublicId(record) + " lets it go on.";
+    text += " It was " + reason + "; divvy resume " + PublicId(record) + " continues it.";
   const bool is_absent = record.state == JobState::kRunning && reason != record.reason;
   return text + (is_absent ? " But " + reason + "." : "");
 }
@@ -269,7 +269,7 @@ std::string WaitingSummary(const JobRecord& record, const core::Explanation& exp
     text = Plural(waiting, "element") + " of array " + PublicId(record) + " (" + WithoutControls(record.name) + ")" +
            (waiting == 1 ? " waits: " : " wait: ");
   }
-  if (view.blockers.empty()) return text + "nothing holds it back any more, it is about to start.";
+  if (view.blockers.empty()) return text + "nothing blocks it any more; it is about to start.";
   const std::string& first = view.blockers.front().text;
   const bool has_verb = first.starts_with("waits ") || first.starts_with("can never ");
   if (!is_array && has_verb) text = Subject(record) + " " + first;

@@ -15,21 +15,21 @@ Status StatusOf(const Result<Value>& result) {
 Caller Divvy() {
   Caller divvy;
   divvy.is_admin = true;
-  divvy.user.name = "divvy, since it wastes its GPUs";
+  divvy.user.name = "divvy, because it wastes its GPUs";
   return divvy;
 }
 
 }  // namespace
 
-void WasteActor::Look(SampleBook& samples, samples::Second now) {
-  const std::vector<WasteBook::News> all = book_.Look(core_.controller(), samples, now);
+void WasteActor::Look(MetricStore& samples, samples::Second now) {
+  const std::vector<WasteTracker::News> all = book_.Look(core_.controller(), samples, now);
   for (const JobRecord& record : book_.TakeUnknown(core_.controller())) {
     AskPast(samples, record, book_.own_node(), book_.LooksBack(), now,
             [this, record, alive = is_alive_](const WastePast& past) {
               if (*alive) book_.Resume(record, past.use, past.looks, past.idle_since);
             });
   }
-  for (const WasteBook::News& news : all) {
+  for (const WasteTracker::News& news : all) {
     log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
     // For a stopped job, its end reports this.
     if (news.action != WasteAction::kStop)
@@ -58,7 +58,7 @@ void WasteActor::KeepSteps() {
   if (!rows.empty()) core_.Touch();
 }
 
-void WasteActor::Act(const WasteBook::News& news, samples::Second now) {
+void WasteActor::Act(const WasteTracker::News& news, samples::Second now) {
   Controller& controller = core_.controller();
   const JobRecord record = *controller.Find(news.job);
   const Time at = core_.Now();
@@ -81,13 +81,13 @@ void WasteActor::Act(const WasteBook::News& news, samples::Second now) {
   }
 }
 
-void WasteActor::OnActed(const WasteBook::News& news, const Status& status, samples::Second now) {
+void WasteActor::OnActed(const WasteTracker::News& news, const Status& status, samples::Second now) {
   book_.OnAction(news, status.has_value(), now);
   KeepSteps();
   if (status) return;
   const JobRecord* record = core_.controller().Find(news.job);
   const std::string what = "could not be " + (record == nullptr ? "ended" : DoneText(news.action, *record)) +
-                           " for wasting its GPUs: " + status.error().message;
+                           " because it wastes its GPUs: " + status.error().message;
   log_.Write(LogLevel::kWarning, "job=" + ToString(news.job) + " event=waste_action_failed what=" + LogQuoted(what));
   core_.controller().OnShareEvent(news.job, news.attempt, what, core_.Now());
   core_.Touch();

@@ -7,11 +7,11 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/driver/core.h"
+#include "daemon/driver/controller_driver.h"
 #include "daemon/notify/notifier.h"
 #include "daemon/runtime/log.h"
-#include "daemon/telemetry/sample_book.h"
-#include "daemon/waste/waste_book.h"
+#include "daemon/telemetry/metric_store.h"
+#include "daemon/waste/waste_tracker.h"
 
 namespace divvy {
 
@@ -19,7 +19,7 @@ class WasteActor {
  public:
   using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
   /// All arguments must outlive this object. `park` parks a job with GPU fractions, on whichever node it runs.
-  WasteActor(Core& core, WasteBook& book, Notifier& notifier, Log& log, Park park)
+  WasteActor(ControllerDriver& core, WasteTracker& book, Notifier& notifier, Log& log, Park park)
       : core_(core), book_(book), notifier_(notifier), log_(log), park_(std::move(park)) {
     book_.ExpectPast();
   }
@@ -28,15 +28,15 @@ class WasteActor {
   /// Schedules the judgement of each ended job for when all its samples have arrived.
   void OnDurable(const Effects& effects);
   /// Call once a second.
-  void Look(SampleBook& samples, samples::Second now);
+  void Look(MetricStore& samples, samples::Second now);
 
  private:
-  void Act(const WasteBook::News& news, samples::Second now);
+  void Act(const WasteTracker::News& news, samples::Second now);
   void KeepSteps();
-  void OnActed(const WasteBook::News& news, const Status& status, samples::Second now);
+  void OnActed(const WasteTracker::News& news, const Status& status, samples::Second now);
 
-  Core& core_;
-  WasteBook& book_;
+  ControllerDriver& core_;
+  WasteTracker& book_;
   Notifier& notifier_;
   Log& log_;
   Park park_;

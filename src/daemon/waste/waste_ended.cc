@@ -10,8 +10,8 @@ samples::Second SecondOf(Time time) { return static_cast<samples::Second>(ToSeco
 
 }  // namespace
 
-void FindEndedWaste(SampleBook& samples, const WasteBook& book, const Controller& controller, const JobRecord& record,
-                    samples::Second now, EndedFindings done) {
+void FindEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+                    const JobRecord& record, samples::Second now, EndedFindings done) {
   if (!book.JudgesEnded(record)) {
     if (done) done({});
     return;
@@ -27,8 +27,8 @@ void FindEndedWaste(SampleBook& samples, const WasteBook& book, const Controller
            });
 }
 
-void AskEndedWaste(SampleBook& samples, const WasteBook& book, const Controller& controller, const JobRecord& record,
-                   samples::Second now, EndedFindings done) {
+void AskEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+                   const JobRecord& record, samples::Second now, EndedFindings done) {
   samples.AskKept(record.id.value(),
                   [&samples, &book, &controller, record, now, done = std::move(done)](const std::string& kept) {
                     if (const auto findings = FindingsIn(kept, record.ended)) return done(*findings);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "control/controller/controller.h"
-#include "daemon/telemetry/sample_book.h"
-#include "daemon/waste/waste_book.h"
+#include "daemon/telemetry/metric_store.h"
+#include "daemon/waste/waste_tracker.h"
 #include "wire/messages/waste_messages.h"
 
 namespace divvy {
@@ -21,11 +21,11 @@ inline constexpr samples::Second kAllIsSeenAfter = 15;
 
 /// Computes and stores the findings, if the run is to be judged. `done` may be null. It is called on the loop's thread,
 /// now or later; all other arguments must live until then.
-void FindEndedWaste(SampleBook& samples, const WasteBook& book, const Controller& controller, const JobRecord& record,
-                    samples::Second now, EndedFindings done);
+void FindEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+                    const JobRecord& record, samples::Second now, EndedFindings done);
 /// Returns the stored findings, or else computes them as FindEndedWaste does.
-void AskEndedWaste(SampleBook& samples, const WasteBook& book, const Controller& controller, const JobRecord& record,
-                   samples::Second now, EndedFindings done);
+void AskEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+                   const JobRecord& record, samples::Second now, EndedFindings done);
 /// Decodes stored findings of the run that ended at `ended`; nullopt if they belong to another run or there are none.
 std::optional<std::vector<wire::WasteFinding>> FindingsIn(std::string_view kept, Time ended);
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/waste/waste_book.h"
+#include "daemon/waste/waste_tracker.h"
 
 namespace divvy {
 namespace {
@@ -19,7 +19,7 @@ std::vector<std::string> NamesOf(std::initializer_list<Metric> metrics) {
 }
 
 /// Returns the value of a series at this second; nullopt if it was not sampled.
-std::optional<double> At(const SampleBook::Answer& answer, const SampleBook::Series& series, Metric metric,
+std::optional<double> At(const MetricStore::Answer& answer, const MetricStore::Series& series, Metric metric,
                          samples::Second at) {
   for (const samples::Curve& curve : series.curves) {
     if (curve.metric != metric || !curve.name.empty() || at < answer.begin) continue;
@@ -32,8 +32,8 @@ std::optional<double> At(const SampleBook::Answer& answer, const SampleBook::Ser
 }
 
 /// The value of this GPU; of the only series if `gpu` is below 0.
-std::optional<double> Shown(const SampleBook::Answer& answer, int gpu, Metric metric, samples::Second at) {
-  for (const SampleBook::Series& series : answer.series) {
+std::optional<double> Shown(const MetricStore::Answer& answer, int gpu, Metric metric, samples::Second at) {
+  for (const MetricStore::Series& series : answer.series) {
     if (gpu < 0 || series.subject.gpu == gpu) return At(answer, series, metric, at);
   }
   return std::nullopt;
@@ -41,16 +41,16 @@ std::optional<double> Shown(const SampleBook::Answer& answer, int gpu, Metric me
 
 }  // namespace
 
-std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
-                                                const samples::Range& range) {
-  std::vector<SampleBook::Question> questions;
+std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
+                                                 const samples::Range& range) {
+  std::vector<MetricStore::Question> questions;
   for (const Seat& seat : SeatsOf(record)) {
-    SampleBook::Question gpus;
+    MetricStore::Question gpus;
     gpus.of = Of::kGpu;
     gpus.node = seat.node.empty() ? own_node : seat.node;
     gpus.metrics = NamesOf({Metric::kGpuUtilization, Metric::kGpuMemoryUsed});
     gpus.range = range;
-    SampleBook::Question machine;
+    MetricStore::Question machine;
     machine.of = Of::kNode;
     machine.node = gpus.node;
     machine.metrics = NamesOf({Metric::kCpuUtilization});
@@ -58,7 +58,7 @@ std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const s
     questions.push_back(std::move(gpus));
     questions.push_back(std::move(machine));
   }
-  SampleBook::Question job;
+  MetricStore::Question job;
   job.of = Of::kJob;
   job.job = record.id.value();
   job.metrics = NamesOf({Metric::kGpuUtilization, Metric::kGpuMemoryUsed, Metric::kCpuCores});
@@ -67,11 +67,11 @@ std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const s
   return questions;
 }
 
-std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                                const samples::Range& range, samples::Second every) {
   std::vector<samples::WasteWatch::Look> looks;
   const std::vector<Seat> seats = SeatsOf(record);
-  const SampleBook::Answer& own = answers.back();
+  const MetricStore::Answer& own = answers.back();
   for (samples::Second at = range.since; at < range.until; at += every) {
     samples::WasteWatch::Look look;
     look.at = at;
@@ -99,15 +99,15 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
   return looks;
 }
 
-std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                          const samples::Range& range) {
   std::vector<samples::Second> since;
   const std::vector<Seat> seats = SeatsOf(record);
   if (IsSeenAsOne(record)) return since;  // The job's own samples show that.
-  const SampleBook::Answer& own = answers.back();
+  const MetricStore::Answer& own = answers.back();
   constexpr samples::Second kMayBeMissed = 60;
   for (std::size_t i = 0; i < seats.size(); ++i) {
-    const SampleBook::Answer& of = answers[2 * i];
+    const MetricStore::Answer& of = answers[2 * i];
     const samples::Second step = std::max<samples::Second>(of.step, 1);
     for (const int gpu : seats[i].gpus.ToVector()) {
       samples::Second idle_since = 0;
@@ -128,27 +128,27 @@ std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vec
 
 namespace {
 
-using Answers = std::vector<SampleBook::Answer>;
+using Answers = std::vector<MetricStore::Answer>;
 
 /// Asks the questions one after another. While earlier ones are answered, the book adds the stored data of the job to
 /// what memory holds.
 struct Asking : std::enable_shared_from_this<Asking> {
-  SampleBook& book;
-  std::vector<SampleBook::Question> questions;
+  MetricStore& book;
+  std::vector<MetricStore::Question> questions;
   samples::Second now;
   std::function<void(const Answers&)> done;
   Answers answers = {};
 
-  Asking(SampleBook& samples, std::vector<SampleBook::Question> all, samples::Second at,
+  Asking(MetricStore& samples, std::vector<MetricStore::Question> all, samples::Second at,
          std::function<void(const Answers&)> then)
       : book(samples), questions(std::move(all)), now(at), done(std::move(then)) {}
 
   void Next() {
     if (answers.size() == questions.size()) return done(answers);
     book.Ask(questions[answers.size()], now,
-             [self = shared_from_this()](Result<SampleBook::Answer> answer) -> std::function<void()> {
+             [self = shared_from_this()](Result<MetricStore::Answer> answer) -> std::function<void()> {
                return [self, answer = std::move(answer)] {
-                 self->answers.push_back(answer ? *answer : SampleBook::Answer());
+                 self->answers.push_back(answer ? *answer : MetricStore::Answer());
                  self->Next();
                };
              });
@@ -156,7 +156,7 @@ struct Asking : std::enable_shared_from_this<Asking> {
 };
 
 /// Returns the job's use from `since` until range.until (exclusive), and the answers for the range.
-void AskBoth(SampleBook& samples, const JobRecord& record, const std::string& own_node, const samples::Range& range,
+void AskBoth(MetricStore& samples, const JobRecord& record, const std::string& own_node, const samples::Range& range,
              samples::Second since, samples::Second now,
              std::function<void(const samples::JobUse& use, const Answers& answers)> done) {
   const auto then = [&samples, id = record.id, since, until = range.until,
@@ -169,13 +169,13 @@ void AskBoth(SampleBook& samples, const JobRecord& record, const std::string& ow
 
 samples::Range RangeOf(samples::Second since, samples::Second until, std::size_t most) {
   samples::Range range{since, until};
-  range.points = std::clamp<std::size_t>(static_cast<std::size_t>((until - since) / WasteBook::kEvery), 60, most);
+  range.points = std::clamp<std::size_t>(static_cast<std::size_t>((until - since) / WasteTracker::kEvery), 60, most);
   return range;
 }
 
 /// Calls `take` for the points of this metric that lie completely in the range.
 template <typename Take>
-void ForEachWithin(const SampleBook::Answer& answer, const SampleBook::Series& series, Metric metric,
+void ForEachWithin(const MetricStore::Answer& answer, const MetricStore::Series& series, Metric metric,
                    const samples::Range& range, const Take& take) {
   for (const samples::Curve& curve : series.curves) {
     if (curve.metric != metric || !curve.name.empty()) continue;
@@ -187,10 +187,10 @@ void ForEachWithin(const SampleBook::Answer& answer, const SampleBook::Series& s
   }
 }
 
-bool DidNothing(const SampleBook::Answer& answer, int gpu, const samples::Range& range) {
+bool DidNothing(const MetricStore::Answer& answer, int gpu, const samples::Range& range) {
   samples::Second seen = 0;
   bool has_worked = false;
-  for (const SampleBook::Series& series : answer.series) {
+  for (const MetricStore::Series& series : answer.series) {
     if (series.subject.gpu != gpu) continue;
     ForEachWithin(answer, series, Metric::kGpuUtilization, range, [&](const samples::Point& point) {
       seen += answer.step;
@@ -201,10 +201,10 @@ bool DidNothing(const SampleBook::Answer& answer, int gpu, const samples::Range&
   return !has_worked && 2 * seen >= range.until - range.since;
 }
 
-std::optional<double> MeanWithin(const SampleBook::Answer& answer, Metric metric, const samples::Range& range) {
+std::optional<double> MeanWithin(const MetricStore::Answer& answer, Metric metric, const samples::Range& range) {
   double sum = 0;
   int count = 0;
-  for (const SampleBook::Series& series : answer.series) {
+  for (const MetricStore::Series& series : answer.series) {
     ForEachWithin(answer, series, metric, range, [&](const samples::Point& point) {
       sum += static_cast<double>(point.mean);
       ++count;
@@ -215,7 +215,7 @@ std::optional<double> MeanWithin(const SampleBook::Answer& answer, Metric metric
 
 }  // namespace
 
-samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+samples::RunDetail DetailOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                             const samples::Range& range) {
   samples::RunDetail detail;
   const std::vector<Seat> seats = SeatsOf(record);
@@ -231,7 +231,7 @@ samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBoo
   return detail;
 }
 
-void AskPast(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
+void AskPast(MetricStore& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
              samples::Second now, std::function<void(WastePast)> done) {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   const samples::Range range = RangeOf(std::max(started, now - back), now + 1, samples::kMostChartPoints);
@@ -240,7 +240,7 @@ void AskPast(SampleBook& samples, const JobRecord& record, const std::string& ow
   AskBoth(samples, record, own_node, range, started, now,
           [&samples, record, own_node, range, whole, now, done = std::move(done)](const samples::JobUse& use,
                                                                                   const Answers& answers) {
-            WastePast past{use, LooksOf(record, answers, range, WasteBook::kEvery), {}};
+            WastePast past{use, LooksOf(record, answers, range, WasteTracker::kEvery), {}};
             const auto then = [record, whole, past = std::move(past), done](const Answers& of_whole) mutable {
               past.idle_since = IdleSinceOf(record, of_whole, whole);
               done(std::move(past));
@@ -249,7 +249,7 @@ void AskPast(SampleBook& samples, const JobRecord& record, const std::string& ow
           });
 }
 
-void AskEnded(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
+void AskEnded(MetricStore& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
               samples::Second now, std::function<void(const samples::JobUse&, const samples::RunDetail&)> done) {
   constexpr std::size_t kMostPoints = 512;
   const auto ended = static_cast<samples::Second>(ToSeconds(record.ended));

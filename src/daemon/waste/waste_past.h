@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "model/job_record.h"
 #include "samples/run_waste.h"
 #include "samples/waste.h"
@@ -22,26 +22,26 @@ struct WastePast {
 
 /// Converts a job's curves to looks, one each `every` seconds within `range`. `answers` belong to the questions of
 /// PastQuestions, in the same order.
-std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                                const samples::Range& range, samples::Second every);
 /// For each GPU, since when it was idle, up to the end of the range; 0: it was working. An idle period ends at a gap of
 /// more than a minute in which the job was not sampled or was paused. `answers` as in LooksOf.
-std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                          const samples::Range& range);
 /// Questions about the GPUs and the node of each node allocation, and about the job itself. `own_node` is the name of
 /// the controller's own node in samples.
-std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
-                                                const samples::Range& range);
+std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
+                                                 const samples::Range& range);
 
 /// Collects the last `back` seconds of the job's run. `done` is called later on the loop's thread.
-void AskPast(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
+void AskPast(MetricStore& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
              samples::Second now, std::function<void(WastePast)> done);
 
 /// Summarises the samples of GPUs and nodes in the range. `answers` as in LooksOf.
-samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+samples::RunDetail DetailOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                             const samples::Range& range);
 /// Collects the use of a finished run from `counts_from` on. `done` is called later on the loop's thread.
-void AskEnded(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
+void AskEnded(MetricStore& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
               samples::Second now, std::function<void(const samples::JobUse&, const samples::RunDetail&)> done);
 
 }  // namespace divvy

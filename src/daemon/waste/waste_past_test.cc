@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "daemon/telemetry/samples_test_world.h"
-#include "daemon/waste/waste_book.h"
 #include "daemon/waste/waste_ended.h"
 #include "daemon/waste/waste_report.h"
+#include "daemon/waste/waste_tracker.h"
 
 namespace divvy {
 namespace waste_past_test {
@@ -34,7 +34,7 @@ class WastePastTest : public SampleBookOnDisk {
     Begin();
   }
   void Begin() {
-    book_ = std::make_unique<WasteBook>(WasteRules(), "own");
+    book_ = std::make_unique<WasteTracker>(WasteRules(), "own");
     book_->ExpectPast();
   }
 
@@ -46,8 +46,8 @@ class WastePastTest : public SampleBookOnDisk {
   Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
 
   /// Adds samples every ten seconds for so many minutes; GPU i is used as uses[i].
-  std::vector<WasteBook::News> Watch(int minutes, const std::vector<double>& uses) {
-    std::vector<WasteBook::News> all;
+  std::vector<WasteTracker::News> Watch(int minutes, const std::vector<double>& uses) {
+    std::vector<WasteTracker::News> all;
     for (int i = 0; i < minutes * 6; ++i) {
       now_ += 10;
       samples::Snapshot seen;
@@ -68,7 +68,7 @@ class WastePastTest : public SampleBookOnDisk {
         of_job.readings.push_back({Metric::kCpuCores, 3, ""});
       }
       samples_->Add(seen, now_);
-      for (WasteBook::News& news : book_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
+      for (WasteTracker::News& news : book_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
       for (const JobRecord& record : book_->TakeUnknown(controller_)) {
         past_ = Await<WastePast>(
             [&](const auto& done) { AskPast(*samples_, record, "own", book_->LooksBack(), now_, done); });
@@ -88,7 +88,7 @@ class WastePastTest : public SampleBookOnDisk {
 
   Controller controller_{Policy(), Limits(), 1};
   Caller ada_;
-  std::unique_ptr<WasteBook> book_;
+  std::unique_ptr<WasteTracker> book_;
   std::optional<WastePast> past_;
   Second now_ = kStart;
 };
@@ -225,11 +225,11 @@ TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
   AddFindings(runs, {{job.value(), kept}}, report);
   ASSERT_EQ(report.rows[0].findings.size(), 1U);
   EXPECT_EQ(report.rows[0].findings[0].remedy, "submit it with --gpus 2");
-  const auto all = Await<SampleBook::Kept>([&](const auto& done) {
-    samples_->AskUses({kStart, now_, SampleBook::Pieces::kWhole},
-                      [done](const SampleBook::Uses&, SampleBook::Kept found) { done(std::move(found)); });
+  const auto all = Await<MetricStore::Kept>([&](const auto& done) {
+    samples_->AskUses({kStart, now_, MetricStore::Pieces::kWhole},
+                      [done](const MetricStore::Uses&, MetricStore::Kept found) { done(std::move(found)); });
   });
-  EXPECT_EQ(all, (SampleBook::Kept{{job.value(), kept}}));
+  EXPECT_EQ(all, (MetricStore::Kept{{job.value(), kept}}));
 }
 
 TEST_F(WastePastTest, OfItsMachinesCoresTheMeanIsKnown) {

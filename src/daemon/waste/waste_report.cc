@@ -127,7 +127,7 @@ void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, c
   }
 }
 
-void AddFindings(const std::vector<ReportedRun>& runs, const SampleBook::Kept& kept, wire::WasteReport& report) {
+void AddFindings(const std::vector<ReportedRun>& runs, const MetricStore::Kept& kept, wire::WasteReport& report) {
   if (report.by != ReportByName(ReportBy::kJob)) return;
   std::map<JobId, Time> ends;
   for (const ReportedRun& run : runs) ends.insert_or_assign(run.id, run.ended);

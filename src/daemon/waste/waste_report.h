@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/reports/usage_report.h"
-#include "daemon/telemetry/sample_book.h"
+#include "daemon/telemetry/metric_store.h"
 #include "model/waste_rules.h"
 #include "samples/job_use.h"
 #include "wire/messages/waste_messages.h"
@@ -17,7 +17,7 @@
 namespace divvy {
 
 /// By the start of the period, and by job.
-using JobUses = SampleBook::Uses;
+using JobUses = MetricStore::Uses;
 /// Returns the price of one hour on a GPU of this model. Null: GPUs have no prices.
 using PriceOfModel = std::function<double(const std::string& model)>;
 
@@ -41,7 +41,7 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
 void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, const ReportStretch& stretch,
                     const PriceOfModel& price, const std::vector<JobId>& first_runs, wire::WasteReport& report);
 /// Adds findings to the rows by job: for running jobs from `report.now`, for ended ones as stored.
-void AddFindings(const std::vector<ReportedRun>& runs, const SampleBook::Kept& kept, wire::WasteReport& report);
+void AddFindings(const std::vector<ReportedRun>& runs, const MetricStore::Kept& kept, wire::WasteReport& report);
 /// Returns the job's findings; none if it is not among those that waste GPUs.
 std::vector<wire::WasteFinding> FindingsNow(const wire::WasteAnswer& now, JobId job);
 wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,

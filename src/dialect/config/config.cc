@@ -31,7 +31,7 @@ Result<std::vector<std::string>> Names(const ConfigValue& value) {
   DIVVY_TRY(auto names, ConfigNames(value));
   for (const std::string& name : names) {
     const bool is_name = !name.empty() && name.size() <= 64 && name.find_first_of(" \t\n:,/") == std::string::npos;
-    if (!is_name) return InvalidArgument(Quoted(name) + " is not a name of a user or group");
+    if (!is_name) return InvalidArgument(Quoted(name) + " is not a valid user or group name");
   }
   return names;
 }
@@ -51,7 +51,7 @@ Result<std::vector<std::string>> EngineOptions(const ConfigValue& value) {
     return word.starts_with('-') && word.find('\n') == std::string::npos;
   };
   if (words != nullptr && std::ranges::all_of(*words, is_option)) return *words;
-  return Expected("a list of options with their values; write it like [\"--shm-size=16g\"]");
+  return Expected("a list of options; write it like [\"--shm-size=16g\"]");
 }
 
 Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {
@@ -66,7 +66,7 @@ Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {
 
 Result<std::string> Emulate(const ConfigValue& value) {
   DIVVY_TRY(const std::string text, ConfigText(value, "8xH100-80GB"));
-  if (Trim(text).empty()) return InvalidArgument("is empty; write it like \"8xH100-80GB\", or leave it out");
+  if (Trim(text).empty()) return InvalidArgument("is empty; write it like \"8xH100-80GB\", or omit it");
   return text;
 }
 
@@ -74,7 +74,8 @@ Result<std::string> DeviceFiles(const ConfigValue& value) {
   DIVVY_TRY(const std::string text, ConfigText(value, "/dev/nvidia*"));
   const bool is_pattern = text.starts_with('/') && text.find('*') == text.rfind('*') && text.ends_with('*');
   if (!text.empty() && !is_pattern) {
-    return InvalidArgument(Quoted(text) + " is no path that ends in * for the number; write it like \"/dev/nvidia*\"");
+    return InvalidArgument(Quoted(text) +
+                           " is not a path that ends in '*' (for the GPU's number); write it like \"/dev/nvidia*\"");
   }
   return text;
 }
@@ -85,8 +86,7 @@ Result<std::vector<std::string>> WasteKinds(const ConfigValue& value) {
   for (const std::string& kind : kinds) {
     if (std::ranges::find(kKinds, kind) == kKinds.end())
       return InvalidArgument(Quoted(kind) +
-                             " is no finding; there are idle, some_idle, cpu_bound, underused and "
-                             "small_memory");
+                             " is not a kind of waste: expected idle, some_idle, cpu_bound, underused or small_memory");
   }
   return kinds;
 }
@@ -105,7 +105,7 @@ Assign IntoSpan(Duration& target, std::string_view example, Duration least = Dur
   return [&target, example, least, most](const ConfigValue& value) -> Status {
     DIVVY_TRY(const Duration span, ConfigSpan(value, example));
     if (span < least || span > most) {
-      return InvalidArgument("is " + FormatDuration(span) + "; it goes from " + FormatDuration(least) + " to " +
+      return InvalidArgument("is " + FormatDuration(span) + "; allowed are " + FormatDuration(least) + " to " +
                              FormatDuration(most));
     }
     target = span;
@@ -122,8 +122,9 @@ Assign IntoFence(Duration& target) {
     Duration span{0};
     DIVVY_CHECK(IntoSpan(span, "2min", Duration(0), std::chrono::hours(24 * 7))(value));
     if (span > Duration(0) && span < kSoonest) {
-      return InvalidArgument("is " + FormatDuration(span) + ", and sooner than " + FormatDuration(kSoonest) +
-                             " no job can be known to have been stopped there; write that or more, or 0s for never");
+      return InvalidArgument(
+          "is " + FormatDuration(span) + ", but before " + FormatDuration(kSoonest) +
+          " the controller cannot know that the jobs there have stopped; write that or more, or 0s for never");
     }
     target = span;
     return {};
@@ -170,12 +171,12 @@ std::vector<Key> Keys(Config& config) {
   const auto log_limit = [size](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const Bytes limit, size(value));
     if (limit > Bytes() && limit < 1_MiB)
-      return InvalidArgument("is " + FormatSize(limit) + "; it is \"1M\" at least, or \"0\" for all of each log");
+      return InvalidArgument("is " + FormatSize(limit) + "; write at least \"1M\", or \"0\" to keep whole logs");
     return limit;
   };
   const auto most_samples = [size](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const Bytes most, size(value));
-    if (most < 10_MiB) return InvalidArgument("is " + FormatSize(most) + "; it is \"10M\" at least");
+    if (most < 10_MiB) return InvalidArgument("is " + FormatSize(most) + "; write at least \"10M\"");
     return most;
   };
   const auto cpu_jobs = [](const ConfigValue& value) -> Result<int> {
@@ -196,8 +197,8 @@ std::vector<Key> Keys(Config& config) {
     const bool is_loopback = address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
     if (!is_loopback) {
       return InvalidArgument(Quoted(text) +
-                             " is not on this machine's loopback (127.0.0.1:8642, or \"off\"); other machines see the "
-                             "page over TLS: remote = true in [ui], and listen in [controller]");
+                             " is not a loopback address; write it like \"127.0.0.1:8642\", or \"off\". To serve the "
+                             "page to other machines over TLS, set remote = true in [ui] and listen in [controller]");
     }
     config.ui_listen = std::move(address);
     return {};

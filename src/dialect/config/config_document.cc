@@ -72,7 +72,7 @@ class DocumentReader {
     SkipComment();
     if (text_.starts_with("\r\n")) Take();
     if (text_.empty()) return {};
-    if (Peek() != '\n') return Fail(Found() + " behind the value; one key stands on a line");
+    if (Peek() != '\n') return Fail(Found() + " after the value; write one key per line");
     Take();
     ++line_;
     return {};
@@ -83,10 +83,10 @@ class DocumentReader {
         entries_, [&](const ConfigEntry& other) { return other.section == entry.section && other.key == entry.key; });
     if (same != entries_.end()) {
       const std::string what = entry.key.empty() ? "[" + entry.section + "]" : Quoted(entry.key);
-      return Fail(what + " is there twice; first on line " + std::to_string(same->line));
+      return Fail(what + " is repeated; it is first set on line " + std::to_string(same->line));
     }
     // A real file has far fewer entries; more would make the search above expensive.
-    if (entries_.size() > 1000) return Fail("more than 1000 entries; this is no divvy.toml");
+    if (entries_.size() > 1000) return Fail("the file has more than 1000 entries, so it is not a divvy.toml");
     entries_.push_back(std::move(entry));
     return {};
   }
@@ -94,12 +94,12 @@ class DocumentReader {
   Result<std::string> ReadKey(std::string_view what) {
     if (Peek() == '"' || Peek() == '\'') {
       DIVVY_TRY(std::string key, ReadText());
-      if (key.empty()) return Fail("an empty name");
+      if (key.empty()) return Fail("the name is empty");
       return key;
     }
     std::size_t end = 0;
     while (end < text_.size() && IsBareKeyCharacter(text_[end])) ++end;
-    if (end == 0) return Fail("here goes " + std::string(what) + ", not " + Found());
+    if (end == 0) return Fail("expected " + std::string(what) + ", not " + Found());
     std::string key(text_.substr(0, end));
     text_.remove_prefix(end);
     return key;
@@ -107,9 +107,9 @@ class DocumentReader {
 
   Status ReadSection() {
     Take();
-    if (Peek() == '[') return Fail("[[...]] has no use here; write [section]");
+    if (Peek() == '[') return Fail("[[...]] is not supported; write [section]");
     SkipBlanks();
-    DIVVY_TRY(section_, ReadKey("a section's name, as in [queue]"));
+    DIVVY_TRY(section_, ReadKey("a section name, as in [queue]"));
     SkipBlanks();
     // Sections with one table per name.
     if (Peek() == '.' && IsOfNames(section_)) {
@@ -117,16 +117,15 @@ class DocumentReader {
       SkipBlanks();
       DIVVY_TRY(const std::string name, ReadKey("a name, as in [teams.vision]"));
       if (name.find('.') != std::string::npos && section_ == "teams")
-        return Fail(Quoted(name) + ": a name here has no '.'");
+        return Fail(Quoted(name) + ": a team name must not contain '.'");
       section_ += "." + name;
       SkipBlanks();
     }
     if (Peek() == '.' && (section_ == "team" || section_ == "user" || section_ == "pool"))
-      return Fail("[" + section_ + ".NAME] is written [" + section_ + "s.NAME]");
+      return Fail("[" + section_ + ".NAME] is not a section; write [" + section_ + "s.NAME]");
     if (Peek() == '.')
-      return Fail("a section within a section has no use here; write [" + Quoted(section_).substr(1, section_.size()) +
-                  "]");
-    if (Peek() != ']') return Fail("the section's name ends with ']', not " + Found());
+      return Fail("nested sections are not supported; write [" + Quoted(section_).substr(1, section_.size()) + "]");
+    if (Peek() != ']') return Fail("expected ']' after the section name, not " + Found());
     Take();
     return Add(ConfigEntry{.line = line_, .section = section_, .key = "", .value = {}});
   }
@@ -142,8 +141,8 @@ class DocumentReader {
       DIVVY_TRY(entry.key, ReadKey("a key"));
       SkipBlanks();
     }
-    if (Peek() == '.') return Fail("a key within a key has no use here");
-    if (Peek() != '=') return Fail("behind the key " + Quoted(entry.key) + " goes '=', not " + Found());
+    if (Peek() == '.') return Fail("nested keys are not supported; write the key in its section");
+    if (Peek() != '=') return Fail("expected '=' after the key " + Quoted(entry.key) + ", not " + Found());
     Take();
     SkipBlanks();
     if (Peek() == '[') {
@@ -162,15 +161,15 @@ class DocumentReader {
     while (true) {
       SkipBlankLines();
       if (Peek() == ']') break;
-      if (Peek() == '[') return Fail("a list within a list has no use here");
-      if (text_.empty()) return Fail("the list is never closed; end it with ']'");
+      if (Peek() == '[') return Fail("nested lists are not supported");
+      if (text_.empty()) return Fail("the list is not closed; end it with ']'");
       DIVVY_TRY(const ConfigValue value, ReadValue());
       ++size;
       if (const auto* text = std::get_if<std::string>(&value)) texts.push_back(*text);
       if (const auto* number = std::get_if<std::int64_t>(&value)) numbers.push_back(*number);
       SkipBlankLines();
       if (Peek() == ']') break;
-      if (Peek() != ',') return Fail("between the values of a list goes ',', not " + Found());
+      if (Peek() != ',') return Fail("expected ',' between the values of a list, not " + Found());
       Take();
     }
     Take();
@@ -186,9 +185,9 @@ class DocumentReader {
       // moved from here.
       return Result<ConfigValue>(tl::in_place, std::in_place_type<std::string>, std::move(text));
     }
-    if (Peek() == '{') return Fail("a table in braces has no use here");
+    if (Peek() == '{') return Fail("tables in braces are not supported; write a section");
     const std::string_view word = text_.substr(0, text_.find_first_of(" \t\r\n,]#"));
-    if (word.empty()) return Fail("here goes a value, not " + Found());
+    if (word.empty()) return Fail("expected a value, not " + Found());
     DIVVY_TRY(ConfigValue value, ReadWord(word));
     text_.remove_prefix(word.size());
     return value;
@@ -202,15 +201,15 @@ class DocumentReader {
     if (const auto number = ParseInteger(digits)) return ConfigValue(*number);
     if (const auto number = ParseNumber(digits)) return ConfigValue(*number);
     const bool has_quote = word.find_first_of("\"'") != std::string_view::npos;
-    return Fail(Quoted(word) + " is neither a number nor true nor false" +
-                (has_quote ? "" : "; a text needs quotes: \"" + Quoted(word).substr(1, word.size()) + "\""));
+    return Fail(Quoted(word) + " is not a number, true or false" +
+                (has_quote ? "" : "; quote a text: \"" + Quoted(word).substr(1, word.size()) + "\""));
   }
 
   /// "..." with backslash escapes, or '...' without.
   Result<std::string> ReadText() {
     const char quote = Take();
     if (text_.starts_with(std::string(2, quote)))
-      return Fail("three quotes; a text here stands on one line, in one pair of quotes");
+      return Fail("texts in three quotes are not supported; write the text on one line, in one pair of quotes");
     std::string out;
     while (!text_.empty() && Peek() != '\n') {
       const char c = Take();
@@ -223,7 +222,7 @@ class DocumentReader {
         out += c;
       }
     }
-    return Fail(std::string("a text is not closed; it ends with ") + quote + " on its own line");
+    return Fail(std::string("a text is not closed; end it with ") + quote + " on the same line");
   }
 
   Status ReadEscape(std::string& out) {
@@ -244,7 +243,9 @@ class DocumentReader {
     }
     const std::string character = is_valid ? Utf8(code) : std::string();
     if (character.empty() || code == 0)
-      return Fail("after a backslash goes one of b t n f r \" \\ uXXXX; in single quotes a backslash is itself");
+      return Fail(
+          "expected one of b t n f r \" \\ uXXXX after a backslash; or use single quotes, where a backslash is an "
+          "ordinary character");
     text_.remove_prefix(length);
     out += character;
     return {};
@@ -262,7 +263,7 @@ class DocumentReader {
 Result<std::vector<ConfigEntry>> ReadConfigDocument(std::string_view toml, std::string_view path) {
   constexpr std::size_t kMostBytes = 1 << 20;
   if (toml.size() > kMostBytes)
-    return InvalidArgument(std::string(path) + ":1: larger than 1 MiB; this is no divvy.toml");
+    return InvalidArgument(std::string(path) + ":1: the file is larger than 1 MiB, so it is not a divvy.toml");
   return DocumentReader(toml, path).Run();
 }
 

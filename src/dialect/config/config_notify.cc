@@ -19,14 +19,14 @@ constexpr std::string_view kReceiverKeys[] = {"events", "webhook", "command", "m
 Result<Duration> Span(const ConfigValue& value, std::string_view example, Duration least, Duration most) {
   DIVVY_TRY(const Duration span, ConfigSpan(value, example));
   if (span < least || span > most)
-    return InvalidArgument("is " + FormatDuration(span) + "; it goes from " + FormatDuration(least) + " to " +
+    return InvalidArgument("is " + FormatDuration(span) + "; allowed are " + FormatDuration(least) + " to " +
                            FormatDuration(most));
   return span;
 }
 
 Result<std::string> Path(const ConfigValue& value, std::string_view example) {
   DIVVY_TRY(const std::string text, ConfigText(value, example));
-  if (!text.starts_with('/')) return InvalidArgument(Quoted(text) + " is no path that begins with /");
+  if (!text.starts_with('/')) return InvalidArgument(Quoted(text) + " is not an absolute path; begin it with /");
   return text;
 }
 
@@ -35,7 +35,7 @@ Result<std::vector<std::string>> Hosts(const ConfigValue& value) {
   for (std::string& name : names) {
     name = ToLower(name);
     if (name.empty() || name.find_first_of("/@ \t") != std::string::npos)
-      return InvalidArgument(Quoted(name) + " is no host; write it like \"hooks.lab\" or \"*.lab\"");
+      return InvalidArgument(Quoted(name) + " is not a host name; write it like \"hooks.lab\" or \"*.lab\"");
   }
   return names;
 }
@@ -84,7 +84,7 @@ Status SetTarget(Receiver& receiver, NotifyChannel channel, const ConfigValue& v
   DIVVY_TRY(std::string target, ConfigText(value, example));
   if (!receiver.target.empty())
     return InvalidArgument("[notify." + receiver.name + "] has a " + std::string(Name(receiver.channel)) +
-                           " already; a receiver is one of webhook, command and mail");
+                           " already; a receiver has only one of webhook, command and mail");
   receiver.channel = channel;
   receiver.target = std::move(target);
   return {};
@@ -146,9 +146,9 @@ Status CheckNotifyEntry(const ConfigEntry& entry, const NotifySettings& settings
   const std::string which = "[" + entry.section + "]: ";
   if (const Status good = CheckReceiver(*receiver); !good) return InvalidArgument(which + good.error().message);
   if (receiver->events.empty())
-    return InvalidArgument(which + "it hears of nothing; events = [\"fail\", \"waste\", \"gpu_fenced\"]");
+    return InvalidArgument(which + "it has no events; write events = [\"fail\", \"waste\", \"gpu_fenced\"]");
   if (!receiver->run_as.empty() && receiver->channel != NotifyChannel::kCommand)
-    return InvalidArgument(which + "run_as is for a command");
+    return InvalidArgument(which + "run_as needs a command");
   return {};
 }
 

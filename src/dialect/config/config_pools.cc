@@ -23,14 +23,14 @@ Status CheckName(std::string_view name) {
   };
   if (!name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_plain) && name.front() != '-') return {};
   return InvalidArgument("[pools." + std::string(name.substr(0, 64)) +
-                         "]: a pool's name is letters, digits, '.', '_' and '-', 64 at most");
+                         "]: a pool name has letters, digits, '.', '_' and '-' only, 64 at most");
 }
 
 Status ReadNodes(const ConfigValue& value, PoolRow& row) {
   std::vector<std::string> lists;
   if (const auto* text = std::get_if<std::string>(&value)) lists = {*text};
   else if (const auto* many = std::get_if<std::vector<std::string>>(&value)) lists = *many;
-  else return InvalidArgument("is not a list of machines; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
+  else return InvalidArgument("is not a list of nodes; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
   for (const std::string& list : lists) {
     if (EqualsIgnoringCase(list, "all")) {
       row.has_all = true;
@@ -40,7 +40,7 @@ Status ReadNodes(const ConfigValue& value, PoolRow& row) {
     if (!names) return InvalidArgument(names.error().message + "; write it like \"n[1-4]\"");
     row.nodes.insert(row.nodes.end(), names->begin(), names->end());
   }
-  if (!row.has_all && row.nodes.empty()) return InvalidArgument("is empty; leave it out, or write \"all\"");
+  if (!row.has_all && row.nodes.empty()) return InvalidArgument("is empty; omit it, or write \"all\"");
   return {};
 }
 
@@ -48,9 +48,9 @@ Status ReadConstraint(const ConfigValue& value, PoolRow& row) {
   DIVVY_TRY(row.constraint, ConfigText(value, "h100&ib"));
   DIVVY_TRY(const FeatureWish wish, ParseFeatureWish(row.constraint));
   if (!wish.counted.empty() || !wish.alike.empty())
-    return InvalidArgument("counts and [...] are of one job's machines; write features with & and |");
+    return InvalidArgument("counts and [...] apply only to the nodes of one job; write features with & and |");
   row.condition = wish.all;
-  if (row.condition.is_any()) return InvalidArgument("is empty; leave it out");
+  if (row.condition.is_any()) return InvalidArgument("is empty; omit it");
   return {};
 }
 
@@ -100,8 +100,7 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
   } else if (key == "jobs_per_gpu") {
     DIVVY_TRY(row.jobs_per_gpu, Number(value, 1));
     if (row.jobs_per_gpu > kMostJobsPerGpu)
-      return InvalidArgument("is more than a GPU can be shared by; write a number from 1 to " +
-                             std::to_string(kMostJobsPerGpu));
+      return InvalidArgument("is too large; write a number from 1 to " + std::to_string(kMostJobsPerGpu));
   } else if (key == "default") {
     DIVVY_TRY(row.is_default, ConfigYesOrNo(value));
   } else if (key == "state") {
@@ -120,15 +119,15 @@ Status CheckTogether(const std::string& key, const PoolRow& row, const std::vect
   if (key == "default" && row.is_default) {
     const auto is_other = [&](const PoolRow& other) { return other.is_default && other.name != row.name; };
     if (const auto other = std::ranges::find_if(pools, is_other); other != pools.end()) {
-      return InvalidArgument("pool " + row.name + " and pool " + other->name + " are both the default; one at most is");
+      return InvalidArgument("pool " + row.name + " and pool " + other->name +
+                             " are both the default; only one can be");
     }
   }
   if (key.ends_with("_gpus") && row.min_gpus && row.max_gpus && *row.min_gpus > *row.max_gpus)
-    return InvalidArgument("the min_gpus of pool " + row.name + " are more than its max_gpus");
+    return InvalidArgument("the min_gpus of pool " + row.name + " is above its max_gpus");
   if ((key == "exclusive" || key == "jobs_per_gpu") && row.is_exclusive && row.jobs_per_gpu > 1)
     return InvalidArgument("pool " + row.name +
-                           " gives whole machines (exclusive), and its jobs_per_gpu shares each GPU; "
-                           "leave one of them out");
+                           " gives whole nodes (exclusive), but its jobs_per_gpu shares each GPU; omit one of them");
   if (key.ends_with("_time") && row.max_time > Duration(0) && row.default_time > row.max_time)
     return InvalidArgument("the default_time of pool " + row.name + " is longer than its max_time");
   return {};

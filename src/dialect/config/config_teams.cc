@@ -52,7 +52,7 @@ Result<bool> ReadCaps(const ConfigEntry& entry, Caps& caps) {
         return true;
       }
     }
-    return InvalidArgument(Quoted(text) + " is none of \"day\", \"week\", \"month\"");
+    return InvalidArgument(Quoted(text) + " is not valid: expected one of \"day\", \"week\", \"month\"");
   } else {
     return false;
   }
@@ -78,7 +78,7 @@ Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
   } else if (entry.key == "leads") {
     DIVVY_TRY(row.leads, ConfigNames(value));
   } else if (entry.key == "gpus") {
-    return InvalidArgument("is for users; the GPUs that a team has at once are its limit");
+    return InvalidArgument("is only for users; for a team, set limit");
   } else {
     DIVVY_TRY(const bool is_cap, ReadCaps(entry, row.caps));
     if (!is_cap) return UnknownConfigKey(entry, kTeamKeys);
@@ -127,7 +127,7 @@ Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file) {
   constexpr std::string_view kKeys[] = {"quotas"};
   if (entry.key != "quotas") return UnknownConfigKey(entry, kKeys);
   const auto* is_on = std::get_if<bool>(&entry.value);
-  if (is_on == nullptr) return InvalidArgument("quotas is neither true nor false, without quotes");
+  if (is_on == nullptr) return InvalidArgument("quotas is not true or false, without quotes");
   file.are_quotas_on = *is_on;
   return {};
 }

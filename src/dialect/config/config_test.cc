@@ -247,18 +247,17 @@ TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
   EXPECT_EQ(refusal("[teams.vision]\nquota = \"4\"\n"),
             "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
   EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
-            "divvy.toml:2: period: 'year' is none of \"day\", \"week\", \"month\"");
+            "divvy.toml:2: period: 'year' is not valid: expected one of \"day\", \"week\", \"month\"");
   for (const std::string wrong : {"-1", "1.5", "\"2\"", "1_000_001"}) {
     EXPECT_EQ(refusal("[users.ada]\ngpus = " + wrong + "\n"),
               "divvy.toml:2: gpus is not a whole number from 0 to 1000000, without quotes");
   }
-  EXPECT_EQ(refusal("[teams.vision]\ngpus = 2\n"),
-            "divvy.toml:2: gpus is for users; the GPUs that a team has at once are its limit");
+  EXPECT_EQ(refusal("[teams.vision]\ngpus = 2\n"), "divvy.toml:2: gpus is only for users; for a team, set limit");
   EXPECT_EQ(refusal("[teams.lab]\n[teams.vision]\nparent = \"labs\"\n"),
             "divvy.toml:3: parent: there is no team 'labs' in this file; did you mean 'lab'?");
   EXPECT_EQ(refusal("[users.ada]\nteam = \"vision\"\n"),
             "divvy.toml:2: team: there is no team 'vision' in this file; write [teams.vision]");
-  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is neither true nor false, without quotes");
+  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is not true or false, without quotes");
 }
 
 /// The installed file shows every key with its default behind '#'. Users copy it, so it must be right.
@@ -391,20 +390,22 @@ TEST(Config, AWrongPoolIsRefusedWithItsPlace) {
     return config ? std::string() : config.error().message;
   };
   EXPECT_EQ(error("max_tiem = \"1h\""), "divvy.toml:2: unknown key 'max_tiem' in [pools.a]; did you mean 'max_time'?");
-  EXPECT_EQ(error("exclusive = true\njobs_per_gpu = 4"),
-            "divvy.toml:3: pool a gives whole machines (exclusive), and its jobs_per_gpu shares each GPU; leave one of "
-            "them out");
+  EXPECT_EQ(
+      error("exclusive = true\njobs_per_gpu = 4"),
+      "divvy.toml:3: pool a gives whole nodes (exclusive), but its jobs_per_gpu shares each GPU; omit one of them");
   EXPECT_EQ(error("nodes = \"n[1-\"").find("divvy.toml:2: nodes: "), 0u);
   EXPECT_EQ(error("nodes = 4"),
-            "divvy.toml:2: nodes is not a list of machines; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
-  EXPECT_EQ(error("constraint = \"a*2\""),
-            "divvy.toml:2: constraint: counts and [...] are of one job's machines; write features with & and |");
+            "divvy.toml:2: nodes is not a list of nodes; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
+  EXPECT_EQ(
+      error("constraint = \"a*2\""),
+      "divvy.toml:2: constraint: counts and [...] apply only to the nodes of one job; write features with & and |");
   EXPECT_EQ(error("constraint = \"a&\"").find("divvy.toml:2: constraint: "), 0u);
   EXPECT_EQ(error("running = 0"), "divvy.toml:2: running is not a whole number from 1 to 1000000, without quotes");
-  EXPECT_EQ(error("state = \"pu\""), "divvy.toml:2: state: 'pu' is none of \"up\", \"down\", \"drain\", \"inactive\"");
+  EXPECT_EQ(error("state = \"pu\""),
+            "divvy.toml:2: state: 'pu' is not valid: expected one of \"up\", \"down\", \"drain\", \"inactive\"");
   EXPECT_EQ(error("users = []"), "divvy.toml:2: users is not a list of names; write it like [\"ada\", \"grace\"]");
   EXPECT_EQ(ParseConfig("[pools.\"a,b\"]\n", "divvy.toml").error().message,
-            "divvy.toml:1: [pools.a,b]: a pool's name is letters, digits, '.', '_' and '-', 64 at most");
+            "divvy.toml:1: [pools.a,b]: a pool name has letters, digits, '.', '_' and '-' only, 64 at most");
 }
 
 }  // namespace config_test

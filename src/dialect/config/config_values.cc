@@ -63,7 +63,7 @@ Error UnknownConfigKey(const ConfigEntry& entry, std::span<const std::string_vie
   if (!near.empty()) return InvalidArgument(text + "; did you mean '" + std::string(near) + "'?");
   std::string all;
   for (const std::string_view key : keys) all += (all.empty() ? "" : ", ") + std::string(key);
-  return InvalidArgument(text + "; there are " + all);
+  return InvalidArgument(text + "; known keys: " + all);
 }
 
 }  // namespace divvy::dialect

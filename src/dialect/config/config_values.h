@@ -45,7 +45,7 @@ Result<Choice> ConfigOneOf(const ConfigValue& value,
     if (name == text) return choice;
   }
   const std::string_view near = text.size() > 40 ? std::string_view() : Nearest(text, names);
-  return InvalidArgument(Quoted(text) + " is none of " + all +
+  return InvalidArgument(Quoted(text) + " is not valid: expected one of " + all +
                          (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
 }
 

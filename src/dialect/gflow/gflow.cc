@@ -34,7 +34,7 @@ Result<int> ReadGpus(std::string_view text) {
 }
 
 /// "12", "12,13", "@", "@~1": all must succeed, or with `any` one of them.
-Status ApplyJobs(std::string_view text, bool any, const Surroundings& around, JobSpec& spec) {
+Status ApplyJobs(std::string_view text, bool any, const ParseContext& around, JobSpec& spec) {
   JobSpec read;
   for (std::string_view part : Split(text, ',')) {
     part = Trim(part);
@@ -61,8 +61,8 @@ Status ApplyNotifyOn(std::string_view text, JobSpec& spec) {
     if (std::ranges::find(kEvents, event) != std::end(kEvents)) continue;
     if (std::ranges::find(kEvents, "job_" + std::string(event)) != std::end(kEvents)) continue;
     const std::string_view near = event.size() > 32 ? std::string_view() : Nearest(event, kEvents);
-    return InvalidArgument(Quoted(event) + " is no event" +
-                           (near.empty() ? "; events are job_started, job_completed, job_failed, ..."
+    return InvalidArgument(Quoted(event) + " is not an event" +
+                           (near.empty() ? "; write job_started, job_completed, job_failed, ..."
                                          : "; did you mean " + std::string(near) + "?"));
   }
   Keep(spec, kNotifyOn, text);
@@ -76,14 +76,14 @@ void AddResources(Table& table, JobSpec& spec) {
                    'g',
                    Takes::kValue,
                    "N",
-                   "GPUs that the job gets",
+                   "number of GPUs",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpus, ReadGpus(value));
                      return {};
                    },
                    {"gres"}});
   table.push_back({"shared", 0, Takes::kNothing, "",
-                   "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
+                   "share the GPUs: use only --gpu-memory of each and leave the rest to other jobs",
                    [&spec](std::string_view) -> Status {
                      Keep(spec, kShared, "1");
                      return {};
@@ -92,7 +92,7 @@ void AddResources(Table& table, JobSpec& spec) {
                    0,
                    Takes::kValue,
                    "SIZE",
-                   "memory that it needs on each GPU, such as 24G (a bare number: MB)",
+                   "memory needed on each GPU, such as 24G; a bare number means MB",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
                      return {};
@@ -102,7 +102,7 @@ void AddResources(Table& table, JobSpec& spec) {
                    'm',
                    Takes::kValue,
                    "SIZE",
-                   "host memory that it may use (a bare number: MB)",
+                   "host memory; a bare number means MB",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.memory, ParseSize(value, kMebibyte));
                      return {};
@@ -116,7 +116,7 @@ void AddResources(Table& table, JobSpec& spec) {
                    }});
 }
 
-void AddWhen(Table& table, JobSpec& spec, const Surroundings& around) {
+void AddWhen(Table& table, JobSpec& spec, const ParseContext& around) {
   table.push_back({"time",
                    't',
                    Takes::kValue,
@@ -127,7 +127,7 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around) {
                      return {};
                    },
                    {"time-limit", "timelimit"}});
-  table.push_back({"begin", 0, Takes::kValue, "WHEN", "start no earlier than: now+1h, 16:00, 2026-03-01T16:00",
+  table.push_back({"begin", 0, Takes::kValue, "WHEN", "earliest start time: now+1h, 16:00, 2026-03-01T16:00",
                    [&spec, &around](std::string_view value) -> Status {
                      DIVVY_TRY(spec.begin, ParseMoment(value, around.now, around.utc_offset));
                      if (spec.begin < around.now)
@@ -138,7 +138,7 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around) {
                    'p',
                    Takes::kValue,
                    "N",
-                   "0 to 255, higher goes first; 10 unless given",
+                   "priority from 0 to 255; higher runs first (default: 10)",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(const int priority, ReadCount(value, 0, 255, "priority"));
                      spec.priority = priority - kGflowDefaultPriority;
@@ -159,14 +159,14 @@ void AddWhen(Table& table, JobSpec& spec, const Surroundings& around) {
       {"depends-on-all", 0, Takes::kValue, "JOBS", "start after all of these succeeded: 12,13", jobs(false)});
   table.push_back(
       {"depends-on-any", 0, Takes::kValue, "JOBS", "start after one of these succeeded: 12,13", jobs(true)});
-  table.push_back({"no-auto-cancel", 0, Takes::kNothing, "", "stay in the queue when the job waited for fails",
+  table.push_back({"no-auto-cancel", 0, Takes::kNothing, "", "stay in the queue if the job waited for fails",
                    [&spec](std::string_view) -> Status {
                      spec.keeps_waiting = true;
                      return {};
                    }});
 }
 
-void AddMany(Table& table, JobSpec& spec, const Surroundings& around) {
+void AddMany(Table& table, JobSpec& spec, const ParseContext& around) {
   const auto seen = std::make_shared<std::set<std::string, std::less<>>>();
   table.push_back(
       {"array", 0, Takes::kValue, "RANGE", "one job for each index: 1-10", [&spec](std::string_view value) -> Status {
@@ -174,7 +174,7 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around) {
          return {};
        }});
   table.push_back({"param", 0, Takes::kValue, "NAME=VALUES",
-                   "one job for each value, and {NAME} replaced by it: lr=1e-3,1e-4, seed=0:9",
+                   "one job for each value, which replaces {NAME} in the command: lr=1e-3,1e-4 or seed=0:9",
                    [&spec, seen](std::string_view value) -> Status {
                      const std::string name(Trim(value.substr(0, value.find('='))));
                      JobSpec trial;
@@ -187,7 +187,8 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around) {
                      seen->insert(name);
                      return {};
                    }});
-  table.push_back({"param-file", 0, Takes::kValue, "CSV", "one job for each row; the header names the parameters",
+  table.push_back({"param-file", 0, Takes::kValue, "CSV",
+                   "one job for each row of the file; its header names the parameters",
                    [&spec, &around](std::string_view value) -> Status {
                      DIVVY_TRY(const std::string csv, ReadNamedFile(value, around));
                      return ParseParameterFile(csv, value, spec);
@@ -197,13 +198,13 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around) {
                      DIVVY_TRY(spec.name_template, ReadLabel(value, 256));
                      return {};
                    }});
-  table.push_back({"max-concurrent", 0, Takes::kValue, "N", "jobs of this submission that may run together",
+  table.push_back({"max-concurrent", 0, Takes::kValue, "N", "how many jobs of this submission may run at once",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(const int limit, ReadCount(value, 1, 1'000'000, "jobs"));
                      Keep(spec, kConcurrent, std::to_string(limit));
                      return {};
                    }});
-  table.push_back({"max-retries", 0, Takes::kValue, "N", "run again up to N times when it fails",
+  table.push_back({"max-retries", 0, Takes::kValue, "N", "restart the job up to N times if it fails",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.retries, ReadCount(value, 0, 1000, "retries"));
                      return {};
@@ -232,13 +233,14 @@ void AddGflowLabels(Table& table, JobSpec& spec) {
                    },
                    {},
                    true});
-  table.push_back(
-      {"project", 'P', Takes::kValue, "CODE", "project that it belongs to", [&spec](std::string_view value) -> Status {
-         DIVVY_TRY(spec.project, ReadLabel(value, 64));
-         return {};
-       }});
+  table.push_back({"project", 'P', Takes::kValue, "CODE", "project that the job belongs to",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.project, ReadLabel(value, 64));
+                     return {};
+                   }});
   const auto mails = std::make_shared<std::string>();
-  table.push_back({"notify-email", 0, Takes::kValue, "ADDRESS", "sends mail there when it ends, or as --notify-on says",
+  table.push_back({"notify-email", 0, Takes::kValue, "ADDRESS",
+                   "mail address to notify when the job ends, or on the events of --notify-on",
                    [&spec, mails](std::string_view value) -> Status {
                      DIVVY_TRY(const std::string address, ReadLabel(value, 256));
                      if (address.find('@') == std::string::npos)
@@ -247,14 +249,14 @@ void AddGflowLabels(Table& table, JobSpec& spec) {
                      Keep(spec, kNotifyEmail, *mails);
                      return {};
                    }});
-  table.push_back({"notify-on", 0, Takes::kValue, "EVENTS", "events of which --notify-email is told",
+  table.push_back({"notify-on", 0, Takes::kValue, "EVENTS", "events to send to --notify-email",
                    [&spec](std::string_view value) { return ApplyNotifyOn(value, spec); }});
   table.push_back({"auto-close", 0, Takes::kNothing, "", "nothing to close: jobs run without tmux",
                    [](std::string_view) -> Status { return {}; }});
 }
 
 /// A unique group name: the time of this submission in nanoseconds.
-std::string FreshGroup(const Surroundings& around) {
+std::string FreshGroup(const ParseContext& around) {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
   std::string out;
   for (auto rest = static_cast<std::uint64_t>(around.now.time_since_epoch().count()); rest > 0; rest /= 36) {
@@ -265,7 +267,7 @@ std::string FreshGroup(const Surroundings& around) {
 
 }  // namespace
 
-std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around) {
+std::vector<Option> GflowOptions(JobSpec& spec, const ParseContext& around) {
   Table table;
   AddResources(table, spec);
   AddWhen(table, spec, around);
@@ -274,12 +276,12 @@ std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around) {
   return table;
 }
 
-Status FinishGflow(JobSpec& spec, const Surroundings& around) {
+Status FinishGflow(JobSpec& spec, const ParseContext& around) {
   spec.dialect = Dialect::kGflow;
   if (!Kept(spec, kShared).empty()) {
     if (spec.request.gpu_memory == Bytes(0) && !spec.request.portion.is_by_memory())
-      return InvalidArgument("--shared needs --gpu-memory SIZE: what it may use of each GPU");
-    if (spec.request.gpus == 0) return InvalidArgument("--shared without a GPU; add --gpus 1");
+      return InvalidArgument("--shared needs --gpu-memory SIZE, the memory to request on each GPU");
+    if (spec.request.gpus == 0) return InvalidArgument("--shared needs a GPU; add --gpus 1");
     // This may run twice.
     if (spec.request.gpu_memory > Bytes(0))
       spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());

@@ -24,11 +24,11 @@ constexpr int GflowPriority(int divvy_priority) { return divvy_priority + kGflow
 
 /// gbatch's options. Each call makes a new level (see JobOptions). The closures write into `spec`. `spec` and `around`
 /// must outlive the table.
-std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around);
+std::vector<Option> GflowOptions(JobSpec& spec, const ParseContext& around);
 
 /// Applies rules over all options. --shared needs --gpu-memory, and --max-concurrent makes a group. --conda-env wraps
 /// the command or script so that it runs in that environment. It fails with a message if the environment cannot be
 /// activated.
-Status FinishGflow(JobSpec& spec, const Surroundings& around);
+Status FinishGflow(JobSpec& spec, const ParseContext& around);
 
 }  // namespace divvy::dialect

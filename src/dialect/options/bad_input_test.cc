@@ -88,21 +88,21 @@ const BadInputKind kKinds[] = {
     {"option",
      [](const std::string& input) {
        return ErrorWithoutEffect([&](JobSpec& spec) {
-         const Surroundings around = TestSurroundings();
+         const ParseContext around = TestSurroundings();
          return ApplyWords(JobOptions(spec, around), input);
        });
      }},
     {"gbatch",
      [](const std::string& input) {
        return ErrorWithoutEffect([&](JobSpec& spec) {
-         const Surroundings around = TestSurroundings();
+         const ParseContext around = TestSurroundings();
          return ApplyWords(GflowOptions(spec, around), input);
        });
      }},
     // A command line whose options are valid individually but not together.
     {"command",
      [](const std::string& input) {
-       const Surroundings around = TestSurroundings();
+       const ParseContext around = TestSurroundings();
        JobSpec spec;
        const std::vector<std::string> words = Words(input);
        auto parsed = ParseOptions(JobOptions(spec, around), words, ParseRules{.stops_at_first_positional = true});
@@ -114,7 +114,7 @@ const BadInputKind kKinds[] = {
      }},
     {"script",
      [](const std::string& input) {
-       const Surroundings around = TestSurroundings();
+       const ParseContext around = TestSurroundings();
        const bool was_explained = ExplainScript(input, "job.sh", around).had_errors;
        auto error = ErrorWithoutEffect([&](JobSpec& spec) { return ReadScript(input, "job.sh", around, spec); });
        if (!error) {

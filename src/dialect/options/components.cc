@@ -42,19 +42,19 @@ JobSpec SpecOfComponent(const JobSpec& job, std::size_t component) {
 
 Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job) {
   if (number >= kMostComponents)
-    return InvalidArgument("a job has " + std::to_string(kMostComponents) + " components at most");
+    return InvalidArgument("a job can have at most " + std::to_string(kMostComponents) + " components");
   const std::string which = "component " + std::to_string(number) + ": ";
   if (component.request.is_elastic()) {
     return InvalidArgument(which + "--gpus " + GpuCountText(component.request) +
-                           " is of an elastic job, which has one component; write one number");
+                           " requests an elastic job, which can have only one component; write one number");
   }
   if (component.request.topology != TopologyNeed::kAny)
-    return InvalidArgument(which + "--topology is said once, with the options of the first component");
+    return InvalidArgument(which + "--topology may be given only once, with the first component");
   if (component.array || !component.parameters.empty())
-    return InvalidArgument(which +
-                           "an array or sweep of heterogeneous jobs is not there; submit each element by itself");
+    return InvalidArgument(
+        which + "an array or sweep of heterogeneous jobs is not supported; submit each element as a separate job");
   if (!(JobsOwn(component) == JobsOwn(JobSpec())))
-    AddNote(job, which + "only what it asks of machines counts; its other options are said with the first component's");
+    AddNote(job, which + "only its resource options are used; give all other options with the first component");
   for (const std::string& note : component.notes) AddNote(job, which + note);
   job.time_limit = std::max(job.time_limit, component.time_limit);
   if (number > job.request.others.size()) job.request.others.emplace_back();
@@ -69,13 +69,13 @@ Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job) {
 Status CheckComponents(const JobSpec& spec) {
   if (!spec.request.is_heterogeneous()) return {};
   if (spec.request.components() > kMostComponents)
-    return InvalidArgument("a job has " + std::to_string(kMostComponents) + " components at most");
+    return InvalidArgument("a job can have at most " + std::to_string(kMostComponents) + " components");
   if (spec.request.is_elastic())
-    return InvalidArgument("an elastic job has one component; write --gpus as one number, or leave ':' out");
+    return InvalidArgument("an elastic job can have only one component; write --gpus as one number, or omit ':'");
   if (spec.request.requires_topology && IsOfMachines(spec.request.topology)) {
     return InvalidArgument("--topology " + TopologyText(spec.request) +
-                           " is not for a job of several components, which lie where each has room; leave ':required' "
-                           "out to have them close if possible, or submit each component as a job of its own");
+                           " does not work with several components, which are placed independently; omit ':required' "
+                           "to place them close together if possible, or submit each component as a separate job");
   }
   std::int64_t gpus = 0;
   std::int64_t tasks = 0;
@@ -85,10 +85,11 @@ Status CheckComponents(const JobSpec& spec) {
     tasks += one.tasks;
   }
   if (gpus > kMostInAll || tasks > kMostInAll)
-    return InvalidArgument("its components ask for " + std::to_string(std::max(gpus, tasks)) +
-                           (gpus > kMostInAll ? " GPUs" : " tasks") + " in all; ask for less");
+    return InvalidArgument("the components request " + std::to_string(std::max(gpus, tasks)) +
+                           (gpus > kMostInAll ? " GPUs" : " tasks") + " in total; request fewer");
   if (spec.array || !spec.parameters.empty()) {
-    return InvalidArgument("an array or sweep of heterogeneous jobs is not there; submit each element by itself");
+    return InvalidArgument(
+        "an array or sweep of heterogeneous jobs is not supported; submit each element as a separate job");
   }
   return {};
 }

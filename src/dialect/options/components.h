@@ -28,9 +28,8 @@ Result<Parsed> ReadComponents(const std::vector<Option>& options, const std::vec
   DIVVY_TRY(Parsed parsed, ParseOptions(options, words, rules));
   if (!parsed.positional.empty() && parsed.positional.front() == ":" && job == JobSpec()) {
     return InvalidArgument(
-        "nothing stands before the first ':'; say what that component asks for (--gpus, --cpus, --nodes, ...), or "
-        "leave "
-        "the ':' out");
+        "there are no options before the first ':'; give that component's resources (--gpus, --cpus, --nodes, ...), or "
+        "omit the ':'");
   }
   for (std::size_t number = 1; !parsed.positional.empty() && parsed.positional.front() == ":"; ++number) {
     JobSpec component = SpecOfComponent(job, number);

@@ -34,8 +34,7 @@ std::string HomeOf(const JobSpec& spec) {
 Status CheckDirectory(std::string_view text) {
   if (text.starts_with('/') && text.find('\n') == std::string_view::npos) return {};
   return InvalidArgument("'" + std::string(text) +
-                         "' is not absolute; write the directory as it is inside the "
-                         "container, such as /workspace");
+                         "' is not an absolute path; write the directory inside the container, such as /workspace");
 }
 
 Result<std::string> Outside(std::string_view path, std::string_view directory, std::string_view home) {
@@ -50,16 +49,17 @@ Result<ContainerMount> ReadMount(std::string_view text, std::string_view directo
   const std::string example = "; write it like /data:/data or /data:/inside:ro";
   const auto parts = Split(text, ':');
   if (parts.size() > 3 || parts.front().empty())
-    return InvalidArgument("'" + std::string(text) + "' is no mount" + example);
+    return InvalidArgument("'" + std::string(text) + "' is not a mount" + example);
   ContainerMount mount;
   DIVVY_TRY(mount.source, Outside(parts.front(), directory, home));
   mount.target = parts.size() > 1 && !parts[1].empty() ? std::string(parts[1]) : mount.source;
   if (!mount.target.starts_with('/'))
-    return InvalidArgument("'" + mount.target + "', where '" + mount.source + "' is to be mounted, is not absolute" +
-                           example);
+    return InvalidArgument("'" + mount.target + "' (the mount point of '" + mount.source +
+                           "') is not an absolute path" + example);
   if (parts.size() == 3) {
     if (parts[2] != "ro" && parts[2] != "rw")
-      return InvalidArgument("'" + std::string(parts[2]) + "' in '" + std::string(text) + "' is neither ro nor rw");
+      return InvalidArgument("'" + std::string(parts[2]) + "' in '" + std::string(text) +
+                             "' is not a mount mode: expected ro or rw");
     mount.is_read_only = parts[2] == "ro";
   }
   return mount;
@@ -73,18 +73,20 @@ Result<std::string> ReadImage(std::string_view text) {
     if (image.starts_with(scheme)) image.remove_prefix(scheme.size());
   }
   if (image.empty() || image.front() == '-' || image.find_first_of(" \t\n\"") != std::string_view::npos)
-    return InvalidArgument("'" + std::string(text) + "' is no image; write it like nvcr.io/nvidia/pytorch:24.01-py3");
+    return InvalidArgument("'" + std::string(text) +
+                           "' is not an image; write it like nvcr.io/nvidia/pytorch:24.01-py3");
   if (image.ends_with(".sqsh")) {
     return InvalidArgument("'" + std::string(image) +
-                           "' is enroot's own kind of file, which podman, docker and apptainer "
-                           "cannot run; name the image that it was made of, such as nvcr.io/nvidia/pytorch:24.01-py3");
+                           "' is an enroot file, which podman, docker and apptainer cannot run; give the image that it "
+                           "was made from, such as nvcr.io/nvidia/pytorch:24.01-py3");
   }
   if (image.front() == '.' || image.front() == '~')
-    return InvalidArgument("'" + std::string(image) + "': write the whole path of an image's file");
+    return InvalidArgument("'" + std::string(image) +
+                           "' is a relative path; write the absolute path of the image file");
   if (image.front() == '/') {
     if (image.ends_with(".sif")) return std::string(image);
     return InvalidArgument("'" + std::string(image) +
-                           "' is a file; only apptainer's .sif files are images by themselves");
+                           "' is not an image file; only apptainer's .sif files are supported");
   }
   const auto hash = image.find('#');
   if (hash == std::string_view::npos) return std::string(image);
@@ -106,21 +108,22 @@ Result<std::vector<ContainerMount>> ReadMounts(std::string_view text, std::strin
 }
 
 void AddContainerOptions(std::vector<Option>& table, JobSpec& spec) {
-  table.push_back({"image",
-                   0,
-                   Takes::kValue,
-                   "IMAGE",
-                   "run in a container of this image, by podman, docker or apptainer: nvcr.io/nvidia/pytorch:24.01-py3",
-                   [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.labels[std::string(kImage)], ReadImage(value));
-                     return {};
-                   },
-                   {"container-image"}});
+  table.push_back(
+      {"image",
+       0,
+       Takes::kValue,
+       "IMAGE",
+       "run in a container of this image with podman, docker or apptainer: nvcr.io/nvidia/pytorch:24.01-py3",
+       [&spec](std::string_view value) -> Status {
+         DIVVY_TRY(spec.labels[std::string(kImage)], ReadImage(value));
+         return {};
+       },
+       {"container-image"}});
   table.push_back({"mount",
                    0,
                    Takes::kValue,
                    "SRC:DST[:ro]",
-                   "a folder or file in the container, besides the working directory; may be given several times",
+                   "mount a folder or file into the container, in addition to the working directory; repeatable",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_CHECK(ReadMounts(value, "/", "/"));
                      std::string& mounts = spec.labels[std::string(kMounts)];
@@ -129,7 +132,7 @@ void AddContainerOptions(std::vector<Option>& table, JobSpec& spec) {
                    },
                    {"container-mounts"}});
   table.push_back({"container-workdir", 0, Takes::kValue, "DIR",
-                   "where the program starts in the container; in the working directory unless given",
+                   "directory in the container where the program starts (default: the working directory)",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_CHECK(CheckDirectory(value));
                      spec.labels[std::string(kDirectory)] = value;
@@ -145,7 +148,7 @@ void AddSlurmContainerOptions(std::vector<Option>& table, JobSpec& spec) {
                   .value_name = value_name,
                   .help = help,
                   .apply = [&spec, name, takes, check](std::string_view value) -> Status {
-                    if (takes == Takes::kValue && value.empty()) return InvalidArgument("a value is missing");
+                    if (takes == Takes::kValue && value.empty()) return InvalidArgument("the value is empty");
                     if (check != nullptr) DIVVY_CHECK(check(value));
                     slurm::Keep(spec, name, value);
                     return {};
@@ -196,14 +199,14 @@ Status CheckContainer(const JobSpec& spec) {
   if (spec.dialect == Dialect::kValohai || !Label(spec, kImage, "container-image").empty()) return {};
   for (const auto& [label, option] : {std::pair(kMounts, "--mount"), std::pair(kDirectory, "--container-workdir")}) {
     if (spec.labels.contains(std::string(label)))
-      return InvalidArgument(std::string(option) + " is for a job in a container; add --image IMAGE, or leave it out");
+      return InvalidArgument(std::string(option) + " needs a container; add --image IMAGE, or omit it");
   }
   return {};
 }
 
 std::string ContainerReading(const JobSpec& spec) {
   const auto plan = ContainerOf(spec, false);
-  return plan && *plan ? "in a container of " + (*plan)->image : "";
+  return plan && *plan ? "in a container from image " + (*plan)->image : "";
 }
 
 }  // namespace divvy::dialect

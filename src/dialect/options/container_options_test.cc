@@ -15,7 +15,7 @@ Result<JobSpec> Submit(const std::string& words) {
   JobSpec spec;
   spec.directory = "/home/ada/work";
   spec.capture.environment = {"HOME=/home/ada"};
-  Surroundings around = TestSurroundings();
+  ParseContext around = TestSurroundings();
   std::vector<std::string> list;
   for (const std::string_view word : SplitWords(words)) list.emplace_back(word);
   auto parsed = ParseOptions(JobOptions(spec, around), list, {true, true, false});
@@ -33,7 +33,7 @@ ContainerPlan PlanOf(const Result<JobSpec>& spec) {
 JobSpec Sbatch(const std::string& lines) {
   JobSpec spec;
   spec.capture.environment = {"HOME=/home/ada"};
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   const auto read = ReadScript("#!/bin/sh\n" + lines, "job.sh", around, spec);
   EXPECT_TRUE(read) << read.error().message;
   return spec;
@@ -48,10 +48,9 @@ TEST(ContainerImage, EnrootsNamesAreTranslated) {
 }
 
 TEST(ContainerImage, WhatNoEngineRunsIsRefusedInOneSentence) {
-  EXPECT_EQ(
-      ReadImage("/images/torch.sqsh").error().message,
-      "'/images/torch.sqsh' is enroot's own kind of file, which podman, docker and apptainer cannot run; name the "
-      "image that it was made of, such as nvcr.io/nvidia/pytorch:24.01-py3");
+  EXPECT_EQ(ReadImage("/images/torch.sqsh").error().message,
+            "'/images/torch.sqsh' is an enroot file, which podman, docker and apptainer cannot run; give the image "
+            "that it was made from, such as nvcr.io/nvidia/pytorch:24.01-py3");
   for (const char* bad : {"", "--privileged", "a b", "/images/torch.tar", "./torch.sif", "a\"b"})
     EXPECT_FALSE(ReadImage(bad)) << bad;
 }
@@ -76,7 +75,7 @@ TEST(ContainerOptions, MakeAPlan) {
             (std::vector<ContainerMount>{{"/data", "/data", true}, {"/home/ada/work/out", "/out", false}}));
   EXPECT_EQ(plan.directory, "/out");
   EXPECT_EQ(plan.variables, std::vector<std::string>{"LR"});
-  EXPECT_EQ(ContainerReading(*spec), "in a container of pytorch");
+  EXPECT_EQ(ContainerReading(*spec), "in a container from image pytorch");
   EXPECT_EQ(PlanOf(Submit("--gpus 1")).image, "");
 }
 
@@ -91,14 +90,12 @@ TEST(PrivateFolders, AreReadWithYesOrNo) {
   EXPECT_EQ(read("--gpus 1"), std::pair(Maybe(), Maybe()));
   EXPECT_EQ(read("--private-tmp"), std::pair(Maybe(true), Maybe()));
   EXPECT_EQ(read("--private-tmp=no --private-shm=yes"), std::pair(Maybe(false), Maybe(true)));
-  EXPECT_EQ(PrivateFoldersReading(*Submit("--private-tmp --private-shm=no")),
-            "a /tmp of its own, the /dev/shm that all see");
-  EXPECT_EQ(Submit("--private-tmp=1").error().message, "--private-tmp: '1' is neither yes nor no");
+  EXPECT_EQ(PrivateFoldersReading(*Submit("--private-tmp --private-shm=no")), "private /tmp, shared /dev/shm");
+  EXPECT_EQ(Submit("--private-tmp=1").error().message, "--private-tmp: '1' is not valid; expected yes or no");
 }
 
 TEST(ContainerOptions, AMountWithoutAnImageIsAMistake) {
-  EXPECT_EQ(Submit("--mount /data:/data").error().message,
-            "--mount is for a job in a container; add --image IMAGE, or leave it out");
+  EXPECT_EQ(Submit("--mount /data:/data").error().message, "--mount needs a container; add --image IMAGE, or omit it");
   EXPECT_FALSE(Submit("--image x.sqsh"));
   EXPECT_FALSE(Submit("--image x --container-workdir here"));
 }
@@ -118,7 +115,7 @@ TEST(ContainerOptions, PyxisMeansTheSame) {
   JobSpec bad;
   EXPECT_NE(ReadScript("#!/bin/sh\n#SBATCH --container-image=a.sqsh\n", "job.sh", TestSurroundings(), bad)
                 .error()
-                .message.find("enroot's own kind of file"),
+                .message.find("is an enroot file"),
             std::string::npos);
 }
 

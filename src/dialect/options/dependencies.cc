@@ -37,12 +37,12 @@ const NamedKind* FindKind(std::string_view name) {
 }
 
 /// As in all commands, a name means the newest job with that name.
-Result<JobId> JobByName(std::string_view name, const Surroundings& around) {
-  if (!around.resolve_job || name.empty()) return NotFound("no job is known by its name here");
+Result<JobId> JobByName(std::string_view name, const ParseContext& around) {
+  if (!around.resolve_job || name.empty()) return NotFound("job names are not known here");
   return around.resolve_job(name);
 }
 
-Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Surroundings& around) {
+Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const ParseContext& around) {
   Dependency dependency;
   dependency.kind = kind;
   std::string_view job = text;
@@ -55,7 +55,7 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
   }
   if (job.starts_with('@')) {
     if (!around.resolve_job)
-      return InvalidArgument(Quoted(job) + " (your last job) is not known here; write the job's number");
+      return InvalidArgument(Quoted(job) + " (your last job) is not known here; write the job id");
     DIVVY_TRY(dependency.job, around.resolve_job(job));
     return dependency;
   }
@@ -68,7 +68,7 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
       return dependency;
     }
     if (named.error().code != ErrorCode::kNotFound) return named.error();
-    return InvalidArgument(Quoted(text) + " is not a job's number, and no job is called so; " +
+    return InvalidArgument(Quoted(text) + " is neither a job id nor the name of a job; " +
                            std::string(kDependencyForms));
   }
   if (underscore != std::string_view::npos) {
@@ -77,7 +77,7 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
     if (element != "*") {
       const auto index = ParseInteger(element);
       if (!index || *index < 0 || *index > 4'000'000) {
-        return InvalidArgument(Quoted(text) + ": an array element is written 12_3");
+        return InvalidArgument(Quoted(text) + ": write an array element like 12_3");
       }
       dependency.element = static_cast<std::uint32_t>(*index);
     }
@@ -86,9 +86,9 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
   return dependency;
 }
 
-Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec) {
+Status ReadPart(std::string_view part, const ParseContext& around, JobSpec& spec) {
   part = Trim(part);
-  if (part.empty()) return InvalidArgument("an empty dependency; " + std::string(kDependencyForms));
+  if (part.empty()) return InvalidArgument("the dependency is empty; " + std::string(kDependencyForms));
   if (EqualsIgnoringCase(part, "singleton")) {
     spec.dependencies.push_back(Dependency{.kind = DependencyKind::kSingleton});
     return {};
@@ -108,14 +108,15 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
       for (const NamedKind& known : kKinds) names.push_back(known.name);
       const std::string_view near = words.front().size() > 32 ? std::string_view() : Nearest(words.front(), names);
       return InvalidArgument(
-          Quoted(words.front()) + " is no kind of dependency" + (words.size() == 1 ? ", and no job is called so" : "") +
+          Quoted(words.front()) + " is not a dependency type" +
+          (words.size() == 1 ? ", and no job has that name" : "") +
           (near.empty() ? "; " + std::string(kDependencyForms) : "; did you mean " + std::string(near) + "?"));
     }
     if (words.size() < 2)
-      return InvalidArgument(Quoted(part) + " names no job; write " + std::string(named->name) + ":12");
+      return InvalidArgument(Quoted(part) + " needs a job id; write " + std::string(named->name) + ":12");
     kind = named->kind;
     if (named->name == "aftercorr") {
-      spec.notes.push_back("aftercorr: waits for the whole array to succeed, not element by element");
+      spec.notes.push_back("aftercorr: waits until the whole array has succeeded, not element by element");
     }
     words.erase(words.begin());
   }
@@ -125,8 +126,8 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
       spec.dependencies.push_back(dependency);
     }
     if (spec.dependencies.size() > kMostDependencies) {
-      return InvalidArgument("more than " + std::to_string(kMostDependencies) +
-                             " dependencies; make the parents an array and wait for it");
+      return InvalidArgument("too many dependencies; at most " + std::to_string(kMostDependencies) +
+                             " are allowed. Submit the parent jobs as one array and wait for that");
     }
   }
   return {};
@@ -150,10 +151,10 @@ std::string_view KindName(DependencyKind kind) {
 
 }  // namespace
 
-Status ParseDependencies(std::string_view text, const Surroundings& around, JobSpec& spec) {
+Status ParseDependencies(std::string_view text, const ParseContext& around, JobSpec& spec) {
   const bool wants_any = text.find('?') != std::string_view::npos;
   if (wants_any && text.find(',') != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + " mixes ',' (all of them) and '?' (any of them); use one");
+    return InvalidArgument(Quoted(text) + " mixes ',' (all of them) and '?' (any of them); use only one");
   }
   JobSpec read;
   for (std::string_view part : Split(text, wants_any ? '?' : ',')) DIVVY_CHECK(ReadPart(part, around, read));

@@ -14,7 +14,7 @@
 namespace divvy::dialect {
 
 /// The caller's context, which a text does not contain. The command line provides it.
-struct Surroundings {
+struct ParseContext {
   Time now = kNoTime;
   Duration utc_offset{0};
   std::string directory;                 // The caller's working directory.
@@ -37,11 +37,11 @@ inline constexpr int kMostPriority = 1'000'000;
 ///
 /// VH_GPUS=N in --env means --gpus N unless --gpus is given. VH_GPUS in the caller's environment is ignored (for
 /// executions see dialect/valohai/valohai.h).
-std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around);
+std::vector<Option> JobOptions(JobSpec& spec, const ParseContext& around);
 
 /// Parses the value of --dependency: "afterok:12:13,afterany:14", "after:12+5", "singleton", "12" (afterok), "@". With
 /// "?" between the parts, one is enough. Used by every dialect.
-Status ParseDependencies(std::string_view text, const Surroundings& around, JobSpec& spec);
+Status ParseDependencies(std::string_view text, const ParseContext& around, JobSpec& spec);
 std::string FormatDependency(const Dependency& dependency);
 
 /// Parses the value of --topology: "any", "numa" or "nvlink", the last two optionally with ":required".
@@ -90,7 +90,7 @@ std::string Summarise(const JobSpec& spec);
 /// Detects the dialect of a script's comment lines (#SBATCH, # GFLOW, # DIVVY) and applies them to `spec`, together
 /// with its script, name and dialect. Apply the words of a command line afterwards, so that they win. Errors name the
 /// line: "train.sh line 3: --gres: ...".
-Status ReadScript(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
+Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
 
 /// The output of `divvy explain SCRIPT`: the requests line by line, mistakes with their fixes, and what does not apply
 /// here. Never fails: errors are part of the text. `had_errors` determines the exit code.
@@ -98,6 +98,6 @@ struct ScriptExplanation {
   std::string text;
   bool had_errors = false;
 };
-ScriptExplanation ExplainScript(std::string_view text, std::string_view path, const Surroundings& around);
+ScriptExplanation ExplainScript(std::string_view text, std::string_view path, const ParseContext& around);
 
 }  // namespace divvy::dialect

@@ -13,7 +13,7 @@ namespace job_options_test {
 
 /// The spec after one level of options. A parse error fails the test.
 JobSpec Read(const std::string& line, JobSpec spec = {}) {
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   const auto parsed = ParseOptions(JobOptions(spec, around), *ShellSplit(line));
   EXPECT_TRUE(parsed) << line << ": " << parsed.error().message;
   return spec;
@@ -99,7 +99,7 @@ TEST(JobOptions, AnElasticJobAsksForARange) {
   EXPECT_EQ(Summarise(Read("--gpus 2..8 --gpu-type 'h100 * 1.0 | a100*0.55' --topology numa")),
             "2 to 8 GPUs (h100*1.0|a100*0.55), on one NUMA node if possible");
   EXPECT_EQ(Summarise(Read("--gpus 4 --topology nvlink:required --preemptible pause")),
-            "4 GPUs, joined by NVLink in any case, may be paused for others");
+            "4 GPUs, joined by NVLink (required), may be preempted (paused)");
 }
 
 TEST(JobOptions, PlacementAndPreemptionHaveTheirNames) {
@@ -122,7 +122,7 @@ TEST(JobOptions, AGraceOf30sIsAGrace) {
 
 TEST(JobOptions, NoTwoShareANameOrLetterAndEachHasHelp) {
   JobSpec spec;
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   std::set<std::string_view> names;
   std::set<char> letters;
   for (const Option& option : JobOptions(spec, around)) {
@@ -135,6 +135,20 @@ TEST(JobOptions, NoTwoShareANameOrLetterAndEachHasHelp) {
     EXPECT_FALSE(option.help.ends_with('.')) << option.name;
     EXPECT_EQ(option.value_name.empty(), option.takes == Takes::kNothing) << option.name;
   }
+}
+
+TEST(JobOptions, EachHasAGroup) {
+  JobSpec spec;
+  const ParseContext around = TestSurroundings();
+  std::set<OptionGroup> groups;
+  std::string others;
+  for (const Option& option : JobOptions(spec, around)) {
+    groups.insert(option.group);
+    if (option.group == OptionGroup::kOther) others += std::string(option.name) + " ";
+  }
+  EXPECT_EQ(groups.size(), 12u);
+  EXPECT_FALSE(groups.contains(OptionGroup::kNone));
+  EXPECT_EQ(others, "project team comment account ");
 }
 
 TEST(JobOptions, VhGpusCountsOnlyWhenItIsGivenAndNothingSaysOtherwise) {

@@ -23,7 +23,7 @@ bool IsName(std::string_view name) {
 
 Status CheckNames(std::string_view option, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (!IsName(name)) return InvalidArgument(std::string(option) + ": " + Quoted(name) + " is no name of a machine");
+    if (!IsName(name)) return InvalidArgument(std::string(option) + ": " + Quoted(name) + " is not a valid node name");
   }
   return {};
 }
@@ -35,48 +35,48 @@ Result<std::vector<std::string>> ReadNodeList(std::string_view text) {
   // Shorten "Invalid hostlist: n[3-1]: why".
   if (const auto why = read ? std::string::npos : read.error().message.find("]: "); why != std::string::npos)
     return InvalidArgument(Quoted(text) + read.error().message.substr(why + 1));
-  if (!read) return InvalidArgument(Quoted(text) + " is no list of machines; write it like n1,n2 or n[1-4,7]");
+  if (!read) return InvalidArgument(Quoted(text) + " is not a list of nodes; write it like n1,n2 or n[1-4,7]");
   std::vector<std::string> names;
   std::set<std::string_view> seen;
   for (const std::string& name : *read) {
-    if (!IsName(name)) return InvalidArgument(Quoted(name) + " is no name of a machine (divvy nodes lists them)");
+    if (!IsName(name)) return InvalidArgument(Quoted(name) + " is not a valid node name (divvy nodes lists the nodes)");
     if (seen.insert(name).second) names.push_back(name);
   }
-  if (names.empty()) return InvalidArgument("a machine is missing; write it like n1,n2 or n[1-4,7]");
+  if (names.empty()) return InvalidArgument("the list of nodes is empty; write it like n1,n2 or n[1-4,7]");
   if (names.size() > static_cast<std::size_t>(kMostNodes))
-    return InvalidArgument(Quoted(text) + " stands for more than " + std::to_string(kMostNodes) + " machines");
+    return InvalidArgument(Quoted(text) + " names more than " + std::to_string(kMostNodes) + " nodes");
   return names;
 }
 
 Result<std::string> ReadConstraint(std::string_view text) {
   std::string condition(Trim(text));
-  if (condition.empty()) return InvalidArgument("a feature is missing; write it like ib or \"ib&(nvme|ssd)\"");
+  if (condition.empty()) return InvalidArgument("the constraint is empty; write it like ib or \"ib&(nvme|ssd)\"");
   DIVVY_TRY([[maybe_unused]] const FeatureWish wish, ParseFeatureWish(condition));
   return condition;
 }
 
 void AddNodeOptions(std::vector<Option>& table, JobSpec& spec) {
-  table.push_back(
-      {"nodes", 'N', Takes::kValue, "N",
-       "machines, each of which gives the GPUs, cores and memory that are asked for; the command is started "
-       "once on each unless --tasks says how often in all",
-       [&spec](std::string_view value) -> Status {
-         DIVVY_TRY(spec.request.nodes, ReadCount(value, 1, kMostNodes, "machines"));
-         return {};
-       }});
-  table.push_back({"constraint", 'C', Takes::kValue, "EXPR",
-                   "features that its machines have: ib, \"ib&(nvme|ssd)\", \"[rack1|rack2]\" (all the same one)",
+  table.push_back({"nodes", 'N', Takes::kValue, "N",
+                   "number of nodes; each provides the requested GPUs, cores and memory, and runs one task unless "
+                   "--tasks says otherwise (default: 1)",
                    [&spec](std::string_view value) -> Status {
-                     DIVVY_TRY(spec.request.constraint, ReadConstraint(value));
+                     DIVVY_TRY(spec.request.nodes, ReadCount(value, 1, kMostNodes, "nodes"));
                      return {};
                    }});
+  table.push_back(
+      {"constraint", 'C', Takes::kValue, "EXPR",
+       "features that the nodes must have: ib, \"ib&(nvme|ssd)\", \"[rack1|rack2]\" (all nodes the same one)",
+       [&spec](std::string_view value) -> Status {
+         DIVVY_TRY(spec.request.constraint, ReadConstraint(value));
+         return {};
+       }});
   // No letter, because -w is --wait.
-  table.push_back({"nodelist", 0, Takes::kValue, "LIST", "run on machines of this list only: n1,n2 or n[1-4,7]",
+  table.push_back({"nodelist", 0, Takes::kValue, "LIST", "use only these nodes: n1,n2 or n[1-4,7]",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.node_list, ReadNodeList(value));
                      return {};
                    }});
-  table.push_back({"exclude", 'x', Takes::kValue, "LIST", "run on no machine of this list: n1,n2 or n[1-4,7]",
+  table.push_back({"exclude", 'x', Takes::kValue, "LIST", "do not use these nodes: n1,n2 or n[1-4,7]",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.excluded_nodes, ReadNodeList(value));
                      return {};
@@ -85,19 +85,20 @@ void AddNodeOptions(std::vector<Option>& table, JobSpec& spec) {
 
 Status CheckNodes(const Request& request) {
   if (request.nodes < 1 || request.nodes > kMostNodes)
-    return InvalidArgument("--nodes " + std::to_string(request.nodes) + ": a job runs on 1 to " +
-                           std::to_string(kMostNodes) + " machines");
+    return InvalidArgument("--nodes " + std::to_string(request.nodes) + ": a job can have 1 to " +
+                           std::to_string(kMostNodes) + " nodes");
   if (request.nodes > 1 && request.spreads_tasks)
     return InvalidArgument("--nodes " + std::to_string(request.nodes) +
-                           " and tasks that may lie anywhere exclude each other; leave one of them out");
+                           " cannot be combined with tasks that may be spread over any nodes; omit one of them");
   if (request.nodes > request.tasks)
-    return InvalidArgument("--tasks " + std::to_string(request.tasks) + " are fewer than --nodes " +
-                           std::to_string(request.nodes) + ", and each machine runs one at least; write --tasks " +
-                           std::to_string(request.nodes) + ", or leave --tasks out");
+    return InvalidArgument("--tasks " + std::to_string(request.tasks) + " is fewer than --nodes " +
+                           std::to_string(request.nodes) + ", but each node runs at least one task; write --tasks " +
+                           std::to_string(request.nodes) + ", or omit --tasks");
   if (request.is_elastic() && request.is_gang()) {
     const std::string range = std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most);
-    return InvalidArgument("--gpus " + range + " is of one machine, and this job may have several; write --gpus " +
-                           std::to_string(request.gpus) + ", or leave --nodes and --gpus-per-task out");
+    return InvalidArgument("--gpus " + range +
+                           " (an elastic job) needs a job on one node, but this one may have several; write --gpus " +
+                           std::to_string(request.gpus) + ", or omit --nodes and --gpus-per-task");
   }
   if (!request.constraint.empty()) {
     if (const auto condition = ReadConstraint(request.constraint); !condition)
@@ -109,9 +110,9 @@ Status CheckNodes(const Request& request) {
   const auto left =
       std::ranges::count_if(request.node_list, [&](const auto& name) { return !excluded.contains(name); });
   if (!request.node_list.empty() && left < request.nodes) {
-    const std::string without = excluded.empty() ? "" : " without those of --exclude";
-    return InvalidArgument("--nodelist names " + Plural(left, "machine") + without + ", and --nodes asks for " +
-                           std::to_string(request.nodes) + "; name more, or ask for fewer");
+    const std::string without = excluded.empty() ? "" : " that --exclude does not list";
+    return InvalidArgument("--nodelist names " + Plural(left, "node") + without + ", but --nodes requests " +
+                           std::to_string(request.nodes) + "; list more nodes, or request fewer");
   }
   return {};
 }

@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 
 Result<JobSpec> Read(const std::string& words) {
   JobSpec spec;
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   DIVVY_TRY(const Parsed parsed,
             ParseOptions(JobOptions(spec, around), ShellSplit(words).value_or(Names()), {true, true, false}));
   spec.command = parsed.after_dashes;
@@ -48,29 +48,29 @@ TEST(NodeOptions, StandInLinesOfAScriptAsWell) {
 }
 
 TEST(NodeOptions, AreReadBackAsTheyWereMeant) {
-  EXPECT_EQ(Summarise(*Read("-N 2 -g 4 -- x")), "2 machines with 4 GPUs each, 2 tasks");
+  EXPECT_EQ(Summarise(*Read("-N 2 -g 4 -- x")), "2 nodes with 4 GPUs each, 2 tasks");
   EXPECT_EQ(Summarise(*Read("-N 2 -g 4 --gpu-type h100 -c 8 --memory 16G -- x")),
-            "2 machines with 4 GPUs (h100) each, 8 CPUs each, 16 GiB of memory each, 2 tasks");
-  EXPECT_EQ(Summarise(*Read("-N 2 -- x")), "2 machines, no GPU, 2 tasks");
+            "2 nodes with 4 GPUs (h100) each, 8 CPUs each, 16 GiB of memory each, 2 tasks");
+  EXPECT_EQ(Summarise(*Read("-N 2 -- x")), "2 nodes, no GPU, 2 tasks");
   EXPECT_EQ(Summarise(*Read("-g 1 -C ib --nodelist n1,n2,n3 -x n2 -- x")), "1 GPU, where ib, on n[1-3], not on n2");
-  EXPECT_EQ(Summarise(*Read("-n 16 --gpus-per-task 1 -- x")), "16 GPUs, 16 tasks on as few machines as it takes");
+  EXPECT_EQ(Summarise(*Read("-n 16 --gpus-per-task 1 -- x")), "16 GPUs, 16 tasks on as few nodes as possible");
 }
 
 TEST(NodeOptions, WhatDoesNotGoTogetherNamesBoth) {
-  EXPECT_EQ(ErrorOf("-N 4 -n 3 -- x"),
-            "--tasks 3 are fewer than --nodes 4, and each machine runs one at least; write --tasks 4, or leave --tasks "
-            "out");
-  EXPECT_EQ(ErrorOf("-N 2 -n 1 -- x").substr(0, 32), "--tasks 1 are fewer than --nodes");
+  EXPECT_EQ(
+      ErrorOf("-N 4 -n 3 -- x"),
+      "--tasks 3 is fewer than --nodes 4, but each node runs at least one task; write --tasks 4, or omit --tasks");
+  EXPECT_EQ(ErrorOf("-N 2 -n 1 -- x").substr(0, 32), "--tasks 1 is fewer than --nodes ");
   EXPECT_EQ(ErrorOf("-N 2 -g 2..8 -- x"),
-            "--gpus 2..8 is of one machine, and this job may have several; write --gpus 2, or leave --nodes and "
-            "--gpus-per-task out");
+            "--gpus 2..8 (an elastic job) needs a job on one node, but this one may have several; write --gpus 2, or "
+            "omit --nodes and --gpus-per-task");
   EXPECT_EQ(ErrorOf("-N 2 --nodelist n1,n2 -x n2 -- x"),
-            "--nodelist names 1 machine without those of --exclude, and --nodes asks for 2; name more, or ask for "
-            "fewer");
+            "--nodelist names 1 node that --exclude does not list, but --nodes requests 2; list more nodes, or "
+            "request fewer");
   EXPECT_NE(ErrorOf("-C 'ib&' -- x").find("--constraint"), std::string::npos);
   EXPECT_NE(ErrorOf("-C 'ib)' -- x").find("character 3"), std::string::npos);
   EXPECT_NE(ErrorOf("--nodelist 'n[1-' -- x").find("n[1-4,7]"), std::string::npos);
-  EXPECT_NE(ErrorOf("-x 'a;b' -- x").find("no name of a machine"), std::string::npos);
+  EXPECT_NE(ErrorOf("-x 'a;b' -- x").find("is not a valid node name"), std::string::npos);
   EXPECT_NE(ErrorOf("-N 0 -- x").find("from 1 to 10000"), std::string::npos);
 }
 
@@ -86,10 +86,10 @@ TEST(NodeOptions, TheTopologyOfAJobOfComponentsIsSaidOnceForThoseThatHaveGpus) {
   };
   EXPECT_EQ(complete("nvlink", 2, 0), "");
   EXPECT_EQ(complete("nvlink:required", 0, 2), "");
-  EXPECT_EQ(complete("nvlink", 0, 0), "--topology without a GPU; add --gpus 2");
+  EXPECT_EQ(complete("nvlink", 0, 0), "--topology needs GPUs; add --gpus 2");
   EXPECT_EQ(complete("rack", 1, 1, 2), "");
-  EXPECT_NE(complete("rack:required", 1, 1, 2).find("not for a job of several components"), std::string::npos);
-  EXPECT_NE(complete("block:required", 1, 1, 2).find("leave ':required' out"), std::string::npos);
+  EXPECT_NE(complete("rack:required", 1, 1, 2).find("does not work with several components"), std::string::npos);
+  EXPECT_NE(complete("block:required", 1, 1, 2).find("omit ':required'"), std::string::npos);
 }
 
 TEST(NodeOptions, ASpecFromAnywhereIsCheckedTheSame) {

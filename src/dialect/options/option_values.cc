@@ -34,8 +34,8 @@ bool HasControlCharacter(std::string_view text) {
 Result<int> ReadCount(std::string_view text, int least, int most, std::string_view what) {
   const auto value = ParseInteger(Trim(text));
   if (value && *value >= least && *value <= most) return static_cast<int>(*value);
-  return InvalidArgument(Quoted(text) + " is not a number of " + std::string(what) + "; write a whole number from " +
-                         std::to_string(least) + " to " + std::to_string(most));
+  return InvalidArgument(Quoted(text) + " is not a valid number of " + std::string(what) +
+                         "; write a whole number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 Result<int> ReadGpuCount(std::string_view text) {
@@ -43,14 +43,15 @@ Result<int> ReadGpuCount(std::string_view text) {
   const bool has_digits_alone = !trimmed.empty() && trimmed.find_first_not_of("0123456789.x") == std::string_view::npos;
   if (trimmed.find("..") != std::string_view::npos) {
     return InvalidArgument(Quoted(text) +
-                           ": one number of GPUs goes here; a range is asked for with divvy submit --gpus 2..8");
+                           ": expected one number of GPUs; to request a range, use divvy submit --gpus 2..8");
   }
   if (has_digits_alone && trimmed.find('.') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) +
-                           ": whole GPUs go here; a part of one is asked for with divvy submit --gpus 0.5");
+                           ": expected whole GPUs; to request a GPU fraction, use divvy submit --gpus 0.5");
   }
   if (const auto colon = trimmed.find(':'); colon != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + " is not a number of GPUs; name the model apart: --gpus 2 --gpu-type h100");
+    return InvalidArgument(Quoted(text) +
+                           " is not a number of GPUs; give the model separately: --gpus 2 --gpu-type h100");
   }
   return ReadCount(trimmed, 0, kMostGpus, "GPUs");
 }
@@ -65,12 +66,12 @@ Result<GpuRange> ReadGpuRange(std::string_view text) {
   const auto least = ParseInteger(Trim(trimmed.substr(0, dots)));
   const auto most = ParseInteger(Trim(trimmed.substr(dots + 2)));
   if (!least || !most || *least < 1 || *most < 1 || *least > kMostElasticGpus || *most > kMostElasticGpus) {
-    return InvalidArgument(Quoted(text) + " is not a range of GPUs; write it like 2..8, each number from 1 to " +
+    return InvalidArgument(Quoted(text) + " is not a valid range of GPUs; write it like 2..8, with numbers from 1 to " +
                            std::to_string(kMostElasticGpus));
   }
   if (*least > *most) {
-    return InvalidArgument(Quoted(text) + ": the smaller number goes first; write " + std::to_string(*most) + ".." +
-                           std::to_string(*least));
+    return InvalidArgument(Quoted(text) + ": the smaller number must come first; write " + std::to_string(*most) +
+                           ".." + std::to_string(*least));
   }
   return GpuRange{static_cast<int>(*least), *least == *most ? 0 : static_cast<int>(*most)};
 }
@@ -88,11 +89,11 @@ Status ParseTopology(std::string_view text, Request& request) {
       kNeeds, [&](const auto& known) { return EqualsIgnoringCase(trimmed.substr(0, colon), known.first); });
   if (need == std::end(kNeeds) || (is_required && !EqualsIgnoringCase(trimmed.substr(colon + 1), "required"))) {
     return InvalidArgument(Quoted(text) +
-                           " is no topology; write any, numa or nvlink (of GPUs), rack or block (of machines), and "
-                           "numa:required where less will not do");
+                           " is not a topology: expected any, numa or nvlink (for GPUs), rack or block (for nodes); "
+                           "add ':required' to wait for it");
   }
   if (is_required && need->second == TopologyNeed::kAny)
-    return InvalidArgument(Quoted(text) + ": any will do, so nothing is required; write any");
+    return InvalidArgument(Quoted(text) + ": 'any' cannot be required; write any");
   request.topology = need->second;
   request.requires_topology = is_required;
   return {};
@@ -102,13 +103,13 @@ Result<Preemptible> ReadPreemptible(std::string_view text) {
   if (EqualsIgnoringCase(text, "never")) return Preemptible::kNever;
   if (EqualsIgnoringCase(text, "pause")) return Preemptible::kPause;
   if (EqualsIgnoringCase(text, "requeue")) return Preemptible::kRequeue;
-  return InvalidArgument(Quoted(text) + " is no way to make room; write never, pause or requeue");
+  return InvalidArgument(Quoted(text) + " is not a preemption action: expected never, pause or requeue");
 }
 
 Result<std::string> ReadGpuType(std::string_view text) {
   const std::string_view trimmed = Trim(text);
   if (HasControlCharacter(trimmed) || trimmed.size() > 256)
-    return InvalidArgument(Quoted(text) + " is not a GPU model");
+    return InvalidArgument(Quoted(text) + " is not a GPU model: write at most 256 printable characters, such as h100");
   if (trimmed.find(',') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + ": separate alternatives by '|', as in \"h100|a100\"");
   }
@@ -121,8 +122,7 @@ Result<std::string> ReadGpuType(std::string_view text) {
     const std::string_view speed = has_speed ? Trim(alternative.substr(star + 1)) : std::string_view();
     if (has_speed && !SpeedInThousandths(speed)) {
       return InvalidArgument(Quoted(text) +
-                             ": behind '*' goes the speed on that model, a number from 0.001 to 1000, as in "
-                             "\"h100*1.0|a100*0.55\"");
+                             ": expected a speed from 0.001 to 1000 after '*', as in \"h100*1.0|a100*0.55\"");
     }
     for (std::string_view term : Split(alternative.substr(0, star), '&')) {
       if (Trim(term).empty()) {
@@ -146,7 +146,7 @@ Result<ArraySpec> ReadArray(std::string_view text) {
   std::string_view ranges = Trim(text);
   if (const auto percent = ranges.find('%'); percent != std::string_view::npos) {
     const auto cap = ReadCount(ranges.substr(percent + 1), 1, 1'000'000, "elements at once");
-    if (!cap) return InvalidArgument(Quoted(text) + ": behind '%' " + cap.error().message);
+    if (!cap) return InvalidArgument(Quoted(text) + ": after '%': " + cap.error().message);
     array.at_once = *cap;
     ranges = ranges.substr(0, percent);
   }
@@ -165,7 +165,8 @@ Result<WarnSignal> ReadWarnSignal(std::string_view text) {
   if (const auto colon = rest.find(':'); colon != std::string_view::npos && colon <= 2) {
     for (const char flag : rest.substr(0, colon)) {
       if (flag != 'B' && flag != 'b' && flag != 'R' && flag != 'r') {
-        return InvalidArgument(Quoted(text) + ": before ':' goes B (the script alone), as in B:USR1@300");
+        return InvalidArgument(Quoted(text) +
+                               ": only B (signal the batch script only) may come before ':', as in B:USR1@300");
       }
       if (flag == 'B' || flag == 'b') warn.batch_only = true;
     }
@@ -173,7 +174,7 @@ Result<WarnSignal> ReadWarnSignal(std::string_view text) {
   }
   if (const auto at = rest.find('@'); at != std::string_view::npos) {
     const auto before = ParseDuration(rest.substr(at + 1), 1s);
-    if (!before) return InvalidArgument(Quoted(text) + ": behind '@' " + before.error().message);
+    if (!before) return InvalidArgument(Quoted(text) + ": after '@': " + before.error().message);
     warn.before = *before;
     rest = rest.substr(0, at);
   }
@@ -187,41 +188,41 @@ Result<PlacementStrategy> ReadPlacement(std::string_view text) {
         PlacementStrategy::kSpread}) {
     if (EqualsIgnoringCase(text, Name(placement))) return placement;
   }
-  return InvalidArgument(Quoted(text) + " is no placement; write best, sequential, random, pack or spread");
+  return InvalidArgument(Quoted(text) + " is not a placement: expected best, sequential, random, pack or spread");
 }
 
 Result<bool> ReadOpenMode(std::string_view text) {
   if (EqualsIgnoringCase(text, "append")) return true;
   if (EqualsIgnoringCase(text, "truncate")) return false;
-  return InvalidArgument(Quoted(text) + " is no way to open a file; write append or truncate");
+  return InvalidArgument(Quoted(text) + " is not a file mode: expected append or truncate");
 }
 
 Result<std::string> ReadLabel(std::string_view text, std::size_t longest) {
   const std::string_view trimmed = Trim(text);
-  if (trimmed.empty()) return InvalidArgument("an empty text; leave the option out instead");
+  if (trimmed.empty()) return InvalidArgument("the value is empty; omit the option instead");
   if (trimmed.size() > longest)
     return InvalidArgument(Quoted(text) + " is longer than " + std::to_string(longest) + " bytes");
   if (HasControlCharacter(trimmed))
-    return InvalidArgument(Quoted(text) + " holds a control character; write one plain line");
+    return InvalidArgument(Quoted(text) + " contains a control character; write a single line of plain text");
   return std::string(trimmed);
 }
 
 Result<std::string> ReadPath(std::string_view text) {
-  if (text.empty()) return InvalidArgument("an empty path; leave the option out instead");
-  if (text.size() > kLongestPath) return InvalidArgument(Quoted(text) + " is longer than a path can be");
+  if (text.empty()) return InvalidArgument("the path is empty; omit the option instead");
+  if (text.size() > kLongestPath) return InvalidArgument(Quoted(text) + " is too long; a path has at most 4096 bytes");
   if (HasControlCharacter(text))
-    return InvalidArgument(Quoted(text) + " holds a control character; write one plain line");
+    return InvalidArgument(Quoted(text) + " contains a control character; write a single line of plain text");
   return std::string(text);
 }
 
-Result<std::string> ReadDirectory(std::string_view text, const Surroundings& around) {
+Result<std::string> ReadDirectory(std::string_view text, const ParseContext& around) {
   DIVVY_TRY(std::string path, ReadPath(text));
   if (path == "~" || path.starts_with("~/")) path = around.home + path.substr(1);
   if (path.starts_with('/') || around.directory.empty()) return path;
   return around.directory + (around.directory.ends_with('/') ? "" : "/") + path;
 }
 
-Result<std::string> ReadNamedFile(std::string_view path, const Surroundings& around) {
+Result<std::string> ReadNamedFile(std::string_view path, const ParseContext& around) {
   DIVVY_TRY(const std::string full, ReadDirectory(path, around));
   if (!around.read_file) return FailedPrecondition("the file " + Quoted(path) + " cannot be read here");
   return around.read_file(full);
@@ -232,9 +233,9 @@ Result<std::string> ReadEnvironmentPair(std::string_view text) {
   if (equals == std::string_view::npos) return InvalidArgument(Quoted(text) + " has no '='; write NAME=VALUE");
   if (!IsVariableName(text.substr(0, equals))) {
     return InvalidArgument(Quoted(text.substr(0, equals)) +
-                           " is not a variable's name; use letters, digits and '_', a letter first");
+                           " is not a valid variable name; use letters, digits and '_', and do not begin with a digit");
   }
-  if (text.size() > 128 * 1024) return InvalidArgument(Quoted(text) + " is longer than a variable can be (128 KiB)");
+  if (text.size() > 128 * 1024) return InvalidArgument(Quoted(text) + " is too long; a variable has at most 128 KiB");
   return std::string(text);
 }
 
@@ -256,12 +257,12 @@ Status ApplyExport(std::string_view text, JobSpec& spec) {
       continue;
     }
     if (!IsVariableName(part))
-      return InvalidArgument(Quoted(part) + " is not a variable's name; write ALL, NONE, or NAME,NAME=VALUE");
+      return InvalidArgument(Quoted(part) + " is not a valid variable name; write ALL, NONE, or NAME,NAME=VALUE");
     kept += (kept.empty() ? "" : ",") + std::string(part);
   }
   const bool is_none = kept == "NONE" || kept == "NIL";
   if (!is_none && ("," + kept + ",").find(",NONE,") != std::string::npos) {
-    return InvalidArgument(Quoted(text) + ": NONE takes nothing along, so no name goes beside it");
+    return InvalidArgument(Quoted(text) + ": NONE exports no variables, so it cannot be combined with names");
   }
   for (const std::string& pair : pairs) SetEnvironment(spec, pair);
   spec.labels[std::string(kExportLabel)] = is_none ? "NONE" : kept;

@@ -42,9 +42,9 @@ Result<bool> ReadOpenMode(std::string_view text);
 Result<std::string> ReadLabel(std::string_view text, std::size_t longest);
 Result<std::string> ReadPath(std::string_view text);
 /// Returns an absolute path. A relative one starts at the caller's directory; "~" is the home directory.
-Result<std::string> ReadDirectory(std::string_view text, const Surroundings& around);
+Result<std::string> ReadDirectory(std::string_view text, const ParseContext& around);
 /// Reads a file that an option names. A relative path starts at the caller's directory.
-Result<std::string> ReadNamedFile(std::string_view path, const Surroundings& around);
+Result<std::string> ReadNamedFile(std::string_view path, const ParseContext& around);
 
 /// "NAME=VALUE" with a valid variable name.
 Result<std::string> ReadEnvironmentPair(std::string_view text);

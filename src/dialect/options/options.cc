@@ -104,15 +104,14 @@ class Parser {
       std::vector<std::string_view> meant;
       for (const Option* option : begun) meant.push_back(option->name);
       if (const std::string_view near = Nearest(name, meant); !near.empty())
-        return InvalidArgument(written + " is the beginning of several options; did you mean --" + std::string(near) +
-                               "?");
+        return InvalidArgument(written + " is ambiguous; did you mean --" + std::string(near) + "?");
       for (const Option* option : begun) names += (names.empty() ? "--" : ", --") + std::string(option->name);
-      return InvalidArgument(written + " is the beginning of several options: " + names);
+      return InvalidArgument(written + " is ambiguous; it could be " + names);
     }
     const std::string_view near = NearestTo(name);
     return InvalidArgument(
         "unknown option " + written +
-        (near.empty() ? std::string("; --help lists all") : "; did you mean --" + std::string(near) + "?"));
+        (near.empty() ? std::string("; --help lists all options") : "; did you mean --" + std::string(near) + "?"));
   }
 
   /// True if the word is a known long option, so that it is not the value of the option before it.
@@ -131,7 +130,7 @@ class Parser {
     const Option* option = *found;
     const std::string shown = "--" + std::string(option->name);
     if (equals != std::string_view::npos) {
-      if (option->takes == Takes::kNothing) return InvalidArgument(shown + " takes no value");
+      if (option->takes == Takes::kNothing) return InvalidArgument(shown + " takes no value; remove it");
       return ApplyValue(*option, shown, text.substr(equals + 1));
     }
     if (option->takes == Takes::kValue) return ApplyNextWord(*option, shown);
@@ -166,9 +165,9 @@ class Parser {
     if (word.size() > 2) message += " in " + Quoted(word);
     const std::string_view name = std::string_view(word).substr(1);
     if (at == 1 && name.size() > 1 && FindExactly(name.substr(0, name.find('='))) != nullptr) {
-      return InvalidArgument(message + "; long options take two dashes: " + Quoted("-" + word));
+      return InvalidArgument(message + "; long options begin with two dashes: " + Quoted("-" + word));
     }
-    return InvalidArgument(message + "; --help lists all");
+    return InvalidArgument(message + "; --help lists all options");
   }
 
   Status ApplyNextWord(const Option& option, const std::string& shown) {
@@ -186,7 +185,8 @@ class Parser {
 
   static Status ApplyValue(const Option& option, const std::string& shown, std::string_view value) {
     // Neither process arguments nor file names can contain a NUL.
-    if (value.find('\0') != std::string_view::npos) return InvalidArgument(shown + ": the value holds a NUL character");
+    if (value.find('\0') != std::string_view::npos)
+      return InvalidArgument(shown + ": the value contains a NUL character; remove it");
     if (!option.apply) return {};
     Status status = option.apply(value);
     if (!status) status.error().message = shown + ": " + status.error().message;
@@ -201,6 +201,40 @@ class Parser {
 };
 
 }  // namespace
+
+std::string_view Heading(OptionGroup group) {
+  switch (group) {
+    case OptionGroup::kNone:
+      return "";
+    case OptionGroup::kMostUsed:
+      return "Most used";
+    case OptionGroup::kResources:
+      return "Resources";
+    case OptionGroup::kGpuSharing:
+      return "GPU sharing";
+    case OptionGroup::kPlacement:
+      return "Placement";
+    case OptionGroup::kTimeAndOrder:
+      return "Time and order";
+    case OptionGroup::kDependencies:
+      return "Dependencies";
+    case OptionGroup::kArraysAndSweeps:
+      return "Arrays and sweeps";
+    case OptionGroup::kInputAndOutput:
+      return "Input and output";
+    case OptionGroup::kMultiNode:
+      return "Multi-node";
+    case OptionGroup::kContainers:
+      return "Containers";
+    case OptionGroup::kNotifications:
+      return "Notifications";
+    case OptionGroup::kOther:
+      return "Other";
+  }
+  return "";
+}
+
+std::string_view WithoutDefault(std::string_view help) { return help.substr(0, help.find(" (default: ")); }
 
 Result<Parsed> ParseOptions(std::span<const Option> options, std::span<const std::string> words,
                             const ParseRules& rules) {

@@ -21,6 +21,25 @@ using Apply = std::function<Status(std::string_view value)>;
 
 enum class Takes { kNothing, kValue, kOptionalValue /* only as --name=value */ };
 
+/// The heading of an option in --help and man pages, in the order shown. Short tables have no headings (kNone).
+enum class OptionGroup {
+  kNone,
+  kMostUsed,
+  kResources,
+  kGpuSharing,
+  kPlacement,
+  kTimeAndOrder,
+  kDependencies,
+  kArraysAndSweeps,
+  kInputAndOutput,
+  kMultiNode,
+  kContainers,
+  kNotifications,
+  kOther,
+};
+/// "GPU sharing"; "" for kNone.
+std::string_view Heading(OptionGroup group);
+
 struct Option {
   std::string_view name;  // "gpus": written --gpus.
   char letter = 0;        // 'g': written -g. 0: none.
@@ -30,7 +49,11 @@ struct Option {
   Apply apply;
   std::vector<std::string_view> aliases;  // Other long names, never shown.
   bool is_hidden = false;
+  OptionGroup group = OptionGroup::kNone;
 };
+
+/// An option's help without its "(default: ...)" at the end, for texts about a value that was or may be given.
+std::string_view WithoutDefault(std::string_view help);
 
 struct Parsed {
   std::vector<std::string> positional;

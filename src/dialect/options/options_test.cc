@@ -68,8 +68,8 @@ TEST(Options, ABeginningIsEnoughWhenOnlyOneNameBeginsSo) {
   Table table;
   EXPECT_EQ(table.Read("--out x --verb"), "output=x verbose= | ");
   EXPECT_EQ(table.Read("--gpus 1"), "gpus=1 | ") << "an exact name wins over longer ones";
-  EXPECT_EQ(table.Read("--gp 1"), "error: '--gp' is the beginning of several options: --gpus, --gpu-type");
-  EXPECT_EQ(table.Read("--g 1"), "error: '--g' is the beginning of several options: --gpus, --gpu-type");
+  EXPECT_EQ(table.Read("--gp 1"), "error: '--gp' is ambiguous; it could be --gpus, --gpu-type");
+  EXPECT_EQ(table.Read("--g 1"), "error: '--g' is ambiguous; it could be --gpus, --gpu-type");
   EXPECT_EQ(table.Read("--outpt x", {.allows_abbreviations = false}),
             "error: unknown option '--outpt'; did you mean --output?");
 }
@@ -87,7 +87,7 @@ TEST(Options, LongNamesMayHaveOneDashWhereTheToolHasThem) {
   EXPECT_EQ(table.Read("-output x", {.allows_single_dash_long = true}), "output=x | ");
   EXPECT_EQ(table.Read("-outpu x"), "output=utpu | x") << "getopt glues";
   EXPECT_EQ(table.Read("-exclusive"),
-            "error: unknown option '-e' in '-exclusive'; long options take two dashes: '--exclusive'");
+            "error: unknown option '-e' in '-exclusive'; long options begin with two dashes: '--exclusive'");
 }
 
 TEST(Options, AnErrorNamesTheOptionAsItWasWritten) {
@@ -96,9 +96,9 @@ TEST(Options, AnErrorNamesTheOptionAsItWasWritten) {
   EXPECT_EQ(table.Read("-gbad"), "error: -g (--gpus): bad is bad");
   EXPECT_EQ(table.Read("--gpus"), "error: --gpus needs a value: N");
   EXPECT_EQ(table.Read("--gpus --hold"), "error: --gpus needs a value: N");
-  EXPECT_EQ(table.Read("--hold=1"), "error: --hold takes no value");
+  EXPECT_EQ(table.Read("--hold=1"), "error: --hold takes no value; remove it");
   EXPECT_EQ(table.Read("--gpsu 1"), "error: unknown option '--gpsu'; did you mean --gpus?");
-  EXPECT_EQ(table.Read("--zebra"), "error: unknown option '--zebra'; --help lists all");
+  EXPECT_EQ(table.Read("--zebra"), "error: unknown option '--zebra'; --help lists all options");
 }
 
 }  // namespace options_test

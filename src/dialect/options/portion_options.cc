@@ -61,7 +61,7 @@ Result<GpuShare> ReadParts(std::string_view text) {
   if (parts && *parts > GpuShare() && *parts <= GpuShare(GpuShare::kWhole)) return *parts;
   const GpuShare meant = MeantParts(text);
   return InvalidArgument(Quoted(text) +
-                         " is no part of a GPU; write more than 0 and at most 1, in steps of 0.0001, such as " +
+                         " is not a GPU fraction; write a number above 0 and at most 1, in steps of 0.0001, such as " +
                          (meant > GpuShare() ? PartsText(meant) : "0.25"));
 }
 
@@ -80,8 +80,8 @@ std::string TurnedRound(std::string_view text) {
 Error NoGpus(std::string_view text) {
   const GpuShare meant = MeantParts(text);
   return InvalidArgument(Quoted(text) +
-                         " is not a number of GPUs; write whole ones (2), from 2 to 8 (2..8), a part of one (" +
-                         (meant > GpuShare() ? PartsText(meant) : "0.25") + ") or of several (2x0.5)");
+                         " is not a number of GPUs; write whole GPUs (2), a range (2..8), a fraction of one GPU (" +
+                         (meant > GpuShare() ? PartsText(meant) : "0.25") + ") or of several GPUs (2x0.5)");
 }
 
 // "0.3", "0.3:1.0".
@@ -104,7 +104,7 @@ Status ApplyCompute(std::string_view text, GpuPortion& portion) {
 Result<Bytes> ReadShareOfMemory(std::string_view text) {
   DIVVY_TRY(const Bytes size, ParseSize(text, kMebibyte));
   if (size >= kSmallestPart) return size;
-  return InvalidArgument(Quoted(text) + " of a GPU's memory is too little for any program; ask for 512M or more");
+  return InvalidArgument(Quoted(text) + " of GPU memory is too little; request 512M or more");
 }
 
 bool IsShared(const JobSpec& spec) { return spec.labels.contains(std::string(kSharedLabel)); }
@@ -126,19 +126,18 @@ Status CheckSlice(const JobSpec& spec) {
   const Request& request = spec.request;
   if (request.slice.empty()) return {};
   if (request.is_portioned() || SaysMoreOfPortion(request.portion)) {
-    return InvalidArgument("--slice " + request.slice +
-                           " is a piece of a GPU that the hardware sets apart, and cannot be "
-                           "divided or lent; leave --gpus and what is said of parts out");
+    return InvalidArgument(
+        "--slice " + request.slice +
+        " requests a MIG instance, which cannot be divided or borrow; omit --gpus and the options for GPU fractions");
   }
   if (request.gpus != 1 || request.is_elastic() || request.is_gang()) {
     return InvalidArgument("--slice " + request.slice +
-                           " is one slice of one GPU; leave --gpus and --nodes out, or use "
-                           "an array for several");
+                           " requests one MIG instance; omit --gpus and --nodes, or use an array for several");
   }
   if (request.gpu_memory > Bytes()) {
-    return InvalidArgument("--slice " + request.slice +
-                           " says how much memory it has; leave --gpu-memory out, or write --slice '>=" +
-                           FormatSize(request.gpu_memory) + "'");
+    return InvalidArgument(
+        "--slice " + request.slice +
+        " already sets the GPU memory; omit --gpu-memory, or write --slice '>=" + FormatSize(request.gpu_memory) + "'");
   }
   return {};
 }
@@ -146,8 +145,8 @@ Status CheckSlice(const JobSpec& spec) {
 Status CheckAlone(const Request& request) {
   if (request.is_gang()) {
     return InvalidArgument("--gpus " + GpuCountText(request) +
-                           ": parts of GPUs are for jobs on one machine; ask for "
-                           "whole GPUs, or leave --nodes, the other components and --gpus-per-task out");
+                           ": GPU fractions need a job on one node; request whole GPUs, or omit --nodes, the other "
+                           "components and --gpus-per-task");
   }
   return {};
 }
@@ -170,9 +169,8 @@ Result<std::string> ReadSlice(std::string_view value) {
                           ParseInteger(rest.substr(1, rest.size() - 3)).value_or(0) > 0;
   if (has_compute && (rest.empty() || text == "1g-wide" || has_memory)) return text;
   return InvalidArgument(Quoted(value) +
-                         " is no MIG profile; write one such as 1g.18gb (divvy gpus --json lists each GPU's: slices), "
-                         "1g for one of any GPU, "
-                         "or '>=16G' for the smallest with that much memory");
+                         " is not a MIG profile; write one such as 1g.18gb ('slices' in divvy gpus --json lists them), "
+                         "1g for any GPU model, or '>=16G' for the smallest with that much memory");
 }
 
 Status ApplyGpus(std::string_view text, Request& request) {
@@ -196,11 +194,11 @@ Status ApplyGpus(std::string_view text, Request& request) {
   const auto times = trimmed.find_first_of("xX");
   if (times == 0 || times + 1 == trimmed.size()) {
     return InvalidArgument(Quoted(text) +
-                           ": how many GPUs goes before the x, and the part of each behind it; write 2x0.5");
+                           ": write the number of GPUs before the x and the fraction of each after it: 2x0.5");
   }
   if (const std::string meant = TurnedRound(text); !meant.empty())
-    return InvalidArgument(Quoted(text) + ": how many GPUs goes before the x, and the part of each behind it; write " +
-                           meant);
+    return InvalidArgument(Quoted(text) +
+                           ": write the number of GPUs before the x and the fraction of each after it: " + meant);
   int gpus = 1;
   if (times != std::string_view::npos) {
     DIVVY_TRY(gpus, ReadCount(trimmed.substr(0, times), 1, 64, "GPUs"));
@@ -217,14 +215,15 @@ Status ApplyGpus(std::string_view text, Request& request) {
   }
   if (parts && *parts > GpuShare(GpuShare::kWhole)) {
     const int whole = parts->ten_thousandths() / GpuShare::kWhole;
-    return InvalidArgument(Quoted(text) + ": a part is of one GPU and below 1; several GPUs are whole (--gpus " +
-                           std::to_string(whole + 1) + ") or all divided alike (--gpus " + std::to_string(whole + 1) +
-                           "x" + PartsText(GpuShare((parts->ten_thousandths() + whole) / (whole + 1))) + ")");
+    return InvalidArgument(
+        Quoted(text) + ": a GPU fraction is below 1; for more than one GPU request whole GPUs (--gpus " +
+        std::to_string(whole + 1) + ") or the same fraction of each (--gpus " + std::to_string(whole + 1) + "x" +
+        PartsText(GpuShare((parts->ten_thousandths() + whole) / (whole + 1))) + ")");
   }
   if (!parts || *parts == GpuShare()) {
-    return InvalidArgument(Quoted(text) + ": " + Quoted(each) +
-                           " is no part of a GPU; write more than 0 and below 1, in steps of 0.0001, such as 0.25 or "
-                           "2x0.5");
+    return InvalidArgument(
+        Quoted(text) + ": " + Quoted(each) +
+        " is not a GPU fraction; write a number above 0 and below 1, in steps of 0.0001, such as 0.25 or 2x0.5");
   }
   request.portion.request = *parts;
   request.gpus = gpus;
@@ -237,51 +236,46 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
                        std::function<Status(std::string_view)> apply) {
     table.push_back({name, 0, takes, value, help, std::move(apply)});
   };
-  add("gpu-limit", Takes::kValue, "PART",
-      "of a part of a GPU (--gpus 0.25): what it may borrow up to while others leave "
-      "it idle, such as 0.8",
+  add("gpu-limit", Takes::kValue, "FRACTION",
+      "largest GPU fraction that the job may use while others leave it idle, such as 0.8 (default: the fraction of "
+      "--gpus)",
       [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.portion.limit, ReadParts(value));
         return {};
       });
   add("gpu-memory-limit", Takes::kValue, "SIZE",
-      "of a part of a GPU by its memory (--gpu-memory 20G): what it may borrow "
-      "up to",
+      "largest GPU memory that the job may use while others leave it idle (default: the request of --gpu-memory)",
       [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.portion.memory_limit, ReadShareOfMemory(value));
         return {};
       });
-  add("shared", Takes::kNothing, "",
-      "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
+  add("shared", Takes::kNothing, "", "share the GPUs: use only --gpu-memory of each and leave the rest to other jobs",
       [&spec](std::string_view) -> Status {
         spec.labels[std::string(kSharedLabel)] = "1";
         return {};
       });
-  add("compute", Takes::kValue, "PART[:PART]",
-      "of a part of a GPU: its share of the time, where that is not to be as of "
-      "the memory; behind the colon what it may borrow up to",
+  add("compute", Takes::kValue, "FRACTION[:LIMIT]",
+      "share of the GPU's time, and its limit while others leave it idle: 0.3 or 0.3:1.0 (default: as the memory)",
       [&spec](std::string_view value) { return ApplyCompute(value, spec.request.portion); });
   add("idle-park", Takes::kValue, "TIME",
-      "of a part of a GPU: leaves the GPU when it has not used it for so long; its "
-      "next call brings it back",
+      "park the job after this time without GPU use: its GPU memory moves to the host, and its next GPU call wakes it",
       [&spec](std::string_view value) -> Status {
         DIVVY_TRY(const Duration idle, ParseDuration(value, std::chrono::minutes(1)));
         if (idle >= std::chrono::seconds(1)) {
           spec.request.portion.idle_park = idle;
           return {};
         }
-        return InvalidArgument(Quoted(value) + " is shorter than anybody is idle; write 1s or more");
+        return InvalidArgument(Quoted(value) + " is too short; write 1s or more");
       });
   add("mps", Takes::kNothing, "",
-      "of a part of a GPU: runs beside the others by the driver's MPS, where that is to be "
-      "had, and not in turns with them",
+      "use the GPU concurrently with its other tenants through NVIDIA MPS, if available, instead of taking turns",
       [&spec](std::string_view) -> Status {
         spec.request.portion.uses_mps = true;
         return {};
       });
   add("slice", Takes::kValue, "PROFILE|>=SIZE",
-      "a MIG instance in place of a GPU: 1g.18gb, 1g of whatever GPU, or >=16G for the smallest "
-      "with that much memory",
+      "MIG instance instead of a whole GPU: 1g.18gb, 1g (on any GPU model), or >=16G for the smallest with that much "
+      "memory",
       [&spec](std::string_view value) -> Status {
         DIVVY_TRY(spec.request.slice, ReadSlice(value));
         return {};
@@ -307,60 +301,61 @@ Status CheckPortion(const JobSpec& spec) {
   if (!portion.any()) {
     if (SaysMoreOfPortion(portion)) {
       const std::string option = FirstOptionOf(portion);
-      if (request.gpus == 0) return InvalidArgument(option + " without a part of a GPU; add --gpus 0.25");
-      return InvalidArgument(option + " is of a part of a GPU, and --gpus " + GpuCountText(request) +
-                             " asks for whole ones; ask for a part: --gpus " +
+      if (request.gpus == 0) return InvalidArgument(option + " needs a GPU fraction; add --gpus 0.25");
+      return InvalidArgument(option + " needs a GPU fraction, but --gpus " + GpuCountText(request) +
+                             " requests whole GPUs; request a fraction: --gpus " +
                              (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + "0.5");
     }
-    if (IsShared(spec)) return InvalidArgument("--shared needs --gpu-memory SIZE: what it takes of each GPU");
+    if (IsShared(spec)) return InvalidArgument("--shared needs --gpu-memory SIZE, the memory to request on each GPU");
     return {};
   }
   DIVVY_CHECK(CheckAlone(request));
   if (request.gpus > kMostPortionedGpus) {
     const std::string most = std::to_string(kMostPortionedGpus);
-    return InvalidArgument("--gpus " + GpuCountText(request) + ": a job has parts of " + most +
-                           " GPUs at most; ask for parts of " + most + " or fewer, or for whole GPUs: --gpus " +
+    return InvalidArgument("--gpus " + GpuCountText(request) + ": a job can have fractions of at most " + most +
+                           " GPUs; request fractions of " + most + " GPUs or fewer, or whole GPUs: --gpus " +
                            std::to_string(request.gpus));
   }
   if (request.is_elastic())
     return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
-                           " is of whole GPUs; name one number to take parts of them: --gpus " +
+                           " requests a range of whole GPUs; for fractions write one number of GPUs: --gpus " +
                            std::to_string(request.gpus) + "x0.5");
   if (portion.request > GpuShare() && request.gpu_memory > Bytes()) {
     return InvalidArgument("--gpus " + GpuCountText(request) + " and --gpu-memory " + FormatSize(request.gpu_memory) +
-                           " both say how much it takes; name one of them");
+                           " both set the request; give only one of them");
   }
   if (portion.request > GpuShare() && portion.memory_limit > Bytes()) {
-    return InvalidArgument("--gpu-memory-limit " + FormatSize(portion.memory_limit) + " is of memory, and --gpus " +
-                           GpuCountText(request) +
-                           " asks by parts; write --gpu-limit PART, or --gpu-memory SIZE in place of --gpus");
+    return InvalidArgument("--gpu-memory-limit " + FormatSize(portion.memory_limit) +
+                           " is a memory limit, but --gpus " + GpuCountText(request) +
+                           " requests a fraction; write --gpu-limit FRACTION, or --gpu-memory SIZE instead of --gpus");
   }
   if (portion.is_by_memory() && portion.memory < kSmallestPart) {
     return InvalidArgument("--gpu-memory " + FormatSize(portion.memory) +
-                           " of a GPU's memory is too little for any program; ask for 512M or more");
+                           " of GPU memory is too little; request 512M or more");
   }
   if (portion.is_by_memory() && portion.limit > GpuShare()) {
-    return InvalidArgument("--gpu-limit is a part, and the job asks by memory; write --gpu-memory-limit SIZE");
+    return InvalidArgument("--gpu-limit is a fraction, but the job requests memory; write --gpu-memory-limit SIZE");
   }
   if (portion.request > GpuShare() && portion.limit > GpuShare() && portion.limit < portion.request) {
-    return InvalidArgument("--gpu-limit " + PartsText(portion.limit) + " is below what it asks for (--gpus " +
-                           GpuCountText(request) + "); a limit is at least the request: --gpu-limit " +
+    return InvalidArgument("--gpu-limit " + PartsText(portion.limit) + " is below the request (--gpus " +
+                           GpuCountText(request) + "); the limit must be at least the request: --gpu-limit " +
                            PartsText(portion.request));
   }
   if (portion.is_by_memory() && portion.memory_limit > Bytes() && portion.memory_limit < portion.memory) {
     return InvalidArgument("--gpu-memory-limit " + FormatSize(portion.memory_limit) +
-                           " is below what it asks for (--gpu-memory " + FormatSize(portion.memory) +
-                           "); a limit is at least the request");
+                           " is below the request (--gpu-memory " + FormatSize(portion.memory) +
+                           "); the limit must be at least the request");
   }
   if (portion.uses_mps && portion.idle_park > Duration(0)) {
-    return InvalidArgument("--mps with --idle-park: what runs by MPS cannot be parked; leave one of them out");
+    return InvalidArgument(
+        "--mps and --idle-park cannot be combined: a job that uses MPS cannot be parked; omit one of them");
   }
   return {};
 }
 
 std::string PortionReading(const Request& request) {
   const GpuPortion& portion = request.portion;
-  if (!request.slice.empty()) return "a slice " + request.slice + " of a GPU";
+  if (!request.slice.empty()) return "a MIG instance " + request.slice + " of a GPU";
   if (!portion.any()) return "";
   const bool may_borrow =
       portion.is_by_memory() ? portion.memory_limit > portion.memory : portion.limit > portion.request;
@@ -375,7 +370,7 @@ std::string PortionReading(const Request& request) {
     out += " of its time";
   }
   if (portion.idle_park > Duration(0)) out += ", parked after " + FormatDuration(portion.idle_park) + " idle";
-  if (portion.uses_mps) out += ", by MPS";
+  if (portion.uses_mps) out += ", through MPS";
   return out;
 }
 

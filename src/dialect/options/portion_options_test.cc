@@ -10,7 +10,7 @@ namespace portion_options_test {
 
 JobSpec Read(std::vector<std::string> words) {
   JobSpec spec;
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   const auto parsed = ParseOptions(JobOptions(spec, around), words);
   EXPECT_TRUE(parsed) << parsed.error().message;
   spec.command = {"true"};
@@ -61,7 +61,7 @@ TEST(PortionOptions, MemoryIsAPartWhereNoNumberOfGpusIsAskedFor) {
 
 std::string Refused(const std::vector<std::string>& words) {
   JobSpec spec;
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   const auto parsed = ParseOptions(JobOptions(spec, around), words);
   if (!parsed) return parsed.error().message;
   spec.command = {"true"};
@@ -72,7 +72,7 @@ std::string Refused(const std::vector<std::string>& words) {
 
 TEST(PortionOptions, AnEmptyMemoryIsNoPartAndTakesNothingFromWholeGpus) {
   EXPECT_EQ(Refused({"--gpu-memory", "0"}),
-            "--gpu-memory 0 is no part of a GPU; ask for 512M or more, or leave it out to run without a GPU");
+            "--gpu-memory 0 is not a GPU fraction; request 512M or more, or omit it to run without a GPU");
   EXPECT_EQ(Read({"--gpus", "1", "--gpu-memory", "40G", "--gpu-memory", "0"}).request.gpu_memory, Bytes());
 }
 
@@ -81,24 +81,23 @@ TEST(PortionOptions, ARefusalNamesWhatWasWrittenAndWhatIsLegal) {
            {"abc", "0.25"}, {"-0.5", "0.25"}, {"50%", "0.5"}, {"1/2", "0.5"}, {"0,5", "0.5"}}) {
     EXPECT_EQ(Refused({"--gpus", text}),
               "--gpus: '" + text +
-                  "' is not a number of GPUs; write whole ones (2), from 2 to 8 (2..8), a part "
-                  "of one (" +
-                  meant + ") or of several (2x0.5)");
+                  "' is not a number of GPUs; write whole GPUs (2), a range (2..8), a fraction of one GPU (" + meant +
+                  ") or of several GPUs (2x0.5)");
   }
   EXPECT_EQ(Refused({"--gpus", "0.25x2"}),
-            "--gpus: '0.25x2': how many GPUs goes before the x, and the part of each behind it; write 2x0.25");
+            "--gpus: '0.25x2': write the number of GPUs before the x and the fraction of each after it: 2x0.25");
   for (const std::string text : {"2x", "x0.5"})
-    EXPECT_NE(Refused({"--gpus", text}).find("the part of each behind it; write 2x0.5"), std::string::npos) << text;
-  EXPECT_NE(Refused({"--gpus", "2x0"}).find("more than 0 and below 1"), std::string::npos);
+    EXPECT_NE(Refused({"--gpus", text}).find("the fraction of each after it: 2x0.5"), std::string::npos) << text;
+  EXPECT_NE(Refused({"--gpus", "2x0"}).find("a number above 0 and below 1"), std::string::npos);
   EXPECT_NE(Refused({"--gpus", "0.5", "--gpu-limit", "80%"}).find("at most 1, in steps of 0.0001, such as 0.8"),
             std::string::npos);
   EXPECT_EQ(
       Refused({"--gpus", "0.5", "--gpu-memory-limit", "60G"}),
-      "--gpu-memory-limit 60 GiB is of memory, and --gpus 0.5 asks by parts; write --gpu-limit PART, or --gpu-memory "
-      "SIZE in place of --gpus");
+      "--gpu-memory-limit 60 GiB is a memory limit, but --gpus 0.5 requests a fraction; write --gpu-limit FRACTION, "
+      "or --gpu-memory SIZE instead of --gpus");
   EXPECT_EQ(Refused({"--gpus", "0.5", "--gpu-memory", "20G"}),
-            "--gpus 0.5 and --gpu-memory 20 GiB both say how much it takes; name one of them");
-  EXPECT_NE(Refused({"--slice", ">=0G"}).find("'0G' of a GPU's memory is too little"), std::string::npos);
+            "--gpus 0.5 and --gpu-memory 20 GiB both set the request; give only one of them");
+  EXPECT_NE(Refused({"--slice", ">=0G"}).find("'0G' of GPU memory is too little"), std::string::npos);
 }
 
 TEST(PortionOptions, TimeMayBeApart) {

@@ -11,7 +11,7 @@ constexpr std::string_view kShm = "divvy.private-shm";
 Result<std::string> ReadYesOrNo(std::string_view value) {
   if (value.empty() || value == "yes") return std::string("yes");
   if (value == "no") return std::string("no");
-  return InvalidArgument(Quoted(std::string(value)) + " is neither yes nor no");
+  return InvalidArgument(Quoted(std::string(value)) + " is not valid; expected yes or no");
 }
 
 std::optional<bool> Label(const JobSpec& spec, std::string_view name) {
@@ -35,9 +35,9 @@ void AddPrivateFolderOptions(std::vector<Option>& table, JobSpec& spec) {
     table.push_back(std::move(option));
   };
   add("private-tmp", kTmp,
-      "a /tmp and a /dev/shm of the job's own, which go with it; no: those that all see, whatever the server's "
-      "setting");
-  add("private-shm", kShm, "a /dev/shm of the job's own, whatever its /tmp is; no: the one that all see");
+      "give the job its own /tmp and /dev/shm, removed when it ends; no: use the shared ones (default: the server's "
+      "setting)");
+  add("private-shm", kShm, "give the job its own /dev/shm; no: use the shared one (default: as --private-tmp)");
 }
 
 PrivateFolders ReadPrivateFolders(const JobSpec& spec) { return {Label(spec, kTmp), Label(spec, kShm)}; }
@@ -46,10 +46,10 @@ std::string PrivateFoldersReading(const JobSpec& spec) {
   const auto [tmp, asked_shm] = ReadPrivateFolders(spec);
   const std::optional<bool> shm = asked_shm ? asked_shm : tmp;
   if (!tmp && !shm) return "";
-  if (tmp == shm) return *tmp ? "a /tmp and a /dev/shm of its own" : "the /tmp and /dev/shm that all see";
+  if (tmp == shm) return *tmp ? "private /tmp and /dev/shm" : "shared /tmp and /dev/shm";
   std::string text;
-  if (tmp) text = *tmp ? "a /tmp of its own" : "the /tmp that all see";
-  return text + (text.empty() ? "" : ", ") + (*shm ? "a /dev/shm of its own" : "the /dev/shm that all see");
+  if (tmp) text = *tmp ? "private /tmp" : "shared /tmp";
+  return text + (text.empty() ? "" : ", ") + (*shm ? "private /dev/shm" : "shared /dev/shm");
 }
 
 }  // namespace divvy::dialect

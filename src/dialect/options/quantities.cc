@@ -78,7 +78,9 @@ constexpr std::string_view kDurationForms = "write it like 90s, 5m, 1h30m, 2d, 0
 constexpr std::string_view kSlurmTimeForms =
     "write minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, such as 90, 01:30:00 or 2-12";
 
-Error TooLong(std::string_view text) { return InvalidArgument(Quoted(text) + " is longer than 100 years"); }
+Error TooLong(std::string_view text) {
+  return InvalidArgument(Quoted(text) + " is too long; at most 100 years are allowed");
+}
 
 /// The fields of a clock ("1-02:03" -> days 1, {2, 3}); nullopt if a field is not a small whole number.
 struct Clock {
@@ -148,7 +150,7 @@ Result<Duration> ParseUnits(std::string_view whole, Duration bare_unit) {
       unit = *length;
     }
     for (const Duration other : seen) {
-      if (other == unit) return InvalidArgument(Quoted(whole) + " names the same unit twice");
+      if (other == unit) return InvalidArgument(Quoted(whole) + " contains the same unit twice; write it like 1h30m");
     }
     seen.push_back(unit);
     total += *value * static_cast<double>(unit.count());
@@ -165,10 +167,10 @@ Result<Duration> ParseStrictClock(std::string_view text) {
   if (!is_complete) return InvalidArgument(Quoted(text) + " is not a duration; " + std::string(kDurationForms));
   const std::vector<std::int64_t>& fields = clock->fields;
   const std::int64_t hours = size == 3 ? fields[0] : 0;
-  if (fields[size - 1] > 59) return InvalidArgument(Quoted(text) + " has more than 59 seconds in its last field");
+  if (fields[size - 1] > 59) return InvalidArgument(Quoted(text) + " has more than 59 seconds in the last field");
   if (size == 3 && fields[1] > 59)
-    return InvalidArgument(Quoted(text) + " has more than 59 minutes in its middle field");
-  if (clock->days && hours > 23) return InvalidArgument(Quoted(text) + " has more than 23 hours beside its days");
+    return InvalidArgument(Quoted(text) + " has more than 59 minutes in the middle field");
+  if (clock->days && hours > 23) return InvalidArgument(Quoted(text) + " has more than 23 hours after the days");
   const auto total = Sum(clock->days.value_or(0), hours, fields[size - 2], fields[size - 1]);
   if (!total) return TooLong(text);
   return *total;
@@ -178,8 +180,9 @@ Result<Duration> ParseStrictClock(std::string_view text) {
 
 Result<Bytes> ParseSize(std::string_view text, std::int64_t bare_unit) {
   std::string_view rest = Trim(text);
-  if (rest.empty()) return InvalidArgument("an empty size; write it like 20G, 512M or 1.5T");
-  if (rest.front() == '-') return InvalidArgument(Quoted(text) + " is negative; a size is 0 or more, such as 20G");
+  if (rest.empty()) return InvalidArgument("the size is empty; write it like 20G, 512M or 1.5T");
+  if (rest.front() == '-')
+    return InvalidArgument(Quoted(text) + " is negative; write a size of 0 or more, such as 20G");
   const auto value = TakeNumber(rest);
   if (!value) return InvalidArgument(Quoted(text) + " is not a size; write it like 20G, 512M or 1.5T");
   rest = Trim(rest);
@@ -195,13 +198,13 @@ Result<Bytes> ParseSize(std::string_view text, std::int64_t bare_unit) {
     unit = *named;
   }
   const double bytes = *value * static_cast<double>(unit);
-  if (bytes > kLargestBytes) return InvalidArgument(Quoted(text) + " is more memory than any machine has");
+  if (bytes > kLargestBytes) return InvalidArgument(Quoted(text) + " is too large; no node has that much memory");
   return Bytes(std::llround(bytes));
 }
 
 Result<Duration> ParseDuration(std::string_view text, Duration bare_unit) {
   const std::string_view trimmed = Trim(text);
-  if (trimmed.empty()) return InvalidArgument("an empty duration; " + std::string(kDurationForms));
+  if (trimmed.empty()) return InvalidArgument("the duration is empty; " + std::string(kDurationForms));
   if (trimmed.front() == '-') return InvalidArgument(Quoted(text) + " is negative; " + std::string(kDurationForms));
   if (trimmed.find_first_of(":-") != std::string_view::npos) return ParseStrictClock(trimmed);
   return ParseUnits(trimmed, bare_unit);

@@ -36,7 +36,7 @@ Result<int> ParseSignal(std::string_view text) {
   const std::string_view trimmed = Trim(text);
   if (const auto number = ParseInteger(trimmed)) {
     if (*number >= 1 && *number <= kLastSignal) return static_cast<int>(*number);
-    return InvalidArgument(Quoted(text) + " is not a signal; numbers go from 1 to 64");
+    return InvalidArgument(Quoted(text) + " is not a signal; signal numbers are 1 to 64");
   }
   std::string name = ToLower(trimmed);
   if (name.starts_with("sig")) name.erase(0, 3);

@@ -45,7 +45,7 @@ std::string Written(const JobSpec& spec, std::string_view option) {
 Result<std::int64_t> Product(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product) || product > std::numeric_limits<std::int64_t>::max() / 4) {
-    return InvalidArgument("so much " + std::string(what) + " cannot be counted; ask for less");
+    return InvalidArgument("the amount of " + std::string(what) + " is too large; request less");
   }
   return product;
 }
@@ -110,10 +110,10 @@ Status CollectGpus(JobSpec& spec, Tally& tally) {
   if (const auto value = Value(spec, "gpus-per-socket")) {
     const auto sockets = Number(spec, "sockets-per-node");
     if (!sockets) {
-      return InvalidArgument("--gpus-per-socket needs --sockets-per-node; or write --gpus=N for the whole job");
+      return InvalidArgument("--gpus-per-socket needs --sockets-per-node; add it, or write --gpus=N for the whole job");
     }
     DIVVY_TRY(GpuAsk ask, ParseGpuCount(*value));
-    DIVVY_TRY(ask.count, Product(ask.count, *sockets, "GPU"));
+    DIVVY_TRY(ask.count, Product(ask.count, *sockets, "GPUs"));
     add(tally.per_node, Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask);
   }
   return {};
@@ -132,7 +132,7 @@ Status FindNodes(const JobSpec& spec, Tally& tally) {
   if (const auto option = PerTask(spec); option && in_all == 0 && tally.tasks > 0) {
     DIVVY_TRY(const std::optional<GpuAsk> each, GpusOfTask(*option, Value(spec, *option).value_or("")));
     if (each) {
-      DIVVY_TRY(in_all, Product(each->count, tally.tasks, "GPU"));
+      DIVVY_TRY(in_all, Product(each->count, tally.tasks, "GPUs"));
     }
   }
   if (!tally.per_node.empty() && !tally.says_nodes && tally.per_node.front().count > 0 &&
@@ -142,12 +142,12 @@ Status FindNodes(const JobSpec& spec, Tally& tally) {
   const std::int64_t nodes = tally.nodes.least;
   std::vector<GpuCount> all;
   for (const GpuCount& one : tally.per_node) {
-    DIVVY_TRY(const std::int64_t count, Product(one.count, nodes, "GPU"));
+    DIVVY_TRY(const std::int64_t count, Product(one.count, nodes, "GPUs"));
     all.push_back({one.option + (nodes > 1 ? " on " + Plural(nodes, "node") : ""), count, one.type});
   }
   tally.gpus.insert(tally.gpus.begin(), all.begin(), all.end());
   if (tally.tasks == 0 && tally.tasks_per_node > 0) {
-    DIVVY_TRY(tally.tasks, Product(tally.tasks_per_node, nodes, "work"));
+    DIVVY_TRY(tally.tasks, Product(tally.tasks_per_node, nodes, "tasks and CPUs"));
   }
   return {};
 }
@@ -164,16 +164,16 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   if (ask->other_type) tally.other_type = *ask->other_type;
   if (tally.tasks == 0) {
     if (tally.gpus.empty()) {
-      return InvalidArgument(written + " needs to know how many tasks: add --ntasks=N");
+      return InvalidArgument(written + " needs the number of tasks; add --ntasks=N");
     }
     const std::int64_t total = tally.gpus.front().count;
     if (ask->count == 0 || total % ask->count != 0) {
-      return InvalidArgument(tally.gpus.front().option + " cannot be dealt out by " + written + "; write --ntasks=N");
+      return InvalidArgument(tally.gpus.front().option + " cannot be divided by " + written + "; write --ntasks=N");
     }
     tally.tasks = std::max<std::int64_t>(total / ask->count, 1);
   }
   tally.gpus_per_task = ask->count;
-  DIVVY_TRY(const std::int64_t in_all, Product(ask->count, tally.tasks, "GPU"));
+  DIVVY_TRY(const std::int64_t in_all, Product(ask->count, tally.tasks, "GPUs"));
   tally.gpus.push_back({written + " for " + Plural(tally.tasks, "task"), in_all, ask->type});
   return {};
 }
@@ -183,17 +183,17 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
   const auto per_gpu = Number(spec, "ntasks-per-gpu");
   if (!per_gpu) return {};
   if (tally.gpus.empty() && tally.tasks == 0) {
-    return InvalidArgument("--ntasks-per-gpu needs a number of GPUs or of tasks: add --gpus=N or --ntasks=N");
+    return InvalidArgument("--ntasks-per-gpu needs a number of GPUs or tasks; add --gpus=N or --ntasks=N");
   }
   if (tally.gpus.empty()) {
     if (tally.tasks % *per_gpu != 0) {
-      return InvalidArgument(std::to_string(tally.tasks) + " tasks cannot be dealt out by " +
+      return InvalidArgument(std::to_string(tally.tasks) + " tasks cannot be divided by " +
                              Written(spec, "ntasks-per-gpu") + "; write --gpus=N");
     }
     tally.gpus.push_back({Written(spec, "ntasks-per-gpu"), tally.tasks / *per_gpu, ""});
     return {};
   }
-  DIVVY_TRY(const std::int64_t most, Product(tally.gpus.front().count, *per_gpu, "work"));
+  DIVVY_TRY(const std::int64_t most, Product(tally.gpus.front().count, *per_gpu, "tasks and CPUs"));
   if (tally.tasks == 0) tally.tasks = most;
   if (tally.tasks > most) {
     return InvalidArgument(std::to_string(tally.tasks) + " tasks are more than " + tally.gpus.front().option + " and " +
@@ -230,8 +230,8 @@ Status SettleGpus(JobSpec& spec, Tally& tally) {
     if (ask.gpu_memory_gigabytes > 0) spec.request.gpu_memory = Bytes(ask.gpu_memory_gigabytes * 1'000'000'000);
     for (const std::string& feature : ask.unknown) {
       AddNote(spec, "--constraint=" + feature +
-                        ": not a GPU's model, so it is a feature of machines (divvy node label); where there is but "
-                        "one machine, that is taken to have it");
+                        ": not a GPU model, so it is a node feature (divvy node label); on a single server it is "
+                        "assumed to be present");
     }
   }
   if (!type.empty()) {
@@ -260,16 +260,18 @@ Status SettleCpus(JobSpec& spec, Tally& tally) {
   std::int64_t cpus = 0;
   if (per_task) {
     tally.cpus_per_task = *per_task;
-    DIVVY_TRY(cpus, Product(tasks, *per_task, "work"));
+    DIVVY_TRY(cpus, Product(tasks, *per_task, "tasks and CPUs"));
   }
   if (const auto per_gpu = Number(spec, "cpus-per-gpu")) {
     const std::int64_t gpus = tally.gpus_in_all(spec.request);
-    if (gpus == 0) return InvalidArgument("--cpus-per-gpu needs GPUs: add --gpus=N, or write --cpus-per-task");
-    DIVVY_TRY(cpus, Product(*per_gpu, gpus, "work"));
+    if (gpus == 0) return InvalidArgument("--cpus-per-gpu needs GPUs; add --gpus=N, or write --cpus-per-task");
+    DIVVY_TRY(cpus, Product(*per_gpu, gpus, "tasks and CPUs"));
   }
-  DIVVY_TRY(const std::int64_t least, Product(Number(spec, "mincpus").value_or(0), tally.nodes.least, "work"));
+  DIVVY_TRY(const std::int64_t least,
+            Product(Number(spec, "mincpus").value_or(0), tally.nodes.least, "tasks and CPUs"));
   cpus = std::max(cpus, least);
-  if (cpus > std::numeric_limits<int>::max()) return InvalidArgument(std::to_string(cpus) + " CPUs; ask for less");
+  if (cpus > std::numeric_limits<int>::max())
+    return InvalidArgument(std::to_string(cpus) + " CPUs are too many; request less");
   if (cpus > 0) tally.all_cpus = cpus;
   return {};
 }
@@ -292,7 +294,7 @@ Status SettleMemory(const JobSpec& spec, Tally& tally) {
     tally.all_memory = memory;
   } else if (Value(spec, "mem-per-gpu")) {
     const std::int64_t gpus = tally.gpus_in_all(spec.request);
-    if (gpus == 0) return InvalidArgument("--mem-per-gpu needs GPUs: add --gpus=N, or write --mem");
+    if (gpus == 0) return InvalidArgument("--mem-per-gpu needs GPUs; add --gpus=N, or write --mem");
     DIVVY_TRY(const std::int64_t each, size("mem-per-gpu"));
     DIVVY_TRY(memory, Product(each, gpus, "memory"));
     tally.all_memory = memory;
@@ -304,11 +306,11 @@ Status SettleMemory(const JobSpec& spec, Tally& tally) {
 std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
   const std::int64_t nodes = tally.nodes.least;
   const std::int64_t gpus = tally.gpus_in_all(spec.request);
-  std::string text = "the job asks for " + Plural(nodes, "node");
+  std::string text = "the job requests " + Plural(nodes, "node");
   if (gpus > 0 && gpus % nodes == 0)
-    text += " with " + Plural(gpus / nodes, "GPU") + " on each, " + std::to_string(gpus) + " in all,";
-  if (gpus > 0 && gpus % nodes != 0) text += " with " + Plural(gpus, "GPU") + " in all,";
-  text += " and this server is one node; for as much of it here write --nodes=1";
+    text += " with " + Plural(gpus / nodes, "GPU") + " each, " + std::to_string(gpus) + " in total,";
+  if (gpus > 0 && gpus % nodes != 0) text += " with " + Plural(gpus, "GPU") + " in total,";
+  text += " but this server is a single node; for the same amount here write --nodes=1";
   if (gpus > 0) text += " --gpus=" + std::to_string(gpus);
   if (tally.tasks > nodes) text += " --ntasks-per-node=" + std::to_string(tally.tasks);
   return text;
@@ -327,8 +329,8 @@ void KeepBeyond(JobSpec& spec, const Tally& tally) {
     const std::string& type = tally.gpus.front().type;
     Keep(spec, "beyond",
          "two types of GPU in one option ('" + type + "' and '" + tally.other_type +
-             "'); ask for one type, for none (--gpus=" + std::to_string(tally.gpus_in_all(spec.request)) +
-             "), or for each in a component of its own (--gpus=" + (type.empty() ? "" : type + ":") +
+             "'); request one type, no type (--gpus=" + std::to_string(tally.gpus_in_all(spec.request)) +
+             "), or each type in a separate component (--gpus=" + (type.empty() ? "" : type + ":") +
              "N : --gpus=" + tally.other_type + ":M)");
   }
 }
@@ -354,7 +356,7 @@ void DealOut(JobSpec& spec, const Tally& tally) {
     const std::int64_t each = std::max(share(*tally.all_gpus), share(tally.tasks) * tally.gpus_per_task);
     if (each * nodes != *tally.all_gpus) {
       AddNote(spec, Plural(*tally.all_gpus, "GPU") + " on " + Plural(nodes, "node") +
-                        " do not come out even: " + std::to_string(each) + " on each");
+                        " cannot be divided evenly: " + std::to_string(each) + " on each");
     }
     request.gpus = static_cast<int>(each);
   }
@@ -383,7 +385,7 @@ void Keep(JobSpec& spec, std::string_view option, std::string_view value) {
   spec.labels[LabelOf(option)] = std::string(value);
 }
 
-void KeepOrigin(JobSpec& spec, const Surroundings& around) {
+void KeepOrigin(JobSpec& spec, const ParseContext& around) {
   if (!around.directory.empty()) Keep(spec, "submit-dir", around.directory);
   if (!around.hostname.empty()) Keep(spec, "submit-host", around.hostname.substr(0, around.hostname.find('.')));
 }
@@ -400,7 +402,8 @@ Status Settle(JobSpec& spec) {
   DIVVY_CHECK(ApplyTasksPerGpu(spec, tally));
   DIVVY_CHECK(SettleGpus(spec, tally));
   tally.tasks = std::max(tally.tasks, tally.nodes.least);  // At least one on each node.
-  if (tally.tasks > 1'000'000) return InvalidArgument(std::to_string(tally.tasks) + " tasks; ask for at most 1000000");
+  if (tally.tasks > 1'000'000)
+    return InvalidArgument(std::to_string(tally.tasks) + " tasks are too many; request at most 1000000");
   spec.request.tasks = static_cast<int>(tally.tasks);
   DIVVY_CHECK(SettleCpus(spec, tally));
   DIVVY_CHECK(SettleMemory(spec, tally));

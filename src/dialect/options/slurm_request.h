@@ -13,7 +13,7 @@
 #include "model/job.h"
 
 namespace divvy::dialect {
-struct Surroundings;
+struct ParseContext;
 }
 
 namespace divvy::dialect::slurm {
@@ -25,7 +25,7 @@ std::optional<std::string> Value(const JobSpec& spec, std::string_view option);
 std::optional<std::int64_t> Number(const JobSpec& spec, std::string_view option);
 void Keep(JobSpec& spec, std::string_view option, std::string_view value);
 /// Stores the directory and host of the submission; empty values are not stored.
-void KeepOrigin(JobSpec& spec, const Surroundings& around);
+void KeepOrigin(JobSpec& spec, const ParseContext& around);
 void Forget(JobSpec& spec, std::string_view option);
 
 /// A whole number between `least` and `most`.

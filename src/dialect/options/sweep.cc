@@ -24,8 +24,9 @@ Status CheckName(std::string_view name) {
       !name.empty() && name.size() <= kLongestName && is_word(name.front()) &&
       std::ranges::all_of(name, [&](char c) { return is_word(c) || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
   if (is_fine) return {};
-  return InvalidArgument(Quoted(name) +
-                         " is not a parameter's name; use up to 64 letters, digits, '_', '-' and '.', a letter first");
+  return InvalidArgument(
+      Quoted(name) +
+      " is not a valid parameter name; use up to 64 letters, digits, '_', '-' and '.', and begin with a letter or '_'");
 }
 
 Status CheckNew(std::string_view name, const JobSpec& spec) {
@@ -89,15 +90,16 @@ Result<std::optional<std::vector<std::string>>> ReadRange(std::string_view text)
   std::int64_t unit = 1;
   for (int i = 0; i < digits; ++i) unit *= 10;
   const std::int64_t step = numbers.size() == 3 ? numbers[2].value : unit;
-  if (step == 0) return InvalidArgument(Quoted(text) + ": the step is 0; a range is start:stop:step");
+  if (step == 0) return InvalidArgument(Quoted(text) + ": the step is 0; write a range as start:stop:step");
   if ((last - first) / step < 0 || (last != first && (last < first) != (step < 0))) {
-    return InvalidArgument(Quoted(text) +
-                           ": the range runs away from its end; a range is start:stop:step, such as 9:0:-1");
+    return InvalidArgument(
+        Quoted(text) +
+        ": the step has the wrong sign to reach the stop; write a range as start:stop:step, such as 9:0:-1");
   }
   const std::int64_t count = (last - first) / step + 1;
   if (count > kMostValues)
-    return InvalidArgument(Quoted(text) + " has " + std::to_string(count) + " values; at most " +
-                           std::to_string(kMostValues) + " go, use --array for more");
+    return InvalidArgument(Quoted(text) + " has " + std::to_string(count) + " values, but at most " +
+                           std::to_string(kMostValues) + " are allowed; use --array for more");
   std::vector<std::string> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(WriteDecimal(first + i * step, digits));
   return values;
@@ -167,7 +169,7 @@ class CsvReader {
         return {};
       }
     }
-    return InvalidArgument(Place() + ": a quoted field is never closed");
+    return InvalidArgument(Place() + ": a quoted field is not closed; add \"");
   }
 
   std::string_view text_;
@@ -194,7 +196,8 @@ std::vector<std::vector<const Parameter*>> Dimensions(const JobSpec& spec) {
 }
 
 std::string TooMany() {
-  return "the sweep and the array make more than " + std::to_string(kMostElements) + " elements; submit it in parts";
+  return "the sweep and the array make more than " + std::to_string(kMostElements) +
+         " elements; submit them in several jobs";
 }
 
 }  // namespace
@@ -230,7 +233,8 @@ Status ParseParameter(std::string_view text, JobSpec& spec) {
 Status ParseParameterFile(std::string_view csv, std::string_view path, JobSpec& spec) {
   CsvReader reader(csv, path);
   DIVVY_TRY(auto header, reader.Next());
-  if (!header) return InvalidArgument(std::string(path) + " is empty; its first line names the parameters: lr,seed");
+  if (!header)
+    return InvalidArgument(std::string(path) + " is empty; write the parameter names on its first line: lr,seed");
   int group = 0;
   for (const Parameter& other : spec.parameters) group = std::max(group, other.row_group + 1);
   JobSpec read;
@@ -247,17 +251,17 @@ Status ParseParameterFile(std::string_view csv, std::string_view path, JobSpec& 
     DIVVY_TRY(auto row, reader.Next());
     if (!row) break;
     if (row->size() != header->size()) {
-      return InvalidArgument(reader.Place() + " has " + Plural(std::ssize(*row), "field") + ", its header names " +
+      return InvalidArgument(reader.Place() + " has " + Plural(std::ssize(*row), "field") + ", but the header has " +
                              std::to_string(header->size()));
     }
     for (std::size_t i = 0; i < row->size(); ++i) read.parameters[first_new + i].values.push_back(std::move((*row)[i]));
     if (std::ssize(read.parameters[first_new].values) > kMostValues) {
       return InvalidArgument(reader.Place() + ": more than " + std::to_string(kMostValues) +
-                             " rows; submit them in parts");
+                             " rows; submit them in several jobs");
     }
   }
   if (read.parameters[first_new].values.empty()) {
-    return InvalidArgument(std::string(path) + " has a header and no rows; each further line is one job");
+    return InvalidArgument(std::string(path) + " has a header but no rows; add one line for each job");
   }
   spec.parameters = std::move(read.parameters);
   return {};
@@ -270,13 +274,14 @@ Result<std::uint64_t> ElementCount(const JobSpec& spec) {
   for (const auto& dimension : Dimensions(spec)) {
     const std::size_t values = dimension.front()->values.size();
     for (const Parameter* column : dimension) {
-      if (column->values.size() != values) return InvalidArgument("the columns of one parameter file differ in length");
+      if (column->values.size() != values)
+        return InvalidArgument("the columns of a parameter file must have the same length");
     }
     if (values > kMostElements) return InvalidArgument(TooMany());
     count *= values;
     if (count > kMostElements) return InvalidArgument(TooMany());
   }
-  if (count == 0) return InvalidArgument("the sweep or the array is empty; give at least one index and one value");
+  if (count == 0) return InvalidArgument("the sweep or array is empty; give at least one index or value");
   return count;
 }
 

@@ -26,7 +26,7 @@ Option Kept(std::string_view name, std::string_view value_name, std::string_view
             JobSpec& spec, std::vector<std::string_view> words) {
   return {name, 0, Takes::kValue, value_name, help, [=, &spec](std::string_view value) -> Status {
             if (std::ranges::none_of(words, [&](std::string_view word) { return value.starts_with(word); }))
-              return InvalidArgument("'" + std::string(value) + "' is none of " + std::string(value_name));
+              return InvalidArgument("'" + std::string(value) + "' is not valid; expected " + std::string(value_name));
             spec.labels[std::string(label)] = value;
             return {};
           }};
@@ -55,29 +55,30 @@ TaskOptions ReadTaskOptions(const JobSpec& spec) {
 
 void AddTaskOptions(std::vector<Option>& table, JobSpec& spec) {
   table.push_back({"gpus-per-task", 0, Takes::kValue, "N",
-                   "GPUs of each task's own: first in its CUDA_VISIBLE_DEVICES, the job's others behind",
+                   "GPUs of each task; they come first in its CUDA_VISIBLE_DEVICES, followed by the job's other GPUs",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(const int count, ReadCount(value, 1, GpuSet::kCapacity, "GPUs"));
                      spec.labels[std::string(kGpusPerTask)] = std::to_string(count);
                      return {};
                    }});
   table.push_back(Kept("gpu-bind", "single|none|map_gpu:LIST|mask_gpu:LIST",
-                       "GPUs that each task sees: its own alone, all in the same order, or as listed", kGpuBind, spec,
+                       "GPUs that each task sees: only its own (single), all in the same order (none), or as listed",
+                       kGpuBind, spec,
                        {"single", "per_task", "none", "map_gpu:", "mask_gpu:", "map:", "mask:", "closest"}));
   table.push_back(Kept("cpu-bind", "none|cores|rank|map_cpu:LIST|mask_cpu:LIST",
-                       "cores that each task runs on; without it those near its own GPUs", kCpuBind, spec,
+                       "cores that each task runs on (default: those near its GPUs)", kCpuBind, spec,
                        {"none", "cores", "rank", "map_cpu:", "mask_cpu:"}));
-  table.push_back(Set("no-kill", "a task that fails does not end the others", kNoKill, spec));
+  table.push_back(Set("no-kill", "let the other tasks continue if one fails", kNoKill, spec));
   table.push_back({"components", 0, Takes::kValue, "LIST|all",
-                   "inside a heterogeneous job: the components that the tasks run in, such as 0,2",
+                   "inside a heterogeneous job: components to run the tasks in, such as 0,2",
                    [&spec](std::string_view value) -> Status {
                      if (value.empty() || (value != "all" && value.find_first_not_of("0123456789,-") != value.npos))
                        return InvalidArgument("'" + std::string(value) +
-                                              "' is no list of components; write 0,2 or all");
+                                              "' is not a list of components; write 0,2 or all");
                      spec.labels[std::string(kComponents)] = value;
                      return {};
                    }});
-  table.push_back(Set("label-output", "the number of its task before each line of output", kLabelOutput, spec));
+  table.push_back(Set("label-output", "prefix each output line with the number of its task", kLabelOutput, spec));
 }
 
 void SetTasks(JobSpec& spec, int tasks) {
@@ -97,15 +98,14 @@ void CompleteTasks(JobSpec& spec) {
 Status CheckTasks(const JobSpec& spec) {
   const Request& request = spec.request;
   if (!Label(spec, kComponents).empty())
-    return InvalidArgument(
-        "--components is for divvy run inside a heterogeneous job, whose components are there already");
+    return InvalidArgument("--components works only with divvy run inside a heterogeneous job; omit it");
   const int each = ReadTaskOptions(spec).gpus_per_task;
   const int nodes = std::max(request.nodes, 1);
   const int tasks = (request.tasks + nodes - 1) / nodes;  // On the node with the most tasks.
   if (each <= 0 || request.gpus / each >= tasks) return {};
   return InvalidArgument("--gpus " + std::to_string(request.gpus) + " is too few for " + Plural(tasks, "task") +
-                         (nodes > 1 ? " on a machine with " : " with ") + std::to_string(each) +
-                         " each; leave --gpus out, or write fewer --tasks");
+                         (nodes > 1 ? " on one node with " : " with ") + std::to_string(each) +
+                         " each; omit --gpus, or write fewer --tasks");
 }
 
 bool StartsTasks(const JobSpec& spec) {

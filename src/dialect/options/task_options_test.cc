@@ -10,7 +10,7 @@ namespace task_options_test {
 
 JobSpec Spec(const std::string& words) {
   JobSpec spec;
-  const Surroundings nowhere;
+  const ParseContext nowhere;
   const auto split = ShellSplit(words).value_or(std::vector<std::string>());
   const auto parsed = ParseOptions(JobOptions(spec, nowhere), split, {true, true, false});
   EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message);
@@ -71,7 +71,7 @@ TEST(TaskOptions, ScriptsAndOtherDoorsStartOnce) {
 
 TEST(TaskOptions, WhatIsNoWayToBindIsRefused) {
   JobSpec spec;
-  const Surroundings nowhere;
+  const ParseContext nowhere;
   EXPECT_FALSE(ParseOptions(JobOptions(spec, nowhere), Words{"--gpu-bind", "sideways"}));
   EXPECT_FALSE(ParseOptions(JobOptions(spec, nowhere), Words{"--gpus-per-task", "0"}));
 }

@@ -24,18 +24,18 @@ Status ApplyLines(const OptionLines& found, std::string_view path, std::span<con
       const std::string& word = parsed->positional.empty() ? parsed->after_dashes.front() : parsed->positional.front();
       if (word == ":") {
         return InvalidArgument(AtLine(path, line.number) +
-                               "':' begins another component, and these lines are of one; write the components on the "
-                               "command line (divvy submit --gpus 1 : --nodes 2 --cpus 8 SCRIPT), or in Slurm's words "
-                               "with a line #SBATCH hetjob between them");
+                               "':' starts another component, but option lines describe only one; write the components "
+                               "on the command line (divvy submit --gpus 1 : --nodes 2 --cpus 8 SCRIPT), or use "
+                               "#SBATCH lines with '#SBATCH hetjob' between the components");
       }
       return InvalidArgument(AtLine(path, line.number) + Quoted(word) +
-                             " belongs to no option; put quotes around a value with spaces");
+                             " does not belong to an option; quote values that contain spaces");
     }
   }
   std::size_t told = 0;
   for (const OptionLines::Unread& unread : found.unread) {
     if (unread.why.starts_with("switched off") || ++told > kMostNotes) continue;
-    AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
+    AddNote(spec, "line " + std::to_string(unread.number) + " is ignored: " + unread.why);
   }
   return {};
 }
@@ -47,17 +47,17 @@ std::string BaseName(std::string_view path) { return std::string(path.substr(pat
 Status CheckScriptText(std::string_view text, std::string_view path) {
   constexpr std::size_t kMostBytes = 4 << 20;
   const std::string name(path);
-  if (Trim(text).empty()) return InvalidArgument(name + " is empty; a script has at least one command");
+  if (Trim(text).empty()) return InvalidArgument(name + " is empty; a script needs at least one command");
   if (text.size() > kMostBytes) return InvalidArgument(name + " is larger than 4 MiB; keep its data in a file");
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n') + 1;
-    return InvalidArgument(AtLine(path, static_cast<int>(line)) +
-                           "a NUL character; this is no script but a program: submit it as a command");
+    return InvalidArgument(
+        AtLine(path, static_cast<int>(line)) +
+        "the file contains a NUL character, so it is a program, not a script; submit it as a command");
   }
   if (text.substr(0, text.find('\n')).ends_with('\r')) {
     return InvalidArgument(
-        AtLine(path, 1) +
-        "line ends are those of Windows (CR LF), which no interpreter reads; repair: sed -i 's/\\r$//' " +
+        AtLine(path, 1) + "the file has Windows line ends (CR LF), which interpreters reject; fix: sed -i 's/\\r$//' " +
         ShellQuote(name));
   }
   return {};
@@ -73,7 +73,7 @@ ScriptKind FindScriptKind(std::string_view text) {
   return ScriptKind::kPlain;
 }
 
-Status ReadScript(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
   DIVVY_CHECK(CheckScriptText(text, path));
   // Work on a copy, so that an error on the last line leaves no effects of the first.
   JobSpec read = spec;
@@ -85,7 +85,7 @@ Status ReadScript(std::string_view text, std::string_view path, const Surroundin
       DIVVY_CHECK(ReadSlurmLines(text, path, around, read));
       for (const OptionLine& line : FindOptionLines(text, "GFLOW").lines) {
         AddNote(read, "line " + std::to_string(line.number) +
-                          " is not read: a script speaks Slurm or gflow, and this one has #SBATCH lines");
+                          " is ignored: a script uses either Slurm or gflow options, and this one has #SBATCH lines");
         break;
       }
       break;

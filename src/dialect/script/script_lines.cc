@@ -54,7 +54,7 @@ std::string WhyUnread(std::string_view line, std::string_view mark) {
   if (words.front() == mark) return hashes > 1 ? "switched off by the second '#'" : "";
   const std::string_view marks[] = {mark};
   if (Nearest(words.front(), marks).empty()) return "";
-  return "a comment; write # " + std::string(mark);
+  return "this is a comment; write # " + std::string(mark);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ OptionLines FindOptionLines(std::string_view script, std::string_view mark) {
     const std::string_view trimmed = Trim(line);
     const auto options = AfterMark(line, mark);
     if (options && has_begun) {
-      leave(number, line, "after the first command, where no options are read; move it up");
+      leave(number, line, "options after the first command are not read; move the line up");
     } else if (options) {
       OptionLine one{.number = number, .text = std::string(line), .words = {}, .error = ""};
       auto words = ShellSplit(WithoutComment(*options));

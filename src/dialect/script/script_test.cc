@@ -42,7 +42,7 @@ TEST(Scripts, OptionsStandBeforeTheFirstCommand) {
   EXPECT_EQ(spec.name, "a # b");
   EXPECT_EQ(spec.time_limit, 5min);
   EXPECT_EQ(spec.notes, std::vector<std::string>{
-                            "line 7 is not read: after the first command, where no options are read; move it up"});
+                            "line 7 is ignored: options after the first command are not read; move the line up"});
 }
 
 TEST(Scripts, GflowLinesDecideTheDialectAndAreAllApplied) {
@@ -57,7 +57,7 @@ TEST(Scripts, GflowLinesDecideTheDialectAndAreAllApplied) {
 }
 
 TEST(Gflow, OptionsFillTheSpec) {
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   JobSpec spec;
   const auto words = *ShellSplit(
       "--gpus=2 -m 16384 --gpu-memory 24G -t 90 -p 20 --depends-on-any 12,@ --no-auto-cancel --array 1-3 --param "
@@ -187,7 +187,7 @@ TEST(Explain, PrintsWhatIsWrittenDown) {
       out << std::ifstream(path).rdbuf();
       return out.str();
     };
-    Surroundings around = TestSurroundings();
+    ParseContext around = TestSurroundings();
     around.resolve_job = nullptr;
     const ScriptExplanation explanation = ExplainScript(slurp(entry.path()), entry.path().filename().string(), around);
     const std::string got = explanation.text + (explanation.had_errors ? "exit 1\n" : "exit 0\n");

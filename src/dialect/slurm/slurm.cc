@@ -77,7 +77,7 @@ std::string WhyUnread(std::string_view line, bool& is_on_purpose) {
   const std::string lower = ToLower(words.front());
   if (words.size() > 1 && !words[1].starts_with('-')) return "";
   if (words.size() > 1 && !lower.empty() && (lower == "sbatch" || !Nearest(lower, kName).empty())) {
-    return "a comment to Slurm; write #SBATCH";
+    return "this is a comment to Slurm; write #SBATCH";
   }
   return "";
 }
@@ -162,7 +162,7 @@ SlurmLines FindSlurmLines(std::string_view script) {
     if (line.starts_with(kMagic)) {
       if (has_begun) {
         found.unread.push_back(
-            {number, std::string(line), "after the first command, where Slurm reads no options; move it up", false});
+            {number, std::string(line), "Slurm reads no options after the first command; move the line up", false});
         continue;
       }
       SlurmLine one{.number = number, .text = std::string(line), .words = {}, .error = ""};
@@ -185,7 +185,7 @@ SlurmLines FindSlurmLines(std::string_view script) {
   return found;
 }
 
-Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+Status ApplySlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
   spec.dialect = Dialect::kSlurm;
   slurm::KeepOrigin(spec, around);
   std::vector<Option> options = SbatchOptions(spec, around);
@@ -210,23 +210,23 @@ Status ApplySlurmLines(std::string_view text, std::string_view path, const Surro
     parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
     for (const std::string& word : parsed->positional) {
       AddNote(spec, "line " + std::to_string(line.number) + ": " + Quoted(word) +
-                        " belongs to no option; put quotes around a value with spaces");
+                        " does not belong to an option; quote values that contain spaces");
     }
   }
   if (const Status taken = take(); !taken) return InvalidArgument(std::string(path) + ": " + taken.error().message);
   std::size_t told = 0;
   for (const SlurmLines::Unread& unread : found.unread) {
     if (unread.is_on_purpose || ++told > kMostNotesOnUnread) continue;
-    AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
+    AddNote(spec, "line " + std::to_string(unread.number) + " is ignored: " + unread.why);
   }
   return {};
 }
 
-Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec) {
+Status ApplySbatchEnvironment(const ParseContext& around, JobSpec& spec) {
   return ApplyCommandEnvironment(kSbatchPrefix, around, spec);
 }
 
-Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& around, JobSpec& spec) {
+Status ApplyCommandEnvironment(std::string_view prefix, const ParseContext& around, JobSpec& spec) {
   const auto is_set = [&](std::string_view name) {
     return std::ranges::any_of(around.environment, [&](const std::string& entry) { return HasName(entry, name); });
   };
@@ -306,7 +306,7 @@ Status CheckSlurmPlace(const JobSpec& spec) {
 }
 
 Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
-                              const Surroundings& around, JobSpec& spec, JobSpec* noted) {
+                              const ParseContext& around, JobSpec& spec, JobSpec* noted) {
   const ParseRules rules{.stops_at_first_positional = true,
                          .take_unknown = slurm::TakeSiteOptions(noted != nullptr ? *noted : spec, false)};
   return ReadComponents(
@@ -314,7 +314,7 @@ Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vec
       [](JobSpec&) -> Status { return {}; });
 }
 
-Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
   DIVVY_CHECK(ApplySlurmLines(text, path, around, spec));
   DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
   if (auto status = FinishSlurm(spec); !status)

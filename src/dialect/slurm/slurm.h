@@ -26,23 +26,23 @@ namespace divvy::dialect {
 
 /// The options that sbatch, srun and salloc share. Each call makes a new level, whose values replace those of an
 /// earlier level. The closures write into `spec`. `spec` and `around` must outlive the table.
-std::vector<Option> SbatchOptions(JobSpec& spec, const Surroundings& around);
+std::vector<Option> SbatchOptions(JobSpec& spec, const ParseContext& around);
 
 /// Applies a script's "#SBATCH" lines and SBATCH_* of the environment, then calls FinishSlurm. Errors: "train.sh line
 /// 3: ...".
-Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
+Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
 
 /// Adds to `explanation` the meaning of each line, mistakes with their fixes, and what does not apply here.
-void ExplainSlurmLines(std::string_view text, std::string_view path, const Surroundings& around,
+void ExplainSlurmLines(std::string_view text, std::string_view path, const ParseContext& around,
                        ScriptExplanation& explanation);
 
 /// Applies only the lines. FinishSlurm must follow.
-Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
+Status ApplySlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
 /// Applies SBATCH_TIMELIMIT, SBATCH_GRES, ... of around.environment. Errors name the variable.
-Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec);
+Status ApplySbatchEnvironment(const ParseContext& around, JobSpec& spec);
 /// The same for salloc ("SALLOC_TIMELIMIT") and for srun outside a job ("SLURM_TIMELIMIT", "SLURM_NTASKS"). Inside a
 /// job, SLURM_* describe that job. Then prefix SLURM_ is ignored.
-Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& around, JobSpec& spec);
+Status ApplyCommandEnvironment(std::string_view prefix, const ParseContext& around, JobSpec& spec);
 
 /// Computes spec.request, the default output file and the notes from the options. May be called again after more
 /// options. Refuses contradictions (4 GPUs in one option, 8 in another).
@@ -65,7 +65,7 @@ Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname);
 /// components of a heterogeneous job (dialect/options/components.h) and override the script's options for that
 /// component. Notes about options of site plugins go to `noted`, or to `spec` if `noted` is null.
 Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
-                              const Surroundings& around, JobSpec& spec, JobSpec* noted = nullptr);
+                              const ParseContext& around, JobSpec& spec, JobSpec* noted = nullptr);
 
 /// Call after spec.capture is filled and before the submission. Applies --export, drops the SLURM_* of an outer job,
 /// and turns --exclusive into all `gpus_of_server` GPUs. Does nothing for other dialects. Calling it twice is harmless.

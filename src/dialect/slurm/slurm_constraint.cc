@@ -182,7 +182,7 @@ Result<ConstraintAsk> ParseConstraint(std::string_view text) {
   if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
     text = text.substr(1, text.size() - 2);
   }
-  if (text.empty()) return InvalidArgument("a feature is missing; write --constraint=a100");
+  if (text.empty()) return InvalidArgument("the constraint is empty; write --constraint=a100");
   DIVVY_TRY(const FeatureTerm term, ParseFeatures(text));
   return Reader().Read(term);
 }

@@ -95,7 +95,7 @@ std::string Differs(const JobSpec& spec, const Facts& facts) {
 }
 
 Result<JobSpec> ReadHeader(const std::string& text) {
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   JobSpec spec;
   DIVVY_CHECK(ApplySlurmLines(text, "job.sh", around, spec));
   DIVVY_CHECK(FinishSlurm(spec));

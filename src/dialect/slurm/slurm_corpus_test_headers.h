@@ -293,7 +293,7 @@ class Writer {
   Chance& chance_;
   std::map<std::string, int> counts_;
   JobSpec scratch_;
-  Surroundings nowhere_;
+  ParseContext nowhere_;
   std::vector<Option> table_ = SbatchOptions(scratch_, nowhere_);
 };
 

@@ -13,7 +13,7 @@ namespace slurm_environment_test {
 
 JobSpec Spec(const std::string& line) {
   JobSpec spec;
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   EXPECT_TRUE(ApplySlurmLines("#!/bin/sh\n#SBATCH " + line + "\n", "job.sh", around, spec));
   EXPECT_TRUE(FinishSlurm(spec));
   return spec;
@@ -102,7 +102,7 @@ TEST(SlurmEnvironment, AnArrayElementKnowsItsPlace) {
 TEST(SlurmEnvironment, EachComponentHasItsOwnNames) {
   JobSpec spec;
   const std::vector<std::string> words = {"-n2", "--gpus-per-task=1", ":", "-N2", "-c4", "-p", "big", "x"};
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   ASSERT_TRUE(ReadSlurmWords(SbatchOptions(spec, around), words, around, spec));
   ASSERT_TRUE(FinishSlurm(spec));
   spec.dialect = Dialect::kSlurm;

@@ -29,10 +29,10 @@ std::string ExplainGpus(const Said& said) {
   }
   const auto ask = slurm::ParseGpuCount(said.value);
   if (!ask) return "";
-  if (said.option == "gpus") return OfType(*ask) + " in all";
+  if (said.option == "gpus") return OfType(*ask) + " in total";
   if (said.option == "gpus-per-node") return OfType(*ask) + " on each node";
   if (said.option == "gpus-per-task") {
-    return OfType(*ask) + " for each task: srun's tasks find their own first in CUDA_VISIBLE_DEVICES";
+    return OfType(*ask) + " for each task; in srun's tasks, they come first in CUDA_VISIBLE_DEVICES";
   }
   return OfType(*ask) + " for each socket";
 }
@@ -43,7 +43,7 @@ std::string ExplainMemory(const Said& said) {
   const std::string each = said.option == "mem-per-cpu"   ? " for each CPU"
                            : said.option == "mem-per-gpu" ? " for each GPU"
                                                           : "";
-  if (size->count() == 0) return "all of the node's memory: no amount is set aside";
+  if (size->count() == 0) return "all of the node's memory; no amount is reserved";
   return FormatSize(*size) + " of host memory" + each;
 }
 
@@ -57,7 +57,7 @@ std::string ExplainConstraint(const Said& said) {
             std::to_string(ask->gpu_memory_gigabytes) + " GB";
   }
   for (const std::string& feature : ask->unknown) {
-    text += (text.empty() ? "" : "; ") + feature + " is a feature of machines";
+    text += (text.empty() ? "" : "; ") + feature + " is a node feature";
   }
   return text.empty() ? "any GPU" : text;
 }
@@ -69,7 +69,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   if (name == "constraint") return ExplainConstraint(said);
   if (name == "nodes") {
     const auto range = slurm::ParseNodes(said.value);
-    return range && range->least > 1 ? Plural(range->least, "node") + ": as many machines" : "one node";
+    return range && range->least > 1 ? Plural(range->least, "node") + "" : "one node";
   }
   if (name == "time") {
     return spec.time_limit == Duration(0) ? "no time limit" : "a time limit of " + FormatDuration(spec.time_limit);
@@ -81,22 +81,22 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   if (name == "signal") {
     const Duration before = WarnBefore(spec.time_limit, spec.warn.before);
     return SignalName(spec.warn.signal) + " " + FormatDuration(before) + " before the time limit" +
-           (before != spec.warn.before ? ", when the program has had time to expect it" : "") +
-           (spec.warn.batch_only ? ", to the script alone" : "");
+           (before != spec.warn.before ? ", adjusted to the short time limit" : "") +
+           (spec.warn.batch_only ? ", to the batch script only" : "");
   }
   static const std::map<std::string, std::string, std::less<>> kPlain = {
       {"job-name", "the job's name"},
       {"account", "a label"},
-      {"partition", "the pool of machines; a label where there are no pools"},
+      {"partition", "the pool of nodes (only a label if there are no pools)"},
       {"qos", "a label"},
       {"comment", "a label"},
       {"wckey", "a label"},
-      {"output", "where the output goes"},
-      {"error", "where the errors go"},
-      {"input", "what it reads"},
+      {"output", "the output file"},
+      {"error", "the error file"},
+      {"input", "the input file"},
       {"open-mode", "how the output file is opened"},
-      {"chdir", "where it runs"},
-      {"export", "which variables it gets"},
+      {"chdir", "the working directory"},
+      {"export", "the exported variables"},
       {"ntasks", "tasks that srun starts"},
       {"ntasks-per-node", "tasks that srun starts on each node"},
       {"ntasks-per-gpu", "tasks that srun starts for each GPU"},
@@ -106,25 +106,25 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"dependency", "waits for other jobs"},
       {"begin", "does not start before"},
       {"hold", "waits until it is released"},
-      {"requeue", "runs again after a reboot"},
-      {"no-requeue", "does not run again after a reboot"},
+      {"requeue", "requeued after a reboot"},
+      {"no-requeue", "not requeued after a reboot"},
       {"nice", "lowers its priority"},
       {"priority", "its priority"},
-      {"mail-user", "whom mail of it goes to"},
-      {"mail-type", "mail is sent when"},
-      {"time-min", "does not apply: --time is given in full"},
-      {"deadline", "has ended by then, or does not start"},
-      {"exclude", "runs on none of these machines"},
-      {"nodelist", "runs on these machines"},
+      {"mail-user", "the recipient of mail"},
+      {"mail-type", "the events that send mail"},
+      {"time-min", "has no effect: --time is used in full"},
+      {"deadline", "the latest end; it does not start if it would end later"},
+      {"exclude", "does not run on these nodes"},
+      {"nodelist", "runs on these nodes"},
       {"container-image", "runs in a container of this image"},
-      {"container-mounts", "what is mounted into the container"},
-      {"container-workdir", "where it starts in the container"},
-      {"container-env", "variables that go into the container"},
-      {"container-mount-home", "the home directory is in the container"},
+      {"container-mounts", "the mounts of the container"},
+      {"container-workdir", "the working directory in the container"},
+      {"container-env", "the variables passed to the container"},
+      {"container-mount-home", "mounts the home directory into the container"},
   };
   if (const auto plain = kPlain.find(name); plain != kPlain.end()) return plain->second;
   const std::string_view why = slurm::WhyNoted(name);
-  return why.empty() ? "needs nothing here" : "does not apply: " + std::string(why);
+  return why.empty() ? "nothing to do in divvy" : "has no effect: " + std::string(why);
 }
 
 /// The same table, but every parsed option is recorded.
@@ -151,7 +151,7 @@ void AddRow(std::string& text, int line, const std::string& left, const std::str
 
 }  // namespace
 
-void ExplainSlurmLines(std::string_view text, std::string_view path, const Surroundings& around,
+void ExplainSlurmLines(std::string_view text, std::string_view path, const ParseContext& around,
                        ScriptExplanation& explanation) {
   JobSpec spec;
   spec.dialect = Dialect::kSlurm;
@@ -172,7 +172,7 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
     if (BeginsComponent(line)) {
       ++number;
       AddRow(explanation.text, line.number, line.words.front(),
-             "here begins component " + std::to_string(number) + " of the job");
+             "starts component " + std::to_string(number) + " of the job");
       component = JobSpec();
       component.dialect = Dialect::kSlurm;
       options = Recording(SbatchOptions(component, around), said);
@@ -194,11 +194,11 @@ void ExplainSlurmLines(std::string_view text, std::string_view path, const Surro
       continue;
     }
     for (const std::string& word : parsed->positional) {
-      AddRow(explanation.text, line.number, word, "belongs to no option; put quotes around a value with spaces");
+      AddRow(explanation.text, line.number, word, "does not belong to an option; quote values that contain spaces");
     }
   }
   for (const SlurmLines::Unread& unread : found.unread) {
-    AddRow(explanation.text, unread.number, unread.text, "not read: " + unread.why);
+    AddRow(explanation.text, unread.number, unread.text, "ignored: " + unread.why);
   }
   if (explanation.had_errors) return;
   spec = JobSpec();

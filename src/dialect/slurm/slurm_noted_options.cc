@@ -22,44 +22,44 @@ constexpr auto kFlag = Takes::kNothing;
 constexpr auto kValue = Takes::kValue;
 constexpr auto kMaybe = Takes::kOptionalValue;
 
-constexpr std::string_view kNodes = "machines are chosen without it";
+constexpr std::string_view kNodes = "ignored when choosing nodes";
 constexpr std::string_view kUnbound = "CPUs are not bound";
-constexpr std::string_view kHost = "only --container-image makes a container";
-constexpr std::string_view kGone = "a container is gone with its job";
-constexpr std::string_view kRights = "a job runs as who submits it";
+constexpr std::string_view kHost = "only --container-image starts a container";
+constexpr std::string_view kGone = "a container is removed with its job";
+constexpr std::string_view kRights = "a job runs as the user who submits it";
 
 constexpr auto kNoted = std::to_array<Noted>({
     // Slurm's own options.
     {"acctg-freq", 0, kValue, ""},
     {"batch", 0, kValue, kNodes},
-    {"bb", 0, kValue, "there is no burst buffer"},
-    {"bbf", 0, kValue, "there is no burst buffer"},
-    {"cluster-constraint", 0, kValue, "there is one cluster"},
-    {"clusters", 'M', kValue, "there is one cluster"},
+    {"bb", 0, kValue, "burst buffers are not supported"},
+    {"bbf", 0, kValue, "burst buffers are not supported"},
+    {"cluster-constraint", 0, kValue, "only one cluster is supported"},
+    {"clusters", 'M', kValue, "only one cluster is supported"},
     {"consolidate-segments", 0, kFlag, kNodes},
     {"container", 0, kValue, kHost},
     {"container-id", 0, kValue, kHost},
     {"contiguous", 0, kFlag, kNodes},
-    {"core-spec", 'S', kValue, "no cores are set aside"},
+    {"core-spec", 'S', kValue, "no cores are reserved"},
     {"cores-per-socket", 0, kValue, kUnbound},
-    {"cpu-freq", 0, kValue, "clocks are left as they are"},
+    {"cpu-freq", 0, kValue, "clocks are not changed"},
     {"delay-boot", 0, kValue, ""},
-    {"distribution", 'm', kValue, "tasks lie in blocks, machine after machine"},
-    {"export-file", 0, kValue, "the variables come from this environment; see --export"},
+    {"distribution", 'm', kValue, "tasks are placed in blocks, node after node"},
+    {"export-file", 0, kValue, "variables come from this environment; see --export"},
     {"extra", 0, kValue, kNodes},
     {"extra-node-info", 'B', kValue, kUnbound},
-    {"get-user-env", 0, kMaybe, "the job gets the environment of its submission"},
+    {"get-user-env", 0, kMaybe, "the job gets the environment it was submitted from"},
     {"gid", 0, kValue, kRights},
     {"gpu-bind", 0, kValue, ""},
-    {"gpu-freq", 0, kValue, "clocks are left as they are"},
+    {"gpu-freq", 0, kValue, "clocks are not changed"},
     {"gres-flags", 0, kValue, ""},
     {"hint", 0, kValue, kUnbound},
     {"ignore-pbs", 0, kFlag, ""},
     {"licenses", 'L', kValue, "licences are not counted"},
-    {"mcs-label", 0, kValue, "there are no security labels"},
+    {"mcs-label", 0, kValue, "security labels are not supported"},
     {"mem-bind", 0, kValue, "memory is not bound"},
     {"network", 0, kValue, kNodes},
-    {"no-kill", 'k', kMaybe, "a job ends when it loses a machine"},
+    {"no-kill", 'k', kMaybe, "a job ends when it loses a node"},
     {"nodefile", 'F', kValue, kNodes},
     {"ntasks-per-core", 0, kValue, kUnbound},
     {"ntasks-per-socket", 0, kValue, kUnbound},
@@ -67,19 +67,19 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"overcommit", 'O', kFlag, ""},
     {"oversubscribe", 's', kFlag, ""},
     {"share", 0, kFlag, ""},
-    {"power", 0, kValue, "power is left as it is"},
+    {"power", 0, kValue, "power settings are not changed"},
     {"prefer", 0, kValue, kNodes},
-    {"profile", 0, kValue, "no profile is taken"},
+    {"profile", 0, kValue, "no profile is recorded"},
     {"propagate", 0, kMaybe, ""},
-    {"reboot", 0, kFlag, "the server is not rebooted for a job"},
-    {"reservation", 0, kValue, "whoever GPUs are reserved for (divvy reserve) gets them without naming it"},
+    {"reboot", 0, kFlag, "nodes are not rebooted for a job"},
+    {"reservation", 0, kValue, "jobs of the user or team of a reservation (divvy reserve) use it without naming it"},
     {"resv-ports", 0, kMaybe, ""},
     {"segment", 0, kValue, kNodes},
     {"spread-job", 0, kFlag, kNodes},
     {"spread-segments", 0, kFlag, kNodes},
     {"stepmgr", 0, kFlag, ""},
     {"switches", 0, kValue, kNodes},
-    {"thread-spec", 0, kValue, "no threads are set aside"},
+    {"thread-spec", 0, kValue, "no threads are reserved"},
     {"threads-per-core", 0, kValue, kUnbound},
     {"tmp", 0, kValue, "space in /tmp is not counted"},
     {"tres-bind", 0, kValue, ""},
@@ -91,18 +91,18 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"container-name", 0, kValue, kGone},
     {"container-save", 0, kValue, kGone},
     {"no-container-mount-home", 0, kFlag, ""},
-    {"container-remap-root", 0, kFlag, "the user inside a container is the submitter"},
+    {"container-remap-root", 0, kFlag, "a container runs as the submitting user"},
     {"no-container-remap-root", 0, kFlag, ""},
     {"container-entrypoint", 0, kFlag, "an image's entry point is not run"},
     {"no-container-entrypoint", 0, kFlag, ""},
     {"container-writable", 0, kFlag, ""},
-    {"container-readonly", 0, kFlag, "a container is writable, and what is written in it goes with it"},
+    {"container-readonly", 0, kFlag, "a container is writable, and its changes are removed with it"},
     {"environment", 0, kValue, kHost},
-    {"uenv", 0, kValue, "there are no user environments (uenv)"},
-    {"view", 0, kValue, "there are no user environments (uenv)"},
-    {"power-cap", 0, kValue, "power is left as it is"},
-    {"disable-dcgm", 0, kFlag, "an option of a site's plugin; DCGM, where it runs, is left as it is"},
-    {"disable-perfparanoid", 0, kFlag, "an option of a site's plugin; perf_event_paranoid is left as it is"},
+    {"uenv", 0, kValue, "user environments (uenv) are not supported"},
+    {"view", 0, kValue, "user environments (uenv) are not supported"},
+    {"power-cap", 0, kValue, "power settings are not changed"},
+    {"disable-dcgm", 0, kFlag, "option of a site plugin; DCGM is not changed"},
+    {"disable-perfparanoid", 0, kFlag, "option of a site plugin; perf_event_paranoid is not changed"},
 });
 
 }  // namespace
@@ -113,9 +113,9 @@ void AddNotedOptions(JobSpec& spec, std::vector<Option>& options) {
                   .letter = noted.letter,
                   .takes = noted.takes,
                   .value_name = "VALUE",
-                  .help = noted.why.empty() ? std::string_view("Read; needs nothing here") : noted.why,
+                  .help = noted.why.empty() ? std::string_view("Accepted; has no effect") : noted.why,
                   .apply = [&spec, &noted](std::string_view value) -> Status {
-                    if (noted.takes == kValue && value.empty()) return InvalidArgument("a value is missing");
+                    if (noted.takes == kValue && value.empty()) return InvalidArgument("the value is empty");
                     Keep(spec, noted.name, value);
                     if (noted.why.empty()) return {};
                     const std::string written =
@@ -141,7 +141,7 @@ TakeUnknown TakeSiteOptions(JobSpec& spec, bool words_are_options) {
     const bool takes_next = words_are_options && !option.value && !option.next.empty() && !option.next.starts_with('-');
     const std::string value(option.value ? *option.value : takes_next ? option.next : "");
     AddNote(spec, "--" + std::string(option.name) + (value.empty() ? "" : "=" + value) +
-                      ": none of Slurm's own options, so one of a site's plugin; it does nothing here");
+                      ": not one of Slurm's own options, so probably of a site plugin; it has no effect in divvy");
     return takes_next ? UnknownIs::kTakenWithNext : UnknownIs::kTaken;
   };
 }

@@ -39,13 +39,13 @@ TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
 }
 
 TEST(SlurmNoted, OptionsOfASitesPluginsAreNamedAndNeverFatal) {
-  const std::string own = ": none of Slurm's own options, so one of a site's plugin; it does nothing here";
+  const std::string own = ": not one of Slurm's own options, so probably of a site plugin; it has no effect in divvy";
   using Notes = std::vector<std::string>;
   EXPECT_EQ(Good("--mysite-option=4").notes, Notes{"--mysite-option=4" + own});
   const JobSpec behind = Good("--mysite-option 4 --lustre-stripe --gres=gpu:2");
   EXPECT_EQ(behind.notes, (Notes{"--mysite-option=4" + own, "--lustre-stripe" + own}));
   EXPECT_EQ(behind.request.gpus, 2) << "what stands behind them is read";
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   JobSpec spec;
   const auto parsed =
       ReadSlurmWords(SbatchOptions(spec, around), {"--mysite-flag", "train.sh", "--mysite-flag"}, around, spec);

@@ -48,7 +48,7 @@ const std::vector<Rivals>& AllRivals() {
 
 class Builder {
  public:
-  Builder(JobSpec& spec, const Surroundings& around) : spec_(&spec), around_(&around) {}
+  Builder(JobSpec& spec, const ParseContext& around) : spec_(&spec), around_(&around) {}
 
   std::vector<Option> Build() {
     AddNames();
@@ -136,7 +136,7 @@ class Builder {
   void AddSignal();
 
   JobSpec* spec_;
-  const Surroundings* around_;
+  const ParseContext* around_;
   std::shared_ptr<std::set<std::string_view>> seen_ = std::make_shared<std::set<std::string_view>>();
   std::vector<Option> options_;
 };
@@ -172,7 +172,7 @@ void Builder::AddNames() {
     Keep(*spec, "wckey", value);
     return {};
   });
-  AddKept("mail-user", 0, "ADDRESS", "To whom mail of --mail-type goes; to you unless given",
+  AddKept("mail-user", 0, "ADDRESS", "Recipient of --mail-type mail (default: you)",
           [](std::string_view value) -> Status {
             if (value.empty()) return InvalidArgument("an address is missing");
             for (const std::string_view one : Split(value, ',')) {
@@ -181,7 +181,7 @@ void Builder::AddNames() {
             return {};
           });
   AddKept(
-      "mail-type", 0, "EVENTS", "Send mail when: BEGIN, END, FAIL, REQUEUE, ALL",
+      "mail-type", 0, "EVENTS", "Events to send mail about: BEGIN, END, FAIL, REQUEUE, ALL",
       [spec](std::string_view value) -> Status {
         constexpr std::array<std::string_view, 13> kEvents = {
             "NONE",          "BEGIN",          "END",        "FAIL",       "REQUEUE",
@@ -195,7 +195,7 @@ void Builder::AddNames() {
           std::ranges::transform(upper, upper.begin(),
                                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
           const std::string_view near = Nearest(upper, kEvents);
-          return InvalidArgument(Quoted(event) + " is no event; write " +
+          return InvalidArgument(Quoted(event) + " is not an event; write " +
                                  (near.empty() ? "BEGIN, END, FAIL or ALL" : std::string(near)));
         }
         // These events are never sent: there is no staging, and time limits are only reported when reached.
@@ -211,21 +211,20 @@ void Builder::AddNames() {
 }
 
 void Builder::AddTasks() {
-  AddKept("nodes", 'N', "N", "Nodes: machines, each of which gives its part",
-          [spec = spec_](std::string_view value) -> Status {
-            DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
-            if (range.most > range.least)
-              AddNote(*spec, "--nodes=" + std::string(value) + ": " +
-                                 (range.least <= 1 ? "one node is" : std::to_string(range.least) + " nodes are") +
-                                 " given, the fewest that will do");
-            return {};
-          });
+  AddKept("nodes", 'N', "N", "Number of nodes", [spec = spec_](std::string_view value) -> Status {
+    DIVVY_TRY(const slurm::NodeRange range, slurm::ParseNodes(value));
+    if (range.most > range.least)
+      AddNote(*spec, "--nodes=" + std::string(value) + ": " +
+                         (range.least <= 1 ? "one node is" : std::to_string(range.least) + " nodes are") +
+                         " given, the fewest that will do");
+    return {};
+  });
   AddCount("ntasks", 'n', "Tasks that srun starts", 1, kMostTasks, {"tasks"});
   AddCount("ntasks-per-node", 0, "Tasks on each node", 1, kMostTasks, {"tasks-per-node"});
   AddCount("ntasks-per-gpu", 0, "Tasks for each GPU", 1, kMostTasks);
   AddCount("cpus-per-task", 'c', "CPUs of each task", 1, kMostCpus);
   AddCount("cpus-per-gpu", 0, "CPUs for each GPU", 1, kMostCpus);
-  AddCount("mincpus", 0, "CPUs at least", 1, kMostCpus);
+  AddCount("mincpus", 0, "Minimum number of CPUs", 1, kMostCpus);
   AddCount("sockets-per-node", 0, "Sockets, for --gpus-per-socket", 1, 1024);
   Add("exclusive", 0, Takes::kOptionalValue, "user", "All GPUs of its nodes",
       [spec = spec_](std::string_view value) -> Status {
@@ -257,7 +256,7 @@ void Builder::AddGpus() {
     DIVVY_TRY([[maybe_unused]] const slurm::TresAsk ask, slurm::ParseTres(value));
     return {};
   });
-  AddKept("constraint", 'C', "FEATURES", "Model of the GPU, such as a100|h100, and features of the machines",
+  AddKept("constraint", 'C', "FEATURES", "GPU model, such as a100|h100, and node features",
           [](std::string_view value) -> Status {
             DIVVY_TRY([[maybe_unused]] const slurm::ConstraintAsk ask, slurm::ParseConstraint(value));
             return {};
@@ -274,10 +273,10 @@ void Builder::AddMemoryAndTime() {
     if (bytes.count() < 0) return InvalidArgument("a size below zero");
     return {};
   };
-  AddKept("mem", 0, "SIZE", "Host memory, MiB without a unit; 0: no amount set aside", size);
+  AddKept("mem", 0, "SIZE", "Host memory on each node, in MiB without a unit; 0 reserves none", size);
   AddKept("mem-per-cpu", 0, "SIZE", "Host memory for each CPU", size);
   AddKept("mem-per-gpu", 0, "SIZE", "Host memory for each GPU", size);
-  Add("time", 't', Takes::kValue, "TIME", "Time limit: minutes, M:S, H:M:S, D-H[:M[:S]]; 0: none",
+  Add("time", 't', Takes::kValue, "TIME", "Time limit: minutes, M:S, H:M:S, D-H[:M[:S]]; 0 means none",
       [spec](std::string_view value) -> Status {
         if (value.find('$') != std::string_view::npos) {
           return InvalidArgument(Quoted(value) + ": no shell expands variables here; write the time");
@@ -287,12 +286,13 @@ void Builder::AddMemoryAndTime() {
         spec->time_limit = std::chrono::ceil<std::chrono::minutes>(limit);
         return {};
       });
-  AddKept("time-min", 0, "TIME", "Least time limit; --time is given in full", [spec](std::string_view value) -> Status {
-    DIVVY_TRY([[maybe_unused]] const Duration limit, ParseSlurmTime(value));
-    AddNote(*spec, "--time-min=" + std::string(value) + ": --time is given in full");
-    return {};
-  });
-  AddKept("deadline", 0, "TIME", "It has ended by then: is not started too late, and stopped then",
+  AddKept("time-min", 0, "TIME", "Minimum time limit; divvy always uses --time",
+          [spec](std::string_view value) -> Status {
+            DIVVY_TRY([[maybe_unused]] const Duration limit, ParseSlurmTime(value));
+            AddNote(*spec, "--time-min=" + std::string(value) + ": --time is given in full");
+            return {};
+          });
+  AddKept("deadline", 0, "TIME", "Latest end time; the job does not start too late for it, and is stopped at that time",
           [spec, around = around_](std::string_view value) -> Status {
             DIVVY_TRY(spec->end_by, ParseMoment(value, around->now, around->utc_offset));
             if (spec->end_by <= around->now) return InvalidArgument(Quoted(value) + " has passed");
@@ -313,8 +313,8 @@ void Builder::AddDependencies() {
         Keep(*spec, "dependency", value);
         return {};
       });
-  Add("kill-on-invalid-dep", 0, Takes::kValue, "yes|no", "End a job whose dependency cannot be met any more (yes)",
-      [spec](std::string_view value) -> Status {
+  Add("kill-on-invalid-dep", 0, Takes::kValue, "yes|no",
+      "End the job if a dependency can no longer be met (default: yes)", [spec](std::string_view value) -> Status {
         if (!EqualsIgnoringCase(value, "yes") && !EqualsIgnoringCase(value, "no")) {
           return InvalidArgument(Quoted(value) + " is neither yes nor no");
         }
@@ -324,7 +324,7 @@ void Builder::AddDependencies() {
 }
 
 void Builder::AddSignal() {
-  Add("signal", 0, Takes::kValue, "[B:]SIGNAL[@SECONDS]", "Signal ahead of the time limit",
+  Add("signal", 0, Takes::kValue, "[B:]SIGNAL[@SECONDS]", "Signal to send before the time limit",
       [spec = spec_](std::string_view value) -> Status {
         WarnSignal warn;
         std::string_view rest = value;
@@ -350,12 +350,12 @@ void Builder::AddSignal() {
 
 void Builder::AddWhen() {
   JobSpec* spec = spec_;
-  Add("begin", 'b', Takes::kValue, "TIME", "Not before: 16:00, now+1hour, 2026-03-01T16:00",
+  Add("begin", 'b', Takes::kValue, "TIME", "Earliest start time: 16:00, now+1hour, 2026-03-01T16:00",
       [spec, around = around_](std::string_view value) -> Status {
         DIVVY_TRY(spec->begin, ParseMoment(value, around->now, around->utc_offset));
         return {};
       });
-  Add("hold", 'H', Takes::kNothing, "", "Wait until it is released", [spec](std::string_view) -> Status {
+  Add("hold", 'H', Takes::kNothing, "", "Hold the job until it is released", [spec](std::string_view) -> Status {
     spec->is_held = true;
     return {};
   });
@@ -364,7 +364,7 @@ void Builder::AddWhen() {
         ArraySpec array;
         const auto percent = value.find('%');
         DIVVY_TRY(array.indices, IndexRanges::Parse(value.substr(0, percent), "indices"));
-        if (array.indices.empty()) return InvalidArgument("an index is missing; write 0-9");
+        if (array.indices.empty()) return InvalidArgument("the list of indices is empty; write 0-9");
         if (percent != std::string_view::npos) {
           DIVVY_TRY(const std::int64_t at_once, ParseCount(value.substr(percent + 1), 0, kMostTasks));
           array.at_once = static_cast<int>(at_once);
@@ -373,15 +373,16 @@ void Builder::AddWhen() {
         Keep(*spec, "array", value);
         return {};
       });
-  Add("nice", 0, Takes::kOptionalValue, "N", "Lower the priority by N (100)", [spec](std::string_view value) -> Status {
-    std::int64_t nice = 100;  // Slurm's own, for --nice alone.
-    if (!value.empty()) {
-      DIVVY_TRY(nice, ParseCount(value, -2'147'483'645, 2'147'483'645));
-    }
-    Keep(*spec, "nice", std::to_string(nice));
-    return {};
-  });
-  Add("priority", 0, Takes::kValue, "N", "Priority; higher goes first", [spec](std::string_view value) -> Status {
+  Add("nice", 0, Takes::kOptionalValue, "N", "Lower the priority by N (default: 100)",
+      [spec](std::string_view value) -> Status {
+        std::int64_t nice = 100;  // Slurm's own, for --nice alone.
+        if (!value.empty()) {
+          DIVVY_TRY(nice, ParseCount(value, -2'147'483'645, 2'147'483'645));
+        }
+        Keep(*spec, "nice", std::to_string(nice));
+        return {};
+      });
+  Add("priority", 0, Takes::kValue, "N", "Priority; higher runs first", [spec](std::string_view value) -> Status {
     std::int64_t priority = 1'000'000'000;
     if (!EqualsIgnoringCase(value, "top")) {
       DIVVY_TRY(priority, ParseCount(value, 0, 4'294'967'294));
@@ -389,13 +390,13 @@ void Builder::AddWhen() {
     Keep(*spec, "priority", std::to_string(std::min<std::int64_t>(priority, 1'000'000'000)));
     return {};
   });
-  Add("requeue", 0, Takes::kOptionalValue, "", "Run again after a reboot", [spec](std::string_view) -> Status {
+  Add("requeue", 0, Takes::kOptionalValue, "", "Restart the job after a reboot", [spec](std::string_view) -> Status {
     spec->requeues_after_reboot = true;
     spec->is_run_once = false;
     Keep(*spec, "requeue", "1");
     return {};
   });
-  Add("no-requeue", 0, Takes::kNothing, "", "Never run it again once it has begun", [spec](std::string_view) -> Status {
+  Add("no-requeue", 0, Takes::kNothing, "", "Never restart the job", [spec](std::string_view) -> Status {
     spec->requeues_after_reboot = false;
     spec->is_run_once = true;
     Keep(*spec, "requeue", "0");
@@ -423,9 +424,9 @@ void Builder::AddFiles() {
   };
   const auto file = [&](std::string_view name, char letter, std::string_view help, std::string JobSpec::*field) {
     Add(name, letter, Takes::kValue, "FILE", help, [spec, field, pattern](std::string_view value) -> Status {
-      if (value.empty()) return InvalidArgument("a file is missing");
+      if (value.empty()) return InvalidArgument("the file name is empty");
       if (value.ends_with('/'))
-        return InvalidArgument(Quoted(value) + " is a directory; add a file's name, such as " + std::string(value) +
+        return InvalidArgument(Quoted(value) + " is a directory; add a file name, such as " + std::string(value) +
                                "%j.out");
       spec->*field = pattern(value);
       return {};
@@ -434,22 +435,22 @@ void Builder::AddFiles() {
   file("output", 'o', "Output file: %j id, %A array, %a index, %x name, %u user, %N node", &JobSpec::output);
   file("error", 'e', "File of the errors; joins the output without it", &JobSpec::error);
   file("input", 'i', "File to read", &JobSpec::input);
-  Add("open-mode", 0, Takes::kValue, "append|truncate", "How the output file is opened",
+  Add("open-mode", 0, Takes::kValue, "append|truncate", "Append to the output file, or truncate it",
       [spec](std::string_view value) -> Status {
         if (value != "append" && value != "truncate" && value != "a" && value != "t") {
-          return InvalidArgument(Quoted(value) + " is neither append nor truncate");
+          return InvalidArgument(Quoted(value) + " is not a file mode: expected append or truncate");
         }
         spec->appends_output = value.starts_with('a');
         return {};
       });
-  Add("chdir", 'D', Takes::kValue, "DIR", "Directory of the job",
+  Add("chdir", 'D', Takes::kValue, "DIR", "Working directory",
       [spec, around = around_](std::string_view value) -> Status {
-        if (value.empty()) return InvalidArgument("a directory is missing");
+        if (value.empty()) return InvalidArgument("the directory is empty");
         spec->directory = value.starts_with('/') ? std::string(value) : around->directory + "/" + std::string(value);
         return {};
       },
       {"workdir"});
-  Add("export", 0, Takes::kValue, "ALL|NONE|NAMES", "Which variables of this environment the job gets",
+  Add("export", 0, Takes::kValue, "ALL|NONE|NAMES", "Environment variables to copy into the job",
       [spec](std::string_view value) -> Status {
         DIVVY_CHECK(ApplyExport(value, *spec));
         Keep(*spec, "export", value);
@@ -459,11 +460,11 @@ void Builder::AddFiles() {
 
 void Builder::AddPlaces() {
   for (const auto& [name, letter, help] :
-       {std::tuple("nodelist", 'w', "Hosts to run on, and as many nodes without --nodes: n[1-4,7]"),
-        std::tuple("exclude", 'x', "Hosts not to run on: n[1-4,7]")}) {
+       {std::tuple("nodelist", 'w', "Hosts to run on: n[1-4,7]; sets the number of nodes if --nodes is not given"),
+        std::tuple("exclude", 'x', "Hosts to avoid: n[1-4,7]")}) {
     AddKept(name, letter, "HOSTS", help, [option = std::string(name), spec = spec_](std::string_view value) -> Status {
       // An empty value removes a list that was given before.
-      if (value.empty() && !slurm::Value(*spec, option)) return InvalidArgument("a host is missing");
+      if (value.empty() && !slurm::Value(*spec, option)) return InvalidArgument("the list of hosts is empty");
       DIVVY_TRY([[maybe_unused]] const std::vector<std::string> names, slurm::ParseHosts(option, value));
       return {};
     });
@@ -479,14 +480,14 @@ void Builder::AddClientSide() {
       return {};
     });
   };
-  flag("wait", 'W', "Return when the job has ended, with its exit code");
-  flag("parsable", 0, "Print the id alone");
-  flag("test-only", 0, "Check, and do not submit");
+  flag("wait", 'W', "Wait until the job has ended and return its exit code");
+  flag("parsable", 0, "Print only the job id");
+  flag("test-only", 0, "Check the job without submitting it");
   flag("quiet", 'Q', "Print errors only");
-  flag("verbose", 'v', "Print how the options were read");
+  flag("verbose", 'v', "Print how the options are read");
   Add("wrap", 0, Takes::kValue, "COMMAND", "Run this shell command instead of a script",
       [spec](std::string_view value) -> Status {
-        if (value.empty()) return InvalidArgument("a command is missing");
+        if (value.empty()) return InvalidArgument("the command is empty");
         Keep(*spec, "client.wrap", value);
         return {};
       });
@@ -494,6 +495,6 @@ void Builder::AddClientSide() {
 
 }  // namespace
 
-std::vector<Option> SbatchOptions(JobSpec& spec, const Surroundings& around) { return Builder(spec, around).Build(); }
+std::vector<Option> SbatchOptions(JobSpec& spec, const ParseContext& around) { return Builder(spec, around).Build(); }
 
 }  // namespace divvy::dialect

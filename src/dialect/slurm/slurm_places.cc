@@ -15,11 +15,11 @@ namespace slurm {
 Result<std::vector<std::string>> ParseHosts(std::string_view option, std::string_view value,
                                             std::vector<std::string>* notes) {
   if (value.empty()) return std::vector<std::string>();
-  if (Trim(value).empty()) return InvalidArgument("a host is missing");
+  if (Trim(value).empty()) return InvalidArgument("the list of hosts is empty");
   if (value.find('/') == std::string_view::npos) return ReadNodeList(value);
   if (notes != nullptr) {
     notes->push_back("--" + std::string(option) + "=" + std::string(value) +
-                     ": a file of hosts is not read; left out; write the hosts");
+                     ": host files are not read, so it is ignored; list the hosts");
   }
   return std::vector<std::string>();
 }
@@ -43,7 +43,7 @@ Status SettlePlaces(JobSpec& spec) {
       if (const auto condition = ReadConstraint(ask.machines)) {
         request.constraint = *condition;
       } else {
-        notes.push_back("--constraint=" + *constraint + ": " + condition.error().message + "; left out");
+        notes.push_back("--constraint=" + *constraint + ": " + condition.error().message + "; ignored");
       }
     }
   }
@@ -58,7 +58,7 @@ Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname) {
   if (const auto beyond = slurm::Value(spec, "beyond-one")) return InvalidArgument(*beyond);
   for (Component& one : spec.request.others) {
     if (const auto beyond = one.labels.find(slurm::LabelOf("beyond-one")); beyond != one.labels.end())
-      return InvalidArgument("of a component " + beyond->second);
+      return InvalidArgument("in a component, " + beyond->second);
     one.node_list.clear();
     one.excluded_nodes.clear();
     one.constraint.clear();
@@ -68,10 +68,10 @@ Status CompleteSlurmOnOne(JobSpec& spec, std::string_view hostname) {
   };
   Request& request = spec.request;
   if (const auto own = std::ranges::find_if(request.excluded_nodes, is_own); own != request.excluded_nodes.end())
-    return InvalidArgument("--exclude: " + Quoted(*own) + " is this server, the only node; leave it out");
+    return InvalidArgument("--exclude: " + Quoted(*own) + " is this server, the only node; omit it");
   if (!request.node_list.empty() && std::ranges::none_of(request.node_list, is_own)) {
     AddNote(spec, "--nodelist=" + FoldHostList(request.node_list) + ": the only node is " + std::string(hostname) +
-                      "; left out");
+                      "; ignored");
   }
   request.node_list.clear();
   request.excluded_nodes.clear();

@@ -22,7 +22,7 @@ namespace slurm_test {
 /// Parses a "#SBATCH" line and calls FinishSlurm.
 Result<JobSpec> Read(const std::string& line, const std::string& command_line = "",
                      std::vector<std::string> environment = {}) {
-  Surroundings around = TestSurroundings();
+  ParseContext around = TestSurroundings();
   around.environment = std::move(environment);
   JobSpec spec;
   DIVVY_CHECK(ApplySlurmLines("#!/bin/sh\n#SBATCH " + line + "\n", "job.sh", around, spec));
@@ -89,7 +89,7 @@ TEST(SlurmGpus, SharesAndSlicesGetAWholeGpuAndSaySo) {
 TEST(SlurmGpus, CountBeforeTypeIsRepairedInTheError) {
   const auto spec = Read("--gres=gpu:1:tesla:v100");
   ASSERT_FALSE(spec);
-  EXPECT_EQ(spec.error().message, "job.sh line 2: --gres: the count comes last; write --gres=gpu:tesla_v100:1");
+  EXPECT_EQ(spec.error().message, "job.sh line 2: --gres: the count must come last; write --gres=gpu:tesla_v100:1");
 }
 
 TEST(SlurmConstraint, KeepsWhatNamesAGpuAndNotesTheRest) {
@@ -168,7 +168,7 @@ TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverLines) {
 
 TEST(SlurmLevels, SallocAndSrunReadVariablesOfTheirOwn) {
   const auto read = [](std::string_view prefix, std::vector<std::string> environment) {
-    Surroundings around = TestSurroundings();
+    ParseContext around = TestSurroundings();
     around.environment = std::move(environment);
     JobSpec spec;
     EXPECT_TRUE(ApplyCommandEnvironment(prefix, around, spec));
@@ -179,7 +179,7 @@ TEST(SlurmLevels, SallocAndSrunReadVariablesOfTheirOwn) {
   EXPECT_EQ(read("SALLOC_", {"SALLOC_OUTPUT=x"}).output, "slurm-%j.out") << "salloc has no --output";
   EXPECT_EQ(read("SLURM_", {"SLURM_NTASKS=4", "SLURM_PARTITION=gpu"}).request.tasks, 4);
   EXPECT_EQ(read("SLURM_", {"SLURM_NTASKS=4", "SLURM_JOB_ID=7"}).request.tasks, 1) << "they describe that job";
-  Surroundings around = TestSurroundings();
+  ParseContext around = TestSurroundings();
   around.environment = {"SALLOC_GRES=gpu:x:y"};
   JobSpec spec;
   EXPECT_EQ(ApplyCommandEnvironment("SALLOC_", around, spec).error().message.substr(0, 35),
@@ -216,8 +216,8 @@ TEST(SlurmNodes, SeveralGiveTheirPartEachAndAreRefusedByAServerAlone) {
   const Status place = OnOne(two);
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().message,
-            "the job asks for 2 nodes with 4 GPUs on each, 8 in all, and this server is one node; for as much of it "
-            "here write --nodes=1 --gpus=8 --ntasks-per-node=8");
+            "the job requests 2 nodes with 4 GPUs each, 8 in total, but this server is a single node; for the same "
+            "amount here write --nodes=1 --gpus=8 --ntasks-per-node=8");
   const JobSpec one = Good("--nodes=2 --gres=gpu:4", "--nodes=1");
   EXPECT_TRUE(OnOne(one)) << "the command line made it one";
   EXPECT_EQ(one.request.nodes, 1);
@@ -232,7 +232,7 @@ TEST(SlurmNodes, SeveralGiveTheirPartEachAndAreRefusedByAServerAlone) {
 TEST(SlurmNodes, WhatDoesNotComeOutEvenIsRoundedUp) {
   const JobSpec spec = Good("-N 2 --gpus=7");
   EXPECT_EQ(spec.request.gpus, 4);
-  EXPECT_TRUE(HasNote(spec, "7 GPUs on 2 nodes do not come out even: 4 on each"));
+  EXPECT_TRUE(HasNote(spec, "7 GPUs on 2 nodes cannot be divided evenly: 4 on each"));
   EXPECT_TRUE(Good("-N 2 --gpus=8").notes.empty());
   const JobSpec tasks = Good("-N 2 -n 3 --gpus-per-task=2 -c 5 --mem=9G");
   EXPECT_EQ(tasks.request.gpus, 4) << "two tasks on the first";
@@ -255,7 +255,7 @@ TEST(SlurmNodes, TasksMayLieOnSeveralWhereNothingSaysHowMany) {
 }
 
 TEST(SlurmNodes, ReadTwiceTheyAreDealtOutOnce) {
-  Surroundings around = TestSurroundings();
+  ParseContext around = TestSurroundings();
   JobSpec spec;
   ASSERT_TRUE(ApplySlurmLines("#!/bin/sh\n#SBATCH -N 2 --gpus=8 -c 3 --mem-per-gpu=1G\n", "job.sh", around, spec));
   for (int time = 0; time < 3; ++time) ASSERT_TRUE(FinishSlurm(spec));
@@ -275,7 +275,7 @@ TEST(SlurmNodes, WhatDivvysOwnOptionSaidOfAMachineStays) {
 
 TEST(SlurmNodes, ComponentsAreOfOneJob) {
   JobSpec spec;
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   const char* script =
       "#!/bin/sh\n#SBATCH -n 1 -t 10 -x n9 --mem=1G\n#SBATCH hetjob\n#SBATCH -N 2 --ntasks-per-node=2 -t 60\n"
       "#SBATCH --gres=gpu:h100:4 -p big\n#SBATCH hetjob\n#SBATCH -n 8 -c 2 -x n1 -J other\n";
@@ -316,7 +316,7 @@ TEST(SlurmNodes, ComponentsAreOfOneJob) {
 }
 
 TEST(SlurmNodes, ComponentsOfACommandLine) {
-  const Surroundings around = TestSurroundings();
+  const ParseContext around = TestSurroundings();
   JobSpec wrong;
   EXPECT_FALSE(ApplySlurmLines("#!/bin/sh\n#SBATCH hetjob\n#SBATCH -n x\n", "job.sh", around, wrong));
   JobSpec words;
@@ -343,8 +343,9 @@ TEST(SlurmNodes, HostsAreNamedAndExcluded) {
   EXPECT_EQ(spec.request.excluded_nodes, (Names{"n2", "gpu07", "gpu08"}));
   const Status too_few = CheckNodes(Good("-N 2 -w n1").request);
   ASSERT_FALSE(too_few);
-  EXPECT_EQ(too_few.error().message, "--nodelist names 1 machine, and --nodes asks for 2; name more, or ask for fewer");
-  EXPECT_TRUE(HasNote(Good("-w ./hosts"), "a file of hosts is not read"));
+  EXPECT_EQ(too_few.error().message,
+            "--nodelist names 1 node, but --nodes requests 2; list more nodes, or request fewer");
+  EXPECT_TRUE(HasNote(Good("-w ./hosts"), "host files are not read"));
   EXPECT_FALSE(Read("-w n[1-"));
   EXPECT_EQ(Good("-w n1", "-w n2").request.node_list, Names{"n2"});
 }
@@ -359,7 +360,7 @@ TEST(SlurmNodes, AServerAloneIsTakenForTheHostsThatAreNamed) {
     return spec;
   };
   EXPECT_TRUE(alone("--nodelist=box").notes.empty());
-  EXPECT_TRUE(HasNote(alone("--nodelist=n7"), "--nodelist=n7: the only node is box.lab; left out"));
+  EXPECT_TRUE(HasNote(alone("--nodelist=n7"), "--nodelist=n7: the only node is box.lab; ignored"));
   EXPECT_TRUE(alone("--exclude=n1,n2").notes.empty());
   EXPECT_EQ(alone("--constraint=skylake").request.gpus, 0);
   EXPECT_FALSE(OnOne(Good("--exclude=n1,box")));
@@ -418,7 +419,7 @@ TEST(SlurmLines, SplitAsSlurmSplits) {
 }
 
 TEST(SlurmLines, StrayWordsAreNotedNotFatal) {
-  EXPECT_TRUE(HasNote(Good("--job-name=my job"), "'job' belongs to no option"));
+  EXPECT_TRUE(HasNote(Good("--job-name=my job"), "'job' does not belong to an option"));
 }
 
 TEST(SlurmExplain, SaysThatGresCountsPerNode) {
@@ -427,7 +428,7 @@ TEST(SlurmExplain, SaysThatGresCountsPerNode) {
                     explanation);
   EXPECT_FALSE(explanation.had_errors);
   EXPECT_NE(explanation.text.find("counts per node"), std::string::npos);
-  EXPECT_NE(explanation.text.find("does not apply: machines are chosen without it"), std::string::npos);
+  EXPECT_NE(explanation.text.find("has no effect: ignored when choosing nodes"), std::string::npos);
 }
 
 TEST(SlurmExplain, GoesOnAfterAMistake) {

@@ -46,24 +46,25 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   const std::vector<std::string_view> parts = Split(text, ':');
   const std::string repair = std::string(prefix) + RepairedGpuSpec(parts);
   for (const std::string_view part : parts) {
-    if (part.empty()) return InvalidArgument("a part between the colons is empty; write " + repair);
+    if (part.empty()) return InvalidArgument("the text between two colons is empty; write " + repair);
     if (part.front() == '-' && IsNumber(part.substr(1)))
-      return InvalidArgument("a count below zero: " + std::string(part));
+      return InvalidArgument("a count must not be below zero: " + std::string(part));
     if (part.find('.') != std::string_view::npos && ParseNumber(part).has_value()) {
       return InvalidArgument("Slurm counts whole GPUs, not " + std::string(part) +
-                             "; for a part of one, use divvy submit --gpus " + std::string(part));
+                             "; for a GPU fraction, use divvy submit --gpus " + std::string(part));
     }
   }
   if (parts.size() > 2 || (parts.size() == 2 && IsNumber(parts[0]) && !IsNumber(parts[1]))) {
-    if (IsNumber(parts.back())) return InvalidArgument("the type is one word; write " + repair);
-    return InvalidArgument("the count comes last; write " + repair);
+    if (IsNumber(parts.back())) return InvalidArgument("the GPU type must be one word; write " + repair);
+    return InvalidArgument("the count must come last; write " + repair);
   }
   GpuAsk ask;
   std::string_view count = "1";
   if (parts.size() == 2) {
     ask.type = parts[0];
     count = parts[1];
-    if (IsNumber(parts[0])) return InvalidArgument("two counts; write " + std::string(prefix) + std::string(parts[1]));
+    if (IsNumber(parts[0]))
+      return InvalidArgument("there are two counts; write " + std::string(prefix) + std::string(parts[1]));
   } else if (IsNumber(parts[0])) {
     count = parts[0];
   } else {
@@ -71,7 +72,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   }
   // A single letter is a mistake, because nearly every model's name contains it.
   if (!ask.type.empty() && (!IsTypeName(ask.type) || ask.type.size() < 2)) {
-    return InvalidArgument(Quoted(ask.type) + " is no GPU type; write " + std::string(prefix) + "TYPE:COUNT");
+    return InvalidArgument(Quoted(ask.type) + " is not a GPU type; write " + std::string(prefix) + "TYPE:COUNT");
   }
   if (!IsNumber(count)) {
     return InvalidArgument("the count '" + std::string(count) + "' is not a whole number; write " +
@@ -79,7 +80,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   }
   DIVVY_TRY(ask.count, ParseCount(count, 0, kMostGpus));
   if (const std::string profile = MigProfile(ask.type); !profile.empty()) {
-    ask.note = "a whole GPU is given for each MIG slice " + profile;
+    ask.note = "the job gets a whole GPU for each MIG instance " + profile;
     ask.type = ask.type.substr(0, ask.type.find(profile));
     while (!ask.type.empty() && (ask.type.back() == '_' || ask.type.back() == '-')) ask.type.pop_back();
   }
@@ -88,7 +89,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
 
 /// Slots of a shared GPU: any number gives one whole GPU.
 GpuAsk WholeInsteadOfShare(std::string_view item) {
-  return {.count = 1, .type = "", .note = std::string(item) + ": a whole GPU is given"};
+  return {.count = 1, .type = "", .note = std::string(item) + ": the job gets a whole GPU"};
 }
 
 /// One element of --gres or of --tres-per-task's gres/ items.
@@ -103,7 +104,7 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
   if (IsNumber(name)) {
     return InvalidArgument("the resource's name is missing; write --gres=gpu:" + name);
   }
-  if (name.empty()) return InvalidArgument("an element without a name; write --gres=gpu:1");
+  if (name.empty()) return InvalidArgument("an element has no name; write --gres=gpu:1");
   if (name == "shard" || name == "mps") {
     const GpuAsk share = WholeInsteadOfShare(item);
     ask.notes.push_back(share.note);
@@ -114,10 +115,10 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
     constexpr std::array<std::string_view, 3> kKnown = {"gpu", "shard", "none"};
     const std::string_view near = name == "gpus" ? "gpu" : Nearest(name, kKnown);
     if (near == "gpu") {
-      return InvalidArgument(Quoted(name) + " is no resource; write --gres=gpu" +
+      return InvalidArgument(Quoted(name) + " is not a resource; write --gres=gpu" +
                              (has_rest ? ":" + std::string(value) : ""));
     }
-    ask.notes.push_back(name + ": this server has GPUs only");
+    ask.notes.push_back(name + ": ignored, because divvy knows only GPUs as resources");
     return {};
   }
   GpuAsk one{.count = 1, .type = "", .note = ""};
@@ -139,13 +140,13 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
 }  // namespace
 
 Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::int64_t most) {
-  if (text.empty()) return InvalidArgument("a number is missing");
+  if (text.empty()) return InvalidArgument("the number is empty");
   if (text.front() == '=') {
-    return InvalidArgument(Quoted(text) + " begins with '='; write a space or nothing between the letter and " +
+    return InvalidArgument(Quoted(text) + " begins with '='; write a space or nothing between the option letter and " +
                            std::string(text.substr(1)));
   }
   if (text.find('$') != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + ": no shell expands variables here; write the number");
+    return InvalidArgument(Quoted(text) + ": #SBATCH lines do not expand variables; write the number");
   }
   const auto number = ParseInteger(text);
   if (!number) return InvalidArgument(Quoted(text) + " is not a whole number");
@@ -155,9 +156,9 @@ Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::
 }
 
 Result<GpuAsk> ParseGpuCount(std::string_view text) {
-  if (text.empty()) return InvalidArgument("a number of GPUs is missing; write 1, or TYPE:1");
+  if (text.empty()) return InvalidArgument("the number of GPUs is empty; write 1, or TYPE:1");
   if (text.find('$') != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + ": no shell expands variables here; write the number");
+    return InvalidArgument(Quoted(text) + ": #SBATCH lines do not expand variables; write the number");
   }
   GpuAsk sum;
   bool is_first = true;
@@ -177,9 +178,9 @@ Result<GpuAsk> ParseGpuCount(std::string_view text) {
 }
 
 Result<GresAsk> ParseGres(std::string_view text) {
-  if (Trim(text).empty()) return InvalidArgument("a resource is missing; write --gres=gpu:1");
+  if (Trim(text).empty()) return InvalidArgument("the resource is empty; write --gres=gpu:1");
   if (text.find('$') != std::string_view::npos) {
-    return InvalidArgument(Quoted(text) + ": no shell expands variables here; write --gres=gpu:1");
+    return InvalidArgument(Quoted(text) + ": #SBATCH lines do not expand variables; write --gres=gpu:1");
   }
   GresAsk ask;
   for (const std::string_view item : Split(text, ',')) DIVVY_CHECK(ReadGresItem(Trim(item), ask));
@@ -187,7 +188,7 @@ Result<GresAsk> ParseGres(std::string_view text) {
 }
 
 Result<TresAsk> ParseTres(std::string_view text) {
-  if (Trim(text).empty()) return InvalidArgument("a resource is missing; write gres/gpu:1");
+  if (Trim(text).empty()) return InvalidArgument("the resource is empty; write gres/gpu:1");
   TresAsk ask;
   GresAsk gres;
   for (std::string_view item : Split(text, ',')) {
@@ -200,9 +201,9 @@ Result<TresAsk> ParseTres(std::string_view text) {
     } else if (name.starts_with("gres")) {
       DIVVY_CHECK(ReadGresItem(item, gres));
     } else if (name == "gpu") {
-      return InvalidArgument("a GPU is written gres/gpu here; write gres/" + std::string(item));
+      return InvalidArgument("GPUs are requested as gres/gpu; write gres/" + std::string(item));
     } else {
-      ask.notes.push_back(std::string(item) + ": neither CPUs nor GPUs; left out");
+      ask.notes.push_back(std::string(item) + ": ignored, because it is neither CPUs nor GPUs");
     }
   }
   ask.gpus = gres.gpus;
@@ -223,7 +224,7 @@ Result<std::optional<GpuAsk>> GpusOfTask(std::string_view option, std::string_vi
 }
 
 Result<NodeRange> ParseNodes(std::string_view text) {
-  if (text.empty()) return InvalidArgument("a number of nodes is missing; write 1");
+  if (text.empty()) return InvalidArgument("the number of nodes is empty; write 1");
   const auto count = [](std::string_view part) -> Result<std::int64_t> {
     std::int64_t unit = 1;
     if (part.ends_with('k') || part.ends_with('K')) unit = 1024;
@@ -243,13 +244,13 @@ Result<NodeRange> ParseNodes(std::string_view text) {
       DIVVY_TRY(last, count(upper));
     }
     if (last < first) {
-      return InvalidArgument("the range " + std::string(item) + " runs backwards; write " + std::to_string(last) + "-" +
+      return InvalidArgument("the range " + std::string(item) + " is reversed; write " + std::to_string(last) + "-" +
                              std::to_string(first));
     }
     if (range.least == 0 || first < range.least) range.least = first;
     range.most = std::max(range.most, last);
   }
-  if (range.most == 0) return InvalidArgument("0 nodes; write 1");
+  if (range.most == 0) return InvalidArgument("a job needs at least one node; write 1");
   return range;
 }
 

@@ -46,14 +46,14 @@ Result<std::vector<std::pair<std::string, std::string>>> ResolveVariables(const 
     if (variable.value) {
       out.emplace_back(variable.name, *variable.value);
     } else if (!variable.is_optional) {
-      return InvalidArgument(who + ": environment variable " + Quoted(variable.name) + " needs a value; add --var " +
-                             variable.name + "=VALUE");
+      return InvalidArgument(who + ": the environment variable " + Quoted(variable.name) +
+                             " needs a value; add --var " + variable.name + "=VALUE");
     }
   }
   for (const auto& [name, value] : request.variables) {
     if (name.empty() || name.find_first_of("= \t\n") != std::string::npos || value.find('\0') != std::string::npos) {
       return InvalidArgument("--var " + Quoted(name + "=" + value) +
-                             ": a variable's name has letters, digits and '_' only");
+                             ": a variable name may contain only letters, digits and '_'");
     }
     auto same = std::find_if(out.begin(), out.end(), [&name = name](const auto& one) { return one.first == name; });
     if (same == out.end()) out.emplace_back(name, value);
@@ -114,7 +114,7 @@ Result<StagedInput> StageInput(const ValohaiInput& input, const std::string& url
       path = slash == std::string::npos ? "" : path.substr(slash);
     } else {
       return InvalidArgument(who + ": input " + Quoted(input.name) + ": " + Quoted(url) +
-                             " cannot be fetched from here; give a file or an http url with --" + input.name + "=PATH");
+                             " cannot be fetched by divvy; give a file or an http URL with --" + input.name + "=PATH");
     }
   }
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -227,7 +227,8 @@ Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::str
   if (std::string text(Trim(Find(variables, "VH_GPUS"))); !text.empty()) {
     auto count = ParseInteger(text);
     if (!count || *count < 0 || *count > 1'000'000) {
-      return InvalidArgument(who + ": VH_GPUS is " + Quoted(text) + ", not a whole number of GPUs; write VH_GPUS=1");
+      return InvalidArgument(who + ": VH_GPUS is " + Quoted(text) +
+                             ", which is not a whole number of GPUs; write VH_GPUS=1");
     }
     out.gpus = static_cast<int>(*count);
   }
@@ -240,7 +241,7 @@ Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::str
       out.cpus = static_cast<int>(std::ceil(*number));
     } else {
       return InvalidArgument(who + ": VH_CPU_LIMIT is " + Quoted(text) +
-                             ", neither a number of CPUs nor a list of cores such as 0,2,4");
+                             ", which is neither a number of CPUs nor a list of cores such as 0,2,4");
     }
   }
   if (auto memory = step.memory_mb_max ? step.memory_mb_max : step.memory_mb_min) {
@@ -252,23 +253,23 @@ Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::str
 void AddNotes(const ValohaiStep& step, const ExecutionRequest& request, JobSpec& spec) {
   std::string image = request.image.empty() ? step.image : request.image;
   spec.notes.push_back("image " + Quoted(image) +
-                       ": the step runs without it, on the host, unless divvy.toml says valohai_images = true");
+                       ": the step runs on the host, without the image, unless valohai_images = true in divvy.toml");
   auto note = [&](bool is_used, std::string text) {
     if (is_used) spec.notes.push_back(std::move(text));
   };
-  note(!step.mounts.empty(), "mounts: where the step runs without its image it sees the host's own paths");
+  note(!step.mounts.empty(), "mounts: a step that runs without its image sees the host's own paths");
   note(!step.cache_volumes.empty(), "cache-volumes: nothing is mounted; the step sees the host's own directories");
   note(!step.variable_groups.empty(),
-       "environment-variable-groups: groups live at Valohai; set the variables with --var");
-  note(step.no_output_timeout.count() > 0, "no-output-timeout is not watched");
-  note(!step.upload_store.empty(), "upload-store: outputs stay on this machine");
-  note(!step.stop_condition.empty(), "stop-condition is not watched");
-  note(!step.preset.empty(), "runtime-config-preset does not apply on one server");
+       "environment-variable-groups: groups are stored at Valohai; set the variables with --var");
+  note(step.no_output_timeout.count() > 0, "no-output-timeout is not supported");
+  note(!step.upload_store.empty(), "upload-store: outputs stay on this node");
+  note(!step.stop_condition.empty(), "stop-condition is not supported");
+  note(!step.preset.empty(), "runtime-config-preset has no effect in divvy");
 }
 
 /// The content of execution.json, with its "valohai." keys. The counter is filled in where the job runs.
 std::string ExecutionJson(const ExecutionRequest& request, const JobSpec& spec, const std::string& image,
-                          const Surroundings& around) {
+                          const ParseContext& around) {
   std::array<char, 40> now{};
   std::snprintf(now.data(), now.size(), "%.6f", ToSeconds(around.now));
   std::string tags;
@@ -315,7 +316,7 @@ void SetEnvironment(const std::vector<std::pair<std::string, std::string>>& vari
 }  // namespace
 
 Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step_name,
-                              const ExecutionRequest& request, const Surroundings& around) {
+                              const ExecutionRequest& request, const ParseContext& around) {
   DIVVY_TRY(const ValohaiStep* step, FindValohaiStep(project, step_name));
   std::string who = project.path + ": step " + Quoted(step->name);
   DIVVY_TRY(auto variables, ResolveVariables(*step, request, who));
@@ -353,7 +354,7 @@ Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view st
   for (const std::string& command : step->commands) {
     script.commands.push_back(FillValohaiCommand(command, *step, values));
     if (script.commands.back().find('\0') != std::string::npos)
-      return InvalidArgument(who + ": a command holds a zero byte");
+      return InvalidArgument(who + ": a command contains a NUL character");
   }
   script.inputs = std::move(inputs.staged);
   std::string parameters = ParametersJson(*step, values);

@@ -172,11 +172,11 @@ Result<const ValohaiTask*> FindValohaiTask(const ValohaiProject& project, std::s
 
 /// The job that runs `step` as `request` says. CaptureInto must still complete the spec.
 Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step, const ExecutionRequest& request,
-                              const Surroundings& around);
+                              const ParseContext& around);
 /// One job per execution of the task, at most 10,000, each with its own id and directory (request.root/0, /1, ...).
 /// They share a group, whose limit is the task's batch size. Random draws depend only on the task's seed.
 Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task,
-                                      const ExecutionRequest& request, const Surroundings& around);
+                                      const ExecutionRequest& request, const ParseContext& around);
 
 /// Fills {parameters}, {parameter:NAME}, {parameter-value:NAME} and {source-path} in the command; other braces stay.
 /// `values` has the parameters with a value.

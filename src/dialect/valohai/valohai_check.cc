@@ -36,7 +36,7 @@ class Checker {
     std::set<std::string> seen;
     for (const T& thing : things) {
       if (!thing.name.empty() && !seen.insert(thing.name).second) {
-        Error(thing.line, owner + "there are two " + std::string(kind) + "s named " + Quoted(thing.name));
+        Error(thing.line, owner + "duplicate " + std::string(kind) + "s named " + Quoted(thing.name));
       }
     }
   }
@@ -106,7 +106,7 @@ class Checker {
     bool is_plain = std::all_of(endpoint.name.begin(), endpoint.name.end(), [](unsigned char c) {
       return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '-';
     });
-    if (!is_plain) Error(endpoint.line, owner + "a name has lowercase letters, digits and dashes only");
+    if (!is_plain) Error(endpoint.line, owner + "a name may contain only lowercase letters, digits and dashes");
     if (endpoint.server_command.empty() == endpoint.wsgi.empty()) {
       Error(endpoint.line, owner + "needs exactly one of 'server-command' and 'wsgi'");
     }
@@ -118,7 +118,7 @@ class Checker {
     bool is_flag = parameter.type == ValohaiType::kFlag;
     if (is_flag && parameter.multiple != ValohaiMultiple::kNone)
       Error(parameter.line, owner + "a flag cannot be multiple");
-    if (is_flag && !parameter.choices.empty()) Error(parameter.line, owner + "a flag has no choices");
+    if (is_flag && !parameter.choices.empty()) Error(parameter.line, owner + "a flag cannot have choices");
     if (!is_flag && (parameter.pass_true_as || parameter.pass_false_as)) {
       Error(parameter.line, owner + "'pass-true-as' and 'pass-false-as' belong to flags; set 'type: flag'");
     }
@@ -140,7 +140,7 @@ class Checker {
 
   void Input(const ValohaiInput& input, const ValohaiStep& step, const std::string& step_owner) {
     std::string owner = step_owner + "input " + Quoted(input.name) + ": ";
-    if (input.name.size() > 64) Error(input.line, owner + "a name has at most 64 letters");
+    if (input.name.size() > 64) Error(input.line, owner + "a name may have at most 64 characters");
     if (input.name.find('/') != std::string::npos || input.name == "." || input.name == "..") {
       Error(input.line, owner + "the name becomes a directory, so it cannot hold '/' or be '..'");
     }
@@ -161,7 +161,8 @@ class Checker {
     bool is_plain = !variable.name.empty() && std::isdigit(static_cast<unsigned char>(variable.name[0])) == 0 &&
                     std::all_of(variable.name.begin(), variable.name.end(),
                                 [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    if (!is_plain) Error(variable.line, owner + "a name has letters, digits and '_' only, and begins with no digit");
+    if (!is_plain)
+      Error(variable.line, owner + "a name may contain only letters, digits and '_', and must not begin with a digit");
     if (variable.name == "VH_GPUS" && variable.value && !variable.value->empty()) {
       auto count = ParseInteger(*variable.value);
       if (!count || *count < 0)
@@ -180,7 +181,8 @@ class Checker {
           bool is_known = std::any_of(step.parameters.begin(), step.parameters.end(),
                                       [&](const ValohaiParameter& parameter) { return parameter.name == Trim(name); });
           if (!is_known)
-            Warning(step.line, owner + "a command uses the parameter " + Quoted(name) + ", which there is not");
+            Warning(step.line,
+                    owner + "a command uses the unknown parameter " + Quoted(name) + ", which does not exist");
         }
       }
     }
@@ -239,7 +241,7 @@ Result<const T*> FindByName(const std::vector<T>& things, std::string_view name,
     if (found.size() == 1) return found.front();
     if (found.size() > 1) {
       return InvalidArgument(path + ": " + Quoted(name) + " could be the " + std::string(kind) + "s " + Listed(names) +
-                             "; write more of the name");
+                             "; write the whole name");
     }
   }
   return NotFound(path + ": there is no " + std::string(kind) + " " + Quoted(name) + "; there is " + Listed(all));
@@ -264,7 +266,7 @@ Result<Duration> ParseValohaiDuration(std::string_view text) {
   Error error = InvalidArgument(Quoted(text) + " is not a time; write seconds, or text such as '1h 30m 5s'");
   if (auto seconds = ParseNumber(rest)) {
     if (*seconds <= 0 || *seconds > 1e9)
-      return InvalidArgument(Quoted(text) + ": a time limit is above 0 and below 1e9 s");
+      return InvalidArgument(Quoted(text) + ": a time limit must be above 0 and below 1e9 s");
     return Duration(static_cast<std::int64_t>(*seconds * 1e9));
   }
   if (rest.empty()) return error;
@@ -298,7 +300,8 @@ Result<Duration> ParseValohaiDuration(std::string_view text) {
     while (!rest.empty() && std::isalpha(static_cast<unsigned char>(rest[0])) != 0) rest.remove_prefix(1);
     while (!rest.empty() && (rest[0] == ' ' || rest[0] == ',')) rest.remove_prefix(1);
   }
-  if (!(total > 0) || total > 1e9) return InvalidArgument(Quoted(text) + ": a time limit is above 0 and below 1e9 s");
+  if (!(total > 0) || total > 1e9)
+    return InvalidArgument(Quoted(text) + ": a time limit must be above 0 and below 1e9 s");
   return Duration(static_cast<std::int64_t>(total * 1e9));
 }
 

@@ -36,7 +36,7 @@ ExecutionRequest Complete(const ValohaiStep& step, std::vector<std::string>& mis
 void ExplainStep(const ValohaiProject& project, const ValohaiStep& step, ScriptExplanation& out) {
   std::vector<std::string> missing;
   ExecutionRequest request = Complete(step, missing);
-  Surroundings around;
+  ParseContext around;
   auto spec = MakeExecution(project, step.name, request, around);
   out.text += "step " + step.name + "\n";
   if (!spec) {
@@ -47,7 +47,7 @@ void ExplainStep(const ValohaiProject& project, const ValohaiStep& step, ScriptE
   bool sets_gpus = false;
   for (const ValohaiVariable& variable : step.variables) sets_gpus = sets_gpus || variable.name == "VH_GPUS";
   out.text += Row("asks for", Plural(spec->request.gpus, "GPU") +
-                                  (sets_gpus ? " (VH_GPUS)" : " (VH_GPUS is not set: 1 on a machine with GPUs)"));
+                                  (sets_gpus ? " (VH_GPUS)" : " (VH_GPUS is not set: 1 on a node with GPUs)"));
   if (spec->request.cpus > 0) out.text += Row("", Plural(spec->request.cpus, "CPU"));
   if (spec->request.memory.count() > 0) out.text += Row("", FormatSize(spec->request.memory) + " of memory");
   if (spec->time_limit.count() > 0) out.text += Row("time limit", FormatDuration(spec->time_limit));
@@ -81,14 +81,13 @@ ScriptExplanation ExplainValohai(std::string_view text, std::string_view path) {
   for (const ValohaiTask& task : project.tasks) {
     out.text += "task " + task.name + "\n" + Row("tries", "step " + task.step + ", " + task.type);
     ExecutionRequest request;
-    auto executions = MakeTask(project, task.name, request, Surroundings{});
+    auto executions = MakeTask(project, task.name, request, ParseContext{});
     out.text += executions ? Row("makes", Plural(static_cast<std::int64_t>(executions->size()), "execution"))
                            : Row("needs", executions.error().message);
     out.text += Row("run it", "divvy vh task run " + ShellQuote(task.name) + " --adhoc");
   }
-  if (!project.pipelines.empty())
-    out.text += "note: pipelines are checked, not run; run their steps one after the other\n";
-  if (!project.endpoints.empty()) out.text += "note: endpoints are checked, not served\n";
+  if (!project.pipelines.empty()) out.text += "note: pipelines are only checked; run their steps one after the other\n";
+  if (!project.endpoints.empty()) out.text += "note: endpoints are only checked\n";
   return out;
 }
 

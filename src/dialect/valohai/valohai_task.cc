@@ -86,7 +86,7 @@ std::vector<Set> GridSets(const ValohaiTask& task) {
 }  // namespace
 
 Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task_name,
-                                      const ExecutionRequest& request, const Surroundings& around) {
+                                      const ExecutionRequest& request, const ParseContext& around) {
   DIVVY_TRY(const ValohaiTask* task, FindValohaiTask(project, task_name));
   std::string who = project.path + ": task '" + task->name + "': ";
   if (task->type == "distributed") {
@@ -125,10 +125,10 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
     spec.group_limit = cap;
     if (i == 0) {
       if (task->type == "bayesian_tpe")
-        spec.notes.push_back("bayesian_tpe: the values are drawn at random, without an optimiser");
-      if (!task->stop_condition.empty()) spec.notes.push_back("stop-condition is not watched");
+        spec.notes.push_back("bayesian_tpe: values are drawn at random, without an optimiser");
+      if (!task->stop_condition.empty()) spec.notes.push_back("stop-condition is not supported");
       if (!task->on_child_error.empty() && task->on_child_error != "continue-and-complete") {
-        spec.notes.push_back("on-child-error: the other executions go on when one fails");
+        spec.notes.push_back("on-child-error: the other executions continue when one fails");
       }
     } else {
       spec.notes.clear();  // The first execution already has these notes.

@@ -25,8 +25,8 @@ constexpr std::string_view kExample = R"(- step:
         default: 4
 )";
 
-Surroundings Around() {
-  Surroundings around;
+ParseContext Around() {
+  ParseContext around;
   around.now = TimeFromSeconds(1'700'000'000);
   around.directory = "/home/ada/project";
   around.home = "/home/ada";

@@ -38,7 +38,7 @@ class Driver {
     if (init_ == nullptr || version_ == nullptr || count_ == nullptr || device_ == nullptr || uuid_ == nullptr)
       return name + " is no CUDA driver";
     if (state_ == nullptr || lock_ == nullptr || checkpoint_ == nullptr || restore_ == nullptr || unlock_ == nullptr)
-      return "the driver has no checkpoint calls: they came with R570";
+      return "the driver has no checkpoint calls; they need R570 or later";
     if (const cuda::Return result = init_(0); result != cuda::kSuccess) return "starting CUDA: " + Text(result);
     return "";
   }

@@ -189,7 +189,7 @@ void DriverHelpers::Probe(std::function<void(DriverAbilities)> then) {
           } else {
             can.can_checkpoint = true;
             can.can_map = *answer == "map";
-            if (!can.can_map) can.reason = "the driver moves no process to another GPU: that came with R580";
+            if (!can.can_map) can.reason = "the driver cannot move a process to another GPU; that needs R580 or later";
           }
           then(can);
         }});
@@ -223,7 +223,7 @@ void DriverHelpers::Restore(std::int64_t pid, const std::vector<std::pair<std::s
   for (const auto& [from, to] : map) {
     if (!IsDriverName(from) || !IsDriverName(to)) {
       const Error error =
-          InvalidArgument("process " + std::to_string(pid) + ": '" + from + "' or '" + to + "' is no GPU's UUID");
+          InvalidArgument("process " + std::to_string(pid) + ": '" + from + "' or '" + to + "' is not a GPU UUID");
       return loop_.Post([then = std::move(then), error] { then(error); });
     }
     line += " " + from + "=" + to;

@@ -15,7 +15,7 @@
 
 #include "base/result.h"
 #include "keeper/drivers/event_loop.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy::keeper {
 

@@ -41,7 +41,7 @@ Result<std::vector<std::pair<GpuUuid, GpuUuid>>> CompleteGpuMap(
   };
   bool moves = false;
   for (const auto& [from, to] : wanted) {
-    if (!is_known(from) || !is_known(to)) return InvalidArgument("the driver does not show one of the GPUs");
+    if (!is_known(from) || !is_known(to)) return InvalidArgument("the driver does not list one of the GPUs");
     if (is_old(from) || is_new(to)) return InvalidArgument("two devices of a job would be on one GPU");
     moves = moves || from != to;
     map.emplace_back(from, to);

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "platform/gpu/gpu_probe.h"
-#include "platform/gpu/tenant_page.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/gpu/tenant_shm.h"
 #include "platform/os/process_tree.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy::keeper {
 namespace {

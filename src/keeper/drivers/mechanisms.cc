@@ -1,6 +1,6 @@
 #include "keeper/drivers/mechanisms.h"
 
-#include "platform/gpu/tenant_page.h"
+#include "platform/gpu/tenant_shm.h"
 
 namespace divvy::keeper {
 namespace {
@@ -20,8 +20,8 @@ constexpr Taint kTaints[] = {
 };
 // The driver can save and restore these, the library cannot.
 constexpr Taint kDriverOnly[] = {
-    {share::kOwnMapping, "maps memory by itself, which only a driver from R570 on can save"},
-    {share::kPlainMemory, "has arrays, pools or graph memory, which only a driver from R570 on can save"},
+    {share::kOwnMapping, "maps memory itself, which needs driver R570 or later to save"},
+    {share::kPlainMemory, "has arrays, pools or graph memory, which need driver R570 or later to save"},
 };
 
 std::string TaintOf(std::uint32_t flags) {
@@ -44,7 +44,7 @@ std::string Mechanisms::WhyCannotPark(std::uint32_t flags) const {
   for (const Taint& taint : kDriverOnly) {
     if ((flags & taint.flag) != 0) return taint.text;
   }
-  return has_interposer ? "" : "the library that shares GPUs is not there";
+  return has_interposer ? "" : "GPU sharing is unavailable: libdivvy_cuda.so is missing";
 }
 
 std::vector<wire::KeptMechanism> Mechanisms::List() const {
@@ -53,7 +53,7 @@ std::vector<wire::KeptMechanism> Mechanisms::List() const {
   wire::KeptMechanism library;
   library.name = "interposer" + emulated;
   library.is_there = has_interposer;
-  if (!has_interposer) library.reason = "the library that shares GPUs is not there";
+  if (!has_interposer) library.reason = "GPU sharing is unavailable: libdivvy_cuda.so is missing";
   library.can_limit = library.can_soft_limit = library.can_share_compute = library.can_resize = has_interposer;
   library.can_park = has_interposer;
   list.push_back(library);
@@ -76,7 +76,7 @@ std::vector<wire::KeptMechanism> Mechanisms::List() const {
   wire::KeptMechanism mps;
   mps.name = "mps";
   mps.is_there = mps.can_limit = mps.can_share_compute = !mps_program.empty();
-  if (mps_program.empty()) mps.reason = "nvidia-cuda-mps-control is not there";
+  if (mps_program.empty()) mps.reason = "nvidia-cuda-mps-control is not installed";
   list.push_back(mps);
   return list;
 }

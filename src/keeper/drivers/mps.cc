@@ -75,7 +75,8 @@ bool MpsServers::IsRunning(GpuIndex gpu) const {
 void MpsServers::Join(sharing::TenantId id, GpuIndex gpu, const std::string& uuid, const sharing::Share& share,
                       Joined joined) {
   if (program_.empty()) {
-    return joined(FailedPrecondition("nvidia-cuda-mps-control is not on this machine; leave --mps out, or install it"));
+    return joined(
+        FailedPrecondition("nvidia-cuda-mps-control is not installed on this node; remove --mps, or install it"));
   }
   Server& server = servers_[gpu];
   server.uuid = uuid;

@@ -18,7 +18,7 @@
 #include "base/units.h"
 #include "keeper/drivers/event_loop.h"
 #include "model/gpus/gpu.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "sharing/share.h"
 
 namespace divvy::keeper {

@@ -149,7 +149,8 @@ TEST(Mps, IsRefusedWhereItIsNot) {
   MpsWorld::Answer answer;
   none.Join({1, 1}, 0, "GPU-x", world.share, world.Into(answer));
   ASSERT_TRUE(answer && !*answer);
-  EXPECT_EQ(answer->error().message, "nvidia-cuda-mps-control is not on this machine; leave --mps out, or install it");
+  EXPECT_EQ(answer->error().message,
+            "nvidia-cuda-mps-control is not installed on this node; remove --mps, or install it");
   world.Touch("refuses");
   MpsServers refused(*world.loop, world.program, world.directory);
   answer.reset();

@@ -21,7 +21,7 @@ constexpr Duration kBetweenLateTries = 4s;
 
 Error IsNotThere(const std::string& uuid, GpuIndex gpu) {
   return NotFound("its MIG instance " + uuid + " is not on GPU " + std::to_string(gpu) +
-                  " any more: somebody unmade it, or the GPU was reset");
+                  " any more: it was destroyed, or the GPU was reset");
 }
 
 bool IsOf(const OwnSlice& own, TenantId tenant) { return own.job == tenant.job && own.attempt == tenant.attempt; }
@@ -213,7 +213,7 @@ Status Slices::Shared::SwitchOn(const Wanted& wanted, const std::string& gpu) {
   if (is_on) return {};
   if (!wanted.may_switch) {
     return FailedPrecondition("GPU " + std::to_string(wanted.gpu) +
-                              " is not in MIG mode any more; restart divvy to use it whole");
+                              " is no longer in MIG mode; restart divvy to use the whole GPU");
   }
   if (!record.HasSwitched(gpu)) record.switched.push_back(gpu);
   DIVVY_CHECK(Write());
@@ -229,7 +229,7 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
   const OwnSlice* known = record.Find(gpu, slice.start, slice.size);
   if (known != nullptr && !IsOf(*known, wanted.tenant))
     return FailedPrecondition("GPU " + std::to_string(wanted.gpu) + " still has the instance of job " +
-                              std::to_string(known->job) + " where this one is to lie");
+                              std::to_string(known->job) + " in the place of the new one");
   DIVVY_TRY(const std::vector<MigInstance> there, mig->Instances(wanted.gpu));
   const auto same = std::ranges::find_if(there, [&](const MigInstance& one) {
     return one.start == slice.start && one.size == slice.size && one.compute == slice.compute;

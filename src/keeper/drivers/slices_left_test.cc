@@ -11,7 +11,7 @@ TEST_F(KeptSlices, WhyAGpuIsNotWholeAgainIsToldToWhoWaitsForIt) {
   ASSERT_TRUE(gpu_->AddProcess(0, ::getpid(), Bytes(kGiB)));
   EXPECT_EQ(world_->Command(1, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "its MIG mode cannot be switched off"); })) << TroubleOfGpu();
-  EXPECT_TRUE(Has(TroubleOfGpu(), "end what holds the GPU open")) << TroubleOfGpu();
+  EXPECT_TRUE(Has(TroubleOfGpu(), "end the programs that hold the GPU open")) << TroubleOfGpu();
   EXPECT_FALSE(world_->node->State().gpus.front().is_stuck) << "slices can still be had of it";
   wire::KeeperRequest whole;
   whole.take_whole = wire::KeeperTakeWhole{JobId(9), GpuSet::Of({0})};
@@ -49,10 +49,10 @@ TEST_F(KeptSlices, WithoutADriverWhatIsToGoIsToldAndUnmadeWhenItIsBack) {
   TakeDriver();
   world_->Start();
   MaySwitch();
-  EXPECT_TRUE(Eventually([&] { return Has(world_->node->StateOf(1).trouble, "was not found again yet"); }))
+  EXPECT_TRUE(Eventually([&] { return Has(world_->node->StateOf(1).trouble, "has not been found yet"); }))
       << world_->node->StateOf(1).trouble;
   EXPECT_EQ(world_->Command(1, "remove"), "");
-  EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "the MIG instance of job 1 cannot be unmade"); }))
+  EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "the MIG instance of job 1 cannot be destroyed"); }))
       << TroubleOfGpu();
   BringDriver();
   EXPECT_TRUE(Eventually([&] { return Count() == 0 && !mig_->IsOn(0).value(); }, 10s));
@@ -90,7 +90,7 @@ TEST_F(KeptSlices, OneThatTheDriverDoesNotShowForAWhileIsTakenUpLater) {
   world_->Kill();
   ASSERT_TRUE(gpu_->Lose(0));
   world_->Start();
-  EXPECT_TRUE(Eventually([&] { return Has(world_->node->StateOf(1).trouble, "was not found again yet"); }));
+  EXPECT_TRUE(Eventually([&] { return Has(world_->node->StateOf(1).trouble, "has not been found yet"); }));
   ASSERT_TRUE(gpu_->Restore(0));
   EXPECT_TRUE(Eventually([&] { return world_->node->StateOf(1).trouble.empty(); }, 10s));
   EXPECT_EQ(Added(1, kSmall).uuids.front(), uuid);
@@ -102,7 +102,7 @@ TEST_F(KeptSlices, AGpuThatIsLostKeepsWhatIsOnItUntilItIsBack) {
   Added(1, kSmall);
   ASSERT_TRUE(gpu_->Lose(0));
   EXPECT_EQ(world_->Command(1, "remove"), "");
-  EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "the MIG instance of job 1 cannot be unmade"); }));
+  EXPECT_TRUE(Eventually([&] { return Has(TroubleOfGpu(), "the MIG instance of job 1 cannot be destroyed"); }));
   EXPECT_TRUE(world_->node->State().gpus.front().is_stuck);
   Added(2, kSmall, 1);
   ASSERT_TRUE(gpu_->Restore(0));
@@ -150,12 +150,12 @@ TEST_F(KeptSlices, ANodeOfAnotherReleaseGetsNoneButItsParts) {
     gpu.memory = Bytes(80 * kGiB);
   }
   ASSERT_EQ(world_->node->Ask(hello), "");
-  EXPECT_TRUE(Has(world_->node->Ask(Add(1, kSmall)), "another release"));
+  EXPECT_TRUE(Has(world_->node->Ask(Add(1, kSmall)), "different release"));
   world_->node->SendText(R"({"id":77,"add":{"job":2,"attempt":1,"paper":[0],"slice":"1g.10gb"}})"
                          "\n");
   const auto answer = world_->node->AnswerTo(77);
   ASSERT_TRUE(answer) << "whoever asks waits for it";
-  EXPECT_TRUE(Has(answer->error, "another release")) << answer->error;
+  EXPECT_TRUE(Has(answer->error, "different release")) << answer->error;
   EXPECT_FALSE(world_->Add(KeeperWorld::Terms(3, 0, 0.5, kGiB, kGiB)).folder.empty());
 }
 

@@ -35,7 +35,7 @@ TEST_F(KeptSlices, RefusesAProfileThatWouldBeAnotherLineOfTheRecord) {
   MaySwitch();
   GpuSlice slice = kSmall;
   slice.profile += " 1 1 0 -\nswitched GPU-of-another";
-  EXPECT_NE(world_->node->Ask(Add(1, slice)).find("is no MIG profile"), std::string::npos);
+  EXPECT_NE(world_->node->Ask(Add(1, slice)).find("is not a MIG profile"), std::string::npos);
   EXPECT_EQ(Count(), 0U);
 }
 

@@ -34,7 +34,7 @@ struct Beside : KeeperWorld {
 TEST(HostileTenant, APageThatIsCutShortEndsNobody) {
   Beside world;
   ASSERT_EQ(::truncate((world.hostile_folder + "/page").c_str(), 0), 0);
-  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "its page was overwritten"; }));
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "its shared memory page was overwritten"; }));
   world.ExpectGoodIsServed();
   EXPECT_EQ(world.Command(1, "remove"), "");
   // This test's process must not touch the truncated mapping.

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy::keeper {
 namespace {
@@ -97,7 +97,7 @@ Result<std::unique_ptr<PageMap>> PageMap::Open(int folder) {
   struct stat found {};
   if (!file.is_open() || ::fstat(file.get(), &found) != 0) return CorruptData("a tenant's page cannot be opened");
   if (!S_ISREG(found.st_mode) || found.st_size != static_cast<off_t>(MappedSize()))
-    return CorruptData("a tenant's page is not one that a keeper has made");
+    return CorruptData("a tenant's page was not made by a keeper");
   DIVVY_TRY(std::unique_ptr<PageMap> map, Map(file.get()));
   if (!map->is_sound()) return CorruptData("a tenant's page has another layout or was overwritten");
   return map;

@@ -1,4 +1,4 @@
-// The keeper's mapping of one tenant's page (platform/gpu/tenant_page.h). The file belongs to the job's user, who may
+// The keeper's mapping of one tenant's page (platform/gpu/tenant_shm.h). The file belongs to the job's user, who may
 // write anything into it, hold its lock or truncate it. None of that crashes or blocks the keeper.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "platform/gpu/tenant_page.h"
+#include "platform/gpu/tenant_shm.h"
 
 namespace divvy::keeper {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy::keeper {
 

@@ -73,7 +73,7 @@ std::string Records::PutNodeAside() const {
   const std::string path = directory_ + kNodeFile;
   std::error_code error;
   std::filesystem::rename(path, path + ".unreadable", error);
-  return error ? "it is written anew" : "it was put aside as node.keeper.unreadable, and begun anew";
+  return error ? "it is rewritten" : "it was renamed to node.keeper.unreadable and replaced by a new one";
 }
 
 Records::Found Records::ReadTenants() const {

@@ -45,7 +45,7 @@ void Relocation::Start() {
       return;
     }
     // It would be left behind on the old GPU, or on the host with its gate open.
-    why_ = "a process of the job runs and has not dialled the keeper";
+    why_ = "a process of the job runs without a connection to the keeper";
     if (way_ == Way::kDown || tenant_.IsMissingAny(plan_.left)) return End(sharing::Outcome::kUnchanged);
   }
   has_begun_ = true;
@@ -245,7 +245,7 @@ void Relocation::TellDriver(Slot slot, int to) {
       case DriverState::kCheckpointed:
         return to == kLocked && is_upwards() ? CallDriver(slot, to) : OnDriver(slot, kCheckpointed, {});
       case DriverState::kFailed:
-        return OnDriver(slot, to, FailedPrecondition("process " + std::to_string(pid) + ": the driver gave it up"));
+        return OnDriver(slot, to, FailedPrecondition("process " + std::to_string(pid) + ": the driver gave up on it"));
     }
   });
 }

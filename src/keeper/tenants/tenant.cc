@@ -68,7 +68,7 @@ Result<std::unique_ptr<Tenant>> Tenant::Adopt(EventLoop& loop, FolderRemover& re
                                               sharing::TenantId id, uid_t uid, std::vector<TenantDevice> devices) {
   std::unique_ptr<Tenant> tenant(new Tenant(loop, remover, FolderOf(directory, id), id, uid));
   const Descriptor folder(::open(tenant->folder_.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!folder.is_open() && errno == ENOENT) return NotFound("the folder " + tenant->folder_ + " is not there any more");
+  if (!folder.is_open() && errno == ENOENT) return NotFound("the folder " + tenant->folder_ + " no longer exists");
   if (!folder.is_open()) return TenantSystemError("opening " + tenant->folder_);
   tenant->devices_ = std::move(devices);
   if (auto map = PageMap::Open(folder.get())) {

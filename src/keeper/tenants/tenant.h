@@ -21,7 +21,7 @@
 #include "keeper/tenants/residual.h"
 #include "platform/gpu/tenant_link.h"
 #include "platform/os/foreign_descriptor.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "sharing/share.h"
 
 namespace divvy::keeper {

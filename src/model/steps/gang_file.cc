@@ -11,7 +11,7 @@ constexpr std::string_view kFirstLine = "divvy-gang 1";
 constexpr std::size_t kGangTasksMost = 1'000'000;
 
 Error Wrong(std::size_t line, const std::string& what) {
-  return CorruptData("line " + std::to_string(line) + " of the list of the job's machines: " + what);
+  return CorruptData("line " + std::to_string(line) + " of the list of the job's nodes: " + what);
 }
 
 std::string_view WithoutDomain(std::string_view name) { return name.substr(0, name.find('.')); }
@@ -43,24 +43,24 @@ std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
 
 Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t line) {
   const std::vector<std::string_view> fields = Split(text, '\t');
-  if (fields.size() != 6 && fields.size() != 7) return Wrong(line, "a machine has six fields, or seven");
+  if (fields.size() != 6 && fields.size() != 7) return Wrong(line, "a node has six or seven fields");
   if (Number(fields[0], kSeatsMost) != rank) return Wrong(line, "machine " + std::to_string(rank) + " is expected");
   GangSeat seat;
-  if (!IsName(fields[1]) || !IsName(fields[2]) || fields[2].empty()) return Wrong(line, "that is no machine's name");
+  if (!IsName(fields[1]) || !IsName(fields[2]) || fields[2].empty()) return Wrong(line, "invalid node name");
   seat.node = fields[1];
   seat.address.host = fields[2];
   const auto port = Number(fields[3], 65'535);
-  if (!port) return Wrong(line, "that is no port");
+  if (!port) return Wrong(line, "invalid port");
   seat.address.port = static_cast<std::uint16_t>(*port);
   const auto gpus = ReadGpuIndices(fields[4]);
-  if (!gpus) return Wrong(line, "that is no list of GPUs");
+  if (!gpus) return Wrong(line, "invalid GPU list");
   seat.gpus = *gpus;
   const auto tasks = Number(fields[5], kGangTasksMost);
-  if (!tasks) return Wrong(line, "that is no number of tasks");
+  if (!tasks) return Wrong(line, "invalid number of tasks");
   seat.tasks = static_cast<int>(*tasks);
   if (fields.size() == 6) return seat;
   auto parts = ReadParts(fields[6]);
-  if (!parts) return Wrong(line, "that are no parts of components");
+  if (!parts) return Wrong(line, "invalid component parts");
   seat.parts = *std::move(parts);
   return seat;
 }
@@ -127,7 +127,7 @@ std::string GangFileText(const GangFile& gang) {
 
 Result<GangFile> ReadGangText(std::string_view text) {
   std::vector<std::string_view> lines = Split(text, '\n');
-  if (lines.front() != kFirstLine) return Wrong(1, "it does not begin with '" + std::string(kFirstLine) + "'");
+  if (lines.front() != kFirstLine) return Wrong(1, "the file must start with '" + std::string(kFirstLine) + "'");
   // The last line must end with a line feed, so a truncated file is rejected.
   if (!lines.back().empty() || lines.size() < 5) return Wrong(lines.size(), "the rest is missing");
   lines.pop_back();
@@ -138,7 +138,7 @@ Result<GangFile> ReadGangText(std::string_view text) {
   if (!attempt) return Wrong(2, "'job ID ATTEMPT' is expected");
   gang.job = *id;
   gang.attempt = static_cast<std::uint32_t>(*attempt);
-  if (lines.size() - 3 > kSeatsMost) return Wrong(lines.size(), "that are too many machines");
+  if (lines.size() - 3 > kSeatsMost) return Wrong(lines.size(), "too many nodes");
   for (std::size_t line = 3; line < lines.size(); ++line) {
     DIVVY_TRY(GangSeat seat, ReadSeat(lines[line], line - 3, line + 1));
     gang.seats.push_back(std::move(seat));

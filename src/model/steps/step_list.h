@@ -18,7 +18,7 @@
 
 #include "base/time.h"
 #include "model/gpus/gpu.h"
-#include "model/steps/step_book.h"
+#include "model/steps/step_resources.h"
 
 namespace divvy {
 

@@ -18,18 +18,18 @@ Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t ma
   const auto is_left_out = [&](std::size_t seat) {
     return std::ranges::find(ask.left_out, seat) != ask.left_out.end();
   };
-  if (std::ranges::any_of(seats, is_left_out)) return InvalidArgument("it names a machine that it leaves out as well");
+  if (std::ranges::any_of(seats, is_left_out)) return InvalidArgument("the same node is both requested and excluded");
   std::vector<std::size_t> all;
   for (std::size_t seat = 0; seat < machines; ++seat) {
     if (!is_left_out(seat)) all.push_back(seat);
   }
-  if (all.empty()) return InvalidArgument("it leaves out every machine that the job has");
+  if (all.empty()) return InvalidArgument("it excludes every node of the job");
   if (seats.empty()) seats = all;
   const auto wanted = static_cast<std::size_t>(std::max(ask.nodes, 0));
   if (wanted > all.size()) {
     return InvalidArgument(
-        "it asks for " + Plural(ask.nodes, "machine") + ", the job has " + std::to_string(machines) +
-        (all.size() < machines ? ", of which it leaves out " + std::to_string(machines - all.size()) : ""));
+        "it asks for " + Plural(ask.nodes, "node") + ", the job has " + std::to_string(machines) +
+        (all.size() < machines ? ", of which it excludes " + std::to_string(machines - all.size()) : ""));
   }
   for (const std::size_t seat : all) {
     if (seats.size() < wanted && std::ranges::find(seats, seat) == seats.end()) seats.push_back(seat);
@@ -99,11 +99,11 @@ std::optional<std::size_t> TaskLayout::Find(std::size_t seat) const {
 }
 
 Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities) {
-  if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost) return InvalidArgument("that are no tasks to start");
+  if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost) return InvalidArgument("the number of tasks must not be negative");
   DIVVY_TRY(std::vector<std::size_t> seats, Candidates(ask, capacities.size()));
   std::vector<int> room;
   for (const std::size_t seat : seats) {
-    if (seat >= capacities.size()) return InvalidArgument("the job has no machine " + std::to_string(seat));
+    if (seat >= capacities.size()) return InvalidArgument("the job has no node " + std::to_string(seat));
     room.push_back(ask.tasks_per_node > 0 ? ask.tasks_per_node : std::max(capacities[seat], 1));
   }
   const std::size_t count = CountOf(ask, room);
@@ -113,7 +113,7 @@ Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capaci
   for (const int here : room) all += here;
   if (ask.tasks_per_node > 0 && ask.tasks > all) {
     return InvalidArgument(Plural(ask.tasks, "task") + " need more than " +
-                           Plural(static_cast<std::int64_t>(count), "machine") + " with " +
+                           Plural(static_cast<std::int64_t>(count), "node") + " with " +
                            std::to_string(ask.tasks_per_node) + " on each");
   }
   const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kLayoutTasksMost));

@@ -21,23 +21,22 @@ TEST(TaskLayout, MachinesThatAreAskedForHaveATask) {
   EXPECT_EQ(Text({.tasks = 1, .nodes = 2}, {4, 4}), "block 0:1") << "no machine without a task";
   EXPECT_EQ(Text({.nodes = 1}, {4, 4}), "block 0:4");
   EXPECT_EQ(Text({.tasks = 2, .seats = {2, 1}}, {1, 1, 1}), "block 1:1,2:1");
-  EXPECT_EQ(Text({.nodes = 3}, {1, 1}), "it asks for 3 machines, the job has 2");
+  EXPECT_EQ(Text({.nodes = 3}, {1, 1}), "it asks for 3 nodes, the job has 2");
   EXPECT_EQ(Text({.nodes = 2, .seats = {2}}, {1, 1, 1}), "block 0:1,2:1") << "those that are named, and others";
 }
 
 TEST(TaskLayout, MachinesThatAreLeftOutHaveNone) {
   EXPECT_EQ(Text({.tasks = 3, .left_out = {0}}, {4, 2, 4}), "block 1:2,2:1");
   EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1, 1}), "block 0:1,2:1");
-  EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1}),
-            "it asks for 2 machines, the job has 2, of which it leaves out 1");
-  EXPECT_EQ(Text({.left_out = {0}}, {1}), "it leaves out every machine that the job has");
-  EXPECT_EQ(Text({.seats = {1}, .left_out = {1}}, {1, 1}), "it names a machine that it leaves out as well");
+  EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1}), "it asks for 2 nodes, the job has 2, of which it excludes 1");
+  EXPECT_EQ(Text({.left_out = {0}}, {1}), "it excludes every node of the job");
+  EXPECT_EQ(Text({.seats = {1}, .left_out = {1}}, {1, 1}), "the same node is both requested and excluded");
 }
 
 TEST(TaskLayout, TasksOfEachMachineAreWhatIsSaid) {
   EXPECT_EQ(Text({.nodes = 2, .tasks_per_node = 3}, {1, 1}), "block 0:3,1:3");
   EXPECT_EQ(Text({.tasks = 4, .tasks_per_node = 2}, {8, 8}), "block 0:2,1:2");
-  EXPECT_EQ(Text({.tasks = 5, .tasks_per_node = 2}, {8, 8}), "5 tasks need more than 2 machines with 2 on each");
+  EXPECT_EQ(Text({.tasks = 5, .tasks_per_node = 2}, {8, 8}), "5 tasks need more than 2 nodes with 2 on each");
 }
 
 TEST(TaskLayout, MoreTasksThanTheJobHasGoRound) {

@@ -152,7 +152,7 @@ std::string EmulatedWorldPath(const std::string& directory) { return directory +
 Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std::string& directory) {
   DIVVY_CHECK(CheckGpuCount(gpus.size()));
   for (const GpuFacts& gpu : gpus) {
-    if (gpu.links.size() != gpus.size()) return Internal("emulated GPU without its row of links");
+    if (gpu.links.size() != gpus.size()) return Internal("an emulated GPU has no row of links");
   }
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
@@ -195,7 +195,7 @@ Result<EmulatedWorld> EmulatedWorld::Open(const std::string& world_path) {
   EmulatedWorld world(fd, mapped == MAP_FAILED ? nullptr : static_cast<World*>(mapped), world_path);
   if (world.world_ == nullptr || world.world_->magic != emulation::kWorldMagic ||
       world.world_->layout != emulation::kWorldLayout || world.world_->gpu_count > kMaxGpus) {
-    return CorruptData(world_path + " is not a world of emulated GPUs of this version: remove it and start again");
+    return CorruptData(world_path + " does not hold emulated GPUs of this version: remove it and start again");
   }
   return world;
 }
@@ -230,7 +230,7 @@ Status EmulatedWorld::Change(GpuIndex gpu, const std::function<Status(WorldState
 Status EmulatedWorld::AddProcess(GpuIndex gpu, std::int64_t pid, Bytes memory, bool is_graphics) {
   const auto stat = ReadGpuProcessStat(pid);
   if (!stat) return NotFound("there is no process " + std::to_string(pid) + " to use GPU " + std::to_string(gpu));
-  if (memory.count() < 0) return InvalidArgument("a process cannot use less than no memory");
+  if (memory.count() < 0) return InvalidArgument("expected at least 0 bytes of memory");
   return Change(gpu, [&](WorldState& state) -> Status {
     // Drops processes that have ended, and an earlier entry of this one.
     auto* const begin = state.processes;
@@ -240,7 +240,7 @@ Status EmulatedWorld::AddProcess(GpuIndex gpu, std::int64_t pid, Bytes memory, b
     });
     const auto count = static_cast<std::uint32_t>(end - begin);
     if (count == kMaxProcesses) {
-      return LimitExceeded("emulated GPU " + std::to_string(gpu) + " holds 64 processes already");
+      return LimitExceeded("emulated GPU " + std::to_string(gpu) + " already has 64 processes, which is the limit");
     }
     state.processes[count] = {static_cast<std::uint64_t>(memory.count()), stat->start_ticks,
                               static_cast<std::uint32_t>(pid), is_graphics ? 1U : 0U};
@@ -265,7 +265,7 @@ Status EmulatedWorld::RemoveProcess(GpuIndex gpu, std::int64_t pid) {
 
 Status EmulatedWorld::SetUtilisation(GpuIndex gpu, int percent, int memory_percent) {
   if (percent < 0 || percent > 100 || memory_percent < 0 || memory_percent > 100) {
-    return InvalidArgument("utilisation is from 0 to 100 percent");
+    return InvalidArgument("expected a utilisation from 0 to 100 percent");
   }
   return Change(gpu, [&](WorldState& state) -> Status {
     state.utilisation_percent = static_cast<std::uint32_t>(percent);
@@ -288,7 +288,7 @@ Status EmulatedWorld::SetMemoryUsed(GpuIndex gpu, Bytes memory) {
 }
 
 Status EmulatedWorld::SetTemperature(GpuIndex gpu, int celsius) {
-  if (celsius < 0 || celsius > 200) return InvalidArgument("a temperature is from 0 to 200 degrees Celsius");
+  if (celsius < 0 || celsius > 200) return InvalidArgument("expected a temperature from 0 to 200 degrees Celsius");
   return Change(gpu, [&](WorldState& state) -> Status {
     state.temperature_celsius = static_cast<std::uint32_t>(celsius);
     return {};
@@ -309,7 +309,7 @@ void Raise(WorldState& state, unsigned code) {
 }  // namespace
 
 Status EmulatedWorld::RaiseXid(GpuIndex gpu, unsigned code) {
-  if (code == 0 || code > 999) return InvalidArgument("an XID is from 1 to 999");
+  if (code == 0 || code > 999) return InvalidArgument("expected an XID from 1 to 999");
   return Change(gpu, [&](WorldState& state) -> Status {
     Raise(state, code);
     return {};
@@ -340,10 +340,11 @@ Status EmulatedWorld::Restore(GpuIndex gpu) {
 Status EmulatedWorld::SetMig(GpuIndex gpu, bool is_on) {
   return Change(gpu, [&](WorldState& state) -> Status {
     if (!emulation::HasMig(world_->gpus[gpu].facts))
-      return FailedPrecondition("emulated GPU " + std::to_string(gpu) + " cannot be divided by MIG");
+      return FailedPrecondition("emulated GPU " + std::to_string(gpu) + " does not support MIG");
     for (const emulation::WorldInstance& one : state.instances) {
       if (one.is_there != 0 && !is_on)
-        return FailedPrecondition("emulated GPU " + std::to_string(gpu) + " has MIG instances; unmake them first");
+        return FailedPrecondition("emulated GPU " + std::to_string(gpu) +
+                                  " has MIG instances; remove them first (unmake-slice)");
     }
     state.is_mig_on = state.is_mig_pending = is_on ? 1U : 0U;
     return {};
@@ -358,7 +359,7 @@ Status EmulatedWorld::MakeSlice(GpuIndex gpu, int compute, int size, int start) 
       return one.compute == static_cast<std::uint32_t>(compute) && one.size == static_cast<std::uint32_t>(size);
     });
     if (form == std::end(emulation::kMigSizes) || !emulation::HasMigRoom(state, *form, static_cast<unsigned>(start)))
-      return LimitExceeded(where + " has no room for such an instance there");
+      return LimitExceeded(where + " has no room for this instance there");
     auto* const slot = std::ranges::find(state.instances, 0U, &emulation::WorldInstance::is_there);
     *slot = {};
     slot->memory = emulation::MigMemory(world_->gpus[gpu].facts.memory_total, form->size);

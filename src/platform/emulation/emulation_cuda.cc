@@ -51,7 +51,7 @@ Result<MappedFile> MapCudaFile(const std::string& directory) {
   close(fd);
   MappedFile file(mapped == MAP_FAILED ? nullptr : static_cast<CudaFile*>(mapped));
   if (file == nullptr || !emulation::IsCurrentCudaFile(*file, ReadBootId().c_str())) {
-    return CorruptData(path + " is not of this version, or of an earlier boot: start divvy up --emulate again");
+    return CorruptData(path + " is from another version or an earlier boot: start divvy up --emulate again");
   }
   return file;
 }
@@ -113,7 +113,7 @@ Status SetCudaFault(const std::string& directory, GpuIndex gpu, std::string_view
     faults = {};
   } else {
     return InvalidArgument("\"" + std::string(fault) +
-                           "\" is not a fault of CUDA: say oom-at, copy-rate, sticky, refuse-checkpoint, "
+                           "\" is not a CUDA fault: expected oom-at, copy-rate, sticky, refuse-checkpoint, "
                            "refuse-restore or none");
   }
   return {};

@@ -100,7 +100,7 @@ Result<GpuDraft> DraftGpu(std::string_view model_text, std::optional<Bytes> give
   std::string_view family = Trim(model_text);
   if (!IsModelName(family)) {
     return InvalidArgument("\"" + std::string(family) +
-                           "\" is not the name of a GPU model: " + std::string(kDescriptionExample));
+                           "\" is not a GPU model name: " + std::string(kDescriptionExample));
   }
   const std::string whole(family);
   const int gigabytes = TakeMemorySuffix(family);
@@ -112,12 +112,12 @@ Result<GpuDraft> DraftGpu(std::string_view model_text, std::optional<Bytes> give
     draft.facts.compute_capability = draft.model->compute_capability;
     draft.facts.is_mig_capable = draft.model->is_mig_capable;
   } else if (FindKnown(family, 0) != nullptr && !given_memory) {
-    return InvalidArgument(std::string(family) + " does not come with " + std::to_string(gigabytes) + " GB: write " +
-                           MemorySizesOf(FindKnown(family, 0)->family) + ", or name the memory in a description file");
+    return InvalidArgument(std::string(family) + " does not come with " + std::to_string(gigabytes) + " GB: use " +
+                           MemorySizesOf(FindKnown(family, 0)->family) + ", or set the memory in a description file");
   } else if (gigabytes == 0 && !given_memory) {
     const std::string nearest = NearestModel(whole);
-    return InvalidArgument("model \"" + whole + "\" is not known and no memory is named" +
-                           (nearest.empty() ? ": write " + whole + "-24GB, say" : DidYouMean(nearest)));
+    return InvalidArgument("model \"" + whole + "\" is unknown and no memory size is given" +
+                           (nearest.empty() ? ": add a size, such as " + whole + "-24GB" : DidYouMean(nearest)));
   } else {
     draft.facts.model = family.starts_with("NVIDIA") ? std::string(family) : "NVIDIA " + std::string(family);
     draft.facts.memory_total = Bytes(std::int64_t{gigabytes} << 30);
@@ -127,7 +127,7 @@ Result<GpuDraft> DraftGpu(std::string_view model_text, std::optional<Bytes> give
 }
 
 Result<std::vector<GpuFacts>> FinishDrafts(const std::vector<GpuDraft>& drafts) {
-  if (drafts.empty()) return InvalidArgument("a GPU description names no GPU: " + std::string(kDescriptionExample));
+  if (drafts.empty()) return InvalidArgument("the GPU description has no GPUs: " + std::string(kDescriptionExample));
   std::vector<GpuFacts> gpus;
   std::vector<const GpuModel*> models;
   for (const GpuDraft& draft : drafts) {
@@ -152,8 +152,8 @@ Result<std::vector<GpuFacts>> FinishDrafts(const std::vector<GpuDraft>& drafts) 
 Status CheckGpuCount(std::size_t count) {
   if (count <= GpuSet::kCapacity) return {};
   const std::string most = std::to_string(GpuSet::kCapacity);
-  return InvalidArgument("that makes " + std::to_string(count) + " GPUs; a machine has " + most + " at most: write " +
-                         most + " or fewer, and let other machines join for more (divvy agent --emulate)");
+  return InvalidArgument("the description has " + std::to_string(count) + " GPUs, a node can have at most " + most +
+                         ": use " + most + " or fewer, and add nodes for more (divvy agent --emulate)");
 }
 
 std::string DidYouMean(std::string_view nearest) {

@@ -13,7 +13,7 @@
 
 namespace divvy {
 
-inline constexpr std::string_view kDescriptionExample = "write it as in 8xH100-80GB";
+inline constexpr std::string_view kDescriptionExample = "expected a description such as 8xH100-80GB";
 
 /// One GPU of a description before the server is wired.
 struct GpuDraft {

@@ -14,13 +14,13 @@ using Words = std::vector<std::string>;
 Result<std::int64_t> Number(const std::string& word, std::string_view what, std::int64_t most) {
   const auto number = ParseInteger(word);
   if (number && *number >= 0 && *number <= most) return *number;
-  return InvalidArgument("\"" + word + "\" is not " + std::string(what) + ": a whole number from 0 to " +
-                         std::to_string(most) + " goes there");
+  return InvalidArgument("\"" + word + "\" is not " + std::string(what) + ": expected a whole number from 0 to " +
+                         std::to_string(most));
 }
 
 Result<Bytes> Size(const std::string& word) {
   if (const auto size = ParseEmulatedMemory(word)) return *size;
-  return InvalidArgument("\"" + word + "\" is not a size of memory: write 10GiB or 512MiB");
+  return InvalidArgument("\"" + word + "\" is not a memory size: expected a size such as 10GiB or 512MiB");
 }
 
 Result<std::int64_t> Pid(const std::string& word) {
@@ -32,7 +32,7 @@ Status AddProcess(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
   DIVVY_TRY(const Bytes memory, Size(words[3]));
   const bool is_graphics = words.size() > 4;
   if (is_graphics && words[4] != "graphics") {
-    return InvalidArgument("\"" + words[4] + "\" is not \"graphics\", the only word that may follow the memory");
+    return InvalidArgument("\"" + words[4] + "\" is not allowed after the memory: expected graphics");
   }
   return world.AddProcess(gpu, pid, memory, is_graphics);
 }
@@ -71,7 +71,7 @@ Status Restore(EmulatedWorld& world, GpuIndex gpu, const Words&) { return world.
 
 Status Mig(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
   if (words[2] == "on" || words[2] == "off") return world.SetMig(gpu, words[2] == "on");
-  return InvalidArgument("\"" + words[2] + "\" is not on or off");
+  return InvalidArgument("\"" + words[2] + "\" is not a MIG mode: expected on or off");
 }
 
 Status MakeSlice(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
@@ -142,20 +142,20 @@ Status DriveEmulation(const std::string& directory, const std::vector<std::strin
   for (const Verb& verb : kVerbs) names.push_back(verb.name);
   if (words.empty()) {
     return InvalidArgument(
-        "divvy emulate needs a change: add-process, remove-process, utilisation, memory, temperature, "
+        "divvy emulate needs an action: add-process, remove-process, utilisation, memory, temperature, "
         "xid, lose, restore, mig, make-slice, unmake-slice or cuda-fault");
   }
   const auto* verb = std::ranges::find(kVerbs, words[0], &Verb::name);
   if (verb == kVerbs.end()) {
     const std::string_view nearest = Nearest(words[0], names);
-    return InvalidArgument("\"" + words[0] + "\" is not a change of emulated GPUs" +
+    return InvalidArgument("\"" + words[0] + "\" is not an action of divvy emulate" +
                            (nearest.empty()
-                                ? ": say add-process, remove-process, utilisation, memory, temperature, xid, "
+                                ? ": expected add-process, remove-process, utilisation, memory, temperature, xid, "
                                   "lose, restore, mig, make-slice, unmake-slice or cuda-fault"
                                 : "; did you mean " + std::string(nearest) + "?"));
   }
   if (words.size() < verb->least || words.size() > verb->most) {
-    return InvalidArgument("write it as: divvy emulate " + words[0] + " " + std::string(verb->arguments));
+    return InvalidArgument("usage: divvy emulate " + words[0] + " " + std::string(verb->arguments));
   }
   DIVVY_TRY(const std::int64_t gpu, Number(words[1], "the index of a GPU", GpuSet::kCapacity - 1));
   DIVVY_TRY(EmulatedWorld world, EmulatedWorld::Open(EmulatedWorldPath(directory)));

@@ -40,7 +40,7 @@ Result<std::string> ParsePciAddress(std::string_view value) {
   const std::string text(value);
   const int found = std::sscanf(text.c_str(), "%8x:%2x:%2x.%1x%c", &domain, &bus, &device, &function, &end);
   if (found != 4 || device > 31 || function > 7) {
-    return InvalidArgument("pci = " + text + " is not an address: write it as in 00000000:17:00.0");
+    return InvalidArgument("pci = " + text + " is not a PCI address: expected a form such as 00000000:17:00.0");
   }
   char out[32];
   std::snprintf(out, sizeof(out), "%08X:%02X:%02X.%X", domain, bus, device, function);
@@ -52,11 +52,11 @@ Status SetKey(Section& section, std::string_view key, std::string_view value) {
   if (key == "model") {
     section.model = value;
   } else if (key == "name") {
-    if (value.size() > 95) return InvalidArgument("a name has 95 letters at most");
+    if (value.size() > 95) return InvalidArgument("a name can have at most 95 characters");
     section.name = value;
   } else if (key == "uuid") {
     if (!value.starts_with("GPU-") || value.size() > 80 || value.find(' ') != std::string_view::npos) {
-      return InvalidArgument("uuid = " + std::string(value) + " does not begin with GPU-");
+      return InvalidArgument("uuid = " + std::string(value) + " does not start with GPU-");
     }
     section.uuid = value;
   } else if (key == "count") {
@@ -67,7 +67,8 @@ Status SetKey(Section& section, std::string_view key, std::string_view value) {
   } else if (key == "memory") {
     section.memory = ParseEmulatedMemory(value);
     if (!section.memory || section.memory->count() <= 0) {
-      return InvalidArgument("memory = " + std::string(value) + " is not a size: write 80GB or 81559MiB");
+      return InvalidArgument("memory = " + std::string(value) +
+                             " is not a size: expected a size such as 80GB or 81559MiB");
     }
   } else if (key == "pci") {
     DIVVY_TRY(section.pci, ParsePciAddress(value));
@@ -76,7 +77,8 @@ Status SetKey(Section& section, std::string_view key, std::string_view value) {
     const auto major = ParseInteger(parts[0]);
     const auto minor = parts.size() == 2 ? ParseInteger(parts[1]) : std::nullopt;
     if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) {
-      return InvalidArgument("compute = " + std::string(value) + " is not a compute capability: write 9.0");
+      return InvalidArgument("compute = " + std::string(value) +
+                             " is not a compute capability: expected a number such as 9.0");
     }
     section.compute = static_cast<int>(10 * *major + *minor);
   } else if (key == "mig") {
@@ -93,7 +95,7 @@ Status SetKey(Section& section, std::string_view key, std::string_view value) {
 Result<GpuDraft> DraftOf(const Section& section) {
   if (section.model.empty()) return InvalidArgument("the [gpu] section has no model");
   if (section.count > 1 && (!section.uuid.empty() || !section.pci.empty())) {
-    return InvalidArgument("uuid and pci belong to one GPU: write a [gpu] section for each instead of count");
+    return InvalidArgument("uuid and pci apply to one GPU: use one [gpu] section for each GPU instead of count");
   }
   DIVVY_TRY(GpuDraft draft, DraftGpu(section.model, section.memory));
   if (!section.name.empty()) draft.facts.model = section.name;
@@ -131,9 +133,9 @@ Status ApplyLinks(const std::vector<std::pair<int, std::vector<std::string>>>& r
     for (std::size_t j = 0; j < row.size(); ++j) {
       const std::string pair = "the link of GPUs " + std::to_string(i) + " and " + std::to_string(j);
       if (!IsLink(row[j])) return fail(line, pair + " is not X, NV1 to NV18, PIX, PXB, PHB, NODE or SYS: " + row[j]);
-      if ((row[j] == "X") != (i == j)) return fail(line, "X stands for the GPU itself and for nothing else: " + pair);
+      if ((row[j] == "X") != (i == j)) return fail(line, "X is only for a GPU itself: " + pair);
       if (j < i && rows[j].second[i] != row[j]) {
-        return fail(line, pair + " is " + row[j] + " here and " + rows[j].second[i] + " the other way");
+        return fail(line, pair + " is " + row[j] + " here and " + rows[j].second[i] + " in the other direction");
       }
     }
     gpus[i].links = row;
@@ -186,7 +188,7 @@ class FileReader {
     if (equals == std::string_view::npos) {
       return InvalidArgument("\"" + std::string(line) + "\" is neither a section nor key = value");
     }
-    if (sections_.empty()) return InvalidArgument("a [gpu] line goes before the first key");
+    if (sections_.empty()) return InvalidArgument("expected a [gpu] line before the first key");
     return SetKey(sections_.back(), Trim(line.substr(0, equals)), Trim(line.substr(equals + 1)));
   }
 

@@ -25,10 +25,10 @@ Result<Group> ParseGroup(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   Group group{1, text};
   if (digits == text.size())
-    return InvalidArgument("\"" + std::string(text) + "\" names no model: " + std::string(kDescriptionExample));
+    return InvalidArgument("\"" + std::string(text) + "\" has no model: " + std::string(kDescriptionExample));
   if (digits == 0) {
     if (text.front() == '-')
-      return InvalidArgument("a number of GPUs is at least 1: " + std::string(kDescriptionExample));
+      return InvalidArgument("the number of GPUs must be at least 1: " + std::string(kDescriptionExample));
     return group;
   }
   const std::string_view rest = Trim(text.substr(digits));
@@ -42,7 +42,7 @@ Result<Group> ParseGroup(std::string_view text) {
   }
   const auto count = ParseInteger(text.substr(0, digits));
   if (!count || *count < 1)
-    return InvalidArgument("a number of GPUs is at least 1: " + std::string(kDescriptionExample));
+    return InvalidArgument("the number of GPUs must be at least 1: " + std::string(kDescriptionExample));
   DIVVY_CHECK(CheckGpuCount(static_cast<std::size_t>(*count)));
   group.count = static_cast<std::size_t>(*count);
   group.model = Trim(rest.substr(1));
@@ -108,7 +108,7 @@ std::optional<Bytes> ParseEmulatedMemory(std::string_view text) {
 }
 
 Result<std::vector<GpuFacts>> ParseGpuDescription(std::string_view spec_or_text) {
-  if (spec_or_text.size() > 1'000'000) return InvalidArgument("a GPU description of more than 1 MB is not one");
+  if (spec_or_text.size() > 1'000'000) return InvalidArgument("a GPU description can have at most 1 MB");
   return IsFileText(spec_or_text) ? ParseDescriptionFile(spec_or_text) : ParseSpec(spec_or_text);
 }
 
@@ -120,7 +120,7 @@ Result<std::vector<GpuFacts>> LoadGpuDescription(const std::string& spec_or_path
   std::ifstream file(spec_or_path);
   if (!is_there || !S_ISREG(about.st_mode) || !file) {
     const std::string why = is_there && !S_ISREG(about.st_mode) ? "not a file" : std::strerror(errno);
-    return InvalidArgument("cannot read the GPU description " + spec_or_path + " (" + why + "): name a file, or " +
+    return InvalidArgument("cannot read the GPU description " + spec_or_path + " (" + why + "): give a file, or " +
                            std::string(kDescriptionExample));
   }
   std::ostringstream text;

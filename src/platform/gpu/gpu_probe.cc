@@ -95,8 +95,8 @@ class NvmlProbe : public GpuProbe {
 Status NvmlProbe::FindDevices() {
   unsigned count = 0;
   if (const nvml::Return result = nvml_->get_count(&count); result != nvml::kSuccess) {
-    return Unreachable("NVML does not tell how many GPUs there are (error " + std::to_string(static_cast<int>(result)) +
-                       "): see whether nvidia-smi works");
+    return Unreachable("NVML does not report the number of GPUs (error " + std::to_string(static_cast<int>(result)) +
+                       "): check that nvidia-smi works");
   }
   gpus_.resize(std::min<std::size_t>(count, GpuSet::kCapacity));
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
@@ -188,16 +188,16 @@ std::string NvmlProbe::CutByOthers(GpuUnderWatch& gpu, const SliceRecord& record
   if (nvml_->get_mig_mode == nullptr || nvml_->get_mig_mode(gpu.device, &current, &pending) != nvml::kSuccess)
     return "";
   const bool is_on = current == nvml::kMigOn;
-  if (!is_on) return gpu.is_only_sliced ? "its MIG mode was switched off; restart divvy to use it whole" : "";
+  if (!is_on) return gpu.is_only_sliced ? "its MIG mode was switched off; restart divvy to use the whole GPU" : "";
   std::array<char, nvml::kUuidSize> uuid{};
   if (nvml_->get_uuid == nullptr ||
       nvml_->get_uuid(gpu.device, uuid.data(), static_cast<unsigned>(uuid.size())) != nvml::kSuccess)
     return "";
   if (!gpu.can_be_cut)
-    return mig_ == MigUse::kOff ? "it is in MIG mode, and divvy is told to leave those alone ([gpus] mig)"
-                                : "it is in MIG mode, and was not when divvy began, or divvy does not know its slices";
+    return mig_ == MigUse::kOff ? "it is in MIG mode, and [gpus] mig = \"off\" excludes such GPUs"
+                                : "it was not in MIG mode when divvy started, or divvy does not know its MIG instances";
   if (!gpu.is_only_sliced && !record.HasSwitched(uuid.data()))
-    return "its MIG mode was switched on; restart divvy to have it cut";
+    return "its MIG mode was switched on; restart divvy to use MIG instances on it";
   std::vector<std::string> others;
   for (const MigInstance& one : ReadMigInstances(*nvml_, gpu.device)) {
     if (record.Find(uuid.data(), one.start, one.size) == nullptr)
@@ -294,13 +294,13 @@ void NvmlProbe::ReadHealth(GpuUnderWatch& gpu, GpuObservation& seen) const {
   } else if (is_in_need) {
     switch (action.value_or(nvml::kRecoverGpuReset)) {
       case nvml::kRecoverNodeReboot:
-        seen.fault = "the driver asks for a restart of the machine";
+        seen.fault = "the driver requires a reboot of the node";
         break;
       case nvml::kRecoverDrainPeers:
-        seen.fault = "the driver asks for an end of peer-to-peer traffic";
+        seen.fault = "the driver requires an end of peer-to-peer traffic";
         break;
       default:
-        seen.fault = "the driver asks for a reset of the GPU";
+        seen.fault = "the driver requires a reset of the GPU";
         break;
     }
   } else if (HasRemapFailed(gpu.device)) {

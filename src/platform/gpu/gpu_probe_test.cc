@@ -204,7 +204,7 @@ TEST_F(EmulatedServer, FencesAfterAnXidUntilTheReset) {
   EXPECT_TRUE(Look(1).is_present);
   EXPECT_EQ(Look(0).fault, "");
   Reopen();
-  EXPECT_EQ(Look(1).fault, "the driver asks for a reset of the GPU") << "a new daemon has not seen the XID";
+  EXPECT_EQ(Look(1).fault, "the driver requires a reset of the GPU") << "a new daemon has not seen the XID";
   ASSERT_EQ(Drive("restore 1"), "");
   EXPECT_EQ(Look(1).fault, "");
 }
@@ -297,29 +297,29 @@ TEST_F(EmulatedServer, NeverShowsHalfAChangeWhileWritersAreKilled) {
 TEST_F(EmulatedServer, RefusesBadWords) {
   Start("2xT4");
   const std::pair<std::string, std::string> kCases[] = {
-      {"", "needs a change"},
+      {"", "needs an action"},
       {"lsoe 0", "did you mean lose?"},
-      {"explode 0", "is not a change of emulated GPUs"},
-      {"lose", "write it as: divvy emulate lose GPU"},
-      {"lose 0 1", "write it as: divvy emulate lose GPU"},
+      {"explode 0", "is not an action of divvy emulate"},
+      {"lose", "usage: divvy emulate lose GPU"},
+      {"lose 0 1", "usage: divvy emulate lose GPU"},
       {"lose 2", "no emulated GPU 2: there are 2, from 0"},
       {"lose 64", "is not the index of a GPU"},
       {"lose x", "\"x\" is not the index of a GPU"},
-      {"xid 0 0", "an XID is from 1 to 999"},
+      {"xid 0 0", "expected an XID from 1 to 999"},
       {"xid 0 12345", "is not an XID"},
       {"utilisation 0 101", "is not a percentage"},
       {"temperature 0 hot", "is not a temperature"},
       {"memory 0 99GiB", "it cannot use"},
-      {"memory 0 lots", "is not a size of memory"},
-      {"add-process 0 1", "write it as"},
+      {"memory 0 lots", "is not a memory size"},
+      {"add-process 0 1", "usage: divvy emulate"},
       {"add-process 0 me 1GiB", "is not a process id"},
-      {"add-process 0 1 1GiB compute", "is not \"graphics\""},
+      {"add-process 0 1 1GiB compute", "is not allowed after the memory"},
       {"add-process 0 2147483647 1GiB", "there is no process 2147483647"},
       {"remove-process 0 1", "does not use emulated GPU 0"},
-      {"cuda-fault 0", "write it as"},
+      {"cuda-fault 0", "usage: divvy emulate"},
       {"cuda-fault 9 sticky 700", "there is no emulated GPU 9"},
-      {"cuda-fault 0 bad-luck", "is not a fault of CUDA"},
-      {"cuda-fault 0 copy-rate fast", "is not a size of memory"},
+      {"cuda-fault 0 bad-luck", "is not a CUDA fault"},
+      {"cuda-fault 0 copy-rate fast", "is not a memory size"},
   };
   for (const auto& [words, expected] : kCases) {
     const std::string message = Drive(words);

@@ -137,9 +137,9 @@ class NvmlMig final : public Mig {
     nvml_->set_mig_mode(device, is_on ? nvml::kMigOff : nvml::kMigOn, &ignored);
     const std::string index = std::to_string(gpu);
     if (activation == nvml::kResetRequired) {
-      return FailedPrecondition("GPU " + index + " takes another MIG mode only by a reset; nvidia-smi -i " + index +
+      return FailedPrecondition("GPU " + index + " changes its MIG mode only with a reset; run nvidia-smi -i " + index +
                                 " -mig " + std::to_string(wanted) + " and nvidia-smi -i " + index +
-                                " --gpu-reset while nothing runs on it, and a restart of divvy, make it so");
+                                " --gpu-reset while nothing uses the GPU, then restart divvy");
     }
     return Check(activation, what, gpu);
   }
@@ -153,7 +153,7 @@ class NvmlMig final : public Mig {
     DIVVY_TRY(const nvml::Device device, Find(gpu));
     const auto known = std::ranges::find_if(
         kKnown, [&](const Known& one) { return one.compute == slice.compute && one.size == slice.size; });
-    if (known == kKnown.end()) return NotFound("there are no MIG instances of the form of " + slice.profile);
+    if (known == kKnown.end()) return NotFound("there is no MIG profile " + slice.profile);
     nvml::GpuInstanceProfile profile{};
     DIVVY_CHECK(
         Check(nvml_->get_slice_profile(device, known->number, &profile), "asking for " + slice.profile + " of", gpu));
@@ -226,7 +226,7 @@ class NvmlMig final : public Mig {
     const std::string text = doing + " GPU " + std::to_string(gpu) + ": " + nvml_->Explain(result);
     if (result == nvml::kInUse) return FailedPrecondition(text);
     if (result == nvml::kNoPermission)
-      return PermissionDenied(text + "; only root may change how GPUs are divided: run divvy as the machine's service");
+      return PermissionDenied(text + "; only root may change MIG instances: run divvy as the system service");
     return Internal(text);
   }
 
@@ -271,7 +271,7 @@ class NvmlMig final : public Mig {
 
 Result<std::unique_ptr<Mig>> OpenMig(const std::string& library_path) {
   DIVVY_TRY(auto nvml, NvmlLibrary::Load(library_path, ""));
-  if (!nvml->has_mig()) return FailedPrecondition("the driver's NVML knows nothing of MIG; it takes R460 or later");
+  if (!nvml->has_mig()) return FailedPrecondition("the driver's NVML does not support MIG; it needs R460 or later");
   return std::unique_ptr<Mig>(std::make_unique<NvmlMig>(std::move(nvml)));
 }
 

@@ -104,7 +104,7 @@ TEST_F(EmulatedMig, TheModeIsNotSwitchedUnderPrograms) {
   EXPECT_TRUE(mig_->Switch(0, true));
   const Status ampere = mig_->Switch(1, true);
   ASSERT_FALSE(ampere);
-  EXPECT_NE(ampere.error().message.find("only by a reset; nvidia-smi -i 1 -mig 1"), std::string::npos)
+  EXPECT_NE(ampere.error().message.find("only with a reset; run nvidia-smi -i 1 -mig 1"), std::string::npos)
       << ampere.error().message;
   ASSERT_TRUE(world_->Restore(1));
   EXPECT_FALSE(mig_->IsOn(1).value());

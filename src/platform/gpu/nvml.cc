@@ -40,7 +40,8 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Load(const std::string& librar
     decltype(&divvyEmulateUse) use = nullptr;
     Find(library, use, {"divvyEmulateUse"});
     if (use == nullptr || use(world_path.c_str()) != nvml::kSuccess) {
-      return Unreachable(path + " does not take the emulated GPUs of " + world_path + ": it is not divvy's stand-in");
+      return Unreachable(path + " cannot load the emulated GPUs of " + world_path +
+                         ": it is not divvy's emulation library");
     }
   }
 
@@ -52,7 +53,7 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Load(const std::string& librar
   }
   if (const nvml::Return result = init(); result != nvml::kSuccess) {
     return Unreachable("NVML in " + path + " does not start (" + TextOf(library, result) +
-                       "): see whether nvidia-smi works");
+                       "): check that nvidia-smi works");
   }
   nvml->is_started_ = true;
   return nvml;

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "platform/gpu/tenant_page.h"
+#include "platform/gpu/tenant_shm.h"
 #include "platform/os/image_file.h"
 
 // The embedded library (interpose/share_image.S).
@@ -16,10 +16,10 @@ Result<std::string> WriteShareLibrary(const std::string& directory) {
   std::filesystem::create_directories(directory, failed);
   if (failed) {
     return FailedPrecondition("cannot make " + directory + " (" + failed.message() +
-                              "): shares of GPUs need the folder");
+                              "): GPU sharing needs this folder");
   }
   std::string path = directory + "/libdivvy_cuda.so";
-  DIVVY_CHECK(WriteImage(path, divvy_share_image_begin, divvy_share_image_end, "shares of GPUs"));
+  DIVVY_CHECK(WriteImage(path, divvy_share_image_begin, divvy_share_image_end, "GPU sharing"));
   return path;
 }
 

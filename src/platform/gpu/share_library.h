@@ -14,7 +14,7 @@ Result<std::string> WriteShareLibrary(const std::string& directory);
 
 /// Returns the variables for the environment of each process of a tenant. One is "LD_PRELOAD=..." with `preloaded` (the
 /// previous LD_PRELOAD; may be empty) after the library. The other is "DIVVY_SHARE=`folder`", the tenant's folder
-/// (platform/gpu/tenant_page.h).
+/// (platform/gpu/tenant_shm.h).
 std::vector<std::string> ShareEnvironment(const std::string& library, const std::string& folder,
                                           const std::string& preloaded);
 

@@ -1,5 +1,5 @@
 // The messages between a process of a tenant and the keeper: fixed-size messages on a SOCK_SEQPACKET socket in the
-// tenant's own folder (tenant_page.h). Each process has one connection, which closes when the process ends. A process
+// tenant's own folder (tenant_shm.h). Each process has one connection, which closes when the process ends. A process
 // that loses the keeper continues with what it has, and redials until a keeper is there. The path may be longer than a
 // socket address allows, so processes connect to /proc/self/fd/N/link, where N is the folder opened with O_PATH.
 #pragma once

@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "base/text.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {
@@ -47,7 +47,7 @@ Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_vie
     const std::string said =
         "containers run by " + std::string(wanted) + " here ([container] engine in divvy.toml), and ";
     if (std::ranges::find(kEngines, name) == kEngines.end())
-      return InvalidArgument(said + "it is called neither podman, docker, apptainer nor singularity");
+      return InvalidArgument(said + "its name must be podman, docker, apptainer or singularity");
     const std::string file =
         FindProgram(name, name_at == 0 ? path : wanted.substr(0, std::max<std::size_t>(name_at - 1, 1)));
     if (!file.empty()) return FoundEngine{std::string(name), file};
@@ -62,7 +62,7 @@ Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_vie
   }
   if (has_dumb_docker)
     return NotFound(
-        "docker is here, but its service is not, or this user has no right to it; start it, join the group "
+        "docker is installed, but its service does not run or this user may not use it; start it, join the group "
         "docker, or install podman");
   return NotFound("there is no container engine in PATH; install podman, docker or apptainer");
 }

@@ -42,7 +42,7 @@ TEST_F(ContainerEngine, TheFirstThatIsThereIsTaken) {
 
 TEST_F(ContainerEngine, DockersCommandWithoutItsServiceIsNone) {
   Install("docker");
-  EXPECT_NE(Found("auto").find("docker is here, but its service is not"), std::string::npos);
+  EXPECT_NE(Found("auto").find("docker is installed, but its service does not run"), std::string::npos);
   EXPECT_EQ(Found("auto", "tcp://10.0.0.1:2375"), "docker");
   EXPECT_EQ(Found("docker"), "docker") << "it was chosen, and says itself what is wrong";
   Install("apptainer");
@@ -61,7 +61,7 @@ TEST_F(ContainerEngine, OneOfAPathIsTakenWhateverPathHas) {
   EXPECT_EQ(engine->name, "podman");
   EXPECT_EQ(engine->path, folder_ + "/podman");
   EXPECT_NE(Found("/nowhere/podman").find("it is not there"), std::string::npos);
-  EXPECT_NE(Found("/bin/sh").find("neither podman, docker, apptainer nor singularity"), std::string::npos);
+  EXPECT_NE(Found("/bin/sh").find("must be podman, docker, apptainer or singularity"), std::string::npos);
 }
 
 TEST_F(ContainerEngine, AFileIsReadUpToItsMostAndAPipeNotAtAll) {

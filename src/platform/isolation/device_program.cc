@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {

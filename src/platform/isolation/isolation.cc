@@ -52,7 +52,7 @@ Choice Choose(std::string_view wish, const IsolationFacts& facts) {
     if (facts.has_programs) refuse(facts.no_program);
     if (facts.has_controller && facts.no_controller.empty()) return {DeviceLock::kController, ""};
     if (facts.has_controller) refuse(facts.no_controller);
-    if (choice.refusal.empty()) refuse(facts.is_root ? "there is no cgroup that may be written" : "cgroups need root");
+    if (choice.refusal.empty()) refuse(facts.is_root ? "no cgroup is writable" : "cgroups need root");
   }
   if (wish == "auto" || wish == "mounts") {
     if (facts.no_mounts.empty()) return {DeviceLock::kMounts, ""};
@@ -80,11 +80,10 @@ std::string Describe(const Isolation& here, const IsolationFacts& facts, const s
   if (!why_not.empty()) text += ": " + why_not;
   if (here.lock == DeviceLock::kProgram) text += ", what is refused is counted";
   if (!facts.controllers.empty()) text += "; " + facts.controllers;
-  if (here.wishes.has_own_tmp) text += "; own /tmp and /dev/shm";
-  else if (here.wishes.has_own_shm) text += "; own /dev/shm";
+  if (here.wishes.has_own_tmp) text += "; private /tmp and /dev/shm";
+  else if (here.wishes.has_own_shm) text += "; private /dev/shm";
   if (here.wishes.limits_cpus) {
-    text +=
-        facts.limits_cpus ? "; no more CPU time than --cpus" : "; --cpus is advisory: no cgroup limits CPU time here";
+    text += facts.limits_cpus ? "; CPU time limited to --cpus" : "; --cpus is advisory: no cgroup limits CPU time here";
   }
   if (!here.wishes.keeps_privileges) text += "; no new privileges";
   return text;
@@ -194,20 +193,20 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
     const Choice choice = Choose(wishes.devices, facts);
     if (choice.lock == DeviceLock::kNone && wishes.devices != "auto") {
       return FailedPrecondition("[isolation] devices = \"" + wishes.devices +
-                                "\" does not work here: " + choice.refusal + "; \"auto\" takes what works");
+                                "\" does not work here: " + choice.refusal + "; use \"auto\" for what works");
     }
     here.lock = choice.lock;
     why_not = choice.refusal;
     if (here.lock != DeviceLock::kNone) here.device_files = files;
   } else if (is_wanted && !gpus.empty() && !is_emulated) {
-    why_not = "the driver does not tell the GPUs' device files in " + kDriver;
+    why_not = "the driver does not list the GPUs' device files in " + kDriver;
   }
   if (wishes.is_required && here.lock == DeviceLock::kNone && !gpus.empty()) {
     std::string why = why_not;
     if (!is_wanted) why = "devices = \"off\"";
-    else if (files.empty() && is_emulated) why = "emulated GPUs have no device files; device_files names some";
+    else if (files.empty() && is_emulated) why = "emulated GPUs have no device files; set device_files";
     return FailedPrecondition("[isolation] require = true, but GPUs cannot be closed here: " + why +
-                              "; mend that, or take require out of divvy.toml");
+                              "; fix that, or remove require from divvy.toml");
   }
   here.no_mounts = facts.no_mounts;
   if ((wishes.has_own_tmp || wishes.has_own_shm) && !here.no_mounts.empty()) {
@@ -266,7 +265,7 @@ Status SetOwnFolders(const Isolation& here, const OwnFolders& asked, JobIsolatio
   const bool wants_any = asked.tmp.value_or(false) || asked.shm.value_or(false);
   if (wants_any && !here.no_mounts.empty()) {
     return FailedPrecondition(std::string(asked.tmp.value_or(false) ? "--private-tmp" : "--private-shm") +
-                              " does not work on this machine: " + here.no_mounts);
+                              " does not work on this node: " + here.no_mounts);
   }
   job.has_own_tmp = asked.tmp.value_or(here.wishes.has_own_tmp);
   job.has_own_shm = asked.shm.value_or(job.has_own_tmp || here.wishes.has_own_shm);

@@ -188,7 +188,7 @@ TEST(JobCgroup, ThatCannotCloseDevicesIsAnErrorAndOtherLimitsAreLeftOut) {
   limits.closed_devices = {"/dev/full"};
   const auto refused = JobCgroup::Create(none, "/nowhere", "17", limits);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("no cgroup that closes devices"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("no cgroup that can deny devices"), std::string::npos);
 }
 
 class LimitedJob : public LaunchTest {
@@ -336,7 +336,7 @@ TEST(OwnFolders, AreRefusedWhereTheMachineCanGiveNone) {
   here.no_mounts = "no mount namespace can be made: Operation not permitted";
   JobIsolation job;
   EXPECT_EQ(SetOwnFolders(here, {std::nullopt, true}, job).error().message,
-            "--private-shm does not work on this machine: no mount namespace can be made: Operation not permitted");
+            "--private-shm does not work on this node: no mount namespace can be made: Operation not permitted");
   EXPECT_TRUE(SetOwnFolders(here, {false, false}, job));
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "platform/isolation/device_program.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {
@@ -254,7 +254,7 @@ Result<JobCgroup> JobCgroup::Create(const CgroupRoots& roots, std::string_view r
     const bool is_devices = controller == CgroupController::kDevices;
     const auto& root = is_devices && limits.uses_device_controller ? roots.device_controller() : roots.of(controller);
     if (!root && !is_devices) continue;
-    Status done = FailedPrecondition("this machine has no cgroup that closes devices; see [isolation] in divvy.toml");
+    Status done = FailedPrecondition("this node has no cgroup that can deny devices; see [isolation] in divvy.toml");
     if (root) {
       done = make(*root, is_devices, directory);
       if (done) done = Limit(controller, *root, directory, limits);

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

@@ -32,7 +32,7 @@ Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view know
   bool is_known = known.empty();
   for (const std::string& file : {path + ".1", path}) {
     std::ifstream lines(file);
-    if (!lines && file == path) return NotFound("there is no audit log " + path + " that you may read");
+    if (!lines && file == path) return NotFound("there is no readable audit log " + path);
     std::uint64_t number = 0;
     for (std::string line; std::getline(lines, line);) {
       ++number;
@@ -45,9 +45,9 @@ Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view know
       const bool is_first = chain.lines == 0 && chain.unchained == 0;
       const bool is_good = hash && ChainedLine(ObjectOf(line), chain.newest) == line;
       if (!is_good && !(is_first && hash)) {
-        return CorruptData(file + ", line " + std::to_string(number) +
-                           ": it is not the line that was written here; it was changed, moved, or one before it was "
-                           "removed");
+        return CorruptData(
+            file + ", line " + std::to_string(number) +
+            ": the line is not the original one; it was changed or moved, or an earlier line was removed");
       }
       chain.has_older |= !is_good;
       chain.newest = *hash;

@@ -21,7 +21,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/users/secret_file.h"
 
 namespace divvy {
@@ -240,8 +240,8 @@ Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& 
   const OwnedKey key = KeyOf(identity.pem);
   const OwnedCertificate certificate = CertificateOf(identity.pem);
   if (!key || !certificate || X509_check_private_key(certificate.get(), key.get()) != 1) {
-    return CorruptData(path + " is no key with its certificate (" + Complaint() +
-                       "); remove it for a new one, which makes all tokens worthless");
+    return CorruptData(path + " does not hold a key with its certificate (" + Complaint() +
+                       "); remove it to create a new one, which invalidates all tokens");
   }
   identity.fingerprint = FingerprintOf(certificate.get());
   return identity;
@@ -312,14 +312,14 @@ TlsChannel::Outcome TlsChannel::Read(std::span<char> room) {
     if (greeted != 1) return OutcomeOf(greeted);
     session_->is_checked = true;
     if (session_->needs_key && SSL_session_reused(ssl) != 1) {
-      error_ = "the other end does not know the key";
+      error_ = "the peer does not know the key";
       session_->is_over = session_->is_checked = is_stranger_ = true;
       return {Io::kFailed, 0};
     }
     if (!session_->expected.empty() && !IsSameSecret(peer_fingerprint(), session_->expected)) {
       error_ =
-          "who answers is not who the token is for: its certificate is another one; if the daemon there was made "
-          "anew, divvy login with a new token";
+          "the server's certificate is not the one of the token; if the daemon there was reinstalled, run divvy login "
+          "with a new token";
       session_->is_over = is_stranger_ = true;
       return {Io::kFailed, 0};
     }
@@ -406,7 +406,7 @@ Result<TlsContext> TlsContext::OfKey(const std::string& key, bool is_server) {
   std::array<unsigned char, 32> bytes{};
   std::size_t size = 0;
   if (OPENSSL_hexstr2buf_ex(bytes.data(), bytes.size(), &size, key.c_str(), '\0') != 1 || size != bytes.size())
-    return InvalidArgument("a key between machines has 64 hexadecimal digits");
+    return InvalidArgument("a key between nodes must have 64 hexadecimal digits");
   const Owned<SSL, SSL_free> ssl(SSL_new(context));
   const SSL_CIPHER* suite = ssl ? SSL_CIPHER_find(ssl.get(), kSuite) : nullptr;
   Owned<SSL_SESSION, SSL_SESSION_free> session(SSL_SESSION_new());

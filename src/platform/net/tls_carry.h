@@ -3,7 +3,7 @@
 
 #include "base/result.h"
 #include "platform/net/tls.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

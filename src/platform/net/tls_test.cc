@@ -96,8 +96,8 @@ TEST(Tls, NothingIsSaidToSomebodyElse) {
   const TlsIdentity identity = Identity(), other = Identity();
   Ends ends(*TlsContext::Server(identity), *TlsContext::Client(other.fingerprint));
   EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "secret"),
-            "failed to send: who answers is not who the token is for: its certificate is another one; "
-            "if the daemon there was made anew, divvy login with a new token");
+            "failed to send: the server's certificate is not the one of the token; "
+            "if the daemon there was reinstalled, run divvy login with a new token");
   EXPECT_FALSE(ends.client().is_established());
 }
 
@@ -196,9 +196,9 @@ TEST_F(TlsFile, AKeyWithAnotherCertificateIsRefused) {
   ASSERT_EQ(ErrorOf(), "");
   const std::string key = LoadTlsIdentity(path_, "here", kNow)->pem, other = Identity().pem;
   std::ofstream(path_) << key.substr(0, key.find("-----BEGIN CERT")) << other.substr(other.find("-----BEGIN CERT"));
-  EXPECT_NE(ErrorOf().find(path_ + " is no key with its certificate"), std::string::npos) << ErrorOf();
+  EXPECT_NE(ErrorOf().find(path_ + " does not hold a key with its certificate"), std::string::npos) << ErrorOf();
   std::ofstream(path_) << "";
-  EXPECT_NE(ErrorOf().find(path_ + " is no key with its certificate"), std::string::npos) << ErrorOf();
+  EXPECT_NE(ErrorOf().find(path_ + " does not hold a key with its certificate"), std::string::npos) << ErrorOf();
 }
 
 TEST(Secrets, AreHashedAndComparedWhole) {

@@ -16,7 +16,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/users/signature.h"
 
 namespace divvy {
@@ -111,7 +111,7 @@ Result<Descriptor> Dial(const WebPost& post, SteadyTime deadline) {
   }
   if (is_inside)
     return PermissionDenied(post.url.host +
-                            " is an address inside; webhooks of users go to public ones here (user_webhooks and "
+                            " is a private address; webhooks of users may only use public ones (user_webhooks and "
                             "webhook_hosts in [notify] of divvy.toml)");
   return last;
 }
@@ -161,7 +161,7 @@ class Wire {
       const long verdict = ::SSL_get_verify_result(ssl_.get());
       if (verdict != X509_V_OK)
         return InvalidArgument(post.url.host +
-                               " has no certificate to trust: " + ::X509_verify_cert_error_string(verdict));
+                               " has no trusted certificate: " + ::X509_verify_cert_error_string(verdict));
       return waited;
     }
   }
@@ -249,7 +249,7 @@ std::optional<WebAnswer> ReadHead(std::string_view head) {
 }  // namespace
 
 Result<WebUrl> ParseWebUrl(std::string_view text) {
-  const Error wrong = InvalidArgument("a webhook is a URL such as https://hooks.example.org/divvy");
+  const Error wrong = InvalidArgument("expected a webhook URL such as https://hooks.example.org/divvy");
   WebUrl url;
   url.is_secure = text.starts_with("https://");
   if (!url.is_secure && !text.starts_with("http://")) return wrong;
@@ -276,7 +276,8 @@ Result<WebUrl> ParseWebUrl(std::string_view text) {
   if (url.host.empty()) return wrong;
   if (!behind.empty()) {
     const auto port = behind.front() == ':' ? ParseInteger(behind.substr(1)) : std::nullopt;
-    if (!port || *port < 1 || *port > 65535) return InvalidArgument("the port of a webhook's URL goes from 1 to 65535");
+    if (!port || *port < 1 || *port > 65535)
+      return InvalidArgument("the port of a webhook URL must be from 1 to 65535");
     url.port = std::to_string(*port);
   }
   return url;
@@ -309,7 +310,7 @@ Result<WebAnswer> Post(const WebPost& post) {
     head.append(room.data(), got);
   }
   const auto answer = ReadHead(head);
-  if (!answer) return Unreachable(post.url.host + " gave no answer of HTTP");
+  if (!answer) return Unreachable(post.url.host + " did not send an HTTP response");
   return *answer;
 }
 

@@ -13,7 +13,7 @@
 #include "platform/net/tcp.h"
 #include "platform/net/tls.h"
 #include "platform/os/clock.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/users/signature.h"
 
 namespace divvy {
@@ -146,7 +146,7 @@ TEST(WebPost, WhatIsNoHttpIsAnError) {
   OneAnswer server("SSH-2.0-OpenSSH\r\n\r\n");
   const auto answer = server.Ask();
   ASSERT_FALSE(answer);
-  EXPECT_NE(answer.error().message.find("no answer of HTTP"), std::string::npos);
+  EXPECT_NE(answer.error().message.find("not send an HTTP response"), std::string::npos);
 }
 
 TEST(WebPost, GoesNowhereInsideUnlessItMay) {
@@ -197,7 +197,7 @@ TEST(WebPost, TrustsNoCertificateButThoseOfKnownAuthorities) {
   const auto answer = server.Ask("localhost", "");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kInvalidArgument) << answer.error().message;
-  EXPECT_NE(answer.error().message.find("localhost has no certificate to trust"), std::string::npos)
+  EXPECT_NE(answer.error().message.find("localhost has no trusted certificate"), std::string::npos)
       << answer.error().message;
 }
 

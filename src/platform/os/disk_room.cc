@@ -13,9 +13,9 @@ constexpr std::int64_t kLeastFiles = 64;
 std::string Fullness(const DiskRoom& room, const std::string& folder, bool was_full) {
   const std::int64_t factor = was_full ? 2 : 1;
   if (room.bytes < factor * kLeastBytes)
-    return "its disk is full: " + std::to_string(room.bytes >> 10) + " KiB are free under " + folder;
+    return "its disk is full: " + std::to_string(room.bytes >> 10) + " KiB free under " + folder;
   if (room.files >= 0 && room.files < factor * kLeastFiles)
-    return "its disk is full: there is room for " + std::to_string(room.files) + " more files under " + folder;
+    return "its disk is full: only " + std::to_string(room.files) + " more files fit under " + folder;
   return "";
 }
 

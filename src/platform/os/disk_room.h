@@ -13,7 +13,7 @@ struct DiskRoom {
   std::int64_t files = -1;  // Free inodes. -1: the file system creates inodes as needed.
 };
 
-/// Returns a message such as "its disk is full: 812 KiB are free under /var/lib/divvy/logs", or an empty string if
+/// Returns a message such as "its disk is full: 812 KiB free under /var/lib/divvy/logs", or an empty string if
 /// there is room. `was_full` is the last answer: a full disk needs twice the minimum to count as free again, so that
 /// the answer does not change with every line that a job writes.
 std::string Fullness(const DiskRoom& room, const std::string& folder, bool was_full);

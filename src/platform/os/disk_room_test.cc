@@ -9,10 +9,9 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 TEST(DiskRoom, IsFullByBytesOrByFiles) {
   EXPECT_EQ(Fullness({.bytes = 2 * kMiB, .files = 64}, "/x", false), "");
-  EXPECT_EQ(Fullness({.bytes = 2 * kMiB - 1, .files = 64}, "/x", false),
-            "its disk is full: 2047 KiB are free under /x");
+  EXPECT_EQ(Fullness({.bytes = 2 * kMiB - 1, .files = 64}, "/x", false), "its disk is full: 2047 KiB free under /x");
   EXPECT_EQ(Fullness({.bytes = 2 * kMiB, .files = 63}, "/x", false),
-            "its disk is full: there is room for 63 more files under /x");
+            "its disk is full: only 63 more files fit under /x");
   EXPECT_EQ(Fullness({.bytes = 2 * kMiB, .files = -1}, "/x", false), "");
 }
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

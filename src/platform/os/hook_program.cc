@@ -15,8 +15,8 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "platform/os/launch_descriptor.h"
 #include "platform/os/process_tree.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {
@@ -155,9 +155,9 @@ Result<HookUser> BecomeUser(const std::string& name, std::int64_t uid) {
   passwd* found = nullptr;
   std::vector<char> room(64 << 10);
   if (::getpwnam_r(name.c_str(), &entry, room.data(), room.size(), &found) != 0 || found == nullptr)
-    return NotFound("there is no user " + name + " here");
+    return NotFound("this machine has no user " + name);
   if (uid >= 0 && static_cast<std::int64_t>(found->pw_uid) != uid)
-    return PermissionDenied("user " + name + " has the number " + std::to_string(found->pw_uid) + " now, and had " +
+    return PermissionDenied("user " + name + " has the uid " + std::to_string(found->pw_uid) + " now, but had " +
                             std::to_string(uid));
   const HookUser user{found->pw_name, found->pw_dir, found->pw_shell};
   if (::geteuid() == found->pw_uid && ::getuid() == found->pw_uid) return user;

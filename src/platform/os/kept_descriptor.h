@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {
@@ -29,7 +29,7 @@ Status LeaseFile::Keep(const std::string& text) {
   kept_.clear();
   ::unlink(path_.c_str());
   return Internal("cannot write the lease '" + path_ + "': " + std::strerror(error) +
-                  "; as long as that is so, only the agent stops jobs when the machine is cut off");
+                  "; until this is fixed, only the agent stops jobs when the node is cut off");
 }
 
 Result<LeaseNote> ReadLeaseFile(const std::string& path) {
@@ -43,7 +43,7 @@ Result<LeaseNote> ReadLeaseFile(const std::string& path) {
     if (size < 0) return failed();
     if (auto note = ParseLeaseNote({text.data(), static_cast<std::size_t>(size)})) return *std::move(note);
   }
-  return Internal("the lease '" + path + "' is no note of one");
+  return Internal("the lease '" + path + "' does not hold a lease");
 }
 
 }  // namespace divvy

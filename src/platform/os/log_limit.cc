@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {

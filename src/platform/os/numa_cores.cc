@@ -7,7 +7,7 @@
 #include <string>
 
 #include "model/steps/task_map.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

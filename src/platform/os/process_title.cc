@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {

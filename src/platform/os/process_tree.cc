@@ -15,7 +15,7 @@
 #include <fstream>
 #include <utility>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace spawn_test {

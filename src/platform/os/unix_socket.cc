@@ -40,7 +40,7 @@ Status CheckNobodyServes(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};
   if (!S_ISSOCK(found.st_mode)) {
-    return Error{ErrorCode::kAlreadyExists, path + " exists and is not a socket; move it away"};
+    return Error{ErrorCode::kAlreadyExists, path + " exists and is not a socket; remove it"};
   }
   Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (probe.get() < 0) return SystemError("opening a socket", errno);

@@ -17,8 +17,8 @@
 #include "base/text.h"
 #include "model/steps/gang_environment.h"
 #include "platform/os/clock.h"
-#include "platform/os/launch_descriptor.h"
 #include "platform/os/process_title.h"
+#include "platform/os/unique_fd.h"
 #include "platform/users/secret_file.h"
 
 namespace divvy {
@@ -74,7 +74,7 @@ long ForkAsSibling() { return ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullp
 Status WriteGangKey(const std::string& steps, const std::string& key) {
   const bool is_key =
       key.size() == kKeyDigits && std::ranges::all_of(key, [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (!is_key) return InvalidArgument("the key of a job on several machines has 64 hexadecimal digits");
+  if (!is_key) return InvalidArgument("the key of a job on several nodes must have 64 hexadecimal digits");
   return WriteSecret(GangKeyPath(steps), key + "\n", false);
 }
 
@@ -83,7 +83,7 @@ Result<std::string> ReadGangKey(const std::string& steps) {
   const std::string key(Trim(text));
   const bool is_key =
       key.size() == kKeyDigits && std::ranges::all_of(key, [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (!is_key) return CorruptData(GangKeyPath(steps) + " has no key in it: 64 hexadecimal digits");
+  if (!is_key) return CorruptData(GangKeyPath(steps) + " has no key; expected 64 hexadecimal digits");
   return key;
 }
 
@@ -125,8 +125,8 @@ Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& s
     return GangSteps{static_cast<pid_t>(*pid), static_cast<std::uint16_t>(*port)};
   const std::string why(Trim(ReadLine(err_end.get(), MonotonicNow() + std::chrono::seconds(1))));
   if (pid && *pid > 0) ::kill(static_cast<pid_t>(*pid), SIGKILL);
-  return Internal("the job's step process does not listen for other machines: " +
-                  (why.empty() ? "it has said nothing in the time it was given" : why));
+  return Internal("the job's step process does not listen for other nodes: " +
+                  (why.empty() ? "it did not report in time" : why));
 }
 
 }  // namespace divvy

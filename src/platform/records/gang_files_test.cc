@@ -101,7 +101,7 @@ TEST_F(GangFilesTest, WhyItDoesNotListenIsTold) {
               return 1;
             }),
             "it is taken");
-  EXPECT_EQ(why([](const auto&) { return ::pause(); }), "it has said nothing in the time it was given");
+  EXPECT_EQ(why([](const auto&) { return ::pause(); }), "it did not report in time");
 }
 
 }  // namespace gang_files_test

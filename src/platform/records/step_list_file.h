@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "model/steps/step_list.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

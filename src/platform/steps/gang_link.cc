@@ -129,7 +129,7 @@ void GangLink::Progress() {
   }
   Flush();
   if (is_open() && is_reading_) Receive();
-  if (is_open() && !is_dialler_ && now >= heard_at_ + kSilenceMost) Lose("nothing has been heard of it for a minute");
+  if (is_open() && !is_dialler_ && now >= heard_at_ + kSilenceMost) Lose("it sent nothing for a minute");
 }
 
 void GangLink::Greet() {
@@ -181,7 +181,7 @@ void GangLink::Receive() {
 std::optional<GangFrame> GangLink::Next() {
   if (is_lost()) return std::nullopt;
   auto frame = reader_.Next();
-  if (!frame && reader_.is_bad()) Lose("what it says is no word of ours");
+  if (!frame && reader_.is_bad()) Lose("it sent an unknown message");
   else if (!frame && is_ending_) Lose(why_);
   return frame;
 }

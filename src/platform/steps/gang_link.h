@@ -17,7 +17,7 @@
 #include "base/time.h"
 #include "model/seat.h"
 #include "platform/net/tls.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/records/gang_wire.h"
 
 namespace divvy {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/steps/gang_link.h"
 
 namespace divvy {

@@ -93,7 +93,7 @@ class Call {
   int Lost() {
     MakeCooked();
     std::fprintf(stderr, "%s: error: %s\n", caller_.program.c_str(),
-                 is_far() ? "the way to the job's machine was cut, and the step is ended there"
+                 is_far() ? "the connection to the job's node was lost, and the step is ended there"
                           : "the step process of this job has ended, and its steps with it");
     return 1;
   }

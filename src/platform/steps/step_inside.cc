@@ -125,10 +125,11 @@ class Inside {
     // Stands in for the descriptors that come over a Unix socket.
     for (int i = 0; i < 3; ++i) frame.descriptors.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
     auto call = DecodeStepCall(std::move(frame));
-    if (!call) return End("divvy: error: the call for a step is not whole; both machines need the same divvy\n", 1);
+    if (!call)
+      return End("divvy: error: the step request is incomplete; both nodes need the same release of divvy\n", 1);
     std::array<Descriptor, 3> streams;
     if (!(has_terminal ? OpenTerminal(streams) : OpenPipes(streams)))
-      return End("divvy: error: there is no terminal or pipe left for the step\n", 1);
+      return End("divvy: error: no terminal or pipe is left for the step\n", 1);
     options_.move_inside(call->environment);
     ::umask(call->umask);
     EnterDirectory(*call);

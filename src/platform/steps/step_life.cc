@@ -21,7 +21,7 @@ constexpr Duration kAbandonedGrace = std::chrono::seconds(5);
 
 std::string StepServer::CannotEver(const StepPlan& plan) const {
   if (book_.CanEver(plan.need)) return "";
-  const std::string has = std::string(", the job has ") + (spreads() ? "on this machine " : "");
+  const std::string has = std::string(", the job has ") + (spreads() ? "on this node " : "");
   std::string why = "it asks for more GPUs of a component" + has + "there";
   if (plan.need.cores > options_.cores && options_.cores > 0)
     why = "it asks for " + Plural(plan.need.cores, "core") + has + std::to_string(options_.cores);

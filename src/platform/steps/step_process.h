@@ -56,7 +56,7 @@ class StepServer {
     Duration until{0};
   };
 
-  // The loop and the callers.
+  // The event loop and its clients: the processes that call for steps.
   bool Listen();
   bool ListenHere();
   bool IsDone();
@@ -76,7 +76,8 @@ class StepServer {
   void Flush(Client& client);
   Client* ClientOf(const RunningStep& step);
 
-  // A step's life.
+  // The life of a step, from its request to its end.
+  /// Returns why such a step can never start, or "" if it can.
   std::string CannotEver(const StepPlan& plan) const;
   RunningStep& Enter(StepNumber number, StepCall call, StepPlan plan);
   void GrantNext();
@@ -137,7 +138,7 @@ class StepServer {
   bool HandFiles(RunningStep& step, Client& client);
 
   StepServerOptions options_;
-  StepBook book_;
+  StepResources book_;
   StepListFile list_;
   Descriptor listener_;
   Descriptor signals_;

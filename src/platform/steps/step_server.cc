@@ -203,7 +203,7 @@ void StepServer::OnFrame(Client& client, StepFrame frame) {
 
 void StepServer::OnCall(Client& client, StepFrame frame) {
   auto call = DecodeStepCall(std::move(frame));
-  if (!call) return End(client, "divvy: the call for a step is not whole\n", 1);
+  if (!call) return End(client, "divvy: the step request is incomplete\n", 1);
   auto plan = options_.planner(*call);
   if (!plan) return End(client, plan.error().message + "\n", 1);
   if (const std::string why = CannotEver(*plan); !why.empty()) return End(client, why, 1);

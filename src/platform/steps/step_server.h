@@ -8,7 +8,7 @@
 // while steps run. It ends with the job, because the supervisor ends everything that the first process leaves behind.
 // Its tasks end with it, however it ends.
 //
-// A StepPlanner turns a call into tasks. StepBook decides which GPUs a step gets, and which steps wait.
+// A StepPlanner turns a call into tasks. StepResources decides which GPUs a step gets, and which steps wait.
 //
 // Only processes of its own user may call it. They may belong to another job of that user or to none: a user who may
 // end the job may also start a step in it.
@@ -33,8 +33,8 @@
 #include "base/host_port.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "model/steps/step_book.h"
 #include "model/steps/step_list.h"
+#include "model/steps/step_resources.h"
 #include "platform/records/step_wire.h"
 #include "platform/steps/gang_parts.h"
 #include "platform/steps/step_task.h"

@@ -307,7 +307,7 @@ std::string Answer(const std::string& path, const std::string& text) {
 
 TEST_F(StepServerTest, RubbishHarmsNobody) {
   EXPECT_EQ(Answer(StepSocketOf(file()), std::string(64, 'x')), "");
-  EXPECT_NE(Answer(StepSocketOf(file()), EncodeStepFrame(StepWord::kCall, 0, "short")).find("not whole"),
+  EXPECT_NE(Answer(StepSocketOf(file()), EncodeStepFrame(StepWord::kCall, 0, "short")).find("incomplete"),
             std::string::npos);
   EXPECT_EQ(Run("", 1, "true"), 0);
 }

@@ -159,13 +159,13 @@ void StepServer::OnPartCall(EarlyCall early) {
     RunningStep& step = Enter(next_++, {}, {});
     step.served = std::make_unique<ServedPart>(std::move(link));
     step.served->link().Send(GangWord::kRefused, 1,
-                             is_whole ? why + "\n" : "the call for a part of a step is not whole\n");
+                             is_whole ? why + "\n" : "the request for a part of a step is incomplete\n");
     step.line.state = StepState::kEnded;
   };
   if (!part) return refuse("", false);
   if (part->version != options_.version) {
-    return refuse("divvy: error: this machine's divvy is " + options_.version + ", the caller's is " + part->version +
-                  "; update one of them");
+    return refuse("divvy: error: divvy on this node is " + options_.version + ", the caller's is " + part->version +
+                  "; install the same release on both");
   }
   auto call = CallOf(*part);
   if (!call) return refuse("", false);
@@ -220,7 +220,7 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
       return StartHere(step);
     case GangWord::kSignal:
       if (step.awaited && (frame.value == SIGTERM || frame.value == SIGKILL))
-        return Start(step, FailedPrecondition("stopped before its tasks began here"));
+        return Start(step, FailedPrecondition("stopped before its tasks started here"));
       if (frame.value > 0 && frame.value < NSIG) step.SignalAll(frame.value);
       return;
     case GangWord::kDone:
@@ -321,7 +321,7 @@ void StepServer::OnParts(StepNumber number, std::span<const pollfd> polls) {
     step.parts->Apply(event);
     if (event.kind == PartEvent::Kind::kSaid) OnPartFrame(step, event.part, event.frame);
     else if (event.kind == PartEvent::Kind::kLost) OnPartLost(step, event.part, alive, event.why);
-    else if (!alive.empty() || step.is_waiting()) OnPartLost(step, event.part, alive, "it says that it is done");
+    else if (!alive.empty() || step.is_waiting()) OnPartLost(step, event.part, alive, "it reports that it is done");
     else FinishIfOver(step);
   }
 }

@@ -445,7 +445,7 @@ TEST_F(StepSpreadTest, AnotherVersionAndARefusalAreTold) {
   Stop(1);
   Serve(1, kKey, "2");
   EXPECT_EQ(End(Call("b", "", "block 0:1,1:1", "true")), 1);
-  EXPECT_NE(Out("b").find("this machine's divvy is 2, the caller's is 1"), std::string::npos) << Out("b");
+  EXPECT_NE(Out("b").find("divvy on this node is 2, the caller's is 1"), std::string::npos) << Out("b");
 }
 
 TEST_F(StepSpreadTest, RubbishAndSilenceHarmNobody) {

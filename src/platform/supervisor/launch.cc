@@ -60,7 +60,7 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
 
 Error NoLauncher(const std::string& path, std::string_view why) {
   return Unreachable("no launcher serves at '" + path + "' (" + std::string(why) +
-                     "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
+                     "); start it with systemctl start divvy-launcher, or with divvy up or divvy agent as root");
 }
 
 // Otherwise posix_spawn's dup2 could overwrite a descriptor that is still needed.
@@ -163,13 +163,13 @@ Status ProcessLauncher::Connect() {
     return NoLauncher(path, std::strerror(errno));
   const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(2 * kOldLauncherWait);
   pollfd polled = {.fd = socket.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&polled, 1, static_cast<int>(patience.count())) <= 0) return NoLauncher(path, "it does not greet");
+  if (::poll(&polled, 1, static_cast<int>(patience.count())) <= 0) return NoLauncher(path, "it does not answer");
   std::vector<Descriptor> reports = ReceiveDescriptors(socket.get(), 1);
   if (reports.empty()) {
     std::array<char, 512> why = {};
     const ssize_t size = ::recv(socket.get(), why.data(), why.size(), MSG_WAITALL);
     if (size > 0) return FailedPrecondition(std::string(why.data(), static_cast<std::size_t>(size)));
-    return NoLauncher(path, "it does not take this process, or is of another release");
+    return NoLauncher(path, "it does not accept this process, or is from another release");
   }
   std::int64_t pid = 0;
   if (::recv(socket.get(), &pid, sizeof pid, MSG_WAITALL) != sizeof pid) return NoLauncher(path, "it ended");
@@ -206,8 +206,8 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
   frame->bytes = EncodeLaunch(request);
   // The launcher would exit at a larger frame, and the frame would be sent to the next launcher again.
   if (frame->bytes.size() > kMostLaunchBody) {
-    return LimitExceeded("job " + ToString(request.job) + " takes " + std::to_string(frame->bytes.size() >> 20) +
-                         " MiB to start, and 64 MiB is the most; give it a shorter script, command or environment");
+    return LimitExceeded("job " + ToString(request.job) + " needs " + std::to_string(frame->bytes.size() >> 20) +
+                         " MiB to start, the limit is 64 MiB; use a shorter script, command or environment");
   }
   const std::uint64_t sequence = ++last_sequence_;
   std::memcpy(frame->bytes.data() + offsetof(LaunchFrameHeader, sequence), &sequence, sizeof sequence);

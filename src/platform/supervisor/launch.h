@@ -29,7 +29,7 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "platform/isolation/isolation.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"
 #include "platform/supervisor/supervisor_control.h"
 #include "platform/users/directory_watch.h"

@@ -207,7 +207,7 @@ Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Fore
                  &request.held_log, &request.about, &request.lease.file, &request.lease.boot_id, &request.gang.starter,
                  &request.gang.key, &request.isolation.cores},
       is_text);
-  if (!reader.is_done() || next != streams.size() || !are_texts) return InvalidArgument("these bytes are no launch");
+  if (!reader.is_done() || next != streams.size() || !are_texts) return InvalidArgument("not a launch message");
   return request;
 }
 

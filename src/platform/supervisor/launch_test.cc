@@ -197,10 +197,9 @@ TEST_F(Launch, DirectoryAndFilesThatCannotBeOpenedAreNamed) {
   request = Command({"true"});
   request.output = "/nowhere/out";
   request.directory_patience = 1ms;
-  EXPECT_EQ(
-      Run(request).failure,
-      "cannot open '/nowhere/out': its directory '/nowhere' does not exist, and nothing made it within 1 ms; make "
-      "it before the job starts, or choose another file with --output");
+  EXPECT_EQ(Run(request).failure,
+            "cannot open '/nowhere/out': its directory '/nowhere' does not exist and was not created within 1 ms; "
+            "create it before the job starts, or choose another file with --output");
   request = Command({"true"});
   request.input = "absent";
   EXPECT_EQ(Run(request).failure, "cannot open 'absent' for reading: No such file or directory");
@@ -247,7 +246,7 @@ TEST_F(Launch, ScriptWhoseInterpreterIsMissingSaysSo) {
             "cannot run 'train.sh': its interpreter '/usr/bin/pyhton3': No such file or directory");
   EXPECT_EQ(Run(Script("#!/bin/bash\r\necho\r\n")).failure,
             "cannot run 'train.sh': its interpreter '/bin/bash': No such file or directory "
-            "(its first line ends in a carriage return, as Windows writes it; dos2unix repairs that)");
+            "(its first line ends in a carriage return, as on Windows; fix it with dos2unix)");
 }
 
 TEST_F(Launch, RootDaemonRunsTheJobAsItsUserWithItsGroups) {

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "platform/os/foreign_descriptor.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/supervisor/supervisor_control.h"
 
 namespace divvy {

@@ -24,7 +24,7 @@
 #include "platform/supervisor/supervisor_adoption.h"
 #include "platform/supervisor/supervisor_control.h"
 #include "platform/supervisor/supervisor_seat.h"
-#include "platform/users/open_as.h"
+#include "platform/users/open_as_user.h"
 #include "platform/users/user_identity.h"
 #include "platform/users/user_limits.h"
 
@@ -179,7 +179,7 @@ Result<Descriptor> ConnectErrands(const std::string& path) {
   Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!link.is_open() || ::connect(link.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Unreachable("no launcher serves at '" + path + "' (" + std::strerror(errno) +
-                       "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
+                       "); start it with systemctl start divvy-launcher, or with divvy up or divvy agent as root");
   }
   return link;
 }
@@ -205,26 +205,26 @@ bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::s
 }
 
 Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_view text, std::span<const int> given) {
-  if (text.size() > kMostErrandText) return LimitExceeded("the launcher takes 128 KiB at once");
+  if (text.size() > kMostErrandText) return LimitExceeded("the request is larger than the launcher's limit of 128 KiB");
   header.text_size = static_cast<std::uint32_t>(text.size());
   auto [ours, theirs] = MakeAnswerPair();
-  if (!ours.is_open()) return LimitExceeded("no descriptor is left to ask the launcher with");
+  if (!ours.is_open()) return LimitExceeded("no file descriptor is left for a request to the launcher");
   std::vector<int> fds = {theirs.get()};
   fds.insert(fds.end(), given.begin(), given.end());
   if (!Send(header, text, fds)) {
-    return Unreachable("the launcher does not answer at '" + socket_ + "'; systemctl start divvy-launcher starts it, " +
-                       "as does divvy up, or divvy agent, by root");
+    return Unreachable("the launcher does not answer at '" + socket_ +
+                       "'; start it with systemctl start divvy-launcher, " + "or with divvy up or divvy agent as root");
   }
   theirs.Reset();
   pollfd polled = {.fd = ours.get(), .events = POLLIN, .revents = 0};
   int ready = -1;
   do ready = ::poll(&polled, 1, kAnswerWithinMs);
   while (ready < 0 && errno == EINTR);
-  if (ready == 0) return Error{ErrorCode::kTimedOut, "the launcher has not answered within a minute"};
+  if (ready == 0) return Error{ErrorCode::kTimedOut, "the launcher did not answer within a minute"};
   auto received = ReceiveMessage(ours.get());
   Answer answer;
   if (!received || received->bytes.size() < sizeof answer.header)
-    return Unreachable("the launcher ended before it had answered");
+    return Unreachable("the launcher ended before it answered");
   std::memcpy(&answer.header, received->bytes.data(), sizeof answer.header);
   answer.text = received->bytes.substr(sizeof answer.header);
   if (!received->fds.empty()) answer.fd = std::move(received->fds.front());
@@ -358,17 +358,18 @@ std::vector<IoCounts> RootErrands::ReadIo(std::span<const std::int64_t> pids) {
 Status CheckUid(std::int64_t uid, std::int64_t lowest_uid, bool runs_root_jobs) {
   if (uid == 0 && runs_root_jobs) return {};
   if (uid == 0)
-    return PermissionDenied("the launcher runs nothing as root; root_jobs = true under [jobs] in divvy.toml allows it");
+    return PermissionDenied(
+        "the launcher runs nothing as root; to allow it, set root_jobs = true in [jobs] of divvy.toml");
   // Uids of systemd's dynamic users (systemd.exec(5)), of "nobody", and Linux's 16-bit form of "no user".
   const bool is_nobodys = (uid >= 61'184 && uid <= 65'519) || uid == 65'534 || uid == 65'535;
   if (uid >= lowest_uid && uid < 0xFFFF'FFFF && !is_nobodys) return {};
   if (is_nobodys) {
     return PermissionDenied("the launcher runs nothing as uid " + std::to_string(uid) +
-                            ", which belongs to nobody or to a service (61184 to 65519); give the user another uid");
+                            ", which is reserved for services (61184 to 65519) or nobody; give the user another uid");
   }
   return PermissionDenied("the launcher runs nothing as uid " + std::to_string(uid) +
-                          ", which is a system user's; lowest_uid under [jobs] in divvy.toml (now " +
-                          std::to_string(lowest_uid) + ") allows it");
+                          ", which is a system user; to allow it, lower lowest_uid in [jobs] of divvy.toml (now " +
+                          std::to_string(lowest_uid) + ")");
 }
 
 namespace {
@@ -411,7 +412,7 @@ class Errand {
       case ErrandKind::kRightByName:
         return IssueByName(checker);
     }
-    Refuse("the launcher does not know this errand; restart it, it may be of another release");
+    Refuse("the launcher does not know this request; restart it, it may be from another release");
   }
 
  private:
@@ -437,7 +438,7 @@ class Errand {
   template <typename Work>
   void InChild(Work work) {
     const pid_t child = ::fork();
-    if (child < 0) return Refuse(std::string("the launcher can start no process: ") + std::strerror(errno));
+    if (child < 0) return Refuse(std::string("the launcher cannot start a process: ") + std::strerror(errno));
     if (child > 0) return;
     if (header_.kind != ErrandKind::kRightByName) issuer_.Forget();
     ::signal(SIGCHLD, SIG_DFL);
@@ -468,7 +469,7 @@ class Errand {
   }
   void RefuseRight() {
     Refuse("the daemon has no right to act as uid " + std::to_string(header_.uid) +
-           "; it gets one when that user calls divvy on the controller's machine");
+           "; it gets it when that user runs divvy on the controller's node");
   }
 
   uid_t uid() const { return static_cast<uid_t>(header_.uid); }
@@ -506,7 +507,7 @@ class Errand {
     const std::vector<gid_t> own = {gid()};
     const bool became = RunAs({uid(), gid(), &own}, [&] {
       staged = StageGo(steps, text_, header_.uid, header_.gid);
-      if (staged && header_.choice == 1 && !SayGo(steps)) staged = Internal("cannot say that the part may go");
+      if (staged && header_.choice == 1 && !SayGo(steps)) staged = Internal("cannot tell the steps to start");
     });
     AnswerStatus(became ? staged : Status(Internal("cannot become the user")));
   }
@@ -515,7 +516,7 @@ class Errand {
   void Signal() {
     const auto record = ReadRunRecord(setup_.run_directory, job());
     if (!record) return Refuse(record.error().message);
-    if (header_.signal < 0 || header_.signal >= NSIG) return Refuse("there is no such signal");
+    if (header_.signal < 0 || header_.signal >= NSIG) return Refuse("unknown signal");
     switch (static_cast<OrphanReach>(header_.choice)) {
       case OrphanReach::kTree: {
         // The pid may have been reused.
@@ -529,7 +530,7 @@ class Errand {
       case OrphanReach::kLeftBehind:
         return Answer(0, SignalLeftBehind(record->process, "DIVVY_JOB_ID=" + ToString(job()), header_.signal));
     }
-    Refuse("there is no such reach");
+    Refuse("unknown scope of a signal");
   }
 
   // The kernel shows the exit code of a process that is not yet reaped only to its own user and to root.
@@ -623,7 +624,7 @@ class Errand {
                            std::to_string(header_.gid), text_, setup_.container_engine},
                           kErrandSeconds);
     }
-    Refuse("there is no such program");
+    Refuse("unknown program");
   }
 
   /// Starts the program in its own cgroup and waits to end it. Waits as root, because the user could kill a waiting
@@ -651,7 +652,7 @@ class Errand {
                                       "--directory", setup_.run_directory + "/share",
                                       "--served-by", std::to_string(setup_.daemon_uid)};
     if (header_.choice == 1) {
-      if (setup_.emulation.empty()) return Refuse("root has described no stand-in GPUs (divvy up --emulate)");
+      if (setup_.emulation.empty()) return Refuse("root has not set up emulated GPUs (divvy up --emulate)");
       for (const char* library : {"libnvidia-ml.so.1", "libcuda.so.1"})
         words.insert(words.end(), {"--emulate-library", setup_.emulation + "/" + library});
     }

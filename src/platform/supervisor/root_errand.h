@@ -20,7 +20,7 @@
 #include "model/job.h"
 #include "platform/gpu/use_probe.h"
 #include "platform/isolation/isolation.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"
 #include "platform/users/user_right.h"
 

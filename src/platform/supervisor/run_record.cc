@@ -13,8 +13,8 @@
 #include "model/job_record.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/isolation/job_mounts.h"
-#include "platform/os/launch_descriptor.h"
 #include "platform/os/process_tree.h"
+#include "platform/os/unique_fd.h"
 #include "platform/records/step_list_file.h"
 #include "platform/supervisor/supervisor_seat.h"
 

@@ -32,7 +32,7 @@ namespace {
 const std::string kReports = "reports";
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
-constexpr const char* kCutOff = "its machine was cut off: stopped by its lease";
+constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
 
 }  // namespace
 
@@ -115,12 +115,12 @@ bool Supervisor::AwaitDirectories() {
   while (missing) {
     const auto file = std::ranges::find(files, *missing, [](const OpenedFile& one) { return DirectoryOf(one.path); });
     const std::string role(file->role);
-    if (watch_.is_stopping) return Fail("stopped before it began");
+    if (watch_.is_stopping) return Fail("stopped before it started");
     const Duration left = give_up - MonotonicNow();
     if (left <= Duration(0)) {
       return Fail("cannot open '" + file->path + "': its directory '" + *missing +
-                  "' does not exist, and nothing made it within " + patience +
-                  "; make it before the job starts, or choose another file with --" + role);
+                  "' does not exist and was not created within " + patience +
+                  "; create it before the job starts, or choose another file with --" + role);
     }
     const std::string delay =
         "waits up to " + patience + " for directory '" + *missing + "' of its " + role + " file, which does not exist";
@@ -135,7 +135,7 @@ bool Supervisor::AwaitDirectories() {
     missing = watch.FirstMissing();
   }
   record_.delay.clear();
-  return !watch_.is_stopping || Fail("stopped before it began");
+  return !watch_.is_stopping || Fail("stopped before it started");
 }
 
 bool Supervisor::PrepareFiles(Descriptor& log) {
@@ -419,7 +419,7 @@ void Supervisor::CallStep(int socket, bool stops_only) {
     static_cast<void>(!::send(socket, frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
   };
   if (watch_.is_stopping) return refuse("the job is ending, and no step can be started in it");
-  if (watch_.first_process == 0) return refuse("the job has not begun, and no step can be started in it yet");
+  if (watch_.first_process == 0) return refuse("the job has not started, and no step can be started in it yet");
   // A guard knows neither the job's user nor its namespaces: its child would be root, with the caller's environment.
   if (is_guard()) return refuse("its supervisor was killed, and no step can be started in the job from outside");
   // Uses a descriptor, because a path would be resolved in the mounts of the job.

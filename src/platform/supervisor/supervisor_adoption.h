@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "model/gpus/gpu.h"
 #include "model/job.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 

@@ -145,7 +145,7 @@ void AddWindow(WindowSize window, RecordWriter& fields) {
 Status EnableCredentials(int socket) {
   const int on = 1;
   if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0) return {};
-  return Internal(std::string("cannot see who sends: ") + std::strerror(errno));
+  return Internal(std::string("cannot read the sender: ") + std::strerror(errno));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "platform/os/foreign_descriptor.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"
 
 namespace divvy {

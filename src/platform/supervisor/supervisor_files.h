@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/supervisor/launch.h"
 #include "platform/supervisor/supervisor.h"
-#include "platform/users/open_as.h"
+#include "platform/users/open_as_user.h"
 
 namespace divvy {
 

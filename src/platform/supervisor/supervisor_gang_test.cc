@@ -242,7 +242,7 @@ TEST_F(GangPart, WhatCannotBeStartedIsSaidBeforeOthersWait) {
 
   request = Part("true");
   request.gang.key = "short";
-  EXPECT_EQ(Run(request).failure, "the key of a job on several machines has 64 hexadecimal digits");
+  EXPECT_EQ(Run(request).failure, "the key of a job on several nodes must have 64 hexadecimal digits");
 }
 
 TEST_F(GangPart, WithoutAWordItGivesUp) {
@@ -250,7 +250,7 @@ TEST_F(GangPart, WithoutAWordItGivesUp) {
   request.gang.go_within = 20ms;
   const Exit exit = Run(request);
   EXPECT_EQ(exit.code, 1);
-  EXPECT_NE(exit.failure.find("heard nothing from the controller"), std::string::npos) << exit.failure;
+  EXPECT_NE(exit.failure.find("got no message from the controller"), std::string::npos) << exit.failure;
   EXPECT_EQ(Output(), "divvy: " + exit.failure + "\n");
 }
 
@@ -279,7 +279,7 @@ TEST_F(GangPart, WithoutItsStepProcessItIsNoPart) {
     }
     const Exit exit = AwaitExit(record.job);
     EXPECT_EQ(exit.code, 1);
-    EXPECT_EQ(exit.failure, "the job's step process on this machine has ended");
+    EXPECT_EQ(exit.failure, "the job's step process on this node has ended");
   }
 }
 

@@ -296,11 +296,11 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
     case Step::kCgroup:
       return "cannot join the cgroup of the job" + why;
     case Step::kMounts:
-      return "cannot give the job its own view of the file system" + why;
+      return "cannot give the job its own mounts" + why;
     case Step::kPrivileges:
-      return "cannot keep the job from new privileges" + why;
+      return "cannot set no_new_privs for the job" + why;
     case Step::kKey:
-      return "cannot give the job the key of its machines" + why;
+      return "cannot give the job the key of its nodes" + why;
     case Step::kRecord:
       return "cannot write the run record of the job" + why;
     case Step::kUser:
@@ -308,9 +308,9 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
     case Step::kDirectory:
       if (request.isolation.has_own_tmp && request.directory.starts_with("/tmp/")) {
         return "cannot enter directory " + quoted(request.directory) +
-               ": it is below /tmp, and the job has a /tmp of its own, which begins empty (--private-tmp, or "
-               "private_tmp "
-               "of this machine's settings); choose another with --chdir, or submit with --private-tmp=no";
+               ": it is below /tmp, and the job has its own, empty /tmp (--private-tmp, or private_tmp in divvy.toml "
+               "of "
+               "this node); choose another directory with --chdir, or submit with --private-tmp=no";
       }
       return "cannot enter directory " + quoted(request.directory) + why;
     case Step::kInput:
@@ -333,7 +333,7 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
   const bool is_dos = program.interpreter.back() == '\r';
   const std::string shown = program.interpreter.substr(0, program.interpreter.find('\r'));
   return cannot + ": its interpreter " + quoted(shown) + why +
-         (is_dos ? " (its first line ends in a carriage return, as Windows writes it; dos2unix repairs that)" : "");
+         (is_dos ? " (its first line ends in a carriage return, as on Windows; fix it with dos2unix)" : "");
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
@@ -411,7 +411,7 @@ StartedJob StartJob(const StartPlan& plan) {
   const StartOutcome outcome = plan.seat != nullptr ? StartSeat(start, pid) : StartProgram(start, pid);
   StartedJob job;
   if (pid < 0) {
-    job.failure = std::string("cannot make a process for the job: ") + std::strerror(errno);
+    job.failure = std::string("cannot create a process for the job: ") + std::strerror(errno);
     job.failure_code = kMachineCannot;
     return job;
   }

@@ -15,7 +15,7 @@ Result<LeaseNote> Supervisor::ReadLease() const {
   const SupervisorSetup& setup = station_.setup;
   if (!setup.serves_another()) return ReadLeaseFile(record_.lease.file);
   const std::vector<gid_t> groups = {static_cast<gid_t>(setup.daemon_gid)};
-  Result<LeaseNote> note = Internal("no process can become the agent's user");
+  Result<LeaseNote> note = Internal("no process can switch to the agent's user");
   RunAs({static_cast<uid_t>(setup.daemon_uid), groups.front(), &groups},
         [&] { note = ReadLeaseFile(record_.lease.file); });
   return note;

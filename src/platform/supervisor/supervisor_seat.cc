@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"
 
 namespace divvy {

@@ -18,7 +18,7 @@
 
 #include "base/text.h"
 #include "model/exit_codes.h"
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/records/step_list_file.h"
 #include "platform/supervisor/run_record.h"
 #include "platform/supervisor/supervisor_seat.h"
@@ -34,7 +34,7 @@ constexpr std::size_t kFixedWords = 8;
 constexpr Duration kStepsPatience = std::chrono::seconds(30);
 constexpr int kStopTakesMs = 100;
 constexpr int kLookEveryMs = 200;  // Poll interval if the kernel does not report events.
-constexpr const char* kWithoutSteps = "the job's step process on this machine has ended";
+constexpr const char* kWithoutSteps = "the job's step process on this node has ended";
 constexpr const char* kAnyPort = "0.0.0.0:0";
 
 struct StepProcess {
@@ -144,8 +144,8 @@ class SeatProcess {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - MonotonicNow()).count();
       if (left <= 0) {
         const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(patience_).count();
-        return Fail("was ready, and heard nothing from the controller for " + std::to_string(minutes) +
-                        " minutes; its log says what became of the job's other machines",
+        return Fail("was ready, but got no message from the controller for " + std::to_string(minutes) +
+                        " minutes; see the daemon's log for the job's other nodes",
                     1);
       }
       std::array<pollfd, 3> polled = {

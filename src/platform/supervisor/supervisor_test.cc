@@ -102,7 +102,7 @@ TEST_F(Supervise, StopEndsTheWaitForADirectory) {
   ASSERT_TRUE(launcher_->Launch(request));
   ASSERT_TRUE(AwaitDelay(request.job));
   ASSERT_TRUE(SendStop(delayed_[request.job.value()], SIGTERM, 1h));
-  EXPECT_EQ(AwaitExit(request.job).failure, "stopped before it began");
+  EXPECT_EQ(AwaitExit(request.job).failure, "stopped before it started");
   EXPECT_FALSE(started_.contains(request.job.value()));
 }
 

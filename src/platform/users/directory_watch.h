@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/time.h"
-#include "platform/os/launch_descriptor.h"
-#include "platform/users/open_as.h"
+#include "platform/os/unique_fd.h"
+#include "platform/users/open_as_user.h"
 
 namespace divvy {
 

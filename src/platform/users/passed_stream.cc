@@ -9,7 +9,7 @@
 #include <string>
 
 #include "platform/os/unix_socket.h"
-#include "platform/users/open_as.h"
+#include "platform/users/open_as_user.h"
 
 namespace divvy {
 namespace {
@@ -39,20 +39,20 @@ std::string FaultOf(int fd, StreamUse use, std::int64_t caller_uid) {
     case S_IFIFO:
       return "";
     case S_IFREG:
-      return IsKernelFile(fd) ? "is a file of the kernel's" : "";
+      return IsKernelFile(fd) ? "is a kernel file" : "";
     case S_IFCHR:
       return IsHarmlessDevice(about.st_rdev) || ::isatty(fd) == 1 ? "" : "is a device";
     case S_IFSOCK:
       break;
     default:
-      return "is no stream";
+      return "is not a stream";
   }
   const int domain = SocketOption(fd, SO_DOMAIN);
-  if (SocketOption(fd, SO_TYPE) != SOCK_STREAM) return "is a socket for datagrams";
+  if (SocketOption(fd, SO_TYPE) != SOCK_STREAM) return "is a datagram socket";
   if (domain == AF_INET || domain == AF_INET6) return "";
-  if (domain != AF_UNIX) return "is a socket of another kind";
+  if (domain != AF_UNIX) return "is a socket of an unsupported type";
   const bool is_callers = caller_uid == 0 || CredentialsOf(fd).uid == caller_uid;
-  return use == StreamUse::kHandedOn || is_callers ? "" : "is a socket whose other end is another user's";
+  return use == StreamUse::kHandedOn || is_callers ? "" : "is a socket whose peer belongs to another user";
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Status CheckPassedStream(int fd, StreamUse use, std::int64_t caller_uid, const c
   const std::string fault = FaultOf(fd, use, caller_uid);
   if (fault.empty()) return {};
   return InvalidArgument("the caller's " + std::string(name) + " " + fault +
-                         ": it may be a terminal, a pipe, a regular file or a stream socket; use a pipe (| cat)");
+                         ": expected a terminal, pipe, regular file or stream socket; use a pipe (| cat)");
 }
 
 }  // namespace divvy

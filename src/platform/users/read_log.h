@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "platform/users/open_as.h"
+#include "platform/users/open_as_user.h"
 
 namespace divvy {
 

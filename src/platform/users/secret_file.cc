@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 
@@ -18,17 +18,17 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most, Reader
     return PermissionDenied("opening " + path + ": " + std::strerror(errno));
   }
   struct stat about {};
-  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return CorruptData(path + " is no plain file");
+  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return CorruptData(path + " is not a regular file");
   const bool is_roots = readers == Readers::kAll && about.st_uid == 0;
   const bool is_taken_by_root = ::geteuid() == 0 && root_takes == RootTakes::kAll;
   if (about.st_uid != ::geteuid() && !is_taken_by_root && !is_roots)
-    return PermissionDenied(path + " is another user's; remove it");
+    return PermissionDenied(path + " belongs to another user; remove it");
   if (readers == Readers::kAll && (about.st_mode & 022) != 0)
     return PermissionDenied("others may write " + path + "; chmod 644 it, once you know what is in it");
   if (readers == Readers::kNobody && (about.st_mode & 077) != 0)
     return PermissionDenied("others may read the key in " + path + "; chmod 600 it, or remove it for a new one");
   // The file may grow after fstat(); reading one extra byte detects that.
-  if (about.st_size > static_cast<off_t>(most)) return CorruptData(path + " is too long to be what it should be");
+  if (about.st_size > static_cast<off_t>(most)) return CorruptData(path + " is too long");
   std::string text(static_cast<std::size_t>(about.st_size) + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {

@@ -34,17 +34,18 @@ Result<std::string> KeyOfSecret(std::string_view secret) {
   if (!secret.starts_with(kPrefix)) return std::string(secret);
   const std::string_view text = secret.substr(kPrefix.size());
   if (text.empty() || text.size() % 4 != 0)
-    return InvalidArgument("after \"whsec_\" a secret has its key in base64; the one given is none");
+    return InvalidArgument("invalid secret: expected \"whsec_\" and a key in base64");
   std::vector<unsigned char> key(text.size() / 4 * 3);
   const int size = ::EVP_DecodeBlock(key.data(), AsUnsigned(text), static_cast<int>(text.size()));
-  if (size < 0) return InvalidArgument("after \"whsec_\" a secret has its key in base64; the one given is none");
+  if (size < 0) return InvalidArgument("invalid secret: expected \"whsec_\" and a key in base64");
   const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   return std::string(reinterpret_cast<const char*>(key.data()), static_cast<std::size_t>(size) - padding);
 }
 
 Result<std::string> MakeSecret() {
   std::array<unsigned char, kKeyBytes> key{};
-  if (::RAND_bytes(key.data(), static_cast<int>(key.size())) != 1) return Internal("the system gives no chance bytes");
+  if (::RAND_bytes(key.data(), static_cast<int>(key.size())) != 1)
+    return Internal("the system returns no random bytes");
   return std::string(kPrefix) + Base64({reinterpret_cast<const char*>(key.data()), key.size()});
 }
 

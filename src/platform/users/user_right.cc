@@ -77,7 +77,7 @@ Result<RightIssuer> RightIssuer::Open(const std::string& path) {
     key.reset(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr,
                                            reinterpret_cast<const unsigned char*>(secret->data()), secret->size()));
     OPENSSL_cleanse(secret->data(), secret->size());
-    if (!key) return CorruptData("'" + path + "' is no signing key; remove it, and each user calls divvy once more");
+    if (!key) return CorruptData("'" + path + "' is not a signing key; remove it, then each user must run divvy once");
     return RightIssuer(std::move(key));
   }
   key.reset(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
@@ -160,20 +160,20 @@ UserRight ReadRight(const std::string& text) {
 // A listening socket always has a name. So an end whose peer has a name is the connecting end, where the kernel reports
 // the listener's user. An end of a socket pair has no name of its own until a process binds it.
 Result<std::pair<std::int64_t, std::int64_t>> CallerOf(int socket) {
-  const auto refused = [](const std::string& why) { return PermissionDenied("that is no user's connection: " + why); };
+  const auto refused = [](const std::string& why) { return PermissionDenied("not a connection of a user: " + why); };
   int type = 0;
   socklen_t size = sizeof type;
   if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
-    return refused("it is no stream socket");
+    return refused("it is not a stream socket");
   sockaddr_un own = {}, peer = {};
   socklen_t own_size = sizeof own, peer_size = sizeof peer;
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 || own.sun_family != AF_UNIX)
-    return refused("it is no Unix socket");
+    return refused("it is not a Unix socket");
   if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return refused("it is not connected");
   if (own_size <= sizeof(sa_family_t)) return refused("it was not accepted from a listener");
-  if (peer_size > sizeof(sa_family_t)) return refused("its other end has a name");
+  if (peer_size > sizeof(sa_family_t)) return refused("its peer has a name");
   const PeerCredentials credentials = CredentialsOf(socket);
-  if (credentials.uid < 0 || credentials.gid < 0) return refused("the kernel does not say whose it is");
+  if (credentials.uid < 0 || credentials.gid < 0) return refused("the kernel does not report its owner");
   return std::pair(credentials.uid, credentials.gid);
 }
 

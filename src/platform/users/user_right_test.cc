@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/os/launch_descriptor.h"
+#include "platform/os/unique_fd.h"
 #include "platform/users/user_identity.h"
 
 namespace divvy {
@@ -116,7 +116,7 @@ TEST_F(Rights, AFileThatIsNoKeyIsSaid) {
   ASSERT_EQ(0, ::truncate(KeyPath().c_str(), 7));
   const auto issuer = RightIssuer::Open(KeyPath());
   ASSERT_FALSE(issuer);
-  EXPECT_NE(std::string::npos, issuer.error().message.find("is no signing key")) << issuer.error().message;
+  EXPECT_NE(std::string::npos, issuer.error().message.find("is not a signing key")) << issuer.error().message;
 }
 
 TEST_F(Rights, AreStoredAsText) {

@@ -48,7 +48,7 @@ JobId ChaosClients::DrawJob(const Controller& controller) {
 }
 
 JobId ChaosClients::DrawActive(const Controller& controller) {
-  const auto& running = controller.cluster().running_jobs();
+  const auto& running = controller.scheduler().running_jobs();
   return running.empty() ? DrawJob(controller) : std::next(running.begin(), Draw(running.size()))->first;
 }
 
@@ -117,7 +117,7 @@ void ChaosClients::Submit(ChaosDaemon& daemon) {
   const std::uint64_t elements = spec.array ? spec.array->indices.size() : 0;
   const std::string group = spec.group_limit > 0 ? spec.group : "";
   const int group_limit = spec.group_limit;
-  const int before = group.empty() ? 0 : daemon.controller().cluster().group_limit(group);
+  const int before = group.empty() ? 0 : daemon.controller().scheduler().group_limit(group);
   const auto result =
       daemon.controller().Submit(std::move(spec), elements, DrawCaller(), daemon.Now(), daemon.Outcomes());
   if (!result) return;
@@ -176,7 +176,7 @@ void ChaosClients::SetHeld(ChaosDaemon& daemon, JobId id, bool is_held, const Ca
 }
 
 void ChaosClients::SetGroupLimit(ChaosDaemon& daemon, std::uint64_t group, int limit) {
-  const int before = daemon.controller().cluster().group_limit(ChaosGroup(group));
+  const int before = daemon.controller().scheduler().group_limit(ChaosGroup(group));
   if (!daemon.controller().SetGroupLimit(ChaosGroup(group), limit, Admin(), daemon.Now())) return;
   std::vector<Fact> facts = {{FactKind::kGroupLimit, JobId(group), before, limit}};
   parts_.ledger.Applied(facts);
@@ -302,7 +302,7 @@ void ChaosClients::Act(ChaosDaemon& daemon) {
 void ChaosClients::LetEverythingEnd(ChaosDaemon& daemon) {
   if (daemon.controller().restriction()) Restrict(daemon, std::nullopt);
   for (std::uint64_t group = 0; group < kGroups; ++group) {
-    if (daemon.controller().cluster().group_limit(ChaosGroup(group)) > 0) SetGroupLimit(daemon, group, 0);
+    if (daemon.controller().scheduler().group_limit(ChaosGroup(group)) > 0) SetGroupLimit(daemon, group, 0);
   }
   std::vector<JobId> held, paused, hopeless;
   for (const auto& [id, record] : daemon.controller().live()) {

@@ -73,7 +73,7 @@ void ChaosLedger::ForgetJob(JobId job) {
 
 std::optional<std::int64_t> ChaosLedger::ValueIn(const Controller& controller, const Key& key) {
   const auto& [kind, job] = key;
-  if (kind == FactKind::kGroupLimit) return controller.cluster().group_limit(ChaosGroup(job.value()));
+  if (kind == FactKind::kGroupLimit) return controller.scheduler().group_limit(ChaosGroup(job.value()));
   if (kind == FactKind::kRestriction)
     return controller.restriction() ? static_cast<std::int64_t>(controller.restriction()->bits()) : -1;
   const JobRecord* record = controller.Find(job);
@@ -164,7 +164,7 @@ void ChaosLedger::OnStartDecided(const JobRecord& record, const Controller& cont
   if (record.begin > std::max(now, record.queued_at) && !waits_after_start)
     Break(record, "starts before its begin time");
   if (record.group.empty()) return;
-  const int limit = controller.cluster().group_limit(record.group);
+  const int limit = controller.scheduler().group_limit(record.group);
   if (limit <= 0) return;
   int running = 0;
   for (const auto& [id, other] : controller.live()) {

@@ -18,7 +18,7 @@ Exit UnknownExit() {
 // --- Launches: Node::Launch and ProcessLauncher -------------------------------------------------------------------
 
 void ChaosNode::Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec) {
-  if (spec == nullptr) return FailLaunch(record, "what it should run could not be read from the store");
+  if (spec == nullptr) return FailLaunch(record, "its specification could not be read from the store");
   LaunchMessage message;
   message.job = record.id;
   message.attempt = record.attempt;

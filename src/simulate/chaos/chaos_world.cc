@@ -401,7 +401,7 @@ void ChaosWorld::CheckEnd() {
   }
   ledger_.CheckAllEnded(store_);
   if (!machine_.is_empty()) trace_.Break("something is left on the server:" + machine_.DescribeTrees());
-  if (daemon_->controller().cluster().free() != GpuSet::FirstN(machine_.gpus()))
+  if (daemon_->controller().scheduler().free() != GpuSet::FirstN(machine_.gpus()))
     trace_.Break("a GPU is not free when all is over");
   Crash();
   StartDaemon();

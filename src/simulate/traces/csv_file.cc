@@ -75,7 +75,7 @@ struct CsvFile::Source {
         // A truncated gzip file can be read up to its end; only the error code shows it.
         if (count < 0 || code == Z_BUF_ERROR)
           return CorruptData(path + ": cannot be read past line " + std::to_string(line_number) + ": " +
-                             (code == Z_BUF_ERROR ? "the gzip file is cut short"
+                             (code == Z_BUF_ERROR ? "the gzip file is truncated"
                               : code == Z_ERRNO   ? std::strerror(errno)
                                                   : text));
         if (count == 0) {
@@ -92,7 +92,7 @@ struct CsvFile::Source {
       at += length + (newline != nullptr);
       if (line.size() > kLongestLine)
         return CorruptData(path + ":" + std::to_string(line_number + 1) +
-                           ": longer than a megabyte; this is no CSV file");
+                           ": the line is longer than 1 MB; this is not a CSV file");
       if (newline == nullptr) continue;
       ++line_number;
       if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -139,7 +139,7 @@ Result<CsvFile> CsvFile::Open(const std::string& path, const std::vector<std::st
   std::string line;
   DIVVY_TRY(const bool has_titles, source->LineOfTable(line));
   if (!has_titles || !SplitFields(line, source->style.separator, source->titles))
-    return CorruptData(path + ": has no line of titles");
+    return CorruptData(path + ": has no header line");
   for (const std::string_view column : required) {
     if (std::ranges::find(source->titles, column) == source->titles.end())
       return InvalidArgument(path + ":" + std::to_string(source->line_number) + ": there is no column '" +
@@ -155,7 +155,7 @@ Result<bool> CsvFile::Next() {
   if (!SplitFields(line, source_->style.separator, source_->fields)) return Wrong("a quote is not closed");
   if (source_->fields.size() != source_->titles.size())
     return Wrong("has " + Plural(static_cast<std::int64_t>(source_->fields.size()), "field") +
-                 (source_->style.titles.empty() ? ", the titles name " : ", the format has ") +
+                 (source_->style.titles.empty() ? ", the header has " : ", the format has ") +
                  std::to_string(source_->titles.size()));
   return true;
 }

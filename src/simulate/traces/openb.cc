@@ -69,7 +69,7 @@ Result<OpenbNodes> ReadOpenbNodes(const std::string& path) {
     result.nodes.push_back(placement::MakeNode(static_cast<std::int32_t>(cpu), static_cast<std::int32_t>(memory),
                                                static_cast<int>(gpus), static_cast<int>(model)));
   }
-  if (result.capacity_parts() == 0) return InvalidArgument(path + ": there is no node with a GPU in it");
+  if (result.capacity_parts() == 0) return InvalidArgument(path + ": no node has a GPU");
   return result;
 }
 
@@ -83,7 +83,7 @@ Result<std::vector<OpenbJob>> ReadOpenbJobs(const std::string& path, const Openb
     jobs.push_back({std::string(file.Field("name")), shape});
   }
   const bool asks_gpus = std::ranges::any_of(jobs, [](const OpenbJob& job) { return job.shape.gpus > 0; });
-  if (!asks_gpus) return InvalidArgument(path + ": there is no job that asks for a GPU in it");
+  if (!asks_gpus) return InvalidArgument(path + ": no job requests a GPU");
   std::ranges::stable_sort(jobs, {}, &OpenbJob::name);
   return jobs;
 }

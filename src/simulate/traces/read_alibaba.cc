@@ -8,8 +8,7 @@ namespace divvy::simulate {
 
 Status ReadPai(const std::string& path, Workload& workload) {
   DIVVY_TRY(CsvFile file, CsvFile::Open(path, {"job_id", "arrival_s", "service_sec", "gpu_count"}));
-  workload.notes.push_back(
-      "GPU counts are rounded up to whole GPUs and run times cut at 48 hours, as the file has them");
+  workload.notes.push_back("the file has GPU counts rounded up to whole GPUs, and run times cut at 48 hours");
   return ForEachLine(file, [&]() -> Status {
     TraceJob job;
     job.id = file.Field("job_id");

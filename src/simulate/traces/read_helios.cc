@@ -10,14 +10,14 @@ namespace {
 /// run times and virtual clusters for a few jobs only, so these are ignored. Jobs without GPUs are left out.
 Status ReadWhole(CsvFile& file, Workload& workload) {
   const bool is_capped = file.Has("duration_capped_s");
-  if (is_capped) workload.notes.push_back("run times are cut at 48 hours, as the file has them");
+  if (is_capped) workload.notes.push_back("the file has run times cut at 48 hours");
   std::int64_t without_gpus = 0;
   const Status read = ForEachLine(file, [&]() -> Status {
     TraceJob job;
     const auto submit = ParseDateTime(file.Field("submit_time"));
     if (!submit)
       return file.Wrong("submit_time '" + std::string(file.Field("submit_time")) +
-                        "' is no time like 2020-09-01 01:37:15");
+                        "' is not a time such as 2020-09-01 01:37:15");
     job.id = file.Field("job_id");
     job.user = file.Field("user");
     job.team = file.Field("vc");
@@ -93,7 +93,7 @@ Status ReadHelios(const std::string& path, Workload& workload) {
   if (file.Has("gpu_num") && (file.Has("duration_capped_s") || file.Has("duration"))) return ReadWhole(file, workload);
   if (file.Has("num_chips") && file.Has("num_nodes") && file.Has("duration_s")) return ReadSlice(file, workload);
   return InvalidArgument(path +
-                         ": neither form of helios: it has no columns gpu_num and duration, nor "
+                         ": not a helios trace: expected the columns gpu_num and duration, or "
                          "num_chips, num_nodes and duration_s");
 }
 

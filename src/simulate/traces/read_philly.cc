@@ -11,7 +11,8 @@ Status ReadPhilly(const std::string& path, Workload& workload) {
     TraceJob job;
     const auto submit = ParseDateTime(file.Field("timestamp"));
     if (!submit)
-      return file.Wrong("timestamp '" + std::string(file.Field("timestamp")) + "' is no time like 2017-10-09 07:01:55");
+      return file.Wrong("timestamp '" + std::string(file.Field("timestamp")) +
+                        "' is not a time such as 2017-10-09 07:01:55");
     job.id = std::to_string(++line);
     job.team = file.Field("cluster");
     job.submit = *submit;

@@ -68,7 +68,7 @@ Result<std::optional<Time>> TimeField(const CsvFile& file, std::string_view colu
     return std::optional(Time(std::chrono::seconds(*seconds)));  // SLURM_TIME_FORMAT=%s
   const auto time = ParseDateTime(text);
   if (!time)
-    return file.Wrong(std::string(column) + " '" + std::string(text) + "' is no time like 2024-01-05T12:00:00");
+    return file.Wrong(std::string(column) + " '" + std::string(text) + "' is not a time such as 2024-01-05T12:00:00");
   return time;
 }
 
@@ -84,7 +84,7 @@ Result<Times> ReadTimes(const CsvFile& file) {
   } else if (!file.Field("Elapsed").empty()) {
     times.ran = ParseSlurmDuration(file.Field("Elapsed"));
     if (!times.ran)
-      return file.Wrong("Elapsed '" + std::string(file.Field("Elapsed")) + "' is no time like 1-02:03:04");
+      return file.Wrong("Elapsed '" + std::string(file.Field("Elapsed")) + "' is not a duration such as 1-02:03:04");
   } else if (times.start && times.end) {
     if (*times.end < *times.start) return file.Wrong("End is before Start");
     times.ran = *times.end - *times.start;
@@ -100,7 +100,8 @@ Result<Duration> ReadLimit(const CsvFile& file) {
   if (!is_none(raw)) return SecondsField(file, "TimelimitRaw", 60);
   if (is_none(text)) return Duration(0);
   const auto limit = ParseSlurmDuration(text);
-  if (!limit) return file.Wrong("Timelimit '" + std::string(text) + "' is no time like 1-02:03:04 or UNLIMITED");
+  if (!limit)
+    return file.Wrong("Timelimit '" + std::string(text) + "' is not a duration such as 1-02:03:04 or UNLIMITED");
   return *limit;
 }
 
@@ -114,7 +115,7 @@ Result<TraceJob> ReadJob(const CsvFile& file) {
   const std::string_view allocated = file.Field("AllocTRES"), asked = file.Field("ReqTRES");
   const std::string_view tres = allocated.empty() ? asked : allocated;
   if (!tres.empty() && !ReadTres(tres, job))
-    return file.Wrong("'" + std::string(tres) + "' is not written like cpu=8,gres/gpu=2,mem=64G,node=1");
+    return file.Wrong("'" + std::string(tres) + "' is not a list such as cpu=8,gres/gpu=2,mem=64G,node=1");
   if (!IsUnknown(file.Field("Priority"))) {
     DIVVY_TRY(const auto priority, file.Count("Priority", std::int64_t{UINT32_MAX}));
     job.priority = static_cast<int>(std::min<std::int64_t>(priority, INT32_MAX));
@@ -128,9 +129,9 @@ Result<TraceJob> ReadJob(const CsvFile& file) {
 Status ReadSacct(const std::string& path, Workload& workload) {
   DIVVY_TRY(CsvFile file, CsvFile::Open(path, {"JobID", "Submit"}, {.separator = '|'}));
   if (!file.Has("AllocTRES") && !file.Has("ReqTRES"))
-    return InvalidArgument(path + ":1: no column tells the GPUs; add AllocTRES,ReqTRES to sacct -o");
+    return InvalidArgument(path + ":1: no column with the GPUs; add AllocTRES,ReqTRES to sacct -o");
   if (!file.Has("ElapsedRaw") && !file.Has("Elapsed") && !(file.Has("Start") && file.Has("End")))
-    return InvalidArgument(path + ":1: no column tells how long jobs ran; add Start,End,ElapsedRaw to sacct -o");
+    return InvalidArgument(path + ":1: no column with the run times; add Start,End,ElapsedRaw to sacct -o");
   std::int64_t steps = 0, never_ran = 0, still_run = 0;
   DIVVY_CHECK(ForEachLine(file, [&]() -> Status {
     if (file.Field("JobID").find('.') != std::string_view::npos) {
@@ -152,10 +153,10 @@ Status ReadSacct(const std::string& path, Workload& workload) {
     workload.jobs.push_back(std::move(job));
     return {};
   }));
-  if (steps > 0) workload.notes.push_back(Plural(steps, "job step") + " left out; sacct -X prints none");
+  if (steps > 0) workload.notes.push_back(Plural(steps, "job step") + " left out; use sacct -X to omit them");
   if (never_ran > 0) workload.notes.push_back(Plural(never_ran, "job") + " that never ran left out");
   if (still_run > 0)
-    workload.notes.push_back(Plural(still_run, "job") + " still ran; taken to end when sacct was asked");
+    workload.notes.push_back(Plural(still_run, "job") + " still running; treated as ended when sacct was called");
   return {};
 }
 

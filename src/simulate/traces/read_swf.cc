@@ -72,7 +72,7 @@ Status ReadSwf(const std::string& path, Workload& workload) {
       ++left_out;
       return {};
     }
-    if (processors > static_cast<double>(kMostGpusOfJob)) return file.Wrong("more processors than any machine has");
+    if (processors > static_cast<double>(kMostGpusOfJob)) return file.Wrong("more processors than any cluster has");
     job.gpus = static_cast<int>(processors);
     job.submit = origin + TimeFromSeconds(submit).time_since_epoch();
     job.runtime = TimeFromSeconds(run).time_since_epoch();

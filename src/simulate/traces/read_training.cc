@@ -11,7 +11,7 @@ namespace {
 
 void TakesStepsOnly(Workload& workload, std::string_view from) {
   if (workload.knows_runtimes)
-    workload.notes.push_back("the trace has no run times; they follow from " + std::string(from));
+    workload.notes.push_back("the trace has no run times; they are computed from " + std::string(from));
   workload.knows_runtimes = false;
 }
 
@@ -79,7 +79,7 @@ Status ReadPollux(const std::string& path, Workload& workload) {
 Status ReadGavel(const std::string& path, Workload& workload) {
   DIVVY_TRY(const int fields, FieldsOfFirstLine(path));
   if (fields != 6 && fields != 9)
-    return fields < 0 ? InvalidArgument(path + ": there is no job in it")
+    return fields < 0 ? InvalidArgument(path + ": the file has no jobs")
                       : CorruptData(path + ":1: has " + Plural(fields, "field") +
                                     " between tabs; a trace of Gavel has 6 or 9 (with a command column taken out)");
   const bool is_physical = fields == 9;

@@ -118,7 +118,7 @@ Result<Workload> ReadWorkload(std::string_view format, const std::vector<std::st
                            (near.empty() ? "" : "; did you mean " + std::string(near) + "?") + " (formats: " + names +
                            ")");
   }
-  if (paths.empty()) return InvalidArgument("no file of jobs is named");
+  if (paths.empty()) return InvalidArgument("no job file is given");
   Workload workload;
   for (const std::string& path : paths) DIVVY_CHECK(known->read(path, workload));
   // Several files of one format have the same notes.
@@ -127,8 +127,9 @@ Result<Workload> ReadWorkload(std::string_view format, const std::vector<std::st
     if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
   }
   workload.notes = std::move(notes);
-  if (workload.jobs.empty()) return InvalidArgument(paths.front() + ": there is no job in it");
-  if (workload.jobs.size() > UINT32_MAX) return LimitExceeded(paths.front() + ": more than 4 billion jobs");
+  if (workload.jobs.empty()) return InvalidArgument(paths.front() + ": the file has no jobs");
+  if (workload.jobs.size() > UINT32_MAX)
+    return LimitExceeded(paths.front() + ": the file has more than 4 billion jobs");
   Arrange(workload);
   return workload;
 }
@@ -144,9 +145,9 @@ Result<TraceCluster> ReadCluster(const std::string& path) {
   if (!is_openb && !is_philly && !is_pai && !is_tiresias)
     return InvalidArgument(
         path +
-        ":1: no list of nodes that divvy knows: the titles of openb are sn,cpu_milli,memory_mib,gpu,"
-        "model, of Philly vc,node num, of PAI machine,gpu_type,cap_cpu,cap_mem,cap_gpu; or write the "
-        "cluster out: --nodes 96x8:v100");
+        ":1: unknown format of a node list: the columns of openb are sn,cpu_milli,memory_mib,gpu,"
+        "model, of Philly vc,node num, of PAI machine,gpu_type,cap_cpu,cap_mem,cap_gpu; or describe the "
+        "cluster: --nodes 96x8:v100");
   DIVVY_CHECK(ForEachLine(file, [&]() -> Status {
     DIVVY_TRY(NodeGroup node, is_openb    ? OpenbNode(file)
                               : is_philly ? PhillyNodes(file)
@@ -155,7 +156,7 @@ Result<TraceCluster> ReadCluster(const std::string& path) {
     AddNode(cluster, std::move(node));
     return {};
   }));
-  if (cluster.groups.empty()) return InvalidArgument(path + ": there is no node with a GPU in it");
+  if (cluster.groups.empty()) return InvalidArgument(path + ": no node has a GPU");
   return cluster;
 }
 

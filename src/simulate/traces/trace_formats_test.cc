@@ -40,7 +40,7 @@ TEST_F(Traces, HeliosWhole) {
   EXPECT_EQ(workload.jobs[0].submit, *ParseDateTime("2020-09-01T00:00:05"));
   EXPECT_EQ(workload.jobs[1].gpus, 8);
   EXPECT_EQ(workload.jobs[1].runtime, 48h);
-  EXPECT_EQ(workload.notes, std::vector<std::string>{"run times are cut at 48 hours, as the file has them"});
+  EXPECT_EQ(workload.notes, std::vector<std::string>{"the file has run times cut at 48 hours"});
 }
 
 TEST_F(Traces, HeliosAsPublished) {
@@ -176,9 +176,9 @@ TEST_F(Traces, SacctWithGpusOfTwoKindsOfColumns) {
   EXPECT_EQ(ann.limit, 26h);
   EXPECT_EQ(ann.priority, 4294901);
   EXPECT_EQ(ann.published_start, *ParseDateTime("2024-01-05 12:10:00"));
-  EXPECT_EQ(workload.notes,
-            (std::vector<std::string>{"1 job step left out; sacct -X prints none", "2 jobs that never ran left out",
-                                      "1 job still ran; taken to end when sacct was asked"}));
+  EXPECT_EQ(workload.notes, (std::vector<std::string>{"1 job step left out; use sacct -X to omit them",
+                                                      "2 jobs that never ran left out",
+                                                      "1 job still running; treated as ended when sacct was called"}));
 }
 
 TEST_F(Traces, SacctWithABarAtTheEndOfEachLine) {
@@ -194,15 +194,15 @@ TEST_F(Traces, SacctWithABarAtTheEndOfEachLine) {
 
 TEST_F(Traces, SacctSaysWhatItLacks) {
   EXPECT_EQ(Refused("sacct", "JobID|Submit|Elapsed\n"),
-            "trace:1: no column tells the GPUs; add AllocTRES,ReqTRES to sacct -o");
+            "trace:1: no column with the GPUs; add AllocTRES,ReqTRES to sacct -o");
   EXPECT_EQ(Refused("sacct", "JobID|Submit|AllocTRES\n"),
-            "trace:1: no column tells how long jobs ran; add Start,End,ElapsedRaw to sacct -o");
+            "trace:1: no column with the run times; add Start,End,ElapsedRaw to sacct -o");
   EXPECT_EQ(Refused("sacct", "JobID|Submit|Elapsed|AllocTRES\n1|2024-01-05T12:00:00|01:00|cpu=x\n"),
-            "trace:2: 'cpu=x' is not written like cpu=8,gres/gpu=2,mem=64G,node=1");
+            "trace:2: 'cpu=x' is not a list such as cpu=8,gres/gpu=2,mem=64G,node=1");
   EXPECT_EQ(Refused("sacct", "JobID|Submit|Elapsed|AllocTRES\n1|yesterday|01:00|cpu=1\n"),
-            "trace:2: Submit 'yesterday' is no time like 2024-01-05T12:00:00");
+            "trace:2: Submit 'yesterday' is not a time such as 2024-01-05T12:00:00");
   EXPECT_EQ(Refused("sacct", "JobID|Submit|Elapsed|AllocTRES\n1|2024-01-05T12:00:00|1:2:3:4|cpu=1\n"),
-            "trace:2: Elapsed '1:2:3:4' is no time like 1-02:03:04");
+            "trace:2: Elapsed '1:2:3:4' is not a duration such as 1-02:03:04");
 }
 
 TEST_F(Traces, SwfHeaderAndGaps) {
@@ -232,14 +232,14 @@ TEST_F(Traces, SwfHeaderAndGaps) {
 
 TEST_F(Traces, TornLinesAreNamed) {
   EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\na,1,2,3\nb,1\n"),
-            "trace:3: has 2 fields, the titles name 4");
+            "trace:3: has 2 fields, the header has 4");
   EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\na,1,2,some\n"),
             "trace:2: gpu_count 'some' is not a whole number from 0 to 10000000");
   EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\na,-1,2,1\n"),
             "trace:2: arrival_s '-1' is not a number from 0 to 9000000000");
   EXPECT_EQ(Refused("philly", "timestamp,duration,num_gpus,gpu_time,cluster\n2017-13-09 07:01:55,66.0,1,66.0,a\n"),
-            "trace:2: timestamp '2017-13-09 07:01:55' is no time like 2017-10-09 07:01:55");
-  EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\n"), "trace: there is no job in it");
+            "trace:2: timestamp '2017-13-09 07:01:55' is not a time such as 2017-10-09 07:01:55");
+  EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\n"), "trace: the file has no jobs");
   EXPECT_EQ(Refused("pay", "").substr(0, 57), "there is no trace format 'pay'; did you mean pai? (format");
 }
 

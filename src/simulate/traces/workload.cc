@@ -59,7 +59,7 @@ Result<TraceCluster> ParseCluster(std::string_view text) {
     if (!count || !gpus || *count < 1 || *count > kMostNodes || *gpus < 1 || *gpus > kMostGpusOfNode ||
         colon + 1 == group.size())
       return InvalidArgument("'" + std::string(text) +
-                             "' is no cluster; write NODESxGPUS or NODESxGPUS:MODEL, several joined by commas: "
+                             "' is not a cluster; expected NODESxGPUS or NODESxGPUS:MODEL, joined by commas: "
                              "96x8, 36x1:v100,36x1:p100");
     NodeGroup parsed;
     parsed.count = static_cast<int>(*count);

@@ -88,17 +88,17 @@ void Channels::ForgetIfOver(std::uint64_t number) {
 }
 
 Status Channels::OnMessage(std::string_view message) {
-  if (message.size() < 2 || !IsOne(message)) return InvalidArgument("a piece of a stream is cut short");
+  if (message.size() < 2 || !IsOne(message)) return InvalidArgument("a stream message is truncated");
   const char what = message[1];
   message.remove_prefix(2);
   const auto number = TakeNumber(message);
-  if (!number) return InvalidArgument("a piece of a stream is cut short");
+  if (!number) return InvalidArgument("a stream message is truncated");
   if (what == 'o') return OnOpened(*number, message);
   const auto found = channels_.find(*number);
   if (found == channels_.end()) {
     // The channel may have been reset by us just now. A number that was never used is an error.
     if (IsOurs(*number) ? *number < next_ : *number <= last_theirs_) return {};
-    return InvalidArgument("a piece of a stream came that was never opened");
+    return InvalidArgument("a message arrived for a stream that was never opened");
   }
   switch (what) {
     case 'd':
@@ -114,13 +114,13 @@ Status Channels::OnMessage(std::string_view message) {
       return {};
     }
     default:
-      return InvalidArgument("a piece of a stream is of no kind that is known");
+      return InvalidArgument("a stream message has an unknown kind");
   }
 }
 
 Status Channels::OnOpened(std::uint64_t number, std::string_view purpose) {
   if (IsOurs(number) || number <= last_theirs_ || number == 0)
-    return InvalidArgument("a stream was opened by a number that is not free");
+    return InvalidArgument("a stream was opened with a number in use");
   last_theirs_ = number;
   if (purpose.size() > kPurposeBytes) return InvalidArgument("the purpose of a stream is too long");
   channels_.try_emplace(number);
@@ -130,14 +130,14 @@ Status Channels::OnOpened(std::uint64_t number, std::string_view purpose) {
   }
   on_open_(number, purpose);
   const auto found = channels_.find(number);
-  if (found != channels_.end() && !found->second.listener) Reset(number, "nobody takes this stream");
+  if (found != channels_.end() && !found->second.listener) Reset(number, "this stream is not accepted");
   return {};
 }
 
 Status Channels::OnData(std::uint64_t number, Channel& channel, std::string_view bytes) {
-  if (channel.is_ended) return InvalidArgument("a stream goes on behind its end");
+  if (channel.is_ended) return InvalidArgument("a stream has data after its end");
   if (bytes.size() > kWindow - channel.unread - channel.owed)
-    return InvalidArgument("a stream brings more than it may");
+    return InvalidArgument("a stream sends more than its window allows");
   channel.unread += bytes.size();
   const auto listener = channel.listener;
   if (listener->on_bytes) {
@@ -150,7 +150,8 @@ Status Channels::OnData(std::uint64_t number, Channel& channel, std::string_view
 
 Status Channels::OnCredit(Channel& channel, std::string_view rest) {
   const auto bytes = TakeNumber(rest);
-  if (!bytes || *bytes > kWindow - channel.room) return InvalidArgument("a stream is given more credit than there is");
+  if (!bytes || *bytes > kWindow - channel.room)
+    return InvalidArgument("a stream is granted more credit than its window");
   channel.room += *bytes;
   const auto listener = channel.listener;
   if (listener->on_room) listener->on_room();

@@ -98,7 +98,7 @@ TEST(Channels, WhatNobodyTakesIsReset) {
   std::optional<std::string> why;
   ASSERT_TRUE(pair.controller.Open("unwanted", {{}, {}, {}, [&](const std::string& text) { why = text; }}));
   ASSERT_TRUE(pair.Carry());
-  EXPECT_EQ(why, "nobody takes this stream");
+  EXPECT_EQ(why, "this stream is not accepted");
 }
 
 TEST(Channels, TheEndOfTheSessionEndsAll) {

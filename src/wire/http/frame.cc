@@ -29,7 +29,7 @@ std::string Compress(std::string_view payload) {
 
 Result<std::string> Unpack(std::string_view packed, std::size_t most_bytes) {
   const auto size = TakeNumber(packed);
-  if (!size) return InvalidArgument("a compressed frame is cut short");
+  if (!size) return InvalidArgument("a compressed frame is truncated");
   if (*size > most_bytes) {
     return LimitExceeded("a frame unpacks to " + std::to_string(*size) + " bytes, at most " +
                          std::to_string(most_bytes) + " are taken");
@@ -88,7 +88,7 @@ Result<std::optional<Frame>> FrameReader::Next() {
   if (rest.size() < kSizeBytes) return std::optional<Frame>();
   std::size_t size = 0;
   for (std::size_t i = 0; i < kSizeBytes; ++i) size = size << 8 | static_cast<std::uint8_t>(rest[i]);
-  if (size < kHeadBytes) return fail(InvalidArgument("a frame of " + std::to_string(size) + " bytes is none"));
+  if (size < kHeadBytes) return fail(InvalidArgument("a frame of " + std::to_string(size) + " bytes is too short"));
   if (size - kHeadBytes > most_bytes_) {
     return fail(LimitExceeded("a frame has " + std::to_string(size - kHeadBytes) + " bytes, at most " +
                               std::to_string(most_bytes_) + " are taken"));

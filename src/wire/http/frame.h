@@ -52,7 +52,7 @@ class FrameReader {
   explicit FrameReader(std::size_t most_bytes = kFrameBytes) : most_bytes_(most_bytes) {}
 
   void Feed(std::string_view bytes);
-  /// Lowers the memory limit until the peer is authenticated.
+  /// Changes the size limit of frames: readers start with a lower one until the peer is authenticated.
   void SetLimit(std::size_t most_bytes) { most_bytes_ = most_bytes; }
   /// Returns the next frame, or nothing if more bytes are needed. Fails with kInvalidArgument on an invalid frame, and
   /// with kLimitExceeded, naming the size, on a frame that is too large. After an error every call fails.

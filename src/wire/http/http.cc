@@ -45,7 +45,7 @@ HttpError Explain(const ErrorCodeOf& ec, const HttpLimits& limits) {
     case http::error::body_limit:
       return {413, "the body is longer than " + std::to_string(limits.body_bytes) + " bytes"};
     case http::error::bad_version:
-      return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+      return {505, "only HTTP/1.0 and HTTP/1.1 are supported"};
     case http::error::bad_method:
       return {400, "this is not an HTTP request: bad method"};
     case http::error::bad_target:
@@ -142,7 +142,7 @@ class HttpMessageReader<Message>::Parser final : public http::basic_parser<std::
       message.keeps_alive = this->keep_alive();
       std::string_view encoding = message.header("transfer-encoding");
       if (!encoding.empty() && !EqualsIgnoringCase(encoding, "chunked")) {
-        Refuse(501, "Transfer-Encoding: " + std::string(encoding.substr(0, 40)) + " is not spoken here", ec);
+        Refuse(501, "Transfer-Encoding: " + std::string(encoding.substr(0, 40)) + " is not supported", ec);
       }
     }
   }

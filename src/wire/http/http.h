@@ -143,7 +143,7 @@ std::string Serialise(const HttpResponse& response);
 /// One chunk of a chunked body; the empty one ends it.
 void SerialiseChunk(std::string_view chunk, std::string& out);
 
-/// A client's request. `target`: path and query, already encoded. A body has the type application/json.
+/// Appends a client's request to `out`. `target`: path and query, already encoded. `body`: application/json.
 /// `authorization`: the value of that header; empty: none.
 void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out,
                       std::string_view authorization = {});

@@ -120,7 +120,7 @@ TEST(Http, RefusesWhatIsNotARequestWithOneClearLine) {
       {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400 this is not an HTTP request: bad method"},
       {"hello\r\n\r\n", "400 this is not an HTTP request: bad method"},
       {"GET /\r\n\r\n", "400 bad request target"},
-      {"GET / HTTP/2.0\r\n\r\n", "505 only HTTP/1.0 and HTTP/1.1 are spoken here"},
+      {"GET / HTTP/2.0\r\n\r\n", "505 only HTTP/1.0 and HTTP/1.1 are supported"},
       {"GET jobs HTTP/1.1\r\n\r\n", "400 the request target does not begin with '/'"},
       {"GET /%4 HTTP/1.1\r\n\r\n", "400 a '%' in the request target is not followed by two hex digits"},
       {"GET /?a=%xx HTTP/1.1\r\n\r\n", "400 a '%' in the request target is not followed by two hex digits"},
@@ -128,7 +128,7 @@ TEST(Http, RefusesWhatIsNotARequestWithOneClearLine) {
       {"GET / HTTP/1.1\r\nA: b\x01\r\n\r\n", "400 bad header value"},
       {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "400 bad Content-Length"},
       {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "400 bad Content-Length"},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", "501 Transfer-Encoding: gzip is not spoken here"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", "501 Transfer-Encoding: gzip is not supported"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400 bad chunk in the body"},
       {"GET / HTTP/1.1\r\n\r\nGARBAGE\r\n\r\n", "GET / ;400 this is not an HTTP request: bad method"},
   };

@@ -11,8 +11,8 @@ Status Link::Send(std::string message) {
                          std::to_string(limits_.message_bytes) + " are sent");
   }
   if (!has_room()) {
-    return LimitExceeded("the other end has not taken " + std::to_string(kept_.size()) + " messages of " +
-                         std::to_string(kept_bytes_) + " bytes, which is as much as is kept for it");
+    return LimitExceeded("the peer has not acknowledged " + std::to_string(kept_.size()) + " messages of " +
+                         std::to_string(kept_bytes_) + " bytes, which is the limit");
   }
   kept_bytes_ += message.size();
   kept_.push_back(std::move(message));
@@ -34,7 +34,7 @@ Status Link::Attach(std::uint64_t peer_received) {
 
 Status Link::Acknowledge(std::uint64_t number) {
   if (number > last_sent()) {
-    return InvalidArgument("message " + std::to_string(number) + " was acknowledged and never sent");
+    return InvalidArgument("message " + std::to_string(number) + " was acknowledged but never sent");
   }
   while (first_kept_ <= number) {
     kept_bytes_ -= kept_.front().size();
@@ -68,14 +68,14 @@ Result<std::optional<std::string>> Link::OnFrame(Frame frame) {
   std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::kAck) {
     const auto number = TakeNumber(payload);
-    if (!number) return InvalidArgument("an acknowledgement is cut short");
+    if (!number) return InvalidArgument("an acknowledgement is truncated");
     DIVVY_CHECK(Acknowledge(*number));
     return std::optional<std::string>();
   }
   const auto number = TakeNumber(payload);
   const auto acknowledged = TakeNumber(payload);
   if (frame.kind != FrameKind::kMessage || !number || !acknowledged)
-    return InvalidArgument("a message is cut short, or is none");
+    return InvalidArgument("a message is truncated or invalid");
   DIVVY_CHECK(Acknowledge(*acknowledged));
   if (*number <= received_) {
     // A duplicate. The other end sent it again, so it does not know that we have it.
@@ -83,7 +83,7 @@ Result<std::optional<std::string>> Link::OnFrame(Frame frame) {
     return std::optional<std::string>();
   }
   if (*number != received_ + 1) {
-    return InvalidArgument("message " + std::to_string(*number) + " came, where " + std::to_string(received_ + 1) +
+    return InvalidArgument("message " + std::to_string(*number) + " arrived, but " + std::to_string(received_ + 1) +
                            " is the next");
   }
   received_ = *number;

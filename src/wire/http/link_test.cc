@@ -128,7 +128,7 @@ TEST(Link, ANumberThatSkipsEndsTheConnection) {
   static_cast<void>(reader.Next());
   const auto second = pair.ends[1].OnFrame(**reader.Next());
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().message, "message 2 came, where 1 is the next");
+  EXPECT_EQ(second.error().message, "message 2 arrived, but 1 is the next");
 }
 
 TEST(Link, WhoHasWhatWasNeverSentIsOfAnotherSession) {
@@ -151,8 +151,7 @@ TEST(Link, KeepsNoMoreThanItsBoundsWhileNobodyTakesAnything) {
   EXPECT_FALSE(link.has_room());
   const Status full = link.Send("y");
   ASSERT_FALSE(full);
-  EXPECT_EQ(full.error().message,
-            "the other end has not taken 2 messages of 1100 bytes, which is as much as is kept for it");
+  EXPECT_EQ(full.error().message, "the peer has not acknowledged 2 messages of 1100 bytes, which is the limit");
   EXPECT_EQ(link.last_sent(), 2u);
   ASSERT_TRUE(link.Attach(1));
   EXPECT_TRUE(link.Send("y"));

@@ -19,7 +19,7 @@ Result<Bearer> ParseIdAndSecret(std::string_view text) {
   const std::size_t dot = text.find('.');
   const bool is_good = dot != std::string_view::npos && IsHex(text.substr(0, dot), kIdDigits) &&
                        IsHex(text.substr(dot + 1), kSecretDigits);
-  if (!is_good) return InvalidArgument("this is no token");
+  if (!is_good) return InvalidArgument("this is not a token");
   return Bearer{std::string(text.substr(0, dot)), std::string(text.substr(dot + 1))};
 }
 
@@ -32,7 +32,7 @@ Result<TokenLine> ParseTokenLine(std::string_view text) {
       hash == std::string_view::npos ? std::vector<std::string_view>() : Split(text.substr(hash + 1), '.');
   if (parts.size() < 2) {
     return InvalidArgument(
-        "this is no token line; `divvy token create` on the controller prints one, HOST:PORT#... with no blank in it");
+        "this is not a token line; `divvy token create` on the controller prints one: HOST:PORT#... without spaces");
   }
   TokenLine line;
   DIVVY_TRY(line.controller, ParseHostPort(text.substr(0, hash)));
@@ -43,7 +43,7 @@ Result<TokenLine> ParseTokenLine(std::string_view text) {
   if (!bearer || parts.size() > 4 || !IsHex(line.fingerprint, kSecretDigits) ||
       (has_key && !IsHex(line.launcher_key, kSecretDigits))) {
     return InvalidArgument("the token line for " + ToString(line.controller) +
-                           " is not whole; copy it again from what `divvy token create` printed");
+                           " is incomplete; copy it again from what `divvy token create` printed");
   }
   line.id = std::move(bearer->id);
   line.secret = std::move(bearer->secret);

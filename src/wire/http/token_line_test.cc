@@ -23,7 +23,7 @@ TEST(TokenLine, WhatWasCutShortIsSaidWithoutTheSecret) {
     EXPECT_EQ(line.error().message.find("bbbb"), std::string::npos) << line.error().message;
   }
   EXPECT_EQ(ParseTokenLine(whole.substr(0, whole.size() - 1)).error().message,
-            "the token line for gpu1.lab:7433 is not whole; copy it again from what `divvy token create` printed");
+            "the token line for gpu1.lab:7433 is incomplete; copy it again from what `divvy token create` printed");
   EXPECT_FALSE(ParseTokenLine(whole + "0"));
 }
 

@@ -12,7 +12,7 @@ Result<GpuShare> JsonForm<GpuShare>::Decode(double json) {
   double parts = std::round(json * GpuShare::kWhole);
   if (!(std::fabs(parts) <= 2e9)) return InvalidArgument("too many GPUs");
   if (std::fabs(parts - json * GpuShare::kWhole) > 1e-6 * std::fabs(parts) + 1e-9) {
-    return InvalidArgument("a share of a GPU has at most four digits after the point");
+    return InvalidArgument("a GPU fraction has at most four decimal places");
   }
   return GpuShare(static_cast<std::int32_t>(parts));
 }
@@ -20,7 +20,7 @@ Result<GpuShare> JsonForm<GpuShare>::Decode(double json) {
 Result<Time> JsonForm<Time>::Decode(std::optional<double> json) {
   if (!json) return kNoTime;
   if (*json >= kLastSecond) return kNever;
-  if (!(*json >= 0)) return InvalidArgument("a time is seconds since 1970 and never negative");
+  if (!(*json >= 0)) return InvalidArgument("a time is in seconds since 1970 and must not be negative");
   // Rounded, so that a time written in microseconds reads back exactly.
   return Time(Duration(std::llround(*json * 1e6) * 1000));
 }

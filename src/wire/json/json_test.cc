@@ -249,8 +249,8 @@ TEST(Json, SaysWhatIsWrongAndWhere) {
       {R"({"card": 3})", "card: expected an object, got a number"},
       {R"({"id": -1})", "id: -1 is out of range (0 to 18446744073709551615)"},
       {R"({"memory": "1G"})", "memory: expected a number, got a string"},
-      {R"({"share": 0.00001})", "share: a share of a GPU has at most four digits after the point"},
-      {R"({"begin": -1})", "begin: a time is seconds since 1970 and never negative"},
+      {R"({"share": 0.00001})", "share: a GPU fraction has at most four decimal places"},
+      {R"({"begin": -1})", "begin: a time is in seconds since 1970 and must not be negative"},
       {R"({"set": [1, 64]})", "set: GPU 64 is out of range (0 to 63)"},
       {R"({"set": [1, "x"]})", "set[1]: expected a number, got a string"},
   };

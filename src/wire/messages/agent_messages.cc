@@ -73,9 +73,9 @@ Result<int> ChooseAgentVersion(const std::vector<int>& offered) {
     text += (text.empty() ? "" : ", ") + std::to_string(version);
   }
   if (best != 0) return best;
-  return FailedPrecondition("the agent speaks protocol version " + (text.empty() ? "none" : text) +
-                            ", this controller " + std::to_string(kOldestAgentVersion) + " to " +
-                            std::to_string(kAgentVersion) + "; bring both to releases at most one apart");
+  return FailedPrecondition("the agent uses protocol version " + (text.empty() ? "none" : text) + ", this controller " +
+                            std::to_string(kOldestAgentVersion) + " to " + std::to_string(kAgentVersion) +
+                            "; bring both to releases at most one apart");
 }
 
 template <typename Message>
@@ -96,7 +96,7 @@ std::string EncodeAsk(const NumberedQuestion& ask) {
 
 Result<NumberedQuestion> DecodeAsk(std::string_view payload) {
   const auto number = TakeNumber(payload);
-  if (!number) return InvalidArgument("a question without a number");
+  if (!number) return InvalidArgument("a query has no number");
   DIVVY_TRY(AgentQuestion question, FromJson<AgentQuestion>(payload, Unknown::kIgnore, kAgentLimits));
   return NumberedQuestion{*number, std::move(question)};
 }
@@ -113,7 +113,7 @@ std::string EncodeAnswer(const NumberedAnswer& answer) {
 Result<NumberedAnswer> DecodeAnswer(std::string_view payload) {
   const auto number = TakeNumber(payload);
   const auto head = TakeNumber(payload);
-  if (!number || !head || *head > payload.size()) return InvalidArgument("an answer without its beginning");
+  if (!number || !head || *head > payload.size()) return InvalidArgument("an answer is truncated");
   if (payload.size() - *head > static_cast<std::size_t>(kAnswerBytes)) {
     return InvalidArgument("an answer brings " + std::to_string(payload.size() - *head) + " bytes, at most " +
                            std::to_string(kAnswerBytes) + " are taken");

@@ -201,7 +201,7 @@ struct AdoptedMessage {
 };
 /// The problem that keeps the node from starting jobs, as the agent sees it. Empty: there is none any more.
 struct TroubleMessage {
-  std::string what;  // "its disk is full: 812 KiB are free under /var/lib/divvy/agent/logs"
+  std::string what;  // "its disk is full: 812 KiB free under /var/lib/divvy/agent/logs"
 };
 /// The tenants of the node's shared GPUs, and their current state.
 struct SharesMessage {
@@ -312,7 +312,7 @@ struct ChannelPurpose {
   bool stops_only = false;  // For "step": the caller may signal steps, but not start any.
 };
 inline constexpr std::string_view kDetached = "detached";
-inline constexpr std::string_view kStreamsGone = "the agent has them no more";
+inline constexpr std::string_view kStreamsGone = "the agent no longer has them";
 
 /// Writes only the fields that differ from their defaults.
 template <typename Message>

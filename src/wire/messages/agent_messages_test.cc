@@ -184,7 +184,7 @@ TEST(AgentMessages, TheNewestVersionThatBothSpeakIsTaken) {
   const auto none = wire::ChooseAgentVersion({98, 99});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message,
-            "the agent speaks protocol version 98, 99, this controller 1 to 1; bring both to releases at most one "
+            "the agent uses protocol version 98, 99, this controller 1 to 1; bring both to releases at most one "
             "apart");
   EXPECT_FALSE(wire::ChooseAgentVersion({}));
 }

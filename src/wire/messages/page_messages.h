@@ -73,7 +73,7 @@ struct ForecastAnswer : SubmitAnswer {
 struct HistoryEvent {
   double time = 0;
   std::optional<JobId> id;  // Set for events of a job.
-  std::string text;         // "queued again: ...", "GPU 3 is fenced and takes no jobs: ..."
+  std::string text;         // "queued again: ...", "GPU 3 is fenced and takes no new jobs: ..."
 };
 
 /// POST /v1/valohai: parses a text. With `step`, also converts that step.

@@ -230,7 +230,7 @@ struct KeptMechanism {
 /// A GPU that cannot be used as intended.
 struct KeptGpu {
   GpuIndex index = 0;
-  std::string trouble;    // The problem and its remedy: "the MIG instance of job 5 cannot be unmade: ...".
+  std::string trouble;    // The problem and its remedy: "the MIG instance of job 5 cannot be destroyed: ...".
   bool is_stuck = false;  // No new work can use it, because an instance is left over. False: only its MIG mode is
                           // wrong.
 };

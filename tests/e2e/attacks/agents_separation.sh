@@ -17,7 +17,7 @@ grep -q "has no launcher key.*DIVVY_HOME" message || fail "it says: $(cat messag
 there test -e /var/lib/divvy-launcher && fail "it has made something"
 join_n1
 there_as bob divvy agent --detach 2>message && fail "bob started the machine's agent"
-grep -q "is root's to start" message || fail "bob is told: $(cat message)"
+grep -q "must be started by root" message || fail "bob is told: $(cat message)"
 expect "root 644" "$(there stat -c '%U %a' /var/lib/divvy-launcher/controller.pub)" "whose the controller's key is"
 
 there divvy up --quiet 2>message && fail "a daemon was started beside the agent"

@@ -33,7 +33,7 @@ there bash -ec '
   chmod 700 /var/lib/divvy/agent/runs/steps-51002'
 
 there divvy agent --detach --quiet || fail "the agent did not take over"
-wait_for "n1 after the upgrade" sh -c "divvy nodes --json | grep -q 'no key of the controller'"
+wait_for "n1 after the upgrade" sh -c "divvy nodes --json | grep -q 'does not have the key of the controller'"
 for job in "$ends" "$stays"; do state_is "$job" running || fail "job $job is $(field "$job" state)"; done
 expect "" "$(there find /var/lib/divvy -user root ! -name runs)" "what is root's still"
 there touch /var/lib/home/bob/go

@@ -12,7 +12,7 @@ cp $log log
 # named LINE WHAT: checks that verification of the present log fails at that line.
 named() {
   divvy audit verify >verdict 2>&1 && fail "$2 is not found"
-  grep -q "line $1: it is not the line that was written here" verdict || fail "$2: $(cat verdict)"
+  grep -q "line $1: the line is not the original one" verdict || fail "$2: $(cat verdict)"
   cat log >$log
 }
 sed -i '3s/alice/bob/' $log && named 3 "a changed line"

@@ -19,7 +19,7 @@ clear_queue() {
 }
 environment='"capture": {"environment": ["A=VALUE"]}'
 submit alice 28 "$environment" | grep -qE '"(invalid_argument|limit_exceeded)"' || fail "an environment of 28 MiB is taken"
-submit alice 2 "$environment" | grep -q "the environment has 2097155 bytes, and a job may bring 1048576" || fail "an environment of 2 MiB is taken"
+submit alice 2 "$environment" | grep -q "the environment has 2097155 bytes, but a job may have at most 1048576" || fail "an environment of 2 MiB is taken"
 answer=$(submit alice 5 '"command": [], "script": "#!/bin/sh VALUE"')
 grep -q "the script is larger than 4 MiB" <<<"$answer" || fail "a script of 5 MiB is answered: $answer"
 wait_for "an empty queue" queue_is_empty

@@ -43,13 +43,13 @@ for words in "stop" "signal 10" "pause" "time-limit"; do
 done
 # At the start of a foreground job, and as a relay.
 answer=$(pass run "dgram:$bobs" true)
-grep -q "400" <<<"$answer" && grep -q "standard output is a socket for datagrams" <<<"$answer" || fail "run with a datagram socket: $answer"
+grep -q "400" <<<"$answer" && grep -q "standard output is a datagram socket" <<<"$answer" || fail "run with a datagram socket: $answer"
 job=$(as alice divvy submit --quiet --pty -- sleep 1000)
 wait_for "alice's job" state_is "$job" running
 answer=$(pass attach "$job" /dev/null "dgram:$bobs")
-grep -q "relay of its input is a socket for datagrams" <<<"$answer" || fail "attach with a datagram socket as relay: $answer"
+grep -q "relay of its input is a datagram socket" <<<"$answer" || fail "attach with a datagram socket as relay: $answer"
 answer=$(pass attach "$job" /proc/self/oom_score_adj)
-grep -q "standard output is a file of the kernel" <<<"$answer" || fail "attach with a file of procfs: $answer"
+grep -q "standard output is a kernel file" <<<"$answer" || fail "attach with a file of procfs: $answer"
 unharmed "a relay"
 
 # Even root's credentials alone are not sufficient for a command: it also needs the secret of the run record.
@@ -72,7 +72,7 @@ talking=$(as alice divvy submit --quiet --pty -- sh -c 'while :; do echo forged;
 wait_for "alice's job" state_is "$talking" running
 answer=$(pass attach "$talking" stream:/run/journal)
 ! grep -q "^0 .*forged" /var/lib/tmp/journal || fail "alice wrote to the journal as root"
-grep -q "a socket whose other end is another user's" <<<"$answer" || fail "attach with the journal as output: $answer"
+grep -q "a socket whose peer belongs to another user" <<<"$answer" || fail "attach with the journal as output: $answer"
 
 # Normal use works: a pipe, a file, a socket of the user's own, and the journal as output of a job without a terminal,
 # which writes to it as alice.

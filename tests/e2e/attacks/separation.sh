@@ -56,7 +56,7 @@ for name in (None, "/var/lib/divvy/named"):
         caller.bind(name)
     caller.connect("/var/lib/tmp/alices")
     refused = errand(RIGHT, fd=caller.fileno())
-    check("who connects to alice gets no right of hers", refused[0] and "no user's connection" in refused[3])
+    check("who connects to alice gets no right of hers", refused[0] and "not a connection of a user" in refused[3])
 pair = socket.socketpair()
 check("nor does who has a pair", errand(RIGHT, fd=pair[0].fileno())[0])
 check("a file is no connection", errand(RIGHT, fd=os.open("/etc/passwd", os.O_RDONLY))[0])

@@ -30,7 +30,7 @@ export function splitWords(text) {
       has = true;
     }
   }
-  if (quote) throw new Error('the command leaves a quote open');
+  if (quote) throw new Error('the command has an unclosed quote');
   if (has) words.push(word);
   return words;
 }
@@ -44,7 +44,7 @@ export function shellSigns(text) {
   const signs = new Set();
   let quote = '';
   let isStart = true;
-  if (/^\s*[A-Za-z_][A-Za-z0-9_]*=/.test(text)) signs.add('NAME=value in front');
+  if (/^\s*[A-Za-z_][A-Za-z0-9_]*=/.test(text)) signs.add('a leading NAME=value');
   for (let i = 0; i < text.length; ++i) {
     const c = text[i];
     const fills = (c === '$' && /[A-Za-z0-9_{(?@*#!$-]/.test(text[i + 1] ?? '')) || c === '`';
@@ -75,19 +75,19 @@ const commandOf = (form) => (isForShell(form) ? ['sh', '-c', form.command.trim()
 const isSaid = (value) => value !== '' && value !== null && value !== undefined;
 function count(value, what, least = 0) {
   const number = Number(value);
-  if (!Number.isInteger(number) || number < least) throw new Error(`${what}: a whole number from ${least} is wanted`);
+  if (!Number.isInteger(number) || number < least) throw new Error(`${what}: expected a whole number of at least ${least}`);
   return number;
 }
 function amount(value, what) {
   const number = Number(value);
-  if (!Number.isFinite(number) || number < 0) throw new Error(`${what}: a number is wanted`);
+  if (!Number.isFinite(number) || number < 0) throw new Error(`${what}: expected a number of at least 0`);
   return number;
 }
 const kGiB = 2 ** 30;
 const sizeOf = (value, what) => Math.round(amount(value, what) * kGiB);
 function secondsOf(hours) {
   const seconds = Math.round(amount(hours, 'hours') * 3600);
-  if (seconds === 0 && Number(hours) !== 0) throw new Error('hours: less than a second');
+  if (seconds === 0 && Number(hours) !== 0) throw new Error('hours: expected at least one second');
   return seconds;
 }
 
@@ -155,15 +155,15 @@ export const freshForm = () => ({ ...formOf({}), gpus: '1' });
 
 function takeGpus(form, request) {
   request.gpus = gpusByVariable(form) ?? (isSaid(form.gpus) ? count(form.gpus, 'GPUs') : 0);
-  request.gpus_most = isSaid(form.gpusMost) ? count(form.gpusMost, 'GPUs at most') : 0;
+  request.gpus_most = isSaid(form.gpusMost) ? count(form.gpusMost, 'maximum GPUs') : 0;
   delete request.slice;
   const { compute, compute_limit, idle_park, uses_mps } = request.portion ?? {};
   const rest = Object.fromEntries(Object.entries({ compute, compute_limit, idle_park, uses_mps }).filter(([, value]) => value));
   delete request.portion;
-  if (form.part === 'part') request.portion = { ...rest, request: amount(form.portion, 'the part'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'at most') } : {}) };
-  if (form.part === 'memory') request.portion = { ...rest, memory: sizeOf(form.memory, 'its memory'), ...(isSaid(form.memoryMost) ? { memory_limit: sizeOf(form.memoryMost, 'at most') } : {}) };
+  if (form.part === 'part') request.portion = { ...rest, request: amount(form.portion, 'fraction'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'borrow limit') } : {}) };
+  if (form.part === 'memory') request.portion = { ...rest, memory: sizeOf(form.memory, 'memory per GPU'), ...(isSaid(form.memoryMost) ? { memory_limit: sizeOf(form.memoryMost, 'borrow limit') } : {}) };
   if (form.part === 'slice') {
-    if (!form.slice.trim()) throw new Error('a MIG instance: say which, 1g.10gb or >=16G');
+    if (!form.slice.trim()) throw new Error('MIG instance: enter a profile such as 1g.10gb, or a size such as >=16G');
     [request.slice, request.gpus] = [form.slice.trim(), request.gpus || 1];
   }
 }
@@ -202,12 +202,12 @@ export function specOf(form, carried) {
   take('hostMemory', request, 'memory', (value) => sizeOf(value, 'memory'));
   take('hours', spec, 'time_limit', secondsOf);
   take('priority', spec, 'priority', (value) => {
-    if (!Number.isInteger(Number(value))) throw new Error('priority: a whole number is wanted');
+    if (!Number.isInteger(Number(value))) throw new Error('priority: expected a whole number');
     return Number(value);
   });
   take('retries', spec, 'retries', (value) => count(value, 'retries'));
   if (differs('nodes', 'tasks')) {
-    request.nodes = isSaid(form.nodes) ? count(form.nodes, 'machines', 1) : 1;
+    request.nodes = isSaid(form.nodes) ? count(form.nodes, 'nodes', 1) : 1;
     request.tasks = isSaid(form.tasks) ? count(form.tasks, 'tasks', 1) : request.nodes;
     delete request.spreads_tasks;
     if (spec.labels) delete spec.labels['divvy.tasks'];
@@ -219,7 +219,7 @@ export function specOf(form, carried) {
   if (differs('preemptible')) [spec.preemptible, spec.is_preemptible_set] = [form.preemptible || 'never', form.preemptible !== ''];
   if (differs('array', 'atOnce')) {
     delete spec.array;
-    if (form.array) spec.array = { indices: form.array.replace(/\s+/g, ''), at_once: isSaid(form.atOnce) ? count(form.atOnce, 'at once') : 0 };
+    if (form.array) spec.array = { indices: form.array.replace(/\s+/g, ''), at_once: isSaid(form.atOnce) ? count(form.atOnce, 'elements at once') : 0 };
   }
   if (differs('after')) {
     spec.dependencies = form.after.split(/[\s,]+/).filter(Boolean).map((word) => ({ kind: 'after_any', job: count(word, 'after job', 1) }));
@@ -252,7 +252,7 @@ export function carriedWords(words, carried, hidden = []) {
   };
   const found = words.filter((word) => !isShown(word) && (word.is_option || !word.is_of_script)).map((word) => ({ text: word.text, members: word.members, isOwn: word.is_of_script }));
   const captured = spec.capture?.environment?.length;
-  if (captured) found.push({ text: `the variables of where it was submitted (${captured})`, members: ['capture/environment'], isOwn: false });
+  if (captured) found.push({ text: `the variables of the submission environment (${captured})`, members: ['capture/environment'], isOwn: false });
   return found;
 }
 /** Without the members that `word` says. */

@@ -16,16 +16,16 @@ function changedAmounts(fields, said) {
       found.clear.push(field.member);
       continue;
     }
-    if (!(Number(text) >= 0)) return `${field.label}: “${text}” is not a number from 0.`;
+    if (!(Number(text) >= 0)) return `${field.label}: “${text}” is not a number of at least 0.`;
     found.set[field.member] = Number(text);
   }
   return found;
 }
 const caps = (view) => [
-  amount('running', 'running', 'Running jobs at most', view?.most_running),
-  amount('queued', 'queued', 'Jobs in the queue at most', view?.most_queued),
+  amount('running', 'running', 'Maximum running jobs', view?.most_running),
+  amount('queued', 'queued', 'Maximum queued jobs', view?.most_queued),
   amount('hours', 'gpu_hours', 'Budget in GPU-hours', view?.budget_gpu_hours),
-  { key: 'period', label: 'Period of the budget', options: ['day', 'week', 'month'], value: view?.period || 'month' },
+  { key: 'period', label: 'Budget period', options: ['day', 'week', 'month'], value: view?.period || 'month' },
 ];
 const kCaps = ['running', 'queued', 'gpu_hours'];
 /** The members of `set` as the API has them: limits of jobs and budgets stand in `caps`. */
@@ -41,16 +41,16 @@ function bodyOf({ set, clear }, said, view) {
 /** A new team, or changes of `team`. `names`: those of the other teams. */
 export function askTeam(team, names) {
   const lists = [
-    { key: 'users', label: 'Users', value: (team?.users ?? []).join(', '), placeholder: 'ada, grace; *: everybody' },
-    { key: 'groups', label: 'Groups of the system', value: (team?.groups ?? []).join(', ') },
+    { key: 'users', label: 'Users', value: (team?.users ?? []).join(', '), placeholder: 'ada, grace; *: all users' },
+    { key: 'groups', label: 'Unix groups', value: (team?.groups ?? []).join(', ') },
     { key: 'leads', label: 'Leaders', value: (team?.leads ?? []).join(', ') },
   ];
   const fields = [
     ...(team ? [] : [{ key: 'name', label: 'Name', value: '' }]),
-    ...(names.length ? [{ key: 'parent', label: 'Part of', options: ['', ...names], value: team?.parent ?? '' }] : []),
+    ...(names.length ? [{ key: 'parent', label: 'Parent team', options: ['', ...names], value: team?.parent ?? '' }] : []),
     amount('quota', 'quota', 'Quota in GPUs', team?.quota, 'Guaranteed to its jobs.'),
-    amount('limit', 'limit', 'Limit in GPUs', team?.limit, 'Its jobs never hold more.'),
-    { ...amount('weight', 'weight', 'Weight', team?.weight ?? 1, 'Its part of what other teams leave, compared with theirs.'), placeholder: '1' },
+    amount('limit', 'limit', 'Limit in GPUs', team?.limit, 'Upper bound on the GPUs of its jobs.'),
+    { ...amount('weight', 'weight', 'Weight', team?.weight ?? 1, 'Its share of the GPUs that other teams leave, relative to their weights.'), placeholder: '1' },
     ...lists,
     ...caps(team),
   ];
@@ -94,7 +94,7 @@ export const removeTeam = (team) =>
 export function askUser(user, names) {
   const fields = [
     { key: 'team', label: 'Default team', options: ['', ...names], value: user.team },
-    amount('gpus', 'gpus', 'GPUs at most', user.most_gpus),
+    amount('gpus', 'gpus', 'Maximum GPUs', user.most_gpus),
     ...caps(user),
   ];
   return askPerson({
@@ -161,7 +161,7 @@ export function askReservation(names) {
 export const cancelReservation = (one) =>
   askPerson({
     title: `Cancel reservation ${one.name || one.number}?`,
-    text: 'Its GPUs are for everybody again.',
+    text: 'Its GPUs become available to all jobs again.',
     button: 'Cancel it',
     back: 'Keep it',
     isDanger: true,

@@ -53,7 +53,7 @@ function tell(answer) {
   const results = answer.results ?? [];
   const failed = results.filter((one) => !one.is_done);
   for (const one of failed.slice(0, 3)) toast(refusalOf(one), true);
-  if (failed.length > 3) toast(`and ${failed.length - 3} more that were refused`, true);
+  if (failed.length > 3) toast(`and ${failed.length - 3} more were refused`, true);
   const done = results.length - failed.length;
   if (answer.message) toast(answer.message);
   else if (done === 1) toast(`${results.find((one) => one.is_done).display_id}: ${results.find((one) => one.is_done).message}`);
@@ -78,7 +78,7 @@ export async function tryTo(path, body) {
 
 /** An action of the API; says what came of it. True: all of it was done. */
 export async function act(path, body) {
-  const later = setTimeout(() => (busy.text = 'Under way'), 300);
+  const later = setTimeout(() => (busy.text = 'Working'), 300);
   try {
     return tell(await postInPieces(path, body));
   } catch (error) {
@@ -95,7 +95,7 @@ export const select = (ids) => ({ select: { ids: ids.map(String), user: 'all' } 
 export async function cancelJobs(ids, text) {
   const sure = await askPerson({
     title: `Cancel ${text}?`,
-    text: 'What runs gets its stop signal, and is killed when its grace is over.',
+    text: 'Running jobs get their stop signal, and are killed after their grace period.',
     button: 'Cancel it',
     back: 'Keep it',
     isDanger: true,
@@ -106,9 +106,9 @@ export async function cancelJobs(ids, text) {
 export async function askPriority(ids, text, value = 0) {
   const said = await askPerson({
     title: `Priority of ${text}`,
-    fields: [{ key: 'priority', label: 'Priority', type: 'number', value, hint: 'Higher goes first. Above 0 takes an administrator.' }],
+    fields: [{ key: 'priority', label: 'Priority', type: 'number', value, hint: 'Higher runs first. Values above 0 need an administrator.' }],
     button: 'Set',
-    work: ({ priority }) => (Number.isInteger(priority) ? '' : 'Say a whole number, such as -5; 0 is as usual.'),
+    work: ({ priority }) => (Number.isInteger(priority) ? '' : 'Enter a whole number, such as -5 (default: 0).'),
   });
   if (!said) return false;
   return act('/v1/jobs/update', { ...select(ids), priority: said.priority });

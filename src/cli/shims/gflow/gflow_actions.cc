@@ -66,7 +66,7 @@ int GcancelMain(const std::vector<std::string>& words) {
                                 0,
                                 Takes::kNothing,
                                 "",
-                                "Print what would be cancelled, and what waits for it",
+                                "Print which jobs would be cancelled, and which jobs depend on them",
                                 Sets(is_dry_run),
                                 {},
                                 false},

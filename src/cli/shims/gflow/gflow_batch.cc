@@ -79,16 +79,23 @@ struct Flags {
   std::string command;  // --command TEXT, from older releases of gflow.
 };
 
-std::vector<dialect::Option> TableOf(JobSpec& spec, Flags& flags, const dialect::Surroundings& around) {
+std::vector<dialect::Option> TableOf(JobSpec& spec, Flags& flags, const dialect::ParseContext& around) {
   std::vector<dialect::Option> table = dialect::GflowOptions(spec, around);
   auto add = [&](dialect::Option option) {
     bool is_there = std::any_of(table.begin(), table.end(),
                                 [&](const dialect::Option& other) { return other.name == option.name; });
     if (!is_there) table.push_back(std::move(option));
   };
-  add({"dry-run", 0, dialect::Takes::kNothing, "", "Print what would be submitted", Sets(flags.is_dry_run), {}, false});
+  add({"dry-run",
+       0,
+       dialect::Takes::kNothing,
+       "",
+       "Print the job without submitting it",
+       Sets(flags.is_dry_run),
+       {},
+       false});
   add({"help", 'h', dialect::Takes::kNothing, "", "Print this", Sets(flags.wants_help), {}, false});
-  add({"command", 0, dialect::Takes::kValue, "TEXT", "A command for the shell", Keeps(flags.command), {}, true});
+  add({"command", 0, dialect::Takes::kValue, "TEXT", "Shell command to run", Keeps(flags.command), {}, true});
   AddGlobalOptions(table);
   return table;
 }
@@ -100,7 +107,7 @@ struct Submission {
 
 /// Parses the script's lines first, then the words again, so that the words win.
 Result<Submission> Read(const std::vector<std::string>& words) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   const dialect::ParseRules rules{.stops_at_first_positional = true};
   Submission out;
   auto parse = [&] { return dialect::ParseOptions(TableOf(out.spec, out.flags, around), words, rules); };
@@ -204,7 +211,7 @@ int GbatchMain(const std::vector<std::string>& words) {
   if (submission->flags.wants_help) {
     JobSpec spec;
     Flags flags;
-    const dialect::Surroundings around;  // The table keeps a reference to it.
+    const dialect::ParseContext around;  // The table keeps a reference to it.
     std::fputs(UsageText(kBatchUsage, TableOf(spec, flags, around)).c_str(), stdout);
     return 0;
   }

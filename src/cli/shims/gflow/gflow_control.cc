@@ -30,7 +30,7 @@ Result<wire::RestrictRequest> ParseGpuSpec(std::string_view text) {
   DIVVY_TRY(IndexRanges indices, IndexRanges::Parse(text, "set-gpus"));
   constexpr std::uint64_t kMost = 64;
   if (indices.empty() || indices.back() >= kMost)
-    return InvalidArgument("set-gpus: '" + std::string(text) + "' is no list of GPUs; write 0,2 or 0-3 or all");
+    return InvalidArgument("set-gpus: '" + std::string(text) + "' is not a list of GPUs; write 0,2 or 0-3 or all");
   for (const IndexRanges::Range& range : indices.ranges()) {
     for (std::uint32_t gpu = range.first; gpu <= range.last; ++gpu) request.gpus.push_back(gpu);
   }
@@ -134,7 +134,7 @@ Result<Words> UpWords(const Words& words) {
   Words out = {"up"};
   std::string gpus, strategy, interval;
   bool cleans = false;
-  std::vector<Option> table = {{"gpus", 0, Takes::kValue, "SPEC", "Use these GPUs only", Keeps(gpus), {}, false},
+  std::vector<Option> table = {{"gpus", 0, Takes::kValue, "SPEC", "Use only these GPUs", Keeps(gpus), {}, false},
                                {"gpu-allocation-strategy", 0, Takes::kValue, "NAME", "", Keeps(strategy), {}, true},
                                {"gpu-poll-interval-secs", 0, Takes::kValue, "N", "", Keeps(interval), {}, true},
                                {"cleanup", 0, Takes::kNothing, "", "", Sets(cleans), {}, true}};

@@ -51,7 +51,7 @@ Status ToLines(std::string_view value, long sign, long& out) {
 
 /// Returns everything that the job has written so far.
 Result<std::string> ReadLogOf(Api& api, const wire::JobDetail& job) {
-  if (!IsElsewhere(job)) return CallerSurroundings().read_file(job.output);
+  if (!IsElsewhere(job)) return CallerParseContext().read_file(job.output);
   LogFile file = OpenLogFile(api, job, {});
   std::string whole;
   for (std::string piece = file.Next(); !piece.empty(); piece = file.Next()) whole += piece;
@@ -79,17 +79,17 @@ int Log(const Words& words) {
        [&](std::string_view value) { return ToLines(value, -1, lines); },
        {},
        false},
-      {"raw", 0, Takes::kNothing, "", "As written, escape sequences and all", Sets(is_raw), {}, false},
+      {"raw", 0, Takes::kNothing, "", "Keep escape sequences", Sets(is_raw), {}, false},
       {"no-ansi",
        0,
        Takes::kNothing,
        "",
-       "Without escape sequences, every repaint on a line of its own",
+       "Remove escape sequences; each repaint is a separate line",
        Sets(keeps_frames),
        {},
        false},
-      {"path", 0, Takes::kNothing, "", "The file's name only", Sets(wants_path), {}, false},
-      {"follow", 'F', Takes::kNothing, "", "Go on until the job has ended", Sets(follows), {}, false}};
+      {"path", 0, Takes::kNothing, "", "Print only the path of the file", Sets(wants_path), {}, false},
+      {"follow", 'F', Takes::kNothing, "", "Follow the output until the job has ended", Sets(follows), {}, false}};
   Words jobs;
   if (auto code = ParseVerb("gjob log JOB [OPTIONS]", table, words, true, jobs)) return *code;
   if (follows && (lines != 0 || wants_path))
@@ -143,9 +143,9 @@ int HoldOrRelease(const Words& words, bool releases) {
                      0,
                      Takes::kValue,
                      "TIME",
-                     "Start no earlier: 22:00, now+1h, 2026-03-01T16:00",
+                     "Earliest start time: 22:00, now+1h, 2026-03-01T16:00",
                      [&](std::string_view value) -> Status {
-                       const dialect::Surroundings around = CallerSurroundings();
+                       const dialect::ParseContext around = CallerParseContext();
                        DIVVY_TRY(Time at, dialect::ParseMoment(value, around.now, around.utc_offset));
                        request.at = ToSeconds(at);
                        return {};
@@ -182,7 +182,7 @@ int Show(const Words& words) {
   for (std::size_t i = 0; i < found->size(); ++i) {
     auto job = api->Job((*found)[i].count > 1 ? ToString((*found)[i].id) : (*found)[i].display_id);
     if (!job) return Fail(job.error());
-    std::printf("%s%s", i > 0 ? "\n" : "", RenderGjobShow(*job, ToSeconds(CallerSurroundings().now)).c_str());
+    std::printf("%s%s", i > 0 ? "\n" : "", RenderGjobShow(*job, ToSeconds(CallerParseContext().now)).c_str());
   }
   return 0;
 }
@@ -209,7 +209,7 @@ struct RedoRequest {
 /// Submits `old` again with the changes. If requested, also resubmits the jobs that were cancelled because it failed.
 Status RedoOne(Api& api, const wire::JobDetail& old, const RedoRequest& request, const std::vector<wire::JobView>& all,
                int depth) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   DIVVY_TRY(JobSpec spec, SpecToRedo(old, request.changes));
   std::vector<std::string> dependencies = request.changes.dependencies.value_or(old.dependencies);
   if (request.clears_dependencies) dependencies.clear();
@@ -236,12 +236,12 @@ int Redo(const Words& words) {
   RedoRequest request;
   std::vector<Option> table = GjobUpdateOptions(request.changes);
   table.push_back(
-      {"clear-deps", 0, Takes::kNothing, "", "Wait for nothing", Sets(request.clears_dependencies), {}, false});
+      {"clear-deps", 0, Takes::kNothing, "", "Drop the dependencies", Sets(request.clears_dependencies), {}, false});
   table.push_back({"cascade",
                    0,
                    Takes::kNothing,
                    "",
-                   "Also what was cancelled because the job failed",
+                   "Also jobs that were cancelled because this job failed",
                    Sets(request.cascades),
                    {},
                    false});

@@ -83,7 +83,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
   auto depend = [&update](std::string_view value) { return ReadDependencies(value, ",", update); };
   auto any = [&update](std::string_view value) { return ReadDependencies(value, "?", update); };
   auto script = [&update](std::string_view value) -> Status {
-    DIVVY_TRY(update.script, CallerSurroundings().read_file(std::string(value)));
+    DIVVY_TRY(update.script, CallerParseContext().read_file(std::string(value)));
     return {};
   };
   auto time = [&update](std::string_view value) -> Status {
@@ -110,7 +110,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
   return {
       {"command", 'c', Takes::kValue, "TEXT", "The command", command, {}, false},
       {"gpus", 'g', Takes::kValue, "N", "GPUs", Whole(update.gpus, 0, 1024), {}, false},
-      {"priority", 'p', Takes::kValue, "0-255", "Priority, higher first", priority, {"nice"}, false},
+      {"priority", 'p', Takes::kValue, "0-255", "Priority; higher runs first", priority, {"nice"}, false},
       {"time",
        't',
        Takes::kValue,
@@ -132,7 +132,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kNothing,
        "",
-       "No claim on host memory",
+       "Clear the host memory request",
        Clear(update.memory_bytes, 0),
        {},
        false},
@@ -140,7 +140,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kValue,
        "SIZE",
-       "Memory that each GPU must have",
+       "Minimum memory of each GPU",
        Size(update.gpu_memory_bytes),
        {"max-gpu-mem", "max-gpu-memory"},
        false},
@@ -148,7 +148,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kNothing,
        "",
-       "GPUs of any memory",
+       "Clear the GPU memory request",
        Clear(update.gpu_memory_bytes, 0),
        {},
        false},
@@ -159,7 +159,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kValue,
        "N",
-       "Elements of an array that may run together",
+       "How many elements of an array may run at once",
        Whole(update.array_at_once, 1, 1'000'000),
        {},
        false},
@@ -168,14 +168,14 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kValue,
        "N",
-       "Runs again so often after a failure",
+       "Restart the job up to N times if it fails",
        Whole(update.retries, 0, 1000),
        {},
        false},
       {"clear-max-retries", 0, Takes::kNothing, "", "No retries", Clear(update.retries, 0), {}, false},
-      {"name", 'n', Takes::kValue, "NAME", "The job's name", text(update.name), {}, false},
+      {"name", 'n', Takes::kValue, "NAME", "Job name", text(update.name), {}, false},
       {"project", 'P', Takes::kValue, "CODE", "The project", text(update.project), {}, false},
-      {"script", 's', Takes::kValue, "FILE", "The script; its # GFLOW lines do not apply", script, {}, false},
+      {"script", 's', Takes::kValue, "FILE", "Script; its # GFLOW lines are ignored", script, {}, false},
       {"param", 0, Takes::kValue, "NAME=VALUE", "", Refuse("a parameter"), {}, true},
       {"conda-env", 'e', Takes::kValue, "NAME", "", Refuse("the conda environment"), {}, true},
       {"clear-conda-env", 0, Takes::kNothing, "", "", Refuse("the conda environment"), {}, true},
@@ -183,7 +183,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kNothing,
        "",
-       "Cancelled when what it waits for fails",
+       "Cancel the job if a dependency fails",
        Clear(update.keeps_waiting, false),
        {},
        false},
@@ -191,7 +191,7 @@ std::vector<Option> GjobUpdateOptions(wire::JobUpdate& update) {
        0,
        Takes::kNothing,
        "",
-       "Stays queued when what it waits for fails",
+       "Keep the job queued if a dependency fails",
        Clear(update.keeps_waiting, true),
        {},
        false},

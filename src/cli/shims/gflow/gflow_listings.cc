@@ -51,7 +51,7 @@ std::vector<Option> QueueTable(Request& request) {
        'u',
        Takes::kValue,
        "NAMES",
-       "Jobs of these users; all: of everybody (default: yours)",
+       "Jobs of these users, or all (default: yours)",
        ListInto(view.users),
        {"users"},
        false},
@@ -69,7 +69,7 @@ std::vector<Option> QueueTable(Request& request) {
        },
        {},
        false},
-      {"all", 'a', Takes::kNothing, "", "Also jobs that have ended", Sets(view.shows_final), {}, false},
+      {"all", 'a', Takes::kNothing, "", "Include jobs that have ended", Sets(view.shows_final), {}, false},
       {"completed", 'c', Takes::kNothing, "", "Only jobs that have ended", Sets(view.shows_completed_only), {}, false},
       {"since",
        0,
@@ -117,7 +117,7 @@ std::vector<Option> QueueTable(Request& request) {
        {},
        false},
       {"group", 'g', Takes::kNothing, "", "One table for each state", Sets(view.is_grouped), {}, false},
-      {"tree", 't', Takes::kNothing, "", "Jobs below those that they wait for", Sets(view.is_tree), {}, false},
+      {"tree", 't', Takes::kNothing, "", "Show jobs below their dependencies", Sets(view.is_tree), {}, false},
       {"tmux", 'T', Takes::kNothing, "", "Jobs whose terminal can be attached", Sets(request.is_tmux), {}, false},
       {"output",
        'o',
@@ -132,11 +132,11 @@ std::vector<Option> QueueTable(Request& request) {
        0,
        Takes::kValue,
        "SECONDS",
-       "How often --watch refreshes (2)",
+       "Refresh interval of --watch (default: 2)",
        [&request](std::string_view value) -> Status {
          auto seconds = ParseNumber(value);
          if (!seconds || *seconds < 0.1 || *seconds > 3600)
-           return InvalidArgument("'" + std::string(value) + "' is no number of seconds from 0.1 to 3600");
+           return InvalidArgument("'" + std::string(value) + "' is not a number of seconds from 0.1 to 3600");
          request.listing.interval_s = *seconds;
          return {};
        },
@@ -167,7 +167,7 @@ Result<std::string> DrawQueue(const Request& request) {
   DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(selector));
   if (request.is_tmux)
     std::erase_if(jobs, [](const wire::JobView& job) { return GflowStateOf(job.state).code != "R"; });
-  return RenderGqueue(SelectGflowJobs(std::move(jobs), shown), shown, ToSeconds(CallerSurroundings().now));
+  return RenderGqueue(SelectGflowJobs(std::move(jobs), shown), shown, ToSeconds(CallerParseContext().now));
 }
 
 }  // namespace
@@ -183,8 +183,8 @@ int GqueueMain(const std::vector<std::string>& words) {
     return 0;
   }
   if (!parsed->positional.empty()) {
-    return Fail(InvalidArgument("'" + parsed->positional[0] + "' is no option; to see one job write: gqueue --jobs " +
-                                parsed->positional[0]));
+    return Fail(InvalidArgument("'" + parsed->positional[0] +
+                                "' is not an option; to see one job, write gqueue --jobs " + parsed->positional[0]));
   }
   return ShowListing(request.listing, [&] { return DrawQueue(request); });
 }

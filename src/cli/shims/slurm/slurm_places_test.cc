@@ -238,7 +238,7 @@ TEST(Nodes, AreDrainedAndResumedInSlurmsWords) {
 
 TEST(Nodes, AWaitingJobsMachinesAreUpdatedInSlurmsWords) {
   const auto update = [](const Names& words) {
-    return ReadUpdate(words, dialect::Surroundings(),
+    return ReadUpdate(words, dialect::ParseContext(),
                       [](const std::string&) -> Result<wire::JobDetail> { return wire::JobDetail(); });
   };
   const auto wish = update({"JobId=7", "NumNodes=2-4", "ReqNodeList=n[1-3]", "ExcNodeList=", "Features=a100&ib"});

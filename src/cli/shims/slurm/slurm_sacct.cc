@@ -93,9 +93,9 @@ Status CheckFlags(const std::vector<std::string>& flags) {
 
 void AddFilters(std::vector<dialect::Option>& options, SacctFlags& wish) {
   options.push_back(List("wckeys", 'W', "KEYS", "Jobs with these workload keys", wish.wckeys));
-  options.push_back(List("reason", 'R', "REASONS", "Jobs that wait, or ended, for one of these reasons", wish.reasons));
+  options.push_back(List("reason", 'R', "REASONS", "Jobs that wait or ended for one of these reasons", wish.reasons));
   options.push_back(
-      List("flags", 'F', "FLAGS", "Jobs with one of these flags: SchedMain of all that began", wish.flags));
+      List("flags", 'F', "FLAGS", "Jobs with one of these flags; every started job has SchedMain", wish.flags));
   const auto add = [&](std::string_view name, char letter, std::string_view value_name, std::string_view help,
                        dialect::Apply apply) {
     options.push_back({.name = name,
@@ -106,23 +106,24 @@ void AddFilters(std::vector<dialect::Option>& options, SacctFlags& wish) {
                        .apply = std::move(apply),
                        .aliases = {}});
   };
-  for (const auto& [name, letter, help, range] : {std::tuple("nnodes", 'i', "Jobs on so many nodes", &wish.machines),
-                                                  std::tuple("ncpus", 'I', "Jobs with so many CPUs", &wish.cpus)}) {
+  for (const auto& [name, letter, help, range] : {std::tuple("nnodes", 'i', "Jobs on this many nodes", &wish.machines),
+                                                  std::tuple("ncpus", 'I', "Jobs with this many CPUs", &wish.cpus)}) {
     add(name, letter, "N[-M]", help, [range = range](std::string_view value) -> Status {
       DIVVY_TRY(*range, ReadCountRange(value));
       return {};
     });
   }
   for (const auto& [name, letter, help, limit] :
-       {std::tuple("timelimit-min", 'k', "Jobs with this time limit; with -K: or a longer one", &wish.limit_least),
-        std::tuple("timelimit-max", 'K', "With -k: and no longer one than this", &wish.limit_most)}) {
+       {std::tuple("timelimit-min", 'k', "Jobs with this time limit; with -K: at least this time limit",
+                   &wish.limit_least),
+        std::tuple("timelimit-max", 'K', "With -k: at most this time limit", &wish.limit_most)}) {
     add(name, letter, "TIME", help, [limit = limit](std::string_view value) -> Status {
       DIVVY_TRY(const Duration time, dialect::ParseSlurmTime(value));
       *limit = ToSeconds(time);
       return {};
     });
   }
-  add("associations", 'x', "IDS", "Not here: associations are named by -u and -A", [](std::string_view) -> Status {
+  add("associations", 'x', "IDS", "Not supported; select associations with -u and -A", [](std::string_view) -> Status {
     return InvalidArgument("associations have no ids here that jobs keep; name them by --user and --accounts");
   });
 }
@@ -158,16 +159,16 @@ std::vector<dialect::Option> SacctTable(SacctFlags& wish) {
                        .aliases = {}};
   std::vector<dialect::Option> options = {
       std::move(jobs),
-      List("format", 'o', "FIELDS", "Fields, each with %WIDTH if wanted; --helpformat lists them", wish.fields),
+      List("format", 'o', "FIELDS", "Fields, optionally with %WIDTH; --helpformat lists them", wish.fields),
       List("state", 's', "STATES", "Jobs in these states", wish.states),
       List("user", 'u', "NAMES", "Jobs of these users", wish.users),
       List("name", 0, "NAMES", "Jobs of these names", wish.names),
       List("partition", 'r', "NAMES", "Jobs of these partitions", wish.partitions),
       List("accounts", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
       List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
-      Text("starttime", 'S', "TIME", "Since then (midnight; all with -j)", wish.since),
-      Text("endtime", 'E', "TIME", "Until then (now)", wish.until),
-      Text("delimiter", 0, "TEXT", "Between fields, with -p and -P", wish.delimiter),
+      Text("starttime", 'S', "TIME", "Start time (default: midnight; with -j all jobs)", wish.since),
+      Text("endtime", 'E', "TIME", "End time (default: now)", wish.until),
+      Text("delimiter", 0, "TEXT", "Separator between fields, for -p and -P", wish.delimiter),
       Flag("allusers", 'a', "Jobs of all users", wish.is_all_users),
       Flag("allocations", 'X', "No steps", wish.has_no_steps),
       Flag("noheader", 'n', "No header", wish.has_no_header),
@@ -212,7 +213,7 @@ double Midnight() {
 
 /// Parses times in the past: "2026-03-01", "now-2days", "midnight", "today".
 Result<double> ReadPast(const std::string& text) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   const std::string lower = ToLower(text);
   if (lower == "now") return ToSeconds(around.now);
   if (lower == "today" || lower == "midnight") return Midnight();

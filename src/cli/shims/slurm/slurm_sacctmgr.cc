@@ -32,8 +32,8 @@ std::vector<dialect::Option> SacctmgrTable(SacctmgrFlags& wish) {
       Flag("noheader", 'n', "No header", wish.table.has_no_header),
       Flag("parsable", 'p', "Fields with | after each", wish.table.is_parsable),
       Flag("parsable2", 'P', "Fields with | between them", wish.table.is_parsable2),
-      Flag("associations", 's', "With the associations of each", wish.has_associations),
-      List("format", 'o', "FIELDS", "Fields, each with %WIDTH if wanted", wish.fields),
+      Flag("associations", 's', "Include associations", wish.has_associations),
+      List("format", 'o', "FIELDS", "Fields, optionally with %WIDTH", wish.fields),
   };
   for (const auto& [name, letter] :
        {std::pair("immediate", 'i'), std::pair("quiet", 'Q'), std::pair("readonly", 'r'), std::pair("verbose", 'v'),

@@ -53,13 +53,13 @@ int HoldOnly(JobSpec spec) {
 }  // namespace
 
 int SallocMain(const std::vector<std::string>& words) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   JobSpec spec;
   bool has_no_shell = false;
   std::vector<dialect::Option> options =
       Without(dialect::SbatchOptions(spec, around),
               {"wait", "wrap", "parsable", "output", "error", "input", "open-mode", "export"});
-  options.push_back(Flag("no-shell", 0, "Allocate, and return", has_no_shell));
+  options.push_back(Flag("no-shell", 0, "Allocate and return", has_no_shell));
   options.push_back(Ignored("bell", 0, Takes::kNothing));
   options.push_back(Ignored("no-bell", 0, Takes::kNothing));
   options.push_back(Ignored("kill-command", 'K', Takes::kOptionalValue));

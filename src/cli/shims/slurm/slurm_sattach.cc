@@ -24,7 +24,7 @@ struct SattachFlags {
 std::vector<dialect::Option> SattachTable(SattachFlags& wish) {
   using dialect::Takes;
   return {
-      Flag("quiet", 'Q', "No word on whose output it is", wish.is_quiet),
+      Flag("quiet", 'Q', "Omit the name of the step", wish.is_quiet),
       Ignored("verbose", 'v', Takes::kNothing),
       Ignored("label", 'l', Takes::kNothing),
       Ignored("input-filter", 0, Takes::kValue),
@@ -71,16 +71,16 @@ int SattachMain(const std::vector<std::string>& words) {
   if (job->wants_pty && (is_batch || step == "0" || step == "interactive")) return AttachMain({id});
   if (job->is_foreground && job->output.empty()) {
     return FailAs("sattach", "what step " + whole +
-                                 " prints goes to the terminal or program that started it, and no other can join it; "
-                                 "a job that is given a terminal (srun --pty) is joined by 'divvy attach " +
-                                 id + "', one that is submitted (sbatch) by 'divvy logs -f'");
+                                 " prints goes to the terminal or program that started it and cannot be joined; to "
+                                 "join a job with a terminal (srun --pty), use 'divvy attach " +
+                                 id + "'; for a submitted job (sbatch), 'divvy logs -f'");
   }
   if (!is_batch) {
     if (const Status is_there = CheckStep(*api, *job, step); !is_there) return failed(is_there.error());
     if (!wish.is_quiet) {
       std::fprintf(stderr,
-                   "sattach: what step %s prints goes to whoever started it: a step of the job's script prints to the "
-                   "job's output, which follows to the job's end\n",
+                   "sattach: what step %s prints goes to the process that started it. A step of the job's script "
+                   "prints to the job's output, which follows until the job ends\n",
                    whole.c_str());
     }
   }

@@ -38,18 +38,18 @@ int WaitFor(const std::string& id) {
   return end->exit_code > 0 && end->exit_code < 256 ? static_cast<int>(end->exit_code) : 1;
 }
 
-std::vector<dialect::Option> HelpOptions() {
+std::vector<dialect::Option> SbatchHelpOptions() {
   static JobSpec scratch;
-  static const dialect::Surroundings nowhere;
+  static const dialect::ParseContext nowhere;
   return dialect::SbatchOptions(scratch, nowhere);
 }
 
 }  // namespace
 
 int SbatchMain(const std::vector<std::string>& words) {
-  if (!words.empty() && Greets("sbatch", "[OPTIONS] [SCRIPT [ARGS...] | --wrap=COMMAND]", HelpOptions(), words))
+  if (!words.empty() && Greets("sbatch", "[OPTIONS] [SCRIPT [ARGS...] | --wrap=COMMAND]", SbatchHelpOptions(), words))
     return 0;
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   auto request = ReadBatchRequest(words, around, ReadStdin);
   if (!request) return FailAs("sbatch", request.error().message);
   if (const Status complete = Complete(request->spec); !complete) return FailAs("sbatch", complete.error());

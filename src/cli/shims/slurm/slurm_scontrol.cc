@@ -109,7 +109,7 @@ int Update(const Words& words) {
   if (!api) return FailAs("scontrol", api.error());
   if (!words.empty() && ToLower(words.front()).starts_with("nodename=")) return UpdateNodes(*api, words);
   const auto job_of = [&](const std::string& id) { return api->Job(id); };
-  const auto read = ReadUpdate(words, CallerSurroundings(), job_of);
+  const auto read = ReadUpdate(words, CallerParseContext(), job_of);
   if (!read) return Refuse(read.error(), "");
   for (const std::string& note : read->notes) Note(note);
   const std::string ids = Join(read->update.select.ids, ",");
@@ -204,7 +204,7 @@ int ScontrolMain(const std::vector<std::string>& words) {
   ControlStyle style;
   bool is_quiet = false;
   std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", style.job.is_one_line),
-                                          Flag("details", 'd', "Which GPUs of which node", style.job.has_details),
+                                          Flag("details", 'd', "Show the GPUs on each node", style.job.has_details),
                                           Flag("quiet", 'Q', "Fewer words", is_quiet)};
   AddAnswerForms(options, style.form);
   for (const auto& [name, letter] :

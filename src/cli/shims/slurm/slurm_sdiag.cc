@@ -136,7 +136,7 @@ int SdiagMain(const std::vector<std::string>& words) {
   if (!status) return FailAs("sdiag", status.error());
   const auto page = api->Raw("GET", "/metrics", "");
   if (!page) return FailAs("sdiag", page.error());
-  const std::string text = SdiagText(ReadMetrics(*page), *status, ToSeconds(CallerSurroundings().now));
+  const std::string text = SdiagText(ReadMetrics(*page), *status, ToSeconds(CallerParseContext().now));
   PrintAnswer(form.any() ? DiagJson(text) : text, form);
   return 0;
 }

@@ -65,7 +65,7 @@ std::vector<dialect::Option> SprioTable(SprioFlags& wish) {
       Text("format", 'o', "FORMAT", "Columns by letter: \"%.15i %Y\"", wish.letters),
       Flag("noheader", 'h', "No header", wish.has_no_header),
       Flag("long", 'l', "More columns", wish.is_long),
-      Flag("weights", 'w', "What each part counts: nothing but the site's own", wish.shows_weights),
+      Flag("weights", 'w', "Show the weight of each factor", wish.shows_weights),
       Ignored("norm", 'n', Takes::kNothing),
       Ignored("verbose", 'v', Takes::kNothing),
       Ignored("clusters", 'M', Takes::kValue),

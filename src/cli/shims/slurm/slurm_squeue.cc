@@ -71,7 +71,7 @@ std::vector<dialect::Option> SqueueTable(SqueueFlags& wish) {
                         .letter = 's',
                         .takes = Takes::kOptionalValue,
                         .value_name = "IDS",
-                        .help = "Steps: all that run, or these (17.0)",
+                        .help = "Steps: all running ones, or these (17.0)",
                         .apply = [&wish](std::string_view value) -> Status {
                           wish.shows_steps = true;
                           return TakeSteps(value, wish);
@@ -88,18 +88,18 @@ std::vector<dialect::Option> SqueueTable(SqueueFlags& wish) {
       List("account", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
       List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
       Text("sort", 'S', "LETTERS", "Order, by the letters of --format", wish.format.sort),
-      Text("iterate", 'i', "SECONDS", "Again and again", wish.interval),
+      Text("iterate", 'i', "SECONDS", "Refresh interval", wish.interval),
       Flag("me", 0, "My jobs", wish.is_mine),
       Flag("long", 'l', "More columns", wish.is_long),
       Flag("array", 'r', "One line for each element of an array", wish.splits_arrays),
       std::move(steps),
-      Flag("start", 0, "Expected starts of what waits", wish.shows_start),
+      Flag("start", 0, "Expected starts of queued jobs", wish.shows_start),
       Flag("noheader", 'h', "No header", wish.has_no_header),
       Ignored("array-unique", 0, Takes::kNothing),
       Ignored("all", 'a', Takes::kNothing),
       List("nodelist", 'w', "HOSTS", "Jobs on these hosts", wish.nodes),
       List("reservation", 'R', "NAMES", "Jobs that named one of these reservations", wish.reservations),
-      List("licenses", 'L', "NAMES", "Jobs that asked for one of these licences", wish.licenses),
+      List("licenses", 'L', "NAMES", "Jobs that requested one of these licences", wish.licenses),
       Ignored("clusters", 'M', Takes::kValue),
       Ignored("priority", 'P', Takes::kNothing),
       Ignored("hide", 0, Takes::kNothing),
@@ -175,7 +175,7 @@ Result<wire::JobSelector> SelectorOf(const SqueueFlags& wish) {
     probe.state = state;
     return IsFinal(probe);
   });
-  if (select.includes_final && wish.jobs.empty()) select.since = ToSeconds(CallerSurroundings().now) - kMinJobAgeS;
+  if (select.includes_final && wish.jobs.empty()) select.since = ToSeconds(CallerParseContext().now) - kMinJobAgeS;
   return select;
 }
 
@@ -239,7 +239,7 @@ QueueFormat FormatOf(const SqueueFlags& wish) {
 Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
-  const double forgotten = ToSeconds(CallerSurroundings().now) - kMinJobAgeS;
+  const double forgotten = ToSeconds(CallerParseContext().now) - kMinJobAgeS;
   const auto is_forgotten = [&](const wire::JobView& job) {
     return wish.jobs.empty() && IsFinal(job) && job.end_time.value_or(forgotten) < forgotten;
   };

@@ -62,8 +62,8 @@ void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
     Takes takes;
     std::string_view why;
   };
-  constexpr std::string_view kInPlace = "the program is started where it is; put it where each machine finds it";
-  constexpr std::string_view kInScript = "not run; call it in the script, around srun";
+  constexpr std::string_view kInPlace = "the program is started where it is; put it on a path that every node can read";
+  constexpr std::string_view kInScript = "not run; call it in the script instead, around srun";
   constexpr std::string_view kInterrupt = "the first Ctrl-C tells which tasks run, the second ends them";
   static constexpr auto kUnused = std::to_array<Unused>({
       {"unbuffered", 'u', Takes::kNothing, ""},
@@ -104,7 +104,7 @@ void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
   options.push_back(std::move(async));
 }
 
-std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundings& around) {
+std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::ParseContext& around) {
   const auto optional = [](std::string_view name, char letter, std::string_view help, bool& flag) {
     dialect::Option option{.name = name,
                            .letter = letter,
@@ -124,27 +124,29 @@ std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundi
               {"wait", "wrap", "parsable", "output", "error", "input", "open-mode", "quiet"});
   std::vector<dialect::Option> own = {
       Text("output", 'o', "FILE", "Output: a file (%t rank, %j job, %s step), none, or a rank", wish.output),
-      Text("error", 'e', "FILE", "Errors; joins the output without it", wish.error),
+      Text("error", 'e', "FILE", "Errors (default: the same as the output)", wish.error),
       Text("input", 'i', "FILE", "Input: a file, none, or a rank; task 0 has the terminal", wish.input),
-      Text("open-mode", 0, "append|truncate", "How files are opened", wish.open_mode),
-      Text("jobid", 0, "ID", "The job to run in", wish.jobid),
-      Text("mpi", 0, "KIND", "list: which process managers of MPI there are (none)", wish.mpi),
-      Text("task-prolog", 0, "PROGRAM", "Run before each task; its lines \"export NAME=VALUE\" are the task's",
+      Text("open-mode", 0, "append|truncate", "Append to files, or truncate them", wish.open_mode),
+      Text("jobid", 0, "ID", "Job to run in", wish.jobid),
+      Text("mpi", 0, "KIND", "list prints the supported MPI types (none)", wish.mpi),
+      Text("task-prolog", 0, "PROGRAM",
+           "Program to run before each task; its output lines \"export NAME=VALUE\" set the task's variables",
            wish.task_prolog),
-      Text("task-epilog", 0, "PROGRAM", "Run after each task", wish.task_epilog),
-      Flag("label", 'l', "Each line with its task's number", wish.has_labels),
-      Flag("pty", 0, "A terminal for task 0", wish.has_pty),
-      Flag("multi-prog", 0, "The command is a file with a command for each task", wish.is_multi_prog),
+      Text("task-epilog", 0, "PROGRAM", "Program to run after each task", wish.task_epilog),
+      Flag("label", 'l', "Prefix each line with its task's number", wish.has_labels),
+      Flag("pty", 0, "Allocate a terminal for task 0", wish.has_pty),
+      Flag("multi-prog", 0, "Read a command for each task from a file", wish.is_multi_prog),
       Flag("overlap", 0, "Share GPUs with other steps", wish.overlaps),
-      Flag("exact", 0, "Cores (with -c) and GPUs of its own", wish.is_exact),
+      Flag("exact", 0, "Do not share cores (with -c) and GPUs with other steps", wish.is_exact),
       Text("cpu-bind", 0, "HOW", "Cores of each task: none, cores, rank, map_cpu, mask_cpu", wish.cpu_bind),
-      Text("het-group", 0, "LIST", "Components of a heterogeneous job to run in; the first without it", wish.het_group),
-      Text("relative", 'r', "N", "From the job's machine N on, counted from 0", wish.relative),
-      Text("wait", 'W', "SECONDS", "From the first task's end to the others'; 0: for ever", wish.wait),
-      Flag("quiet", 'Q', "No word on failed tasks", wish.is_quiet),
+      Text("het-group", 0, "LIST", "Components of a heterogeneous job to run in (default: the first)", wish.het_group),
+      Text("relative", 'r', "N", "First node of the job to use, counted from 0", wish.relative),
+      Text("wait", 'W', "SECONDS", "Time to wait for other tasks after the first has ended; 0 waits indefinitely",
+           wish.wait),
+      Flag("quiet", 'Q', "Do not report failed tasks", wish.is_quiet),
       Flag("external-launcher", 0, "A step for another launcher, such as mpirun: shares all GPUs", wish.overlaps),
-      optional("kill-on-bad-exit", 'K', "The first task that fails ends the others", wish.kills_on_bad_exit),
-      optional("immediate", 'I', "Fail rather than wait", wish.is_immediate),
+      optional("kill-on-bad-exit", 'K', "End all tasks if one fails", wish.kills_on_bad_exit),
+      optional("immediate", 'I', "Fail instead of waiting", wish.is_immediate),
   };
   AddUnused(own, wish);
   for (dialect::Option& option : own) {
@@ -155,8 +157,8 @@ std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundi
 }
 
 /// The words' context for an srun inside a job, as its step process received it.
-dialect::Surroundings SurroundingsOf(const StepCall& call, const StepIdentity& identity) {
-  dialect::Surroundings around;
+dialect::ParseContext ParseContextOf(const StepCall& call, const StepIdentity& identity) {
+  dialect::ParseContext around;
   around.environment = call.environment;
   around.directory = call.directory;
   around.hostname = identity.hostname;
@@ -170,7 +172,7 @@ Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepAsk& ask) {
   if (!wish.is_multi_prog) return {};
   const std::string& path = wish.command.front();
   const std::string full = path.front() == '/' ? path : call.directory + "/" + path;
-  DIVVY_TRY(const std::string text, CallerSurroundings().read_file(full));
+  DIVVY_TRY(const std::string text, CallerParseContext().read_file(full));
   auto commands = ReadMultiProg(text, ask.deal.tasks);
   if (!commands) return InvalidArgument(path + ": " + commands.error().message);
   ask.commands = *std::move(commands);
@@ -191,7 +193,7 @@ Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& jo
   ask.name = name;
   const auto first = wish.relative.empty() ? 0 : ParseInteger(wish.relative);
   if (!first || *first < 0)
-    return InvalidArgument("--relative=" + wish.relative + ": write the number of a machine of the job, from 0 on");
+    return InvalidArgument("--relative=" + wish.relative + ": write the number of a node of the job, starting at 0");
   ask.first_machine = static_cast<std::size_t>(*first);
   DIVVY_CHECK(ReadCommands(wish, call, ask));
   const TaskHooks hooks = {wish.task_prolog.empty() ? value("SLURM_TASK_PROLOG") : wish.task_prolog,
@@ -248,7 +250,7 @@ Status CheckOnlyGroup(const SrunFlags& wish) {
   return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; leave --het-group out");
 }
 
-int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
   JobSpec& spec = wish.spec;
   spec.dialect = Dialect::kSlurm;
   spec.is_foreground = true;
@@ -285,7 +287,7 @@ std::string Complaint(const Error& error) {
   return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + error.message;
 }
 
-Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
   DIVVY_TRY(dialect::Parsed parsed,
             dialect::ReadSlurmWords(SrunTable(wish, around), words, around, wish.spec, &wish.noted));
   if (wish.mpi == "list") return {};
@@ -310,8 +312,8 @@ Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
   DIVVY_CHECK(CheckOnlyGroup(wish));
   const auto colon = std::ranges::find(wish.command, ":");
   if (colon == wish.command.end() || colon + 1 == wish.command.end()) return {};
-  return InvalidArgument("job " + job + " has one component, and ':' parts the commands of several; start " +
-                         *(colon + 1) + " by a srun of its own, or quote ':' with the words around it");
+  return InvalidArgument("job " + job + " has only one component, but ':' separates the commands of several; start " +
+                         *(colon + 1) + " with a separate srun, or quote ':' together with its argument");
 }
 
 /// In a heterogeneous job, each section of words applies to the components that --het-group names. By default the first
@@ -323,7 +325,7 @@ Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>&
   const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     SrunFlags wish;
-    DIVVY_CHECK(ReadWords(wish, stretches[i], SurroundingsOf(call, identity)));
+    DIVVY_CHECK(ReadWords(wish, stretches[i], ParseContextOf(call, identity)));
     if (wish.is_multi_prog) return InvalidArgument("--multi-prog is not for a heterogeneous job; write ./a : ./b");
     const std::string group = wish.het_group.empty() ? std::to_string(i) : wish.het_group;
     DIVVY_TRY(const std::vector<std::size_t> components, ReadComponentList(group, is_taken.size()));
@@ -400,7 +402,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
     if (auto ask = last.Find(call, words)) return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
   }
   SrunFlags wish;
-  if (const Status read = ReadWords(wish, words, SurroundingsOf(call, identity)); !read) return failed(read.error());
+  if (const Status read = ReadWords(wish, words, ParseContextOf(call, identity)); !read) return failed(read.error());
   if (const Status is_of_one = CheckIsOfOne(wish, job.id); !is_of_one) return failed(is_of_one.error());
   auto ask = AskOf(wish, call, job, identity.gang != nullptr);
   if (!ask) return failed(ask.error());
@@ -415,7 +417,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
 }  // namespace slurm
 
 int SrunMain(const std::vector<std::string>& words) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   SrunFlags wish;
   if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", SrunTable(wish, around), words)) return 0;
   const bool is_inside = IsInsideJob(around.environment);

@@ -20,7 +20,7 @@ JobAround FourGpus(std::vector<std::string> more = {}) {
 
 StepAsk Ask(const std::string& words, const JobAround& around) {
   JobSpec spec;
-  const dialect::Surroundings nowhere;
+  const dialect::ParseContext nowhere;
   const auto split = ShellSplit(words).value_or(std::vector<std::string>());
   EXPECT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), split));
   const auto ask = ReadStepAsk(spec, around);
@@ -106,7 +106,7 @@ TEST(StepPlan, TheSameOptionsAgainMeanTheSameForAnotherCommand) {
 
 TEST(StepPlan, MoreGpusThanTheJobHasAreRefused) {
   JobSpec spec;
-  const dialect::Surroundings nowhere;
+  const dialect::ParseContext nowhere;
   const std::vector<std::string> words = {"--gpus=5"};
   ASSERT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), words));
   const auto ask = ReadStepAsk(spec, FourGpus());
@@ -127,10 +127,10 @@ TEST(StepPlan, AJobOnOneMachineHasNoOther) {
                              Texts{"-N1-4", "true"}, Texts{"-r0", "true"}})
     EXPECT_EQ(why(words), "on n1.lab") << Join(words, " ");
   const std::string begin = "srun: error: Unable to create step for job 17: ";
-  EXPECT_EQ(why({"-w", "n1,n2", "true"}), begin + "'n2' is none of the job's machines: n1");
-  EXPECT_EQ(why({"-x", "n[1-3]", "true"}), begin + "it leaves out every machine that the job has");
-  EXPECT_EQ(why({"-N2", "true"}), begin + "it asks for 2 machines, the job has 1");
-  EXPECT_EQ(why({"-r", "1", "true"}), begin + "it begins at number 1 of the job's machines, whose last is number 0");
+  EXPECT_EQ(why({"-w", "n1,n2", "true"}), begin + "'n2' is not one of the job's nodes: n1");
+  EXPECT_EQ(why({"-x", "n[1-3]", "true"}), begin + "it excludes every node of the job");
+  EXPECT_EQ(why({"-N2", "true"}), begin + "it asks for 2 nodes, the job has 1");
+  EXPECT_EQ(why({"-r", "1", "true"}), begin + "the step begins at node 1 of the job's nodes, but the last one is 0");
 }
 
 TEST(StepPlan, TheJobAndItsMachineAreKnownByTheirSlurmNames) {
@@ -173,8 +173,8 @@ TEST(StepPlan, MultiProgGivesEachRankItsLine) {
   EXPECT_FALSE(ReadMultiProg("x ./a\n", 1));
 }
 
-dialect::Surroundings Around() {
-  dialect::Surroundings around;
+dialect::ParseContext Around() {
+  dialect::ParseContext around;
   around.directory = "/w";
   around.hostname = "box";
   around.environment = {"SBATCH_PARTITION=gpu"};

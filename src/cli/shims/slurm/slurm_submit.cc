@@ -61,7 +61,7 @@ std::optional<std::string> ClientValue(const JobSpec& spec, std::string_view nam
   return std::nullopt;
 }
 
-Result<Script> FindScript(const JobSpec& probe, const dialect::Parsed& parsed, const dialect::Surroundings& around,
+Result<Script> FindScript(const JobSpec& probe, const dialect::Parsed& parsed, const dialect::ParseContext& around,
                           const std::function<Result<std::string>()>& read_stdin) {
   if (const auto wrapped = ClientValue(probe, "client.wrap")) {
     if (!parsed.positional.empty()) return InvalidArgument("Script arguments not permitted with --wrap option");
@@ -86,7 +86,7 @@ bool TakeClientFlag(JobSpec& spec, std::string_view name) {
   return taken > 0;
 }
 
-Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
+Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::ParseContext& around,
                                       const std::function<Result<std::string>()>& read_stdin) {
   // First parse to find the script's name. The words are parsed again after the script's own lines.
   JobSpec probe;

@@ -23,7 +23,7 @@ struct BatchRequest {
   bool is_quiet = false;
 };
 /// Calls `read_stdin` for the script when no file is named.
-Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
+Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::ParseContext& around,
                                       const std::function<Result<std::string>()>& read_stdin);
 
 /// Removes "slurm.client.NAME" from the labels. Returns whether it was there.

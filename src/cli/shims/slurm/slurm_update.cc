@@ -61,7 +61,7 @@ Result<std::vector<std::string>> ReadHosts(std::string_view value) {
   return dialect::ReadNodeList(value);
 }
 
-Status ReadOne(std::string_view name, std::string_view value, const dialect::Surroundings& around, const JobOf& job_of,
+Status ReadOne(std::string_view name, std::string_view value, const dialect::ParseContext& around, const JobOf& job_of,
                UpdateWish& wish) {
   wire::JobUpdate& update = wish.update;
   if (name == "jobid" || name == "job") {
@@ -129,19 +129,20 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Sur
     constexpr std::array<std::string_view, 5> kNothing = {"qos", "reservation", "licenses", "wckey", "mailuser"};
     if (std::ranges::find(kNothing, name) == kNothing.end())
       return InvalidArgument("Update of this parameter is not supported: " + std::string(name));
-    wish.notes.push_back(std::string(name) + "=" + std::string(value) + " means nothing here; left out");
+    wish.notes.push_back(std::string(name) + "=" + std::string(value) + " has no effect in divvy; ignored");
   }
   return {};
 }
 
 }  // namespace
 
-Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::Surroundings& around,
+Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::ParseContext& around,
                               const JobOf& job_of) {
   UpdateWish wish;
   for (const std::string& word : words) {
     const auto equals = word.find_first_of("=");
-    if (equals == std::string::npos || equals == 0) return InvalidArgument("'" + word + "' is no NAME=VALUE");
+    if (equals == std::string::npos || equals == 0)
+      return InvalidArgument("'" + word + "' must have the form NAME=VALUE");
     std::string name = ToLower(word.substr(0, equals));
     std::string value = word.substr(equals + 1);
     // "TimeLimit+=30".
@@ -152,7 +153,7 @@ Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const diale
     if (name == "nodename")
       return InvalidArgument("NodeName comes first: scontrol update NodeName=n1 State=drain Reason=...");
     if (name == "partitionname" || name == "reservationname") {
-      return InvalidArgument(name + ": not changed through scontrol here; see divvy node label and divvy reserve");
+      return InvalidArgument(name + ": cannot be changed with scontrol here; use divvy node label or divvy reserve");
     }
     DIVVY_CHECK(ReadOne(name, value, around, job_of, wish));
   }
@@ -164,7 +165,8 @@ Result<NodeUpdate> ReadNodeUpdate(const std::vector<std::string>& words) {
   NodeUpdate update;
   for (const std::string& word : words) {
     const auto equals = word.find('=');
-    if (equals == std::string::npos || equals == 0) return InvalidArgument("'" + word + "' is no NAME=VALUE");
+    if (equals == std::string::npos || equals == 0)
+      return InvalidArgument("'" + word + "' must have the form NAME=VALUE");
     const std::string name = ToLower(word.substr(0, equals));
     const std::string value = word.substr(equals + 1);
     if (name == "nodename") {

@@ -21,7 +21,7 @@ struct UpdateWish {
 };
 
 /// `job_of` looks a job up, for values relative to the present one ("TimeLimit=+30").
-Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::Surroundings& around,
+Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::ParseContext& around,
                               const std::function<Result<wire::JobDetail>(const std::string& id)>& job_of);
 
 struct NodeUpdate {

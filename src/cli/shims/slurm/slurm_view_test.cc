@@ -107,7 +107,7 @@ TEST(Squeue, ACapOfAGroupIsNoArrayTaskLimit) {
 TEST(Squeue, ALimitOrAQuotaOfGpusIsNoLimitOfJobs) {
   wire::JobView job = Job(6, "queued");
   for (const char* reason : {"team vision runs 2 GPUs of at most 2 GPUs; this needs 1 GPU more",
-                             "the quota of team vision is in use: its jobs that may not be preempted have 2 of 2 GPUs",
+                             "the quota of team vision is in use: its non-preemptible jobs hold 2 of 2 GPUs",
                              "3 GPUs exceed team vision's quota of 2 and the job may not borrow"}) {
     job.reason = reason;
     EXPECT_EQ(ReasonCode(job), "AssocGrpGRES") << reason;
@@ -489,7 +489,7 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
 }
 
 Result<UpdateWish> Update(const std::vector<std::string>& words) {
-  dialect::Surroundings around;
+  dialect::ParseContext around;
   around.now = TimeFromSeconds(kNow);
   return ReadUpdate(words, around, [](const std::string&) -> Result<wire::JobDetail> {
     wire::JobDetail job;

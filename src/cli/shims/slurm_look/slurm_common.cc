@@ -242,7 +242,7 @@ dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes
           .letter = letter,
           .takes = takes,
           .value_name = "VALUE",
-          .help = "Read; means nothing here",
+          .help = "Accepted; has no effect",
           .apply = [](std::string_view) -> Status { return {}; },
           .aliases = {},
           .is_hidden = true};

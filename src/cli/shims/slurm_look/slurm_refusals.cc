@@ -103,7 +103,7 @@ std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
       {" takes no jobs: its state is ", "Required partition not available (inactive or drain)"},
       {" is not theirs; name another", "User's group not permitted to use this partition"},
       {" runs a job for ", "Requested time limit is invalid (missing or exceeds some limit)"},
-      {" machines, but pool ", "Node count specification invalid"},
+      {" nodes, but pool ", "Node count specification invalid"},
       {" GPU, but pool ", "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
       {" GPUs, but pool ", "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"}};
   const std::string refusal = WithSlurmsOptions(said, asked);

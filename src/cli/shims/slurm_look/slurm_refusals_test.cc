@@ -10,8 +10,8 @@ namespace divvy::cli::slurm {
 namespace slurm_refusals_test {
 
 TEST(Refusals, NameOptionsThatSlurmHas) {
-  EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has such; leave --gpu-type out"),
-            "asks for 1 GPU of type x9, but no node has such; leave the type of the GPUs out");
+  EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has any; leave --gpu-type out"),
+            "asks for 1 GPU of type x9, but no node has any; leave the type of the GPUs out");
   EXPECT_EQ(InSlurmsWords("asks for 8 GPUs, but pool debug gives a job 2 at most; ask for fewer, or name another pool "
                           "with --pool")
                 .find("--pool"),
@@ -21,7 +21,7 @@ TEST(Refusals, NameOptionsThatSlurmHas) {
 /// The spec that sbatch would make of these words.
 JobSpec Asked(const std::vector<std::string>& words) {
   JobSpec spec;
-  const dialect::Surroundings nowhere;
+  const dialect::ParseContext nowhere;
   EXPECT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), words));
   EXPECT_TRUE(dialect::FinishSlurm(spec));
   return spec;

@@ -40,18 +40,18 @@ std::vector<dialect::Option> SinfoTable(SinfoFlags& wish) {
   std::vector<dialect::Option> options = {
       Text("format", 'o', "FORMAT", "Columns by letter: \"%n %G %t\"", wish.letters),
       Text("Format", 'O', "NAMES", "Columns by name: nodelist,gres:40", wish.names),
-      Text("iterate", 'i', "SECONDS", "Again and again", wish.interval),
-      List("states", 't', "STATES", "Only a node in one of these states", wish.states),
+      Text("iterate", 'i', "SECONDS", "Refresh interval", wish.interval),
+      List("states", 't', "STATES", "Only nodes in these states", wish.states),
       List("partition", 'p', "NAMES", "These partitions", wish.partitions),
       List("nodes", 'n', "HOSTS", "These hosts", wish.nodes),
       Flag("noheader", 'h', "No header", wish.has_no_header),
       Flag("long", 'l', "More columns", wish.is_long),
       Flag("Node", 'N', "One line for each node", wish.is_by_node),
-      Flag("summarize", 's', "Counts of nodes", wish.is_summary),
-      Flag("list-reasons", 'R', "Why a node takes no work", wish.lists_reasons),
-      Flag("dead", 'd', "Only nodes that are not heard from", wish.is_dead),
-      Flag("responding", 'r', "Only nodes that are", wish.is_responding),
-      Flag("reservation", 'T', "The reservations, and nothing else", wish.lists_reservations),
+      Flag("summarize", 's', "Summary with node counts", wish.is_summary),
+      Flag("list-reasons", 'R', "Why nodes accept no jobs", wish.lists_reasons),
+      Flag("dead", 'd', "Only nodes that do not respond", wish.is_dead),
+      Flag("responding", 'r', "Only nodes that respond", wish.is_responding),
+      Flag("reservation", 'T', "Show only reservations", wish.lists_reservations),
   };
   AddAnswerForms(options, wish.form);
   struct Silent {

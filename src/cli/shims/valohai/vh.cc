@@ -59,7 +59,7 @@ int Environments(const VhGlobal& global) {
   if (!status) return Fail(status.error());
   std::vector<Words> rows = {
       {"Name", "GPUs", "Free", "Queued", "Source"},
-      {CallerSurroundings().hostname, std::to_string(status->gpus), std::to_string(status->gpus_free),
+      {CallerParseContext().hostname, std::to_string(status->gpus), std::to_string(status->gpus_free),
        std::to_string(status->jobs_queued), status->gpu_source}};
   std::fputs(RenderVhTable(rows, global.format).c_str(), stdout);
   return 0;
@@ -123,8 +123,8 @@ int Project(const Words& words, const VhGlobal& global) {
     return Fail(
         FailedPrecondition("commits are not tracked; an execution runs the working directory (--adhoc: a copy of it)"));
   if (*verb == "open") return Fail(FailedPrecondition("there is no page to open; write: vh project status"));
-  return Fail(
-      FailedPrecondition("project variables live at Valohai; set variables in valohai.yaml or with --var NAME=VALUE"));
+  return Fail(FailedPrecondition(
+      "project variables are stored at Valohai; set variables in valohai.yaml or with --var NAME=VALUE"));
 }
 
 int Other(const std::string& group) {

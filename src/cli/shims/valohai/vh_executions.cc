@@ -25,7 +25,7 @@ std::string Elapsed(const wire::JobView& job, double now) {
   return job.start_time ? LongClock(job.end_time.value_or(now) - *job.start_time) : "-";
 }
 
-double Now() { return ToSeconds(CallerSurroundings().now); }
+double Now() { return ToSeconds(CallerParseContext().now); }
 
 /// The executions that the words select.
 Result<std::vector<wire::JobView>> Select(Api& api, const Words& words, const VhGlobal& global) {
@@ -133,11 +133,11 @@ std::vector<Words> SummaryRows(const std::vector<wire::JobView>& jobs,
 
 int VhListMain(const Words& words, const VhGlobal& global) {
   std::string status, count;
-  Parsed parsed =
-      ParseWords("vh exec list [--status STATUS] [--count N]",
-                 {{"status", 's', Takes::kValue, "STATUS", "Only executions of this status", Keeps(status), {}, false},
-                  {"count", 'n', Takes::kValue, "N", "The newest N", Keeps(count), {}, false}},
-                 words);
+  Parsed parsed = ParseWords(
+      "vh exec list [--status STATUS] [--count N]",
+      {{"status", 's', Takes::kValue, "STATUS", "Only executions with this status", Keeps(status), {}, false},
+       {"count", 'n', Takes::kValue, "N", "The newest N", Keeps(count), {}, false}},
+      words);
   if (parsed.code) return *parsed.code;
   auto most = ParseInteger(count.empty() ? "9999" : count);
   if (!most || *most < 1) return Fail(InvalidArgument("--count: '" + count + "' is not a number of executions"));
@@ -190,14 +190,14 @@ int VhInfoMain(const Words& words, const VhGlobal& global) {
 
 int VhLogsMain(const Words& words, const VhGlobal& global) {
   bool streams = false, shows_all = false, only_status = false, only_out = false, only_error = false;
-  Parsed parsed =
-      ParseWords("vh exec logs EXECUTION [OPTIONS]",
-                 {{"stream", 's', Takes::kNothing, "", "Go on until the execution has ended", Sets(streams), {}, false},
-                  {"all", 0, Takes::kNothing, "", "The whole log, not the last 2000 lines", Sets(shows_all), {}, false},
-                  {"status", 0, Takes::kNothing, "", "What happened to the execution", Sets(only_status), {}, false},
-                  {"stdout", 0, Takes::kNothing, "", "The log", Sets(only_out), {}, false},
-                  {"stderr", 0, Takes::kNothing, "", "The log, which holds both streams", Sets(only_error), {}, false}},
-                 words);
+  Parsed parsed = ParseWords(
+      "vh exec logs EXECUTION [OPTIONS]",
+      {{"stream", 's', Takes::kNothing, "", "Follow the log until the execution has ended", Sets(streams), {}, false},
+       {"all", 0, Takes::kNothing, "", "Whole log instead of the last 2000 lines", Sets(shows_all), {}, false},
+       {"status", 0, Takes::kNothing, "", "Events of the execution", Sets(only_status), {}, false},
+       {"stdout", 0, Takes::kNothing, "", "The log", Sets(only_out), {}, false},
+       {"stderr", 0, Takes::kNothing, "", "The log, which holds both streams", Sets(only_error), {}, false}},
+      words);
   if (parsed.code) return *parsed.code;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
@@ -241,10 +241,11 @@ int VhStopMain(const Words& words, const VhGlobal& global) {
 
 int VhDeleteMain(const Words& words, const VhGlobal& global) {
   bool purges = false, keeps = false;
-  Parsed parsed = ParseWords("vh exec delete EXECUTIONS [--purge-outputs]",
-                             {{"purge-outputs", 0, Takes::kNothing, "", "Its outputs too", Sets(purges), {}, false},
-                              {"no-purge-outputs", 0, Takes::kNothing, "", "", Sets(keeps), {}, true}},
-                             words);
+  Parsed parsed =
+      ParseWords("vh exec delete EXECUTIONS [--purge-outputs]",
+                 {{"purge-outputs", 0, Takes::kNothing, "", "Also delete its outputs", Sets(purges), {}, false},
+                  {"no-purge-outputs", 0, Takes::kNothing, "", "", Sets(keeps), {}, true}},
+                 words);
   if (parsed.code) return *parsed.code;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
@@ -276,10 +277,16 @@ int VhDeleteMain(const Words& words, const VhGlobal& global) {
 
 int VhOutputsMain(const Words& words, const VhGlobal& global) {
   std::string download;
-  Parsed parsed = ParseWords(
-      "vh exec outputs EXECUTION [--download DIR]",
-      {{"download", 'd', Takes::kValue, "DIR", "Copy them there", Keeps(download), {"download-directory"}, false}},
-      words);
+  Parsed parsed = ParseWords("vh exec outputs EXECUTION [--download DIR]",
+                             {{"download",
+                               'd',
+                               Takes::kValue,
+                               "DIR",
+                               "Copy the outputs to this directory",
+                               Keeps(download),
+                               {"download-directory"},
+                               false}},
+                             words);
   if (parsed.code) return *parsed.code;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
@@ -312,7 +319,7 @@ int VhSummarizeMain(const Words& words, const VhGlobal& global) {
   if (!api) return Fail(api.error());
   auto jobs = Select(*api, parsed.words, global);
   if (!jobs) return Fail(jobs.error());
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   std::vector<std::map<std::string, std::string>> metadata;
   for (const wire::JobView& job : *jobs) {
     auto detail = api->Job(ToString(job.id));

@@ -60,7 +60,7 @@ int ListSteps(const dialect::ValohaiProject& project, const VhGlobal& global) {
   return 0;
 }
 
-Status AddParameterFile(VhRun& run, const dialect::Surroundings& around) {
+Status AddParameterFile(VhRun& run, const dialect::ParseContext& around) {
   if (run.parameter_file.empty()) return {};
   DIVVY_TRY(std::string text, around.read_file(run.parameter_file));
   DIVVY_TRY(auto values, dialect::ParseValohaiValues(text, run.parameter_file));
@@ -123,9 +123,9 @@ int Watch(const std::string& id) {
 
 Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const VhProject& project, bool is_task,
                                    VhRun& run) {
-  dialect::Surroundings around = CallerSurroundings();
+  dialect::ParseContext around = CallerParseContext();
   around.directory = project.directory;  // Input paths are relative to the project.
-  DIVVY_CHECK(AddParameterFile(run, CallerSurroundings()));
+  DIVVY_CHECK(AddParameterFile(run, CallerParseContext()));
   run.request.execution_id = RandomUuid();
   run.request.root = ExecutionsDirectory() + "/" + run.request.execution_id;
   std::vector<JobSpec> specs;
@@ -170,7 +170,7 @@ Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const Vh
 }  // namespace
 
 Result<VhProject> FindVhProject(const std::string& yaml) {
-  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseContext around = CallerParseContext();
   VhProject out;
   std::string path = yaml.empty()     ? around.directory + "/valohai.yaml"
                      : yaml[0] == '/' ? yaml

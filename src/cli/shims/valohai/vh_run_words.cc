@@ -25,7 +25,7 @@ constexpr std::string_view kNoContainer = "does not apply on one server";
 constexpr std::array<RunOption, 35> kOptions = {{
     {"commit", 'c', Value::kNeeded, "the working directory is used as it is, not a commit"},
     {"environment", 'e', Value::kNeeded, ""},
-    {"environment-variable-groups", 0, Value::kNeeded, "groups live at Valohai; set the variables with --var"},
+    {"environment-variable-groups", 0, Value::kNeeded, "groups are stored at Valohai; set the variables with --var"},
     {"image", 'i', Value::kNeeded, ""},
     {"title", 't', Value::kNeeded, ""},
     {"watch", 'w', Value::kNone, ""},
@@ -113,7 +113,7 @@ class WordReader {
     auto equals = word.find('=');
     if (equals != std::string::npos && IsVariableName(word.substr(0, equals))) return Variable(word);
     if (!out_.target.empty()) {
-      return InvalidArgument("'" + word + "' is one word too many after " +
+      return InvalidArgument("'" + word + "' is an unexpected argument after " +
                              std::string(is_task_ ? "task '" : "step '") + out_.target +
                              "'; write --NAME=VALUE for a parameter, NAME=VALUE for a variable");
     }

@@ -69,7 +69,7 @@ TEST(VhRun, RefusesWithTheNearestName) {
                         {{"--lr=1", "train"}, "a step's own options come after its name"},
                         {{"trian"}, "there is no step 'trian'; there is train-model, test"},
                         {{"t"}, "could be the steps train-model, test"},
-                        {{"train", "again"}, "one word too many"},
+                        {{"train", "again"}, "is an unexpected argument"},
                         {{"train", "--var", "1A=2"}, "is not NAME=VALUE"},
                         {{"train", "--var"}, "--var needs a value"},
                         {{"train", "--adhoc=1"}, "takes no value"},

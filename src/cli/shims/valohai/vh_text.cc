@@ -112,7 +112,7 @@ Result<VhFormat> ParseVhFormat(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (EqualsIgnoringCase(text, kNames[i])) return static_cast<VhFormat>(i);
   }
-  return InvalidArgument("'" + std::string(text) + "' is none of the formats human, csv, tsv, scsv, psv, json");
+  return InvalidArgument("'" + std::string(text) + "' is not a format: expected human, csv, tsv, scsv, psv or json");
 }
 
 std::string RenderVhTable(const std::vector<std::vector<std::string>>& rows, VhFormat format) {

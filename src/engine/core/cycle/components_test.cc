@@ -1,4 +1,4 @@
-// Placing the components of one request: every result is valid, and on small clusters a placement is found whenever an
+// Placer the components of one request: every result is valid, and on small clusters a placement is found whenever an
 // exhaustive oracle finds one.
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 #include "engine/core/state/state.h"
 #include "engine/core/state/test_world.h"
@@ -48,20 +48,20 @@ Ask Of(const std::vector<Wanted>& wanted) {
 }
 
 /// `is_proven`: set if nothing was found and nothing exists.
-std::vector<Piece> Find(Cluster& cluster, const Ask& ask, bool* is_proven = nullptr) {
-  Placing placing(cluster.state(), At(0), At(0));
-  std::vector<Piece> pieces = placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
+std::vector<TaskPlacement> Find(Cluster& cluster, const Ask& ask, bool* is_proven = nullptr) {
+  Placer placing(cluster.state(), At(0), At(0));
+  std::vector<TaskPlacement> pieces = placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
   if (is_proven != nullptr) *is_proven = placing.is_proven() && pieces.empty();
   return pieces;
 }
 
 /// Returns "", or what is wrong with a result.
-std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
+std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<TaskPlacement>& pieces) {
   std::map<NodeIndex, GpuSet> taken;
   std::map<int, int> tasks;
   std::map<int, std::set<NodeIndex>> nodes;
   std::map<int, std::set<int>> models;
-  for (const Piece& piece : pieces) {
+  for (const TaskPlacement& piece : pieces) {
     const TaskGroup& group = ask.groups[piece.group];
     const Shape& shape = ShapeOf(ask, piece);
     if (!(taken[piece.node] & piece.place.gpus).empty()) return "a GPU twice";
@@ -127,7 +127,7 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
     Cluster cluster = TwoModels(nodes);
     const Ask ask = Of(wanted);
     bool is_proven = false;
-    const std::vector<Piece> pieces = Find(cluster, ask, &is_proven);
+    const std::vector<TaskPlacement> pieces = Find(cluster, ask, &is_proven);
     if (!pieces.empty()) {
       ASSERT_EQ(Wrong(cluster, ask, pieces), "") << "seed " << seed;
     }
@@ -151,7 +151,7 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
 
 TEST(ComponentsOfAsk, SayWhichOneIsWhich) {
   Cluster cluster = TwoModels({{0, 2}, {1, 4}});
-  const std::vector<Piece> pieces = Find(cluster, Of({{1, 2, false, 2}, {2, 1, false, 1}}));
+  const std::vector<TaskPlacement> pieces = Find(cluster, Of({{1, 2, false, 2}, {2, 1, false, 1}}));
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].group, 0);
   EXPECT_EQ(pieces[0].node, 1U);

@@ -34,21 +34,21 @@ struct Kind {
 
 // GPU numbers in the output are relative to `first_gpu`.
 
-std::string TextOf(const std::vector<Piece>& pieces, int first_gpu) {
+std::string TextOf(const std::vector<TaskPlacement>& pieces, int first_gpu) {
   std::ostringstream out;
-  for (const Piece& piece : pieces) {
+  for (const TaskPlacement& piece : pieces) {
     out << " " << piece.node << "/" << std::hex << (piece.place.gpus.bits() >> first_gpu) << std::dec;
   }
   return out.str();
 }
 
-std::string TextOf(const std::vector<Promise>& promises, Time now, int first_gpu) {
+std::string TextOf(const std::vector<BackfillReservation>& reservations, Time now, int first_gpu) {
   std::ostringstream out;
-  for (const Promise& promise : promises) {
-    out << "promise " << promise.entry.value() << " ";
-    if (promise.start == kNever) out << "drains";
-    else out << (promise.start - now).count();
-    out << TextOf(promise.pieces, first_gpu) << "\n";
+  for (const BackfillReservation& reservation : reservations) {
+    out << "reservation " << reservation.entry.value() << " ";
+    if (reservation.start == kNever) out << "drains";
+    else out << (reservation.start - now).count();
+    out << TextOf(reservation.pieces, first_gpu) << "\n";
   }
   return out.str();
 }
@@ -165,7 +165,7 @@ class History {
   Ask RandomAsk() {
     if (kind_.has_components && draws_.Below(2) == 0) return RandomComponents();
     Ask ask = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
-    if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
+    if (draws_.Below(3) == 0) ask.together = static_cast<Locality>(draws_.Below(4));
     ask.requires_together = draws_.Below(3) == 0;
     if (draws_.Below(5) == 0 && !kind_.is_calm) ask.groups.front().most += 2;
     return ask;
@@ -220,7 +220,7 @@ class History {
   }
 
   void Book() {
-    Booking booking;
+    AdvanceReservation booking;
     booking.id = ++bookings_;
     booking.ask = cluster_.Know(GpuAsk(1 + draws_.Below(2)));
     if (teams_ > 0 && draws_.Below(2) == 0) booking.team = static_cast<TeamIndex>(1 + draws_.Below(teams_));
@@ -246,7 +246,7 @@ class History {
     const Time now = At(now_);
     const std::vector<CapUse> held = HeldOfCaps();
     const Plan plan = cluster_.Decide(now);
-    const std::string text = TextOf(plan, now, kind_.first_gpu) + TextOf(cluster_.promises(), now, kind_.first_gpu);
+    const std::string text = TextOf(plan, now, kind_.first_gpu) + TextOf(cluster_.reservations(), now, kind_.first_gpu);
     dump_ += text;
     trail_ = std::move(last_) + "--- at " + std::to_string(now_) + "\n" + text;
     last_ = "--- at " + std::to_string(now_) + "\n" + text;
@@ -259,12 +259,12 @@ class History {
     if (kind_.is_calm) {
       if (std::string wrong = CheckPromises(plan); !wrong.empty()) return wrong;
     }
-    const std::string before = TextOf(cluster_.promises(), now, kind_.first_gpu);
+    const std::string before = TextOf(cluster_.reservations(), now, kind_.first_gpu);
     const Plan again = cluster_.Decide(now);
     if (!again.starts.empty()) return "a second decision:\n" + TextOf(again, now, kind_.first_gpu) + trail_;
-    if (TextOf(cluster_.promises(), now, kind_.first_gpu) != before) {
-      return "a second decision moves promises:\n" + before + "---\n" +
-             TextOf(cluster_.promises(), now, kind_.first_gpu);
+    if (TextOf(cluster_.reservations(), now, kind_.first_gpu) != before) {
+      return "a second decision moves reservations:\n" + before + "---\n" +
+             TextOf(cluster_.reservations(), now, kind_.first_gpu);
     }
     Cluster copy = cluster_.Copy();
     const Plan anew = copy.DecideAnew(now);
@@ -334,9 +334,9 @@ class History {
   // In a calm history, started bookings are free of other jobs, and only their owners start there.
   std::string CheckBookings() const {
     const Cluster::State& state = cluster_.state();
-    for (const Booking& booking : state.bookings) {
+    for (const AdvanceReservation& booking : state.bookings) {
       if (booking.from > At(now_) || booking.until <= At(now_)) continue;
-      for (const Piece& piece : booking.pieces) {
+      for (const TaskPlacement& piece : booking.pieces) {
         for (const RunPiece& one : state.nodes[piece.node].pieces) {
           if ((one.place.gpus & piece.place.gpus).empty()) continue;
           const ClassKey& key = state.classes[state.running.at(one.job).job_class].key;
@@ -356,17 +356,18 @@ class History {
   std::string CheckPromises(const Plan& plan) {
     std::map<JobId, Promised> promised;
     std::optional<JobId> first_moved;
-    for (const Promise& promise : cluster_.promises()) {
-      const auto before = promised_.find(promise.entry);
-      const bool is_late = before != promised_.end() && promise.start > before->second.start;
-      const bool has_cause = HasStartedBefore(promise.entry, plan) || (first_moved && *first_moved < promise.entry);
+    for (const BackfillReservation& reservation : cluster_.reservations()) {
+      const auto before = promised_.find(reservation.entry);
+      const bool is_late = before != promised_.end() && reservation.start > before->second.start;
+      const bool has_cause =
+          HasStartedBefore(reservation.entry, plan) || (first_moved && *first_moved < reservation.entry);
       if (is_late && !kind_.has_bookings && !kind_.has_teams && !has_cause) {
-        return "the start of job " + std::to_string(promise.entry.value()) + " was put off\n" + trail_;
+        return "the start of job " + std::to_string(reservation.entry.value()) + " was put off\n" + trail_;
       }
-      Promised now{promise.start, promise.pieces};
+      Promised now{reservation.start, reservation.pieces};
       const bool has_moved = before == promised_.end() || !(before->second == now);
-      if (has_moved && (!first_moved || promise.entry < *first_moved)) first_moved = promise.entry;
-      promised[promise.entry] = std::move(now);
+      if (has_moved && (!first_moved || reservation.entry < *first_moved)) first_moved = reservation.entry;
+      promised[reservation.entry] = std::move(now);
     }
     promised_ = std::move(promised);
     return "";
@@ -394,7 +395,7 @@ class History {
     if (!ends_.empty() || wakeup_ != kNever) {
       return "it does not come to an end: " + std::to_string(ends_.size()) + " run, wakes " +
              std::to_string((wakeup_ - At(now_)).count()) + "\n" +
-             TextOf(cluster_.promises(), At(now_), kind_.first_gpu);
+             TextOf(cluster_.reservations(), At(now_), kind_.first_gpu);
     }
     const Cluster::State& state = cluster_.state();
     for (const auto& [id, entry] : state.waiting) {
@@ -448,7 +449,7 @@ class History {
   std::map<JobId, Since> waiting_;
   struct Promised {
     Time start = kNever;
-    std::vector<Piece> pieces;
+    std::vector<TaskPlacement> pieces;
     friend bool operator==(const Promised&, const Promised&) = default;
   };
   std::map<JobId, Promised> promised_;

@@ -72,7 +72,8 @@ TEST(Pools, TheFirstBlockedJobOfEachHoldsAStart) {
   cluster.Put(MakeJob(cluster, 5, PoolAsk(1, b, 1), At(2), hours(3)), At(2));
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty()) << "it would run past the start of 4";
   std::map<std::uint64_t, Time> promised;
-  for (const Promise& promise : cluster.promises()) promised[promise.entry.value()] = promise.start;
+  for (const BackfillReservation& reservation : cluster.reservations())
+    promised[reservation.entry.value()] = reservation.start;
   EXPECT_EQ(promised, (std::map<std::uint64_t, Time>{{3, At(3600)}, {4, At(7200)}}));
 }
 
@@ -154,7 +155,7 @@ class Twins {
       for (std::size_t pool = 0; pool < 2; ++pool) {
         const Plan alone = apart_[pool].Decide(At(now_));
         ASSERT_EQ(Text(alone.starts, 0, pool), Text(both.starts, first_node_[pool], pool)) << "step " << step;
-        ASSERT_EQ(Text(apart_[pool].promises(), 0, pool), Text(together_.promises(), first_node_[pool], pool))
+        ASSERT_EQ(Text(apart_[pool].reservations(), 0, pool), Text(together_.reservations(), first_node_[pool], pool))
             << "step " << step;
         for (const Start& start : alone.starts) ends_[start.job] = {pool, now_ + 1 + draws_.Below(3000)};
       }
@@ -202,7 +203,7 @@ class Twins {
     for (const auto& one : list) {
       if (pool_of_.at(IdOf(one)) != pool) continue;
       text += std::to_string(IdOf(one)) + ":";
-      for (const Piece& piece : one.pieces) {
+      for (const TaskPlacement& piece : one.pieces) {
         text += " " + std::to_string(piece.node - first) + "/" + std::to_string(piece.place.gpus.bits());
       }
       text += TimeOf(one) + "\n";
@@ -210,9 +211,9 @@ class Twins {
     return text;
   }
   static std::uint64_t IdOf(const Start& start) { return start.job.value(); }
-  static std::uint64_t IdOf(const Promise& promise) { return promise.entry.value(); }
+  static std::uint64_t IdOf(const BackfillReservation& reservation) { return reservation.entry.value(); }
   static std::string TimeOf(const Start&) { return ""; }
-  static std::string TimeOf(const Promise& one) {
+  static std::string TimeOf(const BackfillReservation& one) {
     return " at " + std::to_string(one.start.time_since_epoch().count());
   }
 

@@ -1,5 +1,5 @@
 #include "engine/core/cycle/resize.h"
-#include "engine/core/place/rights_kept.h"
+#include "engine/core/place/limit_reservations.h"
 
 #include <algorithm>
 #include <tuple>
@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "engine/core/place/caps.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 
 namespace divvy::core {
 namespace {
@@ -45,13 +45,13 @@ Job JobOf(const Run& run, const ClassKey& key) {
 
 }  // namespace
 
-std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const Piece& piece, Length length,
-                                            TeamIndex team, UserIndex user, Time now) {
+std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const TaskPlacement& piece,
+                                            Length length, TeamIndex team, UserIndex user, Time now) {
   {
-    Placing placing(state, now, now);
+    Placer placing(state, now, now);
     if (!placing.Keeps(ask, {piece}, length, team, user)) return std::nullopt;
   }
-  Placing placing(state, now, now);
+  Placer placing(state, now, now);
   return placing.Shifts(ask, {piece}, length, team, user);
 }
 
@@ -68,12 +68,12 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const GpuSet stays = gpus - asked;
   Job job = JobOf(run, key);
   const Ask& before = state.asks[key.ask];
-  const Piece& first = run.pieces.front();
+  const TaskPlacement& first = run.pieces.front();
   const std::vector<FilterIndex>& filters = before.groups[first.group].filters;
   std::vector<FilterIndex> filter;
   if (!filters.empty()) filter = {filters[first.alternative]};
   job.ask = cluster.Know(AskFor(ShapeOf(before, first), filter, stays, asked));
-  std::vector<Piece> pieces = {{node, {stays}, 0, 0}};
+  std::vector<TaskPlacement> pieces = {{node, {stays}, 0, 0}};
   if (!asked.empty()) pieces.push_back({node, {asked}, 1, 0});
   cluster.Finish(id, now);
   cluster.Adopt(job, pieces, run.started, now);

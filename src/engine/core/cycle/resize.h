@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/cluster.h"
 
 namespace divvy::core {
@@ -16,8 +16,8 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
 
 /// Returns which holds must move so that `piece` can be taken now without delaying any hold; nothing if that is
 /// impossible.
-std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const Piece& piece, Length length,
-                                            TeamIndex team, UserIndex user, Time now);
+std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const TaskPlacement& piece,
+                                            Length length, TeamIndex team, UserIndex user, Time now);
 
 /// All GPUs of the job, including those that it was told to release.
 GpuSet GpusOf(const Run& run);

@@ -45,7 +45,7 @@
 #include "engine/core/explain/explain_text.h"
 #include "engine/core/explain/feasible.h"
 #include "engine/core/state/queue_order.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 
 namespace divvy::core {
 namespace scenario_test {
@@ -75,7 +75,7 @@ class Scenario {
         {"release", &Scenario::Release}, {"cancel", &Scenario::Cancel},     {"decide", &Scenario::DecideAloud},
         {"advance", &Scenario::Advance}, {"finish", &Scenario::Finish},     {"gone", &Scenario::Gone},
         {"queue", &Scenario::Queue},     {"teams", &Scenario::Teams},       {"why", &Scenario::Why},
-        {"line", &Scenario::Line},       {"features", &Scenario::Features},
+        {"line", &Scenario::ClassQueue}, {"features", &Scenario::Features},
     };
     return commands;
   }
@@ -90,7 +90,7 @@ class Scenario {
   // --- Facts --------------------------------------------------------------------------------------------------------
 
   void Node(const Words& words) { world_.AddNodes(words); }
-  void Line(const Words& words) { world_.AddLine(words); }
+  void ClassQueue(const Words& words) { world_.AddLine(words); }
   void Features(const Words& words) {
     world_.SetFeatures(world_.NodeOf(words.Plain(1)), ReadList(words.Plain(2), ','));
   }
@@ -116,7 +116,7 @@ class Scenario {
   void Adopt(const Words& words) { world_.Adopt(words.Plain(1), world_.ReadJob(words)); }
 
   void Book(const Words& words) {
-    const std::optional<Booking> booking = world_.Book(words);
+    const std::optional<AdvanceReservation> booking = world_.Book(words);
     out_ << Clock() << words.Plain(1);
     if (!booking) {
       out_ << " finds no room\n";
@@ -169,27 +169,27 @@ class Scenario {
     for (const Growth& growth : plan.growths) {
       out_ << Clock() << NameOf(growth.job) << " grows by " << PlaceOf(growth.job, growth.pieces) << "\n";
     }
-    for (const Taking& taking : plan.takings) {
-      out_ << Clock() << NameOf(taking.job) << (taking.is_all ? " makes room on " : " gives back ")
-           << PlaceOf(taking.job, taking.pieces) << " for " << NameOf(taking.taker) << "\n";
+    for (const Preemption& preemption : plan.preemptions) {
+      out_ << Clock() << NameOf(preemption.job) << (preemption.is_all ? " makes room on " : " gives back ")
+           << PlaceOf(preemption.job, preemption.pieces) << " for " << NameOf(preemption.taker) << "\n";
     }
     for (const Move& move : plan.moves) {
       out_ << Clock() << NameOf(move.job) << " moves from " << PlaceOf(move.job, move.from) << " to "
            << PlaceOf(move.job, move.to) << " for " << NameOf(move.taker) << "\n";
     }
-    for (const Promise& promise : world_.cluster.promises()) {
-      if (shows_promises) Tell(promise);
+    for (const BackfillReservation& reservation : world_.cluster.reservations()) {
+      if (shows_promises) Tell(reservation);
     }
   }
 
-  void Tell(const Promise& promise) {
-    out_ << Clock() << NameOf(promise.entry);
-    const std::string place = PlaceOf(promise.entry, promise.pieces);
-    if (promise.is_claim) out_ << " awaits " << place << "\n";
-    else if (promise.start == kNever) out_ << " drains " << place << "\n";
+  void Tell(const BackfillReservation& reservation) {
+    out_ << Clock() << NameOf(reservation.entry);
+    const std::string place = PlaceOf(reservation.entry, reservation.pieces);
+    if (reservation.is_claim) out_ << " awaits " << place << "\n";
+    else if (reservation.start == kNever) out_ << " drains " << place << "\n";
     else
-      out_ << (promise.is_sure ? " is promised " : " expects ") << place << " in "
-           << DurationText(promise.start - world_.now) << "\n";
+      out_ << (reservation.is_sure ? " is promised " : " expects ") << place << " in "
+           << DurationText(reservation.start - world_.now) << "\n";
   }
 
   void Advance(const Words& words) {
@@ -306,14 +306,14 @@ class Scenario {
     return since == Duration(0) ? "0: " : DurationText(since) + ": ";
   }
 
-  std::string PlaceOf(JobId id, const std::vector<Piece>& pieces) const {
+  std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& pieces) const {
     return PlaceText(world_.cluster.ask(world_.job(id).ask), pieces);
   }
 
   /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for a task without GPUs.
-  std::string PlaceText(const Ask& ask, const std::vector<Piece>& pieces) const {
+  std::string PlaceText(const Ask& ask, const std::vector<TaskPlacement>& pieces) const {
     std::vector<std::string> places;
-    for (const Piece& piece : pieces) {
+    for (const TaskPlacement& piece : pieces) {
       const Shape& shape = ShapeOf(ask, piece);
       std::string place = world_.cluster.node(piece.node).name;
       if (!piece.place.gpus.empty()) place += " " + GpusText(piece.place.gpus);

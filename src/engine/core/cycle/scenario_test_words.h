@@ -270,11 +270,11 @@ struct JobWords {
   std::string refusal;  // An error in the options.
 };
 
-inline Together ReadTogether(const std::string& text) {
-  return ReadOneOf<Together>(text.substr(0, text.find(':')), {{"anywhere", Together::kAnywhere},
-                                                              {"block", Together::kBlock},
-                                                              {"rack", Together::kRack},
-                                                              {"node", Together::kNode}});
+inline Locality ReadTogether(const std::string& text) {
+  return ReadOneOf<Locality>(text.substr(0, text.find(':')), {{"anywhere", Locality::kAnywhere},
+                                                              {"block", Locality::kBlock},
+                                                              {"rack", Locality::kRack},
+                                                              {"node", Locality::kNode}});
 }
 
 inline const WordTable<JobWords>& JobTable() {
@@ -353,7 +353,7 @@ inline TaskGroup GroupOf(const TaskWords& words) {
 
 /// Expands these groups by the types and pool of `words`, plus `wishes`. The types become alternatives, the first one
 /// preferred.
-inline Result<std::vector<TaskGroup>> PutOn(KindBook& book, const std::vector<TaskGroup>& groups,
+inline Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups,
                                             const TaskWords& words, NodeWishes wishes, bool* alike) {
   Ask bare;
   bare.groups = groups;
@@ -406,7 +406,7 @@ inline JobWords ReadJob(const Words& words, std::size_t first) {
 }
 
 /// Makes `job.ask`; its filters are in use from then on.
-inline Status MakeAsk(KindBook& book, JobWords& job) {
+inline Status MakeAsk(NodeClassIndex& book, JobWords& job) {
   DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
   std::vector<TaskGroup> groups;
   bool is_same = true;  // A constraint treats groups with equal node requirements as one.

@@ -194,7 +194,7 @@ class ScenarioWorld {
     cluster.Put(job.job, now);
   }
   void Adopt(const std::string& name, JobWords job) {
-    std::vector<Piece> pieces;
+    std::vector<TaskPlacement> pieces;
     for (const std::string& place : job.on) {
       const std::size_t colon = place.find(':');
       const NodeIndex node = NodeOf(place.substr(0, colon));
@@ -206,7 +206,7 @@ class ScenarioWorld {
     cluster.Adopt(job.job, std::move(pieces), now - job.since, now);
     Began(job.job.id);
   }
-  std::optional<Booking> Book(const Words& words) {
+  std::optional<AdvanceReservation> Book(const Words& words) {
     BookWords book;
     ReadWords(BookTable(), words, 2, book);
     TaskWords task;
@@ -214,7 +214,7 @@ class ScenarioWorld {
     TaskTable().at("tasks")(task, book.tasks);
     Ask ask;
     ask.groups.push_back(GroupOf(task));
-    Booking booking;
+    AdvanceReservation booking;
     booking.id = ++bookings_;
     booking.ask = cluster.Know(ask);
     if (!book.team.empty()) booking.team = TeamOf(book.team);
@@ -242,7 +242,7 @@ class ScenarioWorld {
       }
       Began(start.job);
     }
-    for (const Taking& taking : plan.takings) leaves_[taking.job] = now + cluster.rules().grace;
+    for (const Preemption& preemption : plan.preemptions) leaves_[preemption.job] = now + cluster.rules().grace;
     for (const Move& move : plan.moves) leaves_[move.job] = now + cluster.rules().grace;
     next_wakeup_ = plan.next_wakeup;
     CheckFinal();
@@ -271,7 +271,7 @@ class ScenarioWorld {
     const Run* run = cluster.running(id);
     leaves_.erase(id);
     if (!run->is_leaving) {
-      const std::vector<Piece> part = run->leaving;
+      const std::vector<TaskPlacement> part = run->leaving;
       cluster.GiveBack(id, part, now);
       return false;
     }
@@ -355,10 +355,10 @@ class ScenarioWorld {
 
   static std::string PictureOf(const Cluster& cluster) {
     std::string text;
-    for (const Promise& promise : cluster.promises()) {
-      text += ToString(promise.entry) + " " + std::to_string(promise.start.time_since_epoch().count());
-      text += promise.is_sure ? " sure" : " likely";
-      for (const Piece& piece : promise.pieces) {
+    for (const BackfillReservation& reservation : cluster.reservations()) {
+      text += ToString(reservation.entry) + " " + std::to_string(reservation.start.time_since_epoch().count());
+      text += reservation.is_sure ? " sure" : " likely";
+      for (const TaskPlacement& piece : reservation.pieces) {
         text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.place.gpus.bits());
       }
       text += "\n";
@@ -367,17 +367,17 @@ class ScenarioWorld {
   }
 
   static bool IsEmpty(const Plan& plan) {
-    return plan.starts.empty() && plan.takings.empty() && plan.moves.empty() && plan.growths.empty() &&
+    return plan.starts.empty() && plan.preemptions.empty() && plan.moves.empty() && plan.growths.empty() &&
            plan.carvings.empty();
   }
 
   void CheckFinal() const {
     ASSERT_EQ(cluster.CheckInvariants(), "");
     Cluster copy = cluster.Copy();
-    const std::string promises = PictureOf(cluster);
+    const std::string reservations = PictureOf(cluster);
     for (int round = 0; round < 5; ++round) {
       ASSERT_TRUE(IsEmpty(copy.Decide(now))) << "a further round at the same time changes something";
-      ASSERT_EQ(PictureOf(copy), promises) << "a further round at the same time promises something else";
+      ASSERT_EQ(PictureOf(copy), reservations) << "a further round at the same time reservations something else";
     }
     ASSERT_EQ(copy.CheckInvariants(), "");
     ASSERT_TRUE(copy.DecideAnew(now).starts.empty()) << "a look at everybody starts somebody";
@@ -387,7 +387,7 @@ class ScenarioWorld {
     }
   }
 
-  KindBook book_;
+  NodeClassIndex book_;
   std::vector<NodeTraits> traits_;
   std::map<std::string, PoolIndex> lines_;
   std::vector<Shape> demand_;

@@ -88,8 +88,8 @@ TEST(SlicePlan, AWholeJobIsPromisedTheGpuWhenItsSlicesEnd) {
   const Plan plan = cluster.Decide(At(1));
   ASSERT_EQ(plan.starts.size(), 1u) << "the short one ends before the whole job is to start, the long one would not";
   EXPECT_EQ(plan.starts[0].job, JobId(4));
-  ASSERT_EQ(cluster.promises().size(), 1u);
-  EXPECT_EQ(cluster.promises()[0].start, At(7200));
+  ASSERT_EQ(cluster.reservations().size(), 1u);
+  EXPECT_EQ(cluster.reservations()[0].start, At(7200));
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
@@ -112,7 +112,7 @@ TEST(SliceWhy, NamesTheSliceAndTheNextThatWouldStart) {
   cluster.Decide(At(0));
   const Explanation answer = Explain(cluster, JobId(2), At(0));
   ASSERT_FALSE(answer.blockers.empty());
-  EXPECT_EQ(answer.blockers[0].text, "needs a 4g slice of a GPU, and on no GPU is there room to cut one");
+  EXPECT_EQ(answer.blockers[0].text, "needs a 4g slice of a GPU, and no GPU has room for one");
   ASSERT_TRUE(answer.change.has_value());
   EXPECT_EQ(answer.change->text, "--slice 3g (GPU 0 has room)");
 }
@@ -120,14 +120,14 @@ TEST(SliceWhy, NamesTheSliceAndTheNextThatWouldStart) {
 TEST(SliceWhy, SaysWhatCanNeverBe) {
   const Status cut = Feasible(MakeCluster(2, 2), SliceAsk(MigProfile::k1g));
   ASSERT_FALSE(cut);
-  EXPECT_EQ(cut.error().message,
-            "asks for a 1g slice of a GPU, but no node has a GPU that can be cut; --gpus 0.125 asks for a share of one "
-            "instead");
+  EXPECT_EQ(
+      cut.error().message,
+      "asks for a 1g slice of a GPU, but no node has a GPU that supports slices; --gpus 0.125 asks for a GPU fraction "
+      "instead");
   const Status memory = Feasible(MakeSliceable(1, 1), MemoryAsk(5000, 100'352));
   ASSERT_FALSE(memory);
   EXPECT_EQ(memory.error().message,
-            "asks for 0.5 of a GPU with 98 GiB, but the GPU with the most has 80 GiB; --gpu-memory 80G is the most it "
-            "can ever give");
+            "asks for 0.5 of a GPU with 98 GiB, but the GPU with the most has 80 GiB; --gpu-memory 80G is the maximum");
 }
 
 // As in the worlds without slices: totals match, no job is overlooked, reservations are kept. The plan's steps lead

@@ -31,7 +31,7 @@ Teams TwoTeams(std::int64_t quota = 0) {
 TEST(GpuUse, IsWorthTheSpeedOfItsAlternative) {
   Ask ask = GpuAsk(4);
   ask.groups.front().alternatives.push_back(ask.groups.front().alternatives.front());
-  const Piece fast{0, AtGpus(0b1111), 0, 0}, slow{0, AtGpus(0b1111), 0, 1};
+  const TaskPlacement fast{0, AtGpus(0b1111), 0, 0}, slow{0, AtGpus(0b1111), 0, 1};
   EXPECT_EQ(UseOf(ask, slow).worth, 4 * kGpu) << "no speeds";
   ask.groups.front().speeds = {1000, 550};
   EXPECT_EQ(UseOf(ask, fast).worth, 4 * kGpu);
@@ -102,7 +102,7 @@ class History {
   }
 
   const Teams& teams() const { return cluster_.teams(); }
-  std::vector<std::pair<JobId, std::vector<Piece>>> starts;
+  std::vector<std::pair<JobId, std::vector<TaskPlacement>>> starts;
 
  private:
   void Submit(Time now) {

@@ -9,31 +9,33 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/estimate/estimate_supply.h"
-#include "engine/core/place/placing.h"
-#include "engine/phrases.h"
+#include "engine/core/place/placer.h"
+#include "engine/message_text.h"
 
 namespace divvy::core {
 namespace {
 
 class Estimator {
  public:
-  Estimator(View& view, const Ahead& ahead, const SpreadOf& spread)
+  Estimator(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread)
       : view_(view), state_(view.state()), now_(view.now()), ahead_(ahead) {
     if (spread && state_.running.size() <= kMostAsked) spread_ = &spread;
   }
 
   Estimate Find() {
     // The reservation of an array belongs to its next member.
-    const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
-      return ahead_.own == 0 && one.promise.entry == view_.seeker().place.id;
-    });
+    const auto slot =
+        std::find_if(state_.reservations.begin(), state_.reservations.end(), [&](const ReservationSlot& one) {
+          return ahead_.own == 0 && one.reservation.entry == view_.seeker().place.id;
+        });
     // A blocked job with a reservation waits for the ends of the jobs that block it.
-    const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
+    const bool is_dated =
+        slot != state_.reservations.end() && slot->reservation.start > now_ && slot->reservation.start != kNever;
     const Supply supply(view_, ahead_, spread_);
-    if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) {
-      const bool is_open = supply.may_be_passed() && !slot->promise.is_claim;
+    if (slot != state_.reservations.end() && (is_dated || !view_.IsBarred())) {
+      const bool is_open = supply.may_be_passed() && !slot->reservation.is_claim;
       Estimate estimate = FromPromise(*slot, is_open);
-      if (slot->promise.is_claim) return estimate;
+      if (slot->reservation.is_claim) return estimate;
       const Estimate likelier = FromSupply(supply);
       if (is_open) PutOff(estimate, likelier, At(supply, Outcome::kLatest).at);
       TakeEarlier(estimate, likelier);
@@ -62,24 +64,24 @@ class Estimator {
   // Of identical jobs, the first is not estimated to start after a later one that has a reservation.
   void NotBeforeItsLike(Estimate& estimate) const {
     const ClassKey& own = view_.seeker().key;
-    for (const PromiseSlot& slot : state_.promises) {
+    for (const ReservationSlot& slot : state_.reservations) {
       const ClassKey& other = state_.classes[slot.job_class].key;
       const bool is_alike =
           std::tie(other.ask, other.limit, other.caps, other.team) == std::tie(own.ask, own.limit, own.caps, own.team);
       if (!is_alike || !view_.IsBefore(slot)) continue;
-      if (slot.promise.is_claim) estimate.typical = std::max(estimate.typical, slot.promise.start);
-      if (slot.promise.is_sure || slot.promise.is_claim)
-        estimate.latest = std::max(estimate.latest, slot.promise.start);
+      if (slot.reservation.is_claim) estimate.typical = std::max(estimate.typical, slot.reservation.start);
+      if (slot.reservation.is_sure || slot.reservation.is_claim)
+        estimate.latest = std::max(estimate.latest, slot.reservation.start);
     }
   }
 
   // --- From a reservation -------------------------------------------------------------------------------------------
 
   // The time when all of its resources are free, according to the ends of the jobs that use them.
-  Time FreeAt(const Promise& promise, Outcome outcome) const {
+  Time FreeAt(const BackfillReservation& reservation, Outcome outcome) const {
     const EndTimes ends(state_.rules, now_, outcome, spread_);
     Time latest = now_;
-    for (const Piece& piece : promise.pieces) {
+    for (const TaskPlacement& piece : reservation.pieces) {
       for (const RunPiece& other : state_.nodes[piece.node].pieces) {
         if (placement::Overlap(other.place, piece.place)) latest = std::max(latest, ends.Of(other));
       }
@@ -87,13 +89,13 @@ class Estimator {
     return latest;
   }
 
-  std::vector<JobId> JobsOn(const Promise& promise, bool is_known) const {
+  std::vector<JobId> JobsOn(const BackfillReservation& reservation, bool is_known) const {
     std::vector<JobId> jobs;
-    for (const Piece& piece : promise.pieces) {
+    for (const TaskPlacement& piece : reservation.pieces) {
       for (const RunPiece& other : state_.nodes[piece.node].pieces) {
         const bool is_in_way = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty();
         const Time end = EndOf(state_.rules, other, now_);
-        if (!is_in_way || (end != kNever) != is_known || (is_known && end > promise.start)) continue;
+        if (!is_in_way || (end != kNever) != is_known || (is_known && end > reservation.start)) continue;
         if (std::find(jobs.begin(), jobs.end(), other.job) == jobs.end()) jobs.push_back(other.job);
       }
     }
@@ -102,60 +104,63 @@ class Estimator {
   }
 
   // Returns whether the start coincides with the end of a booking of some of its GPUs.
-  bool EndsBooking(const Promise& promise) const {
-    const auto is_on = [&](const Booking& booking, const Piece& piece) {
-      return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const Piece& booked) {
+  bool EndsBooking(const BackfillReservation& reservation) const {
+    const auto is_on = [&](const AdvanceReservation& booking, const TaskPlacement& piece) {
+      return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const TaskPlacement& booked) {
         return booked.node == piece.node && placement::Overlap(booked.place, piece.place);
       });
     };
-    return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const Booking& booking) {
-      return booking.until == promise.start && std::any_of(promise.pieces.begin(), promise.pieces.end(),
-                                                           [&](const Piece& piece) { return is_on(booking, piece); });
+    return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const AdvanceReservation& booking) {
+      return booking.until == reservation.start &&
+             std::any_of(reservation.pieces.begin(), reservation.pieces.end(),
+                         [&](const TaskPlacement& piece) { return is_on(booking, piece); });
     });
   }
 
   // Only the first reservation is an upper bound: a job before another may start early and delay the other. `is_open`:
   // a job that a limit blocks now, and that has no reservation, may do the same.
-  Estimate FromPromise(const PromiseSlot& slot, bool is_open) {
-    const Promise& promise = slot.promise;
+  Estimate FromPromise(const ReservationSlot& slot, bool is_open) {
+    const BackfillReservation& reservation = slot.reservation;
     Estimate estimate;
-    if (promise.is_claim) {
-      estimate.typical = estimate.latest = std::max(promise.start, now_ + std::chrono::seconds(1));
+    if (reservation.is_claim) {
+      estimate.typical = estimate.latest = std::max(reservation.start, now_ + std::chrono::seconds(1));
       estimate.is_promise = true;
-      estimate.basis = "when what was taken back for it has been left";
+      estimate.basis = "when the preempted jobs have released their resources";
       return estimate;
     }
-    if (promise.start == kNever) {
-      const std::vector<JobId> jobs = JobsOn(promise, false);
-      estimate.basis = "no time can be given: " +
-                       (jobs.empty() ? "what it waits for has no known end" : JobsText(jobs) + HaveNoEnd(jobs.size())) +
-                       "; what becomes free is kept for it";
+    if (reservation.start == kNever) {
+      const std::vector<JobId> jobs = JobsOn(reservation, false);
+      estimate.basis =
+          "no estimate: " +
+          (jobs.empty() ? "the end of what it waits for is unknown" : JobsText(jobs) + HaveNoEnd(jobs.size())) +
+          "; whatever becomes free is reserved for it";
       return estimate;
     }
-    const auto of_kind = [&](const PromiseSlot& one) { return one.wants_gpu == slot.wants_gpu; };
-    const auto first = std::find_if(state_.promises.begin(), state_.promises.end(), of_kind);
-    const bool is_first = first != state_.promises.end() && first->promise.entry == promise.entry;
-    const bool is_bound = promise.is_sure && is_first && !is_open;
-    const std::vector<JobId> jobs = JobsOn(promise, true);
+    const auto of_kind = [&](const ReservationSlot& one) { return one.wants_gpu == slot.wants_gpu; };
+    const auto first = std::find_if(state_.reservations.begin(), state_.reservations.end(), of_kind);
+    const bool is_first = first != state_.reservations.end() && first->reservation.entry == reservation.entry;
+    const bool is_bound = reservation.is_sure && is_first && !is_open;
+    const std::vector<JobId> jobs = JobsOn(reservation, true);
     // If another job has reserved the same GPUs first, the ends of the jobs running now say little.
-    const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
-      const auto& holds = state_.nodes[piece.node].holds;
-      return std::any_of(holds.begin(), holds.end(),
-                         [&](const Hold& hold) { return placement::Overlap(hold.place, piece.place); });
-    });
-    estimate.typical = promise.start;
+    const bool is_alone =
+        std::none_of(reservation.pieces.begin(), reservation.pieces.end(), [&](const TaskPlacement& piece) {
+          const auto& holds = state_.nodes[piece.node].holds;
+          return std::any_of(holds.begin(), holds.end(),
+                             [&](const ReservedCapacity& hold) { return placement::Overlap(hold.place, piece.place); });
+        });
+    estimate.typical = reservation.start;
     if (is_alone)
       estimate.typical =
-          std::min(promise.start, std::max(FreeAt(promise, Outcome::kTypical), now_ + std::chrono::seconds(1)));
-    if (promise.is_sure) estimate.latest = promise.start;
-    else if (is_alone) estimate.latest = std::max(FreeAt(promise, Outcome::kLatest), promise.start);
+          std::min(reservation.start, std::max(FreeAt(reservation, Outcome::kTypical), now_ + std::chrono::seconds(1)));
+    if (reservation.is_sure) estimate.latest = reservation.start;
+    else if (is_alone) estimate.latest = std::max(FreeAt(reservation, Outcome::kLatest), reservation.start);
     estimate.is_promise = is_bound;
-    if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(promise, Outcome::kEarliest));
-    const std::string in = "in " + DurationText(promise.start - now_);
-    const std::string when = EndsBooking(promise) ? "when a reservation ends"
-                             : jobs.empty()       ? ""
-                                                  : WhenTheyEnd(jobs, true);
-    if (estimate.typical < promise.start) {
+    if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(reservation, Outcome::kEarliest));
+    const std::string in = "in " + DurationText(reservation.start - now_);
+    const std::string when = EndsBooking(reservation) ? "when a reservation ends"
+                             : jobs.empty()           ? ""
+                                                      : WhenTheyEnd(jobs, true);
+    if (estimate.typical < reservation.start) {
       estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest " : "; reserved ") + in +
                        (when.empty() ? "" : ", " + when);
       return estimate;
@@ -213,7 +218,7 @@ class Estimator {
       std::int64_t room = 0;
       for (const TaskGroup& group : view_.seeker().ask.groups) room += RoomOf(node.state, group);
       if (room == 0) continue;
-      for (const Hold& hold : node.holds) {
+      for (const ReservedCapacity& hold : node.holds) {
         if (!view_.Binds(hold)) continue;
         is_kept = true;
         if (!hold.drains) moment.at = std::min(moment.at, hold.until);
@@ -237,11 +242,11 @@ class Estimator {
     }
     switch (answer.on) {
       case Rests::kNow:
-        estimate.basis = "its turn is next";
+        estimate.basis = "it is next in the queue";
         // Components are estimated one by one, and may need the same nodes.
         if (IsHeterogeneous(view_.seeker().ask) && !view_.Room()) {
           estimate.typical = kNever;
-          estimate.basis = "no time can be given: its components fit one by one, and not yet all at once";
+          estimate.basis = "no estimate: its components fit one by one, but not yet all at once";
         }
         break;
       case Rests::kBarrier:
@@ -257,22 +262,22 @@ class Estimator {
         break;
       case Rests::kKept:
         estimate.basis = answer.at == kNever
-                             ? "no time can be given: what is free is kept for others, and nobody knows for how long"
-                             : "when what is free is no longer kept for others";
+                             ? "no estimate: the free resources are reserved for other jobs, for an unknown time"
+                             : "when the free resources are no longer reserved for other jobs";
         break;
     }
     return estimate;
   }
 
   static std::string HaveNoEnd(std::size_t jobs) {
-    return jobs == 1 ? " has neither a time limit nor a prediction" : " have neither a time limit nor a prediction";
+    return jobs == 1 ? " has no time limit and no predicted run time" : " have no time limit and no predicted run time";
   }
 
   std::string WhyNever(const Supply::Moment& moment) const {
-    if (moment.waits_for.empty()) return "no time can be given: what can be used now does not serve it";
+    if (moment.waits_for.empty()) return "no estimate: nothing that is in service can run it";
     std::vector<JobId> jobs = moment.waits_for;
     std::sort(jobs.begin(), jobs.end());
-    return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size());
+    return "no estimate: " + JobsText(jobs) + HaveNoEnd(jobs.size());
   }
 
   /// Jobs without a known end that run on nodes which suit the request.
@@ -296,13 +301,13 @@ class Estimator {
 
   static std::string LimitText(const Answer& answer) {
     const std::string& limit = answer.moment.limit;
-    if (limit.empty()) return "no time can be given: what its limits leave is kept for a job ahead of it";
+    if (limit.empty()) return "no estimate: the rest of its limits is reserved for a job ahead of it";
     // The limit named "jobs without GPUs" needs no prefix.
     const std::string jobs = limit.starts_with("jobs ") ? limit : "jobs of " + limit;
-    if (answer.at == kNever) return "no time can be given: the " + jobs + " that run have no known end";
+    if (answer.at == kNever) return "no estimate: the " + jobs + " that run have no known end";
     if (answer.moment.behind == 0) return "when enough " + jobs + " end";
     return "after " + JobsAhead(answer.moment.behind) + " under the same limits (" + limit +
-           "), going by predictions and time limits";
+           "), estimated from predictions and time limits";
   }
 
   std::string LineText(const Answer& answer) const {
@@ -311,11 +316,11 @@ class Estimator {
       // Jobs ahead may have time limits and still wait for running jobs without one.
       const std::vector<JobId> jobs = EndlessRunning();
       if (!jobs.empty())
-        return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and others wait ahead of it";
-      return "no time can be given: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
+        return "no estimate: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and other jobs wait ahead of it";
+      return "no estimate: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
              HaveNoEnd(static_cast<std::size_t>(moment.endless));
     }
-    return "after " + JobsAhead(moment.behind) + ", going by predictions and time limits";
+    return "after " + JobsAhead(moment.behind) + ", estimated from predictions and time limits";
   }
 
   // "when job 12 and job 14 end, by prediction".
@@ -337,7 +342,7 @@ class Estimator {
            (all_predicted ? ", by prediction" : ", by predictions and time limits");
   }
 
-  View& view_;
+  JobPerspective& view_;
   const Cluster::State& state_;
   Time now_;
   const Ahead& ahead_;
@@ -346,7 +351,7 @@ class Estimator {
 
 }  // namespace
 
-Estimate EstimateStart(View& view, const Ahead& ahead, const SpreadOf& spread) {
+Estimate EstimateStart(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread) {
   return Estimator(view, ahead, spread).Find();
 }
 

@@ -26,7 +26,7 @@
 namespace divvy::core {
 
 struct Ahead;
-class View;
+class JobPerspective;
 
 /// The run time distribution of similar jobs: one in ten is shorter than `low`, one in ten longer than `high`
 /// (engine/run_times.h).
@@ -42,7 +42,7 @@ struct Estimate {
   Time earliest = kNoTime;  // kNoTime: unknown.
   Time latest = kNever;     // kNever: unknown.
   bool is_promise = false;  // The scheduler guarantees `latest` as long as GPUs stay in service.
-  std::string basis;        // "when job 12 and job 14 end, by prediction", or why no time can be given.
+  std::string basis;        // "when job 12 and job 14 end, by prediction", or why no estimate.
 };
 
 /// Members ahead that are placed one by one; the rest is summed by class.
@@ -52,6 +52,6 @@ inline constexpr std::uint64_t kMostStepped = 2'000;
 inline constexpr std::size_t kMostAsked = 2'000;
 
 /// Requires: the view's job waits and will not start at once.
-Estimate EstimateStart(View& view, const Ahead& ahead, const SpreadOf& spread);
+Estimate EstimateStart(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread);
 
 }  // namespace divvy::core

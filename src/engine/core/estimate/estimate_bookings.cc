@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/core/estimate/estimate_supply.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 
 namespace divvy::core {
 
@@ -11,7 +11,7 @@ void Supply::Close(NodeIndex index) {
   const Node& node = state_.nodes[index];
   Closed closed;
   GpuSet gpus;
-  for (const Hold& hold : node.holds) {
+  for (const ReservedCapacity& hold : node.holds) {
     if (hold.booking == 0 || !view_.Binds(hold)) continue;
     closed.stretches.push_back({hold.place.gpus, hold.until});
     gpus |= hold.place.gpus;

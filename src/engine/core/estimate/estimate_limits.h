@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/core/estimate/estimate_stock.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 

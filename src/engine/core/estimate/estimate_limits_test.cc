@@ -67,8 +67,9 @@ TEST(EstimateLimits, OneAfterTheOtherUnderACapOnGpus) {
   cluster.Decide(At(0));
   EXPECT_EQ(Told(cluster, 3, 8), (std::vector<double>{1, 1, 2, 2, 3, 3}));
   EXPECT_EQ(When(cluster, 3, 0).basis, "when enough jobs of user ada end");
-  EXPECT_EQ(When(cluster, 6, 0).basis,
-            "after the 3 jobs ahead of it under the same limits (user ada), going by predictions and time limits");
+  EXPECT_EQ(
+      When(cluster, 6, 0).basis,
+      "after the 3 jobs ahead of it under the same limits (user ada), estimated from predictions and time limits");
   EXPECT_EQ(When(cluster, 8, 0).latest, At(3 * 3600));
 }
 
@@ -135,12 +136,12 @@ TEST(EstimateLimits, WithoutAnEndNoRoomComesBack) {
   Put(cluster, 5, 5, {.caps = {cap}});
   cluster.Decide(At(0));
   EXPECT_EQ(Told(cluster, 3, 5), (std::vector<double>{1, 2, -1}));
-  EXPECT_EQ(When(cluster, 5, 0).basis, "no time can be given: the jobs of user ada that run have no known end");
+  EXPECT_EQ(When(cluster, 5, 0).basis, "no estimate: the jobs of user ada that run have no known end");
 }
 
 TEST(EstimateLimits, APredictionIsAnEnd) {
   Rules rules = Fifo();
-  rules.uses_predictions = false;  // Plans do not use predictions, but estimates do, as in engine/server/explain.cc.
+  rules.uses_predictions = false;  // Plans do not use predictions, but estimates do, as in engine/scheduler/explain.cc.
   Cluster cluster = MakeCluster(1, 8, rules);
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 3; ++id) {
@@ -195,7 +196,7 @@ TEST(EstimateLimits, APromiseIsNoBoundWhereACapKeepsBackThoseBeforeIt) {
   EXPECT_EQ(start.typical, At(2 * 3600));
   EXPECT_FALSE(start.is_promise);
   EXPECT_EQ(start.latest, At(2 * 3600));
-  EXPECT_EQ(start.basis, "after the 2 jobs ahead of it, going by predictions and time limits");
+  EXPECT_EQ(start.basis, "after the 2 jobs ahead of it, estimated from predictions and time limits");
   EXPECT_EQ(When(cluster, 6, 0).typical, At(2 * 3600));
 }
 
@@ -257,7 +258,7 @@ TEST(EstimateLimits, AnElementOfAnArrayThatBeginsLater) {
   cluster.Decide(At(0));
   const Estimate start = Explain(cluster, JobId(1), At(0), {}, {}, true, 7).start;
   EXPECT_EQ(start.typical, At(7200));
-  EXPECT_EQ(start.basis, "the begin time of its array, of which others go first");
+  EXPECT_EQ(start.basis, "the begin time of its array; other elements go first");
 }
 
 // --- The cluster as oracle ------------------------------------------------------------------------------------------

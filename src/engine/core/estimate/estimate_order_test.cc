@@ -35,7 +35,8 @@ Cluster MakeQueue(std::uint64_t seed, const Kind& kind, Time& now) {
   Draws draws(seed);
   Rules rules;
   rules.order = kind.order;
-  rules.uses_predictions = false;  // Plans use limits; estimates use predictions too, as in engine/server/explain.cc.
+  rules.uses_predictions =
+      false;  // Plans use limits; estimates use predictions too, as in engine/scheduler/explain.cc.
   const int nodes = 1 + draws.Below(4);
   Cluster cluster = MakeCluster(nodes, 4 + draws.Below(5), rules);
   const CapIndex cap = cluster.AddCap("group eval", kind.has_caps ? 1 + draws.Below(3) : 0);

@@ -1,5 +1,5 @@
 #include "engine/core/estimate/estimate_supply.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::optional<Duration> EndTimes::Length(JobId entry, const ClassKey& key) const
   return limit;
 }
 
-Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
+Supply::Supply(const JobPerspective& view, const Ahead& ahead, const SpreadOf* spread)
     : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread), limits_(view.state()) {
   if (TakesOneAlternative(ask_)) {
     for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) alike_.push_back(Narrowed(ask_, i));
@@ -271,7 +271,7 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
 
 // FitsGang for one moment: visits every node once.
 bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
-  const Together level = WidestOf(ask_);
+  const Locality level = WidestOf(ask_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = state_.nodes[nodes_[i]];
@@ -297,7 +297,7 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) AddSteps(outcome, i, steps);
   std::priority_queue<Step, std::vector<Step>, std::greater<>> next(std::greater<>(), std::move(steps));
-  const Together level = WidestOf(ask_);
+  const Locality level = WidestOf(ask_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (; !next.empty(); next.pop()) {
     const Step& step = next.top();
@@ -346,7 +346,7 @@ void Supply::GatherWork(const Ahead& ahead) {
   limits_.Expect(own, LeastGpuParts(ask_), 1);
   own_uses_ = limits_.UsesOf(own, LeastGpuParts(ask_));
   for (const Ahead::Part& part : ahead.parts) {
-    const Front& front = state_.fronts[part.job_class];
+    const QueueHead& front = state_.fronts[part.job_class];
     const JobClass& job_class = state_.classes[part.job_class];
     const Ask& ask = state_.asks[job_class.key.ask];
     const bool goes_here = front.wants_gpu == counts_gpus_ && (!counts_gpus_ || (front.shape.models & kinds_) != 0);
@@ -366,7 +366,7 @@ void Supply::GatherWork(const Ahead& ahead) {
     work.is_bound_apart = std::any_of(work.uses.begin(), work.uses.end(), [&](const Limits::Use& use) {
       return !Share({&use, 1}, own_uses_);
     });
-    for (const PromiseSlot& slot : state_.promises) {
+    for (const ReservationSlot& slot : state_.reservations) {
       work.promised += slot.job_class == part.job_class && view_.IsBefore(slot) ? 1 : 0;
     }
     const JobId head = asks_spread ? job_class.line.At(job_class.line.begin()).place.id : JobId();
@@ -386,12 +386,12 @@ void Supply::GatherWork(const Ahead& ahead) {
 // Collects the first members of all classes in queue order, as many as are placed one by one.
 void Supply::GatherFirst() {
   std::vector<Head> heads;
-  const auto line = [&](std::size_t work) -> const Line& { return state_.classes[works_[work].job_class].line; };
-  const auto key = [&](std::size_t work, Line::Position at) {
+  const auto line = [&](std::size_t work) -> const ClassQueue& { return state_.classes[works_[work].job_class].line; };
+  const auto key = [&](std::size_t work, ClassQueue::Position at) {
     return state_.KeyAt(works_[work].job_class, line(work).At(at).place, view_.now());
   };
   for (std::size_t i = 0; i < works_.size(); ++i) {
-    const Line::Position at = line(i).begin();
+    const ClassQueue::Position at = line(i).begin();
     heads.push_back({key(i, at), i, at, works_[i].members});
   }
   std::priority_queue<Head, std::vector<Head>, std::greater<>> next(std::greater<>(), std::move(heads));

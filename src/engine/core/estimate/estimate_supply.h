@@ -16,7 +16,7 @@
 #include "engine/core/estimate/estimate_limits.h"
 #include "engine/core/estimate/estimate_stock.h"
 #include "engine/core/place/explain_ahead.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 
@@ -46,7 +46,7 @@ class EndTimes {
 class Supply {
  public:
   /// `spread`: null if spreads must not be queried; then kEarliest is unknown.
-  Supply(const View& view, const Ahead& ahead, const SpreadOf* spread);
+  Supply(const JobPerspective& view, const Ahead& ahead, const SpreadOf* spread);
 
   struct Moment {
     Time at = kNever;
@@ -94,7 +94,7 @@ class Supply {
   struct Head {
     Key key;
     std::size_t work = 0;
-    Line::Position at;
+    ClassQueue::Position at;
     std::uint64_t left = 0;  // Members from here on.
     friend bool operator>(const Head& a, const Head& b) { return b.key < a.key; }
   };
@@ -149,7 +149,7 @@ class Supply {
   template <typename AmountOf>
   Time Summed(Outcome outcome, Stock stock, std::int64_t own, AmountOf amount_of) const;
 
-  const View& view_;
+  const JobPerspective& view_;
   const Cluster::State& state_;
   const Ask& ask_;
   std::vector<Ask> alike_;  // The Ask with each alternative alone, if tasks must agree on one.

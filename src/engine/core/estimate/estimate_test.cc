@@ -75,7 +75,7 @@ TEST(Estimate, PlacesThoseAheadOneAfterTheOther) {
   const Estimate start = When(cluster, 9, 9);
   EXPECT_EQ(start.typical, At(4 * 3600));
   EXPECT_EQ(start.latest, At(4 * 3600));
-  EXPECT_EQ(start.basis, "after the 3 jobs ahead of it, going by predictions and time limits");
+  EXPECT_EQ(start.basis, "after the 3 jobs ahead of it, estimated from predictions and time limits");
 }
 
 TEST(Estimate, SumsALongLine) {
@@ -92,7 +92,7 @@ TEST(Estimate, SumsALongLine) {
   // 80 run at a time.
   const Estimate start = When(cluster, 2, 2);
   EXPECT_NEAR(ToSeconds(start.typical - At(0)), 101 * 3600.0, 3600.0);
-  EXPECT_EQ(start.basis, "after the 8000 jobs ahead of it, going by predictions and time limits");
+  EXPECT_EQ(start.basis, "after the 8000 jobs ahead of it, estimated from predictions and time limits");
 }
 
 TEST(Estimate, NamesThoseWhoseEndNobodyKnows) {
@@ -103,10 +103,10 @@ TEST(Estimate, NamesThoseWhoseEndNobodyKnows) {
   cluster.Decide(At(1));
   const Estimate start = When(cluster, 2, 1);
   EXPECT_EQ(start.typical, kNever);
-  EXPECT_EQ(start.basis, "no time can be given: job 1 has neither a time limit nor a prediction");
+  EXPECT_EQ(start.basis, "no estimate: job 1 has no time limit and no predicted run time");
   cluster.Decide(At(3700));
   EXPECT_EQ(When(cluster, 2, 3700).basis,
-            "no time can be given: job 1 has neither a time limit nor a prediction; what becomes free is kept for it");
+            "no estimate: job 1 has no time limit and no predicted run time; whatever becomes free is reserved for it");
 }
 
 TEST(Estimate, WaitsForTheBeginTime) {

@@ -9,7 +9,7 @@
 #include "engine/core/explain/explain_change.h"
 #include "engine/core/explain/explain_text.h"
 #include "engine/core/place/explain_ahead.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 namespace {
@@ -24,7 +24,7 @@ std::string TeamText(const Teams& teams, TeamIndex team) {
          GpuText(teams.FairShare(team)) + (is_below ? ", below its quota" : "") + ", ";
 }
 
-// What the order looks at.
+// Describes what the queue policy compares.
 std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now) {
   const PoolRules& rules = state.pools[seeker.ask.pool];
   const Place& place = seeker.place;
@@ -43,7 +43,8 @@ std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now)
   return text;
 }
 
-// The next members of the job's own array go before it, too. They are the first of its class behind those ahead.
+// Also counts the next members of the job's own array as ahead of it. They are the first of its class behind the
+// others.
 void AddOwn(const Cluster::State& state, const Waiting& waiting, std::uint64_t members, Ahead& ahead) {
   const auto own = std::ranges::find(ahead.parts, waiting.job_class, &Ahead::Part::job_class);
   if (own != ahead.parts.end()) own->members += members;
@@ -57,15 +58,16 @@ bool HasKind(const std::vector<Blocker>& blockers, BlockerKind kind) {
   return std::ranges::any_of(blockers, [kind](const Blocker& blocker) { return blocker.kind == kind; });
 }
 
-// From when the next one of the array should start to when the one behind `members` of it should: not before that.
-void FollowOwn(View& view, Ahead ahead, const Waiting& waiting, std::uint64_t members, const SpreadOf& spread,
+// Turns the estimate for the next element of the array into one for the element behind `members` others; the result is
+// never earlier.
+void FollowOwn(JobPerspective& view, Ahead ahead, const Waiting& waiting, std::uint64_t members, const SpreadOf& spread,
                Explanation& answer) {
   Estimate& start = answer.start;
   start.is_promise = false;
   if (start.typical == kNever) return;
-  if (!answer.is_in_line) {  // Its begin time is ahead.
+  if (!answer.is_in_line) {  // Its begin time has not come.
     start.latest = kNever;
-    start.basis = "the begin time of its array, of which others go first";
+    start.basis = "the begin time of its array; other elements go first";
     return;
   }
   AddOwn(view.state(), waiting, members, ahead);
@@ -79,7 +81,7 @@ void FollowOwn(View& view, Ahead ahead, const Waiting& waiting, std::uint64_t me
 Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names, const SpreadOf& spread,
                     bool seeks_change, std::uint64_t members_before) {
   Explanation answer;
-  // A view lifts holds while it looks and puts them back: the cluster is the same before and after.
+  // A JobPerspective removes reserved capacity temporarily and restores it: the cluster is the same before and after.
   auto& state = const_cast<Cluster::State&>(cluster.state());
   const auto at = state.waiting.find(entry);
   if (at == state.waiting.end()) return answer;
@@ -91,7 +93,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
   const bool is_ahead = waiting.lane == Waiting::Lane::kDated && seeker.place.since > now;
   Ahead ahead;
   {
-    View view(state, seeker, now);
+    JobPerspective view(state, seeker, now);
     ahead = CountAhead(state, view.order(), now);
     members_before = std::min<std::uint64_t>(members_before, waiting.count - 1);
     answer.members_before = members_before;
@@ -101,7 +103,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
       answer.ahead_parts = ahead.gpu_parts + static_cast<std::int64_t>(members_before) * LeastGpuParts(seeker.ask);
     }
     if (waiting.lane == Waiting::Lane::kParked) {
-      answer.start.basis = "no time can be given: it is not in line";
+      answer.start.basis = "no estimate: it is not in the queue";
       return answer;
     }
     const bool is_next = members_before == 0;
@@ -113,7 +115,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
     if (HasKind(answer.blockers, BlockerKind::kImpossible)) {
       answer.start.basis = is_one_node ? "never on this server as it is" : "never on this cluster as it is";
     } else if (HasKind(answer.blockers, BlockerKind::kUnusable)) {
-      answer.start.basis = "no time can be given: too little of what it needs is in service";
+      answer.start.basis = "no estimate: not enough of what it needs is in service";
     } else {
       answer.start = answer.blockers.empty() ? Estimate{now, now, now, false, ""} : EstimateStart(view, ahead, spread);
       if (is_ahead && answer.start.typical <= seeker.place.since) {

@@ -1,11 +1,11 @@
-// Why a job waits, where it stands, when it will start, and what small change would start it now. As values, with
-// finished sentences for people.
+// Explains why a job waits, its place in the queue, when it will start, and which small change would start it now. The
+// answers are plain values with complete sentences for users.
 //
-// The answer is about the cluster as the last decision left it, and comes from the code that decided: what a job sees
-// when its turn comes is what is tried (explain_view.h). Nothing changes by asking.
+// The answer describes the cluster as the last decision left it. It comes from the code that decides: the job is tried
+// as the next decision would try it (job_perspective.h). Explaining changes nothing.
 //
-// Cost: one look at every class and at every node, and a few more at the nodes with room; jobs in line are never
-// walked. docs/engine.md has the figures.
+// Cost: one look at every job class and every node, and a few more at nodes with room. Waiting jobs are never
+// enumerated. docs/engine.md has the figures.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace divvy::core {
 
-/// What holds a job back, the hardest first: this is their rank.
+/// The kinds of blockers, the hardest first: explanations sort blockers in this order.
 enum class BlockerKind : std::uint8_t {
   kImpossible,   // No node could ever run the job.
   kHeld,         // A user or an administrator holds the job.
@@ -46,12 +46,12 @@ enum class BlockerKind : std::uint8_t {
 /// A job, or an advance reservation, that has what a blocked job lacks.
 struct Holder {
   JobId job;  // It runs, or has a backfill reservation. Not set: an advance reservation.
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
   Time until = kNever;  // A running job's expected end, a reservation's start; kNever: not known.
   bool is_leaving = false;
 };
 
-/// What `needed` and `available` of a blocker count.
+/// The unit of `needed` and `available` of a blocker.
 enum class BlockerUnit : std::uint8_t { kCount, kGpuParts, kCpuMilli, kMebibytes };
 
 /// One thing that holds a job back.
@@ -63,7 +63,7 @@ struct Blocker {
   std::int64_t available = 0;
   std::vector<Holder> holders = {};  // Sorted by expected end; at most kMostHolders.
   bool has_more_holders = false;
-  std::string rule = {};  // Optional. The rule or setting behind it: "array cap %2", "reservation of job 9".
+  std::string rule = {};  // Optional. The rule or setting behind it: "array limit %2", "reservation of job 9".
 };
 inline constexpr std::size_t kMostHolders = 16;
 
@@ -94,7 +94,7 @@ struct Explanation {
   std::uint64_t position = 0;        // Place in the queue, from 1; 0: not in line.
   std::uint64_t members_before = 0;  // Elements of its own array that go before it.
   std::int64_t ahead_parts = 0;      // Ten-thousandths of GPUs requested by the jobs ahead of it.
-  std::string key;                   // What the order compares: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
+  std::string key;                   // Compared by the queue policy: "priority 0, 4 GPUs, waiting 1 h 5 min".
   std::vector<Blocker> blockers;     // All of them, the hardest first. Empty: the next decision starts the job.
   Estimate start;
   std::optional<Change> change;
@@ -104,7 +104,7 @@ struct Explanation {
 };
 
 /// Text for things that the cluster knows by number only. Each function is optional; kind_words.h has those that a
-/// KindBook can answer.
+/// NodeClassIndex can answer.
 struct Names {
   /// The GPUs of these kinds, as a phrase after "4 GPUs": "of type h100". Empty for all kinds.
   std::function<std::string(placement::ModelSet)> models;
@@ -126,7 +126,7 @@ struct Names {
 
 /// Explains one waiting job. For a job that does not wait, is_waiting is false and the rest is empty.
 ///
-/// The engine does not know holds and dependencies: the caller adds these blockers (engine/server/explain.h). The
+/// The engine does not know holds and dependencies: the caller adds these blockers (engine/scheduler/explain.h). The
 /// change that would start the job costs the most and is searched only with `seeks_change`. For an array, position and
 /// start are those of the element behind the next `members_before`; all elements have the same blockers.
 Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names = {}, const SpreadOf& spread = {},

@@ -11,50 +11,51 @@
 #include "engine/core/explain/explain_text.h"
 #include "engine/core/explain/feasible.h"
 #include "engine/core/place/caps.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 
 namespace divvy::core {
 namespace {
 
-// What one task finds on the nodes, counted in one look at each.
+// Resources available for one task, counted in a single pass over the nodes. A node is suitable if it is of an accepted
+// kind and has enough GPUs for a task, free or not.
 struct Tally {
-  std::int64_t gpus = 0;                                  // In service, of the kind;
-  std::int64_t free = 0;                                  // with room enough for one of the task's,
-  std::int64_t free_nodes = 0;                            // on so many nodes,
-  int most = 0;                                           // at most so many on one;
-  int most_of_any = 0;                                    // on one of any kind.
-  std::int64_t withheld = 0;                              // Out of service, of the kind;
-  std::vector<std::pair<NodeIndex, GpuSet>> withheld_on;  // these ones, or nodes that take no work.
-  std::int16_t most_share = 0;                            // Free of one GPU.
-  std::int64_t gpu_nodes = 0;                             // With enough GPUs for a task; without GPUs all.
-  // Of these nodes; of all of the kind where there are none.
+  std::int64_t gpus = 0;                                  // GPUs of suitable nodes that are in service.
+  std::int64_t free = 0;                                  // GPUs of suitable nodes with room for the task's share.
+  std::int64_t free_nodes = 0;                            // Suitable nodes with such free GPUs.
+  int most = 0;                                           // The most free GPUs on one suitable node.
+  int most_of_any = 0;                                    // The most free GPUs on one node of any kind.
+  std::int64_t withheld = 0;                              // GPUs of suitable nodes that are out of service.
+  std::vector<std::pair<NodeIndex, GpuSet>> withheld_on;  // Suitable nodes with such GPUs, or that take no work.
+  std::int16_t most_share = 0;                            // The largest free fraction of one GPU.
+  std::int64_t gpu_nodes = 0;                             // Suitable nodes with enough free GPUs for a task.
+  // The most on one node of `gpu_nodes`, or on one suitable node if `gpu_nodes` is 0:
   std::int32_t cpus = 0;
   std::int32_t memory = 0;
-  std::int32_t memory_beside = 0;  // Where there are CPUs enough.
-  // Tasks for which there is room:
-  std::int64_t by_gpus = 0;  // going by GPUs alone,
-  std::int64_t by_cpus = 0;  // with CPUs,
-  std::int64_t room = 0;     // all in all.
+  std::int32_t memory_beside = 0;  // Memory on a node that also has enough CPUs.
+  // The number of tasks for which there is room:
+  std::int64_t by_gpus = 0;  // Counting GPUs only.
+  std::int64_t by_cpus = 0;  // Counting GPUs and CPUs.
+  std::int64_t room = 0;     // Counting everything.
   placement::ModelSet kinds = 0;
-  std::vector<NodeIndex> nodes;  // Of the kind.
+  std::vector<NodeIndex> nodes;  // The suitable nodes.
 };
 
-// Those that could give a shape room once whoever is on them has gone. (None that is out of service.)
+// The GPUs in service that could serve the shape once the jobs on them have ended.
 GpuSet GpusFor(const Node& node, const Shape& shape) {
   const GpuSet all = GpuSet::FirstN(node.facts.gpus);
   const GpuSet suited = shape.slice ? node.state.sliceable : all - node.state.only_sliced;
   return suited - NotOfKind(node.facts, shape) - node.blocked;
 }
 
-constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
+constexpr const char* kKeptAhead = ", and the rest is reserved for a job ahead";
 
-/// Nodes whose withheld GPUs a blocker names.
+/// The largest number of nodes whose withheld GPUs a blocker names.
 constexpr std::size_t kMostWithheldNamed = 3;
 
 class BlockerFinder {
  public:
-  BlockerFinder(View& view, const Names& names, bool has_holders)
+  BlockerFinder(JobPerspective& view, const Names& names, bool has_holders)
       : view_(view),
         state_(view.state()),
         ask_(view.seeker().ask),
@@ -72,7 +73,7 @@ class BlockerFinder {
     if (!FindImpossible()) FindRoom();
     if (const auto first = view_.BlockedBefore()) {
       Blocker& blocker =
-          Add(BlockerKind::kOrder, "nobody passes job " + ToString(*first) + ", the first that cannot start", 0, 0);
+          Add(BlockerKind::kOrder, "waits behind job " + ToString(*first) + ", the first that cannot start", 0, 0);
       blocker.rule = "strict order, without backfill";
     }
     std::stable_sort(found_.begin(), found_.end(), [](const Blocker& a, const Blocker& b) { return a.kind < b.kind; });
@@ -91,7 +92,7 @@ class BlockerFinder {
     return found_.back();
   }
 
-  // Of a gang, `needed` and `available` count tasks instead (FindForMany).
+  // The unit of `needed` and `available`. For a gang they count tasks instead (FindForMany).
   static BlockerUnit UnitOf(BlockerKind kind) {
     switch (kind) {
       case BlockerKind::kGpuCap:
@@ -116,7 +117,7 @@ class BlockerFinder {
     return nodes;
   }
 
-  // --- Whatever is free ---------------------------------------------------------------------------------------------
+  // --- Independent of free resources --------------------------------------------------------------------------------
 
   void FindCaps() {
     for (const CapIndex index : key_.caps) {
@@ -132,7 +133,7 @@ class BlockerFinder {
     std::string text = cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit);
     if (cap.running < cap.limit) text += kKeptAhead;
     Blocker& blocker = Add(BlockerKind::kCap, std::move(text), 1, std::max(cap.limit - cap.running, 0));
-    blocker.rule = cap.name.starts_with("array ") ? "array cap %" + std::to_string(cap.limit)
+    blocker.rule = cap.name.starts_with("array ") ? "array limit %" + std::to_string(cap.limit)
                                                   : "limit of " + cap.name + ": " + std::to_string(cap.limit);
     AddCapHolders(blocker, index);
   }
@@ -208,11 +209,10 @@ class BlockerFinder {
       const bool is_kept = teams.firm(team) + parts <= spec.quota_parts;
       const bool is_never = parts > spec.quota_parts;
       const std::string used = GpuNumber(teams.firm(team)) + " of " + GpuText(spec.quota_parts);
-      std::string text = is_kept ? "what is left of the quota of team " + spec.name + " is kept for a job ahead (" +
+      std::string text = is_kept ? "the rest of the quota of team " + spec.name + " is reserved for a job ahead (" +
                                        used + " are in use, and this job needs " + GpuNumber(parts) + ")"
-                                 : "the quota of team " + spec.name +
-                                       " is in use: its jobs that may not be preempted have " + used +
-                                       ", and this one needs " + GpuNumber(parts) + " more";
+                                 : "the quota of team " + spec.name + " is in use: its non-preemptible jobs hold " +
+                                       used + ", and this one needs " + GpuNumber(parts) + " more";
       text += "; --preemptible requeue lets it borrow idle GPUs";
       if (is_never) text = BeyondQuotaText(spec, ask_);
       Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), parts,
@@ -232,7 +232,7 @@ class BlockerFinder {
                            never ? "can never start: " + never->text : std::move(lack->text),
                            (never ? *never : *lack).needed, (never ? *never : *lack).available);
     blocker.unit = (never ? *never : *lack).unit;
-    blocker.rule = never ? "what no node has it can never get" : "GPUs that are out of service take no new work";
+    blocker.rule = never ? "no node has what it asks for" : "GPUs that are out of service take no new work";
     if (never) return true;
     const TaskGroup& group = ask_.groups.front();
     const std::string why = WithheldText(Count(group, MergedAlternatives(group, !state_.mixed.empty()).front()));
@@ -265,7 +265,7 @@ class BlockerFinder {
     bare.cpu_milli = bare.memory_mib = 0;
     Shape with_cpus = bare;
     with_cpus.cpu_milli = shape.cpu_milli;
-    Tally all;  // Of nodes without enough GPUs as well.
+    Tally all;  // Counts suitable nodes without enough free GPUs.
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
       const NodeState seen = SeenBy(node, node.state, shape);
@@ -276,7 +276,7 @@ class BlockerFinder {
       tally.room += RoomOn(node.facts, node.state, group);
       if (!IsOfKind(node.facts, shape)) continue;
       const int others = shape.gpus == 0 ? 0 : NotOfKind(node.facts, shape).size();
-      if (node.facts.gpus - others < shape.gpus) continue;  // Too small, whoever is on it.
+      if (node.facts.gpus - others < shape.gpus) continue;  // Too small even when idle.
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
       const GpuSet withheld = shape.gpus == 0 ? node.blocked : node.blocked - NotOfKind(node.facts, shape);
@@ -311,7 +311,8 @@ class BlockerFinder {
     bool is_short = false;
     for (std::size_t i = 0; i < ask_.groups.size(); ++i) {
       const TaskGroup& group = ask_.groups[i];
-      // Those that differ in more than models have an answer each: in another pool it takes whole nodes.
+      // Alternatives that differ in more than models are reported separately: in an exclusive pool a job takes whole
+      // nodes.
       std::vector<Shape> shapes = MergedAlternatives(group, false);
       shapes.front() = MergedAlternatives(group, !state_.mixed.empty()).front();
       for (const Shape& shape : shapes) {
@@ -335,7 +336,7 @@ class BlockerFinder {
                         LeastTasks(ask_), 0));
   }
 
-  // Of what any of its tasks could use.
+  // Adds the holders of anything that one of its tasks could use.
   void AddHoldersOfAll(Blocker& blocker) const {
     if (!has_holders_) return;
     Tally all;
@@ -360,7 +361,7 @@ class BlockerFinder {
     if (!has_holders_) return;
     std::vector<bool> is_such(state_.nodes.size());
     for (const NodeIndex node : tally.nodes) is_such[node] = true;
-    const auto could_help = [&](const Piece& piece) {
+    const auto could_help = [&](const TaskPlacement& piece) {
       return is_such[piece.node] && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
                return !(piece.place.gpus & GpusFor(state_.nodes[piece.node], shape)).empty();
              });
@@ -369,13 +370,13 @@ class BlockerFinder {
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
-  // Running jobs with CPUs, or with host memory, on nodes of these kinds.
+  // Adds running jobs with CPUs, or with host memory, on nodes of these kinds.
   void AddHostHolders(const Tally& tally, Blocker& blocker) const {
     if (!has_holders_) return;
     const auto has = [&](const Run& run) {
       if (!IsOnKinds(state_, run, tally.kinds, false)) return false;
       const Ask& ask = state_.ask_of(run);
-      return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) {
+      return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const TaskPlacement& piece) {
         const Shape& shape = ShapeOf(ask, piece);
         return (blocker.kind == BlockerKind::kCpus ? shape.cpu_milli : shape.memory_mib) > 0;
       });
@@ -383,7 +384,7 @@ class BlockerFinder {
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
-  // On a node that cannot serve it.
+  // True if a whole GPU is free on a node that cannot serve the task.
   bool IsAnyFreeBeside(const Tally& tally) const {
     for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
       if (state_.nodes[node].state.whole > 0 && !std::binary_search(tally.nodes.begin(), tally.nodes.end(), node))
@@ -392,21 +393,21 @@ class BlockerFinder {
     return false;
   }
 
-  // "none is free", "2 are free", "37 of the 640 such are free on 20 nodes, at most 3 on one".
+  // "none is free", "2 are free", "37 of these 640 are free on 20 nodes, at most 3 on one".
   std::string FreeText(const Shape& shape, const Tally& tally) const {
     const bool is_picky = shape.models != placement::kAnyModel || (tally.free == 0 && IsAnyFreeBeside(tally));
-    const std::string such = is_picky ? " of the " + std::to_string(tally.gpus) + " such" : "";
+    const std::string such = is_picky ? " of these " + std::to_string(tally.gpus) : "";
     std::string text;
-    if (shape.slice) text = ", and on no GPU is there room to cut one";
+    if (shape.slice) text = ", and no GPU has room for one";
     if (shape.gpu_memory_mib > 0 && tally.most_share >= shape.parts)
       text = ", and no such GPU has that much memory free";
     if (text.empty() && shape.parts < placement::kGpuParts) {
       const std::int64_t most = tally.most_share;
       if (shape.gpus == 1)
-        text = most == 0 ? ", and of none is any free"
-                         : "; of one at most " + GpuText(most).substr(0, GpuText(most).find(' ')) + " is free";
+        text = most == 0 ? "; none has free capacity"
+                         : "; at most " + GpuText(most).substr(0, GpuText(most).find(' ')) + " of one GPU is free";
     }
-    if (text.empty() && is_picky && tally.free == 0 && tally.gpus == 1) text = ", the only such is taken";
+    if (text.empty() && is_picky && tally.free == 0 && tally.gpus == 1) text = ", the only one is in use";
     if (text.empty()) {
       text = (shape.gpus == 1 || tally.free_nodes <= 1 ? ", " : "; ") +
              (tally.free == 0 ? std::string("none") : std::to_string(tally.free)) + such +
@@ -437,7 +438,7 @@ class BlockerFinder {
       AddGpuHolders(tally, {shape}, blocker);
     }
     if (is_one_node()) return FindHostOfOneNode(group, shape, tally);
-    const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(group, shape);
+    const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " and " + GpusOf(shape) + OfModels(group, shape);
     const std::string which = shape.gpus == 0 ? OfModels(group, shape) : "";
     if (tally.cpus < shape.cpu_milli) {
       Blocker& blocker =
@@ -447,18 +448,19 @@ class BlockerFinder {
               shape.cpu_milli, tally.cpus);
       AddHostHolders(tally, blocker);
     }
-    // Enough of each, but not on the same node.
+    // Some node has enough CPUs and some node has enough memory, but none has both.
     const bool lacks_both = tally.cpus >= shape.cpu_milli && tally.memory >= shape.memory_mib && !lacks_gpus;
     const std::int32_t memory = lacks_both ? tally.memory_beside : tally.memory;
     if (memory < shape.memory_mib) {
-      Blocker& blocker = Add(BlockerKind::kMemory,
-                             Needs(group) + MibText(shape.memory_mib) + " of memory" +
-                                 (lacks_both ? " and " + CpusText(shape.cpu_milli) : std::string()) + which + beside +
-                                 on_one + "; at most " + MibText(memory) + " is free on one" +
-                                 (lacks_both       ? " that has the rest"
-                                  : beside.empty() ? ""
-                                                   : " that has the GPUs"),
-                             shape.memory_mib, memory);
+      Blocker& blocker =
+          Add(BlockerKind::kMemory,
+              Needs(group) + MibText(shape.memory_mib) + " of memory" +
+                  (lacks_both ? (beside.empty() ? " and " : ", ") + CpusText(shape.cpu_milli) : std::string()) + which +
+                  beside + on_one + "; at most " + MibText(memory) + " is free on one" +
+                  (lacks_both       ? " that has the rest"
+                   : beside.empty() ? ""
+                                    : " that has the GPUs"),
+              shape.memory_mib, memory);
       AddHostHolders(tally, blocker);
     }
   }
@@ -498,17 +500,17 @@ class BlockerFinder {
       blocker.unit = BlockerUnit::kCount;
       AddGpuHolders(tally, {shape}, blocker);
     } else if (tally.by_cpus < group.least) {
-      Blocker& blocker = Add(BlockerKind::kCpus,
-                             Needs(group) + tasks + of + CpusText(shape.cpu_milli) +
-                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
-                                 " at once; " + room_for(tally.by_cpus),
-                             group.least, tally.by_cpus);
+      Blocker& blocker =
+          Add(BlockerKind::kCpus,
+              Needs(group) + tasks + of + CpusText(shape.cpu_milli) + (shape.gpus > 0 ? " and " + GpusOf(shape) : "") +
+                  OfModels(group, shape) + " at once; " + room_for(tally.by_cpus),
+              group.least, tally.by_cpus);
       blocker.unit = BlockerUnit::kCount;
       AddHostHolders(tally, blocker);
     } else {
       Blocker& blocker = Add(BlockerKind::kMemory,
                              Needs(group) + tasks + of + MibText(shape.memory_mib) + " of memory" +
-                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
+                                 (shape.gpus > 0 ? " and " + GpusOf(shape) : "") + OfModels(group, shape) +
                                  " at once; " + room_for(tally.room),
                              group.least, tally.room);
       blocker.unit = BlockerUnit::kCount;
@@ -516,7 +518,7 @@ class BlockerFinder {
     }
   }
 
-  // Room for all its tasks, but no alternative has room for all of them.
+  // There is room for all its tasks, but no single alternative has room for all of them.
   bool FindAlike() {
     if (!TakesOneAlternative(ask_)) return false;
     const TaskGroup& first = ask_.groups.front();
@@ -541,18 +543,18 @@ class BlockerFinder {
                            "its " + Plural(LeastTasks(ask_), "task") +
                                " need nodes that are alike; there is room for at most " + std::to_string(most) + which,
                            LeastTasks(ask_), most);
-    blocker.rule = "all tasks of the job take the same of its alternatives";
+    blocker.rule = "all tasks of a job use the same alternative";
     AddHoldersOfAll(blocker);
     return true;
   }
 
-  // Room for all its tasks, but spread over what they must share: the node, rack or block, and the model.
+  // There is room for all its tasks, but not within one node, rack or block, or not on one GPU model, as required.
   bool FindTogether() {
     if (LeastTasks(ask_) == 1) return false;
     if (FindAlike()) return true;
     const bool is_one_model = RunsOnOneModel(ask_);
-    const Together level = WidestOf(ask_);
-    if (!is_one_model && level == Together::kAnywhere) return false;
+    const Locality level = WidestOf(ask_);
+    if (!is_one_model && level == Locality::kAnywhere) return false;
     for (const TaskGroup& group : ask_.groups) {
       const bool by_model = is_one_model && group.alternatives.front().gpus > 0;
       std::map<int, std::int64_t> models;
@@ -584,16 +586,16 @@ class BlockerFinder {
       const bool is_required = ask_.requires_together && level == ask_.together;
       Blocker& blocker =
           Add(BlockerKind::kTogether,
-              tasks + " must lie in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
+              tasks + " must be in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
               group.least, most);
-      blocker.rule = is_required ? "--topology " + name + ":required" : "no further apart than one " + name;
+      blocker.rule = is_required ? "--topology " + name + ":required" : "all within one " + name;
       AddHoldersOfAll(blocker);
       return true;
     }
     return false;
   }
 
-  // GPUs enough on one node, but no such set of them.
+  // Enough GPUs are free on one node, but no set of them has the required topology.
   bool FindTopology() {
     static const SizeDemand kUsual = UsualSizeDemand();
     const TaskGroup& group = ask_.groups.front();
@@ -631,7 +633,7 @@ class BlockerFinder {
     return true;
   }
 
-  View& view_;
+  JobPerspective& view_;
   const Cluster::State& state_;
   const Ask& ask_;
   const ClassKey& key_;
@@ -643,7 +645,7 @@ class BlockerFinder {
 
 }  // namespace
 
-std::vector<Blocker> FindBlockers(View& view, const Names& names, bool has_holders) {
+std::vector<Blocker> FindBlockers(JobPerspective& view, const Names& names, bool has_holders) {
   return BlockerFinder(view, names, has_holders).All();
 }
 

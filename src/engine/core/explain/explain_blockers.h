@@ -1,16 +1,15 @@
-// What holds one waiting job back, all of it, with numbers and with who has what is missing.
+// Finds everything that blocks one waiting job, with numbers and with the holders of the missing resources.
 #pragma once
 
 #include <vector>
 
 #include "engine/core/explain/explain.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 
-/// The hardest first. Empty: it would start at the next decision. Without `has_holders` nobody is named who has what is
-/// missing, for less work.
-/// Requires: the job of the view waits.
-std::vector<Blocker> FindBlockers(View& view, const Names& names, bool has_holders = true);
+/// Returns the blockers, the hardest first. Empty: the next decision starts the job. Without `has_holders` blockers
+/// name no holders, which costs less. Requires: the job of the view waits.
+std::vector<Blocker> FindBlockers(JobPerspective& view, const Names& names, bool has_holders = true);
 
 }  // namespace divvy::core

@@ -11,32 +11,31 @@
 #include "base/text.h"
 #include "engine/core/explain/explain_text.h"
 #include "engine/core/place/caps.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 
 namespace divvy::core {
 namespace {
 
-/// A shorter limit than this is no advice.
+/// Shorter time limits are not suggested.
 constexpr Duration kShortestLimit = std::chrono::minutes(1);
-/// Less than this part of what was asked would be another job.
+/// Reductions go down to 1/kLeastPart of the request; anything smaller would be a different job.
 constexpr int kLeastPart = 4;
-/// Tries of one kind; each costs a look at every node.
+/// The largest number of trials for one kind of change; each costs a look at every node.
 constexpr int kMostTries = 8;
 
 class Search {
  public:
   Search(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names)
       : cluster_(cluster),
-        state_(const_cast<Cluster::State&>(cluster.state())),  // Views put back what they lift.
+        state_(const_cast<Cluster::State&>(cluster.state())),  // A JobPerspective restores what it removes.
         seeker_(seeker),
         now_(now),
         names_(names) {}
 
   std::optional<Change> Find() {
-    // An option does not say which component it is for.
+    // A suggested option could not say which component it applies to.
     if (IsHeterogeneous(seeker_.ask)) return std::nullopt;
-    // No request is small enough for a cap on jobs, and nobody passes in strict order who asks for the same place in
-    // line.
+    // No change of the request helps against a limit on running jobs.
     for (const CapIndex index : seeker_.key.caps) {
       const Cap& cap = state_.caps[index];
       if (RefusesJobs(cap)) return std::nullopt;
@@ -60,12 +59,12 @@ class Search {
 
   bool Helps(const Change& change) const { return TryChange(cluster_, seeker_, change, now_).starts; }
 
-  // "GPUs 3 and 5 are free", "GPU 0 of n2 has 0.5 left", "there is room on n2"; "" where there is nothing to add.
+  // "GPUs 3 and 5 are free", "GPU 0 of n2 has 0.5 left", "there is room on n2"; "" if there is nothing to add.
   std::string RoomText(const Change& change, const ChangeTrial& trial) const {
     const bool has_many = state_.nodes.size() > 1;
     const std::int64_t tasks = LeastTasks(change.ask);
     if (has_many && tasks > 1) return "there is room for " + Plural(tasks, "task");
-    const GpuSet gpus = GpusOf(trial.pieces);  // On one node: there is one node, or one task.
+    const GpuSet gpus = GpusOf(trial.pieces);  // All on one node: there is only one node, or only one task.
     if (gpus.empty()) return has_many ? "there is room on " + state_.nodes[trial.node].facts.name : "";
     const Node& node = state_.nodes[trial.pieces.front().node];
     const std::string which = GpusText(gpus) + (has_many ? " of " + node.facts.name : "");
@@ -76,7 +75,7 @@ class Search {
     return which + (gpus.size() == 1 ? " has " : " have ") + GpuNumber(least) + " left";
   }
 
-  // The change with its text, if it helps.
+  // Returns the change with its text if the job would start with it.
   std::optional<Change> Try(Change change, const std::string& flags) {
     const ChangeTrial trial = TryChange(cluster_, seeker_, change, now_);
     if (!trial.starts) return std::nullopt;
@@ -96,14 +95,14 @@ class Search {
   }
 
   std::optional<Change> TimeLimit() {
-    std::set<std::pair<Time, JobId>> begins;  // Of what is kept where it would fit.
+    std::set<std::pair<Time, JobId>> begins;  // When reservations begin on nodes where the job would fit.
     {
-      const View view(state_, seeker_, now_);
+      const JobPerspective view(state_, seeker_, now_);
       for (const NodeIndex index : state_.held) {
         std::int64_t room = 0;
         for (const TaskGroup& one : seeker_.ask.groups) room += RoomOf(state_.nodes[index].state, one);
         if (room == 0) continue;
-        for (const Hold& hold : state_.nodes[index].holds) {
+        for (const ReservedCapacity& hold : state_.nodes[index].holds) {
           if (view.Binds(hold) && !hold.drains && hold.from > now_) begins.emplace(hold.from, hold.entry);
         }
       }
@@ -112,7 +111,7 @@ class Search {
     Duration last{0};
     for (auto at = begins.rbegin(); at != begins.rend() && tries < kMostTries; ++at) {
       Duration limit = at->first - now_;
-      // Whole minutes once that loses little, as people write them.
+      // Rounded down to whole minutes if that loses little.
       limit -= limit % (limit > std::chrono::minutes(10) ? Duration(std::chrono::minutes(1))
                                                          : Duration(std::chrono::seconds(1)));
       if (limit < kShortestLimit || limit < seeker_.key.predicted || limit == last) continue;
@@ -132,20 +131,20 @@ class Search {
 
   std::optional<Change> Apart() {
     const Ask& ask = seeker_.ask;
-    const Together widest = WidestOf(ask);
-    if (widest == Together::kAnywhere || LeastTasks(ask) == 1) return std::nullopt;
+    const Locality widest = WidestOf(ask);
+    if (widest == Locality::kAnywhere || LeastTasks(ask) == 1) return std::nullopt;
     for (int level = static_cast<int>(widest) - 1; level > 0; --level) {
       Change change = Same(ChangeKind::kTogether);
-      change.ask.together = static_cast<Together>(level);
+      change.ask.together = static_cast<Locality>(level);
       change.ask.requires_together = true;
-      change.ask.widest = Together::kAnywhere;
+      change.ask.widest = Locality::kAnywhere;
       const std::string name(TogetherName(change.ask.together));
       if (auto found = Try(std::move(change), "--topology " + name + ":required")) return found;
     }
     Change change = Same(ChangeKind::kTogether);
     change.ask.together = ClosestOf(ask);
     change.ask.requires_together = false;
-    change.ask.widest = Together::kAnywhere;
+    change.ask.widest = Locality::kAnywhere;
     return Try(std::move(change), "--topology " + std::string(TogetherName(change.ask.together)));
   }
 
@@ -156,7 +155,7 @@ class Search {
     return Try(std::move(change), "--topology " + std::string(TopologyName(seeker_.ask.topology)));
   }
 
-  // --- Less beside the GPUs -----------------------------------------------------------------------------------------
+  // --- Fewer CPUs or less memory ------------------------------------------------------------------------------------
 
   static bool IsEnough(std::int64_t less, std::int64_t asked) {
     return less * kLeastPart >= asked && (less > 0 || asked == 0);
@@ -176,7 +175,7 @@ class Search {
     return Try(std::move(change), Join(flags, " "));
   }
 
-  // As people write them: whole cores and GiB where there is more than one.
+  // Rounds down to whole units (cores, GiB) if the value is more than one unit.
   static std::int32_t Rounded(std::int32_t value, std::int32_t unit) {
     return value > unit ? value - value % unit : value;
   }
@@ -196,7 +195,7 @@ class Search {
       }
       return std::nullopt;
     }
-    // The nodes that come nearest to what was asked, in thousandths.
+    // Nodes by the fraction of the request that they can serve, in negated thousandths.
     std::vector<std::pair<std::int64_t, NodeIndex>> near;
     Shape bare = shape();
     bare.cpu_milli = bare.memory_mib = 0;
@@ -225,7 +224,7 @@ class Search {
 
   // --- Other GPUs, fewer, or less of one ----------------------------------------------------------------------------
 
-  // A shape that accepts GPUs of `kind` accepts the nodes that mix them with others, too (NodeFacts::gpu_kinds).
+  // The node kinds of a shape that accepts GPUs of `kind`: also nodes that mix them with others (NodeFacts::gpu_kinds).
   placement::ModelSet Accepting(int kind) const {
     placement::ModelSet kinds = placement::ModelSet{1} << kind;
     for (const Node& node : state_.nodes) {
@@ -274,7 +273,7 @@ class Search {
   }
 
   std::optional<Change> FewerGpus() {
-    // On how many GPUs a job has fractions is its own choice.
+    // The number of GPUs on which a job has fractions is left to the user.
     if (!HasOneGroup() || shape().gpus < 2 || !shape().is_whole()) return std::nullopt;
     int most = 0;
     for (const Node& node : state_.nodes) {
@@ -303,9 +302,9 @@ class Search {
     if (!HasOneGroup() || group().least < 2) return std::nullopt;
     std::int64_t room = 0;
     for (const Node& node : state_.nodes) room += RoomOf(node.state, group());
-    // Elastic on one node: its tasks are its GPUs.
+    // The tasks of a job that is elastic on one node are its GPUs.
     const bool is_elastic = IsElastic(seeker_.ask);
-    const bool counts_gpus = seeker_.ask.together == Together::kNode && shape().gpus == 1;
+    const bool counts_gpus = seeker_.ask.together == Locality::kNode && shape().gpus == 1;
     const auto attempt = [&](std::int64_t tasks) {
       Change change = Same(ChangeKind::kFewerTasks);
       TaskGroup& changed = change.ask.groups.front();
@@ -315,7 +314,7 @@ class Search {
       if (is_elastic) flag += ".." + std::to_string(changed.most);
       return Try(std::move(change), flag);
     };
-    // The most that starts, by halving: what starts with more tasks starts with fewer.
+    // Bisects for the largest number of tasks that starts: a job that starts with more tasks also starts with fewer.
     std::int64_t good = 0;
     std::int64_t bad = std::min<std::int64_t>(room, group().least - 1) + 1;
     std::optional<Change> best;
@@ -351,7 +350,7 @@ class Search {
     return Try(std::move(change), flag);
   }
 
-  // The largest instance below the one asked for that starts.
+  // The largest MIG instance smaller than the requested one with which the job starts.
   std::optional<Change> SmallerSlice() {
     if (!HasOneGroup() || !shape().slice) return std::nullopt;
     for (int i = static_cast<int>(*shape().slice) - 1; i >= 0; --i) {
@@ -391,7 +390,7 @@ class Search {
   const Seeker& seeker_;
   Time now_;
   const Names& names_;
-  std::int64_t cap_room_ = kNoBound;  // In ten-thousandths of GPUs, of its caps.
+  std::int64_t cap_room_ = kNoBound;  // Room under its limits, in ten-thousandths of GPUs.
 };
 
 }  // namespace
@@ -401,9 +400,9 @@ std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& see
   changed.ask = change.ask;
   changed.key.limit = change.limit;
   changed.key.preemptible = change.preemptible;
-  // With a worse place in line, those that its own promise kept back may take its room first.
+  // If the change moves the job back in the queue, jobs that its own reservation kept back may take its room first.
   if (OrderOf(state, seeker, now) < OrderOf(state, changed, now)) return std::nullopt;
-  return View(state, std::move(changed), now).WouldStart();
+  return JobPerspective(state, std::move(changed), now).WouldStart();
 }
 
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names) {
@@ -411,7 +410,7 @@ std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, T
 }
 
 ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now) {
-  // A view lifts holds while it looks and puts them back.
+  // A JobPerspective removes reserved capacity temporarily and restores it.
   auto& state = const_cast<Cluster::State&>(cluster.state());
   const std::optional<NodeIndex> node = WouldStartWith(state, seeker, change, now);
   if (!node) return {};
@@ -432,7 +431,7 @@ ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change
   Cluster copy = cluster.Copy();
   job.ask = copy.Know(change.ask);
   copy.Put(std::move(job), now);
-  // Ids that no job has.
+  // Ids that no job uses.
   std::uint64_t next = std::uint64_t{1} << 62;
   const Plan plan = copy.Decide(now, [&next](JobId) { return JobId(next++); });
   const auto start = std::find_if(plan.starts.begin(), plan.starts.end(),

@@ -1,41 +1,42 @@
-// The cheapest change of a request with which a waiting job would start at once. Tried in this order, from what costs
-// the work nothing to what makes it another job:
+// Finds the cheapest change of a request with which a waiting job would start at once. Changes are tried in this order,
+// from those that do not affect the job's work to those that make it a different job:
 //
-//   preemptible     may use more than its team's quota, where that alone is in the way
-//   time limit      ends before what is kept for others begins; not below what it is predicted to run
+//   preemptible     may exceed its team's quota, if only the quota blocks it
+//   time limit      ends before reservations of others begin; not shorter than its predicted run time
 //   apart           a wider domain than required, then none
-//   topology        the best set there is
+//   topology        the best set of GPUs that is available
 //   host            fewer CPUs, less memory; not below a quarter
 //   model           another kind of node
-//   GPUs            fewer on a node, the most that it can have; of an elastic job, its least
-//   tasks           fewer of them
-//   share           less of one GPU; not below a quarter
+//   GPUs            fewer on a node, as many as possible; for an elastic job a smaller minimum
+//   tasks           fewer tasks
+//   share           a smaller fraction of one GPU, not below a quarter
 //
-// Each is tried as the next decision would (View::WouldStart) before it is named. Where the cluster is small enough to
-// copy it is applied to a copy as well, which then decides: promises that are made anew meanwhile may lie otherwise.
+// Each change is checked as the next decision would check it (JobPerspective::WouldStart). If the cluster is small
+// enough to copy, the change is also applied to a copy that then decides, because that decision may place reservations
+// elsewhere.
 #pragma once
 
 #include <optional>
 
 #include "engine/core/explain/explain.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 
-/// Nodes, jobs and classes of a cluster that is copied to be sure of a change.
+/// The largest cluster that is copied to verify a change, in nodes, jobs and classes together.
 inline constexpr std::size_t kMostCopied = 4'000;
 
 /// Requires: `seeker` waits in line and will not start at once. The cluster is the same before and after.
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names);
 
-/// Where the job of the view would start with the change; nothing: it would not.
+/// Returns the node on which the job would start with the change, or nothing if it would not start.
 std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now);
 
-/// What would become of the job at once.
+/// Whether and where a changed job would start at once.
 struct ChangeTrial {
   bool starts = false;
-  NodeIndex node = 0;         // Of its first task, as a view of the cluster has it.
-  std::vector<Piece> pieces;  // As a copy of the cluster decides; empty where it was too large to copy.
+  NodeIndex node = 0;                 // The node of its first task, from a trial on the cluster itself.
+  std::vector<TaskPlacement> pieces;  // From a decision on a copy; empty if the cluster is too large to copy.
 };
 /// Requires: `seeker` waits in line. The cluster is the same before and after.
 ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now);

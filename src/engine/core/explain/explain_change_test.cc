@@ -15,7 +15,7 @@ std::string ChangeText(Cluster& cluster, std::uint64_t id, int seconds) {
   return answer.change ? answer.change->text : "";
 }
 
-// The request as the change has it, in the same place of the line.
+// True if the job starts with the change applied, from the same place in the queue.
 bool StartsWith(const Cluster& cluster, const Job& job, const Change& change, Time now) {
   Cluster copy = cluster.Copy();
   Job changed = job;
@@ -40,7 +40,7 @@ TEST(Change, LowersTheLeastOfAnElasticJob) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Adopt(MakeJob(cluster, 1, GpuAsk(5), At(0)), {{0, AtGpus(0x1f), 0, 0}}, At(0), At(0));
   Ask ask = GpuAsk(1, 4, 8);
-  ask.together = Together::kNode;
+  ask.together = Locality::kNode;
   ask.requires_together = true;
   cluster.Put(MakeJob(cluster, 2, ask, At(0)), At(0));
   cluster.Decide(At(0));
@@ -85,7 +85,7 @@ TEST(Change, IsNoneWhereACapIsFull) {
   EXPECT_EQ(ChangeText(cluster, 2, 0), "");
 }
 
-// Applying the named change does start the job, and there are such changes.
+// Applying the suggested change starts the job, and enough random cases have a suggestion.
 TEST(Change, StartsTheJob) {
   int found = 0;
   std::set<ChangeKind> kinds;

@@ -12,8 +12,9 @@ constexpr std::size_t kMostLooked = 4'000;
 Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<NodeIndex>& nodes, Time now) {
   Holder holder;
   holder.job = run.id;
-  std::copy_if(run.pieces.begin(), run.pieces.end(), std::back_inserter(holder.pieces),
-               [&](const Piece& piece) { return std::find(nodes.begin(), nodes.end(), piece.node) != nodes.end(); });
+  std::copy_if(
+      run.pieces.begin(), run.pieces.end(), std::back_inserter(holder.pieces),
+      [&](const TaskPlacement& piece) { return std::find(nodes.begin(), nodes.end(), piece.node) != nodes.end(); });
   if (holder.pieces.empty()) holder.pieces = run.pieces;
   holder.until = EndOf(state.rules, {run.id, Shape(), {}, run.started, run.end, run.predicted_end, false}, now);
   holder.is_leaving = run.is_leaving;
@@ -56,7 +57,7 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
 }
 
 bool IsOnKinds(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
-  return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) {
+  return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const TaskPlacement& piece) {
     return (!with_gpus || !piece.place.gpus.empty()) && ((kinds >> state.nodes[piece.node].facts.kind) & 1) != 0;
   });
 }

@@ -1,4 +1,4 @@
-// Who has what a blocked job lacks: running jobs, those that end first before the others.
+// Finds the running jobs that hold what a blocked job lacks, sorted by expected end.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,13 @@
 
 namespace divvy::core {
 
-/// Adds to `blocker` the running jobs that `has` it, at most kMostHolders, each with what it has on `nodes`. Looks at
-/// the first few thousand ends, then for jobs whose end nobody knows on `nodes`.
+/// Adds to `blocker` the running jobs for which `has` is true, at most kMostHolders, each with its placements on
+/// `nodes`, or with all of them if it has none there. Checks the few thousand jobs that end first, then jobs on `nodes`
+/// whose end is not known.
 void AddHolders(const Cluster::State& state, Time now, const std::function<bool(const Run&)>& has,
                 const std::vector<NodeIndex>& nodes, Blocker& blocker);
 
-/// The run has a piece with GPUs (or any piece) on a node of one of these kinds.
+/// True if the run has a task placement on a node of one of these kinds; `with_gpus`: one with GPUs.
 bool IsOnKinds(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus);
 
 }  // namespace divvy::core

@@ -7,22 +7,22 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "engine/core/explain/explain_text.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 
 namespace divvy::core {
 namespace {
 
-// What is kept for one owner where the job would fit.
+// Capacity that is kept for one owner on nodes where the job would fit.
 struct Kept {
-  std::vector<Piece> pieces;  // GPUs that are free, by node; with `is_ahead` those that will be.
+  std::vector<TaskPlacement> pieces;  // Kept GPUs that are free, by node; with `is_ahead` those that will be free.
   std::vector<NodeIndex> nodes;
-  Hold first;             // The hold that begins first.
-  std::int64_t of = 0;    // GPUs on these nodes that would serve the job: free ones, with `is_ahead` all.
-  bool is_ahead = false;  // Running jobs have the room now, and once they end there is too little beside it.
+  ReservedCapacity first;  // The one that begins first.
+  std::int64_t of = 0;     // GPUs on these nodes that would serve the job: free ones, or all with `is_ahead`.
+  bool is_ahead = false;   // Running jobs use the room now, and too little besides this remains once they end.
 };
 
-// (promised job, booking).
+// (job with a backfill reservation, advance reservation); one of the two is set.
 using Owner = std::pair<JobId, std::uint64_t>;
 
 GpuSet Fitting(const NodeState& state, const Shape& shape) {
@@ -36,7 +36,7 @@ GpuSet Fitting(const NodeState& state, const Shape& shape) {
 
 class ReservationFinder {
  public:
-  explicit ReservationFinder(const View& view)
+  explicit ReservationFinder(const JobPerspective& view)
       : view_(view), state_(view.state()), ask_(view.seeker().ask), shape_(ask_.groups.front().alternatives.front()) {}
 
   std::vector<Blocker> All() {
@@ -59,7 +59,7 @@ class ReservationFinder {
       if (room == 0) continue;
       const GpuSet fitting = Fitting(node.state, shape_);
       GpuSet unkept = fitting;
-      for (const Hold& hold : node.holds) {
+      for (const ReservedCapacity& hold : node.holds) {
         if (!view_.Binds(hold)) continue;
         unkept -= hold.place.gpus;
         Kept& kept = kept_[{hold.booking == 0 ? hold.entry : JobId(), hold.booking}];
@@ -75,7 +75,7 @@ class ReservationFinder {
     }
   }
 
-  // Bookings with which there is too little room for the job even once all running jobs have ended.
+  // Collects advance reservations that leave too little room for the job even once all running jobs have ended.
   void CollectAhead() {
     if (state_.bookings.empty()) return;
     std::vector<std::int64_t> rooms(ask_.groups.size());
@@ -87,7 +87,7 @@ class ReservationFinder {
       placement::Block(idle, node.blocked);
       const GpuSet fitting = Fitting(SeenBy(node.facts, idle, shape_), shape_);
       GpuSet booked;
-      for (const Hold& hold : node.holds) {
+      for (const ReservedCapacity& hold : node.holds) {
         const GpuSet gpus = hold.place.gpus & fitting;
         if (hold.booking == 0 || gpus.empty() || !view_.Binds(hold)) continue;
         booked |= gpus;
@@ -108,14 +108,14 @@ class ReservationFinder {
       }
       if (is_enough) return;
     }
-    kept_.merge(ahead);  // Those that keep what is free now are there already.
+    kept_.merge(ahead);  // Keeps the entries of owners that already keep free room.
   }
 
-  // "needs 3 GPUs; 2 of the 4 free GPUs (GPUs 0 and 1) are reserved". One that `may_move`, as a booking may before it
-  // begins, says nothing of which ones they are.
+  // "needs 3 GPUs; 2 of the 4 free GPUs (GPUs 0 and 1) are reserved". With `may_move` the GPUs are not named: an
+  // advance reservation may move to other GPUs before it begins.
   std::string CountText(const Kept& kept, bool may_move) const {
     std::int64_t gpus = 0;
-    for (const Piece& piece : kept.pieces) gpus += piece.place.gpus.size();
+    for (const TaskPlacement& piece : kept.pieces) gpus += piece.place.gpus.size();
     const std::string which = std::string(kept.is_ahead ? " GPU" : " free GPU") + (kept.of == 1 ? "" : "s") +
                               (state_.nodes.size() == 1 ? ""
                                : kept.nodes.size() == 1 ? " of " + state_.nodes[kept.nodes.front()].facts.name
@@ -131,41 +131,41 @@ class ReservationFinder {
 
   std::string WhatText(const Kept& kept) const {
     if (kept.pieces.empty()) {
-      return "what is free on " + state_.nodes[kept.nodes.front()].facts.name +
-             (kept.nodes.size() > 1 ? " and elsewhere" : "") + " is kept";
+      return "the free resources of " + state_.nodes[kept.nodes.front()].facts.name +
+             (kept.nodes.size() > 1 ? " and other nodes" : "") + " are reserved";
     }
     if (kept.pieces.size() == 1) {
-      const Piece& piece = kept.pieces.front();
+      const TaskPlacement& piece = kept.pieces.front();
       const GpuSet gpus = piece.place.gpus;
       const std::string where = state_.nodes.size() > 1 ? " of " + state_.nodes[piece.node].facts.name : "";
-      return GpusText(gpus) + where + " " + std::string(IsOrAre(gpus.size())) + " free, but kept";
+      return GpusText(gpus) + where + " " + std::string(IsOrAre(gpus.size())) + " free, but reserved";
     }
     std::int64_t gpus = 0;
-    for (const Piece& piece : kept.pieces) gpus += piece.place.gpus.size();
+    for (const TaskPlacement& piece : kept.pieces) gpus += piece.place.gpus.size();
     return Plural(gpus, "GPU") + " on " + Plural(static_cast<std::int64_t>(kept.nodes.size()), "node") +
-           " are free, but kept";
+           " are free, but reserved";
   }
 
   std::string PastText() const {
-    return view_.seeker().key.limit == Duration(0) ? "; without a time limit this one could run past that"
-                                                   : "; this one could run past that";
+    return view_.seeker().key.limit == Duration(0) ? "; without a time limit, this job could run past that"
+                                                   : "; this job could run past that";
   }
 
-  std::string ForJobText(JobId job, const Hold& hold) const {
+  std::string ForJobText(JobId job, const ReservedCapacity& hold) const {
     const std::string text = " for job " + ToString(job);
-    if (state_.moving.contains(job)) return text + ", which goes on there";
-    if (hold.is_claim) return text + ", for which it is taken back";
-    if (hold.drains) return text + ", which has waited long and takes what becomes free";
-    return text + ", which is to start in " + DurationText(hold.from - view_.now()) + PastText();
+    if (state_.moving.contains(job)) return text + ", which is moving there";
+    if (hold.is_claim) return text + ", for which other jobs are being preempted";
+    if (hold.drains) return text + ", which has waited long and gets whatever becomes free";
+    return text + ", which is planned to start in " + DurationText(hold.from - view_.now()) + PastText();
   }
 
-  std::string BookedText(const Booking& booking) const {
+  std::string BookedText(const AdvanceReservation& booking) const {
     const std::string& team = state_.teams.spec(booking.team).name;
     const std::string whose = booking.user ? " for one user" : team.empty() ? " for others" : " for team " + team;
     if (booking.from <= view_.now()) {
       const ClassKey& key = view_.seeker().key;
       return whose + (booking.until == kNever ? "" : " for " + DurationText(booking.until - view_.now()) + " more") +
-             (IsTheirs(booking, key.team, key.user) ? "; a job of its owner has to end by then" : "");
+             (IsTheirs(booking, key.team, key.user) ? "; a job of its owner must end by then" : "");
     }
     return whose + " in " + DurationText(booking.from - view_.now()) + PastText();
   }
@@ -177,7 +177,7 @@ class ReservationFinder {
     blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuParts;
     blocker.available = available_ * placement::kGpuParts;
     Holder holder{owner.first, kept.pieces, kept.first.from, false};
-    const Booking* booking = BookingOf(state_, owner.second);
+    const AdvanceReservation* booking = BookingOf(state_, owner.second);
     const bool is_counted = booking != nullptr && !kept.pieces.empty();
     blocker.text = is_counted ? CountText(kept, booking->from > view_.now()) : WhatText(kept);
     if (owner.second != 0) {
@@ -195,16 +195,16 @@ class ReservationFinder {
     return blocker;
   }
 
-  const View& view_;
+  const JobPerspective& view_;
   const Cluster::State& state_;
   const Ask& ask_;
   const Shape& shape_;
   std::map<Owner, Kept> kept_;
-  std::int64_t available_ = 0;  // GPUs on one node that are kept for nobody.
+  std::int64_t available_ = 0;  // The most unreserved free GPUs on one node.
 };
 
 }  // namespace
 
-std::vector<Blocker> FindReservations(const View& view) { return ReservationFinder(view).All(); }
+std::vector<Blocker> FindReservations(const JobPerspective& view) { return ReservationFinder(view).All(); }
 
 }  // namespace divvy::core

@@ -1,16 +1,16 @@
-// Room that a job may not use because it is kept for others: for jobs that were promised a start, for those that what
-// was taken back goes to, and by reservations that people made. A reservation ahead counts also where running jobs have
-// the room now, if there is too little beside it once they end.
+// Finds room that a job may not use because it is kept for others: by backfill reservations, by nominations for
+// preemptors, and by advance reservations. A future advance reservation also counts where running jobs use the room
+// now, if too little room besides it remains once these jobs end.
 #pragma once
 
 #include <vector>
 
 #include "engine/core/explain/explain.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 
-/// One blocker for each of those for whom something is kept. Requires: the view has no room.
-std::vector<Blocker> FindReservations(const View& view);
+/// Returns one blocker for each job or advance reservation that keeps room. Requires: the view has no room.
+std::vector<Blocker> FindReservations(const JobPerspective& view);
 
 }  // namespace divvy::core

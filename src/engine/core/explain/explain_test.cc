@@ -6,7 +6,7 @@
 
 #include "engine/core/explain/explain_test_world.h"
 #include "engine/core/place/explain_ahead.h"
-#include "engine/core/place/explain_view.h"
+#include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
 namespace explain_test {
@@ -24,13 +24,13 @@ std::string TextOf(const Explanation& answer) {
   return text;
 }
 
-// Everything that a decision looks at.
+// Dumps all state that a decision reads.
 std::string Picture(const Cluster& cluster) {
   std::ostringstream out;
   const Cluster::State& state = cluster.state();
   for (const Node& node : state.nodes) {
     out << node.state.gpu_free << ' ' << node.state.cpu_free << ' ' << node.has_grown << ':';
-    for (const Hold& hold : node.holds) {
+    for (const ReservedCapacity& hold : node.holds) {
       out << hold.entry.value() << '/' << hold.booking << '/' << hold.place.gpus.bits() << '/'
           << hold.from.time_since_epoch().count() << ' ';
     }
@@ -40,7 +40,7 @@ std::string Picture(const Cluster& cluster) {
     for (const NodeState& node : state.fleet->nodes()) out << node.gpu_free << ',' << node.cpu_free << ' ';
   }
   for (const NodeIndex node : state.held) out << node << ' ';
-  out << state.grown.size() << ' ' << state.fresh.size() << ' ' << state.promises.size();
+  out << state.grown.size() << ' ' << state.fresh.size() << ' ' << state.reservations.size();
   return out.str();
 }
 
@@ -89,8 +89,8 @@ TEST(Explain, TellsSharesFromWholeGpus) {
   cluster.Put(MakeJob(cluster, 2, ShareAsk(4000), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 3, GpuAsk(1), At(0)), At(0));
   cluster.Decide(At(0));
-  // The smaller one started.
-  EXPECT_EQ(TextOf(Why(cluster, 1, 0)), "needs 0.7 of a GPU; of one at most 0.6 is free");
+  // The smaller job started.
+  EXPECT_EQ(TextOf(Why(cluster, 1, 0)), "needs 0.7 of a GPU; at most 0.6 of one GPU is free");
   EXPECT_EQ(TextOf(Why(cluster, 3, 0)), "needs 1 GPU, none is free");
 }
 
@@ -111,7 +111,7 @@ TEST(Explain, NamesTheKindWhereOnlyThatIsMissing) {
   names.models = [](placement::ModelSet) { return "of type a100"; };
   names.kind = [](int kind) { return kind == 0 ? "--gpu-type h100" : "--gpu-type a100"; };
   const Explanation answer = Why(cluster, 3, 1, names);
-  EXPECT_EQ(TextOf(answer), "needs 2 GPUs of type a100 on one node, none of the 4 such is free");
+  EXPECT_EQ(TextOf(answer), "needs 2 GPUs of type a100 on one node, none of these 4 is free");
   EXPECT_EQ(answer.blockers.at(0).kind, BlockerKind::kKind);
   ASSERT_TRUE(answer.change);
   EXPECT_EQ(answer.change->text, "--gpu-type h100 (GPUs 0 and 1 of n0 are free)");
@@ -131,8 +131,8 @@ TEST(Explain, FindsCpusAndMemoryBesideTheGpus) {
   cluster.Decide(At(1));
   const Explanation answer = Why(cluster, 3, 1);
   EXPECT_EQ(TextOf(answer),
-            "needs 8 CPUs beside 2 GPUs on one node; at most 4 CPUs are free on one that has the GPUs | "
-            "needs 200 GiB of memory beside 2 GPUs on one node; at most 112 GiB is free on one that has the GPUs");
+            "needs 8 CPUs and 2 GPUs on one node; at most 4 CPUs are free on one that has the GPUs | "
+            "needs 200 GiB of memory and 2 GPUs on one node; at most 112 GiB is free on one that has the GPUs");
   ASSERT_TRUE(answer.change);
   EXPECT_EQ(answer.change->text, "--cpus 4 --memory 112G (GPUs 1 and 2 of n0 are free)");
 }
@@ -147,8 +147,8 @@ TEST(Explain, NamesTheReservationInTheWay) {
   cluster.Decide(At(2));
   const Explanation answer = Why(cluster, 3, 2);
   EXPECT_EQ(TextOf(answer),
-            "GPUs 6 and 7 are free, but kept for job 2, which is to start in 2 h; without a time limit this one could "
-            "run past that");
+            "GPUs 6 and 7 are free, but reserved for job 2, which is planned to start in 2 h; without a time limit, "
+            "this job could run past that");
   ASSERT_TRUE(answer.change);
   EXPECT_EQ(answer.change->text, "--time 1h59m (it would end before job 2 starts in 2 h)");
   EXPECT_EQ(answer.blockers[0].rule, "reservation of job 2");
@@ -158,7 +158,7 @@ TEST(Explain, NamesTheReservationInTheWay) {
 
 TEST(Explain, NamesABooking) {
   Cluster cluster = MakeCluster(1, 4);
-  Booking booking;
+  AdvanceReservation booking;
   booking.id = 7;
   booking.ask = cluster.Know(GpuAsk(4));
   booking.user = 9;
@@ -169,7 +169,7 @@ TEST(Explain, NamesABooking) {
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
   EXPECT_EQ(TextOf(answer),
-            "needs 2 GPUs; all 4 free GPUs are reserved for one user in 1 h; this one could run past that");
+            "needs 2 GPUs; all 4 free GPUs are reserved for one user in 1 h; this job could run past that");
   EXPECT_EQ(answer.blockers.at(0).rule, "reservation 7");
 }
 
@@ -195,9 +195,9 @@ TEST(Explain, NamesCapsLimitsAndQuotas) {
   const Explanation answer = Why(cluster, 2, 0);
   EXPECT_EQ(TextOf(answer),
             "array 10 runs 1 of at most 1 | team vision runs 4 GPUs of at most 6 GPUs; this needs 4 GPUs more | "
-            "the quota of team vision is in use: its jobs that may not be preempted have 4 of 4 GPUs, and this one "
+            "the quota of team vision is in use: its non-preemptible jobs hold 4 of 4 GPUs, and this one "
             "needs 4 more; --preemptible requeue lets it borrow idle GPUs");
-  EXPECT_EQ(answer.blockers[0].rule, "array cap %1");
+  EXPECT_EQ(answer.blockers[0].rule, "array limit %1");
   EXPECT_EQ(answer.blockers[1].holders.size(), 1u);
   EXPECT_FALSE(answer.change);
   EXPECT_EQ(answer.start.typical, At(3600));
@@ -225,12 +225,12 @@ TEST(Explain, TellsRacksFromRoom) {
     cluster.Adopt(MakeJob(cluster, 10 + node, GpuAsk(8), At(0)), {{node, AtGpus(0xff), 0, 0}}, At(0), At(0));
   }
   Ask ask = GpuAsk(8, 3);
-  ask.together = Together::kRack;
+  ask.together = Locality::kRack;
   ask.requires_together = true;
   cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
-  EXPECT_EQ(TextOf(answer), "its 3 tasks must lie in one rack; one rack has room for at most 2");
+  EXPECT_EQ(TextOf(answer), "its 3 tasks must be in one rack; one rack has room for at most 2");
   ASSERT_TRUE(answer.change);
   EXPECT_EQ(answer.change->text, "--topology block:required (there is room for 3 tasks)");
 }
@@ -314,8 +314,8 @@ TEST(Explain, StandsInLineByTheKey) {
   EXPECT_EQ(Why(cluster, 2, 3606).position, 1u);
 }
 
-// After a decision every job that waits has a blocker, a place in line and the same answer twice; nothing has changed
-// by asking. Where the blocker is one that catches all, the test would not know a missing reason from a true one.
+// After a decision every waiting job has a blocker and its true place in the queue, and explaining changes nothing. The
+// catch-all blocker kFit must never come first: it would hide a missing reason.
 class RandomExplained : public testing::TestWithParam<int> {};
 
 TEST_P(RandomExplained, NobodyWaitsWithoutABlocker) {

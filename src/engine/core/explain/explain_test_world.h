@@ -1,5 +1,5 @@
-// Random clusters of every kind for tests of explanations: mixed hardware, teams, caps, gangs, shares, elastic jobs,
-// bookings, GPUs out of service, jobs that end early and late.
+// Random clusters for tests of explanations: mixed hardware, teams, limits, gangs, GPU fractions, elastic jobs, advance
+// reservations, GPUs out of service, and jobs that end early or late.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class RandomWorld {
   const std::map<JobId, Job>& waiting() const { return waiting_; }
   int Below(int n) { return draws_.Below(n); }
 
-  /// Time passes, jobs end and come, and a decision is taken.
+  /// Advances time, ends and submits jobs, and runs decisions.
   void Step() {
     now_ += draws_.Below(300);
     for (auto at = ends_.begin(); at != ends_.end();) {
@@ -117,14 +117,14 @@ class RandomWorld {
       other.models = ~shape.models;
       if (other.models != 0 && shape.gpus > 0) ask.groups.front().alternatives.push_back(other);
     }
-    if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
+    if (draws_.Below(3) == 0) ask.together = static_cast<Locality>(draws_.Below(4));
     ask.requires_together = draws_.Below(3) == 0;
     if (draws_.Below(5) == 0) ask.groups.front().most += 2;
     if (has_slices_) MakeParts(ask.groups.front());
     return ask;
   }
 
-  // Slices, and shares that want memory as well.
+  // Turns some requests into MIG instances, and gives fractions a random memory requirement.
   void MakeParts(TaskGroup& group) {
     if (draws_.Below(2) == 0) {
       const Shape slice = placement::SliceShape(static_cast<placement::MigProfile>(draws_.Below(6)));
@@ -157,7 +157,7 @@ class RandomWorld {
   }
 
   void Reserve() {
-    Booking booking;
+    AdvanceReservation booking;
     booking.id = ++bookings_;
     booking.ask = cluster_.Know(GpuAsk(1));
     booking.user = static_cast<UserIndex>(draws_.Below(2));
@@ -185,7 +185,7 @@ class RandomWorld {
   int now_ = 0;
   bool has_teams_ = false;
   CapIndex cap_ = 0;
-  std::vector<CapIndex> user_caps_;  // On GPUs; may be none.
+  std::vector<CapIndex> user_caps_;  // Limits on GPUs; may be empty.
   std::vector<Ask> asks_;
   std::map<JobId, Time> ends_;
   std::map<JobId, Job> waiting_;

@@ -7,7 +7,7 @@
 namespace divvy::core {
 namespace {
 
-// `parts` of which `whole` (a power of ten) make one, without zeros at the end: "4", "0.4", "1.25".
+// Formats `parts` / `whole` (a power of ten) without trailing zeros: "4", "0.4", "1.25".
 std::string Decimal(std::int64_t parts, std::int64_t whole) {
   std::string text = std::to_string(parts / whole);
   const std::int64_t rest = parts % whole;
@@ -49,15 +49,15 @@ std::string CpusFlag(std::int64_t cpu_milli) { return Decimal(cpu_milli, 1000); 
 
 std::string MibFlag(std::int64_t mib) { return BytesFlag(Bytes(mib << 20)); }
 
-std::string_view TogetherName(Together level) {
+std::string_view TogetherName(Locality level) {
   switch (level) {
-    case Together::kAnywhere:
+    case Locality::kAnywhere:
       return "cluster";
-    case Together::kBlock:
+    case Locality::kBlock:
       return "block";
-    case Together::kRack:
+    case Locality::kRack:
       return "rack";
-    case Together::kNode:
+    case Locality::kNode:
       break;
   }
   return "node";
@@ -68,7 +68,7 @@ std::string_view TopologyName(TopologyNeed need) {
   return need == TopologyNeed::kNuma ? "numa" : "nvlink";
 }
 
-// Where nodes mix kinds, GPUs of two alternatives are no set for either.
+// On a node that mixes kinds of GPUs, a set of GPUs of two alternatives satisfies neither.
 std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nodes) {
   std::vector<Shape> merged;
   for (Shape shape : group.alternatives) {
@@ -95,7 +95,7 @@ std::string WhichText(const Names& names, const TaskGroup& group, const Shape& s
     }
     text = names.filters(filters);
   } else if (shape.models != placement::kAnyModel && shape.gpus > 0) {
-    text = names.models ? names.models(shape.models) : "of its kind";
+    text = names.models ? names.models(shape.models) : "of the requested type";
   }
   return text.empty() ? "" : " " + text;
 }

@@ -1,5 +1,5 @@
-// The words in which the engine speaks of what a job asks for and of what there is, on many nodes; engine/phrases.h has
-// the pieces that one server needs as well.
+// Texts for requests and resources in messages about many nodes. engine/message_text.h has the texts that messages
+// about a single server use as well.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "engine/core/explain/explain.h"
 #include "engine/core/state/ask.h"
-#include "engine/phrases.h"
+#include "engine/message_text.h"
 
 namespace divvy::core {
 
@@ -21,18 +21,19 @@ std::string CpusText(std::int64_t cpu_milli);
 std::string MibText(std::int64_t mib);
 /// One task's GPUs: "4 GPUs", "0.4 of a GPU", "2 GPUs to 0.5 each"; "no GPU".
 std::string GpusOf(const Shape& shape);
-/// As the command line takes it: "4", "0.4", "2x0.5".
+/// The value of the command-line option: "4", "0.4", "2x0.5".
 std::string GpusFlag(const Shape& shape);
 std::string CpusFlag(std::int64_t cpu_milli);
 std::string MibFlag(std::int64_t mib);
 /// "node", "rack", "block".
-std::string_view TogetherName(Together level);
+std::string_view TogetherName(Locality level);
 /// "numa", "nvlink", "any".
 std::string_view TopologyName(TopologyNeed need);
-/// Shapes that differ in their models alone are one with the models of all; the order stays.
+/// Merges shapes that differ only in their models into one with all these models; the order is kept. With
+/// `has_mixed_nodes` shapes with several GPUs are not merged, because one task may not mix GPUs of two alternatives.
 std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nodes);
-/// What nodes the alternatives in `shape`, one of the group's or a merged one, may take: " of type h100", " with
-/// feature ib"; "" for any.
+/// Describes the nodes that `shape` accepts: " of type h100", " with feature ib"; "" for any node. `shape` is an
+/// alternative of the group or a merged one.
 std::string WhichText(const Names& names, const TaskGroup& group, const Shape& shape);
 
 }  // namespace divvy::core

@@ -7,24 +7,23 @@
 #include "base/text.h"
 #include "engine/core/explain/explain.h"
 #include "engine/core/explain/explain_text.h"
-#include "engine/core/place/explain_view.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/job_perspective.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 
 namespace divvy::core {
 namespace {
 
-// Phrases that differ between "never" and "not now", and between one node and many.
+// Phrases whose wording depends on "never" or "not now", and on one node or many.
 struct Scope {
   explicit Scope(const NodeKinds& kinds) : is_all(kinds.which == NodeKinds::Of::kAll), is_one(kinds.nodes == 1) {}
   std::string AtMost(const std::string& amount) const {
     if (is_one) return is_all ? "this server has " + amount : "only " + amount + " can be used now";
     return (is_all ? "the largest has " : "the largest that can be used now has ") + amount;
   }
-  std::string Can() const { return is_all ? "can ever" : "can now"; }
-  // "--gpus 8 is the most that one can ever give".
+  // "--gpus 8 is the maximum for one node".
   std::string IsTheMost(const std::string& option) const {
-    return option + (is_one ? " is the most it " : " is the most that one ") + Can() + " give";
+    return option + " is the maximum" + (is_one ? "" : " for one node") + (is_all ? "" : " now");
   }
   bool is_all;
   bool is_one;
@@ -39,7 +38,7 @@ int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
   return std::min<int>(kind.idle.whole, 1);
 }
 
-// A node of the kind with no GPUs but those that a task of `shape` accepts, of `model` if there is one.
+// A node of the kind with only the GPUs that a task of `shape` accepts, restricted to `model` if it is set.
 NodeKinds::Kind SeenBy(const NodeKinds::Kind& kind, const Shape& shape, std::optional<int> model = {}) {
   NodeKinds::Kind seen = kind;
   seen.idle = SeenBy(kind.facts, kind.idle, shape, model);
@@ -84,7 +83,7 @@ class Judge {
   std::string OfModels(std::size_t group, const Shape& shape) const {
     return WhichText(names_, ask_.groups[group], shape);
   }
-  // Of the nodes that it may take none is there: what no node has, and what to leave out.
+  // The reason why no node is acceptable: the first condition that no node meets, or else `otherwise`.
   std::string Such(std::size_t group, const std::string& otherwise) const {
     const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
     const std::string lacking =
@@ -106,7 +105,7 @@ class Judge {
     return ask;
   }
 
-  // One task on a node where nothing else runs.
+  // Checks whether one task fits on some node where nothing else runs.
   std::optional<Lack> OfOneTask(std::size_t group) const {
     const bool has_mixed = std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(),
                                        [](const Kind& kind) { return !kind.facts.gpu_kinds.empty(); });
@@ -125,16 +124,28 @@ class Judge {
     return OfHost(group, shape);
   }
 
-  // Of a task without GPUs, which may not take just any node.
+  // Checks whether a node of an accepted kind exists, for a task without GPUs.
   std::optional<Lack> OfNodes(std::size_t group, const Shape& shape) const {
     const auto is_of_kind = [&](const Kind& kind) { return IsOfKind(kind.facts, shape); };
+    // A task that requests no CPUs or memory lacks nothing that OfHost could name.
+    const bool is_out_of_service = kinds_.kinds.empty() && shape.cpu_milli <= 1 && shape.memory_mib == 0;
+    if (is_out_of_service) {
+      Lack lack;
+      lack.part = LackingPart::kHost;
+      lack.unit = BlockerUnit::kCpuMilli;
+      lack.needed = shape.cpu_milli;
+      lack.text = Asks(group) + "a node" + OfModels(group, shape) +
+                  (scope_.is_all ? ", but there are no nodes" : ", but no node takes new work now");
+      lack.ask = With(group, shape);
+      return lack;
+    }
     if (kinds_.kinds.empty() || std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(), is_of_kind)) return std::nullopt;
     Lack lack;
     lack.part = LackingPart::kKind;
     lack.unit = BlockerUnit::kCpuMilli;
     lack.needed = shape.cpu_milli;
-    lack.text = Asks(group) + (shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "a node") + OfModels(group, shape) +
-                Such(group, "no node is such");
+    lack.text = Asks(group) + (shape.cpu_milli > 1 ? CpusText(shape.cpu_milli) : "a node") + OfModels(group, shape) +
+                Such(group, names_.filters ? "no node matches" : "no node has the requested type");
     lack.nearest = "leave " + Options(group) + " out";
     Shape any = shape;
     any.models = placement::kAnyModel;
@@ -143,9 +154,9 @@ class Judge {
   }
 
   std::optional<Lack> OfGpus(std::size_t group, const Shape& shape) const {
-    int most = 0;          // GPUs on one node of the kind,
-    int most_of_any = 0;   // of any kind,
-    std::int64_t all = 0;  // and on all of the kind.
+    int most = 0;          // The most GPUs on one node of an accepted kind.
+    int most_of_any = 0;   // The most GPUs on one node of any kind.
+    std::int64_t all = 0;  // GPUs on all nodes of accepted kinds.
     bool has_gpus = false;
     for (const Kind& kind : kinds_.kinds) {
       most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));
@@ -168,13 +179,13 @@ class Judge {
                   (!scope_.is_all  ? "no GPU can be used now"
                    : scope_.is_one ? "this server has none"
                                    : "no node has a GPU");
-      lack.nearest = "leave --gpus out to run without";
+      lack.nearest = "leave --gpus out to run without GPUs";
       if (!has_gpus) lack.nearest += ", or add a node that has some (divvy token create --node)";
       return lack;
     }
     if (most == 0) {
       lack.part = LackingPart::kKind;
-      lack.text = asks + Such(group, scope_.is_one ? "this server has none" : "no node has such");
+      lack.text = asks + Such(group, scope_.is_one ? "this server has none" : "no node has any");
       Shape any = shape;
       any.models = placement::kAnyModel;
       any.gpus = static_cast<std::int16_t>(std::min<int>(shape.gpus, most_of_any));
@@ -189,7 +200,7 @@ class Judge {
       Shape less = shape;
       less.gpus = static_cast<std::int16_t>(most);
       const bool is_any = shape.models == placement::kAnyModel;
-      lack.text = asks + OnOne() + ", but " + scope_.AtMost(std::to_string(most) + (is_any ? "" : " such"));
+      lack.text = asks + OnOne() + ", but " + scope_.AtMost(std::to_string(most) + (is_any ? "" : " of them"));
       lack.nearest = scope_.IsTheMost("--gpus " + GpusFlag(less));
       if (!ask_.groups[group].speeds.empty()) lack.nearest += ", or leave the speeds out of --gpu-type to take any mix";
       if (all >= shape.gpus && !scope_.is_one && ask_.groups.size() == 1 && ask_.groups.front().least == 1) {
@@ -201,7 +212,8 @@ class Judge {
     return OfTopology(group, shape, asks, lack);
   }
 
-  // GPUs in MIG mode take only jobs that ask for a slice: there would be enough without that.
+  // Checks whether there would be enough GPUs if none were in MIG mode. GPUs in MIG mode take only jobs that request a
+  // MIG instance.
   std::optional<Lack> OfDivided(const Shape& shape, int most, const std::string& asks, Lack lack) const {
     if (shape.slice || most >= shape.gpus) return std::nullopt;
     for (const Kind& kind : kinds_.kinds) {
@@ -217,13 +229,13 @@ class Judge {
     return std::nullopt;
   }
 
-  // The memory of the largest GPU, where no GPU has as much as the filters ask for; else 0.
+  // The memory of the largest GPU if the filters request more than any GPU has; otherwise 0.
   std::int32_t LargestMemory(std::size_t group) const {
     const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
     return names_.largest_memory_mib && !filters.empty() ? names_.largest_memory_mib(filters.front()) : 0;
   }
 
-  // What a GPU that nobody uses still cannot give: instances, or so much memory.
+  // Checks for what even an idle GPU cannot provide: a MIG instance, or that much GPU memory.
   std::optional<Lack> OfParts(std::size_t group, const Shape& shape, const std::string& asks) const {
     Shape rest = shape;
     rest.slice.reset();
@@ -238,8 +250,9 @@ class Judge {
     lack.ask = With(group, rest);
     if (shape.slice) {
       lack.needed = shape.parts;
-      lack.text = asks + (scope_.is_all ? ", but no node has a GPU that can be cut" : ", but no GPU can be cut now");
-      lack.nearest = "--gpus " + GpusFlag(rest) + " asks for a share of one instead";
+      lack.text = asks + (scope_.is_all ? ", but no node has a GPU that supports slices"
+                                        : ", but no GPU can provide slices now");
+      lack.nearest = "--gpus " + GpusFlag(rest) + " asks for a GPU fraction instead";
       return lack;
     }
     lack.part = LackingPart::kGpuMemory;
@@ -282,25 +295,25 @@ class Judge {
                                               : " of those that can be used now are";
     lack.text = asks + " " + std::string(TopologyPhrase(ask_.topology)) + ", but " +
                 (most < 2 ? "no two" : "at most " + std::to_string(most)) + where;
-    lack.nearest = "without ':required' it takes the best there are";
+    lack.nearest = "without ':required' the job takes the best GPUs available";
     lack.ask = ask_;
     lack.ask->requires_topology = false;
     if (most >= 2) {
       Shape less = shape;
       less.gpus = static_cast<std::int16_t>(most);
-      lack.nearest = scope_.IsTheMost("--gpus " + std::to_string(most)) + " so, and " + lack.nearest;
+      lack.nearest = scope_.IsTheMost("--gpus " + std::to_string(most)) + " with it; " + lack.nearest;
       lack.ask = With(group, less);
     }
     return lack;
   }
 
-  // CPUs and memory, beside the GPUs.
+  // Checks CPUs and memory, on nodes that have the GPUs.
   std::optional<Lack> OfHost(std::size_t group, const Shape& shape) const {
     Shape without = shape;
     without.cpu_milli = without.memory_mib = 0;
     std::int32_t cpus = 0;
     std::int32_t memory = 0;
-    std::int32_t memory_beside = 0;  // Where there are the CPUs as well.
+    std::int32_t memory_beside = 0;  // Memory on nodes that also have enough CPUs.
     for (const Kind& kind : kinds_.kinds) {
       if (!HoldsOne(kind, without)) continue;
       cpus = std::max(cpus, kind.idle.cpu_free);
@@ -308,7 +321,7 @@ class Judge {
       if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
     }
     const std::string beside =
-        scope_.is_one ? "" : (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape);
+        scope_.is_one ? "" : (shape.gpus > 0 ? " and " + GpusOf(shape) : "") + OfModels(group, shape);
     Lack lack;
     lack.unit = BlockerUnit::kMebibytes;
     Shape less = shape;
@@ -333,14 +346,14 @@ class Judge {
       lack.needed = shape.memory_mib;
       lack.available = less.memory_mib = memory_beside;
       lack.text = Asks(group) + CpusText(shape.cpu_milli) + " and " + MibText(shape.memory_mib) + " of memory" +
-                  beside + ", but no node has both";
-      lack.nearest = "with so many CPUs " + scope_.IsTheMost("--memory " + MibFlag(memory_beside));
+                  beside + ", but no node has enough of both";
+      lack.nearest = "with that many CPUs, " + scope_.IsTheMost("--memory " + MibFlag(memory_beside));
     }
     lack.ask = With(group, less);
     return lack;
   }
 
-  // As many as must start together, when nothing else runs.
+  // Checks whether all tasks that must start together fit when nothing else runs.
   std::optional<Lack> OfAllTasks(std::size_t group) const {
     const TaskGroup& tasks = ask_.groups[group];
     if (tasks.least <= 1) return std::nullopt;
@@ -357,7 +370,7 @@ class Judge {
         of_model[model] += room.back().second * kind.nodes;
       });
     }
-    const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "";
+    const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 1 ? CpusText(shape.cpu_milli) : "";
     const std::string asks = Asks(group) + Plural(tasks.least, tasks.apart ? "node" : "task") +
                              (each.empty()  ? ""
                               : tasks.apart ? " with "
@@ -366,7 +379,7 @@ class Judge {
     std::int64_t most_of_model = 0;
     for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
     if (all < tasks.least) {
-      // What is proposed is not to be refused for what comes below.
+      // The suggestion must also pass the checks below.
       return OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
                    asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
                        " has room for " + std::to_string(all));
@@ -378,7 +391,7 @@ class Judge {
                          " of a job need GPUs of the same model: " + RoomByModel(of_model));
       }
     }
-    if (WidestOf(ask_) == Together::kAnywhere) return std::nullopt;
+    if (WidestOf(ask_) == Locality::kAnywhere) return std::nullopt;
     const std::int64_t most = MostTogether(rooms);
     if (most >= tasks.least) return std::nullopt;
     const std::string level(TogetherName(WidestOf(ask_)));
@@ -386,7 +399,7 @@ class Judge {
         OfSum(group, LackingPart::kTogether, most,
               asks + " in one " + level + ", but one " + level + " has room for at most " + std::to_string(most));
     if (!ask_.requires_together || ask_.together != WidestOf(ask_)) return lack;
-    lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may lie apart");
+    lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may be spread out");
     return lack;
   }
 
@@ -417,7 +430,7 @@ class Judge {
     return rooms.empty() ? "there is room for none" : "there is room " + Join(rooms, " and ");
   }
 
-  // So many tasks of the group, by model; by none where models do not matter.
+  // The number of tasks of the group that fit on one node, by model; a single entry if models do not matter.
   using Rooms = std::vector<std::pair<int, std::int64_t>>;
 
   std::int64_t RoomOnOne(const Kind& kind, const TaskGroup& tasks, std::optional<int> model) const {
@@ -437,8 +450,8 @@ class Judge {
     lack.needed = ask_.groups[group].least;
     lack.available = most;
     if (most > 0) {
-      lack.nearest = (ask_.groups[group].apart ? "--nodes " : "--tasks ") + std::to_string(most) +
-                     " is the most that it " + scope_.Can() + " give";
+      lack.nearest = (ask_.groups[group].apart ? "--nodes " : "--tasks ") + std::to_string(most) + " is the maximum" +
+                     (scope_.is_all ? "" : " now");
       lack.ask = ask_;
       lack.ask->groups[group].least = static_cast<std::int32_t>(most);
     }
@@ -447,14 +460,14 @@ class Judge {
 
   std::int64_t MostTogether(const std::vector<Rooms>& rooms) const {
     std::int64_t most = 0;
-    if (WidestOf(ask_) == Together::kNode) {
+    if (WidestOf(ask_) == Locality::kNode) {
       for (const Rooms& room : rooms) {
         for (const auto& [model, count] : room) most = std::max(most, count);
       }
       return most;
     }
-    const std::vector<NodeKinds::Cell>& cells = WidestOf(ask_) == Together::kRack ? kinds_.racks : kinds_.blocks;
-    std::map<int, std::int64_t> sums;  // Of one domain, by model.
+    const std::vector<NodeKinds::Cell>& cells = WidestOf(ask_) == Locality::kRack ? kinds_.racks : kinds_.blocks;
+    std::map<int, std::int64_t> sums;  // Room in one domain, by model.
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (i > 0 && cells[i].domain != cells[i - 1].domain) sums.clear();
       for (const auto& [model, count] : rooms[cells[i].kind]) {
@@ -470,7 +483,7 @@ class Judge {
   Scope scope_;
 };
 
-// Nodes of one domain stand mostly together, so that few cells are made twice.
+// Collects cells. Nodes of one domain mostly follow each other, so few cells occur twice.
 class Cells {
  public:
   void Add(std::uint64_t domain, std::uint32_t kind) {
@@ -517,8 +530,8 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
       kinds.push_back(kind);
     }
     kinds[at->second].nodes += 1;
-    in_racks.Add(DomainOf(facts, index, Together::kRack), at->second);
-    in_blocks.Add(DomainOf(facts, index, Together::kBlock), at->second);
+    in_racks.Add(DomainOf(facts, index, Locality::kRack), at->second);
+    in_blocks.Add(DomainOf(facts, index, Locality::kBlock), at->second);
   }
   racks = std::move(in_racks).Sorted();
   blocks = std::move(in_blocks).Sorted();
@@ -527,7 +540,8 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
 std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
   std::optional<Lack> lack = Judge(kinds, ask, names).Find();
   if (lack || !TakesOneAlternative(ask)) return lack;
-  // Each task has its nodes; whether all have the same. Of several lacks the one that is nearest to enough.
+  // Every task fits somewhere; now all tasks must fit on the same alternative. If none works, the lack with the most
+  // available is reported.
   for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
     std::optional<Lack> of_one = Judge(kinds, Narrowed(ask, i), names).Find();
     if (!of_one) return std::nullopt;

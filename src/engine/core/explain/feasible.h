@@ -1,10 +1,10 @@
-// What could never run, whoever else leaves: refused at submission with the nearest thing that can. GPUs that are out
-// of service count as there, because they may come back; the same question about what can be used now is Impossible
-// with another NodeKinds.
+// Refuses at submission what could never run, even on an idle cluster, and names the nearest possible request. GPUs
+// that are out of service count as present, because they may come back. Impossible with NodeKinds::Of::kUsable answers
+// the same question for the GPUs that are usable now.
 //
-// Nodes with the same hardware are looked at as one. Counting them costs one short look at each node's facts, a verdict
-// after that microseconds; together well under a millisecond for 10,000 nodes. A verdict never refuses what can run; of
-// several different task groups each is looked at alone.
+// Nodes with the same hardware are treated as one kind. Counting them takes one short look at each node's facts, and
+// each check after that takes microseconds; together well under a millisecond for 10,000 nodes. A check never refuses a
+// request that can run. Different task groups of one request are checked separately.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@
 
 namespace divvy::core {
 
-/// The nodes of a cluster by what they are. May be kept as long as no node is added and, for kUsable, nothing goes in
-/// or out of service; asks are then judged without a look at the nodes.
+/// The nodes of a cluster grouped by hardware. It stays valid until a node is added or, for kUsable, until a node or
+/// GPU goes in or out of service. Checks use only these groups and do not look at the nodes again.
 struct NodeKinds {
   enum class Of { kAll, kUsable };
   NodeKinds(const Cluster::State& state, Of which);
 
   struct Kind {
     NodeState idle;
-    GpuSet gpus;      // That count.
-    NodeFacts facts;  // One of these nodes; the others differ in name and place alone.
+    GpuSet gpus;      // GPUs that count: all of them, or those in service (kUsable).
+    NodeFacts facts;  // The facts of one of these nodes; the others differ only in name, rack and block.
     std::int64_t nodes = 0;
   };
-  /// So many nodes of a kind lie in one rack (or block).
+  /// The number of nodes of a kind in one rack (or block).
   struct Cell {
     std::uint64_t domain = 0;
     std::uint32_t kind = 0;
@@ -40,7 +40,7 @@ struct NodeKinds {
   Of which = Of::kAll;
   std::size_t nodes = 0;
   std::vector<Kind> kinds;
-  std::vector<Cell> racks;  // By domain.
+  std::vector<Cell> racks;  // Sorted by domain, as are the blocks.
   std::vector<Cell> blocks;
 };
 
@@ -61,18 +61,18 @@ enum class LackingPart : std::uint8_t {
 struct Lack {
   LackingPart part = LackingPart::kGpus;
   std::string text;                           // "asks for 16 GPUs on one node, but the largest has 8".
-  std::string nearest;                        // "--gpus 8 is the most that one can ever give"; may be empty.
-  BlockerUnit unit = BlockerUnit::kGpuParts;  // As in Blocker, as are the next two.
+  std::string nearest;                        // "--gpus 8 is the maximum for one node"; may be empty.
+  BlockerUnit unit = BlockerUnit::kGpuParts;  // This field and the next two: see Blocker.
   std::int64_t needed = 0;
   std::int64_t available = 0;
-  std::optional<Ask> ask;  // The nearest that is possible, where one is named.
+  std::optional<Ask> ask;  // The nearest possible request, if `nearest` names one.
 };
 
-/// Nothing: it is possible.
+/// Returns the first part of the ask that nothing can serve, or nothing if the ask is possible.
 std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names);
 
-/// Refuses with kLimitExceeded what the cluster, the team's limit or a cap on GPUs could never let run; the message
-/// names the nearest thing that can.
+/// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible
+/// request. FeasibleForTeam and FeasibleForCaps do the same for the team's limit and quota, and for limits on GPUs.
 Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names);
 Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names);
 Status Feasible(const Cluster& cluster, const Ask& ask);

@@ -17,16 +17,14 @@ std::string Refusal(const Cluster& cluster, const Ask& ask, const Names& names =
 TEST(Feasible, NamesTheMostThatOneNodeGives) {
   const Cluster cluster = MakeCluster(4, 8);
   EXPECT_EQ(Refusal(cluster, GpuAsk(8)), "");
-  EXPECT_EQ(
-      Refusal(cluster, GpuAsk(16)),
-      "asks for 16 GPUs on one node, but the largest has 8; --gpus 8 is the most that one can ever give; all nodes "
-      "together have 32, for a job of several tasks");
-  EXPECT_EQ(Refusal(MakeCluster(1, 8), GpuAsk(9)),
-            "asks for 9 GPUs, but this server has 8; --gpus 8 is the most it can ever give");
-  EXPECT_EQ(
-      Refusal(MakeCluster(1, 0), GpuAsk(1)),
-      "asks for 1 GPU, but this server has none; leave --gpus out to run without, or add a node that has some (divvy "
-      "token create --node)");
+  EXPECT_EQ(Refusal(cluster, GpuAsk(16)),
+            "asks for 16 GPUs on one node, but the largest has 8; --gpus 8 is the maximum for one node; all nodes "
+            "together have 32, for a job of several tasks");
+  EXPECT_EQ(Refusal(MakeCluster(1, 8), GpuAsk(9)), "asks for 9 GPUs, but this server has 8; --gpus 8 is the maximum");
+  EXPECT_EQ(Refusal(MakeCluster(1, 0), GpuAsk(1)),
+            "asks for 1 GPU, but this server has none; leave --gpus out to run without GPUs, or add a node that has "
+            "some (divvy "
+            "token create --node)");
 }
 
 TEST(Feasible, CountsWhatIsOutOfService) {
@@ -43,7 +41,7 @@ TEST(Feasible, NamesKindsThatThereAre) {
   names.models = [](placement::ModelSet) { return "of type b200"; };
   names.kind = [](int) { return "--gpu-type h100"; };
   EXPECT_EQ(Refusal(cluster, ask, names),
-            "asks for 2 GPUs of type b200, but no node has such; leave --gpu-type out, or ask for --gpu-type h100");
+            "asks for 2 GPUs of type b200, but no node has any; leave --gpu-type out, or ask for --gpu-type h100");
 }
 
 TEST(Feasible, LooksAtCpusAndMemoryBesideTheGpus) {
@@ -57,29 +55,26 @@ TEST(Feasible, LooksAtCpusAndMemoryBesideTheGpus) {
   Shape& shape = ask.groups[0].alternatives[0];
   shape.cpu_milli = 100'000;
   EXPECT_EQ(Refusal(cluster, ask),
-            "asks for 100 CPUs beside 8 GPUs on one node, but the largest has 64 CPUs; --cpus 64 is the most that one "
-            "can ever give");
+            "asks for 100 CPUs and 8 GPUs on one node, but the largest has 64 CPUs; --cpus 64 is the maximum for "
+            "one node");
   shape.cpu_milli = 0;
   shape.memory_mib = 1 << 20;
-  EXPECT_EQ(
-      Refusal(cluster, ask),
-      "asks for 1 TiB of memory beside 8 GPUs on one node, but the largest has 512 GiB; --memory 512G is the most "
-      "that one can ever give");
+  EXPECT_EQ(Refusal(cluster, ask),
+            "asks for 1 TiB of memory and 8 GPUs on one node, but the largest has 512 GiB; --memory 512G is the "
+            "maximum for one node");
 }
 
 TEST(Feasible, CountsTasksModelsAndRacks) {
   Cluster cluster = MakeCluster(8, 8);
   EXPECT_EQ(Refusal(cluster, GpuAsk(8, 9)),
-            "asks for 9 tasks of 8 GPUs, but the whole cluster has room for 8; --tasks 8 is the most that it can ever "
-            "give");
+            "asks for 9 tasks of 8 GPUs, but the whole cluster has room for 8; --tasks 8 is the maximum");
   Ask ask = GpuAsk(8, 5);
-  ask.together = Together::kRack;
+  ask.together = Locality::kRack;
   EXPECT_EQ(Refusal(cluster, ask), "");
   ask.requires_together = true;
-  EXPECT_EQ(
-      Refusal(cluster, ask),
-      "asks for 5 tasks of 8 GPUs in one rack, but one rack has room for at most 4; --tasks 4 is the most that it "
-      "can ever give; without ':required' they may lie apart");
+  EXPECT_EQ(Refusal(cluster, ask),
+            "asks for 5 tasks of 8 GPUs in one rack, but one rack has room for at most 4; --tasks 4 is the maximum; "
+            "without ':required' they may be spread out");
   for (int i = 0; i < 2; ++i) {
     NodeFacts other = cluster.node(0);
     other.gpu_model = other.kind = 1;
@@ -88,11 +83,9 @@ TEST(Feasible, CountsTasksModelsAndRacks) {
   EXPECT_EQ(
       Refusal(cluster, GpuAsk(8, 9)),
       "asks for 9 tasks of 8 GPUs, but the tasks of a job need GPUs of the same model: there is room for 8 on GPUs of "
-      "model 0 (n0 and others) and for 2 on GPUs of model 1 (n0 and others); --tasks 8 is the most that it can ever "
-      "give");
+      "model 0 (n0 and others) and for 2 on GPUs of model 1 (n0 and others); --tasks 8 is the maximum");
   EXPECT_EQ(Refusal(cluster, GpuAsk(8, 11)),
-            "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the most that it can "
-            "ever give")
+            "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the maximum")
       << "what is proposed is taken";
 }
 
@@ -115,8 +108,8 @@ TEST(Feasible, KnowsTheTeamsOwnBounds) {
   EXPECT_FALSE(FeasibleForTeam(cluster, GpuAsk(8, 3), 1, Preemptible::kRequeue));
 }
 
-// Never refuses what would start on the idle cluster, never accepts for one task what would not, and what it names as
-// nearest is possible.
+// Impossible agrees with what starts on an idle cluster, and the request that it names as nearest lacks at most a later
+// part.
 TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
   int refused = 0;
   for (std::uint64_t seed = 1; seed < 3000; ++seed) {
@@ -141,8 +134,8 @@ TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
     if (shape.gpus > 0 && draws.Below(3) == 0) {
       shape.models = Accepting(cluster, 1 + static_cast<placement::ModelSet>(draws.Below(15)));
     }
-    if (draws.Below(3) == 0) ask.widest = static_cast<Together>(draws.Below(4));
-    ask.together = static_cast<Together>(draws.Below(4));
+    if (draws.Below(3) == 0) ask.widest = static_cast<Locality>(draws.Below(4));
+    ask.together = static_cast<Locality>(draws.Below(4));
     ask.requires_together = draws.Below(2) == 0;
     const NodeKinds kinds(cluster.state(), NodeKinds::Of::kAll);
     const std::optional<Lack> lack = Impossible(kinds, ask, Names());
@@ -153,7 +146,7 @@ TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
     refused += 1;
     if (lack->ask) {
       const auto again = Impossible(kinds, *lack->ask, Names());
-      // One part is named at a time: of what remains the next one may be impossible, never the same.
+      // A lack names one part at a time: the nearest request may lack a later part, but not the same one.
       ASSERT_TRUE(!again || again->part > lack->part) << "seed " << seed << ": " << lack->text << ", " << again->text;
     }
   }

@@ -13,7 +13,7 @@
 namespace divvy::core {
 namespace {
 
-/// Names that are all said; more are counted.
+/// The largest number of names that are listed; the rest are counted.
 constexpr std::size_t kMostNames = 8;
 
 std::string NamesText(const std::vector<std::string>& names) {
@@ -21,7 +21,7 @@ std::string NamesText(const std::vector<std::string>& names) {
   return Join(names, " or ");
 }
 
-// Features that begin with '=' are nobody's words: the engine's users tell nodes apart by them.
+// Removes features that begin with '='. They are not labels: callers of the engine use them to split node classes.
 FeatureCondition Spoken(const FeatureCondition& features) {
   FeatureCondition spoken;
   for (const std::vector<std::string>& option : features.options()) {
@@ -65,7 +65,7 @@ std::string WordsOf(const NodeFilter& filter, const std::set<std::string>& types
   return Join(words, " ");
 }
 
-/// One thing that a filter asks, alone.
+/// A single condition of a filter, with the option that sets it.
 struct Part {
   std::string option;
   NodeFilter filter;
@@ -89,7 +89,7 @@ std::vector<Part> PartsOf(const NodeFilter& filter) {
   return parts;
 }
 
-std::string LackingFeatures(const KindBook& book, const FeatureCondition& features) {
+std::string LackingFeatures(const NodeClassIndex& book, const FeatureCondition& features) {
   if (features.options().size() == 1) {
     for (const std::string& feature : features.options().front()) {
       NodeFilter one;
@@ -100,7 +100,7 @@ std::string LackingFeatures(const KindBook& book, const FeatureCondition& featur
   return "no node has " + FeaturesText(features);
 }
 
-std::string LackingFilter(const KindBook& book, const NodeFilter& part) {
+std::string LackingFilter(const NodeClassIndex& book, const NodeFilter& part) {
   if (part.least_gpu_memory_mib > 0) {
     std::int32_t largest = 0;
     for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
@@ -118,8 +118,8 @@ std::string LackingFilter(const KindBook& book, const NodeFilter& part) {
 
 }  // namespace
 
-std::string FilterWords(const KindBook& book, std::span<const FilterIndex> filters) {
-  // Those that differ in models, or in features, alone are said as one.
+std::string FilterWords(const NodeClassIndex& book, std::span<const FilterIndex> filters) {
+  // Filters that differ only in models, or only in features, are merged.
   struct Said {
     NodeFilter filter;
     std::set<std::string> types;
@@ -149,15 +149,15 @@ std::string FilterWords(const KindBook& book, std::span<const FilterIndex> filte
   return Join(words, " or ");
 }
 
-std::string LackingWords(const KindBook& book, FilterIndex filter) {
+std::string LackingWords(const NodeClassIndex& book, FilterIndex filter) {
   if (filter == kNoFilter || book.HasSome(book.filter(filter))) return "";
   for (const Part& part : PartsOf(book.filter(filter))) {
     if (!book.HasSome(part.filter)) return LackingFilter(book, part.filter);
   }
-  return "no node is all of this";
+  return "no node meets all of these conditions";
 }
 
-std::string FilterOptions(const KindBook& book, FilterIndex filter) {
+std::string FilterOptions(const NodeClassIndex& book, FilterIndex filter) {
   if (filter == kNoFilter) return "";
   std::vector<std::string> options;
   for (const Part& part : PartsOf(book.filter(filter))) {
@@ -167,7 +167,7 @@ std::string FilterOptions(const KindBook& book, FilterIndex filter) {
   return Join(options, " and ");
 }
 
-std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind) {
+std::string InsteadOf(const NodeClassIndex& book, FilterIndex filter, int kind) {
   std::vector<std::string> changes;
   bool has_type = false;
   for (const Part& part : PartsOf(book.filter(filter))) {
@@ -183,14 +183,14 @@ std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind) {
   return text;
 }
 
-std::int32_t LargestMemory(const KindBook& book, FilterIndex filter) {
+std::int32_t LargestMemory(const NodeClassIndex& book, FilterIndex filter) {
   if (filter == kNoFilter || book.filter(filter).least_gpu_memory_mib == 0) return 0;
   std::int32_t largest = 0;
   for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
   return largest < book.filter(filter).least_gpu_memory_mib ? largest : 0;
 }
 
-std::string KindsWords(const KindBook& book, placement::ModelSet kinds) {
+std::string KindsWords(const NodeClassIndex& book, placement::ModelSet kinds) {
   std::set<std::string> models;
   for (int kind = 0; kind < placement::kMaxModels; ++kind) {
     const std::string& model = book.ModelOf(kind);
@@ -200,7 +200,7 @@ std::string KindsWords(const KindBook& book, placement::ModelSet kinds) {
   return "of type " + Join(std::vector<std::string>(models.begin(), models.end()), " or ");
 }
 
-Names NamesOf(const KindBook& book) {
+Names NamesOf(const NodeClassIndex& book) {
   Names names;
   names.models = [&book](placement::ModelSet kinds) { return KindsWords(book, kinds); };
   names.kind = [&book](int kind) {

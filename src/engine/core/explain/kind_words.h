@@ -1,36 +1,36 @@
-// What a KindBook knows, in words: for refusals, for why somebody waits, and for what to ask for instead.
+// Texts about the filters and node classes of a NodeClassIndex, for refusals, blockers and suggested changes.
 #pragma once
 
 #include <span>
 #include <string>
 
 #include "engine/core/explain/explain.h"
-#include "engine/core/state/kind_book.h"
+#include "engine/core/state/node_class_index.h"
 
 namespace divvy::core {
 
-/// What passes one of these: "of type a100 or h100 with feature ib in pool p". "" where everything does.
-std::string FilterWords(const KindBook& book, std::span<const FilterIndex> filters);
+/// Describes the nodes that pass one of the filters: "of type a100 or h100 with feature ib in pool p"; "" if all do.
+std::string FilterWords(const NodeClassIndex& book, std::span<const FilterIndex> filters);
 
-/// The first thing in it, other than a model, that no node has: "no node has features ib&nvme", "there is no node n9".
-/// "" where there is no such thing.
-std::string LackingWords(const KindBook& book, FilterIndex filter);
+/// The first condition of the filter, other than a model, that no node meets: "no node has features ib&nvme", "there is
+/// no node n9"; "" if there is none.
+std::string LackingWords(const NodeClassIndex& book, FilterIndex filter);
 
-/// The options that say it: "--gpu-type", "--gpu-type and --constraint"; where some node lacks nothing but one of them,
-/// that one. "" of one that asks nothing.
-std::string FilterOptions(const KindBook& book, FilterIndex filter);
+/// The options that express the filter: "--gpu-type", "--gpu-type and --constraint". If some node fails only one of
+/// them, only that option. "" for a filter without conditions.
+std::string FilterOptions(const NodeClassIndex& book, FilterIndex filter);
 
-/// With what else said, all nodes of `kind` pass: "--gpu-type a100", "no --constraint", "--gpu-type a100 and no
-/// --exclude".
-std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind);
+/// The changed options with which all nodes of `kind` would pass: "--gpu-type a100", "no --constraint", "--gpu-type
+/// a100 and no --exclude".
+std::string InsteadOf(const NodeClassIndex& book, FilterIndex filter, int kind);
 
-/// The memory of the largest GPU in MiB, where the filter asks for more than any GPU has; else 0.
-std::int32_t LargestMemory(const KindBook& book, FilterIndex filter);
+/// The memory of the largest GPU in MiB if the filter requests more than any GPU has; otherwise 0.
+std::int32_t LargestMemory(const NodeClassIndex& book, FilterIndex filter);
 
 /// "of type a100 or h100": the models of these kinds.
-std::string KindsWords(const KindBook& book, placement::ModelSet kinds);
+std::string KindsWords(const NodeClassIndex& book, placement::ModelSet kinds);
 
-/// How explanations speak of the nodes of this book. Requires: `book` outlives it.
-Names NamesOf(const KindBook& book);
+/// The texts about the nodes of `book` for explanations. Requires: `book` outlives the result.
+Names NamesOf(const NodeClassIndex& book);
 
 }  // namespace divvy::core

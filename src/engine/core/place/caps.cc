@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/core/place/placing.h"
-#include "engine/core/place/rights_kept.h"
+#include "engine/core/place/limit_reservations.h"
+#include "engine/core/place/placer.h"
 
 namespace divvy::core {
 
@@ -45,13 +45,13 @@ CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     if (!IsCountedIn(state.classes[run.job_class].key, cap)) continue;
-    for (const Piece& piece : run.is_leaving ? run.pieces : run.leaving) {
+    for (const TaskPlacement& piece : run.is_leaving ? run.pieces : run.leaving) {
       use.parts += ShapeOf(state.ask_of(run), piece).gpu_parts();
     }
     const auto moving = state.moving.find(id);
     if (run.is_leaving && moving == state.moving.end()) use.jobs += 1;
     if (moving == state.moving.end()) continue;
-    for (const Piece& piece : moving->second.to) {
+    for (const TaskPlacement& piece : moving->second.to) {
       use.parts -= ShapeOf(state.asks[moving->second.ask], piece).gpu_parts();
     }
   }
@@ -59,7 +59,7 @@ CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
 }
 
 CapUse ClaimedOf(const Cluster::State& state, CapIndex cap) {
-  return KeptOfCap(state, cap, kNever, [](const PromiseSlot& slot) { return slot.promise.is_claim; });
+  return KeptOfCap(state, cap, kNever, [](const ReservationSlot& slot) { return slot.reservation.is_claim; });
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/core/cycle/give_back.h"
+#include "engine/core/cycle/elastic_shrink.h"
+#include "engine/core/cycle/preempt_test_world.h"
 #include "engine/core/cycle/resize.h"
-#include "engine/core/cycle/take_back_test_world.h"
 #include "engine/core/explain/explain.h"
 #include "engine/core/explain/explain_change.h"
 #include "engine/core/explain/explain_test_world.h"
@@ -98,14 +98,14 @@ TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
   cluster.Adopt(MakeJob(cluster, 2, GpuAsk(2), At(0), hours(1)), {{1, AtGpus(3), 0, 0}}, At(0), At(0));
   Wait(cluster, 3, GpuAsk(4), {cap}, hours(1));
   cluster.Decide(At(0));
-  ASSERT_EQ(cluster.promises().size(), 1u);
+  ASSERT_EQ(cluster.reservations().size(), 1u);
   // There are free GPUs besides the reservation, but not within the cap.
   Wait(cluster, 4, GpuAsk(1), {cap}, hours(3));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   const Explanation why = Explain(cluster, JobId(4), At(1));
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_EQ(why.blockers.front().text,
-            "user ada holds 0 GPUs of at most 4 GPUs; this needs 1 GPU more, and what is left is kept for a job ahead");
+            "user ada holds 0 GPUs of at most 4 GPUs; this needs 1 GPU more, and the rest is reserved for a job ahead");
 }
 
 TEST(Caps, BoundTheGrowthOfElasticJobs) {
@@ -163,7 +163,7 @@ TEST_F(CapOverTwoKinds, APromiseThatFallsLetsAnotherStartElsewhere) {
   cluster.Adopt(MakeJob(cluster, 1, On(0, GpuAsk(2)), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
   Wait(cluster, 2, On(0, GpuAsk(4)), {cap});
   cluster.Decide(At(0));
-  ASSERT_EQ(cluster.promises().size(), 1u);
+  ASSERT_EQ(cluster.reservations().size(), 1u);
   Wait(cluster, 3, On(1, GpuAsk(1)), {cap}, hours(3));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   cluster.Remove(JobId(2), At(2));
@@ -222,7 +222,7 @@ TEST_F(ResizedUnderACap, GrowthLeavesWhatIsPromisedWithinIt) {
   cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, AtGpus(0xf0), 0, 0}}, At(0), At(0));
   Wait(cluster, 5, GpuAsk(3), {cap});
   cluster.Decide(At(1));
-  ASSERT_EQ(cluster.promises().size(), 1u);
+  ASSERT_EQ(cluster.reservations().size(), 1u);
   EXPECT_TRUE(Grow(2).empty());
 }
 
@@ -241,7 +241,7 @@ TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
   taker.caps = {cap};
   world.jobs[3] = taker;
   world.Wait(taker);
-  EXPECT_TRUE(world.Round(100).takings.empty());
+  EXPECT_TRUE(world.Round(100).preemptions.empty());
   world.cluster.SetCap(cap, 0, 2 * kGpu);
   EXPECT_EQ(TakenBy(world.Round(101)), (Ids{1}));
 }
@@ -259,8 +259,8 @@ TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
     world.jobs[id] = taker;
     world.Wait(taker);
   }
-  EXPECT_EQ(world.Round(100).takings.size(), 1u);
-  EXPECT_TRUE(world.Round(101).takings.empty());
+  EXPECT_EQ(world.Round(100).preemptions.size(), 1u);
+  EXPECT_TRUE(world.Round(101).preemptions.empty());
 }
 
 TEST(Caps, AreNamedWithTheirFigures) {

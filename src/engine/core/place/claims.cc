@@ -4,15 +4,15 @@
 
 namespace divvy::core {
 
-const PromiseSlot* SlotOf(const Cluster::State& state, JobId entry) {
-  for (const PromiseSlot& slot : state.promises) {
-    if (slot.promise.entry == entry) return &slot;
+const ReservationSlot* SlotOf(const Cluster::State& state, JobId entry) {
+  for (const ReservationSlot& slot : state.reservations) {
+    if (slot.reservation.entry == entry) return &slot;
   }
   return nullptr;
 }
 
-Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now) {
-  Hold hold;
+ReservedCapacity ClaimHold(JobId entry, const Shape& shape, const TaskPlacement& piece, Time now) {
+  ReservedCapacity hold;
   hold.entry = entry;
   hold.shape = shape;
   hold.place = piece.place;
@@ -21,22 +21,22 @@ Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now) {
   return hold;
 }
 
-void InsertSlot(Cluster::State& state, PromiseSlot slot) {
-  const auto at = std::upper_bound(state.promises.begin(), state.promises.end(), slot,
-                                   [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; });
-  state.promises.insert(at, std::move(slot));
+void InsertSlot(Cluster::State& state, ReservationSlot slot) {
+  const auto at = std::upper_bound(state.reservations.begin(), state.reservations.end(), slot,
+                                   [](const ReservationSlot& a, const ReservationSlot& b) { return a.key < b.key; });
+  state.reservations.insert(at, std::move(slot));
 }
 
-void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex index, JobId entry, std::vector<Piece> place,
-           Time start) {
-  std::erase_if(state.promises, [&](const PromiseSlot& slot) { return slot.promise.entry == entry; });
+void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex index, JobId entry,
+           std::vector<TaskPlacement> place, Time start) {
+  std::erase_if(state.reservations, [&](const ReservationSlot& slot) { return slot.reservation.entry == entry; });
   const JobClass& job_class = state.classes[index];
-  PromiseSlot slot;
-  slot.promise = {entry, start, true, true, std::move(place)};
+  ReservationSlot slot;
+  slot.reservation = {entry, start, true, true, std::move(place)};
   slot.key = key;
   slot.job_class = index;
   slot.wants_gpu = job_class.wants_gpu;
-  for (const Piece& piece : slot.promise.pieces) {
+  for (const TaskPlacement& piece : slot.reservation.pieces) {
     const Shape& shape = ShapeOf(state.asks[job_class.key.ask], piece);
     state.AddHold(piece.node, ClaimHold(entry, shape, piece, now));
   }
@@ -45,9 +45,9 @@ void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex index, Jo
 }
 
 LiftedHolds::LiftedHolds(Cluster::State& state, JobId entry) : state_(state) {
-  const PromiseSlot* slot = SlotOf(state, entry);
+  const ReservationSlot* slot = SlotOf(state, entry);
   if (slot == nullptr) return;
-  for (const Piece& piece : slot->promise.pieces) {
+  for (const TaskPlacement& piece : slot->reservation.pieces) {
     auto& holds = state.nodes[piece.node].holds;
     for (auto at = holds.begin(); at != holds.end();) {
       if (at->entry != entry || at->booking != 0) {

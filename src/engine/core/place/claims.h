@@ -9,18 +9,18 @@
 namespace divvy::core {
 
 /// Returns the reservation of `entry`; null if it has none.
-const PromiseSlot* SlotOf(const Cluster::State& state, JobId entry);
+const ReservationSlot* SlotOf(const Cluster::State& state, JobId entry);
 
 /// Makes the hold of a nomination.
-Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now);
+ReservedCapacity ClaimHold(JobId entry, const Shape& shape, const TaskPlacement& piece, Time now);
 
 /// Inserts at the position of its key.
-void InsertSlot(Cluster::State& state, PromiseSlot slot);
+void InsertSlot(Cluster::State& state, ReservationSlot slot);
 
 /// Nominates `place` for a waiting job, replacing its reservation, whose holds must already be lifted (LiftedHolds).
 /// `start`: when `place` will be free; kNever: unknown.
-void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry, std::vector<Piece> place,
-           Time start);
+void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry,
+           std::vector<TaskPlacement> place, Time start);
 
 /// Lifts the holds of a job's own reservation during the lifetime of this object, so that they do not block the job.
 class LiftedHolds {
@@ -35,7 +35,7 @@ class LiftedHolds {
  private:
   void Settle(NodeIndex node);
   Cluster::State& state_;
-  std::vector<std::pair<NodeIndex, Hold>> lifted_;
+  std::vector<std::pair<NodeIndex, ReservedCapacity>> lifted_;
 };
 
 }  // namespace divvy::core

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 
 namespace divvy::core {
 
@@ -37,7 +37,7 @@ Time EndOf(const Rules& rules, const Run& run, Time now) {
 
 GpuUse Cluster::State::UseOf(const Run& run) const {
   GpuUse use;
-  for (const Piece& piece : run.pieces) use += core::UseOf(ask_of(run), piece);
+  for (const TaskPlacement& piece : run.pieces) use += core::UseOf(ask_of(run), piece);
   return use;
 }
 
@@ -46,7 +46,7 @@ std::uint64_t Cluster::State::DrawOf(JobId entry) const {
   return at == draws.end() ? 0 : at->second + waiting.at(entry).count;
 }
 
-void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
+void Cluster::State::TakePiece(JobId job, const Run& run, const TaskPlacement& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(run), piece);
   node.pieces.push_back({job, shape, piece.place, run.started, run.end, run.predicted_end});
@@ -63,7 +63,7 @@ void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
   }
 }
 
-void Cluster::State::DropPiece(JobId job, const Piece& piece) {
+void Cluster::State::DropPiece(JobId job, const TaskPlacement& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(running.at(job)), piece);
   const auto is_it = [&](const RunPiece& one) {
@@ -104,7 +104,7 @@ void Cluster::State::CountStart(const JobClass& job_class, GpuUse use, int jobs,
 void Cluster::State::AddRun(Run run, Time now) {
   const JobId id = run.id;
   CountStart(classes[run.job_class], UseOf(run), 1, now);
-  for (const Piece& piece : run.pieces) TakePiece(id, run, piece);
+  for (const TaskPlacement& piece : run.pieces) TakePiece(id, run, piece);
   if (IsElastic(ask_of(run))) elastic.insert(id);
   const auto [at, is_new] = running.emplace(id, std::move(run));
   DIVVY_ASSERT(is_new);
@@ -127,7 +127,7 @@ bool Cluster::State::PutOffOverdue(Time now) {
   return has_any;
 }
 
-void Cluster::Adopt(const Job& job, std::vector<Piece> pieces, Time started, Time now) {
+void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> pieces, Time started, Time now) {
   State& s = *state_;
   Run run;
   run.id = job.id;
@@ -138,14 +138,14 @@ void Cluster::Adopt(const Job& job, std::vector<Piece> pieces, Time started, Tim
   run.started = started;
   if (job.limit > Duration(0)) run.end = AddSaturating(started, job.limit);
   if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
-  const std::vector<Piece> taken = run.pieces;
+  const std::vector<TaskPlacement> taken = run.pieces;
   s.AddRun(std::move(run), now);
   s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
   // It was placed without checking holds.
-  for (const Piece& piece : taken) {
+  for (const TaskPlacement& piece : taken) {
     if (!s.nodes[piece.node].holds.empty()) RefitHolds(s, piece.node, now);
   }
-  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }
 
 void Cluster::Finish(JobId id, Time now) {
@@ -154,18 +154,18 @@ void Cluster::Finish(JobId id, Time now) {
   DIVVY_ASSERT(at != s.running.end());
   const Run& run = at->second;
   s.CountStart(s.classes[run.job_class], -s.UseOf(run), -1, now);
-  for (const Piece& piece : run.pieces) s.DropPiece(id, piece);
+  for (const TaskPlacement& piece : run.pieces) s.DropPiece(id, piece);
   if (run.expected != kNever) s.ends.erase({run.expected, id});
   s.elastic.erase(id);
   s.leaving.erase(id);
   s.running.erase(at);
 }
 
-void Cluster::GiveBack(JobId id, const std::vector<Piece>& pieces, Time now) {
+void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& pieces, Time now) {
   State& s = *state_;
   Run& run = s.running.at(id);
   GpuUse use;
-  for (const Piece& piece : pieces) {
+  for (const TaskPlacement& piece : pieces) {
     const auto at = std::find(run.pieces.begin(), run.pieces.end(), piece);
     DIVVY_ASSERT(at != run.pieces.end());
     use += core::UseOf(s.ask_of(run), piece);
@@ -184,14 +184,14 @@ void Cluster::SetEnd(JobId running, Time end) {
   Run& run = s.running.at(running);
   run.end = end;
   s.Expect(run, EndOf(s.rules, run, run.started));
-  for (const Piece& piece : run.pieces) {
+  for (const TaskPlacement& piece : run.pieces) {
     for (RunPiece& one : s.nodes[piece.node].pieces) {
       if (one.job == running) one.end = end;
     }
     s.Grow(piece.node);
   }
   s.room_epoch += 1;
-  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }
 
 }  // namespace divvy::core

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/core/place/earliest.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 #include "engine/gpu_choice.h"
 
@@ -35,9 +35,10 @@ class Drain {
   /// Starts with the room that earlier components of the job left, in the form of Unpromised().
   void Begin(std::map<NodeIndex, NodeState> unpromised) { before_ = std::move(unpromised); }
   /// Returns the unreserved room after `pieces` are taken as well.
-  std::map<NodeIndex, NodeState> With(const std::vector<Piece>& pieces) {
+  std::map<NodeIndex, NodeState> With(const std::vector<TaskPlacement>& pieces) {
     unpromised_ = before_;
-    for (const Piece& piece : pieces) placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.place);
+    for (const TaskPlacement& piece : pieces)
+      placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.place);
     return std::move(unpromised_);
   }
 
@@ -45,14 +46,14 @@ class Drain {
   void Restrict(std::vector<NodeIndex> nodes) { nodes_ = std::move(nodes); }
 
   /// Returns the places with the shortest wait; none if that is not shorter than the wait for `than`.
-  std::vector<Piece> Find(const std::vector<Piece>* than) {
-    std::vector<Piece> best;
+  std::vector<TaskPlacement> Find(const std::vector<TaskPlacement>* than) {
+    std::vector<TaskPlacement> best;
     std::optional<Wait> least;
     if (than != nullptr) least = Wait{BusyOf(*than), kNoTime};
     for (const Domain& domain : Domains()) {
       unpromised_ = before_;
       Wait wait;
-      std::vector<Piece> pieces;
+      std::vector<TaskPlacement> pieces;
       if (!Fill(domain, pieces, wait) || (least && !(wait < *least))) continue;
       least = wait;
       best = std::move(pieces);
@@ -60,8 +61,8 @@ class Drain {
     return best;
   }
 
-  bool Stands(const std::vector<Piece>& pieces) {
-    return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+  bool Stands(const std::vector<TaskPlacement>& pieces) {
+    return std::all_of(pieces.begin(), pieces.end(), [&](const TaskPlacement& piece) {
       NodeState& unpromised = Unpromised(piece.node);
       const Shape& shape = ShapeOf(ask_, piece);
       if (!state_.nodes[piece.node].accepts || !FitsOn(unpromised, shape, piece.place)) return false;
@@ -78,9 +79,9 @@ class Drain {
     std::vector<NodeIndex> nodes;
   };
 
-  int BusyOf(const std::vector<Piece>& pieces) {
+  int BusyOf(const std::vector<TaskPlacement>& pieces) {
     int busy = 0;
-    for (const Piece& piece : pieces) {
+    for (const TaskPlacement& piece : pieces) {
       const Node& node = state_.nodes[piece.node];
       const Shape& shape = ShapeOf(ask_, piece);
       for (const int gpu : piece.place.gpus) busy += IsBusy(piece.node, shape, gpu);
@@ -93,7 +94,7 @@ class Drain {
   bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
     const Node& node = state_.nodes[index];
     NodeState left = node.state;
-    for (const Hold& hold : node.holds) Deduct(left, hold.shape, hold.place);
+    for (const ReservedCapacity& hold : node.holds) Deduct(left, hold.shape, hold.place);
     return !placement::FitsGpu(left, gpu, shape);
   }
 
@@ -137,7 +138,7 @@ class Drain {
     return all;
   }
 
-  bool Fill(const Domain& domain, std::vector<Piece>& pieces, Wait& wait) {
+  bool Fill(const Domain& domain, std::vector<TaskPlacement>& pieces, Wait& wait) {
     for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
       for (int task = 0; task < ask_.groups[group].least; ++task) {
         std::optional<Spot> best;
@@ -162,8 +163,8 @@ class Drain {
     return true;
   }
 
-  static bool HasPiece(const std::vector<Piece>& pieces, NodeIndex node) {
-    return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.node == node; });
+  static bool HasPiece(const std::vector<TaskPlacement>& pieces, NodeIndex node) {
+    return std::any_of(pieces.begin(), pieces.end(), [&](const TaskPlacement& piece) { return piece.node == node; });
   }
 
   // The idle node minus its holds.
@@ -172,7 +173,7 @@ class Drain {
     if (!is_new) return at->second;
     const Node& node = state_.nodes[index];
     at->second = IdleState(node);
-    for (const Hold& hold : node.holds) {
+    for (const ReservedCapacity& hold : node.holds) {
       Deduct(at->second, hold.shape, hold.place);
       DeductHost(at->second, hold.shape);
     }
@@ -266,7 +267,7 @@ class Drain {
 };
 
 // Places each component next to the earlier ones; the component with the fewest possible nodes goes first.
-std::vector<Piece> ComponentsOf(const Cluster::State& state, const Ask& ask) {
+std::vector<TaskPlacement> ComponentsOf(const Cluster::State& state, const Ask& ask) {
   struct One {
     std::size_t nodes = 0;
     std::size_t first_group = 0;
@@ -283,47 +284,48 @@ std::vector<Piece> ComponentsOf(const Cluster::State& state, const Ask& ask) {
     }));
   }
   std::ranges::stable_sort(components, {}, &One::nodes);
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
   std::map<NodeIndex, NodeState> unpromised;
   for (const One& one : components) {
     Drain drain(state, one.ask);
     drain.Begin(std::move(unpromised));
-    std::vector<Piece> found = drain.Find(nullptr);
+    std::vector<TaskPlacement> found = drain.Find(nullptr);
     if (found.empty()) return {};
     unpromised = drain.With(found);
-    for (Piece& piece : found) {
+    for (TaskPlacement& piece : found) {
       piece.group = static_cast<std::uint8_t>(piece.group + one.first_group);
       pieces.push_back(piece);
     }
   }
-  std::ranges::stable_sort(pieces, {}, &Piece::group);
+  std::ranges::stable_sort(pieces, {}, &TaskPlacement::group);
   return pieces;
 }
 
 }  // namespace
 
-std::optional<Promise> DrainFor(const Cluster::State& state, const Ask& ask) {
-  Promise promise;
-  promise.pieces = IsHeterogeneous(ask) ? ComponentsOf(state, ask) : Drain(state, ask).Find(nullptr);
-  if (promise.pieces.empty()) return std::nullopt;
-  return promise;
+std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const Ask& ask) {
+  BackfillReservation reservation;
+  reservation.pieces = IsHeterogeneous(ask) ? ComponentsOf(state, ask) : Drain(state, ask).Find(nullptr);
+  if (reservation.pieces.empty()) return std::nullopt;
+  return reservation;
 }
 
-bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<Piece>& pieces) {
+bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<TaskPlacement>& pieces) {
   return Drain(state, ask).Stands(pieces);
 }
 
-std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
-                                   const std::vector<Piece>& than) {
+std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const Ask& ask,
+                                               const std::vector<NodeIndex>& nodes,
+                                               const std::vector<TaskPlacement>& than) {
   // Improving a drain of several components is not implemented.
   if (IsHeterogeneous(ask)) return std::nullopt;
   Drain drain(state, ask);
   // For a gang, better nodes alone do not show whether the whole gang improves.
   if (LeastTasks(ask) == 1 && ask.groups.size() == 1) drain.Restrict(nodes);
-  Promise promise;
-  promise.pieces = drain.Find(&than);
-  if (promise.pieces.empty()) return std::nullopt;
-  return promise;
+  BackfillReservation reservation;
+  reservation.pieces = drain.Find(&than);
+  if (reservation.pieces.empty()) return std::nullopt;
+  return reservation;
 }
 
 }  // namespace divvy::core

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"
 
 namespace divvy::core {
@@ -36,19 +36,19 @@ class Ends {
 };
 
 // Returns whether the reservation rests on time limits alone.
-bool IsSure(const Cluster::State& state, const Ask& ask, const Promise& promise, Time now) {
-  for (const Piece& piece : promise.pieces) {
+bool IsSure(const Cluster::State& state, const Ask& ask, const BackfillReservation& reservation, Time now) {
+  for (const TaskPlacement& piece : reservation.pieces) {
     const NodeState& left = state.nodes[piece.node].state;
     const Shape& shape = ShapeOf(ask, piece);
     // It waits for CPUs or memory, which any job on the node may use.
     const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
     for (const RunPiece& other : state.nodes[piece.node].pieces) {
       const bool overlaps = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty() || lacks_host;
-      if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= promise.start) return false;
+      if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= reservation.start) return false;
     }
-    for (const Hold& hold : state.nodes[piece.node].holds) {
+    for (const ReservedCapacity& hold : state.nodes[piece.node].holds) {
       const bool overlaps = placement::Overlap(hold.place, piece.place) || piece.place.gpus.empty() || lacks_host;
-      if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= promise.start) return false;
+      if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= reservation.start) return false;
     }
   }
   return true;
@@ -68,42 +68,42 @@ class Search {
 
   bool IsSingle() const { return LeastTasks(ask_) == 1 && ask_.groups.size() == 1; }
 
-  std::optional<Promise> Single() {
+  std::optional<BackfillReservation> Single() {
     Moments moments(*this);
     while (moments.Next()) {
       std::vector<NodeIndex> scope = moments.lifted;
       for (const JobId job : moments.ended) {
-        for (const Piece& piece : state_.running.at(job).pieces) {
+        for (const TaskPlacement& piece : state_.running.at(job).pieces) {
           if (Suits(piece.node)) scope.push_back(piece.node);
         }
       }
-      if (auto promise = At(moments.at, scope)) return promise;
+      if (auto reservation = At(moments.at, scope)) return reservation;
     }
     return std::nullopt;
   }
 
   // The earliest start over the alternatives that the tasks must agree on.
-  std::optional<Promise> GangAlike() {
-    std::optional<Promise> best;
+  std::optional<BackfillReservation> GangAlike() {
+    std::optional<BackfillReservation> best;
     for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) {
       const Ask narrow = Narrowed(ask_, i);
       Search search(*this, narrow);
-      std::optional<Promise> promise = search.Gang();
-      if (!promise || (best && best->start <= promise->start)) continue;
-      for (Piece& piece : promise->pieces) piece.alternative = static_cast<std::uint8_t>(i);
-      best = std::move(promise);
+      std::optional<BackfillReservation> reservation = search.Gang();
+      if (!reservation || (best && best->start <= reservation->start)) continue;
+      for (TaskPlacement& piece : reservation->pieces) piece.alternative = static_cast<std::uint8_t>(i);
+      best = std::move(reservation);
     }
     return best;
   }
 
-  std::optional<Promise> Gang() {
+  std::optional<BackfillReservation> Gang() {
     if (TakesOneAlternative(ask_)) return GangAlike();
     std::vector<int> room(state_.nodes.size());
     std::map<std::pair<NodeIndex, int>, int> mixed_room;  // For mixed nodes, by model.
     std::map<int, std::int64_t> sums;                     // Indexed by model.
     const TaskGroup& group = ask_.groups.front();
     const bool by_model = RunsOnOneModel(ask_) && group.alternatives.front().gpus > 0;
-    const auto count = [&](Placing& placing, NodeIndex node) {
+    const auto count = [&](Placer& placing, NodeIndex node) {
       if (!Suits(node)) return;
       const NodeFacts& facts = state_.nodes[node].facts;
       int most = 0;
@@ -122,34 +122,35 @@ class Search {
       room[node] = most;
     };
     {
-      Placing placing(state_, now_, now_ + Duration(1));
+      Placer placing(state_, now_, now_ + Duration(1));
       for (NodeIndex node = 0; node < state_.nodes.size(); ++node) count(placing, node);
     }
     int tries = 0;
     Moments moments(*this);
     while (moments.Next()) {
       for (const JobId job : moments.ended) {
-        Placing placing(state_, now_, moments.at);
-        for (const Piece& piece : state_.running.at(job).pieces) count(placing, piece.node);
+        Placer placing(state_, now_, moments.at);
+        for (const TaskPlacement& piece : state_.running.at(job).pieces) count(placing, piece.node);
       }
       if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= group.least; })) continue;
-      if (auto promise = At(moments.at, Roomiest(room, group.least))) return promise;
+      if (auto reservation = At(moments.at, Roomiest(room, group.least))) return reservation;
       if (++tries == kMostMoments) return std::nullopt;
     }
     return std::nullopt;
   }
 
-  std::optional<Promise> At(Time moment, const std::vector<NodeIndex>& scope) {
+  std::optional<BackfillReservation> At(Time moment, const std::vector<NodeIndex>& scope) {
     if (scope.empty()) return std::nullopt;
-    Placing placing(state_, now_, moment);
+    Placer placing(state_, now_, moment);
     placing.SetDraw(draw_);
-    std::vector<Piece> pieces = placing.Find(ask_, LengthOf(state_.rules, key_), scope, false, key_.team, key_.user);
+    std::vector<TaskPlacement> pieces =
+        placing.Find(ask_, LengthOf(state_.rules, key_), scope, false, key_.team, key_.user);
     if (pieces.empty()) return std::nullopt;
-    Promise promise;
-    promise.start = moment;
-    promise.pieces = std::move(pieces);
-    promise.is_sure = IsSure(state_, ask_, promise, now_);
-    return promise;
+    BackfillReservation reservation;
+    reservation.start = moment;
+    reservation.pieces = std::move(pieces);
+    reservation.is_sure = IsSure(state_, ask_, reservation, now_);
+    return reservation;
   }
 
  private:
@@ -169,10 +170,10 @@ class Search {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {
       if (!Suits(node)) continue;
-      for (const Hold& hold : state_.nodes[node].holds) {
+      for (const ReservedCapacity& hold : state_.nodes[node].holds) {
         if (hold.drains) continue;
         if (hold.until != kNever && hold.until > now_) found.emplace_back(hold.until, node);
-        const Booking* booking = hold.booking == 0 ? nullptr : BookingOf(state_, hold.booking);
+        const AdvanceReservation* booking = hold.booking == 0 ? nullptr : BookingOf(state_, hold.booking);
         if (booking != nullptr && hold.from > now_ && IsTheirs(*booking, key_.team, key_.user)) {
           found.emplace_back(hold.from, node);
         }
@@ -226,7 +227,7 @@ class Search {
       }
       return nodes;
     }
-    if (ClosestOf(ask_) != Together::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
+    if (ClosestOf(ask_) != Locality::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
     std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return room[a] > room[b]; });
     nodes.resize(most);
     return nodes;
@@ -241,16 +242,17 @@ class Search {
 
 }  // namespace
 
-std::optional<Promise> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now, bool may_drain) {
+std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+                                            bool may_drain) {
   Search search(state, job_class, entry, now);
-  std::optional<Promise> promise = search.IsSingle() ? search.Single() : search.Gang();
-  if (!promise && may_drain) promise = DrainFor(state, state.asks[state.classes[job_class].key.ask]);
-  if (promise) promise->entry = entry;
-  return promise;
+  std::optional<BackfillReservation> reservation = search.IsSingle() ? search.Single() : search.Gang();
+  if (!reservation && may_drain) reservation = DrainFor(state, state.asks[state.classes[job_class].key.ask]);
+  if (reservation) reservation->entry = entry;
+  return reservation;
 }
 
-std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
-                                 const std::vector<NodeIndex>& nodes, Time before) {
+std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+                                             const std::vector<NodeIndex>& nodes, Time before) {
   Search search(state, job_class, entry, now);
   std::vector<std::pair<Time, NodeIndex>> moments;
   for (const NodeIndex node : nodes) {
@@ -261,10 +263,10 @@ std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, Jo
   }
   std::sort(moments.begin(), moments.end());
   for (const auto& [moment, node] : moments) {
-    std::optional<Promise> promise = search.At(moment, {node});
-    if (!promise) continue;
-    promise->entry = entry;
-    return promise;
+    std::optional<BackfillReservation> reservation = search.At(moment, {node});
+    if (!reservation) continue;
+    reservation->entry = entry;
+    return reservation;
   }
   return std::nullopt;
 }

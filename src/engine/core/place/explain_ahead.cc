@@ -17,8 +17,8 @@ class Counter {
   Counter(const Cluster::State& state, const Key& key, Time now) : state_(state), key_(key), now_(now) {}
 
   std::uint64_t Count(ClassIndex index) const {
-    const Line& line = state_.classes[index].line;
-    for (Line::Position at = line.begin(); !line.IsEnd(at);) {
+    const ClassQueue& line = state_.classes[index].line;
+    for (ClassQueue::Position at = line.begin(); !line.IsEnd(at);) {
       const Place& first = line.At(at).place;
       if (!IsBefore(index, first)) return MembersUpTo(line, at);
       if (!IsBefore(index, {now_, kLast, first.priority})) return Divide(index, first);
@@ -31,7 +31,7 @@ class Counter {
   bool IsBefore(ClassIndex index, const Place& place) const { return state_.KeyAt(index, place, now_) < key_; }
 
   // Counts the members before `at`; without arrays in the queue this follows from the position.
-  static std::uint64_t MembersUpTo(const Line& line, Line::Position at) {
+  static std::uint64_t MembersUpTo(const ClassQueue& line, ClassQueue::Position at) {
     if (line.IsEnd(at)) return line.members();
     if (line.members() != line.entries()) return line.MembersBefore(line.At(at).place);
     return (at.chunk == 0 ? 0 : line.MembersBefore(line.At({at.chunk, 0}).place)) + at.index;
@@ -39,7 +39,7 @@ class Counter {
 
   // `first` is the first of its priority and before the key; the last of that priority is not.
   std::uint64_t Divide(ClassIndex index, const Place& first) const {
-    const Line& line = state_.classes[index].line;
+    const ClassQueue& line = state_.classes[index].line;
     Time before = first.since;  // A place at this time with the lowest id is before the key.
     Time behind = now_;         // A place at this time with the highest id is not.
     // The key's own time or the moment of escalation is usually the boundary.
@@ -51,7 +51,7 @@ class Counter {
       }
     }
     while (true) {
-      Line::Position at = line.LowerBound({before, JobId(0), first.priority});
+      ClassQueue::Position at = line.LowerBound({before, JobId(0), first.priority});
       for (int step = 0; step < kMostWalked; ++step, at = line.Next(at)) {
         if (line.IsEnd(at)) return line.members();
         const Place& place = line.At(at).place;
@@ -66,7 +66,7 @@ class Counter {
   }
 
   // Very many members wait since the same time, so the search continues by id. The boundary is at or after `place`.
-  std::uint64_t AmongEquals(ClassIndex index, const Line& line, Place place) const {
+  std::uint64_t AmongEquals(ClassIndex index, const ClassQueue& line, Place place) const {
     std::uint64_t low = place.id.value();
     std::uint64_t high = kLast.value();
     if (!IsBefore(index, place)) return line.MembersBefore(place);
@@ -77,7 +77,7 @@ class Counter {
     }
     place.id = JobId(high);
     // All members of this time are before the key; those of later times are examined one by one.
-    Line::Position at = line.LowerBound(place);
+    ClassQueue::Position at = line.LowerBound(place);
     while (!line.IsEnd(at) && line.At(at).place.priority == place.priority && IsBefore(index, line.At(at).place)) {
       at = line.Next(at);
     }

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 
 namespace divvy::core {
 
-void Cluster::State::AddHold(NodeIndex node, Hold hold) {
+void Cluster::State::AddHold(NodeIndex node, ReservedCapacity hold) {
   nodes[node].holds.push_back(std::move(hold));
   if (held.insert(node).second) Show(node);
 }
@@ -15,7 +15,7 @@ void Cluster::State::AddHold(NodeIndex node, Hold hold) {
 void Cluster::State::DropHolds(NodeIndex node, JobId entry, std::uint64_t booking) {
   auto& holds = nodes[node].holds;
   const std::size_t before = holds.size();
-  std::erase_if(holds, [&](const Hold& hold) { return hold.entry == entry && hold.booking == booking; });
+  std::erase_if(holds, [&](const ReservedCapacity& hold) { return hold.entry == entry && hold.booking == booking; });
   if (holds.size() == before) return;
   if (holds.empty()) {
     held.erase(node);
@@ -25,10 +25,10 @@ void Cluster::State::DropHolds(NodeIndex node, JobId entry, std::uint64_t bookin
 }
 
 void Cluster::State::DropPromise(std::size_t index) {
-  const PromiseSlot slot = std::move(promises[index]);
-  promises.erase(promises.begin() + static_cast<std::ptrdiff_t>(index));
-  for (const Piece& piece : slot.promise.pieces) {
-    DropHolds(piece.node, slot.promise.entry, 0);
+  const ReservationSlot slot = std::move(reservations[index]);
+  reservations.erase(reservations.begin() + static_cast<std::ptrdiff_t>(index));
+  for (const TaskPlacement& piece : slot.reservation.pieces) {
+    DropHolds(piece.node, slot.reservation.entry, 0);
     Grow(piece.node);  // Also if its holds are lifted at the moment.
   }
   FreshenRights(slot.job_class);  // It reserved room in caps and teams.
@@ -49,10 +49,10 @@ void Cluster::State::FreshenRights(ClassIndex index) {
 }
 
 void Cluster::State::DropBooking(std::size_t index) {
-  const Booking gone = std::move(bookings[index]);
+  const AdvanceReservation gone = std::move(bookings[index]);
   bookings.erase(bookings.begin() + static_cast<std::ptrdiff_t>(index));
-  for (const Piece& piece : gone.pieces) DropHolds(piece.node, JobId(), gone.id);
-  for (PromiseSlot& slot : promises) slot.is_stale = true;
+  for (const TaskPlacement& piece : gone.pieces) DropHolds(piece.node, JobId(), gone.id);
+  for (ReservationSlot& slot : reservations) slot.is_stale = true;
   must_find_head = true;
   room_epoch += 1;
 }
@@ -62,7 +62,7 @@ void Cluster::State::TurnBookings(Time now) {
     if (bookings[i].until <= now) {
       DropBooking(i);
     } else if (bookings[i].from > bookings_seen && bookings[i].from <= now) {
-      for (const Piece& piece : bookings[i].pieces) Grow(piece.node);
+      for (const TaskPlacement& piece : bookings[i].pieces) Grow(piece.node);
     }
   }
   bookings_seen = now;
@@ -71,20 +71,21 @@ void Cluster::State::TurnBookings(Time now) {
 namespace {
 
 void MarkStale(Cluster::State& state, JobId entry) {
-  for (PromiseSlot& slot : state.promises) slot.is_stale = slot.is_stale || slot.promise.entry == entry;
+  for (ReservationSlot& slot : state.reservations) slot.is_stale = slot.is_stale || slot.reservation.entry == entry;
 }
 
 // Moves a hold to other GPUs of its node, and updates the reservation or booking that it belongs to.
-void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, const GpuPlace& place) {
-  const auto move = [&](std::vector<Piece>& pieces) {
-    const auto at = std::find_if(pieces.begin(), pieces.end(),
-                                 [&](const Piece& piece) { return piece.node == node && piece.place == hold.place; });
+void MoveHold(Cluster::State& state, NodeIndex node, ReservedCapacity& hold, const GpuPlace& place) {
+  const auto move = [&](std::vector<TaskPlacement>& pieces) {
+    const auto at = std::find_if(pieces.begin(), pieces.end(), [&](const TaskPlacement& piece) {
+      return piece.node == node && piece.place == hold.place;
+    });
     if (at != pieces.end()) at->place = place;
   };
-  for (PromiseSlot& slot : state.promises) {
-    if (hold.booking == 0 && slot.promise.entry == hold.entry) move(slot.promise.pieces);
+  for (ReservationSlot& slot : state.reservations) {
+    if (hold.booking == 0 && slot.reservation.entry == hold.entry) move(slot.reservation.pieces);
   }
-  for (Booking& booking : state.bookings) {
+  for (AdvanceReservation& booking : state.bookings) {
     if (hold.booking == booking.id) move(booking.pieces);
   }
   hold.place = place;
@@ -95,7 +96,7 @@ void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, const GpuPlace&
 
 void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
   for (const Shift& shift : shifts) {
-    for (Hold& hold : state.nodes[shift.node].holds) {
+    for (ReservedCapacity& hold : state.nodes[shift.node].holds) {
       if (hold.entry != shift.entry || hold.booking != shift.booking || hold.place != shift.from) continue;
       MoveHold(state, shift.node, hold, shift.to);
       break;
@@ -105,19 +106,19 @@ void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
 
 void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
   Node& node = state.nodes[index];
-  std::vector<Hold*> holds;
-  for (Hold& hold : node.holds) {
+  std::vector<ReservedCapacity*> holds;
+  for (ReservedCapacity& hold : node.holds) {
     if (!hold.drains) holds.push_back(&hold);
   }
-  std::stable_sort(holds.begin(), holds.end(), [](const Hold* a, const Hold* b) {
+  std::stable_sort(holds.begin(), holds.end(), [](const ReservedCapacity* a, const ReservedCapacity* b) {
     return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
   });
-  std::vector<Hold> before;
-  for (Hold* hold : holds) {
+  std::vector<ReservedCapacity> before;
+  for (ReservedCapacity* hold : holds) {
     const Time moment = std::max(hold->from, now);
-    Hold rest = Unserved(state, node, *hold, now, moment);
+    ReservedCapacity rest = Unserved(state, node, *hold, now, moment);
     NodeState then = StateAt(state, index, now, moment);
-    for (const Hold& other : before) {
+    for (const ReservedCapacity& other : before) {
       if (other.until <= moment) continue;
       if (FitsOn(then, other.shape, other.place)) placement::Take(then, other.shape, other.place);
       if (!other.closed.empty()) placement::Block(then, other.closed);
@@ -135,17 +136,17 @@ void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
   }
 }
 
-std::optional<Booking> Cluster::Book(Booking booking, Time now) {
+std::optional<AdvanceReservation> Cluster::Book(AdvanceReservation booking, Time now) {
   State& s = *state_;
   DIVVY_ASSERT(booking.id != 0 && booking.until > booking.from);
   if (booking.pieces.empty()) {
-    Placing placing(s, now, std::max(booking.from, now));
+    Placer placing(s, now, std::max(booking.from, now));
     booking.pieces = placing.Find(s.asks[booking.ask], booking.until - std::max(booking.from, now), {}, true,
                                   booking.team, booking.user.value_or(0));
   }
   if (booking.pieces.empty()) return std::nullopt;
-  for (const Piece& piece : booking.pieces) {
-    Hold hold;
+  for (const TaskPlacement& piece : booking.pieces) {
+    ReservedCapacity hold;
     hold.booking = booking.id;
     hold.shape = ShapeOf(s.asks[booking.ask], piece);
     hold.place = piece.place;
@@ -154,7 +155,7 @@ std::optional<Booking> Cluster::Book(Booking booking, Time now) {
     s.AddHold(piece.node, hold);
   }
   s.bookings.push_back(booking);
-  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
   return booking;
 }
 

@@ -4,10 +4,10 @@
 
 namespace divvy::core {
 
-Together ClosestOf(const Ask& ask) { return std::max(ask.together, ask.widest); }
+Locality ClosestOf(const Ask& ask) { return std::max(ask.together, ask.widest); }
 
-Together WidestOf(const Ask& ask) {
-  return std::max(ask.widest, ask.requires_together ? ask.together : Together::kAnywhere);
+Locality WidestOf(const Ask& ask) {
+  return std::max(ask.widest, ask.requires_together ? ask.together : Locality::kAnywhere);
 }
 
 Ask ComponentAsk(const Ask& ask, std::uint8_t component) {
@@ -17,8 +17,8 @@ Ask ComponentAsk(const Ask& ask, std::uint8_t component) {
   const TaskGroup& first = one.groups.front();
   one.mixes_models = false;
   one.alike = first.alternatives.size() > 1;
-  one.together = first.apart ? Together::kRack : first.least > 1 ? Together::kNode : Together::kAnywhere;
-  one.wants_few_nodes = one.together == Together::kNode && ask.placement != PlacementStrategy::kSpread;
+  one.together = first.apart ? Locality::kRack : first.least > 1 ? Locality::kNode : Locality::kAnywhere;
+  one.wants_few_nodes = one.together == Locality::kNode && ask.placement != PlacementStrategy::kSpread;
   return one;
 }
 
@@ -60,7 +60,7 @@ Ask Narrowed(const Ask& ask, std::size_t alternative) {
   return narrow;
 }
 
-GpuUse UseOf(const Ask& ask, const Piece& piece) {
+GpuUse UseOf(const Ask& ask, const TaskPlacement& piece) {
   const std::int64_t parts = ShapeOf(ask, piece).gpu_parts();
   const std::vector<std::int16_t>& speeds = ask.groups[piece.group].speeds;
   return {parts, piece.alternative < speeds.size() ? parts * speeds[piece.alternative] / 1000 : parts};

@@ -27,7 +27,7 @@ using TeamIndex = std::uint32_t;
 using CapIndex = std::uint32_t;
 using UserIndex = std::uint32_t;
 using PoolIndex = std::uint32_t;
-/// A condition on nodes (KindBook).
+/// A condition on nodes (NodeClassIndex).
 using FilterIndex = std::uint32_t;
 /// Accepts every node.
 inline constexpr FilterIndex kNoFilter = 0;
@@ -36,7 +36,7 @@ inline constexpr FilterIndex kNoFilter = 0;
 inline constexpr PoolIndex kWholeCluster = 0;
 
 /// How close to each other the tasks of one Ask must be. In order from wide to narrow.
-enum class Together : std::uint8_t { kAnywhere, kBlock, kRack, kNode };
+enum class Locality : std::uint8_t { kAnywhere, kBlock, kRack, kNode };
 
 /// A number of equal tasks.
 struct TaskGroup {
@@ -64,9 +64,9 @@ struct TaskGroup {
 
 struct Ask {
   std::vector<TaskGroup> groups;
-  Together together = Together::kAnywhere;
+  Locality together = Locality::kAnywhere;
   bool requires_together = false;         // False: as close as possible, preferably within `together`.
-  Together widest = Together::kAnywhere;  // Tasks are never further apart than this, whatever `together` is.
+  Locality widest = Locality::kAnywhere;  // Tasks are never further apart than this, whatever `together` is.
   bool mixes_models = false;              // False: all tasks run on GPUs of one model.
   bool alike = false;                     // All tasks of all groups use the alternative with the same number.
   PlacementStrategy placement = PlacementStrategy::kBest;
@@ -79,8 +79,8 @@ struct Ask {
 };
 
 /// The closest and the widest locality in which places are searched, in this order.
-Together ClosestOf(const Ask& ask);
-Together WidestOf(const Ask& ask);
+Locality ClosestOf(const Ask& ask);
+Locality WidestOf(const Ask& ask);
 
 /// Returns whether the Ask has several components. Each then has its own nodes, GPU model and alternative, and all
 /// start together; `together`, `alike` and `mixes_models` of the Ask do not apply.
@@ -101,22 +101,22 @@ bool TakesOneAlternative(const Ask& ask);
 Ask Narrowed(const Ask& ask, std::size_t alternative);
 
 /// The allocation of one task.
-struct Piece {
+struct TaskPlacement {
   NodeIndex node = 0;
   GpuPlace place;
   std::uint8_t group = 0;
   std::uint8_t alternative = 0;
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const TaskPlacement&, const TaskPlacement&) = default;
 };
 
 /// The GPUs of all pieces together. Requires: they lie on one node.
-inline GpuSet GpusOf(const std::vector<Piece>& pieces) {
+inline GpuSet GpusOf(const std::vector<TaskPlacement>& pieces) {
   GpuSet gpus;
-  for (const Piece& piece : pieces) gpus |= piece.place.gpus;
+  for (const TaskPlacement& piece : pieces) gpus |= piece.place.gpus;
   return gpus;
 }
 
-inline const Shape& ShapeOf(const Ask& ask, const Piece& piece) {
+inline const Shape& ShapeOf(const Ask& ask, const TaskPlacement& piece) {
   return ask.groups[piece.group].alternatives[piece.alternative];
 }
 
@@ -132,6 +132,6 @@ struct GpuUse {
   }
   GpuUse operator-() const { return {-parts, -worth}; }
 };
-GpuUse UseOf(const Ask& ask, const Piece& piece);
+GpuUse UseOf(const Ask& ask, const TaskPlacement& piece);
 
 }  // namespace divvy::core

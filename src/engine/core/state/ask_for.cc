@@ -27,7 +27,7 @@ std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
 
 class Translation {
  public:
-  Translation(KindBook& book, const NodeWishes& wishes)
+  Translation(NodeClassIndex& book, const NodeWishes& wishes)
       : book_(book),
         wishes_(wishes),
         speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds),
@@ -71,18 +71,14 @@ class Translation {
     const std::int64_t counted = wishes_.features.counted_nodes();
     if (counted == 0) return {};
     if (ask.groups.size() > 1) {
-      return InvalidArgument(
-          "--constraint counts nodes, and the job has "
-          "several kinds of tasks; say it of one kind");
+      return InvalidArgument("--constraint counts nodes, but the job has several kinds of tasks; use it for one kind");
     }
     if (IsElastic(ask)) {
-      return InvalidArgument(
-          "--constraint counts nodes, and the job takes "
-          "more where it can; give --tasks one number");
+      return InvalidArgument("--constraint counts nodes, but the job has a range of tasks; give --tasks one number");
     }
     const std::int32_t tasks = ask.groups.front().least;
     // For tasks on separate nodes, and for single tasks, the option to suggest is --nodes.
-    if (counted > tasks && ask.together != Together::kNode && (ask.groups.front().apart || tasks == 1)) {
+    if (counted > tasks && ask.together != Locality::kNode && (ask.groups.front().apart || tasks == 1)) {
       return InvalidArgument("--constraint counts " + Plural(counted, "node") + ", but the job is on " +
                              Plural(tasks, "node") + "; ask for --nodes " + std::to_string(counted));
     }
@@ -142,7 +138,7 @@ class Translation {
     return index;
   }
 
-  KindBook& book_;
+  NodeClassIndex& book_;
   const NodeWishes& wishes_;
   std::vector<AtSpeed> speeds_;
   std::vector<PoolWish> pools_;
@@ -151,7 +147,7 @@ class Translation {
 
 }  // namespace
 
-Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes) {
+Result<Ask> AskFor(NodeClassIndex& book, Ask ask, const NodeWishes& wishes) {
   Translation translation(book, wishes);
   Result<Ask> made = translation.Make(std::move(ask));
   if (!made) {
@@ -167,7 +163,7 @@ Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes) {
   return made;
 }
 
-void LeaveFilters(KindBook& book, const Ask& ask) {
+void LeaveFilters(NodeClassIndex& book, const Ask& ask) {
   for (const TaskGroup& group : ask.groups) {
     for (const FilterIndex filter : group.filters) book.Leave(filter);
   }

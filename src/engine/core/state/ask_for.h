@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "engine/core/state/ask.h"
-#include "engine/core/state/kind_book.h"
+#include "engine/core/state/node_class_index.h"
 
 namespace divvy::core {
 
@@ -43,10 +43,10 @@ struct NodeWishes {
 };
 
 /// Restricts `ask`, whose groups have one alternative each, to nodes that meet `wishes`. Every filter of the result is
-/// in use (KindBook::Use) until LeaveFilters; a failed call leaves none in use. Tasks without GPUs ignore the GPU
+/// in use (NodeClassIndex::Use) until LeaveFilters; a failed call leaves none in use. Tasks without GPUs ignore the GPU
 /// requirements. Fails if features are counted for more nodes than the job has tasks, or for a job that is elastic or
-/// has several groups; and when KindBook::Use fails.
-Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes);
-void LeaveFilters(KindBook& book, const Ask& ask);
+/// has several groups; and when NodeClassIndex::Use fails.
+Result<Ask> AskFor(NodeClassIndex& book, Ask ask, const NodeWishes& wishes);
+void LeaveFilters(NodeClassIndex& book, const Ask& ask);
 
 }  // namespace divvy::core

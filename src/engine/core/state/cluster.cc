@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/state/state.h"
 
 namespace divvy::core {
 Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {
@@ -53,7 +54,7 @@ void Cluster::SetUsable(NodeIndex node, GpuSet usable, bool accepts) {
   s.must_find_head = true;
   s.Rebuild(node);
   s.Grow(node);
-  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }
 
 void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
@@ -79,8 +80,8 @@ void Cluster::SetRules(Rules rules) {
   state_->pools.front() = rules;
   for (auto& [id, run] : state_->running) state_->Expect(run, EndOf(rules, run, run.started));
   // New rules may grant reservations to other jobs, so all are dropped. Nominations stay.
-  for (std::size_t i = state_->promises.size(); i-- > 0;) {
-    if (!state_->promises[i].promise.is_claim) state_->DropPromise(i);
+  for (std::size_t i = state_->reservations.size(); i-- > 0;) {
+    if (!state_->reservations[i].reservation.is_claim) state_->DropPromise(i);
   }
   state_->room_epoch += 1;
   state_->FreshenAll();
@@ -186,7 +187,7 @@ void Cluster::State::FreshenAll() {
   }
   must_find_head = true;
   take_epoch += 1;
-  for (PromiseSlot& slot : promises) slot.is_stale = true;
+  for (ReservationSlot& slot : reservations) slot.is_stale = true;
 }
 
 // --- Waiting --------------------------------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ ClassIndex Cluster::State::ClassOf(const Job& job) {
     job_class.key = at->first;
     job_class.least_parts = LeastGpuParts(asks[job.ask]);
     job_class.wants_gpu = WantsGpu(asks[job.ask]);
-    Front front;
+    QueueHead front;
     front.wants_gpu = job_class.wants_gpu;
     front.team = job.team;
     front.pool = asks[job.ask].pool;
@@ -273,7 +274,7 @@ void Cluster::State::HeadChanged(ClassIndex index, Time now) {
   const PoolRules& own = RulesOf(index);
   if (own.escalate_after <= Duration(0)) return;
   const Place young = {now - own.escalate_after + Duration(1), JobId(0), place.priority};
-  const Line::Position at = job_class.line.LowerBound(young);
+  const ClassQueue::Position at = job_class.line.LowerBound(young);
   if (job_class.line.IsEnd(at) || job_class.line.At(at).place.priority != place.priority) return;
   job_class.head_changes_at = EscalatesAt(own, job_class.line.At(at).place.since);
   next_change = std::min(next_change, job_class.head_changes_at);
@@ -321,8 +322,8 @@ void Cluster::State::StepOut(JobId id, const Waiting& entry) {
     stale_heads.push_back(entry.job_class);
   }
   if (heads[HeadOf(entry.job_class)] == id) must_find_head = true;
-  for (std::size_t i = 0; i < promises.size(); ++i) {
-    if (promises[i].promise.entry != id) continue;
+  for (std::size_t i = 0; i < reservations.size(); ++i) {
+    if (reservations[i].reservation.entry != id) continue;
     DropPromise(i);
     break;
   }
@@ -380,9 +381,9 @@ const Run* Cluster::running(JobId id) const {
   return at == state_->running.end() ? nullptr : &at->second;
 }
 
-std::vector<Promise> Cluster::promises() const {
-  std::vector<Promise> all;
-  for (const PromiseSlot& slot : state_->promises) all.push_back(slot.promise);
+std::vector<BackfillReservation> Cluster::reservations() const {
+  std::vector<BackfillReservation> all;
+  for (const ReservationSlot& slot : state_->reservations) all.push_back(slot.reservation);
   return all;
 }
 

@@ -75,19 +75,19 @@ struct Run {
   ClassIndex job_class = 0;
   int priority = 0;
   Time queued_at = kNoTime;
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
   Time started = kNoTime;
   Time end = kNever;  // By its time limit.
   Time predicted_end = kNever;
-  Time expected = kNever;      // The expected end as of the last decision; maintained by the cluster.
-  bool is_leaving = false;     // The whole job was told to end.
-  std::vector<Piece> leaving;  // For an elastic job that keeps running: pieces that it was told to release.
+  Time expected = kNever;              // The expected end as of the last decision; maintained by the cluster.
+  bool is_leaving = false;             // The whole job was told to end.
+  std::vector<TaskPlacement> leaving;  // For an elastic job that keeps running: pieces that it was told to release.
 };
 
 struct Start {
   JobId job;    // The running member's id, chosen by the caller (NameMember).
   JobId entry;  // The waiting entry that it comes from.
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
   bool is_backfilled = false;
   JobId passed;  // The first blocked job that it was started ahead of; unset: none.
   /// The start reserved for `passed` at that moment; kNever if it drains nodes, kNoTime if it has no reservation.
@@ -95,9 +95,9 @@ struct Start {
 };
 
 /// Pieces that a running job must release: all of them, or an elastic job's surplus.
-struct Taking {
+struct Preemption {
   JobId job;
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
   bool is_all = true;
   JobId taker;
 };
@@ -105,15 +105,15 @@ struct Taking {
 /// A running job is migrated.
 struct Move {
   JobId job;
-  std::vector<Piece> from;
-  std::vector<Piece> to;
+  std::vector<TaskPlacement> from;
+  std::vector<TaskPlacement> to;
   JobId taker;
 };
 
 /// An elastic job gets more pieces.
 struct Growth {
   JobId job;
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
 };
 
 /// An idle GPU is switched to MIG mode, or back (is_merge), before the job that needs it starts. The instances
@@ -126,18 +126,18 @@ struct Carving {
 };
 
 /// A backfill reservation, or a preemptor's nomination, for a waiting job.
-struct Promise {
+struct BackfillReservation {
   JobId entry;
   Time start = kNever;    // kNever: it drains `pieces`, whose owners have no known end.
   bool is_sure = false;   // Based on time limits alone; false: also on predictions.
   bool is_claim = false;  // A nomination: the resources were preempted for this job and will soon be free.
-  std::vector<Piece> pieces;
+  std::vector<TaskPlacement> pieces;
 };
 
 struct Plan {
   std::vector<Carving> carvings;
   std::vector<Start> starts;  // In the order decided.
-  std::vector<Taking> takings;
+  std::vector<Preemption> preemptions;
   std::vector<Move> moves;
   std::vector<Growth> growths;
   /// When the plan can change without another event; kNever: only an event can change it.
@@ -145,9 +145,9 @@ struct Plan {
 };
 
 /// GPUs reserved for a user or team during a time interval.
-struct Booking {
+struct AdvanceReservation {
   std::uint64_t id = 0;
-  std::vector<Piece> pieces;  // Shape: whole GPUs.
+  std::vector<TaskPlacement> pieces;  // Shape: whole GPUs.
   AskIndex ask = 0;
   TeamIndex team = kRootTeam;
   std::optional<UserIndex> user;  // Unset: every user of the team.
@@ -155,7 +155,7 @@ struct Booking {
   Time until = kNever;
 };
 
-class KindBook;
+class NodeClassIndex;
 class KindChange;
 
 class Cluster {
@@ -179,7 +179,7 @@ class Cluster {
   /// Applies a reclassification of nodes: nodes and asks (TaskGroup::filters) get the kinds of `book`. If kinds were
   /// only split or merged, no decision changes. `scorer` must be rebuilt with the kinds, because it refers to them by
   /// number; null: all nodes with room are equally good. Requires: `book` has the same nodes.
-  void SetKinds(const KindBook& book, const KindChange& change, std::shared_ptr<const placement::Scorer> scorer);
+  void SetKinds(const NodeClassIndex& book, const KindChange& change, std::shared_ptr<const placement::Scorer> scorer);
   /// Adds a queue for jobs that name it in Ask::pool.
   PoolIndex AddPool(PoolRules rules);
   void SetPool(PoolIndex pool, PoolRules rules);
@@ -198,16 +198,16 @@ class Cluster {
   /// Removes a waiting job from the queue. Requires: it waits.
   void Remove(JobId id, Time now);
   /// Adds a running job that was not waiting. Requires: its pieces are free.
-  void Adopt(const Job& job, std::vector<Piece> pieces, Time started, Time now);
+  void Adopt(const Job& job, std::vector<TaskPlacement> pieces, Time started, Time now);
   /// Records that a running job has ended (Finish), or has released some of its pieces (GiveBack).
   void Finish(JobId id, Time now);
-  void GiveBack(JobId id, const std::vector<Piece>& pieces, Time now);
+  void GiveBack(JobId id, const std::vector<TaskPlacement>& pieces, Time now);
   void SetEnd(JobId running, Time end);
   /// Records that the job was told to end, so its pieces will soon be free. Requires: it runs.
   void SetLeaving(JobId running);
   /// Reserves nodes for a team or user: `booking.pieces` if given, whatever runs there; otherwise it searches for room.
   /// Returns nothing if there is no room.
-  std::optional<Booking> Book(Booking booking, Time now);
+  std::optional<AdvanceReservation> Book(AdvanceReservation booking, Time now);
   void Unbook(std::uint64_t id);
 
   // --- Decisions ----------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Cluster {
   using NameMember = std::function<JobId(JobId entry)>;
 
   /// Decides everything that follows from the facts so far. The plan is already applied to the cluster when this
-  /// returns: its starts are running, and the jobs of its takings are marked as leaving.
+  /// returns: its starts are running, and the jobs of its preemptions are marked as leaving.
   Plan Decide(Time now, const NameMember& name = {});
   /// Starts the jobs that Decide would start, but examines every class, not only those that a change may have helped.
   /// Reservations stay as they are. Directly after Decide it must start nothing; tests check Decide this way.
@@ -233,7 +233,7 @@ class Cluster {
   bool is_waiting(JobId id) const;
   std::uint64_t waiting_count() const;
   std::size_t running_count() const;
-  std::vector<Promise> promises() const;
+  std::vector<BackfillReservation> reservations() const;
   /// Migrating jobs that have not left their old place yet; `to` is reserved for them.
   std::vector<Move> moving() const;
   const Rules& rules() const;

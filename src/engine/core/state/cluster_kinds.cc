@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/state/kind_book.h"
+#include "engine/core/state/node_class_index.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
@@ -16,14 +16,14 @@ namespace {
 
 class Renumbering {
  public:
-  Renumbering(Cluster::State& state, const KindBook& book) : state_(state), book_(book) {}
+  Renumbering(Cluster::State& state, const NodeClassIndex& book) : state_(state), book_(book) {}
 
   void Apply() {
     ChangeAsks();
     if (before_.empty()) return;
     for (auto& [id, run] : state_.running) ChangePieces(id, run);
     for (const NodeIndex node : state_.held) {
-      for (Hold& hold : state_.nodes[node].holds) ChangeHold(hold, state_.nodes[node].facts);
+      for (ReservedCapacity& hold : state_.nodes[node].holds) ChangeHold(hold, state_.nodes[node].facts);
     }
     for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
       const AskIndex ask = state_.classes[index].key.ask;
@@ -55,7 +55,7 @@ class Renumbering {
     const auto before = before_.find(index);
     if (before == before_.end()) return;
     std::vector<const RunPiece*> done;
-    for (const Piece& piece : run.pieces) {
+    for (const TaskPlacement& piece : run.pieces) {
       const Shape& was = ShapeOf(before->second, piece);
       for (RunPiece& one : state_.nodes[piece.node].pieces) {
         const bool is_it = one.job == id && one.place == piece.place && one.shape == was;
@@ -68,9 +68,9 @@ class Renumbering {
   }
 
   /// The asks that the hold may have been made from: of a booking, a waiting job or a migrating job.
-  std::vector<AskIndex> AsksOf(const Hold& hold) const {
+  std::vector<AskIndex> AsksOf(const ReservedCapacity& hold) const {
     std::vector<AskIndex> asks;
-    for (const Booking& booking : state_.bookings) {
+    for (const AdvanceReservation& booking : state_.bookings) {
       if (hold.booking != 0 && booking.id == hold.booking) asks.push_back(booking.ask);
     }
     if (const auto at = state_.moving.find(hold.entry); at != state_.moving.end()) asks.push_back(at->second.ask);
@@ -84,7 +84,7 @@ class Renumbering {
   }
 
   // If several alternatives had the same kinds so far, takes the one that this node still satisfies.
-  void ChangeHold(Hold& hold, const NodeFacts& facts) const {
+  void ChangeHold(ReservedCapacity& hold, const NodeFacts& facts) const {
     for (const AskIndex index : AsksOf(hold)) {
       const auto before = before_.find(index);
       if (before == before_.end()) continue;
@@ -104,13 +104,13 @@ class Renumbering {
   }
 
   Cluster::State& state_;
-  const KindBook& book_;
+  const NodeClassIndex& book_;
   std::map<AskIndex, Ask> before_;
 };
 
 }  // namespace
 
-void Cluster::SetKinds(const KindBook& book, const KindChange& change,
+void Cluster::SetKinds(const NodeClassIndex& book, const KindChange& change,
                        std::shared_ptr<const placement::Scorer> scorer) {
   State& s = *state_;
   DIVVY_ASSERT(book.node_count() == s.nodes.size());

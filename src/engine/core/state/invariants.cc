@@ -69,13 +69,15 @@ std::string Cluster::CheckInvariants() const {
     running += s.UseOf(run);
     const Ask& ask = s.ask_of(run);
     for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-      const auto has =
-          std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
+      const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
+                                     [&](const TaskPlacement& piece) { return piece.group == group; });
       if (has < ask.groups[group].least || has > ask.groups[group].most) {
         return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
       }
     }
-    const auto differs = [&](const Piece& piece) { return piece.alternative != run.pieces.front().alternative; };
+    const auto differs = [&](const TaskPlacement& piece) {
+      return piece.alternative != run.pieces.front().alternative;
+    };
     if (TakesOneAlternative(ask) && std::any_of(run.pieces.begin(), run.pieces.end(), differs)) {
       return "job " + ToString(id) + " runs with tasks of several alternatives, which are to be alike";
     }
@@ -100,15 +102,15 @@ std::string Cluster::CheckInvariants() const {
   std::uint64_t lines = 0;
   for (const JobClass& job_class : s.classes) lines += job_class.line.members();
   if (members != s.waiting_count || in_line != lines) return "the lines are not what waits";
-  for (const PromiseSlot& slot : s.promises) {
-    if (!s.waiting.contains(slot.promise.entry)) {
-      return "a start is promised to job " + ToString(slot.promise.entry) + ", which does not wait";
+  for (const ReservationSlot& slot : s.reservations) {
+    if (!s.waiting.contains(slot.reservation.entry)) {
+      return "a start is promised to job " + ToString(slot.reservation.entry) + ", which does not wait";
     }
   }
-  if (!std::is_sorted(s.promises.begin(), s.promises.end(),
-                      [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; }) &&
+  if (!std::is_sorted(s.reservations.begin(), s.reservations.end(),
+                      [](const ReservationSlot& a, const ReservationSlot& b) { return a.key < b.key; }) &&
       !s.IsAnyFair()) {
-    return "promises are not in order";
+    return "reservations are not in order";
   }
   return "";
 }

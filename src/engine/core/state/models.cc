@@ -54,9 +54,9 @@ std::vector<int> ModelsFor(const Cluster::State& state, const Ask& ask) {
   return {models.begin(), models.end()};
 }
 
-std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<Piece>& pieces) {
+std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& pieces) {
   std::set<int> models;
-  for (const Piece& piece : pieces) {
+  for (const TaskPlacement& piece : pieces) {
     const NodeFacts& facts = state.nodes[piece.node].facts;
     for (const int gpu : piece.place.gpus& GpuSet::FirstN(facts.gpus)) models.insert(ModelOf(facts, gpu));
   }

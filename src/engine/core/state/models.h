@@ -44,6 +44,6 @@ void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
 /// The models on which tasks of `ask` may run, ascending.
 std::vector<int> ModelsFor(const Cluster::State& state, const Ask& ask);
 /// The GPU models of these pieces, ascending.
-std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<Piece>& pieces);
+std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& pieces);
 
 }  // namespace divvy::core

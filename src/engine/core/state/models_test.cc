@@ -4,7 +4,7 @@
 
 #include "engine/core/explain/explain.h"
 #include "engine/core/explain/feasible.h"
-#include "engine/core/place/placing.h"
+#include "engine/core/place/placer.h"
 #include "engine/core/state/test_world.h"
 
 namespace divvy::core {
@@ -45,15 +45,15 @@ Ask DrawnAsk(Draws& draws, const Cluster& cluster) {
       ask.groups.front().alternatives.push_back(other);
     }
   }
-  if (draws.Below(3) == 0) ask.together = static_cast<Together>(draws.Below(4));
+  if (draws.Below(3) == 0) ask.together = static_cast<Locality>(draws.Below(4));
   ask.requires_together = draws.Below(4) == 0;
-  if (draws.Below(4) == 0) ask.widest = static_cast<Together>(draws.Below(4));
+  if (draws.Below(4) == 0) ask.widest = static_cast<Locality>(draws.Below(4));
   ask.mixes_models = draws.Below(5) == 0;
   return ask;
 }
 
-std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
-  for (const Piece& piece : pieces) {
+std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector<TaskPlacement>& pieces) {
+  for (const TaskPlacement& piece : pieces) {
     const NodeFacts& facts = cluster.node(piece.node);
     if (!(NotOfKind(facts, ShapeOf(ask, piece)) & piece.place.gpus).empty())
       return "a GPU of a kind that it does not accept";
@@ -101,11 +101,11 @@ TEST(Models, EveryGangKeepsToOneOnNodesThatMixThem) {
         const Ask& of_run = cluster.ask(cluster.state().classes[run->job_class].key.ask);
         ASSERT_EQ(WrongPlace(cluster, of_run, run->pieces), "") << "seed " << seed << ", step " << step;
       }
-      for (const Promise& promise : cluster.promises()) {
-        promised += promise.pieces.size() > 1 ? 1 : 0;
-        const Waiting& entry = cluster.state().waiting.at(promise.entry);
+      for (const BackfillReservation& reservation : cluster.reservations()) {
+        promised += reservation.pieces.size() > 1 ? 1 : 0;
+        const Waiting& entry = cluster.state().waiting.at(reservation.entry);
         const Ask& of_entry = cluster.ask(cluster.state().classes[entry.job_class].key.ask);
-        ASSERT_EQ(WrongPlace(cluster, of_entry, promise.pieces), "") << "seed " << seed << ", step " << step;
+        ASSERT_EQ(WrongPlace(cluster, of_entry, reservation.pieces), "") << "seed " << seed << ", step " << step;
       }
       Cluster copy = cluster.Copy();
       ASSERT_TRUE(copy.DecideAnew(now).starts.empty()) << "seed " << seed << ", step " << step;

@@ -8,9 +8,9 @@
 #include <array>
 #include <compare>
 
+#include "engine/class_queue.h"
 #include "engine/core/state/rules.h"
 #include "engine/core/state/teams.h"
-#include "engine/line.h"
 
 namespace divvy::core {
 

@@ -8,7 +8,7 @@ void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
   Cluster::State& s = cluster.state();
   Run& run = s.running.at(running);
   run.predicted_end = end;
-  for (const Piece& piece : run.pieces) {
+  for (const TaskPlacement& piece : run.pieces) {
     for (RunPiece& one : s.nodes[piece.node].pieces) {
       if (one.job == running) one.predicted_end = end;
     }
@@ -16,9 +16,9 @@ void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
   // If plans do not depend on the prediction, only estimates use it.
   if (!s.rules.uses_predictions || run.end != kNever) return;
   s.Expect(run, EndOf(s.rules, run, run.started));
-  for (const Piece& piece : run.pieces) s.Grow(piece.node);
+  for (const TaskPlacement& piece : run.pieces) s.Grow(piece.node);
   s.room_epoch += 1;
-  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }
 
 }  // namespace divvy::core

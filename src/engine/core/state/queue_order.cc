@@ -11,7 +11,7 @@ namespace {
 struct Cursor {
   Key key;
   ClassIndex job_class = 0;
-  Line::Position at;
+  ClassQueue::Position at;
   static bool Later(const Cursor& a, const Cursor& b) { return b.key < a.key; }
 };
 
@@ -22,7 +22,7 @@ std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limi
   const std::size_t most = limit > 0 ? limit : state.waiting.size();
   std::vector<Cursor> heap;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
-    const Line& line = state.classes[index].line;
+    const ClassQueue& line = state.classes[index].line;
     if (line.empty()) continue;
     heap.push_back({state.KeyAt(index, line.At(line.begin()).place, now), index, line.begin()});
   }
@@ -32,7 +32,7 @@ std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limi
     std::pop_heap(heap.begin(), heap.end(), Cursor::Later);
     Cursor& next = heap.back();
     order.push_back(next.key.id);
-    const Line& line = state.classes[next.job_class].line;
+    const ClassQueue& line = state.classes[next.job_class].line;
     next.at = line.Next(next.at);
     if (line.IsEnd(next.at)) {
       heap.pop_back();

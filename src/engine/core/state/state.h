@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/class_queue.h"
 #include "engine/core/state/cluster.h"
 #include "engine/core/state/order.h"
-#include "engine/line.h"
 #include "engine/placement/fleet.h"
 
 namespace divvy::core {
@@ -28,7 +28,7 @@ struct ClassKey {
 
 struct JobClass {
   ClassKey key;
-  Line line;  // The members that are ready to start.
+  ClassQueue line;  // The members that are ready to start.
   std::int64_t least_parts = 0;
   bool wants_gpu = false;
   Time head_changes_at = kNever;  // When the next job in the queue escalates.
@@ -47,7 +47,7 @@ struct JobClass {
 };
 
 /// The fields of a class that a scan over all classes reads; two fit in one cache line.
-struct Front {
+struct QueueHead {
   bool is_waiting = false;  // The class's queue is not empty.
   bool wants_gpu = false;
   TeamIndex team = kRootTeam;
@@ -78,7 +78,7 @@ struct RunPiece {
 };
 
 /// Resources of a node that are reserved during a time interval.
-struct Hold {
+struct ReservedCapacity {
   JobId entry;  // The job that it is reserved for; unset for a booking.
   std::uint64_t booking = 0;
   Shape shape;
@@ -102,7 +102,7 @@ struct Node {
   bool accepts = true;
   bool has_grown = false;  // Resources were freed since the last decision.
   std::vector<RunPiece> pieces;
-  std::vector<Hold> holds;
+  std::vector<ReservedCapacity> holds;
 
   bool is_mixed() const { return !facts.gpu_kinds.empty(); }
 };
@@ -125,8 +125,8 @@ struct Cap {
   bool is_bound() const { return limit > 0 || parts_limit > 0; }
 };
 
-struct PromiseSlot {
-  Promise promise;
+struct ReservationSlot {
+  BackfillReservation reservation;
   Key key;
   ClassIndex job_class = 0;
   bool wants_gpu = false;
@@ -139,7 +139,7 @@ struct PromiseSlot {
 /// A migrating job, or a moved piece of one, that has not left its old place yet.
 struct Moving {
   AskIndex ask = 0;
-  std::vector<Piece> to;
+  std::vector<TaskPlacement> to;
   bool is_all = true;
 };
 
@@ -158,7 +158,7 @@ struct Cluster::State {
   std::map<Ask, AskIndex> ask_index;
   std::vector<JobClass> classes;
   // Per class: what scans need, and the key of its head.
-  std::vector<Front> fronts;
+  std::vector<QueueHead> fronts;
   std::vector<Key> keys;
   std::map<ClassKey, ClassIndex> class_index;
   struct TeamFront {
@@ -176,8 +176,8 @@ struct Cluster::State {
   std::set<std::pair<Time, JobId>> ends;           // Run::expected of the running jobs that have one.
   std::set<std::pair<Time, JobId>> dated;          // Waiting jobs with a begin time in the future.
   std::set<NodeIndex> held;                        // Nodes with holds.
-  std::vector<PromiseSlot> promises;               // Sorted by key.
-  std::vector<Booking> bookings;
+  std::vector<ReservationSlot> reservations;       // Sorted by key.
+  std::vector<AdvanceReservation> bookings;
   std::uint64_t waiting_count = 0;
   std::vector<Carving> carvings;  // Since the last plan was returned.
   // Changes since the last decision.
@@ -226,8 +226,8 @@ struct Cluster::State {
   std::size_t HeadOf(ClassIndex index) const { return 2 * std::size_t{PoolOf(index)} + fronts[index].wants_gpu; }
   std::size_t FrontOf(ClassIndex index) const { return PoolOf(index) * teams.size() + fronts[index].team; }
   void FindTeamFronts(Time now);
-  void TakePiece(JobId job, const Run& run, const Piece& piece);
-  void DropPiece(JobId job, const Piece& piece);
+  void TakePiece(JobId job, const Run& run, const TaskPlacement& piece);
+  void DropPiece(JobId job, const TaskPlacement& piece);
   void AddRun(Run run, Time now);
   void Expect(Run& run, Time end);
   /// Postpones the expected end of jobs that should have ended by `now`. Returns whether there were any.
@@ -240,7 +240,7 @@ struct Cluster::State {
   const Ask& ask_of(const Run& run) const { return asks[classes[run.job_class].key.ask]; }
 
   // --- holds.cc
-  void AddHold(NodeIndex node, Hold hold);
+  void AddHold(NodeIndex node, ReservedCapacity hold);
   void DropHolds(NodeIndex node, JobId entry, std::uint64_t booking);
   void DropPromise(std::size_t index);
   void FreshenRights(ClassIndex index);  // Marks the class and all classes that share a cap or a team limit with it for
@@ -249,8 +249,8 @@ struct Cluster::State {
   /// Opens bookings that have begun to their owners, and drops bookings that are over.
   void TurnBookings(Time now);
 
-  // --- take_back.cc
-  void MarkLeaving(JobId id, const std::vector<Piece>& pieces);
+  // --- preempt.cc
+  void MarkLeaving(JobId id, const std::vector<TaskPlacement>& pieces);
   void DropMoving(JobId id);
   void ResumeMoved(JobId id, Time now);
 };

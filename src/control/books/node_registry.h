@@ -1,0 +1,112 @@
+// The registry of agent nodes: identity (certificate), properties (reported facts) and whether the node takes work (set
+// by an administrator). A name belongs to one certificate and a GPU to one node. An agent that claims a name or GPU of
+// another node is refused, whatever the other node's state.
+//
+// Pure: rows to persist are returned to the caller. Connection state is not tracked here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/lease_terms.h"
+#include "model/machine_facts.h"
+
+namespace divvy {
+
+inline constexpr std::string_view kNodePrefix = "node.of.";
+
+/// The work setting that an administrator chose for a node. Stored as text.
+enum class NodeWork {
+  kTakes,     // Takes new work.
+  kCordoned,  // No new work; running jobs continue.
+  kDraining,  // No new work; running jobs end by themselves or are stopped at the deadline.
+};
+std::string_view Name(NodeWork work);  // "up", "cordoned", "draining"
+
+struct NodeRow {
+  std::string name;
+  std::string fingerprint;       // Fingerprint of its agent's current certificate.
+  std::string next_fingerprint;  // Fingerprint of the announced next certificate; empty: none is announced.
+  Time joined = kNoTime;
+  NodeWork work = NodeWork::kTakes;
+  Time drain_deadline = kNever;               // While draining: running jobs are stopped then.
+  std::string reason;                         // The administrator's reason for taking no work, and who gave it.
+  Time work_since = kNoTime;                  // When that was set; kNoTime: unknown.
+  std::map<std::string, std::string> labels;  // Set by administrators; these override learned labels.
+  std::string accounted_boot;                 // The boot in which its runs were last reconciled.
+  /// The minimum of what the node does when disconnected; it may have received stricter terms that it has not
+  /// confirmed.
+  LeaseTerms terms;
+  MachineFacts facts;  // As reported at its last connection.
+
+  /// Learned labels and labels set by administrators.
+  std::map<std::string, std::string> AllLabels() const;
+  friend bool operator==(const NodeRow&, const NodeRow&) = default;
+};
+
+class NodeRegistry {
+ public:
+  using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
+  static constexpr std::size_t kMostNodes = 10'000;
+
+  /// Registers the controller's own name and GPUs, which no agent may claim.
+  void SetOwn(std::string name, const std::vector<GpuFacts>& gpus);
+
+  const std::string& own_name() const { return own_name_; }
+
+  struct Joined {
+    Setting setting;
+    bool is_new = false;
+    std::vector<std::string> changes;  // "has 3 GPUs now, had 4: GPU-... is gone"; for the log.
+  };
+  /// An agent with the certificate `fingerprint` connects as `name`. `may_be_new`: it presented a token that allows a
+  /// node to join. `terms`: the lease terms that it will be sent. Fails with kPermissionDenied if the node is unknown
+  /// and has no token, with kAlreadyExists if the name or a GPU belongs to another node, and with kInvalidArgument for
+  /// an invalid name or facts. Each error says what to do.
+  Result<Joined> Join(const std::string& name, const std::string& fingerprint, const MachineFacts& facts,
+                      const LeaseTerms& terms, bool may_be_new, Time now);
+  /// Returns whether Join may succeed for this certificate without a token.
+  bool Knows(std::string_view fingerprint) const { return FindByFingerprint(fingerprint) != nullptr; }
+
+  // Each returns the row to persist; kNotFound for an unknown name.
+  Result<Setting> Cordon(const std::string& name, const std::string& reason, Time now);
+  Result<Setting> Drain(const std::string& name, Time deadline, const std::string& reason, Time now);
+  Result<Setting> Resume(const std::string& name);
+  Result<Setting> Remove(const std::string& name);
+  /// "rack" -> "r1"; an empty value removes the label.
+  Result<Setting> Label(const std::string& name, const std::map<std::string, std::string>& labels);
+  /// Announces the certificate that the node will use next. Until it is used, both are accepted.
+  Result<Setting> Renew(const std::string& name, const std::string& next_fingerprint);
+  /// Records that the node has sent a heartbeat under these terms.
+  Result<Setting> Agree(const std::string& name, const LeaseTerms& terms);
+  /// Records that all of its runs are reconciled as of this boot.
+  Result<Setting> AccountFor(const std::string& name, const std::string& boot_id);
+
+  const NodeRow* Find(std::string_view name) const;
+  const std::map<std::string, NodeRow, std::less<>>& nodes() const { return nodes_; }
+
+  /// Returns whether the key belongs to this book. An unreadable row is skipped; its node must join again.
+  bool LoadSetting(std::string_view key, std::string_view text);
+
+ private:
+  const NodeRow* FindByFingerprint(std::string_view fingerprint) const;
+  Status CheckGpus(const std::string& name, const std::vector<GpuFacts>& gpus) const;
+  Result<NodeRow*> Edit(const std::string& name);
+  static void SetOut(NodeRow& row, NodeWork work, const std::string& reason, Time now);
+
+  std::map<std::string, NodeRow, std::less<>> nodes_;
+  std::string own_name_;
+  std::map<std::string, std::string, std::less<>> owner_of_gpu_;  // UUID -> name.
+};
+
+/// Requires a letter or digit, then up to 62 letters, digits, '.', '_' and '-'.
+Status CheckNodeName(std::string_view name);
+
+}  // namespace divvy

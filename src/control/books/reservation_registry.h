@@ -1,0 +1,102 @@
+// Advance reservations: GPUs kept for a user or a team during a time interval, once or periodically. This registry
+// knows the future occurrences; the engine decides whether there is room for one.
+//
+// An occurrence is identified by the reservation's number and its ordinal, so it has the same booking after a restart.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "engine/scheduler/facts.h"
+
+namespace divvy {
+
+inline constexpr std::string_view kReservationPrefix = "reservation.";
+
+enum class Every { kOnce, kDay, kWeekday, kWeek };
+/// "once", "day", "weekday", "week"
+std::string_view Name(Every every);
+std::optional<Every> EveryFromName(std::string_view name);
+
+struct GpuReservation {
+  std::uint64_t number = 0;
+  std::string name;  // For display; may be empty.
+  int gpus = 0;
+  std::string user;  // Exactly one of user and team is set.
+  std::string team;
+  Time start = kNoTime;
+  Duration duration{0};
+  Every every = Every::kOnce;
+  Duration utc_offset{0};  // The creator's; decides which days are weekdays. Occurrences stay 24 hours apart all year.
+  std::string by;          // The user who created it.
+  /// The place of the current occurrence since its start, so that it stays there after a restart.
+  struct Kept {
+    std::uint64_t turn = 0;
+    std::string node;  // Empty: the controller's own machine.
+    GpuSet gpus;
+
+    friend bool operator==(const Kept&, const Kept&) = default;
+  } kept;
+
+  friend bool operator==(const GpuReservation&, const GpuReservation&) = default;
+};
+
+/// One occurrence of a reservation.
+struct ReservationOccurrence {
+  std::uint64_t id = 0;  // Unique among all occurrences of all reservations.
+  std::uint64_t reservation = 0;
+  Time from = kNoTime;
+  Time until = kNoTime;
+
+  friend bool operator==(const ReservationOccurrence&, const ReservationOccurrence&) = default;
+};
+
+/// An occurrence and what is booked for it.
+struct TurnView {
+  ReservationOccurrence turn;
+  bool is_held = false;
+  std::string reason;             // Why it is not booked.
+  std::vector<NodePlace> places;  // May still change before the occurrence begins.
+};
+
+/// An occurrence's id is reservation number x kTurnsPerReservation + ordinal.
+constexpr std::uint64_t kTurnsPerReservation = 100'000;
+constexpr std::uint64_t ReservationOf(std::uint64_t turn) { return turn / kTurnsPerReservation; }
+
+/// Occurrences that end after `now` and begin before `until`, in order.
+std::vector<ReservationOccurrence> TurnsOf(const GpuReservation& reservation, Time now, Time until);
+bool IsFor(const GpuReservation& reservation, std::string_view user, std::string_view team);
+/// "reservation 3 (course)"
+std::string NameOf(const GpuReservation& reservation);
+/// "every weekday", "once"
+std::string Describe(Every every);
+
+class ReservationRegistry {
+ public:
+  using Setting = std::pair<std::string, std::string>;
+
+  /// Validates the reservation and assigns its number. It is not added yet, because the engine may have no room.
+  Result<GpuReservation> Make(GpuReservation asked, Time now) const;
+  Setting Add(const GpuReservation& reservation);
+  /// Finds by number or name.
+  Result<GpuReservation> Find(std::string_view which) const;
+  Setting Remove(std::uint64_t number);
+  /// Removes reservations that have no future occurrence; returns the store's rows.
+  std::vector<Setting> DropPast(Time now);
+
+  /// Returns whether the key belongs to this book.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  const std::map<std::uint64_t, GpuReservation>& all() const { return reservations_; }
+
+ private:
+  std::map<std::uint64_t, GpuReservation> reservations_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,55 @@
+// Run times of this installation: the kind of each live job, and the runs of ended jobs (engine/run_times.h).
+//
+// Predictions are cached by kind until the next run ends, so 100,000 submissions of a sweep cost one prediction. They
+// are rounded to two digits: jobs that differ by less are equal to the engine, which groups equal jobs into one class.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "engine/core/estimate/estimate.h"
+#include "engine/run_times.h"
+#include "model/job_record.h"
+
+namespace divvy {
+
+/// Rounds the seconds to two significant digits (3,661 s: 3,700 s); at least one second.
+Duration Rounded(Duration predicted);
+
+class RuntimePredictor {
+ public:
+  /// Registers a live job, or an array for all its elements. `shape`: ShapeOf its command; empty if unknown.
+  void Know(const JobRecord& record, std::string shape);
+  void Forget(JobId job);
+  /// Returns 0 if nothing is known.
+  Duration Predict(const JobRecord& record);
+  std::optional<core::RunSpread> Spread(const JobRecord& record) const;
+  /// Records that a live job, or an element of a live array, has ended.
+  void Ran(const JobRecord& record, Duration ran);
+  /// Records a job that ended before this daemon started.
+  void RanBefore(const JobRecord& record);
+
+  const RunTimes& run_times() const { return run_times_; }
+  /// The number of recorded runs. While it is unchanged, so are the predictions.
+  std::uint64_t runs() const { return runs_; }
+
+ private:
+  struct Kind {
+    RunKind of;
+    std::uint64_t jobs = 0;  // The number of live jobs.
+    std::uint64_t predicted_at = 0;
+    Duration predicted{0};
+  };
+  using Kinds = std::map<std::string, Kind>;
+  Kind* KindOf(const JobRecord& record) const;
+
+  RunTimes run_times_;
+  std::uint64_t runs_ = 1;  // Run counter, so that a cached prediction knows whether it is current.
+  Kinds kinds_;
+  std::unordered_map<JobId, Kinds::iterator> kind_of_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,103 @@
+// Plans on which GPUs of their node jobs with GPU fractions are accounted: packed together, so that whole GPUs are
+// free. Tenants that cannot be migrated stay where they are (engine/scheduler/planned_gpus.h). The node migrates
+// tenants to their planned GPUs when needed.
+#include <algorithm>
+#include <utility>
+
+#include "control/controller/controller.h"
+#include "engine/scheduler/planned_gpus.h"
+#include "model/gpus/gpu_portion.h"
+
+namespace divvy {
+
+// The job grows on its GPU if the other tenants leave room, otherwise on another GPU of the node.
+Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
+  const Status fits = scheduler_.SetPortion(record.id, wanted);
+  const RunningJob* job = scheduler_.running(record.id);
+  if (fits || job->gpus.size() > 1 || MachineOf(job->node).stays.contains(record.id)) return fits;
+  const NodeUsage& node = scheduler_.node(job->node);
+  const auto from = static_cast<GpuIndex>(job->gpus.ToVector().front());
+  const GpuShare share = PartsOf(wanted, node.capacity.gpus[from].memory_total);
+  const auto to = OtherGpuFor(node, from, job->gpus, CutGpus(node), share);
+  if (!to) return fits;
+  scheduler_.SetPlannedGpus(record.id, GpuSet::Of({*to}));
+  record.gpus = scheduler_.running(record.id)->gpus;
+  return scheduler_.SetPortion(record.id, wanted);
+}
+
+void Controller::LoosenPaper(const JobRecord& record) {
+  Machine& machine = MachineOf(IndexOf(record.node).value_or(kOwnNode));
+  // A tenant may be on GPUs that were planned for a whole-GPU job.
+  machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
+}
+
+bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
+  const auto node = IndexOf(name);
+  if (!node) return false;
+  std::map<JobId, GpuSet> stays;
+  for (const Tenant& tenant : tenants) {
+    const JobRecord* record = Find(tenant.job);
+    const bool is_ours = record != nullptr && record->attempt == tenant.attempt && IsActive(record->state) &&
+                         record->request.is_portioned() && record->node == name;
+    if (is_ours && !tenant.can_move && tenant.gpus.size() == record->gpus.size()) stays[tenant.job] = tenant.gpus;
+  }
+  Machine& machine = MachineOf(*node);
+  if (machine.stays == stays) return false;
+  machine.stays = std::move(stays);
+  machine.is_paper_loose = true;
+  needs_plan_ = true;
+  return true;
+}
+
+void Controller::OnStuckGpus(const std::string& name, const std::map<GpuIndex, std::string>& stuck) {
+  const auto node = IndexOf(name);
+  if (!node || MachineOf(*node).stuck == stuck) return;
+  MachineOf(*node).stuck = stuck;
+  RefreshGpus(*node, observations(*node));
+}
+
+void Controller::PackPaper() {
+  for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
+    if (machines_[node].is_away) continue;  // The node would not receive the order.
+    if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
+  }
+}
+
+// Jobs that are starting or stopping stay where they are accounted.
+void Controller::PackPaper(NodeIndex node) {
+  if (node >= scheduler_.nodes().size()) return;
+  const Machine& machine = machines_[node];
+  std::map<JobId, PlannedTenant> tenants;
+  for (const auto& [gpu, sharers] : scheduler_.node(node).sharers) {
+    for (const auto& [job, share] : sharers) {
+      const JobRecord& record = live_.at(job);
+      const bool is_part = record.request.is_portioned() && record.gang.empty();
+      if (!is_part || record.state != JobState::kRunning) continue;
+      const auto stays = machine.stays.find(job);
+      tenants[job] = {job, record.gpus, share, stays == machine.stays.end() ? GpuSet() : stays->second};
+    }
+  }
+  std::vector<PlannedTenant> all;
+  for (const auto& [job, tenant] : tenants) all.push_back(tenant);
+  const std::vector<PlannedMove> moves = PackPlannedGpus(scheduler_.node(node), all, CutGpus(scheduler_.node(node)));
+  for (const PlannedMove& move : moves) SetPlannedGpus(live_.at(move.job), move.gpus);
+}
+
+GpuSet Controller::CutGpus(const NodeUsage& node) const {
+  GpuSet cut;
+  for (const auto& [gpu, sharers] : node.sharers) {
+    const auto has_slice = [this](const auto& sharer) { return !live_.at(sharer.first).request.slice.empty(); };
+    if (std::ranges::any_of(sharers, has_slice)) cut.Insert(gpu);
+  }
+  return cut;
+}
+
+void Controller::SetPlannedGpus(JobRecord& record, GpuSet gpus) {
+  scheduler_.SetPlannedGpus(record.id, gpus);
+  record.gpus = gpus;
+  needs_plan_ = true;
+  Persist(record);
+  Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
+}
+
+}  // namespace divvy

@@ -1,0 +1,144 @@
+// Connects the controller with the store and the nodes. Every event is applied at once, made durable in groups, and
+// only then sent on and answered. Runs on the loop's thread; the committer decides where the store's commits run.
+//
+// Only one commit is under way at a time. Changes that arrive meanwhile wait for the next one, so the busier the daemon
+// is, the more each commit carries.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/controller/controller.h"
+#include "daemon/runtime/counters.h"
+#include "daemon/runtime/order_port.h"
+#include "platform/os/clock.h"
+#include "store/store.h"
+
+namespace divvy {
+
+class ControllerDriver {
+ public:
+  /// Services of the loop: `post` runs a closure on the loop's thread, later, and may be called from any thread.
+  /// `commit` makes batches durable and then posts the result.
+  struct Ports {
+    std::function<void(std::function<void()>)> post;
+    std::function<void(std::vector<Batch>, std::function<void(Status)>)> commit;
+    std::function<void(Duration, std::function<void()>)> after;
+    /// The store is broken in a way that a restart may repair: reports the error and ends the process.
+    std::function<void(const Error&)> give_up;
+    /// Optional. Called when trouble() begins, changes or ends (empty).
+    std::function<void(const std::string& trouble)> on_trouble;
+    /// Optional. `complete` adds rows to a step's effects that must be durable with them; `on_durable` reports that
+    /// they are.
+    std::function<void(Effects&)> complete;
+    std::function<void(const Effects&)> on_durable;
+  };
+
+  ControllerDriver(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports);
+
+  Controller& controller() { return controller_; }
+  Store& store() { return store_; }
+  Time Now() const { return clock_.Now(); }
+  const Clock& clock() const { return clock_; }
+  /// Clock::Latest, for expiry times.
+  Time Latest() const { return clock_.Latest(); }
+
+  /// Must be called after every change of the controller. Plans and commits at the end of this loop iteration.
+  void Touch();
+  using Answer = std::function<void(const Status&)>;
+  /// Calls `answer` when everything applied so far is durable. While the disk is full, answers wait. With
+  /// `may_be_refused`, the answer gets the error at once instead: for a submission, which is then undone, or for a
+  /// caller that does not depend on durability.
+  void AfterCommit(Answer answer, bool may_be_refused = false);
+
+  /// Calls back with the final record, at once if the job is already final. Returns an id for StopWaiting, or kNotFound
+  /// for an unknown job.
+  using OnFinal = std::function<void(const JobRecord&)>;
+  Result<std::uint64_t> WaitFor(JobId job, OnFinal on_final);
+  void StopWaiting(JobId job, std::uint64_t waiter);
+
+  /// Subscribes to every change, after it is durable.
+  using OnChanges = std::function<void(const std::vector<Change>&, Time)>;
+  std::uint64_t Subscribe(OnChanges on_changes);
+  void Unsubscribe(std::uint64_t subscriber) { subscribers_.erase(subscriber); }
+
+  /// Looks the job up among live jobs and in the store.
+  Result<JobRecord> FindJob(JobId job);
+  /// Like FindJob, but without reading the store: finds live jobs and ended ones that are not durable yet. If it
+  /// returns nullopt, the job may still be in the store.
+  std::optional<JobRecord> FindUnstored(JobId job);
+  /// Jobs that are no longer live and not yet in the store as ended.
+  std::vector<JobRecord> EndedUnstored();
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record);
+  /// Like SpecOf, but without reading the store. If it returns null, the specification may still be in the store.
+  std::shared_ptr<const JobSpec> UnstoredSpecOf(const JobRecord& record) const;
+  /// Like SpecOf, but includes changes of this loop iteration, which the next change must build on.
+  Result<std::shared_ptr<const JobSpec>> NewestSpecOf(const JobRecord& record);
+  /// For dependencies: returns how a job that is no longer live ended.
+  FindOutcome Outcomes();
+  /// Empty, or the reason why no new work is accepted: "the disk is full ...".
+  const std::string& trouble() const { return trouble_; }
+  /// Durations of scheduling decisions and of commits since the start.
+  const TimesTaken& decisions() const { return decisions_; }
+  const TimesTaken& commits() const { return commits_; }
+
+ private:
+  struct Turn {
+    Effects effects;
+    struct Pending {
+      Answer answer;
+      bool may_be_refused = false;
+    };
+    std::vector<Pending> answers;
+  };
+
+  void EndTurn();
+  /// Collects what the controller has changed so far, so that jobs that ended in this loop iteration can be found
+  /// before it is over.
+  void Gather();
+  std::optional<JobRecord> FindLive(JobId job) const;
+  /// Finds a job that has ended and is not yet durable as ended.
+  const JobRecord* FindEnded(JobId job) const;
+  void StartCommit();
+  void OnCommitted(Status status);
+  void OnDiskFull(const Error& error);
+  void Withdraw(std::deque<Turn>& turns, const Error& error);
+  void SendStops(std::deque<Turn>& turns);
+  void SetTrouble(std::string trouble);
+  /// Returns the name of an array element or sweep element (--name-template); the array's name if the specification
+  /// cannot be read.
+  std::string NameOf(const JobRecord& element);
+  /// Replaces the specification that is kept for `id`.
+  void RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec);
+  void Carry(Turn& turn);
+  void ArmWakeup();
+
+  Controller& controller_;
+  Store& store_;
+  const Clock& clock_;
+  OrderPort& orders_;
+  Ports ports_;
+  std::deque<Turn> gathered_;
+  std::vector<Turn> committing_;
+  std::vector<Turn::Pending> answers_;  // Answers of this loop iteration.
+  bool is_turn_due_ = false;
+  bool is_committing_ = false;
+  Time armed_for_ = kNever;
+  TimesTaken decisions_{TimesTaken::kQuick};
+  TimesTaken commits_{TimesTaken::kQuick};
+  Time commit_began_ = kNoTime;
+  std::string trouble_;
+  std::map<JobId, std::map<std::uint64_t, OnFinal>> waiters_;
+  std::map<std::uint64_t, OnChanges> subscribers_;
+  std::uint64_t next_handle_ = 1;
+  /// A cache of the newest specifications: of arrays that start elements now, and of changed jobs. All other jobs are
+  /// launched with the batch that inserted them, or their specification is read from the store.
+  std::deque<std::pair<JobId, std::shared_ptr<const JobSpec>>> array_specs_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,174 @@
+#include "daemon/fleet/agent_listener.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "daemon/http/http_server_connection.h"
+
+namespace divvy {
+namespace {
+
+/// A fleet for nodes that may join and be listed, but run nothing.
+class NobodysFleet final : public FleetPort {
+ public:
+  std::vector<wire::AgentRun> RunsOn(const std::string&) override { return {}; }
+  const JobRecord* Find(JobId) override { return nullptr; }
+  void OnJoined(const std::string&, const MachineFacts&, OrderPort&) override {}
+  void OnAccounted(const std::string&) override {}
+  void OnRow(const NodeRow&) override {}
+  void OnRemoved(const std::string&) override {}
+  void OnPrepared(const std::string&, JobId, std::uint32_t, std::uint16_t) override {}
+  void OnStarted(const std::string&, JobId, std::uint32_t, Time) override {}
+  void OnExited(const std::string&, JobId, std::uint32_t, const Exit&, Time) override {}
+  void OnVanished(const std::string&, JobId, std::uint32_t, RunVanished) override {}
+  void OnGpusObserved(const std::string&, const std::vector<GpuObservation>&) override {}
+  void OnTrouble(const std::string&, const std::string&) override {}
+  void OnLost(const std::string&) override {}
+  void OnAway(const std::string&) override {}
+  void OnFenced(const std::string&) override {}
+  void OnGone(const std::string&) override {}
+  void OnBack(const std::string&) override {}
+};
+
+}  // namespace
+
+bool AgentListener::LoadSetting(std::string_view key, std::string_view text) {
+  if (key == kEpochKey) {
+    const auto epoch = ParseInteger(text);
+    if (epoch && *epoch > 0) epoch_ = static_cast<std::uint64_t>(*epoch);
+    return true;
+  }
+  return book_.LoadSetting(key, text);
+}
+
+void AgentListener::Open(ControllerDriver& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet,
+                         Ports ports) {
+  ++epoch_;
+  core.controller().KeepSetting(kEpochKey, std::to_string(epoch_));
+  core.Touch();
+  if (fleet == nullptr) {
+    nobody_ = std::make_unique<NobodysFleet>();
+    fleet = nobody_.get();
+  }
+  fleet_ = fleet;
+  Agents::Ports out;
+  out.now = [&core] { return core.Now(); };
+  out.keep = [&core](NodeRegistry::Setting setting) {
+    core.controller().KeepSetting(setting.first, std::move(setting.second));
+    core.Touch();
+  };
+  out.after_commit = [&core](std::function<void()> task) {
+    core.AfterCommit([task = std::move(task)](const Status&) { task(); });
+  };
+  out.after = std::move(ports.after);
+  out.log = [log = ports.log](const std::string& line) {
+    if (log != nullptr) log->Write(LogLevel::kInfo, line);
+  };
+  out.gang_key = std::move(ports.gang_key);
+  out.on_channel = std::move(ports.on_channel);
+  out.before_foreground = std::move(ports.before_foreground);
+  out.on_samples = std::move(ports.on_samples);
+  out.right_of = std::move(ports.right_of);
+  out.admit = [&core, &callers](std::string_view authorization) {
+    return callers.AdmitNode(authorization, core.Latest());
+  };
+  out.spend = [&core, &callers](std::string_view token) { return callers.book().Spend(token, core.Latest()); };
+  agents_ = std::make_unique<Agents>(book_, epoch_, terms, *fleet, std::move(out));
+  agents_->Start();
+}
+
+void AgentListener::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) {
+  if (agents_) return agents_->OnRequest(peer, std::move(request), std::move(reply));
+  reply.Answer(ErrorResponse(503, "failed_precondition", "this daemon lets no agents in yet"));
+}
+
+std::string AgentListener::StateOf(const NodeRow& row) const {
+  const auto presence = agents_ ? agents_->PresenceOf(row.name) : Agents::Presence::kAwaited;
+  if (presence == Agents::Presence::kLost) return "lost";
+  if (row.work != NodeWork::kTakes) return std::string(Name(row.work));
+  if (presence == Agents::Presence::kAwaited) return "awaited";
+  return presence == Agents::Presence::kAway ? "away" : "up";
+}
+
+Status AgentListener::Knows(const std::string& name) const {
+  if (book_.Find(name) != nullptr) return {};
+  if (name == book_.own_name())
+    return FailedPrecondition(name + " is the controller's own node: it has no agent and no labels; " +
+                              "divvy gpus restrict keeps work off its GPUs");
+  return NotFound("there is no node '" + name.substr(0, 64) + "'; divvy nodes lists all nodes");
+}
+
+Status AgentListener::Keep(ControllerDriver& core, const std::string& name, Result<NodeRegistry::Setting> setting) {
+  if (!setting) return setting.error();
+  core.controller().KeepSetting(setting->first, std::move(setting->second));
+  core.Touch();
+  const NodeRow* row = book_.Find(name);
+  if (fleet_ != nullptr && row != nullptr) fleet_->OnRow(*row);
+  return {};
+}
+
+Result<std::string> AgentListener::Cordon(ControllerDriver& core, const std::string& name, const std::string& reason) {
+  DIVVY_CHECK(Keep(core, name, book_.Cordon(name, reason, core.Now())));
+  return name + " takes no new work; running jobs continue";
+}
+
+Result<std::string> AgentListener::Drain(ControllerDriver& core, const std::string& name, Time deadline,
+                                         const std::string& reason) {
+  DIVVY_CHECK(Keep(core, name, book_.Drain(name, deadline, reason, core.Now())));
+  return name + " takes no new work; " +
+         (deadline == kNever ? "running jobs may finish" : "running jobs are stopped at the deadline");
+}
+
+Result<std::string> AgentListener::Resume(ControllerDriver& core, const std::string& name) {
+  DIVVY_CHECK(Keep(core, name, book_.Resume(name)));
+  return name + " takes work again";
+}
+
+Result<std::string> AgentListener::Label(ControllerDriver& core, const std::string& name,
+                                         const std::map<std::string, std::string>& labels) {
+  const NodeRow* row = book_.Find(name);
+  const auto before = row == nullptr ? std::map<std::string, std::string>() : row->AllLabels();
+  DIVVY_CHECK(Keep(core, name, book_.Label(name, labels)));
+  const auto after = book_.Find(name)->AllLabels();
+  std::string text = after == before ? "the labels of " + name + " are unchanged" : "labelled " + name;
+  for (const auto& [key, value] : labels) {
+    if (const auto stays = after.find(key); value.empty() && stays != after.end())
+      text += "; " + key + "=" + stays->second + " is set by its agent, and stays (divvy node label " + name + " " +
+              key + "=VALUE overrides it)";
+  }
+  return text;
+}
+
+Status AgentListener::CheckRemovable(const std::string& name, bool is_gone) {
+  if (fleet_ == nullptr) return {};
+  const RemoteNode* node = agents_ ? agents_->Find(name) : nullptr;
+  const bool is_there = node != nullptr && node->is_connected();
+  if (is_gone && is_there)
+    return FailedPrecondition(name + " cannot be removed while its agent is connected; divvy node drain " + name +
+                              " empties it, then divvy node remove " + name);
+  const auto runs = fleet_->RunsOn(name);
+  if (runs.empty() || is_gone) return {};
+  const NodeRow* row = book_.Find(name);
+  const bool is_draining = row != nullptr && row->work == NodeWork::kDraining;
+  const std::string first = Plural(static_cast<std::int64_t>(runs.size()), "job") + " still " +
+                            (runs.size() == 1 ? "runs" : "run") + " on " + name;
+  if (!is_there)
+    return FailedPrecondition(
+        first + "according to the last report: its agent is away; if the node will not return, divvy node remove " +
+        name + " --gone marks its jobs as lost");
+  return FailedPrecondition(first + (is_draining ? ", which is draining; wait for their end, or divvy node drain " +
+                                                       name + " --deadline TIME stops them by then"
+                                                 : "; divvy node drain " + name + " first"));
+}
+
+Result<std::string> AgentListener::Remove(ControllerDriver& core, const std::string& name, bool is_gone) {
+  DIVVY_CHECK(Knows(name));
+  DIVVY_CHECK(CheckRemovable(name, is_gone));
+  if (is_gone && fleet_ != nullptr) fleet_->OnGone(name);
+  DIVVY_CHECK(Keep(core, name, book_.Remove(name)));
+  if (agents_) agents_->Forget(name);
+  if (fleet_ != nullptr) fleet_->OnRemoved(name);
+  return "removed " + name + "; it needs a new token to join again";
+}
+
+}  // namespace divvy

@@ -1,0 +1,79 @@
+// Connects the nodes of agents to a daemon: the registry of nodes, the endpoint for their connections, and the fleet,
+// on top of the daemon's own commits and tokens.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/books/node_registry.h"
+#include "daemon/auth/remote_callers.h"
+#include "daemon/driver/controller_driver.h"
+#include "daemon/fleet/agents.h"
+#include "daemon/runtime/log.h"
+
+namespace divvy {
+
+class AgentListener {
+ public:
+  /// The store's row that counts how often a controller has started on it.
+  static constexpr std::string_view kEpochKey = "controller.epoch";
+
+  /// Loads a row of the store; call before anything else. Returns true if the row was one of ours.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  /// Sets the name and GPUs of this machine, which no agent may claim.
+  void SetOwn(std::string name, const std::vector<GpuFacts>& gpus) { book_.SetOwn(std::move(name), gpus); }
+
+  struct Ports {
+    std::function<void(Duration, std::function<void()>)> after;
+    const Log* log = nullptr;
+    // See Agents::Ports.
+    std::function<std::string(JobId, std::uint32_t attempt)> gang_key;
+    std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
+    std::function<void(RemoteNode& node, JobId job)> before_foreground;
+    std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
+    std::function<std::string(const User& user)> right_of;
+  };
+  /// `callers`, `core` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,
+  /// nothing is placed on them.
+  void Open(ControllerDriver& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
+
+  /// Handles requests for wire::kAgentPath; refuses them before Open.
+  void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
+
+  // For administrators; each returns a message about what was done. `core` stores the change.
+  Status Knows(const std::string& name) const;
+  Result<std::string> Cordon(ControllerDriver& core, const std::string& name, const std::string& reason);
+  Result<std::string> Drain(ControllerDriver& core, const std::string& name, Time deadline, const std::string& reason);
+  Result<std::string> Resume(ControllerDriver& core, const std::string& name);
+  /// Refused while jobs run on the node, unless `is_gone`. `is_gone`: the node is disconnected and will not come back;
+  /// its jobs count as lost.
+  Result<std::string> Remove(ControllerDriver& core, const std::string& name, bool is_gone);
+  Result<std::string> Label(ControllerDriver& core, const std::string& name,
+                            const std::map<std::string, std::string>& labels);
+
+  NodeRegistry& book() { return book_; }
+  const NodeRegistry& book() const { return book_; }
+  /// Returns "up", "away" (disconnected a moment ago), "lost" (disconnected for longer than lost_after), "awaited" (not
+  /// connected since the controller started), "cordoned" or "draining".
+  std::string StateOf(const NodeRow& row) const;
+  /// Null before Open.
+  Agents* agents() { return agents_.get(); }
+  std::uint64_t epoch() const { return epoch_; }
+  /// Call before Open. Agents follow no controller of an earlier epoch, even if it starts with an older store.
+  void ReserveEpochs(std::uint64_t epoch) { epoch_ = std::max(epoch_, epoch); }
+
+ private:
+  Status CheckRemovable(const std::string& name, bool is_gone);
+  NodeRegistry book_;
+  std::uint64_t epoch_ = 0;
+  Status Keep(ControllerDriver& core, const std::string& name, Result<NodeRegistry::Setting> setting);
+
+  std::unique_ptr<FleetPort> nobody_;
+  FleetPort* fleet_ = nullptr;
+  std::unique_ptr<Agents> agents_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,32 @@
+// Converts a JobSpec back to the options of divvy submit. A page uses it to resubmit a job, and to show the command
+// line equivalent to a form.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "dialect/options/job_options.h"
+
+namespace divvy::dialect {
+
+/// One option, and the fields of the spec that it sets.
+struct SpecWord {
+  std::string text;                  // In shell syntax: "--topology nvlink:required".
+  std::vector<std::string> members;  // "request/topology": paths in the JSON of the spec. Removing these fields removes
+                                     // the option.
+  bool is_option = true;  // False: no option sets it, and `text` is only a description ("label slurm.qos=high").
+};
+
+/// The options that change `before` into `spec`, in the order of --help, without what is run. Labels that belong to
+/// options are expressed as those options.
+std::vector<SpecWord> WordsOf(const JobSpec& spec, const JobSpec& before);
+
+/// "divvy submit --gpus 2 -- python train.py", or for a script "divvy submit --gpus 2 SCRIPT a b" with the script's
+/// lines applied first. The result is parsed again to verify it. Fails with kFailedPrecondition if that gives another
+/// spec. The comparison ignores data from the place of submission (environment, unnamed directory) and fractions of a
+/// second in times.
+Result<std::string> CommandLineOf(const JobSpec& spec, std::string_view script, const ParseContext& around);
+
+}  // namespace divvy::dialect

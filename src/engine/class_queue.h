@@ -1,0 +1,81 @@
+// The queue of one job class: equivalent jobs in the order in which they start. A two-level array of sorted chunks: 24
+// bytes per entry, appends and removals near the front in O(log n), and counting the members before an entry does not
+// walk the whole queue.
+//
+// Order: priority (higher first), then the time since which the job waits, then id. Invariants: places are unique and
+// ascending, no
+// chunk is empty, a chunk's `members` is the sum of its counts.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "model/job.h"
+
+namespace divvy {
+
+/// The position of an entry. `since` is the submission time, or the begin time if that is later.
+struct Place {
+  Time since = kNoTime;
+  JobId id;
+  int priority = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
+  friend std::strong_ordering operator<=>(const Place& a, const Place& b) {
+    if (auto order = b.priority <=> a.priority; order != 0) return order;
+    if (auto order = a.since <=> b.since; order != 0) return order;
+    return a.id <=> b.id;
+  }
+};
+
+class ClassQueue {
+ public:
+  struct Stand {
+    Place place;
+    std::uint32_t count = 1;  // Waiting members of the entry.
+  };
+  /// Refers to a Stand; valid until the line changes.
+  struct Position {
+    std::size_t chunk = 0;
+    std::size_t index = 0;
+    friend bool operator==(const Position&, const Position&) = default;
+  };
+
+  /// Requires: there is no entry at `place`.
+  void Insert(const Place& place, std::uint32_t count);
+  /// Requires: there is an entry at `place`.
+  void Erase(const Place& place);
+  void SetCount(const Place& place, std::uint32_t count);
+
+  bool empty() const { return chunks_.empty(); }
+  std::size_t entries() const { return entries_; }
+  std::uint64_t members() const { return members_; }
+
+  Position begin() const { return {}; }
+  bool IsEnd(Position at) const { return at.chunk >= chunks_.size(); }
+  const Stand& At(Position at) const { return chunks_[at.chunk].stands[at.index]; }
+  Position Next(Position at) const;
+  /// The first entry at or after `place`.
+  Position LowerBound(const Place& place) const;
+  /// The first entry with a lower priority than `priority`.
+  Position AfterPriority(int priority) const;
+  /// The number of members before `place`.
+  std::uint64_t MembersBefore(const Place& place) const;
+
+ private:
+  struct Chunk {
+    std::vector<Stand> stands;
+    std::uint64_t members = 0;
+  };
+
+  std::size_t ChunkOf(const Place& place) const;
+
+  std::vector<Chunk> chunks_;
+  std::size_t entries_ = 0;
+  std::uint64_t members_ = 0;
+};
+
+}  // namespace divvy

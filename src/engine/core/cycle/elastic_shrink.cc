@@ -1,0 +1,304 @@
+#include "engine/core/cycle/elastic_shrink.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "engine/core/cycle/preemption_policy.h"
+#include "engine/core/cycle/resize.h"
+#include "engine/core/cycle/scheduling_cycle.h"
+#include "engine/core/cycle/statement.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/claims.h"
+#include "engine/core/place/placer.h"
+
+namespace divvy::core {
+namespace {
+
+/// Sets that are tried for one taker, best first.
+constexpr std::size_t kMostTried = 64;
+
+struct Head {
+  Key key;
+  ClassIndex job_class = 0;
+  Place place;
+  static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
+};
+
+/// With up to this many usable GPUs all sets are searched; otherwise Asker::Narrow first reduces them.
+constexpr std::size_t kSearched = 16;
+
+/// A set of GPUs for one taker. Ordered by preference.
+struct Choice {
+  int asked = 0;
+  int jobs = 0;
+  // How many GPUs each job releases, negated; jobs that grew last come first.
+  std::array<std::int8_t, GpuSet::kCapacity> kept{};
+  int worst_pair = 0;  // Negated, like the sum: more is better.
+  int sum_of_pairs = 0;
+  GpuSet gpus;
+  friend auto operator<=>(const Choice&, const Choice&) = default;
+};
+
+class Asker {
+ public:
+  Asker(Cluster& cluster, std::vector<Surplus> surplus, Time now)
+      : cluster_(cluster), state_(cluster.state()), surplus_(std::move(surplus)), now_(now) {
+    std::stable_sort(surplus_.begin(), surplus_.end(), [](const Surplus& a, const Surplus& b) {
+      return std::tuple(b.grown, a.job) < std::tuple(a.grown, b.job);
+    });
+    if (surplus_.size() > GpuSet::kCapacity) surplus_.resize(GpuSet::kCapacity);
+  }
+
+  std::vector<GiveBack> Run() {
+    std::vector<Head> heads;
+    for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
+      const JobClass& job_class = state_.classes[index];
+      if (job_class.line.empty() || !job_class.wants_gpu) continue;
+      const Place& place = job_class.line.At(job_class.line.begin()).place;
+      heads.push_back({state_.KeyAt(index, place, now_), index, place});
+    }
+    std::make_heap(heads.begin(), heads.end(), Head::Later);
+    for (int looked = 0; !heads.empty() && looked < kMostAskers && HasAny(); ++looked) {
+      std::pop_heap(heads.begin(), heads.end(), Head::Later);
+      Head head = heads.back();
+      heads.pop_back();
+      const ReservationSlot* slot = SlotOf(state_, head.place.id);
+      const bool is_served = (slot != nullptr && slot->reservation.is_claim) || Serve(head);
+      if (!is_served) continue;
+      const ClassQueue& line = state_.classes[head.job_class].line;
+      const ClassQueue::Position next = line.Next(line.LowerBound(head.place));
+      if (line.IsEnd(next)) continue;
+      head.place = line.At(next).place;
+      head.key = state_.KeyAt(head.job_class, head.place, now_);
+      heads.push_back(std::move(head));
+      std::push_heap(heads.begin(), heads.end(), Head::Later);
+    }
+    return std::move(given_);
+  }
+
+ private:
+  bool HasAny() const {
+    return std::any_of(surplus_.begin(), surplus_.end(), [](const Surplus& one) { return one.most > 0; });
+  }
+
+  /// Returns whether the job could start this way, and sooner than its reservation.
+  bool IsWorthALook(const Head& head) const {
+    const ClassKey& key = state_.classes[head.job_class].key;
+    const Ask& ask = state_.asks[key.ask];
+    if (ask.groups.size() != 1 || ask.groups.front().least != 1) return false;
+    if (!ask.groups.front().alternatives.front().is_whole()) return false;
+    if (StartBlockerOf(state_, head.job_class).could_never_run) return false;
+    // No job ends, so a full job count stays full. Under a cap on GPUs, released GPUs may make room.
+    if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))
+      return false;
+    const ReservationSlot* slot = SlotOf(state_, head.place.id);
+    return slot == nullptr || slot->reservation.start > AddSaturating(now_, state_.rules.grace);
+  }
+
+  // A nomination lasts until the GPUs are released, and as long as it lasts no later start can be reserved on its node
+  // (Placer::ClaimsStand). A job before this one with such a reservation would lose it.
+  bool PassesAPromise(const Head& head) const {
+    return std::any_of(state_.reservations.begin(), state_.reservations.end(), [&](const ReservationSlot& slot) {
+      const BackfillReservation& reservation = slot.reservation;
+      const bool has_date = !reservation.is_claim && reservation.start != kNever && reservation.entry != head.place.id;
+      if (!has_date || !(slot.key < head.key)) return false;
+      return std::any_of(reservation.pieces.begin(), reservation.pieces.end(), [&](const TaskPlacement& piece) {
+        return std::any_of(surplus_.begin(), surplus_.end(), [&](const Surplus& one) {
+          return one.most > 0 && cluster_.running(one.job)->pieces.front().node == piece.node;
+        });
+      });
+    });
+  }
+
+  bool Serve(const Head& head) {
+    if (!IsWorthALook(head) || PassesAPromise(head)) return false;
+    std::vector<NodeIndex> nodes;
+    for (const Surplus& one : surplus_) {
+      const NodeIndex node = cluster_.running(one.job)->pieces.front().node;
+      if (one.most > 0 && std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    LiftedHolds own(state_, head.place.id);
+    for (const NodeIndex node : nodes) {
+      std::vector<Choice> choices = ChoicesOn(node, head);
+      std::sort(choices.begin(), choices.end());
+      if (choices.size() > kMostTried) choices.resize(kMostTried);
+      for (const Choice& choice : choices) {
+        const auto shifts = ShiftsFor(head, node, choice.gpus);
+        if (!shifts) continue;
+        own.Forget();
+        core::Apply(state_, *shifts);
+        Apply(head, node, choice.gpus);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const Shape& ShapeOf(const Head& head) const {
+    return state_.asks[state_.classes[head.job_class].key.ask].groups.front().alternatives.front();
+  }
+
+  /// GPUs of the job on `node` that were not requested yet; empty if it has no surplus.
+  GpuSet Own(const Surplus& one, NodeIndex node) const {
+    const core::Run& run = *cluster_.running(one.job);
+    if (one.most <= 0 || run.pieces.front().node != node) return {};
+    return GpusOf(run) - AskedOf(run);
+  }
+
+  /// The GPUs of a node among which sets for a taker are searched.
+  struct Searched {
+    std::array<GpuSet, GpuSet::kCapacity> own{};  // By index in surplus_: GPUs of that job on the node.
+    GpuSet pool;                                  // The union of these.
+    GpuSet open;                                  // Usable GPUs of an accepted kind: free ones and those of `pool`.
+    GpuSet fixed;                                 // GPUs that every set contains.
+  };
+
+  // All sets of free or surplus GPUs with at least one surplus GPU.
+  std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
+    const Node& node = state_.nodes[index];
+    const Shape& shape = ShapeOf(head);
+    const Ask& ask = state_.asks[state_.classes[head.job_class].key.ask];
+    Searched searched;
+    for (std::size_t i = 0; i < surplus_.size(); ++i) {
+      searched.own[i] = Own(surplus_[i], index) - node.blocked;
+      searched.pool |= searched.own[i];
+    }
+    searched.open = searched.pool;
+    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+      if (placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts) searched.open.Insert(gpu);
+      const int kind = node.is_mixed() ? node.facts.gpu_kinds[static_cast<std::size_t>(gpu)] : node.facts.kind;
+      if (((shape.models >> kind) & 1) == 0) searched.open.Erase(gpu);
+    }
+    std::vector<Choice> choices;
+    if (searched.open.size() < shape.gpus) return choices;
+    if (static_cast<std::size_t>(searched.open.size()) > kSearched) searched = Narrow(searched, node, ask);
+    const GpuTopology* topology = node.facts.topology.get();
+    const bool is_picky = topology != nullptr && !topology->is_uniform();
+    const std::uint64_t open = searched.open.bits();
+    for (std::uint64_t set = open; set != 0; set = (set - 1) & open) {
+      const GpuSet gpus = GpuSet::FromBits(set) | searched.fixed;
+      if (gpus.size() != shape.gpus || (gpus & searched.pool).empty()) continue;
+      Choice choice;
+      choice.gpus = gpus;
+      bool is_allowed = true;
+      for (std::size_t i = 0; i < surplus_.size() && is_allowed; ++i) {
+        const int count = (gpus & searched.own[i]).size();
+        choice.asked += count;
+        choice.jobs += count > 0 ? 1 : 0;
+        choice.kept[i] = static_cast<std::int8_t>(-count);
+        is_allowed = count <= surplus_[i].most;
+      }
+      if (is_allowed && is_picky) {
+        is_allowed = !ask.requires_topology || topology->Satisfies(gpus, ask.topology);
+        choice.worst_pair = -topology->WorstPair(gpus);
+        choice.sum_of_pairs = -topology->SumOfPairs(gpus);
+      }
+      if (is_allowed) choices.push_back(choice);
+    }
+    return choices;
+  }
+
+  /// Reduces the GPUs to search if more than kSearched are usable. GPUs are ordered: free ones first, then those of the
+  /// jobs with the most surplus. The first ones are always used, and the kSearched around the last needed one are
+  /// searched. If the GPUs must be connected, one connected set is searched.
+  Searched Narrow(const Searched& all, const Node& node, const Ask& ask) const {
+    const std::size_t count = static_cast<std::size_t>(ask.groups.front().alternatives.front().gpus);
+    std::vector<int> order;
+    if (ask.requires_topology && node.facts.topology != nullptr) {
+      static const SizeDemand kUsual = UsualSizeDemand();
+      order = node.facts.topology->Pick(all.open, static_cast<int>(count), kUsual, ask.topology)
+                  .value_or(GpuSet())
+                  .ToVector();
+    } else {
+      order = (all.open - all.pool).ToVector();
+      if (order.size() >= count) order.resize(count - 1);  // At least one surplus GPU is needed.
+      std::vector<std::size_t> jobs(surplus_.size());
+      std::iota(jobs.begin(), jobs.end(), std::size_t{0});
+      const auto gives = [&](std::size_t i) { return (all.own[i] & all.open).Lowest(surplus_[i].most); };
+      std::ranges::stable_sort(jobs, std::greater<>(), [&](std::size_t i) { return gives(i).size(); });
+      for (const std::size_t i : jobs) {
+        for (const int gpu : gives(i)) order.push_back(gpu);
+      }
+    }
+    Searched narrow = all;
+    narrow.open = {};
+    const std::size_t first = count > kSearched / 2 ? count - kSearched / 2 : 0;
+    for (std::size_t i = 0; i < std::min(order.size(), first + kSearched); ++i) {
+      (i < first ? narrow.fixed : narrow.open).Insert(order[i]);
+    }
+    return narrow;
+  }
+
+  std::vector<GiveBack::Part> PartsOf(NodeIndex node, GpuSet gpus) const {
+    std::vector<GiveBack::Part> parts;
+    for (const Surplus& one : surplus_) {
+      const GpuSet part = Own(one, node) & gpus;
+      if (!part.empty()) parts.push_back({one.job, part});
+    }
+    return parts;
+  }
+
+  // Returns which holds must move so that the job starts there once the GPUs are released; nothing if it cannot. The
+  // time of release is unknown, so the job must delay no reservation whenever it starts; its time limit does not help.
+  std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
+    const ClassKey& key = state_.classes[head.job_class].key;
+    const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);
+    std::vector<Loss> losses;
+    std::vector<CapLoss> cap_losses;
+    Statement trial(state_);
+    for (const GiveBack::Part& part : parts) {
+      const core::Run& run = *cluster_.running(part.job);
+      TaskPlacement piece = run.pieces.front();
+      Shape shape = core::ShapeOf(state_.ask_of(run), piece);
+      trial.Remove(part.job, piece, shape);
+      piece.place.gpus -= part.gpus;
+      shape.gpus = static_cast<std::int16_t>(piece.place.gpus.size());
+      trial.Add(part.job, piece, shape);
+      losses.push_back({state_.classes[run.job_class].key.team, std::int64_t{placement::kGpuParts} * part.gpus.size(),
+                        run.priority});
+      cap_losses.push_back({run.job_class, losses.back().parts});
+    }
+    if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;
+    if (state_.teams.has_rules() && !PreemptionPolicy(state_).FitsItsTeams(head.job_class, losses)) return std::nullopt;
+    const Ask& ask = state_.asks[key.ask];
+    return core::ShiftsFor(state_, ask, {node, {gpus}, 0, 0}, Length(Duration(0)), key.team, key.user, now_);
+  }
+
+  void Apply(const Head& head, NodeIndex node, GpuSet gpus) {
+    GiveBack given{head.place.id, PartsOf(node, gpus)};
+    for (const GiveBack::Part& part : given.parts) {
+      const core::Run& run = *cluster_.running(part.job);
+      const GpuSet asked = AskedOf(run) | part.gpus;
+      Resize(cluster_, part.job, GpusOf(run), asked, now_);
+      for (Surplus& one : surplus_) {
+        if (one.job == part.job) one.most -= part.gpus.size();
+      }
+    }
+    Claim(state_, now_, head.key, head.job_class, head.place.id, {{node, {gpus}, 0, 0}}, kNever);
+    given_.push_back(std::move(given));
+  }
+
+  Cluster& cluster_;
+  Cluster::State& state_;
+  std::vector<Surplus> surplus_;
+  Time now_;
+  std::vector<GiveBack> given_;
+};
+
+}  // namespace
+
+std::vector<GiveBack> AskBack(Cluster& cluster, std::vector<Surplus> surplus, Time now) {
+  std::erase_if(surplus, [&](const Surplus& one) {
+    const core::Run* run = cluster.running(one.job);
+    return one.most <= 0 || run == nullptr || run->is_leaving;
+  });
+  if (surplus.empty()) return {};
+  return Asker(cluster, std::move(surplus), now).Run();
+}
+
+}  // namespace divvy::core

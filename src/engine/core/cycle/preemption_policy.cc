@@ -1,0 +1,137 @@
+#include "engine/core/cycle/preemption_policy.h"
+
+#include <algorithm>
+
+namespace divvy::core {
+
+PreemptionPolicy::PreemptionPolicy(const Cluster::State& state)
+    : state_(state), change_(state.teams.size()), firm_change_(state.teams.size()) {
+  for (const JobId id : state.leaving) {
+    const Run& run = state.running.at(id);
+    const JobClass& job_class = state.classes[run.job_class];
+    const std::vector<TaskPlacement>& gone = run.is_leaving ? run.pieces : run.leaving;
+    for (const TaskPlacement& piece : gone) {
+      Add(job_class.key.team, -ShapeOf(state.ask_of(run), piece).gpu_parts(), job_class.is_firm());
+    }
+    // Migrated resources are held elsewhere.
+    const auto moving = state.moving.find(id);
+    if (moving == state.moving.end()) continue;
+    for (const TaskPlacement& piece : moving->second.to) {
+      Add(job_class.key.team, ShapeOf(state.asks[moving->second.ask], piece).gpu_parts(), job_class.is_firm());
+    }
+  }
+  for (const ReservationSlot& slot : state.reservations) {
+    if (!slot.reservation.is_claim) continue;
+    const JobClass& job_class = state.classes[slot.job_class];
+    Add(job_class.key.team, job_class.least_parts, job_class.is_firm());
+  }
+}
+
+void PreemptionPolicy::Add(TeamIndex team, std::int64_t parts, bool is_firm) {
+  for (TeamIndex at = team;; at = state_.teams.spec(at).parent) {
+    change_[at] += parts;
+    if (is_firm) firm_change_[at] += parts;
+    if (at == kRootTeam) return;
+  }
+}
+
+std::int64_t PreemptionPolicy::Share(TeamIndex team) const {
+  const Teams& teams = state_.teams;
+  const std::int64_t asked = teams.running(team) + teams.waiting(team);
+  return std::max(teams.FairShare(team), std::min(teams.spec(team).quota_parts, asked));
+}
+
+bool PreemptionPolicy::IsAbove(TeamIndex ancestor, TeamIndex team) const {
+  for (TeamIndex at = team;; at = state_.teams.spec(at).parent) {
+    if (at == ancestor) return true;
+    if (at == kRootTeam) return false;
+  }
+}
+
+// The ancestor of `team` just below the lowest common ancestor with `other`.
+TeamIndex PreemptionPolicy::LevelOf(TeamIndex team, TeamIndex other) const {
+  while (!IsAbove(state_.teams.spec(team).parent, other)) team = state_.teams.spec(team).parent;
+  return team;
+}
+
+std::int64_t PreemptionPolicy::Saturation(ClassIndex taker, TeamIndex victim) const {
+  const TeamIndex level = LevelOf(victim, state_.classes[taker].key.team);
+  return Held(level) * 1000 / std::max<std::int64_t>(Share(level), 1);
+}
+
+bool PreemptionPolicy::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const {
+  if (!state_.teams.has_rules()) return true;
+  const JobClass& job_class = state_.classes[taker];
+  for (TeamIndex at = job_class.key.team; at != kRootTeam; at = state_.teams.spec(at).parent) {
+    const TeamSpec& spec = state_.teams.spec(at);
+    std::int64_t freed = 0;
+    for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.parts : 0;
+    const std::int64_t after = Held(at) - freed + job_class.least_parts;
+    if (spec.limit_parts != kNoBound && after > spec.limit_parts) return false;
+    // Victims are preemptible, so they free no firm usage.
+    if (job_class.is_firm() && spec.quota_parts != kNoBound &&
+        state_.teams.firm(at) + firm_change_[at] + job_class.least_parts > spec.quota_parts) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool PreemptionPolicy::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
+  const JobClass& job_class = state_.classes[taker];
+  const TeamIndex team = job_class.key.team;
+  // A job without a team has no entitlement, and a job without GPUs has no share of them.
+  if (team == kRootTeam || victim == kRootTeam || job_class.least_parts == 0 || IsAbove(team, victim) ||
+      IsAbove(victim, team)) {
+    return false;
+  }
+  const TeamIndex level = LevelOf(victim, team);
+  return Held(level) > std::min(Share(level), state_.teams.spec(level).quota_parts);
+}
+
+bool PreemptionPolicy::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const {
+  if (!FitsItsTeams(taker, losses)) return false;
+  const JobClass& job_class = state_.classes[taker];
+  // Indexed by the victims' team at the level where they branch: everything that it would lose.
+  struct Side {
+    TeamIndex taker = kRootTeam;
+    std::int64_t lost = 0;
+    std::int64_t largest = 0;
+  };
+  std::map<TeamIndex, Side> sides;
+  for (const Loss& loss : losses) {
+    Side& side = sides[LevelOf(loss.team, job_class.key.team)];
+    side.taker = LevelOf(job_class.key.team, loss.team);
+    side.lost += loss.parts;
+    side.largest = std::max(side.largest, loss.parts);
+  }
+  const auto after = [&](TeamIndex at) {
+    std::int64_t freed = 0;
+    for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.parts : 0;
+    return Held(at) - freed + job_class.least_parts;
+  };
+  for (const auto& [level, side] : sides) {
+    // The last victim may be the largest: a team is brought down to its share, and one big job cannot keep it above.
+    const std::int64_t before_last = Held(level) - side.lost + side.largest;
+    bool is_within = true;
+    for (TeamIndex at = job_class.key.team; at != side.taker; at = state_.teams.spec(at).parent) {
+      is_within = is_within && after(at) <= Share(at);
+    }
+    const std::int64_t own = after(side.taker);
+    const bool by_share = is_within && own <= Share(side.taker) && before_last > Share(level);
+    const bool by_level = is_within && before_last > Share(level) && Share(side.taker) > 0 && Share(level) > 0 &&
+                          own * Share(level) < (Held(level) - side.lost) * Share(side.taker);
+    const std::int64_t quota = state_.teams.spec(side.taker).quota_parts;
+    const bool by_quota = (quota == kNoBound || own <= quota) && state_.teams.spec(level).quota_parts != kNoBound &&
+                          before_last > state_.teams.spec(level).quota_parts;
+    if (!by_share && !by_quota && !by_level) return false;
+  }
+  return true;
+}
+
+bool PreemptionPolicy::MayPreempt(ClassIndex taker, int priority, const std::vector<Loss>& losses) const {
+  return std::all_of(losses.begin(), losses.end(), [&](const Loss& loss) { return loss.priority < priority; }) &&
+         FitsItsTeams(taker, losses);
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,60 @@
+// Rules on which jobs may preempt or reclaim from which. Pure arithmetic on team totals, independent of places.
+//
+// Reclaim, at the level where the preemptor's and the victim's team branch (children of their lowest common ancestor).
+// Resources preempted earlier already count as gone.
+//   (a) the preemptor's team stays within its share, and the victim's team holds more than its share before each job
+//       is taken, or
+//   (b) the preemptor's team stays within its quota, and the victim's team holds more than its quota before each, or
+//   (c) the preemptor's team including the new job has a lower ratio of usage to share than the victim's team without
+//       its victims.
+// A team's share here is at least its quota (or its demand, if less), so nothing is reclaimed from a team at or below
+// its quota. Below that level, the preemptor's teams must stay within their shares too. A preemptor that is not itself
+// preemptible must fit into the quota of every team above it. No team exceeds its limit. Source: the conditions that
+// KAI's reclaim action documents.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+
+/// The loss of one victim job.
+struct Loss {
+  TeamIndex team = kRootTeam;
+  std::int64_t parts = 0;
+  int priority = 0;
+};
+
+class PreemptionPolicy {
+ public:
+  /// Leaving resources count as released, nominated ones as running.
+  explicit PreemptionPolicy(const Cluster::State& state);
+
+  /// Returns whether teams and priorities allow the preemptor to take these. With empty `losses` only its own limits
+  /// count.
+  bool MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const;
+  bool MayPreempt(ClassIndex taker, int priority, const std::vector<Loss>& losses) const;
+  /// Checks only limits and quotas of the preemptor's teams.
+  bool FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const;
+
+  /// Returns false if no set of victims could include this team's jobs.
+  bool IsReclaimable(ClassIndex taker, TeamIndex victim) const;
+  /// The usage of the victim's team relative to its share, in thousandths, at the level where it branches from the
+  /// preemptor's path.
+  std::int64_t Saturation(ClassIndex taker, TeamIndex victim) const;
+
+ private:
+  std::int64_t Share(TeamIndex team) const;
+  std::int64_t Held(TeamIndex team) const { return state_.teams.running(team) + change_[team]; }
+  bool IsAbove(TeamIndex ancestor, TeamIndex team) const;
+  TeamIndex LevelOf(TeamIndex team, TeamIndex other) const;
+  void Add(TeamIndex team, std::int64_t parts, bool is_firm);
+
+  const Cluster::State& state_;
+  std::vector<std::int64_t> change_;
+  std::vector<std::int64_t> firm_change_;
+};
+
+}  // namespace divvy::core

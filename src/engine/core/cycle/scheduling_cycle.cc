@@ -1,0 +1,513 @@
+#include "engine/core/cycle/scheduling_cycle.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/core/cycle/preempt.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/earliest.h"
+#include "engine/core/place/placer.h"
+
+namespace divvy::core {
+namespace {
+
+/// If more nodes changed at once, querying the index for each class is cheaper than visiting each node.
+constexpr std::size_t kManyGrown = 48;
+
+/// The assumed length of a filler whose length is unknown.
+constexpr Duration kUnknownLength = std::chrono::hours(24);
+
+}  // namespace
+
+StartBlocker StartBlockerOf(const Cluster::State& state, ClassIndex index) {
+  const JobClass& job_class = state.classes[index];
+  StartBlocker barrier;
+  barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_parts);
+  if (state.teams.has_rules()) {
+    barrier.over_limit = state.teams.OverLimit(job_class.key.team, job_class.least_parts);
+    if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_parts);
+  }
+  if (job_class.checked_epoch != state.usable_epoch) {
+    job_class.could_run = CouldRun(state, state.asks[job_class.key.ask]);
+    job_class.checked_epoch = state.usable_epoch;
+  }
+  barrier.could_never_run = !job_class.could_run;
+  return barrier;
+}
+
+SchedulingCycle::SchedulingCycle(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes)
+    : state_(state), now_(now), name_(name), remakes_left_(most_remakes) {}
+
+Plan SchedulingCycle::Decide() {
+  state_.MakeFleet();
+  TakeDue();
+  if (!state_.moving.empty()) SettleMoves(state_, now_, plan_);
+  do {
+    Round();
+  } while (MustGoOn());
+  TakeBack(state_, now_, plan_);
+  GrowElastic();
+  plan_.carvings = std::exchange(state_.carvings, {});
+  FindWakeup();
+  return std::move(plan_);
+}
+
+bool SchedulingCycle::MustGoOn() const {
+  // Holds that displace each other in a circle start no job. Remaining grown nodes are handled in the next decision.
+  if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
+  if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
+  // Every start changes the teams' shares, and with them the order.
+  return has_started_ && state_.IsAnyFair();
+}
+
+void SchedulingCycle::TakeDue() {
+  has_overrun_ = state_.PutOffOverdue(now_);
+  state_.TurnBookings(now_);
+  while (!state_.dated.empty() && state_.dated.begin()->first <= now_) {
+    const JobId id = state_.dated.begin()->second;
+    state_.dated.erase(state_.dated.begin());
+    state_.LineUp(state_.waiting.at(id));
+  }
+}
+
+void SchedulingCycle::Push(Candidate candidate) {
+  heap_.push_back(std::move(candidate));
+  std::push_heap(heap_.begin(), heap_.end(), Later);
+}
+
+// The next candidate: the better of the heap's and the pool's first.
+const SchedulingCycle::Candidate* SchedulingCycle::Next() {
+  if (!is_pool_checked_) {
+    is_pool_checked_ = true;
+    pool_front_.reset();
+    std::erase_if(pool_, [&](ClassIndex index) { return !state_.fronts[index].is_waiting || !FitsOnGrown(index); });
+    const auto first = std::min_element(pool_.begin(), pool_.end(),
+                                        [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; });
+    if (first != pool_.end()) {
+      const JobClass& job_class = state_.classes[*first];
+      pool_front_ = {state_.keys[*first], *first, job_class.line.At(job_class.line.begin()).place, false, false};
+    }
+  }
+  if (heap_.empty()) return pool_front_ ? &*pool_front_ : nullptr;
+  return pool_front_ && Later(heap_.front(), *pool_front_) ? &*pool_front_ : &heap_.front();
+}
+
+SchedulingCycle::Candidate SchedulingCycle::Pop() {
+  const Candidate* next = Next();
+  if (pool_front_ && next == &*pool_front_) {
+    Candidate candidate = std::move(*pool_front_);
+    std::erase(pool_, candidate.job_class);
+    is_pool_checked_ = false;
+    pool_front_.reset();
+    return candidate;
+  }
+  std::pop_heap(heap_.begin(), heap_.end(), Later);
+  Candidate candidate = std::move(heap_.back());
+  heap_.pop_back();
+  return candidate;
+}
+
+bool SchedulingCycle::IsFiller(const Candidate& candidate) {
+  if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
+  if (state_.RulesOf(candidate.job_class).order != Order::kFifo || !first_blocked(candidate.job_class).is_set())
+    return false;
+  return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !IsPromised(candidate.place.id);
+}
+
+// Returns whether all other jobs of their pool and priority have been considered.
+bool SchedulingCycle::AreFillersNext(const Candidate* next) const {
+  if (fillers_.empty()) return false;
+  const auto rank = Filler::RankOf(fillers_.begin()->candidate.key);
+  if (next != nullptr && !(rank < Filler::RankOf(next->key))) return false;
+  return settled_ == state_.reservations.size() || rank < Filler::RankOf(state_.reservations[settled_].key);
+}
+
+void SchedulingCycle::PushFiller(Candidate candidate) {
+  const Duration known = LengthOf(state_.rules, state_.classes[candidate.job_class].key).likely;
+  const Duration likely = known > Duration(0) ? known : kUnknownLength;
+  const double wait = std::chrono::duration<double>(now_ - candidate.place.since).count();
+  fillers_.insert({std::move(candidate), wait / std::chrono::duration<double>(likely).count(), likely});
+}
+
+void SchedulingCycle::Round() {
+  settled_ = 0;  // First, because the candidates must not depend on what the last round settled.
+  Collect();
+  first_blocked_.assign(state_.heads.size(), JobId());
+  has_started_ = false;
+  while (true) {
+    const Candidate* next = Next();
+    const bool has_promise = settled_ < state_.reservations.size();
+    if (AreFillersNext(next)) {
+      Try(std::move(fillers_.extract(fillers_.begin()).value().candidate));
+    } else if (has_promise && (next == nullptr || !(next->key < state_.reservations[settled_].key))) {
+      reached_ = state_.reservations[settled_].key;
+      Settle();
+    } else if (next != nullptr) {
+      Candidate candidate = Pop();
+      if (IsFiller(candidate)) {
+        PushFiller(std::move(candidate));
+        continue;
+      }
+      reached_ = candidate.key;
+      Try(std::move(candidate));
+    } else {
+      break;
+    }
+  }
+  state_.heads = first_blocked_;
+  idle_rounds_ = has_started_ ? 0 : idle_rounds_ + 1;
+}
+
+// Updates the keys of the heads and of the reservations.
+void SchedulingCycle::RankHeads() {
+  if (!state_.IsAnyFair()) {
+    RankDue(RankPromises());
+    return;
+  }
+  // Every start and end moves all jobs of the teams concerned, but does not reorder the jobs of one team.
+  RankDue({});
+  state_.FindTeamFronts(now_);
+  const std::vector<KeyChange> promised = RankPromises();
+  const bool has_moved =
+      std::any_of(promised.begin(), promised.end(), [](const KeyChange& one) { return one.before != one.after; });
+  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+    if (!state_.fronts[index].is_waiting) continue;
+    Key& key = state_.keys[index];
+    const Key before = key;
+    if (state_.IsFair(index)) {
+      const auto& rank = state_.team_fronts[state_.FrontOf(index)].rank;
+      const auto of_team = key.rank.begin() + kPoolRanks;
+      if (!has_moved && std::equal(rank.begin(), rank.end(), of_team)) continue;
+      std::copy(rank.begin(), rank.end(), of_team);
+    }
+    if (Passes(promised, before, key)) state_.Freshen(index);
+  }
+  state_.must_find_head = true;
+}
+
+// Updates the classes whose head changed or has escalated.
+void SchedulingCycle::RankDue(const std::vector<KeyChange>& promised) {
+  if (now_ < state_.next_change) {
+    for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
+      const Key before = state_.keys[index];
+      state_.HeadChanged(index, now_);
+      if (state_.IsFair(index) && state_.keys[index] < before) state_.Freshen(index);
+    }
+    return;
+  }
+  state_.next_change = kNever;
+  for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
+    if (!state_.fronts[index].is_waiting) continue;
+    const Key before = state_.keys[index];
+    const bool is_due = state_.classes[index].head_changes_at <= now_;
+    state_.HeadChanged(index, now_);
+    const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Which jobs it overtook is not known
+                                                                                // yet.
+    if (is_due || is_ahead || Passes(promised, before, state_.keys[index])) state_.Freshen(index);
+  }
+  state_.stale_heads.clear();
+}
+
+// Returns whether the job may have overtaken a job whose hold bound it.
+bool SchedulingCycle::Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after) {
+  return std::any_of(promised.begin(), promised.end(),
+                     [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
+}
+
+// Collects all jobs that may now be able to start.
+void SchedulingCycle::Collect() {
+  RankHeads();
+  state_.round += 1;
+  grown_ = std::exchange(state_.grown, {});
+  for (const NodeIndex node : grown_) state_.nodes[node].has_grown = false;
+  heap_.clear();
+  pool_.clear();
+  pool_front_.reset();
+  fillers_.clear();
+  is_pool_checked_ = true;
+  const auto add = [&](ClassIndex index) {
+    JobClass& job_class = state_.classes[index];
+    job_class.looked = state_.round;
+    heap_.push_back({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
+  };
+  // Under strict order, jobs behind a blocked job are not examined, so it is unknown whether they are blocked.
+  const bool is_strict = state_.rules.backfill == Backfill::kNone;
+  const bool is_all = grown_.size() > kManyGrown || is_strict;
+  for (const ClassIndex index : std::exchange(state_.fresh, {})) {
+    state_.classes[index].is_fresh = false;
+    if (state_.fronts[index].is_waiting && !is_all) add(index);
+  }
+  if (is_all) {
+    for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+      if (state_.fronts[index].is_waiting) add(index);
+    }
+  } else if (!grown_.empty()) {
+    for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+      if (state_.fronts[index].is_waiting && FitsOnGrown(index)) pool_.push_back(index);
+    }
+    is_pool_checked_ = pool_.empty();
+  }
+  std::make_heap(heap_.begin(), heap_.end(), Later);
+  reached_.reset();
+  blocked_.clear();
+  if (std::exchange(state_.must_find_head, false)) {
+    FindHeads();
+    return;
+  }
+  for (const JobId& head : state_.heads) {
+    if (head.is_set() && state_.waiting.contains(head)) PushBlocked(head);
+  }
+}
+
+// Jobs escalate and teams are served while a reservation exists, so its key is updated. Returns the keys before and
+// after.
+std::vector<SchedulingCycle::KeyChange> SchedulingCycle::RankPromises() {
+  std::vector<KeyChange> keys;
+  for (ReservationSlot& slot : state_.reservations) {
+    const Place& place = state_.waiting.at(slot.reservation.entry).place;
+    const Key before = slot.key;
+    slot.key = state_.KeyAt(slot.job_class, place, now_);
+    slot.is_stale = slot.is_stale || IsPutOff(slot);
+    keys.push_back({before, slot.key});
+  }
+  const auto before = [](const ReservationSlot& a, const ReservationSlot& b) { return a.key < b.key; };
+  if (std::is_sorted(state_.reservations.begin(), state_.reservations.end(), before)) return keys;
+  std::sort(state_.reservations.begin(), state_.reservations.end(), before);
+  for (ReservationSlot& slot : state_.reservations) slot.is_stale = true;
+  return keys;
+}
+
+bool SchedulingCycle::FitsOnGrown(ClassIndex index) const {
+  const QueueHead& front = state_.fronts[index];
+  for (const NodeIndex node : grown_) {
+    if (placement::Fits(state_.nodes[node].state, front.shape)) return true;
+    if (front.is_plain) continue;
+    for (const TaskGroup& group : state_.asks[state_.classes[index].key.ask].groups) {
+      for (const Shape& shape : group.alternatives) {
+        if (placement::Fits(state_.nodes[node].state, shape)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Pushes a job that waits, and that no change could have helped, so that it keeps its position in the order.
+void SchedulingCycle::PushBlocked(JobId entry) {
+  const Waiting& waiting = state_.waiting.at(entry);
+  if (waiting.lane != Waiting::Lane::kReady || IsPromised(entry)) return;
+  const Key key = state_.KeyAt(waiting.job_class, waiting.place, now_);
+  if (reached_ && !(*reached_ < key)) return;
+  if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
+}
+
+// Pushes the first job of each type that is not examined in this round, and escalated jobs: they get a reservation even
+// if nothing changed for them.
+void SchedulingCycle::FindHeads() {
+  if (state_.rules.backfill != Backfill::kReserved) return;
+  std::vector<ClassIndex> escalated;
+  std::vector<std::optional<ClassIndex>> first(state_.heads.size());
+  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+    const QueueHead& front = state_.fronts[index];
+    if (!front.is_waiting || state_.classes[index].looked == state_.round) continue;
+    const Key& key = state_.keys[index];
+    auto& head = first[state_.HeadOf(index)];
+    const bool is_escalated = state_.IsEscalatedAt(index, front.since, now_);
+    if (!is_escalated && head && state_.keys[*head] < key) continue;
+    if ((reached_ && !(*reached_ < key)) || IsBarred(index) || IsKept(index)) continue;
+    if (!head || key < state_.keys[*head]) head = index;
+    if (is_escalated) escalated.push_back(index);
+  }
+  const auto before = [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; };
+  if (escalated.size() > kMostPromises) {
+    std::nth_element(escalated.begin(), escalated.begin() + kMostPromises, escalated.end(), before);
+    escalated.resize(kMostPromises);
+  }
+  const auto entry = [&](ClassIndex index) {
+    const ClassQueue& line = state_.classes[index].line;
+    return line.At(line.begin()).place.id;
+  };
+  for (const auto& head : first) {
+    if (head) PushBlocked(entry(*head));
+  }
+  for (const ClassIndex index : escalated) PushBlocked(entry(index));
+}
+
+// Returns whether the class is blocked even if everything were free. A class blocked by a team limit is re-examined
+// when the team has less.
+bool SchedulingCycle::IsBarred(ClassIndex index) {
+  const StartBlocker barrier = StartBlockerOf(state_, index);
+  if (barrier.over_limit != kRootTeam || barrier.over_quota != kRootTeam) state_.team_blocked.insert(index);
+  return barrier.any();
+}
+
+std::vector<TaskPlacement> SchedulingCycle::Find(ClassIndex index, JobId entry, bool is_everywhere) {
+  const ClassKey& key = state_.classes[index].key;
+  const Ask& ask = state_.asks[key.ask];
+  Placer placing(state_, now_, now_);
+  placing.SetDraw(state_.DrawOf(entry));
+  const bool is_gang = ask.groups.size() > 1 || ask.groups.front().least > 1;
+  return placing.Find(ask, LengthOf(state_.rules, key), grown_, is_everywhere || is_gang, key.team, key.user);
+}
+
+// --- Jobs -----------------------------------------------------------------------------------------------------------
+
+void SchedulingCycle::Try(Candidate candidate) {
+  JobClass& job_class = state_.classes[candidate.job_class];
+  const ClassQueue::Position at = job_class.line.LowerBound(candidate.place);
+  const bool is_there = !job_class.line.IsEnd(at) && job_class.line.At(at).place == candidate.place;
+  if (candidate.is_blocked) {
+    // The job that represented all unexamined ones has started or may not start now, so another takes its role.
+    if (is_there && !IsBarred(candidate.job_class) && !IsKept(candidate.job_class)) Blocked(candidate);
+    else FindHeads();
+    return;
+  }
+  if (!is_there) return;
+  job_class.looked = state_.round;
+  if (state_.IsFair(candidate.job_class)) {
+    state_.HeadChanged(candidate.job_class, now_);
+    const bool is_worse = candidate.key < state_.keys[candidate.job_class];
+    candidate.key = state_.keys[candidate.job_class];
+    if (is_worse) {
+      const Candidate* next = Next();
+      const bool has_promise = settled_ < state_.reservations.size();
+      if ((next != nullptr && next->key < candidate.key) ||
+          (has_promise && !(candidate.key < state_.reservations[settled_].key))) {
+        Push(std::move(candidate));
+        return;
+      }
+    }
+  }
+  if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
+  // Settling its reservation has already tried it, without its own holds in the way.
+  if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
+  if (IsKept(candidate.job_class)) return;
+  // Reservations of jobs behind it do not bind it. But those of escalated jobs are spared if there is other room.
+  std::vector<TaskPlacement> pieces;
+  if (IsAnyEscalated(settled_)) pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+  if (pieces.empty()) {
+    const bool has_lifted = Lift(settled_);
+    pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+    if (pieces.empty() && has_lifted) Restore(false);
+  }
+  if (pieces.empty()) pieces = MovePromises(candidate);
+  if (pieces.empty()) {
+    Blocked(candidate);
+    return;
+  }
+  Launch(candidate.job_class, candidate.place, std::move(pieces));
+  Restore(true);
+  PushNext(candidate.job_class);
+}
+
+// Pushes the next job of a class whose head has started.
+void SchedulingCycle::PushNext(ClassIndex index) {
+  JobClass& job_class = state_.classes[index];
+  if (job_class.line.empty()) return;
+  job_class.looked = state_.round;
+  Push({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
+}
+
+void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<TaskPlacement> pieces) {
+  JobClass& job_class = state_.classes[index];
+  const auto at = state_.waiting.find(place.id);
+  Waiting& entry = at->second;
+  const bool is_array = entry.count > 1 || entry.named > 0;
+  Run run;
+  run.id = name_ ? name_(place.id) : is_array ? JobId(place.id.value() + 1 + entry.named) : place.id;
+  run.job_class = index;
+  run.priority = place.priority;
+  run.queued_at = place.since;
+  run.pieces = std::move(pieces);
+  run.started = now_;
+  if (job_class.key.limit > Duration(0)) run.end = AddSaturating(now_, job_class.key.limit);
+  if (job_class.key.predicted > Duration(0)) run.predicted_end = AddSaturating(now_, job_class.key.predicted);
+  const JobId& first = first_blocked(index);
+  Time passed_start = kNoTime;
+  for (const ReservationSlot& slot : state_.reservations) {
+    if (slot.reservation.entry == first) passed_start = slot.reservation.start;
+  }
+  plan_.starts.push_back({run.id, place.id, run.pieces, first.is_set(), first, passed_start});
+
+  state_.teams.AddWaiting(job_class.key.team, -job_class.least_parts);
+  state_.waiting_count -= 1;
+  entry.count -= 1;
+  entry.named += 1;
+  if (entry.count > 0) {
+    job_class.line.SetCount(place, entry.count);
+  } else {
+    job_class.line.Erase(place);
+    state_.waiting.erase(at);
+    state_.draws.erase(place.id);
+    if (job_class.line.empty()) {
+      state_.fronts[index].is_waiting = false;
+      for (const CapIndex cap : job_class.key.caps) state_.caps[cap].classes.erase(index);
+    }
+  }
+  state_.HeadChanged(index, now_);
+  has_started_ = true;
+  is_pool_checked_ = false;
+  for (std::size_t i = 0; i < state_.reservations.size(); ++i) {
+    if (state_.reservations[i].reservation.entry != place.id) continue;
+    Forget(i);
+    break;
+  }
+  PartHolds(index, run.pieces, now_);
+  // The booking now reserves less by what its owners use, and possibly frees CPUs and memory.
+  for (const TaskPlacement& piece : run.pieces) {
+    const std::vector<ReservedCapacity>& holds = state_.nodes[piece.node].holds;
+    const bool is_booked = std::any_of(holds.begin(), holds.end(), [&](const ReservedCapacity& hold) {
+      return hold.booking != 0 && hold.from <= now_ && placement::Overlap(hold.place, piece.place);
+    });
+    if (is_booked) state_.Grow(piece.node);
+  }
+  state_.AddRun(std::move(run), now_);
+  NoteBarred(index);
+}
+
+// The started job may have taken the last of a cap or team limit that a job with a reservation, or a head, needs. Then
+// that job waits only for it.
+void SchedulingCycle::NoteBarred(ClassIndex started) {
+  const std::vector<CapIndex>& taken = state_.classes[started].key.caps;
+  const auto is_concerned = [&](ClassIndex other) {
+    const ClassKey& key = state_.classes[other].key;
+    const bool shares_cap = std::any_of(
+        taken.begin(), taken.end(), [&](CapIndex cap) { return state_.caps[cap].is_bound() && IsCountedIn(key, cap); });
+    const bool shares_team =
+        state_.teams.has_rules() && state_.teams.ShareABound(state_.classes[started].key.team, key.team);
+    return shares_cap || shares_team || StartBlockerOf(state_, other).any();
+  };
+  for (const ReservationSlot& slot : state_.reservations) {
+    if (!slot.reservation.is_claim && is_concerned(slot.job_class)) state_.must_find_head = true;
+  }
+  for (const JobId head : first_blocked_) {
+    const auto at = head.is_set() ? state_.waiting.find(head) : state_.waiting.end();
+    if (at != state_.waiting.end() && is_concerned(at->second.job_class)) state_.must_find_head = true;
+  }
+}
+
+void SchedulingCycle::FindWakeup() {
+  Time next = state_.dated.empty() ? kNever : state_.dated.begin()->first;
+  next = std::min({next, state_.next_change, state_.take_again});
+  for (const ReservationSlot& slot : state_.reservations) {
+    if (slot.reservation.start != kNever)
+      next = std::min(next, std::max(slot.reservation.start, now_ + std::chrono::seconds(1)));
+  }
+  for (const AdvanceReservation& booking : state_.bookings) {
+    if (booking.until > now_) next = std::min(next, booking.until);
+    if (booking.from > now_) next = std::min(next, booking.from);
+  }
+  plan_.next_wakeup = next;
+}
+
+Plan Cluster::Decide(Time now, const NameMember& name) { return SchedulingCycle(*state_, now, name).Decide(); }
+
+Plan Cluster::DecideAnew(Time now, const NameMember& name) {
+  for (ClassIndex index = 0; index < state_->classes.size(); ++index) state_->Freshen(index);
+  SchedulingCycle pass(*state_, now, name, 0);
+  pass.KeepPromises();
+  return pass.Decide();
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,458 @@
+// Backfill reservations: which job gets one, how changes affect it, and which reservations displace others.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "engine/core/cycle/preempt.h"
+#include "engine/core/cycle/scheduling_cycle.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/earliest.h"
+#include "engine/core/place/limit_reservations.h"
+#include "engine/core/place/placer.h"
+
+namespace divvy::core {
+
+bool SchedulingCycle::IsPromised(JobId entry) const {
+  return std::any_of(state_.reservations.begin(), state_.reservations.end(),
+                     [&](const ReservationSlot& slot) { return slot.reservation.entry == entry; });
+}
+
+// A reserved job also reserves room in its caps and teams for that time, for its minimum number of GPUs.
+bool SchedulingCycle::IsKept(ClassIndex index) {
+  if (settled_ == 0) return false;
+  const JobClass& job_class = state_.classes[index];
+  const ClassKey& key = job_class.key;
+  const Time until = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
+  const ReservationSlot* const end = state_.reservations.data() + settled_;
+  const IsBefore is_settled = [&](const ReservationSlot& slot) { return &slot < end; };
+  const bool is_of_cap = std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) {
+    if (!state_.caps[cap].is_bound()) return false;
+    return Refuses(state_.caps[cap], job_class.least_parts, KeptOfCap(state_, cap, until, is_settled));
+  });
+  if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
+  const KeptOfTeams kept = KeptByTeam(state_, until, is_settled);
+  const bool is_of_team = !TeamsHaveRoom(state_.teams, key.team, job_class.is_firm(), job_class.least_parts, kept);
+  if (is_of_team) state_.team_blocked.insert(index);
+  return is_of_team;
+}
+
+void SchedulingCycle::HoldFor(ReservationSlot& slot) {
+  if (slot.reservation.start > now_ && slot.reservation.start != kNever) {
+    PartHolds(slot.job_class, slot.reservation.pieces, slot.reservation.start);
+  }
+  HoldAgain(slot);
+}
+
+// Restores the holds at the places of the reservation.
+void SchedulingCycle::HoldAgain(ReservationSlot& slot) {
+  const ClassKey& key = state_.classes[slot.job_class].key;
+  for (const TaskPlacement& piece : slot.reservation.pieces) {
+    ReservedCapacity hold;
+    hold.entry = slot.reservation.entry;
+    hold.shape = ShapeOf(state_.asks[key.ask], piece);
+    hold.place = piece.place;
+    hold.drains = slot.reservation.start == kNever || slot.reservation.is_claim;
+    hold.is_claim = slot.reservation.is_claim;
+    hold.from = hold.drains ? now_ : slot.reservation.start;
+    hold.is_sure = slot.reservation.is_sure;
+    hold.ends_surely = slot.reservation.is_sure && key.limit > Duration(0);
+    const Duration likely = LengthOf(state_.rules, key).likely;
+    hold.until = likely > Duration(0) && !hold.drains ? AddSaturating(slot.reservation.start, likely) : kNever;
+    state_.AddHold(piece.node, hold);
+  }
+  slot.is_lifted = slot.is_lost = false;
+}
+
+// The placement may rely on moving another job's hold to other GPUs of the node; this moves it.
+void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacement>& pieces, Time at) {
+  if (std::all_of(pieces.begin(), pieces.end(),
+                  [&](const TaskPlacement& piece) { return state_.nodes[piece.node].holds.empty(); })) {
+    return;
+  }
+  const ClassKey& key = state_.classes[index].key;
+  std::optional<std::vector<Shift>> shifts;
+  {
+    Placer placing(state_, now_, at);
+    shifts = placing.Shifts(state_.asks[key.ask], pieces, LengthOf(state_.rules, key), key.team, key.user);
+  }
+  if (shifts) Apply(state_, *shifts);
+}
+
+// Lifts its holds temporarily. Resources that this frees are available only to jobs before it, so nothing counts as
+// grown.
+void SchedulingCycle::Unhold(ReservationSlot& slot) {
+  slot.is_lifted = true;
+  for (const TaskPlacement& piece : slot.reservation.pieces) {
+    const bool had_grown = state_.nodes[piece.node].has_grown;
+    state_.DropHolds(piece.node, slot.reservation.entry, 0);
+    if (had_grown || !state_.nodes[piece.node].has_grown) continue;
+    state_.nodes[piece.node].has_grown = false;
+    state_.grown.pop_back();
+  }
+}
+
+// Lifts the reservations from `from` on, which are behind the current job and do not bind it. Nominations are not
+// lifted: they bind every job, otherwise the preemption was in vain. Returns whether any was lifted.
+bool SchedulingCycle::Lift(std::size_t from) {
+  bool has_lifted = false;
+  for (std::size_t i = from; i < state_.reservations.size(); ++i) {
+    ReservationSlot& slot = state_.reservations[i];
+    if (slot.is_lifted || slot.reservation.is_claim) continue;
+    Unhold(slot);
+    has_lifted = true;
+  }
+  return has_lifted;
+}
+
+bool SchedulingCycle::IsAnyEscalated(std::size_t from) const {
+  return std::any_of(state_.reservations.begin() + static_cast<std::ptrdiff_t>(from), state_.reservations.end(),
+                     [&](const ReservationSlot& slot) {
+                       return state_.IsEscalatedAt(slot.job_class,
+                                                   state_.waiting.at(slot.reservation.entry).place.since, now_);
+                     });
+}
+
+// Restores lifted holds if no other job took the resources. Otherwise the reservation is resettled at its turn.
+void SchedulingCycle::Restore(bool has_changed) {
+  for (std::size_t i = settled_; i < state_.reservations.size(); ++i) {
+    ReservationSlot& slot = state_.reservations[i];
+    if (!slot.is_lifted) continue;
+    if (has_changed && Stands(slot)) {
+      HoldFor(slot);
+    } else if (has_changed) {
+      slot.is_stale = slot.is_lost = true;
+    } else if (!slot.is_lost) {
+      HoldAgain(slot);
+    }
+  }
+}
+
+void SchedulingCycle::Forget(std::size_t index) {
+  state_.DropPromise(index);
+  if (index < settled_) settled_ -= 1;
+}
+
+// Returns whether an end that the reservation relies on will be later, because a job runs longer than predicted.
+bool SchedulingCycle::IsPutOff(const ReservationSlot& slot) const {
+  if (slot.reservation.start == kNever || slot.reservation.is_claim) return false;
+  if (!has_overrun_) return false;
+  const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+  std::map<NodeIndex, NodeState> then;
+  return std::any_of(slot.reservation.pieces.begin(), slot.reservation.pieces.end(), [&](const TaskPlacement& piece) {
+    const auto [at, is_new] = then.try_emplace(piece.node);
+    if (is_new) at->second = StateAt(state_, piece.node, now_, slot.reservation.start);
+    const Shape& shape = ShapeOf(ask, piece);
+    if (!FitsOn(at->second, shape, piece.place)) return true;
+    placement::Take(at->second, shape, piece.place);
+    return false;
+  });
+}
+
+// Returns whether the reservation is still valid, that is, no job before it took its resources. Call while its holds
+// are lifted.
+bool SchedulingCycle::Stands(const ReservationSlot& slot) const {
+  if (slot.reservation.is_claim) return true;
+  if (slot.reservation.start <= now_) return false;
+  const ClassKey& key = state_.classes[slot.job_class].key;
+  if (slot.reservation.start == kNever) return DrainStands(state_, state_.asks[key.ask], slot.reservation.pieces);
+  Placer placing(state_, now_, slot.reservation.start);
+  return placing.Keeps(state_.asks[key.ask], slot.reservation.pieces, LengthOf(state_.rules, key), key.team, key.user);
+}
+
+// Returns whether its start time has come and exactly its reserved resources are free.
+bool SchedulingCycle::IsReady(const ReservationSlot& slot) const {
+  if (slot.reservation.start > now_) return false;
+  const ClassKey& key = state_.classes[slot.job_class].key;
+  Placer placing(state_, now_, now_);
+  return placing.Keeps(state_.asks[key.ask], slot.reservation.pieces, LengthOf(state_.rules, key), key.team, key.user);
+}
+
+// Returns whether a grown node has room for one of its tasks before its start.
+bool SchedulingCycle::Concerns(const ReservationSlot& slot) const {
+  if (slot.reservation.start == kNever) return !grown_.empty();
+  const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+  return std::any_of(grown_.begin(), grown_.end(), [&](NodeIndex node) {
+    const NodeState then = StateAt(state_, node, now_, slot.reservation.start - Duration(1));
+    for (const TaskGroup& group : ask.groups) {
+      for (const Shape& shape : group.alternatives) {
+        if (placement::Fits(then, shape)) return true;
+      }
+    }
+    return false;
+  });
+}
+
+void SchedulingCycle::Settle() {
+  ReservationSlot slot = state_.reservations[settled_];
+  const Place place = state_.waiting.at(slot.reservation.entry).place;
+  const bool is_escalated = state_.IsEscalatedAt(slot.job_class, place.since, now_);
+  JobId& first = first_blocked(slot.job_class);
+  if (keeps_promises_) {
+    if (!first.is_set()) first = place.id;
+    settled_ += 1;
+    return;
+  }
+  // A nominated job waits for its victims, which may also count against its team's limit.
+  const bool is_claim = slot.reservation.is_claim;
+  const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
+  const bool is_barred = !is_claim && IsBarred(slot.job_class);
+  const bool is_over = is_claim ? StartBlockerOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
+                       : is_barred ? !IsBarredUntilItsStart(slot)
+                                   : IsKept(slot.job_class);
+  if (!deserves || is_over) {
+    Forget(settled_);
+    // While it had a reservation, the job was not tried.
+    if (!is_over) PushNext(slot.job_class);
+    return;
+  }
+  // The jobs that block it will have ended by its start, and it can only wait for them.
+  if (is_barred) {
+    if (slot.is_stale || slot.is_lifted) {
+      if (!slot.is_lifted) Unhold(state_.reservations[settled_]);
+      if (!Stands(slot)) {
+        Forget(settled_);
+        return;
+      }
+      state_.reservations[settled_].is_stale = state_.reservations[settled_].is_lifted = false;
+      HoldAgain(state_.reservations[settled_]);
+    }
+    if (!first.is_set()) first = place.id;
+    settled_ += 1;
+    return;
+  }
+  const bool is_broken = slot.is_stale || slot.is_lifted || slot.reservation.start <= now_ || is_claim;
+  if (is_broken || Concerns(slot)) {
+    slot.is_stale = is_broken;
+    if (!Resettle(slot, place, is_escalated)) return;
+  }
+  if (!first.is_set()) first = place.id;
+  settled_ += 1;
+  if (is_escalated) PushBehind(slot.job_class, place);
+}
+
+// Returns whether its caps and teams lack room now, but will have it by its start.
+bool SchedulingCycle::IsBarredUntilItsStart(const ReservationSlot& slot) const {
+  if (slot.reservation.start <= now_ || slot.reservation.start == kNever) return false;
+  const JobClass& job_class = state_.classes[slot.job_class];
+  const Duration limit = job_class.key.limit;
+  const Time until = limit > Duration(0) ? AddSaturating(slot.reservation.start, limit) : kNever;
+  const ReservationSlot* const end = state_.reservations.data() + settled_;
+  const IsBefore is_settled = [&](const ReservationSlot& one) { return &one < end; };
+  return job_class.could_run && HasRightsAt(state_, slot.job_class, slot.reservation.start, until, is_settled);
+}
+
+// Returns false if the job has started or lost its reservation.
+bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is_escalated) {
+  if (!slot.is_lifted) Unhold(state_.reservations[settled_]);
+  // The reservation is first improved with unreserved resources only. Reservations behind it give way if it is lost, or
+  // if the job can start at once.
+  Outlook outlook = Look(slot, is_escalated);
+  if (outlook.pieces.empty() && Lift(settled_ + 1)) {
+    if (!outlook.is_kept()) {
+      outlook = Look(slot, is_escalated);
+    } else if (!slot.reservation.is_claim) {
+      outlook.pieces = Find(slot.job_class, place.id, slot.is_stale);
+    }
+  }
+  JobId& first = first_blocked(slot.job_class);
+  if (!outlook.pieces.empty()) {
+    Forget(settled_);
+    Launch(slot.job_class, place, std::move(outlook.pieces));
+    Restore(true);
+    PushNext(slot.job_class);
+    FindHeads();
+    return false;
+  }
+  if (!first.is_set()) first = place.id;
+  if (!outlook.reservation) {
+    NoteHopeless(slot.job_class, is_escalated);
+    Forget(settled_);
+    Restore(true);
+    return false;
+  }
+  const bool has_changed =
+      outlook.reservation->start != slot.reservation.start || outlook.reservation->pieces != slot.reservation.pieces;
+  if (has_changed) {
+    for (const TaskPlacement& piece : slot.reservation.pieces) state_.Grow(piece.node);
+    state_.FreshenRights(slot.job_class);
+    state_.room_epoch += 1;
+  }
+  slot.reservation = std::move(*outlook.reservation);
+  slot.is_stale = false;
+  if (has_changed) HoldFor(slot);
+  else HoldAgain(slot);
+  state_.reservations[settled_] = std::move(slot);
+  settled_ += 1;
+  Restore(has_changed);
+  settled_ -= 1;
+  return true;
+}
+
+// Returns what a reserved job can get now while its own holds are lifted: a start, or its reservation from here on.
+SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool is_escalated) {
+  Outlook outlook;
+  const bool is_claim = slot.reservation.is_claim;
+  if (is_claim && ClaimIsFree(state_, slot)) {
+    if (!IsBarred(slot.job_class)) outlook.pieces = slot.reservation.pieces;
+  } else if (!is_claim || !IsBarred(slot.job_class)) {
+    outlook.pieces = Find(slot.job_class, slot.reservation.entry, slot.is_stale);
+    if (outlook.pieces.empty() && IsReady(slot)) outlook.pieces = slot.reservation.pieces;
+  }
+  if (!outlook.pieces.empty()) return outlook;
+  outlook.reservation = Renewed(slot, is_escalated);
+  outlook.is_later = outlook.reservation && outlook.reservation->start > slot.reservation.start;
+  return outlook;
+}
+
+// A valid reservation is never postponed; it may only move to an earlier start.
+std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlot& slot, bool is_escalated) {
+  const JobId entry = slot.reservation.entry;
+  const bool stands = !slot.is_stale || Stands(slot);
+  if (stands && slot.reservation.is_claim) return slot.reservation;
+  std::optional<BackfillReservation> reservation;
+  if (slot.is_stale) {
+    reservation = Earliest(state_, slot.job_class, entry, now_, is_escalated);
+  } else if (idle_rounds_ < kMostIdleRounds) {
+    reservation = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.reservation.start);
+    if (!reservation && slot.reservation.start == kNever && !grown_.empty() && drains_left_ > 0) {
+      const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+      if (LeastTasks(ask) > 1) drains_left_ -= 1;  // For a gang this visits every node.
+      reservation = BetterDrain(state_, ask, grown_, slot.reservation.pieces);
+      if (reservation) reservation->entry = entry;
+      if (reservation) return reservation;
+    }
+  }
+  if (stands && (!reservation || reservation->start >= slot.reservation.start)) return slot.reservation;
+  return reservation;
+}
+
+// No job with the same Ask can get a reservation until something becomes free unexpectedly: all known ends were
+// considered, so the job's length does not matter. Bookings make a difference between users.
+void SchedulingCycle::NoteHopeless(ClassIndex index, bool is_escalated) {
+  HopelessSince(index, is_escalated) = state_.room_epoch;
+}
+
+bool SchedulingCycle::IsHopeless(ClassIndex index, bool is_escalated) {
+  return HopelessSince(index, is_escalated) == state_.room_epoch;
+}
+
+std::uint64_t& SchedulingCycle::HopelessSince(ClassIndex index, bool is_escalated) {
+  JobClass& job_class = state_.classes[index];
+  const std::size_t kind = is_escalated ? 1 : 0;
+  if (!state_.bookings.empty()) return job_class.hopeless[kind];
+  if (state_.hopeless_asks.size() < state_.asks.size()) state_.hopeless_asks.resize(state_.asks.size());
+  return state_.hopeless_asks[job_class.key.ask][kind];
+}
+
+void SchedulingCycle::Blocked(const Candidate& candidate) {
+  const JobClass& job_class = state_.classes[candidate.job_class];
+  JobId& first = first_blocked(candidate.job_class);
+  if (!first.is_set()) first = candidate.place.id;
+  const bool is_first = first == candidate.place.id;
+  const bool is_escalated = state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_);
+  if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated) || keeps_promises_) return;
+  if (IsPromised(candidate.place.id)) return;
+  // Only the first jobs in order have reservations.
+  const bool is_full = state_.reservations.size() >= kMostPromises && !is_first;
+  if (is_full && (settled_ == state_.reservations.size() || state_.reservations.back().reservation.is_claim)) return;
+  // If this job is hopeless, so are those behind it in its class.
+  if (IsHopeless(candidate.job_class, is_escalated)) return;
+  Lift(settled_);
+  std::optional<BackfillReservation> reservation =
+      Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
+  if (!reservation) {
+    NoteHopeless(candidate.job_class, is_escalated);
+    Restore(false);
+    return;
+  }
+  if (is_full) Forget(state_.reservations.size() - 1);
+  ReservationSlot slot{std::move(*reservation), candidate.key, candidate.job_class, job_class.wants_gpu};
+  HoldFor(slot);
+  state_.reservations.insert(state_.reservations.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
+  settled_ += 1;
+  Restore(true);
+  if (is_escalated) PushBehind(candidate.job_class, candidate.place);
+}
+
+// The next job of its class may have escalated as well.
+void SchedulingCycle::PushBehind(ClassIndex index, const Place& place) {
+  const ClassQueue& line = state_.classes[index].line;
+  ClassQueue::Position at = line.LowerBound(place);
+  if (!line.IsEnd(at) && line.At(at).place == place) at = line.Next(at);
+  if (line.IsEnd(at) || !state_.IsEscalatedAt(index, line.At(at).place.since, now_)) return;
+  PushBlocked(line.At(at).place.id);
+}
+
+// The job fits only on reserved resources. If every reservation before this job can be kept elsewhere with no later
+// start, they move.
+std::vector<TaskPlacement> SchedulingCycle::MovePromises(const Candidate& candidate) {
+  if (settled_ == 0 || remakes_left_ < static_cast<int>(settled_)) return {};
+  const ClassKey& key = state_.classes[candidate.job_class].key;
+  const Ask& ask = state_.asks[key.ask];
+  if (LeastTasks(ask) > 1 || ask.groups.size() > 1) return {};
+  const Shape& shape = ask.groups.front().alternatives.front();
+  std::vector<NodeIndex> nodes;
+  for (const NodeIndex node : state_.held) {
+    if (placement::Fits(state_.nodes[node].state, shape)) nodes.push_back(node);
+  }
+  if (nodes.empty()) return {};
+  remakes_left_ -= static_cast<int>(settled_);
+  const bool has_lifted = Lift(settled_);
+  const std::vector<ReservationSlot> before(state_.reservations.begin(),
+                                            state_.reservations.begin() + static_cast<std::ptrdiff_t>(settled_));
+  // Draining reservations and nominations have no start to compare, so their holds stay.
+  const auto has_date = [](const ReservationSlot& slot) {
+    return slot.reservation.start != kNever && !slot.reservation.is_claim;
+  };
+  const auto lift_settled = [&] {
+    for (std::size_t i = 0; i < settled_; ++i) {
+      if (has_date(state_.reservations[i])) Unhold(state_.reservations[i]);
+    }
+  };
+  lift_settled();
+  std::vector<TaskPlacement> pieces;
+  {
+    Placer placing(state_, now_, now_);
+    placing.SetDraw(state_.DrawOf(candidate.place.id));
+    pieces = placing.Find(ask, LengthOf(state_.rules, key), nodes, false, key.team, key.user);
+  }
+  bool is_fine = !pieces.empty();
+  if (is_fine) {
+    // Simulate that the job runs, with a stand-in piece on the node.
+    Node& node = state_.nodes[pieces.front().node];
+    const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
+    node.pieces.push_back({candidate.place.id, ShapeOf(ask, pieces.front()), pieces.front().place, now_, end, kNever});
+    state_.Rebuild(pieces.front().node);
+    for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
+      ReservationSlot& slot = state_.reservations[i];
+      if (!has_date(slot)) continue;
+      std::optional<BackfillReservation> reservation =
+          Earliest(state_, slot.job_class, slot.reservation.entry, now_, false);
+      is_fine = reservation && reservation->start <= slot.reservation.start;
+      if (!is_fine) break;
+      slot.reservation = std::move(*reservation);
+      HoldFor(slot);
+    }
+    node.pieces.pop_back();
+    state_.Rebuild(pieces.front().node);
+  }
+  if (is_fine) {
+    // The resources that they held before may help others.
+    for (std::size_t i = 0; i < settled_; ++i) {
+      if (state_.reservations[i].reservation.pieces == before[i].reservation.pieces) continue;
+      for (const TaskPlacement& piece : before[i].reservation.pieces) state_.Grow(piece.node);
+      state_.room_epoch += 1;
+    }
+    return pieces;
+  }
+  lift_settled();
+  for (std::size_t i = 0; i < settled_; ++i) {
+    if (!has_date(before[i])) continue;
+    state_.reservations[i] = before[i];
+    HoldAgain(state_.reservations[i]);
+  }
+  if (has_lifted) Restore(false);
+  return {};
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,37 @@
+// Temporary changes of the pieces on nodes, for what-if questions: pieces are removed and added, and restored at the
+// end in reverse order. Teams, queues and runs are not affected; only the free room of nodes changes.
+#pragma once
+
+#include <vector>
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+
+class Statement {
+ public:
+  explicit Statement(Cluster::State& state) : state_(state) {}
+  ~Statement() { BackTo(0); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  /// Requires: the job has the piece there.
+  void Remove(JobId job, const TaskPlacement& piece, const Shape& shape);
+  /// Requires: there is room for it.
+  void Add(JobId job, const TaskPlacement& piece, const Shape& shape);
+
+  std::size_t mark() const { return steps_.size(); }
+  void BackTo(std::size_t mark);
+
+ private:
+  struct Step {
+    NodeIndex node = 0;
+    std::size_t at = 0;
+    RunPiece piece;
+    bool is_added = false;
+  };
+  Cluster::State& state_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace divvy::core

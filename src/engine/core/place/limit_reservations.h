@@ -1,0 +1,37 @@
+// The amounts of caps, team limits and quotas that are kept for reservations of jobs ahead. A job that would run past
+// their start must leave these amounts to them, as it must leave the GPUs. Also checks whether whatever blocks a
+// reserved job now will be gone by its start.
+#pragma once
+
+#include <functional>
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+
+/// Selects the reservations that come before the job in question.
+using IsBefore = std::function<bool(const ReservationSlot&)>;
+
+/// The part of a cap that selected reservations starting before `until` will use.
+CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const IsBefore& is_before);
+
+struct KeptOfTeams {
+  TeamUse all;
+  TeamUse firm;
+};
+/// The same for teams; draining reservations always count. Nominations do not count: the resources that they wait for
+/// come from the same teams, or the team is entitled to them.
+KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before);
+
+/// Returns whether the team's limits, and for a firm job its quotas, have room for `parts` more on top of running and
+/// kept amounts.
+bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t parts, const KeptOfTeams& kept = {});
+
+/// Selects all reservations.
+inline bool IsAnybody(const ReservationSlot&) { return true; }
+
+/// Returns whether caps and teams will have room for a job of the class from `at` to `until`. Jobs expected to end by
+/// `at` do not count; selected reservations do.
+bool HasRightsAt(const Cluster::State& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
+
+}  // namespace divvy::core

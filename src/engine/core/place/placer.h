@@ -1,0 +1,196 @@
+// Places the tasks of one Ask, now or at a later moment: on which nodes and GPUs. Tasks of a gang see each other, and
+// either all are placed or none. The cluster does not change.
+//
+// Nodes with holds are examined one by one: a task may use held resources if the hold can still be served at its time,
+// possibly on other GPUs of the node. All other nodes are found through the fleet's index.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+
+/// A hold moves to other GPUs of its node.
+struct Shift {
+  NodeIndex node = 0;
+  JobId entry;
+  std::uint64_t booking = 0;
+  GpuPlace from;
+  GpuPlace to;
+};
+
+/// How long a job occupies its resources. 0: unknown.
+struct Length {
+  Duration sure{0};    // The maximum, by its time limit.
+  Duration likely{0};  // By its prediction, if it has no limit.
+
+  Length(Duration limit) : sure(limit), likely(limit) {}  // NOLINT: a limit is a length.
+  Length(Duration limit, Duration predicted) : sure(limit), likely(predicted) {}
+};
+Length LengthOf(const Rules& rules, const ClassKey& key);
+
+class Placer {
+ public:
+  /// `at` is now or later. For a later time, running jobs count as ended if their expected end is not after it.
+  Placer(Cluster::State& state, Time now, Time at);
+  ~Placer();
+  Placer(const Placer&) = delete;
+  Placer& operator=(const Placer&) = delete;
+
+  /// Sets the draw for random placement (State::DrawOf).
+  void SetDraw(std::uint64_t draw) { draw_ = draw; }
+
+  /// Places the minimum number of tasks of `ask`, to run for `length`. A hold that rests on predictions is compared
+  /// with the likely length only. `scope`: the nodes to use; ignored if `is_everywhere`, which means all nodes. Holds
+  /// of bookings that `team` or `user` may use during `length` do not bind. Returns nothing (empty) if there is no
+  /// room.
+  std::vector<TaskPlacement> Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
+                                  TeamIndex team, UserIndex user);
+  /// After Find failed for several components: true if there certainly is no place, even beyond what the search tried.
+  bool is_proven() const { return is_proven_; }
+  /// Places one more task of `group` for a running job; only on these nodes if the list is not empty.
+  std::optional<TaskPlacement> FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes);
+
+  /// Returns whether exactly these pieces are still available.
+  bool Keeps(const Ask& ask, const std::vector<TaskPlacement>& pieces, Length length, TeamIndex team, UserIndex user);
+
+  /// Returns which holds must move when `pieces`, as found by Find, are taken. Nothing if a hold could not be served.
+  std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<TaskPlacement>& pieces, Length length,
+                                           TeamIndex team, UserIndex user);
+
+  /// Returns how many tasks of `shape` fit on the node, at most `most`; only on GPUs of `gpu_model` if given.
+  int Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model = {});
+
+ private:
+  struct Spot {
+    TaskPlacement piece;
+    placement::Score score = placement::kNoRoom;
+  };
+  /// The free room of a node at some moment.
+  struct Left {
+    NodeState left;
+    bool Add(const Placer& placing, NodeIndex index, const Shape& shape, const GpuPlace& place, Time moment);
+    void Meet(const Left& other);
+  };
+  struct Domain {
+    std::vector<NodeIndex> nodes;
+    bool is_everywhere = false;
+    std::optional<int> gpu_model;
+    std::optional<std::size_t> alternative;  // Set if the tasks must agree on it.
+
+    bool Allows(std::size_t i) const { return !alternative || *alternative == i; }
+  };
+
+  NodeState StateOf(NodeIndex node) const;
+  bool Fill(const Ask& ask, const Domain& domain, std::vector<TaskPlacement>& pieces);
+  /// Places the tasks of one group, next to those placed already.
+  bool FillGroup(const Ask& ask, std::size_t group, const Domain& domain, std::vector<TaskPlacement>& pieces);
+  /// Places the remaining components, in the order of `order`. If a later one finds no room, earlier ones are tried
+  /// elsewhere.
+  bool FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
+                      std::vector<TaskPlacement>& pieces);
+  std::vector<TaskPlacement> FindComponents(const Ask& ask, const Domain& all);
+  /// Returns whether the search, if it does not run out of tries, covers all ways that make a difference for this
+  /// order.
+  bool TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const;
+  /// The domains in which one component may be placed, preferred first.
+  std::vector<Domain> DomainsOfComponent(const Ask& component, const Domain& all);
+  /// Nodes with room for one of its tasks, next to those placed already.
+  std::vector<NodeIndex> NodesOf(const Ask& component, const Domain& all) const;
+  /// Like Fill, but on as few nodes as possible. Does nothing unless the Ask prefers few nodes; fails if holds
+  /// interfere.
+  bool FillFew(const Ask& ask, const Domain& domain, std::vector<TaskPlacement>& pieces);
+  Domain FewestOf(const Ask& ask, const Domain& within);
+  std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
+  void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
+             std::optional<Spot>& best);
+  std::optional<GpuPlace> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
+  bool HoldsStand(NodeIndex node, const Shape& shape, const GpuPlace& place,
+                  std::vector<Shift>* shifts = nullptr) const;
+  Left LeftAt(NodeIndex node, Time moment, const std::vector<ReservedCapacity>& placed) const;
+  bool ClaimsStand(NodeIndex node, const Shape& shape, const GpuPlace& place) const;
+  bool Binds(const ReservedCapacity& hold) const;
+  void SetLength(Length length);
+  Time UntilFor(const ReservedCapacity& hold) const;
+  bool IsOpen(const ReservedCapacity& hold) const;
+  std::optional<GpuPlace> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
+  bool IsPassed(const ReservedCapacity& hold) const;
+  void Put(const Ask& ask, const TaskPlacement& piece);
+  void Undo();
+  std::vector<Domain> DomainsOf(const Ask& ask, Locality level, const Domain& within);
+  std::vector<Domain> DomainsAlike(const Ask& ask, const Domain& within) const;
+  bool HasOfComponent(NodeIndex node) const;
+
+  Cluster::State& state_;
+  Time now_;
+  Time at_;
+  Time until_ = kNever;         // When it has certainly ended.
+  Time likely_until_ = kNever;  // When it has most likely ended.
+  TeamIndex team_ = kRootTeam;
+  UserIndex user_ = 0;
+  std::uint64_t draw_ = 0;
+  bool is_apart_ = false;       // The current group avoids nodes with other tasks of its component.
+  std::uint8_t component_ = 0;  // The component being placed.
+  int tries_left_ = 0;          // For FillComponents; negative: it gave up.
+  bool is_proven_ = false;
+  bool passes_gpu_holds_ = false;  // The job has no GPUs, and such jobs ignore the holds of GPU jobs.
+  struct Extra {
+    Shape shape;
+    GpuPlace place;
+    std::uint8_t component = 0;
+  };
+  std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed so far.
+};
+
+/// An id of the domain of `node` at this level; 0 for kAnywhere.
+std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level);
+
+/// The node's state at `at`: pieces expected to have ended by then are released.
+NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
+
+/// Returns whether the booking was made for this user, or for the team.
+bool IsTheirs(const AdvanceReservation& booking, TeamIndex team, UserIndex user);
+const AdvanceReservation* BookingOf(const Cluster::State& state, std::uint64_t id);
+
+/// The part of a hold that still must be served at `moment`. For a started booking, excludes what its owners' jobs use.
+ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& hold, Time now,
+                          Time moment);
+
+/// The node's state after all leaving jobs have left.
+NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex node);
+
+/// `state` of `node`, reduced to the GPUs whose kind a task of `shape` accepts.
+NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
+/// Returns whether `shape` fits, counting only GPUs that it accepts.
+bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
+/// Chooses GPUs for one task of `ask` on `node` in `state`. Nothing if it does not fit or a requirement of `ask` fails.
+std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
+                                   const NodeState& state, std::uint64_t draw);
+/// Returns where a hold can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
+std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& hold,
+                                 const NodeState& state);
+
+/// Holds are deducted clamped at 0, because they may get their resources from jobs that end.
+using placement::Deduct;
+using placement::FitsOn;
+void DeductHost(NodeState& state, const Shape& shape);
+
+/// The node's state without running jobs; unusable GPUs count as taken.
+NodeState IdleState(const Node& node);
+/// Releases the piece in `after`, except for GPUs that are out of service.
+void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after);
+
+/// `state` minus draining holds: another hold must not move there.
+NodeState Undrained(const Node& node, const NodeState& state);
+
+void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
+
+/// Call after `node` changed without checking holds. Moves holds whose GPUs are no longer free in time to other GPUs of
+/// the node.
+void RefitHolds(Cluster::State& state, NodeIndex node, Time now);
+
+}  // namespace divvy::core

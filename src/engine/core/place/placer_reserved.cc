@@ -1,0 +1,134 @@
+// Checks whether a node's holds can still be served after a task is placed there: each at its own time, possibly on
+// other GPUs.
+#include <algorithm>
+#include <utility>
+
+#include "engine/core/place/placer.h"
+
+namespace divvy::core {
+
+// Nominations must still be served as soon as the leaving jobs have left.
+bool Placer::ClaimsStand(NodeIndex index, const Shape& shape, const GpuPlace& place) const {
+  const Node& node = state_.nodes[index];
+  if (std::none_of(node.holds.begin(), node.holds.end(), [](const ReservedCapacity& hold) { return hold.is_claim; }))
+    return true;
+  NodeState state = StateWithoutLeaving(state_, index);
+  const auto take = [&](const Shape& one, const GpuPlace& at) {
+    if (!FitsOn(state, one, at)) return false;
+    placement::Take(state, one, at);
+    return true;
+  };
+  if (const auto extra = extras_.find(index); extra != extras_.end()) {
+    for (const Extra& one : extra->second) {
+      if (!take(one.shape, one.place)) return false;
+    }
+  }
+  if (!take(shape, place)) return false;
+  return std::all_of(node.holds.begin(), node.holds.end(),
+                     [&](const ReservedCapacity& hold) { return !hold.is_claim || take(hold.shape, hold.place); });
+}
+
+// Draining holds have no time: free resources are kept for them up to what they need. Every other hold of the node must
+// still be served from its own time on, with `shape` at `place` from at_ to until_, possibly on other GPUs.
+bool Placer::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& place, std::vector<Shift>* shifts) const {
+  const Node& node = state_.nodes[index];
+  if (!ClaimsStand(index, shape, place)) return false;
+  std::vector<const ReservedCapacity*> holds;
+  std::optional<NodeState> undrained;
+  for (const ReservedCapacity& hold : node.holds) {
+    if (hold.is_claim || IsPassed(hold)) continue;
+    if (hold.drains) {
+      if (!undrained) undrained = StateOf(index);
+      Deduct(*undrained, hold.shape, hold.place);
+      DeductHost(*undrained, hold.shape);
+    } else if (hold.until > now_) {
+      holds.push_back(&hold);
+    }
+  }
+  if (undrained && !FitsOn(*undrained, shape, place)) return false;
+  std::stable_sort(holds.begin(), holds.end(), [](const ReservedCapacity* a, const ReservedCapacity* b) {
+    return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
+  });
+  std::vector<ReservedCapacity> before;
+  std::vector<ReservedCapacity> placed;
+  bool has_moved = false;
+  for (const ReservedCapacity* hold : holds) {
+    // Later holds are not affected unless an earlier one moved to their place.
+    if (hold->from >= until_ && !has_moved) break;
+    const bool overlaps = hold->from < UntilFor(*hold) && hold->until > at_;
+    const Time from = std::max(hold->from, now_);
+    ReservedCapacity rest = Unserved(state_, node, *hold, now_, overlaps ? std::max(from, at_) : from);
+    const bool is_open = IsOpen(*hold);
+    if (is_open) rest.closed = {};
+    if (overlaps && !(place.gpus & rest.closed).empty()) return false;
+    if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) {
+      before.push_back(rest);
+      placed.push_back(std::move(rest));
+      continue;
+    }
+    if (is_open) {
+      rest.place.gpus -= place.gpus;
+      rest.shape.gpus = static_cast<std::int16_t>(rest.place.gpus.size());
+    } else if (overlaps || has_moved) {
+      // At the hold's own time, and from when the new task is there.
+      Left room = LeftAt(index, from, placed);
+      if (overlaps && !room.Add(*this, index, shape, place, from)) return false;
+      if (overlaps && at_ > from) {
+        Left then = LeftAt(index, at_, placed);
+        if (!then.Add(*this, index, shape, place, at_)) return false;
+        room.Meet(then);
+      }
+      const std::optional<GpuPlace> served = FitsOn(room.left, rest.shape, rest.place)
+                                                 ? rest.place
+                                                 : ServedOn(state_, node, rest, Undrained(node, room.left));
+      if (!served) {
+        // If it cannot be served even without the new task, an owner runs longer than expected, or the node has lost
+        // GPUs.
+        const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
+        if (!is_lost || (overlaps && placement::Overlap(place, rest.place))) return false;
+        continue;
+      }
+      before.push_back(rest);
+      if (*served != rest.place) {
+        if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners rely on these GPUs.
+        if (shifts != nullptr) shifts->push_back({index, hold->entry, hold->booking, hold->place, *served});
+        rest.place = *served;
+        has_moved = true;
+      }
+    }
+    if (before.size() == placed.size()) before.push_back(rest);
+    placed.push_back(std::move(rest));
+  }
+  return true;
+}
+
+Placer::Left Placer::LeftAt(NodeIndex index, Time moment, const std::vector<ReservedCapacity>& placed) const {
+  Left room;
+  room.left = StateAt(state_, index, now_, moment);
+  for (const ReservedCapacity& hold : placed) {
+    if (hold.from > moment || hold.until <= moment) continue;
+    if (FitsOn(room.left, hold.shape, hold.place)) placement::Take(room.left, hold.shape, hold.place);
+    if (!hold.closed.empty()) placement::Block(room.left, hold.closed);
+  }
+  return room;
+}
+
+// Adds the new task, and those placed before it, if they are there at `moment`.
+bool Placer::Left::Add(const Placer& placing, NodeIndex index, const Shape& shape, const GpuPlace& place, Time moment) {
+  const auto take = [&](const Shape& one, const GpuPlace& at) {
+    if (!FitsOn(left, one, at)) return false;
+    placement::Take(left, one, at);
+    return true;
+  };
+  if (moment < placing.at_ || moment >= placing.until_) return true;
+  if (const auto extra = placing.extras_.find(index); extra != placing.extras_.end()) {
+    for (const Extra& one : extra->second) {
+      if (!take(one.shape, one.place)) return false;
+    }
+  }
+  return take(shape, place);
+}
+
+void Placer::Left::Meet(const Left& other) { left = placement::Less(left, other.left); }
+
+}  // namespace divvy::core

@@ -1,0 +1,426 @@
+#include "engine/core/state/node_class_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/gpu_type.h"
+
+namespace divvy::core {
+namespace {
+
+using placement::kMaxModels;
+using placement::ModelSet;
+
+ModelSet BitOf(int kind) { return ModelSet{1} << kind; }
+
+template <typename Value>
+void SortOnce(std::vector<Value>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+template <typename Value>
+bool Contains(const std::vector<Value>& ascending, const Value& value) {
+  return std::binary_search(ascending.begin(), ascending.end(), value);
+}
+
+bool AsksForGpu(const NodeFilter& filter) {
+  return !filter.gpu_type.empty() || filter.least_gpu_memory_mib > 0 || filter.least_compute_capability > 0;
+}
+
+bool PassesGpu(const NodeFilter& filter, const GpuTraits& gpu) {
+  return gpu.memory_mib >= filter.least_gpu_memory_mib && gpu.compute_capability >= filter.least_compute_capability &&
+         (filter.gpu_type.empty() || MatchesGpuType(filter.gpu_type, gpu.model));
+}
+
+bool PassesName(const NodeFilter& filter, const std::string& name) {
+  return (filter.nodes.empty() || Contains(filter.nodes, name)) && !Contains(filter.excluded, name);
+}
+
+Error NoRoom(std::string_view what) {
+  return LimitExceeded(std::string(what) + " would create more than " + std::to_string(kMaxModels) +
+                       " distinct node classes; use a pool, feature or list of nodes that other jobs " +
+                       "use too, or wait until jobs with other conditions have ended");
+}
+
+}  // namespace
+
+// --- Changes --------------------------------------------------------------------------------------------------------
+
+KindChange::KindChange() {
+  for (int kind = 0; kind < kMaxModels; ++kind) was_[static_cast<std::size_t>(kind)] = BitOf(kind);
+}
+
+ModelSet KindChange::Translate(ModelSet set) const {
+  if (set == placement::kAnyModel) return set;
+  ModelSet now = 0;
+  for (int kind = 0; kind < kMaxModels; ++kind) {
+    if ((was_[static_cast<std::size_t>(kind)] & set) != 0) now |= BitOf(kind);
+  }
+  return now;
+}
+
+void NodeClassIndex::Note(NodeIndex node) {
+  change_.has_any_ = true;
+  if (is_renumbered_[node]) return;
+  is_renumbered_[node] = true;
+  change_.renumbered.push_back(node);
+}
+
+KindChange NodeClassIndex::TakeChange() {
+  std::sort(change_.renumbered.begin(), change_.renumbered.end());
+  SortOnce(change_.changed);
+  for (const NodeIndex node : change_.renumbered) is_renumbered_[node] = false;
+  return std::exchange(change_, KindChange());
+}
+
+// --- Nodes ----------------------------------------------------------------------------------------------------------
+
+NodeClassIndex::Sort NodeClassIndex::SortOf(const NodeTraits& traits) {
+  Sort sort{traits.pools, traits.features, {}, {}};
+  SortOnce(sort.pools);
+  SortOnce(sort.features);
+  for (const GpuTraits& gpu : traits.gpus) {
+    const auto at = std::find(sort.parts.begin(), sort.parts.end(), gpu);
+    sort.part_of.push_back(static_cast<std::uint8_t>(at - sort.parts.begin()));
+    if (at == sort.parts.end()) sort.parts.push_back(gpu);
+  }
+  return sort;
+}
+
+std::uint32_t NodeClassIndex::Know(Sort sort) {
+  const auto [at, is_new] = sort_index_.try_emplace(sort, static_cast<std::uint32_t>(sorts_.size()));
+  if (is_new) {
+    for (const GpuTraits& gpu : sort.parts) {
+      if (std::find(models_.begin(), models_.end(), gpu.model) == models_.end()) models_.push_back(gpu.model);
+    }
+    sorts_.push_back(std::move(sort));
+  }
+  return at->second;
+}
+
+std::vector<NodeClassIndex::Label> NodeClassIndex::LabelsOf(const Sort& sort) {
+  std::vector<Label> labels;
+  std::vector<std::string> models;
+  for (const GpuTraits& part : sort.parts) {
+    labels.emplace_back(part.model, part.memory_mib);
+    models.push_back(part.model);
+  }
+  SortOnce(models);
+  if (sort.parts.size() != 1) labels.emplace_back(Join(models, "+"), 0);
+  return labels;
+}
+
+std::vector<bool> NodeClassIndex::SchedulingCycle(const NodeFilter& filter, const Sort& sort, const std::string& name) {
+  const bool passes = PassesName(filter, name) && (filter.pool.empty() || Contains(sort.pools, filter.pool)) &&
+                      filter.features.Holds(sort.features);
+  if (sort.parts.empty()) return {passes && !AsksForGpu(filter)};
+  std::vector<bool> passed;
+  for (const GpuTraits& part : sort.parts) passed.push_back(passes && PassesGpu(filter, part));
+  if (passed.size() > 1) passed.push_back(std::find(passed.begin(), passed.end(), true) != passed.end());
+  return passed;
+}
+
+// Calls visit(node, passed). Evaluates each distinct node description once.
+template <typename Visit>
+void NodeClassIndex::ForEachNode(const NodeFilter& filter, Visit visit) const {
+  NodeFilter nameless = filter;
+  nameless.nodes.clear();
+  nameless.excluded.clear();
+  std::vector<std::vector<bool>> of_sort(sorts_.size());
+  for (NodeIndex index = 0; index < nodes_.size(); ++index) {
+    const Node& node = nodes_[index];
+    std::vector<bool>& passed = of_sort[node.sort];
+    if (passed.empty()) passed = SchedulingCycle(nameless, sorts_[node.sort], node.name);
+    if (PassesName(filter, node.name)) visit(index, passed);
+    else visit(index, std::vector<bool>(passed.size()));
+  }
+}
+
+Status NodeClassIndex::AddNode(NodeTraits traits) {
+  Node node{std::move(traits.name), Know(SortOf(traits)), {}};
+  DIVVY_CHECK(Place(node));
+  nodes_.push_back(std::move(node));
+  is_renumbered_.push_back(false);
+  return {};
+}
+
+Status NodeClassIndex::SetTraits(NodeIndex index, NodeTraits traits) {
+  Node node{std::move(traits.name), Know(SortOf(traits)), {}};
+  DIVVY_ASSERT(sorts_[node.sort].part_of.size() == sorts_[nodes_[index].sort].part_of.size());
+  if (node.sort == nodes_[index].sort && node.name == nodes_[index].name) return {};
+  DIVVY_CHECK(Place(node));
+  std::swap(nodes_[index], node);
+  for (const std::uint8_t kind : node.kinds) {
+    if (--kinds_[kind].members == 0) Free(kind);
+  }
+  Note(index);
+  change_.changed.push_back(index);
+  return {};
+}
+
+void NodeClassIndex::Fill(NodeIndex index, NodeFacts& facts) const {
+  const Node& node = nodes_[index];
+  const Sort& sort = sorts_[node.sort];
+  const auto model_of = [&](const GpuTraits& gpu) {
+    return static_cast<int>(std::find(models_.begin(), models_.end(), gpu.model) - models_.begin());
+  };
+  facts.kind = node.kinds.back();
+  facts.gpu_model = sort.parts.empty() ? 0 : model_of(sort.parts.front());
+  facts.gpu_kinds.clear();
+  facts.gpu_models.clear();
+  if (sort.parts.size() < 2) return;
+  for (const std::uint8_t part : sort.part_of) {
+    facts.gpu_kinds.push_back(node.kinds[part]);
+    facts.gpu_models.push_back(model_of(sort.parts[part]));
+  }
+}
+
+// --- Kinds ----------------------------------------------------------------------------------------------------------
+
+int NodeClassIndex::kinds() const { return std::popcount(taken_); }
+
+int NodeClassIndex::NewKind(const Label& label) {
+  const int kind = std::countr_one(taken_);
+  taken_ |= BitOf(kind);
+  kinds_[static_cast<std::size_t>(kind)] = {0, label};
+  change_.was_[static_cast<std::size_t>(kind)] = 0;
+  change_.has_any_ = true;
+  return kind;
+}
+
+void NodeClassIndex::Free(int kind) {
+  taken_ &= ~BitOf(kind);
+  for (Filter& filter : filters_) filter.accepted &= ~BitOf(kind);
+  change_.was_[static_cast<std::size_t>(kind)] = 0;
+  change_.has_any_ = true;
+}
+
+std::vector<bool> NodeClassIndex::SignatureOf(int kind) const {
+  std::vector<bool> signature;
+  for (const Filter& filter : filters_) {
+    if (filter.is_known) signature.push_back((filter.accepted & BitOf(kind)) != 0);
+  }
+  return signature;
+}
+
+// Assigns the kinds that pass the same filters, or new ones. Returns false if there are not enough numbers.
+bool NodeClassIndex::TryPlace(Node& node, bool minds_label) {
+  const Sort& sort = sorts_[node.sort];
+  const std::vector<Label> labels = LabelsOf(sort);
+  std::vector<std::vector<bool>> signatures(labels.size());
+  for (const Filter& filter : filters_) {
+    if (!filter.is_known) continue;
+    const std::vector<bool> passed = SchedulingCycle(filter.filter, sort, node.name);
+    for (std::size_t i = 0; i < passed.size(); ++i) signatures[i].push_back(passed[i]);
+  }
+  node.kinds.clear();
+  ModelSet made = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    int kind = 0;
+    while (kind < kMaxModels) {
+      const bool is_like = !minds_label || kinds_[static_cast<std::size_t>(kind)].label == labels[i];
+      if ((taken_ & BitOf(kind)) != 0 && is_like && SignatureOf(kind) == signatures[i]) break;
+      ++kind;
+    }
+    if (kind == kMaxModels) {
+      if (taken_ == placement::kAnyModel) {
+        for (; made != 0; made &= made - 1) Free(std::countr_zero(made));
+        return false;
+      }
+      kind = NewKind(labels[i]);
+      made |= BitOf(kind);
+      std::size_t at = 0;
+      for (Filter& filter : filters_) {
+        if (filter.is_known && signatures[i][at++]) filter.accepted |= BitOf(kind);
+      }
+    }
+    node.kinds.push_back(static_cast<std::uint8_t>(kind));
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    Kind& kind = kinds_[node.kinds[i]];
+    kind.members += 1;
+    if (kind.label != labels[i]) kind.label = {};
+  }
+  return true;
+}
+
+Status NodeClassIndex::Place(Node& node) {
+  if (TryPlace(node, true)) return {};
+  Compact(true);
+  if (TryPlace(node, true)) return {};
+  Compact(false);
+  if (TryPlace(node, false)) return {};
+  return NoRoom("node " + node.name);
+}
+
+// Drops unused filters, and merges kinds that no other filter distinguishes.
+void NodeClassIndex::Compact(bool minds_label) {
+  for (Filter& filter : filters_) {
+    if (filter.users > 0) continue;
+    filter.is_known = false;
+    filter.accepted = 0;
+  }
+  std::map<std::pair<std::vector<bool>, Label>, int> first;
+  std::array<std::uint8_t, kMaxModels> into{};
+  ModelSet gone = 0;
+  for (int kind = 0; kind < kMaxModels; ++kind) {
+    const auto from = static_cast<std::size_t>(kind);
+    into[from] = static_cast<std::uint8_t>(kind);
+    if ((taken_ & BitOf(kind)) == 0) continue;
+    const Label& label = kinds_[from].label;
+    const auto [at, is_first] = first.try_emplace({SignatureOf(kind), minds_label ? label : Label()}, kind);
+    if (is_first) continue;
+    const auto to = static_cast<std::size_t>(at->second);
+    into[from] = static_cast<std::uint8_t>(to);
+    gone |= BitOf(kind);
+    kinds_[to].members += kinds_[from].members;
+    if (kinds_[to].label != label) kinds_[to].label = {};
+    change_.was_[to] |= change_.was_[from];
+  }
+  if (gone == 0) return;
+  for (NodeIndex index = 0; index < nodes_.size(); ++index) {
+    for (std::uint8_t& kind : nodes_[index].kinds) {
+      if (into[kind] == kind) continue;
+      kind = into[kind];
+      Note(index);
+    }
+  }
+  for (; gone != 0; gone &= gone - 1) Free(std::countr_zero(gone));
+}
+
+std::vector<std::int64_t> NodeClassIndex::CapacityParts() const {
+  std::vector<std::int64_t> capacity(std::size_t{kMaxModels} - static_cast<std::size_t>(std::countl_zero(taken_)));
+  for (const Node& node : nodes_) {
+    capacity[node.kinds.back()] += std::ssize(sorts_[node.sort].part_of) * std::int64_t{placement::kGpuParts};
+  }
+  return capacity;
+}
+
+std::vector<int> NodeClassIndex::Alike() const {
+  std::map<Label, int> first;
+  std::vector<int> alike;
+  for (int kind = 0; kind < kMaxModels - std::countl_zero(taken_); ++kind) {
+    alike.push_back(first.try_emplace(kinds_[static_cast<std::size_t>(kind)].label, kind).first->second);
+  }
+  return alike;
+}
+
+// --- Filters --------------------------------------------------------------------------------------------------------
+
+// Splits every kind that the filter accepts in part: the accepted part becomes a new kind. Returns false if there are
+// not enough numbers.
+bool NodeClassIndex::Split(FilterIndex index) {
+  const NodeFilter& filter = filters_[index].filter;
+  ModelSet accepted = 0;
+  ModelSet refused = 0;
+  ForEachNode(filter, [&](NodeIndex node, const std::vector<bool>& passed) {
+    const std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
+    for (std::size_t i = 0; i < kinds.size(); ++i) (passed[i] ? accepted : refused) |= BitOf(kinds[i]);
+  });
+  const ModelSet both = accepted & refused;
+  if (std::popcount(both) > kMaxModels - std::popcount(taken_)) return false;
+  std::array<std::uint8_t, kMaxModels> part{};
+  for (ModelSet rest = both; rest != 0; rest &= rest - 1) {
+    const auto from = static_cast<std::size_t>(std::countr_zero(rest));
+    const Label label = kinds_[from].label;
+    const int kind = NewKind(label);
+    part[from] = static_cast<std::uint8_t>(kind);
+    change_.was_[static_cast<std::size_t>(kind)] = change_.was_[from];
+    for (Filter& other : filters_) {
+      if ((other.accepted & BitOf(static_cast<int>(from))) != 0) other.accepted |= BitOf(kind);
+    }
+    accepted = (accepted & ~BitOf(static_cast<int>(from))) | BitOf(kind);
+  }
+  filters_[index].accepted = accepted;
+  filters_[index].is_known = true;
+  if (both == 0) return true;
+  ForEachNode(filter, [&](NodeIndex node, const std::vector<bool>& passed) {
+    std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (!passed[i] || (both & BitOf(kinds[i])) == 0) continue;
+      kinds_[kinds[i]].members -= 1;
+      kinds[i] = part[kinds[i]];
+      kinds_[kinds[i]].members += 1;
+      Note(node);
+    }
+  });
+  return true;
+}
+
+Result<FilterIndex> NodeClassIndex::Use(NodeFilter filter) {
+  SortOnce(filter.nodes);
+  SortOnce(filter.excluded);
+  if (filter == NodeFilter{}) return kNoFilter;
+  const auto [at, is_new] = filter_index_.try_emplace(filter, static_cast<FilterIndex>(filters_.size()));
+  if (is_new) filters_.push_back({std::move(filter), 0, false, 0});
+  const FilterIndex index = at->second;
+  if (!filters_[index].is_known && !Split(index)) {
+    Compact(true);
+    if (!Split(index)) {
+      Compact(false);
+      if (!Split(index)) return NoRoom("this request");
+    }
+  }
+  filters_[index].users += 1;
+  return index;
+}
+
+void NodeClassIndex::Leave(FilterIndex filter) {
+  if (filter == kNoFilter) return;
+  DIVVY_ASSERT(filters_[filter].users > 0);
+  filters_[filter].users -= 1;
+}
+
+ModelSet NodeClassIndex::Accepted(FilterIndex filter) const {
+  return filter == kNoFilter ? placement::kAnyModel : filters_[filter].accepted;
+}
+
+bool NodeClassIndex::HasSome(const NodeFilter& filter) const {
+  bool has_some = false;
+  ForEachNode(filter, [&](NodeIndex, const std::vector<bool>& passed) {
+    has_some = has_some || std::find(passed.begin(), passed.end(), true) != passed.end();
+  });
+  return has_some;
+}
+
+bool NodeClassIndex::PassesAll(const NodeFilter& filter, int kind) const {
+  bool passes = true;
+  ForEachNode(filter, [&](NodeIndex node, const std::vector<bool>& passed) {
+    const std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
+    for (std::size_t i = 0; i < kinds.size(); ++i) passes = passes && (kinds[i] != kind || passed[i]);
+  });
+  return passes;
+}
+
+std::string NodeClassIndex::CheckInvariants() const {
+  std::array<std::int64_t, kMaxModels> members{};
+  for (const Node& node : nodes_) {
+    for (const std::uint8_t kind : node.kinds) members[kind] += 1;
+  }
+  for (int kind = 0; kind < kMaxModels; ++kind) {
+    const auto at = static_cast<std::size_t>(kind);
+    const bool is_taken = (taken_ & BitOf(kind)) != 0;
+    if (is_taken != (members[at] > 0) || (is_taken && kinds_[at].members != members[at])) {
+      return "kind " + std::to_string(kind) + " is counted wrong";
+    }
+  }
+  for (const Filter& filter : filters_) {
+    if ((filter.accepted & ~taken_) != 0) return "a filter accepts a kind that no node is of";
+    if (filter.users > 0 && !filter.is_known) return "a filter has users and is forgotten";
+    if (!filter.is_known) continue;
+    bool is_right = true;
+    ForEachNode(filter.filter, [&](NodeIndex node, const std::vector<bool>& passed) {
+      const std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
+      for (std::size_t i = 0; i < kinds.size(); ++i) {
+        is_right = is_right && passed[i] == ((filter.accepted & BitOf(kinds[i])) != 0);
+      }
+    });
+    if (!is_right) return "a filter accepts another node than those that pass it";
+  }
+  return "";
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,180 @@
+// Classifies nodes: every condition that a request can set (GPU models and memory, features, names, pools) becomes a
+// set of kinds. A kind is a number that placement tests as one bit.
+//
+// There are at most placement::kMaxModels kinds, so only conditions in use distinguish nodes. Nodes with the same GPUs
+// are of one kind until a filter in use accepts some of them and not others; the accepted ones then get a kind of their
+// own. If numbers run out, unused filters are dropped and the kinds that only they distinguished are merged. After
+// that, different GPUs that no filter distinguishes are merged too. A request that still does not fit is refused.
+//
+// The book only classifies. Call Cluster::SetKinds after a change; the cluster's asks then mean the same as before.
+//
+// A node with GPUs of several models has a kind for each of them, and one of its own. A filter accepts the node's own
+// kind if it accepts any of the node's GPUs (NodeFacts::gpu_kinds).
+//
+// Invariants: each filter in use accepts either all or none of the nodes, or GPUs, of a kind; every node's kinds are in
+// use.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/core/state/cluster.h"
+#include "engine/feature_expression.h"
+
+namespace divvy::core {
+
+struct GpuTraits {
+  std::string model;            // As NVML names it.
+  std::int32_t memory_mib = 0;  // 0: unknown; then it meets no memory requirement.
+  int compute_capability = 0;   // 90 is 9.0. 0: unknown.
+
+  friend auto operator<=>(const GpuTraits&, const GpuTraits&) = default;
+};
+
+/// The properties of a node that requests can name.
+struct NodeTraits {
+  std::string name;
+  std::vector<std::string> pools;
+  std::vector<std::string> features;
+  std::vector<GpuTraits> gpus;  // In the order of the node's GPUs.
+};
+
+/// Conditions on a node; all must hold. Empty or 0 means no condition.
+struct NodeFilter {
+  std::string gpu_type;  // engine/gpu_type.h. This and the next two are conditions on GPUs: nodes without GPUs fail
+                         // them.
+  std::int32_t least_gpu_memory_mib = 0;
+  int least_compute_capability = 0;
+  FeatureCondition features;
+  std::vector<std::string> nodes;     // Allowed nodes; empty: all.
+  std::vector<std::string> excluded;  // Excluded nodes.
+  std::string pool;
+
+  friend auto operator<=>(const NodeFilter&, const NodeFilter&) = default;
+};
+
+/// How the kinds changed: maps old kind numbers to new ones.
+class KindChange {
+ public:
+  KindChange();
+  bool empty() const { return !has_any_; }
+  /// Translates a set of kinds that has no filter (shapes counted as demand) to the new numbers. New nodes are in none
+  /// of the result's kinds, unless they share one with old nodes.
+  placement::ModelSet Translate(placement::ModelSet set) const;
+  /// Nodes with other kind numbers than before, ascending. Includes `changed`.
+  /// Nodes whose properties changed, ascending.
+  std::vector<NodeIndex> renumbered;
+  std::vector<NodeIndex> changed;
+
+ private:
+  friend class NodeClassIndex;
+  std::array<placement::ModelSet, placement::kMaxModels> was_{};  // [new kind]: the set of old kinds that it was made
+                                                                  // from.
+  bool has_any_ = false;
+};
+
+class NodeClassIndex {
+ public:
+  /// Adds the next node of the cluster, in its order. Fails with kLimitExceeded if it would need too many kinds.
+  Status AddNode(NodeTraits traits);
+  /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
+  Status SetTraits(NodeIndex node, NodeTraits traits);
+  /// Sets kind, gpu_kinds, gpu_model and gpu_models of `facts`.
+  void Fill(NodeIndex node, NodeFacts& facts) const;
+
+  /// Adds a user of a filter. Equal filters always have the same index; one without conditions is kNoFilter. Fails with
+  /// kLimitExceeded if it would need too many kinds. A failed call may still have dropped unused filters and merged the
+  /// kinds that only they distinguished.
+  Result<FilterIndex> Use(NodeFilter filter);
+  void Leave(FilterIndex filter);
+  /// The kinds that pass the filter; may be empty for a filter without users.
+  placement::ModelSet Accepted(FilterIndex filter) const;
+  const NodeFilter& filter(FilterIndex filter) const { return filters_[filter].filter; }
+  int kinds() const;
+  std::size_t node_count() const { return nodes_.size(); }
+
+  /// For placement::MakeScorer: GPU parts of each kind, and which kinds have the same GPUs and differ only by filters.
+  std::vector<std::int64_t> CapacityParts() const;
+  std::vector<int> Alike() const;
+
+  /// The changes since the last call.
+  KindChange TakeChange();
+
+  /// The GPU model of a kind. Several models for a kind of mixed nodes; "" if kinds of different GPUs were merged.
+  const std::string& ModelOf(int kind) const { return kinds_[static_cast<std::size_t>(kind)].label.first; }
+  /// The memory of the GPUs of a kind in MiB; 0: unknown, or kinds were merged.
+  std::int32_t MemoryOf(int kind) const {
+    const Kind& one = kinds_[static_cast<std::size_t>(kind)];
+    return one.members > 0 ? one.label.second : 0;
+  }
+  /// HasSome: some node or GPU passes the filter. PassesAll: all nodes or GPUs of a kind do. The filter need not be in
+  /// use.
+  bool HasSome(const NodeFilter& filter) const;
+  bool PassesAll(const NodeFilter& filter, int kind) const;
+
+  /// Returns "", or a description of the first broken invariant.
+  std::string CheckInvariants() const;
+
+ private:
+  using Label = std::pair<std::string, std::int32_t>;  // Model and memory of a GPU.
+  /// Everything that describes a node except its name.
+  struct Sort {
+    std::vector<std::string> pools;
+    std::vector<std::string> features;
+    std::vector<GpuTraits> parts;  // Distinct GPUs, in the order in which they first occur.
+    std::vector<std::uint8_t> part_of;
+    friend auto operator<=>(const Sort&, const Sort&) = default;
+  };
+  struct Node {
+    std::string name;
+    std::uint32_t sort = 0;
+    std::vector<std::uint8_t> kinds;  // One kind per part. Nodes without GPUs have one kind; nodes with several parts
+                                      // have their own kind last.
+  };
+  struct Filter {
+    NodeFilter filter;
+    std::int64_t users = 0;
+    bool is_known = false;  // `accepted` is up to date.
+    placement::ModelSet accepted = 0;
+  };
+  struct Kind {
+    std::int64_t members = 0;  // The number of its occurrences in Node::kinds.
+    Label label;
+  };
+
+  static Sort SortOf(const NodeTraits& traits);
+  std::uint32_t Know(Sort sort);
+  static std::vector<Label> LabelsOf(const Sort& sort);
+  /// For each of the node's kinds, whether it passes.
+  static std::vector<bool> SchedulingCycle(const NodeFilter& filter, const Sort& sort, const std::string& name);
+  template <typename Visit>
+  void ForEachNode(const NodeFilter& filter, Visit visit) const;
+  Status Place(Node& node);
+  bool TryPlace(Node& node, bool minds_label);
+  int NewKind(const Label& label);
+  void Free(int kind);
+  void Compact(bool minds_label);
+  bool Split(FilterIndex index);
+  void Note(NodeIndex node);
+  std::vector<bool> SignatureOf(int kind) const;
+
+  std::vector<Sort> sorts_;
+  std::map<Sort, std::uint32_t> sort_index_;
+  std::vector<Node> nodes_;
+  std::array<Kind, placement::kMaxModels> kinds_;
+  placement::ModelSet taken_ = 0;  // The kind numbers in use.
+  std::vector<Filter> filters_ = std::vector<Filter>(1);
+  std::map<NodeFilter, FilterIndex> filter_index_;
+  std::vector<std::string> models_;  // Indexed by NodeFacts::gpu_model.
+  KindChange change_;
+  std::vector<bool> is_renumbered_;
+};
+
+}  // namespace divvy::core

@@ -1,0 +1,374 @@
+#include "engine/scheduler/decide.h"
+#include "engine/core/place/limit_reservations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/duration_text.h"
+#include "base/result.h"
+#include "base/text.h"
+#include "engine/core/cycle/elastic_shrink.h"
+#include "engine/core/cycle/resize.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/placer.h"
+#include "engine/core/state/order.h"
+#include "engine/message_text.h"
+
+namespace divvy {
+namespace {
+
+/// The largest number of rounds of shrinking and growing in one decision. A job that shrank does not grow again, so a
+/// few are enough.
+constexpr int kMostRounds = 8;
+
+Time UntilOf(const WaitingEntry& entry, Time now) {
+  return entry.time_limit > Duration(0) ? AddSaturating(now, entry.time_limit) : kNever;
+}
+
+}  // namespace
+
+Decision::Decision(core::Cluster& core, const SchedulerFacts& book, const core::NodeClassIndex& kinds, Time now)
+    : core_(core), book_(book), kinds_(kinds), now_(now) {}
+
+Decided Decision::Run(const Scheduler::NameMember& name) {
+  ForgetSilent();
+  Note(core_.Decide(now_, name));
+  // A job that grew may have moved a backfill reservation, and another job may be able to start because of that.
+  if (GrowElastic()) Note(core_.Decide(now_, name));
+  for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
+  for (const core::BackfillReservation& reservation : core_.reservations()) {
+    const Request& request = book_.waiting(reservation.entry)->request;
+    const core::Ask& ask = AskOf(core_.state().waiting.at(reservation.entry).job_class);
+    decided_.plan.reservations.push_back(
+        {reservation.entry, reservation.start, PlacesOf(request, ask, reservation.pieces), reservation.is_claim});
+  }
+  for (const auto& [id, job] : book_.running_jobs()) {
+    if (!job.asked_back.empty() && job.asked_at != kNoTime && job.asked_at + kAnswersWithin > now_)
+      decided_.plan.next_wakeup = std::min(decided_.plan.next_wakeup, job.asked_at + kAnswersWithin);
+  }
+  for (const Resizing& resizing : decided_.plan.resizings) {
+    if (!resizing.asked_back.empty())
+      decided_.plan.next_wakeup = std::min(decided_.plan.next_wakeup, now_ + kAnswersWithin);
+  }
+  return std::move(decided_);
+}
+
+void Decision::Note(const core::Plan& plan) {
+  for (const core::Start& start : plan.starts) {
+    const WaitingEntry& entry = *book_.waiting(start.entry);
+    const core::Ask& ask = AskOf(core_.running(start.job)->job_class);
+    std::vector<NodePlace> places = PlacesOf(entry.request, ask, start.pieces);
+    for (NodePlace& place : places) NameSlice(place);
+    const GpuShare share = places.front().share;
+    StartDecision decision{start.entry, places.front().node,    places.front().gpus, share, places.front().slice,
+                           {},          ReasonFor(start, entry)};
+    if (places.size() > 1 || entry.request.is_heterogeneous()) decision.gang = std::move(places);
+    decision.pool = PoolOf(start.job, start.pieces.front());
+    decided_.plan.starts.push_back(std::move(decision));
+    decided_.jobs.push_back(start.job);
+  }
+  for (const core::Preemption& preemption : plan.preemptions) {
+    decided_.plan.preemptions.push_back(
+        {preemption.job, preemption.taker, "makes room for job " + ToString(preemption.taker)});
+  }
+  for (const core::Move& move : plan.moves) {
+    decided_.plan.preemptions.push_back(
+        {move.job, move.taker,
+         "continues on " + WhereText(move.to) + ", so that job " + ToString(move.taker) + " fits"});
+  }
+  decided_.plan.next_wakeup = plan.next_wakeup;
+}
+
+// Sets the profile name that the node's driver uses.
+void Decision::NameSlice(NodePlace& place) const {
+  if (!place.slice.any()) return;
+  const auto gpu = static_cast<std::size_t>(place.gpus.ToVector().front());
+  for (const SliceProfile& profile : book_.node(place.node).capacity.gpus[gpu].slices) {
+    if (profile.compute == place.slice.compute && profile.size == place.slice.size) place.slice.profile = profile.name;
+  }
+}
+
+const core::Ask& Decision::AskOf(core::ClassIndex job_class) const {
+  return core_.ask(core_.state().classes[job_class].key.ask);
+}
+
+std::string Decision::PoolOf(JobId running, const core::TaskPlacement& piece) const {
+  const core::Run& run = *core_.running(running);
+  const core::Ask& ask = AskOf(run.job_class);
+  const std::vector<core::FilterIndex>& filters = ask.groups[piece.group].filters;
+  return piece.alternative < filters.size() ? kinds_.filter(filters[piece.alternative]).pool : "";
+}
+
+// "GPUs 0 and 1"; with several nodes "GPUs 0 and 1 of n2".
+std::string Decision::WhereText(const std::vector<core::TaskPlacement>& pieces) const {
+  if (pieces.empty()) return "other GPUs";
+  const bool is_one = std::ranges::all_of(pieces, [&](const auto& piece) { return piece.node == pieces.front().node; });
+  if (!is_one) return "other nodes";
+  std::string text = GpusText(GpusOf(pieces));
+  if (book_.nodes().size() > 1) text += " of " + book_.node(pieces.front().node).words.name;
+  return text;
+}
+
+Reason Decision::ReasonFor(const core::Start& start, const WaitingEntry& entry) const {
+  if (!start.is_backfilled) {
+    const Time since = std::max(entry.queued_at, entry.begin);
+    if (core::IsEscalated(core_.rules(), since, now_)) {
+      return "first in line, escalated after waiting " + DurationText(now_ - since);
+    }
+    return entry.request.gpus_in_all() == 0 ? "needs no GPU" : "first in line";
+  }
+  const std::string job = "job " + ToString(start.passed);
+  if (start.passed_start == kNoTime) return "fits now; " + job + ", ahead of it, does not";
+  if (start.passed_start == kNever) return "backfilled: uses nothing that is reserved for " + job;
+  if (UntilOf(entry, now_) > start.passed_start) return "backfilled next to the reservation of " + job;
+  return "backfilled: ends before " + job + " starts in " + DurationText(start.passed_start - now_);
+}
+
+bool Decision::GrowElastic() {
+  bool has_grown = false;
+  std::map<JobId, std::uint32_t> started;
+  for (std::size_t i = 0; i < decided_.jobs.size(); ++i) {
+    const WaitingEntry& entry = *book_.waiting(decided_.plan.starts[i].entry);
+    const std::uint32_t members_left = entry.count - started[entry.id]++;
+    if (!entry.request.is_elastic()) continue;
+    const std::uint64_t draw = entry.placement_draw + members_left;
+    has_grown = Grow(entry, draw, decided_.jobs[i], decided_.plan.starts[i]) || has_grown;
+  }
+  return has_grown;
+}
+
+// Chooses the whole set of GPUs again: the best set of four need not contain the best set of two.
+bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, StartDecision& start) {
+  const core::Run& run = *core_.running(id);
+  const core::ClassKey& key = core_.state().classes[run.job_class].key;
+  core::Job job;
+  job.id = id;
+  job.ask = key.ask;
+  job.priority = run.priority;
+  job.queued_at = run.queued_at;
+  job.team = key.team;
+  job.user = key.user;
+  job.limit = key.limit;
+  job.predicted = key.predicted;
+  job.caps = key.caps;
+  job.preemptible = key.preemptible;
+  const int had = start.gpus.size();
+  std::vector<core::TaskPlacement> pieces = run.pieces;
+  core_.Finish(id, now_);
+  const int idle = core_.state_of(pieces.front().node).whole;
+  bool has_grown = false;
+  for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
+    if (!MayHold(job, gpus)) continue;
+    core::Ask ask = core_.ask(key.ask);
+    for (core::Shape& shape : ask.groups.front().alternatives) {
+      shape.gpus = static_cast<std::int16_t>(gpus);
+      shape.parts = placement::kGpuParts;
+    }
+    core::Placer placing(core_.state(), now_, now_);
+    placing.SetDraw(draw);
+    std::vector<core::TaskPlacement> more = placing.Find(ask, job.limit, {}, true, job.team, job.user);
+    if (more.empty()) continue;
+    has_grown = true;
+    job.ask = core_.Know(ask);
+    pieces = std::move(more);
+    start.node = pieces.front().node;
+    start.gpus = GpusOf(pieces);
+    start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
+  }
+  const core::TaskPlacement first = pieces.front();
+  core_.Adopt(job, std::move(pieces), now_, now_);
+  start.pool = PoolOf(id, first);
+  return has_grown;
+}
+
+// True if the job's limits and its team's limit and quota allow it to hold `gpus` GPUs.
+bool Decision::MayHold(const core::Job& job, int gpus) const {
+  const std::int64_t parts = std::int64_t{gpus} * placement::kGpuParts;
+  const core::Teams& teams = core_.teams();
+  if (parts > core::RoomToGrow(core_.state(), job.caps)) return false;
+  if (!teams.has_rules()) return true;
+  const Time until = job.limit > Duration(0) ? AddSaturating(now_, job.limit) : kNever;
+  const core::KeptOfTeams kept = core::KeptByTeam(core_.state(), until, core::IsAnybody);
+  return core::TeamsHaveRoom(teams, job.team, job.preemptible == Preemptible::kNever, parts, kept);
+}
+
+// Stops asking jobs that did not answer in time. Runs before the decision, because it cancels nominations on the GPUs
+// that these jobs do not give back.
+void Decision::ForgetSilent() {
+  for (const auto& [id, job] : book_.running_jobs()) {
+    if (job.asked_back.empty() || job.is_leaving || now_ - job.asked_at < kAnswersWithin) continue;
+    Resize(id, job.gpus, GpuSet(), "it did not answer for " + DurationText(now_ - job.asked_at));
+    ResizingOf(id).is_silent = true;
+  }
+}
+
+bool Decision::ResizeRunning() {
+  std::vector<const RunningJob*> jobs;
+  for (const auto& [id, job] : book_.running_jobs()) {
+    const core::Run* run = job.is_resizable ? core_.running(id) : nullptr;
+    if (run == nullptr || run->is_leaving || job.request.gpus == 0) continue;
+    const bool is_silent = !job.asked_back.empty() && now_ - job.asked_at >= kAnswersWithin;
+    if (!is_silent) jobs.push_back(&job);
+  }
+  if (jobs.empty()) return false;
+  bool has_changed = KeepUnclaimed(jobs);
+  has_changed = AskBack(jobs) || has_changed;
+  return GrowRunning(jobs) || has_changed;
+}
+
+// Lets jobs keep GPUs that were asked back for a job that has since started elsewhere or left the queue.
+bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
+  std::map<NodeIndex, GpuSet> claimed;
+  for (const core::BackfillReservation& reservation : core_.reservations()) {
+    if (!reservation.is_claim) continue;
+    for (const core::TaskPlacement& piece : reservation.pieces) claimed[piece.node] |= piece.place.gpus;
+  }
+  bool has_changed = false;
+  for (const RunningJob* job : jobs) {
+    const core::Run& run = *core_.running(job->id);
+    const GpuSet asked = core::AskedOf(run);
+    const GpuSet still = asked & claimed[job->node];
+    if (asked == still) continue;
+    Resize(job->id, core::GpusOf(run), still, "it may keep " + GpusText(asked - still));
+    has_changed = true;
+  }
+  return has_changed;
+}
+
+bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
+  std::vector<core::Surplus> surplus;
+  for (const RunningJob* job : jobs) {
+    const core::Run& run = *core_.running(job->id);
+    const GpuSet stays = core::GpusOf(run) - core::AskedOf(run);
+    surplus.push_back({job->id, stays.size() - job->request.gpus, std::max(job->grown_at, job->started)});
+  }
+  const std::vector<core::GiveBack> given = core::AskBack(core_, std::move(surplus), now_);
+  for (const core::GiveBack& one : given) {
+    for (const core::GiveBack::Part& part : one.parts) {
+      const core::Run& run = *core_.running(part.job);
+      Resizing& resizing = ResizingOf(part.job);
+      resizing.gpus = core::GpusOf(run);
+      resizing.asked_back = core::AskedOf(run);
+      resizing.reason = "job " + ToString(one.taker) + " waits for " + GpusText(part.gpus);
+    }
+  }
+  return !given.empty();
+}
+
+// Adds one GPU to each job in turn, so that no job takes all idle GPUs.
+bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
+  std::map<JobId, GpuSet> grown;
+  std::vector<const RunningJob*> open = jobs;
+  while (!open.empty()) {
+    std::erase_if(open, [&](const RunningJob* job) {
+      const core::Run& run = *core_.running(job->id);
+      const GpuSet has = core::GpusOf(run);
+      if (has.size() >= job->request.gpus_most) return true;
+      const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
+      const placement::ModelSet models = core::ShapeOf(ask, run.pieces.front()).models;
+      const core::Taste taste{models, OfGpus(job->request.topology), job->request.requires_topology};
+      const GpuSet more = core::OneMore(core_, job->id, taste, now_);
+      if (more.empty()) return true;
+      grown[job->id] = grown[job->id] | more;
+      const GpuSet all = grown[job->id];
+      Resize(job->id, has | more, GpuSet(), GpusText(all) + " " + std::string(IsOrAre(all.size())) + " idle");
+      return false;
+    });
+  }
+  return !grown.empty();
+}
+
+void Decision::Resize(JobId job, GpuSet gpus, GpuSet asked_back, Reason reason) {
+  core::Resize(core_, job, gpus, asked_back, now_);
+  Resizing& resizing = ResizingOf(job);
+  resizing.gpus = gpus;
+  resizing.asked_back = asked_back;
+  resizing.reason = std::move(reason);
+}
+
+Resizing& Decision::ResizingOf(JobId job) {
+  std::vector<Resizing>& all = decided_.plan.resizings;
+  auto at = std::lower_bound(all.begin(), all.end(), job, [](const Resizing& one, JobId id) { return one.job < id; });
+  if (at == all.end() || at->job != job) {
+    at = all.insert(at, Resizing());
+    at->job = job;
+  }
+  return *at;
+}
+
+Decided Scheduler::Decide(Time now, const NameMember& name) {
+  now_ = now;
+  Decided decided = Decision(core_, book_, kinds_.book(), now).Run(name);
+  for (std::size_t i = 0; i < decided.jobs.size(); ++i) {
+    const StartDecision& start = decided.plan.starts[i];
+    const WaitingEntry& entry = *book_.waiting(start.entry);
+    RunningJob job;
+    job.id = decided.jobs[i];
+    job.node = start.node;
+    job.gpus = start.gpus;
+    job.share = start.share;
+    job.slice = start.slice;
+    job.gang = start.gang;
+    job.cpus = start.gang.empty() ? entry.request.cpus : start.gang.front().cpus;
+    job.memory = start.gang.empty() ? entry.request.memory : start.gang.front().memory;
+    job.pool = start.pool.empty() ? entry.pool : start.pool;
+    job.groups = entry.groups;
+    job.started = now;
+    job.known_end = UntilOf(entry, now);
+    job.user = entry.user;
+    job.team = entry.team;
+    job.priority = entry.priority;
+    job.predicted = entry.predicted;
+    job.preemptible = entry.preemptible;
+    job.request = entry.request;
+    job.queued_at = entry.queued_at;
+    job.speeds = entry.speeds;
+    // The entry counts as a user of its limits until its last member has left; each started member is another user.
+    for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
+    if (entry.count == 1) LeaveCaps(entry.groups);
+    KeepAsk(start.entry, job.id, entry.count == 1);
+    book_.Adopt(std::move(job));
+    book_.Leave(start.entry);
+  }
+  Enter(decided.plan, now);
+  return decided;
+}
+
+void Scheduler::Enter(const Plan& plan, Time now) {
+  for (const Preemption& preemption : plan.preemptions) book_.find_running(preemption.job)->is_leaving = true;
+  for (const Resizing& resizing : plan.resizings) {
+    RunningJob& job = *book_.find_running(resizing.job);
+    if (!(resizing.gpus - job.gpus).empty()) job.grown_at = now;
+    if (!(resizing.asked_back - job.asked_back).empty()) job.asked_at = now;
+    if (resizing.asked_back.empty()) job.asked_at = kNoTime;
+    if (resizing.is_silent) job.is_resizable = false;
+    book_.Resize(resizing.job, resizing.gpus, resizing.asked_back);
+  }
+}
+
+Plan Scheduler::WouldDecide(Time now) const {
+  core::Cluster copy = core_.Copy();
+  // Ids that no job uses.
+  std::uint64_t next = std::uint64_t{1} << 62;
+  return Decision(copy, book_, kinds_.book(), now).Run([&next](JobId) { return JobId(next++); }).plan;
+}
+
+void Scheduler::SetPolicy(const Policy& policy) {
+  policy_ = policy;
+  const core::Rules rules = RulesOf(policy);
+  if (!(core_.rules() == rules)) core_.SetRules(rules);
+  for (std::size_t i = 0; i < pools_.size(); ++i)
+    core_.SetPool(static_cast<core::PoolIndex>(i + 1), RulesOf(policy, pools_[i]));
+  if (cpu_jobs_at_once_ == policy.cpu_jobs_at_once) return;
+  cpu_jobs_at_once_ = policy.cpu_jobs_at_once;
+  core_.SetCap(cpu_jobs_cap_, cpu_jobs_at_once_, 0);
+}
+
+void Scheduler::SetPools(std::vector<PoolRow> pools) {
+  if (pools == pools_) return;
+  core::Teams teams = TakeTeams();
+  pools_ = std::move(pools);
+  Rebuild(std::move(teams));
+}
+
+}  // namespace divvy

@@ -1,0 +1,64 @@
+// Why a waiting job waits, when it will start, and what could never run: the answers of core/explain, completed with
+// what only the controller knows.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/core/explain/explain.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace divvy {
+
+/// core::Explain of the server as its last decision left it, with the blockers that only the controller knows: holds,
+/// dependencies, and elastic jobs that were asked to give back GPUs. `spread` says how long similar jobs ran; optional.
+core::Explanation Explain(const Scheduler& server, JobId entry, Time now, const core::SpreadOf& spread = {},
+                          std::uint64_t members_before = 0);
+
+/// Only the start that Explain reports, which costs less. An empty estimate for a job that does not wait.
+core::Estimate StartOf(const Scheduler& server, JobId entry, Time now, const core::SpreadOf& spread = {});
+
+/// The blocker that Explain would name first, without its holders, for listings of many jobs at one moment. Jobs with
+/// the same request behind the same reservations share one search.
+/// Requires: the server does not change while this object is used.
+class FirstBlockers {
+ public:
+  FirstBlockers(const Scheduler& server, Time now);
+  /// Nothing: the next decision starts the job. Requires: it waits.
+  std::optional<core::Blocker> Find(JobId entry);
+
+ private:
+  /// Everything that the blockers of an entry depend on, except its own hold, dependencies and begin time: its class,
+  /// the reservations before it and its own, the first blocked job in strict order, and the request as its texts quote
+  /// it.
+  using Like = std::tuple<core::ClassIndex, std::vector<JobId>, JobId, JobId, Request, std::string, PlacementStrategy>;
+
+  const Scheduler& server_;
+  Time now_;
+  core::Names names_;
+  std::map<Like, std::optional<core::Blocker>> known_;
+};
+
+/// Refuses a fraction that a GPU with so much memory cannot give. `whose` names the GPU: "the largest of this server",
+/// "GPU 3".
+Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
+
+/// Refuses with kLimitExceeded what the present nodes could never run; the message names the nearest possible request:
+/// "asks for 9 GPUs, but this server has 8; --gpus 8 is the maximum". GPUs that are restricted or fenced
+/// count as present, because they may come back. `pool`: only nodes of this pool; empty: all nodes.
+Status CheckFeasible(const Scheduler& server, const Request& request, const std::string& pool = {});
+
+/// Refuses what the limit or the quota of the team, or of a team above it, never allows; the message says what would
+/// have to change.
+Status CheckTeamFeasible(const Scheduler& server, const Request& request, const std::string& pool,
+                         const std::string& team, Preemptible preemptible);
+
+/// Waiting entries in queue order, those not in line last; at most `limit` of them (0: all).
+std::vector<JobId> QueueOrder(const Scheduler& server, Time now, std::size_t limit);
+
+}  // namespace divvy

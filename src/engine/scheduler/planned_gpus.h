@@ -1,0 +1,37 @@
+// Planned GPUs of tenants, that is, of jobs with GPU fractions. The node itself knows on which GPU a tenant really is
+// and migrates tenants as the plan requires (docs/sharing.md). So the plan may count a tenant on any GPU of the same
+// model and memory, and packs tenants together to keep whole GPUs free. A tenant that cannot be migrated is counted
+// where it is.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/scheduler/scheduler_facts.h"
+
+namespace divvy {
+
+struct PlannedTenant {
+  JobId job;
+  GpuSet gpus;     // GPUs on which it is counted.
+  GpuShare share;  // Its fraction of each of them.
+  GpuSet stays;    // The GPUs that it is on and cannot leave, as many as `gpus`. Empty: it can be migrated.
+};
+
+struct PlannedMove {
+  JobId job;
+  GpuSet gpus;
+};
+
+/// Returns the tenants to be counted on other GPUs, in an order in which every single move fits. `tenants`: those of
+/// `node` that may be counted elsewhere; all others with fractions of its GPUs stay as they are. A GPU is emptied if
+/// everything on it fits on other GPUs that are already shared. No tenant moves to a GPU that takes no work, unless it
+/// is there and cannot leave (`stays`), or to a GPU that is `cut` into MIG instances.
+std::vector<PlannedMove> PackPlannedGpus(const NodeUsage& node, const std::vector<PlannedTenant>& tenants, GpuSet cut);
+
+/// Returns the best other GPU of the same model and memory as `from` for a fraction `share`: the one with the least
+/// sufficient room, shared GPUs before free ones. Only GPUs that take work and are in neither `own` nor `cut` qualify.
+/// Nothing if there is none.
+std::optional<GpuIndex> OtherGpuFor(const NodeUsage& node, GpuIndex from, GpuSet own, GpuSet cut, GpuShare share);
+
+}  // namespace divvy

@@ -1,0 +1,218 @@
+// The controller's view of the cluster: its own node and those that agents added, their GPUs, the waiting and running
+// jobs, and the jobs that start next. The core (engine/core) decides. This class passes the controller's facts to the
+// core and translates its plans and answers back: GPUs by node and index, limits by name. With a single node, texts are
+// worded for one server: "8 of 64 CPUs are free".
+//
+// Two members are kept in step: `book_` stores the facts as callers report them, and `core_` decides. Every fact goes
+// into both, and every decision of the core is entered in `book_` before Decide returns. There is no clock: `now` is an
+// argument, and the same facts at the same times give the same plans.
+//
+// Cost: a fact takes microseconds, however many jobs wait; a decision costs as much as core::Cluster::Decide.
+//
+// Invariants (CheckInvariants): those of both members; and both have the same waiting and running jobs on the same
+// GPUs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/state/cluster.h"
+#include "engine/placement/demand.h"
+#include "engine/policy.h"
+#include "engine/scheduler/plan.h"
+#include "engine/scheduler/scheduler_facts.h"
+#include "engine/scheduler/translate.h"
+
+namespace divvy {
+
+class Scheduler {
+ public:
+  /// Returns the job id of the entry's next member to start. Called once for each start, in start order.
+  using NameMember = std::function<JobId(JobId entry)>;
+  /// Half-life of a submission in the demand statistics, in submissions; and the number of submissions that must be
+  /// recorded before the statistics are used.
+  static constexpr double kDemandHalfLife = 2'000;
+  static constexpr std::int64_t kMinDemandSamples = 32;
+
+  explicit Scheduler(Duration usage_half_life = std::chrono::hours(24 * 7));
+
+  // --- Facts ---------------------------------------------------------------------------------------------------
+
+  /// Sets the capacity of the controller's own node. Call it first; it may be called again with a capacity that
+  /// includes all GPUs that jobs hold.
+  void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, book_.node(kOwnNode).words, std::move(capacity)); }
+  /// Sets an existing node, or adds the node of the next number. Requires: `capacity` includes all GPUs that jobs hold.
+  /// Usually cheap for a new node, and for a change of nothing but its name, features or pools. A change of its
+  /// capacity, rack or block rebuilds the core from all facts.
+  void SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity);
+  /// `idle_reason`: why the node takes no new work: "node n2 is cordoned: disk". Running jobs stay.
+  void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
+  void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
+  void SetGroupLimits(const GroupName& group, GroupLimits limits);
+  void SetGroupLimit(const GroupName& group, int jobs);  // Sets the limit on running jobs only.
+  void SetGroupGpuLimit(const GroupName& group, int gpus);
+  /// Replaces all teams; a parent comes before its children. Jobs of other teams count as jobs without a team. A team
+  /// keeps the usage recorded so far under its name.
+  void SetTeams(std::vector<core::TeamSpec> teams, Time now);
+
+  /// The decayed recent usage of each team in thousandths of GPU-seconds, weighted with the speeds of its jobs.
+  /// SetTeamUsage restores a value that was read at the time `at`.
+  std::map<std::string, double> TeamUsage(Time now) const;
+  void SetTeamUsage(const std::string& team, double usage, Time at);
+
+  /// Adds an entry, or replaces the one of the same id.
+  void Put(WaitingEntry entry);
+  void Remove(JobId waiting);
+  /// Adds a running job that was not waiting (adoption after a restart).
+  void Adopt(RunningJob job);
+  void SetKnownEnd(JobId running, Time end);
+  /// Sets the end that is predicted for this very job. Valid until the job is resized. Affects estimates only, no
+  /// reservation.
+  void SetPredictedEnd(JobId running, Time end);
+  void SetName(JobId running, std::string name);
+  /// The job was told to end, for whatever reason: its resources will be free soon.
+  void SetLeaving(JobId running);
+  void Finish(JobId running);
+  /// The running elastic job accepts resizing from now on.
+  void SetResizable(JobId running);
+  /// The job holds exactly `gpus` from now on, and none of them is asked back. Its other GPUs become free. Requires:
+  /// GPUs that are new to it are free.
+  void Resize(JobId running, GpuSet gpus);
+  /// Sets the fraction that the job has of each of its GPUs. Returns kLimitExceeded and changes nothing if other
+  /// tenants leave too little room. Requires: the job has GPU fractions, and `portion` is one.
+  Status SetPortion(JobId running, const GpuPortion& portion);
+  /// Counts the job's GPU fractions on these GPUs of its node from now on. Requires: as many GPUs as before, with room
+  /// for the fractions.
+  void SetPlannedGpus(JobId running, GpuSet gpus);
+
+  /// Keeps `gpus` GPUs for a team, or for one user, between two times; jobs that run over `from` keep what they have.
+  /// Returns nothing if there is no room for it in that time. SetTeams removes all advance reservations.
+  std::optional<std::uint64_t> Reserve(int gpus, const std::string& team, const std::string& user, Time from,
+                                       Time until, Time now);
+  /// Restores an advance reservation on given GPUs, even if jobs run there now. Returns nothing if the node does not
+  /// have these GPUs.
+  std::optional<std::uint64_t> ReserveAt(const NodePlace& place, const std::string& team, const std::string& user,
+                                         Time from, Time until);
+  void Unreserve(std::uint64_t booking);
+
+  // --- Decisions -----------------------------------------------------------------------------------------------
+
+  void SetPolicy(const Policy& policy);
+  /// Replaces all pools. A node is in the pools that name it or match its attributes, and in those that it names
+  /// itself.
+  void SetPools(std::vector<PoolRow> pools);
+  /// Decides which jobs start now. When this returns, they have left the queue and count as running.
+  Decided Decide(Time now, const NameMember& name);
+  /// Returns true if the limit or quota of its team blocks the waiting job, whatever is free. Cheap.
+  bool IsBarredByTeam(JobId waiting) const;
+  /// Returns what Decide would return, without applying it: decides on a copy, and costs as much. For queries and
+  /// tests.
+  Plan WouldDecide(Time now) const;
+
+  // --- Questions -----------------------------------------------------------------------------------------------
+
+  const std::vector<NodeUsage>& nodes() const { return book_.nodes(); }
+  const NodeUsage& node(NodeIndex node) const { return book_.node(node); }
+  /// True if agents have added nodes.
+  bool has_many() const { return book_.nodes().size() > 1; }
+  std::optional<NodeIndex> FindNode(std::string_view name) const;
+  std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const { return book_.holders(node, gpu); }
+  int gpu_count() const;   // On all nodes.
+  int free_count() const;  // GPUs on all nodes that take new work and that no job holds.
+  // The following are about the controller's own node.
+  const NodeCapacity& capacity() const { return book_.node(kOwnNode).capacity; }
+  const GpuTopology& topology() const { return book_.node(kOwnNode).topology; }
+  GpuSet usable() const { return book_.node(kOwnNode).taking(); }  // GPUs that take new work, held or not.
+  GpuSet free() const { return book_.node(kOwnNode).free(); }
+  int cpus_claimed() const { return book_.node(kOwnNode).cpus_claimed; }
+  Bytes memory_claimed() const { return book_.node(kOwnNode).memory_claimed; }
+  const WaitingEntry* waiting(JobId id) const { return book_.waiting(id); }
+  const RunningJob* running(JobId id) const { return book_.running(id); }
+  const std::map<JobId, RunningJob>& running_jobs() const { return book_.running_jobs(); }
+  std::uint64_t waiting_count() const { return book_.waiting_count(); }  // Members, not entries.
+  std::uint64_t waiting_of(const std::string& user) const { return book_.waiting_of(user); }
+  int group_limit(const GroupName& group) const { return book_.group_limits(group).jobs; }
+  int group_gpu_limit(const GroupName& group) const { return book_.group_limits(group).gpus; }
+  int group_running(const GroupName& group) const { return book_.group_running(group); }
+  int group_gpus(const GroupName& group) const { return book_.group_gpus(group); }
+  int cpu_jobs_running() const { return book_.cpu_jobs_running(); }
+  const core::Teams& teams() const { return core_.teams(); }
+  core::TeamIndex TeamOf(const std::string& name) const;
+
+  /// Returns the first broken invariant, or "" if all hold. Expensive.
+  std::string CheckInvariants() const;
+
+  /// All pools that a node is in, in ascending order.
+  const std::vector<std::string>& PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(node); }
+
+  /// The time of the last decision.
+  Time decided_at() const { return now_; }
+
+  // For the files of this folder.
+  const SchedulerFacts& book() const { return book_; }
+  const core::Cluster& core() const { return core_; }
+  const Kinds& kinds() const { return kinds_; }
+  /// Compiles a request into an ask as of now, for queries. `why` receives the reason if the request cannot be compiled
+  /// and therefore fits no node.
+  core::Ask AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
+                     std::string* why = nullptr) const;
+  core::CapIndex cpu_jobs_cap() const { return cpu_jobs_cap_; }
+
+ private:
+  void Rebuild(core::Teams teams);
+  core::Teams TakeTeams();
+  void ForgetOldClasses();
+  void ShowUsable(NodeIndex node);
+  core::NodeFacts FactsOf(NodeIndex node);
+  void CountGpus();
+  core::UserIndex UserOf(const std::string& name);
+  core::PoolIndex LineOf(const std::string& pools) const;
+  core::Job JobOf(const WaitingEntry& entry);
+  core::Ask UseAsk(JobId id, core::Ask ask, const Request& request, const std::string& pool,
+                   const std::vector<ModelSpeed>& speeds);
+  void LeaveAsk(JobId id);
+  /// Makes the member `job` a user of the filters of `entry`. If it `is_last`, the entry stops using them.
+  void KeepAsk(JobId entry, JobId job, bool is_last);
+  /// Passes changed node classes of `kinds_` on to the core.
+  void FollowKinds() const;
+  std::shared_ptr<const placement::Scorer> MakeScorer() const;
+  void RecordDemand(const core::Ask& ask, std::uint32_t count);
+  void PutInCore(const WaitingEntry& entry);
+  void RemoveFromCore(const WaitingEntry& entry);
+  void AdoptInCore(const RunningJob& job);
+  void KeepSlice(const NodePlace& place, core::Ask& ask) const;
+  void FitHosts(const std::vector<NodePlace>& places, core::Ask& ask);
+  std::vector<core::TaskPlacement> PiecesOf(const std::vector<NodePlace>& places, const core::Ask& ask) const;
+  void Enter(const Plan& plan, Time now);
+  std::vector<core::CapIndex> UseCaps(std::vector<GroupName> groups, bool is_cpu_job);
+  void LeaveCaps(std::vector<GroupName> groups);
+
+  Duration usage_half_life_;
+  SchedulerFacts book_;
+  Policy policy_;
+  std::vector<PoolRow> pools_;  // The core's number of a pool is its index here plus one.
+  // A query may split a node class, which does not affect decisions.
+  mutable core::Cluster core_;
+  mutable Kinds kinds_;
+  std::map<JobId, std::vector<core::FilterIndex>> filters_;  // Filters in use, by waiting entry or running job.
+  placement::RunningDemand demand_{kDemandHalfLife};
+  std::int64_t next_lesson_ = kMinDemandSamples;
+  GroupCaps caps_;
+  std::map<std::string, core::TeamIndex> teams_;
+  std::map<std::string, core::UserIndex> users_;
+  std::map<std::string, NodeIndex, std::less<>> nodes_;  // By name; nodes without a name are missing.
+  /// Numbers of racks and blocks by name, from 1.
+  std::map<std::string, std::uint32_t> racks_;
+  std::map<std::string, std::uint32_t> blocks_;
+  core::CapIndex cpu_jobs_cap_ = 0;
+  int cpu_jobs_at_once_ = Policy().cpu_jobs_at_once;
+  std::uint64_t last_booking_ = 0;
+  bool is_overcommitted_ = false;  // Running jobs claim more CPUs or memory than exist; the core counts what fits.
+  Time now_ = kNoTime;             // The time of the last decision.
+};
+
+}  // namespace divvy

@@ -1,0 +1,122 @@
+// A small simulated environment of the engine for tests: virtual time, jobs that end at their limits, and a check of
+// all invariants after every step.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/scheduler/explain.h"
+
+namespace divvy {
+
+struct World {
+  struct Started {
+    JobId entry;
+    JobId job;
+    GpuSet gpus;
+    Reason reason;
+  };
+
+  Scheduler server;
+  Policy policy;
+  Time now = Time(std::chrono::hours(1000));
+  std::map<JobId, std::uint64_t> members_started;
+  std::map<JobId, JobId> entry_of;  // The entry of every job ever started.
+  Plan last_plan;
+
+  void Node(int gpus, int cpus = 64, Bytes memory = 512_GiB, std::string model = "NVIDIA H100 80GB HBM3",
+            Bytes gpu_memory = 80_GiB) {
+    NodeCapacity capacity;
+    for (int i = 0; i < gpus; ++i) AddGpu(capacity, model, gpu_memory);
+    capacity.cpus = cpus;
+    capacity.memory = memory;
+    server.SetCapacity(std::move(capacity));
+  }
+
+  static void AddGpu(NodeCapacity& capacity, const std::string& model, Bytes memory) {
+    GpuFacts gpu;
+    gpu.index = static_cast<GpuIndex>(capacity.gpus.size());
+    gpu.uuid = "GPU-" + std::to_string(gpu.index);
+    gpu.model = model;
+    gpu.memory_total = memory;
+    capacity.gpus.push_back(std::move(gpu));
+  }
+
+  static WaitingEntry Job(std::uint64_t id, int gpus, Duration limit = Duration(0)) {
+    WaitingEntry entry;
+    entry.id = JobId(id);
+    entry.request.gpus = gpus;
+    entry.time_limit = limit;
+    entry.user = "ada";
+    return entry;
+  }
+
+  void Submit(WaitingEntry entry) {
+    if (entry.queued_at == kNoTime) entry.queued_at = now;
+    server.Put(std::move(entry));
+    Check();
+  }
+
+  /// Runs one decision and returns the started jobs.
+  std::vector<Started> Pass() {
+    server.SetPolicy(policy);
+    const GpuSet free = server.free();
+    std::map<JobId, WaitingEntry> entries;
+    auto decided = server.Decide(now, [&](JobId id) {
+      const WaitingEntry& entry = entries.try_emplace(id, *server.waiting(id)).first->second;
+      const JobId job = NameOf(entry);
+      entry_of[job] = id;
+      return job;
+    });
+    last_plan = std::move(decided.plan);
+    std::vector<Started> out;
+    for (std::size_t i = 0; i < last_plan.starts.size(); ++i) {
+      const StartDecision& start = last_plan.starts[i];
+      const Request& request = entries.at(start.entry).request;
+      EXPECT_GE(start.gpus.size(), request.gpus);
+      EXPECT_LE(start.gpus.size(), request.gpus_at_most());
+      EXPECT_TRUE((start.gpus - free).empty()) << "starts on a GPU that was not free";
+      out.push_back({start.entry, decided.jobs[i], start.gpus, start.reason});
+    }
+    Check();
+    return out;
+  }
+
+  /// Returns the plan that another decision would make.
+  Plan WouldDecide() {
+    server.SetPolicy(policy);
+    return server.WouldDecide(now);
+  }
+
+  JobId NameOf(const WaitingEntry& entry) {
+    const bool is_array = entry.count > 1 || members_started.contains(entry.id);
+    return is_array ? JobId(entry.id.value() * 1000 + ++members_started[entry.id]) : entry.id;
+  }
+
+  /// Ends the jobs whose known end has come and returns their ids.
+  std::vector<JobId> EndDue() {
+    std::vector<JobId> due;
+    for (const auto& [id, job] : server.running_jobs()) {
+      if (job.known_end <= now) due.push_back(id);
+    }
+    for (JobId id : due) server.Finish(id);
+    Check();
+    return due;
+  }
+
+  /// Returns the next time at which something happens without an outside event.
+  Time NextEvent() const {
+    Time next = last_plan.next_wakeup;
+    for (const auto& [id, job] : server.running_jobs()) next = std::min(next, job.known_end);
+    return next;
+  }
+
+  void Check() const { ASSERT_EQ(server.CheckInvariants(), ""); }
+};
+
+}  // namespace divvy

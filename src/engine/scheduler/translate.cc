@@ -1,0 +1,551 @@
+#include "engine/scheduler/translate.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "base/result.h"
+#include "base/text.h"
+#include "engine/core/state/state.h"
+#include "engine/gpu_type.h"
+#include "engine/scheduler/slice_place.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMebibyte = 1 << 20;
+
+}  // namespace
+
+std::int32_t CpuMilli(int cpus) { return static_cast<std::int32_t>(std::min(std::int64_t{cpus} * 1000, kMost)); }
+
+std::int32_t MebibytesUp(Bytes bytes) {
+  const std::int64_t whole = bytes.count() / kMebibyte + (bytes.count() % kMebibyte > 0 ? 1 : 0);
+  return static_cast<std::int32_t>(std::min(whole, kMost));
+}
+
+std::int32_t MebibytesDown(Bytes bytes) {
+  return static_cast<std::int32_t>(std::min(bytes.count() / kMebibyte, kMost));
+}
+
+namespace {
+
+// Adds the words of a GPU model's name to the node's features: "h100", "80gb".
+void AddModelWords(const std::string& model, std::vector<std::string>& features) {
+  std::string word;
+  for (const char c : model + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (!word.empty()) features.push_back(word);
+    word.clear();
+  }
+}
+
+void SortOnce(std::vector<std::string>& words) {
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+}
+
+std::vector<std::string> FeaturesOf(const NodeUsage& node) {
+  std::vector<std::string> features = node.words.features;
+  for (const std::string& pool : node.words.pools) features.push_back("pool=" + pool);
+  for (const GpuFacts& gpu : node.capacity.gpus) AddModelWords(gpu.model, features);
+  SortOnce(features);
+  return features;
+}
+
+// With exclusive pools each node gets this much extra CPU, in thousandths of a CPU. A job with exclusive nodes takes
+// all CPUs and the extra; every other job takes at least one thousandth of a CPU. So an exclusive job never shares a
+// node, and up to 999 jobs without CPUs fit on one besides jobs that use all of its CPUs.
+constexpr std::int32_t kSpareMilli = 999;
+
+// No label has such a name.
+std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
+
+}  // namespace
+
+std::vector<std::string> Kinds::FindPools(const NodeUsage& node) const {
+  std::vector<std::string> pools = node.words.pools;
+  if (pools_.empty()) return pools;
+  const std::vector<std::string> features = FeaturesOf(node);
+  for (const PoolRow& pool : pools_) {
+    const bool is_named = std::find(pool.nodes.begin(), pool.nodes.end(), node.words.name) != pool.nodes.end();
+    const bool is_such = !pool.condition.is_any() && pool.condition.Holds(features);
+    if (pool.has_all || is_named || is_such) pools.push_back(pool.name);
+  }
+  SortOnce(pools);
+  return pools;
+}
+
+bool Kinds::IsExclusive(const std::string& name) const {
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [&](const PoolRow& pool) { return pool.is_exclusive && pool.name == name; });
+}
+
+bool Kinds::has_exclusive() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const PoolRow& pool) { return pool.is_exclusive; });
+}
+
+std::size_t Kinds::exclusive_sizes() const {
+  std::size_t sizes = 0;
+  for (const auto& [pool, cpus] : exclusive_cpus_) sizes += cpus.size();
+  return sizes;
+}
+
+std::size_t Kinds::told_apart() const {
+  std::size_t count = exclusive_sizes();
+  for (const auto& [model, profiles] : slices_) count += profiles.size();
+  return count;
+}
+
+core::NodeTraits Kinds::TraitsOf(NodeIndex node, const NodeUsage& now) const {
+  core::NodeTraits traits;
+  traits.name = now.words.name;
+  traits.pools = PoolsOf(node);
+  traits.features = FeaturesOf(now);
+  if (has_exclusive()) traits.features.push_back(SizeFeature(now.capacity.cpus));
+  for (const GpuFacts& gpu : now.capacity.gpus)
+    traits.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
+  SortOnce(traits.features);
+  return traits;
+}
+
+void Kinds::Know(NodeIndex node, const NodeUsage& now) {
+  for (const GpuFacts& gpu : now.capacity.gpus) {
+    models_[{gpu.model, gpu.memory_total}] += 1;
+    if (gpu.slices.empty()) continue;
+    // Driver releases differ in the names and sizes of profiles.
+    std::vector<SliceProfile>& known = slices_[gpu.model];
+    for (const SliceProfile& profile : gpu.slices) {
+      if (std::ranges::find(known, profile) == known.end()) known.push_back(profile);
+    }
+  }
+  if (!has_exclusive() || now.capacity.cpus == 0) return;
+  for (const std::string& pool : PoolsOf(node)) {
+    if (IsExclusive(pool)) exclusive_cpus_[pool].insert(now.capacity.cpus);
+  }
+}
+
+bool Kinds::Add(const NodeUsage& node) {
+  const auto index = static_cast<NodeIndex>(pools_of_.size());
+  pools_of_.push_back(FindPools(node));
+  core::NodeTraits traits = TraitsOf(index, node);
+  const std::string name = traits.name;
+  Know(index, node);
+  if (book_.AddNode(std::move(traits))) return true;
+  const Status bare = book_.AddNode({name, {}, {}, {}});
+  DIVVY_ASSERT(bare);
+  return false;
+}
+
+bool Kinds::Change(NodeIndex node, const NodeUsage& now) {
+  pools_of_[node] = FindPools(now);
+  Know(node, now);
+  return static_cast<bool>(book_.SetTraits(node, TraitsOf(node, now)));
+}
+
+core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
+  DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(GpuSet::kCapacity));
+  core::NodeFacts facts;
+  facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
+  facts.memory_mib = MebibytesDown(capacity.memory);
+  // A removed node gets negative CPUs, so that nothing fits on it.
+  if (capacity == NodeCapacity() && node != 0) facts.cpu_milli = -1;
+  facts.gpus = static_cast<int>(capacity.gpus.size());
+  for (const GpuFacts& gpu : capacity.gpus) {
+    if (!gpu.slices.empty()) facts.sliceable.Insert(gpu.index);
+    if (gpu.is_only_sliced) facts.only_sliced.Insert(gpu.index);
+  }
+  facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
+  book_.Fill(node, facts);
+  return facts;
+}
+
+std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const {
+  const bool by_hand = SaysSpeeds(request.gpu_type);
+  if (!by_hand && learned.empty()) return {};
+  const auto speed_on = [&](const std::string& model) {
+    if (by_hand) {
+      int fastest = 0;
+      for (const WeightedType& type : AlternativesOf(request.gpu_type)) {
+        if (MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
+      }
+      return fastest;
+    }
+    const auto at =
+        std::find_if(learned.begin(), learned.end(), [&](const ModelSpeed& one) { return one.model == model; });
+    return at == learned.end() ? 0 : at->speed;
+  };
+  std::map<int, std::vector<std::string>, std::greater<>> by_speed;  // Speed 0 (not known) comes last.
+  for (const auto& [kind, count] : models_) {
+    const auto& [model, memory] = kind;
+    if (memory < request.gpu_memory || !MatchesGpuType(request.gpu_type, model)) continue;
+    std::vector<std::string>& models = by_speed[speed_on(model)];
+    if (models.empty() || models.back() != model) models.push_back(model);
+  }
+  if (by_speed.size() - by_speed.count(0) < 2) return {};
+  const int fastest = by_speed.begin()->first;
+  std::vector<core::AtSpeed> sets;
+  std::int16_t slowest = 1000;
+  for (const auto& [speed, models] : by_speed) {
+    if (speed > 0) slowest = static_cast<std::int16_t>(std::max(speed * 1000 / fastest, 1));
+    sets.push_back({Join(models, "|"), speed > 0 ? slowest : std::int16_t{1000}});
+  }
+  if (!by_hand && request.gpus > 1) sets.push_back({request.gpu_type, slowest});
+  return sets;
+}
+
+// A memory size is a different fraction of each size of GPU. The smallest sufficient GPU comes first; it wastes least.
+std::vector<core::AtSpeed> Kinds::BySize(const Request& request) const {
+  std::map<std::int32_t, std::set<std::string>, std::greater<>> by_parts;
+  for (const auto& [kind, count] : models_) {
+    const auto& [model, memory] = kind;
+    const std::int32_t parts = PartsOf(request.portion, memory).ten_thousandths();
+    if (parts <= GpuShare::kWhole && MatchesGpuType(request.gpu_type, model)) by_parts[parts].insert(model);
+  }
+  std::vector<core::AtSpeed> sets;
+  for (const auto& [parts, models] : by_parts) {
+    sets.push_back(
+        {Join(std::vector<std::string>(models.begin(), models.end()), "|"), 1000, static_cast<std::int16_t>(parts)});
+  }
+  return sets;
+}
+
+// An exclusive pool yields one wish for each CPU count of its nodes.
+std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
+  std::vector<core::PoolWish> wishes;
+  for (const std::string& pool : PoolsIn(pools)) {
+    const auto sizes = exclusive_cpus_.find(pool);
+    if (sizes == exclusive_cpus_.end()) {
+      wishes.push_back({pool, {}, 0});
+      continue;
+    }
+    for (const int cpus : sizes->second)
+      wishes.push_back({pool, FeatureCondition(SizeFeature(cpus)), CpuMilli(cpus) + kSpareMilli});
+  }
+  return wishes;
+}
+
+core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& pool,
+                     const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used, std::string* why) {
+  if (request.is_heterogeneous()) return UseComponents(std::move(ask), request, pool, used, why);
+  core::NodeWishes wishes;
+  wishes.gpu_type = request.gpu_type;
+  // Elastic jobs ignore speeds and use one set of GPUs.
+  if (!request.is_elastic()) wishes.speeds = FastestFirst(request, learned);
+  if (request.portion.is_by_memory()) wishes.speeds = BySize(request);
+  if (!request.slice.empty()) wishes.speeds = BySlice(request);
+  const bool is_uncuttable = !request.slice.empty() && wishes.speeds.empty();
+  if (wishes.speeds.empty()) wishes.speeds = {{request.gpu_type, 1000}};
+  wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, LeastGpuMemory(request.portion)));
+  // A single node without configured pools ignores requested features, node names and pools.
+  Result<FeatureWish> features = FeatureWish();
+  if (book_.node_count() > 1 || !pools_.empty()) {
+    wishes.nodes = request.node_list;
+    wishes.excluded = request.excluded_nodes;
+    features = ParseFeatureWish(request.constraint);
+    wishes.pools = WishesOf(pool);
+  }
+  if (has_exclusive()) {
+    for (core::TaskGroup& group : ask.groups) {
+      for (core::Shape& shape : group.alternatives) shape.cpu_milli = std::max(shape.cpu_milli, 1);
+    }
+  }
+  Result<core::Ask> made = InvalidArgument("");
+  if (is_uncuttable) {
+    made = LimitExceeded("no GPU supports the slice " + request.slice);
+  } else if (features) {
+    wishes.features = *std::move(features);
+    if (ask.groups.size() > 1) wishes.features.counted.clear();
+    made = core::AskFor(book_, ask, wishes);
+  } else {
+    made = features.error();
+  }
+  if (!made) {
+    if (why != nullptr) *why = made.error().message;
+    for (core::TaskGroup& group : ask.groups) {
+      for (core::Shape& shape : group.alternatives) shape.models = 0;
+    }
+    return ask;
+  }
+  for (const core::TaskGroup& group : made->groups) used.insert(used.end(), group.filters.begin(), group.filters.end());
+  // A job runs as fast as its slowest GPU, so all its tasks get GPUs of one speed.
+  if (made->groups.front().alternatives.size() > 1) made->alike = true;
+  return *std::move(made);
+}
+
+core::Ask Kinds::UseComponents(core::Ask ask, const Request& request, const std::string& pool,
+                               std::vector<core::FilterIndex>& used, std::string* why) {
+  std::vector<core::TaskGroup> groups;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    const std::string& own = i > 0 ? request.others[i - 1].pool : pool;
+    std::string lacking;
+    core::Ask one = Use(core::ComponentAsk(ask, static_cast<std::uint8_t>(i)), ComponentOf(request, i),
+                        own.empty() ? pool : own, {}, used, &lacking);
+    if (why != nullptr && why->empty() && !lacking.empty()) *why = "component " + std::to_string(i) + ": " + lacking;
+    for (core::TaskGroup& group : one.groups) {
+      group.component = static_cast<std::uint8_t>(i);
+      groups.push_back(std::move(group));
+    }
+  }
+  // Must come last: a later filter may have split a class that an earlier one accepts.
+  for (core::TaskGroup& group : groups) {
+    for (std::size_t i = 0; i < group.filters.size(); ++i)
+      group.alternatives[i].models = book_.Accepted(group.filters[i]);
+  }
+  ask.groups = std::move(groups);
+  return ask;
+}
+
+void Kinds::UseAgain(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) static_cast<void>(book_.Use(book_.filter(filter)));
+}
+
+void Kinds::Leave(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) book_.Leave(filter);
+}
+
+namespace {
+
+std::int32_t Share(std::int32_t all, int parts) { return (all + parts - 1) / parts; }
+
+// The resources on one node, or of one task if tasks may be spread over nodes.
+core::Shape ShapeOf(const Request& request, int gpus) {
+  core::Shape shape;
+  const int parts = request.spreads_tasks ? std::max(request.tasks, 1) : 1;
+  shape.cpu_milli = Share(CpuMilli(request.cpus), parts);
+  shape.memory_mib = Share(MebibytesUp(request.memory), parts);
+  shape.gpus =
+      static_cast<std::int16_t>(std::min(Share(gpus, parts), std::int32_t{std::numeric_limits<std::int16_t>::max()}));
+  return shape;
+}
+
+void WantTopology(const Request& request, core::Ask& ask) {
+  ask.topology = OfGpus(request.topology);
+  ask.requires_topology = request.requires_topology && ask.topology != TopologyNeed::kAny;
+}
+
+// Applies a requested rack or block. By default a gang prefers nodes that are close to each other. With a required
+// block single racks are still tried first.
+void WantMachines(const Request& request, core::Ask& ask) {
+  if (!IsOfMachines(request.topology) || !request.is_gang()) return;
+  if (request.topology == TopologyNeed::kBlock) {
+    if (request.requires_topology) ask.widest = core::Locality::kBlock;
+    else if (request.nodes > 1) ask.together = core::Locality::kBlock;
+  } else if (request.requires_topology) {
+    ask.widest = core::Locality::kRack;
+    ask.requires_together = request.nodes > 1;
+  }
+}
+
+}  // namespace
+
+core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
+  if (request.is_heterogeneous()) {
+    core::Ask all;
+    for (std::size_t i = 0; i < request.components(); ++i) {
+      const Request component = ComponentOf(request, i);
+      core::Ask one = AskOf(component, placement, component.gpus);
+      one.groups.front().component = static_cast<std::uint8_t>(i);
+      all.groups.push_back(std::move(one.groups.front()));
+    }
+    all.placement = placement;
+    if (core::WantsGpu(all)) WantTopology(request, all);
+    return all;
+  }
+  core::Shape shape = ShapeOf(request, gpus);
+  core::Ask ask;
+  ask.placement = placement;
+  if (gpus > 0) {
+    // A fraction given by memory depends on the GPU (Kinds::Use). Until that is known, it is the smallest one.
+    if (request.portion.request > GpuShare())
+      shape.parts = static_cast<std::int16_t>(request.portion.request.ten_thousandths());
+    else shape.parts = request.is_portioned() ? std::int16_t{1} : std::int16_t{placement::kGpuParts};
+    // The size of a MIG instance depends on the GPU as well.
+    if (!request.slice.empty()) {
+      shape.slice = placement::MigProfile::k1g;
+      shape.parts = placement::SliceShape(*shape.slice).parts;
+    }
+    WantTopology(request, ask);
+  }
+  const int pieces = request.spreads_tasks ? request.tasks : request.nodes;
+  ask.groups.push_back({{shape}, pieces, pieces, {}, {}, request.nodes > 1});
+  if (request.spreads_tasks) ask.together = core::Locality::kNode;
+  ask.wants_few_nodes = request.spreads_tasks && placement != PlacementStrategy::kSpread;
+  if (request.nodes > 1) ask.together = core::Locality::kRack;
+  WantMachines(request, ask);
+  return ask;
+}
+
+NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks, std::vector<SeatPart> parts) {
+  if (!parts.empty()) {
+    NodePlace all{node, gpus, tasks, 0, Bytes(0), std::move(parts)};
+    for (const SeatPart& part : all.parts) {
+      const NodePlace one =
+          PlaceOf(ComponentOf(request, static_cast<std::size_t>(part.component)), node, part.gpus, part.tasks);
+      all.cpus += one.cpus;
+      all.memory += one.memory;
+    }
+    return all;
+  }
+  NodePlace place{node, gpus, tasks, request.cpus, request.memory, {}};
+  if (!request.spreads_tasks) return place;
+  const int all = std::max(request.tasks, 1);
+  place.cpus = Share(request.cpus * tasks, all);
+  place.memory = Bytes(request.memory.count() / all * tasks);
+  return place;
+}
+
+namespace {
+
+// Computes the places of each component, then merges those on the same node.
+std::vector<NodePlace> PlacesOfComponents(const Request& request, const core::Ask& ask,
+                                          const std::vector<core::TaskPlacement>& pieces) {
+  std::vector<NodePlace> places;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    std::vector<core::TaskPlacement> own;
+    std::ranges::copy_if(pieces, std::back_inserter(own),
+                         [&](const core::TaskPlacement& piece) { return ask.groups[piece.group].component == i; });
+    for (const NodePlace& part : PlacesOf(ComponentOf(request, i), ask, own)) {
+      auto at = std::ranges::find(places, part.node, &NodePlace::node);
+      if (at == places.end()) at = places.insert(places.end(), NodePlace{part.node, GpuSet(), 0, 0, Bytes(0), {}});
+      at->gpus = at->gpus | part.gpus;
+      at->tasks += part.tasks;
+      at->cpus += part.cpus;
+      at->memory += part.memory;
+      at->parts.push_back({static_cast<int>(i), part.gpus, part.tasks});
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<NodePlace>& places) {
+  if (!request.is_heterogeneous()) return places;
+  std::vector<NodePlace> parts;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    for (const NodePlace& place : places) {
+      for (const SeatPart& part : place.parts) {
+        if (static_cast<std::size_t>(part.component) != i) continue;
+        parts.push_back(PlaceOf(request, place.node, part.gpus, part.tasks, {part}));
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask,
+                                const std::vector<core::TaskPlacement>& pieces) {
+  if (request.is_heterogeneous()) return PlacesOfComponents(request, ask, pieces);
+  std::vector<NodePlace> places;
+  for (const core::TaskPlacement& piece : pieces) {
+    const auto at =
+        std::find_if(places.begin(), places.end(), [&](const NodePlace& one) { return one.node == piece.node; });
+    NodePlace& place =
+        at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
+    place.gpus = place.gpus | piece.place.gpus;
+    place.tasks += 1;
+    const core::Shape& shape = core::ShapeOf(ask, piece);
+    if (!piece.place.gpus.empty()) place.share = GpuShare(shape.parts);
+    if (shape.slice) place.slice = SliceOf(*shape.slice, piece.place);
+  }
+  // Tasks that were not placed one by one are divided evenly; the first nodes get one more.
+  const int machines = static_cast<int>(places.size());
+  for (int i = 0; i < machines; ++i) {
+    NodePlace& place = places[static_cast<std::size_t>(i)];
+    const int tasks =
+        request.spreads_tasks ? place.tasks : request.tasks / machines + (i < request.tasks % machines ? 1 : 0);
+    const NodePlace before = place;
+    place = PlaceOf(request, place.node, place.gpus, std::max(tasks, 1));
+    place.share = before.share;
+    place.slice = before.slice;
+  }
+  return places;
+}
+
+core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places) {
+  Request on_one = request;
+  on_one.nodes = 1;
+  on_one.spreads_tasks = false;
+  on_one.others.clear();
+  const auto component_of = [](const NodePlace& place) {
+    return static_cast<std::uint8_t>(place.parts.empty() ? 0 : place.parts.front().component);
+  };
+  core::Ask ask;
+  const NodePlace* before = nullptr;
+  for (const NodePlace& place : places) {
+    const bool is_equal = before != nullptr && before->gpus.size() == place.gpus.size() && before->cpus == place.cpus &&
+                          before->memory == place.memory && component_of(*before) == component_of(place);
+    before = &place;
+    if (is_equal) {
+      ask.groups.back().least = ask.groups.back().most += 1;
+      continue;
+    }
+    on_one.cpus = place.cpus;
+    on_one.memory = place.memory;
+    core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
+    if (!place.gpus.empty()) {
+      core::Shape& shape = one.groups.front().alternatives.front();
+      shape.parts = static_cast<std::int16_t>(place.share.ten_thousandths());
+      if (place.slice.any()) shape.slice = placement::MigProfileOf(place.slice.compute, place.slice.size);
+    }
+    if (ask.groups.empty()) ask = one;
+    else ask.groups.push_back(one.groups.front());
+    ask.groups.back().component = component_of(place);
+  }
+  return ask;
+}
+
+std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds) {
+  const std::vector<core::Shape>& alternatives = group.alternatives;
+  const auto at = std::find_if(alternatives.begin(), alternatives.end(), [&](const core::Shape& shape) {
+    return std::all_of(kinds.begin(), kinds.end(),
+                       [&](std::uint8_t kind) { return ((shape.models >> kind) & 1) != 0; });
+  });
+  return at == alternatives.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(at - alternatives.begin());
+}
+
+static core::Order OrderOf(QueuePolicy policy) {
+  switch (policy) {
+    case QueuePolicy::kSmallFirst:
+      return core::Order::kSmallFirst;
+    case QueuePolicy::kFifo:
+      return core::Order::kFifo;
+    case QueuePolicy::kFair:
+      return core::Order::kFair;
+    case QueuePolicy::kShortest:
+      return core::Order::kShortest;
+  }
+  return core::Order::kSmallFirst;
+}
+
+core::PoolRules RulesOf(const Policy& policy, const PoolRow& pool) {
+  core::PoolRules rules = RulesOf(policy);
+  rules.order = OrderOf(pool.policy.value_or(policy.order));
+  rules.tier = pool.priority;
+  return rules;
+}
+
+core::Rules RulesOf(const Policy& policy) {
+  core::Rules rules;
+  rules.order = OrderOf(policy.order);
+  rules.escalate_after = policy.escalate_after;
+  // Backfill reservations rely on time limits alone.
+  rules.uses_predictions = false;
+  rules.cpu_jobs_pass = true;
+  rules.reclaims = policy.taking_back.reclaims;
+  rules.preempts = policy.taking_back.preempts;
+  rules.consolidates = policy.taking_back.consolidates;
+  rules.least_run = policy.taking_back.least_run;
+  rules.patience = policy.taking_back.patience;
+  rules.grace = policy.taking_back.grace;
+  return rules;
+}
+
+}  // namespace divvy
