@@ -121,7 +121,7 @@ void ReadFaults(const char* text) {
 void OnForkedChild() {
   if (!driver.is_ready) return;  // The child may initialise CUDA itself.
   driver.is_forked = true;
-  // Another thread of the parent may have held it.
+  // BeforeFork locked it.
   driver.monitor = PTHREAD_MUTEX_INITIALIZER;
 }
 

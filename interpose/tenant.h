@@ -62,8 +62,8 @@ std::uint32_t FlagsNow();
 share::PageProcess* ProcessWords();
 std::uint32_t SlotNow();
 std::uint64_t GenerationNow();
-/// Accepts a slot from the keeper, in the page with this inode (0: not reported). Transfers this process's use if the
-/// page is a new one. Returns false if the page cannot be mapped.
+/// Accepts a slot from the keeper, in the page with this inode (0: not reported), and writes this process's use into it
+/// if it is a new one. Returns false if the page cannot be mapped.
 bool AdoptSlot(std::uint32_t slot, std::uint64_t generation, std::uint64_t inode);
 
 /// Finds the driver devices that belong to the tenant. Returns false if the driver is not initialised in this process.

@@ -39,7 +39,8 @@ std::map<std::string, double> AskLastOwn(Api& api, const wire::JobDetail& job);
 /// The processes of one job, ordered by node, GPU and pid.
 std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest, const std::vector<wire::GpuView>& gpus);
 
-/// One line per process: "pid 4711 python3 on n1:0: 71%, 4 GiB". Beyond `most` lines, the last line counts the rest.
+/// One line per process: "pid 4711 python3 on GPU n1:0: 71%, 4 GiB". After `most` processes, one more line counts the
+/// rest.
 std::vector<std::string> ProcessLines(const std::vector<GpuProcess>& processes, std::size_t most);
 
 /// A table of them, or CSV. `own`: the name of the controller's machine if a column shows the node, else "".

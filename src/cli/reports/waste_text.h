@@ -30,6 +30,7 @@ std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id);
 /// Lines for an ended job: "lost 3.2 of its 8.0 GPU-hours (40%) at a cost of 6.40", and what it should have requested.
 std::vector<std::string> WasteOf(const wire::JobWaste& waste);
 /// Lines for a running job, one per finding: "does nothing with ...; divvy cancel 17 (lost so far: 3.2 GPU-hours)".
+/// Only the first has the loss. If an action is due, one more line announces it.
 std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id);
 
 }  // namespace divvy::cli

@@ -11,8 +11,8 @@
 namespace divvy {
 namespace {
 
-// Labels "rack" and "block" give the location, "pool" and "features" are lists. Any other label is a feature, both as
-// its name alone and as "name=value".
+// Labels "rack" and "block" give the location, "pool" and "features" are lists. Every label except the two lists is
+// also a feature, both as its name alone and as "name=value".
 NodeWords WordsOf(const NodeRow& row) {
   NodeWords words;
   words.name = row.name;

@@ -142,7 +142,7 @@ Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& cha
   if (!usable && usable.error().message.starts_with("pool ")) field.clear();
   if (!usable) return Error{usable.error().code, field + usable.error().message};
   if (*usable == Join(PoolsIn(after.pool), ",")) return {};
-  return PermissionDenied(field + "of " + after.pool + " user " + after.user.name + " may use only " + *usable);
+  return PermissionDenied(field + "user " + after.user.name + " may use only " + *usable + " of " + after.pool);
 }
 
 Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,

@@ -166,7 +166,7 @@ void Routes::Pools(Call& call) {
   call.Answer(views);
 }
 
-// Changes all of the named nodes, or none.
+// Changes none if a name is unknown. If a node refuses the change, those named before it stay changed.
 void Routes::ChangeNodes(Call& call, const NodeChange& change) {
   const auto request = wire::Decode<wire::NodeRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());

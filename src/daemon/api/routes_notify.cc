@@ -37,7 +37,7 @@ void Routes::RemoveReceiver(Call& call) {
   if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
   const divvy::Status removed = ports_.notifier->Remove(call.caller.user, name->name);
   if (!removed) return call.Refuse(removed.error());
-  AnswerMessage(call, "removed receiver " + name->name + "and its undelivered messages");
+  AnswerMessage(call, "removed receiver " + name->name + " and its undelivered messages");
 }
 
 void Routes::TestReceiver(Call& call) {

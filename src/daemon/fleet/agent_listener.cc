@@ -154,7 +154,7 @@ Status AgentListener::CheckRemovable(const std::string& name, bool is_gone) {
                             (runs.size() == 1 ? "runs" : "run") + " on " + name;
   if (!is_there)
     return FailedPrecondition(
-        first + "according to the last report: its agent is away; if the node will not return, divvy node remove " +
+        first + " according to the last report: its agent is away; if the node will not return, divvy node remove " +
         name + " --gone marks its jobs as lost");
   return FailedPrecondition(first + (is_draining ? ", which is draining; wait for their end, or divvy node drain " +
                                                        name + " --deadline TIME stops them by then"

@@ -87,8 +87,8 @@ class MetricStore {
     samples::Second step = 1;
     std::vector<Series> series;  // Ordered by subject; a job on several nodes is one series.
   };
-  /// Calls `done` later on the loop's thread. Before that, `shape` runs on the file's thread, for slow work on the
-  /// answer.
+  /// Calls `shape` with the answer on the file's thread, for slow work on it. The function that `shape` returns is then
+  /// called on the loop's thread.
   void Ask(Question question, samples::Second now, std::function<std::function<void()>(Result<Answer>)> shape);
   /// The use of each job, by the start of the period and by job.
   using Uses = std::map<samples::Second, std::map<std::uint64_t, samples::JobUse>>;

@@ -19,7 +19,7 @@ struct PrivateFolders {
 
 void AddPrivateFolderOptions(std::vector<Option>& table, JobSpec& spec);
 PrivateFolders ReadPrivateFolders(const JobSpec& spec);
-/// "a /tmp and a /dev/shm of its own"; empty if the job does not set them.
+/// "private /tmp and /dev/shm", "private /tmp, shared /dev/shm"; empty if the job does not set them.
 std::string PrivateFoldersReading(const JobSpec& spec);
 
 }  // namespace divvy::dialect

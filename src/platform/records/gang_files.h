@@ -49,8 +49,9 @@ Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::
 Result<GangFile> ReadGangFile(const std::string& steps);
 
 /// The main function of the step process. `words`: "--listen=HOST:PORT" ("0.0.0.0:0" is any port of every address),
-/// "--stay" and STEPS. It prints its TCP port and a line feed on standard output once it listens for local callers and
-/// for other nodes. On failure it prints one line on standard error and returns 1.
+/// "--stay" (it serves in this process; without it, in a child) and STEPS, the path of the job's list of steps. It
+/// prints its TCP port and a line feed on standard output once it listens for local callers and for other nodes. On
+/// failure it prints one line on standard error and returns 1.
 using GangStepsMain = std::function<int(const std::vector<std::string>& words)>;
 
 struct GangSteps {

@@ -39,7 +39,7 @@ class PreemptionPolicy {
   /// Checks only limits and quotas of the preemptor's teams.
   bool FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const;
 
-  /// Returns false if no set of victims could include this team's jobs.
+  /// Returns false if MayReclaim refuses every set of victims that includes this team's jobs.
   bool IsReclaimable(ClassIndex taker, TeamIndex victim) const;
   /// The usage of the victim's team relative to its share, in thousandths, at the level where it branches from the
   /// preemptor's path.

@@ -507,7 +507,7 @@ std::vector<Stock::Chunk> Supply::Rounded(Outcome outcome) const {
   std::vector<std::int64_t> buckets;
   ForEachFreed(outcome, [&](Time at, std::int64_t units) {
     const auto seconds = static_cast<std::uint64_t>((at - view_.now()) / std::chrono::seconds(1));
-    const int shift = seconds < 64 ? 0 : 58 - __builtin_clzll(seconds);
+    const int shift = seconds < 128 ? 0 : 57 - __builtin_clzll(seconds);
     const auto bucket = static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * 64 + (seconds >> shift));
     if (buckets.size() <= bucket) buckets.resize(bucket + 1);
     buckets[bucket] += units;

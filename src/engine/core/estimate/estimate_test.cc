@@ -136,5 +136,25 @@ TEST(Estimate, WaitsForACap) {
   EXPECT_EQ(start.basis, "when enough jobs of group eval end");
 }
 
+// With many jobs ahead on many nodes, ends are rounded up by at most 1/64 of their distance.
+TEST(Estimate, RoundsDistantEndsByLittle) {
+  Rules rules;
+  rules.order = Order::kFifo;
+  Cluster cluster = MakeCluster(520, 8, rules);
+  for (std::uint64_t id = 1; id <= 4'160; ++id)
+    cluster.Put(Predicted(cluster, id, 1, std::chrono::seconds(10'000)), At(0));
+  cluster.Decide(At(0));
+  Job ahead = Predicted(cluster, 10'000, 1, std::chrono::seconds(10'000));
+  ahead.count = 12'480;
+  cluster.Put(ahead, At(1));
+  cluster.Put(Predicted(cluster, 90'000, 1, hours(1)), At(2));
+  cluster.Decide(At(2));
+  // 12,480 jobs ahead of it keep 4,160 GPUs for three times 10,000 s, from the end of those that run now.
+  const double expected = 40'000;
+  const auto start = std::chrono::duration<double>(When(cluster, 90'000, 2).typical - At(0)).count();
+  EXPECT_GE(start, expected * 63 / 64);
+  EXPECT_LE(start, expected * 66 / 64);
+}
+
 }  // namespace estimate_test
 }  // namespace divvy::core
