@@ -90,7 +90,7 @@ std::string_view Usage() {
          "  --wake-after S       seconds to idle before it computes again\n"
          "  --hold S             seconds to keep the memory at the end\n"
          "  --hog                allocate until refused, print the amount and hold it\n"
-         "  --bench launches N   print the time of N empty kernel launches\n"
+         "  --bench launches N   print the mean time of an empty kernel launch, over N launches\n"
          "  --bench copy SIZE    print the copy speed to pinned host memory, back, and to new memory\n"
          "Exit codes: 0 success, 1 corrupt memory, 2 CUDA error, 64 wrong options. SIGTERM ends the program cleanly.\n";
 }

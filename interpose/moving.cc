@@ -357,7 +357,7 @@ Moved Evacuate(unsigned device) {
     Moved batch = CopyOut(first, end, copier);
     if (batch.result == cuda::kSuccess) {
       batch.result = UnbackAll(first, end, device);
-      if (batch.result != cuda::kSuccess) batch.text = "unmapping failed; nothing was changed";
+      if (batch.result != cuda::kSuccess) batch.text = "unmapping failed; all memory is on the GPU as before";
     }
     if (batch.result != cuda::kSuccess) {
       const Moved undone = BringIn(arena, device);

@@ -202,7 +202,7 @@ TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
   EXPECT_EQ(passages[1].gpus, std::vector{world.at});
   EXPECT_TRUE(passages[0].at < passages[1].at && passages[1].at < passages[2].at);
   EXPECT_TRUE(passages[2].is_parked);
-  EXPECT_EQ(passages[2].words.front(), "parked on the host: requested by its user");
+  EXPECT_EQ(passages[2].words.front(), "parked on the host: on request");
 }
 
 // It could not connect before, and works on the GPU that its tenant has left.

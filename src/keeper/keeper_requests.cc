@@ -148,7 +148,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
     return refuse(recorded.error());
   }
   if (const auto trouble = troubles_.find(tenant); trouble != troubles_.end())
-    kept->trouble = "could not be recovered and was started again: " + trouble->second;
+    kept->trouble = "its earlier record could not be recovered, and a new one was made: " + trouble->second;
   kept_[tenant] = std::move(kept);
 }
 

@@ -252,7 +252,8 @@ std::string WhyNotStarted(EngineKind kind, int code, bool has_started, std::stri
   const std::string in = " in image '" + std::string(image) + "'";
   if (IsOci(kind) && code == 127) return "there is no program '" + std::string(program) + "'" + in;
   if (IsOci(kind) && code == 126)
-    return "'" + std::string(program) + "'" + in + " could not be started; what " + engine + " says is in the output";
+    return "'" + std::string(program) + "'" + in + " could not be started; the message of " + engine +
+           " is in the output";
   // The engine's own failures end with 255; any other code may be the program's.
   if (!IsOci(kind) && code != 255) return "";
   return engine + " could not start a container of image '" + std::string(image) + "' (its exit code " +

@@ -293,8 +293,7 @@ void SharePlanner::ParkAsAsked() {
     Tenant& tenant = tenants_.at(id);
     // Retried when the tenant has arrived.
     if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;
-    if (tenant.state == State::kHere && WhyKeepsGpu(tenant).empty())
-      StartPark(tenant, ParkedBy::kUser, "requested by its user");
+    if (tenant.state == State::kHere && WhyKeepsGpu(tenant).empty()) StartPark(tenant, ParkedBy::kUser, "on request");
     return true;
   });
 }

@@ -20,7 +20,7 @@ std::string ParkedText(const Tenant& tenant, Time now) {
   const std::string host = "parked on the host";
   switch (tenant.parked_by) {
     case ParkedBy::kUser:
-      return host + ": requested by its user";
+      return host + ": on request";
     case ParkedBy::kLedger:
       return host + ": its room was needed";
     case ParkedBy::kOnItsWay:

@@ -52,7 +52,7 @@ TEST(Words, WhoIsParkedAndWhy) {
   tenant.last_active = kNow - 10min;
   EXPECT_EQ(Said(tenant), "parked on the host: idle for 10 min");
   tenant.parked_by = ParkedBy::kUser;
-  EXPECT_EQ(Said(tenant), "parked on the host: requested by its user");
+  EXPECT_EQ(Said(tenant), "parked on the host: on request");
   tenant.wants_to_wake = true;
   EXPECT_EQ(Said(tenant), "waits for room on a GPU");
 }

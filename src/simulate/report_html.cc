@@ -189,8 +189,8 @@ std::string Plots(const Report& report) {
     return 100 * level.allocated_gpus / static_cast<double>(std::max<std::int64_t>(1, run.cluster.gpus()));
   };
   const auto waiting = [](const PolicyRun&, const LoadLevel& level) { return level.waiting_jobs; };
-  return LoadFigure(report, "GPUs allocated", "GPUs in use over time.", PlotAxis::kPercent, GridCell::Unit::kPercent,
-                    allocated) +
+  return LoadFigure(report, "GPUs allocated", "Percentage of all GPUs, over time.", PlotAxis::kPercent,
+                    GridCell::Unit::kPercent, allocated) +
          LoadFigure(report, "Jobs waiting", "The length of the queue over time.", PlotAxis::kLinear,
                     GridCell::Unit::kCount, waiting) +
          ShareFigure(report, "Waiting time", "Fraction of jobs that waited at most this long.",

@@ -52,7 +52,7 @@ id=$(submit --gpus 1 --gpu-type h100 : --nodes 2 --gpus 2 --gpu-type a100 -- sh 
 divvy wait "$id" >/dev/null 2>&1 || true
 expect succeeded "$(field "$id" state)" "a job of two components"
 expect "0 of 3: 0 1 of 3: 0,1 2 of 3: 0,1" "$(divvy logs "$id" | sort | xargs)" "its ranks"
-divvy show "$id" | grep -q '^component 1  *2 machines with 2 GPUs each of type a100' || fail "show says: $(divvy show "$id")"
+divvy show "$id" | grep -q '^component 1  *2 nodes with 2 GPUs each of type a100' || fail "show says: $(divvy show "$id")"
 divvy show "$id" | grep -q 'component 0 on .*: rank 0, GPU 0$' || fail "show says: $(divvy show "$id")"
 
 # All or nothing: while one component has no room, the other does not start.

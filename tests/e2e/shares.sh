@@ -86,10 +86,10 @@ divvy why "$c" | grep -q "It is parked: its GPU memory is on the host" || fail "
 # A parked tenant does not waste a GPU: its use is unknown.
 has_no_use() { ! divvy metrics --prometheus | grep "^divvy_job_gpu_utilization_ratio" | grep -q "\"$c\""; }
 wait_for "no use of the parked one" has_no_use
-divvy queue | grep -qE "^ *$c .* host .*parked on the host: requested by its user" || fail "the queue says: $(divvy queue)"
+divvy queue | grep -qE "^ *$c .* host .*parked on the host: on request" || fail "the queue says: $(divvy queue)"
 divvy wake "$c" >/dev/null
 wait_for "it is back" has_memory "$c"
-divvy show "$c" | grep -q "its GPU memory went to the host: requested by its user" || fail "show says: $(divvy show "$c")"
+divvy show "$c" | grep -q "its GPU memory went to the host: on request" || fail "show says: $(divvy show "$c")"
 # An idle tenant is shown with no GPU time, and a paused one is parked.
 tenant_has_no_time() { [ "$(tenant "$1" compute)" = 0.0 ] || [ "$(tenant "$1" compute)" = 0 ]; }
 wait_for "an idle one's time" tenant_has_no_time "$c"

@@ -145,7 +145,7 @@ std::string AsksFor(const wire::RequestView& request) {
                      : request.gpus_most > 0  ? GpuCount(request) + " GPUs"
                                               : Plural(request.gpus, "GPU");
   const std::string each = request.nodes > 1 ? " each" : "";
-  if (request.nodes > 1) asks = Plural(request.nodes, "machine") + " with " + asks + each;
+  if (request.nodes > 1) asks = Plural(request.nodes, "node") + " with " + asks + each;
   if (!request.gpu_type.empty()) asks += " of type " + request.gpu_type;
   if (!request.topology.empty()) asks += ", topology " + request.topology;
   if (request.gpu_memory_bytes > 0)

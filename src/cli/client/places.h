@@ -32,7 +32,7 @@ wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t comp
 /// Returns true if the job's deadline ends this run earlier than its requested time limit. Then `request.time_limit_s`
 /// is the time from the start to the deadline.
 bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time);
-/// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job requests.
+/// "2 nodes with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job requests.
 std::string AsksFor(const wire::RequestView& request);
 /// For a heterogeneous job: the AsksFor text of each component.
 std::vector<std::string> ComponentLines(const wire::RequestView& request);

@@ -61,10 +61,9 @@ TEST(Places, WhatIsAskedForIsSaidOfEachMachine) {
   request.node_list = {"n1", "n2", "n3"};
   request.excluded_nodes = {"n3"};
   EXPECT_EQ(GpuCount(request), "2x4");
-  EXPECT_EQ(
-      AsksFor(request),
-      "2 machines with 4 GPUs each of type h100, 8 CPUs each, 16 GiB of memory each, 8 tasks, where ib, on n[1-3], "
-      "not on n3");
+  EXPECT_EQ(AsksFor(request),
+            "2 nodes with 4 GPUs each of type h100, 8 CPUs each, 16 GiB of memory each, 8 tasks, where ib, on n[1-3], "
+            "not on n3");
   wire::RequestView spread;
   spread.gpus = 16;
   spread.tasks = 16;

@@ -191,8 +191,7 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
     const bool is_agent = what == "agent";
     return PermissionDenied("the " + what + " of this machine must be started by root: systemctl start " +
                             (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") +
-                            " as root. To run your own" + (is_agent ? "n" : "") + " " + what +
-                            ", set DIVVY_HOME to an empty directory");
+                            " as root. To run your own " + what + ", set DIVVY_HOME to an empty directory");
   }
   DIVVY_CHECK(StartLauncher(wishes));
   DIVVY_CHECK(LeaveTerminal());

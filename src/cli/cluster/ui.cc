@@ -112,7 +112,8 @@ int UiMain(const Words& words) {
   if (!answer) return Fail(answer.error());
   const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer->url);
   // Print only the link to standard output, so that it can be piped.
-  std::fprintf(stderr, "%s: %s:\n", is_opened ? "Opening the page in a browser; if none appears" : "The page",
+  std::fprintf(stderr, "%s (%s):\n",
+               is_opened ? "Opening the page in a browser; if none appears, use this link" : "Link to the page",
                answer->message.c_str());
   std::printf("%s\n", answer->url.c_str());
   std::fflush(stdout);

@@ -55,7 +55,7 @@ void LeaveWithoutJob(const std::string& program, const std::string& job, int sig
   if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
   if (signal == SIGINT && interrupts < 2) {
     std::fprintf(
-        stderr, "%s: %s is not connected, so job %s cannot be signalled; press Ctrl-C again to leave the job running\n",
+        stderr, "%s: %s is not reachable, so job %s cannot be signalled; press Ctrl-C again to leave the job running\n",
         program.c_str(), api == nullptr ? "the daemon" : "the agent on its node", job.c_str());
     return;
   }

@@ -90,7 +90,7 @@ template <typename Report>
 std::string CutNote(const Report& report) {
   const std::size_t shown = RowsShown(report, kForPeople).size();
   if (shown == 0 && !report.rows.empty()) return " No job wasted enough to be listed; --csv lists all jobs.";
-  return shown < report.rows.size() ? " The " + std::to_string(shown) + " that wasted most; --csv lists more." : "";
+  return shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv lists more." : "";
 }
 
 inline constexpr std::string_view kIsCut =

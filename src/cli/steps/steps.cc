@@ -95,11 +95,12 @@ Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) 
     request.node_list.clear();
   }
   if (rest == plain && request == plain.request) return {};
-  return InvalidArgument(
-      "inside job " + job +
-      ", divvy run starts a step, which accepts only --gpus, --cpus, --tasks, --gpus-per-task, --gpu-bind, --cpu-bind, "
-      "--no-kill, --label-output, --output, --error, --input, --append, --chdir, --env and --pty" +
-      (is_spread ? ", --nodes and --nodelist" : "") + "; for a separate job, write divvy run --as-job");
+  return InvalidArgument("inside job " + job +
+                         ", divvy run starts a step, which does not accept all of these options; it accepts for "
+                         "example --gpus, --cpus, --tasks, --gpus-per-task, --gpu-bind, --cpu-bind, "
+                         "--no-kill, --label-output, --output, --error, --input, --open-mode, --chdir, --env" +
+                         (is_spread ? ", --pty, --nodes and --nodelist" : " and --pty") +
+                         "; for a separate job, write divvy run --as-job");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Status CheckFacts(const MachineFacts& facts) {
     const GpuFacts& gpu = facts.gpus[i];
     if (gpu.index != i || gpu.memory_total < Bytes(0) || gpu.uuid.find(' ') != std::string::npos) {
       return InvalidArgument("GPU " + std::to_string(i) + " is reported with index " + std::to_string(gpu.index) +
-                             " with the UUID '" + gpu.uuid.substr(0, kLongestLabel) + "'");
+                             " and the UUID '" + gpu.uuid.substr(0, kLongestLabel) + "'");
     }
     // A GPU that is lost when its node starts has no UUID, but keeps its index.
     if (!gpu.uuid.empty() && !uuids.insert(gpu.uuid).second)
@@ -182,8 +182,8 @@ Result<NodeRegistry::Joined> NodeRegistry::Join(const std::string& name, const s
                                               ("name, divvy node remove " + name) + " forgets the one there is")};
   }
   if (owner != nullptr && owner->name != name) {
-    return Error{ErrorCode::kAlreadyExists, "this certificate is that of node " + owner->name +
-                                                ", which cannot also be called " + name + " as well"};
+    return Error{ErrorCode::kAlreadyExists,
+                 "this certificate is that of node " + owner->name + ", which cannot also be called " + name};
   }
   const bool is_new = found == nodes_.end();
   if (is_new && !may_be_new) {

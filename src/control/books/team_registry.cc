@@ -122,7 +122,7 @@ Status TeamRegistry::CheckAbove(const TeamRow& row) const {
   for (std::string_view at = row.parent; !at.empty(); at = Find(at)->parent) {
     if (++steps > teams_.size() + 1) return InvalidArgument(name + ": its parent teams form a cycle");
     if (at == row.name)
-      return InvalidArgument(name + " would be its own parent: its parent " + row.parent + " is below it");
+      return InvalidArgument(name + " would be its own ancestor: its parent " + row.parent + " is below it");
     if (Find(at) == nullptr)
       return NotFound(name + ": there is no team " + std::string(at) + " to be its parent; divvy teams lists them");
   }
@@ -392,11 +392,11 @@ Result<std::string> TeamRegistry::TeamFor(const Person& person, std::string_view
   }
   if (team.empty()) {
     if (!are_quotas_on_ || person.is_admin) return team;
-    return PermissionDenied(
-        person.user +
-        " is in no team, and with quotas on such users have no access; ask an administrator: divvy teams "
-        "set NAME --user " +
-        person.user);
+    return PermissionDenied(person.user +
+                            " is in no team, and while quotas are on, users without a team have no access; ask an "
+                            "administrator: divvy teams "
+                            "set NAME --user " +
+                            person.user);
   }
   if (Find(team) == nullptr) {
     return NotFound("there is no team " + team +
@@ -422,7 +422,7 @@ std::string TeamRegistry::BarOf(std::string_view team) const {
     has_row = has_row || row->quota_milli.has_value();
   }
   if (path.empty() || has_row) return "";
-  return "team " + std::string(team) + " has no quota, and with quotas on such teams have no access";
+  return "team " + std::string(team) + " has no quota, and while quotas are on, teams without a quota have no access";
 }
 
 std::vector<const TeamRow*> TeamRegistry::InOrder() const {

@@ -65,7 +65,7 @@ TEST(TeamRegistry, EachMistakeIsRefusedByItsName) {
       {Named("nlp", -1), "a quota is a number from 0 to 1000000000"},
       {Below("sound", Named("nlp")), "team nlp: there is no team sound to be its parent; divvy teams lists them"},
       {Below("vision", Named("nlp", 5)), "team nlp: its quota of 5 GPUs is above the quota of vision, 4 GPUs"},
-      {Below("faces", Again(Named("vision"))), "team vision would be its own parent: its parent faces is below it"},
+      {Below("faces", Again(Named("vision"))), "team vision would be its own ancestor: its parent faces is below it"},
       {Again(Named("vision", 1)), "team vision: team faces below it has more; lower the quota or limit there first"},
       {Again(Named("sound")), "there is no team sound; divvy teams add sound creates it"},
   };
@@ -173,7 +173,7 @@ TEST(TeamRegistry, WithQuotasOnNoRowIsNoAccessAndZeroBlocks) {
   EXPECT_EQ(book.Specs()[0].limit_parts, kNoBound);
   ASSERT_TRUE(book.SetQuotas(true));
   EXPECT_EQ(ErrorOf(book.TeamFor(Ada(), "none")),
-            "team none has no quota, and with quotas on such teams have no access");
+            "team none has no quota, and while quotas are on, teams without a quota have no access");
   EXPECT_EQ(ErrorOf(book.TeamFor(Ada(), "zero")), "team zero is blocked: its quota is 0");
   EXPECT_EQ(book.TeamFor(Ada(), "some").value(), "some");
   EXPECT_EQ(book.TeamFor(Ada(), "inner").value(), "inner") << "it is within the quota above it";

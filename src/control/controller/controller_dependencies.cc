@@ -196,7 +196,7 @@ std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) 
     if (status == DependencyStatus::kSatisfied && record.needs_any_dependency) return {};
     if (status == DependencyStatus::kPending) {
       const std::string forgotten = ", which is no longer in the history (divvy update " + DisplayId(record) +
-                                    " --dependency \"\" starts it without it)";
+                                    " --dependency \"\" removes its dependencies)";
       unmet.push_back(Describe(dependency) + (IsForgotten(dependency) ? forgotten : ""));
     }
     if (status == DependencyStatus::kImpossible) {
@@ -316,7 +316,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     // When one alternative is gone, the remaining "any of them" may be jobs that wait for this one.
     if (!hope.is_lost && !hope.why.empty()) {
       const std::string cycle = FindCycle({}, id);
-      if (!cycle.empty()) hope = {true, hope.why + ", because it would wait for itself: " + cycle};
+      if (!cycle.empty()) hope = {true, hope.why + ", and it would wait for itself: " + cycle};
     }
     if (hope.is_lost && !record.keeps_waiting) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());

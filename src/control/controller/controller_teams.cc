@@ -101,7 +101,7 @@ Result<std::string> Controller::SetTeamUser(const UserChange& change, const Call
 Status Controller::CheckMaySetUser(const UserChange& change, const Caller& caller) const {
   if (caller.is_admin) return {};
   if (change.user == caller.user.name)
-    return PermissionDenied("what " + change.user +
+    return PermissionDenied("changing what " + change.user +
                             " may have takes an administrator; users cannot change their own limits");
   if (!teams_.LeadsAllOf(caller.user.name, change.user)) {
     return PermissionDenied("changing what " + change.user +
@@ -121,7 +121,7 @@ Status Controller::CheckMaySetUser(const UserChange& change, const Caller& calle
   if (lifted.empty()) return {};
   return PermissionDenied(lifted + ": " + change.user +
                           (before->user == "*" ? " has the default limit" : " has a limit") +
-                          " there, and raising it takes an administrator; leaders of a team may lower it" +
+                          " there, and raising or removing it takes an administrator; leaders of a team may lower it" +
                           (before->user == "*" ? ", or set it again for " + change.user : ""));
 }
 

@@ -487,7 +487,8 @@ TEST_F(Leads, DoNotLiftEverybodysCapByARowOfAUsersOwn) {
   const auto refused = controller().SetTeamUser(change, lena_, world_.now_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "gpus: ada has the default limit there, and raising it takes an administrator; leaders of a team may lower "
+            "gpus: ada has the default limit there, and raising or removing it takes an administrator; leaders of a "
+            "team may lower "
             "it, or set it again for ada");
   change.gpus = 2;
   EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));

@@ -87,7 +87,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
   if (untouched == named.array_count) return {};
   return FailedPrecondition(List(changes.spec_fields) + ": " +
                             Plural(static_cast<std::int64_t>(named.array_count - untouched), "element") + " of job " +
-                            ToString(id) + " have already started with the shared settings" +
+                            ToString(id) + " already started with the shared settings" +
                             (named.array_waiting.empty() ? "" : "; name those that wait: " + DisplayId(named)));
 }
 

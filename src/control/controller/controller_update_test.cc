@@ -283,9 +283,8 @@ TEST_F(Update, OfAnArraysCommandComesTooLateForElementsThatHaveStarted) {
   Hold(ElementId(held, 2));
   world_.Turn();
   const std::string error = Change(array, Command("other"));
-  EXPECT_EQ(
-      error,
-      "command: 2 elements of job 1 have already started with the shared settings; name those that wait: 1_[2-4]");
+  EXPECT_EQ(error,
+            "command: 2 elements of job 1 already started with the shared settings; name those that wait: 1_[2-4]");
   EXPECT_EQ(Change(held, Command("other")), "");
 }
 

@@ -461,7 +461,7 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/jobs/{id}/steps", "Its steps; queried from its node if it runs on another one", nullptr,
       &TypeOf<std::vector<StepView>>());
   add("GET", "/v1/jobs/{id}/log",
-      "A part of its output as bytes, from byte `at`, or the last `last` lines if that is -1; `error=1`: of its "
+      "A part of its output as bytes, from byte `at`, or the last `last` lines if `at` is -1; `error=1`: of its "
       "errors; `run=2`: from the node of that run. The header Divvy-Next is the start of the next part",
       nullptr, nullptr);
   add("GET", "/v1/jobs/{id}/wait", "Wait for the end of the job", nullptr, &TypeOf<WaitAnswer>());
@@ -525,7 +525,7 @@ std::string Routes::OpenApiText() {
       &TypeOf<FairnessReport>());
   add("GET", "/v1/reports/shares",
       "GPUs held over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`; by "
-      "team also the limit of each at that time",
+      "team also the share, quota and limit of each at that time",
       nullptr, &TypeOf<SharesReport>());
   add("GET", "/v1/jobs/{id}/waste", "GPU waste of the last run of a job, and the request that would have fit", nullptr,
       &TypeOf<wire::JobWaste>());

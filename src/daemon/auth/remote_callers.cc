@@ -75,9 +75,10 @@ Result<Caller> RemoteCallers::IdentifyById(std::string_view id, Touches touches,
 
 Result<Caller> RemoteCallers::CallerBy(const TokenRow& row, Touches touches, Time now) {
   if (row.role == TokenRole::kNode) {
-    return PermissionDenied("token " + row.id +
-                            " only lets a machine join as a node, with divvy agent --join, and nothing " +
-                            "else; divvy token create creates one for a command line");
+    return PermissionDenied(
+        "token " + row.id +
+        " only lets a machine join as a node, with divvy agent --join; divvy token create creates one " +
+        "for a command line");
   }
   if (row.role == TokenRole::kViewer && touches == Touches::kSomething) {
     return PermissionDenied("token " + row.id + " is read-only; one with --role user may act for " + row.user);

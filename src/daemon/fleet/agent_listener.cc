@@ -155,9 +155,9 @@ Status AgentListener::CheckRemovable(const std::string& name, bool is_gone) {
   if (!is_there)
     return FailedPrecondition(
         first + " according to the last report: its agent is away; if the node will not return, divvy node remove " +
-        name + " --gone marks its jobs as lost");
-  return FailedPrecondition(first + (is_draining ? ", which is draining; wait for their end, or divvy node drain " +
-                                                       name + " --deadline TIME stops them by then"
+        name + " --gone counts their runs as lost and queues the jobs again where possible");
+  return FailedPrecondition(first + (is_draining ? ", which is draining; wait for the end, or divvy node drain " +
+                                                       name + " --deadline TIME stops what still runs by then"
                                                  : "; divvy node drain " + name + " first"));
 }
 

@@ -130,7 +130,7 @@ Result<dialect::Config> LoadConfig(const Places& places) {
   if (text) return dialect::ParseConfig(*text, places.config);
   if (::access(places.config.c_str(), F_OK) != 0) return dialect::Config();
   return PermissionDenied(text.error().message + "; user " + UserName(::geteuid()) +
-                          "(the user that divvy runs as) needs access: chgrp divvy and chmod 640 it, or chmod 644");
+                          " (the user that divvy runs as) needs access: chgrp divvy and chmod 640 it, or chmod 644");
 }
 
 Status ReplaceFile(const std::string& path, std::string_view text) {

@@ -32,7 +32,7 @@ std::string Node::RefusedRight(const User& user) const {
   return "the launcher of " + node + " does not accept the permission to run jobs as " + user.name +
          " that the controller has sent; if the key of the controller's launcher has changed, run divvy agent --stop "
          "and " +
-         "divvy agent --join with a new token, as root on " + node + ", tell it";
+         "divvy agent --join with a new token, as root on " + node;
 }
 
 Status Node::SetGpusFile(JobId job, GpuSet gpus) const {

@@ -102,8 +102,9 @@ std::string StartText(const JobRecord& record) {
 
 std::string EndedText(const JobRecord& record) {
   if (record.array_count > 0) {
-    return JobText(record) + " has ended: " + std::to_string(record.array_succeeded) + " elements succeeded, " +
-           std::to_string(record.array_failed) + " failed, " + std::to_string(record.array_cancelled) + " cancelled";
+    return JobText(record) + " has ended: " + Plural(static_cast<std::int64_t>(record.array_succeeded), "element") +
+           " succeeded, " + std::to_string(record.array_failed) + " failed, " + std::to_string(record.array_cancelled) +
+           " cancelled";
   }
   std::string how = std::string(Name(record.state));
   if (record.state == JobState::kTimedOut) how = "ran out of time";

@@ -61,12 +61,11 @@ TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
   EXPECT_EQ(told, (std::vector<std::string>{"moved from GPU 1 to GPU 0", "moved from GPU 0 to GPU 1"}));
   EXPECT_EQ(Told(journal, shown), "");
   auto& passages = shown.tenants.front().passages;
-  passages.push_back({kNow + 3s, true, {1}, {"parked on the host: requested by its user"}});
+  passages.push_back({kNow + 3s, true, {1}, {"parked on the host: on request"}});
   passages.push_back({kNow + 4s, false, {1}, {}});
   told.clear();
   for (const ShareEvent& event : journal.Follow(shown, kNow)) told.push_back(event.text);
-  EXPECT_EQ(told,
-            (std::vector<std::string>{"its GPU memory went to the host: requested by its user", "back on GPU 1"}));
+  EXPECT_EQ(told, (std::vector<std::string>{"its GPU memory went to the host: on request", "back on GPU 1"}));
   passages.push_back({kNow + 5s, false, {1}, {"damaged while it was moved"}});
   EXPECT_EQ(Told(journal, shown).substr(0, 34), "its GPU memory was damaged while i")
       << "its processes may end at once";

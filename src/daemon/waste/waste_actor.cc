@@ -87,7 +87,7 @@ void WasteActor::OnActed(const WasteTracker::News& news, const Status& status, s
   if (status) return;
   const JobRecord* record = core_.controller().Find(news.job);
   const std::string what = "could not be " + (record == nullptr ? "ended" : DoneText(news.action, *record)) +
-                           " because it wastes its GPUs: " + status.error().message;
+                           " for wasting its GPUs: " + status.error().message;
   log_.Write(LogLevel::kWarning, "job=" + ToString(news.job) + " event=waste_action_failed what=" + LogQuoted(what));
   core_.controller().OnShareEvent(news.job, news.attempt, what, core_.Now());
   core_.Touch();

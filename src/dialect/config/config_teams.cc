@@ -127,7 +127,7 @@ Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file) {
   constexpr std::string_view kKeys[] = {"quotas"};
   if (entry.key != "quotas") return UnknownConfigKey(entry, kKeys);
   const auto* is_on = std::get_if<bool>(&entry.value);
-  if (is_on == nullptr) return InvalidArgument("quotas is not true or false, without quotes");
+  if (is_on == nullptr) return InvalidArgument("quotas must be true or false, without quotes");
   file.are_quotas_on = *is_on;
   return {};
 }

@@ -257,7 +257,7 @@ TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
             "divvy.toml:3: parent: there is no team 'labs' in this file; did you mean 'lab'?");
   EXPECT_EQ(refusal("[users.ada]\nteam = \"vision\"\n"),
             "divvy.toml:2: team: there is no team 'vision' in this file; write [teams.vision]");
-  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is not true or false, without quotes");
+  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas must be true or false, without quotes");
 }
 
 /// The installed file shows every key with its default behind '#'. Users copy it, so it must be right.

@@ -139,7 +139,7 @@ std::vector<std::string> TaskStarter(const std::string& divvy, const JobSpec& sp
   if (options.labels_output) words.push_back("--label-output");
   if (NamesTask(spec.output)) words.push_back("--output=" + spec.output);
   if (NamesTask(spec.error)) words.push_back("--error=" + spec.error);
-  if (spec.appends_output && NamesTask(spec.output)) words.push_back("--append");
+  if (spec.appends_output && NamesTask(spec.output)) words.push_back("--open-mode=append");
   for (const Component& one : spec.request.others) {
     JobSpec component;
     component.labels = one.labels;

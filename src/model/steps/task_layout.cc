@@ -99,7 +99,8 @@ std::optional<std::size_t> TaskLayout::Find(std::size_t seat) const {
 }
 
 Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities) {
-  if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost) return InvalidArgument("the number of tasks must not be negative");
+  if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost)
+    return InvalidArgument("the number of tasks must be from 0 to " + std::to_string(kLayoutTasksMost));
   DIVVY_TRY(std::vector<std::size_t> seats, Candidates(ask, capacities.size()));
   std::vector<int> room;
   for (const std::size_t seat : seats) {

@@ -120,8 +120,8 @@ Result<std::vector<GpuFacts>> LoadGpuDescription(const std::string& spec_or_path
   std::ifstream file(spec_or_path);
   if (!is_there || !S_ISREG(about.st_mode) || !file) {
     const std::string why = is_there && !S_ISREG(about.st_mode) ? "not a file" : std::strerror(errno);
-    return InvalidArgument("cannot read the GPU description " + spec_or_path + " (" + why + "): give a file, or " +
-                           std::string(kDescriptionExample));
+    return InvalidArgument("cannot read the GPU description " + spec_or_path + " (" + why +
+                           "): expected a file, or a description such as 8xH100-80GB");
   }
   std::ostringstream text;
   text << file.rdbuf();

@@ -194,8 +194,9 @@ std::string NvmlProbe::CutByOthers(GpuUnderWatch& gpu, const SliceRecord& record
       nvml_->get_uuid(gpu.device, uuid.data(), static_cast<unsigned>(uuid.size())) != nvml::kSuccess)
     return "";
   if (!gpu.can_be_cut)
-    return mig_ == MigUse::kOff ? "it is in MIG mode, and [gpus] mig = \"off\" excludes such GPUs"
-                                : "it was not in MIG mode when divvy started, or divvy does not know its MIG instances";
+    return mig_ == MigUse::kOff
+               ? "it is in MIG mode, and [gpus] mig = \"off\" excludes such GPUs"
+               : "it is in MIG mode, but was not when divvy started, or divvy does not know its MIG instances";
   if (!gpu.is_only_sliced && !record.HasSwitched(uuid.data()))
     return "its MIG mode was switched on; restart divvy to use MIG instances on it";
   std::vector<std::string> others;

@@ -19,7 +19,7 @@ Result<std::string> WriteShareLibrary(const std::string& directory) {
                               "): GPU sharing needs this folder");
   }
   std::string path = directory + "/libdivvy_cuda.so";
-  DIVVY_CHECK(WriteImage(path, divvy_share_image_begin, divvy_share_image_end, "GPU sharing"));
+  DIVVY_CHECK(WriteImage(path, divvy_share_image_begin, divvy_share_image_end, "GPU fractions"));
   return path;
 }
 

@@ -47,7 +47,7 @@ Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_vie
     const std::string said =
         "containers run by " + std::string(wanted) + " here ([container] engine in divvy.toml), and ";
     if (std::ranges::find(kEngines, name) == kEngines.end())
-      return InvalidArgument(said + "its name must be podman, docker, apptainer or singularity");
+      return InvalidArgument(said + "the engine must be podman, docker, apptainer or singularity");
     const std::string file =
         FindProgram(name, name_at == 0 ? path : wanted.substr(0, std::max<std::size_t>(name_at - 1, 1)));
     if (!file.empty()) return FoundEngine{std::string(name), file};

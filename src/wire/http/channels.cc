@@ -120,7 +120,7 @@ Status Channels::OnMessage(std::string_view message) {
 
 Status Channels::OnOpened(std::uint64_t number, std::string_view purpose) {
   if (IsOurs(number) || number <= last_theirs_ || number == 0)
-    return InvalidArgument("a stream was opened with a number in use");
+    return InvalidArgument("a stream was opened with an invalid number");
   last_theirs_ = number;
   if (purpose.size() > kPurposeBytes) return InvalidArgument("the purpose of a stream is too long");
   channels_.try_emplace(number);

@@ -312,7 +312,7 @@ struct ChannelPurpose {
   bool stops_only = false;  // For "step": the caller may signal steps, but not start any.
 };
 inline constexpr std::string_view kDetached = "detached";
-inline constexpr std::string_view kStreamsGone = "the agent no longer has them";
+inline constexpr std::string_view kStreamsGone = "the agent has them no more";
 
 /// Writes only the fields that differ from their defaults.
 template <typename Message>

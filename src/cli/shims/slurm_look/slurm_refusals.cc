@@ -69,6 +69,7 @@ constexpr std::pair<std::string_view, Translate> kWithValues[] = {{"--gpus ", Gp
 constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
     {"name another pool with --pool", "name another with --partition"},
     {"leave --gpu-type out", "leave the type of the GPUs out"},
+    {"leave --gpus out to run without GPUs", "ask for no GPUs"},
     {"leave --gpus out", "ask for no GPUs"},
     {"--gpu-type ", "the type "},
     {"--pool", "--partition"}};

@@ -377,7 +377,7 @@ class ScenarioWorld {
     const std::string reservations = PictureOf(cluster);
     for (int round = 0; round < 5; ++round) {
       ASSERT_TRUE(IsEmpty(copy.Decide(now))) << "a further round at the same time changes something";
-      ASSERT_EQ(PictureOf(copy), reservations) << "a further round at the same time reservations something else";
+      ASSERT_EQ(PictureOf(copy), reservations) << "a further round at the same time makes other reservations";
     }
     ASSERT_EQ(copy.CheckInvariants(), "");
     ASSERT_TRUE(copy.DecideAnew(now).starts.empty()) << "a look at everybody starts somebody";

@@ -125,7 +125,7 @@ class Estimator {
     if (reservation.is_claim) {
       estimate.typical = estimate.latest = std::max(reservation.start, now_ + std::chrono::seconds(1));
       estimate.is_promise = true;
-      estimate.basis = "when the preempted jobs have released their resources";
+      estimate.basis = "when the jobs that make room for it have released their resources";
       return estimate;
     }
     if (reservation.start == kNever) {

@@ -154,7 +154,7 @@ class ReservationFinder {
   std::string ForJobText(JobId job, const ReservedCapacity& hold) const {
     const std::string text = " for job " + ToString(job);
     if (state_.moving.contains(job)) return text + ", which is moving there";
-    if (hold.is_claim) return text + ", for which other jobs are being preempted";
+    if (hold.is_claim) return text + ", for which other jobs make room";
     if (hold.drains) return text + ", which has waited long and gets whatever becomes free";
     return text + ", which is planned to start in " + DurationText(hold.from - view_.now()) + PastText();
   }
