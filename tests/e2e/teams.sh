@@ -94,7 +94,7 @@ wait_for "the other job, without the reservation" state_is "$other" running
 # With quotas on, a team without a quota has no access, and a quota of 0 blocks it.
 divvy teams add empty --user "$me" >/dev/null
 divvy teams quotas on >/dev/null
-refused "no quota, and with quotas on such teams have no access" divvy submit --team empty -- true
+refused "no quota, and while quotas are on, teams without a quota have no access" divvy submit --team empty -- true
 divvy teams set empty --quota 0 >/dev/null
 refused "team empty is blocked: its quota is 0" divvy submit --team empty -- true
 divvy report predictions | grep -q "^all" || fail "$(divvy report predictions)"

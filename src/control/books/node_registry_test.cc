@@ -70,7 +70,7 @@ TEST_F(Nodes, ANameBelongsToOneCertificateAndTheOtherWayRound) {
             "there is a node n1 already, and it is another machine (or it lost its key); divvy agent --name chooses "
             "another name, divvy node remove n1 forgets the one there is");
   EXPECT_EQ(Refused("n2", "aa", Machine({"GPU-1"})),
-            "this certificate is that of node n1, which cannot also be called n2 as well");
+            "this certificate is that of node n1, which cannot also be called n2");
   EXPECT_EQ(
       Refused("head", "cc", Machine({"GPU-3"})),
       "there is a node head already, and it is the controller's own node; divvy agent --name chooses another name");

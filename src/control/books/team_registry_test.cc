@@ -177,7 +177,7 @@ TEST(TeamRegistry, WithQuotasOnNoRowIsNoAccessAndZeroBlocks) {
   EXPECT_EQ(ErrorOf(book.TeamFor(Ada(), "zero")), "team zero is blocked: its quota is 0");
   EXPECT_EQ(book.TeamFor(Ada(), "some").value(), "some");
   EXPECT_EQ(book.TeamFor(Ada(), "inner").value(), "inner") << "it is within the quota above it";
-  EXPECT_TRUE(ErrorOf(book.TeamFor({"eve", {}, false}, "")).starts_with("eve is in no team, and with quotas on"));
+  EXPECT_TRUE(ErrorOf(book.TeamFor({"eve", {}, false}, "")).starts_with("eve is in no team, and while quotas are on"));
   ASSERT_TRUE(book.Set(Named("above")));
   ASSERT_TRUE(book.Set(Below("above", Named("below", 1))));
   EXPECT_NE(book.BarOf("above"), "");

@@ -441,7 +441,8 @@ TEST_F(Leads, SayNothingOfTheirOwnCaps) {
   change.gpus = 1;
   const auto refused = controller().SetTeamUser(change, lena_, world_.now_);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "what lena may have takes an administrator; users cannot change their own limits");
+  EXPECT_EQ(refused.error().message,
+            "changing what lena may have takes an administrator; users cannot change their own limits");
 }
 
 TEST_F(Leads, LowerACapButDoNotLiftIt) {

@@ -209,8 +209,8 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
   World again(1);
   again.controller_.Load({waiting}, {}, job.value() + 1, 2, World::NoHistory());
   EXPECT_EQ(again.controller_.WaitingReason(waiting),
-            "waits for job 1 to succeed, which is no longer in the history (divvy update 2 --dependency \"\" starts it "
-            "without it)");
+            "waits for job 1 to succeed, which is no longer in the history (divvy update 2 --dependency \"\" removes "
+            "its dependencies)");
 }
 
 // The store after a restart, after retention has removed the target.

@@ -255,7 +255,7 @@ TEST_F(NotifierTest, OfAnArrayTheWholeIsTold) {
   End(ElementId(array, 1), 1);
   EXPECT_EQ(Told(), "fail");
   const auto notice = wire::Decode<wire::Notice>(last_.body).value();
-  EXPECT_NE(notice.text.find("1 elements succeeded, 1 failed"), std::string::npos) << notice.text;
+  EXPECT_NE(notice.text.find("1 element succeeded, 1 failed"), std::string::npos) << notice.text;
 }
 
 TEST_F(NotifierTest, AdministratorsHearOnceOfEachGpu) {
