@@ -87,7 +87,7 @@ bool Controller::BookAgain(const GpuReservation& reservation, const ReservationO
 void Controller::Unbook(std::uint64_t turn) {
   const auto at = bookings_.find(turn);
   if (at == bookings_.end()) return;
-  scheduler_.Unreserve(at->second.id);
+  scheduler_.CancelReservation(at->second.id);
   bookings_.erase(at);
 }
 
@@ -132,7 +132,7 @@ void Controller::FollowReservations(Time now) {
   for (auto& setting : reservations_.DropPast(now)) effects_.batch.settings.push_back(std::move(setting));
   std::erase_if(bookings_, [&](const auto& booking) {
     if (booking.second.until > now) return false;
-    scheduler_.Unreserve(booking.second.id);
+    scheduler_.CancelReservation(booking.second.id);
     return true;
   });
   // Occurrences in force keep their place; future ones are placed around them.

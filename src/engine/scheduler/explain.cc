@@ -118,6 +118,7 @@ class Completion {
       : server_(server), entry_(entry), now_(now) {}
 
   void AddTo(std::vector<core::Blocker>& blockers) const {
+    // The entry states its own begin time below: jobs with other begin times may share what the core found.
     std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kBeginTime; });
     for (core::Blocker& blocker : blockers) Reword(blocker);
     std::vector<core::Blocker> own = OwnBlockers(entry_, now_);
@@ -138,6 +139,7 @@ class Completion {
     std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kImpossible; });
     core::Blocker never;
     never.kind = BlockerKind::kImpossible;
+    never.unit = core::BlockerUnit::kCount;  // Whole GPUs.
     never.text = "can never start: " + status.error().message;
     never.needed = entry_.request.gpus_in_all();
     never.available = server_.gpu_count();

@@ -97,7 +97,7 @@ class Scheduler {
   /// have these GPUs.
   std::optional<std::uint64_t> ReserveAt(const NodePlace& place, const std::string& team, const std::string& user,
                                          Time from, Time until);
-  void Unreserve(std::uint64_t booking);
+  void CancelReservation(std::uint64_t booking);
 
   // --- Decisions -----------------------------------------------------------------------------------------------
 

@@ -49,6 +49,6 @@ std::optional<std::uint64_t> Scheduler::ReserveAt(const NodePlace& place, const 
   return booked ? std::optional(booked->id) : std::nullopt;
 }
 
-void Scheduler::Unreserve(std::uint64_t booking) { core_.Unbook(booking); }
+void Scheduler::CancelReservation(std::uint64_t booking) { core_.Unbook(booking); }
 
 }  // namespace divvy

@@ -225,7 +225,7 @@ TEST(Scheduler, ABookingIsKeptForItsUser) {
   ASSERT_EQ(started.size(), 1u);
   EXPECT_EQ(started[0].entry, JobId(2));
   EXPECT_EQ(Explain(world.server, JobId(1), world.now).blockers.front().kind, core::BlockerKind::kReservation);
-  world.server.Unreserve(*booking);
+  world.server.CancelReservation(*booking);
   EXPECT_EQ(world.Pass().size(), 1u);
 }
 

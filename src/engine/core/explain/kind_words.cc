@@ -100,10 +100,16 @@ std::string LackingFeatures(const NodeClassIndex& book, const FeatureCondition& 
   return "no node has " + FeaturesText(features);
 }
 
+// In MiB, of all GPUs that there are.
+std::int32_t LargestMemoryOf(const NodeClassIndex& book) {
+  std::int32_t largest = 0;
+  for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
+  return largest;
+}
+
 std::string LackingFilter(const NodeClassIndex& book, const NodeFilter& part) {
   if (part.least_gpu_memory_mib > 0) {
-    std::int32_t largest = 0;
-    for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
+    const std::int32_t largest = LargestMemoryOf(book);
     return largest > 0 ? "the largest GPU has " + MibText(largest) : "no GPU has " + MibText(part.least_gpu_memory_mib);
   }
   if (part.least_compute_capability > 0) {
@@ -185,8 +191,7 @@ std::string InsteadOf(const NodeClassIndex& book, FilterIndex filter, int kind) 
 
 std::int32_t LargestMemory(const NodeClassIndex& book, FilterIndex filter) {
   if (filter == kNoFilter || book.filter(filter).least_gpu_memory_mib == 0) return 0;
-  std::int32_t largest = 0;
-  for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
+  const std::int32_t largest = LargestMemoryOf(book);
   return largest < book.filter(filter).least_gpu_memory_mib ? largest : 0;
 }
 
