@@ -94,9 +94,10 @@ class Scheduler {
   std::optional<std::uint64_t> Reserve(int gpus, const std::string& team, const std::string& user, Time from,
                                        Time until, Time now);
   /// Restores an advance reservation on given GPUs, even if jobs run there now. Returns nothing if the node does not
-  /// have these GPUs.
+  /// have these GPUs, or if they are reserved already.
   std::optional<std::uint64_t> ReserveAt(const NodePlace& place, const std::string& team, const std::string& user,
                                          Time from, Time until);
+  /// Ends a reservation of Reserve or ReserveAt, by the id that it returned.
   void CancelReservation(std::uint64_t booking);
 
   // --- Decisions -----------------------------------------------------------------------------------------------
