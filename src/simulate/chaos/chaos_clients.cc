@@ -199,14 +199,14 @@ void ChaosClients::ChangeCommand(ChaosDaemon& daemon, JobId id) {
   const auto record = Find(daemon.controller(), id);
   if (!record) return;
   const auto spec = daemon.NewestSpecOf(*record);
-  if (spec == nullptr) return parts_.trace.Break("job " + ToString(id) + " is live and has no specification");
+  if (spec == nullptr) return parts_.trace.Break("job " + ToString(id) + " is live, but has no specification");
   JobSpec wanted = *spec;
   wanted.command = {std::to_string(++last_command_)};
   JobChanges changes;
   changes.spec_fields = {"command"};
   changes.spec = std::make_shared<const JobSpec>(std::move(wanted));
   if (!daemon.controller().Update(id, changes, Admin(), daemon.Now(), daemon.Outcomes())) return;
-  parts_.trace.Note("runs another command: job", id, last_command_);
+  parts_.trace.Note("command changed: job", id, last_command_);
   std::vector<Fact> facts = {{FactKind::kCommand, id, CommandNumber(*spec), last_command_}};
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), false);

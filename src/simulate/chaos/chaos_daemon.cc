@@ -78,7 +78,7 @@ void ChaosDaemon::Recover() {
   }
   const std::string boot = std::to_string(parts_.machine.boot());
   if (const std::string twice = HeldTwice(loaded->live); !twice.empty())
-    return parts_.trace.Break("in the store " + twice);
+    return parts_.trace.Break("in the store, " + twice);
   controller_.Load(std::move(loaded->live), loaded->settings, loaded->next_id, loaded->jobs_total, Outcomes());
   parts_.ledger.CheckAfterRestart(controller_, parts_.store);
   const GpuSet all = GpuSet::FirstN(parts_.machine.gpus());
@@ -158,9 +158,9 @@ void ChaosDaemon::FinishCommit(bool is_disk_full) {
   if (is_disk_full) parts_.store.FailNextCommit();
   const Status status = parts_.store.Commit(batches);
   if (!status && status.error().code != ErrorCode::kLimitExceeded)
-    return parts_.trace.Break("the store refuses a commit: " + status.error().message);
+    return parts_.trace.Break("the store refused a commit: " + status.error().message);
   if (status) parts_.ledger.OnCommitted(batches);
-  parts_.trace.Note(status ? "commit" : "commit refused, the disk is full", JobId(),
+  parts_.trace.Note(status ? "commit" : "commit refused because the disk is full", JobId(),
                     static_cast<std::int64_t>(batches.size()));
   is_committing_ = false;
   if (!status) return OnDiskFull();
@@ -177,7 +177,7 @@ void ChaosDaemon::DieWriting(bool commit_lands) {
     commit_lands = true;
   }
   if (!commit_lands) return;
-  parts_.trace.Note("the commit lands and nobody knows");
+  parts_.trace.Note("the commit reaches the disk, but the daemon dies before it learns that");
   if (parts_.store.Commit(batches)) parts_.ledger.OnCommitted(batches);
 }
 
@@ -233,7 +233,7 @@ void ChaosDaemon::Withdraw(std::deque<Turn>& turns) {
   }
   std::vector<JobId> ids;
   for (const auto& [id, elements] : withdrawn) {
-    parts_.trace.Note("is taken back: job", id);
+    parts_.trace.Note("submission withdrawn: job", id);
     ids.push_back(id);
   }
   controller_.Withdraw(ids, Now());
@@ -274,7 +274,7 @@ void ChaosDaemon::Carry(Turn& turn) {
       });
       spec = inserted != turn.effects.batch.inserts.end() ? inserted->spec : SpecOf(launch->record);
       if (spec != nullptr) parts_.ledger.OnLaunch(launch->record, *spec);
-      parts_.trace.Note("launch of job", launch->record.id, launch->record.attempt);
+      parts_.trace.Note("launch sent: job", launch->record.id, launch->record.attempt);
     }
     node_.Execute(order, spec);
   }
