@@ -526,8 +526,8 @@ Status Daemon::OpenDoorToOthers() {
     DIVVY_TRY(listen, ParseHostPort(flags_.listen));
   }
   if (!listen) return {};
-  DIVVY_TRY(const TlsIdentity identity,
-            LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
+  DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
+                                                        clock_.Now(), {HostName(), "localhost"}));
   std::function<void(const std::vector<samples::Snapshot>&)> on_samples;
   if (samples_) {
     on_samples = [this](const std::vector<samples::Snapshot>& seen) {

@@ -272,6 +272,12 @@ std::vector<Option> OptionsFor(bool is_run) {
   return table;
 }
 
+/// Gives the daemon's refusal a subject, which a reason such as "asks for 9 GPUs, but ..." does not have.
+Error WithSubject(Error refusal) {
+  if (refusal.message.starts_with("asks for ")) refusal.message.insert(0, "the job ");
+  return refusal;
+}
+
 /// Asks the daemon whether it would accept the job. Calls `on_absent`, if set, when no daemon answers.
 Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
@@ -289,7 +295,7 @@ Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on
 int PrintRequest(std::string_view verb, const JobSpec& spec) {
   const Status taken = AskWhetherTaken(
       spec, [](const Error& why) { Note("could not check whether the daemon would accept the job: " + why.message); });
-  if (!taken) return Fail(taken.error());
+  if (!taken) return Fail(WithSubject(taken.error()));
   std::printf("%s: %s\n", std::string(verb).c_str(), dialect::Summarise(spec).c_str());
   for (const std::string& note : spec.notes) Note(note);
   return 0;
@@ -320,7 +326,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   const SubmitFlags flags = request->flags;
   if (flags.is_dry_run) return PrintRequest("would submit", request->spec);
   const auto answer = SubmitJob(std::move(request->spec));
-  if (!answer) return Fail(answer.error());
+  if (!answer) return Fail(WithSubject(answer.error()));
   const std::string id = ToString(answer->id);
   if (flags.is_json) {
     std::printf("{\"id\":%s,\"count\":%lld,\"state\":\"%s\"}\n", id.c_str(), static_cast<long long>(answer->count),
@@ -383,7 +389,8 @@ int ExplainMain(const std::vector<std::string>& words) {
   if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
   std::fflush(stdout);
   if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
-    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n", taken.error().message.c_str());
+    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n",
+                 WithSubject(taken.error()).message.c_str());
     return 1;
   }
   return 0;

@@ -51,6 +51,35 @@ class Teams : public ::testing::Test {
   std::vector<std::pair<std::string, std::string>> settings_;
 };
 
+TEST_F(Teams, AQuotaThatCannotBeMetIsAcceptedWithANote) {
+  const auto set = [this](TeamChange change) { return *world_.controller_.SetTeam(change, root_, world_.now_); };
+  TeamChange vision = Vision();
+  vision.is_new = true;
+  vision.quota = 3;
+  EXPECT_EQ(set(vision), "team vision added");
+  TeamChange nlp;
+  nlp.name = "nlp";
+  nlp.is_new = true;
+  nlp.quota = 2;
+  EXPECT_EQ(set(nlp),
+            "team nlp added; note: the quotas of the top-level teams add up to 5 GPUs, but the cluster has 4 GPUs");
+  TeamChange faces;
+  faces.name = "faces";
+  faces.parent = "vision";
+  faces.is_new = true;
+  faces.quota = 2;
+  EXPECT_EQ(set(faces),
+            "team faces added; note: jobs of team vision itself may hold the GPUs of this quota, and are not preempted "
+            "for team faces");
+  TeamChange members = Vision();
+  members.remove_users = {"ada"}, members.add_users = {};
+  EXPECT_EQ(set(members), "team vision changed");
+  faces.name = "objects";
+  EXPECT_EQ(set(faces),
+            "team objects added; note: the quotas of the teams below vision add up to 4 GPUs, but the quota of vision "
+            "is 3");
+}
+
 TEST_F(Teams, OnlyAdministratorsChangeThem) {
   const auto refused = world_.controller_.SetTeam(Vision(), world_.ada_, world_.now_);
   ASSERT_FALSE(refused);

@@ -32,11 +32,11 @@ class RoutesTeams : public ::testing::Test {
 TEST_F(RoutesTeams, ATeamIsCreatedChangedShownAndRemoved) {
   if (::getuid() != 0) GTEST_SKIP() << "it takes an administrator";
   EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","is_new":true,"quota":2.5,"add_users":["ada"]})",
-                    R"({"message":"team vision is there"})"));
+                    R"({"message":"team vision added)"));
   EXPECT_TRUE(
       Posts("/v1/teams", R"({"name":"vision","limit":2})", "its limit of 2 GPUs is below its quota of 2.5 GPUs"));
   EXPECT_TRUE(Gets("/v1/teams", R"("name":"vision","parent":"","depth":0,"quota":2.5,"limit":null)"));
-  EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","clear":["quota"]})", "team vision is changed"));
+  EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","clear":["quota"]})", "team vision changed"));
   EXPECT_TRUE(Gets("/v1/teams", R"("quota":null)"));
   EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"ada","caps":{"running":3}})", "user ada is changed"));
   EXPECT_TRUE(Gets("/v1/teams", R"("most_running":3)"));

@@ -11,8 +11,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
+
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 
 namespace divvy {
 namespace tls_test {
@@ -184,6 +189,17 @@ TEST_F(TlsFile, KeepsWhatItCreated) {
   struct stat about {};
   ASSERT_EQ(::stat(path_.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(TlsFile, ItsCertificateNamesTheServerForOtherPrograms) {
+  ASSERT_TRUE(LoadTlsIdentity(path_, "here", kNow, {"gpu1", "localhost"}));
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> file(BIO_new_file(path_.c_str(), "r"), BIO_free_all);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr), X509_free);
+  ASSERT_NE(certificate, nullptr);
+  for (const std::string name : {"gpu1", "localhost"})
+    EXPECT_EQ(X509_check_host(certificate.get(), name.data(), name.size(), 0, nullptr), 1) << name;
+  EXPECT_EQ(X509_check_host(certificate.get(), "here", 4, 0, nullptr), 0) << "the subject does not count then";
 }
 
 TEST_F(TlsFile, AKeyThatOthersMayReadIsRefused) {
