@@ -98,7 +98,11 @@ TEST_P(LeavesARuleOut, AndIsCaught) {
 INSTANTIATE_TEST_SUITE_P(Soon, LeavesARuleOut,
                          testing::Values(ChaosMutation::kAnswersBeforeCommit, ChaosMutation::kLaunchesBeforeCommit,
                                          ChaosMutation::kForgetsExits, ChaosMutation::kTearsCommits,
-                                         ChaosMutation::kFreesGpusEarly, ChaosMutation::kForgetsBeforeCommit));
+                                         ChaosMutation::kFreesGpusEarly, ChaosMutation::kForgetsBeforeCommit,
+                                         ChaosMutation::kSkipsRows, ChaosMutation::kSkipsSettings,
+                                         ChaosMutation::kCommitsFirstOnly, ChaosMutation::kHidesFullDisk,
+                                         ChaosMutation::kAcceptsRefused, ChaosMutation::kLosesTimers,
+                                         ChaosMutation::kDropsStops, ChaosMutation::kRepeatsOrders));
 
 class LeavesARareRuleOut : public LeavesARuleOut {};
 
