@@ -90,7 +90,7 @@ class History:
             return problems + ([] if end["exit_code"] == code else [f"job {job} ended {how}, not {code}"])
         # A step fails with a message when its nodes cannot reach each other any more.
         has_said = end["exit_code"] == 1 and "divvy: error" in self.cluster.log(job)
-        was_lost = has_said or end["state"] == "lost" or "lost its part" in end["reason"] or "machine" in end["reason"]
+        was_lost = has_said or end["state"] == "lost" or "node" in end["reason"] or "machine" in end["reason"]
         if was_lost:
             return problems
         if end["exit_code"] != code:

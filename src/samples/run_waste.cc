@@ -57,7 +57,7 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
   if (use.idle_seconds >= use.seconds) {
     findings.push_back(
         {WasteKind::kIdle, 0, has,
-         "did nothing with " + gpus + ": 0% during all " + SpanText(static_cast<Second>(seen)) + " of samples", "",
+         "did nothing with " + gpus + ": 0% in all samples of " + SpanText(static_cast<Second>(seen)), "",
          true});
     return findings;
   }

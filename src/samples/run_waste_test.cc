@@ -31,21 +31,21 @@ class RunWasteTest : public testing::Test {
   WasteWatch::Shape shape_;
 };
 
-TEST_F(RunWasteTest, WhoUsedItsGpusOrWasHardlySeenLostNothingToSpeakOf) {
+TEST_F(RunWasteTest, ABusyOrHardlyObservedRunLostNothingWorthReporting) {
   EXPECT_TRUE(WasteOfRun(shape_, Used(5, 0.8), rules_).empty());
   EXPECT_TRUE(WasteOfRun(shape_, Used(0.4, 0, 0.4, 0.4), rules_).empty()) << "less than half an hour";
   EXPECT_TRUE(WasteOfRun(shape_, JobUse(), rules_).empty());
 }
 
-TEST_F(RunWasteTest, WhoDidNothingNeedsNoGpu) {
+TEST_F(RunWasteTest, AnIdleRunNeedsNoGpu) {
   const auto found = WasteOfRun(shape_, Used(3, 0, 3, 3), rules_);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].kind, WasteKind::kIdle);
   EXPECT_TRUE(found[0].ends);
-  EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs: 0% during all 3 h of samples");
+  EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs: 0% in all samples of 3 h");
 }
 
-TEST_F(RunWasteTest, WhoForgotToEndShouldHaveBeenStopped) {
+TEST_F(RunWasteTest, ARunThatForgotToEndShouldHaveBeenStopped) {
   auto found = WasteOfRun(shape_, Used(10, 0.4, 5, 5), rules_);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs in its last 5 h");
@@ -55,7 +55,7 @@ TEST_F(RunWasteTest, WhoForgotToEndShouldHaveBeenStopped) {
   EXPECT_EQ(found[0].flags, "") << "two warnings later it was over";
 }
 
-TEST_F(RunWasteTest, TheFlagIsWhatWouldHaveBeenEnough) {
+TEST_F(RunWasteTest, SuggestsTheSmallestSufficientRequest) {
   auto found = WasteOfRun(shape_, Used(5, 0.2), rules_);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].kind, WasteKind::kUnderused);
@@ -72,7 +72,7 @@ TEST_F(RunWasteTest, TheFlagIsWhatWouldHaveBeenEnough) {
   EXPECT_EQ(found[0].flags, "--gpus 0.5");
 }
 
-TEST_F(RunWasteTest, OfAPartThePartIsAllOfIt) {
+TEST_F(RunWasteTest, UseOfAFractionIsMeasuredAgainstTheFraction) {
   shape_.gpus = 1;
   shape_.part = 0.5;
   EXPECT_TRUE(WasteOfRun(shape_, Used(5, 0.3, 0, 0, 30 * kGib), rules_).empty()) << "60% of its half";
@@ -81,7 +81,7 @@ TEST_F(RunWasteTest, OfAPartThePartIsAllOfIt) {
   EXPECT_EQ(found[0].flags, "--gpus 0.2");
 }
 
-TEST_F(RunWasteTest, WhoWaitedForCoresNeededMoreOfThem) {
+TEST_F(RunWasteTest, ARunLimitedByCoresNeededMoreOfThem) {
   shape_.cpus = 4;
   shape_.cpus_most = 64;
   const auto found = WasteOfRun(shape_, Used(5, 0.2, 0, 0, 40 * kGib, 3.9), rules_);
@@ -91,14 +91,14 @@ TEST_F(RunWasteTest, WhoWaitedForCoresNeededMoreOfThem) {
   EXPECT_EQ(found[0].flags, "--cpus 8");
 }
 
-TEST_F(RunWasteTest, MemoryIsThatOfOneGpu) {
+TEST_F(RunWasteTest, PeakMemoryIsThatOfOneGpu) {
   JobUse use = Used(1, 1);
   EXPECT_DOUBLE_EQ(MemoryPeakOf(use, 4), 40 * kGib);
   use.memory_most = 0;
   EXPECT_DOUBLE_EQ(MemoryPeakOf(use, 4), 10 * kGib);
 }
 
-TEST_F(RunWasteTest, GpusThatDidNothingWereNotNeeded) {
+TEST_F(RunWasteTest, IdleGpusWereNotNeeded) {
   RunDetail detail;
   detail.gpus_unused = 3;
   auto found = WasteOfRun(shape_, Used(5, 0.22), rules_, detail);
@@ -113,7 +113,7 @@ TEST_F(RunWasteTest, GpusThatDidNothingWereNotNeeded) {
   EXPECT_EQ(found[1].flags, "--gpus 1");
 }
 
-TEST_F(RunWasteTest, WhoNamedNoCoresWaitedForThoseOfItsMachine) {
+TEST_F(RunWasteTest, ARunWithoutACpuRequestIsMeasuredAgainstItsNode) {
   shape_.cpus_most = 64;
   shape_.cpus_fair = 32;
   RunDetail detail;
@@ -132,7 +132,7 @@ TEST_F(RunWasteTest, WhoNamedNoCoresWaitedForThoseOfItsMachine) {
   EXPECT_TRUE(of(20).empty()) << "there were idle ones";
 }
 
-TEST(RunWaste, WhatALittleOrAShortRunLostIsNotWorthTelling) {
+TEST(RunWaste, AShortRunOrASmallLossIsNotReported) {
   const WasteRules rules;
   EXPECT_TRUE(IsWorthTelling(0.5, std::chrono::hours(1), rules));
   EXPECT_FALSE(IsWorthTelling(0.004, std::chrono::hours(1), rules)) << "it rounds to nothing";

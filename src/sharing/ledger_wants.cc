@@ -72,8 +72,8 @@ bool SharePlanner::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   if (is_claimed || IsParkedWaiting()) {
     // The shortage usually ends soon, and a program that gets no memory may fail.
     if (want.waits_until == kNoTime) want.waits_until = AddSaturating(now_, settings_.loan_waits);
-    const char* const until =
-        is_claimed ? "until borrowed memory is returned to others" : "until parked tenants are back on a GPU";
+    const char* const until = is_claimed ? "until borrowed memory is returned to others"
+                                         : "until tenants that wait on the host are back on a GPU";
     if (now_ >= want.waits_until) return Deny(want, gpu + " lends no memory " + until);
     waits_[want.tenant] = std::string("waits ") + until;
     NoteTime(want.waits_until);

@@ -49,7 +49,7 @@ FillResult Fill(const OpenbNodes& nodes, const std::vector<OpenbJob>& jobs, cons
   return result ? *result : FillResult();
 }
 
-TEST(Arrivals, ShuffleTheTraceAndGoOnWithCopiesUpToTheDemand) {
+TEST(Arrivals, ShuffleTheTraceAndAppendCopiesUpToTheDemand) {
   const auto jobs = Jobs({{20, Ask(1, 5000)}, {10, Ask(1, kGpuParts)}});
   const auto arrivals = Arrivals(jobs, 20 * kGpuParts, 1.3, 7);
   std::map<std::uint32_t, int> first;
@@ -63,14 +63,14 @@ TEST(Arrivals, ShuffleTheTraceAndGoOnWithCopiesUpToTheDemand) {
   EXPECT_NE(Arrivals(jobs, 20 * kGpuParts, 1.3, 8), arrivals);
 }
 
-TEST(Arrivals, ThinATraceThatAsksForTooMuch) {
+TEST(Arrivals, ThinATraceThatRequestsTooMuch) {
   const auto jobs = Jobs({{40, Ask(1, kGpuParts)}});
   const auto arrivals = Arrivals(jobs, 20 * kGpuParts, 1.3, 1);
   EXPECT_EQ(arrivals.size(), 26u);
   EXPECT_EQ(std::set<std::uint32_t>(arrivals.begin(), arrivals.end()).size(), 26u);
 }
 
-TEST(Fill, WholeGpusFillEverythingUnderEveryPolicy) {
+TEST(Fill, WholeGpuJobsFillTheClusterUnderEveryPolicy) {
   for (const std::string_view policy : FillPolicies()) {
     const FillResult result = Fill(Cluster(10, 4), Jobs({{50, Ask(1, kGpuParts)}}), Options(std::string(policy)));
     EXPECT_EQ(result.gpus, 40);
@@ -83,7 +83,7 @@ TEST(Fill, WholeGpusFillEverythingUnderEveryPolicy) {
   }
 }
 
-TEST(Fill, TheAnswerDoesNotDependOnTheThreads) {
+TEST(Fill, TheResultDoesNotDependOnTheThreadCount) {
   const auto jobs =
       Jobs({{90, Ask(1, 3000)}, {40, Ask(1, 7000, 9000)}, {20, Ask(2, kGpuParts)}, {10, Ask(0, 0, 30'000)}});
   for (const std::string policy : {"default", "random", "online"}) {
@@ -113,7 +113,7 @@ FillResult Contested(const std::string& policy) {
               Options(policy, 5));
 }
 
-TEST(Fill, ThePricesBeatThePlainGradientAndThatBeatsChance) {
+TEST(Fill, PricedPlacementBeatsThePlainGradientWhichBeatsRandom) {
   const double chance = *Contested("random").MeanAt(100);
   const double plain = *Contested("fgd").MeanAt(100);
   const double priced = *Contested("default").MeanAt(100);
@@ -122,7 +122,7 @@ TEST(Fill, ThePricesBeatThePlainGradientAndThatBeatsChance) {
   EXPECT_GT(*Contested("online").MeanAt(100), plain);
 }
 
-TEST(Fill, MovingOthersLetsMoreJobsStart) {
+TEST(Fill, MigratingJobsLetsMoreJobsStart) {
   // Small fractions are spread over the GPUs, so whole-GPU jobs find no free GPU.
   const auto jobs = Jobs({{40, Ask(1, 3000)}, {28, Ask(1, kGpuParts)}});
   FillOptions options = Options("spread");
@@ -182,20 +182,20 @@ TEST_F(OpenbFiles, AreReadAsPublished) {
   EXPECT_EQ((*jobs)[3].shape.models, 0u) << "no node has a T4";
 }
 
-TEST_F(OpenbFiles, WithoutModelsInTheJobsAnyWillDo) {
+TEST_F(OpenbFiles, JobsWithoutAModelRunOnAnyModel) {
   const auto jobs =
       ReadOpenbJobs(File("name,cpu_milli,memory_mib,num_gpu,gpu_milli\nx,1,1,1,1000\n"), *Nodes("n,1,1,1,A\n"));
   ASSERT_TRUE(jobs);
   EXPECT_EQ(jobs->front().shape.models, kAnyModel);
 }
 
-TEST_F(OpenbFiles, SayWhichLineIsWrong) {
+TEST_F(OpenbFiles, NameTheInvalidLine) {
   const OpenbNodes nodes = *Nodes("n,1,1,1,A\n");
   const auto message = [&](const std::string& line) {
     const auto jobs = ReadOpenbJobs(File("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + line + "\n"), nodes);
     return jobs ? "" : jobs.error().message.substr(folder_.size());
   };
-  EXPECT_EQ(message("x,1,1,1,0"), "/2.csv:2: asks for 1 GPU and gpu_milli 0 of each");
+  EXPECT_EQ(message("x,1,1,1,0"), "/2.csv:2: num_gpu is above 0, but gpu_milli is 0");
   EXPECT_EQ(message("x,1,1,1,1001"), "/3.csv:2: gpu_milli '1001' is not a whole number from 0 to 1000");
   EXPECT_EQ(message("x,1,1,65,1000"), "/4.csv:2: num_gpu '65' is not a whole number from 0 to 64");
   EXPECT_EQ(message("x,1,1,0,0"), "/5.csv: no job requests a GPU");

@@ -53,7 +53,7 @@ class Run {
       // Wakeups after the last arrival and end change nothing, and are not part of the run.
       if (idle_wakeups_ == 0 || !decision.starts.empty()) result_.load.Set(measured_until_ = now_, level_);
       wakeup_ = decider_.NextWakeup();
-      if (wakeup_ <= now_) return Internal("the decider asks to be woken at a moment that has passed");
+      if (wakeup_ <= now_) return Internal("the decider requests a wakeup at a time that has passed");
       Progress();
     }
     return Finish();
@@ -107,7 +107,7 @@ class Run {
 
   Status Start(const Started& started) {
     if (started.job >= lives_.size() || lives_[started.job].phase != Phase::kWaiting || started.speed <= 0)
-      return Internal("the decider starts job " + std::to_string(started.job) + ", which does not wait");
+      return Internal("the decider starts job " + std::to_string(started.job) + ", which is not waiting");
     Life& life = lives_[started.job];
     const TraceJob& job = workload_.jobs[started.job];
     ++result_.starts;
@@ -135,7 +135,7 @@ class Run {
 
   Status Stop(const Stopped& stopped) {
     if (stopped.job >= lives_.size() || lives_[stopped.job].phase != Phase::kRunning)
-      return Internal("the decider stops job " + std::to_string(stopped.job) + ", which does not run");
+      return Internal("the decider stops job " + std::to_string(stopped.job) + ", which is not running");
     Life& life = lives_[stopped.job];
     const TraceJob& job = workload_.jobs[stopped.job];
     Leave(life);
@@ -203,7 +203,7 @@ class Run {
 Result<Replayed> Replay(const Workload& workload, Decider& decider, const ReplayOptions& options) {
   if (!workload.knows_runtimes)
     return FailedPrecondition(
-        "this trace has steps instead of run times; fill in the run times from throughputs first");
+        "this trace has steps instead of run times; compute the run times from throughputs first");
   if (workload.jobs.empty()) return FailedPrecondition("there are no jobs to replay");
   return Run(workload, decider, options).ToTheEnd();
 }

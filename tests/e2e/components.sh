@@ -38,7 +38,7 @@ grep -q "there are no options before the first ':'" err || fail "said: $(cat err
 
 # A component that does not exist is refused, outside of jobs and inside.
 ! srun --het-group=1 true 2>err || fail "ran in component 1 of a job that has none"
-grep -q 'no component 1; it has only component 0; leave --het-group out' err || fail "said: $(cat err)"
+grep -q 'no component 1; it has only component 0; omit --het-group' err || fail "said: $(cat err)"
 ! divvy run -- sh -c 'srun echo a : echo b' >out 2>err || fail "ran echo with ':' as an argument: $(cat out)"
 grep -q 'has only one component' err out || fail "said: $(cat err out)"
 
@@ -108,12 +108,12 @@ wait_for "all GPUs" all_free 10
 rm -f "$machines/go"
 id=$(submit --gpus 1 --gpu-type h100 : --gpus 1 --gpu-type a100 : --cpus 1 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
 wait_for "its start" state_is "$id" running
-before=$(divvy show "$id" | grep '^machine')
+before=$(divvy show "$id" | grep '^node')
 pid=$(daemon_pid)
 kill -9 "$pid"
 wait_for "the daemon's end" sh -c "! kill -0 $pid"
 up_listening "$port"
-expect "$before" "$(divvy show "$id" | grep '^machine')" "its machines after a restart"
+expect "$before" "$(divvy show "$id" | grep '^node')" "its machines after a restart"
 wait_for "what is free after a restart" all_free 8
 touch "$machines/go"
 wait_for "its end" state_is "$id" succeeded

@@ -177,7 +177,7 @@ id=$(submit --gpus 1 --gpu-type h100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 divvy queue --csv --no-header -o NODE | grep -qx "$own" || fail "the queue names no machine: $(divvy queue)"
 divvy queue | head -n 1 | grep -q NODE || fail "the queue has no column for machines: $(divvy queue)"
-divvy show "$id" | grep -q "machine  *$own\$" || fail "show names no machine: $(divvy show "$id")"
+divvy show "$id" | grep -q "node  *$own\$" || fail "show names no node: $(divvy show "$id")"
 divvy why "$id" | grep -q "on GPU [01] of $own" || fail "why names no machine: $(divvy why "$id")"
 divvy cancel "$id" --grace 0 >/dev/null
 

@@ -7,7 +7,7 @@ export WAIT_S=120
 printf '[gpus]\nmig = "auto"\n' >"$DIVVY_HOME/divvy.toml"
 
 ! divvy up --quiet --emulate 65xH100-80GB 2>message || fail "a server has 65 GPUs"
-grep -q "the description has 65 GPUs, a node can have at most 64: use 64 or fewer" message || fail "says: $(cat message)"
+grep -q "the description has 65 GPUs, but a node can have at most 64: use 64 or fewer" message || fail "says: $(cat message)"
 up() { divvy up --quiet --emulate 64xH100-80GB; }
 up
 expect 64 "$(divvy gpus --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)))')" "GPUs"

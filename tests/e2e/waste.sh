@@ -96,7 +96,7 @@ divvy down
 divvy up --quiet --emulate 5xH100-80GB
 # The waste of an ended job is shown with a request that would have fit. A job that used its GPU gets no such advice.
 says "^ *waste +lost [0-9.]+ of its [0-9.]+ GPU-hours \(100%\) at a cost of [0-9.]+$" divvy show "$idle" || fail "show of an ended job says: $(divvy show "$idle")"
-says "^ *waste +did nothing with its 2 GPUs: 0% during all [0-9]+ s of samples; submit it with --gpus 0 if it needs no GPU$" divvy show "$idle" ||
+says "^ *waste +did nothing with its 2 GPUs: 0% in all samples of [0-9]+ s; submit it with --gpus 0 if it needs no GPU$" divvy show "$idle" ||
   fail "show of an ended job says: $(divvy show "$idle")"
 says "waste" divvy show "$quick" && fail "what a job of a moment lost is said: $(divvy show "$quick")"
 says "^$quick " divvy report waste --by job && fail "a job of a moment is among those that lost most: $(divvy report waste --by job)"

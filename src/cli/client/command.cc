@@ -96,7 +96,8 @@ void Note(std::string_view message) {
 void TellDaemonWent(const std::string& id, bool is_raw, const std::string& program) {
   ProgressIndicator::ClearLine();
   std::fprintf(stderr,
-               "%s: the daemon went away; job %s continues, and this command waits for the next daemon (divvy up)%s",
+               "%s: the daemon went away; job %s is not affected, and this command waits for the next daemon "
+               "(divvy up)%s",
                program.c_str(), id.c_str(), is_raw ? "\r\n" : "\n");
 }
 

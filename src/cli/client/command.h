@@ -23,7 +23,7 @@ struct Command {
   std::string_view usage;    // "divvy submit [OPTIONS] [--] COMMAND... | SCRIPT [ARGS...] | -"
   std::string_view about;    // A paragraph or two; may be empty.
   std::vector<Example> examples;
-  std::string_view group;  // Heading in the list: "Jobs", "Nodes", "Daemon", "Tools".
+  std::string_view group;  // Heading in the list: "Jobs", "GPUs and teams", "Nodes", "Reports", "Daemon", "Tools".
   /// Options for --help, man pages and completions. Their closures write to a scratch object.
   std::vector<dialect::Option> (*options)() = nullptr;
   /// The kind of the positional words, for completions: "job", "script", "command", "gpu", "" (none).
@@ -48,7 +48,7 @@ int Fail(const Error& error);
 dialect::Option QuietOption(bool& is_quiet);
 /// Prints "divvy: note: ..." to stderr.
 void Note(std::string_view message);
-/// Reports on stderr that the daemon went away, that job `id` continues, and that we wait for the next daemon.
+/// Reports on stderr that the daemon went away, that job `id` is not affected, and that we wait for the next daemon.
 /// `is_raw`: the terminal is in raw mode.
 void TellDaemonWent(const std::string& id, bool is_raw = false, const std::string& program = "divvy");
 

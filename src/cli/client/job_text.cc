@@ -111,7 +111,7 @@ std::vector<std::pair<std::string, std::string>> GpuTroubles(const std::vector<w
     if (uses && StraysTo(gpu, id))
       out.emplace_back(
           "GPU " + name,
-          "used but not allocated: its program should respect CUDA_VISIBLE_DEVICES, or the job should request "
+          "used but not allocated: the job's program should respect CUDA_VISIBLE_DEVICES, or the job should request "
           "more GPUs (--gpus)");
     if (std::ranges::find(gpu.jobs, id) == gpu.jobs.end()) continue;
     const std::string trouble = GpuTrouble(gpu);

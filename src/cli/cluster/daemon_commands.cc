@@ -209,9 +209,9 @@ int DownMain(const Words& words) {
   patience.reset();
   if (is_quiet) return 0;
   if (status->jobs_running > 0) {
-    std::printf("The daemon has stopped. %s, and the next daemon takes over.\n",
-                (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " keeps running" : " keep running"))
-                    .c_str());
+    const char* const fate = status->jobs_running == 1 ? "keeps running, and the next daemon takes it over"
+                                                       : "keep running, and the next daemon takes them over";
+    std::printf("The daemon has stopped. %s %s.\n", Plural(status->jobs_running, "job").c_str(), fate);
   } else {
     std::printf("The daemon has stopped.\n");
   }

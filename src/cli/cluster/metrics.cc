@@ -526,8 +526,7 @@ Result<std::string> DrawProcesses(const MetricsFlags& flags, const Words& words,
   DIVVY_TRY(const wire::JobDetail job, api.Job(jobs.front()));
   DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/latest", ""));
   DIVVY_TRY(const wire::LatestAnswer latest, DecodeShown<wire::LatestAnswer>(json));
-  if (!latest.is_on)
-    return FailedPrecondition("samples are disabled: set on = true in [samples] of divvy.toml and restart");
+  if (!latest.is_on) return FailedPrecondition(std::string(wire::kSamplesDisabled));
   if (flags.json) return wire::Encode(OnlyProcessesOf(job.id, latest)) + "\n";
   DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
   const std::vector<GpuProcess> processes = ProcessesOf(job.id, latest, gpus);

@@ -35,7 +35,7 @@ std::string TimeText(double seconds) {
   return dialect::FormatDuration(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)));
 }
 
-/// Limits for one job: "2-8 GPUs, 4 machines, 12h, alone".
+/// Limits for one job: "2-8 GPUs, 4 nodes, 12h, exclusive nodes".
 std::string OfAJob(const wire::PoolView& view) {
   std::vector<std::string> parts;
   const std::int64_t least = view.min_gpus.value_or(0);
@@ -43,7 +43,7 @@ std::string OfAJob(const wire::PoolView& view) {
   else if (view.max_gpus && least > 0) parts.push_back(std::to_string(least) + "-" + Plural(*view.max_gpus, "GPU"));
   else if (view.max_gpus) parts.push_back(Plural(*view.max_gpus, "GPU") + " at most");
   else if (least > 0) parts.push_back(Plural(least, "GPU") + " or more");
-  if (view.max_nodes) parts.push_back(Plural(*view.max_nodes, "machine"));
+  if (view.max_nodes) parts.push_back(Plural(*view.max_nodes, "node"));
   if (view.max_time_s) parts.push_back(TimeText(*view.max_time_s));
   if (view.is_exclusive) parts.emplace_back("exclusive nodes");
   if (view.jobs_per_gpu > 1) parts.push_back("1/" + std::to_string(view.jobs_per_gpu) + " of each GPU");

@@ -370,7 +370,9 @@ int ExplainMain(const std::vector<std::string>& words) {
     const auto named = FindNamed(words[0], "submit", around);
     if (!named) return Fail(named.error());
     if (*named == Named::kCommand)
-      return Fail(InvalidArgument("'" + words[0] + "' is a program, not a script; it has no options to explain"));
+      return Fail(InvalidArgument("'" + words[0] +
+                                  "' is a program, not a script, so there are no options to explain; divvy submit "
+                                  "runs it as it is"));
   }
   const dialect::ScriptExplanation explanation =
       is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);

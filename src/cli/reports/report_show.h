@@ -85,7 +85,7 @@ auto RowsShown(const Report& report, const Numbers& numbers) {
   return rows;
 }
 
-/// " The 50 that lost most; --csv has more."; empty if all rows are shown.
+/// " The 50 that lost most; --csv lists more."; empty if all rows are shown.
 template <typename Report>
 std::string CutNote(const Report& report) {
   const std::size_t shown = RowsShown(report, kForPeople).size();

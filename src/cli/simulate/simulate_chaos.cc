@@ -25,7 +25,7 @@ dialect::Apply Count(std::uint64_t& into, bool& is_set, std::int64_t least) {
   return [&into, &is_set, least](std::string_view value) -> Status {
     const auto number = ParseInteger(value);
     if (!number || *number < least)
-      return InvalidArgument("'" + std::string(value) + "' is not a whole number from " + std::to_string(least));
+      return InvalidArgument("'" + std::string(value) + "' is not a whole number of at least " + std::to_string(least));
     into = static_cast<std::uint64_t>(*number);
     is_set = true;
     return {};
@@ -40,7 +40,7 @@ std::vector<Option> Table(ChaosFlags& flags) {
         {name, 0, value.empty() ? Takes::kNothing : Takes::kValue, value, help, std::move(apply), {}, false});
   };
   add("chaos", "SEED", "Inject faults chosen by this seed; see docs/chaos.md", Count(flags.run.seed, ignored, 0));
-  add("steps", "N", "Start new worlds until N steps were made (default: 1000000)",
+  add("steps", "N", "Start new worlds until N steps are done (default: 1000000)",
       Count(flags.run.steps, flags.are_steps_set, 1));
   add("worlds", "N", "At most N worlds, with seeds SEED, SEED + 1, ...",
       Count(flags.run.worlds, flags.is_limited_to_worlds, 1));
@@ -68,7 +68,8 @@ int SimulateChaosMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(Table(flags), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
-    return Fail(InvalidArgument("divvy simulate --chaos takes no trace: '" + parsed->positional.front() + "'"));
+    return Fail(
+        InvalidArgument("divvy simulate --chaos does not use a trace; omit '" + parsed->positional.front() + "'"));
   // A single named world runs to its end.
   if (flags.is_limited_to_worlds && !flags.are_steps_set) flags.run.steps = ~std::uint64_t{0};
   if (flags.run.traces) flags.run.events_kept = 1'000;

@@ -36,7 +36,7 @@ Status ReadSeeds(std::string_view text, std::vector<std::uint64_t>& seeds) {
     if (!first || !last || *first < 0 || *last < *first)
       return InvalidArgument("'" + std::string(text) + "' is not a list of seeds; write 1000..1009 or 1,2,7");
     if (*last - *first >= kMostRuns || seeds.size() >= static_cast<std::size_t>(kMostRuns))
-      return InvalidArgument("more than " + std::to_string(kMostRuns) + " seeds");
+      return InvalidArgument("at most " + std::to_string(kMostRuns) + " seeds are allowed");
     for (std::int64_t seed = *first; seed <= *last; ++seed) seeds.push_back(static_cast<std::uint64_t>(seed));
   }
   return {};
@@ -54,7 +54,7 @@ Setter OneOf(std::vector<std::pair<std::string_view, T>> words, T& into) {
       }
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
-    return InvalidArgument("'" + std::string(value) + "' is none of " + names);
+    return InvalidArgument("'" + std::string(value) + "' is not valid: expected one of " + names);
   };
 }
 
@@ -111,7 +111,7 @@ void AddInput(SimulateFlags& flags, std::vector<Option>& table) {
         return {};
       });
   add("load", "X", "Submit jobs X times as fast (default: 1)",
-      Number(flags.load, 0, kMostLoad, "not above 0 and at most 1000"));
+      Number(flags.load, 0, kMostLoad, "not a number above 0 and at most 1000"));
   add("what-if", "CHANGE", "Also simulate a changed cluster: \"+8 H100\", \"+2x8:H100\", \"-8\"; repeatable",
       [&flags](std::string_view value) -> Status {
         flags.what_if.emplace_back(value);
@@ -139,7 +139,8 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
   add("predict", 0, "HOW", "Source of run time predictions: history (of jobs that have ended by then), true or none",
       [&flags](std::string_view value) -> Status {
         const auto known = simulate::PredictingFromName(value);
-        if (!known) return InvalidArgument("'" + std::string(value) + "' is none of history, true, none");
+        if (!known)
+          return InvalidArgument("'" + std::string(value) + "' is not valid: expected history, true or none");
         flags.engine.predicting = *known;
         return {};
       });
@@ -179,7 +180,7 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
   add("replay", 0, "", "openb: jobs arrive and end as in the trace, instead of filling the cluster",
       flag(flags.is_replayed));
   add("fill", 0, "X", "openb: submit jobs until they request X times the GPUs (default: 1.3)",
-      Number(flags.fill.fill, 0, kMostFill, "not above 0 and at most 100"));
+      Number(flags.fill.fill, 0, kMostFill, "not a number above 0 and at most 100"));
   add("moves", 0, "N", "openb: migrate up to N running jobs for a job that fits nowhere (default: 0)",
       [&flags](std::string_view value) -> Status {
         const auto moves = ParseInteger(value);

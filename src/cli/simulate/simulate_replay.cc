@@ -160,7 +160,7 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
                   const SimulateFlags& flags) {
   const Time last = Time::max();
   if (flags.from || flags.to) CutTo(workload, flags.from.value_or(Time::min()), flags.to.value_or(last));
-  if (workload.jobs.empty()) return Fail(NotFound(title + ": there is no job in that period"));
+  if (workload.jobs.empty()) return Fail(NotFound(title + ": the trace has no jobs in that period"));
   ScaleLoad(workload, flags.load);
   std::vector<Workload> workloads;
   for (const std::uint64_t seed : flags.seeds) workloads.push_back(simulate::Shaken(workload, seed));

@@ -85,12 +85,12 @@ class StepComponents : public testing::Test {
   std::array<GangFile, 2> gangs_;
 };
 
-TEST_F(StepComponents, WithoutAWordTheFirstIsMeant) {
+TEST_F(StepComponents, TheFirstComponentIsTheDefault) {
   EXPECT_EQ(Layout(Called("srun x")), "here");
   EXPECT_EQ(Tasks(Called("srun x")), (Texts{"0 4,5 x", "1 4,5 x"}));
 }
 
-TEST_F(StepComponents, OneIsNamed) {
+TEST_F(StepComponents, AComponentIsChosenByHetGroup) {
   EXPECT_EQ(Layout(Called("srun --het-group=1 x")), "parts 0:1:0,1:1:0");
   EXPECT_EQ(Tasks(Called("srun --het-group=1 x")), Texts{"0 6 x"});
   EXPECT_EQ(Tasks(OnBeta("srun --het-group=1 x")), Texts{"1 0 x"});
@@ -99,7 +99,7 @@ TEST_F(StepComponents, OneIsNamed) {
   EXPECT_EQ(Tasks(OnBeta("srun --het-group=2 x")), (Texts{"0  x", "1  x", "2  x"})) << "it has no GPU";
 }
 
-TEST_F(StepComponents, RanksGoThroughThemInTheirOrder) {
+TEST_F(StepComponents, RanksFollowTheOrderOfTheComponents) {
   const std::string words = "srun --het-group=0-2 x";
   EXPECT_EQ(Layout(Called(words)), "parts 0:2:0,0:1:1,1:1:1,1:3:2");
   EXPECT_EQ(Tasks(Called(words)), (Texts{"0 4,5 x", "1 4,5 x", "2 6 x"}));
@@ -112,7 +112,7 @@ TEST_F(StepComponents, RanksGoThroughThemInTheirOrder) {
   EXPECT_EQ(EnvironmentValue(tasks->tasks[2].environment, "SLURM_STEP_NODELIST"), "alpha,beta");
 }
 
-TEST_F(StepComponents, EachCommandIsForOne) {
+TEST_F(StepComponents, EachCommandRunsInItsOwnComponent) {
   const std::string words = "srun -n1 a 1 : b 2 : -n2 c";
   EXPECT_EQ(Layout(Called(words)), "parts 0:1:0,0:1:1,1:1:1,1:2:2");
   EXPECT_EQ(Tasks(Called(words)), (Texts{"0 4,5 a 1", "1 6 b 2"}));
@@ -120,7 +120,7 @@ TEST_F(StepComponents, EachCommandIsForOne) {
   EXPECT_EQ(Layout(Called("srun --het-group=2 a : --het-group=0 b")), "parts 1:3:0,0:2:1");
 }
 
-TEST_F(StepComponents, GpusOfItsOwnAreThoseOfItsComponent) {
+TEST_F(StepComponents, GpusPerTaskComeFromTheTasksComponent) {
   const auto plan = Called("srun --gpus-per-task=1 a : -n2 --gpus-per-task=1 b");
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_EQ(plan->need.from.size(), 2U);
@@ -132,7 +132,7 @@ TEST_F(StepComponents, GpusOfItsOwnAreThoseOfItsComponent) {
   EXPECT_EQ(Tasks(plan), (Texts{"0 4,5 a", "1 5,4 a", "2 6 b"}));
 }
 
-TEST_F(StepComponents, WhatIsWrongIsSaid) {
+TEST_F(StepComponents, InvalidComponentsAreRefusedWithAReason) {
   EXPECT_NE(Layout(Called("srun --het-group=3 x")).find("no component 3; it has 0 to 2"), std::string::npos);
   EXPECT_NE(Layout(Called("srun --het-group=1,x x")).find("not a list of components"), std::string::npos);
   EXPECT_NE(Layout(Called("srun --het-group=0 a : --het-group=0 b")).find("for component 0"), std::string::npos);
@@ -145,7 +145,7 @@ TEST_F(StepComponents, WhatIsWrongIsSaid) {
   EXPECT_NE(Layout(Plan(1, std::move(call))).find("disagree about"), std::string::npos);
 }
 
-TEST_F(StepComponents, DivvyRunNamesThemAsWell) {
+TEST_F(StepComponents, DivvyRunChoosesComponentsToo) {
   EXPECT_EQ(Tasks(Called("run x")), Texts{"0 4,5,6 x"}) << "one task, where it was called";
   EXPECT_EQ(Layout(Called("run --components=1 x")), "parts 0:1:0,1:1:0");
   EXPECT_EQ(Layout(Called("run --components=all x")), "parts 0:2:0,0:1:1,1:1:1,1:3:2");
@@ -158,10 +158,10 @@ TEST_F(StepComponents, DivvyRunNamesThemAsWell) {
       std::string::npos);
 }
 
-TEST_F(StepComponents, WhatIsNotForTheNextComponentIsRefused) {
+TEST_F(StepComponents, OptionsThatDoNotApplyToALaterComponentAreRefused) {
   for (const std::string options :
        {"--tasks=2", "--tasks=1", "--gpus=1", "--cpus=2", "--nodes=2", "--output=f", "--no-kill"}) {
-    EXPECT_NE(Layout(Called("run --components=0,1 : " + options + " -- x")).find("after ':' number 1 only"),
+    EXPECT_NE(Layout(Called("run --components=0,1 : " + options + " -- x")).find("after ':' number 1, only"),
               std::string::npos)
         << options;
   }
@@ -180,7 +180,7 @@ Result<StepPlan> InAnother(const std::string& words) {
   return call.words.front() == "srun" ? slurm::PlanSrun(call, rest, {}, identity) : PlanRun(call, rest, {}, identity);
 }
 
-TEST(StepOfOneComponent, RefusesWhatIsOfSeveral) {
+TEST(StepOfOneComponent, RefusesOptionsForSeveralComponents) {
   const auto error = [](const std::string& words) {
     const auto plan = InAnother(words);
     return plan ? "" : plan.error().message;

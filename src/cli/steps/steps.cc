@@ -167,7 +167,7 @@ Status CheckIsPart(const JobSpec& component, std::size_t number) {
                         !options.components.empty() || !(rest == JobSpec());
   if (!is_other) return {};
   return InvalidArgument("after ':' number " + std::to_string(number) +
-                         " only --gpus-per-task, --gpu-bind and --cpu-bind are allowed; give the other options with "
+                         ", only --gpus-per-task, --gpu-bind and --cpu-bind are allowed; give the other options with "
                          "the first component, or start a separate step with --components " +
                          std::to_string(number));
 }

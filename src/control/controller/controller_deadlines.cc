@@ -20,7 +20,7 @@ Status CheckDeadline(Time end_by, Duration time_limit, Time begin, Time now) {
   if (end_by <= now) return InvalidArgument("the deadline has passed; give a later one");
   const Time start = std::max(begin, now);
   if (time_limit <= end_by - start) return {};
-  const std::string when = begin > now ? " after its begin time" : "";
+  const std::string when = begin > now ? ", counted from its begin time," : "";
   return InvalidArgument("with a time limit of " + DurationText(time_limit) + when +
                          " the job cannot end by its deadline; give a shorter limit, or a later deadline");
 }

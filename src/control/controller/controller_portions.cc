@@ -29,13 +29,13 @@ Result<GpuPortion> Merged(const GpuPortion& before, const GpuPortion& said, cons
   const GpuPortion after = Changed(before, said);
   if (said.limit > GpuShare() && said.limit < after.request) {
     return InvalidArgument("--gpu-limit " + PartsText(said.limit) + " is below what job " + name + " asks for (" +
-                           PartsText(after.request) + "); a limit is at least the request: --gpu-limit " +
+                           PartsText(after.request) + "); the limit must be at least the request: --gpu-limit " +
                            PartsText(after.request) + ", or lower both: --gpus " + PartsText(said.limit) +
                            " --gpu-limit " + PartsText(said.limit));
   }
   if (said.memory_limit > Bytes() && said.memory_limit < after.memory) {
     return InvalidArgument("--gpu-memory-limit is below what job " + name + " asks for (" + PortionText(before) +
-                           "); a limit is at least the request");
+                           "); the limit must be at least the request");
   }
   return after;
 }

@@ -8,9 +8,9 @@
 namespace divvy {
 namespace controller_portions_test {
 
-class Portions : public World, public testing::Test {
+class GpuFractions : public World, public testing::Test {
  protected:
-  explicit Portions(const Policy& policy = Policy()) : World(2, policy) {
+  explicit GpuFractions(const Policy& policy = Policy()) : World(2, policy) {
     NodeCapacity capacity;
     for (int i = 0; i < 2; ++i) {
       GpuFacts facts;
@@ -60,7 +60,7 @@ class Portions : public World, public testing::Test {
   Caller grace_;
 };
 
-TEST_F(Portions, TwoHalvesShareOneGpuAndAWholeJobHasTheOther) {
+TEST_F(GpuFractions, TwoHalvesShareOneGpuAndAWholeGpuJobGetsTheOther) {
   const JobId a = SubmitPart(5'000, 10'000);
   const JobId b = SubmitPart(5'000, 10'000);
   const JobId whole = Submit(1);
@@ -71,7 +71,7 @@ TEST_F(Portions, TwoHalvesShareOneGpuAndAWholeJobHasTheOther) {
 }
 
 // A MIG instance that cannot be removed: no job is planned on its GPU.
-TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
+TEST_F(GpuFractions, AGpuWithAStuckMigInstanceGetsNoJobs) {
   controller_.OnStuckGpus("", {{0, "the MIG instance of job 5 cannot be destroyed: in use"}});
   const JobId a = Submit(1);
   const JobId b = Submit(1);
@@ -85,7 +85,7 @@ TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
 }
 
 // `divvy why` suggests such changes.
-TEST_F(Portions, WhatWaitsMayAskForAPartInPlaceOfAWholeGpuAndTheOtherWayRound) {
+TEST_F(GpuFractions, AWaitingJobCanChangeBetweenAFractionAndAWholeGpu) {
   static_cast<void>(Submit(2));
   static_cast<void>(Turn());
   const JobId job = Submit(1);
@@ -110,7 +110,7 @@ TEST_F(Portions, WhatWaitsMayAskForAPartInPlaceOfAWholeGpuAndTheOtherWayRound) {
   EXPECT_EQ(controller_.Find(job)->request.portion.request, GpuShare(4'000));
 }
 
-TEST_F(Portions, AResizeOfARunningJobIsDurableAndReachesItsNode) {
+TEST_F(GpuFractions, AResizeOfARunningJobIsDurableAndReachesItsNode) {
   const JobId a = StartPart(5'000);
   const auto done = Resize(a, 7'500, ada_);
   ASSERT_TRUE(done) << done.error().message;
@@ -122,7 +122,7 @@ TEST_F(Portions, AResizeOfARunningJobIsDurableAndReachesItsNode) {
   EXPECT_EQ(effects.batch.updates[0].gpu_parts, GpuShare(7'500));
 }
 
-TEST_F(Portions, AResizeIsRefusedWhereOthersHaveWhatItWouldTakeAndForOthersJobs) {
+TEST_F(GpuFractions, AResizeIsRefusedWithoutRoomAndForOthersJobs) {
   const JobId a = StartPart(5'000);
   StartPart(5'000);
   const JobId whole = Submit(1);
@@ -138,7 +138,7 @@ TEST_F(Portions, AResizeIsRefusedWhereOthersHaveWhatItWouldTakeAndForOthersJobs)
   EXPECT_NE(of_whole.error().message.find("has whole GPUs"), std::string::npos);
 }
 
-TEST_F(Portions, OneThatWaitsIsChangedWhereItWaits) {
+TEST_F(GpuFractions, AWaitingJobIsResizedInTheQueue) {
   StartPart(10'000 - 100);
   StartPart(10'000 - 100);
   const JobId waits = SubmitPart(5'000);
@@ -149,7 +149,7 @@ TEST_F(Portions, OneThatWaitsIsChangedWhereItWaits) {
   EXPECT_EQ(Launched(Turn()), std::vector{waits});
 }
 
-TEST_F(Portions, WhatIsNotSaidOfAResizeStays) {
+TEST_F(GpuFractions, AResizeKeepsWhatItDoesNotMention) {
   const JobId a = StartPart(5'000, 8'000);
   const auto resize = [&](const GpuPortion& said) {
     const auto done = controller_.ResizePortion(a, said, ada_, now_, NoHistory());
@@ -163,7 +163,7 @@ TEST_F(Portions, WhatIsNotSaidOfAResizeStays) {
   said.limit = GpuShare(6'000);
   EXPECT_EQ(resize(said), "has 0.5 to 0.6 of its GPU, 0.1 of its time");
   said.limit = GpuShare(2'000);
-  EXPECT_EQ(resize(said).substr(0, 60), "--gpu-limit 0.2 is below what job 1 asks for (0.5); a limit ");
+  EXPECT_EQ(resize(said).substr(0, 62), "--gpu-limit 0.2 is below what job 1 asks for (0.5); the limit ");
   said = GpuPortion();
   said.request = GpuShare(7'000);
   EXPECT_EQ(resize(said), "has 0.7 of its GPU, 0.1 of its time") << "a limit below it rises to it";
@@ -179,7 +179,7 @@ TEST_F(Portions, WhatIsNotSaidOfAResizeStays) {
   EXPECT_NE(resize(GpuPortion()).find("name the new size"), std::string::npos);
 }
 
-TEST_F(Portions, NobodyHasLessThanAContextNeeds) {
+TEST_F(GpuFractions, NoFractionIsSmallerThanACudaContext) {
   JobSpec spec;
   spec.command = {"true"};
   spec.request.gpus = 1;
@@ -202,7 +202,7 @@ TEST_F(Portions, NobodyHasLessThanAContextNeeds) {
   EXPECT_FALSE(Resize(a, 10, ada_));
 }
 
-TEST_F(Portions, WhatHappensToAPartIsInTheHistoryOfItsAttempt) {
+TEST_F(GpuFractions, EventsOfATenantAreInTheHistoryOfItsAttempt) {
   const JobId a = StartPart(5'000);
   static_cast<void>(Turn());
   controller_.OnShareEvent(a, 2, "another attempt", now_);
@@ -213,7 +213,7 @@ TEST_F(Portions, WhatHappensToAPartIsInTheHistoryOfItsAttempt) {
   EXPECT_EQ(effects.batch.history[0].text, "moved from GPU 0 to GPU 1");
 }
 
-TEST_F(Portions, TheLastRungTakesOnlyThoseWhoAgreed) {
+TEST_F(GpuFractions, RepayingALoanRequeuesOnlyJobsThatAllowIt) {
   const JobId keeps = StartPart(2'500, 10'000);
   const JobId yields = StartPart(2'500, 10'000, Preemptible::kRequeue);
   controller_.OnRepay(keeps, 1, "job 9 needs it", now_);
@@ -226,9 +226,9 @@ TEST_F(Portions, TheLastRungTakesOnlyThoseWhoAgreed) {
   EXPECT_EQ(StateOf(yields), JobState::kQueued);
 }
 
-class YieldingPortions : public Portions {
+class YieldingGpuFractions : public GpuFractions {
  protected:
-  YieldingPortions() : Portions(Yielding()) {}
+  YieldingGpuFractions() : GpuFractions(Yielding()) {}
   static Policy Yielding() {
     Policy policy;
     policy.preemptible = Preemptible::kRequeue;
@@ -237,7 +237,7 @@ class YieldingPortions : public Portions {
 };
 
 // The administrator's setting applies to all jobs without one of their own.
-TEST_F(YieldingPortions, TheLastRungTakesThoseWhoDidNotSay) {
+TEST_F(YieldingGpuFractions, RepayingALoanRequeuesJobsWithoutASetting) {
   const JobId silent = StartPart(2'500, 10'000);
   EXPECT_TRUE(MayRequeueToRepay(*controller_.Find(silent))) << "what its machine is told";
   JobSpec spec;
@@ -262,7 +262,7 @@ TEST_F(YieldingPortions, TheLastRungTakesThoseWhoDidNotSay) {
   EXPECT_FALSE(controller_.Find(silent)->is_preemptible_set) << "it has reported nothing";
 }
 
-TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
+TEST_F(GpuFractions, AJobRequeuedForRepaymentWaitsLongerEachTime) {
   const JobId yields = StartPart(2'500, 10'000, Preemptible::kRequeue);
   std::uint32_t attempt = 1;
   for (const Duration away : {Duration(1min), Duration(2min), Duration(4min)}) {
@@ -283,7 +283,7 @@ TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
   EXPECT_EQ(controller_.Find(yields)->begin, kNoTime);
 }
 
-TEST_F(Portions, SurviveARestartOfTheController) {
+TEST_F(GpuFractions, SurviveAControllerRestart) {
   const JobId a = StartPart(5'000);
   Controller again(Policy(), Limits(), 2);
   NodeCapacity capacity = controller_.scheduler().capacity();
@@ -293,7 +293,7 @@ TEST_F(Portions, SurviveARestartOfTheController) {
   EXPECT_EQ(again.scheduler().node(kOwnNode).room(0), GpuShare(5'000));
 }
 
-TEST_F(Portions, WhatIsLeftOnSeveralGpusIsCountedTogetherAndAWholeJobStarts) {
+TEST_F(GpuFractions, TenantsArePackedTogetherSoThatAWholeGpuJobStarts) {
   const JobId first = StartPart(5'000);
   const JobId second = StartPart(5'000);
   const JobId third = StartPart(5'000);
@@ -311,7 +311,7 @@ TEST_F(Portions, WhatIsLeftOnSeveralGpusIsCountedTogetherAndAWholeJobStarts) {
   EXPECT_EQ(controller_.CheckInvariants(), "");
 }
 
-TEST_F(Portions, WhoCannotBeMovedIsCountedWhereItIs) {
+TEST_F(GpuFractions, ATenantThatCannotMoveIsCountedOnItsGpu) {
   const JobId a = StartPart(5'000);
   const JobId b = StartPart(5'000);
   EXPECT_TRUE(controller_.OnTenants("", {{a, 1, GpuSet::Of({0}), true}, {b, 1, GpuSet::Of({1}), false}}));
@@ -324,7 +324,7 @@ TEST_F(Portions, WhoCannotBeMovedIsCountedWhereItIs) {
   EXPECT_EQ(controller_.Find(whole)->gpus, GpuSet::Of({0}));
 }
 
-TEST_F(Portions, WhoStaysWhereAWholeJobIsPlannedIsCountedThereOnceThatWasRefused) {
+TEST_F(GpuFractions, ATenantThatStaysIsCountedOnItsGpuAfterAWholeGpuJobWasRefused) {
   const JobId a = StartPart(5'000);
   const JobId whole = Submit(1);
   static_cast<void>(Turn());
@@ -343,7 +343,7 @@ TEST_F(Portions, WhoStaysWhereAWholeJobIsPlannedIsCountedThereOnceThatWasRefused
   EXPECT_EQ(controller_.Find(whole)->gpus, GpuSet::Of({0}));
 }
 
-TEST_F(Portions, OneThatGrowsIsCountedOnAnotherGpuWhereItsOwnHasNoRoom) {
+TEST_F(GpuFractions, AGrowingTenantIsCountedOnAnotherGpuIfItsOwnHasNoRoom) {
   const JobId a = StartPart(5'000);
   StartPart(5'000);
   EXPECT_TRUE(Resize(a, 7'500, ada_));
@@ -354,7 +354,7 @@ TEST_F(Portions, OneThatGrowsIsCountedOnAnotherGpuWhereItsOwnHasNoRoom) {
   EXPECT_EQ(told[0].gpus, GpuSet::Of({1}));
 }
 
-TEST_F(Portions, AJobThatNobodyMadeRoomForWaitsAgainAndItsMachineTakesOthers) {
+TEST_F(GpuFractions, AJobForWhichNoRoomWasMadeWaitsAgainAndItsNodeRunsOthers) {
   const JobId whole = Submit(1);
   static_cast<void>(Turn());
   divvy::Exit exit;
@@ -368,7 +368,7 @@ TEST_F(Portions, AJobThatNobodyMadeRoomForWaitsAgainAndItsMachineTakesOthers) {
   EXPECT_NE(controller_.Find(whole)->reason.find("job 7 stays"), std::string::npos);
 }
 
-TEST_F(Portions, WhoRunsHoldsAGpuThatHasGoneWhileTheControllerWasDown) {
+TEST_F(GpuFractions, ARunningJobHoldsAGpuThatDisappearedDuringARestart) {
   const JobId a = StartPart(5'000);
   const JobId whole = Submit(1);
   static_cast<void>(Turn());
@@ -382,7 +382,7 @@ TEST_F(Portions, WhoRunsHoldsAGpuThatHasGoneWhileTheControllerWasDown) {
   EXPECT_EQ(again.scheduler().free_count(), 0);
 }
 
-TEST_F(Portions, APoolMayHaveEachGpuSharedBySeveralJobs) {
+TEST_F(GpuFractions, APoolMayShareEachGpuAmongSeveralJobs) {
   PoolRow small;
   small.name = "small";
   small.has_all = true;

@@ -266,7 +266,7 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
   for (const std::string_view reserved : {kTeamGroup, kUserGroup, kPoolGroup}) {
     if (!spec.group.starts_with(reserved)) continue;
     return InvalidArgument("a group cannot be called '" + spec.group +
-                           "': this name is used for limits of teams and pools");
+                           "': such names are used for limits of teams, users and pools");
   }
   if (teams_.empty()) {
     if (!spec.team.empty() && spec.dialect == Dialect::kNative)

@@ -531,7 +531,7 @@ Result<Flags> ReadFlags(const std::vector<std::string>& words) {
       const std::string& label = words[++i];
       const std::size_t equals = label.find('=');
       if (equals == std::string::npos || equals == 0)
-        return InvalidArgument("--label " + label + ": a label is NAME=VALUE");
+        return InvalidArgument("--label " + label + ": a label must have the form NAME=VALUE");
       flags.labels.insert_or_assign(label.substr(0, equals), label.substr(equals + 1));
     } else if (words[i] == "--join-fd" && has_value) {
       const auto fd = ParseInteger(words[++i]);

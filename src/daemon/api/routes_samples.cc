@@ -11,6 +11,7 @@
 #include "daemon/views/views_samples.h"
 #include "wire/http/own_numbers.h"
 #include "wire/messages/messages_teams.h"
+#include "wire/messages/series_messages.h"
 
 namespace divvy {
 namespace {
@@ -18,9 +19,7 @@ namespace {
 constexpr std::int64_t kUsualPoints = 400;
 constexpr Duration kLastWords = std::chrono::seconds(10);
 
-Error IsOff() {
-  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
-}
+Error IsOff() { return FailedPrecondition(std::string(wire::kSamplesDisabled)); }
 
 // Returns a number of the query string; `otherwise` if it is missing.
 Result<std::int64_t> NumberOf(const HttpRequest& request, const char* name, std::int64_t otherwise) {

@@ -8,6 +8,7 @@
 #include "daemon/waste/waste_report.h"
 #include "daemon/waste/waste_tracker.h"
 #include "samples/run_waste.h"
+#include "wire/messages/series_messages.h"
 
 namespace divvy {
 namespace {
@@ -20,9 +21,7 @@ struct Scope {
   ReportStretch stretch;
 };
 
-Error NoSamples() {
-  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
-}
+Error NoSamples() { return FailedPrecondition(std::string(wire::kSamplesDisabled)); }
 
 Result<Scope> ScopeOf(const HttpRequest& request, const MetricStore* samples, Time now) {
   if (samples == nullptr) return NoSamples();

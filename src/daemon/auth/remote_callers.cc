@@ -85,8 +85,8 @@ Result<Caller> RemoteCallers::CallerBy(const TokenRow& row, Touches touches, Tim
   }
   const std::optional<User>& user = UserOf(row.user, now);
   if (!user || user->uid != row.uid) {
-    return PermissionDenied("token " + row.id + " is for " + row.user + ", for whom the controller's machine " +
-                            "no longer has an account");
+    return PermissionDenied("token " + row.id + " is for " + row.user +
+                            ", who no longer has an account on the controller's node");
   }
   Caller caller;
   caller.user = *user;

@@ -12,7 +12,7 @@
 namespace divvy {
 namespace machine_test {
 
-TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
+TEST(LockFile, IsRefusedWhileItsOwnerLivesAndGrantedAfterwards) {
   std::string folder = ::testing::TempDir() + "lock-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/agent.lock";
@@ -53,7 +53,7 @@ TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
   ::rmdir(folder.c_str());
 }
 
-TEST(EmulatedGpus, AreNoMoreThanAMachineMayHave) {
+TEST(EmulatedGpus, AreLimitedToTheGpusThatANodeMayHave) {
   std::string folder = ::testing::TempDir() + "gpus-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   Places places;
@@ -61,12 +61,12 @@ TEST(EmulatedGpus, AreNoMoreThanAMachineMayHave) {
   const auto refused = OpenGpus({"65xH100-80GB", {}, folder}, places);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "GPU description \"65xH100-80GB\", at character 1: the description has 65 GPUs, a node can have at most "
-            "64: use 64 or fewer, and add nodes for more (divvy agent --emulate)");
+            "GPU description \"65xH100-80GB\", at character 1: the description has 65 GPUs, but a node can have at "
+            "most 64: use 64 or fewer, and add nodes for more (divvy agent --emulate)");
   ::rmdir(folder.c_str());
 }
 
-TEST(MachineGpus, AStartWithoutThemNamesTheStandInGpusOfTheLastOne) {
+TEST(NodeGpus, AStartWithoutEmulatedGpusNamesThoseOfTheLastStart) {
   std::string folder = testing::TempDir() + "divvy-machine-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   Places places;

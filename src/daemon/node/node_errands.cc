@@ -22,7 +22,7 @@ UserWithRight Node::WithRight(const User& user) const {
 std::string Node::MissingRight(const User& user) const {
   const bool is_agents = options_.lease.is_set();
   return "divvy may not run jobs as " + user.name + " on " + options_.names.name() + " yet: " + user.name +
-         " allows it by running any divvy command " + (is_agents ? "on the controller's machine" : "there") +
+         " allows it by running any divvy command " + (is_agents ? "on the controller's node" : "there") +
          ", such as divvy status; then submit the job again";
 }
 
@@ -31,8 +31,7 @@ std::string Node::RefusedRight(const User& user) const {
   const std::string& node = options_.names.name();
   return "the launcher of " + node + " does not accept the permission to run jobs as " + user.name +
          " that the controller has sent; if the key of the controller's launcher has changed, run divvy agent --stop "
-         "and " +
-         "divvy agent --join with a new token, as root on " + node;
+         "and divvy agent --join with a new token, as root on " + node;
 }
 
 Status Node::SetGpusFile(JobId job, GpuSet gpus) const {

@@ -358,7 +358,7 @@ Result<wire::ReceiverAnswer> Notifier::Add(const User& owner, const wire::Receiv
     if (!key) return key.error();
   }
   answer.message = "receiver " + receiver.name + ": " + std::string(Name(receiver.channel)) + " " +
-                   ShownTarget(receiver.channel, receiver.target) + " receives " + ToText(receiver.events) +
+                   ShownTarget(receiver.channel, receiver.target) + " receives the events " + ToText(receiver.events) +
                    " of your jobs";
   DIVVY_TRY(auto row, book_.Add(owner, std::move(receiver), request.replaces));
   Keep({std::move(row)});

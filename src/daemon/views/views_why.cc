@@ -242,7 +242,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   const std::string waited = DurationText(record.started - WaitingSince(record));
   if (record.state == JobState::kStarting) {
     if (reason == record.start_reason) return subject + " is starting" + RanOn(record) + why + ".";
-    return subject + " was sent to start" + RanOn(record) + " " + DurationText(now - record.started) +
+    return subject + " was told to start" + RanOn(record) + " " + DurationText(now - record.started) +
            " ago: " + reason + ".";
   }
   std::string text =

@@ -325,7 +325,7 @@ void AddSignals(Table& table, JobSpec& spec) {
                      return {};
                    }});
   table.push_back({"resize-signal", 0, Takes::kValue, "SIG|none",
-                   "signal that tells an elastic job that its GPUs change (default: USR1); see docs/elastic.md",
+                   "signal that tells an elastic job that its GPUs change, see docs/elastic.md (default: USR1)",
                    [&spec](std::string_view value) -> Status {
                      if (value == "none") {
                        spec.resize_signal = 0;

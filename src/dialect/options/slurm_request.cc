@@ -45,7 +45,7 @@ std::string Written(const JobSpec& spec, std::string_view option) {
 Result<std::int64_t> Product(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product) || product > std::numeric_limits<std::int64_t>::max() / 4) {
-    return InvalidArgument("the amount of " + std::string(what) + " is too large; request less");
+    return InvalidArgument("the request for " + std::string(what) + " is too large; request less");
   }
   return product;
 }
@@ -308,9 +308,9 @@ std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
   const std::int64_t gpus = tally.gpus_in_all(spec.request);
   std::string text = "the job requests " + Plural(nodes, "node");
   if (gpus > 0 && gpus % nodes == 0)
-    text += " with " + Plural(gpus / nodes, "GPU") + " each, " + std::to_string(gpus) + " in total,";
-  if (gpus > 0 && gpus % nodes != 0) text += " with " + Plural(gpus, "GPU") + " in total,";
-  text += " but this server is a single node; for the same amount here write --nodes=1";
+    text += " with " + Plural(gpus / nodes, "GPU") + " each, " + std::to_string(gpus) + " in total";
+  if (gpus > 0 && gpus % nodes != 0) text += " with " + Plural(gpus, "GPU") + " in total";
+  text += ", but this server is a single node; for the same amount here write --nodes=1";
   if (gpus > 0) text += " --gpus=" + std::to_string(gpus);
   if (tally.tasks > nodes) text += " --ntasks-per-node=" + std::to_string(tally.tasks);
   return text;

@@ -69,7 +69,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   if (name == "constraint") return ExplainConstraint(said);
   if (name == "nodes") {
     const auto range = slurm::ParseNodes(said.value);
-    return range && range->least > 1 ? Plural(range->least, "node") + "" : "one node";
+    return range && range->least > 1 ? Plural(range->least, "node") : "one node";
   }
   if (name == "time") {
     return spec.time_limit == Duration(0) ? "no time limit" : "a time limit of " + FormatDuration(spec.time_limit);
@@ -113,7 +113,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
       {"mail-user", "the recipient of mail"},
       {"mail-type", "the events that send mail"},
       {"time-min", "has no effect: --time is used in full"},
-      {"deadline", "the latest end; it does not start if it would end later"},
+      {"deadline", "the latest end time; the job does not start if it would end later"},
       {"exclude", "does not run on these nodes"},
       {"nodelist", "runs on these nodes"},
       {"container-image", "runs in a container of this image"},

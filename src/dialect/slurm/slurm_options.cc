@@ -233,7 +233,7 @@ void Builder::AddTasks() {
         } else if (value == "user" || value == "mcs" || value == "topo") {
           AddNote(*spec, "--exclusive=" + std::string(value) + ": other jobs may run beside this one, on other GPUs");
         } else {
-          return InvalidArgument(Quoted(value) + " is none of user, mcs, topo; write --exclusive alone");
+          return InvalidArgument(Quoted(value) + " is not valid: expected user, mcs or topo, or only --exclusive");
         }
         return {};
       });
@@ -316,7 +316,7 @@ void Builder::AddDependencies() {
   Add("kill-on-invalid-dep", 0, Takes::kValue, "yes|no",
       "End the job if a dependency can no longer be met (default: yes)", [spec](std::string_view value) -> Status {
         if (!EqualsIgnoringCase(value, "yes") && !EqualsIgnoringCase(value, "no")) {
-          return InvalidArgument(Quoted(value) + " is neither yes nor no");
+          return InvalidArgument(Quoted(value) + " is not valid: expected yes or no");
         }
         spec->keeps_waiting = EqualsIgnoringCase(value, "no");
         return {};

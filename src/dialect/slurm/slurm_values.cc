@@ -46,7 +46,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   const std::vector<std::string_view> parts = Split(text, ':');
   const std::string repair = std::string(prefix) + RepairedGpuSpec(parts);
   for (const std::string_view part : parts) {
-    if (part.empty()) return InvalidArgument("the text between two colons is empty; write " + repair);
+    if (part.empty()) return InvalidArgument("a part next to a colon is empty; write " + repair);
     if (part.front() == '-' && IsNumber(part.substr(1)))
       return InvalidArgument("a count must not be below zero: " + std::string(part));
     if (part.find('.') != std::string_view::npos && ParseNumber(part).has_value()) {

@@ -181,8 +181,7 @@ class Checker {
           bool is_known = std::any_of(step.parameters.begin(), step.parameters.end(),
                                       [&](const ValohaiParameter& parameter) { return parameter.name == Trim(name); });
           if (!is_known)
-            Warning(step.line,
-                    owner + "a command uses the unknown parameter " + Quoted(name) + ", which does not exist");
+            Warning(step.line, owner + "a command uses the unknown parameter " + Quoted(name));
         }
       }
     }

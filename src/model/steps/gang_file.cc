@@ -44,7 +44,7 @@ std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
 Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t line) {
   const std::vector<std::string_view> fields = Split(text, '\t');
   if (fields.size() != 6 && fields.size() != 7) return Wrong(line, "a node has six or seven fields");
-  if (Number(fields[0], kSeatsMost) != rank) return Wrong(line, "machine " + std::to_string(rank) + " is expected");
+  if (Number(fields[0], kSeatsMost) != rank) return Wrong(line, "node " + std::to_string(rank) + " is expected");
   GangSeat seat;
   if (!IsName(fields[1]) || !IsName(fields[2]) || fields[2].empty()) return Wrong(line, "invalid node name");
   seat.node = fields[1];
@@ -145,7 +145,7 @@ Result<GangFile> ReadGangText(std::string_view text) {
   }
   const auto own = SplitWords(lines[2]);
   const auto place = own.size() == 2 && own[0] == "seat" ? Number(own[1], gang.seats.size() - 1) : std::nullopt;
-  if (!place) return Wrong(3, "'seat RANK' of one of the machines is expected");
+  if (!place) return Wrong(3, "'seat RANK' of one of the nodes is expected");
   gang.own = *place;
   return gang;
 }

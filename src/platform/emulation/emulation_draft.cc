@@ -152,7 +152,7 @@ Result<std::vector<GpuFacts>> FinishDrafts(const std::vector<GpuDraft>& drafts) 
 Status CheckGpuCount(std::size_t count) {
   if (count <= GpuSet::kCapacity) return {};
   const std::string most = std::to_string(GpuSet::kCapacity);
-  return InvalidArgument("the description has " + std::to_string(count) + " GPUs, a node can have at most " + most +
+  return InvalidArgument("the description has " + std::to_string(count) + " GPUs, but a node can have at most " + most +
                          ": use " + most + " or fewer, and add nodes for more (divvy agent --emulate)");
 }
 

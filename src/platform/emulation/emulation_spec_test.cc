@@ -22,7 +22,7 @@ std::string ErrorOf(std::string_view text) {
   return gpus.error().message;
 }
 
-TEST(GpuDescription, EightH100AreWiredThroughSwitchesOnTwoProcessors) {
+TEST(GpuDescription, EightH100sAreConnectedThroughSwitchesOnTwoSockets) {
   const auto gpus = Parse("8xH100-80GB");
   ASSERT_EQ(gpus.size(), 8U);
   EXPECT_EQ(gpus[3].index, 3);
@@ -39,7 +39,7 @@ TEST(GpuDescription, EightH100AreWiredThroughSwitchesOnTwoProcessors) {
   EXPECT_EQ(gpus, Parse("8xH100-80GB"));
 }
 
-TEST(GpuDescription, MixedModelsAreLinkedAmongThemselvesOnly) {
+TEST(GpuDescription, MixedModelsAreConnectedWithinAModelOnly) {
   const auto gpus = Parse("4xA100-40GB,2xV100-16GB");
   ASSERT_EQ(gpus.size(), 6U);
   EXPECT_EQ(gpus[0].links, (std::vector<std::string>{"X", "NV12", "NV12", "NV12", "SYS", "SYS"}));
@@ -47,7 +47,7 @@ TEST(GpuDescription, MixedModelsAreLinkedAmongThemselvesOnly) {
   EXPECT_EQ(gpus[4].links, (std::vector<std::string>{"SYS", "SYS", "SYS", "NODE", "X", "NV1"}));
 }
 
-TEST(GpuDescription, AcceptsTheWaysPeopleWriteOneModel) {
+TEST(GpuDescription, AcceptsEveryUsualSpellingOfAModel) {
   for (std::string_view text :
        {"H100-80GB", "1xh100-80gb", "1 x H100 80GB", "H100", "NVIDIA H100-80G", "1xH100-SXM5-80GB", " 1*H100-80GiB "}) {
     const auto gpus = Parse(text);
@@ -79,7 +79,7 @@ TEST(GpuDescription, KnowsCommonModels) {
   }
 }
 
-TEST(GpuDescription, TakesAnUnknownModelWhoseMemoryIsNamed) {
+TEST(GpuDescription, AcceptsAnUnknownModelWithItsMemory) {
   const auto gpus = Parse("2xZX9000-96GB");
   ASSERT_EQ(gpus.size(), 2U);
   EXPECT_EQ(gpus[0].model, "NVIDIA ZX9000");
@@ -87,7 +87,7 @@ TEST(GpuDescription, TakesAnUnknownModelWhoseMemoryIsNamed) {
   EXPECT_EQ(gpus[0].links, (std::vector<std::string>{"X", "PIX"}));
 }
 
-TEST(GpuDescription, RefusesABadSpecificationWithPlaceAndRepair) {
+TEST(GpuDescription, RefusesAnInvalidSpecificationWithPlaceAndRemedy) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"", "8xH100-80GB"},
       {",", "a group of GPUs is missing"},
@@ -96,7 +96,7 @@ TEST(GpuDescription, RefusesABadSpecificationWithPlaceAndRepair) {
       {"8x", "the model is missing after the x"},
       {"0xH100-80GB", "at least 1"},
       {"-1xH100-80GB", "at least 1"},
-      {"65xT4", "65 GPUs, a node can have at most 64: use 64 or fewer, and add nodes"},
+      {"65xT4", "65 GPUs, but a node can have at most 64: use 64 or fewer, and add nodes"},
       {"60xT4,5xT4", "at character 7: the description has 65 GPUs"},
       {"99999999999999999999xT4", "at least 1"},
       {"8H100-80GB", "did you mean 8xH100-80GB?"},
@@ -146,7 +146,7 @@ TEST(GpuDescription, ReadsAFile) {
   EXPECT_FALSE(gpus[2].is_mig_capable);
 }
 
-TEST(GpuDescription, RefusesABadFileWithLineAndRepair) {
+TEST(GpuDescription, RefusesAnInvalidFileWithLineAndRemedy) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"[gpu]\n", "line 1: the [gpu] section has no model"},
       {"model = H100\n", "line 1: expected a [gpu] line before"},
@@ -180,7 +180,7 @@ TEST(GpuDescription, RefusesABadFileWithLineAndRepair) {
   }
 }
 
-TEST(GpuDescription, NamesTheFileThatIsWrongOrMissing) {
+TEST(GpuDescription, NamesAnInvalidOrMissingFile) {
   const std::string path = testing::TempDir() + "divvy-description-" + std::to_string(getpid());
   std::ofstream(path) << "[gpu]\nmodel = H1O0\n";
   EXPECT_NE(LoadGpuDescription(path).error().message.find(path + ": line 1:"), std::string::npos);

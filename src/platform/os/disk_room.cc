@@ -2,6 +2,8 @@
 
 #include <sys/statvfs.h>
 
+#include "base/text.h"
+
 namespace divvy {
 namespace {
 
@@ -15,7 +17,8 @@ std::string Fullness(const DiskRoom& room, const std::string& folder, bool was_f
   if (room.bytes < factor * kLeastBytes)
     return "its disk is full: " + std::to_string(room.bytes >> 10) + " KiB free under " + folder;
   if (room.files >= 0 && room.files < factor * kLeastFiles)
-    return "its disk is full: only " + std::to_string(room.files) + " more files fit under " + folder;
+    return "its disk is full: only " + Plural(room.files, "more file") + (room.files == 1 ? " fits" : " fit") +
+           " under " + folder;
   return "";
 }
 

@@ -207,7 +207,7 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
   // The launcher would exit at a larger frame, and the frame would be sent to the next launcher again.
   if (frame->bytes.size() > kMostLaunchBody) {
     return LimitExceeded("job " + ToString(request.job) + " needs " + std::to_string(frame->bytes.size() >> 20) +
-                         " MiB to start, the limit is 64 MiB; use a shorter script, command or environment");
+                         " MiB to start, but the limit is 64 MiB; use a shorter script, command or environment");
   }
   const std::uint64_t sequence = ++last_sequence_;
   std::memcpy(frame->bytes.data() + offsetof(LaunchFrameHeader, sequence), &sequence, sizeof sequence);

@@ -213,7 +213,7 @@ Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_vi
   fds.insert(fds.end(), given.begin(), given.end());
   if (!Send(header, text, fds)) {
     return Unreachable("the launcher does not answer at '" + socket_ +
-                       "'; start it with systemctl start divvy-launcher, " + "or with divvy up or divvy agent as root");
+                       "'; start it with systemctl start divvy-launcher, or with divvy up or divvy agent as root");
   }
   theirs.Reset();
   pollfd polled = {.fd = ours.get(), .events = POLLIN, .revents = 0};

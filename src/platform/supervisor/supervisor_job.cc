@@ -309,8 +309,7 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
       if (request.isolation.has_own_tmp && request.directory.starts_with("/tmp/")) {
         return "cannot enter directory " + quoted(request.directory) +
                ": it is below /tmp, and the job has its own, empty /tmp (--private-tmp, or private_tmp in divvy.toml "
-               "of "
-               "this node); choose another directory with --chdir, or submit with --private-tmp=no";
+               "of this node); choose another directory with --chdir, or submit with --private-tmp=no";
       }
       return "cannot enter directory " + quoted(request.directory) + why;
     case Step::kInput:

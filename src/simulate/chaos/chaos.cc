@@ -29,7 +29,8 @@ class AbortNote {
   AbortNote(const AbortNote&) = delete;
   AbortNote& operator=(const AbortNote&) = delete;
   static void SetWorld(std::uint64_t seed) {
-    std::snprintf(note, sizeof note, "in the world of seed %llu: divvy simulate --chaos %llu --worlds 1\n",
+    std::snprintf(note, sizeof note,
+                  "chaos world with seed %llu; to reproduce: divvy simulate --chaos %llu --worlds 1\n",
                   static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
   }
 
@@ -62,12 +63,13 @@ std::string ToText(const ChaosFigures& figures) {
   return std::to_string(figures.steps) + " steps in " + std::to_string(figures.worlds) +
          " worlds: " + std::to_string(figures.jobs) + " jobs" + count(figures.launches, "launches") +
          count(figures.commits, "commits") + count(figures.checks, "full checks") + "; " +
-         std::to_string(figures.crashes) + " crashes (" + std::to_string(figures.crashes_in_commit) + " in a commit, " +
-         std::to_string(figures.crashes_midway) + " behind one)" + count(figures.reboots, "reboots") +
-         count(figures.supervisor_kills, "supervisors killed") + count(figures.guard_kills, "guards killed") +
+         std::to_string(figures.crashes) + " crashes (" + std::to_string(figures.crashes_in_commit) +
+         " during a commit, " + std::to_string(figures.crashes_midway) + " after a commit)" +
+         count(figures.reboots, "reboots") + count(figures.supervisor_kills, "supervisors killed") +
+         count(figures.guard_kills, "guards killed") +
          count(figures.process_kills, "processes killed") + count(figures.launcher_kills, "launchers killed") +
-         count(figures.lost_messages, "messages lost") + count(figures.doubled_messages, "doubled") +
-         count(figures.late_messages, "overtaken") + count(figures.full_disks, "full disks") +
+         count(figures.lost_messages, "lost messages") + count(figures.doubled_messages, "duplicated") +
+         count(figures.late_messages, "reordered") + count(figures.full_disks, "full disks") +
          count(figures.clock_jumps, "clock jumps") + count(figures.gpu_faults, "GPU faults") +
          count(figures.foreign_processes, "foreign processes");
 }

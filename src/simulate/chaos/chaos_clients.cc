@@ -199,7 +199,7 @@ void ChaosClients::ChangeCommand(DaemonLife& daemon, JobId id) {
   const auto record = Find(daemon.controller(), id);
   if (!record) return;
   const auto found = daemon.driver().NewestSpecOf(*record);
-  if (!found) return parts_.trace.Break("job " + ToString(id) + " is live and has no specification");
+  if (!found) return parts_.trace.Break("job " + ToString(id) + " is live, but has no specification");
   const JobSpec& spec = **found;
   JobSpec wanted = spec;
   wanted.command = {std::to_string(++last_command_)};
@@ -207,7 +207,7 @@ void ChaosClients::ChangeCommand(DaemonLife& daemon, JobId id) {
   changes.spec_fields = {"command"};
   changes.spec = std::make_shared<const JobSpec>(std::move(wanted));
   if (!daemon.controller().Update(id, changes, Admin(), daemon.Now(), daemon.driver().Outcomes())) return;
-  parts_.trace.Note("runs another command: job", id, last_command_);
+  parts_.trace.Note("command changed: job", id, last_command_);
   std::vector<Fact> facts = {{FactKind::kCommand, id, CommandNumber(spec), last_command_}};
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), false);

@@ -60,7 +60,7 @@ void ChaosLedger::Answered(const std::vector<Fact>& facts) {
 void ChaosLedger::Refused(const std::vector<Fact>& facts, Store& store) {
   for (const Fact& fact : facts) {
     if (fact.kind != FactKind::kSubmitted) continue;
-    if (store.Find(fact.job)) trace_.Break("job " + ToString(fact.job) + " was refused and is in the store");
+    if (store.Find(fact.job)) trace_.Break("job " + ToString(fact.job) + " was refused, but is in the store");
     ForgetJob(fact.job);
   }
 }
@@ -96,15 +96,18 @@ void ChaosLedger::CheckValues(const Controller& controller) {
     if (is_promised) continue;
     static constexpr const char* kNames[] = {"",     "",        "priority",    "time limit",
                                              "hold", "command", "group limit", "restriction"};
-    trace_.Break("the " + std::string(kNames[static_cast<std::size_t>(key.first)]) + " of " + ToString(key.second) +
-                 " is " + std::to_string(*value) + ", and " + std::to_string(kept.acknowledged.value_or(0)) +
-                 " was answered");
+    const std::string of = IsOfOneJob(key.first)                ? " of job " + ToString(key.second)
+                           : key.first == FactKind::kGroupLimit ? " of group " + ChaosGroup(key.second.value())
+                                                                : "";
+    trace_.Break("the " + std::string(kNames[static_cast<std::size_t>(key.first)]) + of + " is " +
+                 std::to_string(*value) + ", but " + std::to_string(kept.acknowledged.value_or(0)) +
+                 " was acknowledged");
   }
 }
 
 void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) {
   for (JobId job : unfinished_) {
-    if (controller.Find(job) == nullptr) trace_.Break("job " + ToString(job) + " was acknowledged and is lost");
+    if (controller.Find(job) == nullptr) trace_.Break("job " + ToString(job) + " was acknowledged, but is lost");
   }
   for (JobId job : last_finals_) {
     const auto known = finals_.find(job);
@@ -113,7 +116,7 @@ void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) 
     const auto record = store.Find(job);
     const bool is_same = record && record->state == final.state && record->attempt == final.attempt &&
                          (record->exit ? record->exit->code : 0) == final.code && controller.Find(job) == nullptr;
-    if (!is_same) trace_.Break("job " + ToString(job) + " had ended durably and its end is lost or another one");
+    if (!is_same) trace_.Break("job " + ToString(job) + " had ended durably, but its end is lost or has changed");
   }
   // The stored values decide the commands that were under way.
   for (auto at = kept_.begin(); at != kept_.end();) {
@@ -121,7 +124,7 @@ void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) 
     Kept& kept = at->second;
     const bool is_unborn = IsOfOneJob(kind) && controller.Find(job) == nullptr && !finals_.contains(job);
     if (is_unborn && kept.maybe.empty() && kind == FactKind::kSubmitted) {
-      trace_.Break("job " + ToString(job) + " was acknowledged and is lost");
+      trace_.Break("job " + ToString(job) + " was acknowledged, but is lost");
     }
     if (is_unborn) {
       at = kept_.erase(at);
@@ -149,7 +152,7 @@ void ChaosLedger::OnStartDecided(const JobRecord& record, const Controller& cont
   const JobId whole = record.array.is_set() ? record.array : record.id;
   for (JobId job : {record.id, whole}) {
     const Kept* cancel = Find(FactKind::kCancelled, job);
-    if (cancel != nullptr && cancel->acknowledged) Break(record, "starts after its cancellation was answered");
+    if (cancel != nullptr && cancel->acknowledged) Break(record, "starts after its cancellation was acknowledged");
   }
   if (Certain(FactKind::kHeld, record.id) == 1) Break(record, "starts while it is held");
   if (const auto allowed = Certain(FactKind::kRestriction, JobId()); allowed && *allowed >= 0) {
@@ -170,12 +173,13 @@ void ChaosLedger::OnStartDecided(const JobRecord& record, const Controller& cont
   for (const auto& [id, other] : controller.live()) {
     if (other.group == record.group && IsActive(other.state) && other.array_count == 0) ++running;
   }
-  if (running > limit) Break(record, "starts above the limit of its group");
+  if (running > limit) Break(record, "starts although its group has reached its limit");
 }
 
 void ChaosLedger::OnLaunch(const JobRecord& record, const JobSpec& spec) {
   const auto command = Certain(FactKind::kCommand, record.spec_of);
-  if (command && *command != CommandNumber(spec)) Break(record, "is launched with another command than was answered");
+  if (command && *command != CommandNumber(spec))
+    Break(record, "is launched with a command other than the acknowledged one");
 }
 
 void ChaosLedger::OnCommitted(const std::vector<Batch>& batches) {
@@ -196,10 +200,11 @@ void ChaosLedger::OnCommitted(const std::vector<Batch>& batches) {
 void ChaosLedger::CheckReleases(const JobRecord& record) {
   if (record.array_count > 0) return;
   Released& known = releases_[record.id];
-  if (record.attempt < known.attempt) Break(record, "goes back behind attempt " + std::to_string(known.attempt));
+  if (record.attempt < known.attempt) Break(record, "is stored after attempt " + std::to_string(known.attempt));
   if (record.attempt > known.attempt + 1) Break(record, "skips attempts after " + std::to_string(known.attempt));
   const bool holds = IsActive(record.state);
-  if (record.attempt == known.attempt && known.is_released && holds) Break(record, "holds again what it had released");
+  if (record.attempt == known.attempt && known.is_released && holds)
+    Break(record, "holds GPUs again that this attempt had released");
   known.attempt = record.attempt;
   known.is_released = !holds && record.attempt > 0;
 }
@@ -207,7 +212,7 @@ void ChaosLedger::CheckReleases(const JobRecord& record) {
 void ChaosLedger::CheckFinal(const JobRecord& record) {
   ++figures_.ends;
   if (const auto at = finals_.find(record.id); at != finals_.end() && at->second.state != record.state)
-    Break(record, "ends a second time, and otherwise");
+    Break(record, "ends a second time, in another state");
   finals_[record.id] = {record.id, record.state, record.attempt, record.exit ? record.exit->code : 0, record.ended};
   last_finals_.push_back(record.id);
   if (last_finals_.size() > kFinalsChecked) last_finals_.pop_front();
@@ -216,14 +221,14 @@ void ChaosLedger::CheckFinal(const JobRecord& record) {
     const bool is_array_with_failures = record.array_count > 0 && record.array_failed > 0;
     const bool ended_before = record.array_count > 0 && record.array_cancelled == 0;
     if (record.state != JobState::kCancelled && !is_array_with_failures && !ended_before)
-      Break(record, "was cancelled, which was answered, and ended otherwise");
+      Break(record, "ended in another state after its cancellation was acknowledged");
   }
   if (record.state == JobState::kCancelled && record.array_count == 0 && record.dependencies.empty() &&
       !record.array.is_set() && !WasAsked(FactKind::kCancelled, record.id))
-    Break(record, "ended as cancelled and nobody asked for it");
+    Break(record, "ended as cancelled, but no client cancelled it");
   if (record.array_count > 0) {
     if (record.array_succeeded + record.array_failed + record.array_cancelled != record.array_count)
-      Break(record, "ended with another number of elements than it has");
+      Break(record, "the elements in its end states do not add up to its number of elements");
   } else {
     static const Fate kNone;
     const Fate* fate = machine_.FateOf(record.id);
@@ -233,33 +238,33 @@ void ChaosLedger::CheckFinal(const JobRecord& record) {
 }
 
 void ChaosLedger::CheckExit(const JobRecord& record, const Fate& fate) {
-  if (machine_.IsAlive(record.id, record.attempt)) return Break(record, "ended while its processes live");
+  if (machine_.IsAlive(record.id, record.attempt)) return Break(record, "ended while its processes are alive");
   const bool has_begun = fate.attempt == record.attempt && fate.starts > 0;
   const bool was_rebooted = machine_.boot() > 1;
   if (!record.exit) {
-    if (record.state != JobState::kCancelled) Break(record, "ended and has no exit");
+    if (record.state != JobState::kCancelled) Break(record, "ended, but has no exit");
     return;
   }
   const Exit& exit = *record.exit;
   if (!exit.failure.empty()) {
-    if (has_begun || !fate.failed_to_start) Break(record, "says that it could not be started, and it could");
+    if (has_begun || !fate.failed_to_start) Break(record, "is recorded as unable to start, but it could start");
     return;
   }
   if (!exit.is_known) {
     const bool may_be = fate.may_be_unseen || (was_rebooted && (!has_begun || fate.boot < machine_.boot()));
-    if (!may_be) Break(record, "says that nobody saw its end, and somebody did");
-    if (record.state == JobState::kSucceeded) Break(record, "succeeded, and nobody saw its end");
+    if (!may_be) Break(record, "its end is recorded as unknown, but a process saw it");
+    if (record.state == JobState::kSucceeded) Break(record, "succeeded, but its end is recorded as unknown");
     return;
   }
-  if (!has_begun || !fate.end) return Break(record, "has an exit code and did not end");
+  if (!has_begun || !fate.end) return Break(record, "has an exit code, but its process did not end");
   if (exit.code != fate.end->code || exit.signal != fate.end->signal) {
-    return Break(record,
-                 "says exit code " + std::to_string(exit.code) + ", and it was " + std::to_string(fate.end->code));
+    return Break(record, "has exit code " + std::to_string(exit.code) + ", but the process ended with " +
+                             std::to_string(fate.end->code));
   }
   if (fate.hit_limit && !exit.hit_time_limit && !fate.may_be_unseen)
-    Break(record, "was ended by its time limit and does not say so");
+    Break(record, "was ended by its time limit, but does not record that");
   if (exit.hit_time_limit && !fate.hit_limit && !fate.may_be_unseen)
-    Break(record, "says that its time limit ended it, which is not so");
+    Break(record, "is recorded as ended by its time limit, but was not");
   if ((record.state == JobState::kSucceeded) != (exit.code == 0 && !exit.hit_time_limit && !exit.was_oom_killed) &&
       record.state != JobState::kCancelled)
     Break(record, "has the wrong state for exit code " + std::to_string(exit.code));
@@ -277,13 +282,13 @@ void ChaosLedger::CheckAllEnded(Store& store) {
     trace_.Break("job " + ToString(job) + " never ended: it is " +
                  (record ? std::string(Name(record->state)) + ", attempt " + std::to_string(record->attempt) + ", " +
                                record->reason
-                         : std::string("not even in the store")));
+                         : std::string("not in the store")));
   }
   for (const auto& [job, final] : finals_) {
     if (pruned_.contains(job)) continue;
     const auto record = store.Find(job);
     if (!record || record->state != final.state || record->attempt != final.attempt)
-      trace_.Break("job " + ToString(job) + " had ended durably and its end is lost or another one");
+      trace_.Break("job " + ToString(job) + " had ended durably, but its end is lost or has changed");
   }
 }
 

@@ -96,7 +96,7 @@ void ChaosMachine::Claim(std::size_t index) {
     const bool is_void = !before.file.names_process && !before.file.exit;
     if (before.is_watched && before.attempt < launch.attempt) return;  // Waits for the lock.
     if (before.is_watched || (!is_void && before.file.attempt >= launch.attempt)) {
-      trace_.Note("a supervisor finds the record there and leaves job", launch.job, launch.attempt);
+      trace_.Note("a supervisor finds a run record and ignores the launch: job", launch.job, launch.attempt);
       launches_.erase(launches_.begin() + static_cast<std::ptrdiff_t>(index));
       return;
     }
@@ -105,7 +105,7 @@ void ChaosMachine::Claim(std::size_t index) {
   launches_.erase(launches_.begin() + static_cast<std::ptrdiff_t>(index));
   const Key key(launch.job, launch.attempt);
   if (trees_.contains(key)) {
-    trace_.Break("job " + ToString(launch.job) + " attempt " + std::to_string(launch.attempt) + " is claimed twice");
+    trace_.Break("attempt " + std::to_string(launch.attempt) + " of job " + ToString(launch.job) + " is claimed twice");
     return;
   }
   Tree& tree = trees_[key];
@@ -140,12 +140,12 @@ void ChaosMachine::Advance(Tree& tree) {
   if (tree.is_taking_over) return TakeOver(tree);
   if (tree.leftovers > 0 && tree.is_doomed) {
     --tree.leftovers;
-    trace_.Note("what it left behind is gone, job", tree.job, tree.attempt);
+    trace_.Note("a leftover process is gone: job", tree.job, tree.attempt);
     if (!tree.is_alive()) FreeGpus(tree);
     return Bury(tree);
   }
   if (tree.file.exit) {
-    trace_.Note("the end is reported of job", tree.job, tree.attempt);
+    trace_.Note("end reported: job", tree.job, tree.attempt);
     Report(tree, true);
     // It may be killed before it releases the job. Then its guard sends the report again.
     if (tree.has_guard && !is_calm_ && random_.Below(30) == 0) {
@@ -160,7 +160,7 @@ void ChaosMachine::Advance(Tree& tree) {
   tree.file.exit->is_known = tree.reaped.has_value();
   tree.file.exit->hit_time_limit = tree.hit_limit;
   tree.file.ended = clock_.Wall();
-  trace_.Note("the end is written of job", tree.job, tree.attempt);
+  trace_.Note("end written to the run record: job", tree.job, tree.attempt);
 }
 
 void ChaosMachine::Begin(Tree& tree) {
@@ -182,15 +182,15 @@ void ChaosMachine::Begin(Tree& tree) {
     if (owner.first.is_set()) {
       trace_.Break("GPU " + std::to_string(gpu) + " has two owners: job " + ToString(owner.first) +
                    " runs on it (attempt " + std::to_string(owner.second) + ") and job " + ToString(tree.job) +
-                   " begins (attempt " + std::to_string(tree.attempt) + ")");
+                   " starts (attempt " + std::to_string(tree.attempt) + ")");
     }
     owner = {tree.job, tree.attempt};
   }
   ++fate.starts;
   if (fate.attempt >= tree.attempt || fate.starts > tree.launch.restarts + 1) {
     trace_.Break("job " + ToString(tree.job) + " is started twice: attempt " + std::to_string(tree.attempt) +
-                 " begins after attempt " + std::to_string(fate.attempt) + ", " + std::to_string(fate.starts) +
-                 " starts with " + std::to_string(tree.launch.restarts) + " reasons to start again");
+                 " starts after attempt " + std::to_string(fate.attempt) + ", " + std::to_string(fate.starts) +
+                 " starts, but only " + std::to_string(tree.launch.restarts) + " recorded reasons to start again");
   }
   fate.attempt = tree.attempt;
   fate.end.reset();
@@ -204,7 +204,7 @@ void ChaosMachine::Begin(Tree& tree) {
   tree.ends_at = AddSaturating(clock_.true_time, DrawRunTime());
   tree.limit = tree.launch.time_limit;
   if (tree.launch.time_limit > Duration(0)) tree.limit_at = AddSaturating(clock_.true_time, tree.launch.time_limit);
-  trace_.Note("begins: job", tree.job, tree.attempt);
+  trace_.Note("starts: job", tree.job, tree.attempt);
   Report(tree, false);
 }
 
@@ -289,10 +289,10 @@ void ChaosMachine::DeliverCommand(std::size_t index) {
   Tree* tree = Find(command.job, command.attempt);
   if (tree == nullptr || !tree->is_watched || tree->file.watcher != command.watcher || tree->file.exit) {
     ++figures_.lost_messages;
-    trace_.Note("nobody hears the command to job", command.job, static_cast<std::int64_t>(command.kind));
+    trace_.Note("command lost, no supervisor receives it: job", command.job, static_cast<std::int64_t>(command.kind));
     return;
   }
-  trace_.Note("hears a command: job", command.job, static_cast<std::int64_t>(command.kind));
+  trace_.Note("command received: job", command.job, static_cast<std::int64_t>(command.kind));
   Fate& fate = fates_[tree->job];
   switch (command.kind) {
     case CommandMessage::Kind::kStop:
@@ -323,11 +323,11 @@ void ChaosMachine::DeliverCommand(std::size_t index) {
 void ChaosMachine::TakeOver(Tree& tree) {
   tree.is_taking_over = false;
   if (tree.file.exit) {  // The supervisor may have died before it reported the end.
-    trace_.Note("a guard reports the end of job", tree.job, tree.attempt);
+    trace_.Note("end reported by the guard: job", tree.job, tree.attempt);
     Report(tree, true);
     return Bury(tree);
   }
-  trace_.Note("a guard takes over job", tree.job, tree.attempt);
+  trace_.Note("the guard takes over: job", tree.job, tree.attempt);
   tree.is_watched = true;
   tree.has_guard = false;
   tree.file.watcher = ++last_watcher_;

@@ -41,7 +41,7 @@ void ChaosMachine::KillSupervisor() {
   Tree* tree = Pick([](const Tree& t) { return t.is_watched; });
   if (tree == nullptr) return;
   ++figures_.supervisor_kills;
-  trace_.Note("kill -9 of the supervisor of job", tree->job, tree->attempt);
+  trace_.Note("kill -9 of the supervisor: job", tree->job, tree->attempt);
   LosesSupervisor(*tree);
 }
 
@@ -49,7 +49,7 @@ void ChaosMachine::KillGuard() {
   Tree* tree = Pick([](const Tree& t) { return t.has_guard || t.is_taking_over; });
   if (tree == nullptr) return;
   ++figures_.guard_kills;
-  trace_.Note("kill -9 of the guard of job", tree->job, tree->attempt);
+  trace_.Note("kill -9 of the guard: job", tree->job, tree->attempt);
   tree->has_guard = false;
   if (!tree->is_taking_over) return;
   tree->is_taking_over = false;
@@ -78,7 +78,7 @@ void ChaosMachine::LoseLaunch() {
   const std::size_t index = random_.Below(launches_.size());
   ++figures_.lost_messages;
   stranded_.emplace_back(launches_[index].job, launches_[index].attempt);
-  trace_.Note("an idle supervisor is killed that was given job", launches_[index].job, launches_[index].attempt);
+  trace_.Note("launch lost, because its supervisor was killed: job", launches_[index].job, launches_[index].attempt);
   launches_.erase(launches_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
@@ -86,7 +86,7 @@ void ChaosMachine::DoubleReport() {
   if (reports_.empty()) return;
   ++figures_.doubled_messages;
   const std::size_t index = random_.Below(reports_.size());
-  trace_.Note("a report is doubled of job", reports_[index].file.job, reports_[index].file.attempt);
+  trace_.Note("report duplicated: job", reports_[index].file.job, reports_[index].file.attempt);
   reports_.push_back(reports_[index]);
 }
 
@@ -95,13 +95,13 @@ void ChaosMachine::DoubleCommand() {
   ++figures_.doubled_messages;
   const std::size_t index = random_.Below(commands_.size());
   const CommandMessage again = commands_[index];
-  trace_.Note("a command is doubled to job", again.job, static_cast<std::int64_t>(again.kind));
+  trace_.Note("command duplicated: job", again.job, static_cast<std::int64_t>(again.kind));
   commands_.insert(commands_.begin() + static_cast<std::ptrdiff_t>(index), again);
 }
 
 void ChaosMachine::Reboot() {
   ++figures_.reboots;
-  trace_.Note("REBOOT");
+  trace_.Note("reboot");
   trees_.clear();
   files_.clear();
   launches_.clear();

@@ -53,7 +53,7 @@ void ChaosNode::RepeatLost() {
     const bool is_void = !record || (!machine_.IsLocked(key.first) &&
                                      (record->second == RunState::kNeverStarted || record->first.attempt < key.second));
     if (!is_void && mutation_ != ChaosMutation::kRepeatsOnSuspicion) continue;
-    trace_.Note("a lost launch is repeated of job", key.first, key.second);
+    trace_.Note("lost launch repeated: job", key.first, key.second);
     pending.is_stranded = false;
     machine_.Launch(pending.message);
   }
@@ -204,7 +204,7 @@ void ChaosNode::AdoptOrphan(const RunFile& file) {
     if (EndLeftovers(file)) OnVanished(file, file.attempt);
     return;
   }
-  trace_.Note("the daemon adopts job", file.job, file.attempt);
+  trace_.Note("run adopted: job", file.job, file.attempt);
   run.is_adopted = true;
   const JobRecord* live = controller_.Find(file.job);
   if (live == nullptr) return;

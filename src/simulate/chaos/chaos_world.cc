@@ -71,7 +71,7 @@ void ChaosWorld::Step() {
 }
 
 void ChaosWorld::Settle() {
-  trace_.Note("everything arrives");
+  trace_.Note("all messages in transit are delivered");
   daemon_->DieAfterEffects(-1);
   int left = kMostSettled;
   for (int round = 0; round < 3; ++round) {
@@ -98,26 +98,26 @@ void ChaosWorld::CheckAgreement() {
                              std::to_string(record.attempt) + ")";
     const auto at = machine_.trees().find({id, record.attempt});
     if (at == machine_.trees().end() || !at->second.is_alive()) {
-      trace_.Break(name + " and nothing of it runs: it is forgotten");
+      trace_.Break(name + ", but has no process and no supervisor");
       return;
     }
     const Tree& tree = at->second;
-    if (record.state == JobState::kStarting) trace_.Break(name + " and its process began");
+    if (record.state == JobState::kStarting) trace_.Break(name + ", but its process has started");
     const bool is_steady = tree.is_watched && tree.has_process && !tree.is_stopping;
     const bool may_be_paused = record.state == JobState::kRunning || record.state == JobState::kPaused;
     if (is_steady && may_be_paused && tree.is_paused != (record.state == JobState::kPaused))
-      trace_.Break(name + " and its process is " + (tree.is_paused ? "frozen" : "not frozen"));
+      trace_.Break(name + ", but its process is " + (tree.is_paused ? "frozen" : "not frozen"));
     if (is_steady && tree.limit != record.time_limit)
-      trace_.Break(name + " and its supervisor keeps another time limit");
+      trace_.Break(name + ", but its supervisor has another time limit");
     const bool is_watched = tree.is_watched || daemon_->node().Knows(id);
-    if (!is_watched) trace_.Break(name + " and nobody watches it");
+    if (!is_watched) trace_.Break(name + ", but no process watches it");
   }
   for (const auto& [key, tree] : machine_.trees()) {
     const JobRecord* record = controller.Find(key.first);
     const bool is_known = record != nullptr && record->attempt == key.second && IsActive(record->state);
     if (tree.is_alive() && !is_known)
-      trace_.Break("job " + ToString(key.first) + " attempt " + std::to_string(key.second) +
-                   " runs and the controller does not know it");
+      trace_.Break("attempt " + std::to_string(key.second) + " of job " + ToString(key.first) +
+                   " runs, but the controller does not know it");
   }
 }
 
@@ -230,13 +230,14 @@ void ChaosWorld::DeliverReport() {
   if (index > 0) ++figures_.late_messages;
   const ReportMessage report = reports[index];
   reports.erase(reports.begin() + static_cast<std::ptrdiff_t>(index));
-  trace_.Note(report.is_exit ? "hears of the end of job" : "hears of job", report.file.job, report.file.attempt);
+  trace_.Note(report.is_exit ? "report of an end received: job" : "report received: job", report.file.job,
+              report.file.attempt);
   daemon_->node().OnReport(report);
 }
 
 void ChaosWorld::Poll() {
   if (!daemon_) return StartDaemon();
-  trace_.Note("poll");
+  trace_.Note("the daemon polls the node");
   daemon_->node().CheckSupervisors();
   if (random_.Below(3) != 0 && !is_calm_) return;
   daemon_->controller().OnGpusObserved(machine_.Observe(GpuSet::FirstN(machine_.gpus()), daemon_->node().known()));
@@ -305,7 +306,7 @@ void ChaosWorld::Fault() {
     const auto seconds = static_cast<std::int64_t>(random_.Below(7201)) - 3600;
     clock_.skew += std::chrono::seconds(seconds);
     ++figures_.clock_jumps;
-    trace_.Note("the clock jumps, in seconds", JobId(), seconds);
+    trace_.Note("the clock jumps by this number of seconds:", JobId(), seconds);
   } else if (draw < 12 && temper_.has_reboots) {
     if (daemon_) Crash();
     machine_.Reboot();
@@ -352,7 +353,7 @@ void ChaosWorld::Prune() {
   if (!daemon_) return;
   const Time before = daemon_->Now() - std::chrono::seconds(random_.Below(600));
   if (store_.Prune(before)) ledger_.OnPruned(before);
-  trace_.Note("old jobs are forgotten");
+  trace_.Note("old jobs are pruned");
 }
 
 // Without further faults, every acknowledged job must end.
@@ -380,8 +381,8 @@ bool ChaosWorld::Drain() {
       AfterStep(false);
     }
     if (clock_.true_time > deadline || trace_.step > last_step) {
-      trace_.Break("it does not come to rest: " + std::to_string(daemon_->controller().live().size()) +
-                   " jobs are live and the server has" + machine_.DescribeTrees());
+      trace_.Break("the world does not come to rest: " + std::to_string(daemon_->controller().live().size()) +
+                   " jobs are live, and the node has these process trees:" + machine_.DescribeTrees());
     }
   }
   if (trace_.broken().empty()) CheckEnd();
@@ -392,12 +393,12 @@ void ChaosWorld::CheckEnd() {
   AfterStep(true);
   for (const auto& [id, record] : daemon_->controller().live()) {
     trace_.Break("job " + ToString(id) + " is " + std::string(Name(record.state)) +
-                 " when all is over: " + daemon_->controller().WaitingReason(record));
+                 " at the end of the world: " + daemon_->controller().WaitingReason(record));
   }
   ledger_.CheckAllEnded(store_);
-  if (!machine_.is_empty()) trace_.Break("something is left on the server:" + machine_.DescribeTrees());
+  if (!machine_.is_empty()) trace_.Break("process trees are left on the node:" + machine_.DescribeTrees());
   if (daemon_->controller().scheduler().free() != GpuSet::FirstN(machine_.gpus()))
-    trace_.Break("a GPU is not free when all is over");
+    trace_.Break("a GPU is not free at the end of the world");
   Crash();
   StartDaemon();
   if (!daemon_->controller().live().empty()) trace_.Break("a job that had ended is live again after a restart");

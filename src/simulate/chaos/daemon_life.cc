@@ -76,7 +76,7 @@ ControllerDriver::Ports DaemonLife::PortsOfDriver() {
     if (parts_.mutation == ChaosMutation::kLosesTimers) return;
     timers_.emplace_back(AddSaturating(parts_.clock.true_time, delay), std::move(task));
   };
-  ports.give_up = [this](const Error& error) { parts_.trace.Break("the store refuses a commit: " + error.message); };
+  ports.give_up = [this](const Error& error) { parts_.trace.Break("the store refused a commit: " + error.message); };
   ports.complete = [this](Effects& effects) { OnDecided(effects); };
   return ports;
 }
@@ -90,7 +90,7 @@ void DaemonLife::Recover() {
   }
   const std::string boot = std::to_string(parts_.machine.boot());
   if (const std::string twice = HeldTwice(loaded->live); !twice.empty())
-    return parts_.trace.Break("in the store " + twice);
+    return parts_.trace.Break("in the store, " + twice);
   controller_.Load(std::move(loaded->live), loaded->settings, loaded->next_id, loaded->jobs_total, driver_.Outcomes());
   parts_.ledger.CheckAfterRestart(controller_, parts_.store);
   const GpuSet all = GpuSet::FirstN(parts_.machine.gpus());
@@ -171,7 +171,7 @@ void DaemonLife::FinishCommit(bool is_disk_full) {
   if (is_disk_full) parts_.store.FailNextCommit();
   Status status = parts_.store.Commit(commit.batches);
   if (status) parts_.ledger.OnCommitted(commit.batches);
-  parts_.trace.Note(status ? "commit" : "commit refused, the disk is full", JobId(),
+  parts_.trace.Note(status ? "commit" : "commit refused because the disk is full", JobId(),
                     static_cast<std::int64_t>(commit.batches.size()));
   if (is_hidden) status = {};
   commit.done(std::move(status));
@@ -185,7 +185,7 @@ void DaemonLife::DieWriting(bool commit_lands) {
     commit_lands = true;
   }
   if (!commit_lands) return;
-  parts_.trace.Note("the commit lands and nobody knows");
+  parts_.trace.Note("the commit reaches the disk, but the daemon dies before it learns that");
   if (parts_.store.Commit(batches)) parts_.ledger.OnCommitted(batches);
 }
 
@@ -199,7 +199,7 @@ void DaemonLife::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
   const auto* launch = std::get_if<LaunchOrder>(&order);
   if (parts_.mutation == ChaosMutation::kDropsStops && std::holds_alternative<StopOrder>(order)) return;
   if (launch != nullptr && spec != nullptr) parts_.ledger.OnLaunch(launch->record, *spec);
-  if (launch != nullptr) parts_.trace.Note("launch of job", launch->record.id, launch->record.attempt);
+  if (launch != nullptr) parts_.trace.Note("launch sent: job", launch->record.id, launch->record.attempt);
   node_.Execute(order, spec);
   if (parts_.mutation == ChaosMutation::kRepeatsOrders) node_.Execute(order, spec);
 }

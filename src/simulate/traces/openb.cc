@@ -23,7 +23,7 @@ Result<placement::Shape> ReadShape(const CsvFile& file, const OpenbNodes& nodes)
   DIVVY_TRY(const auto memory, file.Count("memory_mib", kMostMilli));
   DIVVY_TRY(const auto gpus, file.Count("num_gpu", GpuSet::kCapacity));
   DIVVY_TRY(const auto milli, file.Count("gpu_milli", kTraceGpu));
-  if (gpus > 0 && milli == 0) return file.Wrong("asks for " + Plural(gpus, "GPU") + " and gpu_milli 0 of each");
+  if (gpus > 0 && milli == 0) return file.Wrong("num_gpu is above 0, but gpu_milli is 0");
   shape.cpu_milli = static_cast<std::int32_t>(cpu);
   shape.memory_mib = static_cast<std::int32_t>(memory);
   shape.gpus = static_cast<std::int16_t>(gpus);

@@ -36,8 +36,7 @@ Status ReadOpenbTimes(const std::string& path, Workload& workload) {
     job.gpu_type = file.Field("gpu_spec");
     DIVVY_TRY(job.gpus, GpuField(file, "num_gpu"));
     DIVVY_TRY(const auto milli, file.Count("gpu_milli", 1000));
-    if (job.gpus > 0 && milli == 0)
-      return file.Wrong("asks for " + Plural(job.gpus, "GPU") + " and gpu_milli 0 of each");
+    if (job.gpus > 0 && milli == 0) return file.Wrong("num_gpu is above 0, but gpu_milli is 0");
     if (job.gpus > 0) job.share = GpuShare(static_cast<std::int32_t>(milli * 10));
     DIVVY_TRY(const double cpu_milli, file.Number("cpu_milli", 0, 1e9));
     DIVVY_TRY(const double memory_mib, file.Number("memory_mib", 0, 1e12));
@@ -54,7 +53,7 @@ Status ReadOpenbTimes(const std::string& path, Workload& workload) {
     workload.jobs.push_back(std::move(job));
     return {};
   }));
-  if (never_ran > 0) workload.notes.push_back(Plural(never_ran, "job") + " that never ran left out");
+  if (never_ran > 0) workload.notes.push_back(Plural(never_ran, "job") + " left out: never started or ended");
   return {};
 }
 

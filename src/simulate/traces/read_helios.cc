@@ -33,7 +33,7 @@ Status ReadWhole(CsvFile& file, Workload& workload) {
     workload.jobs.push_back(std::move(job));
     return {};
   });
-  if (without_gpus > 0) workload.notes.push_back(Plural(without_gpus, "job") + " without GPUs left out");
+  if (without_gpus > 0) workload.notes.push_back(Plural(without_gpus, "job") + " left out: no GPUs");
   return read;
 }
 

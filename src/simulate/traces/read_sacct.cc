@@ -75,7 +75,7 @@ Result<std::optional<Time>> TimeField(const CsvFile& file, std::string_view colu
 Result<Times> ReadTimes(const CsvFile& file) {
   Times times;
   DIVVY_TRY(const auto submit, TimeField(file, "Submit"));
-  if (!submit) return file.Wrong("Submit is not known");
+  if (!submit) return file.Wrong("Submit has no time");
   times.submit = *submit;
   DIVVY_TRY(times.start, TimeField(file, "Start"));
   DIVVY_TRY(times.end, TimeField(file, "End"));
@@ -154,7 +154,7 @@ Status ReadSacct(const std::string& path, Workload& workload) {
     return {};
   }));
   if (steps > 0) workload.notes.push_back(Plural(steps, "job step") + " left out; use sacct -X to omit them");
-  if (never_ran > 0) workload.notes.push_back(Plural(never_ran, "job") + " that never ran left out");
+  if (never_ran > 0) workload.notes.push_back(Plural(never_ran, "job") + " left out: never ran");
   if (still_run > 0)
     workload.notes.push_back(Plural(still_run, "job") + " still running; treated as ended when sacct was called");
   return {};

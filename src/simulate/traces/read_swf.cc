@@ -91,7 +91,7 @@ Status ReadSwf(const std::string& path, Workload& workload) {
   }));
   workload.notes.push_back("each processor counts as one GPU");
   if (left_out > 0)
-    workload.notes.push_back(Plural(left_out, "job") + " without a known submission, run time or size left out");
+    workload.notes.push_back(Plural(left_out, "job") + " left out: submission time, run time or size is unknown");
   return {};
 }
 

@@ -81,7 +81,7 @@ Status ReadGavel(const std::string& path, Workload& workload) {
   if (fields != 6 && fields != 9)
     return fields < 0 ? InvalidArgument(path + ": the file has no jobs")
                       : CorruptData(path + ":1: has " + Plural(fields, "field") +
-                                    " between tabs; a trace of Gavel has 6 or 9 (with a command column taken out)");
+                                    " between tabs; a Gavel trace without its command column has 6 or 9");
   const bool is_physical = fields == 9;
   TableStyle style{.separator = '\t',
                    .titles = {"job_type", "argument", "needs_data_dir", "total_steps", "arrival_s", "scale_factor"}};

@@ -27,7 +27,7 @@ class Traces : public TestFiles {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 
-TEST_F(Traces, HeliosWhole) {
+TEST_F(Traces, HeliosFullTable) {
   const Workload workload =
       Read("helios",
            "job_id,submit_time,arrival_s,gpu_num,duration_capped_s,vc,user,duration_full_s,state\n"
@@ -55,10 +55,10 @@ TEST_F(Traces, HeliosAsPublished) {
   ASSERT_EQ(workload.jobs.size(), 1U);
   EXPECT_EQ(workload.jobs[0].runtime, std::chrono::hours(56)) << "not cut";
   EXPECT_EQ(workload.jobs[0].name, "train");
-  EXPECT_EQ(workload.notes, std::vector<std::string>{"1 job without GPUs left out"});
+  EXPECT_EQ(workload.notes, std::vector<std::string>{"1 job left out: no GPUs"});
 }
 
-TEST_F(Traces, HeliosSliceBringsItsNodes) {
+TEST_F(Traces, HeliosSliceContainsItsNodes) {
   const Workload workload = Read("helios",
                                  "# selection: September window 2020-09-01..2020-09-26 inclusive\n"
                                  "# per-VC pool sizes (nodes, 8 GPU/node): vcA=20, vcB=2\n"
@@ -75,7 +75,7 @@ TEST_F(Traces, HeliosSliceBringsItsNodes) {
   EXPECT_EQ(workload.cluster->gpus(), 22 * 8);
 }
 
-TEST_F(Traces, PhillyComesOutOfOrder) {
+TEST_F(Traces, PhillyIsSortedBySubmission) {
   const Workload workload = Read("philly",
                                  "timestamp,duration,num_gpus,gpu_time,cluster\n"
                                  "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"
@@ -87,7 +87,7 @@ TEST_F(Traces, PhillyComesOutOfOrder) {
   EXPECT_EQ(workload.jobs[1].team, "11cb48");
 }
 
-TEST_F(Traces, StepsInsteadOfRunTimes) {
+TEST_F(Traces, FormatsWithStepsInsteadOfRunTimes) {
   const Workload pollux = Read("pollux", "name,time,application,num_replicas,batch_size\nncf-2,135.5,ncf,2,32768\n");
   EXPECT_FALSE(pollux.knows_runtimes);
   EXPECT_EQ(pollux.jobs[0].submit, At(135.5));
@@ -106,10 +106,10 @@ TEST_F(Traces, StepsInsteadOfRunTimes) {
   EXPECT_EQ(philly.jobs[0].gpus, 4);
   EXPECT_EQ(philly.jobs[0].submit, At(6));
   EXPECT_EQ(Refused("gavel", "a\tb\tc\n"),
-            "trace:1: has 3 fields between tabs; a trace of Gavel has 6 or 9 (with a command column taken out)");
+            "trace:1: has 3 fields between tabs; a Gavel trace without its command column has 6 or 9");
 }
 
-TEST_F(Traces, ShockwaveHasBoth) {
+TEST_F(Traces, ShockwaveHasStepsAndRunTimes) {
   const Workload workload =
       Read("shockwave", "LM (batch size 10)\tlm\t--steps\t1\t134583\t2\tgns\t1\t-1.000000\t1418\t55\n");
   EXPECT_TRUE(workload.knows_runtimes);
@@ -119,7 +119,7 @@ TEST_F(Traces, ShockwaveHasBoth) {
   EXPECT_EQ(workload.jobs[0].submit, At(55));
 }
 
-TEST_F(Traces, MuriCountsMillisecondsAndTiresiasSeconds) {
+TEST_F(Traces, MuriUsesMillisecondsAndTiresiasSeconds) {
   const std::string text =
       "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n3,8,1500,606,vgg19,164,30\n";
   EXPECT_EQ(Read("muri", text).jobs[0].submit, At(1.5));
@@ -129,7 +129,7 @@ TEST_F(Traces, MuriCountsMillisecondsAndTiresiasSeconds) {
   EXPECT_EQ(Read("tiresias", text).jobs[0].steps, 606);
 }
 
-TEST_F(Traces, PaiAndOpenb) {
+TEST_F(Traces, PaiAndOpenbFormats) {
   const Workload pai = Read("pai", "job_id,arrival_s,service_sec,gpu_count\nali-1,16670.0,167731.0,8\n");
   EXPECT_EQ(pai.jobs[0].runtime, 167731s);
   const Workload openb = Read("openb",
@@ -143,10 +143,10 @@ TEST_F(Traces, PaiAndOpenb) {
   EXPECT_EQ(openb.jobs[0].memory, 12_GiB);
   EXPECT_EQ(openb.jobs[0].gpu_type, "V100M16|V100M32");
   EXPECT_EQ(openb.jobs[0].runtime, 140s);
-  EXPECT_EQ(openb.notes, std::vector<std::string>{"1 job that never ran left out"});
+  EXPECT_EQ(openb.notes, std::vector<std::string>{"1 job left out: never started or ended"});
 }
 
-TEST_F(Traces, SacctWithGpusOfTwoKindsOfColumns) {
+TEST_F(Traces, SacctWithAllocatedAndRequestedGpuColumns) {
   const Workload workload =
       Read("sacct",
            "JobID|User|Account|Partition|Submit|Start|End|ElapsedRaw|Timelimit|Priority|State|AllocTRES|Req"
@@ -177,11 +177,11 @@ TEST_F(Traces, SacctWithGpusOfTwoKindsOfColumns) {
   EXPECT_EQ(ann.priority, 4294901);
   EXPECT_EQ(ann.published_start, *ParseDateTime("2024-01-05 12:10:00"));
   EXPECT_EQ(workload.notes, (std::vector<std::string>{"1 job step left out; use sacct -X to omit them",
-                                                      "2 jobs that never ran left out",
+                                                      "2 jobs left out: never ran",
                                                       "1 job still running; treated as ended when sacct was called"}));
 }
 
-TEST_F(Traces, SacctWithABarAtTheEndOfEachLine) {
+TEST_F(Traces, SacctWithATrailingBar) {
   const Workload workload = Read("sacct",
                                  "JobIDRaw|JobID|Submit|Elapsed|TimelimitRaw|ReqTRES|\n"
                                  "5|5|1704456000|1-00:00:01|90|gres/gpu:a=1,gres/gpu:b=2|\n");
@@ -192,7 +192,7 @@ TEST_F(Traces, SacctWithABarAtTheEndOfEachLine) {
   EXPECT_EQ(workload.jobs[0].submit, At(1704456000));
 }
 
-TEST_F(Traces, SacctSaysWhatItLacks) {
+TEST_F(Traces, SacctNamesMissingColumns) {
   EXPECT_EQ(Refused("sacct", "JobID|Submit|Elapsed\n"),
             "trace:1: no column with the GPUs; add AllocTRES,ReqTRES to sacct -o");
   EXPECT_EQ(Refused("sacct", "JobID|Submit|AllocTRES\n"),
@@ -205,7 +205,7 @@ TEST_F(Traces, SacctSaysWhatItLacks) {
             "trace:2: Elapsed '1:2:3:4' is not a duration such as 1-02:03:04");
 }
 
-TEST_F(Traces, SwfHeaderAndGaps) {
+TEST_F(Traces, SwfHeaderAndMissingValues) {
   const Workload workload = Read("swf",
                                  "; UnixStartTime: 1000\n; MaxNodes: 4 (all alike)\n; MaxProcs: 32\n"
                                  "  1  10  5  60  4 -1 -1  8  120 1024  1  3  2  7 1 -1 -1 -1\n"
@@ -226,11 +226,11 @@ TEST_F(Traces, SwfHeaderAndGaps) {
   ASSERT_TRUE(workload.cluster);
   EXPECT_EQ(workload.cluster->nodes(), 4);
   EXPECT_EQ(workload.cluster->gpus(), 32);
-  EXPECT_EQ(workload.notes.back(), "1 job without a known submission, run time or size left out");
+  EXPECT_EQ(workload.notes.back(), "1 job left out: submission time, run time or size is unknown");
   EXPECT_EQ(Refused("swf", "1 2 3\n"), "trace:1: has 3 fields, the format has 18");
 }
 
-TEST_F(Traces, TornLinesAreNamed) {
+TEST_F(Traces, TruncatedLinesAreNamed) {
   EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\na,1,2,3\nb,1\n"),
             "trace:3: has 2 fields, the header has 4");
   EXPECT_EQ(Refused("pai", "job_id,arrival_s,service_sec,gpu_count\na,1,2,some\n"),
@@ -251,7 +251,7 @@ TEST_F(Traces, SeveralFilesAreOneTrace) {
   EXPECT_EQ(workload.notes.size(), 1u);
 }
 
-TEST_F(Traces, ClustersAreKnownByTheirTitles) {
+TEST_F(Traces, ClusterFormatsAreRecognizedByTheirTitles) {
   const auto openb = ReadCluster(File("n",
                                       "sn,cpu_milli,memory_mib,gpu,model\na,64000,1024,2,T4\nb,64000,1024,2,T4\n"
                                       "c,64000,1024,0,\nd,64000,1024,8,V100\n"))
@@ -273,7 +273,7 @@ TEST_F(Traces, ClustersAreKnownByTheirTitles) {
   EXPECT_FALSE(ReadCluster(File("n", "vc,node num\na,0\n")));
 }
 
-TEST(Clusters, AreWrittenOut) {
+TEST(Clusters, AreReadFromNodeCountsAndModels) {
   const auto cluster = ParseCluster("36x4:v100, 2x8").value();
   EXPECT_EQ(cluster.nodes(), 38);
   EXPECT_EQ(cluster.gpus(), 160);
@@ -282,7 +282,7 @@ TEST(Clusters, AreWrittenOut) {
     EXPECT_FALSE(ParseCluster(wrong)) << wrong;
 }
 
-TEST(Windows, CutAndScale) {
+TEST(Windows, CutTheTraceAndScaleTheLoad) {
   Workload workload;
   for (const double at : {10.0, 20.0, 40.0}) workload.jobs.push_back({.submit = At(at)});
   Workload cut = workload;
@@ -293,7 +293,7 @@ TEST(Windows, CutAndScale) {
   EXPECT_EQ(workload.jobs[2].submit, At(25));
 }
 
-TEST(TraceTimes, AsPeopleWriteThem) {
+TEST(TraceTimes, AreReadInUsualFormats) {
   EXPECT_EQ(ParseDateTime("1970-01-02T00:00:01"), At(86401));
   EXPECT_EQ(ParseDateTime("1970-01-02"), At(86400));
   for (const char* wrong : {"", "1970-1-2", "1970-02-30", "1970-01-02 24:00:00", "1970/01/02", "1970-01-02T1:00:00 "})

@@ -6,11 +6,17 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/job.h"
 
 namespace divvy::wire {
+
+/// The error that answers a request for samples if they are disabled. The web page recognizes
+/// it by its first clause.
+inline constexpr std::string_view kSamplesDisabled =
+    "samples are disabled: set on = true in [samples] of divvy.toml and restart";
 
 /// One metric of a GPU, MIG instance, node, job, or the cluster. All lists have the same length; null: no sample.
 struct SeriesView {

@@ -93,7 +93,7 @@ int Log(const Words& words) {
   Words jobs;
   if (auto code = ParseVerb("gjob log JOB [OPTIONS]", table, words, true, jobs)) return *code;
   if (follows && (lines != 0 || wants_path))
-    return Fail(InvalidArgument("--follow goes with neither --first, --last nor --path"));
+    return Fail(InvalidArgument("--follow cannot be combined with --first, --last or --path"));
   if (follows) return BecomeDivvy({"logs", "-f", jobs[0]});
   auto api = Api::Connect();
   if (!api) return Fail(api.error());

@@ -371,7 +371,7 @@ int SacctMain(const std::vector<std::string>& words) {
   if (!parsed->positional.empty())
     return FailAs("sacct", "unexpected word '" + parsed->positional.front() + "'; jobs are named with -j");
   if (const Status flags = CheckFlags(wish.flags); !flags) return FailAs("sacct", flags.error().message);
-  if (wish.limit_most && !wish.limit_least) return FailAs("sacct", "--timelimit-max goes with --timelimit-min");
+  if (wish.limit_most && !wish.limit_least) return FailAs("sacct", "--timelimit-max works only with --timelimit-min");
   if (wish.form.lists_parsers) return PrintParsers();
   if (wish.lists_fields) {
     std::fputs(AccountFieldNames().c_str(), stdout);

@@ -71,8 +71,8 @@ int SallocMain(const std::vector<std::string>& words) {
   auto parsed = dialect::ReadSlurmWords(options, words, around, spec);
   if (!parsed) return FailAs("salloc", parsed.error().message);
   if (IsInsideJob(around.environment)) {
-    return FailAs("salloc", "this is inside job " + EnvironmentValue(around.environment, "SLURM_JOB_ID") +
-                                " already; use srun for a step of it");
+    return FailAs("salloc", "already inside job " + EnvironmentValue(around.environment, "SLURM_JOB_ID") +
+                                "; use srun to start a step of it");
   }
   spec.dialect = Dialect::kSlurm;
   spec.is_foreground = true;

@@ -55,7 +55,7 @@ std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
       Text("user", 'u', "NAME", "Jobs of this user", wish.user),
       Text("signal", 's', "SIGNAL", "Send this signal instead of ending the job", wish.signal),
       Flag("me", 0, "My jobs", wish.is_mine),
-      Flag("quiet", 'Q', "Ignore jobs that have ended", wish.is_quiet),
+      Flag("quiet", 'Q', "Do not report jobs that have ended", wish.is_quiet),
       Flag("verbose", 'v', "Print each action", wish.is_verbose),
       List("partition", 'p', "NAMES", "Jobs of these partitions", wish.partitions),
       List("account", 'A', "NAMES", "Jobs of these accounts", wish.accounts),

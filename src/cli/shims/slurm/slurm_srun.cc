@@ -247,7 +247,7 @@ Status CheckOnlyGroup(const SrunFlags& wish) {
   if (wish.het_group.empty()) return {};
   const auto list = ReadComponentList(wish.het_group, 1);
   if (list) return {};
-  return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; leave --het-group out");
+  return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; omit --het-group");
 }
 
 int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {

@@ -36,7 +36,7 @@ std::vector<dialect::Option> SshareTable(SshareFlags& wish) {
       List("accounts", 'A', "NAMES", "These accounts", wish.accounts),
       Flag("all", 'a', "All users", wish.is_all),
       Flag("long", 'l', "More fields", wish.is_long),
-      Flag("Users", 'U', "Users alone", wish.is_users_only),
+      Flag("Users", 'U', "Only users", wish.is_users_only),
   };
   options[1].is_hidden = true;
   options[5].aliases = {"uid"};

@@ -251,7 +251,8 @@ class BlockerFinder {
       if (texts.size() < kMostWithheldNamed) texts.push_back(names_.withheld(node, gpus));
     }
     if (const std::size_t more = tally.withheld_on.size() - texts.size(); more > 0)
-      texts.push_back(std::to_string(more) + " more take no new work");
+      texts.push_back(Plural(static_cast<std::int64_t>(more), "more node") +
+                      (more == 1 ? " takes no new work" : " take no new work"));
     return Join(texts, "; ");
   }
 

@@ -301,7 +301,7 @@ class Judge {
     if (most >= 2) {
       Shape less = shape;
       less.gpus = static_cast<std::int16_t>(most);
-      lack.nearest = scope_.IsTheMost("--gpus " + std::to_string(most)) + " with it; " + lack.nearest;
+      lack.nearest = scope_.IsTheMost("--gpus " + std::to_string(most)) + " with this topology; " + lack.nearest;
       lack.ask = With(group, less);
     }
     return lack;
@@ -320,8 +320,9 @@ class Judge {
       memory = std::max(memory, kind.idle.memory_free);
       if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
     }
+    const bool names_gpus = !scope_.is_one && shape.gpus > 0;
     const std::string beside =
-        scope_.is_one ? "" : (shape.gpus > 0 ? " and " + GpusOf(shape) : "") + OfModels(group, shape);
+        scope_.is_one ? "" : (names_gpus ? " and " + GpusOf(shape) : "") + OfModels(group, shape);
     Lack lack;
     lack.unit = BlockerUnit::kMebibytes;
     Shape less = shape;
@@ -345,8 +346,8 @@ class Judge {
       lack.part = LackingPart::kHost;
       lack.needed = shape.memory_mib;
       lack.available = less.memory_mib = memory_beside;
-      lack.text = Asks(group) + CpusText(shape.cpu_milli) + " and " + MibText(shape.memory_mib) + " of memory" +
-                  beside + ", but no node has enough of both";
+      lack.text = Asks(group) + CpusText(shape.cpu_milli) + (names_gpus ? ", " : " and ") + MibText(shape.memory_mib) +
+                  " of memory" + beside + ", but no node has enough of " + (names_gpus ? "all three" : "both");
       lack.nearest = "with that many CPUs, " + scope_.IsTheMost("--memory " + MibFlag(memory_beside));
     }
     lack.ask = With(group, less);
