@@ -366,7 +366,10 @@ int ExplainMain(const std::vector<std::string>& words) {
   auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
   if (!text) return Fail(text.error());
   const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
-  if (words[0] != "-" && !is_yaml) {
+  // A pipe, such as bash's <(...), is read like standard input.
+  struct stat status {};
+  const bool is_pipe = ::stat(words[0].c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  if (words[0] != "-" && !is_yaml && !is_pipe) {
     const auto named = FindNamed(words[0], "submit", around);
     if (!named) return Fail(named.error());
     if (*named == Named::kCommand)

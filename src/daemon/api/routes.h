@@ -42,6 +42,7 @@ struct ParseContext;
 namespace wire {
 struct AgentQuestion;
 struct ElementsView;
+struct KeptTenant;
 struct LatestAnswer;
 struct NodeRequest;
 struct WasteAnswer;
@@ -195,6 +196,8 @@ class Routes {
   struct PortionAct;
   void SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(Call& call, const std::string& action);
+  /// Returns the job's tenant if it is on its GPUs, neither parked nor on its way; null otherwise.
+  const wire::KeptTenant* FindOnGpu(const JobRecord& record) const;
   /// Returns true if the job is on exactly these GPUs, in this order.
   bool IsThere(const JobRecord& record, const std::vector<int>& to) const;
   void ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,

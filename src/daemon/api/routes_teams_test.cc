@@ -29,7 +29,7 @@ class RoutesTeams : public ::testing::Test {
 };
 
 // The caller of these tests is an administrator only if they run as root. The controller's tests cover everything else.
-TEST_F(RoutesTeams, ATeamIsMadeChangedShownAndRemoved) {
+TEST_F(RoutesTeams, ATeamIsCreatedChangedShownAndRemoved) {
   if (::getuid() != 0) GTEST_SKIP() << "it takes an administrator";
   EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","is_new":true,"quota":2.5,"add_users":["ada"]})",
                     R"({"message":"team vision is there"})"));
@@ -72,7 +72,7 @@ TEST_F(RoutesTeams, PredictionsAreReportedFromTheHistory) {
                    R"("rows":[{"group":"","user":"","is_all":true,"predicted":2,"unpredicted":1,"median_ratio":1)"));
 }
 
-TEST_F(RoutesTeams, RangesAreOfWhatEndedToo) {
+TEST_F(RoutesTeams, IdRangesIncludeEndedJobs) {
   for (int i = 0; i < 3; ++i) {
     const JobId job = world_.Submit("train" + std::to_string(i));
     world_.Settle();
@@ -84,7 +84,7 @@ TEST_F(RoutesTeams, RangesAreOfWhatEndedToo) {
   EXPECT_TRUE(Gets("/v1/jobs?ids=1-9", R"([{"id":3,)"));
 }
 
-TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
+TEST_F(RoutesTeams, UsageIncludesRunningAndEndedJobs) {
   const JobId job = world_.Submit("train");
   world_.Settle();
   world_.clock_.Advance(std::chrono::minutes(30));
