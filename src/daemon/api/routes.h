@@ -11,7 +11,7 @@
 #include "daemon/auth/admins.h"
 #include "daemon/auth/audit.h"
 #include "daemon/auth/remote_callers.h"
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/fleet/step_callers.h"
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "wire/messages/codec.h"
 
 namespace divvy {

@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "daemon/notify/notice_text.h"
 #include "store/store_fake.h"
 #include "wire/messages/codec.h"

@@ -98,7 +98,11 @@ TEST_P(OmittedRule, IsCaught) {
 INSTANTIATE_TEST_SUITE_P(Soon, OmittedRule,
                          testing::Values(ChaosMutation::kAnswersBeforeCommit, ChaosMutation::kLaunchesBeforeCommit,
                                          ChaosMutation::kForgetsExits, ChaosMutation::kTearsCommits,
-                                         ChaosMutation::kFreesGpusEarly, ChaosMutation::kForgetsBeforeCommit));
+                                         ChaosMutation::kFreesGpusEarly, ChaosMutation::kForgetsBeforeCommit,
+                                         ChaosMutation::kSkipsRows, ChaosMutation::kSkipsSettings,
+                                         ChaosMutation::kCommitsFirstOnly, ChaosMutation::kHidesFullDisk,
+                                         ChaosMutation::kAcceptsRefused, ChaosMutation::kLosesTimers,
+                                         ChaosMutation::kDropsStops, ChaosMutation::kRepeatsOrders));
 
 class RareOmittedRule : public OmittedRule {};
 

@@ -1,11 +1,11 @@
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "store/store_fake.h"
 
 namespace divvy {
