@@ -11,7 +11,6 @@
 #include "daemon/auth/admins.h"
 #include "daemon/auth/audit.h"
 #include "daemon/auth/remote_callers.h"
-#include "driver/controller_driver.h"
 #include "daemon/fleet/step_callers.h"
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"
@@ -19,6 +18,7 @@
 #include "daemon/views/label_cache.h"
 #include "daemon/views/start_estimate_cache.h"
 #include "daemon/views/user_loads.h"
+#include "driver/controller_driver.h"
 #include "wire/messages/messages.h"
 
 namespace divvy {
