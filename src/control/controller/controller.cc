@@ -117,8 +117,7 @@ RunningJob Controller::ToRunning(const JobRecord& record) const {
 
 void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
-  next_id_ = next_id;
-  jobs_total_ = jobs_total;
+  jobs_.SetIds({next_id, jobs_total});
   for (const auto& [key, text] : settings) {
     if (key == kRestrictionKey || key.starts_with(kNodeRestrictionPrefix)) {
       const std::string node = key == kRestrictionKey ? "" : key.substr(kNodeRestrictionPrefix.size());
@@ -139,15 +138,15 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     // Elements belong to their array's kind.
     if (!record.array.is_set()) run_times_.Know(record, record.shape);
     record.progress.was_paused = record.state == JobState::kPaused;
-    live_.emplace(record.id, std::move(record));
+    jobs_.live().emplace(record.id, std::move(record));
   }
   LoadTeams();
-  for (auto& [id, record] : live_) {
+  for (auto& [id, record] : jobs_.live()) {
     if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
     // If a target was pruned before the dependency was decided, it stays pending.
     static_cast<void>(LearnOutcomes(record.dependencies, outcome));
   }
-  for (auto& [id, record] : live_) {
+  for (auto& [id, record] : jobs_.live()) {
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
       KeepGpusOf(record);
@@ -157,15 +156,15 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     }
     IndexDependencies(record, true);
   }
-  for (auto& [id, record] : live_) {
+  for (auto& [id, record] : jobs_.live()) {
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    if (SettleDependencies(record)) Persist(record);
+    if (SettleDependencies(record)) effects_.Persist(record);
     PutWaiting(record);
   }
   LoadTeamUsage();
   RefreshAvailability();
   for (NodeIndex node = kOwnNode + 1; node < scheduler_.nodes().size(); ++node) RefreshGpus(node, observations(node));
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
@@ -189,7 +188,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
     return known.error();
   }
 
-  const JobId id(next_id_);
+  const JobId id(jobs_.ids().next);
   JobRecord record = RecordOf(spec, id, caller, now);
   if (elements > 0) {
     record.array_count = static_cast<std::uint32_t>(elements);
@@ -202,25 +201,24 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
     }
     if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
   }
-  next_id_ += 1 + elements;
-  jobs_total_ += std::max<std::uint64_t>(elements, 1);
+  jobs_.TakeIds(elements);
   if (!spec.group.empty() && spec.group_limit > 0) {
     group_limits_[spec.group] = spec.group_limit;
     scheduler_.SetGroupLimit(spec.group, spec.group_limit);
-    effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + spec.group, std::to_string(spec.group_limit));
+    effects_.KeepSetting(std::string(kGroupPrefix) + spec.group, std::to_string(spec.group_limit));
   }
 
-  JobRecord& kept = live_.emplace(id, std::move(record)).first->second;
+  JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
   run_times_.Know(kept, kept.shape);
   IndexDependencies(kept, true);
-  effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
-  effects_.batch.next_id = next_id_;
+  effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
+  effects_.KeepNextId(jobs_.ids().next);
   PutWaiting(kept);
-  Announce(kept);
-  needs_plan_ = true;
+  effects_.Announce(kept);
+  effects_.RequestPlan();
   // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
   ResolveDependents(JobRecord(kept), now);
-  const JobRecord* left = Find(id);
+  const JobRecord* left = jobs_.Find(id);
   return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
 }
 
@@ -248,27 +246,27 @@ Status Controller::CheckRoom(std::uint64_t jobs, const Caller& caller) const {
 }
 
 void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
-  const auto at = live_.find(id);
-  if (at == live_.end()) return;
+  const auto at = jobs_.live().find(id);
+  if (at == jobs_.live().end()) return;
   JobRecord& record = at->second;
   const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
   // Elements that were about to start, or were split off for another reason, are removed with the array.
   const JobId end = ElementId(id, record.array_count);
-  for (auto element = std::next(at); element != live_.end() && element->first < end;) {
+  for (auto element = std::next(at); element != jobs_.live().end() && element->first < end;) {
     if (IsActive(element->second.state)) scheduler_.Finish(element->first);
     if (scheduler_.waiting(element->first) != nullptr) scheduler_.Remove(element->first);
     IndexDependencies(element->second, false);
     removed.push_back(std::move(element->second));
-    element = live_.erase(element);
+    element = jobs_.live().erase(element);
   }
   if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
   if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
   run_times_.Forget(id);
   IndexDependencies(record, false);
   removed.push_back(std::move(record));
-  live_.erase(at);
-  jobs_total_ -= jobs;
-  needs_plan_ = true;
+  jobs_.live().erase(at);
+  jobs_.CountJobs(-static_cast<std::int64_t>(jobs));
+  effects_.RequestPlan();
   if (const auto found = found_.find(id); found != found_.end()) {
     found->second.is_adopted = false;
     RefreshGpusOf(found->second.run.record.node);
@@ -318,12 +316,12 @@ void Controller::PutWaiting(const JobRecord& record) {
   KnowUserCap(record);
   WatchDeadline(record);
   scheduler_.Put(std::move(entry));
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 void Controller::Decide(Time now) {
   KeepStarts(now);
-  if (!needs_plan_ && now < next_wakeup_) return;
+  if (!effects_.needs_plan() && now < effects_.next_wakeup()) return;
   WatchBudgets(now);
   FollowReservations(now);
   FollowMachines(now);
@@ -339,26 +337,26 @@ void Controller::Decide(Time now) {
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
-  next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_});
+  effects_.SetNextWakeup(std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_}));
   for (const Machine& machine : machines_)
-    next_wakeup_ = std::min({next_wakeup_, machine.drain_deadline, machine.rests_until});
+    effects_.WakeBy(std::min(machine.drain_deadline, machine.rests_until));
   // A job may still start at that very moment.
   if (!latest_starts_.empty())
-    next_wakeup_ = std::min(next_wakeup_, AddSaturating(latest_starts_.begin()->first, Duration(1)));
-  for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
+    effects_.WakeBy(AddSaturating(latest_starts_.begin()->first, Duration(1)));
+  for (const auto& [job, until] : preparing_) effects_.WakeBy(until);
   if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0)
-    next_wakeup_ = std::min(next_wakeup_, next_refresh_);
+    effects_.WakeBy(next_refresh_);
 }
 
 Time Controller::CarryOut(Time now) {
-  needs_plan_ = false;
+  effects_.SetNeedsPlan(false);
   const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
   for (const Preemption& preemption : plan.preemptions) TakeBack(preemption, now);
   for (const Resizing& resizing : plan.resizings) Resize(resizing, now);
   // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {
-    if (const JobRecord* record = Find(job)) ResolveDependents(*record, now);
+    if (const JobRecord* record = jobs_.Find(job)) ResolveDependents(*record, now);
   }
   are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
   return plan.next_wakeup;
@@ -366,7 +364,7 @@ Time Controller::CarryOut(Time now) {
 
 // Members of an array start in index order.
 JobId Controller::NextMember(JobId entry) {
-  JobRecord& record = live_.at(entry);
+  JobRecord& record = jobs_.live().at(entry);
   if (record.array_count == 0) return entry;
   const std::uint32_t ordinal = record.array_waiting.front();
   record.array_waiting.Erase(ordinal);
@@ -375,18 +373,18 @@ JobId Controller::NextMember(JobId entry) {
 
 // The victim is stopped as by its owner's "requeue", and keeps its queue position (QueueAgain).
 void Controller::TakeBack(const Preemption& preemption, Time now) {
-  JobRecord& record = live_.at(preemption.job);
-  const JobRecord& taker = live_.at(preemption.taker);
+  JobRecord& record = jobs_.live().at(preemption.job);
+  const JobRecord& taker = jobs_.live().at(preemption.taker);
   record.stop_intent = StopIntent::kRequeue;
   record.state = JobState::kStopping;
   record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
                   (taker.team.empty() ? taker.user.name : "team " + taker.team);
   if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
     record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
-  Note(record.id, record.reason, now);
-  Persist(record);
-  Send(record, StopOrder{record.id, 0, policy_.taking_back.grace, ""});
-  Announce(record);
+  effects_.Note(record.id, record.reason, now);
+  effects_.Persist(record);
+  effects_.Send(record, StopOrder{record.id, 0, policy_.taking_back.grace, ""});
+  effects_.Announce(record);
 }
 
 Status Controller::CheckTeamGpus(const JobRecord& record) const {
@@ -401,15 +399,15 @@ Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
 }
 
 void Controller::Start(const StartDecision& decision, JobId job, Time now) {
-  JobRecord* record = &live_.at(decision.entry);
+  JobRecord* record = &jobs_.live().at(decision.entry);
   const bool is_element = record->array_count > 0;
   if (is_element) {
     JobRecord& array = *record;
-    JobRecord element = NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
+    JobRecord element = jobs_.NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
     element.dependencies.clear();
-    record = &live_.emplace(element.id, std::move(element)).first->second;
+    record = &jobs_.live().emplace(element.id, std::move(element)).first->second;
     if (array.array_waiting.empty()) array.state = JobState::kRunning;
-    Persist(array);
+    effects_.Persist(array);
   }
   record->state = JobState::kStarting;
   record->node = NodeName(decision.node);
@@ -437,18 +435,18 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   scheduler_.SetName(job, record->name);
   if (NamesSeveralPools(*record)) multi_pool_jobs_.insert(job);
   if (is_element) {
-    effects_.batch.inserts.push_back({*record, nullptr});
+    effects_.Insert(*record, nullptr);
   } else {
-    Persist(*record);
+    effects_.Persist(*record);
   }
-  if (const auto whole = live_.find(record->array); whole != live_.end() && whole->second.start_reason.empty()) {
+  if (const auto whole = jobs_.live().find(record->array); whole != jobs_.live().end() && whole->second.start_reason.empty()) {
     whole->second.start_reason = record->start_reason;
     whole->second.started = now;
-    Note(whole->first, std::string(kFirstElementStarted), now);
-    Persist(whole->second);
+    effects_.Note(whole->first, std::string(kFirstElementStarted), now);
+    effects_.Persist(whole->second);
   }
   Launch(*record, now);
-  Announce(*record);
+  effects_.Announce(*record);
 }
 
 std::string Controller::ModelOf(const JobRecord& record) const {
@@ -467,61 +465,6 @@ std::string Controller::ModelOf(const JobRecord& record) const {
   return model;
 }
 
-void Controller::Persist(const JobRecord& record) {
-  std::vector<Batch::NewJob>& inserts = effects_.batch.inserts;
-  std::vector<JobRecord>& updates = effects_.batch.updates;
-  BatchIndex& known = batch_index_;
-  for (; known.inserts_known < inserts.size(); ++known.inserts_known) {
-    known.inserts.emplace(inserts[known.inserts_known].record.id, known.inserts_known);
-  }
-  for (; known.updates_known < updates.size(); ++known.updates_known) {
-    known.updates.emplace(updates[known.updates_known].id, known.updates_known);
-  }
-  // A record that this batch inserts is updated in the insert.
-  if (const auto inserted = known.inserts.find(record.id); inserted != known.inserts.end()) {
-    inserts[inserted->second].record = record;
-  } else if (const auto updated = known.updates.find(record.id); updated != known.updates.end()) {
-    updates[updated->second] = record;
-  } else {
-    updates.push_back(record);
-  }
-}
-
-void Controller::Note(JobId id, std::string text, Time now) {
-  effects_.batch.history.push_back({id, now, std::move(text)});
-}
-
-void Controller::OnMachineEvent(const std::string& text, Time now) {
-  Note(JobId(), text, now);
-  effects_.changes.push_back({JobId(), JobState::kQueued, text, false});
-}
-
-void Controller::Announce(const JobRecord& record) {
-  effects_.changes.push_back({record.id, record.state, record.reason, record.array_count > 0});
-}
-
-const JobRecord* Controller::Find(JobId id) const {
-  const auto at = live_.find(id);
-  return at == live_.end() ? nullptr : &at->second;
-}
-
-const JobRecord* Controller::ArrayOf(JobId id) const {
-  auto at = live_.upper_bound(id);
-  // Elements with records of their own may lie between the array and the id, so step back over them.
-  while (at != live_.begin()) {
-    --at;
-    const JobRecord& record = at->second;
-    if (record.array_count > 0) {
-      const bool is_inside = id > record.id && id.value() <= record.id.value() + record.array_count;
-      return is_inside && record.array_waiting.Contains(static_cast<std::uint32_t>(id.value() - record.id.value() - 1))
-                 ? &record
-                 : nullptr;
-    }
-    if (!record.array.is_set()) return nullptr;
-  }
-  return nullptr;
-}
-
 Reason Controller::WaitingReason(const JobRecord& record) const {
   FirstBlockers blockers(scheduler_, scheduler_.decided_at());
   return WaitingReasonOf(*this, record, blockers);
@@ -529,11 +472,11 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
 
 std::string Controller::CheckInvariants() const {
   if (std::string broken = scheduler_.CheckInvariants(); !broken.empty()) return broken;
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     const std::string name = "job " + ToString(id);
     if (record.id != id) return name + " is kept under another id";
     if (IsFinal(record.state)) return name + " is final and still live";
-    if (id.value() >= next_id_) return name + " has an id that was not given out";
+    if (id.value() >= jobs_.ids().next) return name + " has an id that was not given out";
     const bool is_array = record.array_count > 0;
     const RunningJob* running = scheduler_.running(id);
     if (IsActive(record.state) && !is_array) {
@@ -561,7 +504,7 @@ std::string Controller::CheckInvariants() const {
       return name + " has another count of elements";
   }
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    if (!live_.contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";
+    if (!jobs_.live().contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";
   }
   return "";
 }

@@ -20,7 +20,6 @@
 
 #include "base/result.h"
 #include "control/books/caller.h"
-#include "control/books/effects.h"
 #include "control/books/job_changes.h"
 #include "control/books/node_registry.h"
 #include "control/books/pool_registry.h"
@@ -31,14 +30,13 @@
 #include "control/books/team_registry.h"
 #include "control/books/throughput_model.h"
 #include "control/books/usage_ledger.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/job_table.h"
 #include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
 
 namespace divvy {
-
-/// Looks up, in the store, how a job that is no longer live ended; nothing if there never was such a job.
-using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
 
 struct Limits {
   std::uint64_t max_queued = 1'000'000;  // Waiting jobs, arrays counted by element. Further submissions are refused.
@@ -68,7 +66,9 @@ class Controller {
   void SetOwnName(std::string name);
   /// Sets the function that names array elements whose name contains "{": the names of parameters, which only the
   /// specification has. It is called within a step, when an element becomes a record of its own.
-  void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) { name_of_ = std::move(name_of); }
+  void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) {
+    jobs_.SetElementNames(std::move(name_of));
+  }
   /// Restores the state from the store. Active jobs stay active until OnExited or OnVanished reports their end.
   void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
@@ -242,7 +242,9 @@ class Controller {
   /// Returns whether Replay may need a line about this run.
   bool MayReplay(JobId job, std::uint32_t attempt) const;
   /// Ensures that no id below this is assigned any more.
-  void ReserveIds(std::uint64_t next_id);
+  void ReserveIds(std::uint64_t next_id) {
+    if (jobs_.ReserveIds(next_id)) effects_.KeepNextId(next_id);
+  }
   /// Takes over a found run under its old id, for its owner or an administrator. It never runs again, because its
   /// environment is unknown.
   Result<std::string> Adopt(JobId id, const Caller& caller, Time now);
@@ -314,12 +316,10 @@ class Controller {
   const std::vector<GpuObservation>& observations(NodeIndex node) const;
 
   /// Stores a setting of the daemon, durable together with the changes of this step.
-  void KeepSetting(std::string_view key, std::string text) {
-    effects_.batch.settings.emplace_back(key, std::move(text));
-  }
+  void KeepSetting(std::string_view key, std::string text) { effects_.KeepSetting(key, std::move(text)); }
 
   /// Adds an entry to the history and notifies watchers: "GPU 3 works again".
-  void OnMachineEvent(const std::string& text, Time now);
+  void OnMachineEvent(const std::string& text, Time now) { effects_.AnnounceMachineEvent(text, now); }
 
   /// The recent usage of teams, so that it still counts after a restart (policy fair). Decide persists it periodically;
   /// the daemon persists it when it stops. Nothing if there was no usage.
@@ -328,21 +328,18 @@ class Controller {
   /// Plans, and starts what can start. Cheap if nothing has changed.
   void Decide(Time now);
   /// When Decide must be called next without another event; kNever: not needed.
-  Time next_wakeup() const { return next_wakeup_; }
+  Time next_wakeup() const { return effects_.next_wakeup(); }
 
-  Effects TakeEffects() {
-    batch_index_ = BatchIndex();
-    return std::exchange(effects_, Effects());
-  }
+  Effects TakeEffects() { return effects_.Take(); }
 
   // --- Views ---------------------------------------------------------------------------------------------------
 
   const Scheduler& scheduler() const { return scheduler_; }
   const Policy& policy() const { return policy_; }
-  const std::map<JobId, JobRecord>& live() const { return live_; }
-  const JobRecord* Find(JobId id) const;
+  const std::map<JobId, JobRecord>& live() const { return jobs_.live(); }
+  const JobRecord* Find(JobId id) const { return jobs_.Find(id); }
   /// The array that contains `id` as an element without a record of its own.
-  const JobRecord* ArrayOf(JobId id) const;
+  const JobRecord* ArrayOf(JobId id) const { return jobs_.ArrayOf(id); }
   /// Why this waiting job has not started, as of the last decision: the first blocker of `why` (start_reason.h).
   Reason WaitingReason(const JobRecord& record) const;
   /// The run time distribution of similar jobs, for estimates.
@@ -355,9 +352,9 @@ class Controller {
     const auto at = restrictions_.find(node);
     return at == restrictions_.end() ? std::nullopt : std::optional(at->second);
   }
-  std::uint64_t jobs_total() const { return jobs_total_; }
+  std::uint64_t jobs_total() const { return jobs_.ids().jobs_total; }
   /// A specification added or changed since TakeEffects; null if there is none.
-  std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
+  std::shared_ptr<const JobSpec> PendingSpec(JobId id) const { return effects_.PendingSpec(id); }
 
   std::string CheckInvariants() const;
 
@@ -368,7 +365,6 @@ class Controller {
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Makes an array element a record of its own, so that it can differ from the array.
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
-  JobRecord NewElement(const JobRecord& array, std::uint32_t ordinal) const;
   void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
   /// Removes a live job and its elements from memory and appends them to `removed`.
   void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
@@ -418,7 +414,6 @@ class Controller {
                            const FindOutcome& outcome);
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
   void CountElements(const JobRecord& array);
-  void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   /// The state and reason of a job whose run ended with `exit`.
   static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
@@ -499,8 +494,6 @@ class Controller {
   GpuSet CutGpus(const NodeUsage& node) const;
   Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
   std::string MachineText(NodeIndex node) const;
-  /// Sends the order to every node of the job whose part has not ended.
-  void Send(const JobRecord& record, Order order);
   void Launch(const JobRecord& record, Time now);
   void LetGo(const JobRecord& record);
   void FollowPreparing(Time now);
@@ -515,9 +508,6 @@ class Controller {
   /// Records the end of a gang's part. Returns whether it was the last part. The job's exit is that of its first node,
   /// unless another part was lost before.
   bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
-  void Persist(const JobRecord& record);
-  void Note(JobId id, std::string text, Time now);
-  void Announce(const JobRecord& record);
   // Teams.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
@@ -578,12 +568,11 @@ class Controller {
   std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) const;
 
   Scheduler scheduler_;
+  JobTable jobs_;
+  EffectRecorder effects_;
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
-  std::map<JobId, JobRecord> live_;
-  std::uint64_t next_id_ = 1;
-  std::uint64_t jobs_total_ = 0;
   /// Maps each job to the jobs that depend on it. Singletons are indexed by name instead.
   std::map<JobId, std::set<JobId>> dependents_;
   std::map<std::string, std::set<JobId>> singletons_;
@@ -606,8 +595,6 @@ class Controller {
   /// Jobs with a deadline, by latest start. May contain jobs that have started or ended.
   std::set<std::pair<Time, JobId>> latest_starts_;
   std::string first_model_;  // The model of the first GPUs that were registered.
-  bool needs_plan_ = true;
-  Time next_wakeup_ = kNever;
   PoolRegistry pools_;
   std::set<JobId>
       multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
@@ -648,9 +635,6 @@ class Controller {
   std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those of them that still run are persisted.
   std::map<JobId, FoundRun> found_;
-  Effects effects_;
-  BatchIndex batch_index_;
-  std::function<std::string(const JobRecord& element)> name_of_;
 };
 
 }  // namespace divvy

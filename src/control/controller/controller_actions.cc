@@ -64,35 +64,29 @@ Status Controller::Authorise(const JobRecord& record, const Caller& caller, std:
 }
 
 Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std::string_view verb) {
-  if (const auto at = live_.find(id); at != live_.end()) {
+  if (const auto at = jobs_.live().find(id); at != jobs_.live().end()) {
     DIVVY_CHECK(Authorise(at->second, caller, verb));
     return &at->second;
   }
-  const JobRecord* array = ArrayOf(id);
+  const JobRecord* array = jobs_.ArrayOf(id);
   if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*array, caller, verb));
-  return SplitElement(live_.at(array->id), static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
-}
-
-JobRecord Controller::NewElement(const JobRecord& array, std::uint32_t ordinal) const {
-  JobRecord element = ElementOf(array, ordinal);
-  if (name_of_ && array.name.find('{') != std::string::npos) element.name = name_of_(element);
-  return element;
+  return SplitElement(jobs_.live().at(array->id), static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
 }
 
 JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   array.array_waiting.Erase(ordinal);
-  JobRecord element = NewElement(array, ordinal);
-  JobRecord* kept = &live_.emplace(element.id, std::move(element)).first->second;
+  JobRecord element = jobs_.NewElement(array, ordinal);
+  JobRecord* kept = &jobs_.live().emplace(element.id, std::move(element)).first->second;
   IndexDependencies(*kept, true);
-  effects_.batch.inserts.push_back({*kept, nullptr});
+  effects_.Insert(*kept, nullptr);
   if (array.array_waiting.empty()) {
     scheduler_.Remove(array.id);
     array.state = JobState::kRunning;
   } else {
     PutWaiting(array);
   }
-  Persist(array);
+  effects_.Persist(array);
   PutWaiting(*kept);
   return kept;
 }
@@ -103,20 +97,17 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
   const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
   if (record->array_count > 0) {
     // Running elements first. Each may end the array, so the ids are collected before.
-    std::vector<JobId> elements;
-    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
-         ++at)
-      elements.push_back(at->first);
+    const std::vector<JobId> elements = jobs_.ElementsOf(*record);
     record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
     record->array_waiting = IndexRanges();
     if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
     record->state = JobState::kRunning;
     record->is_held = false;
-    Persist(*record);
+    effects_.Persist(*record);
     ResolveDependents(JobRecord(*record), now);
     for (JobId element : elements) static_cast<void>(Cancel(element, signal, grace, why, caller, now));
     FinishArrayIfDone(id, now);
-    needs_plan_ = true;
+    effects_.RequestPlan();
     return std::string(elements.empty()
                            ? "cancelled"
                            : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
@@ -129,10 +120,10 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
   record->stop_intent = StopIntent::kCancel;
   record->state = JobState::kStopping;
   record->reason = why;
-  Persist(*record);
-  if (is_first) Note(id, why, now);
-  Send(*record, StopOrder{id, signal, grace, ""});
-  Announce(*record);
+  effects_.Persist(*record);
+  if (is_first) effects_.Note(id, why, now);
+  effects_.Send(*record, StopOrder{id, signal, grace, ""});
+  effects_.Announce(*record);
   return std::string("stopping");
 }
 
@@ -143,10 +134,10 @@ Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
   record->is_held = true;
   record->state = JobState::kHeld;
   record->reason = "held by " + CallerName(caller) + ": divvy release " + ToString(id);
-  Note(id, "held by " + CallerName(caller), now);
-  Persist(*record);
+  effects_.Note(id, "held by " + CallerName(caller), now);
+  effects_.Persist(*record);
   PutWaiting(*record);
-  Announce(*record);
+  effects_.Announce(*record);
   return std::string("held");
 }
 
@@ -159,10 +150,10 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
   record->reason.clear();
   record->queued_at = record->waits_since = now;
   if (at != kNoTime) record->begin = at;
-  Note(id, "released by " + CallerName(caller), now);
-  Persist(*record);
+  effects_.Note(id, "released by " + CallerName(caller), now);
+  effects_.Persist(*record);
   PutWaiting(*record);
-  Announce(*record);
+  effects_.Announce(*record);
   return std::string("released");
 }
 
@@ -176,9 +167,9 @@ Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& call
   record->is_held = holds;
   record->state = JobState::kStopping;
   record->reason = QueuedAgainBy(caller, id, holds);
-  Persist(*record);
-  Send(*record, StopOrder{id, 0, Duration(-1), ""});
-  Announce(*record);
+  effects_.Persist(*record);
+  effects_.Send(*record, StopOrder{id, 0, Duration(-1), ""});
+  effects_.Announce(*record);
   return std::string(holds ? "stopping, then held" : "stopping, then queued again");
 }
 
@@ -187,7 +178,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
                                              Time now) {
   DIVVY_CHECK(Authorise(ended, caller, "requeue"));
   DIVVY_CHECK(CheckCanQueueAgain(ended));
-  if (ended.array.is_set() && !live_.contains(ended.array) && !array)
+  if (ended.array.is_set() && !jobs_.live().contains(ended.array) && !array)
     return NotFound("its array " + ToString(ended.array) + " is not known any more; submit it again");
   JobSpec asked = spec;
   asked.request = ended.request;
@@ -207,7 +198,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
     DIVVY_CHECK(CheckTeamGpus(ended));
   }
 
-  JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
+  JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) TakeBackFromArray(record, std::move(array));
   // The other dependencies were met already. A singleton waits again for its namesakes.
   std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
@@ -215,8 +206,8 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   record.is_held = holds;
   record.retries_used = 0;
   ++record.restarts;
-  KeepRun(record, record.state, record.ended, effects_.batch);
-  Note(record.id, EndText(record), record.ended);
+  effects_.KeepRun(record, record.state, record.ended);
+  effects_.Note(record.id, EndText(record), record.ended);
   run_times_.Know(record, record.shape);
   IndexDependencies(record, true);
   QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
@@ -225,9 +216,9 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
 
 /// Removes `element`, which has ended, from the array's counts of ended elements.
 void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array) {
-  auto at = live_.find(element.array);
-  if (at == live_.end()) {
-    at = live_.emplace(element.array, *std::move(array)).first;
+  auto at = jobs_.live().find(element.array);
+  if (at == jobs_.live().end()) {
+    at = jobs_.live().emplace(element.array, *std::move(array)).first;
     JobRecord& whole = at->second;
     whole.state = JobState::kRunning;
     whole.reason.clear();
@@ -243,8 +234,8 @@ void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRe
                                                                    : whole.array_failed;
   if (counted > 0) --counted;
   if (whole.array_failed == 0) whole.array_exit_code = 0;
-  Persist(whole);
-  Announce(whole);
+  effects_.Persist(whole);
+  effects_.Announce(whole);
 }
 
 Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
@@ -260,10 +251,10 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   record->reason =
       is_paused ? "paused by " + CallerName(caller) + (record->request.is_portioned() ? "" : "; it keeps its GPUs")
                 : record->start_reason;
-  Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
-  Persist(*record);
-  Send(*record, PauseOrder{id, is_paused, ""});
-  Announce(*record);
+  effects_.Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
+  effects_.Persist(*record);
+  effects_.Send(*record, PauseOrder{id, is_paused, ""});
+  effects_.Announce(*record);
   if (is_paused && record->request.is_portioned())
     return "paused; the memory of its GPU fraction is moved to the host where possible, until divvy resume";
   return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
@@ -272,10 +263,7 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
 Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal"));
   if (record->array_count > 0) {
-    std::vector<JobId> elements;
-    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
-         ++at)
-      elements.push_back(at->first);
+    const std::vector<JobId> elements = jobs_.ElementsOf(*record);
     std::int64_t told = 0;
     std::optional<Error> cannot;
     for (JobId element : elements) {
@@ -298,7 +286,7 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
     if (!is_known)  // Signals for such a node are not kept.
       return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
   }
-  Send(*record, SignalOrder{id, signal, reach, ""});
+  effects_.Send(*record, SignalOrder{id, signal, reach, ""});
   if (absence.empty()) return std::string("sent");
   return absence + "; the signal is delivered when it reconnects, and lost if its agent was restarted meanwhile";
 }
@@ -310,21 +298,21 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   if (const auto id = ParseInteger(group); id && *id > 0) {
     JobChanges changes;
     changes.array_at_once = limit;
-    const JobRecord* array = Find(JobId(static_cast<std::uint64_t>(*id)));
+    const JobRecord* array = jobs_.Find(JobId(static_cast<std::uint64_t>(*id)));
     if (array == nullptr || array->array_count == 0) return NotFound("there is no queued or running array " + group);
     const auto done = Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
     if (!done) return done.error();
     return at_most;
   }
   const bool is_theirs = std::ranges::any_of(
-      live_, [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
-  const bool is_used = std::ranges::any_of(live_, [&](const auto& e) { return e.second.group == group; });
+      jobs_.live(), [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
+  const bool is_used = std::ranges::any_of(jobs_.live(), [&](const auto& e) { return e.second.group == group; });
   if (!is_used) return NotFound("no queued or running job is in group '" + group + "'");
   if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
   group_limits_[group] = limit;
   scheduler_.SetGroupLimit(group, limit);
-  effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + group, limit == 0 ? "" : std::to_string(limit));
-  needs_plan_ = true;
+  effects_.KeepSetting(std::string(kGroupPrefix) + group, limit == 0 ? "" : std::to_string(limit));
+  effects_.RequestPlan();
   return at_most;
 }
 
@@ -360,11 +348,11 @@ Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller&
     usable = allowed.value_or(GpuSet::FirstN(static_cast<int>(scheduler_.node(machine).capacity.gpus.size())));
     if (allowed) restrictions_.insert_or_assign(name, *allowed);
     else restrictions_.erase(name);
-    KeepSetting(name.empty() ? std::string(kRestrictionKey) : std::string(kNodeRestrictionPrefix) + name,
+    effects_.KeepSetting(name.empty() ? std::string(kRestrictionKey) : std::string(kNodeRestrictionPrefix) + name,
                 allowed ? FormatRestriction(*allowed) : "");
     RefreshGpus(machine, observations(machine));
   }
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return usable;
 }
 
@@ -392,7 +380,7 @@ Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, 
   const std::size_t removed = std::erase_if(ignored_, matches);
   if (!is_ignored && removed == 0) return NotFound(pid + where + " is not ignored");
   if (is_ignored) ignored_.push_back(process);
-  effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
+  effects_.KeepSetting(kIgnoredKey, FormatIgnored(ignored_));
   RefreshGpus(index, observations(index));
   return pid + where + (is_ignored ? " no longer makes its GPU unavailable, until it ends" : " counts again");
 }

@@ -128,7 +128,7 @@ class Controller::WaitGraph {
     if (!array.array_waiting.empty()) links.to.push_back({array.id, Part::kRest});
     const JobId last(array.id.value() + array.array_count);
     std::set<JobId> elements;
-    for (auto at = controller_.live_.upper_bound(array.id); at != controller_.live_.end() && at->first <= last; ++at)
+    for (auto at = controller_.jobs_.live().upper_bound(array.id); at != controller_.jobs_.live().end() && at->first <= last; ++at)
       elements.insert(at->first);
     for (auto at = edited_.upper_bound(array.id); at != edited_.end() && at->first <= last; ++at)
       elements.insert(at->first);
@@ -171,7 +171,7 @@ class Controller::WaitGraph {
   Links NamesakesOf(const JobRecord& record) const {
     if (namesakes_.empty()) {
       const auto add = [this](const JobRecord& job) { namesakes_[{job.user.uid, job.name}].insert(job.id); };
-      for (const auto& [id, job] : controller_.live_) {
+      for (const auto& [id, job] : controller_.jobs_.live()) {
         if (!edited_.contains(id)) add(job);
       }
       for (const auto& [id, job] : edited_) add(job);

@@ -31,9 +31,9 @@ void Controller::WatchDeadline(const JobRecord& record) {
 
 void Controller::EndLate(Time now) {
   while (!latest_starts_.empty() && latest_starts_.begin()->first < now) {
-    const auto at = live_.find(latest_starts_.begin()->second);
+    const auto at = jobs_.live().find(latest_starts_.begin()->second);
     latest_starts_.erase(latest_starts_.begin());
-    if (at == live_.end()) continue;
+    if (at == jobs_.live().end()) continue;
     JobRecord& record = at->second;
     if (LatestStart(record) >= now) {  // The deadline or limit was changed meanwhile.
       WatchDeadline(record);
@@ -54,12 +54,12 @@ void Controller::EndLateElements(JobRecord& array, Time now) {
   if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
   array.state = JobState::kRunning;
   array.is_held = false;
-  Note(id, Plural(late, "element") + " could not start in time to be over by the deadline", now);
-  Persist(array);
-  Announce(array);
+  effects_.Note(id, Plural(late, "element") + " could not start in time to be over by the deadline", now);
+  effects_.Persist(array);
+  effects_.Announce(array);
   ResolveDependents(JobRecord(array), now);
   FinishArrayIfDone(id, now);
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 // Requires: the job has just started, or is about to.

@@ -66,8 +66,8 @@ std::string DescribeEnd(const JobRecord& record) {
 Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome) {
   for (const Dependency& dependency : dependencies) {
     if (dependency.kind == DependencyKind::kSingleton || dependency.status == DependencyStatus::kSatisfied) continue;
-    const JobRecord* target = Find(dependency.job);
-    if (const JobRecord* array = target == nullptr ? ArrayOf(dependency.job) : nullptr; array != nullptr) {
+    const JobRecord* target = jobs_.Find(dependency.job);
+    if (const JobRecord* array = target == nullptr ? jobs_.ArrayOf(dependency.job) : nullptr; array != nullptr) {
       if (!dependency.element) continue;  // An element named by its own id.
       return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
                       ": job " + ToString(dependency.job) + " is an element of array " + ToString(array->id) +
@@ -90,7 +90,7 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
                       ": the array has no such element");
     }
     const JobId element = ElementId(dependency.job, *ordinal);
-    if (Find(element) != nullptr || outcomes_.contains(element)) continue;
+    if (jobs_.Find(element) != nullptr || outcomes_.contains(element)) continue;
     // An element that waits with its array has not ended, and its end would not be reported to us.
     if (auto ended = outcome(element); ended && IsFinal(ended->state)) outcomes_.emplace(element, *std::move(ended));
   }
@@ -99,7 +99,7 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
 
 const JobRecord* Controller::Target(const Dependency& dependency) const {
   const auto find = [this](JobId id) -> const JobRecord* {
-    if (const JobRecord* live = Find(id)) return live;
+    if (const JobRecord* live = jobs_.Find(id)) return live;
     const auto ended = outcomes_.find(id);
     return ended == outcomes_.end() ? nullptr : &ended->second;
   };
@@ -112,7 +112,7 @@ const JobRecord* Controller::Target(const Dependency& dependency) const {
 void Controller::NameElements(std::vector<Dependency>& dependencies) const {
   for (Dependency& dependency : dependencies) {
     if (dependency.kind == DependencyKind::kSingleton || dependency.element) continue;
-    const JobRecord* array = Find(dependency.job) == nullptr ? ArrayOf(dependency.job) : nullptr;
+    const JobRecord* array = jobs_.Find(dependency.job) == nullptr ? jobs_.ArrayOf(dependency.job) : nullptr;
     if (array == nullptr) continue;
     const auto ordinal = static_cast<std::uint32_t>(dependency.job.value() - array->id.value() - 1);
     dependency.element = ElementOf(*array, ordinal).array_index;
@@ -123,12 +123,12 @@ void Controller::NameElements(std::vector<Dependency>& dependencies) const {
 // An element that was cancelled together with its array has no record of that.
 bool Controller::IsForgotten(const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) return false;
-  return Find(dependency.job) == nullptr && ArrayOf(dependency.job) == nullptr && !outcomes_.contains(dependency.job);
+  return jobs_.Find(dependency.job) == nullptr && jobs_.ArrayOf(dependency.job) == nullptr && !outcomes_.contains(dependency.job);
 }
 
 bool Controller::WasCancelledWaiting(const Dependency& dependency) const {
   if (!dependency.element) return false;
-  const JobRecord* array = Find(dependency.job);
+  const JobRecord* array = jobs_.Find(dependency.job);
   if (array == nullptr) {
     const auto ended = outcomes_.find(dependency.job);
     if (ended == outcomes_.end()) return false;
@@ -143,7 +143,7 @@ DependencyStatus Controller::StatusOf(const JobRecord& record, const Dependency&
   if (dependency.status == DependencyStatus::kSatisfied) return dependency.status;
   if (dependency.kind == DependencyKind::kSingleton) {
     const bool has_earlier =
-        std::ranges::any_of(live_, [&](const auto& entry) { return IsEarlierNamesake(entry.second, record); });
+        std::ranges::any_of(jobs_.live(), [&](const auto& entry) { return IsEarlierNamesake(entry.second, record); });
     return has_earlier ? DependencyStatus::kPending : DependencyStatus::kSatisfied;
   }
   const JobRecord* target = Target(dependency);
@@ -238,7 +238,7 @@ bool Controller::IsAskedFor(const JobRecord& record) const {
   if (of_array == dependents_.end()) return false;
   // Jobs that wait for the whole array do not need its elements, of which there may be a million.
   return std::ranges::any_of(of_array->second, [&](JobId id) {
-    const JobRecord* waiting = Find(id);
+    const JobRecord* waiting = jobs_.Find(id);
     return waiting != nullptr && std::ranges::any_of(waiting->dependencies, [&](const Dependency& dependency) {
              return dependency.job == record.array && dependency.element == record.array_index;
            });
@@ -308,8 +308,8 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
   if (!changed.dependencies.empty()) waiting.insert(changed.id);
 
   for (JobId id : waiting) {
-    const auto at = live_.find(id);
-    if (at == live_.end()) continue;
+    const auto at = jobs_.live().find(id);
+    if (at == jobs_.live().end()) continue;
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
     DependencyOutlook hope = DependencyOutlookOf(record);
@@ -326,8 +326,8 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
         if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
         record.state = JobState::kRunning;
         record.is_held = false;
-        Note(id, "its dependency can never be met: " + hope.why, now);
-        Persist(record);
+        effects_.Note(id, "its dependency can never be met: " + hope.why, now);
+        effects_.Persist(record);
         FinishArrayIfDone(id, now);
         continue;
       }
@@ -345,14 +345,14 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
         started = std::max(started, changed.started);
       } else if (target->array_count > 0) {
         // The start times of elements that have ended are no longer known here.
-        const auto last = live_.upper_bound(ElementId(target->id, target->array_count - 1));
-        for (auto element = live_.upper_bound(target->id); element != last; ++element)
+        const auto last = jobs_.live().upper_bound(ElementId(target->id, target->array_count - 1));
+        for (auto element = jobs_.live().upper_bound(target->id); element != last; ++element)
           started = std::max(started, element->second.started);
       }
       begin = std::max(begin, AddSaturating(started, dependency.delay));
     }
     has_changed |= begin != std::exchange(record.begin, begin);
-    if (has_changed) Persist(record);
+    if (has_changed) effects_.Persist(record);
     PutWaiting(record);
   }
 }

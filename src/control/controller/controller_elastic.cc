@@ -10,7 +10,7 @@
 namespace divvy {
 
 void Controller::Resize(const Resizing& resizing, Time now) {
-  JobRecord& record = live_.at(resizing.job);
+  JobRecord& record = jobs_.live().at(resizing.job);
   const GpuSet more = resizing.gpus - record.gpus;
   const GpuSet asked = resizing.asked_back - record.gpus_asked_back;
   if (!more.empty()) {
@@ -19,26 +19,26 @@ void Controller::Resize(const Resizing& resizing, Time now) {
     record.gpu_model = ModelOf(record);
     MeasureAnew(record.progress);
     record.gpus_since = record.grown_at = now;
-    Note(record.id, "gets " + GpusText(more) + ": " + resizing.reason, now);
+    effects_.Note(record.id, "gets " + GpusText(more) + ": " + resizing.reason, now);
   }
   if (!asked.empty()) {
     record.asked_back_at = now;
-    Note(record.id, "is asked to give back " + GpusText(asked) + ": " + resizing.reason, now);
+    effects_.Note(record.id, "is asked to give back " + GpusText(asked) + ": " + resizing.reason, now);
   } else if (more.empty()) {
-    Note(record.id, resizing.reason, now);
+    effects_.Note(record.id, resizing.reason, now);
   }
   record.gpus_asked_back = resizing.asked_back;
   if (resizing.asked_back.empty()) record.asked_back_at = kNoTime;
   if (resizing.is_silent) record.takes_resizes = false;
-  Persist(record);
-  Send(record, ResizeOrder{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent, ""});
-  Announce(record);
+  effects_.Persist(record);
+  effects_.Send(record, ResizeOrder{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent, ""});
+  effects_.Announce(record);
 }
 
 Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller,
                                                         Time now) {
-  const auto at = live_.find(id);
-  if (at == live_.end()) return NotFound("there is no queued or running job " + ToString(id));
+  const auto at = jobs_.live().find(id);
+  if (at == jobs_.live().end()) return NotFound("there is no queued or running job " + ToString(id));
   JobRecord& record = at->second;
   DIVVY_CHECK(Authorise(record, caller, "report for"));
   DIVVY_CHECK(CheckSpeaks(record, attempt));
@@ -52,19 +52,19 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
     record.gpus_asked_back = GpuSet();
     record.asked_back_at = kNoTime;
     scheduler_.Resize(id, record.gpus);
-    Note(id, "gives back " + GpusText(back), now);
-    Announce(record);
-    needs_plan_ = true;
+    effects_.Note(id, "gives back " + GpusText(back), now);
+    effects_.Announce(record);
+    effects_.RequestPlan();
   }
   const bool joins = !record.takes_resizes && record.request.is_elastic() && record.request.gpus > 0;
   if (joins) {
     record.takes_resizes = true;
     scheduler_.SetResizable(id);
-    needs_plan_ = true;
+    effects_.RequestPlan();
   }
   const bool has_changed = record.gpus_used != record.gpus;
   record.gpus_used = record.gpus;
-  if (has_changed || joins || !back.empty()) Persist(record);
+  if (has_changed || joins || !back.empty()) effects_.Persist(record);
   return Checkpointed{record.gpus, has_changed};
 }
 

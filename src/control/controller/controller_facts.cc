@@ -91,14 +91,14 @@ std::string_view MachinesEnd(Controller::Vanished how) {
 }  // namespace
 
 void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
-  const auto found = live_.find(job);
-  if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
   JobRecord& record = found->second;
   if (!IsOn(record, node)) return;
   // Not persisted: the node reports it again after a restart of the controller.
   const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
   const Reason reason = record.gang.empty() ? why : where + why;
-  if (std::exchange(record.reason, reason) != reason) Announce(record);
+  if (std::exchange(record.reason, reason) != reason) effects_.Announce(record);
 }
 
 std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exit& exit) {
@@ -115,8 +115,8 @@ std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exi
 }
 
 void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
-  const auto found = live_.find(job);
-  if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
   // On the other nodes, nothing of the user's starts at this moment.
   if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
   // Not persisted at once: a restart learns it from the run record, and this saves one commit per job, a fifth of its
@@ -126,11 +126,11 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   found->second.reason = found->second.start_reason;
   if (CutToDeadline(found->second)) {
     scheduler_.SetKnownEnd(job, Deadline(found->second));
-    Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
+    effects_.Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
   }
   unkept_starts_.insert_or_assign(job, attempt);
   refusals_.erase(job);
-  Announce(found->second);
+  effects_.Announce(found->second);
 }
 
 // Most jobs have ended by then. For the others, a restart then knows that they run even while their node is
@@ -140,21 +140,21 @@ void Controller::KeepStarts(Time now) {
   if (unkept_starts_.empty()) return;
   if (next_starts_ == kNever) {
     next_starts_ = AddSaturating(now, kKeepAfter);
-    next_wakeup_ = std::min(next_wakeup_, next_starts_);
+    effects_.WakeBy(next_starts_);
   }
   if (now < next_starts_) return;
   next_starts_ = kNever;
   for (const auto& [job, attempt] : std::exchange(unkept_starts_, {})) {
-    const JobRecord* record = Find(job);
-    if (record != nullptr && record->attempt == attempt && record->state == JobState::kRunning) Persist(*record);
+    const JobRecord* record = jobs_.Find(job);
+    if (record != nullptr && record->attempt == attempt && record->state == JobState::kRunning) effects_.Persist(*record);
   }
 }
 
 void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,
                           const std::string& node) {
-  effects_.orders.push_back(ForgetOrder{job, attempt, node});
-  const auto found = live_.find(job);
-  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  effects_.Send(ForgetOrder{job, attempt, node});
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (record.gang.empty() && record.node != node) return;
   // It is no refusal if something has started, or if another node already reported why the gang ends.
@@ -176,7 +176,7 @@ void Controller::EndRun(JobRecord& record, Time now) {
   const Exit exit = *record.exit;
   scheduler_.Finish(record.id);
   LoosenPaper(record);
-  needs_plan_ = true;
+  effects_.RequestPlan();
   CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
     run_times_.Ran(record, record.ended - record.started);
@@ -207,9 +207,9 @@ bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished
 }
 
 void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {
-  effects_.orders.push_back(ForgetOrder{job, attempt, node});
-  const auto found = live_.find(job);
-  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  effects_.Send(ForgetOrder{job, attempt, node});
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (!record.gang.empty()) {
     if (VanishSeat(record, node, how, now)) EndRun(record, now);
@@ -218,7 +218,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   if (record.node != node) return;
   scheduler_.Finish(job);
   LoosenPaper(record);
-  needs_plan_ = true;
+  effects_.RequestPlan();
   // If the store says that a job ran, there is a run record until its end is known. A missing run record means that its
   // end was reported to another store.
   const bool has_run = record.state != JobState::kStarting && record.stop_intent == StopIntent::kNone;
@@ -233,11 +233,11 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
   } else if (IsWithItsMachine(how) && !record.is_foreground && !record.is_run_once) {
     ++record.restarts;
-    KeepRun(record, JobState::kLost, now, effects_.batch);
+    effects_.KeepRun(record, JobState::kLost, now);
     QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);
   } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    KeepRun(record, was_rebooted ? JobState::kFailed : JobState::kCancelled, now, effects_.batch);
+    effects_.KeepRun(record, was_rebooted ? JobState::kFailed : JobState::kCancelled, now);
     QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
   } else {
     Exit exit;
@@ -255,7 +255,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
 bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
-    KeepRun(record, exit.is_known ? JobState::kCancelled : JobState::kLost, record.ended, effects_.batch);
+    effects_.KeepRun(record, exit.is_known ? JobState::kCancelled : JobState::kLost, record.ended);
     const Duration delay = IsForWantOfRoom(exit) ? RoomDelay(record.id) : BorrowDelay(record, now);
     QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
@@ -272,7 +272,7 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
   const std::string how = !exit.failure.empty() ? ": " + exit.failure
                           : exit.signal != 0    ? " with signal " + std::to_string(exit.signal)
                                                 : " with exit code " + std::to_string(exit.code);
-  KeepRun(record, outcome, record.ended, effects_.batch);
+  effects_.KeepRun(record, outcome, record.ended);
   // The first run counts as a try.
   QueueAgain(record, AddSaturating(now, delay),
              "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +
@@ -282,7 +282,7 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
 }
 
 void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
-  Note(record.id, reason, now);
+  effects_.Note(record.id, reason, now);
   // A preempted job loses its progress, but not its queue position.
   if (!WasTakenBack(record)) record.queued_at = now;
   if (record.state != JobState::kStarting) record.waits_since = now;  // Otherwise it has not run.
@@ -297,9 +297,9 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   record.begin = begin;
   RestoreLimit(record);
   record.reason = std::move(reason);
-  Persist(record);
+  effects_.Persist(record);
   PutWaiting(record);
-  Announce(record);
+  effects_.Announce(record);
 }
 
 void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time now) {
@@ -312,34 +312,34 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   record.stop_intent = StopIntent::kNone;
   ForgetResizes(record);
   if (record.ended == kNoTime) record.ended = now;
-  Persist(record);
-  Announce(record);
+  effects_.Persist(record);
+  effects_.Announce(record);
 
   JobRecord ended = std::move(record);
-  live_.erase(id);
+  jobs_.live().erase(id);
   run_times_.Forget(id);
   refusals_.erase(id);
   repaid_.erase(id);
   if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
   if (array.is_set()) {
-    if (const auto whole = live_.find(array); whole != live_.end()) {
+    if (const auto whole = jobs_.live().find(array); whole != jobs_.live().end()) {
       JobRecord& sum = whole->second;
       ++(state == JobState::kSucceeded   ? sum.array_succeeded
          : state == JobState::kCancelled ? sum.array_cancelled
                                          : sum.array_failed);
       if (ended.exit) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
-      Persist(sum);
+      effects_.Persist(sum);
     }
   }
   ResolveDependents(ended, now);
-  effects_.finished.push_back(std::move(ended));
-  needs_plan_ = true;
+  effects_.ReportFinished(std::move(ended));
+  effects_.RequestPlan();
   if (array.is_set()) FinishArrayIfDone(array, now);
 }
 
 void Controller::FinishArrayIfDone(JobId array, Time now) {
-  const auto at = live_.find(array);
-  if (at == live_.end() || !at->second.array_waiting.empty()) return;
+  const auto at = jobs_.live().find(array);
+  if (at == jobs_.live().end() || !at->second.array_waiting.empty()) return;
   JobRecord& record = at->second;
   const std::uint32_t ended = record.array_succeeded + record.array_failed + record.array_cancelled;
   if (ended < record.array_count) return;
@@ -385,7 +385,7 @@ void Controller::ForgetIgnored(const std::string& node, const std::vector<GpuObs
                                         [&](const GpuProcess& p) { return p.identity == rule.identity; });
            });
   };
-  if (std::erase_if(ignored_, is_gone) > 0) effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
+  if (std::erase_if(ignored_, is_gone) > 0) effects_.KeepSetting(kIgnoredKey, FormatIgnored(ignored_));
 }
 
 void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
@@ -423,8 +423,8 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       availability.stuck = stuck->second;
     if (before[i] == availability) continue;
     scheduler_.SetAvailability(node, gpu, std::move(availability));
-    effects_.changes.push_back({JobId(), JobState::kQueued, ""});  // MachineEvents words the message.
-    needs_plan_ = true;
+    effects_.AnnounceGpus();  // MachineEvents words the message.
+    effects_.RequestPlan();
   }
 }
 

@@ -48,7 +48,7 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
   machine.refusal =
       "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and will be tried again soon";
   machine.rests_until = now + kRest;
-  next_wakeup_ = std::min(next_wakeup_, machine.rests_until);
+  effects_.WakeBy(machine.rests_until);
   RefreshNode(*node);
   // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;

@@ -10,8 +10,6 @@
 namespace divvy {
 namespace {
 
-/// Larger ids in records are ignored: no installation submits so many jobs.
-constexpr std::uint64_t kLargestId = std::uint64_t{1} << 48;
 /// A found run's id may be at most this far ahead of the assigned ids, so that a lying node cannot use up the id space.
 constexpr std::uint64_t kLargestLead = 10'000'000;
 
@@ -31,26 +29,20 @@ std::string UserText(const User& user) { return user.name.empty() ? "uid " + std
 
 }  // namespace
 
-void Controller::ReserveIds(std::uint64_t next_id) {
-  if (next_id <= next_id_ || next_id > kLargestId) return;
-  next_id_ = next_id;
-  effects_.batch.next_id = next_id_;
-}
-
 // --- What the store should know ------------------------------------------------------------------------------------
 
 /// The live job that this is a run of, as a record of its own; null if there is none.
 JobRecord* Controller::SameJob(const JobRecord& run) {
-  if (const auto at = live_.find(run.id); at != live_.end())
+  if (const auto at = jobs_.live().find(run.id); at != jobs_.live().end())
     return IsSameJob(at->second, run) && at->second.array_count == 0 ? &at->second : nullptr;
-  const JobRecord* array = ArrayOf(run.id);
+  const JobRecord* array = jobs_.ArrayOf(run.id);
   if (array == nullptr || !IsSameMoment(array->submitted, run.submitted)) return nullptr;
-  return SplitElement(live_.at(array->id), static_cast<std::uint32_t>(run.id.value() - array->id.value() - 1));
+  return SplitElement(jobs_.live().at(array->id), static_cast<std::uint32_t>(run.id.value() - array->id.value() - 1));
 }
 
 bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
-  const auto at = live_.find(job);
-  return at == live_.end() ? ArrayOf(job) != nullptr : at->second.attempt <= attempt;
+  const auto at = jobs_.live().find(job);
+  return at == jobs_.live().end() ? jobs_.ArrayOf(job) != nullptr : at->second.attempt <= attempt;
 }
 
 /// Removes the job from the cluster, whether it waits or runs.
@@ -60,7 +52,7 @@ void Controller::LeaveCluster(const JobRecord& record) {
   scheduler_.Finish(record.id);
   LoosenPaper(record);
   preparing_.erase(record.id);
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 /// Returns whether the run's GPUs were given to no other job. `known` is the job as the store has it; what it holds
@@ -90,10 +82,10 @@ void Controller::HoldBack(JobRecord& record, Time now) {
   record.state = JobState::kHeld;
   record.reason = "held: an earlier run of it, unknown to the store, may still be running; divvy release " +
                   ToString(record.id) + " starts it again";
-  Note(record.id, record.reason, now);
-  Persist(record);
+  effects_.Note(record.id, record.reason, now);
+  effects_.Persist(record);
   PutWaiting(record);
-  Announce(record);
+  effects_.Announce(record);
 }
 
 void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now) {
@@ -123,10 +115,10 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   KeepGpusOf(record);
   scheduler_.Adopt(ToRunning(record));
   if (!record.gang.empty() && !record.was_let_go) preparing_[record.id] = kNoTime;
-  Note(record.id, why, now);
-  Persist(record);
-  Announce(record);
-  needs_plan_ = true;
+  effects_.Note(record.id, why, now);
+  effects_.Persist(record);
+  effects_.Announce(record);
+  effects_.RequestPlan();
 }
 
 /// Records the end of a run that the store did not know, and of which nothing is left.
@@ -139,7 +131,7 @@ void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now)
   record.ended = std::max(run.ended, record.started);
   record.exit = run.exit;
   record.stop_intent = StopIntent::kNone;
-  effects_.orders.push_back(ForgetOrder{record.id, record.attempt, run.record.node});
+  effects_.Send(ForgetOrder{record.id, record.attempt, run.record.node});
   const auto [state, reason] = Judge(record, *run.exit);
   if (!RunsAgain(record, state, *run.exit, now)) Finish(record, state, reason, now);
 }
@@ -176,8 +168,8 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
   const JobRecord& seen = run.record;
   const JobId id = seen.id;
   const auto end = [&] {
-    if (run.exit) effects_.orders.push_back(ForgetOrder{id, seen.attempt, seen.node});
-    else effects_.orders.push_back(StopOrder{id, 9, Duration(0), seen.node});
+    if (run.exit) effects_.Send(ForgetOrder{id, seen.attempt, seen.node});
+    else effects_.Send(StopOrder{id, 9, Duration(0), seen.node});
     return Found::kOver;
   };
   for (Seat& seat : run.record.gang) {
@@ -192,7 +184,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
       return Found::kTaken;
     }
     TakeUp(record, run, "a run of it that is newer than the store was found", now);
-    effects_.orders.push_back(AdoptOrder{PartOn(record, seen.node), seen.node});
+    effects_.Send(AdoptOrder{PartOn(record, seen.node), seen.node});
     found_.erase(id);
     return Found::kTaken;
   };
@@ -201,7 +193,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
   if (JobRecord* live = SameJob(seen)) {
     const bool is_there = IsActive(live->state) && live->attempt == seen.attempt && IsOn(*live, seen.node);
     if (is_there) {
-      effects_.orders.push_back(AdoptOrder{PartOn(*live, seen.node), seen.node});
+      effects_.Send(AdoptOrder{PartOn(*live, seen.node), seen.node});
       found_.erase(id);
       return Found::kTaken;
     }
@@ -219,15 +211,15 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
   const bool is_ending = before != found_.end() && before->second.is_ending;
   const std::string node = seen.node;
   if (is_ending && run.exit) {
-    effects_.orders.push_back(ForgetOrder{id, seen.attempt, node});
+    effects_.Send(ForgetOrder{id, seen.attempt, node});
     found_.erase(before);
     RefreshGpusOf(node);
     return Found::kOver;
   }
-  if (id.value() < next_id_ + kLargestLead) ReserveIds(id.value() + 1);
-  is_id_taken = is_id_taken || id.value() >= next_id_;
+  if (id.value() < jobs_.ids().next + kLargestLead) ReserveIds(id.value() + 1);
+  is_id_taken = is_id_taken || id.value() >= jobs_.ids().next;
   if (before == found_.end()) {
-    OnMachineEvent("job " + ToString(id) + " of " + UserText(seen.user) + " runs on " +
+    effects_.AnnounceMachineEvent("job " + ToString(id) + " of " + UserText(seen.user) + " runs on " +
                        MachineText(IndexOf(node).value_or(kOwnNode)) + ", and the store does not know it: divvy adopt",
                    now);
   }
@@ -238,10 +230,10 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
 
 /// Revives a job that had ended for the store and was requeued since.
 JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
-  JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
+  JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) {
     std::optional<JobRecord> array = outcome(record.array);
-    if (live_.contains(record.array) || array) TakeBackFromArray(record, std::move(array));
+    if (jobs_.live().contains(record.array) || array) TakeBackFromArray(record, std::move(array));
   }
   record.dependencies.clear();
   run_times_.Know(record, record.shape);
@@ -288,7 +280,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
                               instead);
   if (!record.gang.empty())
     return FailedPrecondition(name + " is part of a job on several nodes, and such parts cannot be adopted" + instead);
-  if (at->second.is_id_taken || live_.contains(id) || ArrayOf(id) != nullptr)
+  if (at->second.is_id_taken || jobs_.live().contains(id) || jobs_.ArrayOf(id) != nullptr)
     return FailedPrecondition("the id of " + name + " is not free in this store" + instead);
   const int gpus = record.gpus.size();
   if (gpus < record.request.gpus_in_all() ||
@@ -318,23 +310,23 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   spec.notes.push_back("adopted from its run record: its environment and script are not known");
   const JobState state = record.state;
   record.state = JobState::kHeld;
-  JobRecord& kept = live_.emplace(id, std::move(record)).first->second;
+  JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
   run_times_.Know(kept, kept.shape);
-  ++jobs_total_;
+  jobs_.CountJobs(1);
   at->second.is_adopted = true;
   RefreshGpusOf(run.record.node);
   RunDescription taken = run;
   taken.record.state = state;
-  effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
-  effects_.batch.next_id = next_id_;
+  effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
+  effects_.KeepNextId(jobs_.ids().next);
   const std::string why = "adopted by " + CallerName(caller) + " from its run record";
   if (run.exit) {
-    Note(id, why, now);
+    effects_.Note(id, why, now);
     KeepEnd(kept, run, now);
     return std::string("adopted; it had ended");
   }
   TakeUp(kept, taken, why, now);
-  effects_.orders.push_back(AdoptOrder{kept, kept.node});
+  effects_.Send(AdoptOrder{kept, kept.node});
   return std::string("adopted; it runs");
 }
 
@@ -347,14 +339,14 @@ Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
   const JobRecord& record = at->second.run.record;
   DIVVY_CHECK(Authorise(record, caller, "end"));
   if (at->second.run.exit) {
-    effects_.orders.push_back(ForgetOrder{id, record.attempt, record.node});
+    effects_.Send(ForgetOrder{id, record.attempt, record.node});
     const std::string node = record.node;
     found_.erase(at);
     RefreshGpusOf(node);
     return std::string("forgotten: it had ended");
   }
   at->second.is_ending = true;
-  effects_.orders.push_back(StopOrder{id, 0, Duration(-1), record.node});
+  effects_.Send(StopOrder{id, 0, Duration(-1), record.node});
   return std::string("stopping: its stop signal now, SIGKILL after its grace");
 }
 

@@ -41,33 +41,21 @@ void BlameSeat(JobRecord& record, const Seat& seat) {
 
 }  // namespace
 
-void Controller::Send(const JobRecord& record, Order order) {
-  const auto send_to = [&](const std::string& node) {
-    Order one = order;
-    std::visit([&](auto& inner) { inner.node = node; }, one);
-    effects_.orders.push_back(std::move(one));
-  };
-  if (record.gang.empty()) return send_to(record.node);
-  for (const Seat& seat : record.gang) {
-    if (!seat.exit) send_to(seat.node);
-  }
-}
-
 void Controller::Launch(const JobRecord& record, Time now) {
   if (record.gang.empty()) {
-    effects_.orders.push_back(LaunchOrder{record, record.node, 0});
+    effects_.Send(LaunchOrder{record, record.node, 0});
     return;
   }
   for (std::uint32_t seat = 0; seat < record.gang.size(); ++seat) {
     const std::string& node = record.gang[seat].node;
-    effects_.orders.push_back(LaunchOrder{PartOn(record, node), node, seat});
+    effects_.Send(LaunchOrder{PartOn(record, node), node, seat});
   }
   preparing_[record.id] = AddSaturating(now, kPrepareWithin);
 }
 
 void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
-  const auto found = live_.find(job);
-  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   const auto seat = std::ranges::find(record.gang, node, &Seat::node);
   if (seat == record.gang.end()) return;
@@ -76,8 +64,8 @@ void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string&
   if (std::ranges::any_of(record.gang, [](const Seat& one) { return one.port == 0 || one.exit; })) return;
   record.was_let_go = true;
   preparing_.erase(job);
-  Note(job, "all of its " + std::to_string(record.gang.size()) + " nodes are ready", now);
-  Persist(record);
+  effects_.Note(job, "all of its " + std::to_string(record.gang.size()) + " nodes are ready", now);
+  effects_.Persist(record);
   LetGo(record);
 }
 
@@ -85,7 +73,7 @@ void Controller::LetGo(const JobRecord& record) {
   if (record.gang.empty()) return;
   std::vector<SeatAddress> addresses;
   for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});
-  Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
+  effects_.Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
 }
 
 // A node that never answers would keep the others, and all their GPUs, waiting indefinitely.
@@ -93,12 +81,12 @@ void Controller::FollowPreparing(Time now) {
   for (auto at = preparing_.begin(); at != preparing_.end();) {
     const auto [job, until] = *at;
     if (until > now) {
-      next_wakeup_ = std::min(next_wakeup_, until);
+      effects_.WakeBy(until);
       ++at;
       continue;
     }
     at = preparing_.erase(at);
-    JobRecord& record = live_.at(job);
+    JobRecord& record = jobs_.live().at(job);
     if (record.was_let_go || record.state != JobState::kStarting) continue;
     const auto late = std::ranges::find_if(record.gang, [](const Seat& seat) { return seat.port == 0 && !seat.exit; });
     if (late == record.gang.end()) continue;
@@ -119,10 +107,10 @@ void Controller::UndoGang(JobRecord& record, const std::string& why, Time now) {
     record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
   record.state = JobState::kStopping;
   record.reason = why;
-  Note(record.id, "rolled back on all nodes: " + why, now);
-  Persist(record);
-  Send(record, StopOrder{record.id, 0, Duration(0), ""});
-  Announce(record);
+  effects_.Note(record.id, "rolled back on all nodes: " + why, now);
+  effects_.Persist(record);
+  effects_.Send(record, StopOrder{record.id, 0, Duration(0), ""});
+  effects_.Announce(record);
 }
 
 bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
@@ -141,7 +129,7 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
     record.ended = std::max(at, record.started);
     if (is_lost) BlameSeat(record, *seat);
     else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
-    if (is_lost) Note(record.id, record.exit->failure, now);
+    if (is_lost) effects_.Note(record.id, record.exit->failure, now);
   } else if (is_head && record.exit->failure.empty()) {
     own.hit_time_limit = own.hit_time_limit || record.exit->hit_time_limit;
     record.exit = std::move(own);
@@ -149,7 +137,7 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
              !record.exit->hit_time_limit) {
     // The first node noticed missing tasks before the node itself reported the loss.
     record.exit->failure = SeatFailure(record, *seat);
-    Note(record.id, record.exit->failure, now);
+    effects_.Note(record.id, record.exit->failure, now);
   }
   // Steps are listed where they were started; the other nodes have only parts of them.
   if (is_head) record.exit->steps = exit.steps;
@@ -159,9 +147,9 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
   const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
   if (record.stop_intent == StopIntent::kNone) record.reason = "its other nodes are being stopped";
-  Persist(record);
-  if (!were_told) Send(record, StopOrder{record.id, 0, Duration(-1), ""});
-  Announce(record);
+  effects_.Persist(record);
+  if (!were_told) effects_.Send(record, StopOrder{record.id, 0, Duration(-1), ""});
+  effects_.Announce(record);
   return false;
 }
 

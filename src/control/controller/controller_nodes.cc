@@ -78,8 +78,8 @@ void Controller::OnNodeRow(const NodeRow& row) {
   SetFacts(node, row);
   RefreshNode(node);
   RefreshGpus(node, machine.observations);
-  next_wakeup_ = std::min(next_wakeup_, machine.drain_deadline);
-  needs_plan_ = true;
+  effects_.WakeBy(machine.drain_deadline);
+  effects_.RequestPlan();
 }
 
 // While jobs run on a node, it keeps the GPUs that it is counted with; GPUs that it no longer reports are faulty. Once
@@ -135,19 +135,19 @@ void Controller::OnNodeRemoved(const std::string& name) {
   machine = Machine();
   machine.is_removed = true;
   // A node that later joins with this name is another one.
-  if (restrictions_.erase(name) > 0) KeepSetting(std::string(kNodeRestrictionPrefix) + name, "");
+  if (restrictions_.erase(name) > 0) effects_.KeepSetting(std::string(kNodeRestrictionPrefix) + name, "");
   ForgetIgnored(name, {});
   ForgetFound(name);
   EmptyRemoved(*node);
   RefreshNode(*node);
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 // A gang that is still being stopped elsewhere keeps its GPUs on a removed node until it has ended.
 void Controller::EmptyRemoved(NodeIndex node) {
   const std::string& name = scheduler_.node(node).words.name;
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    const JobRecord* record = Find(id);
+    const JobRecord* record = jobs_.Find(id);
     if (record != nullptr && std::ranges::count(SeatsOf(*record), name, &Seat::node) > 0) return;
   }
   NodeWords words;
@@ -168,7 +168,7 @@ void Controller::RefreshNode(NodeIndex node) {
   if (const std::string trouble = NodeHealthProblem(NodeName(node)); why.empty() && !trouble.empty())
     why = MachineText(node) + ": " + trouble;
   scheduler_.SetTakesWork(node, why.empty(), why);
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 std::string Controller::DisconnectReason(const std::string& name) const {
@@ -203,7 +203,7 @@ void Controller::OnNodeReconciled(const std::string& name) {
   machine.trouble.clear();  // The node reports it again.
   RefreshNode(*node);
   // A go order sent before this session may not have arrived.
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) LetGo(record);
   }
 }
@@ -213,7 +213,7 @@ void Controller::OnNodeLost(const std::string& name, Time now) {
   if (!node) return;
   MachineOf(*node).is_lost = true;
   RefreshNode(*node);
-  for (const JobId job : RunsOn(name)) Note(job, "node " + name + " is lost; " + std::string(kMayGoOn), now);
+  for (const JobId job : RunsOn(name)) effects_.Note(job, "node " + name + " is lost; " + std::string(kMayGoOn), now);
 }
 
 void Controller::OnNodeBack(const std::string& name) {
@@ -225,13 +225,13 @@ void Controller::OnNodeBack(const std::string& name) {
 }
 
 void Controller::LoseRuns(const std::string& node, Vanished how, Time now) {
-  for (const JobId job : RunsOn(node)) OnVanished(job, live_.at(job).attempt, how, now, node);
+  for (const JobId job : RunsOn(node)) OnVanished(job, jobs_.live().at(job).attempt, how, now, node);
 }
 
 std::vector<JobId> Controller::RunsOn(const std::string& name) const {
   std::vector<JobId> jobs;
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    const JobRecord* record = Find(id);
+    const JobRecord* record = jobs_.Find(id);
     if (record == nullptr) continue;
     const auto seats = SeatsOf(*record);
     if (std::ranges::any_of(seats, [&](const Seat& seat) { return seat.node == name && !HasEnded(*record, seat); }))
@@ -256,7 +256,7 @@ void Controller::FollowMachines(Time now) {
       machine.is_drained = true;
       RefreshNode(node);
     }
-    next_wakeup_ = std::min({next_wakeup_, machine.rests_until, machine.drain_deadline});
+    effects_.WakeBy(std::min(machine.rests_until, machine.drain_deadline));
   }
 }
 
@@ -265,16 +265,16 @@ void Controller::StopForDrain(NodeIndex node, Time now) {
   const Machine& machine = machines_[node];
   const std::string why = WorkText(NodeName(node), machine.work, false, machine.reason);
   for (const JobId job : RunsOn(NodeName(node))) {
-    JobRecord& record = live_.at(job);
+    JobRecord& record = jobs_.live().at(job);
     if (record.stop_intent != StopIntent::kNone) continue;
     record.stop_intent = record.is_foreground || record.is_run_once ? StopIntent::kCancel : StopIntent::kRequeue;
     record.state = JobState::kStopping;
     const bool runs_again = record.stop_intent == StopIntent::kRequeue;
     record.reason = (runs_again ? "queued again: " : "") + why;
-    Note(job, "stopped at the deadline: " + why, now);
-    Persist(record);
-    Send(record, StopOrder{job, 0, Duration(-1), ""});
-    Announce(record);
+    effects_.Note(job, "stopped at the deadline: " + why, now);
+    effects_.Persist(record);
+    effects_.Send(record, StopOrder{job, 0, Duration(-1), ""});
+    effects_.Announce(record);
   }
 }
 

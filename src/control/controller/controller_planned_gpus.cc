@@ -36,7 +36,7 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
   if (!node) return false;
   std::map<JobId, GpuSet> stays;
   for (const Tenant& tenant : tenants) {
-    const JobRecord* record = Find(tenant.job);
+    const JobRecord* record = jobs_.Find(tenant.job);
     const bool is_ours = record != nullptr && record->attempt == tenant.attempt && IsActive(record->state) &&
                          record->request.is_portioned() && record->node == name;
     if (is_ours && !tenant.can_move && tenant.gpus.size() == record->gpus.size()) stays[tenant.job] = tenant.gpus;
@@ -45,7 +45,7 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
   if (machine.stays == stays) return false;
   machine.stays = std::move(stays);
   machine.is_paper_loose = true;
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return true;
 }
 
@@ -70,7 +70,7 @@ void Controller::PackPaper(NodeIndex node) {
   std::map<JobId, PlannedTenant> tenants;
   for (const auto& [gpu, sharers] : scheduler_.node(node).sharers) {
     for (const auto& [job, share] : sharers) {
-      const JobRecord& record = live_.at(job);
+      const JobRecord& record = jobs_.live().at(job);
       const bool is_part = record.request.is_portioned() && record.gang.empty();
       if (!is_part || record.state != JobState::kRunning) continue;
       const auto stays = machine.stays.find(job);
@@ -80,13 +80,13 @@ void Controller::PackPaper(NodeIndex node) {
   std::vector<PlannedTenant> all;
   for (const auto& [job, tenant] : tenants) all.push_back(tenant);
   const std::vector<PlannedMove> moves = PackPlannedGpus(scheduler_.node(node), all, CutGpus(scheduler_.node(node)));
-  for (const PlannedMove& move : moves) SetPlannedGpus(live_.at(move.job), move.gpus);
+  for (const PlannedMove& move : moves) SetPlannedGpus(jobs_.live().at(move.job), move.gpus);
 }
 
 GpuSet Controller::CutGpus(const NodeUsage& node) const {
   GpuSet cut;
   for (const auto& [gpu, sharers] : node.sharers) {
-    const auto has_slice = [this](const auto& sharer) { return !live_.at(sharer.first).request.slice.empty(); };
+    const auto has_slice = [this](const auto& sharer) { return !jobs_.live().at(sharer.first).request.slice.empty(); };
     if (std::ranges::any_of(sharers, has_slice)) cut.Insert(gpu);
   }
   return cut;
@@ -95,9 +95,9 @@ GpuSet Controller::CutGpus(const NodeUsage& node) const {
 void Controller::SetPlannedGpus(JobRecord& record, GpuSet gpus) {
   scheduler_.SetPlannedGpus(record.id, gpus);
   record.gpus = gpus;
-  needs_plan_ = true;
-  Persist(record);
-  Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
+  effects_.RequestPlan();
+  effects_.Persist(record);
+  effects_.Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
 }
 
 }  // namespace divvy

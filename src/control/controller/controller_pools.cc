@@ -307,7 +307,7 @@ void Controller::CountInItsPool(const JobRecord& record) {
 bool Controller::FollowPools() {
   bool has_changed = false;
   for (auto at = multi_pool_jobs_.begin(); at != multi_pool_jobs_.end();) {
-    const JobRecord* record = Find(*at);
+    const JobRecord* record = jobs_.Find(*at);
     const WaitingEntry* entry = record == nullptr ? nullptr : scheduler_.waiting(*at);
     if (entry == nullptr) {
       // It may just have started.
@@ -341,7 +341,7 @@ std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
     if (machine.capacity.cpus == 0 && machine.capacity.gpus.empty()) continue;
     for (const std::string& pool : scheduler_.PoolsOf(node)) loads[pool].nodes.push_back(node);
   }
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     if (record.pool.empty()) continue;
     if (IsActive(record.state) && record.array_count == 0) {
       const auto at = loads.find(record.pool_of_run);

@@ -50,7 +50,7 @@ std::string InFull(const GpuPortion& portion, const std::string& of) {
 
 Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
                                               const FindOutcome& outcome) {
-  const JobRecord* known = Find(id);
+  const JobRecord* known = jobs_.Find(id);
   if (known == nullptr || IsWaiting(known->state) || known->array_count > 0) {
     JobChanges changes;
     if (known == nullptr) {
@@ -95,18 +95,18 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
                  job + " cannot grow: " + fits.error().message + "; divvy gpus shows which jobs have the rest"};
   record->request.portion = wanted;
   record->gpu_parts = scheduler_.running(id)->share;
-  Note(id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
+  effects_.Note(id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
        now);
-  Persist(*record);
-  Send(*record, PortionOrder{id, wanted, record->gpus, ""});
+  effects_.Persist(*record);
+  effects_.Send(*record, PortionOrder{id, wanted, record->gpus, ""});
   LoosenPaper(*record);
-  Announce(*record);
-  needs_plan_ = true;
+  effects_.Announce(*record);
+  effects_.RequestPlan();
   return "has " + InFull(wanted, record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
 }
 
 Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
-  const JobRecord* record = Find(id);
+  const JobRecord* record = jobs_.Find(id);
   if (record == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*record, caller, verb));
   const std::string job = "job " + DisplayId(*record);
@@ -130,25 +130,25 @@ Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, 
 }
 
 void Controller::OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
-  const JobRecord* record = Find(id);
+  const JobRecord* record = jobs_.Find(id);
   if (record == nullptr || record->attempt != attempt || !IsActive(record->state)) return;
-  Note(id, what, now);
-  effects_.changes.push_back({id, record->state, what, record->array_count > 0});
+  effects_.Note(id, what, now);
+  effects_.Announce(*record, what);
 }
 
 void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
-  const auto at = live_.find(id);
-  if (at == live_.end() || at->second.attempt != attempt || at->second.state != JobState::kRunning) return;
+  const auto at = jobs_.live().find(id);
+  if (at == jobs_.live().end() || at->second.attempt != attempt || at->second.state != JobState::kRunning) return;
   JobRecord& record = at->second;
   if (!MayRequeueToRepay(record)) return;
   Caller divvy;
   divvy.is_admin = true;
   divvy.user.name = "divvy";
-  Note(id, "returns what it borrowed: " + why, now);
+  effects_.Note(id, "returns what it borrowed: " + why, now);
   if (!Requeue(id, false, divvy, now)) return;
   repaid_[id].is_now = true;
   record.reason = "queued again, because it had to return what it borrowed: " + why;
-  Persist(record);
+  effects_.Persist(record);
 }
 
 // Next to the same owner it would have to leave again. A longer delay leaves it more time to work in between.

@@ -25,15 +25,15 @@ void Controller::RefreshPredictions(Time now) {
   if (now < next_refresh_ || run_times_.runs() == refreshed_runs_) return;
   if (!refreshed_until_.is_set()) sweep_runs_ = run_times_.runs();
   int looked = 0, changed = 0;
-  auto at = live_.upper_bound(refreshed_until_);
-  for (; at != live_.end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
+  auto at = jobs_.live().upper_bound(refreshed_until_);
+  for (; at != jobs_.live().end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
     const WaitingEntry* entry = IsWaiting(at->second.state) ? scheduler_.waiting(at->first) : nullptr;
     if (entry == nullptr) continue;
     if (entry->predicted == run_times_.Predict(at->second) && entry->speeds == LearnedSpeeds(at->second)) continue;
     PutWaiting(at->second);
     ++changed;
   }
-  if (at != live_.end()) {
+  if (at != jobs_.live().end()) {
     refreshed_until_ = JobId(at->first.value() - 1);
     next_refresh_ = AddSaturating(now, kBetweenSteps);
     return;
@@ -45,7 +45,7 @@ void Controller::RefreshPredictions(Time now) {
 
 core::SpreadOf Controller::run_spread() const {
   return [this](JobId id) -> std::optional<core::RunSpread> {
-    const JobRecord* record = Find(id);
+    const JobRecord* record = jobs_.Find(id);
     if (record == nullptr) return std::nullopt;
     // The job's own progress is a better predictor than similar jobs.
     if (const auto own = SpreadByProgress(*record)) return own;
@@ -83,11 +83,8 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
 
 Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                                  const FindOutcome& outcome) {
-  const bool needs_plan = needs_plan_;
-  Effects before = std::exchange(effects_, Effects());
-  BatchIndex index = std::exchange(batch_index_, BatchIndex());
-  const std::uint64_t next_id = next_id_;
-  const std::uint64_t jobs_total = jobs_total_;
+  EffectRecorder before = effects_.SetAside();
+  const JobTable::Ids ids = jobs_.ids();
   const std::vector<Dependency> dependencies = spec.dependencies;
   // Group limits outlive the jobs that set them, so they are restored.
   const std::string group = spec.group_limit > 0 ? spec.group : "";
@@ -105,11 +102,8 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
       scheduler_.SetGroupLimit(group, limit);
     }
   }
-  next_id_ = next_id;
-  jobs_total_ = jobs_total;
-  effects_ = std::move(before);
-  batch_index_ = std::move(index);
-  needs_plan_ = needs_plan;
+  jobs_.SetIds(ids);
+  effects_.Restore(std::move(before));
   return forecast;
 }
 

@@ -32,8 +32,8 @@ bool IsNews(Time told, Time end, Time now) {
 
 Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report,
                                             const Caller& caller, Time now) {
-  const auto at = live_.find(id);
-  if (at == live_.end()) return NotFound("there is no queued or running job " + ToString(id));
+  const auto at = jobs_.live().find(id);
+  if (at == jobs_.live().end()) return NotFound("there is no queued or running job " + ToString(id));
   JobRecord& record = at->second;
   DIVVY_CHECK(Authorise(record, caller, "report for"));
   DIVVY_CHECK(CheckSpeaks(record, attempt));
@@ -44,12 +44,12 @@ Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, con
   const auto [kept, is_first] = kept_progress_.try_emplace(id);
   if (is_first || kept->second.again <= now) {
     kept->second = {AddSaturating(now, kKeepEvery), false};
-    Persist(record);
+    effects_.Persist(record);
   } else {
     kept->second.is_stale = true;
   }
   next_progress_ = std::min(next_progress_, kept->second.again);
-  next_wakeup_ = std::min(next_wakeup_, next_progress_);
+  effects_.WakeBy(next_progress_);
   return record.progress;
 }
 
@@ -64,13 +64,13 @@ void Controller::KeepProgress(Time now) {
   next_progress_ = kNever;
   for (auto at = kept_progress_.begin(); at != kept_progress_.end();) {
     auto& [again, is_stale] = at->second;
-    const JobRecord* record = again <= now && is_stale ? Find(at->first) : nullptr;
+    const JobRecord* record = again <= now && is_stale ? jobs_.Find(at->first) : nullptr;
     if (again <= now && record == nullptr) {
       at = kept_progress_.erase(at);
       continue;
     }
     if (record != nullptr) {
-      Persist(*record);
+      effects_.Persist(*record);
       again = AddSaturating(now, kKeepEvery);
       is_stale = false;
     }
@@ -82,7 +82,7 @@ void Controller::KeepProgress(Time now) {
 Batch Controller::UnkeptProgress() const {
   Batch batch;
   for (const auto& [id, kept] : kept_progress_) {
-    const JobRecord* record = kept.is_stale ? Find(id) : nullptr;
+    const JobRecord* record = kept.is_stale ? jobs_.Find(id) : nullptr;
     if (record != nullptr) batch.updates.push_back(*record);
   }
   return batch;

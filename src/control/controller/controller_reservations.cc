@@ -42,18 +42,18 @@ Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& c
     for (const ReservationOccurrence& other : turns) Unbook(other.id);
     return FailedPrecondition(refusal);
   }
-  effects_.batch.settings.push_back(reservations_.Add(made));
+  effects_.KeepSetting(reservations_.Add(made));
   next_booking_ = kNoTime;
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return made;
 }
 
 Result<std::string> Controller::CancelReservation(const std::string& which, const Caller& caller, Time now) {
   DIVVY_TRY(const GpuReservation reservation, reservations_.Find(which));
   if (reservation.user != caller.user.name) DIVVY_CHECK(MayReserve(caller));
-  effects_.batch.settings.push_back(reservations_.Remove(reservation.number));
+  effects_.KeepSetting(reservations_.Remove(reservation.number));
   for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) Unbook(turn.id);
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return "reservation " + std::to_string(reservation.number) + " is cancelled";
 }
 
@@ -63,7 +63,7 @@ bool Controller::BookTurn(const GpuReservation& reservation, const ReservationOc
       scheduler_.Reserve(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
   if (!booked) return false;
   bookings_[turn.id] = {*booked, turn.until};
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return true;
 }
 
@@ -80,7 +80,7 @@ bool Controller::BookAgain(const GpuReservation& reservation, const ReservationO
   const auto booked = scheduler_.ReserveAt(place, reservation.team, reservation.user, turn.from, turn.until);
   if (!booked) return BookTurn(reservation, turn, now);
   bookings_[turn.id] = {*booked, turn.until};
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return true;
 }
 
@@ -129,7 +129,7 @@ void Controller::FollowReservations(Time now) {
   }
   if (now < next_booking_) return;
   next_booking_ = kNever;
-  for (auto& setting : reservations_.DropPast(now)) effects_.batch.settings.push_back(std::move(setting));
+  for (auto& setting : reservations_.DropPast(now)) effects_.KeepSetting(std::move(setting));
   std::erase_if(bookings_, [&](const auto& booking) {
     if (booking.second.until > now) return false;
     scheduler_.CancelReservation(booking.second.id);
@@ -160,7 +160,7 @@ void Controller::FollowReservations(Time now) {
     if (reservation.start > now + kBookingHorizon)
       next_booking_ = std::min(next_booking_, reservation.start - kBookingHorizon);
   }
-  for (const GpuReservation& reservation : begun) effects_.batch.settings.push_back(reservations_.Add(reservation));
+  for (const GpuReservation& reservation : begun) effects_.KeepSetting(reservations_.Add(reservation));
 }
 
 void Controller::BookAnew(Time now) {

@@ -67,14 +67,14 @@ std::string Exhausted(const Caps& caps, const Used& used) {
 Result<std::string> Controller::SetTeam(const TeamChange& change, const Caller& caller, Time now) {
   DIVVY_CHECK(WantsAdmin(caller, "changing teams"));
   DIVVY_TRY(auto setting, teams_.Set(change));
-  effects_.batch.settings.push_back(std::move(setting));
+  effects_.KeepSetting(std::move(setting));
   FollowTeams(now);
   return "team " + change.name + (change.is_new ? " is there" : " is changed");
 }
 
 Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller& caller, Time now) {
   DIVVY_CHECK(WantsAdmin(caller, "removing a team"));
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     if (record.team == name && teams_.Find(name) != nullptr)
       return FailedPrecondition("team " + name + " has jobs that wait or run, job " + DisplayId(record) +
                                 " for one; cancel them or wait for their end");
@@ -84,7 +84,7 @@ Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller
       return FailedPrecondition("reservation " + std::to_string(number) + " is for team " + name + "; cancel it first");
   }
   DIVVY_TRY(auto setting, teams_.Remove(name));
-  effects_.batch.settings.push_back(std::move(setting));
+  effects_.KeepSetting(std::move(setting));
   FollowTeams(now);
   return "team " + name + " is gone";
 }
@@ -93,7 +93,7 @@ Result<std::string> Controller::SetTeamUser(const UserChange& change, const Call
   DIVVY_CHECK(CheckMaySetUser(change, caller));
   DIVVY_TRY(auto setting, teams_.SetUser(change));
   const bool is_gone = setting.second.empty();
-  effects_.batch.settings.push_back(std::move(setting));
+  effects_.KeepSetting(std::move(setting));
   FollowTeams(now);
   return "user " + change.user + (is_gone ? " has no settings any more" : " is changed");
 }
@@ -128,7 +128,7 @@ Status Controller::CheckMaySetUser(const UserChange& change, const Caller& calle
 Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Time now) {
   DIVVY_CHECK(WantsAdmin(caller, "turning quotas on or off"));
   DIVVY_TRY(auto setting, teams_.SetQuotas(are_on));
-  effects_.batch.settings.push_back(std::move(setting));
+  effects_.KeepSetting(std::move(setting));
   FollowTeams(now);
   return std::string(are_on ? "quotas are on: a team without one has no access, and 0 blocks it"
                             : "quotas are off: they are guaranteed shares, and restrict nobody");
@@ -177,7 +177,7 @@ std::optional<std::pair<std::string, std::string>> Controller::TeamUsageSetting(
 
 void Controller::KeepTeamUsage(Time now) {
   next_usage_ = AddSaturating(now, kTeamUsageEvery);
-  if (auto row = TeamUsageSetting(now)) effects_.batch.settings.push_back(*std::move(row));
+  if (auto row = TeamUsageSetting(now)) effects_.KeepSetting(*std::move(row));
 }
 
 void Controller::LoadTeamUsage() {
@@ -209,14 +209,14 @@ void Controller::SetTeamCaps() {
     scheduler_.SetGroupLimits(group, limits);
     team_caps_.insert(group);
   }
-  for (const auto& [id, record] : live_) KnowUserCap(record);
+  for (const auto& [id, record] : jobs_.live()) KnowUserCap(record);
 }
 
 // Re-adds all jobs to the cluster, because their groups may have changed. Only rare administrator actions call this.
 void Controller::FollowTeams(Time now) {
   const bool is_told = TellTeams(now);
   SetTeamCaps();
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     if (scheduler_.running(id) == nullptr) continue;
     RunningJob job = *scheduler_.running(id);
     job.groups = GroupsOf(record);
@@ -227,11 +227,11 @@ void Controller::FollowTeams(Time now) {
   WatchBudgets(now);
   PutAllAgain();
   if (is_told) BookAnew(now);
-  needs_plan_ = true;
+  effects_.RequestPlan();
 }
 
 void Controller::PutAllAgain() {
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     if (scheduler_.waiting(id) != nullptr) PutWaiting(record);
   }
 }
@@ -310,7 +310,7 @@ Status Controller::CheckQueued(const JobSpec& spec, std::uint64_t elements, cons
   const auto members = static_cast<std::int64_t>(std::max<std::uint64_t>(elements, 1));
   std::int64_t of_user = 0;
   std::map<std::string_view, std::int64_t> of_team;  // Without the subtree.
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     if (!SomeWait(record)) continue;
     of_team[record.team] += Members(record);
     if (record.user.uid == caller.user.uid) of_user += Members(record);
@@ -376,8 +376,7 @@ void Controller::CountUsage(const JobRecord& record, Time until) {
   usage_.Add(keys, StretchOf(record, until));
   for (auto& row : usage_.TakeChanges(until)) {
     // Many runs may end in one step; only the last text counts.
-    std::erase_if(effects_.batch.settings, [&](const auto& other) { return other.first == row.first; });
-    effects_.batch.settings.push_back(std::move(row));
+    effects_.ReplaceSetting(std::move(row));
   }
 }
 
@@ -385,7 +384,7 @@ Used Controller::UsedBy(const std::string& key, BudgetPeriod period, Time now) c
   Used used = usage_.Of(key, period, now);
   const Time since = PeriodStart(period, now);
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    const JobRecord* record = Find(id);
+    const JobRecord* record = jobs_.Find(id);
     if (record == nullptr || GpuCountOf(*record) == 0) continue;
     bool is_theirs = key == UsageLedger::UserKey(record->user.name);
     for (const TeamRow* row : TeamsOf(*record)) is_theirs = is_theirs || key == UsageLedger::TeamKey(row->name);
@@ -398,7 +397,7 @@ std::map<std::pair<std::string, std::string>, Used> Controller::MemberUsage(Time
   auto members = usage_.OfMembers(BudgetPeriod::kMonth, now);
   const Time since = PeriodStart(BudgetPeriod::kMonth, now);
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    const JobRecord* record = Find(id);
+    const JobRecord* record = jobs_.Find(id);
     if (record == nullptr || GpuCountOf(*record) == 0) continue;
     const auto teams = TeamsOf(*record);
     members[{teams.empty() ? "" : teams.front()->name, record->user.name}] += UsedOf(StretchOf(*record, now), since);
@@ -447,7 +446,7 @@ void Controller::WatchBudgets(Time now) {
     for (const auto& [key, text] : spent_) {
       if (key.starts_with("user:")) others.insert(key.substr(5));
     }
-    for (const auto& [id, record] : live_) {
+    for (const auto& [id, record] : jobs_.live()) {
       if (!is_first) break;
       others.insert(record.user.name);
     }
@@ -463,7 +462,7 @@ void Controller::WatchBudgets(Time now) {
 
 std::map<std::string, Controller::TeamLoad> Controller::TeamLoads(Time now) const {
   std::map<std::string, TeamLoad> loads;
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     std::vector<TeamLoad*> theirs{&loads[UsageLedger::UserKey(record.user.name)]};
     for (const TeamRow* row : TeamsOf(record)) theirs.push_back(&loads[UsageLedger::TeamKey(row->name)]);
     for (TeamLoad* load : theirs) {

@@ -48,17 +48,17 @@ Status Controller::CheckTimeLimit(Duration limit) const {
 
 Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller& caller) const {
   std::map<JobId, JobRecord> records;
-  if (const JobRecord* live = Find(id)) {
+  if (const JobRecord* live = jobs_.Find(id)) {
     DIVVY_CHECK(Authorise(*live, caller, "change"));
     records.emplace(id, *live);
     const std::uint64_t last = id.value() + live->array_count;
-    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= last; ++at) records.insert(*at);
+    for (auto at = jobs_.live().upper_bound(id); at != jobs_.live().end() && at->first.value() <= last; ++at) records.insert(*at);
     return records;
   }
-  const JobRecord* array = ArrayOf(id);
+  const JobRecord* array = jobs_.ArrayOf(id);
   if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*array, caller, "change"));
-  records.emplace(id, NewElement(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
+  records.emplace(id, jobs_.NewElement(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
   return records;
 }
 
@@ -191,33 +191,33 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
   }
 
   // Nothing below fails.
-  if (Find(id) == nullptr) {
+  if (jobs_.Find(id) == nullptr) {
     const JobId array = edited.at(id).array;
-    SplitElement(live_.at(array), edited.at(id).array_ordinal);
+    SplitElement(jobs_.live().at(array), edited.at(id).array_ordinal);
   }
   if (changes.spec != nullptr) {
     // An element that differs gets a specification of its own.
     if (const auto named = edited.find(id); named != edited.end()) named->second.spec_of = id;
-    KeepSpec(id, changes.spec);
+    effects_.KeepSpec(id, changes.spec);
   }
   const std::string what = "changed " + ChangedText(names, first, edited.begin()->second);
-  Note(id, what + " by " + CallerName(caller), now);
+  effects_.Note(id, what + " by " + CallerName(caller), now);
   std::vector<JobRecord> befores;
   for (const auto& [job, record] : edited) {
-    befores.push_back(live_.at(job));
+    befores.push_back(jobs_.live().at(job));
     Replace(record, changes, outcome);
   }
   // Jobs that waited for a name that disappeared, or that now exists.
   for (const JobRecord& before : befores) {
     if (changes.name) ResolveDependents(before, now);
-    if (const JobRecord* after = Find(before.id)) ResolveDependents(JobRecord(*after), now);
+    if (const JobRecord* after = jobs_.Find(before.id)) ResolveDependents(JobRecord(*after), now);
   }
-  needs_plan_ = true;
+  effects_.RequestPlan();
   return what;
 }
 
 void Controller::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
-  JobRecord& record = live_.at(after.id);
+  JobRecord& record = jobs_.live().at(after.id);
   const bool is_linked_anew = changes.dependencies || changes.name;
   if (is_linked_anew) IndexDependencies(record, false);
   record = after;
@@ -239,20 +239,20 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     record.full_limit = Duration(-1);
     CutToDeadline(record);
   }
-  Persist(record);
+  effects_.Persist(record);
   if (IsWaiting(record.state)) {
     PutWaiting(record);
   } else if (changes.time_limit && record.array_count == 0) {
     scheduler_.SetKnownEnd(record.id, Deadline(record));
-    Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
+    effects_.Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
   }
-  Announce(record);
+  effects_.Announce(record);
 }
 
 // Elements that started while the array had no limit count against it from now on.
 void Controller::CountElements(const JobRecord& array) {
   const JobId end = ElementId(array.id, array.array_count);
-  for (auto at = live_.upper_bound(array.id); at != live_.end() && at->first < end; ++at) {
+  for (auto at = jobs_.live().upper_bound(array.id); at != jobs_.live().end() && at->first < end; ++at) {
     const RunningJob* running = scheduler_.running(at->first);
     if (running == nullptr) continue;
     RunningJob job = *running;
@@ -261,27 +261,6 @@ void Controller::CountElements(const JobRecord& array) {
     scheduler_.Finish(job.id);
     scheduler_.Adopt(std::move(job));
   }
-}
-
-void Controller::KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec) {
-  for (auto& insert : effects_.batch.inserts) {
-    if (insert.record.id != id) continue;
-    insert.spec = std::move(spec);
-    return;
-  }
-  auto& updates = effects_.batch.spec_updates;
-  std::erase_if(updates, [&](const auto& update) { return update.first == id; });
-  updates.emplace_back(id, std::move(spec));
-}
-
-std::shared_ptr<const JobSpec> Controller::PendingSpec(JobId id) const {
-  for (const auto& [job, spec] : effects_.batch.spec_updates) {
-    if (job == id) return spec;
-  }
-  for (const auto& insert : effects_.batch.inserts) {
-    if (insert.record.id == id) return insert.spec;
-  }
-  return nullptr;
 }
 
 }  // namespace divvy
