@@ -144,7 +144,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (auto& [id, record] : jobs_.live()) {
     if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
     // If a target was pruned before the dependency was decided, it stays pending.
-    static_cast<void>(LearnOutcomes(record.dependencies, outcome));
+    static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
   }
   for (auto& [id, record] : jobs_.live()) {
     if (IsActive(record.state)) {
@@ -154,11 +154,11 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
     }
-    IndexDependencies(record, true);
+    dependencies_.Index(record, true);
   }
   for (auto& [id, record] : jobs_.live()) {
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    if (SettleDependencies(record)) effects_.Persist(record);
+    if (dependencies_.SettleDependencies(record)) effects_.Persist(record);
     PutWaiting(record);
   }
   LoadTeamUsage();
@@ -182,9 +182,9 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
     DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, PlacePool(spec.pool)));
     DIVVY_CHECK(CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
-  NameElements(spec.dependencies);
-  if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
-    ForgetOutcomes(spec.dependencies);
+  dependencies_.NameElements(spec.dependencies);
+  if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
+    dependencies_.ForgetOutcomes(spec.dependencies);
     return known.error();
   }
 
@@ -210,7 +210,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
 
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
   run_times_.Know(kept, kept.shape);
-  IndexDependencies(kept, true);
+  dependencies_.Index(kept, true);
   effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
   effects_.KeepNextId(jobs_.ids().next);
   PutWaiting(kept);
@@ -255,14 +255,14 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   for (auto element = std::next(at); element != jobs_.live().end() && element->first < end;) {
     if (IsActive(element->second.state)) scheduler_.Finish(element->first);
     if (scheduler_.waiting(element->first) != nullptr) scheduler_.Remove(element->first);
-    IndexDependencies(element->second, false);
+    dependencies_.Index(element->second, false);
     removed.push_back(std::move(element->second));
     element = jobs_.live().erase(element);
   }
   if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
   if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
   run_times_.Forget(id);
-  IndexDependencies(record, false);
+  dependencies_.Index(record, false);
   removed.push_back(std::move(record));
   jobs_.live().erase(at);
   jobs_.CountJobs(-static_cast<std::int64_t>(jobs));
@@ -306,8 +306,8 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.speeds = LearnedSpeeds(record);
   entry.is_held = record.is_held;
   entry.begin = record.begin;
-  entry.unmet_dependencies = UnmetDependencies(record);
-  entry.waits_for = EndsWaitedFor(record);
+  entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
+  entry.waits_for = dependencies_.EndsWaitedFor(record);
   for (const std::string& bar : {TeamBar(record), PoolBar(record)}) {
     if (bar.empty()) continue;
     entry.unmet_dependencies.push_back(bar);

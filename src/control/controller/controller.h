@@ -30,6 +30,7 @@
 #include "control/books/team_registry.h"
 #include "control/books/throughput_model.h"
 #include "control/books/usage_ledger.h"
+#include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/job_table.h"
 #include "engine/scheduler/explain.h"
@@ -374,32 +375,6 @@ class Controller {
   Status CheckPriority(int before, int after, const Caller& caller) const;
   Forecast ForecastOf(JobId waiting, Time now) const;
   void PutWaiting(const JobRecord& record);
-  std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
-  /// The jobs that must end first, if that is all the job still waits for; otherwise empty.
-  std::vector<JobId> EndsWaitedFor(const JobRecord& record) const;
-  Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
-  void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Forgets those that no other job depends on.
-  bool IsAskedFor(const JobRecord& record) const;
-  /// The target of a dependency: live, or as it ended. Null while an array element has no record of its own.
-  const JobRecord* Target(const Dependency& dependency) const;
-  /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
-  void NameElements(std::vector<Dependency>& dependencies) const;
-  bool WasCancelledWaiting(const Dependency& dependency) const;
-  bool IsForgotten(const Dependency& dependency) const;  ///< The target's outcome is no longer known.
-  DependencyStatus StatusOf(const JobRecord& record, const Dependency& dependency) const;
-  std::string WhyImpossible(const Dependency& dependency) const;
-  /// Stores the current status of the targets in `record`; returns whether that changed it.
-  bool SettleDependencies(JobRecord& record) const;
-  /// Whether the dependencies can still be met, and if not, why.
-  struct DependencyOutlook {
-    bool is_lost = false;
-    std::string why;
-  };
-  DependencyOutlook DependencyOutlookOf(const JobRecord& record) const;
-  class WaitGraph;
-  /// Returns "5 after 6 after 5" if `start` would wait for itself with the records `edited`; "" if not.
-  std::string FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const;
-  void IndexDependencies(const JobRecord& record, bool is_added);
   void ResolveDependents(const JobRecord& changed, Time now);
   void Finish(JobRecord& record, JobState state, Reason reason, Time now);
   void FinishArrayIfDone(JobId array, Time now);
@@ -570,14 +545,10 @@ class Controller {
   Scheduler scheduler_;
   JobTable jobs_;
   EffectRecorder effects_;
+  DependencyTable dependencies_{jobs_};
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
-  /// Maps each job to the jobs that depend on it. Singletons are indexed by name instead.
-  std::map<JobId, std::set<JobId>> dependents_;
-  std::map<std::string, std::set<JobId>> singletons_;
-  /// Outcomes of jobs that are no longer live, as long as a dependency refers to them.
-  std::map<JobId, JobRecord> outcomes_;
   std::map<std::string, int> group_limits_;
   std::map<std::string, GpuSet> restrictions_;  // By node, as named in records; only for restricted nodes.
   std::vector<IgnoredProcess> ignored_;

@@ -78,7 +78,7 @@ JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   array.array_waiting.Erase(ordinal);
   JobRecord element = jobs_.NewElement(array, ordinal);
   JobRecord* kept = &jobs_.live().emplace(element.id, std::move(element)).first->second;
-  IndexDependencies(*kept, true);
+  dependencies_.Index(*kept, true);
   effects_.Insert(*kept, nullptr);
   if (array.array_waiting.empty()) {
     scheduler_.Remove(array.id);
@@ -209,7 +209,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   effects_.KeepRun(record, record.state, record.ended);
   effects_.Note(record.id, EndText(record), record.ended);
   run_times_.Know(record, record.shape);
-  IndexDependencies(record, true);
+  dependencies_.Index(record, true);
   QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
   return std::string(holds ? "queued again, and held" : "queued again");
 }

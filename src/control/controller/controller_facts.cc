@@ -306,7 +306,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   const JobId id = record.id;
   const JobId array = record.array;
   if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
-  IndexDependencies(record, false);
+  dependencies_.Index(record, false);
   record.state = state;
   record.reason = std::move(reason);
   record.stop_intent = StopIntent::kNone;
@@ -320,7 +320,7 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
   run_times_.Forget(id);
   refusals_.erase(id);
   repaid_.erase(id);
-  if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
+  dependencies_.KeepOutcome(ended);
   if (array.is_set()) {
     if (const auto whole = jobs_.live().find(array); whole != jobs_.live().end()) {
       JobRecord& sum = whole->second;

@@ -11,7 +11,7 @@ namespace {
 /// After this many refusals, by several nodes or by one, the job fails.
 constexpr int kMostRefusals = 3;
 /// How long a node that refused a job gets no other.
-constexpr Duration kRest = std::chrono::seconds(30);
+constexpr Duration kRestAfterRefusal = std::chrono::seconds(30);
 /// How long until a job is retried that others could not make room for; doubled each time.
 constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
@@ -47,7 +47,7 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
   Machine& machine = MachineOf(*node);
   machine.refusal =
       "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and will be tried again soon";
-  machine.rests_until = now + kRest;
+  machine.rests_until = now + kRestAfterRefusal;
   effects_.WakeBy(machine.rests_until);
   RefreshNode(*node);
   // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.

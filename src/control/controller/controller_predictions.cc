@@ -94,7 +94,7 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
   if (submitted) {
     Withdraw({submitted->id}, now);
-    ForgetOutcomes(dependencies);
+    dependencies_.ForgetOutcomes(dependencies);
     scheduler_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
     if (!group.empty()) {
       if (limit > 0) group_limits_[group] = limit;

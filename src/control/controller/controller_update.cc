@@ -149,11 +149,11 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
                                      const FindOutcome& outcome) {
   if (!changes.dependencies && !changes.name) return {};
   if (changes.dependencies) {
-    const Status known = LearnOutcomes(changes.dependencies->all, outcome);
+    const Status known = dependencies_.LearnOutcomes(changes.dependencies->all, outcome);
     if (!known) return Error{known.error().code, "dependency: " + known.error().message};
     for (const auto& [job, record] : edited) {
       if (record.keeps_waiting || record.dependencies.empty()) continue;
-      const DependencyOutlook hope = DependencyOutlookOf(record);
+      const DependencyOutlook hope = dependencies_.DependencyOutlookOf(record);
       if (hope.is_lost) {
         return FailedPrecondition("dependency: it can never be met, because " + hope.why +
                                   "; leave it out, or give --keep-waiting");
@@ -161,7 +161,7 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
     }
   }
   // The whole of an array waits for all its elements, so a cycle through one element is visible from the array.
-  const std::string cycle = FindCycle(edited, id);
+  const std::string cycle = dependencies_.FindCycle(edited, id);
   if (!cycle.empty()) {
     return InvalidArgument(std::string(changes.dependencies ? "dependency" : "name") + ": job " + ToString(id) +
                            " would wait for itself: " + cycle);
@@ -172,7 +172,7 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
 Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
                                        const FindOutcome& outcome) {
   JobChanges changes = wanted;
-  if (changes.dependencies) NameElements(changes.dependencies->all);
+  if (changes.dependencies) dependencies_.NameElements(changes.dependencies->all);
   const std::vector<std::string_view> names = changes.Names();
   if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
   DIVVY_TRY(auto edited, Concerned(id, caller));
@@ -186,7 +186,7 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
       DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
   }
   if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
-    if (changes.dependencies) ForgetOutcomes(changes.dependencies->all);
+    if (changes.dependencies) dependencies_.ForgetOutcomes(changes.dependencies->all);
     return sound.error();
   }
 
@@ -219,12 +219,12 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
 void Controller::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
   JobRecord& record = jobs_.live().at(after.id);
   const bool is_linked_anew = changes.dependencies || changes.name;
-  if (is_linked_anew) IndexDependencies(record, false);
+  if (is_linked_anew) dependencies_.Index(record, false);
   record = after;
   if (is_linked_anew) {
     // Removing the old links also dropped known outcomes, some of which are still needed.
-    static_cast<void>(LearnOutcomes(record.dependencies, outcome));
-    IndexDependencies(record, true);
+    static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
+    dependencies_.Index(record, true);
   }
   if (changes.array_at_once && record.array_count > 0) {
     scheduler_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);

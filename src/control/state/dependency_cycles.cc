@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "control/books/record_parts.h"
-#include "control/controller/controller.h"
+#include "control/state/dependency_table.h"
 
 namespace divvy {
 namespace {
@@ -98,10 +98,10 @@ std::vector<Node> Circle(const std::map<Node, Vertex>& graph, Node start) {
 
 }  // namespace
 
-class Controller::WaitGraph {
+class DependencyTable::WaitGraph {
  public:
-  WaitGraph(const Controller& controller, const std::map<JobId, JobRecord>& edited)
-      : controller_(controller), edited_(edited) {}
+  WaitGraph(const DependencyTable& table, const std::map<JobId, JobRecord>& edited)
+      : table_(table), edited_(edited) {}
 
   Links LinksOf(Node node) const {
     const JobRecord* record = View(node.job);
@@ -120,7 +120,7 @@ class Controller::WaitGraph {
  private:
   const JobRecord* View(JobId id) const {
     const auto edited = edited_.find(id);
-    return edited == edited_.end() ? controller_.Find(id) : &edited->second;
+    return edited == edited_.end() ? table_.jobs_.Find(id) : &edited->second;
   }
 
   Links ElementsOf(const JobRecord& array) const {
@@ -128,7 +128,7 @@ class Controller::WaitGraph {
     if (!array.array_waiting.empty()) links.to.push_back({array.id, Part::kRest});
     const JobId last(array.id.value() + array.array_count);
     std::set<JobId> elements;
-    for (auto at = controller_.jobs_.live().upper_bound(array.id); at != controller_.jobs_.live().end() && at->first <= last; ++at)
+    for (auto at = table_.jobs_.live().upper_bound(array.id); at != table_.jobs_.live().end() && at->first <= last; ++at)
       elements.insert(at->first);
     for (auto at = edited_.upper_bound(array.id); at != edited_.end() && at->first <= last; ++at)
       elements.insert(at->first);
@@ -146,7 +146,7 @@ class Controller::WaitGraph {
         if (is_met && links.needs_any) return {};
         continue;
       }
-      const DependencyStatus status = controller_.StatusOf(record, dependency);
+      const DependencyStatus status = table_.StatusOf(record, dependency);
       if (status == DependencyStatus::kSatisfied && links.needs_any) return {};
       if (status != DependencyStatus::kPending) continue;
       if (const auto target = TargetOf(dependency)) links.to.push_back(*target);
@@ -157,7 +157,7 @@ class Controller::WaitGraph {
   std::optional<Node> TargetOf(const Dependency& dependency) const {
     const JobRecord* target = View(dependency.job);
     if (target == nullptr) {
-      const JobRecord* array = controller_.ArrayOf(dependency.job);
+      const JobRecord* array = table_.jobs_.ArrayOf(dependency.job);
       return array == nullptr ? std::nullopt : std::optional(Node{array->id, Part::kRest});
     }
     if (!dependency.element) return Node{dependency.job, Part::kJob};
@@ -171,7 +171,7 @@ class Controller::WaitGraph {
   Links NamesakesOf(const JobRecord& record) const {
     if (namesakes_.empty()) {
       const auto add = [this](const JobRecord& job) { namesakes_[{job.user.uid, job.name}].insert(job.id); };
-      for (const auto& [id, job] : controller_.jobs_.live()) {
+      for (const auto& [id, job] : table_.jobs_.live()) {
         if (!edited_.contains(id)) add(job);
       }
       for (const auto& [id, job] : edited_) add(job);
@@ -186,13 +186,13 @@ class Controller::WaitGraph {
     return links;
   }
 
-  const Controller& controller_;
+  const DependencyTable& table_;
   const std::map<JobId, JobRecord>& edited_;
   /// Filled at the first singleton, because few queues have one.
   mutable std::map<std::pair<std::int64_t, std::string>, std::set<JobId>> namesakes_;
 };
 
-std::string Controller::FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const {
+std::string DependencyTable::FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const {
   const WaitGraph jobs(*this, edited);
   const auto graph = Explore(Node{start, Part::kJob}, [&](Node node) { return jobs.LinksOf(node); });
   if (graph.at(Node{start, Part::kJob}).is_free) return "";
