@@ -62,27 +62,23 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
 }  // namespace
 
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
-    : scheduler_(policy.usage_half_life), policy_(std::move(policy)), limits_(limits), seed_(seed) {
+    : scheduler_(policy.usage_half_life),
+      gpus_(scheduler_, jobs_, effects_, nodes_, found_, limits.ignore_unmanaged_below),
+      policy_(std::move(policy)),
+      limits_(limits),
+      seed_(seed) {
   scheduler_.SetPolicy(policy_);
 }
 
 void Controller::SetCapacity(NodeCapacity capacity) {
-  KnowModels(capacity);
-  scheduler_.SetCapacity(std::move(capacity));
-  RefreshAvailability();
-}
-
-void Controller::KnowModels(const NodeCapacity& capacity) {
-  for (const GpuFacts& gpu : capacity.gpus) {
-    if (first_model_.empty()) first_model_ = gpu.model;
-    is_mixed_ = is_mixed_ || gpu.model != first_model_;
-  }
+  nodes_.SetCapacity(std::move(capacity));
+  gpus_.Refresh(kOwnNode);
 }
 
 RunningJob Controller::ToRunning(const JobRecord& record) const {
   RunningJob job;
   job.id = record.id;
-  job.node = IndexOf(record.node).value_or(kOwnNode);
+  job.node = nodes_.IndexOf(record.node).value_or(kOwnNode);
   job.gpus = record.gpus;
   job.share = record.gpu_parts;
   job.slice = record.gpu_slice;
@@ -90,7 +86,7 @@ RunningJob Controller::ToRunning(const JobRecord& record) const {
   job.memory = record.request.memory;
   for (const Seat& seat : record.gang)
     job.gang.push_back(
-        PlaceOf(record.request, IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
+        PlaceOf(record.request, nodes_.IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
   if (!job.gang.empty()) {
     job.cpus = job.gang.front().cpus;
     job.memory = job.gang.front().memory;
@@ -119,12 +115,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
   jobs_.SetIds({next_id, jobs_total});
   for (const auto& [key, text] : settings) {
-    if (key == kRestrictionKey || key.starts_with(kNodeRestrictionPrefix)) {
-      const std::string node = key == kRestrictionKey ? "" : key.substr(kNodeRestrictionPrefix.size());
-      if (const auto allowed = ParseRestriction(text)) restrictions_.insert_or_assign(node, *allowed);
-    } else if (key == kIgnoredKey) {
-      ignored_ = ParseIgnored(text);
-    } else if (key.starts_with(kGroupPrefix)) {
+    if (gpus_.LoadSetting(key, text)) continue;
+    if (key.starts_with(kGroupPrefix)) {
       const std::string group = key.substr(kGroupPrefix.size());
       group_limits_[group] = static_cast<int>(ParseInteger(text).value_or(0));
       scheduler_.SetGroupLimit(group, group_limits_[group]);
@@ -149,7 +141,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (auto& [id, record] : jobs_.live()) {
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
-      KeepGpusOf(record);
+      nodes_.KeepGpusOf(record);
       scheduler_.Adopt(ToRunning(record));
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
@@ -162,8 +154,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     PutWaiting(record);
   }
   LoadTeamUsage();
-  RefreshAvailability();
-  for (NodeIndex node = kOwnNode + 1; node < scheduler_.nodes().size(); ++node) RefreshGpus(node, observations(node));
+  for (NodeIndex node = kOwnNode; node < scheduler_.nodes().size(); ++node) gpus_.Refresh(node);
   effects_.RequestPlan();
 }
 
@@ -267,9 +258,9 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   jobs_.live().erase(at);
   jobs_.CountJobs(-static_cast<std::int64_t>(jobs));
   effects_.RequestPlan();
-  if (const auto found = found_.find(id); found != found_.end()) {
+  if (const auto found = found_.all().find(id); found != found_.all().end()) {
     found->second.is_adopted = false;
-    RefreshGpusOf(found->second.run.record.node);
+    gpus_.RefreshGpusOf(found->second.run.record.node);
   }
 }
 
@@ -324,7 +315,7 @@ void Controller::Decide(Time now) {
   if (!effects_.needs_plan() && now < effects_.next_wakeup()) return;
   WatchBudgets(now);
   FollowReservations(now);
-  FollowMachines(now);
+  for (const NodeIndex node : nodes_.FollowMachines(now)) StopForDrain(node, now);
   FollowPreparing(now);
   EndLate(now);
   RefreshPredictions(now);
@@ -338,14 +329,11 @@ void Controller::Decide(Time now) {
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
   effects_.SetNextWakeup(std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_}));
-  for (const Machine& machine : machines_)
-    effects_.WakeBy(std::min(machine.drain_deadline, machine.rests_until));
+  effects_.WakeBy(nodes_.next_change());
   // A job may still start at that very moment.
-  if (!latest_starts_.empty())
-    effects_.WakeBy(AddSaturating(latest_starts_.begin()->first, Duration(1)));
+  if (!latest_starts_.empty()) effects_.WakeBy(AddSaturating(latest_starts_.begin()->first, Duration(1)));
   for (const auto& [job, until] : preparing_) effects_.WakeBy(until);
-  if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0)
-    effects_.WakeBy(next_refresh_);
+  if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0) effects_.WakeBy(next_refresh_);
 }
 
 Time Controller::CarryOut(Time now) {
@@ -410,18 +398,18 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
     effects_.Persist(array);
   }
   record->state = JobState::kStarting;
-  record->node = NodeName(decision.node);
+  record->node = nodes_.NodeName(decision.node);
   record->gpus = decision.gpus;
   record->gpu_parts = decision.share;
   record->gpu_slice = decision.slice;
   record->gang.clear();
   for (const NodePlace& place : decision.gang)
-    record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
+    record->gang.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
   record->was_let_go = false;
   // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
   if (!record->is_preemptible_set) record->preemptible = PreemptibleOf(*record);
   record->pool_of_run = decision.pool;
-  record->gpu_model = ModelOf(*record);
+  record->gpu_model = nodes_.ModelOf(*record);
   record->progress = Progress();
   record->started = now;
   if (CutToDeadline(*record)) scheduler_.SetKnownEnd(job, Deadline(*record));
@@ -439,7 +427,8 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   } else {
     effects_.Persist(*record);
   }
-  if (const auto whole = jobs_.live().find(record->array); whole != jobs_.live().end() && whole->second.start_reason.empty()) {
+  if (const auto whole = jobs_.live().find(record->array);
+      whole != jobs_.live().end() && whole->second.start_reason.empty()) {
     whole->second.start_reason = record->start_reason;
     whole->second.started = now;
     effects_.Note(whole->first, std::string(kFirstElementStarted), now);
@@ -447,22 +436,6 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   }
   Launch(*record, now);
   effects_.Announce(*record);
-}
-
-std::string Controller::ModelOf(const JobRecord& record) const {
-  std::string model;
-  for (const Seat& seat : SeatsOf(record)) {
-    const auto node = IndexOf(seat.node);
-    if (!node) return "";
-    const std::vector<GpuFacts>& known = scheduler_.node(*node).capacity.gpus;
-    for (const int gpu : seat.gpus.ToVector()) {
-      if (static_cast<std::size_t>(gpu) >= known.size()) return "";
-      const std::string& own = known[static_cast<std::size_t>(gpu)].model;
-      if (!model.empty() && own != model) return "";
-      model = own;
-    }
-  }
-  return model;
 }
 
 Reason Controller::WaitingReason(const JobRecord& record) const {
@@ -481,12 +454,12 @@ std::string Controller::CheckInvariants() const {
     const RunningJob* running = scheduler_.running(id);
     if (IsActive(record.state) && !is_array) {
       if (running == nullptr) return name + " is active and does not run in the cluster";
-      if (running->gpus != record.gpus || NodeName(running->node) != record.node)
+      if (running->gpus != record.gpus || nodes_.NodeName(running->node) != record.node)
         return name + " holds other GPUs in the cluster";
       if (running->gang.size() != record.gang.size()) return name + " is on other machines in the cluster";
       for (std::size_t i = 0; i < record.gang.size(); ++i) {
-        const bool is_same =
-            NodeName(running->gang[i].node) == record.gang[i].node && running->gang[i].gpus == record.gang[i].gpus;
+        const bool is_same = nodes_.NodeName(running->gang[i].node) == record.gang[i].node &&
+                             running->gang[i].gpus == record.gang[i].gpus;
         if (!is_same) return name + " holds other GPUs of its machines in the cluster";
       }
       const int gpus = running->gpu_count();

@@ -32,7 +32,10 @@
 #include "control/books/usage_ledger.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
+#include "control/state/found_runs.h"
+#include "control/state/gpu_monitor.h"
 #include "control/state/job_table.h"
+#include "control/state/node_table.h"
 #include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
@@ -64,7 +67,7 @@ class Controller {
 
   void SetCapacity(NodeCapacity capacity);
   /// Sets the display name of the controller's own machine.
-  void SetOwnName(std::string name);
+  void SetOwnName(std::string name) { nodes_.SetOwnName(std::move(name)); }
   /// Sets the function that names array elements whose name contains "{": the names of parameters, which only the
   /// specification has. It is called within a step, when an element becomes a record of its own.
   void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) {
@@ -125,10 +128,14 @@ class Controller {
   /// Restricts new work on each of `nodes` (empty: the controller's own machine) to these GPUs; nothing: all GPUs.
   /// Applies to all of the nodes or none. Returns the GPUs that new work may now use on the last one.
   Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller,
-                          const std::vector<std::string>& nodes = {""});
+                          const std::vector<std::string>& nodes = {""}) {
+    return gpus_.Restrict(allowed, caller, nodes);
+  }
   /// `process.node` is a known node, or empty. A process on another node is found by pid among those last seen on its
   /// GPUs.
-  Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller);
+  Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
+    return gpus_.Ignore(std::move(process), is_ignored, caller);
+  }
 
   // --- GPU fractions (controller_portions.cc) ------------------------------------------------------------------
 
@@ -148,7 +155,9 @@ class Controller {
   /// Returns whether the set of tenants that cannot be migrated has changed.
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
   /// Reports all GPUs that take no new work because something on them cannot be removed, with the reason.
-  void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck);
+  void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck) {
+    gpus_.OnStuckGpus(node, stuck);
+  }
   /// Requeues a job that borrowed, because nothing else can return what others are guaranteed (docs/sharing.md).
   /// Ignored unless the job allows it (MayRequeueToRepay) and `attempt` is its current one.
   void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
@@ -251,13 +260,8 @@ class Controller {
   Result<std::string> Adopt(JobId id, const Caller& caller, Time now);
   /// Ends a found run and forgets it. Allowed for its owner and administrators.
   Result<std::string> EndFound(JobId id, const Caller& caller);
-  struct FoundRun {
-    RunDescription run;
-    bool is_ending = false;
-    bool is_id_taken = false;  // The store knows another job with that id.
-    bool is_adopted = false;   // Kept in case the adoption cannot be made durable (Withdraw).
-  };
-  const std::map<JobId, FoundRun>& found() const { return found_; }
+  using FoundRun = divvy::FoundRun;
+  const std::map<JobId, FoundRun>& found() const { return found_.all(); }
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
@@ -275,7 +279,7 @@ class Controller {
     kGone,          // An administrator declared its node permanently gone.
   };
   void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {});
-  void OnGpusObserved(const std::vector<GpuObservation>& observations);
+  void OnGpusObserved(const std::vector<GpuObservation>& observations) { gpus_.OnGpusObserved("", observations); }
 
   // --- Agent nodes (controller_nodes.cc), gangs (controller_gangs.cc) ------------------------------------------
 
@@ -288,33 +292,36 @@ class Controller {
   /// The node is connected, and its runs are reconciled.
   void OnNodeReconciled(const std::string& name);
   /// The node's connection was lost, perhaps briefly: it takes no new work until it is back.
-  void OnNodeDisconnected(const std::string& name);
-  std::string DisconnectReason(const std::string& name) const;  ///< "node n1 is away: ...". Empty: it is connected, or
-                                                                ///< there is no such node.
-  std::string DrainOf(const std::string& name) const;  ///< Why its jobs will be stopped soon; empty: they will not.
+  void OnNodeDisconnected(const std::string& name) { nodes_.OnNodeDisconnected(name); }
+  /// "node n1 is away: ...". Empty: it is connected, or there is no such node.
+  std::string DisconnectReason(const std::string& name) const { return nodes_.DisconnectReason(name); }
+  /// Why its jobs will be stopped soon; empty: they will not.
+  std::string DrainOf(const std::string& name) const { return nodes_.DrainOf(name); }
   /// The node has been silent for long. Its jobs may still be running.
-  void OnNodeLost(const std::string& name, Time now);
-  void OnNodeBack(const std::string& name);
+  void OnNodeLost(const std::string& name, Time now) { nodes_.OnNodeLost(name, now); }
+  void OnNodeBack(const std::string& name) { nodes_.OnNodeBack(name); }
   /// Reports the problem that keeps the node from taking jobs, as found by the node itself; empty: none any more. Empty
   /// `name`: the controller's own machine.
-  void OnNodeTrouble(const std::string& name, const std::string& what);
+  void OnNodeTrouble(const std::string& name, const std::string& what) { nodes_.OnNodeTrouble(name, what); }
   /// That problem, or the one that kept it from starting its last job: "its disk is full: ...". Empty: none.
-  std::string NodeHealthProblem(const std::string& name) const;
+  std::string NodeHealthProblem(const std::string& name) const { return nodes_.NodeHealthProblem(name); }
   /// The node stopped its jobs because its lease expired, or an administrator declared it gone. The jobs may run
   /// elsewhere.
   void OnNodeFenced(const std::string& name, Time now) { LoseRuns(name, Vanished::kFenced, now); }
   void OnNodeGone(const std::string& name, Time now) { LoseRuns(name, Vanished::kGone, now); }
-  void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations);
+  void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations) {
+    gpus_.OnGpusObserved(node, observations);
+  }
   /// The node has prepared its part of a gang. `port`: where its step process listens for the others, not 0.
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
   /// The start is delayed there; `why` becomes the job's reason until it starts: "waits up to 10 s for directory ...".
   void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "");
   /// Active jobs with a part on the node that has not ended; ascending.
-  std::vector<JobId> RunsOn(const std::string& node) const;
+  std::vector<JobId> RunsOn(const std::string& node) const { return nodes_.RunsOn(node); }
   /// The name used in records: empty for the controller's own machine.
-  std::string NodeName(NodeIndex node) const;
-  std::optional<NodeIndex> IndexOf(const std::string& node) const;
-  const std::vector<GpuObservation>& observations(NodeIndex node) const;
+  std::string NodeName(NodeIndex node) const { return nodes_.NodeName(node); }
+  std::optional<NodeIndex> IndexOf(const std::string& node) const { return nodes_.IndexOf(node); }
+  const std::vector<GpuObservation>& observations(NodeIndex node) const { return gpus_.observations(node); }
 
   /// Stores a setting of the daemon, durable together with the changes of this step.
   void KeepSetting(std::string_view key, std::string text) { effects_.KeepSetting(key, std::move(text)); }
@@ -346,13 +353,10 @@ class Controller {
   /// The run time distribution of similar jobs, for estimates.
   core::SpreadOf run_spread() const;
   const RunTimes& run_times() const { return run_times_.run_times(); }
-  const std::vector<IgnoredProcess>& ignored() const { return ignored_; }
-  const std::vector<GpuObservation>& observations() const { return observations_; }
+  const std::vector<IgnoredProcess>& ignored() const { return gpus_.ignored(); }
+  const std::vector<GpuObservation>& observations() const { return gpus_.observations(kOwnNode); }
   /// GPUs of the node that new work may use; nothing: all.
-  std::optional<GpuSet> restriction(const std::string& node = {}) const {
-    const auto at = restrictions_.find(node);
-    return at == restrictions_.end() ? std::nullopt : std::optional(at->second);
-  }
+  std::optional<GpuSet> restriction(const std::string& node = {}) const { return gpus_.restriction(node); }
   std::uint64_t jobs_total() const { return jobs_.ids().jobs_total; }
   /// A specification added or changed since TakeEffects; null if there is none.
   std::shared_ptr<const JobSpec> PendingSpec(JobId id) const { return effects_.PendingSpec(id); }
@@ -360,9 +364,6 @@ class Controller {
   std::string CheckInvariants() const;
 
  private:
-  Result<NodeIndex> FindMachine(const std::string& node) const;
-  Status CheckRestriction(NodeIndex node, GpuSet allowed) const;
-  void ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations);
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
   /// Makes an array element a record of its own, so that it can differ from the array.
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
@@ -400,8 +401,6 @@ class Controller {
   JobId NextMember(JobId entry);
   /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
   void Start(const StartDecision& decision, JobId job, Time now);
-  /// The model of all GPUs that the job holds; empty if they are of several models.
-  std::string ModelOf(const JobRecord& record) const;
   RunningJob ToRunning(const JobRecord& record) const;
   Preemptible PreemptibleOf(const JobRecord& record) const;
   void TakeBack(const Preemption& preemption, Time now);
@@ -410,7 +409,6 @@ class Controller {
   void ExpectEndOf(const JobRecord& record);
   void KeepProgress(Time now);
   void KeepStarts(Time now);
-  void EmptyRemoved(NodeIndex node);
   JobRecord& Revive(JobRecord ended, const FindOutcome& outcome);
   JobRecord* SameJob(const JobRecord& run);
   void LeaveCluster(const JobRecord& record);
@@ -418,41 +416,15 @@ class Controller {
   void HoldBack(JobRecord& record, Time now);
   void KeepEnd(JobRecord& record, const RunDescription& run, Time now);
   void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
-  void ForgetFound(const std::string& node);
-  void RefreshGpusOf(const std::string& node);
-  /// Describes the found runs that use this GPU, for display; empty if there are none.
-  std::string FoundOn(const std::string& node, GpuIndex gpu) const;
   void LoseRuns(const std::string& node, Vanished how, Time now);
   std::string PlacePool(const std::string& pool) const;
   void LearnSpeed(const JobRecord& record, bool ended_well);
   std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
-  void RefreshAvailability();
-  void RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations);
   // Nodes and gangs.
-  struct Machine {
-    NodeWork work = NodeWork::kTakes;
-    std::string reason;  // The administrator's reason for giving it no work.
-    Time drain_deadline = kNever;
-    bool is_accounted = false;
-    bool is_away = false;
-    bool is_lost = false;
-    bool is_removed = false;
-    bool is_drained = false;     // It is draining, and nothing runs there any more.
-    std::string trouble;         // A problem that the node found itself and that keeps it from taking jobs.
-    std::string refusal;         // Why it could not start its last job.
-    Time rests_until = kNever;   // After a refusal: it gets no jobs before then. kNever: it does not rest.
-    std::vector<GpuIndex> gone;  // GPUs that are still counted because jobs use them, but that no longer exist.
-    std::vector<GpuObservation> observations;
-    std::map<JobId, GpuSet> stays;          // Tenants of shared GPUs that cannot be migrated, and their GPUs.
-    std::map<GpuIndex, std::string> stuck;  // See OnStuckGpus.
-    bool is_paper_loose = false;            // The GPUs that its fractions are accounted on may be repacked onto fewer.
+  struct NodeTenants {
+    std::map<JobId, GpuSet> stays;  // Tenants of shared GPUs that cannot be migrated, and their GPUs.
+    bool is_paper_loose = false;    // The GPUs that its fractions are accounted on may be repacked onto fewer.
   };
-  void KnowModels(const NodeCapacity& capacity);
-  Machine& MachineOf(NodeIndex node);
-  void SetFacts(NodeIndex node, const NodeRow& row);
-  void KeepGpusOf(const JobRecord& record);
-  void RefreshNode(NodeIndex node);
-  void FollowMachines(Time now);
   void StopForDrain(NodeIndex node, Time now);
   /// A node could not start a job for reasons of its own.
   void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
@@ -468,7 +440,6 @@ class Controller {
   void SetPlannedGpus(JobRecord& record, GpuSet gpus);
   GpuSet CutGpus(const NodeUsage& node) const;
   Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
-  std::string MachineText(NodeIndex node) const;
   void Launch(const JobRecord& record, Time now);
   void LetGo(const JobRecord& record);
   void FollowPreparing(Time now);
@@ -545,16 +516,14 @@ class Controller {
   Scheduler scheduler_;
   JobTable jobs_;
   EffectRecorder effects_;
+  FoundRuns found_;
+  NodeTable nodes_{scheduler_, jobs_, effects_};
+  GpuMonitor gpus_;
   DependencyTable dependencies_{jobs_};
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
   std::map<std::string, int> group_limits_;
-  std::map<std::string, GpuSet> restrictions_;  // By node, as named in records; only for restricted nodes.
-  std::vector<IgnoredProcess> ignored_;
-  std::vector<GpuObservation> observations_;
-  std::vector<Machine> machines_;  // Indexed by node. For the controller's own machine, only problems and work state
-                                   // are used.
   std::map<JobId, int> refusals_;  // How many nodes in a row could not start a job.
   /// For jobs requeued to return what they had borrowed: how often, without a long run in between.
   struct Repaid {
@@ -565,7 +534,6 @@ class Controller {
   std::map<JobId, Time> preparing_;  // Gangs that are being prepared, and their deadlines.
   /// Jobs with a deadline, by latest start. May contain jobs that have started or ended.
   std::set<std::pair<Time, JobId>> latest_starts_;
-  std::string first_model_;  // The model of the first GPUs that were registered.
   PoolRegistry pools_;
   std::set<JobId>
       multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
@@ -581,7 +549,6 @@ class Controller {
   ReservationRegistry reservations_;
   RuntimePredictor run_times_;
   ThroughputModel speeds_;
-  bool is_mixed_ = false;  // The GPUs are of several models; otherwise speeds do not matter.
   struct Booked {
     std::uint64_t id = 0;  // The engine's id.
     Time until = kNever;
@@ -605,7 +572,7 @@ class Controller {
   Time next_progress_ = kNever;
   std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those of them that still run are persisted.
-  std::map<JobId, FoundRun> found_;
+  std::map<NodeIndex, NodeTenants> tenants_;
 };
 
 }  // namespace divvy

@@ -30,16 +30,6 @@ Status CheckCanQueueAgain(const JobRecord& record) {
   return {};
 }
 
-/// Returns null if there is none.
-const GpuProcess* FindOnGpus(const std::vector<GpuObservation>& observations, std::int64_t pid) {
-  for (const GpuObservation& observation : observations) {
-    for (const GpuProcess& process : observation.processes) {
-      if (process.identity.pid == pid) return &process;
-    }
-  }
-  return nullptr;
-}
-
 Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
   return holds ? "queued again and held by " + CallerName(caller) + ": divvy release " + ToString(id)
                : "queued again by " + CallerName(caller);
@@ -279,11 +269,9 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
   for (const Seat& seat : SeatsOf(*record)) {
-    const std::string here = DisconnectReason(seat.node);
+    const std::string here = nodes_.DisconnectReason(seat.node);
     if (absence.empty()) absence = here;
-    const auto node = IndexOf(seat.node);
-    const bool is_known = node && (*node == kOwnNode || (*node < machines_.size() && machines_[*node].is_accounted));
-    if (!is_known)  // Signals for such a node are not kept.
+    if (!nodes_.IsAccounted(seat.node))  // Signals for such a node are not kept.
       return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
   }
   effects_.Send(*record, SignalOrder{id, signal, reach, ""});
@@ -317,72 +305,5 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
 }
 
 // --- GPUs of one node ----------------------------------------------------------------------------------------------
-
-Result<NodeIndex> Controller::FindMachine(const std::string& node) const {
-  const auto index = IndexOf(node);
-  if (index && (*index >= machines_.size() || !machines_[*index].is_removed)) return *index;
-  return NotFound("there is no node '" + node.substr(0, 64) + "'; divvy nodes lists all nodes");
-}
-
-Status Controller::CheckRestriction(NodeIndex node, GpuSet allowed) const {
-  const GpuSet all = GpuSet::FirstN(static_cast<int>(scheduler_.node(node).capacity.gpus.size()));
-  if ((allowed - all).empty()) return {};
-  return InvalidArgument(
-      "there is no GPU " + std::to_string((allowed - all).ToVector().front()) + "; " +
-      (node == kOwnNode ? "this server" : "node " + NodeName(node)) + " has " +
-      (all.empty() ? std::string("none") : Plural(all.size(), "GPU") + ", 0 to " + std::to_string(all.size() - 1)));
-}
-
-Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller,
-                                    const std::vector<std::string>& nodes) {
-  if (!caller.is_admin)
-    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is not one");
-  std::vector<NodeIndex> machines;
-  for (const std::string& node : nodes) {
-    DIVVY_TRY(machines.emplace_back(), FindMachine(node));
-    if (allowed) DIVVY_CHECK(CheckRestriction(machines.back(), *allowed));
-  }
-  GpuSet usable;
-  for (const NodeIndex machine : machines) {
-    const std::string name = NodeName(machine);
-    usable = allowed.value_or(GpuSet::FirstN(static_cast<int>(scheduler_.node(machine).capacity.gpus.size())));
-    if (allowed) restrictions_.insert_or_assign(name, *allowed);
-    else restrictions_.erase(name);
-    effects_.KeepSetting(name.empty() ? std::string(kRestrictionKey) : std::string(kNodeRestrictionPrefix) + name,
-                allowed ? FormatRestriction(*allowed) : "");
-    RefreshGpus(machine, observations(machine));
-  }
-  effects_.RequestPlan();
-  return usable;
-}
-
-Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
-  if (!caller.is_admin)
-    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + CallerName(caller) +
-                            " is not one");
-  DIVVY_TRY(const NodeIndex index, FindMachine(process.node));
-  process.node = NodeName(index);
-  const std::string pid = "pid " + std::to_string(process.identity.pid);
-  const std::string where = process.node.empty() ? "" : " of node " + process.node;
-  if (is_ignored && !process.node.empty()) {
-    const GpuProcess* seen = FindOnGpus(observations(index), process.identity.pid);
-    if (seen == nullptr) {
-      return NotFound("no process with " + pid + " was seen on a GPU" + where + "; divvy gpus lists them");
-    }
-    process.identity = seen->identity;
-    process.user = seen->user;
-    process.command = seen->command;
-  }
-  const auto matches = [&](const IgnoredProcess& rule) {
-    return rule.node == process.node && rule.identity.pid == process.identity.pid &&
-           (process.gpu < 0 || rule.gpu < 0 || rule.gpu == process.gpu);
-  };
-  const std::size_t removed = std::erase_if(ignored_, matches);
-  if (!is_ignored && removed == 0) return NotFound(pid + where + " is not ignored");
-  if (is_ignored) ignored_.push_back(process);
-  effects_.KeepSetting(kIgnoredKey, FormatIgnored(ignored_));
-  RefreshGpus(index, observations(index));
-  return pid + where + (is_ignored ? " no longer makes its GPU unavailable, until it ends" : " counts again");
-}
 
 }  // namespace divvy

@@ -16,7 +16,7 @@ void Controller::Resize(const Resizing& resizing, Time now) {
   if (!more.empty()) {
     CountUsage(record, now);
     record.gpus = resizing.gpus;
-    record.gpu_model = ModelOf(record);
+    record.gpu_model = nodes_.ModelOf(record);
     MeasureAnew(record.progress);
     record.gpus_since = record.grown_at = now;
     effects_.Note(record.id, "gets " + GpusText(more) + ": " + resizing.reason, now);
@@ -46,7 +46,7 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   if (!back.empty()) {
     CountUsage(record, now);
     record.gpus = record.gpus - back;
-    record.gpu_model = ModelOf(record);
+    record.gpu_model = nodes_.ModelOf(record);
     MeasureAnew(record.progress);
     record.gpus_since = now;
     record.gpus_asked_back = GpuSet();

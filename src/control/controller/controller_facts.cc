@@ -23,56 +23,12 @@ std::string Compact(Duration duration) {
   return std::to_string(seconds) + " s";
 }
 
-std::string CompactSize(Bytes size) {
-  const std::int64_t mebibytes = size.count() >> 20;
-  if (mebibytes < 1024) return std::to_string(mebibytes) + " MiB";
-  const std::int64_t tenths = mebibytes * 10 / 1024;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
-}
-
 /// For a gang that ran: returns whether a node other than the first lost its part. False if the first node could not
 /// run the program.
 bool LostAPart(const JobRecord& record) {
   if (record.gang.empty() || !record.was_let_go) return false;
   const std::optional<Exit>& first = record.gang.front().exit;
   return first && (first->failure.empty() || !first->is_known);
-}
-
-/// Pid and start time together identify a process, and the rule must match both.
-bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& node, GpuIndex gpu,
-               const GpuProcess& process) {
-  return std::ranges::any_of(ignored, [&](const IgnoredProcess& rule) {
-    return rule.node == node && (rule.gpu < 0 || rule.gpu == gpu) && rule.identity == process.identity;
-  });
-}
-
-/// If the process belongs to a job that holds other GPUs of the node but not this one, returns that job's record. Only
-/// isolation could prevent such use. Returns null if the process is where it should be, or if its job is unknown.
-const JobRecord* StrayOf(const Controller& controller, const std::string& node, GpuIndex gpu,
-                         const GpuProcess& process) {
-  constexpr Duration kSlack = std::chrono::seconds(2);
-  const JobRecord* record = controller.Find(JobId(process.job));
-  if (record == nullptr || !IsActive(record->state)) return nullptr;
-  // Jobs with GPU fractions are moved by the node's share daemon.
-  if (record->request.is_portioned() || record->gpu_slice.any()) return nullptr;
-  if (process.started != kNoTime && process.started < record->started - kSlack)
-    return nullptr;  // From the previous
-                     // run.
-  for (const Seat& seat : SeatsOf(*record)) {
-    if (seat.node != node) continue;
-    // It may still be leaving the GPUs that it is giving back.
-    const GpuSet its = record->takes_resizes ? seat.gpus | record->gpus_used : seat.gpus;
-    return its.Contains(gpu) ? nullptr : record;
-  }
-  return nullptr;
-}
-
-/// "job 17 of ada, which was not given this GPU (pid 4711, 1.2 GiB): its program should respect CUDA_VISIBLE_DEVICES".
-std::string StrayText(const JobRecord& record, const GpuProcess& process) {
-  return "job " + DisplayId(record) + " of " + record.user.name + ", which was not given this GPU (pid " +
-         std::to_string(process.identity.pid) + ", " + CompactSize(process.memory_used) + "): " +
-         (GpuCountOf(record) > 0 ? "its program should respect CUDA_VISIBLE_DEVICES"
-                                 : "it asked for no GPU (--gpus 1)");
 }
 
 }  // namespace
@@ -92,7 +48,8 @@ std::string_view MachinesEnd(Controller::Vanished how) {
 
 void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
   const auto found = jobs_.live().find(job);
-  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting)
+    return;
   JobRecord& record = found->second;
   if (!IsOn(record, node)) return;
   // Not persisted: the node reports it again after a restart of the controller.
@@ -116,7 +73,8 @@ std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exi
 
 void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
   const auto found = jobs_.live().find(job);
-  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting)
+    return;
   // On the other nodes, nothing of the user's starts at this moment.
   if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
   // Not persisted at once: a restart learns it from the run record, and this saves one commit per job, a fifth of its
@@ -146,7 +104,8 @@ void Controller::KeepStarts(Time now) {
   next_starts_ = kNever;
   for (const auto& [job, attempt] : std::exchange(unkept_starts_, {})) {
     const JobRecord* record = jobs_.Find(job);
-    if (record != nullptr && record->attempt == attempt && record->state == JobState::kRunning) effects_.Persist(*record);
+    if (record != nullptr && record->attempt == attempt && record->state == JobState::kRunning)
+      effects_.Persist(*record);
   }
 }
 
@@ -356,75 +315,6 @@ void Controller::FinishArrayIfDone(JobId array, Time now) {
            now);
   } else {
     Finish(record, JobState::kSucceeded, counts, now);
-  }
-}
-
-void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations) {
-  bool has_changed = false;
-  for (const GpuObservation& observation : observations) {
-    const auto at = std::ranges::find(observations_, observation.index, &GpuObservation::index);
-    if (at == observations_.end()) {
-      observations_.push_back(observation);
-      has_changed = true;
-    } else {
-      has_changed |= at->processes != observation.processes || at->is_present != observation.is_present ||
-                     at->fault != observation.fault || at->cut_by_others != observation.cut_by_others;
-      *at = observation;
-    }
-  }
-  if (!has_changed) return;
-  ForgetIgnored("", observations_);
-  RefreshAvailability();
-}
-
-// A rule ends with its process, because the pid may be reused.
-void Controller::ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations) {
-  const auto is_gone = [&](const IgnoredProcess& rule) {
-    return rule.node == node && std::ranges::none_of(observations, [&](const GpuObservation& observation) {
-             return std::ranges::any_of(observation.processes,
-                                        [&](const GpuProcess& p) { return p.identity == rule.identity; });
-           });
-  };
-  if (std::erase_if(ignored_, is_gone) > 0) effects_.KeepSetting(kIgnoredKey, FormatIgnored(ignored_));
-}
-
-void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
-
-void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations) {
-  const std::vector<GpuAvailability>& before = scheduler_.node(node).availability;
-  const std::string name = NodeName(node);
-  const std::optional<GpuSet> allowed = restriction(name);
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    const auto gpu = static_cast<GpuIndex>(i);
-    GpuAvailability availability;
-    availability.is_restricted = allowed && !allowed->Contains(gpu);
-    const auto seen = std::ranges::find(observations, gpu, &GpuObservation::index);
-    if (seen != observations.end()) {
-      availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer reports it" : seen->fault;
-      for (const GpuProcess& process : seen->processes) {
-        const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
-        const bool is_ignored = IsIgnored(ignored_, name, gpu, process);
-        const JobRecord* stray = process.supervisor_pid != 0 ? StrayOf(*this, name, gpu, process) : nullptr;
-        if ((process.supervisor_pid != 0 && stray == nullptr) || is_small || is_ignored) continue;
-        if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
-        availability.unmanaged += stray != nullptr ? StrayText(*stray, process)
-                                                   : "pid " + std::to_string(process.identity.pid) + " of " +
-                                                         process.user + ", " + CompactSize(process.memory_used);
-      }
-    }
-    const std::string runs = FoundOn(name, gpu);
-    if (!runs.empty()) availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + runs;
-    if (seen != observations.end() && !seen->cut_by_others.empty())
-      availability.unmanaged += (availability.unmanaged.empty() ? "others: " : "; others: ") + seen->cut_by_others;
-    availability.is_kept_by_found_runs = !runs.empty() && availability.unmanaged == runs;
-    if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
-      availability.fault = "its node no longer has it";
-    if (const auto stuck = MachineOf(node).stuck.find(gpu); stuck != MachineOf(node).stuck.end())
-      availability.stuck = stuck->second;
-    if (before[i] == availability) continue;
-    scheduler_.SetAvailability(node, gpu, std::move(availability));
-    effects_.AnnounceGpus();  // MachineEvents words the message.
-    effects_.RequestPlan();
   }
 }
 

@@ -17,44 +17,17 @@ constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
 }  // namespace
 
-std::string Controller::MachineText(NodeIndex node) const {
-  const std::string& name = scheduler_.node(node).words.name;
-  return name.empty() ? "this machine" : "node " + name;
-}
-
-void Controller::OnNodeTrouble(const std::string& name, const std::string& what) {
-  const auto node = IndexOf(name);
-  if (!node) return;
-  Machine& machine = MachineOf(*node);
-  machine.trouble = what;
-  // The trouble is over. Most likely it was also the reason why the node could not start a job, so the node need not
-  // rest any longer after that failure.
-  if (what.empty()) machine.rests_until = kNever;
-  RefreshNode(*node);
-}
-
-std::string Controller::NodeHealthProblem(const std::string& name) const {
-  const auto node = IndexOf(name);
-  if (!node || *node >= machines_.size()) return "";
-  const Machine& machine = machines_[*node];
-  if (!machine.trouble.empty()) return machine.trouble;
-  return machine.rests_until != kNever ? machine.refusal : "";
-}
-
 void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exit& exit, Time now) {
-  const auto node = IndexOf(name);
+  const auto node = nodes_.IndexOf(name);
   if (!node) return;
-  Machine& machine = MachineOf(*node);
-  machine.refusal =
-      "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and will be tried again soon";
-  machine.rests_until = now + kRestAfterRefusal;
-  effects_.WakeBy(machine.rests_until);
-  RefreshNode(*node);
+  nodes_.Rest(*node,
+              "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and will be tried again soon",
+              now + kRestAfterRefusal);
   // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;
   if (!may_wait || ++refusals_[record.id] > kMostRefusals) return;
   record.stop_intent = StopIntent::kRequeue;
-  record.reason = "queued again: " + MachineText(*node) + " could not start it: " + exit.failure;
+  record.reason = "queued again: " + nodes_.MachineText(*node) + " could not start it: " + exit.failure;
 }
 
 // By then, the node's report about tenants that must stay has usually been taken into account.
@@ -66,12 +39,12 @@ Duration Controller::RoomDelay(JobId job) const {
 }
 
 void Controller::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
-  const auto node = IndexOf(name);
+  const auto node = nodes_.IndexOf(name);
   // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   if (!node || record.is_foreground || record.stop_intent != StopIntent::kNone) return;
   ++refusals_[record.id];
   record.stop_intent = StopIntent::kRequeue;
-  record.reason = "queued again: " + MachineText(*node) + " could not free the GPUs for it: " + exit.failure;
+  record.reason = "queued again: " + nodes_.MachineText(*node) + " could not free the GPUs for it: " + exit.failure;
 }
 
 }  // namespace divvy

@@ -25,8 +25,6 @@ bool IsSameJob(const JobRecord& known, const JobRecord& run) {
 
 bool IsOver(const RunDescription& run) { return run.runs_again || IsFinal(run.record.state); }
 
-std::string UserText(const User& user) { return user.name.empty() ? "uid " + std::to_string(user.uid) : user.name; }
-
 }  // namespace
 
 // --- What the store should know ------------------------------------------------------------------------------------
@@ -61,7 +59,7 @@ bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) c
   const GpuShare share(static_cast<std::int32_t>(run.gpu_parts));
   if (share <= GpuShare() || share > GpuShare(GpuShare::kWhole)) return false;
   for (const Seat& seat : SeatsOf(run.record)) {
-    const auto index = IndexOf(seat.node);
+    const auto index = nodes_.IndexOf(seat.node);
     if (!index) return false;
     const NodeUsage& node = scheduler_.node(*index);
     for (const int gpu : (seat.gpus & node.present()).ToVector()) {
@@ -101,7 +99,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   record.was_let_go = seen.was_let_go;
   record.gpu_parts = GpuShare(static_cast<std::int32_t>(run.gpu_parts));
   record.gpu_slice = seen.gpu_slice;
-  record.gpu_model = ModelOf(record);
+  record.gpu_model = nodes_.ModelOf(record);
   record.pool_of_run = seen.pool;
   record.progress = Progress();
   record.started = seen.started;
@@ -112,7 +110,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   record.reason = why;
   ForgetResizes(record);
   record.gpus_used = record.gpus;
-  KeepGpusOf(record);
+  nodes_.KeepGpusOf(record);
   scheduler_.Adopt(ToRunning(record));
   if (!record.gang.empty() && !record.was_let_go) preparing_[record.id] = kNoTime;
   effects_.Note(record.id, why, now);
@@ -179,13 +177,13 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
   const bool is_whole_end = run.exit && seen.gang.empty();
   const auto take = [&](JobRecord& record) {
     if (is_whole_end) {
-      found_.erase(id);
+      found_.all().erase(id);
       KeepEnd(record, run, now);
       return Found::kTaken;
     }
     TakeUp(record, run, "a run of it that is newer than the store was found", now);
     effects_.Send(AdoptOrder{PartOn(record, seen.node), seen.node});
-    found_.erase(id);
+    found_.all().erase(id);
     return Found::kTaken;
   };
   const std::optional<JobRecord> ended = outcome(id);
@@ -194,7 +192,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
     const bool is_there = IsActive(live->state) && live->attempt == seen.attempt && IsOn(*live, seen.node);
     if (is_there) {
       effects_.Send(AdoptOrder{PartOn(*live, seen.node), seen.node});
-      found_.erase(id);
+      found_.all().erase(id);
       return Found::kTaken;
     }
     if (live->attempt >= seen.attempt) return end();
@@ -207,24 +205,25 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
     if (ended->attempt >= seen.attempt) return end();
     if (is_whole_end || HasRoomFor(run, nullptr)) return take(Revive(*ended, outcome));
   }
-  const auto before = found_.find(id);
-  const bool is_ending = before != found_.end() && before->second.is_ending;
+  const auto before = found_.all().find(id);
+  const bool is_ending = before != found_.all().end() && before->second.is_ending;
   const std::string node = seen.node;
   if (is_ending && run.exit) {
     effects_.Send(ForgetOrder{id, seen.attempt, node});
-    found_.erase(before);
-    RefreshGpusOf(node);
+    found_.all().erase(before);
+    gpus_.RefreshGpusOf(node);
     return Found::kOver;
   }
   if (id.value() < jobs_.ids().next + kLargestLead) ReserveIds(id.value() + 1);
   is_id_taken = is_id_taken || id.value() >= jobs_.ids().next;
-  if (before == found_.end()) {
+  if (before == found_.all().end()) {
     effects_.AnnounceMachineEvent("job " + ToString(id) + " of " + UserText(seen.user) + " runs on " +
-                       MachineText(IndexOf(node).value_or(kOwnNode)) + ", and the store does not know it: divvy adopt",
-                   now);
+                                      nodes_.MachineText(nodes_.IndexOf(node).value_or(kOwnNode)) +
+                                      ", and the store does not know it: divvy adopt",
+                                  now);
   }
-  found_.insert_or_assign(id, FoundRun{std::move(run), is_ending, is_id_taken});
-  RefreshGpusOf(node);
+  found_.all().insert_or_assign(id, FoundRun{std::move(run), is_ending, is_id_taken});
+  gpus_.RefreshGpusOf(node);
   return Found::kUnknown;
 }
 
@@ -240,34 +239,11 @@ JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
   return record;
 }
 
-void Controller::ForgetFound(const std::string& node) {
-  std::erase_if(found_, [&](const auto& found) { return found.second.run.record.node == node; });
-}
-
-void Controller::RefreshGpusOf(const std::string& node) {
-  if (const auto index = IndexOf(node)) RefreshGpus(*index, observations(*index));
-}
-
-std::string Controller::FoundOn(const std::string& node, GpuIndex gpu) const {
-  std::string text;
-  for (const auto& [id, found] : found_) {
-    const JobRecord& record = found.run.record;
-    GpuSet gpus = record.gpus;
-    for (const Seat& seat : record.gang) {
-      if (seat.node == node) gpus = seat.gpus;
-    }
-    if (found.is_adopted || found.run.exit || record.node != node || !gpus.Contains(gpu)) continue;
-    text += (text.empty() ? "job " : "; job ") + ToString(id) + " of " + UserText(record.user) +
-            ", which the store does not know (divvy adopt)";
-  }
-  return text;
-}
-
 Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) {
-  const auto at = found_.find(id);
-  if (at != found_.end() && at->second.is_adopted)
+  const auto at = found_.all().find(id);
+  if (at != found_.all().end() && at->second.is_adopted)
     return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
-  if (at == found_.end())
+  if (at == found_.all().end())
     return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists all found runs");
   const RunDescription run = at->second.run;
   JobRecord record = run.record;
@@ -287,7 +263,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
       gpus > std::max(record.request.gpus_in_all(), record.request.gpus_at_most()))
     return FailedPrecondition("the run record of " + name + " names " + Plural(gpus, "GPU") +
                               ", but the job requested another number" + instead);
-  if (!IndexOf(record.node)) return FailedPrecondition("node " + record.node + " is not known");
+  if (!nodes_.IndexOf(record.node)) return FailedPrecondition("node " + record.node + " is not known");
   if (!run.exit && !HasRoomFor(run, nullptr))
     return FailedPrecondition("GPUs of " + name + " are now allocated to other jobs; adopt it when these have ended" +
                               instead);
@@ -314,7 +290,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   run_times_.Know(kept, kept.shape);
   jobs_.CountJobs(1);
   at->second.is_adopted = true;
-  RefreshGpusOf(run.record.node);
+  gpus_.RefreshGpusOf(run.record.node);
   RunDescription taken = run;
   taken.record.state = state;
   effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
@@ -331,18 +307,18 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
 }
 
 Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
-  const auto at = found_.find(id);
-  if (at != found_.end() && at->second.is_adopted)
+  const auto at = found_.all().find(id);
+  if (at != found_.all().end() && at->second.is_adopted)
     return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
-  if (at == found_.end())
+  if (at == found_.all().end())
     return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists all found runs");
   const JobRecord& record = at->second.run.record;
   DIVVY_CHECK(Authorise(record, caller, "end"));
   if (at->second.run.exit) {
     effects_.Send(ForgetOrder{id, record.attempt, record.node});
     const std::string node = record.node;
-    found_.erase(at);
-    RefreshGpusOf(node);
+    found_.all().erase(at);
+    gpus_.RefreshGpusOf(node);
     return std::string("forgotten: it had ended");
   }
   at->second.is_ending = true;

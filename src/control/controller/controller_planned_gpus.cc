@@ -14,7 +14,7 @@ namespace divvy {
 Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
   const Status fits = scheduler_.SetPortion(record.id, wanted);
   const RunningJob* job = scheduler_.running(record.id);
-  if (fits || job->gpus.size() > 1 || MachineOf(job->node).stays.contains(record.id)) return fits;
+  if (fits || job->gpus.size() > 1 || tenants_[job->node].stays.contains(record.id)) return fits;
   const NodeUsage& node = scheduler_.node(job->node);
   const auto from = static_cast<GpuIndex>(job->gpus.ToVector().front());
   const GpuShare share = PartsOf(wanted, node.capacity.gpus[from].memory_total);
@@ -26,13 +26,13 @@ Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
 }
 
 void Controller::LoosenPaper(const JobRecord& record) {
-  Machine& machine = MachineOf(IndexOf(record.node).value_or(kOwnNode));
+  NodeTenants& machine = tenants_[nodes_.IndexOf(record.node).value_or(kOwnNode)];
   // A tenant may be on GPUs that were planned for a whole-GPU job.
   machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
 }
 
 bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
-  const auto node = IndexOf(name);
+  const auto node = nodes_.IndexOf(name);
   if (!node) return false;
   std::map<JobId, GpuSet> stays;
   for (const Tenant& tenant : tenants) {
@@ -41,7 +41,7 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
                          record->request.is_portioned() && record->node == name;
     if (is_ours && !tenant.can_move && tenant.gpus.size() == record->gpus.size()) stays[tenant.job] = tenant.gpus;
   }
-  Machine& machine = MachineOf(*node);
+  NodeTenants& machine = tenants_[*node];
   if (machine.stays == stays) return false;
   machine.stays = std::move(stays);
   machine.is_paper_loose = true;
@@ -49,24 +49,17 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
   return true;
 }
 
-void Controller::OnStuckGpus(const std::string& name, const std::map<GpuIndex, std::string>& stuck) {
-  const auto node = IndexOf(name);
-  if (!node || MachineOf(*node).stuck == stuck) return;
-  MachineOf(*node).stuck = stuck;
-  RefreshGpus(*node, observations(*node));
-}
-
 void Controller::PackPaper() {
-  for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
-    if (machines_[node].is_away) continue;  // The node would not receive the order.
-    if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
+  for (auto& [node, tenants] : tenants_) {
+    if (nodes_.IsAway(node)) continue;  // The node would not receive the order.
+    if (std::exchange(tenants.is_paper_loose, false)) PackPaper(node);
   }
 }
 
 // Jobs that are starting or stopping stay where they are accounted.
 void Controller::PackPaper(NodeIndex node) {
   if (node >= scheduler_.nodes().size()) return;
-  const Machine& machine = machines_[node];
+  const NodeTenants& machine = tenants_.at(node);
   std::map<JobId, PlannedTenant> tenants;
   for (const auto& [gpu, sharers] : scheduler_.node(node).sharers) {
     for (const auto& [job, share] : sharers) {

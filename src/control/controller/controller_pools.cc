@@ -283,7 +283,7 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
       add(record.pool_of_run);
       continue;
     }
-    const auto node = IndexOf(FirstMachineOf(record, i));
+    const auto node = nodes_.IndexOf(FirstMachineOf(record, i));
     const auto is_of = [&](const std::string& name) {
       return node && std::ranges::count(scheduler_.PoolsOf(*node), name);
     };

@@ -95,8 +95,9 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
                  job + " cannot grow: " + fits.error().message + "; divvy gpus shows which jobs have the rest"};
   record->request.portion = wanted;
   record->gpu_parts = scheduler_.running(id)->share;
-  effects_.Note(id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
-       now);
+  effects_.Note(
+      id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
+      now);
   effects_.Persist(*record);
   effects_.Send(*record, PortionOrder{id, wanted, record->gpus, ""});
   LoosenPaper(*record);

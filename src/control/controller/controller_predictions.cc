@@ -64,8 +64,9 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
   for (const StartDecision& start : scheduler_.WouldDecide(now).starts) {
     if (start.entry != waiting) continue;
     forecast.start = now;
-    for (const NodePlace& place : start.gang) forecast.seats.push_back({NodeName(place.node), place.gpus, place.tasks});
-    if (start.gang.empty()) forecast.seats.push_back({NodeName(start.node), start.gpus});
+    for (const NodePlace& place : start.gang)
+      forecast.seats.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks});
+    if (start.gang.empty()) forecast.seats.push_back({nodes_.NodeName(start.node), start.gpus});
     return forecast;
   }
   const core::Explanation explanation = Explain(scheduler_, waiting, now, run_spread());

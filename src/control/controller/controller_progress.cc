@@ -89,7 +89,8 @@ Batch Controller::UnkeptProgress() const {
 }
 
 void Controller::LearnSpeed(const JobRecord& record, bool ended_well) {
-  if (is_mixed_ && record.array_count == 0 && !record.request.is_elastic() && !record.request.is_heterogeneous())
+  if (nodes_.is_mixed() && record.array_count == 0 && !record.request.is_elastic() &&
+      !record.request.is_heterogeneous())
     speeds_.Ran(record, ended_well);
 }
 
@@ -97,7 +98,7 @@ void Controller::LearnSpeed(const JobRecord& record, bool ended_well) {
 // different GPUs anyway.
 std::vector<ModelSpeed> Controller::LearnedSpeeds(const JobRecord& record) const {
   const Request& request = record.request;
-  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous() ||
+  if (!nodes_.is_mixed() || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous() ||
       SaysSpeeds(request.gpu_type))
     return {};
   const ThroughputModel::Learned* learned = speeds_.Find(record);
@@ -106,7 +107,7 @@ std::vector<ModelSpeed> Controller::LearnedSpeeds(const JobRecord& record) const
 
 std::string Controller::SpeedsOf(const JobRecord& record) const {
   const Request& request = record.request;
-  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous()) return "";
+  if (!nodes_.is_mixed() || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous()) return "";
   if (!SaysSpeeds(record.request.gpu_type)) {
     const ThroughputModel::Learned* learned = speeds_.Find(record);
     return learned == nullptr ? "" : SpeedText(*learned);

@@ -71,7 +71,7 @@ bool Controller::BookTurn(const GpuReservation& reservation, const ReservationOc
 // disconnected.
 bool Controller::BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
   const GpuReservation::Kept& kept = reservation.kept;
-  const auto node = IndexOf(kept.node);
+  const auto node = nodes_.IndexOf(kept.node);
   if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
     return BookTurn(reservation, turn, now);
   NodePlace place;
@@ -150,7 +150,7 @@ void Controller::FollowReservations(Time now) {
       if (!is_held || turn.from > now) continue;
       const std::vector<NodePlace> places = PlacesOfBooking(scheduler_, bookings_.at(turn.id).id);
       const NodePlace& place = places.front();
-      const GpuReservation::Kept kept{turn.id, NodeName(place.node), place.gpus};
+      const GpuReservation::Kept kept{turn.id, nodes_.NodeName(place.node), place.gpus};
       if (kept == reservation.kept) continue;
       begun.push_back(reservation);
       begun.back().kept = kept;

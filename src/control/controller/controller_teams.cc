@@ -357,7 +357,7 @@ Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
   const std::int64_t parts = record.gpu_parts.ten_thousandths();
   Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
   for (const Seat& seat : SeatsOf(record)) {
-    const auto node = IndexOf(seat.node);
+    const auto node = nodes_.IndexOf(seat.node);
     if (!node) continue;
     for (const GpuFacts& facts : scheduler_.node(*node).capacity.gpus) {
       if (seat.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model) * parts / GpuShare::kWhole;

@@ -52,7 +52,8 @@ Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller&
     DIVVY_CHECK(Authorise(*live, caller, "change"));
     records.emplace(id, *live);
     const std::uint64_t last = id.value() + live->array_count;
-    for (auto at = jobs_.live().upper_bound(id); at != jobs_.live().end() && at->first.value() <= last; ++at) records.insert(*at);
+    for (auto at = jobs_.live().upper_bound(id); at != jobs_.live().end() && at->first.value() <= last; ++at)
+      records.insert(*at);
     return records;
   }
   const JobRecord* array = jobs_.ArrayOf(id);

@@ -100,8 +100,7 @@ std::vector<Node> Circle(const std::map<Node, Vertex>& graph, Node start) {
 
 class DependencyTable::WaitGraph {
  public:
-  WaitGraph(const DependencyTable& table, const std::map<JobId, JobRecord>& edited)
-      : table_(table), edited_(edited) {}
+  WaitGraph(const DependencyTable& table, const std::map<JobId, JobRecord>& edited) : table_(table), edited_(edited) {}
 
   Links LinksOf(Node node) const {
     const JobRecord* record = View(node.job);
@@ -128,7 +127,8 @@ class DependencyTable::WaitGraph {
     if (!array.array_waiting.empty()) links.to.push_back({array.id, Part::kRest});
     const JobId last(array.id.value() + array.array_count);
     std::set<JobId> elements;
-    for (auto at = table_.jobs_.live().upper_bound(array.id); at != table_.jobs_.live().end() && at->first <= last; ++at)
+    for (auto at = table_.jobs_.live().upper_bound(array.id); at != table_.jobs_.live().end() && at->first <= last;
+         ++at)
       elements.insert(at->first);
     for (auto at = edited_.upper_bound(array.id); at != edited_.end() && at->first <= last; ++at)
       elements.insert(at->first);

@@ -240,7 +240,8 @@ std::string DependencyTable::WhyImpossible(const Dependency& dependency) const {
 // An element that was cancelled together with its array has no record of that.
 bool DependencyTable::IsForgotten(const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) return false;
-  return jobs_.Find(dependency.job) == nullptr && jobs_.ArrayOf(dependency.job) == nullptr && !outcomes_.contains(dependency.job);
+  return jobs_.Find(dependency.job) == nullptr && jobs_.ArrayOf(dependency.job) == nullptr &&
+         !outcomes_.contains(dependency.job);
 }
 
 bool DependencyTable::WasCancelledWaiting(const Dependency& dependency) const {

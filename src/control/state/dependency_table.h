@@ -1,4 +1,5 @@
-// Dependencies between jobs, arrays and their elements, and singletons: who waits for whom, and how ended targets ended.
+// Dependencies between jobs, arrays and their elements, and singletons: who waits for whom, and how ended targets
+// ended.
 //
 // The caller keeps the index up to date: Index(record, true) when a job becomes live or its dependencies change,
 // Index(record, false) before. Nothing here changes a job.
