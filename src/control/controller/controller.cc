@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "control/books/deadlines.h"
 #include "control/books/node_names.h"
 #include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
@@ -144,7 +143,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       nodes_.KeepGpusOf(record);
       scheduler_.Adopt(ToRunning(record));
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
-      if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
+      gangs_.NoteRestored(record);
     }
     dependencies_.Index(record, true);
   }
@@ -305,7 +304,7 @@ void Controller::PutWaiting(const JobRecord& record) {
     entry.waits_for.clear();
   }
   KnowUserCap(record);
-  WatchDeadline(record);
+  deadlines_.Watch(record);
   scheduler_.Put(std::move(entry));
   effects_.RequestPlan();
 }
@@ -314,9 +313,9 @@ void Controller::Decide(Time now) {
   KeepStarts(now);
   if (!effects_.needs_plan() && now < effects_.next_wakeup()) return;
   WatchBudgets(now);
-  FollowReservations(now);
+  reservations_.Follow(now);
   for (const NodeIndex node : nodes_.FollowMachines(now)) StopForDrain(node, now);
-  FollowPreparing(now);
+  gangs_.Follow(now);
   EndLate(now);
   RefreshPredictions(now);
   if (now >= next_usage_) KeepTeamUsage(now);
@@ -328,11 +327,11 @@ void Controller::Decide(Time now) {
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
-  effects_.SetNextWakeup(std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_}));
+  effects_.SetNextWakeup(
+      std::min({wakeup, budgets_change_at_, reservations_.next_booking(), next_progress_, next_starts_}));
   effects_.WakeBy(nodes_.next_change());
-  // A job may still start at that very moment.
-  if (!latest_starts_.empty()) effects_.WakeBy(AddSaturating(latest_starts_.begin()->first, Duration(1)));
-  for (const auto& [job, until] : preparing_) effects_.WakeBy(until);
+  effects_.WakeBy(deadlines_.next_late());
+  effects_.WakeBy(gangs_.next_deadline());
   if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0) effects_.WakeBy(next_refresh_);
 }
 
@@ -434,7 +433,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
     effects_.Note(whole->first, std::string(kFirstElementStarted), now);
     effects_.Persist(whole->second);
   }
-  Launch(*record, now);
+  gangs_.Launch(*record, now);
   effects_.Announce(*record);
 }
 

@@ -24,18 +24,20 @@
 #include "control/books/node_registry.h"
 #include "control/books/pool_registry.h"
 #include "control/books/progress.h"
-#include "control/books/reservation_registry.h"
 #include "control/books/runtime_predictor.h"
 #include "control/books/settings_text.h"
 #include "control/books/team_registry.h"
 #include "control/books/throughput_model.h"
 #include "control/books/usage_ledger.h"
+#include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/found_runs.h"
+#include "control/state/gang_launches.h"
 #include "control/state/gpu_monitor.h"
 #include "control/state/job_table.h"
 #include "control/state/node_table.h"
+#include "control/state/reservation_bookings.h"
 #include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
@@ -228,15 +230,23 @@ class Controller {
   // --- Reservations (controller_reservations.cc) ---------------------------------------------------------------
 
   /// How far ahead occurrences are booked.
-  static constexpr Duration kBookingHorizon = std::chrono::hours(24 * 8);
+  static constexpr Duration kBookingHorizon = ReservationBookings::kBookingHorizon;
   /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
-  Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now);
+  Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
+    return reservations_.Reserve(std::move(asked), caller, now);
+  }
   /// By number or name; allowed for administrators and the user that it is for.
-  Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
-  const ReservationRegistry& reservations() const { return reservations_; }
-  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
+  Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now) {
+    return reservations_.CancelReservation(which, caller, now);
+  }
+  const ReservationRegistry& reservations() const { return reservations_.registry(); }
+  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
+    return reservations_.OccurrencesAhead(reservation, now);
+  }
   /// The number of the reservation that a booking of the engine belongs to.
-  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;
+  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const {
+    return reservations_.ReservationOfBooking(booking);
+  }
 
   // --- Runs that the store does not know (controller_found.cc) -------------------------------------------------
 
@@ -284,7 +294,7 @@ class Controller {
   // --- Agent nodes (controller_nodes.cc), gangs (controller_gangs.cc) ------------------------------------------
 
   /// All nodes of a gang must prepare their parts within this time; otherwise the launch is rolled back.
-  static constexpr Duration kPrepareWithin = std::chrono::seconds(60);
+  static constexpr Duration kPrepareWithin = GangLaunches::kPrepareWithin;
   /// A node joined, or its facts or its work setting changed. Call before Load for each node in the store. The node
   /// takes no work before OnNodeReconciled.
   void OnNodeRow(const NodeRow& row);
@@ -313,7 +323,9 @@ class Controller {
     gpus_.OnGpusObserved(node, observations);
   }
   /// The node has prepared its part of a gang. `port`: where its step process listens for the others, not 0.
-  void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
+  void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
+    gangs_.OnPrepared(job, attempt, node, port, now);
+  }
   /// The start is delayed there; `why` becomes the job's reason until it starts: "waits up to 10 s for directory ...".
   void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "");
   /// Active jobs with a part on the node that has not ended; ascending.
@@ -440,20 +452,9 @@ class Controller {
   void SetPlannedGpus(JobRecord& record, GpuSet gpus);
   GpuSet CutGpus(const NodeUsage& node) const;
   Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
-  void Launch(const JobRecord& record, Time now);
-  void LetGo(const JobRecord& record);
-  void FollowPreparing(Time now);
   // Jobs with a deadline (controller_deadlines.cc).
-  void WatchDeadline(const JobRecord& record);
   void EndLate(Time now);
   void EndLateElements(JobRecord& array, Time now);
-  static bool CutToDeadline(JobRecord& record);  ///< Returns whether this changes its limit by more than a moment.
-  static void RestoreLimit(JobRecord& record);   ///< Restores the limit after a run, because the next run may be
-                                                 ///< longer.
-  void UndoGang(JobRecord& record, const std::string& why, Time now);
-  /// Records the end of a gang's part. Returns whether it was the last part. The job's exit is that of its first node,
-  /// unless another part was lost before.
-  bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
   // Teams.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
@@ -505,14 +506,6 @@ class Controller {
   Stretch StretchOf(const JobRecord& record, Time until) const;
   Used UsedBy(const std::string& key, BudgetPeriod period, Time now) const;
   void WatchBudgets(Time now);
-  // Reservations.
-  bool BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  bool BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  void Unbook(std::uint64_t turn);
-  void BookAnew(Time now);
-  void FollowReservations(Time now);
-  std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) const;
-
   Scheduler scheduler_;
   JobTable jobs_;
   EffectRecorder effects_;
@@ -520,6 +513,8 @@ class Controller {
   NodeTable nodes_{scheduler_, jobs_, effects_};
   GpuMonitor gpus_;
   DependencyTable dependencies_{jobs_};
+  DeadlineWatch deadlines_;
+  GangLaunches gangs_{jobs_, effects_};
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
@@ -531,13 +526,11 @@ class Controller {
     bool is_now = false;
   };
   std::map<JobId, Repaid> repaid_;
-  std::map<JobId, Time> preparing_;  // Gangs that are being prepared, and their deadlines.
-  /// Jobs with a deadline, by latest start. May contain jobs that have started or ended.
-  std::set<std::pair<Time, JobId>> latest_starts_;
   PoolRegistry pools_;
   std::set<JobId>
       multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
   TeamRegistry teams_;
+  ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_};
   UsageLedger usage_;
   std::set<std::string> team_caps_;           // Groups whose limits come from teams and users.
   std::map<std::string, std::string> spent_;  // Usage keys whose budget is exhausted, with the text that their jobs
@@ -546,17 +539,10 @@ class Controller {
   bool are_budgets_stale_ = false;            // The set of running jobs has changed since.
   std::vector<std::string> team_warnings_;
   std::string told_teams_;  // The team tree that the engine knows, as text.
-  ReservationRegistry reservations_;
   RuntimePredictor run_times_;
   ThroughputModel speeds_;
-  struct Booked {
-    std::uint64_t id = 0;  // The engine's id.
-    Time until = kNever;
-  };
-  std::map<std::uint64_t, Booked> bookings_;  // By occurrence.
-  Time next_booking_ = kNoTime;               // When the occurrences must be checked again.
-  std::string team_usage_;                    // As persisted.
-  Time next_usage_ = kNoTime;                 // When it must be persisted again.
+  std::string team_usage_;     // As persisted.
+  Time next_usage_ = kNoTime;  // When it must be persisted again.
   // The sweep that refreshes predictions of waiting jobs: its position, when it continues, and the run count at its
   // start.
   JobId refreshed_until_;

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "base/text.h"
-#include "control/books/deadlines.h"
 #include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
 #include "control/controller/controller.h"

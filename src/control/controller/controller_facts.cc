@@ -121,7 +121,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
   if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
   if (!record.gang.empty()) {
-    if (EndSeat(record, node, exit, at, now)) EndRun(record, now);
+    if (gangs_.EndSeat(record, node, exit, at, now)) EndRun(record, now);
     return;
   }
   record.exit = exit;
@@ -162,7 +162,7 @@ bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished
     record.reason =
         "queued again: " + where + (IsWithItsMachine(how) ? std::string(MachinesEnd(how)) : ": " + exit.failure);
   }
-  return EndSeat(record, node, exit, now, now);
+  return gangs_.EndSeat(record, node, exit, now, now);
 }
 
 void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {

@@ -49,7 +49,7 @@ void Controller::LeaveCluster(const JobRecord& record) {
   if (!IsActive(record.state)) return;
   scheduler_.Finish(record.id);
   LoosenPaper(record);
-  preparing_.erase(record.id);
+  gangs_.Forget(record.id);
   effects_.RequestPlan();
 }
 
@@ -112,7 +112,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   record.gpus_used = record.gpus;
   nodes_.KeepGpusOf(record);
   scheduler_.Adopt(ToRunning(record));
-  if (!record.gang.empty() && !record.was_let_go) preparing_[record.id] = kNoTime;
+  gangs_.NoteRestored(record);
   effects_.Note(record.id, why, now);
   effects_.Persist(record);
   effects_.Announce(record);

@@ -25,7 +25,7 @@ void Controller::OnNodeReconciled(const std::string& name) {
   if (!nodes_.OnNodeReconciled(name)) return;
   // A go order sent before this session may not have arrived.
   for (const auto& [id, record] : jobs_.live()) {
-    if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) LetGo(record);
+    if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) gangs_.LetGo(record);
   }
 }
 

@@ -79,7 +79,7 @@ Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller
       return FailedPrecondition("team " + name + " has jobs that wait or run, job " + DisplayId(record) +
                                 " for one; cancel them or wait for their end");
   }
-  for (const auto& [number, reservation] : reservations_.all()) {
+  for (const auto& [number, reservation] : reservations_.registry().all()) {
     if (reservation.team == name)
       return FailedPrecondition("reservation " + std::to_string(number) + " is for team " + name + "; cancel it first");
   }
@@ -226,7 +226,7 @@ void Controller::FollowTeams(Time now) {
   budgets_change_at_ = kNoTime;
   WatchBudgets(now);
   PutAllAgain();
-  if (is_told) BookAnew(now);
+  if (is_told) reservations_.BookAnew(now);
   effects_.RequestPlan();
 }
 

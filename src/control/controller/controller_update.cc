@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "control/books/deadlines.h"
 #include "control/books/node_names.h"
 #include "control/books/record_parts.h"
 #include "control/controller/controller.h"

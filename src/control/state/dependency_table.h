@@ -35,7 +35,7 @@ class DependencyTable {
   /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
   void NameElements(std::vector<Dependency>& dependencies) const;
 
-  /// What the job waits for, one text each. Empty: its dependencies are met.
+  /// Describes each unmet dependency. Empty: all are met.
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
   /// The jobs that must end first, if that is all the job still waits for; otherwise empty.
   std::vector<JobId> EndsWaitedFor(const JobRecord& record) const;

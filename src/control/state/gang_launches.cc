@@ -1,12 +1,9 @@
-// Jobs on several nodes. Each node prepares its part and reports that. When all are ready, this is made durable, and
-// all are told to go. If a node fails to prepare, the launch is rolled back everywhere. The job ends with its first
-// process on its first node, or when a node loses its part. The other nodes are then stopped, and the job is over when
-// all parts have ended.
+#include "control/state/gang_launches.h"
+
 #include <algorithm>
 
 #include "base/text.h"
 #include "control/books/record_parts.h"
-#include "control/controller/controller.h"
 
 namespace divvy {
 namespace {
@@ -41,7 +38,7 @@ void BlameSeat(JobRecord& record, const Seat& seat) {
 
 }  // namespace
 
-void Controller::Launch(const JobRecord& record, Time now) {
+void GangLaunches::Launch(const JobRecord& record, Time now) {
   if (record.gang.empty()) {
     effects_.Send(LaunchOrder{record, record.node, 0});
     return;
@@ -53,7 +50,7 @@ void Controller::Launch(const JobRecord& record, Time now) {
   preparing_[record.id] = AddSaturating(now, kPrepareWithin);
 }
 
-void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
+void GangLaunches::OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
@@ -69,15 +66,21 @@ void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string&
   LetGo(record);
 }
 
-void Controller::LetGo(const JobRecord& record) {
+void GangLaunches::LetGo(const JobRecord& record) {
   if (record.gang.empty()) return;
   std::vector<SeatAddress> addresses;
   for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});
   effects_.Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
 }
 
+Time GangLaunches::next_deadline() const {
+  Time next = kNever;
+  for (const auto& [job, until] : preparing_) next = std::min(next, until);
+  return next;
+}
+
 // A node that never answers would keep the others, and all their GPUs, waiting indefinitely.
-void Controller::FollowPreparing(Time now) {
+void GangLaunches::Follow(Time now) {
   for (auto at = preparing_.begin(); at != preparing_.end();) {
     const auto [job, until] = *at;
     if (until > now) {
@@ -101,7 +104,7 @@ void Controller::FollowPreparing(Time now) {
   }
 }
 
-void Controller::UndoGang(JobRecord& record, const std::string& why, Time now) {
+void GangLaunches::UndoGang(JobRecord& record, const std::string& why, Time now) {
   preparing_.erase(record.id);
   if (record.stop_intent == StopIntent::kNone)
     record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
@@ -113,7 +116,7 @@ void Controller::UndoGang(JobRecord& record, const std::string& why, Time now) {
   effects_.Announce(record);
 }
 
-bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
+bool GangLaunches::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
   const auto seat = std::ranges::find(record.gang, node, &Seat::node);
   if (seat == record.gang.end() || seat->exit) return false;
   const bool is_head = seat == record.gang.begin();

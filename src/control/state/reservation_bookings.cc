@@ -1,9 +1,8 @@
-// Advance reservations: occurrences within a horizon are booked in the engine. One without room is retried periodically
-// until it is over.
+#include "control/state/reservation_bookings.h"
+
 #include <algorithm>
 
 #include "base/text.h"
-#include "control/controller/controller.h"
 #include "engine/scheduler/idle_gpus.h"
 
 namespace divvy {
@@ -28,12 +27,12 @@ Status FitsOneMachine(const Scheduler& cluster, int gpus) {
 
 }  // namespace
 
-Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& caller, Time now) {
+Result<GpuReservation> ReservationBookings::Reserve(GpuReservation asked, const Caller& caller, Time now) {
   DIVVY_CHECK(MayReserve(caller));
   asked.by = caller.user.name;
   if (!asked.team.empty() && teams_.Find(asked.team) == nullptr)
     return NotFound("there is no team " + asked.team + "; divvy teams lists them");
-  DIVVY_TRY(const GpuReservation made, reservations_.Make(std::move(asked), now));
+  DIVVY_TRY(const GpuReservation made, registry_.Make(std::move(asked), now));
   DIVVY_CHECK(FitsOneMachine(scheduler_, made.gpus));
   const std::vector<ReservationOccurrence> turns = TurnsOf(made, now, now + kBookingHorizon);
   for (const ReservationOccurrence& turn : turns) {
@@ -42,22 +41,22 @@ Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& c
     for (const ReservationOccurrence& other : turns) Unbook(other.id);
     return FailedPrecondition(refusal);
   }
-  effects_.KeepSetting(reservations_.Add(made));
+  effects_.KeepSetting(registry_.Add(made));
   next_booking_ = kNoTime;
   effects_.RequestPlan();
   return made;
 }
 
-Result<std::string> Controller::CancelReservation(const std::string& which, const Caller& caller, Time now) {
-  DIVVY_TRY(const GpuReservation reservation, reservations_.Find(which));
+Result<std::string> ReservationBookings::CancelReservation(const std::string& which, const Caller& caller, Time now) {
+  DIVVY_TRY(const GpuReservation reservation, registry_.Find(which));
   if (reservation.user != caller.user.name) DIVVY_CHECK(MayReserve(caller));
-  effects_.KeepSetting(reservations_.Remove(reservation.number));
+  effects_.KeepSetting(registry_.Remove(reservation.number));
   for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) Unbook(turn.id);
   effects_.RequestPlan();
   return "reservation " + std::to_string(reservation.number) + " is cancelled";
 }
 
-bool Controller::BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
+bool ReservationBookings::BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
   if (bookings_.contains(turn.id)) return true;
   const auto booked =
       scheduler_.Reserve(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
@@ -69,7 +68,7 @@ bool Controller::BookTurn(const GpuReservation& reservation, const ReservationOc
 
 // After a restart or a change of teams, an occurrence that is in force keeps its place, even while its node is
 // disconnected.
-bool Controller::BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
+bool ReservationBookings::BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
   const GpuReservation::Kept& kept = reservation.kept;
   const auto node = nodes_.IndexOf(kept.node);
   if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
@@ -84,7 +83,7 @@ bool Controller::BookAgain(const GpuReservation& reservation, const ReservationO
   return true;
 }
 
-void Controller::Unbook(std::uint64_t turn) {
+void ReservationBookings::Unbook(std::uint64_t turn) {
   const auto at = bookings_.find(turn);
   if (at == bookings_.end()) return;
   scheduler_.CancelReservation(at->second.id);
@@ -92,10 +91,10 @@ void Controller::Unbook(std::uint64_t turn) {
 }
 
 // Applies the same limits as the engine, which only reports that there is no room.
-std::string Controller::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn,
-                                  Time now) const {
+std::string ReservationBookings::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn,
+                                           Time now) const {
   int others = 0;
-  for (const auto& [number, other] : reservations_.all()) {
+  for (const auto& [number, other] : registry_.all()) {
     for (const ReservationOccurrence& booked : TurnsOf(other, now, turn.until)) {
       if (booked.until > turn.from && bookings_.contains(booked.id)) others += other.gpus;
     }
@@ -122,27 +121,27 @@ std::string Controller::WhyNoRoom(const GpuReservation& reservation, const Reser
   return text;
 }
 
-void Controller::FollowReservations(Time now) {
-  if (reservations_.all().empty() && bookings_.empty()) {
+void ReservationBookings::Follow(Time now) {
+  if (registry_.all().empty() && bookings_.empty()) {
     next_booking_ = kNever;
     return;
   }
   if (now < next_booking_) return;
   next_booking_ = kNever;
-  for (auto& setting : reservations_.DropPast(now)) effects_.KeepSetting(std::move(setting));
+  for (auto& setting : registry_.DropPast(now)) effects_.KeepSetting(std::move(setting));
   std::erase_if(bookings_, [&](const auto& booking) {
     if (booking.second.until > now) return false;
     scheduler_.CancelReservation(booking.second.id);
     return true;
   });
   // Occurrences in force keep their place; future ones are placed around them.
-  for (const auto& [number, reservation] : reservations_.all()) {
+  for (const auto& [number, reservation] : registry_.all()) {
     for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + Duration(1))) {
       if (turn.from <= now && reservation.kept.turn == turn.id) BookAgain(reservation, turn, now);
     }
   }
   std::vector<GpuReservation> begun;
-  for (const auto& [number, reservation] : reservations_.all()) {
+  for (const auto& [number, reservation] : registry_.all()) {
     for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
       const bool is_held = BookAgain(reservation, turn, now);
       if (!is_held) next_booking_ = std::min(next_booking_, now + kTryAgain);
@@ -160,16 +159,16 @@ void Controller::FollowReservations(Time now) {
     if (reservation.start > now + kBookingHorizon)
       next_booking_ = std::min(next_booking_, reservation.start - kBookingHorizon);
   }
-  for (const GpuReservation& reservation : begun) effects_.KeepSetting(reservations_.Add(reservation));
+  for (const GpuReservation& reservation : begun) effects_.KeepSetting(registry_.Add(reservation));
 }
 
-void Controller::BookAnew(Time now) {
+void ReservationBookings::BookAnew(Time now) {
   bookings_.clear();
   next_booking_ = kNoTime;
-  FollowReservations(now);
+  Follow(now);
 }
 
-std::vector<TurnView> Controller::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
+std::vector<TurnView> ReservationBookings::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
   std::vector<TurnView> views;
   for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
     const auto booked = bookings_.find(turn.id);
@@ -180,7 +179,7 @@ std::vector<TurnView> Controller::OccurrencesAhead(const GpuReservation& reserva
   return views;
 }
 
-std::optional<std::uint64_t> Controller::ReservationOfBooking(std::uint64_t booking) const {
+std::optional<std::uint64_t> ReservationBookings::ReservationOfBooking(std::uint64_t booking) const {
   for (const auto& [turn, booked] : bookings_) {
     if (booked.id == booking) return ReservationOf(turn);
   }
