@@ -106,7 +106,7 @@ RunningJob Controller::ToRunning(const JobRecord& record) const {
   job.asked_at = record.asked_back_at;
   job.grown_at = record.grown_at;
   job.predicted_end = ExpectedEnd(record).value_or(kNever);
-  job.speeds = LearnedSpeeds(record);
+  job.speeds = predictions_.LearnedSpeeds(record);
   return job;
 }
 
@@ -127,7 +127,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   }
   for (JobRecord& record : live) {
     // Elements belong to their array's kind.
-    if (!record.array.is_set()) run_times_.Know(record, record.shape);
+    if (!record.array.is_set()) predictions_.Know(record);
     record.progress.was_paused = record.state == JobState::kPaused;
     jobs_.live().emplace(record.id, std::move(record));
   }
@@ -199,7 +199,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   }
 
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
-  run_times_.Know(kept, kept.shape);
+  predictions_.Know(kept);
   dependencies_.Index(kept, true);
   effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
   effects_.KeepNextId(jobs_.ids().next);
@@ -251,7 +251,7 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   }
   if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
   if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
-  run_times_.Forget(id);
+  predictions_.Forget(id);
   dependencies_.Index(record, false);
   removed.push_back(std::move(record));
   jobs_.live().erase(at);
@@ -291,9 +291,9 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
   entry.user = record.user.name;
   entry.team = record.team;
-  entry.predicted = run_times_.Predict(record);
+  entry.predicted = predictions_.Predict(record);
   entry.preemptible = PreemptibleOf(record);
-  entry.speeds = LearnedSpeeds(record);
+  entry.speeds = predictions_.LearnedSpeeds(record);
   entry.is_held = record.is_held;
   entry.begin = record.begin;
   entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
@@ -317,22 +317,22 @@ void Controller::Decide(Time now) {
   for (const NodeIndex node : nodes_.FollowMachines(now)) StopForDrain(node, now);
   gangs_.Follow(now);
   EndLate(now);
-  RefreshPredictions(now);
+  for (const JobId job : predictions_.Sweep(now)) PutWaiting(jobs_.live().at(job));
   if (now >= next_usage_) KeepTeamUsage(now);
-  if (now >= next_progress_) KeepProgress(now);
+  progress_.Keep(now);
   constexpr int kMostRounds = 64;
   FollowPools();
-  PackPaper();
+  fractions_.Pack();
   Time wakeup = CarryOut(now);
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
   effects_.SetNextWakeup(
-      std::min({wakeup, budgets_change_at_, reservations_.next_booking(), next_progress_, next_starts_}));
+      std::min({wakeup, budgets_change_at_, reservations_.next_booking(), progress_.next_keep(), next_starts_}));
   effects_.WakeBy(nodes_.next_change());
   effects_.WakeBy(deadlines_.next_late());
   effects_.WakeBy(gangs_.next_deadline());
-  if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0) effects_.WakeBy(next_refresh_);
+  effects_.WakeBy(predictions_.next_sweep());
 }
 
 Time Controller::CarryOut(Time now) {

@@ -23,21 +23,21 @@
 #include "control/books/job_changes.h"
 #include "control/books/node_registry.h"
 #include "control/books/pool_registry.h"
-#include "control/books/progress.h"
-#include "control/books/runtime_predictor.h"
-#include "control/books/settings_text.h"
 #include "control/books/team_registry.h"
-#include "control/books/throughput_model.h"
 #include "control/books/usage_ledger.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/found_runs.h"
+#include "control/state/fraction_planner.h"
 #include "control/state/gang_launches.h"
 #include "control/state/gpu_monitor.h"
 #include "control/state/job_table.h"
 #include "control/state/node_table.h"
+#include "control/state/progress_tracker.h"
 #include "control/state/reservation_bookings.h"
+#include "control/state/retry_delays.h"
+#include "control/state/run_predictions.h"
 #include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
@@ -80,7 +80,7 @@ class Controller {
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
 
   /// Learns from jobs that ended before this start, oldest first. Call before Load.
-  void LearnRunTimes(const std::vector<JobRecord>& finished);
+  void LearnRunTimes(const std::vector<JobRecord>& finished) { predictions_.LearnRunTimes(finished); }
 
   // --- Commands ------------------------------------------------------------------------------------------------
 
@@ -148,14 +148,11 @@ class Controller {
   /// Returns the record of a running job with GPU fractions, if the caller may `verb` it: "park", "wake" or "move".
   Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const;
   /// Reports which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call after any change.
-  struct Tenant {
-    JobId job;
-    std::uint32_t attempt = 0;
-    GpuSet gpus;  // Its present GPUs, one per fraction.
-    bool can_move = false;
-  };
+  using Tenant = FractionPlanner::Tenant;
   /// Returns whether the set of tenants that cannot be migrated has changed.
-  bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
+  bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants) {
+    return fractions_.OnTenants(node, tenants);
+  }
   /// Reports all GPUs that take no new work because something on them cannot be removed, with the reason.
   void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck) {
     gpus_.OnStuckGpus(node, stuck);
@@ -182,10 +179,10 @@ class Controller {
   Result<Progress> ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report, const Caller& caller,
                                   Time now);
   /// Reported progress that is not durable yet; persist it when the daemon stops.
-  Batch UnkeptProgress() const;
-  const ThroughputModel& speeds() const { return speeds_; }
+  Batch UnkeptProgress() const { return progress_.Unkept(); }
+  const ThroughputModel& speeds() const { return predictions_.speeds(); }
   /// How fast the job is on which GPUs, and the source: "A100 at 0.55 of H100, learned from 12 runs". Empty: unknown.
-  std::string SpeedsOf(const JobRecord& record) const;
+  std::string SpeedsOf(const JobRecord& record) const { return predictions_.SpeedsOf(record); }
 
   // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
 
@@ -363,8 +360,8 @@ class Controller {
   /// Why this waiting job has not started, as of the last decision: the first blocker of `why` (start_reason.h).
   Reason WaitingReason(const JobRecord& record) const;
   /// The run time distribution of similar jobs, for estimates.
-  core::SpreadOf run_spread() const;
-  const RunTimes& run_times() const { return run_times_.run_times(); }
+  core::SpreadOf run_spread() const { return predictions_.Spread(); }
+  const RunTimes& run_times() const { return predictions_.run_times(); }
   const std::vector<IgnoredProcess>& ignored() const { return gpus_.ignored(); }
   const std::vector<GpuObservation>& observations() const { return gpus_.observations(kOwnNode); }
   /// GPUs of the node that new work may use; nothing: all.
@@ -417,9 +414,6 @@ class Controller {
   Preemptible PreemptibleOf(const JobRecord& record) const;
   void TakeBack(const Preemption& preemption, Time now);
   void Resize(const Resizing& resizing, Time now);
-  void RefreshPredictions(Time now);
-  void ExpectEndOf(const JobRecord& record);
-  void KeepProgress(Time now);
   void KeepStarts(Time now);
   JobRecord& Revive(JobRecord ended, const FindOutcome& outcome);
   JobRecord* SameJob(const JobRecord& run);
@@ -430,28 +424,11 @@ class Controller {
   void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
   void LoseRuns(const std::string& node, Vanished how, Time now);
   std::string PlacePool(const std::string& pool) const;
-  void LearnSpeed(const JobRecord& record, bool ended_well);
-  std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
-  // Nodes and gangs.
-  struct NodeTenants {
-    std::map<JobId, GpuSet> stays;  // Tenants of shared GPUs that cannot be migrated, and their GPUs.
-    bool is_paper_loose = false;    // The GPUs that its fractions are accounted on may be repacked onto fewer.
-  };
   void StopForDrain(NodeIndex node, Time now);
   /// A node could not start a job for reasons of its own.
   void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
   /// The node's GPUs could not be emptied for the job.
   void OnNoRoom(JobRecord& record, const std::string& node, const Exit& exit);
-  Duration RoomDelay(JobId job) const;
-  /// How long a job waits after it was requeued to return what it had borrowed; 0 for other jobs.
-  Duration BorrowDelay(const JobRecord& record, Time now);
-  // GPU fractions: which of the node's GPUs each is accounted on (engine/scheduler/planned_gpus.h).
-  void LoosenPaper(const JobRecord& record);
-  void PackPaper();
-  void PackPaper(NodeIndex node);
-  void SetPlannedGpus(JobRecord& record, GpuSet gpus);
-  GpuSet CutGpus(const NodeUsage& node) const;
-  Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
   // Jobs with a deadline (controller_deadlines.cc).
   void EndLate(Time now);
   void EndLateElements(JobRecord& array, Time now);
@@ -514,18 +491,15 @@ class Controller {
   GpuMonitor gpus_;
   DependencyTable dependencies_{jobs_};
   DeadlineWatch deadlines_;
+  RunPredictions predictions_{scheduler_, jobs_, nodes_};
+  ProgressTracker progress_{scheduler_, jobs_, effects_};
+  FractionPlanner fractions_{scheduler_, jobs_, effects_, nodes_};
+  RetryDelays retries_;
   GangLaunches gangs_{jobs_, effects_};
   Policy policy_;
   Limits limits_;
   std::uint64_t seed_ = 0;
   std::map<std::string, int> group_limits_;
-  std::map<JobId, int> refusals_;  // How many nodes in a row could not start a job.
-  /// For jobs requeued to return what they had borrowed: how often, without a long run in between.
-  struct Repaid {
-    int times = 0;
-    bool is_now = false;
-  };
-  std::map<JobId, Repaid> repaid_;
   PoolRegistry pools_;
   std::set<JobId>
       multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
@@ -538,27 +512,11 @@ class Controller {
   Time budgets_change_at_ = kNoTime;          // When a budget will be exhausted, or its next period begins.
   bool are_budgets_stale_ = false;            // The set of running jobs has changed since.
   std::vector<std::string> team_warnings_;
-  std::string told_teams_;  // The team tree that the engine knows, as text.
-  RuntimePredictor run_times_;
-  ThroughputModel speeds_;
-  std::string team_usage_;     // As persisted.
-  Time next_usage_ = kNoTime;  // When it must be persisted again.
-  // The sweep that refreshes predictions of waiting jobs: its position, when it continues, and the run count at its
-  // start.
-  JobId refreshed_until_;
-  Time next_refresh_ = kNoTime;
-  std::uint64_t refreshed_runs_ = 0;
-  std::uint64_t sweep_runs_ = 0;
-  /// Jobs that reported progress recently.
-  struct KeptProgress {
-    Time again = kNoTime;  // When its row may be written again.
-    bool is_stale = false;
-  };
-  std::map<JobId, KeptProgress> kept_progress_;
-  Time next_progress_ = kNever;
+  std::string told_teams_;                        // The team tree that the engine knows, as text.
+  std::string team_usage_;                        // As persisted.
+  Time next_usage_ = kNoTime;                     // When it must be persisted again.
   std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those of them that still run are persisted.
-  std::map<NodeIndex, NodeTenants> tenants_;
 };
 
 }  // namespace divvy

@@ -36,15 +36,6 @@ Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
 
 }  // namespace
 
-bool CanLead(std::string_view verb) {
-  constexpr std::string_view kVerbs[] = {"cancel", "hold", "release", "requeue", "change"};
-  return std::ranges::find(kVerbs, verb) != std::end(kVerbs);
-}
-
-std::string CallerName(const Caller& caller) {
-  return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name;
-}
-
 Status Controller::Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
   if (caller.is_admin || caller.user.uid == record.user.uid) return {};
   if (CanLead(verb) && Leads(caller, record)) return {};
@@ -197,7 +188,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   ++record.restarts;
   effects_.KeepRun(record, record.state, record.ended);
   effects_.Note(record.id, EndText(record), record.ended);
-  run_times_.Know(record, record.shape);
+  predictions_.Know(record);
   dependencies_.Index(record, true);
   QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
   return std::string(holds ? "queued again, and held" : "queued again");
@@ -214,7 +205,7 @@ void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRe
     whole.exit.reset();
     whole.ended = kNoTime;
     whole.dependencies.clear();
-    run_times_.Know(whole, whole.shape);
+    predictions_.Know(whole);
     if (whole.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(whole.id), whole.array_at_once);
   }
   JobRecord& whole = at->second;

@@ -68,4 +68,13 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   return Checkpointed{record.gpus, has_changed};
 }
 
+Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report,
+                                            const Caller& caller, Time now) {
+  const auto at = jobs_.live().find(id);
+  if (at == jobs_.live().end()) return NotFound("there is no queued or running job " + ToString(id));
+  DIVVY_CHECK(Authorise(at->second, caller, "report for"));
+  DIVVY_CHECK(CheckSpeaks(at->second, attempt));
+  return progress_.Report(at->second, report, now);
+}
+
 }  // namespace divvy

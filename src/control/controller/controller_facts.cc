@@ -87,7 +87,7 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
     effects_.Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
   }
   unkept_starts_.insert_or_assign(job, attempt);
-  refusals_.erase(job);
+  retries_.OnStarted(job);
   effects_.Announce(found->second);
 }
 
@@ -134,12 +134,13 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
 void Controller::EndRun(JobRecord& record, Time now) {
   const Exit exit = *record.exit;
   scheduler_.Finish(record.id);
-  LoosenPaper(record);
+  fractions_.Loosen(record);
   effects_.RequestPlan();
   CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
-    run_times_.Ran(record, record.ended - record.started);
-  LearnSpeed(record, record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
+    predictions_.LearnRunTime(record, record.ended - record.started);
+  predictions_.LearnSpeed(record,
+                          record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
   const auto [state, reason] = Judge(record, exit);
   if (RunsAgain(record, state, exit, now)) return;
   Finish(record, state, reason, now);
@@ -176,7 +177,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   }
   if (record.node != node) return;
   scheduler_.Finish(job);
-  LoosenPaper(record);
+  fractions_.Loosen(record);
   effects_.RequestPlan();
   // If the store says that a job ran, there is a run record until its end is known. A missing run record means that its
   // end was reported to another store.
@@ -215,7 +216,7 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
     effects_.KeepRun(record, exit.is_known ? JobState::kCancelled : JobState::kLost, record.ended);
-    const Duration delay = IsForWantOfRoom(exit) ? RoomDelay(record.id) : BorrowDelay(record, now);
+    const Duration delay = IsForWantOfRoom(exit) ? retries_.RoomDelay(record.id) : retries_.BorrowDelay(record, now);
     QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
   }
@@ -276,9 +277,8 @@ void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time n
 
   JobRecord ended = std::move(record);
   jobs_.live().erase(id);
-  run_times_.Forget(id);
-  refusals_.erase(id);
-  repaid_.erase(id);
+  predictions_.Forget(id);
+  retries_.Forget(id);
   dependencies_.KeepOutcome(ended);
   if (array.is_set()) {
     if (const auto whole = jobs_.live().find(array); whole != jobs_.live().end()) {

@@ -12,8 +12,6 @@ namespace {
 constexpr int kMostRefusals = 3;
 /// How long a node that refused a job gets no other.
 constexpr Duration kRestAfterRefusal = std::chrono::seconds(30);
-/// How long until a job is retried that others could not make room for; doubled each time.
-constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -25,24 +23,16 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
               now + kRestAfterRefusal);
   // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;
-  if (!may_wait || ++refusals_[record.id] > kMostRefusals) return;
+  if (!may_wait || retries_.CountRefusal(record.id) > kMostRefusals) return;
   record.stop_intent = StopIntent::kRequeue;
   record.reason = "queued again: " + nodes_.MachineText(*node) + " could not start it: " + exit.failure;
-}
-
-// By then, the node's report about tenants that must stay has usually been taken into account.
-Duration Controller::RoomDelay(JobId job) const {
-  constexpr int kMostDoublings = 5;
-  const auto refused = refusals_.find(job);
-  const int times = refused == refusals_.end() ? 0 : std::clamp(refused->second - 1, 0, kMostDoublings);
-  return kRoomIsMadeIn * (1 << times);
 }
 
 void Controller::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
   const auto node = nodes_.IndexOf(name);
   // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
   if (!node || record.is_foreground || record.stop_intent != StopIntent::kNone) return;
-  ++refusals_[record.id];
+  retries_.CountRefusal(record.id);
   record.stop_intent = StopIntent::kRequeue;
   record.reason = "queued again: " + nodes_.MachineText(*node) + " could not free the GPUs for it: " + exit.failure;
 }

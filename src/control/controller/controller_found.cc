@@ -48,7 +48,7 @@ void Controller::LeaveCluster(const JobRecord& record) {
   if (scheduler_.waiting(record.id) != nullptr) scheduler_.Remove(record.id);
   if (!IsActive(record.state)) return;
   scheduler_.Finish(record.id);
-  LoosenPaper(record);
+  fractions_.Loosen(record);
   gangs_.Forget(record.id);
   effects_.RequestPlan();
 }
@@ -235,7 +235,7 @@ JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
     if (jobs_.live().contains(record.array) || array) TakeBackFromArray(record, std::move(array));
   }
   record.dependencies.clear();
-  run_times_.Know(record, record.shape);
+  predictions_.Know(record);
   return record;
 }
 
@@ -287,7 +287,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   const JobState state = record.state;
   record.state = JobState::kHeld;
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
-  run_times_.Know(kept, kept.shape);
+  predictions_.Know(kept);
   jobs_.CountJobs(1);
   at->second.is_adopted = true;
   gpus_.RefreshGpusOf(run.record.node);

@@ -16,7 +16,7 @@ void Controller::OnNodeRemoved(const std::string& name) {
   const auto node = scheduler_.FindNode(name);
   if (!node) return;
   gpus_.ForgetNode(*node);
-  tenants_.erase(*node);
+  fractions_.ForgetNode(*node);
   found_.ForgetNode(name);
   nodes_.OnNodeRemoved(*node);
 }

@@ -90,7 +90,7 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
     if (const Status good = CheckPortion(wanted, facts.memory_total, "GPU " + std::to_string(gpu)); !good)
       return Error{good.error().code, job + " " + good.error().message};
   }
-  if (const Status fits = GrowPortion(*record, wanted); !fits)
+  if (const Status fits = fractions_.Grow(*record, wanted); !fits)
     return Error{fits.error().code,
                  job + " cannot grow: " + fits.error().message + "; divvy gpus shows which jobs have the rest"};
   record->request.portion = wanted;
@@ -100,7 +100,7 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
       now);
   effects_.Persist(*record);
   effects_.Send(*record, PortionOrder{id, wanted, record->gpus, ""});
-  LoosenPaper(*record);
+  fractions_.Loosen(*record);
   effects_.Announce(*record);
   effects_.RequestPlan();
   return "has " + InFull(wanted, record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
@@ -147,21 +147,9 @@ void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why
   divvy.user.name = "divvy";
   effects_.Note(id, "returns what it borrowed: " + why, now);
   if (!Requeue(id, false, divvy, now)) return;
-  repaid_[id].is_now = true;
+  retries_.NoteRepaid(id);
   record.reason = "queued again, because it had to return what it borrowed: " + why;
   effects_.Persist(record);
-}
-
-// Next to the same owner it would have to leave again. A longer delay leaves it more time to work in between.
-Duration Controller::BorrowDelay(const JobRecord& record, Time now) {
-  constexpr Duration kLeast = std::chrono::minutes(1);
-  constexpr int kMostDoublings = 5;
-  const auto repaid = repaid_.find(record.id);
-  if (repaid == repaid_.end() || !std::exchange(repaid->second.is_now, false)) return Duration(0);
-  int& times = repaid->second.times;
-  const bool has_run_long = now - record.started > kLeast * (1 << kMostDoublings);
-  times = has_run_long ? 0 : std::min(times, kMostDoublings);
-  return kLeast * (1 << times++);
 }
 
 }  // namespace divvy

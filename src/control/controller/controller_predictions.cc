@@ -3,55 +3,6 @@
 #include "control/controller/controller.h"
 
 namespace divvy {
-namespace {
-
-// How often predictions of waiting jobs are refreshed, and how many in one step.
-constexpr Duration kRefreshEvery = std::chrono::minutes(1);
-constexpr int kMostLooked = 2'000;  // About 0.2 ms.
-constexpr int kMostRefreshed = 200;
-constexpr Duration kBetweenSteps = std::chrono::milliseconds(50);
-
-}  // namespace
-
-void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
-  for (const JobRecord& record : finished) {
-    run_times_.RanBefore(record);
-    LearnSpeed(record, record.state == JobState::kSucceeded);
-  }
-}
-
-// Sweeps the queue at most once a minute, in bounded steps.
-void Controller::RefreshPredictions(Time now) {
-  if (now < next_refresh_ || run_times_.runs() == refreshed_runs_) return;
-  if (!refreshed_until_.is_set()) sweep_runs_ = run_times_.runs();
-  int looked = 0, changed = 0;
-  auto at = jobs_.live().upper_bound(refreshed_until_);
-  for (; at != jobs_.live().end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
-    const WaitingEntry* entry = IsWaiting(at->second.state) ? scheduler_.waiting(at->first) : nullptr;
-    if (entry == nullptr) continue;
-    if (entry->predicted == run_times_.Predict(at->second) && entry->speeds == LearnedSpeeds(at->second)) continue;
-    PutWaiting(at->second);
-    ++changed;
-  }
-  if (at != jobs_.live().end()) {
-    refreshed_until_ = JobId(at->first.value() - 1);
-    next_refresh_ = AddSaturating(now, kBetweenSteps);
-    return;
-  }
-  refreshed_until_ = JobId();
-  refreshed_runs_ = sweep_runs_;
-  next_refresh_ = AddSaturating(now, kRefreshEvery);
-}
-
-core::SpreadOf Controller::run_spread() const {
-  return [this](JobId id) -> std::optional<core::RunSpread> {
-    const JobRecord* record = jobs_.Find(id);
-    if (record == nullptr) return std::nullopt;
-    // The job's own progress is a better predictor than similar jobs.
-    if (const auto own = SpreadByProgress(*record)) return own;
-    return run_times_.Spread(*record);
-  };
-}
 
 Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
   Forecast forecast;

@@ -233,7 +233,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
   // The job's kind has changed, so other run times apply. Elements belong to their array's kind.
   if ((changes.spec != nullptr || changes.name) && !record.array.is_set()) {
     if (changes.spec != nullptr) record.shape = ShapeOf(changes.spec->command);
-    run_times_.Know(record, record.shape);
+    predictions_.Know(record);
   }
   if (changes.time_limit && IsActive(record.state)) {
     record.full_limit = Duration(-1);

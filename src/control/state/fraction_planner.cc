@@ -1,17 +1,15 @@
-// Plans on which GPUs of their node jobs with GPU fractions are accounted: packed together, so that whole GPUs are
-// free. Tenants that cannot be migrated stay where they are (engine/scheduler/planned_gpus.h). The node migrates
-// tenants to their planned GPUs when needed.
+#include "control/state/fraction_planner.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "control/controller/controller.h"
 #include "engine/scheduler/planned_gpus.h"
 #include "model/gpus/gpu_portion.h"
 
 namespace divvy {
 
 // The job grows on its GPU if the other tenants leave room, otherwise on another GPU of the node.
-Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
+Status FractionPlanner::Grow(JobRecord& record, const GpuPortion& wanted) {
   const Status fits = scheduler_.SetPortion(record.id, wanted);
   const RunningJob* job = scheduler_.running(record.id);
   if (fits || job->gpus.size() > 1 || tenants_[job->node].stays.contains(record.id)) return fits;
@@ -25,13 +23,13 @@ Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
   return scheduler_.SetPortion(record.id, wanted);
 }
 
-void Controller::LoosenPaper(const JobRecord& record) {
+void FractionPlanner::Loosen(const JobRecord& record) {
   NodeTenants& machine = tenants_[nodes_.IndexOf(record.node).value_or(kOwnNode)];
   // A tenant may be on GPUs that were planned for a whole-GPU job.
-  machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
+  machine.is_loose = machine.is_loose || record.request.is_portioned() || !machine.stays.empty();
 }
 
-bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
+bool FractionPlanner::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
   const auto node = nodes_.IndexOf(name);
   if (!node) return false;
   std::map<JobId, GpuSet> stays;
@@ -44,20 +42,20 @@ bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& t
   NodeTenants& machine = tenants_[*node];
   if (machine.stays == stays) return false;
   machine.stays = std::move(stays);
-  machine.is_paper_loose = true;
+  machine.is_loose = true;
   effects_.RequestPlan();
   return true;
 }
 
-void Controller::PackPaper() {
+void FractionPlanner::Pack() {
   for (auto& [node, tenants] : tenants_) {
     if (nodes_.IsAway(node)) continue;  // The node would not receive the order.
-    if (std::exchange(tenants.is_paper_loose, false)) PackPaper(node);
+    if (std::exchange(tenants.is_loose, false)) Pack(node);
   }
 }
 
 // Jobs that are starting or stopping stay where they are accounted.
-void Controller::PackPaper(NodeIndex node) {
+void FractionPlanner::Pack(NodeIndex node) {
   if (node >= scheduler_.nodes().size()) return;
   const NodeTenants& machine = tenants_.at(node);
   std::map<JobId, PlannedTenant> tenants;
@@ -76,7 +74,7 @@ void Controller::PackPaper(NodeIndex node) {
   for (const PlannedMove& move : moves) SetPlannedGpus(jobs_.live().at(move.job), move.gpus);
 }
 
-GpuSet Controller::CutGpus(const NodeUsage& node) const {
+GpuSet FractionPlanner::CutGpus(const NodeUsage& node) const {
   GpuSet cut;
   for (const auto& [gpu, sharers] : node.sharers) {
     const auto has_slice = [this](const auto& sharer) { return !jobs_.live().at(sharer.first).request.slice.empty(); };
@@ -85,7 +83,7 @@ GpuSet Controller::CutGpus(const NodeUsage& node) const {
   return cut;
 }
 
-void Controller::SetPlannedGpus(JobRecord& record, GpuSet gpus) {
+void FractionPlanner::SetPlannedGpus(JobRecord& record, GpuSet gpus) {
   scheduler_.SetPlannedGpus(record.id, gpus);
   record.gpus = gpus;
   effects_.RequestPlan();
