@@ -120,9 +120,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       group_limits_[group] = static_cast<int>(ParseInteger(text).value_or(0));
       scheduler_.SetGroupLimit(group, group_limits_[group]);
     } else {
-      static_cast<void>(teams_.LoadSetting(key, text) || usage_.LoadSetting(key, text) ||
-                        reservations_.LoadSetting(key, text));
-      if (key == kTeamUsageKey) team_usage_ = text;
+      static_cast<void>(teams_.LoadSetting(key, text) || reservations_.LoadSetting(key, text));
     }
   }
   for (JobRecord& record : live) {
@@ -131,7 +129,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     record.progress.was_paused = record.state == JobState::kPaused;
     jobs_.live().emplace(record.id, std::move(record));
   }
-  LoadTeams();
+  teams_.LoadTeams(pools_);
   for (auto& [id, record] : jobs_.live()) {
     if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
     // If a target was pruned before the dependency was decided, it stays pending.
@@ -152,7 +150,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     if (dependencies_.SettleDependencies(record)) effects_.Persist(record);
     PutWaiting(record);
   }
-  LoadTeamUsage();
+  teams_.LoadTeamUsage();
   for (NodeIndex node = kOwnNode; node < scheduler_.nodes().size(); ++node) gpus_.Refresh(node);
   effects_.RequestPlan();
 }
@@ -165,7 +163,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
-  DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
+  DIVVY_CHECK(teams_.CheckTeam(spec, elements, caller, now));
   DIVVY_CHECK(FillComponentPools(spec, caller));
   if (!spec.queues_anyway) {
     DIVVY_CHECK(CheckNodeNames(scheduler_, spec.request));
@@ -298,12 +296,12 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.begin = record.begin;
   entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
   entry.waits_for = dependencies_.EndsWaitedFor(record);
-  for (const std::string& bar : {TeamBar(record), PoolBar(record)}) {
+  for (const std::string& bar : {teams_.TeamBar(record), PoolBar(record)}) {
     if (bar.empty()) continue;
     entry.unmet_dependencies.push_back(bar);
     entry.waits_for.clear();
   }
-  KnowUserCap(record);
+  teams_.KnowUserCap(record);
   deadlines_.Watch(record);
   scheduler_.Put(std::move(entry));
   effects_.RequestPlan();
@@ -318,7 +316,7 @@ void Controller::Decide(Time now) {
   gangs_.Follow(now);
   EndLate(now);
   for (const JobId job : predictions_.Sweep(now)) PutWaiting(jobs_.live().at(job));
-  if (now >= next_usage_) KeepTeamUsage(now);
+  teams_.KeepTeamUsage(now);
   progress_.Keep(now);
   constexpr int kMostRounds = 64;
   FollowPools();
@@ -327,8 +325,8 @@ void Controller::Decide(Time now) {
   for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
   if (FollowPools()) wakeup = now;
   WatchBudgets(now);
-  effects_.SetNextWakeup(
-      std::min({wakeup, budgets_change_at_, reservations_.next_booking(), progress_.next_keep(), next_starts_}));
+  effects_.SetNextWakeup(std::min(
+      {wakeup, teams_.budgets().next_change(), reservations_.next_booking(), progress_.next_keep(), next_starts_}));
   effects_.WakeBy(nodes_.next_change());
   effects_.WakeBy(deadlines_.next_late());
   effects_.WakeBy(gangs_.next_deadline());
@@ -345,7 +343,7 @@ Time Controller::CarryOut(Time now) {
   for (const JobId job : jobs) {
     if (const JobRecord* record = jobs_.Find(job)) ResolveDependents(*record, now);
   }
-  are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
+  if (!plan.starts.empty()) teams_.budgets().NoteStarts();
   return plan.next_wakeup;
 }
 

@@ -23,8 +23,6 @@
 #include "control/books/job_changes.h"
 #include "control/books/node_registry.h"
 #include "control/books/pool_registry.h"
-#include "control/books/team_registry.h"
-#include "control/books/usage_ledger.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
@@ -38,6 +36,7 @@
 #include "control/state/reservation_bookings.h"
 #include "control/state/retry_delays.h"
 #include "control/state/run_predictions.h"
+#include "control/state/team_rules.h"
 #include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
@@ -120,7 +119,7 @@ class Controller {
                              const FindOutcome& outcome);
   /// Returns whether the caller leads the job's team or an ancestor of it.
   bool Leads(const Caller& caller, const JobRecord& record) const {
-    return teams_.IsLedBy(record.team, caller.user.name);
+    return teams_.registry().IsLedBy(record.team, caller.user.name);
   }
   /// The owner and administrators may do anything to a job; a lead of its team may do what CanLead allows. Fails with
   /// kPermissionDenied.
@@ -187,26 +186,23 @@ class Controller {
   // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
 
   /// Call before Load. Fails with a one-line message; the daemon then does not start.
-  Status UseTeamsFile(const TeamsFile& file) { return teams_.AddFile(file); }
+  Status UseTeamsFile(const TeamsFile& file) { return teams_.UseTeamsFile(file); }
   // For administrators only, except that leads may lower a user's limits. Each returns what was done.
   Result<std::string> SetTeam(const TeamChange& change, const Caller& caller, Time now);
   Result<std::string> RemoveTeam(const std::string& name, const Caller& caller, Time now);
   Result<std::string> SetTeamUser(const UserChange& change, const Caller& caller, Time now);
   Result<std::string> SetQuotas(bool are_on, const Caller& caller, Time now);
-  const TeamRegistry& teams() const { return teams_; }
+  const TeamRegistry& teams() const { return teams_.registry(); }
   /// References that Load found invalid and dropped, one line each.
-  const std::vector<std::string>& team_warnings() const { return team_warnings_; }
+  const std::vector<std::string>& team_warnings() const { return teams_.warnings(); }
   /// The current load of a team (including its subtree) or a user, and its usage in its budget's period.
-  struct TeamLoad {
-    std::int64_t running = 0;  // Jobs.
-    std::int64_t queued = 0;
-    double gpus = 0;
-    Used used;
-  };
+  using TeamLoad = TeamRules::TeamLoad;
   /// By UsageLedger::TeamKey and UserKey; includes all that have a row, and users with jobs.
-  std::map<std::string, TeamLoad> TeamLoads(Time now) const;
+  std::map<std::string, TeamLoad> TeamLoads(Time now) const { return teams_.TeamLoads(now); }
   /// This month's usage of each user in each team, without the team's subtree; "" stands for no team.
-  std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const;
+  std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const {
+    return teams_.budgets().MemberUsage(now);
+  }
 
   // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
 
@@ -340,7 +336,9 @@ class Controller {
 
   /// The recent usage of teams, so that it still counts after a restart (policy fair). Decide persists it periodically;
   /// the daemon persists it when it stops. Nothing if there was no usage.
-  std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const;
+  std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const {
+    return teams_.TeamUsageSetting(now);
+  }
 
   /// Plans, and starts what can start. Cheap if nothing has changed.
   void Decide(Time now);
@@ -434,7 +432,6 @@ class Controller {
   void EndLateElements(JobRecord& array, Time now);
   // Teams.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
-  std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
   // Pools.
   bool HasPool(const std::string& name) const;
   /// Fills in the default pool, and the settings of the pool that the job does not specify itself.
@@ -459,29 +456,10 @@ class Controller {
   bool FollowPools();
   /// Carries out one decision. Returns when the next one is due.
   Time CarryOut(Time now);
-  /// Fills in the job's team. Changes nothing on failure.
-  Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
-  Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
   /// Fails if the job exceeds what its team may ever run, so that it would wait indefinitely.
   Status CheckTeamGpus(const JobRecord& record) const;
-  /// Fails if the request exceeds what the user may ever hold at once.
-  Status CheckUserGpus(const std::string& user, const Request& request) const;
-  /// Why teams block the job even if everything were free, as text of an unmet dependency; empty: they do not.
-  std::string TeamBar(const JobRecord& record) const;
-  /// Allowed for administrators, and for users who lead all teams of the user.
-  Status CheckMaySetUser(const UserChange& change, const Caller& caller) const;
-  void LoadTeams();
-  void KeepTeamUsage(Time now);
-  void LoadTeamUsage();
-  bool TellTeams(Time now);
-  void SetTeamCaps();
   void FollowTeams(Time now);
   void PutAllAgain();
-  void KnowUserCap(const JobRecord& record);
-  /// Call when a run ends, or before its GPUs change.
-  void CountUsage(const JobRecord& record, Time until);
-  Stretch StretchOf(const JobRecord& record, Time until) const;
-  Used UsedBy(const std::string& key, BudgetPeriod period, Time now) const;
   void WatchBudgets(Time now);
   Scheduler scheduler_;
   JobTable jobs_;
@@ -503,18 +481,8 @@ class Controller {
   PoolRegistry pools_;
   std::set<JobId>
       multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
-  TeamRegistry teams_;
-  ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_};
-  UsageLedger usage_;
-  std::set<std::string> team_caps_;           // Groups whose limits come from teams and users.
-  std::map<std::string, std::string> spent_;  // Usage keys whose budget is exhausted, with the text that their jobs
-                                              // wait for.
-  Time budgets_change_at_ = kNoTime;          // When a budget will be exhausted, or its next period begins.
-  bool are_budgets_stale_ = false;            // The set of running jobs has changed since.
-  std::vector<std::string> team_warnings_;
-  std::string told_teams_;                        // The team tree that the engine knows, as text.
-  std::string team_usage_;                        // As persisted.
-  Time next_usage_ = kNoTime;                     // When it must be persisted again.
+  TeamRules teams_{scheduler_, jobs_, effects_, nodes_};
+  ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_.registry()};
   std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those of them that still run are persisted.
 };

@@ -170,9 +170,9 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   RestoreLimit(ended);
   if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
     return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
-  DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
+  DIVVY_CHECK(teams_.CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
   DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
-                                                teams_.PathOf(asked.team), caller.is_admin}));
+                                                teams_.registry().PathOf(asked.team), caller.is_admin}));
   if (!asked.queues_anyway) {
     DIVVY_CHECK(CheckFeasible(scheduler_, asked.request, PlacePool(ended.pool)));
     DIVVY_CHECK(CheckTeamGpus(ended));

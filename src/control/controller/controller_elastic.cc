@@ -14,7 +14,7 @@ void Controller::Resize(const Resizing& resizing, Time now) {
   const GpuSet more = resizing.gpus - record.gpus;
   const GpuSet asked = resizing.asked_back - record.gpus_asked_back;
   if (!more.empty()) {
-    CountUsage(record, now);
+    teams_.budgets().CountUsage(record, now);
     record.gpus = resizing.gpus;
     record.gpu_model = nodes_.ModelOf(record);
     MeasureAnew(record.progress);
@@ -44,7 +44,7 @@ Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t 
   DIVVY_CHECK(CheckSpeaks(record, attempt));
   const GpuSet back = record.gpus_asked_back;
   if (!back.empty()) {
-    CountUsage(record, now);
+    teams_.budgets().CountUsage(record, now);
     record.gpus = record.gpus - back;
     record.gpu_model = nodes_.ModelOf(record);
     MeasureAnew(record.progress);

@@ -136,7 +136,7 @@ void Controller::EndRun(JobRecord& record, Time now) {
   scheduler_.Finish(record.id);
   fractions_.Loosen(record);
   effects_.RequestPlan();
-  CountUsage(record, record.ended);
+  teams_.budgets().CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
     predictions_.LearnRunTime(record, record.ended - record.started);
   predictions_.LearnSpeed(record,
@@ -185,7 +185,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   if (how == Vanished::kNeverStarted && has_run) how = Vanished::kUnseen;
   const bool never_ran = how == Vanished::kNeverStarted;
   const bool was_rebooted = how == Vanished::kRebooted;
-  if (!never_ran) CountUsage(record, now);
+  if (!never_ran) teams_.budgets().CountUsage(record, now);
   if (record.stop_intent == StopIntent::kCancel) {
     Finish(record, JobState::kCancelled, record.reason, now);
   } else if (never_ran) {

@@ -268,7 +268,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
     return FailedPrecondition("GPUs of " + name + " are now allocated to other jobs; adopt it when these have ended" +
                               instead);
   // A team or pool that this store does not have is dropped.
-  if (teams_.Find(record.team) == nullptr) record.team.clear();
+  if (teams_.registry().Find(record.team) == nullptr) record.team.clear();
   if (!HasPool(record.pool)) record.pool.clear();
   record.spec_of = id;
   record.shape = ShapeOf(run.spec.command);

@@ -171,7 +171,7 @@ Result<std::string> CheckPoolsOf(const PoolRegistry& pools, const std::string& l
 
 // A pool's rules apply to all components in that pool together.
 Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
-  const PoolRegistry::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team),
+  const PoolRegistry::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.registry().PathOf(spec.team),
                                 caller.is_admin};
   DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish));
   for (std::size_t i = 1; i < spec.request.components(); ++i) {
@@ -194,7 +194,7 @@ Result<std::string> Controller::CheckPools(const std::string& list, const PoolRe
 }
 
 PoolRegistry::Wish Controller::WishOf(const JobRecord& record) const {
-  return {record.request, record.time_limit, record.user.name, TeamsOf(record), false};
+  return {record.request, record.time_limit, record.user.name, teams_.TeamsOf(record), false};
 }
 
 // --- Waiting -----------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
   if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
     if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(scheduler_, after.request));
     DIVVY_CHECK(CheckFeasible(scheduler_, after.request, PlacePool(after.pool)));
-    DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
+    DIVVY_CHECK(teams_.CheckUserGpus(after.user.name, after.request));
   }
   if ((changes.changes_request() || changes.preemptible) && !changes.queues_anyway) DIVVY_CHECK(CheckTeamGpus(after));
   if (after.is_foreground && after.retries > 0)

@@ -1,4 +1,4 @@
-// What ended runs teach about similar jobs: how long they run, and how fast they are on each GPU model.
+// Learns from ended runs about similar jobs: how long they run, and how fast they are on each GPU model.
 #pragma once
 
 #include <string>
