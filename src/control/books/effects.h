@@ -2,7 +2,6 @@
 // are sent and answers are given (design: apply -> persist -> send and answer).
 #pragma once
 
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -97,15 +96,6 @@ struct Change {
   JobState state = JobState::kQueued;
   Reason reason;
   bool is_array = false;  // The change is of the array as a whole; its elements have changes of their own.
-};
-
-/// The position of each record in the batch, so that a step that changes 100,000 jobs finds each in O(1). Rows appended
-/// since the last use are indexed when Persist looks.
-struct BatchIndex {
-  std::unordered_map<JobId, std::size_t> inserts;
-  std::unordered_map<JobId, std::size_t> updates;
-  std::size_t inserts_known = 0;
-  std::size_t updates_known = 0;
 };
 
 struct Effects {

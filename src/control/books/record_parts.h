@@ -90,6 +90,14 @@ inline void ForgetResizes(JobRecord& record) {
   record.asked_back_at = record.gpus_since = record.grown_at = kNoTime;
 }
 
+/// "512 MiB", "1.2 GiB".
+inline std::string CompactSize(Bytes size) {
+  const std::int64_t mebibytes = size.count() >> 20;
+  if (mebibytes < 1024) return std::to_string(mebibytes) + " MiB";
+  const std::int64_t tenths = mebibytes * 10 / 1024;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
 /// The name of the group that limits an array.
 inline std::string ArrayGroupName(JobId array) { return "array " + ToString(array); }
 

@@ -3,523 +3,154 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "control/books/deadlines.h"
-#include "control/books/node_names.h"
-#include "control/books/pool_parts.h"
-#include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
 #include "control/controller/start_reason.h"
-#include "model/run_line.h"
 
 namespace divvy {
-namespace {
-
-/// SplitMix64 (Steele, Lea, Flood 2014): spreads a seed and an id over all bits.
-std::uint64_t Draw(std::uint64_t seed, std::uint64_t id) {
-  std::uint64_t z = seed + id * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
-JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now) {
-  JobRecord record;
-  record.id = id;
-  record.spec_of = id;
-  record.user = caller.user;
-  record.name = spec.name;
-  record.shape = ShapeOf(spec.command);
-  record.request = spec.request;
-  record.priority = spec.priority;
-  record.submitted = record.queued_at = record.waits_since = now;
-  record.begin = spec.begin;
-  record.time_limit = spec.time_limit;
-  record.end_by = spec.end_by;
-  record.project = spec.project;
-  record.pool = spec.pool;
-  record.team = spec.team;
-  record.comment = spec.comment;
-  record.group = spec.group;
-  record.dialect = spec.dialect;
-  record.dependencies = spec.dependencies;
-  record.needs_any_dependency = spec.needs_any_dependency;
-  record.keeps_waiting = spec.keeps_waiting;
-  record.is_held = spec.is_held;
-  record.state = spec.is_held ? JobState::kHeld : JobState::kQueued;
-  record.is_foreground = spec.is_foreground;
-  record.wants_pty = spec.wants_pty;
-  record.requeues_after_reboot = spec.requeues_after_reboot;
-  record.is_run_once = spec.is_run_once;
-  record.retries = spec.retries;
-  record.retry_delay = spec.retry_delay;
-  record.placement = spec.placement;
-  record.is_placement_set = spec.is_placement_set;
-  record.preemptible = spec.preemptible;
-  record.is_preemptible_set = spec.is_preemptible_set;
-  return record;
-}
-
-}  // namespace
 
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
-    : scheduler_(policy.usage_half_life), policy_(std::move(policy)), limits_(limits), seed_(seed) {
-  scheduler_.SetPolicy(policy_);
-}
-
-void Controller::SetCapacity(NodeCapacity capacity) {
-  KnowModels(capacity);
-  scheduler_.SetCapacity(std::move(capacity));
-  RefreshAvailability();
-}
-
-void Controller::KnowModels(const NodeCapacity& capacity) {
-  for (const GpuFacts& gpu : capacity.gpus) {
-    if (first_model_.empty()) first_model_ = gpu.model;
-    is_mixed_ = is_mixed_ || gpu.model != first_model_;
-  }
-}
-
-RunningJob Controller::ToRunning(const JobRecord& record) const {
-  RunningJob job;
-  job.id = record.id;
-  job.node = IndexOf(record.node).value_or(kOwnNode);
-  job.gpus = record.gpus;
-  job.share = record.gpu_parts;
-  job.slice = record.gpu_slice;
-  job.cpus = record.request.cpus;
-  job.memory = record.request.memory;
-  for (const Seat& seat : record.gang)
-    job.gang.push_back(
-        PlaceOf(record.request, IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
-  if (!job.gang.empty()) {
-    job.cpus = job.gang.front().cpus;
-    job.memory = job.gang.front().memory;
-  }
-  job.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
-  job.groups = GroupsOf(record);
-  job.started = record.started;
-  job.known_end = Deadline(record);
-  job.user = record.user.name;
-  job.name = record.name;
-  job.team = record.team;
-  job.priority = record.priority;
-  job.is_leaving = WasTakenBack(record);
-  job.queued_at = record.queued_at;
-  job.request = record.request;
-  job.is_resizable = record.takes_resizes;
-  job.asked_back = record.gpus_asked_back;
-  job.asked_at = record.asked_back_at;
-  job.grown_at = record.grown_at;
-  job.predicted_end = ExpectedEnd(record).value_or(kNever);
-  job.speeds = LearnedSpeeds(record);
-  return job;
-}
+    : scheduler_(policy.usage_half_life),
+      gpus_(scheduler_, jobs_, effects_, nodes_, found_, limits.ignore_unmanaged_below),
+      pools_(scheduler_, jobs_, nodes_, teams_.registry(), limits.default_time_limit),
+      feed_(scheduler_, jobs_, effects_, {nodes_, dependencies_, pools_, teams_, predictions_, deadlines_},
+            std::move(policy), seed),
+      limits_(scheduler_, limits) {}
 
 void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
-  next_id_ = next_id;
-  jobs_total_ = jobs_total;
+  jobs_.SetIds({next_id, jobs_total});
   for (const auto& [key, text] : settings) {
-    if (key == kRestrictionKey || key.starts_with(kNodeRestrictionPrefix)) {
-      const std::string node = key == kRestrictionKey ? "" : key.substr(kNodeRestrictionPrefix.size());
-      if (const auto allowed = ParseRestriction(text)) restrictions_.insert_or_assign(node, *allowed);
-    } else if (key == kIgnoredKey) {
-      ignored_ = ParseIgnored(text);
-    } else if (key.starts_with(kGroupPrefix)) {
+    if (gpus_.LoadSetting(key, text)) continue;
+    if (key.starts_with(kGroupPrefix)) {
       const std::string group = key.substr(kGroupPrefix.size());
-      group_limits_[group] = static_cast<int>(ParseInteger(text).value_or(0));
-      scheduler_.SetGroupLimit(group, group_limits_[group]);
+      feed_.LoadGroupLimit(group, static_cast<int>(ParseInteger(text).value_or(0)));
     } else {
-      static_cast<void>(teams_.LoadSetting(key, text) || usage_.LoadSetting(key, text) ||
-                        reservations_.LoadSetting(key, text));
-      if (key == kTeamUsageKey) team_usage_ = text;
+      static_cast<void>(teams_.LoadSetting(key, text) || reservations_.LoadSetting(key, text));
     }
   }
   for (JobRecord& record : live) {
     // Elements belong to their array's kind.
-    if (!record.array.is_set()) run_times_.Know(record, record.shape);
+    if (!record.array.is_set()) predictions_.Know(record);
     record.progress.was_paused = record.state == JobState::kPaused;
-    live_.emplace(record.id, std::move(record));
+    jobs_.live().emplace(record.id, std::move(record));
   }
-  LoadTeams();
-  for (auto& [id, record] : live_) {
-    if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
+  teams_.LoadTeams(pools_.registry());
+  for (auto& [id, record] : jobs_.live()) {
+    if (record.array_at_once > 0) feed_.SetArrayLimit(record);
     // If a target was pruned before the dependency was decided, it stays pending.
-    static_cast<void>(LearnOutcomes(record.dependencies, outcome));
+    static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
   }
-  for (auto& [id, record] : live_) {
+  for (auto& [id, record] : jobs_.live()) {
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
-      KeepGpusOf(record);
-      scheduler_.Adopt(ToRunning(record));
+      nodes_.KeepGpusOf(record);
+      feed_.Adopt(record);
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
-      if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
+      gangs_.NoteRestored(record);
     }
-    IndexDependencies(record, true);
+    dependencies_.Index(record, true);
   }
-  for (auto& [id, record] : live_) {
+  for (auto& [id, record] : jobs_.live()) {
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    if (SettleDependencies(record)) Persist(record);
-    PutWaiting(record);
+    if (dependencies_.SettleDependencies(record)) effects_.Persist(record);
+    feed_.Put(record);
   }
-  LoadTeamUsage();
-  RefreshAvailability();
-  for (NodeIndex node = kOwnNode + 1; node < scheduler_.nodes().size(); ++node) RefreshGpus(node, observations(node));
-  needs_plan_ = true;
+  teams_.LoadTeamUsage();
+  for (NodeIndex node = kOwnNode; node < scheduler_.nodes().size(); ++node) gpus_.Refresh(node);
+  effects_.RequestPlan();
 }
 
-Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                                        const FindOutcome& outcome) {
-  DIVVY_CHECK(FillPool(spec));
-  DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1), caller));
-  DIVVY_CHECK(CheckPriority(0, spec.priority, caller));
-  if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
-  DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
-  DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
-  DIVVY_CHECK(CheckTeam(spec, elements, caller, now));
-  DIVVY_CHECK(FillComponentPools(spec, caller));
-  if (!spec.queues_anyway) {
-    DIVVY_CHECK(CheckNodeNames(scheduler_, spec.request));
-    DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, PlacePool(spec.pool)));
-    DIVVY_CHECK(CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
-  }
-  NameElements(spec.dependencies);
-  if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
-    ForgetOutcomes(spec.dependencies);
-    return known.error();
-  }
+// --- Nodes ----------------------------------------------------------------------------------------------------------
 
-  const JobId id(next_id_);
-  JobRecord record = RecordOf(spec, id, caller, now);
-  if (elements > 0) {
-    record.array_count = static_cast<std::uint32_t>(elements);
-    record.array_waiting = IndexRanges(0, record.array_count - 1);
-    if (spec.array) {
-      record.array_at_once = spec.array->at_once;
-      if (spec.parameters.empty() && spec.array->indices != IndexRanges(0, record.array_count - 1)) {
-        record.array_indices = spec.array->indices;
-      }
-    }
-    if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
-  }
-  next_id_ += 1 + elements;
-  jobs_total_ += std::max<std::uint64_t>(elements, 1);
-  if (!spec.group.empty() && spec.group_limit > 0) {
-    group_limits_[spec.group] = spec.group_limit;
-    scheduler_.SetGroupLimit(spec.group, spec.group_limit);
-    effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + spec.group, std::to_string(spec.group_limit));
-  }
-
-  JobRecord& kept = live_.emplace(id, std::move(record)).first->second;
-  run_times_.Know(kept, kept.shape);
-  IndexDependencies(kept, true);
-  effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
-  effects_.batch.next_id = next_id_;
-  PutWaiting(kept);
-  Announce(kept);
-  needs_plan_ = true;
-  // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
-  ResolveDependents(JobRecord(kept), now);
-  const JobRecord* left = Find(id);
-  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
+void Controller::OnNodeRow(const NodeRow& row) {
+  const bool had_pools = HasPools(pools_.registry(), scheduler_);
+  gpus_.Refresh(nodes_.OnNodeRow(row));
+  // The pools that waiting jobs name have become pools of nodes, or are only labels again.
+  if (HasPools(pools_.registry(), scheduler_) != had_pools) feed_.PutAllAgain();
 }
 
-Status Controller::CheckPriority(int before, int after, const Caller& caller) const {
-  const int most = std::max(before, 0);
-  if (after <= most || caller.is_admin || limits_.users_may_raise) return {};
-  return PermissionDenied("a priority above " + std::to_string(most) +
-                          " takes an administrator, or users_may_raise = "
-                          "true under [priorities]; users give their jobs at most " +
-                          std::to_string(most));
+void Controller::OnNodeRemoved(const std::string& name) {
+  const auto node = scheduler_.FindNode(name);
+  if (!node) return;
+  gpus_.ForgetNode(*node);
+  fractions_.ForgetNode(*node);
+  found_.ForgetNode(name);
+  nodes_.OnNodeRemoved(*node);
 }
 
-Status Controller::CheckRoom(std::uint64_t jobs, const Caller& caller) const {
-  const std::uint64_t own = scheduler_.waiting_of(caller.user.name);
-  if (!caller.is_admin && own + jobs > limits_.max_queued_of_user) {
-    return LimitExceeded("user " + caller.user.name + " has " + std::to_string(own) + " of at most " +
-                         std::to_string(limits_.max_queued_of_user) +
-                         " jobs in the queue; wait, cancel some, or ask an administrator to raise max_queued_of_user "
-                         "under [queue]");
-  }
-  if (scheduler_.waiting_count() + jobs <= limits_.max_queued) return {};
-  return LimitExceeded("the queue holds " + std::to_string(scheduler_.waiting_count()) + " of at most " +
-                       std::to_string(limits_.max_queued) +
-                       " jobs; wait, cancel some, or raise max_queued under [queue]");
+// --- Teams ----------------------------------------------------------------------------------------------------------
+
+void Controller::FollowTeams(Time now) {
+  const bool is_told = teams_.Follow(now);
+  feed_.FollowTeams(now);
+  if (is_told) reservations_.BookAnew(now);
+  effects_.RequestPlan();
 }
 
-void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
-  const auto at = live_.find(id);
-  if (at == live_.end()) return;
-  JobRecord& record = at->second;
-  const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
-  // Elements that were about to start, or were split off for another reason, are removed with the array.
-  const JobId end = ElementId(id, record.array_count);
-  for (auto element = std::next(at); element != live_.end() && element->first < end;) {
-    if (IsActive(element->second.state)) scheduler_.Finish(element->first);
-    if (scheduler_.waiting(element->first) != nullptr) scheduler_.Remove(element->first);
-    IndexDependencies(element->second, false);
-    removed.push_back(std::move(element->second));
-    element = live_.erase(element);
-  }
-  if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
-  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
-  run_times_.Forget(id);
-  IndexDependencies(record, false);
-  removed.push_back(std::move(record));
-  live_.erase(at);
-  jobs_total_ -= jobs;
-  needs_plan_ = true;
-  if (const auto found = found_.find(id); found != found_.end()) {
-    found->second.is_adopted = false;
-    RefreshGpusOf(found->second.run.record.node);
-  }
+Result<std::string> Controller::SetTeam(const TeamChange& change, const Caller& caller, Time now) {
+  auto done = teams_.SetTeam(change, caller);
+  if (done) FollowTeams(now);
+  return done;
 }
 
-void Controller::PutWaiting(const JobRecord& record) {
-  WaitingEntry entry;
-  entry.id = record.id;
-  entry.count = record.array_count > 0 ? static_cast<std::uint32_t>(record.array_waiting.size()) : 1;
-  if (entry.count == 0) return;
-  entry.request = record.request;
-  entry.request.others = InOpenPools(pools_, scheduler_, record);
-  entry.priority = record.priority;
-  entry.queued_at = record.queued_at;
-  entry.time_limit = record.time_limit;
-  const std::vector<std::string> pools = OpenPools(record);
-  entry.pool = pools.empty() ? PlacePool(record.pool) : Join(pools, ",");
-  const auto is_capped = [&](const std::string& name) {
-    const PoolRow* row = pools_.Find(name);
-    return row != nullptr && row->is_capped();
-  };
-  if (NamesSeveralPools(record) && std::ranges::any_of(AllPoolsOf(record), is_capped))
-    multi_pool_jobs_.insert(record.id);
-  const PoolRow* first = pools.empty() ? nullptr : pools_.Find(pools.front());
-  const PlacementStrategy own = first == nullptr ? policy_.placement : first->placement.value_or(policy_.placement);
-  entry.groups = GroupsOf(record);
-  entry.placement = record.is_placement_set ? record.placement : own;
-  // "First node with room" suits a single node. Over several nodes it fragments what large jobs need.
-  const bool is_default = !record.is_placement_set && own == PlacementStrategy::kSequential;
-  if (is_default && scheduler_.has_many()) entry.placement = PlacementStrategy::kBest;
-  entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
-  entry.user = record.user.name;
-  entry.team = record.team;
-  entry.predicted = run_times_.Predict(record);
-  entry.preemptible = PreemptibleOf(record);
-  entry.speeds = LearnedSpeeds(record);
-  entry.is_held = record.is_held;
-  entry.begin = record.begin;
-  entry.unmet_dependencies = UnmetDependencies(record);
-  entry.waits_for = EndsWaitedFor(record);
-  for (const std::string& bar : {TeamBar(record), PoolBar(record)}) {
-    if (bar.empty()) continue;
-    entry.unmet_dependencies.push_back(bar);
-    entry.waits_for.clear();
-  }
-  KnowUserCap(record);
-  WatchDeadline(record);
-  scheduler_.Put(std::move(entry));
-  needs_plan_ = true;
+Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller& caller, Time now) {
+  auto done = teams_.RemoveTeam(name, caller, reservations_.registry());
+  if (done) FollowTeams(now);
+  return done;
 }
+
+Result<std::string> Controller::SetTeamUser(const UserChange& change, const Caller& caller, Time now) {
+  auto done = teams_.SetTeamUser(change, caller);
+  if (done) FollowTeams(now);
+  return done;
+}
+
+Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Time now) {
+  auto done = teams_.SetQuotas(are_on, caller);
+  if (done) FollowTeams(now);
+  return done;
+}
+
+// --- Decisions ------------------------------------------------------------------------------------------------------
 
 void Controller::Decide(Time now) {
-  KeepStarts(now);
-  if (!needs_plan_ && now < next_wakeup_) return;
-  WatchBudgets(now);
-  FollowReservations(now);
-  FollowMachines(now);
-  FollowPreparing(now);
-  EndLate(now);
-  RefreshPredictions(now);
-  if (now >= next_usage_) KeepTeamUsage(now);
-  if (now >= next_progress_) KeepProgress(now);
+  runs_.KeepStarts(now);
+  if (!effects_.needs_plan() && now < effects_.next_wakeup()) return;
+  feed_.WatchBudgets(now);
+  reservations_.Follow(now);
+  for (const NodeIndex node : nodes_.FollowMachines(now)) runs_.StopForDrain(node, now);
+  gangs_.Follow(now);
+  lifecycle_.EndLate(now);
+  for (const JobId job : predictions_.Sweep(now)) feed_.Put(jobs_.live().at(job));
+  teams_.KeepTeamUsage(now);
+  progress_.Keep(now);
   constexpr int kMostRounds = 64;
-  FollowPools();
-  PackPaper();
+  feed_.FollowPools();
+  fractions_.Pack();
   Time wakeup = CarryOut(now);
-  for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
-  if (FollowPools()) wakeup = now;
-  WatchBudgets(now);
-  next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_});
-  for (const Machine& machine : machines_)
-    next_wakeup_ = std::min({next_wakeup_, machine.drain_deadline, machine.rests_until});
-  // A job may still start at that very moment.
-  if (!latest_starts_.empty())
-    next_wakeup_ = std::min(next_wakeup_, AddSaturating(latest_starts_.begin()->first, Duration(1)));
-  for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
-  if (run_times_.runs() != refreshed_runs_ && scheduler_.waiting_count() > 0)
-    next_wakeup_ = std::min(next_wakeup_, next_refresh_);
+  for (int round = 1; round < kMostRounds && feed_.FollowPools(); ++round) wakeup = CarryOut(now);
+  if (feed_.FollowPools()) wakeup = now;
+  feed_.WatchBudgets(now);
+  effects_.SetNextWakeup(std::min({wakeup, teams_.budgets().next_change(), reservations_.next_booking(),
+                                   progress_.next_keep(), runs_.next_keep()}));
+  effects_.WakeBy(nodes_.next_change());
+  effects_.WakeBy(deadlines_.next_late());
+  effects_.WakeBy(gangs_.next_deadline());
+  effects_.WakeBy(predictions_.next_sweep());
 }
 
 Time Controller::CarryOut(Time now) {
-  needs_plan_ = false;
-  const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return NextMember(entry); });
-  for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
-  for (const Preemption& preemption : plan.preemptions) TakeBack(preemption, now);
-  for (const Resizing& resizing : plan.resizings) Resize(resizing, now);
+  effects_.SetNeedsPlan(false);
+  const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return runs_.NextMember(entry); });
+  for (std::size_t i = 0; i < jobs.size(); ++i) runs_.Start(plan.starts[i], jobs[i], now);
+  for (const Preemption& preemption : plan.preemptions) runs_.TakeBack(preemption, now);
+  for (const Resizing& resizing : plan.resizings) elastic_.Resize(resizing, now);
   // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {
-    if (const JobRecord* record = Find(job)) ResolveDependents(*record, now);
+    if (const JobRecord* record = jobs_.Find(job)) lifecycle_.ResolveDependents(*record, now);
   }
-  are_budgets_stale_ = are_budgets_stale_ || !plan.starts.empty();
+  if (!plan.starts.empty()) teams_.budgets().NoteStarts();
   return plan.next_wakeup;
-}
-
-// Members of an array start in index order.
-JobId Controller::NextMember(JobId entry) {
-  JobRecord& record = live_.at(entry);
-  if (record.array_count == 0) return entry;
-  const std::uint32_t ordinal = record.array_waiting.front();
-  record.array_waiting.Erase(ordinal);
-  return ElementId(entry, ordinal);
-}
-
-// The victim is stopped as by its owner's "requeue", and keeps its queue position (QueueAgain).
-void Controller::TakeBack(const Preemption& preemption, Time now) {
-  JobRecord& record = live_.at(preemption.job);
-  const JobRecord& taker = live_.at(preemption.taker);
-  record.stop_intent = StopIntent::kRequeue;
-  record.state = JobState::kStopping;
-  record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
-                  (taker.team.empty() ? taker.user.name : "team " + taker.team);
-  if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
-    record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
-  Note(record.id, record.reason, now);
-  Persist(record);
-  Send(record, StopOrder{record.id, 0, policy_.taking_back.grace, ""});
-  Announce(record);
-}
-
-Status Controller::CheckTeamGpus(const JobRecord& record) const {
-  if (record.request.gpus_in_all() == 0) return {};
-  return CheckTeamFeasible(scheduler_, record.request, PlacePool(record.pool), record.team, PreemptibleOf(record));
-}
-
-// A job with a terminal, or one that may run only once, cannot be queued again.
-Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
-  if (record.is_foreground || record.is_run_once) return Preemptible::kNever;
-  return record.is_preemptible_set ? record.preemptible : policy_.preemptible;
-}
-
-void Controller::Start(const StartDecision& decision, JobId job, Time now) {
-  JobRecord* record = &live_.at(decision.entry);
-  const bool is_element = record->array_count > 0;
-  if (is_element) {
-    JobRecord& array = *record;
-    JobRecord element = NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
-    element.dependencies.clear();
-    record = &live_.emplace(element.id, std::move(element)).first->second;
-    if (array.array_waiting.empty()) array.state = JobState::kRunning;
-    Persist(array);
-  }
-  record->state = JobState::kStarting;
-  record->node = NodeName(decision.node);
-  record->gpus = decision.gpus;
-  record->gpu_parts = decision.share;
-  record->gpu_slice = decision.slice;
-  record->gang.clear();
-  for (const NodePlace& place : decision.gang)
-    record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
-  record->was_let_go = false;
-  // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
-  if (!record->is_preemptible_set) record->preemptible = PreemptibleOf(*record);
-  record->pool_of_run = decision.pool;
-  record->gpu_model = ModelOf(*record);
-  record->progress = Progress();
-  record->started = now;
-  if (CutToDeadline(*record)) scheduler_.SetKnownEnd(job, Deadline(*record));
-  record->ended = kNoTime;
-  record->exit.reset();
-  record->start_reason = decision.reason;
-  record->reason = decision.reason;
-  ++record->attempt;
-  ForgetResizes(*record);
-  record->gpus_used = record->gpus;
-  scheduler_.SetName(job, record->name);
-  if (NamesSeveralPools(*record)) multi_pool_jobs_.insert(job);
-  if (is_element) {
-    effects_.batch.inserts.push_back({*record, nullptr});
-  } else {
-    Persist(*record);
-  }
-  if (const auto whole = live_.find(record->array); whole != live_.end() && whole->second.start_reason.empty()) {
-    whole->second.start_reason = record->start_reason;
-    whole->second.started = now;
-    Note(whole->first, std::string(kFirstElementStarted), now);
-    Persist(whole->second);
-  }
-  Launch(*record, now);
-  Announce(*record);
-}
-
-std::string Controller::ModelOf(const JobRecord& record) const {
-  std::string model;
-  for (const Seat& seat : SeatsOf(record)) {
-    const auto node = IndexOf(seat.node);
-    if (!node) return "";
-    const std::vector<GpuFacts>& known = scheduler_.node(*node).capacity.gpus;
-    for (const int gpu : seat.gpus.ToVector()) {
-      if (static_cast<std::size_t>(gpu) >= known.size()) return "";
-      const std::string& own = known[static_cast<std::size_t>(gpu)].model;
-      if (!model.empty() && own != model) return "";
-      model = own;
-    }
-  }
-  return model;
-}
-
-void Controller::Persist(const JobRecord& record) {
-  std::vector<Batch::NewJob>& inserts = effects_.batch.inserts;
-  std::vector<JobRecord>& updates = effects_.batch.updates;
-  BatchIndex& known = batch_index_;
-  for (; known.inserts_known < inserts.size(); ++known.inserts_known) {
-    known.inserts.emplace(inserts[known.inserts_known].record.id, known.inserts_known);
-  }
-  for (; known.updates_known < updates.size(); ++known.updates_known) {
-    known.updates.emplace(updates[known.updates_known].id, known.updates_known);
-  }
-  // A record that this batch inserts is updated in the insert.
-  if (const auto inserted = known.inserts.find(record.id); inserted != known.inserts.end()) {
-    inserts[inserted->second].record = record;
-  } else if (const auto updated = known.updates.find(record.id); updated != known.updates.end()) {
-    updates[updated->second] = record;
-  } else {
-    updates.push_back(record);
-  }
-}
-
-void Controller::Note(JobId id, std::string text, Time now) {
-  effects_.batch.history.push_back({id, now, std::move(text)});
-}
-
-void Controller::OnMachineEvent(const std::string& text, Time now) {
-  Note(JobId(), text, now);
-  effects_.changes.push_back({JobId(), JobState::kQueued, text, false});
-}
-
-void Controller::Announce(const JobRecord& record) {
-  effects_.changes.push_back({record.id, record.state, record.reason, record.array_count > 0});
-}
-
-const JobRecord* Controller::Find(JobId id) const {
-  const auto at = live_.find(id);
-  return at == live_.end() ? nullptr : &at->second;
-}
-
-const JobRecord* Controller::ArrayOf(JobId id) const {
-  auto at = live_.upper_bound(id);
-  // Elements with records of their own may lie between the array and the id, so step back over them.
-  while (at != live_.begin()) {
-    --at;
-    const JobRecord& record = at->second;
-    if (record.array_count > 0) {
-      const bool is_inside = id > record.id && id.value() <= record.id.value() + record.array_count;
-      return is_inside && record.array_waiting.Contains(static_cast<std::uint32_t>(id.value() - record.id.value() - 1))
-                 ? &record
-                 : nullptr;
-    }
-    if (!record.array.is_set()) return nullptr;
-  }
-  return nullptr;
 }
 
 Reason Controller::WaitingReason(const JobRecord& record) const {
@@ -529,21 +160,21 @@ Reason Controller::WaitingReason(const JobRecord& record) const {
 
 std::string Controller::CheckInvariants() const {
   if (std::string broken = scheduler_.CheckInvariants(); !broken.empty()) return broken;
-  for (const auto& [id, record] : live_) {
+  for (const auto& [id, record] : jobs_.live()) {
     const std::string name = "job " + ToString(id);
     if (record.id != id) return name + " is kept under another id";
     if (IsFinal(record.state)) return name + " is final and still live";
-    if (id.value() >= next_id_) return name + " has an id that was not given out";
+    if (id.value() >= jobs_.ids().next) return name + " has an id that was not given out";
     const bool is_array = record.array_count > 0;
     const RunningJob* running = scheduler_.running(id);
     if (IsActive(record.state) && !is_array) {
       if (running == nullptr) return name + " is active and does not run in the cluster";
-      if (running->gpus != record.gpus || NodeName(running->node) != record.node)
+      if (running->gpus != record.gpus || nodes_.NodeName(running->node) != record.node)
         return name + " holds other GPUs in the cluster";
       if (running->gang.size() != record.gang.size()) return name + " is on other machines in the cluster";
       for (std::size_t i = 0; i < record.gang.size(); ++i) {
-        const bool is_same =
-            NodeName(running->gang[i].node) == record.gang[i].node && running->gang[i].gpus == record.gang[i].gpus;
+        const bool is_same = nodes_.NodeName(running->gang[i].node) == record.gang[i].node &&
+                             running->gang[i].gpus == record.gang[i].gpus;
         if (!is_same) return name + " holds other GPUs of its machines in the cluster";
       }
       const int gpus = running->gpu_count();
@@ -561,7 +192,7 @@ std::string Controller::CheckInvariants() const {
       return name + " has another count of elements";
   }
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    if (!live_.contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";
+    if (!jobs_.live().contains(id)) return "job " + ToString(id) + " runs in the cluster and is not live";
   }
   return "";
 }

@@ -5,6 +5,8 @@
 // plans with everything that has changed since. The daemon calls it once per iteration of its loop, so that all events
 // that arrived during one commit are decided and committed together.
 //
+// Each part of the state has one owner (control/state, control/jobs); this class makes them and combines what they do.
+//
 // Invariants (CheckInvariants): a record is active exactly when it runs in the cluster, with the same GPUs; a record
 // waits exactly when the cluster has its entry; ids are never reused.
 #pragma once
@@ -12,645 +14,425 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "control/books/caller.h"
-#include "control/books/effects.h"
 #include "control/books/job_changes.h"
+#include "control/books/limits.h"
 #include "control/books/node_registry.h"
-#include "control/books/pool_registry.h"
-#include "control/books/progress.h"
-#include "control/books/reservation_registry.h"
-#include "control/books/runtime_predictor.h"
-#include "control/books/settings_text.h"
-#include "control/books/team_registry.h"
-#include "control/books/throughput_model.h"
-#include "control/books/usage_ledger.h"
+#include "control/jobs/elastic_runs.h"
+#include "control/jobs/fraction_commands.h"
+#include "control/jobs/job_access.h"
+#include "control/jobs/job_commands.h"
+#include "control/jobs/job_lifecycle.h"
+#include "control/jobs/job_updates.h"
+#include "control/jobs/run_adoption.h"
+#include "control/jobs/run_tracker.h"
+#include "control/jobs/scheduler_feed.h"
+#include "control/jobs/submission_limits.h"
+#include "control/jobs/submissions.h"
+#include "control/state/deadline_watch.h"
+#include "control/state/dependency_table.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/found_runs.h"
+#include "control/state/fraction_planner.h"
+#include "control/state/gang_launches.h"
+#include "control/state/gpu_monitor.h"
+#include "control/state/job_table.h"
+#include "control/state/node_table.h"
+#include "control/state/progress_tracker.h"
+#include "control/state/reservation_bookings.h"
+#include "control/state/retry_delays.h"
+#include "control/state/run_predictions.h"
+#include "control/state/team_rules.h"
 #include "engine/scheduler/explain.h"
 #include "model/job_record.h"
 #include "model/run_description.h"
 
 namespace divvy {
 
-/// Looks up, in the store, how a job that is no longer live ended; nothing if there never was such a job.
-using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
-
-struct Limits {
-  std::uint64_t max_queued = 1'000'000;  // Waiting jobs, arrays counted by element. Further submissions are refused.
-  std::uint64_t max_queued_of_user = 10'000;  // The same per user, except administrators.
-  bool users_may_raise = false;               // Users may give their jobs a priority above 0.
-  Duration max_time_limit{0};                 // 0: none.
-  Duration default_time_limit{0};             // 0: none.
-  Bytes ignore_unmanaged_below;               // A foreign process with less GPU memory than this does not make a GPU
-                                              // unavailable.
-};
-
-struct SubmitResult {
-  JobId id;
-  std::uint64_t count = 1;
-  JobState state = JobState::kQueued;
-};
-
 class Controller {
  public:
   /// `seed` determines the draws of random placement: the same seed and facts give the same history.
   Controller(Policy policy, Limits limits, std::uint64_t seed);
+  // The owners refer to each other.
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
 
   // --- Start ---------------------------------------------------------------------------------------------------
 
-  void SetCapacity(NodeCapacity capacity);
+  void SetCapacity(NodeCapacity capacity) {
+    nodes_.SetCapacity(std::move(capacity));
+    gpus_.Refresh(kOwnNode);
+  }
   /// Sets the display name of the controller's own machine.
-  void SetOwnName(std::string name);
+  void SetOwnName(std::string name) { nodes_.SetOwnName(std::move(name)); }
   /// Sets the function that names array elements whose name contains "{": the names of parameters, which only the
   /// specification has. It is called within a step, when an element becomes a record of its own.
-  void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) { name_of_ = std::move(name_of); }
+  void SetElementNames(std::function<std::string(const JobRecord& element)> name_of) {
+    jobs_.SetElementNames(std::move(name_of));
+  }
   /// Restores the state from the store. Active jobs stay active until OnExited or OnVanished reports their end.
   void Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
             std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome);
 
   /// Learns from jobs that ended before this start, oldest first. Call before Load.
-  void LearnRunTimes(const std::vector<JobRecord>& finished);
+  void LearnRunTimes(const std::vector<JobRecord>& finished) { predictions_.LearnRunTimes(finished); }
 
   // --- Commands ------------------------------------------------------------------------------------------------
 
   /// `elements`: the number of elements of the spec's array and sweep together; 0: a single job. The spec must be
   /// complete.
   Result<SubmitResult> Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                              const FindOutcome& outcome);
+                              const FindOutcome& outcome) {
+    return submissions_.Submit(std::move(spec), elements, caller, now, outcome);
+  }
+  using Forecast = divvy::Forecast;
   /// Predicts what such a submission would lead to, without changing anything. Fails as Submit does.
-  struct Forecast {
-    JobId id;                 // The id that it would get.
-    Time start = kNever;      // kNever: no known event makes it start.
-    std::string basis;        // Explains `start`, or why there is none; empty: it would start at once.
-    std::vector<Seat> seats;  // The nodes, if it would start at once.
-  };
   Result<Forecast> Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                           const FindOutcome& outcome);
+                           const FindOutcome& outcome) {
+    return submissions_.Foresee(std::move(spec), elements, caller, now, outcome);
+  }
   /// Undoes submissions that could not be made durable. Call before any of their effects are sent.
-  void Withdraw(const std::vector<JobId>& ids, Time now);
+  void Withdraw(const std::vector<JobId>& ids, Time now) { submissions_.Withdraw(ids, now); }
 
   // Each returns what was done ("cancelled", "stopping: SIGTERM now, SIGKILL after 30 s"), or an error.
   Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller,
-                             Time now);
-  Result<std::string> Hold(JobId id, const Caller& caller, Time now);
-  Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
+                             Time now) {
+    return commands_.Cancel(id, signal, grace, reason, caller, now);
+  }
+  Result<std::string> Hold(JobId id, const Caller& caller, Time now) { return commands_.Hold(id, caller, now); }
+  Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now) {
+    return commands_.Release(id, at, caller, now);
+  }
   /// `holds`: the job is then held until Release.
-  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now);
+  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now) {
+    return commands_.Requeue(id, holds, caller, now);
+  }
   /// Requeues a job that has ended, under its own id. `spec` is its specification; `array` the record of its array if
   /// it is an element; `owner_groups` the Caller::groups of its owner, whoever the caller is. Dependencies are not
   /// re-evaluated, except singletons.
   Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now);
-  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
-  Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller);
+                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now) {
+    return submissions_.RequeueEnded(std::move(ended), spec, std::move(array), std::move(owner_groups), holds, caller,
+                                     now);
+  }
+  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
+    return commands_.Pause(id, is_paused, caller, now);
+  }
+  Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
+    return commands_.Signal(id, signal, reach, caller);
+  }
   /// Applies all of `changes` or none. For an array, they apply to all waiting elements, and to running ones as far as
   /// these may still change. Errors name the refused field. `changes.spec` applies only to job `id` itself.
   Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
-                             const FindOutcome& outcome);
-  /// Returns whether the caller leads the job's team or an ancestor of it.
-  bool Leads(const Caller& caller, const JobRecord& record) const {
-    return teams_.IsLedBy(record.team, caller.user.name);
+                             const FindOutcome& outcome) {
+    return updates_.Update(id, changes, caller, now, outcome);
   }
+  /// Returns whether the caller leads the job's team or an ancestor of it.
+  bool Leads(const Caller& caller, const JobRecord& record) const { return access_.Leads(caller, record); }
   /// The owner and administrators may do anything to a job; a lead of its team may do what CanLead allows. Fails with
   /// kPermissionDenied.
-  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
-  Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
+  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
+    return access_.Authorise(record, caller, verb);
+  }
+  Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
+    return commands_.SetGroupLimit(group, limit, caller, now);
+  }
 
   /// Restricts new work on each of `nodes` (empty: the controller's own machine) to these GPUs; nothing: all GPUs.
   /// Applies to all of the nodes or none. Returns the GPUs that new work may now use on the last one.
   Result<GpuSet> Restrict(std::optional<GpuSet> allowed, const Caller& caller,
-                          const std::vector<std::string>& nodes = {""});
+                          const std::vector<std::string>& nodes = {""}) {
+    return gpus_.Restrict(allowed, caller, nodes);
+  }
   /// `process.node` is a known node, or empty. A process on another node is found by pid among those last seen on its
   /// GPUs.
-  Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller);
+  Result<std::string> Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
+    return gpus_.Ignore(std::move(process), is_ignored, caller);
+  }
 
-  // --- GPU fractions (controller_portions.cc) ------------------------------------------------------------------
+  // --- GPU fractions ------------------------------------------------------------------
 
   /// Changes the request and limit, per GPU, of a job that has or waits for GPU fractions. A running job can grow only
   /// if the jobs that share its GPUs leave enough room.
   Result<std::string> ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
-                                    const FindOutcome& outcome);
+                                    const FindOutcome& outcome) {
+    return fraction_commands_.ResizePortion(id, portion, caller, now, outcome);
+  }
   /// Returns the record of a running job with GPU fractions, if the caller may `verb` it: "park", "wake" or "move".
-  Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const;
+  Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
+    return fraction_commands_.FindTenant(id, caller, verb);
+  }
   /// Reports which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call after any change.
-  struct Tenant {
-    JobId job;
-    std::uint32_t attempt = 0;
-    GpuSet gpus;  // Its present GPUs, one per fraction.
-    bool can_move = false;
-  };
+  using Tenant = FractionPlanner::Tenant;
   /// Returns whether the set of tenants that cannot be migrated has changed.
-  bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
+  bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants) {
+    return fractions_.OnTenants(node, tenants);
+  }
   /// Reports all GPUs that take no new work because something on them cannot be removed, with the reason.
-  void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck);
+  void OnStuckGpus(const std::string& node, const std::map<GpuIndex, std::string>& stuck) {
+    gpus_.OnStuckGpus(node, stuck);
+  }
   /// Requeues a job that borrowed, because nothing else can return what others are guaranteed (docs/sharing.md).
   /// Ignored unless the job allows it (MayRequeueToRepay) and `attempt` is its current one.
-  void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
+  void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
+    fraction_commands_.OnRepay(id, attempt, why, now);
+  }
   /// Records in the job's history that it was parked, woken or moved. Ignored for an old attempt.
-  void OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now);
+  void OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
+    fraction_commands_.OnShareEvent(id, attempt, what, now);
+  }
 
-  // --- Running elastic jobs (controller_elastic.cc) ------------------------------------------------------------
+  // --- Running elastic jobs ------------------------------------------------------------
 
-  struct Checkpointed {
-    GpuSet gpus;               // The GPUs to use from now on.
-    bool has_changed = false;  // They differ from what the job was last told.
-  };
+  using Checkpointed = ElasticRuns::Checkpointed;
   /// A job reports that it can change its GPUs now; those that it was asked for are released. After its first call the
   /// job can be resized. `attempt`: the run that reports; 0: the current one.
-  Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now);
+  Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now) {
+    DIVVY_TRY(JobRecord * record, access_.FindReporter(id, attempt, caller));
+    return elastic_.Checkpoint(*record, now);
+  }
 
-  // --- Progress and speeds (controller_progress.cc) ------------------------------------------------------------
+  // --- Progress and speeds ------------------------------------------------------------
 
   /// Records the progress of a running job; it becomes durable after at most ten seconds. `attempt`: as in Checkpoint.
   Result<Progress> ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report, const Caller& caller,
-                                  Time now);
+                                  Time now) {
+    DIVVY_TRY(JobRecord * record, access_.FindReporter(id, attempt, caller));
+    return progress_.Report(*record, report, now);
+  }
   /// Reported progress that is not durable yet; persist it when the daemon stops.
-  Batch UnkeptProgress() const;
-  const ThroughputModel& speeds() const { return speeds_; }
+  Batch UnkeptProgress() const { return progress_.Unkept(); }
+  const ThroughputModel& speeds() const { return predictions_.speeds(); }
   /// How fast the job is on which GPUs, and the source: "A100 at 0.55 of H100, learned from 12 runs". Empty: unknown.
-  std::string SpeedsOf(const JobRecord& record) const;
+  std::string SpeedsOf(const JobRecord& record) const { return predictions_.SpeedsOf(record); }
 
-  // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
+  // --- Teams -----------------------------------------------------------------------------
 
   /// Call before Load. Fails with a one-line message; the daemon then does not start.
-  Status UseTeamsFile(const TeamsFile& file) { return teams_.AddFile(file); }
+  Status UseTeamsFile(const TeamsFile& file) { return teams_.UseTeamsFile(file); }
   // For administrators only, except that leads may lower a user's limits. Each returns what was done.
   Result<std::string> SetTeam(const TeamChange& change, const Caller& caller, Time now);
   Result<std::string> RemoveTeam(const std::string& name, const Caller& caller, Time now);
   Result<std::string> SetTeamUser(const UserChange& change, const Caller& caller, Time now);
   Result<std::string> SetQuotas(bool are_on, const Caller& caller, Time now);
-  const TeamRegistry& teams() const { return teams_; }
+  const TeamRegistry& teams() const { return teams_.registry(); }
   /// References that Load found invalid and dropped, one line each.
-  const std::vector<std::string>& team_warnings() const { return team_warnings_; }
+  const std::vector<std::string>& team_warnings() const { return teams_.warnings(); }
   /// The current load of a team (including its subtree) or a user, and its usage in its budget's period.
-  struct TeamLoad {
-    std::int64_t running = 0;  // Jobs.
-    std::int64_t queued = 0;
-    double gpus = 0;
-    Used used;
-  };
+  using TeamLoad = TeamRules::TeamLoad;
   /// By UsageLedger::TeamKey and UserKey; includes all that have a row, and users with jobs.
-  std::map<std::string, TeamLoad> TeamLoads(Time now) const;
+  std::map<std::string, TeamLoad> TeamLoads(Time now) const { return teams_.TeamLoads(now); }
   /// This month's usage of each user in each team, without the team's subtree; "" stands for no team.
-  std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const;
+  std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const {
+    return teams_.budgets().MemberUsage(now);
+  }
 
-  // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
+  // --- Pools -----------------------------------------------------------------------------
 
   /// Call after UseTeamsFile, before Load. Fails with a one-line message; the daemon then does not start.
-  Status UsePools(std::vector<PoolRow> rows);
-  const PoolRegistry& pools() const { return pools_; }
+  Status UsePools(std::vector<PoolRow> rows) { return pools_.UsePools(std::move(rows)); }
+  const PoolRegistry& pools() const { return pools_.registry(); }
   /// For a waiting job that names several pools: why it is not offered to the others, one line each.
-  std::vector<std::string> ClosedPools(const JobRecord& record) const;
-  struct PoolLoad {
-    std::vector<NodeIndex> nodes;
-    std::int64_t running = 0;  // Jobs.
-    std::int64_t queued = 0;
-    double gpus = 0;  // GPUs that its jobs hold.
-  };
+  std::vector<std::string> ClosedPools(const JobRecord& record) const { return pools_.ClosedPools(record); }
+  using PoolLoad = PoolRules::PoolLoad;
   /// By name; includes pools that exist only as node labels.
-  std::map<std::string, PoolLoad> PoolLoads() const;
+  std::map<std::string, PoolLoad> PoolLoads() const { return pools_.PoolLoads(); }
 
-  // --- Reservations (controller_reservations.cc) ---------------------------------------------------------------
+  // --- Reservations ---------------------------------------------------------------
 
   /// How far ahead occurrences are booked.
-  static constexpr Duration kBookingHorizon = std::chrono::hours(24 * 8);
+  static constexpr Duration kBookingHorizon = ReservationBookings::kBookingHorizon;
   /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
-  Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now);
+  Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
+    return reservations_.Reserve(std::move(asked), caller, now);
+  }
   /// By number or name; allowed for administrators and the user that it is for.
-  Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
-  const ReservationRegistry& reservations() const { return reservations_; }
-  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
+  Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now) {
+    return reservations_.CancelReservation(which, caller, now);
+  }
+  const ReservationRegistry& reservations() const { return reservations_.registry(); }
+  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
+    return reservations_.OccurrencesAhead(reservation, now);
+  }
   /// The number of the reservation that a booking of the engine belongs to.
-  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;
+  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const {
+    return reservations_.ReservationOfBooking(booking);
+  }
 
-  // --- Runs that the store does not know (controller_found.cc) -------------------------------------------------
+  // --- Runs that the store does not know -------------------------------------------------
 
-  enum class Found {
-    kTaken,    // The store knows the job: the run is taken over with its attempt.
-    kOver,     // The store knows that this run has ended or was replaced: it is stopped.
-    kUnknown,  // The store was lost, emptied or restored: the run is left alone, and its GPUs get no new work.
-  };
+  using Found = RunAdoption::Found;
   /// A node found this run by its run record, or reports its end. `run.record.node` is that node.
-  Found OnFound(RunDescription run, Time now, const FindOutcome& outcome);
+  Found OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
+    return adoption_.OnFound(std::move(run), now, outcome);
+  }
   /// Applies a line of the run journal: a launch or an end that the store may not know. Call after Load, in order.
-  void Replay(const RunDescription& run, Time now);
+  void Replay(const RunDescription& run, Time now) { adoption_.Replay(run, now); }
   /// Returns whether Replay may need a line about this run.
-  bool MayReplay(JobId job, std::uint32_t attempt) const;
+  bool MayReplay(JobId job, std::uint32_t attempt) const { return adoption_.MayReplay(job, attempt); }
   /// Ensures that no id below this is assigned any more.
-  void ReserveIds(std::uint64_t next_id);
+  void ReserveIds(std::uint64_t next_id) { adoption_.ReserveIds(next_id); }
   /// Takes over a found run under its old id, for its owner or an administrator. It never runs again, because its
   /// environment is unknown.
-  Result<std::string> Adopt(JobId id, const Caller& caller, Time now);
+  Result<std::string> Adopt(JobId id, const Caller& caller, Time now) { return adoption_.Adopt(id, caller, now); }
   /// Ends a found run and forgets it. Allowed for its owner and administrators.
-  Result<std::string> EndFound(JobId id, const Caller& caller);
-  struct FoundRun {
-    RunDescription run;
-    bool is_ending = false;
-    bool is_id_taken = false;  // The store knows another job with that id.
-    bool is_adopted = false;   // Kept in case the adoption cannot be made durable (Withdraw).
-  };
-  const std::map<JobId, FoundRun>& found() const { return found_; }
+  Result<std::string> EndFound(JobId id, const Caller& caller) { return adoption_.EndFound(id, caller); }
+  using FoundRun = divvy::FoundRun;
+  const std::map<JobId, FoundRun>& found() const { return found_.all(); }
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
   // `node`: the reporting node; empty: the controller's own machine. Times `at` are the controller's.
-  void OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node = {});
+  void OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node = {}) {
+    runs_.OnStarted(job, attempt, at, node);
+  }
   /// Reports the end of a job's process tree. A report of an older attempt, or of an inactive job, only deletes the run
   /// record. May queue the job again (retry, requeue).
-  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now, const std::string& node = {});
-  /// After a restart of the daemon or agent, the job has neither a supervisor nor a known end.
-  enum class Vanished {
-    kNeverStarted,  // It was never launched.
-    kUnseen,        // It ran, its supervisor was killed, and its end is unknown.
-    kRebooted,      // It ran when the node went down.
-    kFenced,        // Its node is disconnected and has stopped its jobs because its lease expired.
-    kGone,          // An administrator declared its node permanently gone.
-  };
-  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {});
-  void OnGpusObserved(const std::vector<GpuObservation>& observations);
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now, const std::string& node = {}) {
+    runs_.OnExited(job, attempt, exit, at, now, node);
+  }
+  using Vanished = RunTracker::Vanished;
+  /// The job has neither a supervisor nor a known end.
+  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {}) {
+    runs_.OnVanished(job, attempt, how, now, node);
+  }
+  void OnGpusObserved(const std::vector<GpuObservation>& observations) { gpus_.OnGpusObserved("", observations); }
 
-  // --- Agent nodes (controller_nodes.cc), gangs (controller_gangs.cc) ------------------------------------------
+  // --- Agent nodes, gangs ------------------------------------------
 
   /// All nodes of a gang must prepare their parts within this time; otherwise the launch is rolled back.
-  static constexpr Duration kPrepareWithin = std::chrono::seconds(60);
+  static constexpr Duration kPrepareWithin = GangLaunches::kPrepareWithin;
   /// A node joined, or its facts or its work setting changed. Call before Load for each node in the store. The node
   /// takes no work before OnNodeReconciled.
   void OnNodeRow(const NodeRow& row);
   void OnNodeRemoved(const std::string& name);
   /// The node is connected, and its runs are reconciled.
-  void OnNodeReconciled(const std::string& name);
+  void OnNodeReconciled(const std::string& name) {
+    if (nodes_.OnNodeReconciled(name)) gangs_.RepeatGo(name);
+  }
   /// The node's connection was lost, perhaps briefly: it takes no new work until it is back.
-  void OnNodeDisconnected(const std::string& name);
-  std::string DisconnectReason(const std::string& name) const;  ///< "node n1 is away: ...". Empty: it is connected, or
-                                                                ///< there is no such node.
-  std::string DrainOf(const std::string& name) const;  ///< Why its jobs will be stopped soon; empty: they will not.
+  void OnNodeDisconnected(const std::string& name) { nodes_.OnNodeDisconnected(name); }
+  /// "node n1 is away: ...". Empty: it is connected, or there is no such node.
+  std::string DisconnectReason(const std::string& name) const { return nodes_.DisconnectReason(name); }
+  /// Why its jobs will be stopped soon; empty: they will not.
+  std::string DrainOf(const std::string& name) const { return nodes_.DrainOf(name); }
   /// The node has been silent for long. Its jobs may still be running.
-  void OnNodeLost(const std::string& name, Time now);
-  void OnNodeBack(const std::string& name);
+  void OnNodeLost(const std::string& name, Time now) { nodes_.OnNodeLost(name, now); }
+  void OnNodeBack(const std::string& name) { nodes_.OnNodeBack(name); }
   /// Reports the problem that keeps the node from taking jobs, as found by the node itself; empty: none any more. Empty
   /// `name`: the controller's own machine.
-  void OnNodeTrouble(const std::string& name, const std::string& what);
+  void OnNodeTrouble(const std::string& name, const std::string& what) { nodes_.OnNodeTrouble(name, what); }
   /// That problem, or the one that kept it from starting its last job: "its disk is full: ...". Empty: none.
-  std::string NodeHealthProblem(const std::string& name) const;
+  std::string NodeHealthProblem(const std::string& name) const { return nodes_.NodeHealthProblem(name); }
   /// The node stopped its jobs because its lease expired, or an administrator declared it gone. The jobs may run
   /// elsewhere.
-  void OnNodeFenced(const std::string& name, Time now) { LoseRuns(name, Vanished::kFenced, now); }
-  void OnNodeGone(const std::string& name, Time now) { LoseRuns(name, Vanished::kGone, now); }
-  void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations);
+  void OnNodeFenced(const std::string& name, Time now) { runs_.LoseRuns(name, Vanished::kFenced, now); }
+  void OnNodeGone(const std::string& name, Time now) { runs_.LoseRuns(name, Vanished::kGone, now); }
+  void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations) {
+    gpus_.OnGpusObserved(node, observations);
+  }
   /// The node has prepared its part of a gang. `port`: where its step process listens for the others, not 0.
-  void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
+  void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
+    gangs_.OnPrepared(job, attempt, node, port, now);
+  }
   /// The start is delayed there; `why` becomes the job's reason until it starts: "waits up to 10 s for directory ...".
-  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "");
+  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "") {
+    runs_.OnDelayed(job, attempt, why, node);
+  }
   /// Active jobs with a part on the node that has not ended; ascending.
-  std::vector<JobId> RunsOn(const std::string& node) const;
+  std::vector<JobId> RunsOn(const std::string& node) const { return nodes_.RunsOn(node); }
   /// The name used in records: empty for the controller's own machine.
-  std::string NodeName(NodeIndex node) const;
-  std::optional<NodeIndex> IndexOf(const std::string& node) const;
-  const std::vector<GpuObservation>& observations(NodeIndex node) const;
+  std::string NodeName(NodeIndex node) const { return nodes_.NodeName(node); }
+  std::optional<NodeIndex> IndexOf(const std::string& node) const { return nodes_.IndexOf(node); }
+  const std::vector<GpuObservation>& observations(NodeIndex node) const { return gpus_.observations(node); }
 
   /// Stores a setting of the daemon, durable together with the changes of this step.
-  void KeepSetting(std::string_view key, std::string text) {
-    effects_.batch.settings.emplace_back(key, std::move(text));
-  }
+  void KeepSetting(std::string_view key, std::string text) { effects_.KeepSetting(key, std::move(text)); }
 
   /// Adds an entry to the history and notifies watchers: "GPU 3 works again".
-  void OnMachineEvent(const std::string& text, Time now);
+  void OnMachineEvent(const std::string& text, Time now) { effects_.AnnounceMachineEvent(text, now); }
 
   /// The recent usage of teams, so that it still counts after a restart (policy fair). Decide persists it periodically;
   /// the daemon persists it when it stops. Nothing if there was no usage.
-  std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const;
+  std::optional<std::pair<std::string, std::string>> TeamUsageSetting(Time now) const {
+    return teams_.TeamUsageSetting(now);
+  }
 
   /// Plans, and starts what can start. Cheap if nothing has changed.
   void Decide(Time now);
   /// When Decide must be called next without another event; kNever: not needed.
-  Time next_wakeup() const { return next_wakeup_; }
+  Time next_wakeup() const { return effects_.next_wakeup(); }
 
-  Effects TakeEffects() {
-    batch_index_ = BatchIndex();
-    return std::exchange(effects_, Effects());
-  }
+  Effects TakeEffects() { return effects_.Take(); }
 
   // --- Views ---------------------------------------------------------------------------------------------------
 
   const Scheduler& scheduler() const { return scheduler_; }
-  const Policy& policy() const { return policy_; }
-  const std::map<JobId, JobRecord>& live() const { return live_; }
-  const JobRecord* Find(JobId id) const;
+  const Policy& policy() const { return feed_.policy(); }
+  const std::map<JobId, JobRecord>& live() const { return jobs_.live(); }
+  const JobRecord* Find(JobId id) const { return jobs_.Find(id); }
   /// The array that contains `id` as an element without a record of its own.
-  const JobRecord* ArrayOf(JobId id) const;
+  const JobRecord* ArrayOf(JobId id) const { return jobs_.ArrayOf(id); }
   /// Why this waiting job has not started, as of the last decision: the first blocker of `why` (start_reason.h).
   Reason WaitingReason(const JobRecord& record) const;
   /// The run time distribution of similar jobs, for estimates.
-  core::SpreadOf run_spread() const;
-  const RunTimes& run_times() const { return run_times_.run_times(); }
-  const std::vector<IgnoredProcess>& ignored() const { return ignored_; }
-  const std::vector<GpuObservation>& observations() const { return observations_; }
+  core::SpreadOf run_spread() const { return predictions_.Spread(); }
+  const RunTimes& run_times() const { return predictions_.run_times(); }
+  const std::vector<IgnoredProcess>& ignored() const { return gpus_.ignored(); }
+  const std::vector<GpuObservation>& observations() const { return gpus_.observations(kOwnNode); }
   /// GPUs of the node that new work may use; nothing: all.
-  std::optional<GpuSet> restriction(const std::string& node = {}) const {
-    const auto at = restrictions_.find(node);
-    return at == restrictions_.end() ? std::nullopt : std::optional(at->second);
-  }
-  std::uint64_t jobs_total() const { return jobs_total_; }
+  std::optional<GpuSet> restriction(const std::string& node = {}) const { return gpus_.restriction(node); }
+  std::uint64_t jobs_total() const { return jobs_.ids().jobs_total; }
   /// A specification added or changed since TakeEffects; null if there is none.
-  std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
+  std::shared_ptr<const JobSpec> PendingSpec(JobId id) const { return effects_.PendingSpec(id); }
 
   std::string CheckInvariants() const;
 
  private:
-  Result<NodeIndex> FindMachine(const std::string& node) const;
-  Status CheckRestriction(NodeIndex node, GpuSet allowed) const;
-  void ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations);
-  Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
-  /// Makes an array element a record of its own, so that it can differ from the array.
-  JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
-  JobRecord NewElement(const JobRecord& array, std::uint32_t ordinal) const;
-  void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
-  /// Removes a live job and its elements from memory and appends them to `removed`.
-  void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
-  /// Checks that the queue has room for this many more jobs.
-  Status CheckRoom(std::uint64_t jobs, const Caller& caller) const;
-  /// Fails with kPermissionDenied if the caller may not change a job's priority from `before` to `after`.
-  Status CheckPriority(int before, int after, const Caller& caller) const;
-  Forecast ForecastOf(JobId waiting, Time now) const;
-  void PutWaiting(const JobRecord& record);
-  std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
-  /// The jobs that must end first, if that is all the job still waits for; otherwise empty.
-  std::vector<JobId> EndsWaitedFor(const JobRecord& record) const;
-  Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
-  void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Forgets those that no other job depends on.
-  bool IsAskedFor(const JobRecord& record) const;
-  /// The target of a dependency: live, or as it ended. Null while an array element has no record of its own.
-  const JobRecord* Target(const Dependency& dependency) const;
-  /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
-  void NameElements(std::vector<Dependency>& dependencies) const;
-  bool WasCancelledWaiting(const Dependency& dependency) const;
-  bool IsForgotten(const Dependency& dependency) const;  ///< The target's outcome is no longer known.
-  DependencyStatus StatusOf(const JobRecord& record, const Dependency& dependency) const;
-  std::string WhyImpossible(const Dependency& dependency) const;
-  /// Stores the current status of the targets in `record`; returns whether that changed it.
-  bool SettleDependencies(JobRecord& record) const;
-  /// Whether the dependencies can still be met, and if not, why.
-  struct DependencyOutlook {
-    bool is_lost = false;
-    std::string why;
-  };
-  DependencyOutlook DependencyOutlookOf(const JobRecord& record) const;
-  class WaitGraph;
-  /// Returns "5 after 6 after 5" if `start` would wait for itself with the records `edited`; "" if not.
-  std::string FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const;
-  void IndexDependencies(const JobRecord& record, bool is_added);
-  void ResolveDependents(const JobRecord& changed, Time now);
-  void Finish(JobRecord& record, JobState state, Reason reason, Time now);
-  void FinishArrayIfDone(JobId array, Time now);
-  Status CheckTimeLimit(Duration limit) const;
-  // The steps of Update. Those before Replace change nothing, except cached outcomes.
-  Result<std::map<JobId, JobRecord>> Concerned(JobId id, const Caller& caller) const;
-  Status KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const;
-  Status CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
-                     const Caller& caller) const;
-  Status CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const;
-  Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
-                           const FindOutcome& outcome);
-  void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
-  void CountElements(const JobRecord& array);
-  void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
-  /// The state and reason of a job whose run ended with `exit`.
-  static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
-  bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
-  /// Call when all parts of the run have ended; its exit and end are set.
-  void EndRun(JobRecord& record, Time now);
-  /// Ends a gang's part on a node without a known end. Returns whether it was the last part (see EndSeat).
-  bool VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now);
-  void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
-  JobId NextMember(JobId entry);
-  /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
-  void Start(const StartDecision& decision, JobId job, Time now);
-  /// The model of all GPUs that the job holds; empty if they are of several models.
-  std::string ModelOf(const JobRecord& record) const;
-  RunningJob ToRunning(const JobRecord& record) const;
-  Preemptible PreemptibleOf(const JobRecord& record) const;
-  void TakeBack(const Preemption& preemption, Time now);
-  void Resize(const Resizing& resizing, Time now);
-  void RefreshPredictions(Time now);
-  void ExpectEndOf(const JobRecord& record);
-  void KeepProgress(Time now);
-  void KeepStarts(Time now);
-  void EmptyRemoved(NodeIndex node);
-  JobRecord& Revive(JobRecord ended, const FindOutcome& outcome);
-  JobRecord* SameJob(const JobRecord& run);
-  void LeaveCluster(const JobRecord& record);
-  bool HasRoomFor(const RunDescription& run, const JobRecord* known) const;
-  void HoldBack(JobRecord& record, Time now);
-  void KeepEnd(JobRecord& record, const RunDescription& run, Time now);
-  void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
-  void ForgetFound(const std::string& node);
-  void RefreshGpusOf(const std::string& node);
-  /// Describes the found runs that use this GPU, for display; empty if there are none.
-  std::string FoundOn(const std::string& node, GpuIndex gpu) const;
-  void LoseRuns(const std::string& node, Vanished how, Time now);
-  std::string PlacePool(const std::string& pool) const;
-  void LearnSpeed(const JobRecord& record, bool ended_well);
-  std::vector<ModelSpeed> LearnedSpeeds(const JobRecord& record) const;
-  void RefreshAvailability();
-  void RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations);
-  // Nodes and gangs.
-  struct Machine {
-    NodeWork work = NodeWork::kTakes;
-    std::string reason;  // The administrator's reason for giving it no work.
-    Time drain_deadline = kNever;
-    bool is_accounted = false;
-    bool is_away = false;
-    bool is_lost = false;
-    bool is_removed = false;
-    bool is_drained = false;     // It is draining, and nothing runs there any more.
-    std::string trouble;         // A problem that the node found itself and that keeps it from taking jobs.
-    std::string refusal;         // Why it could not start its last job.
-    Time rests_until = kNever;   // After a refusal: it gets no jobs before then. kNever: it does not rest.
-    std::vector<GpuIndex> gone;  // GPUs that are still counted because jobs use them, but that no longer exist.
-    std::vector<GpuObservation> observations;
-    std::map<JobId, GpuSet> stays;          // Tenants of shared GPUs that cannot be migrated, and their GPUs.
-    std::map<GpuIndex, std::string> stuck;  // See OnStuckGpus.
-    bool is_paper_loose = false;            // The GPUs that its fractions are accounted on may be repacked onto fewer.
-  };
-  void KnowModels(const NodeCapacity& capacity);
-  Machine& MachineOf(NodeIndex node);
-  void SetFacts(NodeIndex node, const NodeRow& row);
-  void KeepGpusOf(const JobRecord& record);
-  void RefreshNode(NodeIndex node);
-  void FollowMachines(Time now);
-  void StopForDrain(NodeIndex node, Time now);
-  /// A node could not start a job for reasons of its own.
-  void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
-  /// The node's GPUs could not be emptied for the job.
-  void OnNoRoom(JobRecord& record, const std::string& node, const Exit& exit);
-  Duration RoomDelay(JobId job) const;
-  /// How long a job waits after it was requeued to return what it had borrowed; 0 for other jobs.
-  Duration BorrowDelay(const JobRecord& record, Time now);
-  // GPU fractions: which of the node's GPUs each is accounted on (engine/scheduler/planned_gpus.h).
-  void LoosenPaper(const JobRecord& record);
-  void PackPaper();
-  void PackPaper(NodeIndex node);
-  void SetPlannedGpus(JobRecord& record, GpuSet gpus);
-  GpuSet CutGpus(const NodeUsage& node) const;
-  Status GrowPortion(JobRecord& record, const GpuPortion& wanted);
-  std::string MachineText(NodeIndex node) const;
-  /// Sends the order to every node of the job whose part has not ended.
-  void Send(const JobRecord& record, Order order);
-  void Launch(const JobRecord& record, Time now);
-  void LetGo(const JobRecord& record);
-  void FollowPreparing(Time now);
-  // Jobs with a deadline (controller_deadlines.cc).
-  void WatchDeadline(const JobRecord& record);
-  void EndLate(Time now);
-  void EndLateElements(JobRecord& array, Time now);
-  static bool CutToDeadline(JobRecord& record);  ///< Returns whether this changes its limit by more than a moment.
-  static void RestoreLimit(JobRecord& record);   ///< Restores the limit after a run, because the next run may be
-                                                 ///< longer.
-  void UndoGang(JobRecord& record, const std::string& why, Time now);
-  /// Records the end of a gang's part. Returns whether it was the last part. The job's exit is that of its first node,
-  /// unless another part was lost before.
-  bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
-  void Persist(const JobRecord& record);
-  void Note(JobId id, std::string text, Time now);
-  void Announce(const JobRecord& record);
-  // Teams.
-  std::vector<GroupName> GroupsOf(const JobRecord& record) const;
-  std::vector<const TeamRow*> TeamsOf(const JobRecord& record) const { return teams_.PathOf(record.team); }
-  // Pools.
-  bool HasPool(const std::string& name) const;
-  /// Fills in the default pool, and the settings of the pool that the job does not specify itself.
-  Status FillPool(JobSpec& spec) const;
-  Status CheckPoolNames(const std::vector<std::string>& names) const;
-  Status FillComponentPools(JobSpec& spec, const Caller& caller) const;
-  Status TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const;
-  static void ShareGpus(const PoolRow& pool, JobSpec& spec);
-  /// Returns the pools of the list that the job's user may use; `list` may be empty. Fails if none of them accepts the
-  /// job.
-  Result<std::string> CheckPools(const std::string& list, const PoolRegistry::Wish& wish) const;
-  PoolRegistry::Wish WishOf(const JobRecord& record) const;
-  /// The job's pools in which it may start now; if all pools that admit it are full, all of those.
-  std::vector<std::string> OpenPools(const JobRecord& record) const;
-  /// Why pools block the job even if everything were free, as text of an unmet dependency; empty: they do not.
-  std::string PoolBar(const JobRecord& record) const;
-  /// Why the pool currently never accepts the job; empty: it does when there is room.
-  std::string WhyClosed(const PoolRow& pool, const JobRecord& record) const;
-  std::vector<GroupName> PoolGroupsOf(const JobRecord& record) const;
-  void CountInItsPool(const JobRecord& record);
-  /// Offers waiting jobs with several pools to those that are open now. Returns whether that changed any job's pools.
-  bool FollowPools();
   /// Carries out one decision. Returns when the next one is due.
   Time CarryOut(Time now);
-  /// Fills in the job's team. Changes nothing on failure.
-  Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
-  Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
-  /// Fails if the job exceeds what its team may ever run, so that it would wait indefinitely.
-  Status CheckTeamGpus(const JobRecord& record) const;
-  /// Fails if the request exceeds what the user may ever hold at once.
-  Status CheckUserGpus(const std::string& user, const Request& request) const;
-  /// Why teams block the job even if everything were free, as text of an unmet dependency; empty: they do not.
-  std::string TeamBar(const JobRecord& record) const;
-  /// Allowed for administrators, and for users who lead all teams of the user.
-  Status CheckMaySetUser(const UserChange& change, const Caller& caller) const;
-  void LoadTeams();
-  void KeepTeamUsage(Time now);
-  void LoadTeamUsage();
-  bool TellTeams(Time now);
-  void SetTeamCaps();
+  /// Applies a change of teams. Cost: O(jobs); only rare administrator actions call this.
   void FollowTeams(Time now);
-  void PutAllAgain();
-  void KnowUserCap(const JobRecord& record);
-  /// Call when a run ends, or before its GPUs change.
-  void CountUsage(const JobRecord& record, Time until);
-  Stretch StretchOf(const JobRecord& record, Time until) const;
-  Used UsedBy(const std::string& key, BudgetPeriod period, Time now) const;
-  void WatchBudgets(Time now);
-  // Reservations.
-  bool BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  bool BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  void Unbook(std::uint64_t turn);
-  void BookAnew(Time now);
-  void FollowReservations(Time now);
-  std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) const;
 
   Scheduler scheduler_;
-  Policy policy_;
-  Limits limits_;
-  std::uint64_t seed_ = 0;
-  std::map<JobId, JobRecord> live_;
-  std::uint64_t next_id_ = 1;
-  std::uint64_t jobs_total_ = 0;
-  /// Maps each job to the jobs that depend on it. Singletons are indexed by name instead.
-  std::map<JobId, std::set<JobId>> dependents_;
-  std::map<std::string, std::set<JobId>> singletons_;
-  /// Outcomes of jobs that are no longer live, as long as a dependency refers to them.
-  std::map<JobId, JobRecord> outcomes_;
-  std::map<std::string, int> group_limits_;
-  std::map<std::string, GpuSet> restrictions_;  // By node, as named in records; only for restricted nodes.
-  std::vector<IgnoredProcess> ignored_;
-  std::vector<GpuObservation> observations_;
-  std::vector<Machine> machines_;  // Indexed by node. For the controller's own machine, only problems and work state
-                                   // are used.
-  std::map<JobId, int> refusals_;  // How many nodes in a row could not start a job.
-  /// For jobs requeued to return what they had borrowed: how often, without a long run in between.
-  struct Repaid {
-    int times = 0;
-    bool is_now = false;
-  };
-  std::map<JobId, Repaid> repaid_;
-  std::map<JobId, Time> preparing_;  // Gangs that are being prepared, and their deadlines.
-  /// Jobs with a deadline, by latest start. May contain jobs that have started or ended.
-  std::set<std::pair<Time, JobId>> latest_starts_;
-  std::string first_model_;  // The model of the first GPUs that were registered.
-  bool needs_plan_ = true;
-  Time next_wakeup_ = kNever;
-  PoolRegistry pools_;
-  std::set<JobId>
-      multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
-  TeamRegistry teams_;
-  UsageLedger usage_;
-  std::set<std::string> team_caps_;           // Groups whose limits come from teams and users.
-  std::map<std::string, std::string> spent_;  // Usage keys whose budget is exhausted, with the text that their jobs
-                                              // wait for.
-  Time budgets_change_at_ = kNoTime;          // When a budget will be exhausted, or its next period begins.
-  bool are_budgets_stale_ = false;            // The set of running jobs has changed since.
-  std::vector<std::string> team_warnings_;
-  std::string told_teams_;  // The team tree that the engine knows, as text.
-  ReservationRegistry reservations_;
-  RuntimePredictor run_times_;
-  ThroughputModel speeds_;
-  bool is_mixed_ = false;  // The GPUs are of several models; otherwise speeds do not matter.
-  struct Booked {
-    std::uint64_t id = 0;  // The engine's id.
-    Time until = kNever;
-  };
-  std::map<std::uint64_t, Booked> bookings_;  // By occurrence.
-  Time next_booking_ = kNoTime;               // When the occurrences must be checked again.
-  std::string team_usage_;                    // As persisted.
-  Time next_usage_ = kNoTime;                 // When it must be persisted again.
-  // The sweep that refreshes predictions of waiting jobs: its position, when it continues, and the run count at its
-  // start.
-  JobId refreshed_until_;
-  Time next_refresh_ = kNoTime;
-  std::uint64_t refreshed_runs_ = 0;
-  std::uint64_t sweep_runs_ = 0;
-  /// Jobs that reported progress recently.
-  struct KeptProgress {
-    Time again = kNoTime;  // When its row may be written again.
-    bool is_stale = false;
-  };
-  std::map<JobId, KeptProgress> kept_progress_;
-  Time next_progress_ = kNever;
-  std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
-  Time next_starts_ = kNever;                     // When those of them that still run are persisted.
-  std::map<JobId, FoundRun> found_;
-  Effects effects_;
-  BatchIndex batch_index_;
-  std::function<std::string(const JobRecord& element)> name_of_;
+  JobTable jobs_;
+  EffectRecorder effects_;
+  FoundRuns found_;
+  NodeTable nodes_{scheduler_, jobs_, effects_};
+  GpuMonitor gpus_;
+  DependencyTable dependencies_{jobs_};
+  DeadlineWatch deadlines_;
+  RunPredictions predictions_{scheduler_, jobs_, nodes_};
+  ProgressTracker progress_{scheduler_, jobs_, effects_};
+  FractionPlanner fractions_{scheduler_, jobs_, effects_, nodes_};
+  RetryDelays retries_;
+  GangLaunches gangs_{jobs_, effects_};
+  TeamRules teams_{scheduler_, jobs_, effects_, nodes_};
+  ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_.registry()};
+  PoolRules pools_;
+  SchedulerFeed feed_;
+  JobLifecycle lifecycle_{scheduler_, jobs_,    effects_, dependencies_, predictions_,
+                          deadlines_, retries_, gangs_,   fractions_,    feed_};
+  RunTracker runs_{scheduler_, jobs_,  effects_,         nodes_, predictions_, fractions_,
+                   retries_,   gangs_, teams_.budgets(), feed_,  lifecycle_};
+  ElasticRuns elastic_{scheduler_, jobs_, effects_, nodes_, teams_.budgets()};
+  JobAccess access_{jobs_, teams_.registry(), lifecycle_};
+  SubmissionLimits limits_;
+  Submissions submissions_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_,  dependencies_,
+                           predictions_, teams_, pools_,   feed_,  lifecycle_, access_, limits_};
+  JobUpdates updates_{scheduler_, jobs_, effects_,   dependencies_, predictions_, teams_,
+                      pools_,     feed_, lifecycle_, access_,       limits_};
+  JobCommands commands_{jobs_, effects_, nodes_, feed_, lifecycle_, access_, updates_};
+  FractionCommands fraction_commands_{scheduler_, jobs_, effects_, fractions_, retries_, access_, updates_, commands_};
+  RunAdoption adoption_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_, gangs_,
+                        predictions_, teams_, pools_,   feed_,  lifecycle_, runs_,  access_};
 };
 
 }  // namespace divvy

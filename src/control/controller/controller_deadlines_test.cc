@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "control/books/deadlines.h"
 #include "control/controller/controller_test_world.h"
+#include "control/state/deadline_watch.h"
 #include "model/reason_words.h"
 
 namespace divvy {

@@ -1,0 +1,167 @@
+#include "control/jobs/job_commands.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/books/progress.h"
+#include "control/books/record_parts.h"
+
+namespace divvy {
+
+Result<std::string> JobCommands::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
+                                        const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "cancel"));
+  const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
+  if (record->array_count > 0) {
+    // Running elements first. Each may end the array, so the ids are collected before.
+    const std::vector<JobId> elements = jobs_.ElementsOf(*record);
+    record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
+    record->array_waiting = IndexRanges();
+    feed_.Remove(id);
+    record->state = JobState::kRunning;
+    record->is_held = false;
+    effects_.Persist(*record);
+    lifecycle_.ResolveDependents(JobRecord(*record), now);
+    for (JobId element : elements) static_cast<void>(Cancel(element, signal, grace, why, caller, now));
+    lifecycle_.FinishArrayIfDone(id, now);
+    effects_.RequestPlan();
+    return std::string(elements.empty()
+                           ? "cancelled"
+                           : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
+  }
+  if (IsWaiting(record->state)) {
+    lifecycle_.Finish(*record, JobState::kCancelled, why, now);
+    return std::string("cancelled");
+  }
+  const bool is_first = record->stop_intent != StopIntent::kCancel;
+  record->stop_intent = StopIntent::kCancel;
+  record->state = JobState::kStopping;
+  record->reason = why;
+  effects_.Persist(*record);
+  if (is_first) effects_.Note(id, why, now);
+  effects_.Send(*record, StopOrder{id, signal, grace, ""});
+  effects_.Announce(*record);
+  return std::string("stopping");
+}
+
+Result<std::string> JobCommands::Hold(JobId id, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "hold"));
+  if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue puts it back into the queue");
+  if (record->is_held) return std::string("was already held");
+  record->is_held = true;
+  record->state = JobState::kHeld;
+  record->reason = "held by " + CallerName(caller) + ": divvy release " + ToString(id);
+  effects_.Note(id, "held by " + CallerName(caller), now);
+  effects_.Persist(*record);
+  feed_.Put(*record);
+  effects_.Announce(*record);
+  return std::string("held");
+}
+
+Result<std::string> JobCommands::Release(JobId id, Time at, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "release"));
+  if (!IsWaiting(record->state)) return WrongState(*record, "released", "");
+  if (!record->is_held && at == kNoTime) return std::string("was not held");
+  record->is_held = false;
+  record->state = JobState::kQueued;
+  record->reason.clear();
+  record->queued_at = record->waits_since = now;
+  if (at != kNoTime) record->begin = at;
+  effects_.Note(id, "released by " + CallerName(caller), now);
+  effects_.Persist(*record);
+  feed_.Put(*record);
+  effects_.Announce(*record);
+  return std::string("released");
+}
+
+Result<std::string> JobCommands::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "requeue"));
+  if (IsWaiting(record->state) && holds) return Hold(id, caller, now);
+  if (IsWaiting(record->state)) return std::string("is already in the queue");
+  DIVVY_CHECK(CheckCanQueueAgain(*record));
+  if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
+  record->stop_intent = StopIntent::kRequeue;
+  record->is_held = holds;
+  record->state = JobState::kStopping;
+  record->reason = QueuedAgainBy(caller, id, holds);
+  effects_.Persist(*record);
+  effects_.Send(*record, StopOrder{id, 0, Duration(-1), ""});
+  effects_.Announce(*record);
+  return std::string(holds ? "stopping, then held" : "stopping, then queued again");
+}
+
+Result<std::string> JobCommands::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, is_paused ? "pause" : "resume"));
+  const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
+  if (record->array_count > 0 || record->state != from) {
+    return WrongState(*record, is_paused ? "paused" : "resumed",
+                      is_paused && IsWaiting(record->state) ? "divvy hold keeps it from starting" : "");
+  }
+  record->state = is_paused ? JobState::kPaused : JobState::kRunning;
+  MeasureAnew(record->progress);
+  if (is_paused) record->progress.was_paused = true;
+  record->reason =
+      is_paused ? "paused by " + CallerName(caller) + (record->request.is_portioned() ? "" : "; it keeps its GPUs")
+                : record->start_reason;
+  effects_.Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
+  effects_.Persist(*record);
+  effects_.Send(*record, PauseOrder{id, is_paused, ""});
+  effects_.Announce(*record);
+  if (is_paused && record->request.is_portioned())
+    return "paused; the memory of its GPU fraction is moved to the host where possible, until divvy resume";
+  return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
+}
+
+Result<std::string> JobCommands::Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "signal"));
+  if (record->array_count > 0) {
+    const std::vector<JobId> elements = jobs_.ElementsOf(*record);
+    std::int64_t told = 0;
+    std::optional<Error> cannot;
+    for (JobId element : elements) {
+      const auto sent = Signal(element, signal, reach, caller);
+      told += sent ? 1 : 0;
+      if (!sent && sent.error().code == ErrorCode::kUnreachable) cannot = sent.error();
+    }
+    if (told == 0 && cannot) return *cannot;
+    return "sent to " + Plural(told, "running element");
+  }
+  if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
+  // A foreground job has no script around it.
+  if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
+  std::string absence;
+  for (const Seat& seat : SeatsOf(*record)) {
+    const std::string here = nodes_.DisconnectReason(seat.node);
+    if (absence.empty()) absence = here;
+    if (!nodes_.IsAccounted(seat.node))  // Signals for such a node are not kept.
+      return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
+  }
+  effects_.Send(*record, SignalOrder{id, signal, reach, ""});
+  if (absence.empty()) return std::string("sent");
+  return absence + "; the signal is delivered when it reconnects, and lost if its agent was restarted meanwhile";
+}
+
+Result<std::string> JobCommands::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
+  if (limit < 0) return InvalidArgument("a group's limit is 0 (none) or more");
+  const std::string at_most =
+      limit == 0 ? std::string("no limit any more") : "at most " + std::to_string(limit) + " at once";
+  if (const auto id = ParseInteger(group); id && *id > 0) {
+    JobChanges changes;
+    changes.array_at_once = limit;
+    const JobRecord* array = jobs_.Find(JobId(static_cast<std::uint64_t>(*id)));
+    if (array == nullptr || array->array_count == 0) return NotFound("there is no queued or running array " + group);
+    const auto done = updates_.Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
+    if (!done) return done.error();
+    return at_most;
+  }
+  const bool is_theirs = std::ranges::any_of(
+      jobs_.live(), [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
+  const bool is_used = std::ranges::any_of(jobs_.live(), [&](const auto& e) { return e.second.group == group; });
+  if (!is_used) return NotFound("no queued or running job is in group '" + group + "'");
+  if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
+  feed_.SetGroupLimit(group, limit);
+  effects_.RequestPlan();
+  return at_most;
+}
+
+}  // namespace divvy

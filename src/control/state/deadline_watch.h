@@ -1,0 +1,40 @@
+// Jobs with a deadline (JobSpec::end_by): when a waiting job can no longer meet it, and the time limit of a run that
+// must end by it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/job_record.h"
+
+namespace divvy {
+
+/// Checks that a job with this limit (0: none) can start at `begin`, or now if that is later, and end by `end_by`
+/// (kNoTime: no deadline). Fails with kInvalidArgument and a suggestion.
+Status CheckDeadline(Time end_by, Duration time_limit, Time begin, Time now);
+/// Shortens the limit of a run to the job's deadline. Returns whether this changes its limit by more than a moment.
+/// Requires: the job has just started, or is about to.
+bool CutToDeadline(JobRecord& record);
+/// Restores the limit after a run, because the next run may be longer.
+void RestoreLimit(JobRecord& record);
+
+class DeadlineWatch {
+ public:
+  /// Call when a job with a deadline starts to wait, or its deadline or limit changed.
+  void Watch(const JobRecord& record);
+  /// Returns a job that could not start in time, and forgets it; nothing if there is none. The job may have started,
+  /// ended or changed meanwhile.
+  std::optional<JobId> PopLate(Time now);
+  /// When PopLate has a job. A job may still start at its latest start.
+  Time next_late() const {
+    return latest_starts_.empty() ? kNever : AddSaturating(latest_starts_.begin()->first, Duration(1));
+  }
+
+ private:
+  std::set<std::pair<Time, JobId>> latest_starts_;  // May contain jobs that have started or ended.
+};
+
+}  // namespace divvy

@@ -1,0 +1,71 @@
+// Dependencies between jobs, arrays and their elements, and singletons: who waits for whom, and how ended targets
+// ended.
+//
+// The caller keeps the index up to date: Index(record, true) when a job becomes live or its dependencies change,
+// Index(record, false) before. Nothing here changes a job.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/state/job_table.h"
+
+namespace divvy {
+
+/// Whether a job's dependencies can still be met, and if not, why.
+struct DependencyOutlook {
+  bool is_lost = false;
+  std::string why;
+};
+
+class DependencyTable {
+ public:
+  explicit DependencyTable(const JobTable& jobs) : jobs_(jobs) {}
+
+  void Index(const JobRecord& record, bool is_added);
+  /// Looks up how targets that are not live ended. Fails with kNotFound if a target never existed.
+  Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
+  void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Forgets those that no other job depends on.
+  /// Keeps the end of a job that is no longer live, if a dependency refers to it.
+  void KeepOutcome(const JobRecord& ended);
+  /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
+  void NameElements(std::vector<Dependency>& dependencies) const;
+
+  /// Describes each unmet dependency. Empty: all are met.
+  std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
+  /// The jobs that must end first, if that is all the job still waits for; otherwise empty.
+  std::vector<JobId> EndsWaitedFor(const JobRecord& record) const;
+  /// Stores the current status of the targets in `record`; returns whether that changed it.
+  bool SettleDependencies(JobRecord& record) const;
+  DependencyOutlook DependencyOutlookOf(const JobRecord& record) const;
+  /// Jobs whose dependencies the change of this job, which may have ended, can decide; ascending.
+  std::set<JobId> AffectedBy(const JobRecord& changed) const;
+  /// When `record` may begin, by the delays of its dependencies, after `changed` changed.
+  Time BeginAfter(const JobRecord& record, const JobRecord& changed) const;
+  /// Returns "5 after 6 after 5" if `start` would wait for itself with the records `edited`; "" if not.
+  /// Cost: O(jobs that are reachable from `start`) (dependency_cycles.cc).
+  std::string FindCycle(const std::map<JobId, JobRecord>& edited, JobId start) const;
+
+ private:
+  class WaitGraph;
+
+  bool IsAskedFor(const JobRecord& record) const;
+  /// The target of a dependency: live, or as it ended. Null while an array element has no record of its own.
+  const JobRecord* Target(const Dependency& dependency) const;
+  bool WasCancelledWaiting(const Dependency& dependency) const;
+  bool IsForgotten(const Dependency& dependency) const;  ///< The target's outcome is no longer known.
+  DependencyStatus StatusOf(const JobRecord& record, const Dependency& dependency) const;
+  std::string WhyImpossible(const Dependency& dependency) const;
+
+  const JobTable& jobs_;
+  /// Maps each job to the jobs that depend on it. Singletons are indexed by name instead.
+  std::map<JobId, std::set<JobId>> dependents_;
+  std::map<std::string, std::set<JobId>> singletons_;
+  /// Outcomes of jobs that are no longer live, as long as a dependency refers to them.
+  std::map<JobId, JobRecord> outcomes_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,90 @@
+// Collects what a step of the controller causes: rows to persist, orders to nodes, changes for watchers, and when the
+// scheduler must plan again. Every owner of state in the controller writes here; only the controller reads.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "control/books/effects.h"
+
+namespace divvy {
+
+class EffectRecorder {
+ public:
+  // --- Rows ----------------------------------------------------------------------------------------------------
+
+  /// Adds the row of a new job. `spec`: null for an array element, which uses its array's.
+  void Insert(const JobRecord& record, std::shared_ptr<const JobSpec> spec);
+  /// Writes the record's current content; later calls in the same step replace earlier ones. Cost: O(1).
+  void Persist(const JobRecord& record);
+  void Note(JobId id, std::string text, Time now) { effects_.batch.history.push_back({id, now, std::move(text)}); }
+  /// Records a run of a job that will run again (model/run_line.h).
+  void KeepRun(const JobRecord& record, JobState outcome, Time ended);
+  void KeepSetting(std::string_view key, std::string text) {
+    effects_.batch.settings.emplace_back(key, std::move(text));
+  }
+  void KeepSetting(std::pair<std::string, std::string> row) { effects_.batch.settings.push_back(std::move(row)); }
+  /// Like KeepSetting, and drops what this step has written for the key before.
+  void ReplaceSetting(std::pair<std::string, std::string> row);
+  void KeepNextId(std::uint64_t next_id) { effects_.batch.next_id = next_id; }
+  void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
+  /// A specification added or changed since Take; null if there is none.
+  std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
+
+  // --- Orders --------------------------------------------------------------------------------------------------
+
+  /// Sends the order to the node that it names.
+  void Send(Order order) { effects_.orders.push_back(std::move(order)); }
+  /// Sends the order to every node of the job whose part has not ended.
+  void Send(const JobRecord& record, Order order);
+
+  // --- Watchers ------------------------------------------------------------------------------------------------
+
+  void Announce(const JobRecord& record) { Announce(record, record.reason); }
+  void Announce(const JobRecord& record, const Reason& text) {
+    effects_.changes.push_back({record.id, record.state, text, record.array_count > 0});
+  }
+  /// Notifies watchers that GPUs have changed; the daemon words the message.
+  void AnnounceGpus() { effects_.changes.push_back({JobId(), JobState::kQueued, ""}); }
+  /// Adds an entry to the history and notifies watchers: "GPU 3 works again".
+  void AnnounceMachineEvent(const std::string& text, Time now);
+  void ReportFinished(JobRecord ended) { effects_.finished.push_back(std::move(ended)); }
+
+  // --- Planning ------------------------------------------------------------------------------------------------
+
+  /// Something that the scheduler decides by has changed.
+  void RequestPlan() { needs_plan_ = true; }
+  /// Decide is called at `at` or before.
+  void WakeBy(Time at) { next_wakeup_ = std::min(next_wakeup_, at); }
+  bool needs_plan() const { return needs_plan_; }
+  void SetNeedsPlan(bool needs_plan) { needs_plan_ = needs_plan; }
+  Time next_wakeup() const { return next_wakeup_; }
+  void SetNextWakeup(Time at) { next_wakeup_ = at; }
+
+  // --- The controller ------------------------------------------------------------------------------------------
+
+  /// Returns the effects since the last call.
+  Effects Take();
+  /// For a trial: returns what was recorded, and starts with empty effects. Restore ends the trial; only its wakeups
+  /// stay.
+  EffectRecorder SetAside();
+  void Restore(EffectRecorder before);
+
+ private:
+  /// The position of each record in the batch, so that a step that changes 100,000 jobs finds each in O(1).
+  struct BatchIndex {
+    std::unordered_map<JobId, std::size_t> inserts;
+    std::unordered_map<JobId, std::size_t> updates;
+  };
+
+  Effects effects_;
+  BatchIndex index_;
+  bool needs_plan_ = true;
+  Time next_wakeup_ = kNever;
+};
+
+}  // namespace divvy

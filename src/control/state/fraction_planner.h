@@ -1,0 +1,59 @@
+// Plans on which GPUs of their node jobs with GPU fractions are accounted: packed together, so that whole GPUs are
+// free. Tenants that cannot be migrated stay where they are (engine/scheduler/planned_gpus.h). The node migrates
+// tenants to their planned GPUs when needed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/job_table.h"
+#include "control/state/node_table.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace divvy {
+
+class FractionPlanner {
+ public:
+  /// A job with GPU fractions, as its node reports it.
+  struct Tenant {
+    JobId job;
+    std::uint32_t attempt = 0;
+    GpuSet gpus;  // Its present GPUs, one per fraction.
+    bool can_move = false;
+  };
+
+  FractionPlanner(Scheduler& scheduler, JobTable& jobs, EffectRecorder& effects, const NodeTable& nodes)
+      : scheduler_(scheduler), jobs_(jobs), effects_(effects), nodes_(nodes) {}
+
+  /// See Controller::OnTenants.
+  bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants);
+  void ForgetNode(NodeIndex node) { tenants_.erase(node); }
+  /// Call when the job's GPUs become free or its size changes: Pack then looks at its node again.
+  void Loosen(const JobRecord& record);
+  /// Plans anew on the nodes where something has changed.
+  void Pack();
+  /// Changes the size of a running job. It grows on its GPU if the other tenants leave room, otherwise on another GPU
+  /// of the node. Fails if neither has room.
+  Status Grow(JobRecord& record, const GpuPortion& wanted);
+
+ private:
+  struct NodeTenants {
+    std::map<JobId, GpuSet> stays;  // Tenants of shared GPUs that cannot be migrated, and their GPUs.
+    bool is_loose = false;          // The GPUs that its fractions are accounted on may be repacked onto fewer.
+  };
+
+  void Pack(NodeIndex node);
+  GpuSet CutGpus(const NodeUsage& node) const;
+  void SetPlannedGpus(JobRecord& record, GpuSet gpus);
+
+  Scheduler& scheduler_;
+  JobTable& jobs_;
+  EffectRecorder& effects_;
+  const NodeTable& nodes_;
+  std::map<NodeIndex, NodeTenants> tenants_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,164 @@
+#include "control/state/gang_launches.h"
+
+#include <algorithm>
+
+#include "control/books/record_parts.h"
+
+namespace divvy {
+namespace {
+
+std::string WhereText(const Seat& seat) { return seat.node.empty() ? "the controller's machine" : "node " + seat.node; }
+
+std::string HowText(const Exit& exit) {
+  if (!exit.failure.empty()) return exit.failure;
+  if (!exit.is_known) return "its processes are gone";
+  if (exit.signal != 0) return "signal " + std::to_string(exit.signal);
+  return "exit code " + std::to_string(exit.code);
+}
+
+/// Explains, from the end of that part, why the job cannot continue.
+std::string SeatFailure(const JobRecord& record, const Seat& seat) {
+  const bool is_head = &seat == record.gang.data();
+  return WhereText(seat) +
+         (!record.was_let_go ? " could not prepare its part: "
+          : is_head          ? ": "
+                             : " lost its part: ") +
+         HowText(*seat.exit);
+}
+
+/// Makes the lost part the reason of the job's end.
+void BlameSeat(JobRecord& record, const Seat& seat) {
+  Exit& exit = *record.exit;
+  exit.code = exit.code == 0 ? 1 : exit.code;
+  exit.signal = 0;
+  exit.is_known = true;
+  exit.failure = SeatFailure(record, seat);
+}
+
+}  // namespace
+
+void GangLaunches::Launch(const JobRecord& record, Time now) {
+  if (record.gang.empty()) {
+    effects_.Send(LaunchOrder{record, record.node, 0});
+    return;
+  }
+  for (std::uint32_t seat = 0; seat < record.gang.size(); ++seat) {
+    const std::string& node = record.gang[seat].node;
+    effects_.Send(LaunchOrder{PartOn(record, node), node, seat});
+  }
+  preparing_[record.id] = AddSaturating(now, kPrepareWithin);
+}
+
+void GangLaunches::OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  if (seat == record.gang.end()) return;
+  seat->port = port;
+  if (record.was_let_go || record.state != JobState::kStarting) return;
+  if (std::ranges::any_of(record.gang, [](const Seat& one) { return one.port == 0 || one.exit; })) return;
+  record.was_let_go = true;
+  preparing_.erase(job);
+  effects_.Note(job, "all of its " + std::to_string(record.gang.size()) + " nodes are ready", now);
+  effects_.Persist(record);
+  LetGo(record);
+}
+
+void GangLaunches::RepeatGo(const std::string& node) const {
+  for (const auto& [id, record] : jobs_.live()) {
+    if (record.was_let_go && IsActive(record.state) && IsOn(record, node)) LetGo(record);
+  }
+}
+
+void GangLaunches::LetGo(const JobRecord& record) const {
+  if (record.gang.empty()) return;
+  std::vector<SeatAddress> addresses;
+  for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});
+  effects_.Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
+}
+
+Time GangLaunches::next_deadline() const {
+  Time next = kNever;
+  for (const auto& [job, until] : preparing_) next = std::min(next, until);
+  return next;
+}
+
+// A node that never answers would keep the others, and all their GPUs, waiting indefinitely.
+void GangLaunches::Follow(Time now) {
+  for (auto at = preparing_.begin(); at != preparing_.end();) {
+    const auto [job, until] = *at;
+    if (until > now) {
+      effects_.WakeBy(until);
+      ++at;
+      continue;
+    }
+    at = preparing_.erase(at);
+    JobRecord& record = jobs_.live().at(job);
+    if (record.was_let_go || record.state != JobState::kStarting) continue;
+    const auto late = std::ranges::find_if(record.gang, [](const Seat& seat) { return seat.port == 0 && !seat.exit; });
+    if (late == record.gang.end()) continue;
+    if (until == kNoTime) {
+      UndoGang(record, "the controller was restarted while its nodes were preparing", now);
+      continue;
+    }
+    UndoGang(record,
+             WhereText(*late) + " did not prepare its part within " +
+                 std::to_string(std::chrono::duration_cast<std::chrono::seconds>(kPrepareWithin).count()) + " s",
+             now);
+  }
+}
+
+void GangLaunches::UndoGang(JobRecord& record, const std::string& why, Time now) {
+  preparing_.erase(record.id);
+  if (record.stop_intent == StopIntent::kNone)
+    record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
+  record.state = JobState::kStopping;
+  record.reason = why;
+  effects_.Note(record.id, "rolled back on all nodes: " + why, now);
+  effects_.Persist(record);
+  effects_.Send(record, StopOrder{record.id, 0, Duration(0), ""});
+  effects_.Announce(record);
+}
+
+bool GangLaunches::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
+  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  if (seat == record.gang.end() || seat->exit) return false;
+  const bool is_head = seat == record.gang.begin();
+  Exit own = exit;
+  own.steps.clear();
+  seat->exit = own;
+  preparing_.erase(record.id);
+  // The exit of the first node decides how the job ends, unless another part was lost before. Parts that end as a
+  // consequence say nothing, and neither do parts ended by a stop or the time limit.
+  const bool is_lost = !is_head && record.stop_intent == StopIntent::kNone && !exit.hit_time_limit;
+  if (!record.exit) {
+    record.exit = own;
+    record.ended = std::max(at, record.started);
+    if (is_lost) BlameSeat(record, *seat);
+    else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
+    if (is_lost) effects_.Note(record.id, record.exit->failure, now);
+  } else if (is_head && record.exit->failure.empty()) {
+    own.hit_time_limit = own.hit_time_limit || record.exit->hit_time_limit;
+    record.exit = std::move(own);
+  } else if (is_lost && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
+             !record.exit->hit_time_limit) {
+    // The first node noticed missing tasks before the node itself reported the loss.
+    record.exit->failure = SeatFailure(record, *seat);
+    effects_.Note(record.id, record.exit->failure, now);
+  }
+  // Steps are listed where they were started; the other nodes have only parts of them.
+  if (is_head) record.exit->steps = exit.steps;
+  const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
+  if (is_over) return true;
+  // A stop was sent to the whole gang already. A node that may have missed it is told when it reconnects.
+  const bool were_told = record.state == JobState::kStopping;
+  record.state = JobState::kStopping;
+  if (record.stop_intent == StopIntent::kNone) record.reason = "its other nodes are being stopped";
+  effects_.Persist(record);
+  if (!were_told) effects_.Send(record, StopOrder{record.id, 0, Duration(-1), ""});
+  effects_.Announce(record);
+  return false;
+}
+
+}  // namespace divvy

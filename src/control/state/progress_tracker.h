@@ -1,0 +1,44 @@
+// Reported progress (control/books/progress.h): recorded, persisted periodically, and passed to the scheduler as
+// expected ends.
+#pragma once
+
+#include <map>
+
+#include "base/result.h"
+#include "control/books/progress.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/job_table.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace divvy {
+
+class ProgressTracker {
+ public:
+  ProgressTracker(Scheduler& scheduler, const JobTable& jobs, EffectRecorder& effects)
+      : scheduler_(scheduler), jobs_(jobs), effects_(effects) {}
+
+  /// Requires: the job runs. Fails as AfterReport does.
+  Result<Progress> Report(JobRecord& record, const ProgressReport& report, Time now);
+  /// Persists what has become due.
+  void Keep(Time now);
+  Time next_keep() const { return next_keep_; }
+  /// Progress that is not durable yet.
+  Batch Unkept() const;
+
+ private:
+  /// Jobs that reported progress recently.
+  struct KeptProgress {
+    Time again = kNoTime;  // When its row may be written again.
+    bool is_stale = false;
+  };
+
+  void ExpectEndOf(const JobRecord& record);
+
+  Scheduler& scheduler_;
+  const JobTable& jobs_;
+  EffectRecorder& effects_;
+  std::map<JobId, KeptProgress> kept_progress_;
+  Time next_keep_ = kNever;
+};
+
+}  // namespace divvy
