@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/books/pool_parts.h"
 #include "control/books/settings_text.h"
 #include "control/controller/start_reason.h"
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace {
