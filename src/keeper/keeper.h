@@ -26,7 +26,7 @@
 #include "keeper/tenants/record.h"
 #include "keeper/tenants/relocation.h"
 #include "keeper/tenants/tenant.h"
-#include "sharing/ledger.h"
+#include "sharing/planner/share_planner.h"
 
 namespace divvy::keeper {
 

@@ -206,7 +206,7 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
     // A parked tenant has nothing on the GPU.
     const bool is_away = shown.state == wire::ShareState::kParked;
     share.used = is_away ? Bytes() : device.used;
-    share.borrowed = is_away ? Bytes() : sharing::SharePlanner::Borrowed(*known, i);
+    share.borrowed = is_away ? Bytes() : sharing::Borrowed(*known, i);
     share.compute_request = known->share.compute_request;
     share.compute_limit = known->share.compute_limit;
     if (i < kept.had_share.size()) share.compute = kept.had_share[i];
