@@ -1,5 +1,9 @@
-// Which GPUs a tenant occupies at this moment: its current ones and the targets of a move or wake in progress.
+// The GPUs that a tenant occupies at this moment, with the targets of a move or wake in progress, and the memory that
+// it has borrowed there.
 #pragma once
+
+#include <algorithm>
+#include <vector>
 
 #include "sharing/facts.h"
 
@@ -29,6 +33,31 @@ inline std::vector<GpuIndex> GpusOf(const Tenant& tenant) {
   std::vector<GpuIndex> gpus;
   for (const Device& device : tenant.devices) gpus.push_back(device.gpu);
   return gpus;
+}
+
+/// Returns true while the tenant moves, is being parked or wakes.
+inline bool IsInFlight(const Tenant& tenant) {
+  return !tenant.is_lost &&
+         (tenant.state == State::kMoving || tenant.state == State::kParking || tenant.state == State::kWaking);
+}
+
+/// Returns the bytes that the tenant uses on this device above its request.
+inline Bytes Borrowed(const Tenant& tenant, unsigned device) {
+  if (tenant.state == State::kParked || tenant.state == State::kArriving) return {};
+  return std::max(tenant.devices[device].used - tenant.share.memory_request, Bytes(0));
+}
+
+/// Returns true if the tenant is on this GPU and has borrowed memory there.
+inline bool IsBorrower(const Tenant& tenant, GpuIndex gpu) {
+  for (unsigned device = 0; device < tenant.devices.size(); ++device) {
+    if (tenant.devices[device].gpu == gpu && Borrowed(tenant, device) > Bytes(0)) return tenant.state == State::kHere;
+  }
+  return false;
+}
+
+inline bool IsWithinRequest(const Tenant& tenant) {
+  return std::ranges::all_of(tenant.devices,
+                             [&](const Device& device) { return device.used <= tenant.share.memory_request; });
 }
 
 }  // namespace divvy::sharing

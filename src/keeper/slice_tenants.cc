@@ -1,15 +1,14 @@
-// Tenants with a MIG instance. The GPU is first emptied of all other tenants, as for a job with whole GPUs, then
-// divided. After the last instance it is given back.
+#include "keeper/slice_tenants.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "keeper/keeper.h"
 #include "platform/gpu/slice_record.h"
 
 namespace divvy::keeper {
 namespace {
 
-// Used instead of a job id in the ledger for such a GPU; no job has such an id.
+// The planner uses this instead of a job id for such a GPU; no job has such an id.
 constexpr std::uint64_t kFirstKey = sharing::kFirstCut;
 std::uint64_t KeyOf(GpuIndex gpu) { return kFirstKey + gpu; }
 
@@ -19,67 +18,74 @@ constexpr std::string_view kWhatIfLost = "; its programs find no GPU: restart th
 
 }  // namespace
 
-bool Keeper::IsOfSlices(std::uint64_t job) { return job >= kFirstKey; }
-
-Slices::Events Keeper::SliceEvents() {
-  return {[this](TenantId id, const Result<Slices::Made>& made) { OnSliceMade(id, made); },
-          [this](TenantId id, const Status& is_there) { OnSliceLooked(id, is_there); },
-          [this](const Slices::Unmade& unmade) { OnSliceUnmade(unmade); },
-          [this](const Status& status) {
-            mechanisms_.why_no_slices = status ? "" : status.error().message;
-            mechanisms_.has_slices = static_cast<bool>(status);
-            is_ledger_changed_ = true;
-          }};
+void SliceTenants::Start() {
+  Slices::Events events = {[this](TenantId id, const Result<Slices::Made>& made) { OnMade(id, made); },
+                           [this](TenantId id, const Status& is_there) { OnLooked(id, is_there); },
+                           [this](const Slices::Unmade& unmade) { OnUnmade(unmade); },
+                           [this](const Status& status) {
+                             shared_.mechanisms.why_no_slices = status ? "" : status.error().message;
+                             shared_.mechanisms.has_slices = static_cast<bool>(status);
+                             shared_.is_planner_due = true;
+                           }};
+  slices_ = std::make_unique<Slices>(shared_.loop, shared_.options.directory, shared_.options.nvml, std::move(events));
 }
 
-void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
+bool SliceTenants::IsOfSlices(std::uint64_t job) { return job >= kFirstKey; }
+
+void SliceTenants::OnHello(const wire::KeeperHello& hello) {
+  for (auto& [id, sliced] : sliced_) sliced.pending.clear();
+  may_switch_mig_ = hello.may_switch_mig;
+  node_version_ = hello.version;
+}
+
+void SliceTenants::Add(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
   if (node_version_ != wire::kKeeperVersion)
-    return door_->Answer(
+    return shared_.door->Answer(
         id, FailedPrecondition("the keeper is from a different release than divvy on this node (" +
                                std::to_string(wire::kKeeperVersion) + ", not " + std::to_string(node_version_) +
                                ") and cannot make MIG instances; install the same release of both"));
-  if (const auto known = sliced_.find(tenant); known != sliced_.end()) return AddSliceAgain(id, add, known->second);
-  if (add.paper.size() != 1 || !gpus_.contains(static_cast<GpuIndex>(add.paper.front())))
-    return door_->Answer(id, InvalidArgument("a slice needs exactly one GPU of this node"));
+  if (const auto known = sliced_.find(tenant); known != sliced_.end()) return AddAgain(id, add, known->second);
+  if (add.paper.size() != 1 || !shared_.gpus.contains(static_cast<GpuIndex>(add.paper.front())))
+    return shared_.door->Answer(id, InvalidArgument("a slice needs exactly one GPU of this node"));
   if (!IsDriverName(add.slice.profile))
-    return door_->Answer(
+    return shared_.door->Answer(
         id, InvalidArgument("'" + add.slice.profile + "' is not a MIG profile; expected a name such as 1g.10gb"));
   RecordedTenant record;
   record.terms = add;
   record.gpus = add.paper;
-  if (const Status written = records_.Write(record); !written) return door_->Answer(id, written);
+  if (const Status written = shared_.records.Write(record); !written) return shared_.door->Answer(id, written);
   Sliced& fresh = sliced_[tenant];
   fresh.record = std::move(record);
   fresh.pending.push_back(id);
-  TakeForSlices(fresh.gpu());
+  TakeGpu(fresh.gpu());
 }
 
-void Keeper::AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known) {
-  if (known.state == Sliced::State::kThere) return AnswerSlice(id, known);
+void SliceTenants::AddAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known) {
+  if (known.state == Sliced::State::kThere) return AnswerAdded(id, known);
   if (known.state == Sliced::State::kUnmaking) {
     // It can start once the remainder is gone.
     if (add.paper != known.record.gpus)
-      return door_->Answer(id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) +
-                                                  " is still being destroyed"));
+      return shared_.door->Answer(id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) +
+                                                         " is still being destroyed"));
     known.record.terms = add;
-    if (const Status written = records_.Write(known.record); !written) return door_->Answer(id, written);
+    if (const Status written = shared_.records.Write(known.record); !written) return shared_.door->Answer(id, written);
     known.comes_again = true;
   }
   known.pending.push_back(id);
 }
 
-void Keeper::AdoptSlice(const RecordedTenant& record) {
+void SliceTenants::Adopt(const RecordedTenant& record) {
   Sliced& there = sliced_[{record.terms.job.value(), record.terms.attempt}];
   there.record = record;
   there.is_adopted = true;
-  TakeForSlices(there.gpu());
+  TakeGpu(there.gpu());
 }
 
 // An instance that is being destroyed may occupy the place of the next one.
-void Keeper::MakeSlices(GpuIndex gpu) {
-  const auto known = ledger_.gpus().find(gpu);
-  if (known == ledger_.gpus().end() || known->second.whole_job != KeyOf(gpu) || !known->second.is_ready) return;
+void SliceTenants::MakeSlices(GpuIndex gpu) {
+  const auto known = shared_.planner.gpus().find(gpu);
+  if (known == shared_.planner.gpus().end() || known->second.whole_job != KeyOf(gpu) || !known->second.is_ready) return;
   const auto is_going = [gpu](const auto& entry) {
     return entry.second.gpu() == gpu && entry.second.state == Sliced::State::kUnmaking && !entry.second.is_gone;
   };
@@ -91,9 +97,9 @@ void Keeper::MakeSlices(GpuIndex gpu) {
   }
 }
 
-void Keeper::OnSliceReady(std::uint64_t job) { MakeSlices(static_cast<GpuIndex>(job - kFirstKey)); }
+void SliceTenants::OnReady(std::uint64_t job) { MakeSlices(static_cast<GpuIndex>(job - kFirstKey)); }
 
-void Keeper::OnSliceFailed(std::uint64_t job, const std::string& why) {
+void SliceTenants::OnFailed(std::uint64_t job, const std::string& why) {
   const auto gpu = static_cast<GpuIndex>(job - kFirstKey);
   for (auto at = sliced_.begin(); at != sliced_.end();) {
     if (at->second.gpu() != gpu || at->second.state != Sliced::State::kWaiting) {
@@ -105,59 +111,59 @@ void Keeper::OnSliceFailed(std::uint64_t job, const std::string& why) {
       ++at;
       continue;
     }
-    FailSlice(at->first, at->second, FailedPrecondition(why));
+    Fail(at->first, at->second, FailedPrecondition(why));
     at = sliced_.erase(at);
   }
   GiveBack(gpu);
 }
 
-void Keeper::FailSlice(TenantId id, Sliced& sliced, const Error& why) {
-  records_.Forget(id);
+void SliceTenants::Fail(TenantId id, Sliced& sliced, const Error& why) {
+  shared_.records.Forget(id);
   sliced.comes_again = false;
-  for (const std::uint64_t request : std::exchange(sliced.pending, {})) door_->Answer(request, why);
+  for (const std::uint64_t request : std::exchange(sliced.pending, {})) shared_.door->Answer(request, why);
 }
 
-void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
-  is_ledger_changed_ = true;
+void SliceTenants::OnMade(TenantId id, const Result<Slices::Made>& made) {
+  shared_.is_planner_due = true;
   const auto at = sliced_.find(id);
   if (at == sliced_.end() || at->second.state == Sliced::State::kUnmaking) return;
   Sliced& sliced = at->second;
   if (!made && sliced.is_adopted) return OnAdoptedNotMade(sliced, made.error());
   if (!made) {
-    FailSlice(id, sliced, made.error());
+    Fail(id, sliced, made.error());
     // First remove its remainder and the MIG mode.
-    return UnmakeSlice(id, sliced);
+    return Unmake(id, sliced);
   }
   sliced.state = Sliced::State::kThere;
   sliced.made = *made;
   sliced.is_lost = false;
   sliced.trouble.clear();
-  for (const std::uint64_t request : std::exchange(sliced.pending, {})) AnswerSlice(request, sliced);
+  for (const std::uint64_t request : std::exchange(sliced.pending, {})) AnswerAdded(request, sliced);
 }
 
 // Its job may be using the instance, so nothing is destroyed. The problem is reported, and the instance is adopted once
 // the driver shows it again.
-void Keeper::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
+void SliceTenants::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
   const bool is_lost = why.code == ErrorCode::kNotFound;
   sliced.is_lost = is_lost;
   sliced.trouble =
       is_lost ? why.message + std::string(kWhatIfLost) : "its MIG instance has not been found yet: " + why.message;
   sliced.state = is_lost ? Sliced::State::kThere : Sliced::State::kWaiting;
   for (const std::uint64_t request : std::exchange(sliced.pending, {}))
-    door_->Answer(request, FailedPrecondition(sliced.trouble));
-  if (!is_lost) loop_->After(kTakenUpAgainAfter, [this, gpu = sliced.gpu()] { MakeSlices(gpu); });
+    shared_.door->Answer(request, FailedPrecondition(sliced.trouble));
+  if (!is_lost) shared_.loop.After(kTakenUpAgainAfter, [this, gpu = sliced.gpu()] { MakeSlices(gpu); });
 }
 
-void Keeper::LookForSlices() {
-  if (loop_->Now() - slices_looked_for_at_ < kLooksForSlicesEvery) return;
-  slices_looked_for_at_ = loop_->Now();
+void SliceTenants::Look() {
+  if (shared_.loop.Now() - looked_at_ < kLooksForSlicesEvery) return;
+  looked_at_ = shared_.loop.Now();
   for (auto& [id, sliced] : sliced_) {
     if (sliced.state != Sliced::State::kThere || std::exchange(sliced.is_sought, true)) continue;
     slices_->Look(id, sliced.gpu());
   }
 }
 
-void Keeper::OnSliceLooked(TenantId id, const Status& is_there) {
+void SliceTenants::OnLooked(TenantId id, const Status& is_there) {
   const auto at = sliced_.find(id);
   if (at == sliced_.end()) return;
   Sliced& sliced = at->second;
@@ -168,11 +174,12 @@ void Keeper::OnSliceLooked(TenantId id, const Status& is_there) {
   if (!is_news) return;
   sliced.is_lost = is_lost;
   sliced.trouble = is_lost ? is_there.error().message + std::string(kWhatIfLost) : "";
-  is_ledger_changed_ = true;
+  shared_.is_planner_due = true;
 }
 
-void Keeper::AnswerSlice(std::uint64_t id, const Sliced& sliced) {
-  if (sliced.is_lost || sliced.made.instance.uuid.empty()) return door_->Answer(id, FailedPrecondition(sliced.trouble));
+void SliceTenants::AnswerAdded(std::uint64_t id, const Sliced& sliced) {
+  if (sliced.is_lost || sliced.made.instance.uuid.empty())
+    return shared_.door->Answer(id, FailedPrecondition(sliced.trouble));
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   wire::KeeperAdded& added = line.answer->added.emplace();
@@ -183,33 +190,33 @@ void Keeper::AnswerSlice(std::uint64_t id, const Sliced& sliced) {
   added.environment = {"CUDA_VISIBLE_DEVICES=" + uuid, "NVIDIA_VISIBLE_DEVICES=" + uuid,
                        "DIVVY_SLICE=" + sliced.record.terms.slice.profile};
   added.device_files = sliced.made.device_files;
-  door_->Say(line);
+  shared_.door->Say(line);
 }
 
-bool Keeper::RemoveSlice(TenantId id) {
+bool SliceTenants::Remove(TenantId id) {
   const auto at = sliced_.find(id);
   if (at == sliced_.end()) return false;
   Sliced& sliced = at->second;
-  FailSlice(id, sliced, FailedPrecondition("the job is over"));
+  Fail(id, sliced, FailedPrecondition("the job is over"));
   if (sliced.state == Sliced::State::kWaiting && !sliced.is_adopted) {
     const GpuIndex gpu = sliced.gpu();
     sliced_.erase(at);
     GiveBack(gpu);
     return true;
   }
-  if (sliced.state != Sliced::State::kUnmaking) UnmakeSlice(id, sliced);
+  if (sliced.state != Sliced::State::kUnmaking) Unmake(id, sliced);
   return true;
 }
 
-void Keeper::UnmakeSlice(TenantId id, Sliced& sliced) {
+void SliceTenants::Unmake(TenantId id, Sliced& sliced) {
   sliced.state = Sliced::State::kUnmaking;
   sliced.is_gone = false;
   sliced.trouble.clear();
   slices_->Unmake(id, sliced.gpu());
 }
 
-void Keeper::OnSliceUnmade(const Slices::Unmade& unmade) {
-  is_ledger_changed_ = true;
+void SliceTenants::OnUnmade(const Slices::Unmade& unmade) {
+  shared_.is_planner_due = true;
   const TenantId id = EntryOf(unmade);
   const auto at = sliced_.find(id);
   if (at == sliced_.end() || at->second.state != Sliced::State::kUnmaking) return;
@@ -225,24 +232,17 @@ void Keeper::OnSliceUnmade(const Slices::Unmade& unmade) {
   GiveBack(gpu);
 }
 
-bool Keeper::HasSlices(GpuIndex gpu) const {
+bool SliceTenants::HasSlices(GpuIndex gpu) const {
   return std::ranges::any_of(sliced_, [gpu](const auto& entry) { return entry.second.gpu() == gpu; });
 }
 
-void Keeper::TakeForSlices(GpuIndex gpu) { ledger_.AcquireExclusive(KeyOf(gpu), GpuSet::Of({gpu})); }
+void SliceTenants::TakeGpu(GpuIndex gpu) { shared_.planner.AcquireExclusive(KeyOf(gpu), GpuSet::Of({gpu})); }
 
-void Keeper::GiveBack(GpuIndex gpu) {
+void SliceTenants::GiveBack(GpuIndex gpu) {
   if (HasSlices(gpu)) return;
-  ledger_.ReleaseExclusive(KeyOf(gpu));
-  is_ledger_changed_ = true;
-  for (const auto& [id, take] : std::exchange(postponed_takes_, {})) OnTakeWhole(id, take);
-}
-
-bool Keeper::PostponeTake(std::uint64_t id, const wire::KeeperTakeWhole& take) {
-  const std::vector<int> gpus = take.gpus.ToVector();
-  if (std::ranges::none_of(gpus, [this](int gpu) { return HasSlices(static_cast<GpuIndex>(gpu)); })) return false;
-  postponed_takes_.emplace_back(id, take);
-  return true;
+  shared_.planner.ReleaseExclusive(KeyOf(gpu));
+  shared_.is_planner_due = true;
+  given_back_();
 }
 
 }  // namespace divvy::keeper

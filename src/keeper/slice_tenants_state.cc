@@ -1,9 +1,9 @@
-// MIG instances that are no longer wanted or belong to no tenant: what remains, why, and how it is reported.
+// Leftover MIG instances, what keeps instances from being destroyed, and how all of them are reported.
+#include "keeper/slice_tenants.h"
+
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
-#include "keeper/keeper.h"
 #include "model/gpus/slice_counts.h"
 #include "platform/gpu/slice_record.h"
 
@@ -29,33 +29,34 @@ void AddTrouble(GpuIndex gpu, const std::string& why, bool is_stuck, std::map<Gp
 
 }  // namespace
 
-std::optional<GpuIndex> Keeper::IndexOf(const std::string& uuid) const {
-  const auto at = std::ranges::find_if(gpus_, [&](const auto& entry) { return entry.second.uuid == uuid; });
-  if (at == gpus_.end() || uuid.empty()) return std::nullopt;
-  return at->first;
-}
-
-bool Keeper::HasSlicesToKeep() const {
+bool SliceTenants::HasSlicesToKeep() const {
   return std::ranges::any_of(sliced_, [this](const auto& entry) {
-    return mechanisms_.has_slices || entry.second.state != Sliced::State::kUnmaking;
+    return shared_.mechanisms.has_slices || entry.second.state != Sliced::State::kUnmaking;
   });
 }
 
-void Keeper::FindLeftSlices() {
-  const auto record = ReadSliceRecord(options_.directory);
+void SliceTenants::FindLeft() {
+  std::set<TenantId> known;
+  for (const auto& [id, sliced] : sliced_) known.insert(id);
+  HoldAllLeft();
+  slices_->KeepOnly(std::move(known));
+}
+
+void SliceTenants::HoldAllLeft() {
+  const auto record = ReadSliceRecord(shared_.options.directory);
   if (!record) return;  // Slices reports the reason.
   const auto hold = [this](TenantId id, const std::string& gpu) {
-    if (const auto index = IndexOf(gpu)) HoldLeft(id.job == 0 ? IdOfMode(*index) : id, *index);
+    if (const auto index = shared_.IndexOf(gpu)) HoldLeft(id.job == 0 ? IdOfMode(*index) : id, *index);
   };
   for (const OwnSlice& own : record->slices) hold({own.job, own.attempt}, own.gpu);
   for (const std::string& gpu : record->switched) {
-    const auto index = IndexOf(gpu);
+    const auto index = shared_.IndexOf(gpu);
     if (index && !HasSlices(*index)) hold({}, gpu);
   }
 }
 
 // Slices is already destroying it.
-void Keeper::HoldLeft(TenantId id, GpuIndex gpu) {
+void SliceTenants::HoldLeft(TenantId id, GpuIndex gpu) {
   if (sliced_.contains(id)) return;
   Sliced& left = sliced_[id];
   left.record.terms.job = JobId(id.job);
@@ -63,13 +64,13 @@ void Keeper::HoldLeft(TenantId id, GpuIndex gpu) {
   left.record.gpus = {gpu};
   left.state = Sliced::State::kUnmaking;
   left.is_gone = id.job == 0;
-  TakeForSlices(gpu);
+  TakeGpu(gpu);
 }
 
 /// Adds or finds an entry in sliced_. If the GPU is unknown, the problem is only reported.
-Keeper::TenantId Keeper::EntryOf(const Slices::Unmade& unmade) {
+TenantId SliceTenants::EntryOf(const Slices::Unmade& unmade) {
   constexpr GpuIndex kNone = GpuSet::kCapacity;
-  const std::optional<GpuIndex> gpu = IndexOf(unmade.gpu);
+  const std::optional<GpuIndex> gpu = shared_.IndexOf(unmade.gpu);
   const TenantId id = unmade.tenant.job == 0 ? IdOfMode(gpu.value_or(kNone)) : unmade.tenant;
   const bool is_known = sliced_.contains(id);
   if (!is_known && gpu && !unmade.status) HoldLeft(id, *gpu);
@@ -78,7 +79,7 @@ Keeper::TenantId Keeper::EntryOf(const Slices::Unmade& unmade) {
   return id;
 }
 
-std::string Keeper::WhyNotUnmade(const Slices::Unmade& unmade) const {
+std::string SliceTenants::WhyNotUnmade(const Slices::Unmade& unmade) const {
   if (unmade.status) return "";
   const bool is_in_use = unmade.status.error().code == ErrorCode::kFailedPrecondition;
   const std::string how = ": " + unmade.status.error().message;
@@ -90,8 +91,7 @@ std::string Keeper::WhyNotUnmade(const Slices::Unmade& unmade) const {
          (is_in_use ? "; end the programs that use it (nvidia-smi lists them)" : "") + "; divvy tries again";
 }
 
-/// Returns the reason for jobs that wait for the GPU.
-std::string Keeper::WhySlicesStay(GpuIndex gpu) const {
+std::string SliceTenants::WhySlicesStay(GpuIndex gpu) const {
   std::string why;
   for (const auto& [id, sliced] : sliced_) {
     if (sliced.gpu() != gpu) continue;
@@ -106,7 +106,7 @@ std::string Keeper::WhySlicesStay(GpuIndex gpu) const {
   return "GPU " + std::to_string(gpu) + ": " + why;
 }
 
-void Keeper::ShowSlices(wire::KeeperState& state) const {
+void SliceTenants::Show(wire::KeeperState& state) const {
   std::map<GpuIndex, wire::KeptGpu> troubles;
   for (const auto& [id, sliced] : sliced_) {
     if (sliced.state != Sliced::State::kUnmaking) state.tenants.push_back(StateOf(sliced));
@@ -124,21 +124,13 @@ void Keeper::ShowSlices(wire::KeeperState& state) const {
     state.waits.push_back({sliced.record.terms.job, "GPU " + std::to_string(sliced.gpu()) + ": " + why});
   }
   for (const auto& [gpu, trouble] : troubles) state.gpus.push_back(trouble);
-  for (const auto& [id, take] : postponed_takes_) {
-    std::string why;
-    for (const int gpu : take.gpus.ToVector()) {
-      if (!HasSlices(static_cast<GpuIndex>(gpu))) continue;
-      why += (why.empty() ? "" : "; ") + WhySlicesStay(static_cast<GpuIndex>(gpu));
-    }
-    state.waits.push_back({take.job, why});
-  }
   for (const auto& [which, why] : left_) state.troubles.push_back(why);
 }
 
 // Programs in an instance are not interrupted. Afterwards no keeper would destroy the instance, so this one waits until
 // it is unused.
-bool Keeper::LeaveSlices() {
-  const Time now = loop_->Now();
+bool SliceTenants::Leave() {
+  const Time now = shared_.loop.Now();
   if (abandoned_at_ == kNoTime) {
     abandoned_at_ = now;
     slices_->Abandon();
@@ -146,14 +138,14 @@ bool Keeper::LeaveSlices() {
   bool is_awaited = false;
   for (auto& [id, sliced] : sliced_) {
     const Time unused_since = std::max(sliced.used_at, abandoned_at_);
-    const bool is_unused = now - unused_since >= options_.lingers;
-    if (is_unused && sliced.state != Sliced::State::kUnmaking) UnmakeSlice(id, sliced);
-    is_awaited = is_awaited || now - unused_since < options_.lingers + kLeavesWithin;
+    const bool is_unused = now - unused_since >= shared_.options.lingers;
+    if (is_unused && sliced.state != Sliced::State::kUnmaking) Unmake(id, sliced);
+    is_awaited = is_awaited || now - unused_since < shared_.options.lingers + kLeavesWithin;
   }
   return is_awaited;
 }
 
-wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
+wire::KeptTenant SliceTenants::StateOf(const Sliced& sliced) const {
   wire::KeptTenant shown;
   shown.job = sliced.record.terms.job;
   shown.attempt = sliced.record.terms.attempt;
@@ -169,7 +161,7 @@ wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
   return shown;
 }
 
-void Keeper::OnSliceSight(const GpuSight& sight) {
+void SliceTenants::OnSight(const GpuSight& sight) {
   for (auto& [id, sliced] : sliced_) {
     const bool is_there = sliced.state == Sliced::State::kThere || sliced.state == Sliced::State::kUnmaking;
     if (sliced.gpu() != sight.gpu || !is_there) continue;
@@ -177,7 +169,7 @@ void Keeper::OnSliceSight(const GpuSight& sight) {
     for (const GpuSight::Process& process : sight.processes) {
       if (process.instance != static_cast<int>(sliced.made.instance.id)) continue;
       sliced.used += process.memory;
-      sliced.used_at = loop_->Now();
+      sliced.used_at = shared_.loop.Now();
     }
   }
 }

@@ -28,7 +28,7 @@
 #include "base/duration_text.h"
 #include "base/scenario_test_files.h"
 #include "base/text.h"
-#include "sharing/ledger_test_world.h"
+#include "sharing/planner/share_planner_test_world.h"
 
 namespace divvy::sharing {
 namespace scenario_test {

@@ -3,10 +3,10 @@
 #include <random>
 
 #include "sharing/holds.h"
-#include "sharing/ledger_test_world.h"
+#include "sharing/planner/share_planner_test_world.h"
 
 namespace divvy::sharing {
-namespace ledger_properties_test {
+namespace share_planner_properties_test {
 
 class History {
  public:
@@ -32,7 +32,7 @@ class History {
     ComeToRest();
   }
 
-  const ModelledNode& node() const { return node_; }
+  ModelledNode& node() { return node_; }
 
  private:
   int Draw(int below) { return static_cast<int>(draw_() % static_cast<unsigned>(below)); }
@@ -336,7 +336,7 @@ class History {
   std::vector<TenantId> leaving_;
 };
 
-TEST(LedgerProperties, HoldOverRandomHistories) {
+TEST(SharePlannerProperties, HoldOverRandomHistories) {
   int arrivals = 0;
   int restarts = 0;
   int moves = 0;
@@ -364,14 +364,14 @@ TEST(LedgerProperties, HoldOverRandomHistories) {
   }
 }
 
-TEST(LedgerProperties, StateReadFromThePagesMatchesTheLedger) {
+TEST(SharePlannerProperties, StateReadFromThePagesMatchesThePlanner) {
   int compared = 0;
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("DIVVY_SEED=" + std::to_string(seed));
     History history(seed);
     history.Run(60);  // Nothing is in flight afterwards.
     ASSERT_FALSE(HasFailure());
-    ModelledNode node = history.node();
+    ModelledNode& node = history.node();
     node.on_order = [](const Deed&) {};
     const auto before = node.ledger.tenants();
     const std::string log = node.log_text();
@@ -385,7 +385,7 @@ TEST(LedgerProperties, StateReadFromThePagesMatchesTheLedger) {
   EXPECT_GT(compared, 100);
 }
 
-TEST(LedgerProperties, TheSameFactsGiveTheSameActions) {
+TEST(SharePlannerProperties, TheSameFactsGiveTheSameActions) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     History first(seed);
     History second(seed);
@@ -395,5 +395,5 @@ TEST(LedgerProperties, TheSameFactsGiveTheSameActions) {
   }
 }
 
-}  // namespace ledger_properties_test
+}  // namespace share_planner_properties_test
 }  // namespace divvy::sharing

@@ -1,33 +1,59 @@
-// Handling of Want: processes that need more memory than their ceiling.
+#include "sharing/planner/memory_requests.h"
+
+#include <algorithm>
+
+#include "base/text.h"
 #include "sharing/holds.h"
-#include "sharing/ledger.h"
 #include "sharing/loans.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {
 
-/// `right`: handles requests that stay within the guaranteed amount, or all others.
-void SharePlanner::AnswerWants(Right right) {
+void MemoryRequests::BeginDecision() {
+  std::erase_if(wishes_, [&](const auto& entry) { return entry.second.until <= node_.now(); });
+}
+
+void MemoryRequests::RemoveTenant(TenantId id) {
+  std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id; });
+  std::erase_if(wishes_, [&](const auto& entry) { return entry.first.first == id; });
+}
+
+void MemoryRequests::Add(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
+  Tenant* tenant = node_.Find(id);
+  if (tenant == nullptr || device >= tenant->devices.size()) return;
+  wants_.push_back({.tenant = id, .device = device, .bytes = std::max(bytes, Bytes(0)), .request = request});
+  if (tenant->state == State::kParked) tenant->wants_to_wake = true;
+}
+
+void MemoryRequests::Forget(TenantId id, std::uint64_t request) {
+  std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
+}
+
+bool MemoryRequests::IsWaiting(TenantId id) const {
+  return std::ranges::any_of(wants_, [id](const OpenWant& want) { return want.tenant == id; });
+}
+
+void MemoryRequests::AnswerAll(Right right) {
   const auto is_right = [&](const OpenWant& want) {
-    const Tenant& tenant = tenants_.at(want.tenant);
+    const Tenant& tenant = node_.tenants().at(want.tenant);
     return NeedOf(want) <= tenant.share.memory_request;
   };
   // Interactive tenants first, otherwise in order of arrival.
   std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
-    return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).share.is_interactive;
+    return !node_.tenants().at(a.tenant).share.is_interactive < !node_.tenants().at(b.tenant).share.is_interactive;
   });
   std::erase_if(wants_,
                 [&](OpenWant& want) { return is_right(want) == (right == Right::kRequest) && AnswerWant(want); });
 }
 
 /// Returns the total need, including memory just granted to the tenant's other processes and not in use yet.
-Bytes SharePlanner::NeedOf(const OpenWant& want) const {
-  return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes;
+Bytes MemoryRequests::NeedOf(const OpenWant& want) const {
+  return ceilings_.FloorOf(node_.tenants().at(want.tenant), want.device) + want.bytes;
 }
 
 /// Returns true if the request was answered.
-bool SharePlanner::AnswerWant(OpenWant& want) {
-  Tenant& tenant = tenants_.at(want.tenant);
+bool MemoryRequests::AnswerWant(OpenWant& want) {
+  Tenant& tenant = node_.tenants().at(want.tenant);
   const Bytes need = NeedOf(want);
   if (need > tenant.share.memory_limit) {
     return Deny(want, BytesText(need) + " is above its limit of " + BytesText(tenant.share.memory_limit));
@@ -36,19 +62,19 @@ bool SharePlanner::AnswerWant(OpenWant& want) {
   if (tenant.is_lost)
     return Deny(want, "it was damaged while it was moved; divvy cancel " + std::to_string(tenant.id.job) +
                           ", then submit it again");
-  if (tenant.state != State::kHere || lowering_.contains({want.tenant, want.device})) return false;
+  if (tenant.state != State::kHere || ceilings_.IsLowering(want.tenant, want.device)) return false;
   return need <= tenant.share.memory_request ? AnswerRight(want, tenant, need) : AnswerLoan(want, tenant, need);
 }
 
-bool SharePlanner::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
+bool MemoryRequests::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   std::string why = "there is no room on GPU " + std::to_string(device.gpu);
-  switch (MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kRequest, &why)) {
+  switch (repayment_.MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kRequest, &why)) {
     case Room::kReady:
       Grant(want, tenant, need, tenant.share.memory_request);
       return true;
     case Room::kUnderWay:
-      waits_[want.tenant] = "waits until other tenants return borrowed memory";
+      orders_.SetWaits(want.tenant, "waits until other tenants return borrowed memory");
       return false;
     case Room::kNone:
       return Deny(want, why);
@@ -57,29 +83,29 @@ bool SharePlanner::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need)
 }
 
 /// Returns the bytes that loans leave free on the GPU.
-Bytes SharePlanner::GrowthRoom(GpuIndex gpu) const {
-  const auto tenants = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+Bytes MemoryRequests::GrowthRoom(GpuIndex gpu) const {
+  const auto tenants = std::count_if(node_.tenants().begin(), node_.tenants().end(), [&](const auto& entry) {
     return entry.second.state == State::kHere && Holds(entry.second, gpu);
   });
-  return Bytes(std::min(settings_.growth.count(), gpus_.at(gpu).capacity.count() / 64) * tenants);
+  return Bytes(std::min(node_.settings().growth.count(), node_.gpus().at(gpu).capacity.count() / 64) * tenants);
 }
 
-bool SharePlanner::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
+bool MemoryRequests::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   const std::string gpu = "GPU " + std::to_string(device.gpu);
   const Bytes borrows = need - tenant.share.memory_request;
-  const bool is_claimed = claimed_.contains(device.gpu);
-  if (is_claimed || IsParkedWaiting()) {
+  const bool is_claimed = repayment_.IsClaimed(device.gpu);
+  if (is_claimed || node_.IsParkedWaiting()) {
     // The shortage usually ends soon, and a program that gets no memory may fail.
-    if (want.waits_until == kNoTime) want.waits_until = AddSaturating(now_, settings_.loan_waits);
+    if (want.waits_until == kNoTime) want.waits_until = AddSaturating(node_.now(), node_.settings().loan_waits);
     const char* const until = is_claimed ? "until borrowed memory is returned to others"
                                          : "until tenants that wait on the host are back on a GPU";
-    if (now_ >= want.waits_until) return Deny(want, gpu + " lends no memory " + until);
-    waits_[want.tenant] = std::string("waits ") + until;
-    NoteTime(want.waits_until);
+    if (node_.now() >= want.waits_until) return Deny(want, gpu + " lends no memory " + until);
+    orders_.SetWaits(want.tenant, std::string("waits ") + until);
+    orders_.DecideAgainBy(want.waits_until);
     return false;
   }
-  const bool is_bound = IsAboutToBeBound(tenant.id);
+  const bool is_bound = pins_.IsAboutToBeBound(tenant.id);
   const bool can_leave = !is_bound && (tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty());
   if (!can_leave && !tenant.share.can_be_requeued) {
     return Deny(want, "it could not return memory above its request of " + BytesText(tenant.share.memory_request) +
@@ -88,10 +114,11 @@ bool SharePlanner::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   }
   const Bytes part = LoanPart(tenant, device.gpu, need);
   if (borrows > part) {
-    wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
+    wishes_[{tenant.id, want.device}] = {need, AddSaturating(node_.now(), node_.settings().wish_lasts)};
     return Deny(want, "other tenants want to borrow on " + gpu + " too; its part is " + BytesText(part));
   }
-  switch (MakeRoom(device.gpu, need - device.ceiling + GrowthRoom(device.gpu), &tenant, Right::kLoan, nullptr)) {
+  switch (
+      repayment_.MakeRoom(device.gpu, need - device.ceiling + GrowthRoom(device.gpu), &tenant, Right::kLoan, nullptr)) {
     case Room::kReady:
       Grant(want, tenant, need, tenant.share.memory_limit);
       return true;
@@ -100,35 +127,33 @@ bool SharePlanner::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
     case Room::kNone:
       break;
   }
-  wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
+  wishes_[{tenant.id, want.device}] = {need, AddSaturating(node_.now(), node_.settings().wish_lasts)};
   return Deny(want, gpu + " does not have enough memory to lend");
 }
 
-void SharePlanner::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
-  Device& device = tenant.devices[want.device];
+void MemoryRequests::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
+  const Device& device = tenant.devices[want.device];
   // Grants a little more than requested, so that not every allocation needs a request.
   const Bytes left = need > tenant.share.memory_request ? GrowthRoom(device.gpu) : Bytes(0);
-  const Bytes comfortable =
-      std::min({most, need + settings_.grain, device.ceiling + std::max(Free(device.gpu) - left, Bytes(0))});
-  device.ceiling = std::max({device.ceiling, need, comfortable});
-  granted_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.grant_lasts)};
+  const Bytes comfortable = std::min(
+      {most, need + node_.settings().grain, device.ceiling + std::max(node_.Free(device.gpu) - left, Bytes(0))});
+  ceilings_.Grant(tenant, want.device, std::max({device.ceiling, need, comfortable}), need);
   wishes_.erase({tenant.id, want.device});
-  Issue(SetCeiling{tenant.id, want.device, device.ceiling});
-  Say(Answer{tenant.id, want.device, want.request, true, ""});
+  orders_.Send(Answer{tenant.id, want.device, want.request, true, ""});
 }
 
-bool SharePlanner::Deny(const OpenWant& want, std::string why) {
-  Say(Answer{want.tenant, want.device, want.request, false, std::move(why)});
+bool MemoryRequests::Deny(const OpenWant& want, std::string why) {
+  orders_.Send(Answer{want.tenant, want.device, want.request, false, std::move(why)});
   return true;
 }
 
 /// Returns how much of the GPU's idle memory this tenant may borrow when its total need is `need`. Without recently
 /// denied competitors it may borrow all of it, otherwise its share by weight.
-Bytes SharePlanner::LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const {
-  Bytes idle = gpus_.at(gpu).capacity;
+Bytes MemoryRequests::LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const {
+  Bytes idle = node_.gpus().at(gpu).capacity;
   bool is_contested = false;
   std::vector<Borrower> borrowers = {{tenant.share.memory_request, need - tenant.share.memory_request}};
-  for (const auto& [id, other] : tenants_) {
+  for (const auto& [id, other] : node_.tenants()) {
     for (unsigned device = 0; device < other.devices.size(); ++device) {
       if (other.state != State::kHere || other.devices[device].gpu != gpu) continue;
       const Bytes right = other.share.memory_request;

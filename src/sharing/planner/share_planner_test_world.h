@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sharing/ledger.h"
+#include "sharing/planner/share_planner.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {

@@ -1,0 +1,56 @@
+// Jobs with whole GPUs: their requests wait until the tenants, or the MIG instances, on the GPUs have gone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "keeper/slice_tenants.h"
+#include "keeper/tenant_use.h"
+
+namespace divvy::keeper {
+
+class WholeTakes {
+ public:
+  WholeTakes(KeeperContext& shared, TenantUse& use, const SliceTenants& slices)
+      : shared_(shared), use_(use), slices_(slices) {}
+
+  /// Forgets the requests of an earlier connection, and releases the GPUs of jobs that have ended meanwhile.
+  void OnHello(const wire::KeeperHello& hello);
+  /// Takes the GPUs of the jobs in the node's record again.
+  void Recover(const std::vector<RecordedWhole>& whole_jobs);
+  /// Takes GPUs that the earlier keeper did not record, before any tenant is spread onto them.
+  void TakeUp(const wire::KeeperHello& hello);
+  void Take(std::uint64_t id, const wire::KeeperTakeWhole& take);
+  /// The job has released its GPUs, or no longer waits for them.
+  void Give(JobId job);
+  /// Tries requests again that waited for MIG instances.
+  void RetryPostponed();
+  void OnReady(std::uint64_t job);
+  void OnFailed(std::uint64_t job, const std::string& why);
+  /// Adds the jobs that wait until their GPUs are empty: what they wait for, and the maximum time if it is known.
+  void Show(wire::KeeperState& state) const;
+
+ private:
+  /// A request that waits until the tenants have left.
+  struct WaitingTake {
+    std::uint64_t request = 0;
+    GpuSet gpus;
+    Time since = kNoTime;
+    Duration bound{0};  // 0: no bound is known.
+  };
+
+  void Release(JobId job);
+  bool Postpone(std::uint64_t id, const wire::KeeperTakeWhole& take);
+  Duration BoundOf(GpuSet gpus);
+
+  KeeperContext& shared_;
+  TenantUse& use_;
+  const SliceTenants& slices_;
+  std::map<std::uint64_t, WaitingTake> takes_;  // Keyed by the job that takes the GPUs.
+  std::vector<std::pair<std::uint64_t, wire::KeeperTakeWhole>> postponed_;
+};
+
+}  // namespace divvy::keeper

@@ -1,0 +1,36 @@
+// Empties GPUs: for jobs with whole GPUs, when they are withheld, and when their requests exceed their capacity.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sharing/planner/tenant_mover.h"
+
+namespace divvy::sharing {
+
+class Evacuation {
+ public:
+  Evacuation(NodeOccupancy& node, OrderTracker& orders, TenantMover& mover)
+      : node_(node), orders_(orders), mover_(mover) {}
+
+  /// Reports tenants on GPUs that cannot be used.
+  void ReportUnusable();
+  void EmptyWholes();
+  void EmptyWithheld();
+  /// Moves tenants off GPUs whose requests exceed their capacity, after a resize or a loss of capacity.
+  void Uncrowd();
+
+ private:
+  void EmptyWhole(std::uint64_t job, GpuSet gpus);
+  bool LeaveWithheld(Tenant& tenant);
+  std::string WhoBlocks(GpuSet gpus) const;
+
+  NodeOccupancy& node_;
+  OrderTracker& orders_;
+  TenantMover& mover_;
+};
+
+/// See SharePlanner::RepackBound.
+Duration RepackBound(const NodeOccupancy& node, GpuSet gpus);
+
+}  // namespace divvy::sharing

@@ -1,0 +1,346 @@
+#include "sharing/planner/node_occupancy.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sharing/holds.h"
+#include "sharing/words.h"
+
+namespace divvy::sharing {
+
+void NodeOccupancy::SetGpu(const Gpu& gpu) {
+  const auto [at, is_new] = gpus_.emplace(gpu.index, gpu);
+  if (is_new) {
+    at->second.whole_job = 0;
+    at->second.is_ready = false;
+    return;
+  }
+  at->second.kind = gpu.kind;
+  at->second.capacity = gpu.capacity;
+  at->second.bytes_per_second = gpu.bytes_per_second;
+  at->second.why_unusable = gpu.why_unusable;
+  at->second.why_withheld = gpu.why_withheld;
+  NoteExcess(gpu.index);
+}
+
+void NodeOccupancy::NoteExcess(GpuIndex gpu) {
+  if (Free(gpu) < Bytes(0)) pushed_over_.insert(gpu);
+}
+
+void NodeOccupancy::AcquireExclusive(std::uint64_t job, GpuSet gpus) {
+  ReleaseExclusive(job);
+  wholes_[job] = gpus;
+  for (auto& [index, gpu] : gpus_) {
+    if (!gpus.Contains(index)) continue;
+    gpu.whole_job = job;
+    gpu.is_ready = false;
+  }
+}
+
+void NodeOccupancy::ReleaseExclusive(std::uint64_t job) {
+  wholes_.erase(job);
+  for (auto& [index, gpu] : gpus_) {
+    if (gpu.whole_job != job) continue;
+    gpu.whole_job = 0;
+    gpu.is_ready = false;
+    left_at_[index] = kNoTime;
+  }
+}
+
+Status NodeOccupancy::CheckShare(const Tenant& tenant) const {
+  const Share& share = tenant.share;
+  const std::string name = TenantText(tenant.id);
+  if (share.memory_request <= Bytes(0) || share.memory_request > share.memory_limit) {
+    return InvalidArgument(name + ": the memory request must be above 0 and at most the memory limit");
+  }
+  const bool is_time_right = share.compute_request > GpuShare(0) && share.compute_request <= share.compute_limit &&
+                             share.compute_limit <= GpuShare(GpuShare::kWhole);
+  if (!is_time_right)
+    return InvalidArgument(name + ": the time request must be above 0 and at most the time limit, which is at most 1");
+  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant needs at least one GPU");
+  GpuSet paper;
+  for (const Device& device : tenant.devices) {
+    if (!gpus_.contains(device.paper)) return NotFound(name + ": there is no GPU " + std::to_string(device.paper));
+    if (paper.Contains(device.paper)) {
+      return InvalidArgument(name + ": GPU " + std::to_string(device.paper) + " is named twice");
+    }
+    paper.Insert(device.paper);
+  }
+  for (const int gpu : paper.ToVector()) {
+    Bytes memory = share.memory_request;
+    GpuShare compute = share.compute_request;
+    for (const auto& [id, other] : tenants_) {
+      if (id == tenant.id) continue;
+      for (const Device& device : other.devices) {
+        if (device.paper != gpu) continue;
+        memory += other.share.memory_request;
+        compute = compute + other.share.compute_request;
+      }
+    }
+    const Bytes capacity = gpus_.at(static_cast<GpuIndex>(gpu)).capacity;
+    if (memory > capacity) {
+      return LimitExceeded(name + ": the requests on GPU " + std::to_string(gpu) + " would be " + BytesText(memory) +
+                           " of " + BytesText(capacity));
+    }
+    if (compute > GpuShare(GpuShare::kWhole)) {
+      return LimitExceeded(name + ": the requests for GPU " + std::to_string(gpu) +
+                           "'s time would exceed the whole GPU");
+    }
+  }
+  return {};
+}
+
+Status NodeOccupancy::AddTenant(const Tenant& tenant) {
+  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, TenantText(tenant.id) + " already exists"};
+  DIVVY_CHECK(CheckShare(tenant));
+  Tenant& added = tenants_[tenant.id] = tenant;
+  added.state = State::kArriving;
+  added.parked_by = ParkedBy::kNobody;
+  added.wants_to_wake = false;
+  added.is_lost = false;
+  for (Device& device : added.devices) {
+    device = Device{.paper = device.paper, .gpu = device.paper, .target = std::nullopt, .used = {}, .ceiling = {}};
+  }
+  return {};
+}
+
+Status NodeOccupancy::LoadTenant(const Tenant& tenant) {
+  const std::string name = TenantText(tenant.id);
+  if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, name + " already exists"};
+  if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant needs at least one GPU");
+  for (const Device& device : tenant.devices) {
+    if (!gpus_.contains(device.paper) || !gpus_.contains(device.gpu)) {
+      return NotFound(name + ": there is no GPU " +
+                      std::to_string(gpus_.contains(device.paper) ? device.gpu : device.paper));
+    }
+  }
+  const bool is_settled =
+      tenant.state == State::kHere || tenant.state == State::kParked || tenant.state == State::kArriving;
+  if (!is_settled) return InvalidArgument(name + ": a tenant is loaded as running, parked or arriving");
+  Tenant& loaded = tenants_[tenant.id] = tenant;
+  if (loaded.state != State::kParked) loaded.parked_by = ParkedBy::kNobody;
+  for (Device& device : loaded.devices) {
+    device.target.reset();
+    if (loaded.state != State::kHere) device.ceiling = {};
+    else device.ceiling = std::max(device.ceiling, device.used);
+    NoteExcess(device.gpu);
+  }
+  return {};
+}
+
+void NodeOccupancy::RemoveTenant(TenantId id) {
+  tenants_.erase(id);
+  refusals_.erase(id);
+}
+
+// Sets the planned GPUs. A device that is on one of them keeps it; the other devices get the rest in order.
+Status NodeOccupancy::TakePaper(GpuSet paper, Tenant& tenant) {
+  if (static_cast<std::size_t>(paper.size()) != tenant.devices.size())
+    return InvalidArgument(TenantText(tenant.id) + " has fractions of " + std::to_string(tenant.devices.size()) +
+                           " GPUs, but its new plan names " + std::to_string(paper.size()));
+  GpuSet left = paper;
+  for (Device& device : tenant.devices) {
+    if (!paper.Contains(device.gpu)) continue;
+    device.paper = device.gpu;
+    left.Erase(device.gpu);
+  }
+  for (Device& device : tenant.devices) {
+    if (paper.Contains(device.gpu)) continue;
+    device.paper = static_cast<GpuIndex>(left.ToVector().front());
+    left.Erase(device.paper);
+  }
+  return {};
+}
+
+Status NodeOccupancy::Resize(TenantId id, const Share& share, std::optional<GpuSet> paper) {
+  DIVVY_TRY(Tenant * tenant, Lookup(id));
+  Tenant changed = *tenant;
+  changed.share = share;
+  if (paper) DIVVY_CHECK(TakePaper(*paper, changed));
+  DIVVY_CHECK(CheckShare(changed));
+  tenant->share = share;
+  tenant->devices = std::move(changed.devices);
+  return {};
+}
+
+bool NodeOccupancy::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
+  Tenant* tenant = Find(id);
+  if (tenant == nullptr || device >= tenant->devices.size()) return false;
+  // While the tenant is off its GPU, the last count is what it needs to wake. During a move or park, the count only
+  // rises until the gate is closed.
+  const State state = tenant->state;
+  if (state != State::kHere && state != State::kMoving && state != State::kParking) return false;
+  Device& here = tenant->devices[device];
+  here.used = std::max(used_and_residual, state == State::kHere ? Bytes(0) : here.used);
+  // A residual comes without a request, so the ceiling follows it. A parking tenant needs no more than it had.
+  if (state != State::kParking) here.ceiling = std::max(here.ceiling, here.used);
+  NoteExcess(here.gpu);
+  return true;
+}
+
+void NodeOccupancy::SetActivity(TenantId id, bool is_active, Time now) {
+  Tenant* tenant = Find(id);
+  if (tenant == nullptr) return;
+  tenant->is_active = is_active;
+  if (is_active) tenant->last_active = now;
+}
+
+void NodeOccupancy::SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park) {
+  Tenant* tenant = Find(id);
+  if (tenant == nullptr) return;
+  tenant->why_cannot_move = std::move(why_cannot_move);
+  tenant->why_cannot_park = std::move(why_cannot_park);
+}
+
+void NodeOccupancy::WantWake(TenantId id) {
+  Tenant* tenant = Find(id);
+  if (tenant == nullptr) return;
+  const bool is_off = tenant->state == State::kParked || tenant->state == State::kParking;
+  if (is_off) tenant->wants_to_wake = true;
+}
+
+void NodeOccupancy::BeginDecision(Time now) {
+  now_ = now;
+  std::erase_if(refusals_, [&](const auto& entry) { return entry.second.until <= now; });
+  std::erase_if(pushed_over_, [&](GpuIndex gpu) { return Free(gpu) >= Bytes(0); });
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.last_active == kNoTime) tenant.last_active = now;
+  }
+  for (auto& [gpu, left_at] : left_at_) {
+    if (left_at == kNoTime) left_at = now;
+  }
+}
+
+const Tenant* NodeOccupancy::Find(TenantId id) const {
+  const auto at = tenants_.find(id);
+  return at == tenants_.end() ? nullptr : &at->second;
+}
+
+Tenant* NodeOccupancy::Find(TenantId id) {
+  const auto at = tenants_.find(id);
+  return at == tenants_.end() ? nullptr : &at->second;
+}
+
+Result<Tenant*> NodeOccupancy::Lookup(TenantId id) {
+  if (Tenant* tenant = Find(id)) return tenant;
+  return NotFound(TenantText(id) + " has no GPU fraction on this node");
+}
+
+GpuLoad NodeOccupancy::LoadOf(GpuIndex gpu, const Tenant* except) const {
+  GpuLoad load;
+  for (const auto& [id, tenant] : tenants_) {
+    if (&tenant == except) continue;
+    ForEachHold(tenant, [&](unsigned device, GpuIndex held) {
+      if (held != gpu) return;
+      load.ceilings += tenant.devices[device].ceiling;
+      load.requests += tenant.share.memory_request;
+      load.compute += tenant.share.compute_request.ten_thousandths();
+      ++load.tenants;
+    });
+  }
+  return load;
+}
+
+Bytes NodeOccupancy::Free(GpuIndex gpu) const { return gpus_.at(gpu).capacity - LoadOf(gpu).ceilings; }
+
+bool NodeOccupancy::IsOpen(GpuIndex gpu) const {
+  const Gpu& at = gpus_.at(gpu);
+  return at.why_unusable.empty() && at.why_withheld.empty() && at.whole_job == 0;
+}
+
+bool NodeOccupancy::IsIdle(const Tenant& tenant) const {
+  return !tenant.is_active && now_ - tenant.last_active >= settings_.idle_after;
+}
+
+bool NodeOccupancy::HasStayed(const Tenant& tenant) const {
+  return tenant.last_move == kNoTime || now_ - tenant.last_move >= settings_.least_stay;
+}
+
+std::string NodeOccupancy::WhyStays(const Tenant& tenant) const {
+  if (tenant.is_lost) return "it was damaged";
+  if (!tenant.why_cannot_move.empty()) return tenant.why_cannot_move;
+  for (const Device& device : tenant.devices) {
+    const Gpu& gpu = gpus_.at(device.gpu);
+    if (!gpu.why_unusable.empty()) return "GPU " + std::to_string(device.gpu) + " " + gpu.why_unusable;
+  }
+  return WhyRefused(tenant.id);
+}
+
+std::string NodeOccupancy::WhyKeepsGpu(const Tenant& tenant) const {
+  if (tenant.is_lost) return "it was damaged";
+  if (!tenant.why_cannot_park.empty()) return tenant.why_cannot_park;
+  return WhyRefused(tenant.id);
+}
+
+std::string NodeOccupancy::WhyRefused(TenantId id) const {
+  const auto refusal = refusals_.find(id);
+  return refusal == refusals_.end() ? "" : refusal->second.why;
+}
+
+Time NodeOccupancy::NextRefusalEnd() const {
+  Time next = kNever;
+  for (const auto& [id, refusal] : refusals_) next = std::min(next, refusal.until);
+  return next;
+}
+
+bool NodeOccupancy::RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const {
+  for (const GpuIndex gpu : to) {
+    const GpuLoad others = LoadOf(gpu, &tenant);
+    if (others.requests + tenant.share.memory_request > gpus_.at(gpu).capacity) return false;
+    if (others.compute + tenant.share.compute_request.ten_thousandths() > GpuShare::kWhole) return false;
+  }
+  return true;
+}
+
+bool NodeOccupancy::IsAnyInFlight() const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) { return IsInFlight(entry.second); });
+}
+
+bool NodeOccupancy::IsParkedWaiting() const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [](const auto& entry) {
+    return entry.second.state == State::kParked && entry.second.wants_to_wake;
+  });
+}
+
+Time NodeOccupancy::WholeLeftAt(GpuIndex gpu) const {
+  const auto left_at = left_at_.find(gpu);
+  return left_at == left_at_.end() ? kNoTime : left_at->second;
+}
+
+std::string NodeOccupancy::CheckInvariants() const {
+  for (const auto& [id, tenant] : tenants_) {
+    GpuSet held;
+    for (const Device& device : tenant.devices) {
+      const GpuIndex gpu = device.target.value_or(device.gpu);
+      if (tenant.state != State::kArriving && held.Contains(gpu)) {
+        return TenantText(id) + " has two devices on GPU " + std::to_string(gpu);
+      }
+      held.Insert(gpu);
+      if (tenant.state == State::kHere && device.used > device.ceiling)
+        return TenantText(id) + " uses more than its ceiling";
+      if (tenant.state == State::kParked && device.ceiling != Bytes(0))
+        return TenantText(id) + " has a ceiling while parked";
+      const bool is_brought = tenant.state == State::kMoving || tenant.state == State::kWaking;
+      if (device.target.has_value() != is_brought) return TenantText(id) + " has a target that its state does not know";
+    }
+  }
+  for (const auto& [index, gpu] : gpus_) {
+    Bytes used;
+    for (const auto& [id, tenant] : tenants_) {
+      ForEachHold(tenant, [&, &counted = tenant](unsigned device, GpuIndex held) {
+        if (held == index) used += std::max(counted.devices[device].used, Bytes(0));
+      });
+    }
+    // Residuals come without a request, so use alone can exceed a GPU. Ceilings beyond use never do.
+    const Bytes ceilings = LoadOf(index).ceilings;
+    if (ceilings > gpu.capacity && ceilings > used && !pushed_over_.contains(index)) {
+      return "the ceilings on GPU " + std::to_string(index) + " are " + BytesText(ceilings) + " of " +
+             BytesText(gpu.capacity);
+    }
+    if (gpu.is_ready && LoadOf(index).tenants > 0)
+      return "a whole job was given GPU " + std::to_string(index) + ", which has tenants";
+  }
+  return "";
+}
+
+}  // namespace divvy::sharing

@@ -1,0 +1,110 @@
+// The tenants and GPUs of one node: which tenant is on which GPU, what it requests and uses there, and what currently
+// keeps it from moving. All parts of the planner read it. Each change of a tenant's state, place or ceiling is made by
+// one of them: TenantMover (state and place), MemoryCeilings and MemoryRequests (ceilings). Copies are independent.
+//
+// SharePlanner documents the functions that it passes on unchanged.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sharing/facts.h"
+#include "sharing/settings.h"
+
+namespace divvy::sharing {
+
+/// Sums over the tenants on one GPU and on their way to it.
+struct GpuLoad {
+  Bytes ceilings;
+  Bytes requests;
+  std::int32_t compute = 0;
+  int tenants = 0;
+};
+
+class NodeOccupancy {
+ public:
+  explicit NodeOccupancy(const Settings& settings) : settings_(settings) {}
+
+  // --- Facts ---------------------------------------------------------------------------------------------------------
+
+  void SetGpu(const Gpu& gpu);
+  void AcquireExclusive(std::uint64_t job, GpuSet gpus);
+  void ReleaseExclusive(std::uint64_t job);
+  Status AddTenant(const Tenant& tenant);
+  Status LoadTenant(const Tenant& tenant);
+  void RemoveTenant(TenantId id);
+  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper);
+  /// Returns false if the value was ignored, because the tenant is unknown or not on its GPU.
+  bool SetUse(TenantId id, unsigned device, Bytes used_and_residual);
+  void SetActivity(TenantId id, bool is_active, Time now);
+  void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
+  void WantWake(TenantId id);
+  /// Sets the time of the decision that begins, and forgets refusals that have ended.
+  void BeginDecision(Time now);
+  /// Neither moves nor parks the tenant before `until`.
+  void Refuse(TenantId id, Time until, std::string why) { refusals_[id] = {until, std::move(why)}; }
+  void ForgetRefusal(TenantId id) { refusals_.erase(id); }
+
+  // --- Queries -------------------------------------------------------------------------------------------------------
+
+  const Settings& settings() const { return settings_; }
+  Time now() const { return now_; }
+  std::map<GpuIndex, Gpu>& gpus() { return gpus_; }
+  const std::map<GpuIndex, Gpu>& gpus() const { return gpus_; }
+  std::map<TenantId, Tenant>& tenants() { return tenants_; }
+  const std::map<TenantId, Tenant>& tenants() const { return tenants_; }
+  /// The GPUs of each job with whole GPUs, by job.
+  const std::map<std::uint64_t, GpuSet>& wholes() const { return wholes_; }
+  /// Returns null if there is no such tenant.
+  const Tenant* Find(TenantId id) const;
+  Tenant* Find(TenantId id);
+  /// The same, as an error for the user.
+  Result<Tenant*> Lookup(TenantId id);
+  /// Cost of the following queries about one GPU: O(tenants).
+  GpuLoad LoadOf(GpuIndex gpu, const Tenant* except = nullptr) const;
+  Bytes Free(GpuIndex gpu) const;
+  bool IsOpen(GpuIndex gpu) const;  // Usable, not withheld and without a whole job.
+  bool IsIdle(const Tenant& tenant) const;
+  bool HasStayed(const Tenant& tenant) const;
+  std::string WhyStays(const Tenant& tenant) const;     // "" if it can be moved now.
+  std::string WhyKeepsGpu(const Tenant& tenant) const;  // "" if it can be parked now.
+  /// Returns why the tenant's last move or park failed; "" if it may be tried again.
+  std::string WhyRefused(TenantId id) const;
+  /// Returns when the first refusal ends; kNever if there is none.
+  Time NextRefusalEnd() const;
+  /// Returns true if the tenant's requests fit on these GPUs next to those of all other tenants.
+  bool RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
+  bool IsAnyInFlight() const;
+  /// Returns true if a parked tenant has a waiting call.
+  bool IsParkedWaiting() const;
+  /// Returns when a whole job last left the GPU; kNoTime if none has.
+  Time WholeLeftAt(GpuIndex gpu) const;
+  /// Returns "" or a description of the violation.
+  std::string CheckInvariants() const;
+
+ private:
+  struct Refusal {
+    Time until = kNoTime;
+    std::string why;
+  };
+
+  Status CheckShare(const Tenant& tenant) const;
+  static Status TakePaper(GpuSet paper, Tenant& tenant);
+  void NoteExcess(GpuIndex gpu);
+
+  Settings settings_;
+  Time now_ = kNoTime;
+  std::map<GpuIndex, Gpu> gpus_;
+  std::map<TenantId, Tenant> tenants_;
+  std::map<std::uint64_t, GpuSet> wholes_;
+  std::map<GpuIndex, Time> left_at_;      // When a whole job last left the GPU; kNoTime: since the last decision.
+  std::map<TenantId, Refusal> refusals_;  // Recently failed moves and parks.
+  std::set<GpuIndex> pushed_over_;        // GPUs over capacity due to residuals, a changed capacity, or loaded pages.
+};
+
+}  // namespace divvy::sharing

@@ -1,0 +1,71 @@
+#include "sharing/planner/order_tracker.h"
+
+namespace divvy::sharing {
+
+void OrderTracker::BeginDecision() {
+  next_decision_ = kNever;
+  waits_.clear();
+}
+
+void OrderTracker::RemoveTenant(TenantId id) {
+  std::erase_if(in_flight_, [&](const auto& entry) {
+    return std::visit(
+        [&](const auto& deed) {
+          if constexpr (requires { deed.borrower; }) return deed.borrower == id;
+          else if constexpr (requires { deed.tenant; }) return deed.tenant == id;
+          else return false;
+        },
+        entry.second.deed);
+  });
+  waits_.erase(id);
+  said_of_tenants_.erase(id);
+  failed_for_gpu_.erase(id);
+  fails_for_gpu_.erase(id);
+}
+
+void OrderTracker::Issue(Deed deed, ParkedBy parked_by) {
+  const std::uint64_t id = next_order_++;
+  in_flight_.emplace(id, InFlight{deed, parked_by});
+  orders_.push_back({id, std::move(deed)});
+}
+
+std::optional<OrderTracker::InFlight> OrderTracker::End(std::uint64_t order) {
+  const auto at = in_flight_.find(order);
+  if (at == in_flight_.end()) return std::nullopt;
+  std::optional<InFlight> ended = std::move(at->second);
+  in_flight_.erase(at);
+  return ended;
+}
+
+void OrderTracker::FailJob(std::uint64_t job, const std::string& why) {
+  std::string& said = said_of_jobs_[job];
+  if (said == why) return;
+  said = why;
+  Send(Failed{.job = job, .tenant = {}, .why = why});
+}
+
+void OrderTracker::FailTenant(TenantId id, const std::string& why) {
+  std::string& said = said_of_tenants_[id];
+  if (said == why) return;
+  said = why;
+  Send(Failed{.job = 0, .tenant = id, .why = why});
+}
+
+void OrderTracker::FailForGpu(TenantId id, const std::string& why) {
+  fails_for_gpu_.insert(id);
+  FailTenant(id, why);
+}
+
+void OrderTracker::WithdrawGpuFailures() {
+  for (const TenantId& id : failed_for_gpu_) {
+    if (!fails_for_gpu_.contains(id)) FailTenant(id, "");
+  }
+  failed_for_gpu_ = std::exchange(fails_for_gpu_, {});
+}
+
+std::string OrderTracker::WhyWaits(TenantId id) const {
+  const auto at = waits_.find(id);
+  return at == waits_.end() ? "" : at->second;
+}
+
+}  // namespace divvy::sharing

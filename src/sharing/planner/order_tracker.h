@@ -1,0 +1,71 @@
+// Collects what a decision returns: orders, reports of failures, why tenants wait, and when to decide again. It keeps
+// the orders in flight, and sends a report only when it changes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sharing/order.h"
+
+namespace divvy::sharing {
+
+class OrderTracker {
+ public:
+  struct InFlight {
+    Deed deed;
+    ParkedBy parked_by = ParkedBy::kNobody;  // Reason of a Park order.
+  };
+
+  void BeginDecision();
+  /// Returns the orders since the last call.
+  std::vector<Order> Take() { return std::exchange(orders_, {}); }
+  void RemoveTenant(TenantId id);
+
+  // --- Orders --------------------------------------------------------------------------------------------------------
+
+  /// Adds an order that is in flight until End.
+  void Issue(Deed deed, ParkedBy parked_by = ParkedBy::kNobody);
+  /// Adds an order that has no end.
+  void Send(Deed deed) { orders_.push_back({0, std::move(deed)}); }
+  /// Returns the order that has ended; nullopt if its tenant was removed meanwhile.
+  std::optional<InFlight> End(std::uint64_t order);
+  const std::map<std::uint64_t, InFlight>& in_flight() const { return in_flight_; }
+
+  // --- Failures ------------------------------------------------------------------------------------------------------
+
+  void FailJob(std::uint64_t job, const std::string& why);
+  /// The next failure of the job is reported even if it is the same.
+  void ForgetJobFailure(std::uint64_t job) { said_of_jobs_.erase(job); }
+  void FailTenant(TenantId id, const std::string& why);
+  /// Like FailTenant, for a problem of the tenant's GPU. WithdrawGpuFailures withdraws it when the problem is gone.
+  void FailForGpu(TenantId id, const std::string& why);
+  void WithdrawGpuFailures();
+
+  // --- Waits ---------------------------------------------------------------------------------------------------------
+
+  /// Says until the next decision why the tenant waits.
+  void SetWaits(TenantId id, std::string why) { waits_[id] = std::move(why); }
+  bool has_waits() const { return !waits_.empty(); }
+  std::string WhyWaits(TenantId id) const;
+  void DecideAgainBy(Time time) { next_decision_ = std::min(next_decision_, time); }
+  Time next_decision() const { return next_decision_; }
+
+ private:
+  std::uint64_t next_order_ = 1;
+  std::map<std::uint64_t, InFlight> in_flight_;
+  std::vector<Order> orders_;
+  std::map<std::uint64_t, std::string> said_of_jobs_;
+  std::map<TenantId, std::string> said_of_tenants_;
+  std::set<TenantId> failed_for_gpu_;  // Failures for GPU problems in the previous decision.
+  std::set<TenantId> fails_for_gpu_;   // The same for the decision in progress.
+  std::map<TenantId, std::string> waits_;
+  Time next_decision_ = kNever;
+};
+
+}  // namespace divvy::sharing

@@ -1,0 +1,42 @@
+// Tenants that are about to become immovable: their calls wait until the tenant is on its planned GPUs without loans,
+// or as close to that as possible.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "sharing/planner/repayment.h"
+
+namespace divvy::sharing {
+
+class PinRequests {
+ public:
+  PinRequests(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, TenantMover& mover,
+              const Repayment& repayment)
+      : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
+
+  void BeginDecision();
+  void RemoveTenant(TenantId id);
+  void Add(TenantId id, std::uint64_t request);
+  void Forget(TenantId id, std::uint64_t request);
+  void Settle();
+  /// Returns true if a request of the tenant has no answer yet.
+  bool IsWaiting(TenantId id) const;
+  /// Returns true also after an answer, while the page may still not report the binding.
+  bool IsAboutToBeBound(TenantId id) const { return binding_.contains(id) || IsWaiting(id); }
+
+ private:
+  bool IsSettled(Tenant& tenant);
+  bool IsComingHome(Tenant& tenant);
+  bool IsRepaying(Tenant& tenant);
+
+  NodeOccupancy& node_;
+  OrderTracker& orders_;
+  MemoryCeilings& ceilings_;
+  TenantMover& mover_;
+  const Repayment& repayment_;
+  std::map<std::uint64_t, TenantId> pins_;  // Keyed by request.
+  std::map<TenantId, Time> binding_;        // Answered pins: until when the page may still not report the binding.
+};
+
+}  // namespace divvy::sharing

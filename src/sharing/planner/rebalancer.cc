@@ -1,0 +1,81 @@
+#include "sharing/planner/rebalancer.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sharing/holds.h"
+
+namespace divvy::sharing {
+
+void Rebalancer::ParkIdle() {
+  for (auto& [id, tenant] : node_.tenants()) {
+    const bool can = tenant.state == State::kHere && tenant.share.idle_park > Duration(0) && !tenant.is_active &&
+                     node_.WhyKeepsGpu(tenant).empty();
+    if (!can || requests_.IsWaiting(id) || pins_.IsWaiting(id)) continue;
+    const Time due = AddSaturating(tenant.last_active, tenant.share.idle_park);
+    if (node_.now() < due) orders_.DecideAgainBy(due);
+    else mover_.StartPark(tenant, ParkedBy::kIdle, "idle");
+  }
+}
+
+void Rebalancer::Spread() {
+  if (!node_.settings().can_spread || !requests_.is_empty() || orders_.has_waits() || !orders_.in_flight().empty())
+    return;
+  for (const bool is_idle_enough : {false, true}) {
+    for (const auto& [quiet, gpu] : node_.gpus()) {
+      if (!node_.IsOpen(quiet) || (node_.LoadOf(quiet).tenants == 0) == is_idle_enough) continue;
+      if (!HasStoodEmpty(quiet) || !IsQuiet(quiet)) continue;
+      for (const auto& [crowded, other] : node_.gpus()) {
+        if (crowded != quiet && other.kind == gpu.kind && other.whole_job == 0 && SpreadFrom(crowded, quiet)) return;
+      }
+    }
+  }
+}
+
+/// Returns true if the GPU has been empty long enough. When whole jobs follow one another (an array or a queue), the
+/// next one would only have to move a tenant away again.
+bool Rebalancer::HasStoodEmpty(GpuIndex gpu) {
+  const Time left_at = node_.WholeLeftAt(gpu);
+  if (left_at == kNoTime) return true;
+  const Time due = AddSaturating(left_at, node_.settings().stood_empty);
+  if (node_.now() < due) orders_.DecideAgainBy(due);
+  return node_.now() >= due;
+}
+
+/// Returns true if all tenants there have been idle for `idle_after`.
+bool Rebalancer::IsQuiet(GpuIndex gpu) {
+  return std::ranges::all_of(node_.tenants(), [&](const auto& entry) {
+    const Tenant& tenant = entry.second;
+    if (!Holds(tenant, gpu)) return true;
+    if (!tenant.is_active && !node_.IsIdle(tenant))
+      orders_.DecideAgainBy(AddSaturating(tenant.last_active, node_.settings().idle_after));
+    return node_.IsIdle(tenant);
+  });
+}
+
+bool Rebalancer::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
+  int busy = 0;
+  bool can_gain = false;  // A tenant there can use more than its request.
+  std::vector<Tenant*> movers;
+  for (auto& [id, tenant] : node_.tenants()) {
+    if (tenant.state != State::kHere || !Holds(tenant, crowded)) continue;
+    busy += tenant.is_active ? 1 : 0;
+    can_gain |= tenant.is_active && (tenant.share.memory_limit > tenant.share.memory_request ||
+                                     tenant.share.compute_limit > tenant.share.compute_request);
+    const bool can =
+        tenant.devices.size() == 1 && node_.WhyStays(tenant).empty() && tenant.devices[0].ceiling <= node_.Free(quiet);
+    if (can) movers.push_back(&tenant);
+  }
+  if (busy < 2 || !can_gain) return false;
+  const auto rank = [&](const Tenant* tenant) {
+    return std::tuple(tenant->devices[0].paper != quiet, tenant->devices[0].used.count(), tenant->id);
+  };
+  std::sort(movers.begin(), movers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
+  for (Tenant* tenant : movers) {
+    if (!node_.HasStayed(*tenant)) orders_.DecideAgainBy(AddSaturating(tenant->last_move, node_.settings().least_stay));
+    else if (tenant->is_active && mover_.StartMove(*tenant, {quiet}) != Room::kNone) return true;
+  }
+  return false;
+}
+
+}  // namespace divvy::sharing

@@ -1,0 +1,62 @@
+// Makes room on a GPU for memory that a tenant has a right to. Repaying escalates in steps (docs/sharing-design.md,
+// "Repaying"): deny further loans -> lower idle ceilings -> shrink pools -> move a borrower -> park an idle borrower ->
+// swap a busy borrower out for a turn -> requeue a borrower that agreed to it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sharing/planner/tenant_mover.h"
+
+namespace divvy::sharing {
+
+/// The basis of a tenant's claim to memory: a loan, or its request.
+enum class Right { kLoan, kRequest };
+
+class Repayment {
+ public:
+  Repayment(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, TenantMover& mover)
+      : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover) {}
+
+  void BeginDecision() { claimed_.clear(); }
+  void RemoveTenant(TenantId id);
+  void SetLeft(TenantId id, unsigned device, Bytes left);
+  void OnParkEnded(TenantId id);
+  void OnShrunk(TenantId id, Time now) { shrunk_[id] = now; }
+
+  /// Makes `needed` bytes free on `gpu` for `owner`; null: to get back within the capacity. Takes one step at a time
+  /// and waits for orders in flight first. Sets `why`, unless null, if it returns Room::kNone for a request.
+  Room MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why);
+  /// Lowers ceilings above the tenant's limit, unless the memory is in use. Reclaims room on GPUs that residuals or a
+  /// changed capacity pushed over their capacity.
+  void KeepBounds();
+  /// Makes memory that has already left a GPU available to tenants that wait for room there.
+  void LowerLeaving();
+
+  /// Returns true if a request waits for room on the GPU, so that nothing is lent there.
+  bool IsClaimed(GpuIndex gpu) const { return claimed_.contains(gpu); }
+  /// Returns true if the tenant was asked within the last memory_turn to shrink its pools.
+  bool HasShrunkLately(TenantId id) const;
+
+ private:
+  bool IsMoreComing(GpuIndex gpu, const Tenant* except) const;
+  bool ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner);
+  bool MoveBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner);
+  bool ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool is_idle);
+  bool IsRequeued(GpuIndex gpu, const Tenant* owner);
+  bool RequeueBorrower(GpuIndex gpu, const Tenant* owner);
+  std::vector<Tenant*> BorrowersOf(GpuIndex gpu, const Tenant* except);
+
+  NodeOccupancy& node_;
+  OrderTracker& orders_;
+  MemoryCeilings& ceilings_;
+  TenantMover& mover_;
+  std::set<GpuIndex> claimed_;
+  std::map<TenantId, Time> shrunk_;  // When the tenant was last asked to shrink.
+  std::set<TenantId> requeued_;
+  std::map<DeviceKey, Bytes> left_;  // Bytes of parking tenants that are still on their GPU.
+};
+
+}  // namespace divvy::sharing

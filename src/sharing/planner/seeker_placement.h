@@ -1,0 +1,32 @@
+// Finds GPUs for tenants that have none: new ones, and parked ones that wake or may return.
+#pragma once
+
+#include <vector>
+
+#include "sharing/planner/repayment.h"
+
+namespace divvy::sharing {
+
+class SeekerPlacement {
+ public:
+  SeekerPlacement(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, TenantMover& mover,
+                  Repayment& repayment)
+      : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
+
+  /// `right`: handles tenants within their requests, or those above them.
+  void SeatSeekers(Right right);
+
+ private:
+  void Seat(Tenant& tenant, bool is_first);
+  void SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places);
+  bool SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to);
+  std::vector<Tenant*> WhoMakesWay(GpuIndex gpu, Bytes needed);
+
+  NodeOccupancy& node_;
+  OrderTracker& orders_;
+  MemoryCeilings& ceilings_;
+  TenantMover& mover_;
+  Repayment& repayment_;
+};
+
+}  // namespace divvy::sharing

@@ -1,0 +1,132 @@
+// Memory ledger of one node: decides which GPU each tenant is on and how much memory it may use. It also decides about
+// lending, repaying, moving, parking and waking.
+//
+// Facts go in through the methods below, and each Decide returns the orders that follow from them. The ledger does
+// nothing in between. In each iteration of its loop, the keeper applies all facts, calls Decide, executes the orders
+// and reports them with OnDone. It repeats this until Decide returns no orders. An order that ends immediately, such as
+// SetCeiling, is reported and followed by Decide at once. The same facts and times give the same orders.
+//
+// Invariants after each call (see CheckInvariants):
+//  * The ceilings on a GPU, including those of tenants on their way to it, sum to at most its capacity. Only a residual
+//    that the driver reports later can exceed it; that excess is repaid first.
+//  * The memory and time requests on a GPU also fit, so that every request can be honoured.
+//  * No new tenant is placed on a GPU that is withheld or unusable.
+//  * All GPUs of one tenant are different.
+//
+// Each rule has an owner with its own state: TenantMover, MemoryCeilings, Repayment, Evacuation, PinRequests,
+// MemoryRequests, SeekerPlacement, UserCommands and Rebalancer. They share the facts in NodeOccupancy and write their
+// orders to OrderTracker.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sharing/facts.h"
+#include "sharing/order.h"
+#include "sharing/settings.h"
+
+namespace divvy::sharing {
+
+class SharePlanner {
+ public:
+  explicit SharePlanner(const Settings& settings = {});
+  SharePlanner(SharePlanner&&) noexcept;
+  SharePlanner& operator=(SharePlanner&&) noexcept;
+  ~SharePlanner();
+
+  // --- Facts about GPUs ----------------------------------------------------------------------------------------------
+
+  /// Adds or updates a GPU. Add all GPUs once, before any tenant. Later calls change capacity, speed and usability of a
+  /// known GPU. `whole_job` and `is_ready` are ignored.
+  void SetGpu(const Gpu& gpu);
+  /// Announces that `job` is about to start on all of these GPUs. Tenants are moved away, and Ready or Failed follows.
+  /// After a restart, call it again for the same job: Ready is issued again.
+  void AcquireExclusive(std::uint64_t job, GpuSet gpus);
+  /// The job has ended, or will not start.
+  void ReleaseExclusive(std::uint64_t job);
+
+  // --- Facts about tenants -------------------------------------------------------------------------------------------
+
+  /// Adds a new tenant: id, share, planned GPUs and reasons why it cannot move. A Place order follows, immediately or
+  /// after a repack. Errors: an unknown GPU, two devices on one GPU, an invalid share, or planned requests that exceed
+  /// a GPU.
+  Status AddTenant(const Tenant& tenant);
+  /// Adds a tenant that existed before the keeper started, in the state that its page reports. If an operation was
+  /// interrupted, pass kHere (memory not evacuated yet) or kParked. Use parked_by kLedger if it shall wake by itself.
+  Status LoadTenant(const Tenant& tenant);
+  /// Removes a tenant whose processes have ended. Its open requests are dropped.
+  void RemoveTenant(TenantId id);
+  /// Changes a tenant's share; orders follow. Errors as for AddTenant, with nothing changed. A decrease takes free
+  /// memory at once and the rest, borrowed from then on, as it is freed. `paper`: the new planned GPUs, as many as the
+  /// tenant has devices; std::nullopt keeps the present ones.
+  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper = std::nullopt);
+  /// Reports the memory in use. Call it before Want, and again when the gate closes for a move or park: that value is
+  /// the amount to restore. Ignored while the tenant is on the host.
+  void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
+  /// Reports how many bytes of a parking tenant are still on its GPU. Waiting tenants can use the freed part before
+  /// parking ends. Ignored for all other tenants.
+  void SetLeft(TenantId id, unsigned device, Bytes left);
+  /// `is_active`: since the last call, the tenant launched work or waited for its turn. An active parked tenant wakes.
+  void SetActivity(TenantId id, bool is_active, Time now);
+  /// Sets why a tenant cannot move or park; empty means that it can. The library never withdraws a reason; the keeper
+  /// does, after a change of backend.
+  void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
+  /// Requests `bytes` beyond the present use; call SetUse first. Exactly one Answer with the same `request` follows,
+  /// unless the tenant is removed before.
+  void Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
+  /// Drops a request, or a Pin, whose process has ended.
+  void ForgetWant(TenantId id, std::uint64_t request);
+  /// Announces a call that will bind the tenant to its GPUs permanently; the caller holds that call back. The tenant
+  /// first moves to its planned GPUs, and borrowed memory is reclaimed, as far as possible. Exactly one Answer
+  /// (granted) follows, unless the tenant is removed before.
+  void Pin(TenantId id, std::uint64_t request);
+  /// Reports a call that waits at the tenant's parked gate.
+  void WantWake(TenantId id);
+
+  // --- User commands: errors name the problem and a remedy -----------------------------------------------------------
+
+  Status ParkByUser(TenantId id);
+  Status WakeByUser(TenantId id);
+  /// Requires as many GPUs as the tenant has devices. Each GPU that changes must be usable, not withheld, of the same
+  /// kind and have room for the request.
+  Status MoveByUser(TenantId id, const std::vector<GpuIndex>& to);
+
+  // --- Decisions -----------------------------------------------------------------------------------------------------
+
+  void OnDone(std::uint64_t order, const Done& done, Time now);
+  /// The processes of a lost tenant have ended and the damaged memory is gone. The tenant is now on the host without
+  /// memory, and is placed like a waking tenant. Ignored if the tenant is not lost.
+  void OnLostEnded(TenantId id, Time now);
+  std::vector<Order> Decide(Time now);
+  /// When to call Decide again without new facts; kNever if not needed.
+  Time next_decision() const;
+
+  // --- Queries -------------------------------------------------------------------------------------------------------
+
+  const std::map<TenantId, Tenant>& tenants() const;
+  const Tenant* Find(TenantId id) const;
+  const std::map<GpuIndex, Gpu>& gpus() const;
+  /// Returns the GPU's capacity minus all ceilings on it.
+  Bytes Free(GpuIndex gpu) const;
+  /// Returns the longest time that a job waits until tenants have left these GPUs. It covers copying their bytes to the
+  /// host and back, plus Settings::slack. Returns Duration::max() if a tenant cannot leave.
+  Duration RepackBound(GpuSet gpus) const;
+  /// Returns why a parked or arriving tenant is not on a GPU, or why a request has no answer yet; "" if neither
+  /// applies.
+  std::string WhyWaits(TenantId id) const;
+  /// Returns true while a move, park, wake or shrink is in flight, which may soon make room for waiting tenants.
+  bool IsAtWork() const;
+  /// Returns "" or a description of the violation. Re-derives every sum from the tenants.
+  std::string CheckInvariants() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace divvy::sharing

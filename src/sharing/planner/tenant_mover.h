@@ -1,0 +1,44 @@
+// Places, moves, parks and wakes single tenants, and applies the results to NodeOccupancy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sharing/planner/memory_ceilings.h"
+#include "sharing/planner/packing.h"
+
+namespace divvy::sharing {
+
+/// Result of making room: done, orders in flight, or impossible.
+enum class Room { kReady, kUnderWay, kNone };
+
+class TenantMover {
+ public:
+  TenantMover(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings)
+      : node_(node), orders_(orders), ceilings_(ceilings) {}
+
+  void PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to);
+  /// Returns kUnderWay if ceilings must be lowered first. The caller has checked that the tenant may be moved.
+  Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
+  void StartPark(Tenant& tenant, ParkedBy by, const std::string& why);
+  void StartWake(Tenant& tenant, const std::vector<GpuIndex>& to);
+  /// Starts the moves of a plan for `packing`. If the tenants block each other, parks one of them first, preferably one
+  /// on the GPUs `leaving`, unless `may_park` is false. Returns false if no order is in flight and none can be issued.
+  bool CarryOut(const NodePacking& packing, const std::vector<std::vector<int>>& to, GpuSet leaving,
+                bool may_park = true);
+
+  void OnMoved(Tenant& tenant, const Done& done, Time now);
+  void OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now);
+  void OnWoken(Tenant& tenant, const Done& done, Time now);
+  void OnLostEnded(TenantId id, Time now);
+
+ private:
+  void OnLost(Tenant& tenant, const std::string& why);
+  void Measure(const Tenant& tenant, const Done& done, int ways);
+
+  NodeOccupancy& node_;
+  OrderTracker& orders_;
+  MemoryCeilings& ceilings_;
+};
+
+}  // namespace divvy::sharing

@@ -1,0 +1,36 @@
+// Users' commands to park, wake and move a tenant. They are checked when they are given and carried out when possible.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "sharing/planner/repayment.h"
+
+namespace divvy::sharing {
+
+class UserCommands {
+ public:
+  UserCommands(NodeOccupancy& node, OrderTracker& orders, TenantMover& mover, Repayment& repayment)
+      : node_(node), orders_(orders), mover_(mover), repayment_(repayment) {}
+
+  /// Errors of these three name the problem and a remedy.
+  Status Park(TenantId id);
+  Status Wake(TenantId id);
+  Status Move(TenantId id, const std::vector<GpuIndex>& to);
+  void RemoveTenant(TenantId id);
+  void MoveAsAsked();
+  void ParkAsAsked();
+
+ private:
+  Status CheckTarget(GpuIndex from, GpuIndex to) const;
+
+  NodeOccupancy& node_;
+  OrderTracker& orders_;
+  TenantMover& mover_;
+  Repayment& repayment_;
+  std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
+  std::set<TenantId> asked_parks_;
+};
+
+}  // namespace divvy::sharing
