@@ -191,9 +191,9 @@ class SchedulerWorld : public core::ScenarioWorld {
       Tell() << NameOf(preemption.job) << " " << preemption.reason << "\n";
     }
     for (const Resizing& one : plan.resizings) {
-      const core::Run& run = *cluster().running(one.job);
-      Tell() << NameOf(one.job) << " has " << PlaceOf(one.job, run.pieces)
-             << (one.asked_back.empty() ? "" : " and is to give back " + PlaceOf(one.job, run.leaving)) << ": "
+      const std::string node = NodeName(scheduler_.running(one.job)->node);
+      Tell() << NameOf(one.job) << " has " << node << " " << GpusText(one.gpus)
+             << (one.asked_back.empty() ? "" : " and is to give back " + node + " " + GpusText(one.asked_back)) << ": "
              << one.reason << "\n";
     }
     return plan.next_wakeup;
@@ -204,6 +204,12 @@ class SchedulerWorld : public core::ScenarioWorld {
     const Plan plan = scheduler_.WouldDecide(now_);
     ASSERT_TRUE(plan.starts.empty() && plan.preemptions.empty() && plan.resizings.empty())
         << "a further decision at the same time changes something";
+  }
+
+  /// All GPUs of a job together. A resized job may have several pieces for its one task.
+  std::string PlaceOf(JobId /*id*/, const std::vector<core::TaskPlacement>& pieces) const override {
+    const GpuSet gpus = core::GpusOf(pieces);
+    return NodeName(pieces.front().node) + (gpus.empty() ? "" : " " + GpusText(gpus));
   }
 
   core::Explanation ExplainJob(JobId id) const override {

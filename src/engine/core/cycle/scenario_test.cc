@@ -314,7 +314,7 @@ class ClusterWorld : public ScenarioWorld {
     const Plan plan = cluster_.Decide(now_);
     for (const Start& start : plan.starts) Began(start.entry, start.job);
     for (const Carving& carving : plan.carvings) {
-      Tell() << cluster_.node(carving.node).name << " GPU " << carving.gpu
+      Tell() << NodeName(carving.node) << " GPU " << carving.gpu
              << (carving.is_merge ? " is merged" : " is carved") << " for " << NameOf(carving.taker) << "\n";
     }
     for (const Start& start : plan.starts) {

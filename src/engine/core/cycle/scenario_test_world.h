@@ -137,9 +137,10 @@ class ScenarioWorld {
     const auto at = names_.find(id);
     return at == names_.end() ? "job " + ToString(id) : at->second;
   }
+  static std::string NodeName(NodeIndex node) { return "n" + std::to_string(node); }
   NodeIndex NodeOf(const std::string& name) const {
     for (NodeIndex node = 0; node < node_count_; ++node) {
-      if (cluster().node(node).name == name) return node;
+      if (NodeName(node) == name) return node;
     }
     ADD_FAILURE() << "no such node: " << name;
     return 0;
@@ -150,14 +151,17 @@ class ScenarioWorld {
     const Cluster::State& state = cluster().state();
     return cluster().ask(state.classes[run != nullptr ? run->job_class : state.waiting.at(id).job_class].key.ask);
   }
-  std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& pieces) const { return PlaceText(AskOf(id), pieces); }
+  /// See PlaceText.
+  virtual std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& pieces) const {
+    return PlaceText(AskOf(id), pieces);
+  }
 
   /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for a task without GPUs.
   std::string PlaceText(const Ask& ask, const std::vector<TaskPlacement>& pieces) const {
     std::vector<std::string> places;
     for (const TaskPlacement& piece : pieces) {
       const Shape& shape = ShapeOf(ask, piece);
-      std::string place = cluster().node(piece.node).name;
+      std::string place = NodeName(piece.node);
       if (!piece.place.gpus.empty()) place += " " + GpusText(piece.place.gpus);
       if (shape.slice) {
         const int slice = std::countr_zero(piece.place.slices);
@@ -186,7 +190,7 @@ class ScenarioWorld {
   void Node(const Words& words) {
     NodeWords node;
     ReadWords(NodeTable(), words, 1, node);
-    for (int i = 0; i < node.count; ++i, ++node_count_) AddNode("n" + std::to_string(node_count_), node);
+    for (int i = 0; i < node.count; ++i, ++node_count_) AddNode(NodeName(node_count_), node);
   }
   void SetCap(const Words& words) { SetCap(words.Plain(1), words.GetInt("limit", 0), words.GetInt("gpus", 0)); }
 
@@ -265,11 +269,11 @@ class ScenarioWorld {
   void TellReservation(const BackfillReservation& reservation) {
     const std::string place = PlaceOf(reservation.entry, reservation.pieces);
     Tell() << NameOf(reservation.entry);
-    if (reservation.is_claim) out_ << " awaits " << place << "\n";
-    else if (reservation.start == kNever) out_ << " drains " << place << "\n";
-    else
-      out_ << (reservation.is_sure ? " is promised " : " expects ") << place << " in "
-           << DurationText(reservation.start - now_) << "\n";
+    const bool is_dated = reservation.start != kNever;
+    if (reservation.is_claim) out_ << " awaits ";
+    else if (is_dated) out_ << (reservation.is_sure ? " is promised " : " expects ");
+    else out_ << " drains ";
+    out_ << place << (is_dated ? " " + When(reservation.start) : "") << "\n";
   }
 
   /// The time of the next event that happens by itself.
@@ -384,7 +388,8 @@ class ScenarioWorld {
     if (!blocker.rule.empty()) out_ << " [" << blocker.rule << "]";
     for (const Holder& holder : blocker.holders) {
       out_ << "; " << (holder.job.is_set() ? NameOf(holder.job) : "a reservation") << " has ";
-      if (holder.job.is_set()) out_ << PlaceOf(holder.job, holder.pieces);
+      if (holder.pieces.empty()) out_ << "some";
+      else if (holder.job.is_set()) out_ << PlaceOf(holder.job, holder.pieces);
       else out_ << holder.pieces.size() << " of its places";
       if (holder.until != kNever) out_ << " for " << DurationText(holder.until - now_);
     }
