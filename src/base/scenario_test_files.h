@@ -1,6 +1,6 @@
-// Scenario files for the scheduler, for clusters, for shared GPUs and for waste. A file starts with a sentence on what it shows,
-// followed by commands, a line of "----", and the engine's answers. DIVVY_REWRITE=1 writes the actual answers into the
-// files.
+// Scenario files for the scheduler, for clusters, for shared GPUs and for waste. A file starts with a sentence on what
+// it shows, followed by commands, a line of "----", and the engine's answers. DIVVY_REWRITE=1 writes the actual answers
+// into the files.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@ namespace scenario_test {
 using core::JobWords;
 using core::Words;
 
-/// The policy with these rules.
+/// The policy that gives these rules.
 Policy PolicyOf(const core::RuleWords& rules) {
   Policy policy;
   policy.order = rules.order == core::Order::kFifo       ? QueuePolicy::kFifo

@@ -39,8 +39,8 @@ TaskGroup GroupOf(const TaskWords& words) {
 
 /// Expands these groups by the types and pool of `words`, plus `wishes`. The types become alternatives, the first one
 /// preferred.
-Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups,
-                                            const TaskWords& words, NodeWishes wishes, bool* alike) {
+Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups, const TaskWords& words,
+                                     NodeWishes wishes, bool* alike) {
   Ask bare;
   bare.groups = groups;
   wishes.pool = words.pool;
@@ -237,7 +237,7 @@ class ClusterWorld : public ScenarioWorld {
   void SetCap(const std::string& name, int jobs, int gpus) override {
     const auto [at, is_new] = caps_.try_emplace(name);
     const std::int64_t parts = std::int64_t{gpus} * placement::kGpuParts;
-    if (is_new) at->second = cluster_.AddCap("group " + name, jobs, parts);
+    if (is_new) at->second = cluster_.AddCap("group " + Spaced(name), jobs, parts);
     else cluster_.SetCap(at->second, jobs, parts);
   }
 
@@ -314,8 +314,8 @@ class ClusterWorld : public ScenarioWorld {
     const Plan plan = cluster_.Decide(now_);
     for (const Start& start : plan.starts) Began(start.entry, start.job);
     for (const Carving& carving : plan.carvings) {
-      Tell() << NodeName(carving.node) << " GPU " << carving.gpu
-             << (carving.is_merge ? " is merged" : " is carved") << " for " << NameOf(carving.taker) << "\n";
+      Tell() << NodeName(carving.node) << " GPU " << carving.gpu << (carving.is_merge ? " is merged" : " is carved")
+             << " for " << NameOf(carving.taker) << "\n";
     }
     for (const Start& start : plan.starts) {
       Tell() << NameOf(start.job) << " starts on " << PlaceOf(start.job, start.pieces)

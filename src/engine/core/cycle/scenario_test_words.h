@@ -1,5 +1,5 @@
-// The words of scenarios (tests/scenarios/README.md) and what they describe: nodes, rules and jobs. An unknown word fails
-// the scenario; a new word needs an entry in the table of its command.
+// The commands of scenarios (tests/scenarios/README.md) as text, and what their options describe: nodes, rules and
+// jobs. An unknown word fails the scenario; a new word needs an entry in the table of its command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -144,7 +144,7 @@ struct NodeWords {
   std::uint32_t block = 0;
   int numa = 0;
   int nvlink = 0;
-  std::int32_t gpu_memory_mib = 0;  // Per GPU; 0: not accounted.
+  std::int32_t gpu_memory_mib = 0;                          // Per GPU; 0: not accounted.
   std::vector<std::pair<std::string, std::int32_t>> mixed;  // Model and memory of each GPU, if they differ.
   std::vector<std::string> features;
   int compute = 0;
@@ -160,7 +160,7 @@ inline const WordTable<NodeWords>& NodeTable() {
   static const WordTable<NodeWords> table = {
       {"count", [](NodeWords& node, const std::string& text) { node.count = ReadInt(text); }},
       {"gpus", [](NodeWords& node, const std::string& text) { node.gpus = ReadInt(text); }},
-      {"model", [](NodeWords& node, const std::string& text) { node.model = text; }},
+      {"model", [](NodeWords& node, const std::string& text) { node.model = Spaced(text); }},
       {"pool", [](NodeWords& node, const std::string& text) { node.pool = text; }},
       {"cpus", [](NodeWords& node, const std::string& text) { node.cpu_milli = ReadCpus(text); }},
       {"memory", [](NodeWords& node, const std::string& text) { node.memory_mib = ReadMib(text); }},
@@ -332,9 +332,9 @@ inline const WordTable<JobWords>& JobTable() {
       {"placement",
        [](JobWords& job, const std::string& text) {
          job.placement = ReadOneOf<PlacementStrategy>(text, {{"best", PlacementStrategy::kBest},
-                                                                 {"pack", PlacementStrategy::kPack},
-                                                                 {"spread", PlacementStrategy::kSpread},
-                                                                 {"sequential", PlacementStrategy::kSequential}});
+                                                             {"pack", PlacementStrategy::kPack},
+                                                             {"spread", PlacementStrategy::kSpread},
+                                                             {"sequential", PlacementStrategy::kSequential}});
        }},
       {"random",
        [](JobWords& job, const std::string& text) {

@@ -1,10 +1,10 @@
 // The world of a scenario (tests/scenarios/README.md): virtual time, the jobs by name, and the commands that every
-// scenario may use. What decides is a subclass: the engine core (scenario_test.cc) or the scheduler in front of it
+// scenario may use. A subclass decides: with the engine core (scenario_test.cc), or with the scheduler in front of it
 // (engine/scheduler/scenario_test.cc).
 //
-// Jobs end at their limits or actual ends. Preempted jobs leave after the grace period and are queued again. After every
-// command the invariants hold. After every decision, a repeated decision changes nothing, examining all jobs starts none,
-// and `why` explains every waiting job.
+// Jobs end at their limits or actual ends. Preempted jobs leave after the grace period and are queued again. After
+// every command, the invariants hold. After every decision, a repeated decision changes nothing, examining all jobs
+// starts none, and `why` explains every waiting job.
 #pragma once
 
 #include <bit>
@@ -63,7 +63,7 @@ class ScenarioWorld {
     actions_[name] = [this, action](const Words& words) { (static_cast<World*>(this)->*action)(words); };
   }
 
-  // --- What decides -------------------------------------------------------------------------------------------------
+  // --- For the subclass to define -----------------------------------------------------------------------------------
 
   virtual const Cluster& cluster() const = 0;
   virtual std::string CheckInvariants() const = 0;
@@ -118,7 +118,7 @@ class ScenarioWorld {
       ASSERT_EQ(PictureOf(copy), reservations) << "a further round at the same time makes other reservations";
     }
     ASSERT_EQ(copy.CheckInvariants(), "");
-    ASSERT_TRUE(copy.DecideAnew(now_).starts.empty()) << "a look at everybody starts somebody";
+    ASSERT_TRUE(copy.DecideAnew(now_).starts.empty()) << "examining all jobs starts one";
     for (const auto& [id, job] : jobs_) {
       if (!cluster().is_waiting(id) || job.job.is_parked) continue;
       ASSERT_FALSE(ExplainJob(id).blockers.empty()) << NameOf(id) << " waits for no reason";
