@@ -1,6 +1,6 @@
-// Scenario files for one server, for clusters and for shared GPUs. A file starts with a sentence on what it shows,
-// followed by commands, a line of "----", and the engine's answers. DIVVY_REWRITE=1 writes the actual answers into the
-// files.
+// Scenario files for the scheduler, for clusters, for shared GPUs and for waste. A file starts with a sentence on what
+// it shows, followed by commands, a line of "----", and the engine's answers. DIVVY_REWRITE=1 writes the actual answers
+// into the files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,14 +41,14 @@ inline std::filesystem::path ScenarioFolder() {
 }
 
 /// The files in tests/scenarios for one kind of world, as sorted relative paths. "cluster" (many nodes), "sharing" (the
-/// tenants of one node's GPUs) and "waste" (jobs that waste GPUs) have their own folders. "server" has all others.
+/// tenants of one node's GPUs) and "waste" (jobs that waste GPUs) have their own folders. "scheduler" has all others.
 inline std::vector<std::string> ScenarioFiles(std::string_view world) {
   std::vector<std::string> files;
   for (const auto& file : std::filesystem::recursive_directory_iterator(ScenarioFolder())) {
     const std::string name = std::filesystem::relative(file.path(), ScenarioFolder()).string();
     const std::string folder = name.substr(0, name.find('/'));
     const bool has_own_world = folder == "cluster" || folder == "sharing" || folder == "waste";
-    if (file.path().extension() == ".txt" && (has_own_world ? folder : "server") == world) files.push_back(name);
+    if (file.path().extension() == ".txt" && (has_own_world ? folder : "scheduler") == world) files.push_back(name);
   }
   std::sort(files.begin(), files.end());
   return files;

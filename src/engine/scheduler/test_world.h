@@ -26,7 +26,6 @@ struct World {
   Policy policy;
   Time now = Time(std::chrono::hours(1000));
   std::map<JobId, std::uint64_t> members_started;
-  std::map<JobId, JobId> entry_of;  // The entry of every job ever started.
   Plan last_plan;
 
   void Node(int gpus, int cpus = 64, Bytes memory = 512_GiB, std::string model = "NVIDIA H100 80GB HBM3",
@@ -69,9 +68,7 @@ struct World {
     std::map<JobId, WaitingEntry> entries;
     auto decided = server.Decide(now, [&](JobId id) {
       const WaitingEntry& entry = entries.try_emplace(id, *server.waiting(id)).first->second;
-      const JobId job = NameOf(entry);
-      entry_of[job] = id;
-      return job;
+      return NameOf(entry);
     });
     last_plan = std::move(decided.plan);
     std::vector<Started> out;
@@ -107,13 +104,6 @@ struct World {
     for (JobId id : due) server.Finish(id);
     Check();
     return due;
-  }
-
-  /// Returns the next time at which something happens without an outside event.
-  Time NextEvent() const {
-    Time next = last_plan.next_wakeup;
-    for (const auto& [id, job] : server.running_jobs()) next = std::min(next, job.known_end);
-    return next;
   }
 
   void Check() const { ASSERT_EQ(server.CheckInvariants(), ""); }

@@ -1,342 +1,385 @@
-// Runs tests/scenarios/cluster/**.txt. Each file shows one rule of a cluster of many nodes: commands above "----", the
-// engine's output below. After every decision, the invariants hold, five more decisions at the same moment change
-// nothing, examining all jobs starts none, and `why` explains every waiting job. DIVVY_REWRITE=1 writes the output into
-// the files; keep a rewrite only after its difference is understood.
-//
-//   node [count=4] [gpus=8] [model=h100] [pool=p] [mixed=2xh100+2xa100] [cpus=64] [memory=512G] [rack=0] [block=0]
-//        [gpu_memory=80G] [mig] [features=a,b] [compute=9.0]
-//        [numa=4] [nvlink=2]       n0, n1, ... in order; numa=4: the first four on one NUMA node, the next on another;
-//                                  nvlink=2: connected in pairs
-//   features n0 a,b                replaces the node's features
-//   demand 6x1:4 2x0.5             recent requests, for placement: six times 1 GPU with 4 CPUs, twice half a GPU
-//   rules [fifo|small-first|fair|shortest] [backfill=none] [escalate_after=1h] [reclaims] [preempts] [consolidates]
-//        [least_run=10m] [patience=1m] [grace=30s] ...: RuleTable; rules that are not named are unchanged
-//   team NAME [under=TEAM] [quota=4] [limit=8] [weight=2] [priority=1] [used=9h]     used: past usage in GPU time
-//   line NAME [fifo|small-first|fair|shortest] [escalate_after=1h] [tier=1]          a pool's queue and its policy
-//   cap NAME limit=2
-//   submit NAME [gpus=1|0.5|2x0.5] [tasks=4] [most=8] [cpus=8] [memory=64G] [type=h100>a100] [pool=p]
-//        [and gpus=0 tasks=2 ...]                        another group of tasks, which starts with the first
-//        [together=rack:required] [widest=block] [mixes] [placement=pack|random=DRAW] [topology=nvlink:required]
-//        [slice=3g] [gpu_memory=20G] [line=NAME]
-//        [constraint='a&b|c'] [nodes=n[1-3]] [exclude=n2] [compute=8.0] [vram=40G]      for all its nodes; vram:
-//                                  minimum memory of each GPU
-//        [limit=2h] [predicted=1h] [runs=90m] [priority=1] [team=t] [user=u] [cap=a,b] [preemptible=requeue]
-//        [begin=30m] [count=10] [held] [anyway]
-//        runs: the actual run time; type: the first is preferred, h100+a100 are equal, h100>a100*0.5 is half as fast on
-//        the second; most: elastic, in tasks; anyway: queued although it can never run
-//   adopt NAME on=n0:0-3+n1:0-3 [since=1h] [and submit's options]       is running already
-//   book NAME [gpus=1] [tasks=1] [user=u|team=t] [from=1h] until=3h | unbook NAME
-//   usable n0 0-3 | drain n0 | return n0 | release NAME | cancel NAME | cap NAME limit=3
-//   decide                         one decision: starts and places, victims, reservations
-//   advance 30m                    lets time pass: a decision first, and one after each event. Jobs end at their limits
-//                                  or actual ends; victims leave after the grace period and are queued again
-//   finish NAME | gone NAME        the job ends now; a victim has left. A decision follows
-//   queue | teams | why NAME       output; a change that "why" suggests is made on a copy, and must start the job
-//
-// Members of an array are called NAME.1, NAME.2, ... in start order. "expects" is a reservation that rests on
-// predictions, "awaits" a nomination.
+// Runs tests/scenarios/cluster/**.txt with the engine core. Each file shows one rule of a cluster;
+// tests/scenarios/README.md lists the commands.
 
-#include <bit>
-#include <sstream>
+#include <set>
 
-#include "base/duration_text.h"
-#include "base/scenario_test_files.h"
 #include "engine/core/cycle/scenario_test_world.h"
-#include "engine/core/explain/explain_text.h"
 #include "engine/core/explain/feasible.h"
-#include "engine/core/state/queue_order.h"
-#include "engine/message_text.h"
+#include "engine/core/explain/kind_words.h"
 
 namespace divvy::core {
 namespace scenario_test {
 
-class Scenario {
- public:
-  std::string Run(const std::string& commands) {
-    std::istringstream lines(commands);
-    for (std::string line; std::getline(lines, line);) {
-      if (const std::size_t hash = line.find('#'); hash != std::string::npos) line.resize(hash);
-      for (const std::string& part : SplitCommands(line)) {
-        if (!Trim(part).empty()) Command(Words(Trim(part)));
-        if (::testing::Test::HasFailure()) return out_.str();
-      }
+/// The node's properties that requests can name.
+NodeTraits TraitsOf(const NodeWords& words, std::string name) {
+  NodeTraits traits;
+  traits.name = std::move(name);
+  if (!words.pool.empty()) traits.pools.push_back(words.pool);
+  traits.features = words.features;
+  for (int gpu = 0; gpu < words.gpus; ++gpu) {
+    traits.gpus.push_back({words.Model(gpu), words.MemoryMib(gpu), words.compute});
+  }
+  return traits;
+}
+
+/// One task of a group, without node requirements.
+TaskGroup GroupOf(const TaskWords& words) {
+  TaskGroup group;
+  group.least = words.tasks;
+  group.most = std::max(words.most, words.tasks);
+  Shape shape = words.shape;
+  if (!words.has_gpus) {
+    shape.gpus = 1;
+    shape.parts = placement::kGpuParts;
+  }
+  if (shape.gpus == 0 && shape.cpu_milli == 0) shape.cpu_milli = 1000;
+  group.alternatives.push_back(shape);
+  return group;
+}
+
+/// Expands these groups by the types and pool of `words`, plus `wishes`. The types become alternatives, the first one
+/// preferred.
+Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups, const TaskWords& words,
+                                     NodeWishes wishes, bool* alike) {
+  Ask bare;
+  bare.groups = groups;
+  wishes.pool = words.pool;
+  std::vector<TaskGroup> made;
+  const std::vector<std::string> any(1);
+  for (const std::string& type : words.types.empty() ? any : words.types) {
+    const std::size_t star = std::min(type.find('*'), type.size());
+    wishes.gpu_type = Join(ReadList(type.substr(0, star), '+'), "|");
+    DIVVY_TRY(Ask ask, AskFor(book, bare, wishes));
+    *alike = *alike || ask.alike;
+    if (made.empty()) made.resize(ask.groups.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      TaskGroup& group = ask.groups[i];
+      const bool has_speed = star < type.size();
+      const int speed = has_speed ? ReadDecimal(type.substr(star + 1), 1000) : 1000;
+      group.speeds.assign(group.alternatives.size(), static_cast<std::int16_t>(speed));
+      group.alternatives.insert(group.alternatives.begin(), made[i].alternatives.begin(), made[i].alternatives.end());
+      group.filters.insert(group.filters.begin(), made[i].filters.begin(), made[i].filters.end());
+      group.speeds.insert(group.speeds.begin(), made[i].speeds.begin(), made[i].speeds.end());
+      made[i] = std::move(group);
     }
-    return out_.str();
+  }
+  for (TaskGroup& group : made) {
+    if (words.types.size() < 2) group.speeds.clear();
+    // A later filter may have split the kinds of an earlier one.
+    for (std::size_t i = 0; i < group.filters.size(); ++i) {
+      group.alternatives[i].models = book.Accepted(group.filters[i]);
+    }
+  }
+  return made;
+}
+
+/// Makes `job.ask`; its filters are in use from then on.
+Status MakeAsk(NodeClassIndex& book, JobWords& job) {
+  DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
+  std::vector<TaskGroup> groups;
+  bool is_same = true;  // A constraint treats groups with equal node requirements as one.
+  for (const TaskWords& words : job.groups) {
+    groups.push_back(GroupOf(words));
+    is_same = is_same && words.types == job.groups.front().types && words.pool == job.groups.front().pool;
+  }
+  if (is_same) {
+    DIVVY_TRY(job.ask.groups, PutOn(book, groups, job.groups.front(), job.wishes, &job.ask.alike));
+    return {};
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(book, {groups[i]}, job.groups[i], job.wishes, &job.ask.alike));
+    job.ask.groups.insert(job.ask.groups.end(), made.begin(), made.end());
+  }
+  for (TaskGroup& group : job.ask.groups) {
+    for (std::size_t i = 0; i < group.filters.size(); ++i) {
+      group.alternatives[i].models = book.Accepted(group.filters[i]);
+    }
+  }
+  return {};
+}
+
+struct TeamWords {
+  TeamSpec spec;
+  std::string under;
+  std::optional<Duration> used;  // In GPU time.
+};
+
+const WordTable<TeamWords>& TeamTable() {
+  static const WordTable<TeamWords> table = {
+      {"under", [](TeamWords& team, const std::string& text) { team.under = text; }},
+      {"quota", [](TeamWords& team, const std::string& text) { team.spec.quota_parts = ReadParts(text); }},
+      {"limit", [](TeamWords& team, const std::string& text) { team.spec.limit_parts = ReadParts(text); }},
+      {"weight",
+       [](TeamWords& team, const std::string& text) { team.spec.weight = static_cast<std::uint64_t>(ReadInt(text)); }},
+      {"priority", [](TeamWords& team, const std::string& text) { team.spec.priority = ReadInt(text); }},
+      {"used", [](TeamWords& team, const std::string& text) { team.used = ReadDuration(text); }},
+  };
+  return table;
+}
+
+struct BookWords {
+  std::string gpus = "1";
+  std::string tasks = "1";
+  std::string user;
+  std::string team;
+  Duration from{0};
+  Duration until{0};
+};
+
+const WordTable<BookWords>& BookTable() {
+  static const WordTable<BookWords> table = {
+      {"gpus", [](BookWords& book, const std::string& text) { book.gpus = text; }},
+      {"tasks", [](BookWords& book, const std::string& text) { book.tasks = text; }},
+      {"user", [](BookWords& book, const std::string& text) { book.user = text; }},
+      {"team", [](BookWords& book, const std::string& text) { book.team = text; }},
+      {"from", [](BookWords& book, const std::string& text) { book.from = ReadDuration(text); }},
+      {"until", [](BookWords& book, const std::string& text) { book.until = ReadDuration(text); }},
+  };
+  return table;
+}
+
+class ClusterWorld : public ScenarioWorld {
+ public:
+  ClusterWorld() {
+    Add("features", &ClusterWorld::SetFeatures);
+    Add("demand", &ClusterWorld::SetDemand);
+    Add("line", &ClusterWorld::AddLine);
+    Add("team", &ClusterWorld::AddTeam);
+    Add("book", &ClusterWorld::Book);
+    Add("unbook", &ClusterWorld::Unbook);
+    Add("usable", &ClusterWorld::SetUsable);
+    Add("drain", &ClusterWorld::SetUsable);
+    Add("return", &ClusterWorld::SetUsable);
   }
 
- private:
-  using Action = void (Scenario::*)(const Words&);
-  static const std::map<std::string, Action>& Commands() {
-    static const std::map<std::string, Action> commands = {
-        {"node", &Scenario::Node},       {"demand", &Scenario::Demand},     {"rules", &Scenario::SetRules},
-        {"team", &Scenario::Team},       {"cap", &Scenario::Cap},           {"submit", &Scenario::Submit},
-        {"adopt", &Scenario::Adopt},     {"book", &Scenario::Book},         {"unbook", &Scenario::Unbook},
-        {"usable", &Scenario::Usable},   {"drain", &Scenario::Usable},      {"return", &Scenario::Usable},
-        {"release", &Scenario::Release}, {"cancel", &Scenario::Cancel},     {"decide", &Scenario::DecideAloud},
-        {"advance", &Scenario::Advance}, {"finish", &Scenario::Finish},     {"gone", &Scenario::Gone},
-        {"queue", &Scenario::Queue},     {"teams", &Scenario::Teams},       {"why", &Scenario::Why},
-        {"line", &Scenario::ClassQueue}, {"features", &Scenario::Features},
-    };
-    return commands;
-  }
-
-  void Command(const Words& words) {
-    const auto at = Commands().find(words.Plain(0));
-    ASSERT_NE(at, Commands().end()) << "no such command: " << words.text;
-    (this->*at->second)(words);
-    ASSERT_EQ(world_.cluster.CheckInvariants(), "") << "after: " << words.text << "\n" << out_.str();
-  }
-
+ protected:
   // --- Facts --------------------------------------------------------------------------------------------------------
 
-  void Node(const Words& words) { world_.AddNodes(words); }
-  void ClassQueue(const Words& words) { world_.AddLine(words); }
-  void Features(const Words& words) {
-    world_.SetFeatures(world_.NodeOf(words.Plain(1)), ReadList(words.Plain(2), ','));
+  const Cluster& cluster() const override { return cluster_; }
+  std::string CheckInvariants() const override {
+    const std::string broken = book_.CheckInvariants();
+    return broken.empty() ? cluster_.CheckInvariants() : broken;
   }
-  void Demand(const Words& words) { world_.SetDemand(words); }
-  void SetRules(const Words& words) { world_.SetRules(words); }
-  void Team(const Words& words) { world_.AddTeam(words); }
-  void Cap(const Words& words) { world_.SetCap(words.Plain(1), words.GetInt("limit", 0)); }
 
-  void Submit(const Words& words) {
-    const std::string name = words.Plain(1);
-    const JobWords job = world_.ReadJob(words);
-    if (!job.refusal.empty()) {
-      out_ << name << " refused: " << job.refusal << "\n";
-      return;
+  void AddNode(const std::string& name, const NodeWords& node) override {
+    NodeFacts facts;
+    facts.name = name;
+    facts.cpu_milli = node.cpu_milli;
+    facts.memory_mib = node.memory_mib;
+    facts.gpus = node.gpus;
+    facts.rack = node.rack;
+    facts.block = node.block;
+    if (node.numa > 0 || node.nvlink > 0) facts.topology = std::make_shared<GpuTopology>(GpusOf(node));
+    for (int gpu = 0; gpu < node.gpus && node.gpu_memory_mib > 0; ++gpu) {
+      facts.gpu_memory_mib.push_back(node.MemoryMib(gpu));
     }
-    const Cluster& cluster = world_.cluster;
-    Status status = Feasible(cluster, job.ask, world_.names());
-    if (status) status = FeasibleForTeam(cluster, job.ask, job.job.team, job.job.preemptible);
-    if (!status && !job.is_anyway) out_ << name << " refused: " << status.error().message << "\n";
-    else world_.Submit(name, job);
+    if (node.has_mig) facts.sliceable = GpuSet::FirstN(node.gpus);
+    traits_.push_back(TraitsOf(node, name));
+    const Status added = book_.AddNode(traits_.back());
+    ASSERT_TRUE(added) << added.error().message;
+    book_.Fill(static_cast<NodeIndex>(cluster_.node_count()), facts);
+    cluster_.AddNode(facts);
+    FollowKinds();
+    cluster_.SetScorer(ScorerOfDemand());
   }
 
-  void Adopt(const Words& words) { world_.Adopt(words.Plain(1), world_.ReadJob(words)); }
+  /// Replaces the features of the node.
+  void SetFeatures(const Words& words) {
+    const NodeIndex node = NodeOf(words.Plain(1));
+    traits_[node].features = ReadList(words.Plain(2), ',');
+    const Status set = book_.SetTraits(node, traits_[node]);
+    ASSERT_TRUE(set) << set.error().message;
+    FollowKinds();
+  }
+
+  /// "6x1:4 2x0.5": recently six requests for a GPU and four CPUs, and two for half a GPU.
+  void SetDemand(const Words& words) {
+    demand_.clear();
+    for (std::size_t i = 1; i < words.all.size(); ++i) {
+      const std::string& word = words.all[i].first;
+      const std::size_t colon = std::min(word.find(':'), word.size());
+      const std::size_t x = word.find('x') + 1;
+      TaskWords task;
+      TaskTable().at("gpus")(task, word.substr(x, colon - x));
+      if (colon < word.size()) TaskTable().at("cpus")(task, word.substr(colon + 1));
+      demand_.insert(demand_.end(), static_cast<std::size_t>(ReadInt(word)), task.shape);
+    }
+    cluster_.SetScorer(ScorerOfDemand());
+  }
+
+  void SetRules(const Words& words) override {
+    RuleWords rules{cluster_.rules(), {}};
+    ReadWords(RuleTable(), words, 1, rules);
+    cluster_.SetRules(rules);
+  }
+
+  /// Adds a pool with a queue and a policy of its own.
+  void AddLine(const Words& words) {
+    RuleWords rules;
+    ReadWords(RuleTable(), words, 2, rules);
+    lines_[words.Plain(1)] = cluster_.AddPool(rules);
+  }
+
+  void AddTeam(const Words& words) {
+    TeamWords team;
+    ReadWords(TeamTable(), words, 2, team);
+    team.spec.name = words.Plain(1);
+    team.spec.parent = TeamOf(team.under);
+    specs_.push_back(team.spec);
+    if (team.used) used_[static_cast<TeamIndex>(specs_.size())] = *team.used;
+    cluster_.teams().Reset(specs_);
+    for (const auto& [index, used] : used_) {
+      cluster_.teams().SetUsage(index, std::chrono::duration<double>(used).count() * placement::kGpuParts, now_);
+    }
+    cluster_.RecountTeams(now_);
+  }
+
+  void SetCap(const std::string& name, int jobs, int gpus) override {
+    const auto [at, is_new] = caps_.try_emplace(name);
+    const std::int64_t parts = std::int64_t{gpus} * placement::kGpuParts;
+    if (is_new) at->second = cluster_.AddCap("group " + Spaced(name), jobs, parts);
+    else cluster_.SetCap(at->second, jobs, parts);
+  }
 
   void Book(const Words& words) {
-    const std::optional<AdvanceReservation> booking = world_.Book(words);
-    out_ << Clock() << words.Plain(1);
-    if (!booking) {
-      out_ << " finds no room\n";
-      return;
-    }
-    bookings_[words.Plain(1)] = booking->id;
-    out_ << " keeps " << PlaceText(world_.cluster.ask(booking->ask), booking->pieces) << "\n";
+    BookWords book;
+    ReadWords(BookTable(), words, 2, book);
+    TaskWords task;
+    TaskTable().at("gpus")(task, book.gpus);
+    TaskTable().at("tasks")(task, book.tasks);
+    Ask ask;
+    ask.groups.push_back(GroupOf(task));
+    AdvanceReservation wanted;
+    wanted.id = ++last_booking_;
+    wanted.ask = cluster_.Know(ask);
+    wanted.team = TeamOf(book.team);
+    if (!book.user.empty()) wanted.user = UserOf(book.user);
+    wanted.from = now_ + book.from;
+    wanted.until = now_ + book.until;
+    const std::optional<AdvanceReservation> booking = cluster_.Book(wanted, now_);
+    Tell() << words.Plain(1) << (booking ? " keeps " + PlaceText(ask, booking->pieces) : " finds no room") << "\n";
+    if (booking) bookings_[words.Plain(1)] = booking->id;
   }
   void Unbook(const Words& words) {
     ASSERT_TRUE(bookings_.contains(words.Plain(1))) << words.text;
-    world_.cluster.Unbook(bookings_[words.Plain(1)]);
+    cluster_.Unbook(bookings_[words.Plain(1)]);
   }
 
-  void Usable(const Words& words) {
-    const NodeIndex node = world_.NodeOf(words.Plain(1));
+  void SetUsable(const Words& words) {
     const GpuSet all = GpuSet::FirstN(GpuSet::kCapacity);
     const GpuSet usable = words.Plain(0) == "usable" ? ReadGpus(words.Plain(2)) : all;
-    world_.cluster.SetUsable(node, usable, words.Plain(0) != "drain");
+    cluster_.SetUsable(NodeOf(words.Plain(1)), usable, words.Plain(0) != "drain");
   }
 
-  void Release(const Words& words) {
-    ASSERT_TRUE(IsWaiting(words.Plain(1))) << words.text;
-    Job& job = world_.job(world_.IdOf(words.Plain(1)));
-    job.is_parked = false;
-    job.queued_at = world_.now;
-    world_.cluster.Put(job, world_.now);
-  }
+  // --- Jobs ---------------------------------------------------------------------------------------------------------
 
-  void Cancel(const Words& words) {
-    ASSERT_TRUE(IsWaiting(words.Plain(1))) << words.text;
-    world_.cluster.Remove(world_.IdOf(words.Plain(1)), world_.now);
+  Status Prepare(JobWords& job) override {
+    EXPECT_TRUE(job.after.empty() && job.asked_back.empty()) << "only the scheduler knows after= and asked=";
+    DIVVY_CHECK(MakeAsk(book_, job));
+    FollowKinds();
+    job.ask.placement = job.placement.value_or(job.ask.placement);
+    if (!job.line.empty()) {
+      EXPECT_TRUE(lines_.contains(job.line)) << "no such line: " << job.line;
+      job.ask.pool = lines_[job.line];
+    }
+    job.job.ask = cluster_.Know(job.ask);
+    job.job.team = TeamOf(job.team);
+    job.job.user = UserOf(job.user);
+    for (const std::string& cap : job.caps) {
+      EXPECT_TRUE(caps_.contains(cap)) << "no such cap: " << cap;
+      job.job.caps.push_back(caps_[cap]);
+    }
+    if (job.at_once > 0) job.job.caps.push_back(cluster_.AddCap("array " + ToString(job.job.id), job.at_once));
+    std::sort(job.job.caps.begin(), job.job.caps.end());
+    return {};
+  }
+  Status CheckFeasible(const JobWords& job) const override {
+    DIVVY_CHECK(Feasible(cluster_, job.ask, NamesOf(book_)));
+    return FeasibleForTeam(cluster_, job.ask, job.job.team, job.job.preemptible);
+  }
+  void Put(const JobWords& job) override { cluster_.Put(job.job, now_); }
+  void Adopt(const JobWords& job, std::vector<TaskPlacement> pieces) override {
+    ASSERT_EQ(pieces.front().place.gpus.size(), job.ask.groups.front().alternatives.front().gpus);
+    cluster_.Adopt(job.job, std::move(pieces), now_ - job.since, now_);
+  }
+  void Remove(JobId waiting) override { cluster_.Remove(waiting, now_); }
+  void End(JobId running) override { cluster_.Finish(running, now_); }
+  void GiveBack(JobId running, const std::vector<TaskPlacement>& pieces) override {
+    cluster_.GiveBack(running, pieces, now_);
   }
 
   // --- Decisions ----------------------------------------------------------------------------------------------------
 
-  void DecideAloud(const Words&) { Decide(true); }
-
-  void Decide(bool shows_promises) {
-    const Plan plan = world_.Decide();
-    ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "at " << Clock() << "after:\n" << out_.str();
+  Time DecideOnce() override {
+    const Plan plan = cluster_.Decide(now_);
+    for (const Start& start : plan.starts) Began(start.entry, start.job);
     for (const Carving& carving : plan.carvings) {
-      out_ << Clock() << world_.cluster.node(carving.node).name << " GPU " << carving.gpu
-           << (carving.is_merge ? " is merged" : " is carved") << " for " << NameOf(carving.taker) << "\n";
+      Tell() << NodeName(carving.node) << " GPU " << carving.gpu << (carving.is_merge ? " is merged" : " is carved")
+             << " for " << NameOf(carving.taker) << "\n";
     }
     for (const Start& start : plan.starts) {
-      out_ << Clock() << NameOf(start.job) << " starts on " << PlaceOf(start.job, start.pieces);
-      if (start.is_backfilled) out_ << ", passing " << NameOf(start.passed);
-      out_ << "\n";
+      Tell() << NameOf(start.job) << " starts on " << PlaceOf(start.job, start.pieces)
+             << (start.is_backfilled ? ", passing " + NameOf(start.passed) : "") << "\n";
     }
     for (const Growth& growth : plan.growths) {
-      out_ << Clock() << NameOf(growth.job) << " grows by " << PlaceOf(growth.job, growth.pieces) << "\n";
+      Tell() << NameOf(growth.job) << " grows by " << PlaceOf(growth.job, growth.pieces) << "\n";
     }
     for (const Preemption& preemption : plan.preemptions) {
-      out_ << Clock() << NameOf(preemption.job) << (preemption.is_all ? " makes room on " : " gives back ")
-           << PlaceOf(preemption.job, preemption.pieces) << " for " << NameOf(preemption.taker) << "\n";
+      BeginsToLeave(preemption.job);
+      Tell() << NameOf(preemption.job) << (preemption.is_all ? " makes room on " : " gives back ")
+             << PlaceOf(preemption.job, preemption.pieces) << " for " << NameOf(preemption.taker) << "\n";
     }
     for (const Move& move : plan.moves) {
-      out_ << Clock() << NameOf(move.job) << " moves from " << PlaceOf(move.job, move.from) << " to "
-           << PlaceOf(move.job, move.to) << " for " << NameOf(move.taker) << "\n";
+      BeginsToLeave(move.job);
+      Tell() << NameOf(move.job) << " moves from " << PlaceOf(move.job, move.from) << " to "
+             << PlaceOf(move.job, move.to) << " for " << NameOf(move.taker) << "\n";
     }
-    for (const BackfillReservation& reservation : world_.cluster.reservations()) {
-      if (shows_promises) Tell(reservation);
+    return plan.next_wakeup;
+  }
+
+  Explanation ExplainJob(JobId id) const override { return Explain(cluster_, id, now_, NamesOf(book_)); }
+
+ private:
+  TeamIndex TeamOf(const std::string& name) const {
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (specs_[i].name == name) return static_cast<TeamIndex>(i + 1);
     }
+    EXPECT_EQ(name, "") << "no such team";
+    return kRootTeam;
+  }
+  UserIndex UserOf(const std::string& name) {
+    if (name.empty()) return 0;
+    return users_.try_emplace(name, static_cast<UserIndex>(users_.size() + 1)).first->second;
   }
 
-  void Tell(const BackfillReservation& reservation) {
-    out_ << Clock() << NameOf(reservation.entry);
-    const std::string place = PlaceOf(reservation.entry, reservation.pieces);
-    if (reservation.is_claim) out_ << " awaits " << place << "\n";
-    else if (reservation.start == kNever) out_ << " drains " << place << "\n";
-    else
-      out_ << (reservation.is_sure ? " is promised " : " expects ") << place << " in "
-           << DurationText(reservation.start - world_.now) << "\n";
+  std::shared_ptr<const placement::Scorer> ScorerOfDemand() const {
+    return placement::MakeScorer("default", placement::CountShapes(demand_), static_cast<double>(demand_.size()),
+                                 book_.CapacityParts(), book_.Alike());
   }
 
-  void Advance(const Words& words) {
-    const Time end = world_.now + ReadDuration(words.Plain(1));
-    Decide(false);
-    while (world_.NextEvent() <= end && !::testing::Test::HasFailure()) {
-      world_.now = std::max(world_.now, world_.NextEvent());
-      for (const JobId id : world_.Due()) {
-        out_ << Clock() << NameOf(id) << " ends\n";
-        world_.Finish(id);
-      }
-      for (const JobId id : world_.DueToLeave()) Leave(id);
-      Decide(false);
-    }
-    world_.now = end;
-    Decide(false);
+  // Node kinds change while jobs run and wait; this alone must change nothing for the jobs.
+  void FollowKinds() {
+    const KindChange change = book_.TakeChange();
+    if (!change.empty()) cluster_.SetKinds(book_, change, ScorerOfDemand());
   }
 
-  void Finish(const Words& words) {
-    ASSERT_TRUE(IsRunning(words.Plain(1))) << words.text << ", after:\n" << out_.str();
-    world_.Finish(world_.IdOf(words.Plain(1)));
-    Decide(false);
-  }
-
-  void Gone(const Words& words) {
-    ASSERT_TRUE(IsRunning(words.Plain(1)) && world_.IsToldToLeave(world_.IdOf(words.Plain(1)))) << words.text;
-    Leave(world_.IdOf(words.Plain(1)));
-    Decide(false);
-  }
-
-  void Leave(JobId id) {
-    const bool is_all = world_.Leave(id);
-    out_ << Clock() << NameOf(id) << (is_all ? " has left and is queued again\n" : " has given it back\n");
-  }
-
-  // --- Questions ----------------------------------------------------------------------------------------------------
-
-  void Queue(const Words&) {
-    out_ << Clock() << "queue:";
-    for (const JobId id : QueueOrder(world_.cluster, world_.now, 0)) out_ << " " << NameOf(id);
-    out_ << "\n";
-  }
-
-  void Teams(const Words&) {
-    const core::Teams& teams = world_.cluster.teams();
-    for (TeamIndex team = 1; team < teams.size(); ++team) {
-      out_ << Clock() << teams.spec(team).name << " runs " << GpuText(teams.running(team));
-      if (teams.worth(team) != teams.running(team)) out_ << " (worth " << GpuText(teams.worth(team)) << ")";
-      out_ << " of a share of " << GpuText(teams.FairShare(team)) << "\n";
-    }
-  }
-
-  void Why(const Words& words) {
-    const std::string name = words.Plain(1);
-    ASSERT_TRUE(world_.Knows(name)) << words.text;
-    const Explanation answer = Explain(world_.cluster, world_.IdOf(name), world_.now, world_.names());
-    out_ << Clock() << "why " << name << ": ";
-    if (!answer.is_waiting) {
-      out_ << "does not wait\n";
-      return;
-    }
-    if (answer.is_in_line) out_ << "number " << answer.position << ", " << GpuText(answer.ahead_parts) << " ahead";
-    else out_ << "not in line";
-    out_ << " (" << answer.key << ")\n";
-    for (const Blocker& blocker : answer.blockers) Tell(blocker);
-    out_ << "  starts " << When(answer.start.typical);
-    const bool has_latest = answer.start.latest != kNever && answer.start.latest != answer.start.typical;
-    if (has_latest) out_ << ", at the latest " << When(answer.start.latest);
-    out_ << ": " << answer.start.basis << "\n";
-    if (!answer.change) return;
-    out_ << "  would start now with " << answer.change->text << "\n";
-    CheckChange(name, *answer.change);
-  }
-
-  void Tell(const Blocker& blocker) {
-    out_ << "  " << blocker.text;
-    if (!blocker.rule.empty()) out_ << " [" << blocker.rule << "]";
-    for (const Holder& holder : blocker.holders) {
-      out_ << "; " << (holder.job.is_set() ? NameOf(holder.job) : "a reservation") << " has ";
-      if (holder.job.is_set()) out_ << PlaceOf(holder.job, holder.pieces);
-      else out_ << holder.pieces.size() << " of its places";
-      if (holder.until != kNever) out_ << " for " << DurationText(holder.until - world_.now);
-    }
-    out_ << "\n";
-  }
-
-  std::string When(Time time) const { return time == kNever ? "?" : "in " + DurationText(time - world_.now); }
-
-  void CheckChange(const std::string& name, const Change& change) {
-    Cluster copy = world_.cluster.Copy();
-    Job job = world_.job(world_.IdOf(name));
-    job.ask = copy.Know(change.ask);
-    job.limit = change.limit;
-    job.preemptible = change.preemptible;
-    copy.Put(job, world_.now);
-    const Plan plan = copy.Decide(world_.now);
-    const bool starts = std::any_of(plan.starts.begin(), plan.starts.end(),
-                                    [&](const Start& start) { return start.entry == world_.IdOf(name); });
-    ASSERT_TRUE(starts) << name << " does not start with " << change.text;
-  }
-
-  // --- Names --------------------------------------------------------------------------------------------------------
-
-  bool IsWaiting(const std::string& name) const {
-    return world_.Knows(name) && world_.cluster.is_waiting(world_.IdOf(name));
-  }
-  bool IsRunning(const std::string& name) const {
-    return world_.Knows(name) && world_.cluster.running(world_.IdOf(name)) != nullptr;
-  }
-  std::string NameOf(JobId id) const { return world_.NameOf(id); }
-
-  std::string Clock() const {
-    const Duration since = world_.now - At(0);
-    return since == Duration(0) ? "0: " : DurationText(since) + ": ";
-  }
-
-  std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& pieces) const {
-    return PlaceText(world_.cluster.ask(world_.job(id).ask), pieces);
-  }
-
-  /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for a task without GPUs.
-  std::string PlaceText(const Ask& ask, const std::vector<TaskPlacement>& pieces) const {
-    std::vector<std::string> places;
-    for (const TaskPlacement& piece : pieces) {
-      const Shape& shape = ShapeOf(ask, piece);
-      std::string place = world_.cluster.node(piece.node).name;
-      if (!piece.place.gpus.empty()) place += " " + GpusText(piece.place.gpus);
-      if (shape.slice) {
-        const int slice = std::countr_zero(piece.place.slices);
-        place = std::string(MigProfileName(*shape.slice)) + " at " + std::to_string(slice) + " of " + place;
-      } else if (shape.gpus > 0 && shape.parts < placement::kGpuParts) {
-        place = GpusFlag(shape) + " of " + place;
-      }
-      places.push_back(std::move(place));
-    }
-    return Join(places, ", ");
-  }
-
-  ScenarioWorld world_;
+  Cluster cluster_{Rules{}};
+  NodeClassIndex book_;
+  std::vector<NodeTraits> traits_;
+  std::map<std::string, PoolIndex> lines_;
+  std::vector<Shape> demand_;
+  std::vector<TeamSpec> specs_;
+  std::map<TeamIndex, Duration> used_;
+  std::map<std::string, CapIndex> caps_;
+  std::map<std::string, UserIndex> users_;
   std::map<std::string, std::uint64_t> bookings_;
-  std::ostringstream out_;
+  std::uint64_t last_booking_ = 0;
 };
 
 class ClusterScenarios : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ClusterScenarios, MatchTheirExpectedPlans) {
-  ShowScenario(GetParam(), [](const std::string& commands) { return Scenario().Run(commands); });
+  ShowScenario(GetParam(), [](const std::string& commands) { return ClusterWorld().Execute(commands); });
 }
 
 INSTANTIATE_TEST_SUITE_P(, ClusterScenarios, ::testing::ValuesIn(ScenarioFiles("cluster")), ScenarioName);

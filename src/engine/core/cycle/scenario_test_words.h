@@ -1,5 +1,5 @@
-// The words of scenarios (scenario_test.cc) and what they create: node kinds and job requests. An unknown word fails
-// the scenario; a new word needs an entry in the table of its command.
+// The commands of scenarios (tests/scenarios/README.md) as text, and what their options describe: nodes, rules and
+// jobs. An unknown word fails the scenario; a new word needs an entry in the table of its command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -126,30 +126,41 @@ Value ReadOneOf(const std::string& text, const std::map<std::string, Value>& nam
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
+/// "NVIDIA_L4": a space in a name is written as '_'.
+inline std::string Spaced(std::string text) {
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 /// The options of "node". Nodes of a scenario are n0, n1, ... in order.
 struct NodeWords {
   int count = 1;
   int gpus = 8;
   std::string model = "h100";
   std::string pool;
-  std::vector<std::string> models;  // The model of each GPU, if they differ.
   std::int32_t cpu_milli = 64'000;
   std::int32_t memory_mib = 512 * 1024;
   std::uint32_t rack = 0;
   std::uint32_t block = 0;
   int numa = 0;
   int nvlink = 0;
-  std::int32_t gpu_memory_mib = 0;  // Per GPU; 0: not accounted.
+  std::int32_t gpu_memory_mib = 0;                          // Per GPU; 0: not accounted.
+  std::vector<std::pair<std::string, std::int32_t>> mixed;  // Model and memory of each GPU, if they differ.
   std::vector<std::string> features;
   int compute = 0;
   bool has_mig = false;
+
+  std::string Model(int gpu) const { return mixed.empty() ? model : mixed[static_cast<std::size_t>(gpu)].first; }
+  std::int32_t MemoryMib(int gpu) const {
+    return mixed.empty() ? gpu_memory_mib : mixed[static_cast<std::size_t>(gpu)].second;
+  }
 };
 
 inline const WordTable<NodeWords>& NodeTable() {
   static const WordTable<NodeWords> table = {
       {"count", [](NodeWords& node, const std::string& text) { node.count = ReadInt(text); }},
       {"gpus", [](NodeWords& node, const std::string& text) { node.gpus = ReadInt(text); }},
-      {"model", [](NodeWords& node, const std::string& text) { node.model = text; }},
+      {"model", [](NodeWords& node, const std::string& text) { node.model = Spaced(text); }},
       {"pool", [](NodeWords& node, const std::string& text) { node.pool = text; }},
       {"cpus", [](NodeWords& node, const std::string& text) { node.cpu_milli = ReadCpus(text); }},
       {"memory", [](NodeWords& node, const std::string& text) { node.memory_mib = ReadMib(text); }},
@@ -164,45 +175,71 @@ inline const WordTable<NodeWords>& NodeTable() {
       {"mig", [](NodeWords& node, const std::string&) { node.has_mig = true; }},
       {"mixed",
        [](NodeWords& node, const std::string& text) {
-         node.model = text;
          for (const std::string& part : ReadList(text, '+')) {
-           const std::size_t x = part.find('x');
-           for (int i = 0; i < ReadInt(part); ++i) node.models.push_back(part.substr(x + 1));
+           const std::size_t x = part.find('x') + 1;
+           const std::size_t colon = std::min(part.find(':'), part.size());
+           const std::int32_t memory = colon < part.size() ? ReadMib(part.substr(colon + 1)) : node.gpu_memory_mib;
+           node.mixed.insert(node.mixed.end(), static_cast<std::size_t>(ReadInt(part)),
+                             {Spaced(part.substr(x, colon - x)), memory});
          }
-         node.gpus = static_cast<int>(node.models.size());
+         node.gpus = static_cast<int>(node.mixed.size());
        }},
   };
   return table;
 }
 
-/// GPUs on NUMA nodes of `numa`, connected by NVLink in groups of `nvlink`; 0: unknown or none. Null if both are 0.
-inline std::shared_ptr<const GpuTopology> TopologyOf(int gpus, int numa, int nvlink) {
-  if (numa == 0 && nvlink == 0) return nullptr;
-  std::vector<GpuFacts> facts(static_cast<std::size_t>(gpus));
-  for (int gpu = 0; gpu < gpus; ++gpu) {
-    GpuFacts& one = facts[static_cast<std::size_t>(gpu)];
+/// The node's GPUs: on NUMA nodes of `numa`, connected by NVLink in groups of `nvlink`; 0: unknown or none.
+inline std::vector<GpuFacts> GpusOf(const NodeWords& node) {
+  std::vector<GpuFacts> gpus(static_cast<std::size_t>(node.gpus));
+  for (int gpu = 0; gpu < node.gpus; ++gpu) {
+    GpuFacts& one = gpus[static_cast<std::size_t>(gpu)];
     one.index = static_cast<GpuIndex>(gpu);
-    if (numa > 0) one.numa_node = gpu / numa;
-    for (int other = 0; other < gpus; ++other) {
-      const bool is_joined = nvlink > 0 && other / nvlink == gpu / nvlink;
-      const bool is_near = numa == 0 || other / numa == gpu / numa;
+    one.uuid = "GPU-" + std::to_string(gpu);
+    one.model = node.Model(gpu);
+    one.memory_total = Bytes(std::int64_t{node.MemoryMib(gpu)} << 20);
+    if (node.numa > 0) one.numa_node = gpu / node.numa;
+    for (int other = 0; other < node.gpus; ++other) {
+      const bool is_joined = node.nvlink > 0 && other / node.nvlink == gpu / node.nvlink;
+      const bool is_near = node.numa == 0 || other / node.numa == gpu / node.numa;
       one.links.push_back(other == gpu ? "X" : is_joined ? "NV12" : is_near ? "PHB" : "SYS");
     }
   }
-  return std::make_shared<GpuTopology>(facts);
+  return gpus;
 }
 
-/// The node's properties that requests can name.
-inline NodeTraits TraitsOf(const NodeWords& words, std::string name) {
-  NodeTraits traits;
-  traits.name = std::move(name);
-  if (!words.pool.empty()) traits.pools.push_back(words.pool);
-  traits.features = words.features;
-  for (int gpu = 0; gpu < words.gpus; ++gpu) {
-    const std::string& model = words.models.empty() ? words.model : words.models[static_cast<std::size_t>(gpu)];
-    traits.gpus.push_back({model, words.gpu_memory_mib, words.compute});
-  }
-  return traits;
+// --- Rules ----------------------------------------------------------------------------------------------------------
+
+/// The options of "rules" and "line".
+struct RuleWords : Rules {
+  std::optional<int> cpu_jobs;  // For the scheduler only.
+};
+
+inline const WordTable<RuleWords>& RuleTable() {
+  static const WordTable<RuleWords> table = {
+      {"small-first", [](RuleWords& rules, const std::string&) { rules.order = Order::kSmallFirst; }},
+      {"fifo", [](RuleWords& rules, const std::string&) { rules.order = Order::kFifo; }},
+      {"fair", [](RuleWords& rules, const std::string&) { rules.order = Order::kFair; }},
+      {"shortest", [](RuleWords& rules, const std::string&) { rules.order = Order::kShortest; }},
+      {"backfill",
+       [](RuleWords& rules, const std::string& text) {
+         rules.backfill = ReadOneOf<Backfill>(
+             text, {{"reserved", Backfill::kReserved}, {"none", Backfill::kNone}, {"anything", Backfill::kAnything}});
+       }},
+      {"escalate_after", [](RuleWords& rules, const std::string& text) { rules.escalate_after = ReadDuration(text); }},
+      {"tier", [](RuleWords& rules, const std::string& text) { rules.tier = ReadInt(text); }},
+      {"ageing", [](RuleWords& rules, const std::string& text) { rules.ageing = std::strtod(text.c_str(), nullptr); }},
+      {"fair_is_fifo", [](RuleWords& rules, const std::string&) { rules.fair_is_fifo = true; }},
+      {"without_predictions", [](RuleWords& rules, const std::string&) { rules.uses_predictions = false; }},
+      {"cpu_jobs_pass", [](RuleWords& rules, const std::string&) { rules.cpu_jobs_pass = true; }},
+      {"cpu_jobs", [](RuleWords& rules, const std::string& text) { rules.cpu_jobs = ReadInt(text); }},
+      {"reclaims", [](RuleWords& rules, const std::string&) { rules.reclaims = true; }},
+      {"preempts", [](RuleWords& rules, const std::string&) { rules.preempts = true; }},
+      {"consolidates", [](RuleWords& rules, const std::string&) { rules.consolidates = true; }},
+      {"least_run", [](RuleWords& rules, const std::string& text) { rules.least_run = ReadDuration(text); }},
+      {"patience", [](RuleWords& rules, const std::string& text) { rules.patience = ReadDuration(text); }},
+      {"grace", [](RuleWords& rules, const std::string& text) { rules.grace = ReadDuration(text); }},
+  };
+  return table;
 }
 
 // --- Jobs -----------------------------------------------------------------------------------------------------------
@@ -259,10 +296,15 @@ struct JobWords {
   std::string user;
   std::string line;
   std::vector<std::string> caps;
+  int at_once = 0;  // How many members of the array run together; 0: no limit.
   Duration begin{0};
   Duration runs{0};   // The actual run time; 0: until its limit.
   Duration since{0};  // For a job that runs already: how long it has run.
   std::vector<std::string> on;
+  GpuSet asked_back;
+  std::vector<std::string> after;  // Dependencies, for the scheduler only: "job 1 to succeed".
+  std::string ends;                // The job that must end first.
+  std::optional<PlacementStrategy> placement;
   bool is_anyway = false;  // Queued even if it can never run.
   std::vector<TaskWords> groups = std::vector<TaskWords>(1);
   std::string constraint;
@@ -289,14 +331,14 @@ inline const WordTable<JobWords>& JobTable() {
       {"mixes", [](JobWords& job, const std::string&) { job.ask.mixes_models = true; }},
       {"placement",
        [](JobWords& job, const std::string& text) {
-         job.ask.placement = ReadOneOf<PlacementStrategy>(text, {{"best", PlacementStrategy::kBest},
-                                                                 {"pack", PlacementStrategy::kPack},
-                                                                 {"spread", PlacementStrategy::kSpread},
-                                                                 {"sequential", PlacementStrategy::kSequential}});
+         job.placement = ReadOneOf<PlacementStrategy>(text, {{"best", PlacementStrategy::kBest},
+                                                             {"pack", PlacementStrategy::kPack},
+                                                             {"spread", PlacementStrategy::kSpread},
+                                                             {"sequential", PlacementStrategy::kSequential}});
        }},
       {"random",
        [](JobWords& job, const std::string& text) {
-         job.ask.placement = PlacementStrategy::kRandom;
+         job.placement = PlacementStrategy::kRandom;
          job.job.draw = static_cast<std::uint64_t>(ReadInt(text));
        }},
       {"topology",
@@ -324,6 +366,10 @@ inline const WordTable<JobWords>& JobTable() {
       {"team", [](JobWords& job, const std::string& text) { job.team = text; }},
       {"user", [](JobWords& job, const std::string& text) { job.user = text; }},
       {"line", [](JobWords& job, const std::string& text) { job.line = text; }},
+      {"at_once", [](JobWords& job, const std::string& text) { job.at_once = ReadInt(text); }},
+      {"asked", [](JobWords& job, const std::string& text) { job.asked_back = ReadGpus(text); }},
+      {"after", [](JobWords& job, const std::string& text) { job.after = {Spaced(text)}; }},
+      {"ends", [](JobWords& job, const std::string& text) { job.ends = text; }},
       {"cap", [](JobWords& job, const std::string& text) { job.caps = ReadList(text, ','); }},
       {"constraint", [](JobWords& job, const std::string& text) { job.constraint = text; }},
       {"nodes", [](JobWords& job, const std::string& text) { job.wishes.nodes = ReadNodes(text); }},
@@ -334,57 +380,6 @@ inline const WordTable<JobWords>& JobTable() {
       {"on", [](JobWords& job, const std::string& text) { job.on = ReadList(text, '+'); }},
   };
   return table;
-}
-
-/// One task of a group, without node requirements.
-inline TaskGroup GroupOf(const TaskWords& words) {
-  TaskGroup group;
-  group.least = words.tasks;
-  group.most = std::max(words.most, words.tasks);
-  Shape shape = words.shape;
-  if (!words.has_gpus) {
-    shape.gpus = 1;
-    shape.parts = placement::kGpuParts;
-  }
-  if (shape.gpus == 0 && shape.cpu_milli == 0) shape.cpu_milli = 1000;
-  group.alternatives.push_back(shape);
-  return group;
-}
-
-/// Expands these groups by the types and pool of `words`, plus `wishes`. The types become alternatives, the first one
-/// preferred.
-inline Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups,
-                                            const TaskWords& words, NodeWishes wishes, bool* alike) {
-  Ask bare;
-  bare.groups = groups;
-  wishes.pool = words.pool;
-  std::vector<TaskGroup> made;
-  const std::vector<std::string> any(1);
-  for (const std::string& type : words.types.empty() ? any : words.types) {
-    const std::size_t star = std::min(type.find('*'), type.size());
-    wishes.gpu_type = Join(ReadList(type.substr(0, star), '+'), "|");
-    DIVVY_TRY(Ask ask, AskFor(book, bare, wishes));
-    *alike = *alike || ask.alike;
-    if (made.empty()) made.resize(ask.groups.size());
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      TaskGroup& group = ask.groups[i];
-      const bool has_speed = star < type.size();
-      const int speed = has_speed ? ReadDecimal(type.substr(star + 1), 1000) : 1000;
-      group.speeds.assign(group.alternatives.size(), static_cast<std::int16_t>(speed));
-      group.alternatives.insert(group.alternatives.begin(), made[i].alternatives.begin(), made[i].alternatives.end());
-      group.filters.insert(group.filters.begin(), made[i].filters.begin(), made[i].filters.end());
-      group.speeds.insert(group.speeds.begin(), made[i].speeds.begin(), made[i].speeds.end());
-      made[i] = std::move(group);
-    }
-  }
-  for (TaskGroup& group : made) {
-    if (words.types.size() < 2) group.speeds.clear();
-    // A later filter may have split the kinds of an earlier one.
-    for (std::size_t i = 0; i < group.filters.size(); ++i) {
-      group.alternatives[i].models = book.Accepted(group.filters[i]);
-    }
-  }
-  return made;
 }
 
 /// "gpus=2 tasks=4 together=rack and gpus=0 cpus=8": reads words from `first` on; "and" separates task groups.
@@ -403,31 +398,6 @@ inline JobWords ReadJob(const Words& words, std::size_t first) {
     }
   }
   return job;
-}
-
-/// Makes `job.ask`; its filters are in use from then on.
-inline Status MakeAsk(NodeClassIndex& book, JobWords& job) {
-  DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
-  std::vector<TaskGroup> groups;
-  bool is_same = true;  // A constraint treats groups with equal node requirements as one.
-  for (const TaskWords& words : job.groups) {
-    groups.push_back(GroupOf(words));
-    is_same = is_same && words.types == job.groups.front().types && words.pool == job.groups.front().pool;
-  }
-  if (is_same) {
-    DIVVY_TRY(job.ask.groups, PutOn(book, groups, job.groups.front(), job.wishes, &job.ask.alike));
-    return {};
-  }
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(book, {groups[i]}, job.groups[i], job.wishes, &job.ask.alike));
-    job.ask.groups.insert(job.ask.groups.end(), made.begin(), made.end());
-  }
-  for (TaskGroup& group : job.ask.groups) {
-    for (std::size_t i = 0; i < group.filters.size(); ++i) {
-      group.alternatives[i].models = book.Accepted(group.filters[i]);
-    }
-  }
-  return {};
 }
 
 }  // namespace divvy::core

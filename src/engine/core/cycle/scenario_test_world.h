@@ -1,199 +1,226 @@
-// The cluster of a scenario (scenario_test.cc) in virtual time. Jobs end at their actual ends; victims leave after the
-// grace period and are queued again. After every decision it is checked that a repeated decision changes nothing.
+// The world of a scenario (tests/scenarios/README.md): virtual time, the jobs by name, and the commands that every
+// scenario may use. A subclass decides: with the engine core (scenario_test.cc), or with the scheduler in front of it
+// (engine/scheduler/scenario_test.cc).
+//
+// Jobs end at their limits or actual ends. Preempted jobs leave after the grace period and are queued again. After
+// every command, the invariants hold. After every decision, a repeated decision changes nothing, examining all jobs
+// starts none, and `why` explains every waiting job.
 #pragma once
 
+#include <bit>
 #include <functional>
-#include <set>
+#include <sstream>
 
+#include "base/duration_text.h"
 #include "engine/core/cycle/scenario_test_words.h"
 #include "engine/core/explain/explain.h"
-#include "engine/core/explain/kind_words.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/core/state/queue_order.h"
+#include "engine/core/state/state.h"
 #include "engine/core/state/test_world.h"
+#include "engine/message_text.h"
 
 namespace divvy::core {
 
-inline const WordTable<Rules>& RuleTable() {
-  static const WordTable<Rules> table = {
-      {"small-first", [](Rules& rules, const std::string&) { rules.order = Order::kSmallFirst; }},
-      {"fifo", [](Rules& rules, const std::string&) { rules.order = Order::kFifo; }},
-      {"fair", [](Rules& rules, const std::string&) { rules.order = Order::kFair; }},
-      {"shortest", [](Rules& rules, const std::string&) { rules.order = Order::kShortest; }},
-      {"backfill",
-       [](Rules& rules, const std::string& text) {
-         rules.backfill = ReadOneOf<Backfill>(
-             text, {{"reserved", Backfill::kReserved}, {"none", Backfill::kNone}, {"anything", Backfill::kAnything}});
-       }},
-      {"escalate_after", [](Rules& rules, const std::string& text) { rules.escalate_after = ReadDuration(text); }},
-      {"tier", [](Rules& rules, const std::string& text) { rules.tier = ReadInt(text); }},
-      {"ageing", [](Rules& rules, const std::string& text) { rules.ageing = std::strtod(text.c_str(), nullptr); }},
-      {"fair_is_fifo", [](Rules& rules, const std::string&) { rules.fair_is_fifo = true; }},
-      {"without_predictions", [](Rules& rules, const std::string&) { rules.uses_predictions = false; }},
-      {"cpu_jobs_pass", [](Rules& rules, const std::string&) { rules.cpu_jobs_pass = true; }},
-      {"reclaims", [](Rules& rules, const std::string&) { rules.reclaims = true; }},
-      {"preempts", [](Rules& rules, const std::string&) { rules.preempts = true; }},
-      {"consolidates", [](Rules& rules, const std::string&) { rules.consolidates = true; }},
-      {"least_run", [](Rules& rules, const std::string& text) { rules.least_run = ReadDuration(text); }},
-      {"patience", [](Rules& rules, const std::string& text) { rules.patience = ReadDuration(text); }},
-      {"grace", [](Rules& rules, const std::string& text) { rules.grace = ReadDuration(text); }},
-  };
-  return table;
-}
-
-struct TeamWords {
-  TeamSpec spec;
-  std::string under;
-  std::optional<Duration> used;  // In GPU time.
-};
-
-inline const WordTable<TeamWords>& TeamTable() {
-  static const WordTable<TeamWords> table = {
-      {"under", [](TeamWords& team, const std::string& text) { team.under = text; }},
-      {"quota", [](TeamWords& team, const std::string& text) { team.spec.quota_parts = ReadParts(text); }},
-      {"limit", [](TeamWords& team, const std::string& text) { team.spec.limit_parts = ReadParts(text); }},
-      {"weight",
-       [](TeamWords& team, const std::string& text) { team.spec.weight = static_cast<std::uint64_t>(ReadInt(text)); }},
-      {"priority", [](TeamWords& team, const std::string& text) { team.spec.priority = ReadInt(text); }},
-      {"used", [](TeamWords& team, const std::string& text) { team.used = ReadDuration(text); }},
-  };
-  return table;
-}
-
-struct BookWords {
-  std::string gpus = "1";
-  std::string tasks = "1";
-  std::string user;
-  std::string team;
-  Duration from{0};
-  Duration until{0};
-};
-
-inline const WordTable<BookWords>& BookTable() {
-  static const WordTable<BookWords> table = {
-      {"gpus", [](BookWords& book, const std::string& text) { book.gpus = text; }},
-      {"tasks", [](BookWords& book, const std::string& text) { book.tasks = text; }},
-      {"user", [](BookWords& book, const std::string& text) { book.user = text; }},
-      {"team", [](BookWords& book, const std::string& text) { book.team = text; }},
-      {"from", [](BookWords& book, const std::string& text) { book.from = ReadDuration(text); }},
-      {"until", [](BookWords& book, const std::string& text) { book.until = ReadDuration(text); }},
-  };
-  return table;
-}
-
 class ScenarioWorld {
  public:
+  virtual ~ScenarioWorld() = default;
+
+  /// Runs the commands and returns their output. Stops at the first failure.
+  std::string Execute(const std::string& commands) {
+    std::istringstream lines(commands);
+    for (std::string line; std::getline(lines, line);) {
+      if (const std::size_t hash = line.find('#'); hash != std::string::npos) line.resize(hash);
+      for (const std::string& part : SplitCommands(line)) {
+        if (!Trim(part).empty()) Command(Words(Trim(part)));
+        if (::testing::Test::HasFailure()) return out_.str();
+      }
+    }
+    return out_.str();
+  }
+
+ protected:
+  ScenarioWorld() {
+    Add("node", &ScenarioWorld::Node);
+    Add("rules", &ScenarioWorld::SetRules);
+    Add("cap", &ScenarioWorld::SetCap);
+    Add("submit", &ScenarioWorld::Submit);
+    Add("adopt", &ScenarioWorld::Adopt);
+    Add("release", &ScenarioWorld::Release);
+    Add("cancel", &ScenarioWorld::Cancel);
+    Add("decide", &ScenarioWorld::DecideAloud);
+    Add("advance", &ScenarioWorld::Advance);
+    Add("finish", &ScenarioWorld::Finish);
+    Add("gone", &ScenarioWorld::Gone);
+    Add("queue", &ScenarioWorld::Queue);
+    Add("teams", &ScenarioWorld::Teams);
+    Add("why", &ScenarioWorld::Why);
+  }
+
+  /// Adds a command of the subclass.
+  template <typename World>
+  void Add(const std::string& name, void (World::*action)(const Words&)) {
+    actions_[name] = [this, action](const Words& words) { (static_cast<World*>(this)->*action)(words); };
+  }
+
+  // --- For the subclass to define -----------------------------------------------------------------------------------
+
+  virtual const Cluster& cluster() const = 0;
+  virtual std::string CheckInvariants() const = 0;
+  virtual void AddNode(const std::string& name, const NodeWords& words) = 0;
+  virtual void SetRules(const Words& words) = 0;
+  /// Limits the running jobs of a group and the GPUs that they hold; 0: no limit.
+  virtual void SetCap(const std::string& name, int jobs, int gpus) = 0;
+  /// Completes a job that was read. Refuses options that contradict each other.
+  virtual Status Prepare(JobWords& /*job*/) { return {}; }
+  /// Refuses what could never run.
+  virtual Status CheckFeasible(const JobWords& job) const = 0;
+  /// Queues the job, or replaces the waiting job of its id.
+  virtual void Put(const JobWords& job) = 0;
+  virtual void Adopt(const JobWords& job, std::vector<TaskPlacement> pieces) = 0;
+  virtual void Remove(JobId waiting) = 0;
+  virtual void End(JobId running) = 0;
+  virtual void GiveBack(JobId running, const std::vector<TaskPlacement>& pieces) = 0;
+  /// Decides, and writes what changes. Returns when the clock alone can change the plan.
+  virtual Time DecideOnce() = 0;
+  virtual Explanation ExplainJob(JobId id) const = 0;
+
+  // --- For subclasses -----------------------------------------------------------------------------------------------
+
+  std::ostream& Tell() { return out_ << Clock(); }
+
+  /// Names the job that started from `entry`, and schedules its actual end.
+  void Began(JobId entry, JobId id) {
+    if (id != entry) {
+      names_[id] = names_[entry] + "." + std::to_string(id.value() - entry.value());
+      ids_[names_[id]] = id;
+      JobWords member = jobs_.at(entry);
+      member.job.id = id;
+      member.job.count = 1;
+      jobs_[id] = std::move(member);
+    }
+    const JobWords& job = jobs_.at(id);
+    const Time started = cluster().running(id)->started;
+    Time end = job.job.limit > Duration(0) ? started + job.job.limit : kNever;
+    if (job.runs > Duration(0)) end = std::min(end, started + job.runs);
+    if (end != kNever) ends_[id] = end;
+  }
+  /// The job leaves after the grace period.
+  void BeginsToLeave(JobId id) { leaves_[id] = now_ + cluster().rules().grace; }
+
+  /// A further decision would change nothing.
+  virtual void CheckFinal() const {
+    ASSERT_EQ(CheckInvariants(), "");
+    Cluster copy = cluster().Copy();
+    const std::string reservations = PictureOf(cluster());
+    for (int round = 0; round < 5; ++round) {
+      ASSERT_TRUE(IsEmpty(copy.Decide(now_))) << "a further round at the same time changes something";
+      ASSERT_EQ(PictureOf(copy), reservations) << "a further round at the same time makes other reservations";
+    }
+    ASSERT_EQ(copy.CheckInvariants(), "");
+    ASSERT_TRUE(copy.DecideAnew(now_).starts.empty()) << "examining all jobs starts one";
+    for (const auto& [id, job] : jobs_) {
+      if (!cluster().is_waiting(id) || job.job.is_parked) continue;
+      ASSERT_FALSE(ExplainJob(id).blockers.empty()) << NameOf(id) << " waits for no reason";
+    }
+  }
+
+  bool IsWaiting(const std::string& name) const { return ids_.contains(name) && cluster().is_waiting(ids_.at(name)); }
+  bool IsRunning(const std::string& name) const {
+    return ids_.contains(name) && cluster().running(ids_.at(name)) != nullptr;
+  }
+  JobId IdOf(const std::string& name) const {
+    EXPECT_TRUE(ids_.contains(name)) << "no such job: " << name;
+    return ids_.contains(name) ? ids_.at(name) : JobId();
+  }
+  std::string NameOf(JobId id) const {
+    const auto at = names_.find(id);
+    return at == names_.end() ? "job " + ToString(id) : at->second;
+  }
+  static std::string NodeName(NodeIndex node) { return "n" + std::to_string(node); }
+  NodeIndex NodeOf(const std::string& name) const {
+    for (NodeIndex node = 0; node < node_count_; ++node) {
+      if (NodeName(node) == name) return node;
+    }
+    ADD_FAILURE() << "no such node: " << name;
+    return 0;
+  }
+
+  const Ask& AskOf(JobId id) const {
+    const Run* run = cluster().running(id);
+    const Cluster::State& state = cluster().state();
+    return cluster().ask(state.classes[run != nullptr ? run->job_class : state.waiting.at(id).job_class].key.ask);
+  }
+  /// See PlaceText.
+  virtual std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& pieces) const {
+    return PlaceText(AskOf(id), pieces);
+  }
+
+  /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for a task without GPUs.
+  std::string PlaceText(const Ask& ask, const std::vector<TaskPlacement>& pieces) const {
+    std::vector<std::string> places;
+    for (const TaskPlacement& piece : pieces) {
+      const Shape& shape = ShapeOf(ask, piece);
+      std::string place = NodeName(piece.node);
+      if (!piece.place.gpus.empty()) place += " " + GpusText(piece.place.gpus);
+      if (shape.slice) {
+        const int slice = std::countr_zero(piece.place.slices);
+        place = std::string(MigProfileName(*shape.slice)) + " at " + std::to_string(slice) + " of " + place;
+      } else if (shape.gpus > 0 && shape.parts < placement::kGpuParts) {
+        place = GpusFlag(shape) + " of " + place;
+      }
+      places.push_back(std::move(place));
+    }
+    return Join(places, ", ");
+  }
+
+  Time now_ = At(0);
+  std::map<JobId, JobWords> jobs_;
+
+ private:
+  void Command(const Words& words) {
+    const auto at = actions_.find(words.Plain(0));
+    ASSERT_NE(at, actions_.end()) << "no such command: " << words.text;
+    at->second(words);
+    ASSERT_EQ(CheckInvariants(), "") << "after: " << words.text << "\n" << out_.str();
+  }
+
   // --- Facts --------------------------------------------------------------------------------------------------------
 
-  void AddNodes(const Words& words) {
+  void Node(const Words& words) {
     NodeWords node;
     ReadWords(NodeTable(), words, 1, node);
-    NodeFacts facts;
-    facts.cpu_milli = node.cpu_milli;
-    facts.memory_mib = node.memory_mib;
-    facts.gpus = node.gpus;
-    facts.rack = node.rack;
-    facts.block = node.block;
-    facts.topology = TopologyOf(node.gpus, node.numa, node.nvlink);
-    if (node.gpu_memory_mib > 0) facts.gpu_memory_mib.assign(static_cast<std::size_t>(node.gpus), node.gpu_memory_mib);
-    if (node.has_mig) facts.sliceable = GpuSet::FirstN(node.gpus);
-    for (int i = 0; i < node.count; ++i) {
-      facts.name = "n" + std::to_string(cluster.node_count());
-      traits_.push_back(TraitsOf(node, facts.name));
-      const Status added = book_.AddNode(traits_.back());
-      ASSERT_TRUE(added) << added.error().message;
-      book_.Fill(static_cast<NodeIndex>(cluster.node_count()), facts);
-      cluster.AddNode(facts);
-      FollowKinds();
-    }
-    UseDemand();
+    for (int i = 0; i < node.count; ++i, ++node_count_) AddNode(NodeName(node_count_), node);
   }
+  void SetCap(const Words& words) { SetCap(words.Plain(1), words.GetInt("limit", 0), words.GetInt("gpus", 0)); }
 
-  /// Replaces the features of the node.
-  void SetFeatures(NodeIndex node, std::vector<std::string> features) {
-    traits_[node].features = std::move(features);
-    const Status set = book_.SetTraits(node, traits_[node]);
-    ASSERT_TRUE(set) << set.error().message;
-    FollowKinds();
-  }
-
-  /// "6x1:4 2x0.5": recently six requests for a GPU and four CPUs, and two for half a GPU.
-  void SetDemand(const Words& words) {
-    demand_.clear();
-    for (std::size_t i = 1; i < words.all.size(); ++i) {
-      const std::string& word = words.all[i].first;
-      const std::size_t colon = std::min(word.find(':'), word.size());
-      const std::size_t x = word.find('x') + 1;
-      TaskWords task;
-      TaskTable().at("gpus")(task, word.substr(x, colon - x));
-      if (colon < word.size()) TaskTable().at("cpus")(task, word.substr(colon + 1));
-      demand_.insert(demand_.end(), static_cast<std::size_t>(ReadInt(word)), task.shape);
-    }
-    UseDemand();
-  }
-
-  void SetRules(const Words& words) {
-    Rules rules = cluster.rules();
-    ReadWords(RuleTable(), words, 1, rules);
-    cluster.SetRules(rules);
-  }
-
-  /// Adds a pool with a queue and a policy of its own.
-  void AddLine(const Words& words) {
-    Rules rules;
-    ReadWords(RuleTable(), words, 2, rules);
-    lines_[words.Plain(1)] = cluster.AddPool(rules);
-  }
-
-  void AddTeam(const Words& words) {
-    TeamWords team;
-    ReadWords(TeamTable(), words, 2, team);
-    team.spec.name = words.Plain(1);
-    team.spec.parent = team.under.empty() ? kRootTeam : TeamOf(team.under);
-    specs_.push_back(team.spec);
-    if (team.used) used_[static_cast<TeamIndex>(specs_.size())] = *team.used;
-    cluster.teams().Reset(specs_);
-    for (const auto& [index, used] : used_) {
-      cluster.teams().SetUsage(index, std::chrono::duration<double>(used).count() * placement::kGpuParts, now);
-    }
-    cluster.RecountTeams(now);
-  }
-
-  void SetCap(const std::string& name, int limit) {
-    const auto at = caps_.find(name);
-    if (at == caps_.end()) caps_[name] = cluster.AddCap("group " + name, limit);
-    else cluster.SetCap(at->second, limit, 0);
-  }
-
-  /// Reads the options of "submit" and "adopt".
   JobWords ReadJob(const Words& words) {
     JobWords job = core::ReadJob(words, 2);
     if (!job.on.empty() && !words.Has("tasks")) job.groups.front().tasks = static_cast<int>(job.on.size());
-    if (const Status made = MakeAsk(book_, job); !made) {
-      job.refusal = made.error().message;
-      return job;
-    }
-    FollowKinds();
     job.job.id = JobId(next_id_);
-    if (!job.line.empty()) {
-      EXPECT_TRUE(lines_.contains(job.line)) << "no such line: " << job.line;
-      job.ask.pool = lines_[job.line];
-    }
-    job.job.ask = cluster.Know(job.ask);
-    job.job.team = job.team.empty() ? kRootTeam : TeamOf(job.team);
-    job.job.user = UserOf(job.user);
-    for (const std::string& cap : job.caps) {
-      EXPECT_TRUE(caps_.contains(cap)) << "no such cap: " << cap;
-      job.job.caps.push_back(caps_[cap]);
-    }
-    std::sort(job.job.caps.begin(), job.job.caps.end());
-    job.job.queued_at = now - job.since;
-    if (job.begin > Duration(0)) job.job.begin = now + job.begin;
+    job.job.queued_at = now_ - job.since;
+    if (job.begin > Duration(0)) job.job.begin = now_ + job.begin;
     return job;
   }
-  void Submit(const std::string& name, const JobWords& job) {
+
+  void Submit(const Words& words) {
+    const std::string name = words.Plain(1);
+    JobWords job = ReadJob(words);
+    Status status = Prepare(job);
+    if (status && !job.is_anyway) status = CheckFeasible(job);
+    if (!status) {
+      out_ << name << " refused: " << status.error().message << "\n";
+      return;
+    }
     Note(name, job);
-    cluster.Put(job.job, now);
+    Put(job);
   }
-  void Adopt(const std::string& name, JobWords job) {
+
+  void Adopt(const Words& words) {
+    const std::string name = words.Plain(1);
+    JobWords job = ReadJob(words);
+    const Status status = Prepare(job);
+    ASSERT_TRUE(status) << status.error().message;
     std::vector<TaskPlacement> pieces;
     for (const std::string& place : job.on) {
       const std::size_t colon = place.find(':');
@@ -201,118 +228,10 @@ class ScenarioWorld {
       pieces.push_back({node, {colon == std::string::npos ? GpuSet() : ReadGpus(place.substr(colon + 1))}, 0, 0});
     }
     ASSERT_FALSE(pieces.empty()) << name << " is adopted on no node";
-    ASSERT_EQ(pieces.front().place.gpus.size(), job.ask.groups.front().alternatives.front().gpus) << name;
     Note(name, job);
-    cluster.Adopt(job.job, std::move(pieces), now - job.since, now);
-    Began(job.job.id);
-  }
-  std::optional<AdvanceReservation> Book(const Words& words) {
-    BookWords book;
-    ReadWords(BookTable(), words, 2, book);
-    TaskWords task;
-    TaskTable().at("gpus")(task, book.gpus);
-    TaskTable().at("tasks")(task, book.tasks);
-    Ask ask;
-    ask.groups.push_back(GroupOf(task));
-    AdvanceReservation booking;
-    booking.id = ++bookings_;
-    booking.ask = cluster.Know(ask);
-    if (!book.team.empty()) booking.team = TeamOf(book.team);
-    if (!book.user.empty()) booking.user = UserOf(book.user);
-    booking.from = now + book.from;
-    booking.until = now + book.until;
-    return cluster.Book(booking, now);
-  }
-
-  // --- Time ---------------------------------------------------------------------------------------------------------
-
-  /// Decides and applies the plan. Then five more decisions must change nothing.
-  Plan Decide() {
-    Plan plan = cluster.Decide(now);
-    for (const Start& start : plan.starts) {
-      Job member = jobs_.at(start.entry).job;
-      if (start.job != start.entry) {
-        names_[start.job] = names_[start.entry] + "." + std::to_string(start.job.value() - start.entry.value());
-        ids_[names_[start.job]] = start.job;
-        member.id = start.job;
-        member.count = 1;
-        JobWords words = jobs_.at(start.entry);
-        words.job = member;
-        jobs_[start.job] = std::move(words);
-      }
-      Began(start.job);
-    }
-    for (const Preemption& preemption : plan.preemptions) leaves_[preemption.job] = now + cluster.rules().grace;
-    for (const Move& move : plan.moves) leaves_[move.job] = now + cluster.rules().grace;
-    next_wakeup_ = plan.next_wakeup;
-    CheckFinal();
-    return plan;
-  }
-
-  /// The time of the next event that happens by itself.
-  Time NextEvent() const {
-    Time next = next_wakeup_;
-    for (const auto& [id, end] : ends_) next = std::min(next, end);
-    for (const auto& [id, at] : leaves_) next = std::min(next, at);
-    return next;
-  }
-  std::vector<JobId> Due() const { return DueOf(ends_); }
-  std::vector<JobId> DueToLeave() const { return DueOf(leaves_); }
-
-  void Finish(JobId id) {
-    cluster.Finish(id, now);
-    ends_.erase(id);
-    leaves_.erase(id);
-  }
-  bool IsToldToLeave(JobId id) const { return leaves_.contains(id); }
-  /// A victim leaves: it releases everything and is queued again, or releases a part. Returns whether it was
-  /// everything.
-  bool Leave(JobId id) {
-    const Run* run = cluster.running(id);
-    leaves_.erase(id);
-    if (!run->is_leaving) {
-      const std::vector<TaskPlacement> part = run->leaving;
-      cluster.GiveBack(id, part, now);
-      return false;
-    }
-    Finish(id);
-    cluster.Put(jobs_.at(id).job, now);
-    return true;
-  }
-
-  // --- Names --------------------------------------------------------------------------------------------------------
-
-  bool Knows(const std::string& name) const { return ids_.contains(name); }
-  JobId IdOf(const std::string& name) const { return ids_.at(name); }
-  std::string NameOf(JobId id) const {
-    const auto at = names_.find(id);
-    return at == names_.end() ? "job " + ToString(id) : at->second;
-  }
-  const Job& job(JobId id) const { return jobs_.at(id).job; }
-  Job& job(JobId id) { return jobs_.at(id).job; }
-  NodeIndex NodeOf(const std::string& name) const {
-    for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
-      if (cluster.node(node).name == name) return node;
-    }
-    ADD_FAILURE() << "no such node: " << name;
-    return 0;
-  }
-  TeamIndex TeamOf(const std::string& name) const {
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      if (specs_[i].name == name) return static_cast<TeamIndex>(i + 1);
-    }
-    ADD_FAILURE() << "no such team: " << name;
-    return kRootTeam;
-  }
-  Names names() const { return NamesOf(book_); }
-
-  Cluster cluster{Rules{}};
-  Time now = At(0);
-
- private:
-  UserIndex UserOf(const std::string& name) {
-    if (name.empty()) return 0;
-    return users_.try_emplace(name, static_cast<UserIndex>(users_.size() + 1)).first->second;
+    Adopt(job, std::move(pieces));
+    if (::testing::Test::HasFailure()) return;
+    Began(job.job.id, job.job.id);
   }
 
   void Note(const std::string& name, const JobWords& job) {
@@ -322,35 +241,186 @@ class ScenarioWorld {
     next_id_ += job.job.count > 1 ? job.job.count + 1 : 1;
   }
 
-  // Schedules the actual end of a job that starts or runs already.
-  void Began(JobId id) {
-    const JobWords& job = jobs_.at(id);
-    const Time started = cluster.running(id)->started;
-    Time end = job.job.limit > Duration(0) ? started + job.job.limit : kNever;
-    if (job.runs > Duration(0)) end = std::min(end, started + job.runs);
-    if (end != kNever) ends_[id] = end;
+  void Release(const Words& words) {
+    ASSERT_TRUE(IsWaiting(words.Plain(1))) << words.text;
+    JobWords& job = jobs_.at(IdOf(words.Plain(1)));
+    job.job.is_parked = false;
+    job.job.queued_at = now_;
+    Put(job);
   }
 
+  void Cancel(const Words& words) {
+    ASSERT_TRUE(IsWaiting(words.Plain(1))) << words.text;
+    Remove(IdOf(words.Plain(1)));
+  }
+
+  // --- Time ---------------------------------------------------------------------------------------------------------
+
+  void DecideAloud(const Words&) {
+    Decide();
+    for (const BackfillReservation& reservation : cluster().reservations()) TellReservation(reservation);
+  }
+
+  void Decide() {
+    next_wakeup_ = DecideOnce();
+    CheckFinal();
+  }
+
+  void TellReservation(const BackfillReservation& reservation) {
+    const std::string place = PlaceOf(reservation.entry, reservation.pieces);
+    Tell() << NameOf(reservation.entry);
+    const bool is_dated = reservation.start != kNever;
+    if (reservation.is_claim) out_ << " awaits ";
+    else if (is_dated) out_ << (reservation.is_sure ? " is promised " : " expects ");
+    else out_ << " drains ";
+    out_ << place << (is_dated ? " " + When(reservation.start) : "") << "\n";
+  }
+
+  /// The time of the next event that happens by itself.
+  Time NextEvent() const {
+    Time next = next_wakeup_;
+    for (const auto& [id, end] : ends_) next = std::min(next, end);
+    for (const auto& [id, at] : leaves_) next = std::min(next, at);
+    return next;
+  }
   std::vector<JobId> DueOf(const std::map<JobId, Time>& times) const {
     std::vector<JobId> due;
     for (const auto& [id, at] : times) {
-      if (at <= now) due.push_back(id);
+      if (at <= now_) due.push_back(id);
     }
     return due;
   }
 
-  void UseDemand() { cluster.SetScorer(ScorerOfDemand()); }
-
-  std::shared_ptr<const placement::Scorer> ScorerOfDemand() const {
-    return placement::MakeScorer("default", placement::CountShapes(demand_), static_cast<double>(demand_.size()),
-                                 book_.CapacityParts(), book_.Alike());
+  void Advance(const Words& words) {
+    const Time end = now_ + ReadDuration(words.Plain(1));
+    Decide();
+    while (NextEvent() <= end && !::testing::Test::HasFailure()) {
+      now_ = std::max(now_, NextEvent());
+      for (const JobId id : DueOf(ends_)) {
+        Tell() << NameOf(id) << " ends\n";
+        Finish(id);
+      }
+      for (const JobId id : DueOf(leaves_)) Leave(id);
+      Decide();
+    }
+    now_ = end;
+    Decide();
   }
 
-  // Node kinds change while jobs run and wait; this alone must change nothing for the jobs.
-  void FollowKinds() {
-    const KindChange change = book_.TakeChange();
-    if (!change.empty()) cluster.SetKinds(book_, change, ScorerOfDemand());
-    ASSERT_EQ(book_.CheckInvariants(), "");
+  void Finish(const Words& words) {
+    ASSERT_TRUE(IsRunning(words.Plain(1))) << words.text << ", after:\n" << out_.str();
+    Finish(IdOf(words.Plain(1)));
+    Decide();
+  }
+  void Finish(JobId id) {
+    End(id);
+    ends_.erase(id);
+    leaves_.erase(id);
+  }
+
+  void Gone(const Words& words) {
+    ASSERT_TRUE(IsRunning(words.Plain(1))) << words.text;
+    Leave(IdOf(words.Plain(1)));
+    Decide();
+  }
+
+  /// A preempted job leaves: it releases everything and is queued again, or releases a part.
+  void Leave(JobId id) {
+    const Run* run = cluster().running(id);
+    ASSERT_TRUE(run->is_leaving || !run->leaving.empty()) << NameOf(id) << " has nothing to give back";
+    leaves_.erase(id);
+    if (run->is_leaving) {
+      Tell() << NameOf(id) << " has left and is queued again\n";
+      Finish(id);
+      Put(jobs_.at(id));
+    } else {
+      const std::vector<TaskPlacement> part = run->leaving;
+      Tell() << NameOf(id) << " has given back " << PlaceOf(id, part) << "\n";
+      GiveBack(id, part);
+    }
+  }
+
+  std::string Clock() const {
+    const Duration since = now_ - At(0);
+    return since == Duration(0) ? "0: " : DurationText(since) + ": ";
+  }
+
+  // --- Questions ----------------------------------------------------------------------------------------------------
+
+  void Queue(const Words&) {
+    Tell() << "queue:";
+    for (const JobId id : QueueOrder(cluster(), now_, 0)) out_ << " " << NameOf(id);
+    out_ << "\n";
+  }
+
+  void Teams(const Words&) {
+    const core::Teams& teams = cluster().teams();
+    for (TeamIndex team = 1; team < teams.size(); ++team) {
+      Tell() << teams.spec(team).name << " runs " << GpuText(teams.running(team));
+      if (teams.worth(team) != teams.running(team)) out_ << " (worth " << GpuText(teams.worth(team)) << ")";
+      out_ << " of a share of " << GpuText(teams.FairShare(team)) << "\n";
+    }
+  }
+
+  void Why(const Words& words) {
+    const JobId id = IdOf(words.Plain(1));
+    const Explanation answer = ExplainJob(id);
+    Tell() << "why " << words.Plain(1) << ": ";
+    if (!answer.is_waiting) {
+      out_ << "does not wait\n";
+      return;
+    }
+    if (answer.is_in_line) out_ << "number " << answer.position << ", " << GpuText(answer.ahead_parts) << " ahead";
+    else out_ << "not in line";
+    out_ << " (" << answer.key << ")\n";
+    for (const Blocker& blocker : answer.blockers) TellBlocker(blocker);
+    out_ << "  starts " << When(answer.start.typical);
+    const bool has_latest = answer.start.latest != kNever && answer.start.latest != answer.start.typical;
+    if (has_latest) out_ << ", at the latest " << When(answer.start.latest);
+    out_ << ": " << answer.start.basis << "\n";
+    if (!answer.change) return;
+    out_ << "  would start now with " << answer.change->text << "\n";
+    CheckChange(id, *answer.change);
+  }
+
+  void TellBlocker(const Blocker& blocker) {
+    out_ << "  " << blocker.text;
+    if (!blocker.rule.empty()) out_ << " [" << blocker.rule << "]";
+    for (const Holder& holder : blocker.holders) {
+      out_ << "; " << (holder.job.is_set() ? NameOf(holder.job) : "a reservation") << " has ";
+      if (holder.pieces.empty()) out_ << "some";
+      else if (holder.job.is_set()) out_ << PlaceOf(holder.job, holder.pieces);
+      else out_ << holder.pieces.size() << " of its places";
+      if (holder.until != kNever) out_ << " for " << DurationText(holder.until - now_);
+    }
+    out_ << "\n";
+  }
+
+  std::string When(Time time) const { return time == kNever ? "?" : "in " + DurationText(time - now_); }
+
+  /// With the change, the next decision starts the job.
+  void CheckChange(JobId id, const Change& change) const {
+    Cluster copy = cluster().Copy();
+    const Cluster::State& state = copy.state();
+    const Waiting& waiting = state.waiting.at(id);
+    const ClassKey& key = state.classes[waiting.job_class].key;
+    Job job;
+    job.id = id;
+    job.count = waiting.count;
+    job.priority = waiting.place.priority;
+    job.queued_at = waiting.place.since;
+    job.team = key.team;
+    job.user = key.user;
+    job.predicted = key.predicted;
+    job.caps = key.caps;
+    job.ask = copy.Know(change.ask);
+    job.limit = change.limit;
+    job.preemptible = change.preemptible;
+    copy.Put(job, now_);
+    const Plan plan = copy.Decide(now_);
+    const bool starts =
+        std::any_of(plan.starts.begin(), plan.starts.end(), [&](const Start& start) { return start.entry == id; });
+    ASSERT_TRUE(starts) << NameOf(id) << " does not start with " << change.text;
   }
 
   static std::string PictureOf(const Cluster& cluster) {
@@ -371,38 +441,15 @@ class ScenarioWorld {
            plan.carvings.empty();
   }
 
-  void CheckFinal() const {
-    ASSERT_EQ(cluster.CheckInvariants(), "");
-    Cluster copy = cluster.Copy();
-    const std::string reservations = PictureOf(cluster);
-    for (int round = 0; round < 5; ++round) {
-      ASSERT_TRUE(IsEmpty(copy.Decide(now))) << "a further round at the same time changes something";
-      ASSERT_EQ(PictureOf(copy), reservations) << "a further round at the same time makes other reservations";
-    }
-    ASSERT_EQ(copy.CheckInvariants(), "");
-    ASSERT_TRUE(copy.DecideAnew(now).starts.empty()) << "a look at everybody starts somebody";
-    for (const auto& [id, job] : jobs_) {
-      if (!cluster.is_waiting(id) || job.job.is_parked) continue;
-      ASSERT_FALSE(Explain(cluster, id, now).blockers.empty()) << NameOf(id) << " waits for no reason";
-    }
-  }
-
-  NodeClassIndex book_;
-  std::vector<NodeTraits> traits_;
-  std::map<std::string, PoolIndex> lines_;
-  std::vector<Shape> demand_;
-  std::vector<TeamSpec> specs_;
-  std::map<TeamIndex, Duration> used_;
-  std::map<std::string, CapIndex> caps_;
-  std::map<std::string, UserIndex> users_;
+  std::map<std::string, std::function<void(const Words&)>> actions_;
   std::map<std::string, JobId> ids_;
   std::map<JobId, std::string> names_;
-  std::map<JobId, JobWords> jobs_;
   std::map<JobId, Time> ends_;
   std::map<JobId, Time> leaves_;
+  NodeIndex node_count_ = 0;
   std::uint64_t next_id_ = 1;
-  std::uint64_t bookings_ = 0;
   Time next_wakeup_ = kNever;
+  std::ostringstream out_;
 };
 
 }  // namespace divvy::core
