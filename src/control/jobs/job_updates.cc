@@ -6,6 +6,7 @@
 #include "control/books/node_names.h"
 #include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace {
