@@ -13,14 +13,6 @@
 namespace divvy {
 namespace {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): spreads a seed and an id over all bits.
-std::uint64_t Draw(std::uint64_t seed, std::uint64_t id) {
-  std::uint64_t z = seed + id * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
 JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now) {
   JobRecord record;
   record.id = id;
@@ -63,51 +55,14 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
     : scheduler_(policy.usage_half_life),
       gpus_(scheduler_, jobs_, effects_, nodes_, found_, limits.ignore_unmanaged_below),
-      policy_(std::move(policy)),
-      limits_(limits),
-      seed_(seed) {
-  scheduler_.SetPolicy(policy_);
-}
+      pools_(scheduler_, jobs_, nodes_, teams_.registry(), limits.default_time_limit),
+      feed_(scheduler_, jobs_, effects_, {nodes_, dependencies_, pools_, teams_, predictions_, deadlines_},
+            std::move(policy), seed),
+      limits_(limits) {}
 
 void Controller::SetCapacity(NodeCapacity capacity) {
   nodes_.SetCapacity(std::move(capacity));
   gpus_.Refresh(kOwnNode);
-}
-
-RunningJob Controller::ToRunning(const JobRecord& record) const {
-  RunningJob job;
-  job.id = record.id;
-  job.node = nodes_.IndexOf(record.node).value_or(kOwnNode);
-  job.gpus = record.gpus;
-  job.share = record.gpu_parts;
-  job.slice = record.gpu_slice;
-  job.cpus = record.request.cpus;
-  job.memory = record.request.memory;
-  for (const Seat& seat : record.gang)
-    job.gang.push_back(
-        PlaceOf(record.request, nodes_.IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
-  if (!job.gang.empty()) {
-    job.cpus = job.gang.front().cpus;
-    job.memory = job.gang.front().memory;
-  }
-  job.pool = record.pool_of_run.empty() ? record.pool : record.pool_of_run;
-  job.groups = GroupsOf(record);
-  job.started = record.started;
-  job.known_end = Deadline(record);
-  job.user = record.user.name;
-  job.name = record.name;
-  job.team = record.team;
-  job.priority = record.priority;
-  job.is_leaving = WasTakenBack(record);
-  job.queued_at = record.queued_at;
-  job.request = record.request;
-  job.is_resizable = record.takes_resizes;
-  job.asked_back = record.gpus_asked_back;
-  job.asked_at = record.asked_back_at;
-  job.grown_at = record.grown_at;
-  job.predicted_end = ExpectedEnd(record).value_or(kNever);
-  job.speeds = predictions_.LearnedSpeeds(record);
-  return job;
 }
 
 void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
@@ -117,8 +72,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     if (gpus_.LoadSetting(key, text)) continue;
     if (key.starts_with(kGroupPrefix)) {
       const std::string group = key.substr(kGroupPrefix.size());
-      group_limits_[group] = static_cast<int>(ParseInteger(text).value_or(0));
-      scheduler_.SetGroupLimit(group, group_limits_[group]);
+      feed_.LoadGroupLimit(group, static_cast<int>(ParseInteger(text).value_or(0)));
     } else {
       static_cast<void>(teams_.LoadSetting(key, text) || reservations_.LoadSetting(key, text));
     }
@@ -129,9 +83,9 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     record.progress.was_paused = record.state == JobState::kPaused;
     jobs_.live().emplace(record.id, std::move(record));
   }
-  teams_.LoadTeams(pools_);
+  teams_.LoadTeams(pools_.registry());
   for (auto& [id, record] : jobs_.live()) {
-    if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
+    if (record.array_at_once > 0) feed_.SetArrayLimit(record);
     // If a target was pruned before the dependency was decided, it stays pending.
     static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
   }
@@ -139,7 +93,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
       nodes_.KeepGpusOf(record);
-      scheduler_.Adopt(ToRunning(record));
+      feed_.Adopt(record);
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       gangs_.NoteRestored(record);
     }
@@ -148,7 +102,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   for (auto& [id, record] : jobs_.live()) {
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
     if (dependencies_.SettleDependencies(record)) effects_.Persist(record);
-    PutWaiting(record);
+    feed_.Put(record);
   }
   teams_.LoadTeamUsage();
   for (NodeIndex node = kOwnNode; node < scheduler_.nodes().size(); ++node) gpus_.Refresh(node);
@@ -157,18 +111,18 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
 
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                         const FindOutcome& outcome) {
-  DIVVY_CHECK(FillPool(spec));
+  DIVVY_CHECK(pools_.FillPool(spec));
   DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1), caller));
   DIVVY_CHECK(CheckPriority(0, spec.priority, caller));
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
   DIVVY_CHECK(teams_.CheckTeam(spec, elements, caller, now));
-  DIVVY_CHECK(FillComponentPools(spec, caller));
+  DIVVY_CHECK(pools_.FillComponentPools(spec, caller));
   if (!spec.queues_anyway) {
     DIVVY_CHECK(CheckNodeNames(scheduler_, spec.request));
-    DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, PlacePool(spec.pool)));
-    DIVVY_CHECK(CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
+    DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, pools_.PlacePool(spec.pool)));
+    DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
   dependencies_.NameElements(spec.dependencies);
   if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
@@ -187,13 +141,11 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
         record.array_indices = spec.array->indices;
       }
     }
-    if (record.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
+    if (record.array_at_once > 0) feed_.SetArrayLimit(record);
   }
   jobs_.TakeIds(elements);
   if (!spec.group.empty() && spec.group_limit > 0) {
-    group_limits_[spec.group] = spec.group_limit;
-    scheduler_.SetGroupLimit(spec.group, spec.group_limit);
-    effects_.KeepSetting(std::string(kGroupPrefix) + spec.group, std::to_string(spec.group_limit));
+    feed_.SetGroupLimit(spec.group, spec.group_limit);
   }
 
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
@@ -201,7 +153,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   dependencies_.Index(kept, true);
   effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
   effects_.KeepNextId(jobs_.ids().next);
-  PutWaiting(kept);
+  feed_.Put(kept);
   effects_.Announce(kept);
   effects_.RequestPlan();
   // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
@@ -242,13 +194,13 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   const JobId end = ElementId(id, record.array_count);
   for (auto element = std::next(at); element != jobs_.live().end() && element->first < end;) {
     if (IsActive(element->second.state)) scheduler_.Finish(element->first);
-    if (scheduler_.waiting(element->first) != nullptr) scheduler_.Remove(element->first);
+    feed_.Remove(element->first);
     dependencies_.Index(element->second, false);
     removed.push_back(std::move(element->second));
     element = jobs_.live().erase(element);
   }
   if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
-  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
+  feed_.Remove(id);
   predictions_.Forget(id);
   dependencies_.Index(record, false);
   removed.push_back(std::move(record));
@@ -261,70 +213,24 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   }
 }
 
-void Controller::PutWaiting(const JobRecord& record) {
-  WaitingEntry entry;
-  entry.id = record.id;
-  entry.count = record.array_count > 0 ? static_cast<std::uint32_t>(record.array_waiting.size()) : 1;
-  if (entry.count == 0) return;
-  entry.request = record.request;
-  entry.request.others = InOpenPools(pools_, scheduler_, record);
-  entry.priority = record.priority;
-  entry.queued_at = record.queued_at;
-  entry.time_limit = record.time_limit;
-  const std::vector<std::string> pools = OpenPools(record);
-  entry.pool = pools.empty() ? PlacePool(record.pool) : Join(pools, ",");
-  const auto is_capped = [&](const std::string& name) {
-    const PoolRow* row = pools_.Find(name);
-    return row != nullptr && row->is_capped();
-  };
-  if (NamesSeveralPools(record) && std::ranges::any_of(AllPoolsOf(record), is_capped))
-    multi_pool_jobs_.insert(record.id);
-  const PoolRow* first = pools.empty() ? nullptr : pools_.Find(pools.front());
-  const PlacementStrategy own = first == nullptr ? policy_.placement : first->placement.value_or(policy_.placement);
-  entry.groups = GroupsOf(record);
-  entry.placement = record.is_placement_set ? record.placement : own;
-  // "First node with room" suits a single node. Over several nodes it fragments what large jobs need.
-  const bool is_default = !record.is_placement_set && own == PlacementStrategy::kSequential;
-  if (is_default && scheduler_.has_many()) entry.placement = PlacementStrategy::kBest;
-  entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
-  entry.user = record.user.name;
-  entry.team = record.team;
-  entry.predicted = predictions_.Predict(record);
-  entry.preemptible = PreemptibleOf(record);
-  entry.speeds = predictions_.LearnedSpeeds(record);
-  entry.is_held = record.is_held;
-  entry.begin = record.begin;
-  entry.unmet_dependencies = dependencies_.UnmetDependencies(record);
-  entry.waits_for = dependencies_.EndsWaitedFor(record);
-  for (const std::string& bar : {teams_.TeamBar(record), PoolBar(record)}) {
-    if (bar.empty()) continue;
-    entry.unmet_dependencies.push_back(bar);
-    entry.waits_for.clear();
-  }
-  teams_.KnowUserCap(record);
-  deadlines_.Watch(record);
-  scheduler_.Put(std::move(entry));
-  effects_.RequestPlan();
-}
-
 void Controller::Decide(Time now) {
   KeepStarts(now);
   if (!effects_.needs_plan() && now < effects_.next_wakeup()) return;
-  WatchBudgets(now);
+  feed_.WatchBudgets(now);
   reservations_.Follow(now);
   for (const NodeIndex node : nodes_.FollowMachines(now)) StopForDrain(node, now);
   gangs_.Follow(now);
   EndLate(now);
-  for (const JobId job : predictions_.Sweep(now)) PutWaiting(jobs_.live().at(job));
+  for (const JobId job : predictions_.Sweep(now)) feed_.Put(jobs_.live().at(job));
   teams_.KeepTeamUsage(now);
   progress_.Keep(now);
   constexpr int kMostRounds = 64;
-  FollowPools();
+  feed_.FollowPools();
   fractions_.Pack();
   Time wakeup = CarryOut(now);
-  for (int round = 1; round < kMostRounds && FollowPools(); ++round) wakeup = CarryOut(now);
-  if (FollowPools()) wakeup = now;
-  WatchBudgets(now);
+  for (int round = 1; round < kMostRounds && feed_.FollowPools(); ++round) wakeup = CarryOut(now);
+  if (feed_.FollowPools()) wakeup = now;
+  feed_.WatchBudgets(now);
   effects_.SetNextWakeup(std::min(
       {wakeup, teams_.budgets().next_change(), reservations_.next_booking(), progress_.next_keep(), next_starts_}));
   effects_.WakeBy(nodes_.next_change());
@@ -368,19 +274,8 @@ void Controller::TakeBack(const Preemption& preemption, Time now) {
     record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
   effects_.Note(record.id, record.reason, now);
   effects_.Persist(record);
-  effects_.Send(record, StopOrder{record.id, 0, policy_.taking_back.grace, ""});
+  effects_.Send(record, StopOrder{record.id, 0, feed_.policy().taking_back.grace, ""});
   effects_.Announce(record);
-}
-
-Status Controller::CheckTeamGpus(const JobRecord& record) const {
-  if (record.request.gpus_in_all() == 0) return {};
-  return CheckTeamFeasible(scheduler_, record.request, PlacePool(record.pool), record.team, PreemptibleOf(record));
-}
-
-// A job with a terminal, or one that may run only once, cannot be queued again.
-Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
-  if (record.is_foreground || record.is_run_once) return Preemptible::kNever;
-  return record.is_preemptible_set ? record.preemptible : policy_.preemptible;
 }
 
 void Controller::Start(const StartDecision& decision, JobId job, Time now) {
@@ -404,7 +299,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
     record->gang.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
   record->was_let_go = false;
   // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
-  if (!record->is_preemptible_set) record->preemptible = PreemptibleOf(*record);
+  if (!record->is_preemptible_set) record->preemptible = feed_.PreemptibleOf(*record);
   record->pool_of_run = decision.pool;
   record->gpu_model = nodes_.ModelOf(*record);
   record->progress = Progress();
@@ -418,7 +313,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   ForgetResizes(*record);
   record->gpus_used = record->gpus;
   scheduler_.SetName(job, record->name);
-  if (NamesSeveralPools(*record)) multi_pool_jobs_.insert(job);
+  feed_.NoteStart(*record);
   if (is_element) {
     effects_.Insert(*record, nullptr);
   } else {

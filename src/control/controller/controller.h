@@ -21,8 +21,9 @@
 #include "base/result.h"
 #include "control/books/caller.h"
 #include "control/books/job_changes.h"
+#include "control/books/limits.h"
 #include "control/books/node_registry.h"
-#include "control/books/pool_registry.h"
+#include "control/jobs/scheduler_feed.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
@@ -42,16 +43,6 @@
 #include "model/run_description.h"
 
 namespace divvy {
-
-struct Limits {
-  std::uint64_t max_queued = 1'000'000;  // Waiting jobs, arrays counted by element. Further submissions are refused.
-  std::uint64_t max_queued_of_user = 10'000;  // The same per user, except administrators.
-  bool users_may_raise = false;               // Users may give their jobs a priority above 0.
-  Duration max_time_limit{0};                 // 0: none.
-  Duration default_time_limit{0};             // 0: none.
-  Bytes ignore_unmanaged_below;               // A foreign process with less GPU memory than this does not make a GPU
-                                              // unavailable.
-};
 
 struct SubmitResult {
   JobId id;
@@ -207,18 +198,13 @@ class Controller {
   // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
 
   /// Call after UseTeamsFile, before Load. Fails with a one-line message; the daemon then does not start.
-  Status UsePools(std::vector<PoolRow> rows);
-  const PoolRegistry& pools() const { return pools_; }
+  Status UsePools(std::vector<PoolRow> rows) { return pools_.UsePools(std::move(rows)); }
+  const PoolRegistry& pools() const { return pools_.registry(); }
   /// For a waiting job that names several pools: why it is not offered to the others, one line each.
-  std::vector<std::string> ClosedPools(const JobRecord& record) const;
-  struct PoolLoad {
-    std::vector<NodeIndex> nodes;
-    std::int64_t running = 0;  // Jobs.
-    std::int64_t queued = 0;
-    double gpus = 0;  // GPUs that its jobs hold.
-  };
+  std::vector<std::string> ClosedPools(const JobRecord& record) const { return pools_.ClosedPools(record); }
+  using PoolLoad = PoolRules::PoolLoad;
   /// By name; includes pools that exist only as node labels.
-  std::map<std::string, PoolLoad> PoolLoads() const;
+  std::map<std::string, PoolLoad> PoolLoads() const { return pools_.PoolLoads(); }
 
   // --- Reservations (controller_reservations.cc) ---------------------------------------------------------------
 
@@ -350,7 +336,7 @@ class Controller {
   // --- Views ---------------------------------------------------------------------------------------------------
 
   const Scheduler& scheduler() const { return scheduler_; }
-  const Policy& policy() const { return policy_; }
+  const Policy& policy() const { return feed_.policy(); }
   const std::map<JobId, JobRecord>& live() const { return jobs_.live(); }
   const JobRecord* Find(JobId id) const { return jobs_.Find(id); }
   /// The array that contains `id` as an element without a record of its own.
@@ -382,7 +368,6 @@ class Controller {
   /// Fails with kPermissionDenied if the caller may not change a job's priority from `before` to `after`.
   Status CheckPriority(int before, int after, const Caller& caller) const;
   Forecast ForecastOf(JobId waiting, Time now) const;
-  void PutWaiting(const JobRecord& record);
   void ResolveDependents(const JobRecord& changed, Time now);
   void Finish(JobRecord& record, JobState state, Reason reason, Time now);
   void FinishArrayIfDone(JobId array, Time now);
@@ -396,7 +381,6 @@ class Controller {
   Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
                            const FindOutcome& outcome);
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
-  void CountElements(const JobRecord& array);
   /// The state and reason of a job whose run ended with `exit`.
   static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
@@ -408,8 +392,6 @@ class Controller {
   JobId NextMember(JobId entry);
   /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
   void Start(const StartDecision& decision, JobId job, Time now);
-  RunningJob ToRunning(const JobRecord& record) const;
-  Preemptible PreemptibleOf(const JobRecord& record) const;
   void TakeBack(const Preemption& preemption, Time now);
   void Resize(const Resizing& resizing, Time now);
   void KeepStarts(Time now);
@@ -421,7 +403,6 @@ class Controller {
   void KeepEnd(JobRecord& record, const RunDescription& run, Time now);
   void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
   void LoseRuns(const std::string& node, Vanished how, Time now);
-  std::string PlacePool(const std::string& pool) const;
   void StopForDrain(NodeIndex node, Time now);
   /// A node could not start a job for reasons of its own.
   void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
@@ -430,37 +411,9 @@ class Controller {
   // Jobs with a deadline (controller_deadlines.cc).
   void EndLate(Time now);
   void EndLateElements(JobRecord& array, Time now);
-  // Teams.
-  std::vector<GroupName> GroupsOf(const JobRecord& record) const;
-  // Pools.
-  bool HasPool(const std::string& name) const;
-  /// Fills in the default pool, and the settings of the pool that the job does not specify itself.
-  Status FillPool(JobSpec& spec) const;
-  Status CheckPoolNames(const std::vector<std::string>& names) const;
-  Status FillComponentPools(JobSpec& spec, const Caller& caller) const;
-  Status TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const;
-  static void ShareGpus(const PoolRow& pool, JobSpec& spec);
-  /// Returns the pools of the list that the job's user may use; `list` may be empty. Fails if none of them accepts the
-  /// job.
-  Result<std::string> CheckPools(const std::string& list, const PoolRegistry::Wish& wish) const;
-  PoolRegistry::Wish WishOf(const JobRecord& record) const;
-  /// The job's pools in which it may start now; if all pools that admit it are full, all of those.
-  std::vector<std::string> OpenPools(const JobRecord& record) const;
-  /// Why pools block the job even if everything were free, as text of an unmet dependency; empty: they do not.
-  std::string PoolBar(const JobRecord& record) const;
-  /// Why the pool currently never accepts the job; empty: it does when there is room.
-  std::string WhyClosed(const PoolRow& pool, const JobRecord& record) const;
-  std::vector<GroupName> PoolGroupsOf(const JobRecord& record) const;
-  void CountInItsPool(const JobRecord& record);
-  /// Offers waiting jobs with several pools to those that are open now. Returns whether that changed any job's pools.
-  bool FollowPools();
   /// Carries out one decision. Returns when the next one is due.
   Time CarryOut(Time now);
-  /// Fails if the job exceeds what its team may ever run, so that it would wait indefinitely.
-  Status CheckTeamGpus(const JobRecord& record) const;
   void FollowTeams(Time now);
-  void PutAllAgain();
-  void WatchBudgets(Time now);
   Scheduler scheduler_;
   JobTable jobs_;
   EffectRecorder effects_;
@@ -474,15 +427,11 @@ class Controller {
   FractionPlanner fractions_{scheduler_, jobs_, effects_, nodes_};
   RetryDelays retries_;
   GangLaunches gangs_{jobs_, effects_};
-  Policy policy_;
-  Limits limits_;
-  std::uint64_t seed_ = 0;
-  std::map<std::string, int> group_limits_;
-  PoolRegistry pools_;
-  std::set<JobId>
-      multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools of which one has limits.
   TeamRules teams_{scheduler_, jobs_, effects_, nodes_};
   ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_.registry()};
+  PoolRules pools_;
+  SchedulerFeed feed_;
+  Limits limits_;
   std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those of them that still run are persisted.
 };

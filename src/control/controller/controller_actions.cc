@@ -64,10 +64,10 @@ JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
     scheduler_.Remove(array.id);
     array.state = JobState::kRunning;
   } else {
-    PutWaiting(array);
+    feed_.Put(array);
   }
   effects_.Persist(array);
-  PutWaiting(*kept);
+  feed_.Put(*kept);
   return kept;
 }
 
@@ -80,7 +80,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
     const std::vector<JobId> elements = jobs_.ElementsOf(*record);
     record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
     record->array_waiting = IndexRanges();
-    if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
+    feed_.Remove(id);
     record->state = JobState::kRunning;
     record->is_held = false;
     effects_.Persist(*record);
@@ -116,7 +116,7 @@ Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
   record->reason = "held by " + CallerName(caller) + ": divvy release " + ToString(id);
   effects_.Note(id, "held by " + CallerName(caller), now);
   effects_.Persist(*record);
-  PutWaiting(*record);
+  feed_.Put(*record);
   effects_.Announce(*record);
   return std::string("held");
 }
@@ -132,7 +132,7 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
   if (at != kNoTime) record->begin = at;
   effects_.Note(id, "released by " + CallerName(caller), now);
   effects_.Persist(*record);
-  PutWaiting(*record);
+  feed_.Put(*record);
   effects_.Announce(*record);
   return std::string("released");
 }
@@ -171,11 +171,11 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
     return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
   DIVVY_CHECK(teams_.CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
-  DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
-                                                teams_.registry().PathOf(asked.team), caller.is_admin}));
+  DIVVY_TRY(ended.pool, pools_.CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
+                                                       teams_.registry().PathOf(asked.team), caller.is_admin}));
   if (!asked.queues_anyway) {
-    DIVVY_CHECK(CheckFeasible(scheduler_, asked.request, PlacePool(ended.pool)));
-    DIVVY_CHECK(CheckTeamGpus(ended));
+    DIVVY_CHECK(CheckFeasible(scheduler_, asked.request, pools_.PlacePool(ended.pool)));
+    DIVVY_CHECK(feed_.CheckTeamGpus(ended));
   }
 
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
@@ -206,7 +206,7 @@ void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRe
     whole.ended = kNoTime;
     whole.dependencies.clear();
     predictions_.Know(whole);
-    if (whole.array_at_once > 0) scheduler_.SetGroupLimit(ArrayGroupName(whole.id), whole.array_at_once);
+    if (whole.array_at_once > 0) feed_.SetArrayLimit(whole);
   }
   JobRecord& whole = at->second;
   std::uint32_t& counted = element.state == JobState::kSucceeded   ? whole.array_succeeded
@@ -287,9 +287,7 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   const bool is_used = std::ranges::any_of(jobs_.live(), [&](const auto& e) { return e.second.group == group; });
   if (!is_used) return NotFound("no queued or running job is in group '" + group + "'");
   if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
-  group_limits_[group] = limit;
-  scheduler_.SetGroupLimit(group, limit);
-  effects_.KeepSetting(std::string(kGroupPrefix) + group, limit == 0 ? "" : std::to_string(limit));
+  feed_.SetGroupLimit(group, limit);
   effects_.RequestPlan();
   return at_most;
 }

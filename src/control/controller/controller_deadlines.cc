@@ -29,7 +29,7 @@ void Controller::EndLateElements(JobRecord& array, Time now) {
   const JobId id = array.id;
   array.array_failed += late;
   array.array_waiting = IndexRanges();
-  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
+  feed_.Remove(id);
   array.state = JobState::kRunning;
   array.is_held = false;
   effects_.Note(id, Plural(late, "element") + " could not start in time to be over by the deadline", now);

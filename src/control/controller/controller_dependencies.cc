@@ -38,7 +38,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {
         // Elements with records of their own wait, run or have ended independently.
-        if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
+        feed_.Remove(id);
         record.state = JobState::kRunning;
         record.is_held = false;
         effects_.Note(id, "its dependency can never be met: " + hope.why, now);
@@ -53,7 +53,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     const Time begin = dependencies_.BeginAfter(record, changed);
     has_changed |= begin != std::exchange(record.begin, begin);
     if (has_changed) effects_.Persist(record);
-    PutWaiting(record);
+    feed_.Put(record);
   }
 }
 

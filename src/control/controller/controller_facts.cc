@@ -258,14 +258,14 @@ void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time n
   RestoreLimit(record);
   record.reason = std::move(reason);
   effects_.Persist(record);
-  PutWaiting(record);
+  feed_.Put(record);
   effects_.Announce(record);
 }
 
 void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time now) {
   const JobId id = record.id;
   const JobId array = record.array;
-  if (scheduler_.waiting(id) != nullptr) scheduler_.Remove(id);
+  feed_.Remove(id);
   dependencies_.Index(record, false);
   record.state = state;
   record.reason = std::move(reason);

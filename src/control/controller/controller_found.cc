@@ -45,7 +45,7 @@ bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
 
 /// Removes the job from the cluster, whether it waits or runs.
 void Controller::LeaveCluster(const JobRecord& record) {
-  if (scheduler_.waiting(record.id) != nullptr) scheduler_.Remove(record.id);
+  feed_.Remove(record.id);
   if (!IsActive(record.state)) return;
   scheduler_.Finish(record.id);
   fractions_.Loosen(record);
@@ -82,7 +82,7 @@ void Controller::HoldBack(JobRecord& record, Time now) {
                   ToString(record.id) + " starts it again";
   effects_.Note(record.id, record.reason, now);
   effects_.Persist(record);
-  PutWaiting(record);
+  feed_.Put(record);
   effects_.Announce(record);
 }
 
@@ -111,7 +111,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   ForgetResizes(record);
   record.gpus_used = record.gpus;
   nodes_.KeepGpusOf(record);
-  scheduler_.Adopt(ToRunning(record));
+  feed_.Adopt(record);
   gangs_.NoteRestored(record);
   effects_.Note(record.id, why, now);
   effects_.Persist(record);
@@ -269,7 +269,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
                               instead);
   // A team or pool that this store does not have is dropped.
   if (teams_.registry().Find(record.team) == nullptr) record.team.clear();
-  if (!HasPool(record.pool)) record.pool.clear();
+  if (!pools_.HasPool(record.pool)) record.pool.clear();
   record.spec_of = id;
   record.shape = ShapeOf(run.spec.command);
   record.array = JobId();

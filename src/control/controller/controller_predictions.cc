@@ -40,19 +40,14 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
   const std::vector<Dependency> dependencies = spec.dependencies;
   // Group limits outlive the jobs that set them, so they are restored.
   const std::string group = spec.group_limit > 0 ? spec.group : "";
-  const auto known = group_limits_.find(group);
-  const int limit = known == group_limits_.end() ? 0 : known->second;
+  const std::optional<int> limit = feed_.group_limit(group);
   const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
   if (submitted) {
     Withdraw({submitted->id}, now);
     dependencies_.ForgetOutcomes(dependencies);
     scheduler_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
-    if (!group.empty()) {
-      if (limit > 0) group_limits_[group] = limit;
-      else group_limits_.erase(group);
-      scheduler_.SetGroupLimit(group, limit);
-    }
+    if (!group.empty()) feed_.RestoreGroupLimit(group, limit);
   }
   jobs_.SetIds(ids);
   effects_.Restore(std::move(before));

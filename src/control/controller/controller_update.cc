@@ -118,15 +118,16 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     return InvalidArgument("the requests of the components of job " + DisplayId(before) +
                            " cannot be changed; cancel it, and submit it again");
   }
-  if (changes.pool && !pools_.empty()) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
+  if (changes.pool && !pools_.registry().empty()) DIVVY_CHECK(pools_.CheckPoolNames(PoolsIn(after.pool)));
   if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
     DIVVY_CHECK(CheckPoolChange(after, changes, caller));
   if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
     if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(scheduler_, after.request));
-    DIVVY_CHECK(CheckFeasible(scheduler_, after.request, PlacePool(after.pool)));
+    DIVVY_CHECK(CheckFeasible(scheduler_, after.request, pools_.PlacePool(after.pool)));
     DIVVY_CHECK(teams_.CheckUserGpus(after.user.name, after.request));
   }
-  if ((changes.changes_request() || changes.preemptible) && !changes.queues_anyway) DIVVY_CHECK(CheckTeamGpus(after));
+  if ((changes.changes_request() || changes.preemptible) && !changes.queues_anyway)
+    DIVVY_CHECK(feed_.CheckTeamGpus(after));
   if (after.is_foreground && after.retries > 0)
     return InvalidArgument("retries: " + job + " runs on a user's terminal and cannot be restarted automatically");
   return {};
@@ -134,10 +135,10 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
 
 Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
   if (!IsWaiting(after.state)) return {};
-  PoolRegistry::Wish wish = WishOf(after);
+  PoolRegistry::Wish wish = pools_.WishOf(after);
   // A user who was admitted before stays admitted.
   wish.is_admin = caller.is_admin || !changes.pool;
-  const auto usable = CheckPools(after.pool, wish);
+  const auto usable = pools_.CheckPools(after.pool, wish);
   std::string field = changes.pool ? "pool: " : "";
   if (!usable && usable.error().message.starts_with("pool ")) field.clear();
   if (!usable) return Error{usable.error().code, field + usable.error().message};
@@ -227,8 +228,8 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     dependencies_.Index(record, true);
   }
   if (changes.array_at_once && record.array_count > 0) {
-    scheduler_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
-    CountElements(record);
+    feed_.SetArrayLimit(record);
+    feed_.CountElements(record);
   }
   // The job's kind has changed, so other run times apply. Elements belong to their array's kind.
   if ((changes.spec != nullptr || changes.name) && !record.array.is_set()) {
@@ -241,26 +242,12 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
   }
   effects_.Persist(record);
   if (IsWaiting(record.state)) {
-    PutWaiting(record);
+    feed_.Put(record);
   } else if (changes.time_limit && record.array_count == 0) {
     scheduler_.SetKnownEnd(record.id, Deadline(record));
     effects_.Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
   }
   effects_.Announce(record);
-}
-
-// Elements that started while the array had no limit count against it from now on.
-void Controller::CountElements(const JobRecord& array) {
-  const JobId end = ElementId(array.id, array.array_count);
-  for (auto at = jobs_.live().upper_bound(array.id); at != jobs_.live().end() && at->first < end; ++at) {
-    const RunningJob* running = scheduler_.running(at->first);
-    if (running == nullptr) continue;
-    RunningJob job = *running;
-    job.groups = GroupsOf(at->second);
-    if (job.groups == running->groups) continue;
-    scheduler_.Finish(job.id);
-    scheduler_.Adopt(std::move(job));
-  }
 }
 
 }  // namespace divvy

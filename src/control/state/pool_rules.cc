@@ -1,9 +1,5 @@
-// Pools: which of a job's pools accept it, which are full, and in which one it runs.
-//
-// The limits of a pool are limits of a group named "pool NAME". A job that names several pools waits in those that are
-// open to it. While one is full, the job is offered only to the others. While it waits, it counts against the limits of
-// all pools that it is offered to, so that no decision starts too many jobs. Once started it counts only in its own
-// pool, and the other pools are re-examined.
+#include "control/state/pool_rules.h"
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -11,7 +7,7 @@
 #include "base/text.h"
 #include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
-#include "control/controller/controller.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace {
@@ -35,7 +31,7 @@ std::vector<std::string> ThatFit(const std::vector<std::string>& names, const Jo
 
 }  // namespace
 
-Status Controller::UsePools(std::vector<PoolRow> rows) {
+Status PoolRules::UsePools(std::vector<PoolRow> rows) {
   DIVVY_CHECK(pools_.Set(rows));
   for (const PoolRow& row : rows) {
     if (row.is_capped()) scheduler_.SetGroupLimits(GroupOf(row.name), {row.running, row.gpus});
@@ -44,17 +40,17 @@ Status Controller::UsePools(std::vector<PoolRow> rows) {
   return {};
 }
 
-bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(pools_, scheduler_, name); }
+bool PoolRules::HasPool(const std::string& name) const { return divvy::HasPool(pools_, scheduler_, name); }
 
 // --- Submission --------------------------------------------------------------------------------------------------
 
 // If no pools are defined and no node is labelled with one, the pool name is only a label.
-std::string Controller::PlacePool(const std::string& pool) const {
+std::string PoolRules::PlacePool(const std::string& pool) const {
   const auto is_known = [&](const std::string& name) { return HasPool(name); };
   return pools_.empty() && std::ranges::none_of(PoolsIn(pool), is_known) ? "" : pool;
 }
 
-Status Controller::FillPool(JobSpec& spec) const {
+Status PoolRules::FillPool(JobSpec& spec) const {
   if (!spec.pool.empty() && PlacePool(spec.pool).empty() && scheduler_.has_many())
     spec.notes.push_back("pool " + spec.pool + ": no pools are defined here, so this is only a label (divvy pools)");
   if (pools_.empty()) return {};
@@ -74,7 +70,7 @@ Status Controller::FillPool(JobSpec& spec) const {
   const PoolRow* row = pools_.Find(fit.front());
   if (row == nullptr) return {};
   if (spec.time_limit == Duration(0)) {
-    spec.time_limit = row->default_time > Duration(0) ? row->default_time : limits_.default_time_limit;
+    spec.time_limit = row->default_time > Duration(0) ? row->default_time : default_time_limit_;
     const bool is_too_long = spec.time_limit == Duration(0) || spec.time_limit > row->max_time;
     if (row->max_time > Duration(0) && is_too_long) spec.time_limit = row->max_time;
   }
@@ -89,7 +85,7 @@ Status Controller::FillPool(JobSpec& spec) const {
   return {};
 }
 
-Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
+Status PoolRules::CheckPoolNames(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     if (HasPool(name)) continue;
     std::vector<std::string> known;
@@ -101,7 +97,7 @@ Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
 }
 
 // The job's whole GPUs become fractions, and it may borrow the rest. Jobs that cannot use fractions keep whole GPUs.
-void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
+void PoolRules::ShareGpus(const PoolRow& pool, JobSpec& spec) {
   Request& request = spec.request;
   if (request.gpus == 0 || request.is_elastic() || request.is_gang() || request.is_portioned() ||
       !request.slice.empty())
@@ -114,7 +110,7 @@ void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
 }
 
 // The job gets all GPUs of its nodes, provided that all GPU nodes of the pool have the same number.
-Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
+Status PoolRules::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
   if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks || !spec.request.slice.empty())
     return {};
   int gpus = 0;
@@ -141,7 +137,7 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
 
 namespace {
 
-/// Like Controller::CheckPools, for the list of one component in a job whose own pool list is `pool_of_job`.
+/// Like PoolRules::CheckPools, for the list of one component in a job whose own pool list is `pool_of_job`.
 Result<std::string> CheckPoolsOf(const PoolRegistry& pools, const std::string& list, const PoolRegistry::Wish& wish,
                                  const std::string& pool_of_job) {
   std::optional<Error> first;
@@ -170,8 +166,8 @@ Result<std::string> CheckPoolsOf(const PoolRegistry& pools, const std::string& l
 }  // namespace
 
 // A pool's rules apply to all components in that pool together.
-Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
-  const PoolRegistry::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.registry().PathOf(spec.team),
+Status PoolRules::FillComponentPools(JobSpec& spec, const Caller& caller) const {
+  const PoolRegistry::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team),
                                 caller.is_admin};
   DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish));
   for (std::size_t i = 1; i < spec.request.components(); ++i) {
@@ -189,21 +185,29 @@ Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const
   return {};
 }
 
-Result<std::string> Controller::CheckPools(const std::string& list, const PoolRegistry::Wish& wish) const {
+Result<std::string> PoolRules::CheckPools(const std::string& list, const PoolRegistry::Wish& wish) const {
   return CheckPoolsOf(pools_, list, wish, list);
 }
 
-PoolRegistry::Wish Controller::WishOf(const JobRecord& record) const {
-  return {record.request, record.time_limit, record.user.name, teams_.TeamsOf(record), false};
+PoolRegistry::Wish PoolRules::WishOf(const JobRecord& record) const {
+  return {record.request, record.time_limit, record.user.name, teams_.PathOf(record.team), false};
 }
 
 // --- Waiting -----------------------------------------------------------------------------------------------------
 
-std::vector<std::string> Controller::OpenPools(const JobRecord& record) const {
+std::vector<std::string> PoolRules::OpenPools(const JobRecord& record) const {
   return OpenPoolsOf(pools_, scheduler_, record, 0);
 }
 
-std::string Controller::PoolBar(const JobRecord& record) const {
+bool PoolRules::NamesLimitedPools(const JobRecord& record) const {
+  const auto is_capped = [&](const std::string& name) {
+    const PoolRow* row = pools_.Find(name);
+    return row != nullptr && row->is_capped();
+  };
+  return NamesSeveralPools(record) && std::ranges::any_of(AllPoolsOf(record), is_capped);
+}
+
+std::string PoolRules::PoolBar(const JobRecord& record) const {
   if (pools_.empty()) return "";
   std::vector<std::string> why;
   for (std::size_t i = 0; i < record.request.components(); ++i) {
@@ -217,14 +221,14 @@ std::string Controller::PoolBar(const JobRecord& record) const {
   return why.empty() ? "" : "an administrator: " + Join(why, "; ");
 }
 
-std::string Controller::WhyClosed(const PoolRow& pool, const JobRecord& record) const {
+std::string PoolRules::WhyClosed(const PoolRow& pool, const JobRecord& record) const {
   if (!pool.starts_jobs())
     return "pool " + pool.name + " starts no jobs: its state is " + std::string(Name(pool.state));
   const Status admitted = AdmitsPart(pool, WishOf(record), record.pool);
   return admitted ? "" : admitted.error().message;
 }
 
-std::vector<std::string> Controller::ClosedPools(const JobRecord& record) const {
+std::vector<std::string> PoolRules::ClosedPools(const JobRecord& record) const {
   std::vector<std::string> why;
   const std::vector<std::string> names = PoolsIn(record.pool);
   if (pools_.empty() || names.size() < 2) return why;
@@ -263,7 +267,7 @@ std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
 
 // The whole job counts in each pool that one of its components is in. While it waits, that is every pool that it is
 // offered to; once it runs, the pool that its node belongs to.
-std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
+std::vector<GroupName> PoolRules::GroupsOf(const JobRecord& record) const {
   std::vector<GroupName> groups;
   if (pools_.empty()) return groups;
   const auto add = [&](const std::string& name) {
@@ -293,47 +297,9 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
   return groups;
 }
 
-// Counts a started job in its own pool only.
-void Controller::CountInItsPool(const JobRecord& record) {
-  const RunningJob* running = scheduler_.running(record.id);
-  if (running == nullptr || !NamesSeveralPools(record)) return;
-  RunningJob job = *running;
-  job.groups = GroupsOf(record);
-  if (job.groups == running->groups) return;
-  scheduler_.Finish(record.id);
-  scheduler_.Adopt(std::move(job));
-}
-
-bool Controller::FollowPools() {
-  bool has_changed = false;
-  for (auto at = multi_pool_jobs_.begin(); at != multi_pool_jobs_.end();) {
-    const JobRecord* record = jobs_.Find(*at);
-    const WaitingEntry* entry = record == nullptr ? nullptr : scheduler_.waiting(*at);
-    if (entry == nullptr) {
-      // It may just have started.
-      const RunningJob* running = scheduler_.running(*at);
-      const std::vector<GroupName> groups = running == nullptr ? std::vector<GroupName>() : running->groups;
-      if (running != nullptr && record != nullptr) {
-        CountInItsPool(*record);
-        has_changed = has_changed || scheduler_.running(*at)->groups != groups;
-      }
-      at = multi_pool_jobs_.erase(at);
-      continue;
-    }
-    ++at;
-    const std::vector<std::string> open = OpenPools(*record);
-    if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool &&
-        InOpenPools(pools_, scheduler_, *record) == entry->request.others)
-      continue;
-    PutWaiting(*record);
-    has_changed = true;
-  }
-  return has_changed;
-}
-
 // --- Views -------------------------------------------------------------------------------------------------------
 
-std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
+std::map<std::string, PoolRules::PoolLoad> PoolRules::PoolLoads() const {
   std::map<std::string, PoolLoad> loads;
   for (const PoolRow& row : pools_.rows()) loads[row.name];
   for (NodeIndex node = 0; node < scheduler_.nodes().size(); ++node) {

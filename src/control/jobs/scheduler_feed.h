@@ -1,0 +1,98 @@
+// Keeps the scheduler's jobs in step with the records: what a waiting job asks for and waits for, by the rules of
+// teams, pools, dependencies and predictions, and what a running one holds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/state/deadline_watch.h"
+#include "control/state/dependency_table.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/job_table.h"
+#include "control/state/node_table.h"
+#include "control/state/pool_rules.h"
+#include "control/state/run_predictions.h"
+#include "control/state/team_rules.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace divvy {
+
+class SchedulerFeed {
+ public:
+  /// Everything that decides what a job waits for.
+  struct Rules {
+    const NodeTable& nodes;
+    const DependencyTable& dependencies;
+    const PoolRules& pools;
+    TeamRules& teams;
+    RunPredictions& predictions;
+    DeadlineWatch& deadlines;
+  };
+
+  /// `seed` determines the draws of random placement.
+  SchedulerFeed(Scheduler& scheduler, const JobTable& jobs, EffectRecorder& effects, const Rules& rules, Policy policy,
+                std::uint64_t seed);
+
+  const Policy& policy() const { return policy_; }
+  /// Whether and how the job may be preempted. A job with a terminal, or one that may run only once, cannot be queued
+  /// again.
+  Preemptible PreemptibleOf(const JobRecord& record) const;
+  /// Fails if the job exceeds what its team may ever run, so that it would wait indefinitely.
+  Status CheckTeamGpus(const JobRecord& record) const;
+
+  /// Adds or updates the entry of a waiting job, or of an array with waiting elements.
+  void Put(const JobRecord& record);
+  /// Removes the entry, if there is one.
+  void Remove(JobId waiting);
+  /// Adds a job that runs already.
+  void Adopt(const JobRecord& record);
+  /// The job has started: of several pools that it names, it counts from now on only in its own.
+  void NoteStart(const JobRecord& record);
+  /// Offers waiting jobs with several pools to those that are open now. Returns whether that changed any job's pools.
+  bool FollowPools();
+  /// Updates all jobs after a change of teams, because their groups may have changed. Only rare administrator actions
+  /// call this.
+  void FollowTeams(Time now);
+  /// Updates what jobs wait for when budgets are exhausted or begin again.
+  void WatchBudgets(Time now);
+
+  /// Limits the jobs of a group that run at once; 0: no limit. Durable.
+  void SetGroupLimit(const std::string& group, int limit);
+  void LoadGroupLimit(const std::string& group, int limit);  ///< From the store.
+  std::optional<int> group_limit(const std::string& group) const;
+  void RestoreGroupLimit(const std::string& group, std::optional<int> limit);  ///< Ends a trial; not durable.
+  /// Sets how many of the array's elements run at once.
+  void SetArrayLimit(const JobRecord& array);
+  /// The array's limit has changed. Elements that started while it had none count against it from now on.
+  void CountElements(const JobRecord& array);
+
+ private:
+  RunningJob RunningJobOf(const JobRecord& record) const;
+  std::vector<GroupName> GroupsOf(const JobRecord& record) const;
+  void Readopt(const JobRecord& record);
+  /// Like Readopt, if the groups of the running job have changed.
+  void Regroup(const JobRecord& record);
+  void CountInItsPool(const JobRecord& record);
+  void PutAllAgain();
+
+  Scheduler& scheduler_;
+  const JobTable& jobs_;
+  EffectRecorder& effects_;
+  const NodeTable& nodes_;
+  const DependencyTable& dependencies_;
+  const PoolRules& pools_;
+  TeamRules& teams_;
+  RunPredictions& predictions_;
+  DeadlineWatch& deadlines_;
+  Policy policy_;
+  std::uint64_t seed_;
+  std::map<std::string, int> group_limits_;
+  std::set<JobId> multi_pool_jobs_;  // Jobs that wait, or waited recently, and name several pools, one with limits.
+};
+
+}  // namespace divvy
