@@ -157,7 +157,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   effects_.Announce(kept);
   effects_.RequestPlan();
   // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
-  ResolveDependents(JobRecord(kept), now);
+  lifecycle_.ResolveDependents(JobRecord(kept), now);
   const JobRecord* left = jobs_.Find(id);
   return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
 }
@@ -214,13 +214,13 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
 }
 
 void Controller::Decide(Time now) {
-  KeepStarts(now);
+  runs_.KeepStarts(now);
   if (!effects_.needs_plan() && now < effects_.next_wakeup()) return;
   feed_.WatchBudgets(now);
   reservations_.Follow(now);
-  for (const NodeIndex node : nodes_.FollowMachines(now)) StopForDrain(node, now);
+  for (const NodeIndex node : nodes_.FollowMachines(now)) runs_.StopForDrain(node, now);
   gangs_.Follow(now);
-  EndLate(now);
+  lifecycle_.EndLate(now);
   for (const JobId job : predictions_.Sweep(now)) feed_.Put(jobs_.live().at(job));
   teams_.KeepTeamUsage(now);
   progress_.Keep(now);
@@ -231,8 +231,8 @@ void Controller::Decide(Time now) {
   for (int round = 1; round < kMostRounds && feed_.FollowPools(); ++round) wakeup = CarryOut(now);
   if (feed_.FollowPools()) wakeup = now;
   feed_.WatchBudgets(now);
-  effects_.SetNextWakeup(std::min(
-      {wakeup, teams_.budgets().next_change(), reservations_.next_booking(), progress_.next_keep(), next_starts_}));
+  effects_.SetNextWakeup(std::min({wakeup, teams_.budgets().next_change(), reservations_.next_booking(),
+                                   progress_.next_keep(), runs_.next_keep()}));
   effects_.WakeBy(nodes_.next_change());
   effects_.WakeBy(deadlines_.next_late());
   effects_.WakeBy(gangs_.next_deadline());
@@ -241,93 +241,16 @@ void Controller::Decide(Time now) {
 
 Time Controller::CarryOut(Time now) {
   effects_.SetNeedsPlan(false);
-  const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return NextMember(entry); });
-  for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
-  for (const Preemption& preemption : plan.preemptions) TakeBack(preemption, now);
-  for (const Resizing& resizing : plan.resizings) Resize(resizing, now);
+  const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return runs_.NextMember(entry); });
+  for (std::size_t i = 0; i < jobs.size(); ++i) runs_.Start(plan.starts[i], jobs[i], now);
+  for (const Preemption& preemption : plan.preemptions) runs_.TakeBack(preemption, now);
+  for (const Resizing& resizing : plan.resizings) elastic_.Resize(resizing, now);
   // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {
-    if (const JobRecord* record = jobs_.Find(job)) ResolveDependents(*record, now);
+    if (const JobRecord* record = jobs_.Find(job)) lifecycle_.ResolveDependents(*record, now);
   }
   if (!plan.starts.empty()) teams_.budgets().NoteStarts();
   return plan.next_wakeup;
-}
-
-// Members of an array start in index order.
-JobId Controller::NextMember(JobId entry) {
-  JobRecord& record = jobs_.live().at(entry);
-  if (record.array_count == 0) return entry;
-  const std::uint32_t ordinal = record.array_waiting.front();
-  record.array_waiting.Erase(ordinal);
-  return ElementId(entry, ordinal);
-}
-
-// The victim is stopped as by its owner's "requeue", and keeps its queue position (QueueAgain).
-void Controller::TakeBack(const Preemption& preemption, Time now) {
-  JobRecord& record = jobs_.live().at(preemption.job);
-  const JobRecord& taker = jobs_.live().at(preemption.taker);
-  record.stop_intent = StopIntent::kRequeue;
-  record.state = JobState::kStopping;
-  record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
-                  (taker.team.empty() ? taker.user.name : "team " + taker.team);
-  if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
-    record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
-  effects_.Note(record.id, record.reason, now);
-  effects_.Persist(record);
-  effects_.Send(record, StopOrder{record.id, 0, feed_.policy().taking_back.grace, ""});
-  effects_.Announce(record);
-}
-
-void Controller::Start(const StartDecision& decision, JobId job, Time now) {
-  JobRecord* record = &jobs_.live().at(decision.entry);
-  const bool is_element = record->array_count > 0;
-  if (is_element) {
-    JobRecord& array = *record;
-    JobRecord element = jobs_.NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
-    element.dependencies.clear();
-    record = &jobs_.live().emplace(element.id, std::move(element)).first->second;
-    if (array.array_waiting.empty()) array.state = JobState::kRunning;
-    effects_.Persist(array);
-  }
-  record->state = JobState::kStarting;
-  record->node = nodes_.NodeName(decision.node);
-  record->gpus = decision.gpus;
-  record->gpu_parts = decision.share;
-  record->gpu_slice = decision.slice;
-  record->gang.clear();
-  for (const NodePlace& place : decision.gang)
-    record->gang.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
-  record->was_let_go = false;
-  // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
-  if (!record->is_preemptible_set) record->preemptible = feed_.PreemptibleOf(*record);
-  record->pool_of_run = decision.pool;
-  record->gpu_model = nodes_.ModelOf(*record);
-  record->progress = Progress();
-  record->started = now;
-  if (CutToDeadline(*record)) scheduler_.SetKnownEnd(job, Deadline(*record));
-  record->ended = kNoTime;
-  record->exit.reset();
-  record->start_reason = decision.reason;
-  record->reason = decision.reason;
-  ++record->attempt;
-  ForgetResizes(*record);
-  record->gpus_used = record->gpus;
-  scheduler_.SetName(job, record->name);
-  feed_.NoteStart(*record);
-  if (is_element) {
-    effects_.Insert(*record, nullptr);
-  } else {
-    effects_.Persist(*record);
-  }
-  if (const auto whole = jobs_.live().find(record->array);
-      whole != jobs_.live().end() && whole->second.start_reason.empty()) {
-    whole->second.start_reason = record->start_reason;
-    whole->second.started = now;
-    effects_.Note(whole->first, std::string(kFirstElementStarted), now);
-    effects_.Persist(whole->second);
-  }
-  gangs_.Launch(*record, now);
-  effects_.Announce(*record);
 }
 
 Reason Controller::WaitingReason(const JobRecord& record) const {

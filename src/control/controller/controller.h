@@ -23,6 +23,9 @@
 #include "control/books/job_changes.h"
 #include "control/books/limits.h"
 #include "control/books/node_registry.h"
+#include "control/jobs/elastic_runs.h"
+#include "control/jobs/job_lifecycle.h"
+#include "control/jobs/run_tracker.h"
 #include "control/jobs/scheduler_feed.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
@@ -155,10 +158,7 @@ class Controller {
 
   // --- Running elastic jobs (controller_elastic.cc) ------------------------------------------------------------
 
-  struct Checkpointed {
-    GpuSet gpus;               // The GPUs to use from now on.
-    bool has_changed = false;  // They differ from what the job was last told.
-  };
+  using Checkpointed = ElasticRuns::Checkpointed;
   /// A job reports that it can change its GPUs now; those that it was asked for are released. After its first call the
   /// job can be resized. `attempt`: the run that reports; 0: the current one.
   Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now);
@@ -255,19 +255,19 @@ class Controller {
   // --- Facts ---------------------------------------------------------------------------------------------------
 
   // `node`: the reporting node; empty: the controller's own machine. Times `at` are the controller's.
-  void OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node = {});
+  void OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node = {}) {
+    runs_.OnStarted(job, attempt, at, node);
+  }
   /// Reports the end of a job's process tree. A report of an older attempt, or of an inactive job, only deletes the run
   /// record. May queue the job again (retry, requeue).
-  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now, const std::string& node = {});
-  /// After a restart of the daemon or agent, the job has neither a supervisor nor a known end.
-  enum class Vanished {
-    kNeverStarted,  // It was never launched.
-    kUnseen,        // It ran, its supervisor was killed, and its end is unknown.
-    kRebooted,      // It ran when the node went down.
-    kFenced,        // Its node is disconnected and has stopped its jobs because its lease expired.
-    kGone,          // An administrator declared its node permanently gone.
-  };
-  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {});
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now, const std::string& node = {}) {
+    runs_.OnExited(job, attempt, exit, at, now, node);
+  }
+  using Vanished = RunTracker::Vanished;
+  /// The job has neither a supervisor nor a known end.
+  void OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node = {}) {
+    runs_.OnVanished(job, attempt, how, now, node);
+  }
   void OnGpusObserved(const std::vector<GpuObservation>& observations) { gpus_.OnGpusObserved("", observations); }
 
   // --- Agent nodes (controller_nodes.cc), gangs (controller_gangs.cc) ------------------------------------------
@@ -296,8 +296,8 @@ class Controller {
   std::string NodeHealthProblem(const std::string& name) const { return nodes_.NodeHealthProblem(name); }
   /// The node stopped its jobs because its lease expired, or an administrator declared it gone. The jobs may run
   /// elsewhere.
-  void OnNodeFenced(const std::string& name, Time now) { LoseRuns(name, Vanished::kFenced, now); }
-  void OnNodeGone(const std::string& name, Time now) { LoseRuns(name, Vanished::kGone, now); }
+  void OnNodeFenced(const std::string& name, Time now) { runs_.LoseRuns(name, Vanished::kFenced, now); }
+  void OnNodeGone(const std::string& name, Time now) { runs_.LoseRuns(name, Vanished::kGone, now); }
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations) {
     gpus_.OnGpusObserved(node, observations);
   }
@@ -306,7 +306,9 @@ class Controller {
     gangs_.OnPrepared(job, attempt, node, port, now);
   }
   /// The start is delayed there; `why` becomes the job's reason until it starts: "waits up to 10 s for directory ...".
-  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "");
+  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "") {
+    runs_.OnDelayed(job, attempt, why, node);
+  }
   /// Active jobs with a part on the node that has not ended; ascending.
   std::vector<JobId> RunsOn(const std::string& node) const { return nodes_.RunsOn(node); }
   /// The name used in records: empty for the controller's own machine.
@@ -358,9 +360,6 @@ class Controller {
 
  private:
   Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
-  /// Makes an array element a record of its own, so that it can differ from the array.
-  JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
-  void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
   /// Removes a live job and its elements from memory and appends them to `removed`.
   void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
   /// Checks that the queue has room for this many more jobs.
@@ -368,9 +367,6 @@ class Controller {
   /// Fails with kPermissionDenied if the caller may not change a job's priority from `before` to `after`.
   Status CheckPriority(int before, int after, const Caller& caller) const;
   Forecast ForecastOf(JobId waiting, Time now) const;
-  void ResolveDependents(const JobRecord& changed, Time now);
-  void Finish(JobRecord& record, JobState state, Reason reason, Time now);
-  void FinishArrayIfDone(JobId array, Time now);
   Status CheckTimeLimit(Duration limit) const;
   // The steps of Update. Those before Replace change nothing, except cached outcomes.
   Result<std::map<JobId, JobRecord>> Concerned(JobId id, const Caller& caller) const;
@@ -381,38 +377,16 @@ class Controller {
   Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
                            const FindOutcome& outcome);
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
-  /// The state and reason of a job whose run ended with `exit`.
-  static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
-  bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
-  /// Call when all parts of the run have ended; its exit and end are set.
-  void EndRun(JobRecord& record, Time now);
-  /// Ends a gang's part on a node without a known end. Returns whether it was the last part (see EndSeat).
-  bool VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now);
-  void QueueAgain(JobRecord& record, Time begin, Reason reason, Time now);
-  JobId NextMember(JobId entry);
-  /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
-  void Start(const StartDecision& decision, JobId job, Time now);
-  void TakeBack(const Preemption& preemption, Time now);
-  void Resize(const Resizing& resizing, Time now);
-  void KeepStarts(Time now);
   JobRecord& Revive(JobRecord ended, const FindOutcome& outcome);
   JobRecord* SameJob(const JobRecord& run);
-  void LeaveCluster(const JobRecord& record);
   bool HasRoomFor(const RunDescription& run, const JobRecord* known) const;
   void HoldBack(JobRecord& record, Time now);
   void KeepEnd(JobRecord& record, const RunDescription& run, Time now);
   void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
-  void LoseRuns(const std::string& node, Vanished how, Time now);
-  void StopForDrain(NodeIndex node, Time now);
-  /// A node could not start a job for reasons of its own.
-  void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
-  /// The node's GPUs could not be emptied for the job.
-  void OnNoRoom(JobRecord& record, const std::string& node, const Exit& exit);
-  // Jobs with a deadline (controller_deadlines.cc).
-  void EndLate(Time now);
-  void EndLateElements(JobRecord& array, Time now);
   /// Carries out one decision. Returns when the next one is due.
   Time CarryOut(Time now);
+  /// The running job that a report from within it is about.
+  Result<JobRecord*> FindReporter(JobId id, std::uint32_t attempt, const Caller& caller);
   void FollowTeams(Time now);
   Scheduler scheduler_;
   JobTable jobs_;
@@ -431,9 +405,12 @@ class Controller {
   ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_.registry()};
   PoolRules pools_;
   SchedulerFeed feed_;
+  JobLifecycle lifecycle_{scheduler_, jobs_,    effects_, dependencies_, predictions_,
+                          deadlines_, retries_, gangs_,   fractions_,    feed_};
+  RunTracker runs_{scheduler_, jobs_,  effects_,         nodes_, predictions_, fractions_,
+                   retries_,   gangs_, teams_.budgets(), feed_,  lifecycle_};
+  ElasticRuns elastic_{scheduler_, jobs_, effects_, nodes_, teams_.budgets()};
   Limits limits_;
-  std::map<JobId, std::uint32_t> unkept_starts_;  // Jobs that started recently, with the attempt (OnStarted).
-  Time next_starts_ = kNever;                     // When those of them that still run are persisted.
 };
 
 }  // namespace divvy

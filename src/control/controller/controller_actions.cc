@@ -51,24 +51,8 @@ Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std
   const JobRecord* array = jobs_.ArrayOf(id);
   if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
   DIVVY_CHECK(Authorise(*array, caller, verb));
-  return SplitElement(jobs_.live().at(array->id), static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
-}
-
-JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
-  array.array_waiting.Erase(ordinal);
-  JobRecord element = jobs_.NewElement(array, ordinal);
-  JobRecord* kept = &jobs_.live().emplace(element.id, std::move(element)).first->second;
-  dependencies_.Index(*kept, true);
-  effects_.Insert(*kept, nullptr);
-  if (array.array_waiting.empty()) {
-    scheduler_.Remove(array.id);
-    array.state = JobState::kRunning;
-  } else {
-    feed_.Put(array);
-  }
-  effects_.Persist(array);
-  feed_.Put(*kept);
-  return kept;
+  return lifecycle_.SplitElement(jobs_.live().at(array->id),
+                                 static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
 }
 
 Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
@@ -84,16 +68,16 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
     record->state = JobState::kRunning;
     record->is_held = false;
     effects_.Persist(*record);
-    ResolveDependents(JobRecord(*record), now);
+    lifecycle_.ResolveDependents(JobRecord(*record), now);
     for (JobId element : elements) static_cast<void>(Cancel(element, signal, grace, why, caller, now));
-    FinishArrayIfDone(id, now);
+    lifecycle_.FinishArrayIfDone(id, now);
     effects_.RequestPlan();
     return std::string(elements.empty()
                            ? "cancelled"
                            : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
   }
   if (IsWaiting(record->state)) {
-    Finish(*record, JobState::kCancelled, why, now);
+    lifecycle_.Finish(*record, JobState::kCancelled, why, now);
     return std::string("cancelled");
   }
   const bool is_first = record->stop_intent != StopIntent::kCancel;
@@ -179,7 +163,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   }
 
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
-  if (record.array.is_set()) TakeBackFromArray(record, std::move(array));
+  if (record.array.is_set()) lifecycle_.TakeBackFromArray(record, std::move(array));
   // The other dependencies were met already. A singleton waits again for its namesakes.
   std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
   record.needs_any_dependency = false;
@@ -190,32 +174,8 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   effects_.Note(record.id, EndText(record), record.ended);
   predictions_.Know(record);
   dependencies_.Index(record, true);
-  QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
+  lifecycle_.QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
   return std::string(holds ? "queued again, and held" : "queued again");
-}
-
-/// Removes `element`, which has ended, from the array's counts of ended elements.
-void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array) {
-  auto at = jobs_.live().find(element.array);
-  if (at == jobs_.live().end()) {
-    at = jobs_.live().emplace(element.array, *std::move(array)).first;
-    JobRecord& whole = at->second;
-    whole.state = JobState::kRunning;
-    whole.reason.clear();
-    whole.exit.reset();
-    whole.ended = kNoTime;
-    whole.dependencies.clear();
-    predictions_.Know(whole);
-    if (whole.array_at_once > 0) feed_.SetArrayLimit(whole);
-  }
-  JobRecord& whole = at->second;
-  std::uint32_t& counted = element.state == JobState::kSucceeded   ? whole.array_succeeded
-                           : element.state == JobState::kCancelled ? whole.array_cancelled
-                                                                   : whole.array_failed;
-  if (counted > 0) --counted;
-  if (whole.array_failed == 0) whole.array_exit_code = 0;
-  effects_.Persist(whole);
-  effects_.Announce(whole);
 }
 
 Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {

@@ -35,22 +35,13 @@ JobRecord* Controller::SameJob(const JobRecord& run) {
     return IsSameJob(at->second, run) && at->second.array_count == 0 ? &at->second : nullptr;
   const JobRecord* array = jobs_.ArrayOf(run.id);
   if (array == nullptr || !IsSameMoment(array->submitted, run.submitted)) return nullptr;
-  return SplitElement(jobs_.live().at(array->id), static_cast<std::uint32_t>(run.id.value() - array->id.value() - 1));
+  return lifecycle_.SplitElement(jobs_.live().at(array->id),
+                                 static_cast<std::uint32_t>(run.id.value() - array->id.value() - 1));
 }
 
 bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
   const auto at = jobs_.live().find(job);
   return at == jobs_.live().end() ? jobs_.ArrayOf(job) != nullptr : at->second.attempt <= attempt;
-}
-
-/// Removes the job from the cluster, whether it waits or runs.
-void Controller::LeaveCluster(const JobRecord& record) {
-  feed_.Remove(record.id);
-  if (!IsActive(record.state)) return;
-  scheduler_.Finish(record.id);
-  fractions_.Loosen(record);
-  gangs_.Forget(record.id);
-  effects_.RequestPlan();
 }
 
 /// Returns whether the run's GPUs were given to no other job. `known` is the job as the store has it; what it holds
@@ -87,7 +78,7 @@ void Controller::HoldBack(JobRecord& record, Time now) {
 }
 
 void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now) {
-  LeaveCluster(record);
+  lifecycle_.LeaveCluster(record);
   const JobRecord& seen = run.record;
   record.state = seen.state;
   record.attempt = seen.attempt;
@@ -121,7 +112,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
 
 /// Records the end of a run that the store did not know, and of which nothing is left.
 void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now) {
-  LeaveCluster(record);
+  lifecycle_.LeaveCluster(record);
   record.attempt = run.record.attempt;
   record.restarts = std::max(record.restarts, run.record.restarts);
   record.retries_used = std::max(record.retries_used, run.record.retries_used);
@@ -130,8 +121,8 @@ void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now)
   record.exit = run.exit;
   record.stop_intent = StopIntent::kNone;
   effects_.Send(ForgetOrder{record.id, record.attempt, run.record.node});
-  const auto [state, reason] = Judge(record, *run.exit);
-  if (!RunsAgain(record, state, *run.exit, now)) Finish(record, state, reason, now);
+  const auto [state, reason] = runs_.Judge(record, *run.exit);
+  if (!runs_.RunsAgain(record, state, *run.exit, now)) lifecycle_.Finish(record, state, reason, now);
 }
 
 void Controller::Replay(const RunDescription& run, Time now) {
@@ -149,15 +140,15 @@ void Controller::Replay(const RunDescription& run, Time now) {
     return;
   }
   if (record->attempt == seen.attempt && run.runs_again && IsWaiting(record->state)) return;
-  LeaveCluster(*record);
+  lifecycle_.LeaveCluster(*record);
   record->attempt = seen.attempt;
   record->restarts = std::max(record->restarts, seen.restarts);
   record->retries_used = std::max(record->retries_used, seen.retries_used);
   if (run.exit) record->exit = run.exit;
   record->started = seen.started;
   record->ended = run.ended;
-  if (run.runs_again) return QueueAgain(*record, kNoTime, "queued again: " + run.reason, now);
-  Finish(*record, seen.state, run.reason, now);
+  if (run.runs_again) return lifecycle_.QueueAgain(*record, kNoTime, "queued again: " + run.reason, now);
+  lifecycle_.Finish(*record, seen.state, run.reason, now);
 }
 
 // --- Runs that nodes find -----------------------------------------------------------------------------------------
@@ -232,7 +223,7 @@ JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) {
     std::optional<JobRecord> array = outcome(record.array);
-    if (jobs_.live().contains(record.array) || array) TakeBackFromArray(record, std::move(array));
+    if (jobs_.live().contains(record.array) || array) lifecycle_.TakeBackFromArray(record, std::move(array));
   }
   record.dependencies.clear();
   predictions_.Know(record);

@@ -29,25 +29,4 @@ void Controller::OnNodeReconciled(const std::string& name) {
   }
 }
 
-void Controller::LoseRuns(const std::string& node, Vanished how, Time now) {
-  for (const JobId job : nodes_.RunsOn(node)) OnVanished(job, jobs_.live().at(job).attempt, how, now, node);
-}
-
-// Stops the jobs left on a node whose drain deadline has passed, and requeues them if possible.
-void Controller::StopForDrain(NodeIndex node, Time now) {
-  const std::string why = nodes_.WorkTextOf(node);
-  for (const JobId job : nodes_.RunsOn(nodes_.NodeName(node))) {
-    JobRecord& record = jobs_.live().at(job);
-    if (record.stop_intent != StopIntent::kNone) continue;
-    record.stop_intent = record.is_foreground || record.is_run_once ? StopIntent::kCancel : StopIntent::kRequeue;
-    record.state = JobState::kStopping;
-    const bool runs_again = record.stop_intent == StopIntent::kRequeue;
-    record.reason = (runs_again ? "queued again: " : "") + why;
-    effects_.Note(job, "stopped at the deadline: " + why, now);
-    effects_.Persist(record);
-    effects_.Send(record, StopOrder{job, 0, Duration(-1), ""});
-    effects_.Announce(record);
-  }
-}
-
 }  // namespace divvy

@@ -194,7 +194,7 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
   // Nothing below fails.
   if (jobs_.Find(id) == nullptr) {
     const JobId array = edited.at(id).array;
-    SplitElement(jobs_.live().at(array), edited.at(id).array_ordinal);
+    lifecycle_.SplitElement(jobs_.live().at(array), edited.at(id).array_ordinal);
   }
   if (changes.spec != nullptr) {
     // An element that differs gets a specification of its own.
@@ -210,8 +210,8 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
   }
   // Jobs that waited for a name that disappeared, or that now exists.
   for (const JobRecord& before : befores) {
-    if (changes.name) ResolveDependents(before, now);
-    if (const JobRecord* after = jobs_.Find(before.id)) ResolveDependents(JobRecord(*after), now);
+    if (changes.name) lifecycle_.ResolveDependents(before, now);
+    if (const JobRecord* after = jobs_.Find(before.id)) lifecycle_.ResolveDependents(JobRecord(*after), now);
   }
   effects_.RequestPlan();
   return what;

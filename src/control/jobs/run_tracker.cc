@@ -1,11 +1,10 @@
-// Events that happen without a command: processes start and end, GPUs change.
+#include "control/jobs/run_tracker.h"
+
 #include <algorithm>
-#include <array>
+#include <utility>
 
 #include "base/text.h"
 #include "control/books/record_parts.h"
-#include "control/books/settings_text.h"
-#include "control/controller/controller.h"
 #include "model/exit_codes.h"
 #include "model/reason_words.h"
 #include "model/run_line.h"
@@ -31,22 +30,99 @@ bool LostAPart(const JobRecord& record) {
   return first && (first->failure.empty() || !first->is_known);
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns whether nothing of the job can still run on its node.
-bool IsWithItsMachine(Controller::Vanished how) {
-  return how == Controller::Vanished::kFenced || how == Controller::Vanished::kGone;
+bool IsWithItsMachine(RunTracker::Vanished how) {
+  return how == RunTracker::Vanished::kFenced || how == RunTracker::Vanished::kGone;
 }
 
-std::string_view MachinesEnd(Controller::Vanished how) {
-  return how == Controller::Vanished::kGone ? " is gone for good" : " was disconnected and has stopped its jobs";
+std::string_view MachinesEnd(RunTracker::Vanished how) {
+  return how == RunTracker::Vanished::kGone ? " is gone for good" : " was disconnected and has stopped its jobs";
 }
+
+/// After this many refusals, by several nodes or by one, the job fails.
+constexpr int kMostRefusals = 3;
+/// How long a node that refused a job gets no other.
+constexpr Duration kRestAfterRefusal = std::chrono::seconds(30);
 
 }  // namespace
 
-void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
+// Members of an array start in index order.
+JobId RunTracker::NextMember(JobId entry) {
+  JobRecord& record = jobs_.live().at(entry);
+  if (record.array_count == 0) return entry;
+  const std::uint32_t ordinal = record.array_waiting.front();
+  record.array_waiting.Erase(ordinal);
+  return ElementId(entry, ordinal);
+}
+
+void RunTracker::TakeBack(const Preemption& preemption, Time now) {
+  JobRecord& record = jobs_.live().at(preemption.job);
+  const JobRecord& taker = jobs_.live().at(preemption.taker);
+  record.stop_intent = StopIntent::kRequeue;
+  record.state = JobState::kStopping;
+  record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
+                  (taker.team.empty() ? taker.user.name : "team " + taker.team);
+  if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
+    record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
+  effects_.Note(record.id, record.reason, now);
+  effects_.Persist(record);
+  effects_.Send(record, StopOrder{record.id, 0, feed_.policy().taking_back.grace, ""});
+  effects_.Announce(record);
+}
+
+void RunTracker::Start(const StartDecision& decision, JobId job, Time now) {
+  JobRecord* record = &jobs_.live().at(decision.entry);
+  const bool is_element = record->array_count > 0;
+  if (is_element) {
+    JobRecord& array = *record;
+    JobRecord element = jobs_.NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
+    element.dependencies.clear();
+    record = &jobs_.live().emplace(element.id, std::move(element)).first->second;
+    if (array.array_waiting.empty()) array.state = JobState::kRunning;
+    effects_.Persist(array);
+  }
+  record->state = JobState::kStarting;
+  record->node = nodes_.NodeName(decision.node);
+  record->gpus = decision.gpus;
+  record->gpu_parts = decision.share;
+  record->gpu_slice = decision.slice;
+  record->gang.clear();
+  for (const NodePlace& place : decision.gang)
+    record->gang.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
+  record->was_let_go = false;
+  // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
+  if (!record->is_preemptible_set) record->preemptible = feed_.PreemptibleOf(*record);
+  record->pool_of_run = decision.pool;
+  record->gpu_model = nodes_.ModelOf(*record);
+  record->progress = Progress();
+  record->started = now;
+  if (CutToDeadline(*record)) scheduler_.SetKnownEnd(job, Deadline(*record));
+  record->ended = kNoTime;
+  record->exit.reset();
+  record->start_reason = decision.reason;
+  record->reason = decision.reason;
+  ++record->attempt;
+  ForgetResizes(*record);
+  record->gpus_used = record->gpus;
+  scheduler_.SetName(job, record->name);
+  feed_.NoteStart(*record);
+  if (is_element) {
+    effects_.Insert(*record, nullptr);
+  } else {
+    effects_.Persist(*record);
+  }
+  if (const auto whole = jobs_.live().find(record->array);
+      whole != jobs_.live().end() && whole->second.start_reason.empty()) {
+    whole->second.start_reason = record->start_reason;
+    whole->second.started = now;
+    effects_.Note(whole->first, std::string(kFirstElementStarted), now);
+    effects_.Persist(whole->second);
+  }
+  gangs_.Launch(*record, now);
+  effects_.Announce(*record);
+}
+
+void RunTracker::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting)
     return;
@@ -58,7 +134,7 @@ void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& 
   if (std::exchange(record.reason, reason) != reason) effects_.Announce(record);
 }
 
-std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exit& exit) {
+std::pair<JobState, Reason> RunTracker::Judge(const JobRecord& record, const Exit& exit) {
   if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
   if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so its exit status is unknown"};
   if (exit.hit_time_limit && record.full_limit >= Duration(0)) return {JobState::kTimedOut, Reason(kReachedDeadline)};
@@ -71,7 +147,7 @@ std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exi
   return {JobState::kSucceeded, "exit code 0"};
 }
 
-void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
+void RunTracker::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || found->second.state != JobState::kStarting)
     return;
@@ -93,7 +169,7 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
 
 // Most jobs have ended by then. For the others, a restart then knows that they run even while their node is
 // unreachable.
-void Controller::KeepStarts(Time now) {
+void RunTracker::KeepStarts(Time now) {
   constexpr Duration kKeepAfter = std::chrono::seconds(10);
   if (unkept_starts_.empty()) return;
   if (next_starts_ == kNever) {
@@ -109,7 +185,7 @@ void Controller::KeepStarts(Time now) {
   }
 }
 
-void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,
+void RunTracker::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,
                           const std::string& node) {
   effects_.Send(ForgetOrder{job, attempt, node});
   const auto found = jobs_.live().find(job);
@@ -131,23 +207,23 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   EndRun(record, now);
 }
 
-void Controller::EndRun(JobRecord& record, Time now) {
+void RunTracker::EndRun(JobRecord& record, Time now) {
   const Exit exit = *record.exit;
   scheduler_.Finish(record.id);
   fractions_.Loosen(record);
   effects_.RequestPlan();
-  teams_.budgets().CountUsage(record, record.ended);
+  budgets_.CountUsage(record, record.ended);
   if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
     predictions_.LearnRunTime(record, record.ended - record.started);
   predictions_.LearnSpeed(record,
                           record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
   const auto [state, reason] = Judge(record, exit);
   if (RunsAgain(record, state, exit, now)) return;
-  Finish(record, state, reason, now);
+  lifecycle_.Finish(record, state, reason, now);
 }
 
 // Ends a gang's part, and decides by `how` whether the job may start again.
-bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
+bool RunTracker::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and their exit status is unknown", "the node was rebooted",
       "the node was disconnected and has stopped its jobs", "the node is gone for good"};
@@ -166,7 +242,7 @@ bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished
   return gangs_.EndSeat(record, node, exit, now, now);
 }
 
-void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {
+void RunTracker::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {
   effects_.Send(ForgetOrder{job, attempt, node});
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
@@ -185,39 +261,39 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   if (how == Vanished::kNeverStarted && has_run) how = Vanished::kUnseen;
   const bool never_ran = how == Vanished::kNeverStarted;
   const bool was_rebooted = how == Vanished::kRebooted;
-  if (!never_ran) teams_.budgets().CountUsage(record, now);
+  if (!never_ran) budgets_.CountUsage(record, now);
   if (record.stop_intent == StopIntent::kCancel) {
-    Finish(record, JobState::kCancelled, record.reason, now);
+    lifecycle_.Finish(record, JobState::kCancelled, record.reason, now);
   } else if (never_ran) {
     // Applies to foreground jobs too: the launch waits for the caller, which may reconnect its streams.
-    QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
+    lifecycle_.QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
   } else if (IsWithItsMachine(how) && !record.is_foreground && !record.is_run_once) {
     ++record.restarts;
     effects_.KeepRun(record, JobState::kLost, now);
-    QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);
+    lifecycle_.QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);
   } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
     effects_.KeepRun(record, was_rebooted ? JobState::kFailed : JobState::kCancelled, now);
-    QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
+    lifecycle_.QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
   } else {
     Exit exit;
     exit.is_known = false;
     record.exit = exit;
     record.ended = now;
-    Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
-           was_rebooted            ? "the node was rebooted while it ran"
-           : IsWithItsMachine(how) ? "its node" + std::string(MachinesEnd(how))
-                                   : "its processes are gone and their exit status is unknown",
-           now);
+    lifecycle_.Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
+                      was_rebooted            ? "the node was rebooted while it ran"
+                      : IsWithItsMachine(how) ? "its node" + std::string(MachinesEnd(how))
+                                              : "its processes are gone and their exit status is unknown",
+                      now);
   }
 }
 
-bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
+bool RunTracker::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
   if (record.stop_intent == StopIntent::kRequeue) {
     ++record.restarts;
     effects_.KeepRun(record, exit.is_known ? JobState::kCancelled : JobState::kLost, record.ended);
     const Duration delay = IsForWantOfRoom(exit) ? retries_.RoomDelay(record.id) : retries_.BorrowDelay(record, now);
-    QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
+    lifecycle_.QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
     return true;
   }
   const bool may_retry = outcome == JobState::kFailed && !record.is_foreground &&
@@ -234,87 +310,52 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
                                                 : " with exit code " + std::to_string(exit.code);
   effects_.KeepRun(record, outcome, record.ended);
   // The first run counts as a try.
-  QueueAgain(record, AddSaturating(now, delay),
-             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +
-                 how + "; tries again after " + Compact(delay),
-             now);
+  lifecycle_.QueueAgain(record, AddSaturating(now, delay),
+                        "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) +
+                            " ended" + how + "; tries again after " + Compact(delay),
+                        now);
   return true;
 }
 
-void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
-  effects_.Note(record.id, reason, now);
-  // A preempted job loses its progress, but not its queue position.
-  if (!WasTakenBack(record)) record.queued_at = now;
-  if (record.state != JobState::kStarting) record.waits_since = now;  // Otherwise it has not run.
-  record.ended = kNoTime;
-  record.stop_intent = StopIntent::kNone;
-  record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
-  record.gpus = GpuSet();
-  record.node.clear();
-  record.gang.clear();
-  record.was_let_go = false;
-  ForgetResizes(record);
-  record.begin = begin;
-  RestoreLimit(record);
-  record.reason = std::move(reason);
-  effects_.Persist(record);
-  feed_.Put(record);
-  effects_.Announce(record);
+void RunTracker::OnRefusal(JobRecord& record, const std::string& name, const Exit& exit, Time now) {
+  const auto node = nodes_.IndexOf(name);
+  if (!node) return;
+  nodes_.Rest(*node,
+              "it could not start job " + ToString(record.id) + " (" + exit.failure + ") and will be tried again soon",
+              now + kRestAfterRefusal);
+  // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
+  const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;
+  if (!may_wait || retries_.CountRefusal(record.id) > kMostRefusals) return;
+  record.stop_intent = StopIntent::kRequeue;
+  record.reason = "queued again: " + nodes_.MachineText(*node) + " could not start it: " + exit.failure;
 }
 
-void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time now) {
-  const JobId id = record.id;
-  const JobId array = record.array;
-  feed_.Remove(id);
-  dependencies_.Index(record, false);
-  record.state = state;
-  record.reason = std::move(reason);
-  record.stop_intent = StopIntent::kNone;
-  ForgetResizes(record);
-  if (record.ended == kNoTime) record.ended = now;
-  effects_.Persist(record);
-  effects_.Announce(record);
-
-  JobRecord ended = std::move(record);
-  jobs_.live().erase(id);
-  predictions_.Forget(id);
-  retries_.Forget(id);
-  dependencies_.KeepOutcome(ended);
-  if (array.is_set()) {
-    if (const auto whole = jobs_.live().find(array); whole != jobs_.live().end()) {
-      JobRecord& sum = whole->second;
-      ++(state == JobState::kSucceeded   ? sum.array_succeeded
-         : state == JobState::kCancelled ? sum.array_cancelled
-                                         : sum.array_failed);
-      if (ended.exit) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
-      effects_.Persist(sum);
-    }
-  }
-  ResolveDependents(ended, now);
-  effects_.ReportFinished(std::move(ended));
-  effects_.RequestPlan();
-  if (array.is_set()) FinishArrayIfDone(array, now);
+void RunTracker::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
+  const auto node = nodes_.IndexOf(name);
+  // A job in the foreground fails at once, so that the user at the terminal learns the reason. Others are queued again.
+  if (!node || record.is_foreground || record.stop_intent != StopIntent::kNone) return;
+  retries_.CountRefusal(record.id);
+  record.stop_intent = StopIntent::kRequeue;
+  record.reason = "queued again: " + nodes_.MachineText(*node) + " could not free the GPUs for it: " + exit.failure;
 }
 
-void Controller::FinishArrayIfDone(JobId array, Time now) {
-  const auto at = jobs_.live().find(array);
-  if (at == jobs_.live().end() || !at->second.array_waiting.empty()) return;
-  JobRecord& record = at->second;
-  const std::uint32_t ended = record.array_succeeded + record.array_failed + record.array_cancelled;
-  if (ended < record.array_count) return;
-  Exit exit;
-  exit.code = record.array_exit_code;
-  record.exit = exit;
-  record.ended = now;
-  const std::string counts =
-      std::to_string(record.array_succeeded) + " of " + std::to_string(record.array_count) + " elements succeeded";
-  if (record.array_failed > 0) {
-    Finish(record, JobState::kFailed, counts + ", " + std::to_string(record.array_failed) + " failed", now);
-  } else if (record.array_cancelled > 0) {
-    Finish(record, JobState::kCancelled, counts + ", " + std::to_string(record.array_cancelled) + " were cancelled",
-           now);
-  } else {
-    Finish(record, JobState::kSucceeded, counts, now);
+void RunTracker::LoseRuns(const std::string& node, Vanished how, Time now) {
+  for (const JobId job : nodes_.RunsOn(node)) OnVanished(job, jobs_.live().at(job).attempt, how, now, node);
+}
+
+void RunTracker::StopForDrain(NodeIndex node, Time now) {
+  const std::string why = nodes_.WorkTextOf(node);
+  for (const JobId job : nodes_.RunsOn(nodes_.NodeName(node))) {
+    JobRecord& record = jobs_.live().at(job);
+    if (record.stop_intent != StopIntent::kNone) continue;
+    record.stop_intent = record.is_foreground || record.is_run_once ? StopIntent::kCancel : StopIntent::kRequeue;
+    record.state = JobState::kStopping;
+    const bool runs_again = record.stop_intent == StopIntent::kRequeue;
+    record.reason = (runs_again ? "queued again: " : "") + why;
+    effects_.Note(job, "stopped at the deadline: " + why, now);
+    effects_.Persist(record);
+    effects_.Send(record, StopOrder{job, 0, Duration(-1), ""});
+    effects_.Announce(record);
   }
 }
 
