@@ -11,59 +11,13 @@
 #include "model/run_line.h"
 
 namespace divvy {
-namespace {
-
-JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now) {
-  JobRecord record;
-  record.id = id;
-  record.spec_of = id;
-  record.user = caller.user;
-  record.name = spec.name;
-  record.shape = ShapeOf(spec.command);
-  record.request = spec.request;
-  record.priority = spec.priority;
-  record.submitted = record.queued_at = record.waits_since = now;
-  record.begin = spec.begin;
-  record.time_limit = spec.time_limit;
-  record.end_by = spec.end_by;
-  record.project = spec.project;
-  record.pool = spec.pool;
-  record.team = spec.team;
-  record.comment = spec.comment;
-  record.group = spec.group;
-  record.dialect = spec.dialect;
-  record.dependencies = spec.dependencies;
-  record.needs_any_dependency = spec.needs_any_dependency;
-  record.keeps_waiting = spec.keeps_waiting;
-  record.is_held = spec.is_held;
-  record.state = spec.is_held ? JobState::kHeld : JobState::kQueued;
-  record.is_foreground = spec.is_foreground;
-  record.wants_pty = spec.wants_pty;
-  record.requeues_after_reboot = spec.requeues_after_reboot;
-  record.is_run_once = spec.is_run_once;
-  record.retries = spec.retries;
-  record.retry_delay = spec.retry_delay;
-  record.placement = spec.placement;
-  record.is_placement_set = spec.is_placement_set;
-  record.preemptible = spec.preemptible;
-  record.is_preemptible_set = spec.is_preemptible_set;
-  return record;
-}
-
-}  // namespace
-
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
     : scheduler_(policy.usage_half_life),
       gpus_(scheduler_, jobs_, effects_, nodes_, found_, limits.ignore_unmanaged_below),
       pools_(scheduler_, jobs_, nodes_, teams_.registry(), limits.default_time_limit),
       feed_(scheduler_, jobs_, effects_, {nodes_, dependencies_, pools_, teams_, predictions_, deadlines_},
             std::move(policy), seed),
-      limits_(limits) {}
-
-void Controller::SetCapacity(NodeCapacity capacity) {
-  nodes_.SetCapacity(std::move(capacity));
-  gpus_.Refresh(kOwnNode);
-}
+      limits_(scheduler_, limits) {}
 
 void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
@@ -109,109 +63,59 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   effects_.RequestPlan();
 }
 
-Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                                        const FindOutcome& outcome) {
-  DIVVY_CHECK(pools_.FillPool(spec));
-  DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1), caller));
-  DIVVY_CHECK(CheckPriority(0, spec.priority, caller));
-  if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
-  DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
-  DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
-  DIVVY_CHECK(teams_.CheckTeam(spec, elements, caller, now));
-  DIVVY_CHECK(pools_.FillComponentPools(spec, caller));
-  if (!spec.queues_anyway) {
-    DIVVY_CHECK(CheckNodeNames(scheduler_, spec.request));
-    DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, pools_.PlacePool(spec.pool)));
-    DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
-  }
-  dependencies_.NameElements(spec.dependencies);
-  if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
-    dependencies_.ForgetOutcomes(spec.dependencies);
-    return known.error();
-  }
+// --- Nodes ----------------------------------------------------------------------------------------------------------
 
-  const JobId id(jobs_.ids().next);
-  JobRecord record = RecordOf(spec, id, caller, now);
-  if (elements > 0) {
-    record.array_count = static_cast<std::uint32_t>(elements);
-    record.array_waiting = IndexRanges(0, record.array_count - 1);
-    if (spec.array) {
-      record.array_at_once = spec.array->at_once;
-      if (spec.parameters.empty() && spec.array->indices != IndexRanges(0, record.array_count - 1)) {
-        record.array_indices = spec.array->indices;
-      }
-    }
-    if (record.array_at_once > 0) feed_.SetArrayLimit(record);
-  }
-  jobs_.TakeIds(elements);
-  if (!spec.group.empty() && spec.group_limit > 0) {
-    feed_.SetGroupLimit(spec.group, spec.group_limit);
-  }
+void Controller::OnNodeRemoved(const std::string& name) {
+  const auto node = scheduler_.FindNode(name);
+  if (!node) return;
+  gpus_.ForgetNode(*node);
+  fractions_.ForgetNode(*node);
+  found_.ForgetNode(name);
+  nodes_.OnNodeRemoved(*node);
+}
 
-  JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
-  predictions_.Know(kept);
-  dependencies_.Index(kept, true);
-  effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
-  effects_.KeepNextId(jobs_.ids().next);
-  feed_.Put(kept);
-  effects_.Announce(kept);
+void Controller::OnNodeReconciled(const std::string& name) {
+  if (!nodes_.OnNodeReconciled(name)) return;
+  // A go order sent before this session may not have arrived.
+  for (const auto& [id, record] : jobs_.live()) {
+    if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) gangs_.LetGo(record);
+  }
+}
+
+// --- Teams ----------------------------------------------------------------------------------------------------------
+
+void Controller::FollowTeams(Time now) {
+  const bool is_told = teams_.Follow(now);
+  feed_.FollowTeams(now);
+  if (is_told) reservations_.BookAnew(now);
   effects_.RequestPlan();
-  // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
-  lifecycle_.ResolveDependents(JobRecord(kept), now);
-  const JobRecord* left = jobs_.Find(id);
-  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
 }
 
-Status Controller::CheckPriority(int before, int after, const Caller& caller) const {
-  const int most = std::max(before, 0);
-  if (after <= most || caller.is_admin || limits_.users_may_raise) return {};
-  return PermissionDenied("a priority above " + std::to_string(most) +
-                          " takes an administrator, or users_may_raise = "
-                          "true under [priorities]; users give their jobs at most " +
-                          std::to_string(most));
+Result<std::string> Controller::SetTeam(const TeamChange& change, const Caller& caller, Time now) {
+  auto done = teams_.SetTeam(change, caller);
+  if (done) FollowTeams(now);
+  return done;
 }
 
-Status Controller::CheckRoom(std::uint64_t jobs, const Caller& caller) const {
-  const std::uint64_t own = scheduler_.waiting_of(caller.user.name);
-  if (!caller.is_admin && own + jobs > limits_.max_queued_of_user) {
-    return LimitExceeded("user " + caller.user.name + " has " + std::to_string(own) + " of at most " +
-                         std::to_string(limits_.max_queued_of_user) +
-                         " jobs in the queue; wait, cancel some, or ask an administrator to raise max_queued_of_user "
-                         "under [queue]");
-  }
-  if (scheduler_.waiting_count() + jobs <= limits_.max_queued) return {};
-  return LimitExceeded("the queue holds " + std::to_string(scheduler_.waiting_count()) + " of at most " +
-                       std::to_string(limits_.max_queued) +
-                       " jobs; wait, cancel some, or raise max_queued under [queue]");
+Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller& caller, Time now) {
+  auto done = teams_.RemoveTeam(name, caller, reservations_.registry());
+  if (done) FollowTeams(now);
+  return done;
 }
 
-void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
-  const auto at = jobs_.live().find(id);
-  if (at == jobs_.live().end()) return;
-  JobRecord& record = at->second;
-  const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
-  // Elements that were about to start, or were split off for another reason, are removed with the array.
-  const JobId end = ElementId(id, record.array_count);
-  for (auto element = std::next(at); element != jobs_.live().end() && element->first < end;) {
-    if (IsActive(element->second.state)) scheduler_.Finish(element->first);
-    feed_.Remove(element->first);
-    dependencies_.Index(element->second, false);
-    removed.push_back(std::move(element->second));
-    element = jobs_.live().erase(element);
-  }
-  if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
-  feed_.Remove(id);
-  predictions_.Forget(id);
-  dependencies_.Index(record, false);
-  removed.push_back(std::move(record));
-  jobs_.live().erase(at);
-  jobs_.CountJobs(-static_cast<std::int64_t>(jobs));
-  effects_.RequestPlan();
-  if (const auto found = found_.all().find(id); found != found_.all().end()) {
-    found->second.is_adopted = false;
-    gpus_.RefreshGpusOf(found->second.run.record.node);
-  }
+Result<std::string> Controller::SetTeamUser(const UserChange& change, const Caller& caller, Time now) {
+  auto done = teams_.SetTeamUser(change, caller);
+  if (done) FollowTeams(now);
+  return done;
 }
+
+Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Time now) {
+  auto done = teams_.SetQuotas(are_on, caller);
+  if (done) FollowTeams(now);
+  return done;
+}
+
+// --- Decisions ------------------------------------------------------------------------------------------------------
 
 void Controller::Decide(Time now) {
   runs_.KeepStarts(now);

@@ -24,9 +24,16 @@
 #include "control/books/limits.h"
 #include "control/books/node_registry.h"
 #include "control/jobs/elastic_runs.h"
+#include "control/jobs/fraction_commands.h"
+#include "control/jobs/job_access.h"
+#include "control/jobs/job_commands.h"
 #include "control/jobs/job_lifecycle.h"
+#include "control/jobs/job_updates.h"
+#include "control/jobs/run_adoption.h"
 #include "control/jobs/run_tracker.h"
 #include "control/jobs/scheduler_feed.h"
+#include "control/jobs/submission_limits.h"
+#include "control/jobs/submissions.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
@@ -47,20 +54,20 @@
 
 namespace divvy {
 
-struct SubmitResult {
-  JobId id;
-  std::uint64_t count = 1;
-  JobState state = JobState::kQueued;
-};
-
 class Controller {
  public:
   /// `seed` determines the draws of random placement: the same seed and facts give the same history.
   Controller(Policy policy, Limits limits, std::uint64_t seed);
+  // The owners refer to each other.
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
 
   // --- Start ---------------------------------------------------------------------------------------------------
 
-  void SetCapacity(NodeCapacity capacity);
+  void SetCapacity(NodeCapacity capacity) {
+    nodes_.SetCapacity(std::move(capacity));
+    gpus_.Refresh(kOwnNode);
+  }
   /// Sets the display name of the controller's own machine.
   void SetOwnName(std::string name) { nodes_.SetOwnName(std::move(name)); }
   /// Sets the function that names array elements whose name contains "{": the names of parameters, which only the
@@ -80,45 +87,61 @@ class Controller {
   /// `elements`: the number of elements of the spec's array and sweep together; 0: a single job. The spec must be
   /// complete.
   Result<SubmitResult> Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                              const FindOutcome& outcome);
+                              const FindOutcome& outcome) {
+    return submissions_.Submit(std::move(spec), elements, caller, now, outcome);
+  }
+  using Forecast = divvy::Forecast;
   /// Predicts what such a submission would lead to, without changing anything. Fails as Submit does.
-  struct Forecast {
-    JobId id;                 // The id that it would get.
-    Time start = kNever;      // kNever: no known event makes it start.
-    std::string basis;        // Explains `start`, or why there is none; empty: it would start at once.
-    std::vector<Seat> seats;  // The nodes, if it would start at once.
-  };
   Result<Forecast> Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                           const FindOutcome& outcome);
+                           const FindOutcome& outcome) {
+    return submissions_.Foresee(std::move(spec), elements, caller, now, outcome);
+  }
   /// Undoes submissions that could not be made durable. Call before any of their effects are sent.
-  void Withdraw(const std::vector<JobId>& ids, Time now);
+  void Withdraw(const std::vector<JobId>& ids, Time now) { submissions_.Withdraw(ids, now); }
 
   // Each returns what was done ("cancelled", "stopping: SIGTERM now, SIGKILL after 30 s"), or an error.
   Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller,
-                             Time now);
-  Result<std::string> Hold(JobId id, const Caller& caller, Time now);
-  Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
+                             Time now) {
+    return commands_.Cancel(id, signal, grace, reason, caller, now);
+  }
+  Result<std::string> Hold(JobId id, const Caller& caller, Time now) { return commands_.Hold(id, caller, now); }
+  Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now) {
+    return commands_.Release(id, at, caller, now);
+  }
   /// `holds`: the job is then held until Release.
-  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now);
+  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now) {
+    return commands_.Requeue(id, holds, caller, now);
+  }
   /// Requeues a job that has ended, under its own id. `spec` is its specification; `array` the record of its array if
   /// it is an element; `owner_groups` the Caller::groups of its owner, whoever the caller is. Dependencies are not
   /// re-evaluated, except singletons.
   Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now);
-  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
-  Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller);
+                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now) {
+    return submissions_.RequeueEnded(std::move(ended), spec, std::move(array), std::move(owner_groups), holds, caller,
+                                     now);
+  }
+  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
+    return commands_.Pause(id, is_paused, caller, now);
+  }
+  Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
+    return commands_.Signal(id, signal, reach, caller);
+  }
   /// Applies all of `changes` or none. For an array, they apply to all waiting elements, and to running ones as far as
   /// these may still change. Errors name the refused field. `changes.spec` applies only to job `id` itself.
   Result<std::string> Update(JobId id, const JobChanges& changes, const Caller& caller, Time now,
-                             const FindOutcome& outcome);
-  /// Returns whether the caller leads the job's team or an ancestor of it.
-  bool Leads(const Caller& caller, const JobRecord& record) const {
-    return teams_.registry().IsLedBy(record.team, caller.user.name);
+                             const FindOutcome& outcome) {
+    return updates_.Update(id, changes, caller, now, outcome);
   }
+  /// Returns whether the caller leads the job's team or an ancestor of it.
+  bool Leads(const Caller& caller, const JobRecord& record) const { return access_.Leads(caller, record); }
   /// The owner and administrators may do anything to a job; a lead of its team may do what CanLead allows. Fails with
   /// kPermissionDenied.
-  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const;
-  Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
+  Status Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
+    return access_.Authorise(record, caller, verb);
+  }
+  Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
+    return commands_.SetGroupLimit(group, limit, caller, now);
+  }
 
   /// Restricts new work on each of `nodes` (empty: the controller's own machine) to these GPUs; nothing: all GPUs.
   /// Applies to all of the nodes or none. Returns the GPUs that new work may now use on the last one.
@@ -132,14 +155,18 @@ class Controller {
     return gpus_.Ignore(std::move(process), is_ignored, caller);
   }
 
-  // --- GPU fractions (controller_portions.cc) ------------------------------------------------------------------
+  // --- GPU fractions ------------------------------------------------------------------
 
   /// Changes the request and limit, per GPU, of a job that has or waits for GPU fractions. A running job can grow only
   /// if the jobs that share its GPUs leave enough room.
   Result<std::string> ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
-                                    const FindOutcome& outcome);
+                                    const FindOutcome& outcome) {
+    return fraction_commands_.ResizePortion(id, portion, caller, now, outcome);
+  }
   /// Returns the record of a running job with GPU fractions, if the caller may `verb` it: "park", "wake" or "move".
-  Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const;
+  Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
+    return fraction_commands_.FindTenant(id, caller, verb);
+  }
   /// Reports which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call after any change.
   using Tenant = FractionPlanner::Tenant;
   /// Returns whether the set of tenants that cannot be migrated has changed.
@@ -152,29 +179,39 @@ class Controller {
   }
   /// Requeues a job that borrowed, because nothing else can return what others are guaranteed (docs/sharing.md).
   /// Ignored unless the job allows it (MayRequeueToRepay) and `attempt` is its current one.
-  void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now);
+  void OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
+    fraction_commands_.OnRepay(id, attempt, why, now);
+  }
   /// Records in the job's history that it was parked, woken or moved. Ignored for an old attempt.
-  void OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now);
+  void OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
+    fraction_commands_.OnShareEvent(id, attempt, what, now);
+  }
 
-  // --- Running elastic jobs (controller_elastic.cc) ------------------------------------------------------------
+  // --- Running elastic jobs ------------------------------------------------------------
 
   using Checkpointed = ElasticRuns::Checkpointed;
   /// A job reports that it can change its GPUs now; those that it was asked for are released. After its first call the
   /// job can be resized. `attempt`: the run that reports; 0: the current one.
-  Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now);
+  Result<Checkpointed> Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller, Time now) {
+    DIVVY_TRY(JobRecord * record, access_.FindReporter(id, attempt, caller));
+    return elastic_.Checkpoint(*record, now);
+  }
 
-  // --- Progress and speeds (controller_progress.cc) ------------------------------------------------------------
+  // --- Progress and speeds ------------------------------------------------------------
 
   /// Records the progress of a running job; it becomes durable after at most ten seconds. `attempt`: as in Checkpoint.
   Result<Progress> ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report, const Caller& caller,
-                                  Time now);
+                                  Time now) {
+    DIVVY_TRY(JobRecord * record, access_.FindReporter(id, attempt, caller));
+    return progress_.Report(*record, report, now);
+  }
   /// Reported progress that is not durable yet; persist it when the daemon stops.
   Batch UnkeptProgress() const { return progress_.Unkept(); }
   const ThroughputModel& speeds() const { return predictions_.speeds(); }
   /// How fast the job is on which GPUs, and the source: "A100 at 0.55 of H100, learned from 12 runs". Empty: unknown.
   std::string SpeedsOf(const JobRecord& record) const { return predictions_.SpeedsOf(record); }
 
-  // --- Teams (controller_teams.cc) -----------------------------------------------------------------------------
+  // --- Teams -----------------------------------------------------------------------------
 
   /// Call before Load. Fails with a one-line message; the daemon then does not start.
   Status UseTeamsFile(const TeamsFile& file) { return teams_.UseTeamsFile(file); }
@@ -195,7 +232,7 @@ class Controller {
     return teams_.budgets().MemberUsage(now);
   }
 
-  // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
+  // --- Pools -----------------------------------------------------------------------------
 
   /// Call after UseTeamsFile, before Load. Fails with a one-line message; the daemon then does not start.
   Status UsePools(std::vector<PoolRow> rows) { return pools_.UsePools(std::move(rows)); }
@@ -206,7 +243,7 @@ class Controller {
   /// By name; includes pools that exist only as node labels.
   std::map<std::string, PoolLoad> PoolLoads() const { return pools_.PoolLoads(); }
 
-  // --- Reservations (controller_reservations.cc) ---------------------------------------------------------------
+  // --- Reservations ---------------------------------------------------------------
 
   /// How far ahead occurrences are booked.
   static constexpr Duration kBookingHorizon = ReservationBookings::kBookingHorizon;
@@ -227,28 +264,24 @@ class Controller {
     return reservations_.ReservationOfBooking(booking);
   }
 
-  // --- Runs that the store does not know (controller_found.cc) -------------------------------------------------
+  // --- Runs that the store does not know -------------------------------------------------
 
-  enum class Found {
-    kTaken,    // The store knows the job: the run is taken over with its attempt.
-    kOver,     // The store knows that this run has ended or was replaced: it is stopped.
-    kUnknown,  // The store was lost, emptied or restored: the run is left alone, and its GPUs get no new work.
-  };
+  using Found = RunAdoption::Found;
   /// A node found this run by its run record, or reports its end. `run.record.node` is that node.
-  Found OnFound(RunDescription run, Time now, const FindOutcome& outcome);
-  /// Applies a line of the run journal: a launch or an end that the store may not know. Call after Load, in order.
-  void Replay(const RunDescription& run, Time now);
-  /// Returns whether Replay may need a line about this run.
-  bool MayReplay(JobId job, std::uint32_t attempt) const;
-  /// Ensures that no id below this is assigned any more.
-  void ReserveIds(std::uint64_t next_id) {
-    if (jobs_.ReserveIds(next_id)) effects_.KeepNextId(next_id);
+  Found OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
+    return adoption_.OnFound(std::move(run), now, outcome);
   }
+  /// Applies a line of the run journal: a launch or an end that the store may not know. Call after Load, in order.
+  void Replay(const RunDescription& run, Time now) { adoption_.Replay(run, now); }
+  /// Returns whether Replay may need a line about this run.
+  bool MayReplay(JobId job, std::uint32_t attempt) const { return adoption_.MayReplay(job, attempt); }
+  /// Ensures that no id below this is assigned any more.
+  void ReserveIds(std::uint64_t next_id) { adoption_.ReserveIds(next_id); }
   /// Takes over a found run under its old id, for its owner or an administrator. It never runs again, because its
   /// environment is unknown.
-  Result<std::string> Adopt(JobId id, const Caller& caller, Time now);
+  Result<std::string> Adopt(JobId id, const Caller& caller, Time now) { return adoption_.Adopt(id, caller, now); }
   /// Ends a found run and forgets it. Allowed for its owner and administrators.
-  Result<std::string> EndFound(JobId id, const Caller& caller);
+  Result<std::string> EndFound(JobId id, const Caller& caller) { return adoption_.EndFound(id, caller); }
   using FoundRun = divvy::FoundRun;
   const std::map<JobId, FoundRun>& found() const { return found_.all(); }
 
@@ -270,13 +303,13 @@ class Controller {
   }
   void OnGpusObserved(const std::vector<GpuObservation>& observations) { gpus_.OnGpusObserved("", observations); }
 
-  // --- Agent nodes (controller_nodes.cc), gangs (controller_gangs.cc) ------------------------------------------
+  // --- Agent nodes, gangs ------------------------------------------
 
   /// All nodes of a gang must prepare their parts within this time; otherwise the launch is rolled back.
   static constexpr Duration kPrepareWithin = GangLaunches::kPrepareWithin;
   /// A node joined, or its facts or its work setting changed. Call before Load for each node in the store. The node
   /// takes no work before OnNodeReconciled.
-  void OnNodeRow(const NodeRow& row);
+  void OnNodeRow(const NodeRow& row) { gpus_.Refresh(nodes_.OnNodeRow(row)); }
   void OnNodeRemoved(const std::string& name);
   /// The node is connected, and its runs are reconciled.
   void OnNodeReconciled(const std::string& name);
@@ -359,35 +392,11 @@ class Controller {
   std::string CheckInvariants() const;
 
  private:
-  Result<JobRecord*> FindForAction(JobId id, const Caller& caller, std::string_view verb);
-  /// Removes a live job and its elements from memory and appends them to `removed`.
-  void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
-  /// Checks that the queue has room for this many more jobs.
-  Status CheckRoom(std::uint64_t jobs, const Caller& caller) const;
-  /// Fails with kPermissionDenied if the caller may not change a job's priority from `before` to `after`.
-  Status CheckPriority(int before, int after, const Caller& caller) const;
-  Forecast ForecastOf(JobId waiting, Time now) const;
-  Status CheckTimeLimit(Duration limit) const;
-  // The steps of Update. Those before Replace change nothing, except cached outcomes.
-  Result<std::map<JobId, JobRecord>> Concerned(JobId id, const Caller& caller) const;
-  Status KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const;
-  Status CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
-                     const Caller& caller) const;
-  Status CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const;
-  Status CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
-                           const FindOutcome& outcome);
-  void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
-  JobRecord& Revive(JobRecord ended, const FindOutcome& outcome);
-  JobRecord* SameJob(const JobRecord& run);
-  bool HasRoomFor(const RunDescription& run, const JobRecord* known) const;
-  void HoldBack(JobRecord& record, Time now);
-  void KeepEnd(JobRecord& record, const RunDescription& run, Time now);
-  void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
   /// Carries out one decision. Returns when the next one is due.
   Time CarryOut(Time now);
-  /// The running job that a report from within it is about.
-  Result<JobRecord*> FindReporter(JobId id, std::uint32_t attempt, const Caller& caller);
+  /// Applies a change of teams. Cost: O(jobs); only rare administrator actions call this.
   void FollowTeams(Time now);
+
   Scheduler scheduler_;
   JobTable jobs_;
   EffectRecorder effects_;
@@ -410,7 +419,16 @@ class Controller {
   RunTracker runs_{scheduler_, jobs_,  effects_,         nodes_, predictions_, fractions_,
                    retries_,   gangs_, teams_.budgets(), feed_,  lifecycle_};
   ElasticRuns elastic_{scheduler_, jobs_, effects_, nodes_, teams_.budgets()};
-  Limits limits_;
+  JobAccess access_{jobs_, teams_.registry(), lifecycle_};
+  SubmissionLimits limits_;
+  Submissions submissions_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_,  dependencies_,
+                           predictions_, teams_, pools_,   feed_,  lifecycle_, access_, limits_};
+  JobUpdates updates_{scheduler_, jobs_, effects_,   dependencies_, predictions_, teams_,
+                      pools_,     feed_, lifecycle_, access_,       limits_};
+  JobCommands commands_{jobs_, effects_, nodes_, feed_, lifecycle_, access_, updates_};
+  FractionCommands fraction_commands_{scheduler_, jobs_, effects_, fractions_, retries_, access_, updates_, commands_};
+  RunAdoption adoption_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_, gangs_,
+                        predictions_, teams_, pools_,   feed_,  lifecycle_, runs_,  access_};
 };
 
 }  // namespace divvy

@@ -1,18 +1,14 @@
-// Changes existing jobs. Everything is checked on copies first, so a refused change has no effect.
+#include "control/jobs/job_updates.h"
+
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "control/books/node_names.h"
 #include "control/books/record_parts.h"
-#include "control/controller/controller.h"
 
 namespace divvy {
 namespace {
-
-std::string Seconds(Duration limit) {
-  if (limit == Duration(0)) return "none";
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
-}
 
 std::string List(const std::vector<std::string_view>& names) {
   return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
@@ -25,7 +21,8 @@ std::string ChangedText(const std::vector<std::string_view>& names, const JobRec
     words.emplace_back(name);
     if (name == "priority")
       words.back() += " from " + std::to_string(before.priority) + " to " + std::to_string(after.priority);
-    if (name == "time") words.back() += " from " + Seconds(before.time_limit) + " to " + Seconds(after.time_limit);
+    if (name == "time")
+      words.back() += " from " + SecondsText(before.time_limit) + " to " + SecondsText(after.time_limit);
   }
   return Join(words, ", ");
 }
@@ -37,18 +34,10 @@ bool IsLonger(Duration wanted, Duration present) {
 
 }  // namespace
 
-Status Controller::CheckTimeLimit(Duration limit) const {
-  if (limits_.max_time_limit == Duration(0)) return {};
-  if (limit > Duration(0) && limit <= limits_.max_time_limit) return {};
-  const std::string most = Seconds(limits_.max_time_limit);
-  return LimitExceeded("jobs here may run " + most + " at most; give --time " +
-                       std::to_string(limits_.max_time_limit / std::chrono::seconds(1)) + "s or less");
-}
-
-Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller& caller) const {
+Result<std::map<JobId, JobRecord>> JobUpdates::Concerned(JobId id, const Caller& caller) const {
   std::map<JobId, JobRecord> records;
   if (const JobRecord* live = jobs_.Find(id)) {
-    DIVVY_CHECK(Authorise(*live, caller, "change"));
+    DIVVY_CHECK(access_.Authorise(*live, caller, "change"));
     records.emplace(id, *live);
     const std::uint64_t last = id.value() + live->array_count;
     for (auto at = jobs_.live().upper_bound(id); at != jobs_.live().end() && at->first.value() <= last; ++at)
@@ -57,14 +46,14 @@ Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller&
   }
   const JobRecord* array = jobs_.ArrayOf(id);
   if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
-  DIVVY_CHECK(Authorise(*array, caller, "change"));
+  DIVVY_CHECK(access_.Authorise(*array, caller, "change"));
   records.emplace(id, jobs_.NewElement(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
   return records;
 }
 
 // Running jobs keep what they were started with. For an array, only waiting records change, unless all changes are
 // possible while running.
-Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const {
+Status JobUpdates::KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const {
   const std::vector<std::string_view> fixed = changes.NamesForWaiting();
   const JobRecord named = records.at(id);
   if (changes.array_at_once && named.array_count == 0)
@@ -91,7 +80,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
                             (named.array_waiting.empty() ? "" : "; name those that wait: " + DisplayId(named)));
 }
 
-Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
+Status JobUpdates::CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
                                const Caller& caller) const {
   const std::string job = "job " + DisplayId(before);
   const bool is_own = caller.is_admin || caller.user.uid == before.user.uid;
@@ -104,13 +93,13 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
         List(owners) + ": " + job + " runs as " + before.user.name +
         "; leaders of a team can change when, where and with which resources its jobs run, but not what they run");
   }
-  if (const Status may = CheckPriority(before.priority, after.priority, caller); !may)
+  if (const Status may = limits_.CheckPriority(before.priority, after.priority, caller); !may)
     return Error{may.error().code, "priority: " + job + ": " + may.error().message};
   if (changes.time_limit && !caller.is_admin) {
-    if (const Status fits = CheckTimeLimit(after.time_limit); !fits)
+    if (const Status fits = limits_.CheckTimeLimit(after.time_limit); !fits)
       return Error{fits.error().code, "time: " + fits.error().message};
     if (IsActive(before.state) && before.array_count == 0 && IsLonger(after.time_limit, before.time_limit)) {
-      return PermissionDenied("time: " + job + " runs, and raising its limit of " + Seconds(before.time_limit) +
+      return PermissionDenied("time: " + job + " runs, and raising its limit of " + SecondsText(before.time_limit) +
                               " takes an administrator; its owner may lower it");
     }
   }
@@ -133,7 +122,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
   return {};
 }
 
-Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
+Status JobUpdates::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
   if (!IsWaiting(after.state)) return {};
   PoolRegistry::Wish wish = pools_.WishOf(after);
   // A user who was admitted before stays admitted.
@@ -146,7 +135,7 @@ Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& cha
   return PermissionDenied(field + "user " + after.user.name + " may use only " + *usable + " of " + after.pool);
 }
 
-Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
+Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
                                      const FindOutcome& outcome) {
   if (!changes.dependencies && !changes.name) return {};
   if (changes.dependencies) {
@@ -170,7 +159,7 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
   return {};
 }
 
-Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
+Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
                                        const FindOutcome& outcome) {
   JobChanges changes = wanted;
   if (changes.dependencies) dependencies_.NameElements(changes.dependencies->all);
@@ -217,7 +206,7 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
   return what;
 }
 
-void Controller::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
+void JobUpdates::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
   JobRecord& record = jobs_.live().at(after.id);
   const bool is_linked_anew = changes.dependencies || changes.name;
   if (is_linked_anew) dependencies_.Index(record, false);

@@ -1,10 +1,10 @@
-// Running jobs with GPU fractions: changes of their size, and borrowed parts that are returned. The node knows which
-// tenant is on which GPU at the moment (docs/sharing.md); here only the plan is known.
+#include "control/jobs/fraction_commands.h"
+
+#include <algorithm>
 #include <utility>
 
 #include "control/books/record_parts.h"
 #include "control/books/repay_consent.h"
-#include "control/controller/controller.h"
 #include "engine/scheduler/explain.h"
 #include "model/gpus/gpu_portion.h"
 
@@ -48,14 +48,14 @@ std::string InFull(const GpuPortion& portion, const std::string& of) {
 
 }  // namespace
 
-Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
-                                              const FindOutcome& outcome) {
+Result<std::string> FractionCommands::ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
+                                                    const FindOutcome& outcome) {
   const JobRecord* known = jobs_.Find(id);
   if (known == nullptr || IsWaiting(known->state) || known->array_count > 0) {
     JobChanges changes;
     if (known == nullptr) {
       changes.portion = portion;
-      return Update(id, changes, caller, now, outcome);  // Reports the error.
+      return updates_.Update(id, changes, caller, now, outcome);  // Reports the error.
     }
     if (!known->request.slice.empty())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
@@ -67,11 +67,11 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
                                 " --gpus 0.5 changes that to a fraction, and --gpus N to another number");
     DIVVY_TRY(changes.portion, Merged(known->request.portion, portion, DisplayId(*known)));
     const std::string asked = InFull(*changes.portion, known->request.gpus > 1 ? "each of its GPUs" : "a GPU");
-    DIVVY_TRY(const std::string done, Update(id, changes, caller, now, outcome));
+    DIVVY_TRY(const std::string done, updates_.Update(id, changes, caller, now, outcome));
     static_cast<void>(done);
     return "asks for " + asked;
   }
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change"));
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "change"));
   const std::string job = "job " + DisplayId(*record);
   if (record->gpu_slice.any())
     return FailedPrecondition(job + " has a slice " + record->gpu_slice.profile +
@@ -106,10 +106,10 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
   return "has " + InFull(wanted, record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
 }
 
-Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
+Result<const JobRecord*> FractionCommands::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
   const JobRecord* record = jobs_.Find(id);
   if (record == nullptr) return NotFound("there is no queued or running job " + ToString(id));
-  DIVVY_CHECK(Authorise(*record, caller, verb));
+  DIVVY_CHECK(access_.Authorise(*record, caller, verb));
   const std::string job = "job " + DisplayId(*record);
   if (!record->request.slice.empty())
     return FailedPrecondition(job + " has a slice of a GPU, which the hardware partitions: it cannot be " +
@@ -130,14 +130,7 @@ Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, 
   return record;
 }
 
-void Controller::OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
-  const JobRecord* record = jobs_.Find(id);
-  if (record == nullptr || record->attempt != attempt || !IsActive(record->state)) return;
-  effects_.Note(id, what, now);
-  effects_.Announce(*record, what);
-}
-
-void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
+void FractionCommands::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
   const auto at = jobs_.live().find(id);
   if (at == jobs_.live().end() || at->second.attempt != attempt || at->second.state != JobState::kRunning) return;
   JobRecord& record = at->second;
@@ -146,10 +139,17 @@ void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why
   divvy.is_admin = true;
   divvy.user.name = "divvy";
   effects_.Note(id, "returns what it borrowed: " + why, now);
-  if (!Requeue(id, false, divvy, now)) return;
+  if (!commands_.Requeue(id, false, divvy, now)) return;
   retries_.NoteRepaid(id);
   record.reason = "queued again, because it had to return what it borrowed: " + why;
   effects_.Persist(record);
+}
+
+void FractionCommands::OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
+  const JobRecord* record = jobs_.Find(id);
+  if (record == nullptr || record->attempt != attempt || !IsActive(record->state)) return;
+  effects_.Note(id, what, now);
+  effects_.Announce(*record, what);
 }
 
 }  // namespace divvy

@@ -1,11 +1,11 @@
-// Runs that the store does not know, because it was lost, emptied or restored from a backup. They are known from their
-// run records, and from the run journal next to the store. Missing knowledge in the store never ends such a run and
-// never starts a job again.
+#include "control/jobs/run_adoption.h"
+
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "control/books/record_parts.h"
-#include "control/controller/controller.h"
+#include "model/run_line.h"
 
 namespace divvy {
 namespace {
@@ -27,10 +27,8 @@ bool IsOver(const RunDescription& run) { return run.runs_again || IsFinal(run.re
 
 }  // namespace
 
-// --- What the store should know ------------------------------------------------------------------------------------
-
 /// The live job that this is a run of, as a record of its own; null if there is none.
-JobRecord* Controller::SameJob(const JobRecord& run) {
+JobRecord* RunAdoption::SameJob(const JobRecord& run) {
   if (const auto at = jobs_.live().find(run.id); at != jobs_.live().end())
     return IsSameJob(at->second, run) && at->second.array_count == 0 ? &at->second : nullptr;
   const JobRecord* array = jobs_.ArrayOf(run.id);
@@ -39,14 +37,14 @@ JobRecord* Controller::SameJob(const JobRecord& run) {
                                  static_cast<std::uint32_t>(run.id.value() - array->id.value() - 1));
 }
 
-bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
+bool RunAdoption::MayReplay(JobId job, std::uint32_t attempt) const {
   const auto at = jobs_.live().find(job);
   return at == jobs_.live().end() ? jobs_.ArrayOf(job) != nullptr : at->second.attempt <= attempt;
 }
 
 /// Returns whether the run's GPUs were given to no other job. `known` is the job as the store has it; what it holds
 /// there counts as available.
-bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) const {
+bool RunAdoption::HasRoomFor(const RunDescription& run, const JobRecord* known) const {
   const GpuShare share(static_cast<std::int32_t>(run.gpu_parts));
   if (share <= GpuShare() || share > GpuShare(GpuShare::kWhole)) return false;
   for (const Seat& seat : SeatsOf(run.record)) {
@@ -65,7 +63,7 @@ bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) c
 }
 
 /// A run of the job that cannot be taken over may still exist, so the job must not start next to it.
-void Controller::HoldBack(JobRecord& record, Time now) {
+void RunAdoption::HoldBack(JobRecord& record, Time now) {
   if (!IsWaiting(record.state) || record.is_held) return;
   record.is_held = true;
   record.state = JobState::kHeld;
@@ -77,7 +75,7 @@ void Controller::HoldBack(JobRecord& record, Time now) {
   effects_.Announce(record);
 }
 
-void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now) {
+void RunAdoption::TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now) {
   lifecycle_.LeaveCluster(record);
   const JobRecord& seen = run.record;
   record.state = seen.state;
@@ -111,7 +109,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
 }
 
 /// Records the end of a run that the store did not know, and of which nothing is left.
-void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now) {
+void RunAdoption::KeepEnd(JobRecord& record, const RunDescription& run, Time now) {
   lifecycle_.LeaveCluster(record);
   record.attempt = run.record.attempt;
   record.restarts = std::max(record.restarts, run.record.restarts);
@@ -125,7 +123,7 @@ void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now)
   if (!runs_.RunsAgain(record, state, *run.exit, now)) lifecycle_.Finish(record, state, reason, now);
 }
 
-void Controller::Replay(const RunDescription& run, Time now) {
+void RunAdoption::Replay(const RunDescription& run, Time now) {
   const JobRecord& seen = run.record;
   if (seen.array_count > 0) return;  // An array ends with its elements.
   JobRecord* record = SameJob(seen);
@@ -151,9 +149,7 @@ void Controller::Replay(const RunDescription& run, Time now) {
   lifecycle_.Finish(*record, seen.state, run.reason, now);
 }
 
-// --- Runs that nodes find -----------------------------------------------------------------------------------------
-
-Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
+RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
   const JobRecord& seen = run.record;
   const JobId id = seen.id;
   const auto end = [&] {
@@ -219,7 +215,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
 }
 
 /// Revives a job that had ended for the store and was requeued since.
-JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
+JobRecord& RunAdoption::Revive(JobRecord ended, const FindOutcome& outcome) {
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) {
     std::optional<JobRecord> array = outcome(record.array);
@@ -230,7 +226,7 @@ JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
   return record;
 }
 
-Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) {
+Result<std::string> RunAdoption::Adopt(JobId id, const Caller& caller, Time now) {
   const auto at = found_.all().find(id);
   if (at != found_.all().end() && at->second.is_adopted)
     return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
@@ -238,7 +234,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
     return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists all found runs");
   const RunDescription run = at->second.run;
   JobRecord record = run.record;
-  DIVVY_CHECK(Authorise(record, caller, "adopt"));
+  DIVVY_CHECK(access_.Authorise(record, caller, "adopt"));
   const std::string name = "job " + ToString(id);
   const std::string instead = "; divvy adopt --end " + ToString(id) + " ends it";
   if (at->second.is_ending) return FailedPrecondition(name + " is being ended");
@@ -297,14 +293,14 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   return std::string("adopted; it runs");
 }
 
-Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
+Result<std::string> RunAdoption::EndFound(JobId id, const Caller& caller) {
   const auto at = found_.all().find(id);
   if (at != found_.all().end() && at->second.is_adopted)
     return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
   if (at == found_.all().end())
     return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists all found runs");
   const JobRecord& record = at->second.run.record;
-  DIVVY_CHECK(Authorise(record, caller, "end"));
+  DIVVY_CHECK(access_.Authorise(record, caller, "end"));
   if (at->second.run.exit) {
     effects_.Send(ForgetOrder{id, record.attempt, record.node});
     const std::string node = record.node;
@@ -315,6 +311,10 @@ Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
   at->second.is_ending = true;
   effects_.Send(StopOrder{id, 0, Duration(-1), record.node});
   return std::string("stopping: its stop signal now, SIGKILL after its grace");
+}
+
+void RunAdoption::ReserveIds(std::uint64_t next_id) {
+  if (jobs_.ReserveIds(next_id)) effects_.KeepNextId(next_id);
 }
 
 }  // namespace divvy

@@ -1,63 +1,17 @@
-// Commands of users on existing jobs and GPUs.
+#include "control/jobs/job_commands.h"
+
 #include <algorithm>
-#include <cstdint>
+#include <utility>
 
 #include "base/text.h"
+#include "control/books/progress.h"
 #include "control/books/record_parts.h"
-#include "control/books/settings_text.h"
-#include "control/controller/controller.h"
-#include "model/run_line.h"
 
 namespace divvy {
-namespace {
 
-Error WrongState(const JobRecord& record, std::string_view verb, std::string_view repair) {
-  return FailedPrecondition("job " + DisplayId(record) + " is " + std::string(Name(record.state)) + " and cannot be " +
-                            std::string(verb) + (repair.empty() ? "" : "; " + std::string(repair)));
-}
-
-Status CheckCanQueueAgain(const JobRecord& record) {
-  if (record.is_foreground)
-    return FailedPrecondition("job " + DisplayId(record) +
-                              " runs on a user's terminal and cannot be queued again; cancel it");
-  if (record.is_run_once)
-    return FailedPrecondition(
-        "job " + DisplayId(record) +
-        " runs once, since it was submitted with --no-requeue or adopted without its script; submit it again");
-  if (record.array_count > 0)
-    return WrongState(record, "requeued as a whole", "name its elements: " + ToString(record.id) + "_0");
-  return {};
-}
-
-Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
-  return holds ? "queued again and held by " + CallerName(caller) + ": divvy release " + ToString(id)
-               : "queued again by " + CallerName(caller);
-}
-
-}  // namespace
-
-Status Controller::Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
-  if (caller.is_admin || caller.user.uid == record.user.uid) return {};
-  if (CanLead(verb) && Leads(caller, record)) return {};
-  return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + CallerName(caller) +
-                          " may not " + std::string(verb) + " it");
-}
-
-Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std::string_view verb) {
-  if (const auto at = jobs_.live().find(id); at != jobs_.live().end()) {
-    DIVVY_CHECK(Authorise(at->second, caller, verb));
-    return &at->second;
-  }
-  const JobRecord* array = jobs_.ArrayOf(id);
-  if (array == nullptr) return NotFound("there is no queued or running job " + ToString(id));
-  DIVVY_CHECK(Authorise(*array, caller, verb));
-  return lifecycle_.SplitElement(jobs_.live().at(array->id),
-                                 static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
-}
-
-Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
-                                       const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "cancel"));
+Result<std::string> JobCommands::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
+                                        const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "cancel"));
   const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
   if (record->array_count > 0) {
     // Running elements first. Each may end the array, so the ids are collected before.
@@ -91,8 +45,8 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
   return std::string("stopping");
 }
 
-Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold"));
+Result<std::string> JobCommands::Hold(JobId id, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "hold"));
   if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue puts it back into the queue");
   if (record->is_held) return std::string("was already held");
   record->is_held = true;
@@ -105,8 +59,8 @@ Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
   return std::string("held");
 }
 
-Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "release"));
+Result<std::string> JobCommands::Release(JobId id, Time at, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "release"));
   if (!IsWaiting(record->state)) return WrongState(*record, "released", "");
   if (!record->is_held && at == kNoTime) return std::string("was not held");
   record->is_held = false;
@@ -121,8 +75,8 @@ Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller,
   return std::string("released");
 }
 
-Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue"));
+Result<std::string> JobCommands::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "requeue"));
   if (IsWaiting(record->state) && holds) return Hold(id, caller, now);
   if (IsWaiting(record->state)) return std::string("is already in the queue");
   DIVVY_CHECK(CheckCanQueueAgain(*record));
@@ -137,49 +91,8 @@ Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& call
   return std::string(holds ? "stopping, then held" : "stopping, then queued again");
 }
 
-Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                             std::vector<std::string> owner_groups, bool holds, const Caller& caller,
-                                             Time now) {
-  DIVVY_CHECK(Authorise(ended, caller, "requeue"));
-  DIVVY_CHECK(CheckCanQueueAgain(ended));
-  if (ended.array.is_set() && !jobs_.live().contains(ended.array) && !array)
-    return NotFound("its array " + ToString(ended.array) + " is not known any more; submit it again");
-  JobSpec asked = spec;
-  asked.request = ended.request;
-  asked.team = ended.team;
-  DIVVY_CHECK(CheckRoom(1, caller));
-  // The same checks as for a new submission, with the values that may have been changed meanwhile.
-  if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
-    return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
-  RestoreLimit(ended);
-  if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
-    return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
-  DIVVY_CHECK(teams_.CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
-  DIVVY_TRY(ended.pool, pools_.CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
-                                                       teams_.registry().PathOf(asked.team), caller.is_admin}));
-  if (!asked.queues_anyway) {
-    DIVVY_CHECK(CheckFeasible(scheduler_, asked.request, pools_.PlacePool(ended.pool)));
-    DIVVY_CHECK(feed_.CheckTeamGpus(ended));
-  }
-
-  JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
-  if (record.array.is_set()) lifecycle_.TakeBackFromArray(record, std::move(array));
-  // The other dependencies were met already. A singleton waits again for its namesakes.
-  std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
-  record.needs_any_dependency = false;
-  record.is_held = holds;
-  record.retries_used = 0;
-  ++record.restarts;
-  effects_.KeepRun(record, record.state, record.ended);
-  effects_.Note(record.id, EndText(record), record.ended);
-  predictions_.Know(record);
-  dependencies_.Index(record, true);
-  lifecycle_.QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
-  return std::string(holds ? "queued again, and held" : "queued again");
-}
-
-Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, is_paused ? "pause" : "resume"));
+Result<std::string> JobCommands::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, is_paused ? "pause" : "resume"));
   const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
   if (record->array_count > 0 || record->state != from) {
     return WrongState(*record, is_paused ? "paused" : "resumed",
@@ -200,8 +113,8 @@ Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& ca
   return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
 }
 
-Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
-  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal"));
+Result<std::string> JobCommands::Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
+  DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "signal"));
   if (record->array_count > 0) {
     const std::vector<JobId> elements = jobs_.ElementsOf(*record);
     std::int64_t told = 0;
@@ -229,7 +142,7 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
   return absence + "; the signal is delivered when it reconnects, and lost if its agent was restarted meanwhile";
 }
 
-Result<std::string> Controller::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
+Result<std::string> JobCommands::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
   if (limit < 0) return InvalidArgument("a group's limit is 0 (none) or more");
   const std::string at_most =
       limit == 0 ? std::string("no limit any more") : "at most " + std::to_string(limit) + " at once";
@@ -238,7 +151,7 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
     changes.array_at_once = limit;
     const JobRecord* array = jobs_.Find(JobId(static_cast<std::uint64_t>(*id)));
     if (array == nullptr || array->array_count == 0) return NotFound("there is no queued or running array " + group);
-    const auto done = Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
+    const auto done = updates_.Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
     if (!done) return done.error();
     return at_most;
   }
@@ -251,7 +164,5 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   effects_.RequestPlan();
   return at_most;
 }
-
-// --- GPUs of one node ----------------------------------------------------------------------------------------------
 
 }  // namespace divvy

@@ -1,0 +1,46 @@
+#include "control/jobs/submission_limits.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace divvy {
+
+std::string SecondsText(Duration limit) {
+  if (limit == Duration(0)) return "none";
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+}
+
+Status SubmissionLimits::CheckPriority(int before, int after, const Caller& caller) const {
+  const int most = std::max(before, 0);
+  if (after <= most || caller.is_admin || limits_.users_may_raise) return {};
+  return PermissionDenied("a priority above " + std::to_string(most) +
+                          " takes an administrator, or users_may_raise = "
+                          "true under [priorities]; users give their jobs at most " +
+                          std::to_string(most));
+}
+
+Status SubmissionLimits::CheckRoom(std::uint64_t jobs, const Caller& caller) const {
+  const std::uint64_t own = scheduler_.waiting_of(caller.user.name);
+  if (!caller.is_admin && own + jobs > limits_.max_queued_of_user) {
+    return LimitExceeded("user " + caller.user.name + " has " + std::to_string(own) + " of at most " +
+                         std::to_string(limits_.max_queued_of_user) +
+                         " jobs in the queue; wait, cancel some, or ask an administrator to raise max_queued_of_user "
+                         "under [queue]");
+  }
+  if (scheduler_.waiting_count() + jobs <= limits_.max_queued) return {};
+  return LimitExceeded("the queue holds " + std::to_string(scheduler_.waiting_count()) + " of at most " +
+                       std::to_string(limits_.max_queued) +
+                       " jobs; wait, cancel some, or raise max_queued under [queue]");
+}
+
+Status SubmissionLimits::CheckTimeLimit(Duration limit) const {
+  if (limits_.max_time_limit == Duration(0)) return {};
+  if (limit > Duration(0) && limit <= limits_.max_time_limit) return {};
+  const std::string most = SecondsText(limits_.max_time_limit);
+  return LimitExceeded("jobs here may run " + most + " at most; give --time " +
+                       std::to_string(limits_.max_time_limit / std::chrono::seconds(1)) + "s or less");
+}
+
+}  // namespace divvy

@@ -1,0 +1,240 @@
+#include "control/jobs/submissions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "control/books/node_names.h"
+#include "control/books/record_parts.h"
+#include "control/books/settings_text.h"
+#include "engine/scheduler/explain.h"
+#include "model/run_line.h"
+
+namespace divvy {
+namespace {
+
+JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now) {
+  JobRecord record;
+  record.id = id;
+  record.spec_of = id;
+  record.user = caller.user;
+  record.name = spec.name;
+  record.shape = ShapeOf(spec.command);
+  record.request = spec.request;
+  record.priority = spec.priority;
+  record.submitted = record.queued_at = record.waits_since = now;
+  record.begin = spec.begin;
+  record.time_limit = spec.time_limit;
+  record.end_by = spec.end_by;
+  record.project = spec.project;
+  record.pool = spec.pool;
+  record.team = spec.team;
+  record.comment = spec.comment;
+  record.group = spec.group;
+  record.dialect = spec.dialect;
+  record.dependencies = spec.dependencies;
+  record.needs_any_dependency = spec.needs_any_dependency;
+  record.keeps_waiting = spec.keeps_waiting;
+  record.is_held = spec.is_held;
+  record.state = spec.is_held ? JobState::kHeld : JobState::kQueued;
+  record.is_foreground = spec.is_foreground;
+  record.wants_pty = spec.wants_pty;
+  record.requeues_after_reboot = spec.requeues_after_reboot;
+  record.is_run_once = spec.is_run_once;
+  record.retries = spec.retries;
+  record.retry_delay = spec.retry_delay;
+  record.placement = spec.placement;
+  record.is_placement_set = spec.is_placement_set;
+  record.preemptible = spec.preemptible;
+  record.is_preemptible_set = spec.is_preemptible_set;
+  return record;
+}
+
+}  // namespace
+
+Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                                         const FindOutcome& outcome) {
+  DIVVY_CHECK(pools_.FillPool(spec));
+  DIVVY_CHECK(limits_.CheckRoom(std::max<std::uint64_t>(elements, 1), caller));
+  DIVVY_CHECK(limits_.CheckPriority(0, spec.priority, caller));
+  if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit();
+  DIVVY_CHECK(limits_.CheckTimeLimit(spec.time_limit));
+  DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
+  DIVVY_CHECK(teams_.CheckTeam(spec, elements, caller, now));
+  DIVVY_CHECK(pools_.FillComponentPools(spec, caller));
+  if (!spec.queues_anyway) {
+    DIVVY_CHECK(CheckNodeNames(scheduler_, spec.request));
+    DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, pools_.PlacePool(spec.pool)));
+    DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
+  }
+  dependencies_.NameElements(spec.dependencies);
+  if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
+    dependencies_.ForgetOutcomes(spec.dependencies);
+    return known.error();
+  }
+
+  const JobId id(jobs_.ids().next);
+  JobRecord record = RecordOf(spec, id, caller, now);
+  if (elements > 0) {
+    record.array_count = static_cast<std::uint32_t>(elements);
+    record.array_waiting = IndexRanges(0, record.array_count - 1);
+    if (spec.array) {
+      record.array_at_once = spec.array->at_once;
+      if (spec.parameters.empty() && spec.array->indices != IndexRanges(0, record.array_count - 1)) {
+        record.array_indices = spec.array->indices;
+      }
+    }
+    if (record.array_at_once > 0) feed_.SetArrayLimit(record);
+  }
+  jobs_.TakeIds(elements);
+  if (!spec.group.empty() && spec.group_limit > 0) {
+    feed_.SetGroupLimit(spec.group, spec.group_limit);
+  }
+
+  JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
+  predictions_.Know(kept);
+  dependencies_.Index(kept, true);
+  effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
+  effects_.KeepNextId(jobs_.ids().next);
+  feed_.Put(kept);
+  effects_.Announce(kept);
+  effects_.RequestPlan();
+  // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
+  lifecycle_.ResolveDependents(JobRecord(kept), now);
+  const JobRecord* left = jobs_.Find(id);
+  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
+}
+
+void Submissions::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
+  const auto at = jobs_.live().find(id);
+  if (at == jobs_.live().end()) return;
+  JobRecord& record = at->second;
+  const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
+  // Elements that were about to start, or were split off for another reason, are removed with the array.
+  const JobId end = ElementId(id, record.array_count);
+  for (auto element = std::next(at); element != jobs_.live().end() && element->first < end;) {
+    if (IsActive(element->second.state)) scheduler_.Finish(element->first);
+    feed_.Remove(element->first);
+    dependencies_.Index(element->second, false);
+    removed.push_back(std::move(element->second));
+    element = jobs_.live().erase(element);
+  }
+  if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
+  feed_.Remove(id);
+  predictions_.Forget(id);
+  dependencies_.Index(record, false);
+  removed.push_back(std::move(record));
+  jobs_.live().erase(at);
+  jobs_.CountJobs(-static_cast<std::int64_t>(jobs));
+  effects_.RequestPlan();
+  if (const auto found = found_.all().find(id); found != found_.all().end()) {
+    found->second.is_adopted = false;
+    gpus_.RefreshGpusOf(found->second.run.record.node);
+  }
+}
+
+// Withdrawn jobs count as cancelled for the jobs that depend on them.
+void Submissions::Withdraw(const std::vector<JobId>& ids, Time now) {
+  std::vector<JobRecord> withdrawn;
+  for (const JobId id : ids) RemoveSubmission(id, withdrawn);
+  for (JobRecord& record : withdrawn) {
+    record.state = JobState::kCancelled;
+    record.started = kNoTime;
+    record.array_waiting = IndexRanges();
+    dependencies_.KeepOutcome(record);
+  }
+  for (const JobRecord& record : withdrawn) lifecycle_.ResolveDependents(record, now);
+}
+
+Result<std::string> Submissions::RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
+                                              std::vector<std::string> owner_groups, bool holds, const Caller& caller,
+                                              Time now) {
+  DIVVY_CHECK(access_.Authorise(ended, caller, "requeue"));
+  DIVVY_CHECK(CheckCanQueueAgain(ended));
+  if (ended.array.is_set() && !jobs_.live().contains(ended.array) && !array)
+    return NotFound("its array " + ToString(ended.array) + " is not known any more; submit it again");
+  JobSpec asked = spec;
+  asked.request = ended.request;
+  asked.team = ended.team;
+  DIVVY_CHECK(limits_.CheckRoom(1, caller));
+  // The same checks as for a new submission, with the values that may have been changed meanwhile.
+  if (const Status fits = limits_.CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
+    return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
+  RestoreLimit(ended);
+  if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
+    return Error{fits.error().code, "it cannot run again unchanged; submit it again: " + fits.error().message};
+  DIVVY_CHECK(teams_.CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
+  DIVVY_TRY(ended.pool, pools_.CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
+                                                       teams_.registry().PathOf(asked.team), caller.is_admin}));
+  if (!asked.queues_anyway) {
+    DIVVY_CHECK(CheckFeasible(scheduler_, asked.request, pools_.PlacePool(ended.pool)));
+    DIVVY_CHECK(feed_.CheckTeamGpus(ended));
+  }
+
+  JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
+  if (record.array.is_set()) lifecycle_.TakeBackFromArray(record, std::move(array));
+  // The other dependencies were met already. A singleton waits again for its namesakes.
+  std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
+  record.needs_any_dependency = false;
+  record.is_held = holds;
+  record.retries_used = 0;
+  ++record.restarts;
+  effects_.KeepRun(record, record.state, record.ended);
+  effects_.Note(record.id, EndText(record), record.ended);
+  predictions_.Know(record);
+  dependencies_.Index(record, true);
+  lifecycle_.QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
+  return std::string(holds ? "queued again, and held" : "queued again");
+}
+
+Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                                      const FindOutcome& outcome) {
+  EffectRecorder before = effects_.SetAside();
+  const JobTable::Ids ids = jobs_.ids();
+  const std::vector<Dependency> dependencies = spec.dependencies;
+  // Group limits outlive the jobs that set them, so they are restored.
+  const std::string group = spec.group_limit > 0 ? spec.group : "";
+  const std::optional<int> limit = feed_.group_limit(group);
+  const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
+  Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
+  if (submitted) {
+    Withdraw({submitted->id}, now);
+    dependencies_.ForgetOutcomes(dependencies);
+    scheduler_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
+    if (!group.empty()) feed_.RestoreGroupLimit(group, limit);
+  }
+  jobs_.SetIds(ids);
+  effects_.Restore(std::move(before));
+  return forecast;
+}
+
+Forecast Submissions::ForecastOf(JobId waiting, Time now) const {
+  Forecast forecast;
+  forecast.id = waiting;
+  // An impossible dependency has cancelled it.
+  if (scheduler_.waiting(waiting) == nullptr) {
+    forecast.basis = "it waits for an event that can no longer happen";
+    return forecast;
+  }
+  for (const StartDecision& start : scheduler_.WouldDecide(now).starts) {
+    if (start.entry != waiting) continue;
+    forecast.start = now;
+    for (const NodePlace& place : start.gang)
+      forecast.seats.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks});
+    if (start.gang.empty()) forecast.seats.push_back({nodes_.NodeName(start.node), start.gpus});
+    return forecast;
+  }
+  const core::Explanation explanation = Explain(scheduler_, waiting, now, predictions_.Spread());
+  // Other jobs get the free resources, or those released by the group limit that this job sets, first. When this job
+  // would start then is not known yet.
+  if (explanation.blockers.empty()) {
+    forecast.basis = "other jobs that may start now go first";
+    return forecast;
+  }
+  const Time start = explanation.start.typical;
+  forecast.start = start == kNever ? kNever : std::max(start, now);
+  forecast.basis = explanation.start.basis;
+  return forecast;
+}
+
+}  // namespace divvy
