@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "control/books/node_names.h"
-#include "control/books/pool_parts.h"
-#include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
 #include "control/controller/start_reason.h"
-#include "model/run_line.h"
 
 namespace divvy {
+
 Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
     : scheduler_(policy.usage_half_life),
       gpus_(scheduler_, jobs_, effects_, nodes_, found_, limits.ignore_unmanaged_below),
@@ -72,14 +69,6 @@ void Controller::OnNodeRemoved(const std::string& name) {
   fractions_.ForgetNode(*node);
   found_.ForgetNode(name);
   nodes_.OnNodeRemoved(*node);
-}
-
-void Controller::OnNodeReconciled(const std::string& name) {
-  if (!nodes_.OnNodeReconciled(name)) return;
-  // A go order sent before this session may not have arrived.
-  for (const auto& [id, record] : jobs_.live()) {
-    if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) gangs_.LetGo(record);
-  }
 }
 
 // --- Teams ----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@
 // plans with everything that has changed since. The daemon calls it once per iteration of its loop, so that all events
 // that arrived during one commit are decided and committed together.
 //
+// Each part of the state has one owner (control/state, control/jobs); this class makes them and combines what they do.
+//
 // Invariants (CheckInvariants): a record is active exactly when it runs in the cluster, with the same GPUs; a record
 // waits exactly when the cluster has its entry; ids are never reused.
 #pragma once
@@ -13,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -312,7 +313,9 @@ class Controller {
   void OnNodeRow(const NodeRow& row) { gpus_.Refresh(nodes_.OnNodeRow(row)); }
   void OnNodeRemoved(const std::string& name);
   /// The node is connected, and its runs are reconciled.
-  void OnNodeReconciled(const std::string& name);
+  void OnNodeReconciled(const std::string& name) {
+    if (nodes_.OnNodeReconciled(name)) gangs_.RepeatGo(name);
+  }
   /// The node's connection was lost, perhaps briefly: it takes no new work until it is back.
   void OnNodeDisconnected(const std::string& name) { nodes_.OnNodeDisconnected(name); }
   /// "node n1 is away: ...". Empty: it is connected, or there is no such node.

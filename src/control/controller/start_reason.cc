@@ -82,7 +82,7 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   const bool may_run = record.gang.empty() || record.was_let_go;
   const std::vector<Seat> seats = SeatsOf(record);
   // The job was told to start; only the node knows whether it has, because starts are not persisted at once
-  // (Controller::OnStarted).
+  // (RunTracker::OnStarted).
   for (const Seat& seat : seats) {
     const std::string absence = controller.DisconnectReason(seat.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;

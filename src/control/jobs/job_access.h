@@ -1,4 +1,4 @@
-// Who may act on which job, and in which state it takes which command.
+// Decides which callers may act on which job, and which commands a job takes in its state.
 #pragma once
 
 #include <string>

@@ -27,7 +27,7 @@ std::string Exhausted(const Caps& caps, const Used& used) {
 }  // namespace
 
 Stretch BudgetTracker::StretchOf(const JobRecord& record, Time until) const {
-  // Earlier sets of GPUs were counted before (controller_elastic.cc).
+  // Earlier sets of GPUs were counted before (control/jobs/elastic_runs.h).
   const std::int64_t parts = record.gpu_parts.ten_thousandths();
   Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
   for (const Seat& seat : SeatsOf(record)) {

@@ -66,7 +66,13 @@ void GangLaunches::OnPrepared(JobId job, std::uint32_t attempt, const std::strin
   LetGo(record);
 }
 
-void GangLaunches::LetGo(const JobRecord& record) {
+void GangLaunches::RepeatGo(const std::string& node) const {
+  for (const auto& [id, record] : jobs_.live()) {
+    if (record.was_let_go && IsActive(record.state) && IsOn(record, node)) LetGo(record);
+  }
+}
+
+void GangLaunches::LetGo(const JobRecord& record) const {
   if (record.gang.empty()) return;
   std::vector<SeatAddress> addresses;
   for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});

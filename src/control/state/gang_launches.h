@@ -28,8 +28,8 @@ class GangLaunches {
   void Forget(JobId job) { preparing_.erase(job); }
   /// See Controller::OnPrepared.
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
-  /// Sends the go orders of a gang whose nodes are all ready.
-  void LetGo(const JobRecord& record);
+  /// The node is connected again: a go order sent before may not have arrived.
+  void RepeatGo(const std::string& node) const;
   /// Rolls back launches whose deadline has passed.
   void Follow(Time now);
   Time next_deadline() const;
@@ -38,6 +38,8 @@ class GangLaunches {
   bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
 
  private:
+  /// Sends the go orders of a gang whose nodes are all ready.
+  void LetGo(const JobRecord& record) const;
   void UndoGang(JobRecord& record, const std::string& why, Time now);
 
   JobTable& jobs_;

@@ -27,6 +27,7 @@ class JobTable {
     std::uint64_t jobs_total = 0;  // Jobs ever submitted, arrays counted by element.
   };
 
+  /// All records, by id. The owners in control/jobs add, change and remove them.
   const Records& live() const { return live_; }
   Records& live() { return live_; }
   /// Null if the job is not live.

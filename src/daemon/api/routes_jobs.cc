@@ -343,7 +343,7 @@ void Routes::ReportProgress(Call& call) {
   answer.id = *id;
   answer.fraction = static_cast<double>(done->done) / static_cast<double>(Progress::kAll);
   if (const auto end = ExpectedEnd(*core_.controller().Find(*id))) answer.expected_end = ToSeconds(*end);
-  // Progress is not stored at once (controller_progress.cc), so the job need not wait for the disk either.
+  // Progress is not stored at once (control/state/progress_tracker.h), so the job need not wait for the disk either.
   call.Answer(answer);
   core_.Touch();
 }
