@@ -1,8 +1,5 @@
 #include "control/jobs/elastic_runs.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "control/books/progress.h"
 #include "control/books/record_parts.h"
 #include "engine/message_text.h"

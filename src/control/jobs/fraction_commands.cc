@@ -1,8 +1,5 @@
 #include "control/jobs/fraction_commands.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "control/books/record_parts.h"
 #include "control/books/repay_consent.h"
 #include "engine/scheduler/explain.h"

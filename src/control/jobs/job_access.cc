@@ -1,8 +1,5 @@
 #include "control/jobs/job_access.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "control/books/record_parts.h"
 
 namespace divvy {

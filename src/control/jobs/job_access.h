@@ -1,7 +1,6 @@
 // Decides which callers may act on which job, and which commands a job takes in its state.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "base/result.h"

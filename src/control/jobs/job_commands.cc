@@ -1,7 +1,6 @@
 #include "control/jobs/job_commands.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.h"
 #include "control/books/progress.h"

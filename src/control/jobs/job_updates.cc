@@ -1,7 +1,6 @@
 #include "control/jobs/job_updates.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.h"
 #include "control/books/node_names.h"

@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "control/books/record_parts.h"
-#include "model/run_line.h"
 
 namespace divvy {
 namespace {

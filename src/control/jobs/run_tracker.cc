@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "control/books/record_parts.h"
 #include "model/exit_codes.h"
 #include "model/reason_words.h"

@@ -1,6 +1,5 @@
 #include "control/jobs/scheduler_feed.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/text.h"

@@ -1,9 +1,6 @@
 #include "control/jobs/submission_limits.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "base/text.h"
 
 namespace divvy {
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "control/books/node_names.h"
 #include "control/books/record_parts.h"
-#include "control/books/settings_text.h"
 #include "engine/scheduler/explain.h"
 #include "model/run_line.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "control/books/record_parts.h"
 
 namespace divvy {
