@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "control/books/node_names.h"
 #include "control/books/record_parts.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace {

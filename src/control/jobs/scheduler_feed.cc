@@ -7,6 +7,7 @@
 #include "control/books/progress.h"
 #include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
+#include "engine/scheduler/explain.h"
 
 namespace divvy {
 namespace {

@@ -8,7 +8,7 @@
 #include "control/books/throughput_model.h"
 #include "control/state/job_table.h"
 #include "control/state/node_table.h"
-#include "engine/scheduler/explain.h"
+#include "engine/core/estimate/estimate.h"
 #include "engine/scheduler/scheduler.h"
 
 namespace divvy {
