@@ -64,7 +64,7 @@ TEST(KeeperMoves, AFailedMoveLeavesTheTenantOnTheHostAndItReturns) {
   Moved world;
   world.FailDriver("restore", 1);
   EXPECT_NE(world.Command(1, "move", {1 - world.at}), "");
-  // The ledger wakes it by itself, wherever there is room.
+  // The planner wakes it by itself, wherever there is room.
   EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen && !world.process->is_emptied; }));
   EXPECT_EQ(world.driver_state(), 0);
 }

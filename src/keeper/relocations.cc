@@ -244,7 +244,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
       sharing::Tenant parked = *known;
       shared_.planner.RemoveTenant(id);
       parked.state = sharing::State::kParked;
-      parked.parked_by = sharing::ParkedBy::kLedger;
+      parked.parked_by = sharing::ParkedBy::kPlanner;
       parked.wants_to_wake = true;
       if (const Status loaded = shared_.planner.LoadTenant(parked); !loaded) kept->trouble = loaded.error().message;
     }

@@ -39,11 +39,11 @@ enum class State : std::uint8_t {
 
 /// Why a tenant is parked. This decides what wakes it.
 enum class ParkedBy : std::uint8_t {
-  kNobody,  // Not parked.
-  kUser,    // By `divvy park`, until `divvy wake` or its next call that needs a GPU.
-  kIdle,    // By its own idle_park setting, until its next call.
-  kLedger,  // By the ledger, to repay a loan or to let another tenant run. Woken when there is room; above its request,
-            // not before one memory_turn.
+  kNobody,   // Not parked.
+  kUser,     // By `divvy park`, until `divvy wake` or its next call that needs a GPU.
+  kIdle,     // By its own idle_park setting, until its next call.
+  kPlanner,  // By the planner, to repay a loan or to let another tenant run. Woken when there is room; above its
+             // request, not before one memory_turn.
   kOnItsWay  // In the middle of a migration via the host. Woken as soon as there is room.
 };
 

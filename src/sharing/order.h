@@ -1,5 +1,5 @@
-// Orders from the ledger to the keeper. Orders with an id are in flight until SharePlanner::OnDone; the others are sent
-// once.
+// Orders from the planner to the keeper. Orders with an id are in flight until SharePlanner::OnDone; the others are
+// sent once.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace divvy::sharing {
 
 /// Sets the ceiling of a device under the page's lock, but never below its use at that moment. OnDone: `bytes` is the
-/// resulting ceiling. The ledger counts a raise when it is ordered, a decrease at OnDone.
+/// resulting ceiling. The planner counts a raise when it is ordered, a decrease at OnDone.
 struct SetCeiling {
   TenantId tenant;
   unsigned device = 0;

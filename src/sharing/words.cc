@@ -21,7 +21,7 @@ std::string ParkedText(const Tenant& tenant, Time now) {
   switch (tenant.parked_by) {
     case ParkedBy::kUser:
       return host + ": on request";
-    case ParkedBy::kLedger:
+    case ParkedBy::kPlanner:
       return host + ": its room was needed";
     case ParkedBy::kOnItsWay:
       return host + ": on its way to another GPU";

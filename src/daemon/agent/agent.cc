@@ -76,7 +76,7 @@ void StopRuns(const std::string& run_directory, const Node& node) {
   for (const RunRecord& record : *records) {
     const RunState state = StateOf(record);
     if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGTERM, kFenceGrace));
-    if (state == RunState::kOrphaned || state == RunState::kVanished) node.EndLeftovers(record);
+    if (state == RunState::kOrphaned || state == RunState::kVanished) node.errands().EndLeftovers(record);
   }
 }
 

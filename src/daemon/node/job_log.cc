@@ -31,7 +31,7 @@ JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, 
   log.path = error.empty() ? node.OutputOf(record, spec) : error;
   log.is_ours = error.empty() && spec.output.empty();
   // This node does not know the user, so nothing can be read with the user's rights.
-  if (const auto here = node.UserHere(record.user)) log.user = *here;
+  if (const auto here = node.users().UserHere(record.user)) log.user = *here;
   else if (!log.is_ours) log.path.clear();
   node.LendRights(log);
   return log;

@@ -1,122 +1,23 @@
 #include "daemon/node/node.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <memory>
 #include <variant>
 
-#include "base/text.h"
-#include "daemon/node/container.h"
 #include "daemon/node/job_log.h"
-#include "dialect/options/container_options.h"
-#include "dialect/options/job_options.h"
-#include "dialect/options/private_folders.h"
-#include "dialect/options/task_options.h"
 #include "model/exit_codes.h"
-#include "model/steps/gang_environment.h"
-#include "platform/isolation/job_cgroup.h"
 #include "platform/records/step_list_file.h"
-#include "wire/messages/agent_messages.h"
 
 namespace divvy {
 namespace {
 
-/// Puts `first` at the front of a list variable such as PATH; `otherwise` is the list if the job does not set the
-/// variable.
-void FindFirst(const std::string& name, const std::string& first, std::vector<std::string>& environment,
-               std::string_view otherwise = "") {
-  if (first.empty()) return;
-  const std::string begin = name + "=";
-  auto list = std::ranges::find_if(environment, [&](const std::string& one) { return one.starts_with(begin); });
-  if (list == environment.end()) list = environment.insert(list, begin + std::string(otherwise));
-  std::string& text = *list;
-  text.insert(begin.size(), first + (text.size() > begin.size() ? ":" : ""));
-}
-
-/// The keeper's variables for a tenant override the job's. For LD_PRELOAD, the job's own libraries are kept behind the
-/// keeper's.
-void AddGrant(const ShareGrant& grant, std::vector<std::string>& environment) {
-  constexpr std::string_view kPreload = "LD_PRELOAD=";
-  for (const std::string& entry : grant.environment) {
-    if (entry.starts_with(kPreload)) FindFirst("LD_PRELOAD", entry.substr(kPreload.size()), environment);
-    else environment = MergeEnvironment(std::vector<std::vector<std::string>>{environment, {entry}});
-  }
-}
-
-/// Removes variables of gangs, because a job must not inherit them from the shell that submitted it.
-std::vector<std::string> WithoutGang(std::vector<std::string> environment) {
-  GangFile any;
-  any.seats.resize(1);
-  // Two components, so that their variables are included.
-  any.seats.front().parts = {{0, GpuSet(), 1}, {1, GpuSet(), 1}};
-  const std::vector<std::string> told = GangEnvironment(any, "");
-  std::erase_if(environment, [&](const std::string& entry) {
-    const std::string_view name = std::string_view(entry).substr(0, entry.find('=') + 1);
-    return std::ranges::any_of(told, [&](const std::string& one) { return one.starts_with(name); });
-  });
-  return environment;
-}
-
-/// Returns the specification with the tasks of all nodes.
-JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
-  JobSpec whole = spec;
-  if (record.gang.empty()) return whole;
-  whole.request.tasks = 0;
-  for (const Seat& seat : record.gang) whole.request.tasks += seat.tasks;
-  return whole;
-}
-
 constexpr std::int64_t kNoGroup = 65534;  // The group "nogroup", which has no rights.
-
-/// The description of a run for its run record. Fields that may hold a secret or be long stay in the store only.
-std::string AboutLaunch(const JobRecord& record, GpuSet gpus, const JobSpec& spec) {
-  constexpr std::size_t kLongestCommand = 4096;
-  RunDescription run;
-  run.record = record;
-  run.record.gpus = gpus;
-  run.record.comment.clear();
-  run.gpu_parts = record.gpu_parts.ten_thousandths();
-  std::size_t length = 0;
-  for (const std::string& word : spec.command) {
-    length += word.size();
-    if (length > kLongestCommand) break;
-    run.spec.command.push_back(word);
-  }
-  run.spec.name = spec.name;
-  run.spec.directory = spec.directory;
-  run.spec.input = spec.input;
-  run.spec.output = spec.output;
-  run.spec.error = spec.error;
-  run.spec.dialect = spec.dialect;
-  run.spec.stop_signal = spec.stop_signal;
-  run.spec.resize_signal = spec.resize_signal;
-  run.spec.grace = spec.grace;
-  run.spec.is_foreground = spec.is_foreground;
-  run.spec.wants_pty = spec.wants_pty;
-  constexpr std::size_t kLongest = std::size_t{16} << 10;
-  std::string text = wire::EncodeAgent(run);
-  if (text.size() > kLongest) {  // Paths can be long as well.
-    run.spec = JobSpec();
-    text = wire::EncodeAgent(run);
-  }
-  return text.size() > kLongest ? std::string() : text;
-}
-
-OwnFolders FoldersOf(const JobSpec& spec) {
-  const dialect::PrivateFolders asked = dialect::ReadPrivateFolders(spec);
-  return {asked.tmp, asked.shm};
-}
 
 }  // namespace
 
 Node::Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus)
     : options_(std::move(options)), launcher_(launcher), gpus_(std::move(gpus)) {}
-
-std::string Node::OutputOf(const JobRecord& record, const JobSpec& spec) const {
-  return OutputPath(record, spec, options_.names, options_.log_directory);
-}
 
 std::set<JobId> Node::runs() const {
   std::set<JobId> jobs;
@@ -124,146 +25,15 @@ std::set<JobId> Node::runs() const {
   return jobs;
 }
 
-std::string Node::ErrorOf(const JobRecord& record, const JobSpec& spec) const {
-  return ErrorPath(record, spec, options_.names);
-}
-
-/// The first process starts the command once per task, as a step of its own job. If each task has its own file, the
-/// step opens it, and messages about the tasks go to divvy's log.
-void Node::StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const {
-  request.argv = dialect::TaskStarter(options_.divvy, spec, request.argv);
-  if (dialect::NamesTask(spec.error)) request.error.clear();
-  if (!dialect::NamesTask(spec.output)) return;
-  request.output = options_.log_directory + "/" + ToString(record.id) + ".log";
-  request.is_own_log = true;
-}
-
-std::vector<std::string> Node::DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
-                                                  const JobSpec& spec) const {
-  if (spec.dialect == Dialect::kSlurm) {
-    // If the job names several pools, this is the one that it runs in.
-    JobSpec in_pool = spec;
-    if (!part.pool_of_run.empty()) in_pool.pool = part.pool_of_run;
-    else if (!part.pool.empty()) in_pool.pool = part.pool;
-    return SlurmVariables(order, part, in_pool);
-  }
-  if (spec.dialect == Dialect::kGflow) {
-    return {"GFLOW_JOB_ID=" + ToString(part.id), "GFLOW_JOB_NAME=" + part.name,
-            "GFLOW_ARRAY_TASK_ID=" + std::to_string(part.array.is_set() ? part.array_index : 0)};
-  }
-  if (spec.dialect == Dialect::kValohai) {
-    return {"VH_JOB_ID=exec-" + ToString(part.id), "VH_EXECUTION_ID=" + ToString(part.id),
-            "VH_GPUS=" + std::to_string(part.gpus.size())};
-  }
-  return {};
-}
-
-std::optional<User> Node::UserHere(const User& user) const {
-  if (!options_.may_change_user || !options_.find_user) return user;
-  return options_.find_user(user.name);
-}
-
-Result<User> Node::CheckUser(const User& user) const {
-  if (!options_.may_change_user) return User{-1, -1, user.name};
-  const auto here = UserHere(user);
-  if (!here) {
-    return NotFound("node " + options_.names.name() + " has no user " + user.name +
-                    "; create the account there, or exclude the node with --exclude");
-  }
-  const Status may = CheckUid(here->uid, options_.lowest_uid, true);
-  if (options_.errands && !may) return PermissionDenied("node " + options_.names.name() + ": " + may.error().message);
-  if (here->uid != 0 || options_.runs_root_jobs) return *here;
-  return PermissionDenied("node " + options_.names.name() +
-                          " does not run jobs as root; root_jobs = true under [jobs] in its divvy.toml allows it");
-}
-
-Result<User> Node::OwnerHere(const User& user) const {
-  DIVVY_TRY(User here, CheckUser(user));
-  if (here.uid < 0) here = {options_.uid, static_cast<std::int64_t>(::getegid()), user.name};
-  return here;
-}
-
-std::optional<User> Node::OwnerOf(const RunRecord& run, const JobRecord* job) const {
-  if (!options_.may_change_user) return User{options_.uid, run.gid, ""};
-  if (run.uid >= 0 && run.gid >= 0) return User{run.uid, run.gid, ""};
-  const auto here = job == nullptr ? std::nullopt : UserHere(job->user);
-  return here && (run.uid < 0 || run.uid == here->uid) ? here : std::nullopt;
-}
-
-LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
-                               const ShareGrant* grant) const {
-  JobRecord record = PartOf(order);
-  if (grant != nullptr) record.gpus = GpuSet::Of(grant->gpus);
-  std::map<std::string, std::string> parameters;
-  if (!spec.parameters.empty()) parameters = dialect::ElementAt(spec, record.array_ordinal).parameters;
-  LaunchRequest request;
-  request.job = record.id;
-  request.attempt = record.attempt;
-  for (const std::string& word : spec.command)
-    request.argv.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
-  request.script = parameters.empty() ? spec.script : dialect::FillParameters(spec.script, parameters);
-  request.script_name = spec.name;
-  for (const std::string& word : spec.arguments)
-    request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
-  std::vector<std::vector<std::string>> layers = {
-      options_.gpu_environment, record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
-      DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(order, record, spec)};
-  if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
-  const std::int64_t owner = options_.may_change_user ? here.uid : options_.uid;
-  layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, owner, record.id.value())});
-  const GpuSet open = grant == nullptr ? record.gpus : record.gpus | grant->reachable;
-  request.isolation = IsolationOf(options_.isolation, gpus_, open, record.request.is_elastic());
-  if (grant != nullptr) CloseOtherSlices(options_.isolation, grant->device_files, request.isolation);
-  static_cast<void>(SetOwnFolders(options_.isolation, FoldersOf(spec), request.isolation));
-  if (options_.isolation.wishes.limits_cpus) request.isolation.cpus = record.request.cpus;
-  // For a GPU fraction, the keeper sets the visible devices: more devices are open to the job than it is on.
-  if (request.isolation.lock != DeviceLock::kNone && grant == nullptr) {
-    const std::string counted = VisibleDevices(request.isolation, record.gpus);
-    layers.push_back({"CUDA_VISIBLE_DEVICES=" + counted, "DIVVY_CUDA_INDICES=" + counted});
-  }
-  layers.push_back(spec.extra_environment);
-  request.environment = MergeEnvironment(layers);
-  FindFirst("LD_LIBRARY_PATH", options_.gpu_libraries, request.environment);
-  if (grant != nullptr) AddGrant(*grant, request.environment);
-  // A script's srun must be divvy's, even if another one is installed.
-  if (spec.dialect == Dialect::kSlurm)
-    FindFirst("PATH", options_.slurm_directory, request.environment, "/usr/local/bin:/usr/bin:/bin");
-  request.directory = spec.directory;
-  request.umask = spec.capture.umask;
-  request.input = spec.input;
-  request.output = OutputOf(record, spec);
-  request.error = ErrorOf(record, spec);
-  // A restarted job appends to its files, so that the output of the first run can still be read.
-  request.appends_output = spec.appends_output || record.restarts > 0;
-  request.is_own_log = spec.output.empty() && !spec.is_foreground;
-  IntoContainer(spec, grant, request);
-  if (record.gang.empty() ? dialect::StartsTasks(spec) : dialect::StartsTasks(WholeOf(record, spec)))
-    StartTasks(record, record.gang.empty() ? spec : WholeOf(record, spec), request);
-  request.uid = here.uid;
-  request.gid = here.gid;
-  request.right = WithRight(here).right;
-  request.limits = spec.capture.limits;
-  request.wants_pty = spec.wants_pty;
-  request.time_limit = record.time_limit;
-  request.warn = spec.warn;
-  request.stop_signal = spec.stop_signal;
-  request.grace = GraceOf(spec);
-  request.lease = options_.lease;
-  request.about = AboutLaunch(order.record, record.gpus, spec);
-  request.memory_limit = record.request.memory;
-  if (!record.gang.empty()) TakeSeat(order, request);
-  return request;
-}
-
 void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec) {
   const JobRecord& record = order.record;
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "its specification could not be read from the store");
   if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
-  const auto here = CheckUser(record.user);
+  const auto here = users_.CheckUser(record.user);
   if (!here) return FailLaunch(record, here.error().message);
-  if (options_.errands && WithRight(*here).right == UserRight{})
-    return FailLaunch(record, MissingRight(*here), kMachineCannot);
+  if (options_.errands && users_.WithRight(*here).right == UserRight{})
+    return FailLaunch(record, users_.MissingRight(*here), kMachineCannot);
   JobIsolation tried;
   if (const Status folders = SetOwnFolders(options_.isolation, FoldersOf(*spec), tried); !folders)
     return FailLaunch(record, options_.names.name() + ": " + folders.error().message, kCannotRun);
@@ -275,7 +45,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
           : "";
   if (const Status exact = CheckRequired(options_.isolation, changes); !exact)
     return FailLaunch(record, options_.names.name() + ": " + exact.error().message, kCannotRun);
-  LaunchRequest request = RequestFor(order, *spec, *here, grant.empty() ? nullptr : &grant.mapped());
+  LaunchRequest request = launches_.RequestFor(order, *spec, *here, grant.empty() ? nullptr : &grant.mapped());
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
   }
@@ -296,11 +66,11 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   run.record.gid = request.gid;
   run.stop_signal = spec->stop_signal;
   run.resize_signal = spec->resize_signal;
-  run.grace = GraceOf(*spec);
+  run.grace = options_.GraceOf(*spec);
   run.lock = request.isolation.lock;
   runs_.insert_or_assign(record.id, std::move(run));
   Status launched;
-  if (record.request.is_elastic()) launched = SetGpusFile(record.id, record.gpus);
+  if (record.request.is_elastic()) launched = errands_.SetGpusFile(record.id, record.gpus);
   if (launched) launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);
   if (!launched) FailLaunch(record, launched.error().message, kMachineCannot);
@@ -386,7 +156,7 @@ void Node::Deliver(Run& run, const Order& order) {
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
   } else if (const auto* resize = std::get_if<ResizeOrder>(&order)) {
     // A job that misses the news in the file gets it at its next checkpoint.
-    static_cast<void>(SetGpusFile(resize->job, resize->gpus));
+    static_cast<void>(errands_.SetGpusFile(resize->job, resize->gpus));
     if (!resize->is_signalled || run.resize_signal == 0) return;
     if (run.adopted) SignalAdopted(run, run.resize_signal, OrphanReach::kFirst);
     else static_cast<void>(SendSignal(record, run.resize_signal, SignalReach::kFirstProcess));
@@ -449,7 +219,7 @@ void Node::OnRefused(JobId job, std::uint32_t attempt) {
   const auto run = runs_.find(job);
   const JobRecord* live = controller_->Find(job);
   if (run == runs_.end() || run->second.record.attempt != attempt || live == nullptr) return;
-  FailLaunch(*live, RefusedRight(live->user), kMachineCannot);
+  FailLaunch(*live, users_.RefusedRight(live->user), kMachineCannot);
 }
 
 void Node::OnEnded(const RunRecord& record) {
@@ -479,8 +249,8 @@ void Node::OnEnded(const RunRecord& record) {
   if (containers.left.empty() || uid < 0) return finish();
   // Containers that a SIGKILL left are removed before the GPUs are reused. If the user's group is unknown, the removal
   // runs as nogroup.
-  const User user = OwnerOf(record, live).value_or(User{uid, kNoGroup, ""});
-  auto removal = std::make_shared<ContainerRemoval>(RemoveContainers(user, path));
+  const User user = users_.OwnerOf(record, live).value_or(User{uid, kNoGroup, ""});
+  auto removal = std::make_shared<ContainerRemoval>(errands_.RemoveContainers(user, path));
   if (!watch_ || !removal->pidfd.is_open()) return finish();
   watch_(removal->pidfd.get(), [removal, finish] {
     removal->Reap();
@@ -558,7 +328,7 @@ std::string Node::IsolationTextOf(JobId job) const {
   if (const auto run = runs_.find(job); run != runs_.end()) {
     if (run->second.lock != DeviceLock::kNone) text = Text(run->second.lock);
     // The cgroup of an ended job is gone, although the run is known for a little longer.
-    count = RefusedDevicesOf(run->second).value_or(count);
+    count = errands_.RefusedDevicesOf(run->second.record).value_or(count);
   }
   if (count == 0) return text;
   return text + (text.empty() ? "" : "; ") + std::to_string(count) +
@@ -573,6 +343,39 @@ std::int64_t Node::pid_of(JobId job) const {
 std::int64_t Node::uid_of(JobId job) const {
   const auto run = runs_.find(job);
   return run == runs_.end() ? -1 : run->second.record.uid;
+}
+
+std::vector<Node::RunHere> Node::runs_here() const {
+  std::vector<RunHere> here;
+  for (const auto& [job, run] : runs_) {
+    const JobRecord* record = controller_ == nullptr ? nullptr : controller_->Find(job);
+    if (record == nullptr || run.record.exit || !run.record.has_started()) continue;
+    RunHere& one = here.emplace_back();
+    one.job = job;
+    one.attempt = run.record.attempt;
+    one.use.job = job.value();
+    if (run.record.supervisor.pid > 0) one.use.roots.push_back(run.record.supervisor.pid);
+    if (run.record.guard.pid > 0) one.use.roots.push_back(run.record.guard.pid);
+    if (run.adopted) one.use.roots.push_back(run.record.process.pid);
+    one.use.gpus = GpusHere(*record);
+    one.use.has_slices = record->gpu_slice.any();
+    one.use.is_paused = record->state == JobState::kPaused;
+    one.use.has_parts = record->request.is_portioned() || record->gpu_slice.any();
+  }
+  return here;
+}
+
+std::optional<JobLog> Node::LogOfRun(JobId job) const {
+  const JobRecord* record = controller_ == nullptr ? nullptr : controller_->Find(job);
+  if (record == nullptr) return std::nullopt;
+  const auto spec = controller_->SpecOf(*record);
+  if (!spec || *spec == nullptr) return std::nullopt;
+  return JobLogOf(*this, *record, **spec, false);
+}
+
+void Node::LendRights(JobLog& log) const {
+  log.right = users_.WithRight(log.user).right;
+  log.errands = options_.errands;
 }
 
 }  // namespace divvy

@@ -11,57 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "daemon/node/launch_builder.h"
+#include "daemon/node/node_errands.h"
 #include "daemon/runtime/controller_port.h"
 #include "driver/order_port.h"
-#include "model/container_plan.h"
-#include "model/gpus/share_grant.h"
 #include "model/run_description.h"
-#include "node/job_environment.h"
 #include "platform/gpu/use_probe.h"
-#include "platform/isolation/isolation.h"
 #include "platform/os/foreign_descriptor.h"
-#include "platform/supervisor/launch.h"
-#include "platform/supervisor/root_errand.h"
-#include "platform/supervisor/supervisor_adoption.h"
 
 namespace divvy {
 
-struct NodeOptions {
-  std::string run_directory;
-  std::string log_directory;
-  Bytes log_limit;  // How much of each kept log is retained, newest bytes first; 0: all.
-  /// The folder with srun and the other Slurm commands, put first in the PATH of Slurm jobs; empty: not used. Open
-  /// creates the links.
-  std::string slurm_directory;
-  LeasePlace lease;  // Set for an agent; passed to the supervisors of its jobs.
-  NodeNames names;
-  std::string divvy = "divvy";   // The path of this executable, with which jobs start their tasks.
-  std::int64_t uid = 0;          // The daemon's own uid.
-  bool may_change_user = false;  // True if each job runs as its submitter: this process or the launcher is root.
-  /// Operations that a launcher with root's rights does for this node; null: the node does them itself.
-  std::shared_ptr<RootErrands> errands;
-  /// Returns the right to run jobs as this user, which such a launcher requires; an empty right if there is none.
-  std::function<UserRight(const User& user)> right_of;
-  /// Set for an agent that may change users: returns the account of that name on this node, whose uid may differ from
-  /// the controller's. Called from any thread. Null: users are identified by their uids.
-  std::function<std::optional<User>(const std::string& name)> find_user;
-  // The lowest uid that may run jobs, on a node whose launcher runs nothing as a system user.
-  std::int64_t lowest_uid = 0;
-  bool runs_root_jobs = true;                 // If false, a job that would run as uid 0 on this node is refused.
-  Duration grace = std::chrono::seconds(30);  // The grace period of jobs that set none.
-  Isolation isolation;
-  // Emulated GPUs only: how programs find them.
-  std::string gpu_libraries;                 // Optional. A folder that the loader searches first.
-  std::vector<std::string> gpu_environment;  // NAME=value.
-  ContainerSettings container;
-  // How long a foreground job that may start waits for the streams of its caller, with or without a restart of the
-  // daemon.
-  Duration awaits_callers{0};
-};
-
 struct JobLog;
-struct GangFile;
-struct ContainerRemoval;
 
 /// The streams of a foreground job's caller, kept until the job's process has them. Closed when dropped.
 using Streams = std::array<ForeignDescriptor, 3>;
@@ -70,12 +30,9 @@ class Node final : public OrderPort {
  public:
   Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
 
-  /// Returns the local user as whom this user's jobs run; nullopt if this node does not know the user. Any thread.
-  std::optional<User> UserHere(const User& user) const;
-
-  /// The same, but returns the daemon's own ids if all jobs run as the daemon's user. Fails if the user may not run
-  /// jobs on this node.
-  Result<User> OwnerHere(const User& user) const;
+  /// The users of this node's jobs. Any thread.
+  const NodeUsers& users() const { return users_; }
+  const NodeErrands& errands() const { return errands_; }
 
   /// Must be called before anything else; controller and node refer to each other.
   void Join(ControllerPort& controller) { controller_ = &controller; }
@@ -140,8 +97,6 @@ class Node final : public OrderPort {
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   std::set<std::int64_t> supervisors() const;
-  /// Kills what is left of a run without supervisor and guard; returns false if something was left (node_errands.cc).
-  bool EndLeftovers(const RunRecord& record) const;
   /// The job of this supervisor; unset if it is none of this node's.
   JobId JobUnder(std::int64_t supervisor) const;
   std::int64_t pid_of(JobId job) const;
@@ -168,10 +123,9 @@ class Node final : public OrderPort {
   std::string StepsOf(const JobRecord& record) const;
   /// The number of refused device opens of all jobs that have ended since the start.
   std::int64_t refused_devices() const { return refused_devices_; }
-  /// The output files of a started job with all patterns filled in; the log that divvy keeps if the specification names
-  /// none.
-  std::string OutputOf(const JobRecord& record, const JobSpec& spec) const;
-  std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const;
+  /// See LaunchBuilder.
+  std::string OutputOf(const JobRecord& record, const JobSpec& spec) const { return launches_.OutputOf(record, spec); }
+  std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const { return launches_.ErrorOf(record, spec); }
 
  private:
   struct Run {
@@ -195,50 +149,18 @@ class Node final : public OrderPort {
 
   /// The supervisor has reported where it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
-  Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
-  void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
-
-  // Containers (node_containers.cc).
-  void IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const;
-  ContainerNeeds NeedsInside(const ShareGrant* grant) const;
-
-  /// Returns the local user as whom a job of this user runs, if that is allowed; ids of -1 mean the daemon's own user.
-  /// Called once per launch: if the name service failed in a second call, the job could run as another user.
-  Result<User> CheckUser(const User& user) const;
-  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
-                           const ShareGrant* grant) const;
-  /// The user of a run, from its record; queries the name service only for a record of an older release. Returns
-  /// nullopt if the user is unknown.
-  std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
-  /// Variables that the job's dialect adds to those of all jobs. `part` is the record with the job's share on this
-  /// node.
-  std::vector<std::string> DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
-                                              const JobSpec& spec) const;
   void Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);
-
-  // Operations that take root's rights on a served node; the launcher does them there (node_errands.cc).
-  UserWithRight WithRight(const User& user) const;
-  std::string MissingRight(const User& user) const;
-  std::string RefusedRight(const User& user) const;
-  Status SetGpusFile(JobId job, GpuSet gpus) const;
-  Status Stage(const Run& run, const GangFile& gang, const User& owner) const;
-  int SignalAdopted(const Run& run, int signal, OrphanReach reach) const;
-  std::optional<Exit> ExitOfAdopted(const Run& run) const;
-  std::optional<std::int64_t> RefusedDevicesOf(const Run& run) const;
-  ContainerRemoval RemoveContainers(const User& user, const std::string& list) const;
+  int SignalAdopted(const Run& run, int signal, OrphanReach reach) const {
+    return errands_.SignalAdopted(run.record.job, *run.adopted, signal, reach);
+  }
 
   // Gangs: the node allocation of one node (node_gang.cc).
-
-  /// Returns the job's record reduced to its share on this node.
-  static JobRecord PartOf(const LaunchOrder& order);
-  std::vector<std::string> SlurmVariables(const LaunchOrder& order, const JobRecord& part, const JobSpec& spec) const;
-  const std::string& NameOf(const Seat& seat) const { return seat.node.empty() ? options_.names.name() : seat.node; }
-  void TakeSeat(const LaunchOrder& order, LaunchRequest& request) const;
   void LetGo(Run& run, const GoOrder& order);
   /// Reports the run's progress to the controller.
   void SayState(const Run& run);
   void LookAtAdoptedPart(Run& run);
+
   void Note(const std::string& line) const {
     if (note_) note_(line);
   }
@@ -267,9 +189,12 @@ class Node final : public OrderPort {
   void AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
 
-  NodeOptions options_;
+  const NodeOptions options_;
   Launcher& launcher_;
-  std::vector<GpuFacts> gpus_;
+  const std::vector<GpuFacts> gpus_;
+  NodeUsers users_{options_};
+  NodeErrands errands_{options_, users_};
+  LaunchBuilder launches_{options_, users_, gpus_};
   ControllerPort* controller_ = nullptr;
   LookAtGpus look_;
   WatchDescriptor watch_;

@@ -54,7 +54,7 @@ void Node::AdoptOrphan(const RunRecord& record) {
   run.record.control.clear();
   auto process = AdoptedProcess::Open(record.process);
   if (!process) {
-    if (run.found || EndLeftovers(record)) OnVanished(record, record.attempt);
+    if (run.found || errands_.EndLeftovers(record)) OnVanished(record, record.attempt);
     return;
   }
   run.adopted = std::make_unique<AdoptedProcess>(*std::move(process));
@@ -69,7 +69,7 @@ void Node::AdoptOrphan(const RunRecord& record) {
   watch_(run.adopted->fd(), [this, job = record.job] {
     const auto at = runs_.find(job);
     if (at == runs_.end() || !at->second.adopted) return;
-    const auto exit = ExitOfAdopted(at->second);
+    const auto exit = errands_.ExitOfAdopted(at->second.record.job, *at->second.adopted);
     if (!exit) return;
     Run& ended = at->second;
     ended.record.exit = exit;
@@ -128,7 +128,7 @@ void Node::LoadStopTerms(Run& run) {
   if (!spec) return;
   run.stop_signal = (*spec)->stop_signal;
   run.resize_signal = (*spec)->resize_signal;
-  run.grace = GraceOf(**spec);
+  run.grace = options_.GraceOf(**spec);
 }
 
 void Node::KeepTimeOfAdopted() {
@@ -180,7 +180,7 @@ void Node::CheckSupervisors() {
         AdoptOrphan(record);
         break;
       case RunState::kVanished:
-        if (run->second.found || EndLeftovers(record)) OnVanished(record, attempt);
+        if (run->second.found || errands_.EndLeftovers(record)) OnVanished(record, attempt);
         break;
       case RunState::kNeverStarted:
         if (launcher_.IsPending(record.job, attempt)) break;  // The launcher repeats the launch.
@@ -242,7 +242,7 @@ bool Node::FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expec
   const bool is_earlier = active != expected.end() && record.attempt < active->second;
   const auto end = [&] {
     if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGKILL, Duration(0)));
-    if (state == RunState::kOrphaned) EndLeftovers(record);
+    if (state == RunState::kOrphaned) errands_.EndLeftovers(record);
     launcher_.RemoveRecord(record);
     runs_.erase(record.job);
     return false;
@@ -286,7 +286,7 @@ void Node::TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_reboo
       AdoptOrphan(record);
       break;
     case RunState::kVanished:
-      if (!was_rebooted && !runs_[record.job].found && !EndLeftovers(record)) {
+      if (!was_rebooted && !runs_[record.job].found && !errands_.EndLeftovers(record)) {
         runs_[record.job].record = record;  // CheckSupervisors continues until nothing is left.
         runs_[record.job].record.attempt = attempt;
         break;
@@ -330,7 +330,7 @@ RunDescription Node::Describe(const RunRecord& record) const {
 bool Node::ReportFound(Run& run, const RunRecord& record) {
   run.found = std::make_unique<RunDescription>(Describe(record));
   run.stop_signal = run.found->spec.stop_signal;
-  run.grace = GraceOf(run.found->spec);
+  run.grace = options_.GraceOf(run.found->spec);
   if (!controller_->OnFound(*run.found)) return false;
   const JobRecord& job = run.found->record;
   const auto since = std::chrono::floor<std::chrono::seconds>(job.started.time_since_epoch()).count();

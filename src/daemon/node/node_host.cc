@@ -169,7 +169,7 @@ void NodeHost::OpenShares(const NodeOptions& options) {
     node_->Execute(order, std::move(spec));
   };
   ports.set_grant = [this](JobId job, ShareGrant grant) { node_->SetShareGrant(job, std::move(grant)); };
-  ports.owner_of = [this](const User& user) { return node_->OwnerHere(user); };
+  ports.owner_of = [this](const User& user) { return node_->users().OwnerHere(user); };
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
   ports.tell = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   ports.after = [this](Duration delay, std::function<void()> task) {

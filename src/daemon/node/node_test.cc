@@ -585,7 +585,7 @@ TEST_F(NodeUsers, AnUnknownUserIsNamedWithTheNode) {
   EXPECT_EQ(Refusal({1001, 1001, "grace"}),
             "exited 17.3 127node n2 has no user grace; create the account there, or exclude the node with --exclude");
   EXPECT_TRUE(launcher_.launched.empty());
-  EXPECT_EQ(node_->UserHere({1001, 1001, "grace"}), std::nullopt);
+  EXPECT_EQ(node_->users().UserHere({1001, 1001, "grace"}), std::nullopt);
 }
 
 TEST_F(NodeUsers, RootJobsNeedTheNodesConsent) {

@@ -28,8 +28,6 @@
 namespace divvy {
 namespace {
 
-// The report socket, relative to the run directory, which is the supervisor's working directory.
-const std::string kReports = "reports";
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
 constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
@@ -124,11 +122,11 @@ bool Supervisor::AwaitDirectories() {
     }
     const std::string delay =
         "waits up to " + patience + " for directory '" + *missing + "' of its " + role + " file, which does not exist";
-    if (std::exchange(record_.delay, delay) != delay) ReportState();
+    if (std::exchange(record_.delay, delay) != delay) reports_.ReportState();
     std::array<pollfd, 2> polled = {{{station_.control.get(), POLLIN, 0}, {watch.fd(), POLLIN, 0}}};
-    const Duration wait = std::min(left, reports_.empty() ? kDirectoryLookPause : kReportPause);
+    const Duration wait = std::min(left, reports_.is_empty() ? kDirectoryLookPause : kReportPause);
     ::poll(polled.data(), polled.size(), static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
-    FlushReports(WhenFull::kReturn);
+    reports_.Flush(WhenFull::kReturn);
     if ((polled[0].revents & POLLIN) != 0) {
       if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) OnCommand(*command);
     }
@@ -216,7 +214,7 @@ bool Supervisor::Start() {
     key = OfferKey();
   }
   // Earlier steps may have taken long, such as a file system that hung.
-  if (HasLeaseEnded(BootNow())) {
+  if (lease_.HasEnded(BootNow())) {
     watch_.was_cut_off = true;
     return Fail(kCutOff);
   }
@@ -269,7 +267,7 @@ void Supervisor::PassStreams() {
 }
 
 void Supervisor::Watch() {
-  ReportState();
+  reports_.ReportState();
   sigset_t wakes;
   ::sigfillset(&wakes);
   ::sigdelset(&wakes, SIGCHLD);
@@ -288,7 +286,7 @@ void Supervisor::Watch() {
     const timespec timeout = {.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
     const int ready = ::ppoll(polled.data(), polled.size(), due == kNeverDue ? nullptr : &timeout, &wakes);
 
-    FlushReports(WhenFull::kReturn);
+    reports_.Flush(WhenFull::kReturn);
     OnTimers(MonotonicNow());
     if (ready <= 0) continue;
     if (seat < polled.size() && polled[seat].revents != 0) HearSeat();
@@ -302,7 +300,7 @@ void Supervisor::Watch() {
     if (!pty_) held_.OnPolled(terminal);
     if (!pty_) continue;
     pty_->OnPolled(terminal);
-    for (const std::uint64_t attachment : pty_->TakeDetached()) Report("detached", attachment);
+    for (const std::uint64_t attachment : pty_->TakeDetached()) reports_.Report("detached", attachment);
   }
 }
 
@@ -322,7 +320,7 @@ bool Supervisor::Reap() {
 
 Duration Supervisor::NextDue() const {
   Duration due = std::min({watch_.warn_at, watch_.limit_at, watch_.kill_at, watch_.look_at, watch_.lease_look_at});
-  if (!reports_.empty()) due = std::min(due, MonotonicNow() + kReportPause);
+  if (!reports_.is_empty()) due = std::min(due, MonotonicNow() + kReportPause);
   return due;
 }
 
@@ -345,6 +343,10 @@ void Supervisor::OnTimers(Duration now) {
     watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
     watch_.kill_pause = std::min(2 * watch_.kill_pause, kLastKillPause);
   }
+}
+
+void Supervisor::LookAtLease() {
+  lease_.Look([this](int signal, Duration grace) { BeginStop(signal, grace); });
 }
 
 void Supervisor::BeginStop(int signal, Duration grace) {
@@ -407,7 +409,7 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   } else if (name == "step-call" && command.descriptors.size() == 1) {
     CallStep(command.descriptors[0].get(), fields.Number("stops_only") == 1);
   } else if (name == "ping") {
-    ReportState();
+    reports_.ReportState();
   }
 }
 
@@ -488,32 +490,10 @@ Status Supervisor::CheckTerminalStreams(int in, int out) const {
 void Supervisor::Attach(std::uint64_t attachment, std::vector<ForeignDescriptor>& descriptors) {
   if (pty_ && descriptors.size() == 2 && CheckTerminalStreams(descriptors[0].get(), descriptors[1].get())) {
     pty_->Attach(attachment, std::move(descriptors[0]), std::move(descriptors[1]));
-    for (const std::uint64_t gone : pty_->TakeDetached()) Report("detached", gone);
+    for (const std::uint64_t gone : pty_->TakeDetached()) reports_.Report("detached", gone);
   } else {
-    Report("detached", attachment);
+    reports_.Report("detached", attachment);
   }
-}
-
-void Supervisor::ReportState() {
-  Report(!record_.delay.empty() ? "delayed" : record_.awaits_go() ? "prepared" : "started");
-}
-
-void Supervisor::Report(std::string_view kind, std::uint64_t attachment) {
-  RecordWriter report;
-  report.Add("report", kind);
-  if (attachment != 0) report.Add("attachment", static_cast<std::int64_t>(attachment));
-  if (!record_.delay.empty()) report.Add("delay", record_.delay);
-  AddWatch(record_, report);
-  AddProcess(record_, report);
-  if (record_.exit) AddExit(record_, report);
-  reports_.push_back(report.text());
-  FlushReports(WhenFull::kReturn);
-}
-
-void Supervisor::FlushReports(WhenFull when_full) {
-  std::size_t sent = 0;
-  while (sent < reports_.size() && SendReport(station_.control.get(), kReports, reports_[sent], when_full)) ++sent;
-  reports_.erase(reports_.begin(), reports_.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
 void Supervisor::Finish() {
@@ -547,8 +527,8 @@ void Supervisor::Finish() {
   if (record_file_.is_open()) WriteExit();
   // Sent before the report: the daemon answers that with the next job, which then needs no other process.
   if (record_.own_tmp.empty()) SayIdle();
-  Report("exited");
-  FlushReports(WhenFull::kWait);
+  reports_.Report("exited");
+  reports_.Flush(WhenFull::kWait);
   watch_.job = 0;
   if (record_.own_tmp.empty()) return;
   // Removed after the report: there may be many files, and the job keeps its GPUs until then.

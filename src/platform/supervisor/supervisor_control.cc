@@ -309,4 +309,28 @@ bool SendReport(int control_socket, const std::string& address, std::string_view
   return true;
 }
 
+void SupervisorReports::ReportState() {
+  Report(!record_.delay.empty() ? "delayed" : record_.awaits_go() ? "prepared" : "started");
+}
+
+void SupervisorReports::Report(std::string_view kind, std::uint64_t attachment) {
+  RecordWriter report;
+  report.Add("report", kind);
+  if (attachment != 0) report.Add("attachment", static_cast<std::int64_t>(attachment));
+  if (!record_.delay.empty()) report.Add("delay", record_.delay);
+  AddWatch(record_, report);
+  AddProcess(record_, report);
+  if (record_.exit) AddExit(record_, report);
+  unsent_.push_back(report.text());
+  Flush(WhenFull::kReturn);
+}
+
+void SupervisorReports::Flush(WhenFull when_full) {
+  // Relative to the run directory, which is the supervisor's working directory.
+  static const std::string kReports = "reports";
+  std::size_t sent = 0;
+  while (sent < unsent_.size() && SendReport(control_.get(), kReports, unsent_[sent], when_full)) ++sent;
+  unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent));
+}
+
 }  // namespace divvy

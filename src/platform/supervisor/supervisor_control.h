@@ -120,4 +120,24 @@ std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid);
 enum class WhenFull { kReturn, kWait };
 bool SendReport(int control_socket, const std::string& address, std::string_view text, WhenFull when_full);
 
+/// A supervisor's reports, kept until the daemon's socket accepts them.
+class SupervisorReports {
+ public:
+  /// Reports `record`, and sends from the socket `control`. Both must outlive this object.
+  SupervisorReports(const RunRecord& record, const Descriptor& control) : record_(record), control_(control) {}
+
+  /// Reports the record as it is now: "started", "exited" and so on. `attachment`: of a viewer that has detached.
+  void Report(std::string_view kind, std::uint64_t attachment = 0);
+  /// Reports how far the job's start has come.
+  void ReportState();
+  /// Sends as many reports as the socket accepts; with WhenFull::kWait, all of them.
+  void Flush(WhenFull when_full);
+  bool is_empty() const { return unsent_.empty(); }
+
+ private:
+  const RunRecord& record_;
+  const Descriptor& control_;
+  std::vector<std::string> unsent_;
+};
+
 }  // namespace divvy

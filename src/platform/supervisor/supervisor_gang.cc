@@ -48,12 +48,12 @@ void Supervisor::LookAtSeat() {
     RecordWriter line;
     line.Add("port", record_.port);
     static_cast<void>(!::write(record_file_.get(), line.text().data(), line.text().size()));
-    ReportState();
+    reports_.ReportState();
   }  // A failure ends the process, and is reported with its end.
 }
 
 void Supervisor::Go() {
-  if (!watch_.awaits_go) return ReportState();
+  if (!watch_.awaits_go) return reports_.ReportState();
   if (watch_.is_stopping) return;
   record_.has_gone = true;
   record_.started = WallNow();
@@ -62,7 +62,7 @@ void Supervisor::Go() {
   AddProcess(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
   LetGo();
-  ReportState();
+  reports_.ReportState();
 }
 
 void Supervisor::LetGo() {

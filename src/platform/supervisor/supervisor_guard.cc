@@ -74,8 +74,8 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   if (!FindRecord(supervisor)) return;
   record_file_.Reset(::open(ToString(record_.job).c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
   if (record_.exit) {  // The supervisor may have been killed before it reported.
-    Report("exited");
-    return FlushReports(WhenFull::kWait);
+    reports_.Report("exited");
+    return reports_.Flush(WhenFull::kWait);
   }
   // The job's process holds the lock until it executes the program.
   struct flock lock = {};

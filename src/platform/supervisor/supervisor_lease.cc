@@ -1,43 +1,39 @@
-// A supervisor's handling of its node's lease. When the lease has ended, the job is stopped, whether or not an agent
-// lives, because the controller may then start the job elsewhere. Costs a job one read of a small file per second.
-#include <signal.h>
+#include "platform/supervisor/supervisor_lease.h"
 
 #include <algorithm>
 
 #include "platform/os/lease_file.h"
 #include "platform/os/process_tree.h"
-#include "platform/supervisor/supervisor_life.h"
+#include "platform/users/user_identity.h"
 
 namespace divvy {
 
 // The file is in the folder of an agent that is not root, so it is read with that agent's rights.
-Result<LeaseNote> Supervisor::ReadLease() const {
-  const SupervisorSetup& setup = station_.setup;
-  if (!setup.serves_another()) return ReadLeaseFile(record_.lease.file);
-  const std::vector<gid_t> groups = {static_cast<gid_t>(setup.daemon_gid)};
+Result<LeaseNote> SupervisorLease::Read() const {
+  if (!setup_.serves_another()) return ReadLeaseFile(place_.file);
+  const std::vector<gid_t> groups = {static_cast<gid_t>(setup_.daemon_gid)};
   Result<LeaseNote> note = Internal("no process can switch to the agent's user");
-  RunAs({static_cast<uid_t>(setup.daemon_uid), groups.front(), &groups},
-        [&] { note = ReadLeaseFile(record_.lease.file); });
+  RunAs({static_cast<uid_t>(setup_.daemon_uid), groups.front(), &groups}, [&] { note = ReadLeaseFile(place_.file); });
   return note;
 }
 
 // If nothing can be read now, the last known end stays valid: an end that an agent set does not disappear because a
 // disk does.
-bool Supervisor::HasLeaseEnded(Duration now) {
-  if (!record_.lease.is_set()) return false;
-  if (const auto note = ReadLease()) {
+bool SupervisorLease::HasEnded(Duration now) {
+  if (!place_.is_set()) return false;
+  if (const auto note = Read()) {
     // A note from an earlier boot is void: that boot's jobs ended with it.
-    watch_.lease_end = note->boot_id == record_.lease.boot_id ? note->jobs_end() : kNeverDue;
+    watch_.lease_end = note->boot_id == place_.boot_id ? note->jobs_end() : kNeverDue;
   } else if (note.error().code == ErrorCode::kNotFound) {
     watch_.lease_end = kNeverDue;
   }
   return now >= watch_.lease_end;
 }
 
-void Supervisor::LookAtLease() {
+void SupervisorLease::Look(const std::function<void(int signal, Duration grace)>& begin_stop) {
   const Duration now = BootNow();
-  if (watch_.was_cut_off || HasLeaseEnded(now)) {
-    CutOff(now);
+  if (watch_.was_cut_off || HasEnded(now)) {
+    CutOff(now, begin_stop);
     watch_.lease_look_at = DueAfter(MonotonicNow(), kLeaseLook);
   } else {
     watch_.lease_look_at = DueAfter(MonotonicNow(), std::min(kLeaseLook, watch_.lease_end - now));
@@ -45,10 +41,10 @@ void Supervisor::LookAtLease() {
 }
 
 // Called again after the stop has begun, because no time is left after the machine was suspended meanwhile.
-void Supervisor::CutOff(Duration now) {
+void SupervisorLease::CutOff(Duration now, const std::function<void(int signal, Duration grace)>& begin_stop) {
   if (!watch_.was_cut_off && !watch_.is_stopping) {
     watch_.lease_kill_at = now + FenceGraceLeft(watch_.lease_end, now, watch_.grace);
-    BeginStop(watch_.stop_signal, watch_.lease_kill_at - now);
+    begin_stop(watch_.stop_signal, watch_.lease_kill_at - now);
     watch_.was_cut_off = true;
   } else if (!watch_.was_cut_off) {
     // It is being stopped for another reason and got its signal; only the time left may become shorter.

@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "model/lease_note.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/isolation/job_mounts.h"
 #include "platform/os/foreign_descriptor.h"
@@ -20,6 +18,7 @@
 #include "platform/supervisor/run_record.h"
 #include "platform/supervisor/supervisor.h"
 #include "platform/supervisor/supervisor_control.h"
+#include "platform/supervisor/supervisor_lease.h"
 #include "platform/supervisor/supervisor_watch.h"
 #include "platform/users/open_as_user.h"
 #include "platform/users/passed_stream.h"
@@ -83,12 +82,6 @@ class Supervisor {
   /// Tells the first process that it may start, and starts the time limit.
   void LetGo();
 
-  // For the node's lease (supervisor_lease.cc). `now`: BootNow().
-  bool HasLeaseEnded(Duration now);
-  Result<LeaseNote> ReadLease() const;
-  void LookAtLease();
-  void CutOff(Duration now);
-
   // Used in a guard.
   bool is_guard() const { return station_.channel < 0; }
   bool FindRecord(const ProcessIdentity& supervisor);
@@ -104,9 +97,7 @@ class Supervisor {
   void Attach(std::uint64_t attachment, std::vector<ForeignDescriptor>& descriptors);
   void HoldOutputs();
   void CallStep(int socket, bool stops_only);
-  void Report(std::string_view kind, std::uint64_t attachment = 0);
-  void ReportState();
-  void FlushReports(WhenFull when_full);
+  void LookAtLease();
 
   void Finish();
   void WriteAbout();
@@ -127,8 +118,9 @@ class Supervisor {
   std::optional<Pty> pty_;
   Descriptor seat_;  // The first process closes its end when its report is written; open while we wait.
   HeldOutputs held_;
-  JobNamespaces namespaces_;          // The namespaces of the job's first process.
-  std::vector<std::string> reports_;  // Not yet accepted by the daemon's socket.
+  JobNamespaces namespaces_;  // The namespaces of the job's first process.
+  SupervisorReports reports_{record_, station_.control};
+  SupervisorLease lease_{station_.setup, record_.lease, watch_};
 
   Exit exit_;  // Holds only what is not in `watch_`: a failure.
 };

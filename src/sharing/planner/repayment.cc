@@ -163,7 +163,7 @@ bool Repayment::ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bo
   if (borrowers.empty()) return false;
   SortByCost(borrowers, gpu, needed - node_.Free(gpu), {});
   const std::string who = owner == nullptr ? "others" : TenantText(owner->id);
-  mover_.StartPark(*borrowers.front(), ParkedBy::kLedger, "repays " + who + " on GPU " + std::to_string(gpu));
+  mover_.StartPark(*borrowers.front(), ParkedBy::kPlanner, "repays " + who + " on GPU " + std::to_string(gpu));
   return true;
 }
 

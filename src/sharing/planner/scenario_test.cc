@@ -1,5 +1,5 @@
 // Runs tests/scenarios/sharing/*.txt. Each file shows one rule for tenants that share the GPUs of one node: commands
-// above "----", the ledger's actions below. After every decision the invariants hold in the ledger and in the pages,
+// above "----", the planner's actions below. After every decision the invariants hold in the planner and in the pages,
 // and five more decisions change nothing. DIVVY_REWRITE=1 writes the actual results into the files; commit a rewrite
 // only after you understand its difference.
 //
@@ -125,7 +125,7 @@ class Scenario {
     (this->*at->second)(words);
     for (const auto& [name, value] : words.values)
       ASSERT_TRUE(words.is_read.contains(name)) << "no such word: " << name << ", in: " << text;
-    ASSERT_EQ(node_.ledger.CheckInvariants(), "") << "after: " << text << "\n" << node_.log_text();
+    ASSERT_EQ(node_.planner.CheckInvariants(), "") << "after: " << text << "\n" << node_.log_text();
   }
 
   TenantId IdOf(const Words& words, std::size_t n = 1) { return ids_.at(words.At(n)); }
@@ -224,48 +224,49 @@ class Scenario {
   void Active(Words& words) { SetActive(words, true); }
   void Idle(Words& words) { SetActive(words, false); }
   void SetActive(Words& words, bool is_active) {
-    for (std::size_t i = 1; i < words.plain.size(); ++i) node_.ledger.SetActivity(IdOf(words, i), is_active, node_.now);
+    for (std::size_t i = 1; i < words.plain.size(); ++i)
+      node_.planner.SetActivity(IdOf(words, i), is_active, node_.now);
     Rest();
   }
   void Calls(Words& words) {
-    node_.ledger.SetActivity(IdOf(words), true, node_.now);
-    node_.ledger.WantWake(IdOf(words));
+    node_.planner.SetActivity(IdOf(words), true, node_.now);
+    node_.planner.WantWake(IdOf(words));
     Rest();
   }
-  void Cannot(Words& words) { node_.ledger.SetCannot(IdOf(words), words.At(2), words.At(2)); }
+  void Cannot(Words& words) { node_.planner.SetCannot(IdOf(words), words.At(2), words.At(2)); }
   void Pin(Words& words) {
     node_.Pin(IdOf(words));
     Rest();
     Cannot(words);
   }
   void Resize(Words& words) {
-    Share share = node_.ledger.Find(IdOf(words))->share;
-    ReadShare(words, share, node_.ledger.Find(IdOf(words))->devices[0].paper);
-    Answer(words.At(1), node_.ledger.Resize(IdOf(words), share));
+    Share share = node_.planner.Find(IdOf(words))->share;
+    ReadShare(words, share, node_.planner.Find(IdOf(words))->devices[0].paper);
+    Answer(words.At(1), node_.planner.Resize(IdOf(words), share));
     Rest();
   }
   void Take(Words& words) {
     const TenantId id = ids_[words.At(1)] = {ids_.size() + 1, 0};
     node_.names[id.job] = words.At(1);
     node_.wholes[id.job] = SetOf(ReadGpus(words.At(2)));
-    node_.ledger.AcquireExclusive(id.job, node_.wholes[id.job]);
+    node_.planner.AcquireExclusive(id.job, node_.wholes[id.job]);
     Rest();
   }
   void Give(Words& words) {
     node_.wholes.erase(IdOf(words).job);
-    node_.ledger.ReleaseExclusive(IdOf(words).job);
+    node_.planner.ReleaseExclusive(IdOf(words).job);
     Rest();
   }
   void Park(Words& words) {
-    Answer(words.At(1), node_.ledger.ParkByUser(IdOf(words)));
+    Answer(words.At(1), node_.planner.ParkByUser(IdOf(words)));
     Rest();
   }
   void Wake(Words& words) {
-    Answer(words.At(1), node_.ledger.WakeByUser(IdOf(words)));
+    Answer(words.At(1), node_.planner.WakeByUser(IdOf(words)));
     Rest();
   }
   void MoveTo(Words& words) {
-    Answer(words.At(1), node_.ledger.MoveByUser(IdOf(words), ReadGpus(words.At(2))));
+    Answer(words.At(1), node_.planner.MoveByUser(IdOf(words), ReadGpus(words.At(2))));
     Rest();
   }
   void Remove(Words& words) {
@@ -275,7 +276,7 @@ class Scenario {
   void Withhold(Words& words) {
     Gpu& gpu = node_.gpus.at(ReadGpus(words.At(1)).front());
     gpu.why_withheld = words.At(2);
-    node_.ledger.SetGpu(gpu);
+    node_.planner.SetGpu(gpu);
     Rest();
   }
   void End(Words& words) {
@@ -285,7 +286,7 @@ class Scenario {
   void Lose(Words& words) {
     Gpu& gpu = node_.gpus.at(ReadGpus(words.At(1)).front());
     gpu.why_unusable = words.At(2);
-    node_.ledger.SetGpu(gpu);
+    node_.planner.SetGpu(gpu);
     Rest();
   }
   void SetFate(Words& words) {
@@ -301,10 +302,10 @@ class Scenario {
     Rest();
   }
   void Show(Words&) {
-    for (const auto& [index, gpu] : node_.ledger.gpus()) {
+    for (const auto& [index, gpu] : node_.planner.gpus()) {
       std::string line = "GPU " + std::to_string(index) + ":";
       if (gpu.whole_job != 0) line += " whole " + node_.NameOf({gpu.whole_job, 0});
-      for (const auto& [id, tenant] : node_.ledger.tenants()) {
+      for (const auto& [id, tenant] : node_.planner.tenants()) {
         for (const Device& device : tenant.devices) {
           const bool is_here = tenant.state == State::kHere && device.gpu == index;
           if (is_here) line += " " + node_.NameOf(id) + " " + BytesText(device.used) + "/" + BytesText(device.ceiling);
@@ -312,16 +313,16 @@ class Scenario {
       }
       node_.Log(line);
     }
-    for (const auto& [id, tenant] : node_.ledger.tenants()) {
+    for (const auto& [id, tenant] : node_.planner.tenants()) {
       const std::vector<std::string> remarks = Remarks(tenant, node_.now);
       if (!remarks.empty()) node_.Log(node_.NameOf(id) + ": " + Join(remarks, "; "));
     }
   }
   void Bound(Words& words) {
-    const Duration bound = node_.ledger.RepackBound(SetOf(ReadGpus(words.At(1))));
+    const Duration bound = node_.planner.RepackBound(SetOf(ReadGpus(words.At(1))));
     node_.Log("bound " + (bound == Duration::max() ? "none" : DurationText(bound)));
   }
-  void Why(Words& words) { node_.Log(words.At(1) + " " + node_.ledger.WhyWaits(IdOf(words))); }
+  void Why(Words& words) { node_.Log(words.At(1) + " " + node_.planner.WhyWaits(IdOf(words))); }
 
   ModelledNode node_;
   std::map<std::string, TenantId> ids_;

@@ -18,7 +18,7 @@ void SeekerPlacement::SeatSeekers(Right right) {
   std::vector<Tenant*> seekers;
   for (auto& [id, tenant] : node_.tenants()) {
     const bool comes_back =
-        tenant.wants_to_wake || tenant.parked_by == ParkedBy::kLedger || tenant.parked_by == ParkedBy::kOnItsWay;
+        tenant.wants_to_wake || tenant.parked_by == ParkedBy::kPlanner || tenant.parked_by == ParkedBy::kOnItsWay;
     if (IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
     if (tenant.state == State::kArriving || (tenant.state == State::kParked && comes_back)) seekers.push_back(&tenant);
   }
@@ -61,7 +61,7 @@ void SeekerPlacement::Seat(Tenant& tenant, bool is_first) {
 void SeekerPlacement::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
   const bool is_right = IsWithinRequest(tenant);
   const Time due = AddSaturating(tenant.last_move, node_.settings().memory_turn);
-  if (!is_right && tenant.parked_by == ParkedBy::kLedger && node_.now() < due) {
+  if (!is_right && tenant.parked_by == ParkedBy::kPlanner && node_.now() < due) {
     orders_.SetWaits(tenant.id, "waits for its turn: it uses more than its request");
     return orders_.DecideAgainBy(due);
   }
@@ -118,7 +118,7 @@ bool SeekerPlacement::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
     for (const Tenant* other : leaving) leave.insert(other->id);
   }
   for (const TenantId id : leave) {
-    mover_.StartPark(node_.tenants().at(id), ParkedBy::kLedger, "it is the turn of " + TenantText(tenant.id));
+    mover_.StartPark(node_.tenants().at(id), ParkedBy::kPlanner, "it is the turn of " + TenantText(tenant.id));
   }
   return !leave.empty();
 }

@@ -1,7 +1,7 @@
-// Memory ledger of one node: decides which GPU each tenant is on and how much memory it may use. It also decides about
-// lending, repaying, moving, parking and waking.
+// Plans the sharing of one node: decides which GPU each tenant is on and how much memory it may use. It also decides
+// about lending, repaying, moving, parking and waking.
 //
-// Facts go in through the methods below, and each Decide returns the orders that follow from them. The ledger does
+// Facts go in through the methods below, and each Decide returns the orders that follow from them. The planner does
 // nothing in between. In each iteration of its loop, the keeper applies all facts, calls Decide, executes the orders
 // and reports them with OnDone. It repeats this until Decide returns no orders. An order that ends immediately, such as
 // SetCeiling, is reported and followed by Decide at once. The same facts and times give the same orders.
@@ -57,7 +57,7 @@ class SharePlanner {
   /// a GPU.
   Status AddTenant(const Tenant& tenant);
   /// Adds a tenant that existed before the keeper started, in the state that its page reports. If an operation was
-  /// interrupted, pass kHere (memory not evacuated yet) or kParked. Use parked_by kLedger if it shall wake by itself.
+  /// interrupted, pass kHere (memory not evacuated yet) or kParked. Use parked_by kPlanner if it shall wake by itself.
   Status LoadTenant(const Tenant& tenant);
   /// Removes a tenant whose processes have ended. Its open requests are dropped.
   void RemoveTenant(TenantId id);

@@ -1,5 +1,5 @@
 // Random histories of tenants, requests, whole jobs, failures and restarts on a simulated node. The invariants hold in
-// the ledger and in the pages after every decision, guarantees are kept, and in the end nothing is left in flight.
+// the planner and in the pages after every decision, guarantees are kept, and in the end nothing is left in flight.
 #include <random>
 
 #include "sharing/holds.h"
@@ -47,7 +47,7 @@ class History {
 
   /// Returns true if a tenant is planned on this GPU, as the cluster's plan counts it.
   bool HasPaperTenants(GpuIndex gpu) const {
-    for (const auto& [id, tenant] : node_.ledger.tenants()) {
+    for (const auto& [id, tenant] : node_.planner.tenants()) {
       for (const Device& device : tenant.devices) {
         if (device.paper == gpu) return true;
       }
@@ -96,7 +96,7 @@ class History {
     const int first = Draw(static_cast<int>(node_.gpus.size()));
     for (int i = 0; i < count; ++i) {
       const auto gpu = static_cast<GpuIndex>((first + i) % static_cast<int>(node_.gpus.size()));
-      if (node_.ledger.gpus().at(gpu).whole_job != 0) return;  // The cluster's plan would not assign it.
+      if (node_.planner.gpus().at(gpu).whole_job != 0) return;  // The cluster's plan would not assign it.
       tenant.devices.push_back({.paper = gpu});
     }
     if (Draw(8) == 0) tenant.why_cannot_move = "uses NCCL";
@@ -108,34 +108,34 @@ class History {
     if (!node_.wholes.empty() && Draw(2) == 0) {
       const std::uint64_t job = node_.wholes.begin()->first;
       node_.wholes.erase(job);
-      return node_.ledger.ReleaseExclusive(job);
+      return node_.planner.ReleaseExclusive(job);
     }
     GpuSet set;
-    for (const auto& [index, gpu] : node_.ledger.gpus()) {
+    for (const auto& [index, gpu] : node_.planner.gpus()) {
       if (gpu.whole_job == 0 && !HasPaperTenants(index) && Draw(2) == 0) set.Insert(index);
     }
     if (set.empty()) return;
     const std::uint64_t job = ++jobs_;
-    const Duration bound = node_.ledger.RepackBound(set);
+    const Duration bound = node_.planner.RepackBound(set);
     // The bound assumes that all moves succeed and that nothing else happens on the node meanwhile.
     if (bound != Duration::max() && node_.fates.empty() && IsQuiet()) {
       const Time asked = node_.now;
       node_.wholes[job] = set;
-      node_.ledger.AcquireExclusive(job, set);
+      node_.planner.AcquireExclusive(job, set);
       node_.RunUntil(node_.now + bound);
       const GpuIndex first = static_cast<GpuIndex>(set.ToVector().front());
-      EXPECT_TRUE(node_.ledger.gpus().at(first).is_ready)
+      EXPECT_TRUE(node_.planner.gpus().at(first).is_ready)
           << "an arrival waited longer than " << ToSeconds(bound) << " s, since " << ToSeconds(asked) << "\n"
           << node_.log_text();
       ++arrivals;
       return;
     }
     node_.wholes[job] = set;
-    node_.ledger.AcquireExclusive(job, set);
+    node_.planner.AcquireExclusive(job, set);
   }
   bool IsQuiet() const {
     return node_.under_way.empty() && node_.asked.empty() &&
-           std::none_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(), [](const auto& entry) {
+           std::none_of(node_.planner.tenants().begin(), node_.planner.tenants().end(), [](const auto& entry) {
              return entry.second.is_lost || entry.second.state == State::kParked ||
                     entry.second.state == State::kArriving;
            });
@@ -153,34 +153,34 @@ class History {
     const auto id = Any();
     if (!id) return;
     const auto device = static_cast<unsigned>(Draw(static_cast<int>(node_.pages.at(*id).devices.size())));
-    if (node_.ledger.Find(*id)->is_lost) return;
+    if (node_.planner.Find(*id)->is_lost) return;
     if (Draw(16) == 0) return node_.Pin(*id);
     node_.Allocate(*id, device, DrawBytes(30));
   }
   void FreeSome() {
     const auto id = Any();
     if (!id || !node_.pages.at(*id).is_placed || node_.pages.at(*id).is_on_host || node_.IsUnderWay(*id)) return;
-    if (node_.ledger.Find(*id)->is_lost) return;
+    if (node_.planner.Find(*id)->is_lost) return;
     Bytes& used = node_.pages.at(*id).devices[0].used;
     node_.pages.at(*id).devices[0].pooled = {};
     node_.SetUse(*id, 0, Bytes(used.count() / (1 + Draw(4))));
     node_.pages.at(*id).devices[0].pooled = Bytes(used.count() / (1 + Draw(8)));
   }
   void SetActive() {
-    if (const auto id = Any()) node_.ledger.SetActivity(*id, Draw(2) == 0, node_.now);
+    if (const auto id = Any()) node_.planner.SetActivity(*id, Draw(2) == 0, node_.now);
   }
   void ParkOne() {
-    if (const auto id = Any()) (void)node_.ledger.ParkByUser(*id).has_value();
+    if (const auto id = Any()) (void)node_.planner.ParkByUser(*id).has_value();
   }
   void Call() {
-    if (const auto id = Any()) node_.ledger.WantWake(*id);
+    if (const auto id = Any()) node_.planner.WantWake(*id);
   }
   void Resize() {
-    if (const auto id = Any()) has_user_moved_ |= node_.ledger.Resize(*id, DrawShare()).has_value();
+    if (const auto id = Any()) has_user_moved_ |= node_.planner.Resize(*id, DrawShare()).has_value();
   }
   void DrawFate() { node_.fates.push_back({Draw(3) == 0 ? Outcome::kParked : Outcome::kUnchanged, "bad luck"}); }
   void Restart() {
-    const bool is_lost = std::any_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(),
+    const bool is_lost = std::any_of(node_.planner.tenants().begin(), node_.planner.tenants().end(),
                                      [](const auto& entry) { return entry.second.is_lost; });
     if (is_lost) return;
     node_.Restart([&](TenantId) { return Draw(2) == 0; });
@@ -193,7 +193,7 @@ class History {
     for (std::size_t i = 0; i < node_.pages.at(*id).devices.size(); ++i) {
       to.push_back(static_cast<GpuIndex>(Draw(static_cast<int>(node_.gpus.size()))));
     }
-    has_user_moved_ |= node_.ledger.MoveByUser(*id, to).has_value();
+    has_user_moved_ |= node_.planner.MoveByUser(*id, to).has_value();
   }
 
   /// Some memory of the parking tenants has left their GPUs.
@@ -206,12 +206,12 @@ class History {
 
   void CheckOrder(const Deed& deed) {
     const auto is_open = [&](GpuIndex gpu) {
-      const Gpu& at = node_.ledger.gpus().at(gpu);
+      const Gpu& at = node_.planner.gpus().at(gpu);
       return at.whole_job == 0 && at.why_unusable.empty();
     };
     ++orders[deed.index()];
     const auto check = [&](TenantId id, const std::vector<GpuIndex>& to) {
-      const std::vector<GpuIndex> from = GpusOf(*node_.ledger.Find(id));
+      const std::vector<GpuIndex> from = GpusOf(*node_.planner.Find(id));
       for (std::size_t i = 0; i < to.size(); ++i) {
         const bool stays =
             !std::holds_alternative<Place>(deed) && !std::holds_alternative<Wake>(deed) && to[i] == from[i];
@@ -222,7 +222,7 @@ class History {
     if (const auto* place = std::get_if<Place>(&deed)) check(place->tenant, place->to);
     if (const auto* wake = std::get_if<Wake>(&deed)) check(wake->tenant, wake->to);
     if (const auto* move = std::get_if<Move>(&deed)) {
-      const Tenant& tenant = *node_.ledger.Find(move->tenant);
+      const Tenant& tenant = *node_.planner.Find(move->tenant);
       EXPECT_EQ(tenant.why_cannot_move, "");
       // A tenant may be moved again so soon only for whole jobs, for a request without a GPU, by a user, or before it
       // is bound to its GPU.
@@ -232,21 +232,21 @@ class History {
       check(move->tenant, move->to);
     }
     if (const auto* park = std::get_if<Park>(&deed)) {
-      EXPECT_EQ(node_.ledger.Find(park->tenant)->why_cannot_park, "");
+      EXPECT_EQ(node_.planner.Find(park->tenant)->why_cannot_park, "");
     }
     if (const auto* answer = std::get_if<Answer>(&deed); answer != nullptr && !answer->is_granted) CheckDenial(*answer);
     if (const auto* requeue = std::get_if<Requeue>(&deed)) {
-      EXPECT_TRUE(node_.ledger.Find(requeue->borrower)->share.can_be_requeued);
+      EXPECT_TRUE(node_.planner.Find(requeue->borrower)->share.can_be_requeued);
       ++requeues;
       leaving_.push_back(requeue->borrower);
     }
   }
   /// A request within the guaranteed amount is not denied while a borrower arrives or leaves; it waits instead.
   void CheckDenial(const Answer& answer) {
-    const Tenant& owner = *node_.ledger.Find(answer.tenant);
+    const Tenant& owner = *node_.planner.Find(answer.tenant);
     const Bytes bytes = node_.asked.at(answer.request).second.bytes;
     if (owner.is_lost || owner.devices[answer.device].used + bytes > owner.share.memory_request) return;
-    for (const auto& [id, tenant] : node_.ledger.tenants()) {
+    for (const auto& [id, tenant] : node_.planner.tenants()) {
       const bool is_under_way = tenant.state != State::kHere && !tenant.is_lost;
       if (id == owner.id || !is_under_way) continue;
       ForEachHold(tenant, [&, &other = tenant](unsigned device, GpuIndex gpu) {
@@ -259,8 +259,8 @@ class History {
     }
   }
   bool MayMoveAnybody() const {
-    const auto& tenants = node_.ledger.tenants();
-    const auto& known = node_.ledger.gpus();
+    const auto& tenants = node_.planner.tenants();
+    const auto& known = node_.planner.gpus();
     const bool is_pin_open = std::any_of(node_.asked.begin(), node_.asked.end(),
                                          [](const auto& entry) { return entry.second.second.bytes == Bytes(0); });
     return has_user_moved_ || is_pin_open ||
@@ -274,11 +274,11 @@ class History {
   void CheckRequests(TenantId newcomer, const std::vector<GpuIndex>& to) {
     for (const GpuIndex gpu : to) {
       Bytes requests;
-      for (const auto& [id, tenant] : node_.ledger.tenants()) {
+      for (const auto& [id, tenant] : node_.planner.tenants()) {
         const bool is_there = Holds(tenant, gpu) || id == newcomer;
         if (is_there) requests += tenant.share.memory_request;
       }
-      const std::vector<GpuIndex> from = GpusOf(*node_.ledger.Find(newcomer));
+      const std::vector<GpuIndex> from = GpusOf(*node_.planner.Find(newcomer));
       const bool was_there = std::count(from.begin(), from.end(), gpu) > 0;
       EXPECT_TRUE(was_there || requests <= node_.gpus.at(gpu).capacity) << "requests on GPU " << int(gpu) << "\n"
                                                                         << node_.log_text();
@@ -289,9 +289,9 @@ class History {
   /// nothing.
   void ComeToRest() {
     node_.fates.clear();
-    for (const auto& [job, set] : node_.wholes) node_.ledger.ReleaseExclusive(job);
+    for (const auto& [job, set] : node_.wholes) node_.planner.ReleaseExclusive(job);
     node_.wholes.clear();
-    for (const auto& [id, page] : node_.pages) node_.ledger.SetActivity(id, false, node_.now);
+    for (const auto& [id, page] : node_.pages) node_.planner.SetActivity(id, false, node_.now);
     for (int second = 0; second < 300; second += 10) {
       node_.RunUntil(node_.now + 10s);
       RemoveRequeued();
@@ -300,20 +300,20 @@ class History {
     EXPECT_TRUE(node_.under_way.empty()) << node_.log_text();
     // A tenant that can neither leave nor be parked can keep a borrower on the host. The borrower waits and reports
     // that.
-    const bool is_any_fast = std::any_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(),
+    const bool is_any_fast = std::any_of(node_.planner.tenants().begin(), node_.planner.tenants().end(),
                                          [](const auto& entry) { return !entry.second.why_cannot_park.empty(); });
     for (const auto& [request, ask] : node_.asked) {
-      const bool is_away = node_.ledger.Find(ask.first)->state == State::kParked;
+      const bool is_away = node_.planner.Find(ask.first)->state == State::kParked;
       EXPECT_TRUE(is_away && is_any_fast)
-          << "an unanswered want of " << node_.NameOf(ask.first) << ": " << node_.ledger.WhyWaits(ask.first) << "\n"
+          << "an unanswered want of " << node_.NameOf(ask.first) << ": " << node_.planner.WhyWaits(ask.first) << "\n"
           << node_.log_text();
     }
-    for (const auto& [id, tenant] : node_.ledger.tenants()) {
+    for (const auto& [id, tenant] : node_.planner.tenants()) {
       EXPECT_NE(tenant.state, State::kArriving)
-          << node_.NameOf(id) << " has no GPU: " << node_.ledger.WhyWaits(id) << "\n"
+          << node_.NameOf(id) << " has no GPU: " << node_.planner.WhyWaits(id) << "\n"
           << node_.log_text();
       const bool is_stuck = tenant.state == State::kParked && tenant.wants_to_wake;
-      EXPECT_FALSE(is_stuck && !is_any_fast) << node_.NameOf(id) << ": " << node_.ledger.WhyWaits(id) << "\n"
+      EXPECT_FALSE(is_stuck && !is_any_fast) << node_.NameOf(id) << ": " << node_.planner.WhyWaits(id) << "\n"
                                              << node_.log_text();
     }
     const std::string before = node_.log_text();
@@ -373,11 +373,11 @@ TEST(SharePlannerProperties, StateReadFromThePagesMatchesThePlanner) {
     ASSERT_FALSE(HasFailure());
     ModelledNode& node = history.node();
     node.on_order = [](const Deed&) {};
-    const auto before = node.ledger.tenants();
+    const auto before = node.planner.tenants();
     const std::string log = node.log_text();
     if (std::any_of(before.begin(), before.end(), [](const auto& entry) { return entry.second.is_lost; })) continue;
     node.Restart([](TenantId) { return false; });
-    EXPECT_EQ(node.ledger.tenants(), before);
+    EXPECT_EQ(node.planner.tenants(), before);
     node.RunUntil(node.now + 120s);
     EXPECT_EQ(node.log_text(), log + "restart\n");  // The restart leads to no further orders.
     ++compared;

@@ -17,7 +17,7 @@ namespace divvy::sharing {
 
 class ModelledNode {
  public:
-  /// The actual values in a page for each device, which may differ from the ledger's view.
+  /// The actual values in a page for each device, which may differ from the planner's view.
   struct PageDevice {
     Bytes used;
     Bytes ceiling;
@@ -40,16 +40,16 @@ class ModelledNode {
     std::string why;
   };
 
-  explicit ModelledNode(Settings given = {}) : settings(given), ledger(given) {}
+  explicit ModelledNode(Settings given = {}) : settings(given), planner(given) {}
 
   // --- Facts --------------------------------------------------------------------------------------------------------
 
   void SetGpu(const Gpu& gpu) {
     gpus[gpu.index] = gpu;
-    ledger.SetGpu(gpu);
+    planner.SetGpu(gpu);
   }
   Status AddTenant(const Tenant& tenant) {
-    Status status = ledger.AddTenant(tenant);
+    Status status = planner.AddTenant(tenant);
     if (!status) return status;
     facts[tenant.id] = tenant;
     Page& page = pages[tenant.id];
@@ -62,30 +62,30 @@ class ModelledNode {
     Page& page = pages.at(id);
     for (PageDevice& device : page.devices) device = {};
     page.is_on_host = true;
-    ledger.OnLostEnded(id, now);
+    planner.OnLostEnded(id, now);
   }
   void Remove(TenantId id) {
-    ledger.RemoveTenant(id);
+    planner.RemoveTenant(id);
     pages.erase(id);
     facts.erase(id);
     std::erase_if(under_way, [&](const UnderWay& entry) { return entry.tenant == id; });
     std::erase_if(asked, [&](const auto& entry) { return entry.second.first == id; });
   }
-  /// Allocates like the interposed library: at once within the ceiling. Otherwise it asks the ledger and allocates when
-  /// granted. Returns false if the tenant is off its GPU and cannot allocate now.
+  /// Allocates like the interposed library: at once within the ceiling. Otherwise it asks the planner and allocates
+  /// when granted. Returns false if the tenant is off its GPU and cannot allocate now.
   bool Allocate(TenantId id, unsigned device, Bytes bytes) {
     Page& page = pages.at(id);
     if (!page.is_placed || page.is_on_host || IsUnderWay(id)) return false;
     PageDevice& at = page.devices[device];
     if (at.used + bytes <= at.ceiling) {
       at.used += bytes;
-      ledger.SetUse(id, device, at.used);
+      planner.SetUse(id, device, at.used);
       return true;
     }
-    ledger.SetUse(id, device, at.used);
+    planner.SetUse(id, device, at.used);
     const std::uint64_t request = next_request++;
     asked[request] = {id, {device, bytes}};
-    ledger.Want(id, device, bytes, request);
+    planner.Want(id, device, bytes, request);
     return true;
   }
   /// Announces an operation that will bind the tenant to its GPUs; the tenant waits for the answer.
@@ -93,12 +93,12 @@ class ModelledNode {
     if (!pages.at(id).is_placed) return;
     const std::uint64_t request = next_request++;
     asked[request] = {id, {0, Bytes(0)}};
-    ledger.Pin(id, request);
+    planner.Pin(id, request);
   }
   /// Sets the use without a request, as residuals do.
   void SetUse(TenantId id, unsigned device, Bytes used) {
     pages.at(id).devices[device].used = used;
-    ledger.SetUse(id, device, used);
+    planner.SetUse(id, device, used);
   }
 
   /// Sets how much of a parking tenant is still on its GPU.
@@ -110,7 +110,7 @@ class ModelledNode {
     if (!is_parking || left >= at.used) return;
     at.away += at.used - left;
     at.used = left;
-    ledger.SetLeft(id, device, left);
+    planner.SetLeft(id, device, left);
   }
 
   // --- Time ---------------------------------------------------------------------------------------------------------
@@ -118,14 +118,14 @@ class ModelledNode {
   /// Calls Decide until no order is left for this moment. Moves, parks and wakes stay in flight until their end time.
   void Settle() {
     for (int turn = 0; turn < 200; ++turn) {
-      const std::vector<Order> orders = ledger.Decide(now);
-      ASSERT_EQ(ledger.CheckInvariants(), "") << log_text();
+      const std::vector<Order> orders = planner.Decide(now);
+      ASSERT_EQ(planner.CheckInvariants(), "") << log_text();
       CheckPages();
       if (orders.empty()) return;
       for (const Order& order : orders) Execute(order);
-      ASSERT_EQ(ledger.CheckInvariants(), "") << log_text();
+      ASSERT_EQ(planner.CheckInvariants(), "") << log_text();
     }
-    FAIL() << "the ledger does not come to rest\n" << log_text();
+    FAIL() << "the planner does not come to rest\n" << log_text();
   }
   /// Runs up to `until`, or with kNever until nothing is in flight.
   void RunUntil(Time until) {
@@ -133,8 +133,8 @@ class ModelledNode {
     while (!::testing::Test::HasFailure()) {
       Time next = kNever;
       for (const UnderWay& entry : under_way) next = std::min(next, entry.ends);
-      const bool is_timer = ledger.next_decision() < next && until != kNever;
-      if (is_timer) next = std::max(ledger.next_decision(), now);
+      const bool is_timer = planner.next_decision() < next && until != kNever;
+      if (is_timer) next = std::max(planner.next_decision(), now);
       if (next == kNever || next > until) break;
       now = next;
       FinishDue();
@@ -152,15 +152,15 @@ class ModelledNode {
     SharePlanner fresh(settings);
     for (const auto& [index, gpu] : gpus) fresh.SetGpu(gpu);
     for (const auto& [id, page] : pages) {
-      Tenant tenant = *ledger.Find(id);  // Share, reasons and times are stored in files and pages as well.
+      Tenant tenant = *planner.Find(id);  // Share, reasons and times are stored in files and pages as well.
       if (IsUnderWay(id)) {
         const bool is_off = page.is_on_host || !CanComeIn(page) || is_evacuated(id);
         ComeTogether(pages.at(id));
         pages.at(id).is_on_host = is_off;
         tenant.state = is_off ? State::kParked : State::kHere;
-        tenant.parked_by =
-            is_off ? (tenant.parked_by == ParkedBy::kNobody ? ParkedBy::kLedger : tenant.parked_by) : ParkedBy::kNobody;
-        tenant.wants_to_wake = tenant.wants_to_wake || (is_off && tenant.parked_by == ParkedBy::kLedger);
+        tenant.parked_by = is_off ? (tenant.parked_by == ParkedBy::kNobody ? ParkedBy::kPlanner : tenant.parked_by)
+                                  : ParkedBy::kNobody;
+        tenant.wants_to_wake = tenant.wants_to_wake || (is_off && tenant.parked_by == ParkedBy::kPlanner);
       }
       for (unsigned device = 0; device < page.devices.size(); ++device) {
         Device& at = tenant.devices[device];
@@ -173,12 +173,12 @@ class ModelledNode {
       ASSERT_TRUE(status) << status.error().message;
     }
     under_way.clear();
-    ledger = std::move(fresh);
-    for (const auto& [job, set] : wholes) ledger.AcquireExclusive(job, set);
+    planner = std::move(fresh);
+    for (const auto& [job, set] : wholes) planner.AcquireExclusive(job, set);
     for (const auto& [request, ask] : asked) {
       // Each process repeats its request.
-      if (ask.second.bytes == Bytes(0)) ledger.Pin(ask.first, request);
-      else ledger.Want(ask.first, ask.second.device, ask.second.bytes, request);
+      if (ask.second.bytes == Bytes(0)) planner.Pin(ask.first, request);
+      else planner.Want(ask.first, ask.second.device, ask.second.bytes, request);
     }
   }
 
@@ -209,7 +209,7 @@ class ModelledNode {
   };
 
   Settings settings;
-  SharePlanner ledger;
+  SharePlanner planner;
   Time now = Time(1'000'000s);
   std::map<GpuIndex, Gpu> gpus;
   std::map<TenantId, Page> pages;
@@ -240,7 +240,7 @@ class ModelledNode {
     return text;
   }
 
-  /// Checks the true sums: ceilings in pages exceed no GPU's capacity, whatever the ledger believes.
+  /// Checks the true sums: ceilings in pages exceed no GPU's capacity, whatever the planner believes.
   void CheckPages() {
     for (const auto& [index, gpu] : gpus) {
       Bytes ceilings;
@@ -270,7 +270,7 @@ class ModelledNode {
   void Do(const Order& order, const SetCeiling& deed) {
     PageDevice& at = pages.at(deed.tenant).devices[deed.device];
     at.ceiling = std::max(deed.bytes, at.used);
-    ledger.OnDone(order.id, {.bytes = at.ceiling}, now);
+    planner.OnDone(order.id, {.bytes = at.ceiling}, now);
   }
   void Do(const Order&, const Answer& deed) {
     const auto at = asked.find(deed.request);
@@ -282,7 +282,7 @@ class ModelledNode {
     PageDevice& page = pages.at(deed.tenant).devices[deed.device];
     ASSERT_LE(page.used + ask.bytes, page.ceiling) << "granted, and the ceiling is too low\n" << log_text();
     page.used += ask.bytes;
-    ledger.SetUse(deed.tenant, deed.device, page.used);
+    planner.SetUse(deed.tenant, deed.device, page.used);
   }
   void Do(const Order& order, const Shrink& deed) {
     PageDevice& at = pages.at(deed.tenant).devices[deed.device];
@@ -290,8 +290,8 @@ class ModelledNode {
     at.pooled -= given;
     at.used -= given;
     Say(NameOf(deed.tenant) + " is asked for " + BytesText(deed.bytes) + " of its pools, gives " + BytesText(given));
-    ledger.SetUse(deed.tenant, deed.device, at.used);
-    ledger.OnDone(order.id, {.bytes = given}, now);
+    planner.SetUse(deed.tenant, deed.device, at.used);
+    planner.OnDone(order.id, {.bytes = given}, now);
   }
   void Do(const Order&, const Place& deed) {
     Page& page = pages.at(deed.tenant);
@@ -353,7 +353,7 @@ class ModelledNode {
       const bool is_stuck = std::holds_alternative<Park>(ended.deed) && !CanComeIn(pages.at(ended.tenant));
       if (fate.outcome == Outcome::kUnchanged && is_stuck) fate.outcome = Outcome::kParked;
       Apply(ended, fate.outcome);
-      ledger.OnDone(ended.order, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
+      planner.OnDone(ended.order, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
     }
   }
 

@@ -51,7 +51,7 @@ Room TenantMover::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
 
 void TenantMover::StartPark(Tenant& tenant, ParkedBy by, const std::string& why) {
   tenant.state = State::kParking;
-  tenant.wants_to_wake = (by == ParkedBy::kLedger || by == ParkedBy::kOnItsWay) && tenant.is_active;
+  tenant.wants_to_wake = (by == ParkedBy::kPlanner || by == ParkedBy::kOnItsWay) && tenant.is_active;
   orders_.Issue(Park{tenant.id, why}, by);
 }
 

@@ -1,11 +1,10 @@
-// Containers of a node's jobs: the parts of the machine that they get, and how a job's launch becomes that of a
-// container.
+// Jobs in containers: the parts of the machine that they get, and how a job's launch becomes that of a container.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/node/node.h"
+#include "daemon/node/launch_builder.h"
 #include "dialect/options/container_options.h"
 
 namespace divvy {
@@ -22,7 +21,7 @@ std::string ValueOf(const std::vector<std::string>& environment, std::string_vie
 
 }  // namespace
 
-ContainerNeeds Node::NeedsInside(const ShareGrant* grant) const {
+ContainerNeeds LaunchBuilder::NeedsInside(const ShareGrant* grant) const {
   constexpr std::string_view kPreload = "LD_PRELOAD";
   ContainerNeeds needs;
   // The emulated drivers and, next to them, the file that all programs share; it is created by the first program.
@@ -49,7 +48,7 @@ ContainerNeeds Node::NeedsInside(const ShareGrant* grant) const {
 }
 
 /// The first process starts the container, and the job's program runs inside.
-void Node::IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const {
+void LaunchBuilder::IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const {
   const ContainerSettings& settings = options_.container;
   std::erase_if(request.environment, [](const std::string& entry) { return entry.starts_with(kContainerVariable); });
   const auto set = [&](std::string_view name, const std::string& value) {

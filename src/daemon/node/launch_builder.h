@@ -1,0 +1,50 @@
+// Builds the launch of a job on this node from its record and specification: command, environment, files, isolation and
+// limits. Changes nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/node/container.h"
+#include "daemon/node/node_users.h"
+#include "daemon/runtime/order_port.h"
+#include "model/gpus/share_grant.h"
+
+namespace divvy {
+
+/// Returns the folders that the job has for itself.
+OwnFolders FoldersOf(const JobSpec& spec);
+
+class LaunchBuilder {
+ public:
+  LaunchBuilder(const NodeOptions& options, const NodeUsers& users, const std::vector<GpuFacts>& gpus)
+      : options_(options), users_(users), gpus_(gpus) {}
+
+  /// Returns the launch as the user `here`. `grant`: the GPUs of a job with GPU fractions; otherwise null. The caller
+  /// adds streams, terminal and the key of a gang.
+  LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
+                           const ShareGrant* grant) const;
+  /// The output files of a started job with all patterns filled in; the log that divvy keeps if the specification names
+  /// none.
+  std::string OutputOf(const JobRecord& record, const JobSpec& spec) const;
+  std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const;
+
+ private:
+  void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
+  void TakeSeat(const LaunchOrder& order, LaunchRequest& request) const;
+  /// Variables that the job's dialect adds to those of all jobs. `part` is the record with the job's share on this
+  /// node.
+  std::vector<std::string> DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
+                                              const JobSpec& spec) const;
+  std::vector<std::string> SlurmVariables(const LaunchOrder& order, const JobRecord& part, const JobSpec& spec) const;
+
+  // launch_builder_containers.cc
+  void IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const;
+  ContainerNeeds NeedsInside(const ShareGrant* grant) const;
+
+  const NodeOptions& options_;
+  const NodeUsers& users_;
+  const std::vector<GpuFacts>& gpus_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,37 @@
+// The users of a node's jobs: as which local user a job runs, and the permissions that this takes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "daemon/node/node_options.h"
+#include "model/job_record.h"
+
+namespace divvy {
+
+class NodeUsers {
+ public:
+  explicit NodeUsers(const NodeOptions& options) : options_(options) {}
+
+  /// Returns the local user as whom this user's jobs run; nullopt if this node does not know the user. Any thread.
+  std::optional<User> UserHere(const User& user) const;
+  /// Returns the local user as whom a job of this user runs, if that is allowed; ids of -1 mean the daemon's own user.
+  /// Called once per launch: if the name service failed in a second call, the job could run as another user.
+  Result<User> CheckUser(const User& user) const;
+  /// Like CheckUser, but returns the daemon's own ids if all jobs run as the daemon's user. Any thread.
+  Result<User> OwnerHere(const User& user) const;
+  /// The user of a run, from its record; queries the name service only for a record of an older release. Returns
+  /// nullopt if the user is unknown.
+  std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
+  /// Adds the right that a launcher with root's rights requires; an empty one if there is none.
+  UserWithRight WithRight(const User& user) const;
+  /// Explains to the user why a job did not run: the right is missing, or the launcher has refused it.
+  std::string MissingRight(const User& user) const;
+  std::string RefusedRight(const User& user) const;
+
+ private:
+  const NodeOptions& options_;
+};
+
+}  // namespace divvy
