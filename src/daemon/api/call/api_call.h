@@ -1,10 +1,13 @@
-// One request while the routes handle it.
+// One request while the routes handle it. Used on the loop's thread only.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "daemon/api/routes.h"
+#include "daemon/auth/audit.h"
+#include "daemon/driver/controller_driver.h"
+#include "daemon/http/http_server.h"
 #include "daemon/views/job_privacy.h"
 #include "daemon/views/views.h"
 #include "wire/http/http.h"
@@ -12,7 +15,7 @@
 
 namespace divvy {
 
-struct Routes::Call {
+struct ApiCall {
   Caller caller;
   HttpRequest request;
   Reply reply;
@@ -53,9 +56,15 @@ struct Routes::Call {
   }
 };
 
-/// Checks the descriptors of a request: its caller's three streams, then a relay for each (remote_streams.h). `uid` is
-/// the caller's. `has_terminal`: the job has a terminal, and its supervisor reads and writes the streams
-/// (CheckPassedStream).
-divvy::Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
+/// Sends `answer` once everything applied so far is durable. Takes the call over.
+template <typename Message>
+void AnswerAfterCommit(ControllerDriver& core, ApiCall& call, Message answer) {
+  core.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status&) {
+    call->Answer(answer);
+  });
+}
+
+/// Refuses the call if `done` is an error; otherwise sends its text like AnswerAfterCommit.
+void AnswerMessage(ControllerDriver& core, ApiCall& call, const Result<std::string>& done);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-#include "daemon/api/routes_query.h"
+#include "daemon/api/call/request_query.h"
 
 #include "base/text.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/api/ui_auth.h"
+#include "daemon/api/call/ui_auth.h"
 
 #include <algorithm>
 #include <array>
@@ -79,7 +79,7 @@ void AnswerFile(Reply& reply, const UiFile& file, const HttpRequest& request) {
 
 }  // namespace
 
-UiAuth::UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<Routes::Remote> remote,
+UiAuth::UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
                std::shared_ptr<Audit> audit, Wishes wishes, Ports ports)
     : core_(core),
       sessions_(sessions),

@@ -15,7 +15,7 @@
 
 #include "base/host_port.h"
 #include "base/result.h"
-#include "daemon/api/routes.h"
+#include "daemon/api/call/api_ports.h"
 #include "daemon/driver/controller_driver.h"
 #include "daemon/http/http_server.h"
 #include "daemon/requests/ui_sessions.h"
@@ -39,7 +39,7 @@ class UiAuth {
     std::function<std::uint16_t()> listen_again;
     std::string host;  // This machine's host name.
   };
-  UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<Routes::Remote> remote,
+  UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
          std::shared_ptr<Audit> audit, Wishes wishes, Ports ports);
 
   /// Call at the daemon's start. Listens where divvy.toml says, or at the port that browsers have bookmarked. Ends the
@@ -74,7 +74,7 @@ class UiAuth {
 
   ControllerDriver& core_;
   UiSessions& sessions_;
-  std::shared_ptr<Routes::Remote> remote_;
+  std::shared_ptr<RemoteAccess> remote_;
   std::shared_ptr<Audit> audit_;
   Wishes wishes_;
   Ports ports_;

@@ -1,5 +1,5 @@
 // Browsers as bytes on a socket: which requests are accepted or refused, and the answers.
-#include "daemon/api/ui_auth.h"
+#include "daemon/api/call/ui_auth.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ class UiWorld : public World {
  public:
   explicit UiWorld(const UiAuth::Wishes& wishes = {}) {
     server_.reset();
-    remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_,
+    remote_ = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_,
                                                                             [](std::string_view name) {
                                                                               return User{7, 7, std::string(name)};
                                                                             }),
@@ -49,7 +49,7 @@ class UiWorld : public World {
       return server_->plain_port();
     };
     ui_ = std::make_shared<UiAuth>(*core_, sessions_, remote_, nullptr, wishes, std::move(door));
-    Routes::Ports routing;
+    ApiPorts routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.remote = remote_;
     routing.agents = door_;
@@ -111,7 +111,7 @@ class UiWorld : public World {
   }
   std::string Host() const { return "Host: 127.0.0.1:" + std::to_string(server_->plain_port()) + "\r\n"; }
 
-  std::shared_ptr<Routes::Remote> remote_;
+  std::shared_ptr<RemoteAccess> remote_;
   UiSessions sessions_;
   std::shared_ptr<UiAuth> ui_;
   Descriptor kept_;  // The descriptor that a service manager would keep over a restart.

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
 #include "wire/messages/messages_nodes.h"
 #include "wire/messages/messages_teams.h"
 
@@ -19,7 +18,7 @@ std::string StateText(const Controller::FoundRun& found) {
 
 }  // namespace
 
-void Routes::FoundRuns(Call& call) {
+void ClusterRoutes::FoundRuns(ApiCall& call) {
   std::vector<wire::FoundView> views;
   for (const auto& [id, found] : core_.controller().found()) {
     if (found.is_adopted) continue;
@@ -28,7 +27,7 @@ void Routes::FoundRuns(Call& call) {
     view.job = id;
     view.name = record.name;
     view.user = record.user.name.empty() ? ports_.user_name(record.user.uid) : record.user.name;
-    view.node = record.node.empty() ? OwnNodeName() : record.node;
+    view.node = record.node.empty() ? OwnNodeName(ports_) : record.node;
     for (const int gpu : record.gpus.ToVector()) view.gpus.push_back(gpu);
     view.started = ToSeconds(record.started);
     view.state = StateText(found);
@@ -37,7 +36,7 @@ void Routes::FoundRuns(Call& call) {
   call.Answer(views);
 }
 
-void Routes::ChangeFound(Call& call) {
+void ClusterRoutes::ChangeFound(ApiCall& call) {
   const auto request = wire::Decode<wire::FoundRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const auto done = request->ends ? core_.controller().EndFound(request->job, call.caller)
@@ -45,14 +44,14 @@ void Routes::ChangeFound(Call& call) {
   if (!done) return call.Refuse(done.error());
   wire::MessageAnswer answer{ToString(request->job) + " " + *done};
   core_.AfterCommit(
-      [call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status& kept) {
+      [call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status& kept) {
         if (kept) call->Answer(answer);
         else call->Refuse(kept.error());
       },
       true);
 }
 
-std::vector<std::string> Routes::FoundWarnings() const {
+std::vector<std::string> ClusterRoutes::FoundWarnings() const {
   std::vector<std::string> warnings;
   for (const auto& [id, found] : core_.controller().found()) {
     if (found.is_adopted) continue;

@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
 #include "daemon/fleet/agent_listener.h"
 #include "engine/scheduler/idle_gpus.h"
 #include "wire/messages/messages_nodes.h"
@@ -77,12 +76,12 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
 
 }  // namespace
 
-std::string Routes::OwnNodeName() const {
+std::string NodeRoutes::OwnNodeName(ports_) const {
   AgentListener* door = ports_.agents.get();
   return door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
 }
 
-std::map<std::string, int> Routes::NodesByState() const {
+std::map<std::string, int> NodeRoutes::NodesByState() const {
   std::map<std::string, int> nodes = {{StateOf("up", "", core_.controller()), 1}};  // The controller's own node.
   if (ports_.agents == nullptr) return nodes;
   for (const auto& [name, row] : ports_.agents->book().nodes())
@@ -90,12 +89,12 @@ std::map<std::string, int> Routes::NodesByState() const {
   return nodes;
 }
 
-void Routes::Nodes(Call& call) {
+void NodeRoutes::Nodes(ApiCall& call) {
   std::vector<wire::NodeView> views;
   const IdleGpus idle(core_.controller().scheduler(), core_.Now());
   AgentListener* door = ports_.agents.get();
   wire::NodeView own;
-  own.name = OwnNodeName();
+  own.name = OwnNodeName(ports_);
   own.state = "up";
   own.is_controller = true;
   const NodeCapacity& capacity = core_.controller().scheduler().capacity();
@@ -140,7 +139,7 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
 
 }  // namespace
 
-void Routes::Pools(Call& call) {
+void NodeRoutes::Pools(ApiCall& call) {
   const Controller& controller = core_.controller();
   const IdleGpus idle(controller.scheduler(), core_.Now());
   std::vector<wire::PoolView> views;
@@ -167,7 +166,7 @@ void Routes::Pools(Call& call) {
 }
 
 // Changes none if a name is unknown. If a node refuses the change, those named before it stay changed.
-void Routes::ChangeNodes(Call& call, const NodeChange& change) {
+void NodeRoutes::ChangeNodes(ApiCall& call, const NodeChange& change) {
   const auto request = wire::Decode<wire::NodeRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   if (!call.caller.is_admin) {
@@ -178,7 +177,7 @@ void Routes::ChangeNodes(Call& call, const NodeChange& change) {
   if (!ports_.agents) return call.Refuse(NotFound("this daemon has no other nodes"));
   AgentListener& door = *ports_.agents;
   for (const std::string& name : request->names) {
-    if (const divvy::Status known = door.Knows(name); !known) return call.Refuse(known.error());
+    if (const Status known = door.Knows(name); !known) return call.Refuse(known.error());
   }
   std::string message;
   for (const std::string& name : request->names) {
@@ -186,16 +185,16 @@ void Routes::ChangeNodes(Call& call, const NodeChange& change) {
     if (!done) return call.Refuse(done.error());
     message += (message.empty() ? "" : "\n") + *done;
   }
-  AnswerMessage(call, message);
+  AnswerMessage(core_, call, message);
 }
 
-void Routes::CordonNodes(Call& call) {
+void NodeRoutes::CordonNodes(ApiCall& call) {
   ChangeNodes(call, [this, &call](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Cordon(core_, name, ReasonOf(door, name, request, call.caller));
   });
 }
 
-void Routes::DrainNodes(Call& call) {
+void NodeRoutes::DrainNodes(ApiCall& call) {
   ChangeNodes(call,
               [this, &call](AgentListener& door, const std::string& name,
                             const wire::NodeRequest& request) -> Result<std::string> {
@@ -208,26 +207,26 @@ void Routes::DrainNodes(Call& call) {
               });
 }
 
-void Routes::ResumeNodes(Call& call) {
+void NodeRoutes::ResumeNodes(ApiCall& call) {
   ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest&) {
     return door.Resume(core_, name);
   });
 }
 
-void Routes::RemoveNodes(Call& call) {
+void NodeRoutes::RemoveNodes(ApiCall& call) {
   ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Remove(core_, name, request.is_gone);
   });
 }
 
-void Routes::LabelNodes(Call& call) {
+void NodeRoutes::LabelNodes(ApiCall& call) {
   ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Label(core_, name, request.labels);
   });
 }
 
 // A request without a reason keeps the previous one.
-std::string Routes::ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
+std::string NodeRoutes::ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
                              const Caller& caller) {
   const NodeRow* row = door.book().Find(name);
   if (request.reason.empty() && row != nullptr && row->work != NodeWork::kTakes && !row->reason.empty())

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
 #include "daemon/auth/accounts.h"
 #include "wire/messages/messages_teams.h"
 
@@ -36,14 +35,14 @@ Duration SecondsOf(double seconds) { return TimeFromSeconds(seconds).time_since_
 
 }  // namespace
 
-void Routes::Reservations(Call& call) {
+void ReservationRoutes::Reservations(ApiCall& call) {
   std::vector<wire::ReservationView> views;
   for (const auto& [number, reservation] : core_.controller().reservations().all())
     views.push_back(ViewOf(reservation, core_.controller(), core_.Now()));
   call.Answer(views);
 }
 
-void Routes::Reserve(Call& call) {
+void ReservationRoutes::Reserve(ApiCall& call) {
   const auto request = wire::Decode<wire::ReservationRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const auto every = EveryFromName(request->every);
@@ -65,15 +64,15 @@ void Routes::Reserve(Call& call) {
     return call.Refuse(CannotRunAs(asked.user, "a reservation"));
   const auto made = core_.controller().Reserve(std::move(asked), call.caller, core_.Now());
   if (!made) return call.Refuse(made.error());
-  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call)), reservation = *made](const divvy::Status&) {
+  core_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), reservation = *made](const Status&) {
     call->Answer(ViewOf(reservation, core_.controller(), core_.Now()));
   });
 }
 
-void Routes::CancelReservation(Call& call) {
+void ReservationRoutes::CancelReservation(ApiCall& call) {
   const auto name = wire::Decode<wire::ReservationName>(call.request.body);
   if (!name) return call.Refuse(name.error());
-  AnswerMessage(call, core_.controller().CancelReservation(name->which, call.caller, core_.Now()));
+  AnswerMessage(core_, call, core_.controller().CancelReservation(name->which, call.caller, core_.Now()));
 }
 
 }  // namespace divvy

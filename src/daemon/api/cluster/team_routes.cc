@@ -1,7 +1,6 @@
 // The routes of teams: their members, their usage, and changes by administrators.
 #include <memory>
 
-#include "daemon/api/routes_call.h"
 #include "model/gpus/gpu_portion.h"
 #include "wire/messages/messages_teams.h"
 
@@ -54,7 +53,7 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
 
 }  // namespace
 
-std::vector<std::string> Routes::GroupsOf(const User& user) {
+std::vector<std::string> TeamRoutes::GroupsOf(const User& user) {
   const std::vector<std::string> named = core_.controller().teams().GroupsNamed();
   if (named.empty() || !ports_.is_in_group) return {};
   const Time now = core_.Now();
@@ -68,7 +67,7 @@ std::vector<std::string> Routes::GroupsOf(const User& user) {
   return known.of;
 }
 
-void Routes::Teams(Call& call) {
+void TeamRoutes::Teams(ApiCall& call) {
   const Controller& controller = core_.controller();
   const auto loads = controller.TeamLoads(core_.Now());
   wire::TeamsView view;
@@ -103,35 +102,35 @@ void Routes::Teams(Call& call) {
   call.Answer(view);
 }
 
-void Routes::AnswerMessage(Call& call, const Result<std::string>& done) {
+void TeamRoutes::AnswerMessage(ApiCall& call, const Result<std::string>& done) {
   if (!done) return call.Refuse(done.error());
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), message = *done](const divvy::Status&) {
+  core_.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), message = *done](const Status&) {
     call->Answer(wire::MessageAnswer{message});
   });
 }
 
-void Routes::SetTeam(Call& call) {
+void TeamRoutes::SetTeam(ApiCall& call) {
   const auto change = wire::Decode<TeamChange>(call.request.body);
   if (!change) return call.Refuse(change.error());
-  AnswerMessage(call, core_.controller().SetTeam(*change, call.caller, core_.Now()));
+  AnswerMessage(core_, call, core_.controller().SetTeam(*change, call.caller, core_.Now()));
 }
 
-void Routes::RemoveTeam(Call& call) {
+void TeamRoutes::RemoveTeam(ApiCall& call) {
   const auto team = wire::Decode<wire::TeamName>(call.request.body);
   if (!team) return call.Refuse(team.error());
-  AnswerMessage(call, core_.controller().RemoveTeam(team->name, call.caller, core_.Now()));
+  AnswerMessage(core_, call, core_.controller().RemoveTeam(team->name, call.caller, core_.Now()));
 }
 
-void Routes::SetTeamUser(Call& call) {
+void TeamRoutes::SetTeamUser(ApiCall& call) {
   const auto change = wire::Decode<UserChange>(call.request.body);
   if (!change) return call.Refuse(change.error());
-  AnswerMessage(call, core_.controller().SetTeamUser(*change, call.caller, core_.Now()));
+  AnswerMessage(core_, call, core_.controller().SetTeamUser(*change, call.caller, core_.Now()));
 }
 
-void Routes::SetQuotas(Call& call) {
+void TeamRoutes::SetQuotas(ApiCall& call) {
   const auto request = wire::Decode<wire::QuotasRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  AnswerMessage(call, core_.controller().SetQuotas(request->are_on, call.caller, core_.Now()));
+  AnswerMessage(core_, call, core_.controller().SetQuotas(request->are_on, call.caller, core_.Now()));
 }
 
 }  // namespace divvy

@@ -4,7 +4,6 @@
 
 #include "base/host_port.h"
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
 #include "daemon/auth/remote_callers.h"
 #include "wire/http/token_line.h"
 #include "wire/messages/messages_remote.h"
@@ -35,7 +34,7 @@ wire::TokenView ViewOf(const TokenRow& row, Time now) {
 }  // namespace
 
 // Tokens of other users are shown only to administrators, because they reveal where users connect from.
-void Routes::Tokens(Call& call) {
+void TokenRoutes::Tokens(ApiCall& call) {
   std::vector<wire::TokenView> views;
   for (const auto& [id, row] : ports_.remote->callers.book().tokens()) {
     if (call.caller.is_admin || row.user == call.caller.user.name || row.made_by == call.caller.user.name)
@@ -44,7 +43,7 @@ void Routes::Tokens(Call& call) {
   call.Answer(views);
 }
 
-void Routes::CreateToken(Call& call) {
+void TokenRoutes::CreateToken(ApiCall& call) {
   const auto request = wire::Decode<wire::TokenRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const Remote& remote = *ports_.remote;
@@ -90,18 +89,18 @@ void Routes::CreateToken(Call& call) {
   answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
   if (*role == TokenRole::kNode)
     answer.message = "token " + made->id + ", with which " + Plural(request->uses, "node") + " may join";
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
+  core_.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status&) {
     call->Answer(answer);
   });
 }
 
-void Routes::RemoveToken(Call& call) {
+void TokenRoutes::RemoveToken(ApiCall& call) {
   const auto name = wire::Decode<wire::TokenName>(call.request.body);
   if (!name) return call.Refuse(name.error());
   auto setting = ports_.remote->callers.Remove(name->id, call.caller);
   if (!setting) return call.Refuse(setting.error());
   core_.controller().KeepSetting(setting->first, std::move(setting->second));
-  AnswerMessage(call, "removed token " + name->id + "; requests with it are now refused");
+  AnswerMessage(core_, call, "removed token " + name->id + "; requests with it are now refused");
 }
 
 }  // namespace divvy

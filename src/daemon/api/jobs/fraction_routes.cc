@@ -1,17 +1,16 @@
-// The routes of jobs with GPU fractions: changing their sizes, and actions on the tenants.
+#include "daemon/api/jobs/fraction_routes.h"
+
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
 #include "daemon/fleet/agent_listener.h"
 #include "daemon/node/node_shares.h"
 #include "daemon/views/job_selector.h"
 
 namespace divvy {
 
-struct Routes::PortionAct {
+struct FractionRoutes::PortionAct {
   std::string action;  // "park", "wake", "move"; "resize": apply the planned size.
   wire::ActionAnswer answer;
   std::size_t open = 0;  // The number of pending results.
@@ -31,7 +30,15 @@ std::string DoneText(const std::string& action, const std::vector<std::int64_t>&
 
 }  // namespace
 
-void Routes::ResizePortions(Call& call) {
+FractionRoutes::FractionRoutes(ApiContext& api, RouteTable& table)
+    : core_(api.core), ports_(api.ports), labels_(api.labels) {
+  table.Add(this, {{"POST", "/v1/jobs/resize", &FractionRoutes::ResizePortions},
+                   {"POST", "/v1/jobs/park", &FractionRoutes::Park},
+                   {"POST", "/v1/jobs/wake", &FractionRoutes::Wake},
+                   {"POST", "/v1/jobs/move", &FractionRoutes::MovePortions}});
+}
+
+void FractionRoutes::ResizePortions(ApiCall& call) {
   const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const auto ids = SelectIds(core_, labels_, request->select, call.caller);
@@ -45,7 +52,7 @@ void Routes::ResizePortions(Call& call) {
     act->answer.results.push_back(
         {id, record ? PublicId(*record) : ToString(id), done.has_value(), done ? *done : done.error().message});
   }
-  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call)), act](const divvy::Status& status) {
+  core_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), act](const Status& status) {
     if (!status) return call->Refuse(status.error());
     SettlePortions(call, act);
   });
@@ -53,7 +60,7 @@ void Routes::ResizePortions(Call& call) {
 }
 
 // The commands of this commit have told the job's node. The answer waits until the node confirms.
-void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act) {
+void FractionRoutes::SettlePortions(const std::shared_ptr<ApiCall>& call, const std::shared_ptr<PortionAct>& act) {
   act->open = act->answer.results.size() + 1;
   const auto count = [act, call] {
     if (--act->open == 0) call->Answer(act->answer);
@@ -64,7 +71,7 @@ void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared
       count();
       continue;
     }
-    ActOnTenant(**record, act->action, {}, [act, i, count](const divvy::Status& done) {
+    ActOnTenant(**record, act->action, {}, [act, i, count](const Status& done) {
       wire::ActionResult& result = act->answer.results[i];
       result.is_done = done.has_value();
       if (!done) result.message += " in the plan, but not yet on its node: " + done.error().message;
@@ -74,13 +81,13 @@ void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared
   count();
 }
 
-void Routes::ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
-                         std::function<void(const divvy::Status&)> done) {
+void FractionRoutes::ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
+                         std::function<void(const Status&)> done) {
   if (record.node.empty()) {
     if (ports_.own_shares == nullptr) return done(FailedPrecondition("no GPU is shared on this node"));
     return ports_.own_shares->Act(record.id, action, to, std::move(done));
   }
-  RemoteNode* there = FarNode(record.node);
+  RemoteNode* there = FarNode(ports_, record.node);
   if (there == nullptr || !there->is_connected())
     return done(Unreachable("node " + record.node + " is away; try again when it is back"));
   wire::AgentQuestion question;
@@ -96,14 +103,14 @@ void Routes::ActOnTenant(const JobRecord& record, const std::string& action, con
   });
 }
 
-bool Routes::IsThere(const JobRecord& record, const std::vector<int>& to) const {
+bool FractionRoutes::IsThere(const JobRecord& record, const std::vector<int>& to) const {
   const wire::KeptTenant* tenant = ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr;
   const bool is_on_gpu = tenant != nullptr && tenant->attempt == record.attempt &&
                          (tenant->state == wire::ShareState::kRunning || tenant->state == wire::ShareState::kIdle);
   return is_on_gpu && std::ranges::equal(to, tenant->shares, {}, {}, &wire::KeptShare::gpu);
 }
 
-void Routes::ActOnPortions(Call& call, const std::string& action) {
+void FractionRoutes::ActOnPortions(ApiCall& call, const std::string& action) {
   const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const auto ids = SelectIds(core_, labels_, request->select, call.caller);
@@ -118,7 +125,7 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
   act->action = action;
   act->answer.results.resize(ids->size());
   act->open = ids->size() + 1;  // One extra, because an answer may arrive at once.
-  auto shared = std::make_shared<Call>(std::move(call));
+  auto shared = std::make_shared<ApiCall>(std::move(call));
   const auto count = [act, shared] {
     if (--act->open == 0) shared->Answer(act->answer);
   };
@@ -135,7 +142,7 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
     }
     // The keeper decides in any case, because it knows the present place.
     const bool was_there = action == "move" && IsThere(**record, to);
-    ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const divvy::Status& done) {
+    ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const Status& done) {
       act->answer.results[i].is_done = done.has_value();
       act->answer.results[i].message = done ? DoneText(act->action, wanted, was_there) : done.error().message;
       count();
@@ -144,8 +151,8 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
   count();
 }
 
-void Routes::Park(Call& call) { ActOnPortions(call, "park"); }
-void Routes::Wake(Call& call) { ActOnPortions(call, "wake"); }
-void Routes::MovePortions(Call& call) { ActOnPortions(call, "move"); }
+void FractionRoutes::Park(ApiCall& call) { ActOnPortions(call, "park"); }
+void FractionRoutes::Wake(ApiCall& call) { ActOnPortions(call, "wake"); }
+void FractionRoutes::MovePortions(ApiCall& call) { ActOnPortions(call, "move"); }
 
 }  // namespace divvy

@@ -1,40 +1,32 @@
-// Routes that only the web page uses: a job's environment, the job that a valohai.yaml becomes, and GPUs held over
-// time.
+#include "daemon/api/jobs/job_detail_routes.h"
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "base/text.h"
-#include "base/uuid.h"
+#include "control/books/pool_parts.h"
 #include "control/controller/start_reason.h"
-#include "daemon/api/job_lookup.h"
-#include "daemon/api/routes_call.h"
-#include "daemon/api/routes_query.h"
-#include "daemon/api/routes_reports.h"
-#include "daemon/api/ui_auth.h"
-#include "daemon/reports/shares_report.h"
-#include "daemon/requests/valohai_reading.h"
+#include "daemon/api/call/request_query.h"
+#include "daemon/fleet/agent_listener.h"
+#include "daemon/telemetry/metric_store.h"
 #include "daemon/views/job_selector.h"
+#include "daemon/views/start_waits.h"
 #include "daemon/views/views_samples.h"
 #include "dialect/options/job_options.h"
-#include "platform/net/tls.h"
+#include "model/steps/step_list.h"
+#include "platform/records/step_list_file.h"
+#include "wire/messages/agent_messages.h"
 #include "wire/messages/page_messages.h"
+#include "wire/messages/step_views.h"
 
 namespace divvy {
 namespace {
 
-constexpr std::int64_t kUsualSteps = 200;
-constexpr std::int64_t kMostSteps = 2'000;
-constexpr std::int64_t kUsualLines = 500;
-constexpr std::int64_t kMostLines = 5'000;
 constexpr std::int64_t kUsualElements = 5'000;
 constexpr std::int64_t kMostElements = 10'000;
-constexpr std::int64_t kUsualStarts = 5'000;
-constexpr std::int64_t kMostStarts = 100'000;
-/// A short limit, since the loop serves others as well.
-constexpr auto kStartsTakeAtMost = std::chrono::milliseconds(15);
 
 /// Variables that the job sets override those captured at submission.
 wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
@@ -63,53 +55,204 @@ wire::ElementsView ElementsOf(const JobRecord& array, const JobSpec& spec, std::
   return view;
 }
 
+/// Returns the number of waiting elements of the array before this one, which waits as well.
+std::uint64_t ElementsBefore(const JobRecord& array, JobId element) {
+  const std::uint64_t ordinal = element.value() - array.id.value() - 1;
+  std::uint64_t before = 0;
+  for (const IndexRanges::Range& range : array.array_waiting.ranges()) {
+    if (range.first >= ordinal) break;
+    before += std::min<std::uint64_t>(range.last, ordinal - 1) - range.first + 1;
+  }
+  return before;
+}
+
+/// Adds the name of its node if there are several.
+JobRecord Named(JobRecord record, const Scheduler& cluster) {
+  if (cluster.has_many() && record.node.empty() && record.started != kNoTime)
+    record.node = cluster.node(kOwnNode).words.name;
+  return record;
+}
+
 }  // namespace
 
-// The environment may contain secrets, so it is shown to the same users as the script.
-void Routes::Environment(Call& call) {
+JobDetailRoutes::JobDetailRoutes(ApiContext& api, RouteTable& table)
+    : api_(api), core_(api.core), node_(api.node), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/jobs/*", &JobDetailRoutes::Show},
+                   {"GET", "/v1/jobs/*/log", &JobDetailRoutes::Log},
+                   {"GET", "/v1/jobs/*/environment", &JobDetailRoutes::Environment},
+                   {"GET", "/v1/jobs/*/elements", &JobDetailRoutes::Elements},
+                   {"GET", "/v1/jobs/*/steps", &JobDetailRoutes::Steps},
+                   {"GET", "/v1/jobs/*/why", &JobDetailRoutes::Why}});
+}
+
+void JobDetailRoutes::Show(ApiCall& call) {
+  // A browser reports each 404 as an error of the page; with `optional=1` an unknown job is `null`.
+  const auto refuse = [is_optional = call.request.query.contains("optional")](ApiCall& asked, const Error& error) {
+    if (is_optional && error.code == ErrorCode::kNotFound) asked.Send(200, "null");
+    else asked.Refuse(error);
+  };
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return refuse(call, id.error());
+  FoundJob found = FindHere(core_, *id);
+  api_.reader.ReadUnless(found.record.has_value(), call,
+                  [this, refuse, id = *id, found = std::move(found)]() mutable -> FinishCall {
+                    if (!Complete(core_.store(), id, found))
+                      return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
+                    if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
+                    return [this, found = std::move(found)](ApiCall& asked) { AnswerDetail(asked, found); };
+                  });
+}
+
+void JobDetailRoutes::AnswerDetail(ApiCall& call, const FoundJob& found) {
+  const JobRecord& record = *found.record;
+  const std::shared_ptr<const JobSpec> visible = VisibleSpec(core_.controller(), call.caller, found);
+  const JobSpec* shown = visible.get();
+  const Reason reason = ReasonNow(core_, ports_.agents.get(), record);
+  static const std::vector<GpuFacts> kNone;
+  const auto node = core_.controller().IndexOf(record.node);
+  wire::JobDetail detail =
+      DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(), core_.Outcomes(),
+               node ? core_.controller().scheduler().node(*node).capacity.gpus : kNone, found.history);
+  if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
+  detail.share = ShareOf(core_.controller(), ports_.shares.get(), record);
+  detail.pid = node_.pid_of(record.id);
+  if (IsActive(record.state) && record.node.empty())
+    detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.seats);
+  if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
+  if (shown != nullptr) {
+    detail.output = PathOf(found, *shown, false);
+    detail.error = PathOf(found, *shown, true);
+  }
+  if (!MaySee(call.caller, record)) detail.script.clear();
+  call.Answer(InFull(std::move(detail), record, core_.Outcomes(), found.history));
+}
+
+void JobDetailRoutes::Steps(ApiCall& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  Found found = FindHere(*id);
-  ReadAsideUnless(found.record.has_value(), call,
-                  [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> Finish {
-                    if (!Complete(id, found) || found.spec == nullptr)
-                      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+  const auto record = core_.FindJob(*id);
+  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  const bool has_commands = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
+  if (!IsActive(record->state)) {
+    const std::string kept = record->exit ? record->exit->steps : "";
+    return call.Answer(wire::StepViewsOf(ReadStepList(kept), record->ended, has_commands, SeatViewsOf(*record)));
+  }
+  if (!record->node.empty()) return AskForSteps(call, *record, has_commands);
+  call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, SeatViewsOf(*record)));
+}
+
+void JobDetailRoutes::AskForSteps(ApiCall& call, const JobRecord& record, bool has_commands) {
+  Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
+  RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(record.node);
+  // The job does not depend on its steps, so a list omits those that are unavailable now.
+  if (asked == nullptr || !asked->is_connected()) return call.Answer(std::vector<wire::StepView>());
+  wire::AgentQuestion question;
+  question.record = record;
+  question.wants_steps = true;
+  auto shared = std::make_shared<ApiCall>(std::move(call));
+  asked->Ask(std::move(question),
+             [shared, has_commands, seats = SeatViewsOf(record)](Result<wire::NumberedAnswer> answered) {
+               if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
+               shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands, seats));
+             });
+}
+
+// For holders on several nodes, names the node where they hold, or have reserved, the missing resources.
+void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::WhyView& view) const {
+  const Controller& controller = core_.controller();
+  if (!controller.scheduler().has_many()) return;
+  for (std::size_t i = 0; i < std::min(explanation.blockers.size(), view.blockers.size()); ++i) {
+    const std::vector<core::Holder>& holders = explanation.blockers[i].holders;
+    std::vector<wire::HolderView>& shown = view.blockers[i].held_by;
+    for (std::size_t k = 0; k < std::min(holders.size(), shown.size()); ++k) {
+      const JobRecord* record = controller.Find(holders[k].job);
+      const std::vector<core::TaskPlacement>& pieces = holders[k].pieces;
+      if (record != nullptr && (IsActive(record->state) || !pieces.empty()))
+        shown[k].node = controller.scheduler().node(pieces.empty() ? kOwnNode : pieces.front().node).words.name;
+    }
+  }
+}
+
+void JobDetailRoutes::Why(ApiCall& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto record = core_.FindJob(*id);
+  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  const Controller& controller = core_.controller();
+  const FindOutcome names = call.privacy.Names(core_.Outcomes());
+  if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.scheduler()), names, core_.Now()));
+  // An element that is not separate yet waits as part of its array.
+  const JobRecord* array = controller.ArrayOf(*id);
+  core::Explanation explanation = Explain(controller.scheduler(), array != nullptr ? array->id : *id, core_.Now(),
+                                          controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
+  for (core::Blocker& blocker : explanation.blockers) NameBlocker(controller, blocker);
+  explanation.start.basis = WithTeamNames(std::move(explanation.start.basis));
+  const bool waits = IsWaiting(record->state);
+  if (auto no_pool = waits ? PoolBlocker(controller, *record) : std::nullopt) {
+    explanation.blockers.assign(1, std::move(*no_pool));
+    explanation.change.reset();
+  }
+  wire::WhyView view = WhyOf(Named(*record, controller.scheduler()), explanation,
+                             ReasonNow(core_, ports_.agents.get(), *record), names, core_.Now(), ShareOf(core_.controller(), ports_.shares.get(), *record));
+  NameMachines(explanation, view);
+  if (waits && !view.blockers.empty()) {
+    for (std::string& closed : controller.ClosedPools(*record)) {
+      wire::BlockerView& other = view.blockers.emplace_back();
+      other.kind = "pool";
+      other.text = std::move(closed);
+    }
+  }
+  if (record->state == JobState::kStarting && ports_.shares)
+    view.summary += StartWaitsText(*record, *ports_.shares, LiveNames(core_.controller()));
+  view.speeds = controller.SpeedsOf(*record);
+  call.Answer(view);
+}
+
+// The environment may contain secrets, so it is shown to the same users as the script.
+void JobDetailRoutes::Environment(ApiCall& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  FoundJob found = FindHere(core_, *id);
+  api_.reader.ReadUnless(found.record.has_value(), call,
+                  [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
+                    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
                     if (!MaySee(caller, *found.record)) {
-                      return [name = found.record->user.name](Call& asked) {
+                      return [name = found.record->user.name](ApiCall& asked) {
                         asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
                                                       ", and only the owner may see its environment"));
                       };
                     }
-                    return [view = EnvironmentOf(*found.spec)](Call& asked) { asked.Answer(view); };
+                    return [view = EnvironmentOf(*found.spec)](ApiCall& asked) { asked.Answer(view); };
                   });
 }
 
 // Parameters and reported numbers are visible to the same users as the job's command and output.
-void Routes::Elements(Call& call) {
+void JobDetailRoutes::Elements(ApiCall& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto limit = CountIn(call.request, "limit", kUsualElements, kMostElements);
   if (!limit) return call.Refuse(limit.error());
-  Found found = FindHere(*id);
-  ReadAsideUnless(found.record.has_value(), call,
-                  [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> Finish {
-                    if (!Complete(id, found) || found.spec == nullptr)
-                      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+  FoundJob found = FindHere(core_, *id);
+  api_.reader.ReadUnless(found.record.has_value(), call,
+                  [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> FinishCall {
+                    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
                     if (found.record->array_count == 0) {
-                      return [](Call& asked) {
+                      return [](ApiCall& asked) {
                         asked.Refuse(FailedPrecondition("job " + asked.argument + " is not an array or a sweep"));
                       };
                     }
                     auto view = ElementsOf(*found.record, *found.spec, limit);
-                    return [this, found = std::move(found), view = std::move(view)](Call& asked) {
+                    return [this, found = std::move(found), view = std::move(view)](ApiCall& asked) {
                       AnswerElements(asked, found, view);
                     };
                   });
 }
 
-void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView view) {
+void JobDetailRoutes::AnswerElements(ApiCall& call, const FoundJob& found, wire::ElementsView view) {
   const JobRecord& array = *found.record;
-  if (VisibleSpec(call.caller, found) == nullptr)
+  if (VisibleSpec(core_.controller(), call.caller, found) == nullptr)
     return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + array.user.name +
                                         "; its parameters and numbers are visible to its owner, the leaders of its "
                                         "team and administrators"));
@@ -119,7 +262,7 @@ void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView v
     if (!array.array_waiting.Contains(ordinal)) begun.insert(view.elements[ordinal].id.value());
   }
   ports_.samples->AskReported(std::move(begun),
-                              [call = std::make_shared<Call>(std::move(call)),
+                              [call = std::make_shared<ApiCall>(std::move(call)),
                                view = std::move(view)](const MetricStore::Reported& reported) mutable {
                                 for (wire::ElementView& element : view.elements) {
                                   const auto values = reported.find(element.id.value());
@@ -131,109 +274,6 @@ void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView v
                                 }
                                 call->Answer(view);
                               });
-}
-
-// Contains nothing that `divvy show` does not show to every user.
-void Routes::LatestHistory(Call& call) {
-  const auto limit = CountIn(call.request, "limit", kUsualLines, kMostLines);
-  if (!limit) return call.Refuse(limit.error());
-  ReadAside(call, [this, count = static_cast<std::uint64_t>(*limit), privacy = call.privacy]() -> Finish {
-    auto lines = core_.store().LatestHistory(count);
-    if (!lines) return [error = lines.error()](Call& from) { from.Refuse(error); };
-    std::map<JobId, std::string> owners;
-    for (Batch::HistoryLine& line : *lines) {
-      if (privacy.sees_all() || !line.job.is_set()) continue;
-      const auto [owner, is_new] = owners.try_emplace(line.job);
-      if (is_new) {
-        if (const auto record = core_.store().Find(line.job)) owner->second = record->user.name;
-      }
-      line.text = privacy.Reason(owner->second, std::move(line.text));
-    }
-    return [this, lines = *lines](Call& from) {
-      const FindOutcome find = LiveNames();
-      std::vector<wire::HistoryEvent> events;
-      for (const Batch::HistoryLine& line : lines)
-        events.push_back({ToSeconds(line.at), line.job.is_set() ? std::optional(line.job) : std::nullopt,
-                          WithPublicIds(line.text, find)});
-      from.Answer(events);
-    };
-  });
-}
-
-// Each value equals that of GET /v1/jobs/ID/why, at most a few seconds old.
-void Routes::Starts(Call& call) {
-  const auto limit = CountIn(call.request, "limit", kUsualStarts, kMostStarts);
-  if (!limit) return call.Refuse(limit.error());
-  const Controller& controller = core_.controller();
-  const Time now = core_.Now();
-  const std::vector<JobId> waiting = QueueOrder(controller.scheduler(), now, static_cast<std::size_t>(*limit));
-  const auto until = std::chrono::steady_clock::now() + kStartsTakeAtMost;
-  starts_.Update(
-      waiting, now,
-      [&, spread = controller.run_spread()](JobId job) { return StartOf(controller.scheduler(), job, now, spread); },
-      [&] { return std::chrono::steady_clock::now() < until; });
-  wire::StartsAnswer answer;
-  answer.time = ToSeconds(now);
-  const FindOutcome find = LiveNames();
-  for (const JobId job : waiting) {
-    const core::Estimate* start = starts_.Find(job);
-    answer.is_complete &= start != nullptr;
-    if (start == nullptr) continue;
-    wire::StartView& view = answer.starts.emplace_back();
-    view.id = job;
-    if (start->typical != kNever) view.start = ToSeconds(std::max(start->typical, now));
-    view.basis = WithPublicIds(WithTeamNames(start->basis), find);
-  }
-  call.Answer(answer);
-}
-
-void Routes::Valohai(Call& call) {
-  auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
-  if (!question) return call.Refuse(question.error());
-  ValohaiPlace place;
-  place.around = ParseContextOf(call);
-  const auto drawn = RandomHex(16);
-  if (!drawn) return call.Refuse(drawn.error());
-  place.execution_id = UuidOfRandom(*drawn);
-  // As in vh: a daemon of one user keeps them with its other files.
-  if (!about_.is_machine_wide && !about_.home.empty()) place.root = about_.home + "/executions/" + place.execution_id;
-  place.default_gpus = core_.controller().scheduler().gpu_count() > 0 ? 1 : 0;
-  // Parsing a long text may take a while.
-  ReadAside(call, [question = *std::move(question), place = std::move(place)]() -> Finish {
-    return [text = wire::Encode(ReadValohai(question, place))](Call& asked) { asked.Send(200, text); };
-  });
-}
-
-void Routes::Shares(Call& call) {
-  const auto by = ReportByOf(call.request, kSharesAreBy);
-  if (!by) return call.Refuse(by.error());
-  const auto stretch = StretchOf(call.request, core_.Now());
-  if (!stretch) return call.Refuse(stretch.error());
-  const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);
-  if (!points) return call.Refuse(points.error());
-  const auto steps = static_cast<std::size_t>(*points);
-  const auto answer = [this, by = *by, stretch = *stretch, steps](Call& asked, const MetricStore::Answer& kept) {
-    ReportRuns(asked, by, stretch, PastRuns::kCount,
-               [by, stretch, steps, kept](const std::vector<ReportedRun>& runs, bool is_cut) {
-                 wire::SharesReport report = ReportShares(runs, by, stretch, steps);
-                 AddTeamShares(kept, report);
-                 report.is_cut = is_cut;
-                 return wire::Encode(report);
-               });
-  };
-  if (*by != ReportBy::kTeam || !ports_.samples) return answer(call, {});
-  MetricStore::Question question;
-  question.of = samples::Of::kTeam;
-  question.range.since = static_cast<samples::Second>(ToSeconds(stretch->since));
-  question.range.until = static_cast<samples::Second>(std::ceil(ToSeconds(stretch->until)));
-  question.range.points = std::min(steps, samples::kMostChartPoints);
-  auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(core_.Now())),
-                      [answer, shared](Result<MetricStore::Answer> kept) -> std::function<void()> {
-                        // Without the recorded entitlements, the report shows only held GPUs.
-                        if (!kept) return [answer, shared] { answer(*shared, {}); };
-                        return [answer, shared, kept = *std::move(kept)] { answer(*shared, kept); };
-                      });
 }
 
 }  // namespace divvy

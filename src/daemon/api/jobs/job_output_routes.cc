@@ -1,6 +1,6 @@
-// Output of jobs on agents' nodes, which the routes request from the agent; and the check that keeps a foreground job
-// on this node, where its caller's terminal is.
-#include <algorithm>
+// Where the output of a job is, and pieces of it. An agent reads the output of jobs on its node.
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -8,13 +8,13 @@
 #include <string>
 #include <utility>
 
-#include "daemon/api/job_lookup.h"
-#include "daemon/api/routes_call.h"
+#include "base/text.h"
+#include "daemon/api/jobs/job_detail_routes.h"
 #include "daemon/fleet/agent_listener.h"
 #include "daemon/node/job_log.h"
+#include "daemon/views/job_selector.h"
 #include "model/run_line.h"
-#include "model/steps/step_list.h"
-#include "wire/messages/step_views.h"
+#include "wire/messages/agent_messages.h"
 
 namespace divvy {
 namespace {
@@ -34,8 +34,45 @@ Error Away(const std::string& node, Time heard) {
   return Unreachable("node " + node + since + "; its output can be read when it is back");
 }
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
+Error CannotRead(const std::string& what, int error) {
+  const std::string why = "cannot read " + what + ": " + std::strerror(error);
+  return error == ENOENT ? NotFound(why) : PermissionDenied(why);
+}
+
+void AnswerPiece(ApiCall& call, std::string text, std::int64_t next) {
+  HttpResponse response;
+  response.content_type = "application/octet-stream";
+  response.body = std::move(text);
+  response.headers.emplace_back("Divvy-Next", std::to_string(next));
+  Reply(call.reply).Answer(response);
+}
+
+/// Sets the record to its state in this run; returns false if there was no such run.
+bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& history, JobRecord& record) {
+  if (!history) return false;
+  for (const Batch::HistoryLine& line : *history) {
+    const auto found = ReadRunLine(line.text);
+    if (!found || found->run != run) continue;
+    record.attempt = found->run;
+    record.node = found->node;
+    record.gang.clear();
+    return true;
+  }
+  return run > 0 && run == record.attempt && !IsWaiting(record.state);
+}
+
+wire::AgentQuestion QuestionOf(const JobRecord& record, const JobSpec& spec, bool is_error, std::int64_t at,
+                                       std::int64_t last) {
+  wire::AgentQuestion question;
+  question.record = record;
+  question.output = spec.output;
+  question.error = spec.error;
+  question.directory = spec.directory;
+  question.is_foreground = spec.is_foreground;
+  question.is_error = is_error;
+  question.at = at;
+  question.last = last;
+  return question;
 }
 
 /// Returns the node of the job's output: of its present, last or next run; empty for this node. Returns nullopt if it
@@ -77,21 +114,47 @@ std::string SurePath(const JobRecord& record, const JobSpec& spec, bool is_error
 
 }  // namespace
 
-wire::AgentQuestion Routes::QuestionOf(const JobRecord& record, const JobSpec& spec, bool is_error, std::int64_t at,
-                                       std::int64_t last) {
-  wire::AgentQuestion question;
-  question.record = record;
-  question.output = spec.output;
-  question.error = spec.error;
-  question.directory = spec.directory;
-  question.is_foreground = spec.is_foreground;
-  question.is_error = is_error;
-  question.at = at;
-  question.last = last;
-  return question;
+// The log is read with the rights of the job's user, whoever asks (job_log.h).
+void JobDetailRoutes::Log(ApiCall& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto number = [&](const char* name) {
+    const auto at = call.request.query.find(name);
+    return at == call.request.query.end() ? std::optional<std::int64_t>(-1) : ParseInteger(at->second);
+  };
+  const auto at = number("at"), last = number("last"), run = number("run");
+  if (!at || !last || !run) return call.Refuse(InvalidArgument("'at', 'last' and 'run' are whole numbers"));
+  const bool is_error = call.request.query.contains("error");
+  FoundJob found = FindHere(core_, *id);
+  api_.reader.Read(call, [=, this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
+    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+    JobRecord& record = *found.record;
+    if (!MaySee(caller, record)) {
+      return [name = record.user.name](ApiCall& asked) {
+        asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
+                                      ", and only the owner may read its log"));
+      };
+    }
+    if (*run >= 0 && !TakeRun(*run, core_.store().HistoryOf(id), record)) {
+      return [run = *run](ApiCall& asked) {
+        asked.Refuse(NotFound("job " + asked.argument + " had no run " + std::to_string(run)));
+      };
+    }
+    if (!record.node.empty()) {
+      return [this, question = QuestionOf(record, *found.spec, is_error, *at, *last)](ApiCall& asked) {
+        AskForLog(asked, question);
+      };
+    }
+    const JobLog log = JobLogOf(node_, record, *found.spec, is_error);
+    return [path = log.path, piece = ReadJobLog(log, *at, *last)](ApiCall& asked) {
+      if (piece.error != 0) return asked.Refuse(CannotRead("'" + path + "'", piece.error));
+      AnswerPiece(asked, piece.text, piece.next);
+    };
+  });
 }
 
-void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
+void JobDetailRoutes::AskForLog(ApiCall& call, const wire::AgentQuestion& question) {
   const std::string& node = question.record.node;
   Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
   RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(node);
@@ -103,7 +166,7 @@ void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
   }
   const Time heard = asked->heard();
   if (!asked->is_connected()) return call.Refuse(Away(node, heard));
-  auto shared = std::make_shared<Call>(std::move(call));
+  auto shared = std::make_shared<ApiCall>(std::move(call));
   asked->Ask(question, [shared, node, heard](Result<wire::NumberedAnswer> answered) {
     if (!answered) {
       const bool is_away = answered.error().code == ErrorCode::kUnreachable;
@@ -115,23 +178,7 @@ void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
   });
 }
 
-void Routes::AskForSteps(Call& call, const JobRecord& record, bool has_commands) {
-  Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
-  RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(record.node);
-  // The job does not depend on its steps, so a list omits those that are unavailable now.
-  if (asked == nullptr || !asked->is_connected()) return call.Answer(std::vector<wire::StepView>());
-  wire::AgentQuestion question;
-  question.record = record;
-  question.wants_steps = true;
-  auto shared = std::make_shared<Call>(std::move(call));
-  asked->Ask(std::move(question),
-             [shared, has_commands, seats = SeatViewsOf(record)](Result<wire::NumberedAnswer> answered) {
-               if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
-               shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands, seats));
-             });
-}
-
-std::string Routes::PathOf(const Found& found, const JobSpec& spec, bool is_error) const {
+std::string JobDetailRoutes::PathOf(const FoundJob& found, const JobSpec& spec, bool is_error) const {
   JobRecord record = *found.record;
   const std::optional<std::string> node = MachineOf(record, found.history, core_.controller().scheduler());
   if (!node) return SurePath(record, spec, is_error);
@@ -144,28 +191,6 @@ std::string Routes::PathOf(const Found& found, const JobSpec& spec, bool is_erro
   const std::string path =
       is_error ? ErrorPath(record, spec, names) : OutputPath(record, spec, names, is_kept_there ? row->facts.logs : "");
   return path.empty() ? "" : record.node + ":" + path;
-}
-
-divvy::Status Routes::KeepHere(JobSpec& spec) const {
-  const Scheduler& cluster = core_.controller().scheduler();
-  if (!cluster.has_many()) return {};
-  const std::string& own = cluster.node(kOwnNode).words.name;
-  const auto refuse = [&own](const std::string& why) {
-    return FailedPrecondition(why + "; a job in the foreground has its terminal on this machine (" + own +
-                              ") and runs here only. Use divvy submit, and divvy logs -f for its output");
-  };
-  Request here = spec.request;
-  if (here.nodes > 1) return refuse("asks for " + std::to_string(here.nodes) + " nodes");
-  const bool is_named = here.node_list.empty() || Contains(here.node_list, own);
-  if (!is_named || Contains(here.excluded_nodes, own)) return refuse("must run on other nodes");
-  here.node_list = {own};
-  if (!spec.queues_anyway) {
-    // A request that no node can satisfy gets the usual error.
-    DIVVY_CHECK(CheckFeasible(cluster, spec.request, spec.pool));
-    if (const divvy::Status fits = CheckFeasible(cluster, here, spec.pool); !fits) return refuse(fits.error().message);
-  }
-  spec.request = std::move(here);
-  return {};
 }
 
 }  // namespace divvy

@@ -4,8 +4,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
-#include "daemon/api/routes_reports.h"
+#include "daemon/api/reports/report_request.h"
 #include "daemon/reports/prediction_report.h"
 #include "daemon/reports/usage_report.h"
 #include "wire/messages/messages_reports.h"
@@ -51,19 +50,19 @@ Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy
 }
 
 // Without `since` all runs count, because predictions are not learned from one week only.
-void Routes::Predictions(Call& call) {
+void ReportRoutes::Predictions(ApiCall& call) {
   const auto by = ReportByOf(call.request, kWaitingIsBy);
   if (!by) return call.Refuse(by.error());
   const bool is_all = !call.request.query.contains("since");
   auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   if (is_all) stretch->since = kNoTime;
-  ReadAside(call, [this, by = *by, stretch = *stretch, own_node = OwnNodeName()]() -> Finish {
+  api_.reader.Read(call, [this, by = *by, stretch = *stretch, own_node = OwnNodeName(ports_)]() -> FinishCall {
     HistoryFilter filter;
     filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut};
     filter.limit = kMostRuns;
     const auto history = core_.store().History(filter);
-    if (!history) return [error = history.error()](Call& asked) { asked.Refuse(error); };
+    if (!history) return [error = history.error()](ApiCall& asked) { asked.Refuse(error); };
     std::vector<EndedRun> runs;
     JobId spec_of;
     std::vector<std::string> command;
@@ -79,17 +78,17 @@ void Routes::Predictions(Call& call) {
       runs.push_back({std::move(run.front()), command, record.gpus.size()});
     }
     const bool is_cut = history->size() >= kMostRuns;
-    return [text = wire::Encode(ReportPredictions(std::move(runs), by, stretch, is_cut))](Call& asked) {
+    return [text = wire::Encode(ReportPredictions(std::move(runs), by, stretch, is_cut))](ApiCall& asked) {
       asked.Send(200, text);
     };
   });
 }
 
 // Running, waiting and just ended jobs come from the loop; the rest is read from the store outside of it.
-void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report) {
+void ReportRoutes::ReportRuns(ApiCall& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report) {
   std::map<JobId, std::uint32_t> known;  // Maps each job to its counted run; 0: the job waits.
   std::vector<ReportedRun> runs;
-  const std::string own_node = OwnNodeName();
+  const std::string own_node = OwnNodeName(ports_);
   const auto add = [&](const JobRecord& record) {
     // The runs of an array are those of its elements.
     const std::uint32_t run = IsWaiting(record.state) ? 0 : record.attempt;
@@ -101,18 +100,18 @@ void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, P
   filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost};
   filter.since = stretch.since;
   filter.limit = kMostReported;
-  ReadAside(call,
+  api_.reader.Read(call,
             [this, by, own_node, filter, known = std::move(known), runs = std::move(runs), past,
-             report = std::move(report)]() mutable -> Finish {
+             report = std::move(report)]() mutable -> FinishCall {
               const auto history = core_.store().History(filter);
-              if (!history) return [error = history.error()](Call& asked) { asked.Refuse(error); };
+              if (!history) return [error = history.error()](ApiCall& asked) { asked.Refuse(error); };
               for (const JobRecord& record : *history) {
                 if (!known.contains(record.id) && record.array_count == 0) AddRunOf(record, by, own_node, runs);
               }
               bool is_cut = history->size() >= filter.limit;
               if (past == PastRuns::kCount) {
                 const auto over = core_.store().PastRuns(filter.since, kMostReported);
-                if (!over) return [error = over.error()](Call& asked) { asked.Refuse(error); };
+                if (!over) return [error = over.error()](ApiCall& asked) { asked.Refuse(error); };
                 for (const JobRecord& record : *over) {
                   // The run may have become an earlier one since the running jobs were collected.
                   const auto counted = known.find(record.id);
@@ -121,11 +120,11 @@ void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, P
                 }
                 is_cut |= over->size() >= kMostReported;
               }
-              return [text = report(runs, is_cut)](Call& asked) { asked.Send(200, text); };
+              return [text = report(runs, is_cut)](ApiCall& asked) { asked.Send(200, text); };
             });
 }
 
-void Routes::Usage(Call& call) {
+void ReportRoutes::Usage(ApiCall& call) {
   const auto by = ReportByOf(call.request, kUsageIsBy);
   if (!by) return call.Refuse(by.error());
   const auto stretch = StretchOf(call.request, core_.Now());
@@ -140,7 +139,7 @@ void Routes::Usage(Call& call) {
              });
 }
 
-void Routes::Fairness(Call& call) {
+void ReportRoutes::Fairness(ApiCall& call) {
   const auto by = ReportByOf(call.request, kWaitingIsBy);
   if (!by) return call.Refuse(by.error());
   const auto stretch = StretchOf(call.request, core_.Now());
@@ -153,7 +152,7 @@ void Routes::Fairness(Call& call) {
              });
 }
 
-void Routes::Speeds(Call& call) {
+void ReportRoutes::Speeds(ApiCall& call) {
   wire::SpeedsReport report;
   report.runs_needed = static_cast<std::int64_t>(ThroughputModel::kEnough);
   for (const ThroughputModel::Learned* learned : core_.controller().speeds().All()) {

@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "daemon/api/routes_call.h"
-#include "daemon/api/routes_query.h"
+#include "daemon/api/call/request_query.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/own_metrics.h"
 #include "daemon/views/job_selector.h"
@@ -103,7 +102,7 @@ Error NoMachine(const std::string& name) {
 
 }  // namespace
 
-wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
+wire::LatestAnswer SampleRoutes::LatestFor(const Caller& caller) const {
   const Controller& controller = core_.controller();
   const auto shown = [&](JobId id) {
     const JobRecord* record = controller.Find(id);
@@ -114,12 +113,12 @@ wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
                       [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
 }
 
-bool Routes::is_watched() const {
+bool SampleRoutes::is_watched() const {
   // A client that has asked recently will probably ask again.
   return !watchers_.empty() || core_.Now() - latest_asked_ < 10s;
 }
 
-void Routes::Latest(Call& call) {
+void SampleRoutes::Latest(ApiCall& call) {
   latest_asked_ = core_.Now();
   if (!ports_.samples) {
     wire::LatestAnswer answer;
@@ -130,7 +129,7 @@ void Routes::Latest(Call& call) {
   call.Answer(LatestFor(call.caller));
 }
 
-void Routes::Series(Call& call) {
+void SampleRoutes::Series(ApiCall& call) {
   if (!ports_.samples) return call.Refuse(IsOff());
   const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
   auto question = SeriesAskedBy(call.request, now);
@@ -148,12 +147,12 @@ void Routes::Series(Call& call) {
   }
   const bool has_many = core_.controller().scheduler().has_many();
   const bool is_known = !question->node || core_.controller().IndexOf(*question->node) ||
-                        *question->node == OwnNodeName() || *question->node == HostName();
+                        *question->node == OwnNodeName(ports_) || *question->node == HostName();
   if (!has_many && !is_known) return call.Refuse(NoMachine(*question->node));
   const std::string missing = is_known ? "" : *question->node;
   // A single node has no name in answers, and is looked up without one.
   if (!has_many) question->node.reset();
-  auto shared = std::make_shared<Call>(std::move(call));
+  auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.samples->Ask(
       *std::move(question), now,
       [shared, has_many, has_own, missing](const Result<MetricStore::Answer>& answer) -> std::function<void()> {
@@ -165,7 +164,7 @@ void Routes::Series(Call& call) {
       });
 }
 
-void Routes::AddOwnMetrics(Call& call) {
+void SampleRoutes::AddOwnMetrics(ApiCall& call) {
   const auto request = wire::Decode<wire::OwnMetricsRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   if (!ports_.samples) return call.Refuse(IsOff());
@@ -175,7 +174,7 @@ void Routes::AddOwnMetrics(Call& call) {
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
   if (!MaySee(call.caller, *record))
     return call.Refuse(PermissionDenied("job " + DisplayId(*record) + " belongs to " + record->user.name));
-  if (const divvy::Status speaks = CheckSaysNumbers(*record, *request, core_.Now()); !speaks)
+  if (const Status speaks = CheckSaysNumbers(*record, *request, core_.Now()); !speaks)
     return call.Refuse(speaks.error());
   wire::OwnNumbers numbers;
   for (const auto& [name, value] : request->values) wire::KeepNewest(numbers, name, value);
@@ -189,7 +188,7 @@ void Routes::AddOwnMetrics(Call& call) {
   call.Answer(wire::MessageAnswer{"taken"});
 }
 
-void Routes::Metrics(Call& call) {
+void SampleRoutes::Metrics(ApiCall& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
@@ -199,11 +198,11 @@ void Routes::Metrics(Call& call) {
   Reply(call.reply).Answer(response);
 }
 
-void Routes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply) {
+void SampleRoutes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply) {
   watchers_.emplace(handle, Watcher{caller, std::move(reply)});
 }
 
-void Routes::OnSecond() {
+void SampleRoutes::OnSecond() {
   if (!ports_.samples || watchers_.empty()) return;
   std::map<std::int64_t, std::string> texts;  // By viewer; administrators have -1.
   const auto watchers = watchers_;            // A copy, because a watcher may leave while it is being served.

@@ -1,7 +1,6 @@
 // Routes of jobs that waste GPUs now, and of losses over a period.
-#include "daemon/api/job_lookup.h"
-#include "daemon/api/routes_call.h"
-#include "daemon/api/routes_reports.h"
+#include "daemon/api/call/job_lookup.h"
+#include "daemon/api/reports/report_request.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/views/job_selector.h"
 #include "daemon/waste/waste_ended.h"
@@ -40,7 +39,7 @@ WasteRules RulesOf(const WasteTracker* waste) { return waste != nullptr ? waste-
 
 }  // namespace
 
-wire::WasteAnswer Routes::WasteNow() const {
+wire::WasteAnswer WasteRoutes::WasteNow() const {
   if (ports_.waste) return ports_.waste->View(core_.controller(), SecondOf(core_.Now()));
   wire::WasteAnswer answer;
   answer.time = ToSeconds(core_.Now());
@@ -48,18 +47,18 @@ wire::WasteAnswer Routes::WasteNow() const {
   return answer;
 }
 
-void Routes::Waste(Call& call) { call.Answer(WasteNow()); }
+void WasteRoutes::Waste(ApiCall& call) { call.Answer(WasteNow()); }
 
 // The use of a waiting job belongs to an earlier run; the reports include it.
-void Routes::JobWaste(Call& call) {
+void WasteRoutes::JobWaste(ApiCall& call) {
   if (ports_.samples == nullptr) return call.Refuse(NoSamples());
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  Found found = FindHere(*id);
-  ReadAsideUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> Finish {
-    if (!Complete(id, found)) return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-    return [this, record = *found.record](Call& asked) {
-      auto shared = std::make_shared<Call>(std::move(asked));
+  FoundJob found = FindHere(core_, *id);
+  api_.reader.ReadUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> FinishCall {
+    if (!Complete(core_.store(), id, found)) return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+    return [this, record = *found.record](ApiCall& asked) {
+      auto shared = std::make_shared<ApiCall>(std::move(asked));
       const Time end = IsFinal(record.state) ? record.ended : core_.Now();
       ports_.samples->AskUsesOf(
           record.id.value(), {SecondOf(record.started)}, SecondOf(end) + 1,
@@ -76,14 +75,14 @@ void Routes::JobWaste(Call& call) {
 }
 
 // `use` covers the whole run.
-void Routes::AnswerWaste(Call& call, const JobRecord& record, const samples::JobUse& use,
+void WasteRoutes::AnswerWaste(ApiCall& call, const JobRecord& record, const samples::JobUse& use,
                          std::vector<wire::WasteFinding> findings) {
   wire::JobWaste waste;
   waste.id = record.id;
   waste.display_id = DisplayId(record);
   waste.has_ended = IsFinal(record.state);
   std::vector<ReportedRun> runs;
-  AddRunOf(record, ReportBy::kUser, OwnNodeName(), runs);
+  AddRunOf(record, ReportBy::kUser, OwnNodeName(ports_), runs);
   const RunHours hours =
       record.array_count > 0 || runs.front().started == kNoTime ? RunHours() : HoursOf(runs.front(), use);
   if (hours.known <= 0) return call.Answer(waste);
@@ -99,10 +98,10 @@ void Routes::AnswerWaste(Call& call, const JobRecord& record, const samples::Job
   call.Answer(waste);
 }
 
-void Routes::WasteReport(Call& call) {
+void WasteRoutes::WasteReport(ApiCall& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
   if (!scope) return call.Refuse(scope.error());
-  auto shared = std::make_shared<Call>(std::move(call));
+  auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, MetricStore::Kept kept) {
     PriceOfModel price;
     if (!core_.controller().teams().prices().empty()) {
@@ -131,10 +130,10 @@ void Routes::WasteReport(Call& call) {
   });
 }
 
-void Routes::Efficiency(Call& call) {
+void WasteRoutes::Efficiency(ApiCall& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
   if (!scope) return call.Refuse(scope.error());
-  auto shared = std::make_shared<Call>(std::move(call));
+  auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, const MetricStore::Kept&) {
     ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
                [uses = std::move(uses), of](const std::vector<ReportedRun>& runs, bool is_cut) {

@@ -1,18 +1,17 @@
 // The routes of notifications: a user's own receivers, and for administrators those of divvy.toml.
 #include <memory>
 
-#include "daemon/api/routes_call.h"
 #include "daemon/notify/notifier.h"
 #include "wire/messages/notify_messages.h"
 
 namespace divvy {
 
-void Routes::Notify(Call& call) {
+void NotifyRoutes::Notify(ApiCall& call) {
   if (!ports_.notifier) return call.Answer(wire::NotifyAnswer{false, {}});
   call.Answer(ports_.notifier->View(call.caller.user, call.caller.is_admin));
 }
 
-void Routes::AddReceiver(Call& call) {
+void NotifyRoutes::AddReceiver(ApiCall& call) {
   auto request = wire::Decode<wire::ReceiverRequest>(call.request.body);
   // The logged request contains neither the secret nor values that may be equivalent to one.
   wire::ReceiverRequest shown = request ? *request : wire::ReceiverRequest();
@@ -24,29 +23,29 @@ void Routes::AddReceiver(Call& call) {
   if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
   const auto answer = ports_.notifier->Add(call.caller.user, *request);
   if (!answer) return call.Refuse(answer.error());
-  auto shared = std::make_shared<Call>(std::move(call));
-  core_.AfterCommit([shared, answer = *answer](const divvy::Status& status) {
+  auto shared = std::make_shared<ApiCall>(std::move(call));
+  core_.AfterCommit([shared, answer = *answer](const Status& status) {
     if (!status) return shared->Refuse(status.error());
     shared->Answer(answer);
   });
 }
 
-void Routes::RemoveReceiver(Call& call) {
+void NotifyRoutes::RemoveReceiver(ApiCall& call) {
   const auto name = wire::Decode<wire::ReceiverName>(call.request.body);
   if (!name) return call.Refuse(name.error());
   if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
-  const divvy::Status removed = ports_.notifier->Remove(call.caller.user, name->name);
+  const Status removed = ports_.notifier->Remove(call.caller.user, name->name);
   if (!removed) return call.Refuse(removed.error());
-  AnswerMessage(call, "removed receiver " + name->name + " and its undelivered messages");
+  AnswerMessage(core_, call, "removed receiver " + name->name + " and its undelivered messages");
 }
 
-void Routes::TestReceiver(Call& call) {
+void NotifyRoutes::TestReceiver(ApiCall& call) {
   const auto name = wire::Decode<wire::ReceiverName>(call.request.body);
   if (!name) return call.Refuse(name.error());
   if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
   const bool is_own = ports_.notifier->Has(call.caller.user, name->name) || !call.caller.is_admin;
   const std::optional<User> owner = is_own ? std::optional(call.caller.user) : std::nullopt;
-  auto shared = std::make_shared<Call>(std::move(call));
+  auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.notifier->Test(owner, name->name, [shared](const Result<wire::NotifyTestAnswer>& answer) {
     if (!answer) return shared->Refuse(answer.error());
     shared->Answer(*answer);

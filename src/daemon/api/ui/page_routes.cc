@@ -1,8 +1,7 @@
 // The routes of the page: login links, and the identity of a logged-in browser.
 #include <memory>
 
-#include "daemon/api/routes_call.h"
-#include "daemon/api/ui_auth.h"
+#include "daemon/api/call/ui_auth.h"
 #include "daemon/node/machine.h"
 #include "wire/http/token_line.h"
 #include "wire/messages/ui_messages.h"
@@ -11,7 +10,7 @@ namespace divvy {
 
 // The caller has the rights that the user who requested the link has on the command line; they are looked up for each
 // request.
-Result<Caller> Routes::CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route) {
+Result<Caller> PageRoutes::CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route) {
   DIVVY_TRY(const UiIdentity identity, ports_.ui->IdentityOf(peer.is_plain, request));
   if (!identity.token.empty()) {
     const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
@@ -22,7 +21,7 @@ Result<Caller> Routes::CallerAtPage(const Peer& peer, const HttpRequest& request
   return LocalCaller({identity.uid, identity.gid, ""});
 }
 
-void Routes::UiLink(Call& call) {
+void PageRoutes::UiLink(ApiCall& call) {
   const auto request = wire::Decode<wire::UiLinkRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   if (call.is_on_node || call.is_at_page || ports_.ui == nullptr) {
@@ -39,11 +38,11 @@ void Routes::UiLink(Call& call) {
   identity.is_plain = call.address.empty() && !request->is_remote;
   auto answer = ports_.ui->MakeLink(std::move(identity));
   if (!answer) return call.Refuse(answer.error());
-  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)),
-                     answer = *std::move(answer)](const divvy::Status&) { call->Answer(answer); });
+  core_.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)),
+                     answer = *std::move(answer)](const Status&) { call->Answer(answer); });
 }
 
-void Routes::UiMe(Call& call) {
+void PageRoutes::UiMe(ApiCall& call) {
   wire::UiMe me;
   me.user = call.caller.user.name;
   me.uid = call.caller.user.uid;

@@ -2,15 +2,14 @@
 // command line.
 #include <ctime>
 
-#include "daemon/api/job_lookup.h"
-#include "daemon/api/routes_call.h"
-#include "daemon/api/ui_auth.h"
+#include "daemon/api/call/job_lookup.h"
+#include "daemon/api/call/ui_auth.h"
 #include "daemon/requests/resubmit_form.h"
 #include "daemon/views/job_selector.h"
 
 namespace divvy {
 
-dialect::ParseContext Routes::ParseContextOf(const Call& call) const {
+dialect::ParseContext SubmitFormRoutes::ParseContextOf(const ApiCall& call) const {
   dialect::ParseContext around;
   around.now = core_.Now();
   const auto seconds = static_cast<std::time_t>(ToSeconds(around.now));
@@ -29,11 +28,11 @@ dialect::ParseContext Routes::ParseContextOf(const Call& call) const {
 }
 
 // The environment belongs to the job's owner; no other user, not even an administrator, may run with it.
-void Routes::Again(Call& call) {
+void SubmitFormRoutes::Again(ApiCall& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  Found found = FindHere(*id);
-  const auto answer = [now = core_.Now(), grace = ports_.default_grace](Call& asked, const Found& whole) {
+  FoundJob found = FindHere(core_, *id);
+  const auto answer = [now = core_.Now(), grace = ports_.default_grace](ApiCall& asked, const FoundJob& whole) {
     if (!MaySee(asked.caller, *whole.record)) {
       return asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + whole.record->user.name +
                                            ", and only the owner may submit it again"));
@@ -46,30 +45,30 @@ void Routes::Again(Call& call) {
     }
     asked.Send(200, wire::EncodeChanged(view));
   };
-  ReadAsideUnless(found.record.has_value() && found.spec != nullptr, call,
-                  [this, id = *id, answer, found = std::move(found)]() mutable -> Finish {
-                    if (!Complete(id, found) || found.spec == nullptr)
-                      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-                    return [answer, found = std::move(found)](Call& asked) { answer(asked, found); };
+  api_.reader.ReadUnless(found.record.has_value() && found.spec != nullptr, call,
+                  [this, id = *id, answer, found = std::move(found)]() mutable -> FinishCall {
+                    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                    return [answer, found = std::move(found)](ApiCall& asked) { answer(asked, found); };
                   });
 }
 
 // Both may take a while for a long text.
-void Routes::Words(Call& call) {
+void SubmitFormRoutes::Words(ApiCall& call) {
   auto question = wire::Decode<wire::WordsQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
-  ReadAside(call, [question = *std::move(question), around = ParseContextOf(call)]() -> Finish {
-    return [text = wire::Encode(SaidInWords(question.spec, around))](Call& asked) { asked.Send(200, text); };
+  api_.reader.Read(call, [question = *std::move(question), around = ParseContextOf(call)]() -> FinishCall {
+    return [text = wire::Encode(SaidInWords(question.spec, around))](ApiCall& asked) { asked.Send(200, text); };
   });
 }
 
-void Routes::Script(Call& call) {
+void SubmitFormRoutes::Script(ApiCall& call) {
   auto question = wire::Decode<wire::ScriptQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
   if (!question->directory.empty() && question->directory.front() != '/')
     return call.Refuse(InvalidArgument("'directory': give an absolute path"));
-  ReadAside(call, [question = *std::move(question), around = ParseContextOf(call)]() -> Finish {
-    return [text = wire::EncodeChanged(ReadScriptLines(question, around))](Call& asked) { asked.Send(200, text); };
+  api_.reader.Read(call, [question = *std::move(question), around = ParseContextOf(call)]() -> FinishCall {
+    return [text = wire::EncodeChanged(ReadScriptLines(question, around))](ApiCall& asked) { asked.Send(200, text); };
   });
 }
 
