@@ -17,9 +17,9 @@
 
 #include "base/text.h"
 #include "control/controller/controller.h"
+#include "daemon/api/call/ui_auth.h"
 #include "daemon/api/remote_door.h"
 #include "daemon/api/routes.h"
-#include "daemon/api/call/ui_auth.h"
 #include "daemon/auth/accounts.h"
 #include "daemon/auth/user_right_cache.h"
 #include "daemon/daemon_flags.h"

@@ -1,4 +1,4 @@
-// What all routes share. Each class of routes takes from it what it needs.
+// The state and the services that all routes share. Each class of routes takes from it what it needs.
 #pragma once
 
 #include <functional>

@@ -34,8 +34,8 @@ std::shared_ptr<const JobSpec> VisibleSpec(const Controller& controller, const C
 
 /// Finds live jobs only, without reading the store; for listings, which may be long.
 FindOutcome LiveNames(const Controller& controller);
-/// Calls StateReason; for a job on a lost node, adds whether its lease has ended there. `blockers` is shared by all jobs
-/// of a listing; null for a single job.
+/// Calls StateReason; for a job on a lost node, adds whether its lease has ended there. `blockers` is shared by all
+/// jobs of a listing; null for a single job.
 Reason ReasonNow(ControllerDriver& core, AgentListener* door, const JobRecord& record,
                  FirstBlockers* blockers = nullptr);
 /// Returns the present GPUs of a job with GPU fractions.

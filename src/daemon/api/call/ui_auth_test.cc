@@ -25,11 +25,11 @@ class UiWorld : public World {
   explicit UiWorld(const UiAuth::Wishes& wishes = {}) {
     server_.reset();
     remote_ = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_,
-                                                                            [](std::string_view name) {
-                                                                              return User{7, 7, std::string(name)};
-                                                                            }),
-                                                              {},
-                                                              ""});
+                                                                        [](std::string_view name) {
+                                                                          return User{7, 7, std::string(name)};
+                                                                        }),
+                                                          {},
+                                                          ""});
     Open(wishes);
   }
   /// Opens the door as after a restart: only stored data is known.

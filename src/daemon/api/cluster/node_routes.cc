@@ -1,5 +1,4 @@
-// The routes of nodes.
-#include <memory>
+#include "daemon/api/cluster/node_routes.h"
 
 #include "base/text.h"
 #include "daemon/fleet/agent_listener.h"
@@ -76,16 +75,20 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
 
 }  // namespace
 
-std::string NodeRoutes::OwnNodeName(ports_) const {
-  AgentListener* door = ports_.agents.get();
-  return door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
+NodeRoutes::NodeRoutes(ApiContext& api, RouteTable& table) : core_(api.core), about_(api.about), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/nodes", &NodeRoutes::Nodes},
+                   {"GET", "/v1/pools", &NodeRoutes::Pools},
+                   {"POST", "/v1/nodes/cordon", &NodeRoutes::CordonNodes},
+                   {"POST", "/v1/nodes/drain", &NodeRoutes::DrainNodes},
+                   {"POST", "/v1/nodes/resume", &NodeRoutes::ResumeNodes},
+                   {"POST", "/v1/nodes/remove", &NodeRoutes::RemoveNodes},
+                   {"POST", "/v1/nodes/label", &NodeRoutes::LabelNodes}});
 }
 
-std::map<std::string, int> NodeRoutes::NodesByState() const {
-  std::map<std::string, int> nodes = {{StateOf("up", "", core_.controller()), 1}};  // The controller's own node.
-  if (ports_.agents == nullptr) return nodes;
-  for (const auto& [name, row] : ports_.agents->book().nodes())
-    ++nodes[StateOf(ports_.agents->StateOf(row), name, core_.controller())];
+std::map<std::string, int> NodesByState(const Controller& controller, const AgentListener* door) {
+  std::map<std::string, int> nodes = {{StateOf("up", "", controller), 1}};  // The controller's own node.
+  if (door == nullptr) return nodes;
+  for (const auto& [name, row] : door->book().nodes()) ++nodes[StateOf(door->StateOf(row), name, controller)];
   return nodes;
 }
 
@@ -135,6 +138,15 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
   view.priority = row.priority;
   view.is_exclusive = row.is_exclusive;
   view.jobs_per_gpu = row.jobs_per_gpu;
+}
+
+/// A request without a reason keeps the previous one.
+std::string ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
+                     const Caller& caller) {
+  const NodeRow* row = door.book().Find(name);
+  if (request.reason.empty() && row != nullptr && row->work != NodeWork::kTakes && !row->reason.empty())
+    return row->reason;
+  return (request.reason.empty() ? "" : request.reason + ", ") + "by " + caller.user.name;
 }
 
 }  // namespace
@@ -223,15 +235,6 @@ void NodeRoutes::LabelNodes(ApiCall& call) {
   ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
     return door.Label(core_, name, request.labels);
   });
-}
-
-// A request without a reason keeps the previous one.
-std::string NodeRoutes::ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
-                             const Caller& caller) {
-  const NodeRow* row = door.book().Find(name);
-  if (request.reason.empty() && row != nullptr && row->work != NodeWork::kTakes && !row->reason.empty())
-    return row->reason;
-  return (request.reason.empty() ? "" : request.reason + ", ") + "by " + caller.user.name;
 }
 
 }  // namespace divvy

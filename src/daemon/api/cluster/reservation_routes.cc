@@ -1,4 +1,5 @@
-// The routes of advance reservations.
+#include "daemon/api/cluster/reservation_routes.h"
+
 #include <algorithm>
 #include <memory>
 
@@ -34,6 +35,12 @@ wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller
 Duration SecondsOf(double seconds) { return TimeFromSeconds(seconds).time_since_epoch(); }
 
 }  // namespace
+
+ReservationRoutes::ReservationRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/reservations", &ReservationRoutes::Reservations},
+                   {"POST", "/v1/reservations", &ReservationRoutes::Reserve},
+                   {"POST", "/v1/reservations/cancel", &ReservationRoutes::CancelReservation}});
+}
 
 void ReservationRoutes::Reservations(ApiCall& call) {
   std::vector<wire::ReservationView> views;

@@ -1,13 +1,10 @@
-// The routes of teams: their members, their usage, and changes by administrators.
-#include <memory>
+#include "daemon/api/cluster/team_routes.h"
 
 #include "model/gpus/gpu_portion.h"
 #include "wire/messages/messages_teams.h"
 
 namespace divvy {
 namespace {
-
-constexpr Duration kKeepGroups = std::chrono::seconds(30);
 
 double Amount(std::int64_t milli) { return static_cast<double>(milli) / 1000; }
 std::optional<double> Amount(const std::optional<std::int64_t>& milli) {
@@ -53,18 +50,12 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
 
 }  // namespace
 
-std::vector<std::string> TeamRoutes::GroupsOf(const User& user) {
-  const std::vector<std::string> named = core_.controller().teams().GroupsNamed();
-  if (named.empty() || !ports_.is_in_group) return {};
-  const Time now = core_.Now();
-  Groups& known = groups_[user.uid];
-  if (known.at == kNoTime || now - known.at >= kKeepGroups || known.asked != named) {
-    known = {named, {}, now};
-    for (const std::string& group : named) {
-      if (ports_.is_in_group(user, group)) known.of.push_back(group);
-    }
-  }
-  return known.of;
+TeamRoutes::TeamRoutes(ApiContext& api, RouteTable& table) : core_(api.core) {
+  table.Add(this, {{"GET", "/v1/teams", &TeamRoutes::Teams},
+                   {"POST", "/v1/teams", &TeamRoutes::SetTeam},
+                   {"POST", "/v1/teams/remove", &TeamRoutes::RemoveTeam},
+                   {"POST", "/v1/teams/users", &TeamRoutes::SetTeamUser},
+                   {"POST", "/v1/teams/quotas", &TeamRoutes::SetQuotas}});
 }
 
 void TeamRoutes::Teams(ApiCall& call) {
@@ -100,13 +91,6 @@ void TeamRoutes::Teams(ApiCall& call) {
   for (const auto& [member, used] : controller.MemberUsage(core_.Now()))
     view.members.push_back({member.first, member.second, Amount(used.gpu_hours_milli()), Amount(used.cost_milli())});
   call.Answer(view);
-}
-
-void TeamRoutes::AnswerMessage(ApiCall& call, const Result<std::string>& done) {
-  if (!done) return call.Refuse(done.error());
-  core_.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), message = *done](const Status&) {
-    call->Answer(wire::MessageAnswer{message});
-  });
 }
 
 void TeamRoutes::SetTeam(ApiCall& call) {

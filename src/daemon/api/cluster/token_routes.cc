@@ -1,10 +1,10 @@
-// The routes of tokens.
+#include "daemon/api/cluster/token_routes.h"
+
 #include <algorithm>
 #include <memory>
 
 #include "base/host_port.h"
 #include "base/text.h"
-#include "daemon/auth/remote_callers.h"
 #include "wire/http/token_line.h"
 #include "wire/messages/messages_remote.h"
 
@@ -33,10 +33,16 @@ wire::TokenView ViewOf(const TokenRow& row, Time now) {
 
 }  // namespace
 
+TokenRoutes::TokenRoutes(ApiContext& api, RouteTable& table) : core_(api.core), remote_(*api.ports.remote) {
+  table.Add(this, {{"GET", "/v1/tokens", &TokenRoutes::Tokens},
+                   {"POST", "/v1/tokens", &TokenRoutes::CreateToken},
+                   {"POST", "/v1/tokens/remove", &TokenRoutes::RemoveToken}});
+}
+
 // Tokens of other users are shown only to administrators, because they reveal where users connect from.
 void TokenRoutes::Tokens(ApiCall& call) {
   std::vector<wire::TokenView> views;
-  for (const auto& [id, row] : ports_.remote->callers.book().tokens()) {
+  for (const auto& [id, row] : remote_.callers.book().tokens()) {
     if (call.caller.is_admin || row.user == call.caller.user.name || row.made_by == call.caller.user.name)
       views.push_back(ViewOf(row, core_.Latest()));
   }
@@ -46,12 +52,11 @@ void TokenRoutes::Tokens(ApiCall& call) {
 void TokenRoutes::CreateToken(ApiCall& call) {
   const auto request = wire::Decode<wire::TokenRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const Remote& remote = *ports_.remote;
   // Otherwise the owner of a token for one hour could get one without expiry.
   if (!call.address.empty()) {
     return call.Refuse(PermissionDenied("tokens are created on the controller's own machine, not with another token"));
   }
-  if (remote.address.port == 0) {
+  if (remote_.address.port == 0) {
     return call.Refuse(
         FailedPrecondition("this daemon does not listen for other machines; start it with divvy up --listen "
                            "0.0.0.0:7433, or set listen in "
@@ -59,9 +64,9 @@ void TokenRoutes::CreateToken(ApiCall& call) {
   }
   const auto role = ParseTokenRole(request->role);
   if (!role) return call.Refuse(role.error());
-  HostPort at = remote.address;
+  HostPort at = remote_.address;
   if (!request->at.empty()) {
-    const auto asked = ParseHostPort(request->at, remote.address.port);
+    const auto asked = ParseHostPort(request->at, remote_.address.port);
     if (!asked) return call.Refuse(asked.error());
     at = *asked;
   }
@@ -77,27 +82,25 @@ void TokenRoutes::CreateToken(ApiCall& call) {
   if (*role == TokenRole::kNode) row.uses_left = static_cast<int>(request->uses);
   if (request->lives_s > 0 && request->lives_s < kLongestLife)
     row.expires = core_.Latest() + TimeFromSeconds(request->lives_s).time_since_epoch();
-  for (auto& setting : ports_.remote->callers.book().DropExpired(core_.Latest() - kKeptExpired))
+  for (auto& setting : remote_.callers.book().DropExpired(core_.Latest() - kKeptExpired))
     core_.controller().KeepSetting(setting.first, std::move(setting.second));
-  auto made = ports_.remote->callers.Make(row, call.caller);
+  auto made = remote_.callers.Make(row, call.caller);
   if (!made) return call.Refuse(made.error());
   core_.controller().KeepSetting(made->setting.first, std::move(made->setting.second));
   wire::TokenAnswer answer;
   answer.id = made->id;
-  answer.line = ToString(TokenLine{at, made->id, made->secret, remote.fingerprint});
+  answer.line = ToString(TokenLine{at, made->id, made->secret, remote_.fingerprint});
   const std::string user = row.user.empty() ? call.caller.user.name : row.user;
   answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
   if (*role == TokenRole::kNode)
     answer.message = "token " + made->id + ", with which " + Plural(request->uses, "node") + " may join";
-  core_.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status&) {
-    call->Answer(answer);
-  });
+  AnswerAfterCommit(core_, call, std::move(answer));
 }
 
 void TokenRoutes::RemoveToken(ApiCall& call) {
   const auto name = wire::Decode<wire::TokenName>(call.request.body);
   if (!name) return call.Refuse(name.error());
-  auto setting = ports_.remote->callers.Remove(name->id, call.caller);
+  auto setting = remote_.callers.Remove(name->id, call.caller);
   if (!setting) return call.Refuse(setting.error());
   core_.controller().KeepSetting(setting->first, std::move(setting->second));
   AnswerMessage(core_, call, "removed token " + name->id + "; requests with it are now refused");

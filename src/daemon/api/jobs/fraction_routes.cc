@@ -82,7 +82,7 @@ void FractionRoutes::SettlePortions(const std::shared_ptr<ApiCall>& call, const 
 }
 
 void FractionRoutes::ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
-                         std::function<void(const Status&)> done) {
+                                 std::function<void(const Status&)> done) {
   if (record.node.empty()) {
     if (ports_.own_shares == nullptr) return done(FailedPrecondition("no GPU is shared on this node"));
     return ports_.own_shares->Act(record.id, action, to, std::move(done));

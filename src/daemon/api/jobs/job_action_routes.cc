@@ -10,8 +10,7 @@
 
 namespace divvy {
 
-JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table)
-    : api_(api), core_(api.core), labels_(api.labels) {
+JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), labels_(api.labels) {
   table.Add(this, {{"POST", "/v1/jobs/cancel", &JobActionRoutes::Cancel},
                    {"POST", "/v1/jobs/hold", &JobActionRoutes::Hold},
                    {"POST", "/v1/jobs/release", &JobActionRoutes::Release},
@@ -90,8 +89,8 @@ void JobActionRoutes::Requeue(ApiCall& call) {
         if (ended.array.is_set()) {
           DIVVY_TRY(array, core_.FindJob(ended.array));
         }
-        return core_.controller().RequeueEnded(ended, *spec, std::move(array), api_.callers.GroupsOf(ended.user), request.holds,
-                                               caller, core_.Now());
+        return core_.controller().RequeueEnded(ended, *spec, std::move(array), api_.callers.GroupsOf(ended.user),
+                                               request.holds, caller, core_.Now());
       });
 }
 

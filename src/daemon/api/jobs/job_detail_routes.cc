@@ -94,13 +94,13 @@ void JobDetailRoutes::Show(ApiCall& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return refuse(call, id.error());
   FoundJob found = FindHere(core_, *id);
-  api_.reader.ReadUnless(found.record.has_value(), call,
-                  [this, refuse, id = *id, found = std::move(found)]() mutable -> FinishCall {
-                    if (!Complete(core_.store(), id, found))
-                      return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
-                    if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
-                    return [this, found = std::move(found)](ApiCall& asked) { AnswerDetail(asked, found); };
-                  });
+  api_.reader.ReadUnless(
+      found.record.has_value(), call, [this, refuse, id = *id, found = std::move(found)]() mutable -> FinishCall {
+        if (!Complete(core_.store(), id, found))
+          return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
+        if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
+        return [this, found = std::move(found)](ApiCall& asked) { AnswerDetail(asked, found); };
+      });
 }
 
 void JobDetailRoutes::AnswerDetail(ApiCall& call, const FoundJob& found) {
@@ -192,8 +192,9 @@ void JobDetailRoutes::Why(ApiCall& call) {
     explanation.blockers.assign(1, std::move(*no_pool));
     explanation.change.reset();
   }
-  wire::WhyView view = WhyOf(Named(*record, controller.scheduler()), explanation,
-                             ReasonNow(core_, ports_.agents.get(), *record), names, core_.Now(), ShareOf(core_.controller(), ports_.shares.get(), *record));
+  wire::WhyView view =
+      WhyOf(Named(*record, controller.scheduler()), explanation, ReasonNow(core_, ports_.agents.get(), *record), names,
+            core_.Now(), ShareOf(core_.controller(), ports_.shares.get(), *record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {
@@ -214,17 +215,17 @@ void JobDetailRoutes::Environment(ApiCall& call) {
   if (!id) return call.Refuse(id.error());
   FoundJob found = FindHere(core_, *id);
   api_.reader.ReadUnless(found.record.has_value(), call,
-                  [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
-                    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
-                      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-                    if (!MaySee(caller, *found.record)) {
-                      return [name = found.record->user.name](ApiCall& asked) {
-                        asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
-                                                      ", and only the owner may see its environment"));
-                      };
-                    }
-                    return [view = EnvironmentOf(*found.spec)](ApiCall& asked) { asked.Answer(view); };
-                  });
+                         [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
+                           if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                             return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                           if (!MaySee(caller, *found.record)) {
+                             return [name = found.record->user.name](ApiCall& asked) {
+                               asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
+                                                             ", and only the owner may see its environment"));
+                             };
+                           }
+                           return [view = EnvironmentOf(*found.spec)](ApiCall& asked) { asked.Answer(view); };
+                         });
 }
 
 // Parameters and reported numbers are visible to the same users as the job's command and output.
@@ -234,20 +235,21 @@ void JobDetailRoutes::Elements(ApiCall& call) {
   const auto limit = CountIn(call.request, "limit", kUsualElements, kMostElements);
   if (!limit) return call.Refuse(limit.error());
   FoundJob found = FindHere(core_, *id);
-  api_.reader.ReadUnless(found.record.has_value(), call,
-                  [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> FinishCall {
-                    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
-                      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-                    if (found.record->array_count == 0) {
-                      return [](ApiCall& asked) {
-                        asked.Refuse(FailedPrecondition("job " + asked.argument + " is not an array or a sweep"));
-                      };
-                    }
-                    auto view = ElementsOf(*found.record, *found.spec, limit);
-                    return [this, found = std::move(found), view = std::move(view)](ApiCall& asked) {
-                      AnswerElements(asked, found, view);
-                    };
-                  });
+  api_.reader.ReadUnless(
+      found.record.has_value(), call,
+      [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> FinishCall {
+        if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+          return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+        if (found.record->array_count == 0) {
+          return [](ApiCall& asked) {
+            asked.Refuse(FailedPrecondition("job " + asked.argument + " is not an array or a sweep"));
+          };
+        }
+        auto view = ElementsOf(*found.record, *found.spec, limit);
+        return [this, found = std::move(found), view = std::move(view)](ApiCall& asked) {
+          AnswerElements(asked, found, view);
+        };
+      });
 }
 
 void JobDetailRoutes::AnswerElements(ApiCall& call, const FoundJob& found, wire::ElementsView view) {

@@ -95,7 +95,7 @@ void JobListRoutes::Select(ApiCall& call) {
 void JobListRoutes::List(ApiCall& call) { AnswerJobs(call, SelectorOf(call.request)); }
 
 std::vector<JobRecord> JobListRoutes::LiveInOrder(const wire::JobSelector& select, const Caller& caller,
-                                           std::map<JobId, std::uint64_t>& positions) {
+                                                  std::map<JobId, std::uint64_t>& positions) {
   const Controller& controller = core_.controller();
   const std::size_t limit = select.limit > 0 ? static_cast<std::size_t>(select.limit) : 0;
   const auto is_full = [&](const std::vector<JobRecord>& out) { return limit > 0 && out.size() >= limit; };

@@ -62,7 +62,7 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
 }
 
 wire::AgentQuestion QuestionOf(const JobRecord& record, const JobSpec& spec, bool is_error, std::int64_t at,
-                                       std::int64_t last) {
+                               std::int64_t last) {
   wire::AgentQuestion question;
   question.record = record;
   question.output = spec.output;

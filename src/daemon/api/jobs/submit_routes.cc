@@ -77,8 +77,9 @@ SubmitRoutes::SubmitRoutes(ApiContext& api, RouteTable& table, TerminalRoutes& t
 }
 
 void SubmitRoutes::Submit(ApiCall& call) {
-  const Duration wait =
-      call.caller.is_admin || !ports_.after ? Duration(0) : api_.loads.NextSubmission(call.caller.user.uid, core_.Now());
+  const Duration wait = call.caller.is_admin || !ports_.after
+                            ? Duration(0)
+                            : api_.loads.NextSubmission(call.caller.user.uid, core_.Now());
   if (wait <= Duration(0)) return TakeSubmission(call);
   ports_.after(wait, [this, call = std::make_shared<ApiCall>(std::move(call))] { TakeSubmission(*call); });
 }
@@ -127,7 +128,8 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   if (request->is_test) return AnswerForecast(call, std::move(spec), *elements, std::move(answer));
   const bool is_foreground = spec.is_foreground;
-  if (const Status here = is_foreground && streams == 3 ? KeepHere(core_.controller().scheduler(), spec) : Status(); !here)
+  if (const Status here = is_foreground && streams == 3 ? KeepHere(core_.controller().scheduler(), spec) : Status();
+      !here)
     return call.Refuse(here.error());
   SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());

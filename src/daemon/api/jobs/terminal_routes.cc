@@ -41,7 +41,8 @@ wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
 
 }  // namespace
 
-TerminalRoutes::TerminalRoutes(ApiContext& api, RouteTable& table) : core_(api.core), node_(api.node), ports_(api.ports) {
+TerminalRoutes::TerminalRoutes(ApiContext& api, RouteTable& table)
+    : core_(api.core), node_(api.node), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/jobs/*/wait", &TerminalRoutes::Wait},
                    {"POST", "/v1/jobs/*/rejoin", &TerminalRoutes::Rejoin, RouteKind::kOwnJob},
                    {"POST", "/v1/jobs/*/attach", &TerminalRoutes::Attach},
@@ -282,11 +283,10 @@ void TerminalRoutes::CallStep(ApiCall& call) {
   auto stream = call.reply.TakeOver(kStepProtocol);
   if (stream == nullptr) return call.Refuse(InvalidArgument("more than the request has come before its answer"));
   const auto caller = callers.Join(std::move(joined->ticket), std::move(stream), std::move(joined->near));
-  const Status called =
-      node == nullptr
-          ? node_.CallStep(*id, joined->far.get(), stops_only)
-          : ports_.remote_streams->CallStep(*node, *id, std::move(joined->far), stops_only,
-                                            [caller](const std::string& why) { StepCallers::Tell(caller, why); });
+  const Status called = node == nullptr ? node_.CallStep(*id, joined->far.get(), stops_only)
+                                        : ports_.remote_streams->CallStep(
+                                              *node, *id, std::move(joined->far), stops_only,
+                                              [caller](const std::string& why) { StepCallers::Tell(caller, why); });
   if (!called) StepCallers::Tell(caller, called.error().message);
 }
 

@@ -1,12 +1,14 @@
-// The routes of reports: the store's history, read outside the loop, and what was learned from it.
+#include "daemon/api/reports/report_routes.h"
+
 #include <algorithm>
 #include <cmath>
-#include <map>
 
-#include "base/text.h"
+#include "daemon/api/call/request_query.h"
 #include "daemon/api/reports/report_request.h"
 #include "daemon/reports/prediction_report.h"
+#include "daemon/reports/shares_report.h"
 #include "daemon/reports/usage_report.h"
+#include "daemon/telemetry/metric_store.h"
 #include "wire/messages/messages_reports.h"
 #include "wire/messages/messages_teams.h"
 
@@ -15,38 +17,17 @@ namespace {
 
 /// The specification of each run is read as well; this many take about a second.
 constexpr std::uint64_t kMostRuns = 10'000;
-/// Only the row of each run is read; this many need about 150 MB meanwhile.
-constexpr std::uint64_t kMostReported = 100'000;
-constexpr Duration kUsualStretch = std::chrono::hours(24 * 7);
-
-Result<Time> MomentIn(const HttpRequest& request, const char* name, Time otherwise) {
-  const auto at = request.query.find(name);
-  if (at == request.query.end()) return otherwise;
-  const auto seconds = ParseNumber(at->second);
-  if (!seconds || !std::isfinite(*seconds) || *seconds < 0 || *seconds > 1e10)
-    return InvalidArgument("'" + std::string(name) + "' is seconds since 1970, not '" + at->second + "'");
-  return TimeFromSeconds(*seconds);
-}
+constexpr std::int64_t kUsualSteps = 200;
+constexpr std::int64_t kMostSteps = 2'000;
 
 }  // namespace
 
-Result<ReportStretch> StretchOf(const HttpRequest& request, Time now) {
-  ReportStretch stretch;
-  DIVVY_TRY(stretch.until, MomentIn(request, "until", now));
-  DIVVY_TRY(stretch.since, MomentIn(request, "since", stretch.until - kUsualStretch));
-  if (stretch.since >= stretch.until && !request.query.contains("until"))
-    return InvalidArgument("'since' is in the future");
-  if (stretch.since >= stretch.until) return InvalidArgument("'since' must be before 'until'");
-  return stretch;
-}
-
-Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy> legal) {
-  const auto at = request.query.find("by");
-  if (at == request.query.end()) return legal.front();
-  const auto by = ReportByFromName(at->second);
-  if (!by || std::ranges::find(legal, *by) == legal.end())
-    return InvalidArgument("'by' is " + ReportByNames(legal) + " in this report, not '" + at->second + "'");
-  return *by;
+ReportRoutes::ReportRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/reports/predictions", &ReportRoutes::Predictions},
+                   {"GET", "/v1/reports/speeds", &ReportRoutes::Speeds},
+                   {"GET", "/v1/reports/usage", &ReportRoutes::Usage},
+                   {"GET", "/v1/reports/fairness", &ReportRoutes::Fairness},
+                   {"GET", "/v1/reports/shares", &ReportRoutes::Shares}});
 }
 
 // Without `since` all runs count, because predictions are not learned from one week only.
@@ -84,53 +65,13 @@ void ReportRoutes::Predictions(ApiCall& call) {
   });
 }
 
-// Running, waiting and just ended jobs come from the loop; the rest is read from the store outside of it.
-void ReportRoutes::ReportRuns(ApiCall& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report) {
-  std::map<JobId, std::uint32_t> known;  // Maps each job to its counted run; 0: the job waits.
-  std::vector<ReportedRun> runs;
-  const std::string own_node = OwnNodeName(ports_);
-  const auto add = [&](const JobRecord& record) {
-    // The runs of an array are those of its elements.
-    const std::uint32_t run = IsWaiting(record.state) ? 0 : record.attempt;
-    if (known.emplace(record.id, run).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
-  };
-  for (const auto& [id, record] : core_.controller().live()) add(record);
-  for (const JobRecord& record : core_.EndedUnstored()) add(record);
-  HistoryFilter filter;
-  filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost};
-  filter.since = stretch.since;
-  filter.limit = kMostReported;
-  api_.reader.Read(call,
-            [this, by, own_node, filter, known = std::move(known), runs = std::move(runs), past,
-             report = std::move(report)]() mutable -> FinishCall {
-              const auto history = core_.store().History(filter);
-              if (!history) return [error = history.error()](ApiCall& asked) { asked.Refuse(error); };
-              for (const JobRecord& record : *history) {
-                if (!known.contains(record.id) && record.array_count == 0) AddRunOf(record, by, own_node, runs);
-              }
-              bool is_cut = history->size() >= filter.limit;
-              if (past == PastRuns::kCount) {
-                const auto over = core_.store().PastRuns(filter.since, kMostReported);
-                if (!over) return [error = over.error()](ApiCall& asked) { asked.Refuse(error); };
-                for (const JobRecord& record : *over) {
-                  // The run may have become an earlier one since the running jobs were collected.
-                  const auto counted = known.find(record.id);
-                  if (counted == known.end() || counted->second != record.attempt)
-                    AddPastRunOf(record, by, own_node, runs);
-                }
-                is_cut |= over->size() >= kMostReported;
-              }
-              return [text = report(runs, is_cut)](ApiCall& asked) { asked.Send(200, text); };
-            });
-}
-
 void ReportRoutes::Usage(ApiCall& call) {
   const auto by = ReportByOf(call.request, kUsageIsBy);
   if (!by) return call.Refuse(by.error());
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const double gpus = core_.controller().scheduler().gpu_count();
-  ReportRuns(call, *by, *stretch, PastRuns::kCount,
+  ReportRuns(api_, call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::UsageReport report = ReportUsage(runs, by, stretch);
                report.capacity_gpu_hours = gpus * ToSeconds(stretch.until - stretch.since) / 3600;
@@ -144,7 +85,7 @@ void ReportRoutes::Fairness(ApiCall& call) {
   if (!by) return call.Refuse(by.error());
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
-  ReportRuns(call, *by, *stretch, PastRuns::kCount,
+  ReportRuns(api_, call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::FairnessReport report = ReportFairness(runs, by, stretch);
                report.is_cut = is_cut;
@@ -171,6 +112,38 @@ void ReportRoutes::Speeds(ApiCall& call) {
     }
   }
   call.Answer(report);
+}
+
+void ReportRoutes::Shares(ApiCall& call) {
+  const auto by = ReportByOf(call.request, kSharesAreBy);
+  if (!by) return call.Refuse(by.error());
+  const auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);
+  if (!points) return call.Refuse(points.error());
+  const auto steps = static_cast<std::size_t>(*points);
+  const auto answer = [this, by = *by, stretch = *stretch, steps](ApiCall& asked, const MetricStore::Answer& kept) {
+    ReportRuns(api_, asked, by, stretch, PastRuns::kCount,
+               [by, stretch, steps, kept](const std::vector<ReportedRun>& runs, bool is_cut) {
+                 wire::SharesReport report = ReportShares(runs, by, stretch, steps);
+                 AddTeamShares(kept, report);
+                 report.is_cut = is_cut;
+                 return wire::Encode(report);
+               });
+  };
+  if (*by != ReportBy::kTeam || !ports_.samples) return answer(call, {});
+  MetricStore::Question question;
+  question.of = samples::Of::kTeam;
+  question.range.since = static_cast<samples::Second>(ToSeconds(stretch->since));
+  question.range.until = static_cast<samples::Second>(std::ceil(ToSeconds(stretch->until)));
+  question.range.points = std::min(steps, samples::kMostChartPoints);
+  auto shared = std::make_shared<ApiCall>(std::move(call));
+  ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(core_.Now())),
+                      [answer, shared](Result<MetricStore::Answer> kept) -> std::function<void()> {
+                        // Without the recorded entitlements, the report shows only held GPUs.
+                        if (!kept) return [answer, shared] { answer(*shared, {}); };
+                        return [answer, shared, kept = *std::move(kept)] { answer(*shared, kept); };
+                      });
 }
 
 }  // namespace divvy

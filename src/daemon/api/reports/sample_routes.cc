@@ -1,8 +1,12 @@
-// The routes of usage samples: present, past, and as a stream.
+#include "daemon/api/reports/sample_routes.h"
+
 #include <algorithm>
 
 #include "base/text.h"
+#include "daemon/api/call/job_lookup.h"
 #include "daemon/api/call/request_query.h"
+#include "daemon/api/cluster/node_routes.h"
+#include "daemon/fleet/agent_listener.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/own_metrics.h"
 #include "daemon/views/job_selector.h"
@@ -102,6 +106,14 @@ Error NoMachine(const std::string& name) {
 
 }  // namespace
 
+SampleRoutes::SampleRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/latest", &SampleRoutes::Latest},
+                   {"GET", "/v1/series", &SampleRoutes::Series},
+                   {"GET", "/v1/events", &SampleRoutes::Events},
+                   {"GET", "/metrics", &SampleRoutes::Metrics},
+                   {"POST", "/v1/jobs/*/metrics", &SampleRoutes::AddOwnMetrics, RouteKind::kOwnJob}});
+}
+
 wire::LatestAnswer SampleRoutes::LatestFor(const Caller& caller) const {
   const Controller& controller = core_.controller();
   const auto shown = [&](JobId id) {
@@ -192,14 +204,42 @@ void SampleRoutes::Metrics(ApiCall& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
-  response.body = MetricsText({core_, ports_.samples.get(), ports_.counters.get(), NodesByState(),
-                               ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs},
-                              form);
+  response.body = MetricsText(
+      {core_, ports_.samples.get(), ports_.counters.get(), NodesByState(core_.controller(), ports_.agents.get()),
+       ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs},
+      form);
   Reply(call.reply).Answer(response);
 }
 
-void SampleRoutes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply) {
-  watchers_.emplace(handle, Watcher{caller, std::move(reply)});
+void SampleRoutes::Events(ApiCall& call) {
+  // Both callbacks need the handle, which is known only after the subscription.
+  auto handle = std::make_shared<std::uint64_t>(0);
+  call.reply.BeginStream("text/event-stream");
+  call.reply.OnClosed([this, handle] {
+    core_.Unsubscribe(*handle);
+    watchers_.erase(*handle);
+  });
+  *handle = core_.Subscribe(
+      [this, handle, reply = call.reply, privacy = call.privacy](const std::vector<Change>& changes, Time now) mutable {
+        std::string text;
+        for (const Change& change : changes) {
+          wire::ChangeEvent event;
+          event.time = ToSeconds(now);
+          event.kind = change.job.is_set() ? "job" : "gpus";
+          if (change.job.is_set()) {
+            event.id = change.job;
+            event.state = Name(change.state);
+          }
+          event.reason = change.reason;
+          if (change.job.is_set() && !privacy.sees_all() && !change.reason.empty()) {
+            const auto record = core_.FindUnstored(change.job);
+            event.reason = privacy.Reason(record ? record->user.name : "", change.reason);
+          }
+          text += "event: " + event.kind + "\ndata: " + wire::Encode(event) + "\n\n";
+        }
+        if (!reply.Send(text)) core_.Unsubscribe(*handle);
+      });
+  if (call.request.query.contains("samples")) watchers_.emplace(*handle, Watcher{call.caller, call.reply});
 }
 
 void SampleRoutes::OnSecond() {

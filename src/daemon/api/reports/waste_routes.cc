@@ -1,4 +1,5 @@
-// Routes of jobs that waste GPUs now, and of losses over a period.
+#include "daemon/api/reports/waste_routes.h"
+
 #include "daemon/api/call/job_lookup.h"
 #include "daemon/api/reports/report_request.h"
 #include "daemon/telemetry/metric_store.h"
@@ -39,6 +40,13 @@ WasteRules RulesOf(const WasteTracker* waste) { return waste != nullptr ? waste-
 
 }  // namespace
 
+WasteRoutes::WasteRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/waste", &WasteRoutes::Waste},
+                   {"GET", "/v1/jobs/*/waste", &WasteRoutes::JobWaste},
+                   {"GET", "/v1/reports/waste", &WasteRoutes::WasteReport},
+                   {"GET", "/v1/reports/efficiency", &WasteRoutes::Efficiency}});
+}
+
 wire::WasteAnswer WasteRoutes::WasteNow() const {
   if (ports_.waste) return ports_.waste->View(core_.controller(), SecondOf(core_.Now()));
   wire::WasteAnswer answer;
@@ -55,28 +63,31 @@ void WasteRoutes::JobWaste(ApiCall& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   FoundJob found = FindHere(core_, *id);
-  api_.reader.ReadUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> FinishCall {
-    if (!Complete(core_.store(), id, found)) return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-    return [this, record = *found.record](ApiCall& asked) {
-      auto shared = std::make_shared<ApiCall>(std::move(asked));
-      const Time end = IsFinal(record.state) ? record.ended : core_.Now();
-      ports_.samples->AskUsesOf(
-          record.id.value(), {SecondOf(record.started)}, SecondOf(end) + 1,
-          [this, shared, record](const std::vector<samples::JobUse>& uses) {
-            const auto answer = [this, shared, record, use = uses.front()](std::vector<wire::WasteFinding> findings) {
-              AnswerWaste(*shared, record, use, std::move(findings));
-            };
-            if (!IsFinal(record.state)) return answer(FindingsNow(WasteNow(), record.id));
-            if (!ports_.waste) return answer({});
-            AskEndedWaste(*ports_.samples, *ports_.waste, core_.controller(), record, SecondOf(core_.Now()), answer);
-          });
-    };
-  });
+  api_.reader.ReadUnless(
+      found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> FinishCall {
+        if (!Complete(core_.store(), id, found))
+          return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+        return [this, record = *found.record](ApiCall& asked) {
+          auto shared = std::make_shared<ApiCall>(std::move(asked));
+          const Time end = IsFinal(record.state) ? record.ended : core_.Now();
+          ports_.samples->AskUsesOf(record.id.value(), {SecondOf(record.started)}, SecondOf(end) + 1,
+                                    [this, shared, record](const std::vector<samples::JobUse>& uses) {
+                                      const auto answer = [this, shared, record, use = uses.front()](
+                                                              std::vector<wire::WasteFinding> findings) {
+                                        AnswerWaste(*shared, record, use, std::move(findings));
+                                      };
+                                      if (!IsFinal(record.state)) return answer(FindingsNow(WasteNow(), record.id));
+                                      if (!ports_.waste) return answer({});
+                                      AskEndedWaste(*ports_.samples, *ports_.waste, core_.controller(), record,
+                                                    SecondOf(core_.Now()), answer);
+                                    });
+        };
+      });
 }
 
 // `use` covers the whole run.
 void WasteRoutes::AnswerWaste(ApiCall& call, const JobRecord& record, const samples::JobUse& use,
-                         std::vector<wire::WasteFinding> findings) {
+                              std::vector<wire::WasteFinding> findings) {
   wire::JobWaste waste;
   waste.id = record.id;
   waste.display_id = DisplayId(record);
@@ -116,7 +127,7 @@ void WasteRoutes::WasteReport(ApiCall& call) {
       const JobRecord* const record = core_.controller().Find(job.id);
       if (record != nullptr && record->restarts == 0) first_runs.push_back(job.id);
     }
-    ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
+    ReportRuns(api_, *shared, of.by, of.stretch, PastRuns::kLeaveOut,
                [uses = std::move(uses), kept = std::move(kept), of, price = std::move(price),
                 rules = RulesOf(ports_.waste.get()), now = std::move(now),
                 first_runs = std::move(first_runs)](const std::vector<ReportedRun>& runs, bool is_cut) {
@@ -135,7 +146,7 @@ void WasteRoutes::Efficiency(ApiCall& call) {
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, const MetricStore::Kept&) {
-    ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
+    ReportRuns(api_, *shared, of.by, of.stretch, PastRuns::kLeaveOut,
                [uses = std::move(uses), of](const std::vector<ReportedRun>& runs, bool is_cut) {
                  wire::EfficiencyReport report = ReportEfficiency(runs, uses, of.by, of.stretch);
                  report.is_cut = is_cut;

@@ -1,10 +1,18 @@
-// The routes of notifications: a user's own receivers, and for administrators those of divvy.toml.
+#include "daemon/api/ui/notify_routes.h"
+
 #include <memory>
 
 #include "daemon/notify/notifier.h"
 #include "wire/messages/notify_messages.h"
 
 namespace divvy {
+
+NotifyRoutes::NotifyRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/notify", &NotifyRoutes::Notify},
+                   {"POST", "/v1/notify", &NotifyRoutes::AddReceiver},
+                   {"POST", "/v1/notify/remove", &NotifyRoutes::RemoveReceiver},
+                   {"POST", "/v1/notify/test", &NotifyRoutes::TestReceiver}});
+}
 
 void NotifyRoutes::Notify(ApiCall& call) {
   if (!ports_.notifier) return call.Answer(wire::NotifyAnswer{false, {}});

@@ -1,13 +1,23 @@
-// Routes of the page's submit form besides POST /v1/jobs: resubmitting a job, parsing a script, and the equivalent
-// command line.
+#include "daemon/api/ui/submit_form_routes.h"
+
 #include <ctime>
 
+#include "base/uuid.h"
 #include "daemon/api/call/job_lookup.h"
 #include "daemon/api/call/ui_auth.h"
 #include "daemon/requests/resubmit_form.h"
+#include "daemon/requests/valohai_reading.h"
 #include "daemon/views/job_selector.h"
+#include "platform/net/tls.h"
 
 namespace divvy {
+
+SubmitFormRoutes::SubmitFormRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+  table.Add(this, {{"GET", "/v1/jobs/*/again", &SubmitFormRoutes::Again},
+                   {"POST", "/v1/words", &SubmitFormRoutes::Words, RouteKind::kQuestion},
+                   {"POST", "/v1/script", &SubmitFormRoutes::Script, RouteKind::kQuestion},
+                   {"POST", "/v1/valohai", &SubmitFormRoutes::Valohai, RouteKind::kQuestion}});
+}
 
 dialect::ParseContext SubmitFormRoutes::ParseContextOf(const ApiCall& call) const {
   dialect::ParseContext around;
@@ -46,11 +56,11 @@ void SubmitFormRoutes::Again(ApiCall& call) {
     asked.Send(200, wire::EncodeChanged(view));
   };
   api_.reader.ReadUnless(found.record.has_value() && found.spec != nullptr, call,
-                  [this, id = *id, answer, found = std::move(found)]() mutable -> FinishCall {
-                    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
-                      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-                    return [answer, found = std::move(found)](ApiCall& asked) { answer(asked, found); };
-                  });
+                         [this, id = *id, answer, found = std::move(found)]() mutable -> FinishCall {
+                           if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                             return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                           return [answer, found = std::move(found)](ApiCall& asked) { answer(asked, found); };
+                         });
 }
 
 // Both may take a while for a long text.
@@ -69,6 +79,24 @@ void SubmitFormRoutes::Script(ApiCall& call) {
     return call.Refuse(InvalidArgument("'directory': give an absolute path"));
   api_.reader.Read(call, [question = *std::move(question), around = ParseContextOf(call)]() -> FinishCall {
     return [text = wire::EncodeChanged(ReadScriptLines(question, around))](ApiCall& asked) { asked.Send(200, text); };
+  });
+}
+
+void SubmitFormRoutes::Valohai(ApiCall& call) {
+  auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
+  if (!question) return call.Refuse(question.error());
+  ValohaiPlace place;
+  place.around = ParseContextOf(call);
+  const auto drawn = RandomHex(16);
+  if (!drawn) return call.Refuse(drawn.error());
+  place.execution_id = UuidOfRandom(*drawn);
+  // As in vh: a daemon of one user keeps them with its other files.
+  if (!api_.about.is_machine_wide && !api_.about.home.empty())
+    place.root = api_.about.home + "/executions/" + place.execution_id;
+  place.default_gpus = core_.controller().scheduler().gpu_count() > 0 ? 1 : 0;
+  // Parsing a long text may take a while.
+  api_.reader.Read(call, [question = *std::move(question), place = std::move(place)]() -> FinishCall {
+    return [text = wire::Encode(ReadValohai(question, place))](ApiCall& asked) { asked.Send(200, text); };
   });
 }
 
