@@ -404,4 +404,4 @@ divvy shims copied >/dev/null || fail "no links beside a copy of divvy"
 echo other >copied/divvy
 refuses 1 "is another program" divvy shims copied
 
-echo "slurm: programs find what they look for"
+echo "slurm: programs find the expected variables and commands"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "daemon/notify/notice_text.h"
 #include "platform/users/signature.h"
 #include "wire/messages/codec.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "wire/messages/codec.h"
 #include "wire/messages/notify_messages.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "daemon/auth/audit.h"
-#include "daemon/driver/controller_driver.h"
 #include "daemon/http/http_server.h"
 #include "daemon/views/job_privacy.h"
 #include "daemon/views/views.h"
+#include "driver/controller_driver.h"
 #include "wire/http/http.h"
 #include "wire/messages/codec.h"
 

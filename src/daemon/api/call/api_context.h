@@ -8,10 +8,10 @@
 #include "daemon/api/call/api_call.h"
 #include "daemon/api/call/api_ports.h"
 #include "daemon/api/call/caller_identifier.h"
-#include "daemon/driver/controller_driver.h"
 #include "daemon/node/node.h"
 #include "daemon/views/label_cache.h"
 #include "daemon/views/user_loads.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 

@@ -8,8 +8,8 @@
 
 #include "base/result.h"
 #include "daemon/api/call/api_ports.h"
-#include "daemon/driver/controller_driver.h"
 #include "daemon/http/http_server.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 

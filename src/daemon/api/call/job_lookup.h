@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "daemon/api/call/api_ports.h"
-#include "daemon/driver/controller_driver.h"
 #include "daemon/views/views.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 

@@ -16,9 +16,9 @@
 #include "base/host_port.h"
 #include "base/result.h"
 #include "daemon/api/call/api_ports.h"
-#include "daemon/driver/controller_driver.h"
 #include "daemon/http/http_server.h"
 #include "daemon/requests/ui_sessions.h"
+#include "driver/controller_driver.h"
 #include "wire/messages/ui_messages.h"
 
 namespace divvy {

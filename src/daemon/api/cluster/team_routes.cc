@@ -1,5 +1,9 @@
 #include "daemon/api/cluster/team_routes.h"
 
+#include <algorithm>
+
+#include "base/text.h"
+#include "daemon/auth/accounts.h"
 #include "model/gpus/gpu_portion.h"
 #include "wire/messages/messages_teams.h"
 
@@ -46,6 +50,19 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   if (const core::TeamIndex index = server.TeamOf(row.name); index != core::kRootTeam)
     view.share = static_cast<double>(server.teams().FairShare(index)) / GpuShare::kWhole;
   return view;
+}
+
+/// Returns "; note: this machine has no user ada" for new members or leads without an account here, else "".
+std::string UnknownMembersNote(const TeamChange& change) {
+  std::vector<std::string> unknown;
+  for (const std::vector<std::string>* names : {&change.add_users, &change.add_leads}) {
+    for (const std::string& name : *names) {
+      const bool is_known = name == "*" || HasAccount(name) || std::ranges::find(unknown, name) != unknown.end();
+      if (!is_known) unknown.push_back(name);
+    }
+  }
+  if (unknown.empty()) return "";
+  return std::string("; note: this machine has no user") + (unknown.size() > 1 ? "s " : " ") + Join(unknown, ", ");
 }
 
 }  // namespace
@@ -96,7 +113,9 @@ void TeamRoutes::Teams(ApiCall& call) {
 void TeamRoutes::SetTeam(ApiCall& call) {
   const auto change = wire::Decode<TeamChange>(call.request.body);
   if (!change) return call.Refuse(change.error());
-  AnswerMessage(core_, call, core_.controller().SetTeam(*change, call.caller, core_.Now()));
+  Result<std::string> done = core_.controller().SetTeam(*change, call.caller, core_.Now());
+  if (done) *done += UnknownMembersNote(*change);
+  AnswerMessage(core_, call, done);
 }
 
 void TeamRoutes::RemoveTeam(ApiCall& call) {

@@ -11,6 +11,10 @@
 
 namespace divvy {
 
+namespace wire {
+struct KeptTenant;
+}
+
 class FractionRoutes {
  public:
   FractionRoutes(ApiContext& api, RouteTable& table);
@@ -29,6 +33,8 @@ class FractionRoutes {
   void MovePortions(ApiCall& call);
   void SettlePortions(const std::shared_ptr<ApiCall>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(ApiCall& call, const std::string& action);
+  /// Returns the job's tenant if it is on its GPUs, neither parked nor on its way; null otherwise.
+  const wire::KeptTenant* FindOnGpu(const JobRecord& record) const;
   /// Returns true if the job is on exactly these GPUs, in this order.
   bool IsThere(const JobRecord& record, const std::vector<int>& to) const;
 
