@@ -36,6 +36,7 @@ class CallReader {
   std::uint64_t next_ = 1;
 };
 
+/// Used on the loop's thread only, except where a member allows others.
 struct ApiContext {
   ControllerDriver& core;
   Node& node;

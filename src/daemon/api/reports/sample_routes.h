@@ -30,12 +30,13 @@ class SampleRoutes {
   void AddOwnMetrics(ApiCall& call);
   wire::LatestAnswer LatestFor(const Caller& caller) const;
 
-  ControllerDriver& core_;
-  const ApiPorts& ports_;
   struct Watcher {
     Caller caller;
     Reply reply;
   };
+
+  ControllerDriver& core_;
+  const ApiPorts& ports_;
   std::map<std::uint64_t, Watcher> watchers_;  // Clients that watch samples, by subscription.
   Time latest_asked_ = kNoTime;                // The time of the last request for the latest samples.
 };
