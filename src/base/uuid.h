@@ -8,14 +8,14 @@ namespace divvy {
 
 /// Builds a UUID from 32 hexadecimal digits. Overwrites the digits of version and variant.
 inline std::string UuidOfRandom(std::string_view digits) {
-  constexpr std::size_t kVersion = 12, kVariant = 16;
+  constexpr std::size_t kVersionDigit = 12, kVariantDigit = 16;
   std::string out;
   for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i == 8 || i == kVersion || i == kVariant || i == 20) out += '-';
+    if (i == 8 || i == kVersionDigit || i == kVariantDigit || i == 20) out += '-';
     const char digit = digits[i];
     const int value = digit <= '9' ? digit - '0' : digit - 'a' + 10;
-    if (i == kVersion) out += '4';
-    else if (i == kVariant) out += "89ab"[value & 3];
+    if (i == kVersionDigit) out += '4';
+    else if (i == kVariantDigit) out += "89ab"[value & 3];
     else out += digit;
   }
   return out;

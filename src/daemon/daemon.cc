@@ -17,9 +17,9 @@
 
 #include "base/text.h"
 #include "control/controller/controller.h"
+#include "daemon/api/call/ui_auth.h"
 #include "daemon/api/remote_door.h"
 #include "daemon/api/routes.h"
-#include "daemon/api/ui_auth.h"
 #include "daemon/auth/accounts.h"
 #include "daemon/auth/user_right_cache.h"
 #include "daemon/daemon_flags.h"
@@ -105,7 +105,7 @@ class Daemon {
   Status ApplyRestriction();
   About MakeAbout();
   Admins MakeAdmins() const;
-  Result<Routes::Ports> RoutePorts();
+  Result<ApiPorts> RoutePorts();
   Status Serve();
   Status OpenDoorToOthers();
   std::shared_ptr<UiAuth> MakeUiDoor(std::shared_ptr<Audit> audit);
@@ -143,7 +143,7 @@ class Daemon {
   // Taken before any other process is started, which would inherit it.
   Descriptor kept_page_listener_ = TakeKeptDescriptor(kPageListener);
   std::shared_ptr<AgentListener> agent_door_ = std::make_shared<AgentListener>();
-  std::shared_ptr<Routes::Remote> remote_;
+  std::shared_ptr<RemoteAccess> remote_;
   std::shared_ptr<UiAuth> ui_;
   std::shared_ptr<RemoteStreams> far_streams_;
   std::shared_ptr<MetricStore> samples_;  // Null: no samples are taken.
@@ -421,8 +421,8 @@ Admins Daemon::MakeAdmins() const {
   });
 }
 
-Result<Routes::Ports> Daemon::RoutePorts() {
-  Routes::Ports ports;
+Result<ApiPorts> Daemon::RoutePorts() {
+  ApiPorts ports;
   ports.default_grace = config_.grace;
   ports.takes_root_jobs = RunsRootJobs();
   ports.hides_others_jobs = config_.hides_others_jobs;
@@ -436,7 +436,7 @@ Result<Routes::Ports> Daemon::RoutePorts() {
   ports.user_name = UserName;
   const auto find_user = [this](std::string_view name) { return FindUserHere(name); };
   ports.find_user = KeptUsers(find_user);
-  remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, find_user), {}, ""});
+  remote_ = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_, find_user), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_door_;
   far_streams_ = std::make_shared<RemoteStreams>(
@@ -466,7 +466,7 @@ Result<Routes::Ports> Daemon::RoutePorts() {
 }
 
 Status Daemon::Serve() {
-  DIVVY_TRY(Routes::Ports ports, RoutePorts());
+  DIVVY_TRY(ApiPorts ports, RoutePorts());
   routes_ = std::make_unique<Routes>(*core_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
   HttpServerOptions options;
   options.path = places_.socket;

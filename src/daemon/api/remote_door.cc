@@ -5,7 +5,7 @@
 namespace divvy {
 
 Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorNames& names, const TlsIdentity& identity,
-                      Routes::Remote& remote) {
+                      RemoteAccess& remote) {
   DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
   DIVVY_CHECK(server.ListenTls(listen, std::move(context)));
   // The any-address is no address to connect to, so other machines use the host name.

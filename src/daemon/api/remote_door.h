@@ -5,7 +5,7 @@
 
 #include "base/host_port.h"
 #include "base/result.h"
-#include "daemon/api/routes.h"
+#include "daemon/api/call/api_ports.h"
 #include "daemon/http/http_server.h"
 #include "platform/net/tls.h"
 
@@ -18,6 +18,6 @@ struct DoorNames {
 /// Makes `server` listen at `listen` with the certificate of `identity`. Stores in `remote` the address that other
 /// machines use.
 Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorNames& names, const TlsIdentity& identity,
-                      Routes::Remote& remote);
+                      RemoteAccess& remote);
 
 }  // namespace divvy

@@ -99,10 +99,10 @@ class World {
     core_ = std::make_unique<ControllerDriver>(controller_, store_, clock_, node_, std::move(ports));
     port_ = std::make_unique<LocalController>(*core_);
     node_.Join(*port_);
-    Routes::Ports routing;
+    ApiPorts routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
-    routing.remote = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, {}), {}, ""});
+    routing.remote = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_, {}), {}, ""});
     routing.agents = door_;
     routing.step_callers = std::make_shared<StepCallers>(loop_);
     routing.samples = samples_;

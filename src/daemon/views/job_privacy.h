@@ -2,7 +2,7 @@
 // as the job's directory is. With `[privacy] jobs = "own"`, names, comments, commands and reasons are hidden as well.
 // Which user holds which GPUs, and since when, stays visible. Administrators and a job's owner see everything.
 //
-// Each request has one such object; Routes::Call::Answer applies it to every message that has an overload here.
+// Each request has one such object; ApiCall::Answer applies it to every message that has an overload here.
 #pragma once
 
 #include <string>

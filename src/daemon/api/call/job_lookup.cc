@@ -1,0 +1,67 @@
+#include "daemon/api/call/job_lookup.h"
+
+#include "control/controller/start_reason.h"
+#include "daemon/fleet/agent_listener.h"
+#include "model/reason_words.h"
+
+namespace divvy {
+
+FoundJob FindHere(ControllerDriver& core, JobId id) {
+  FoundJob found;
+  found.record = core.FindUnstored(id);
+  if (found.record) found.spec = core.UnstoredSpecOf(*found.record);
+  return found;
+}
+
+Status Complete(Store& store, JobId id, FoundJob& found) {
+  if (!found.record) {
+    DIVVY_TRY(found.record, store.Find(id));
+  }
+  if (found.spec == nullptr) {
+    if (auto spec = store.Spec(found.record->spec_of)) found.spec = std::make_shared<const JobSpec>(*std::move(spec));
+  }
+  return {};
+}
+
+bool MaySee(const Caller& caller, const JobRecord& record) {
+  return caller.is_admin || caller.user.uid == record.user.uid;
+}
+
+std::shared_ptr<const JobSpec> VisibleSpec(const Controller& controller, const Caller& caller, const FoundJob& found) {
+  if (MaySee(caller, *found.record)) return found.spec;
+  return controller.Leads(caller, *found.record) ? found.spec : nullptr;
+}
+
+FindOutcome LiveNames(const Controller& controller) {
+  return [&controller](JobId id) -> std::optional<JobRecord> {
+    const JobRecord* record = controller.Find(id);
+    return record == nullptr ? std::nullopt : std::optional(*record);
+  };
+}
+
+Reason ReasonNow(ControllerDriver& core, AgentListener* door, const JobRecord& record, FirstBlockers* blockers) {
+  std::optional<FirstBlockers> own;
+  if (blockers == nullptr) blockers = &own.emplace(core.controller().scheduler(), core.Now());
+  Reason reason = StateReason(core.controller(), record, blockers);
+  if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
+  for (const Seat& seat : SeatsOf(record)) {
+    const NodeRow* row = door->book().Find(seat.node);
+    const RemoteNode* node = door->agents()->Find(seat.node);
+    if (row == nullptr || node == nullptr || node->heard() == kNoTime || !row->terms.stops_jobs) continue;
+    if (core.Now() < AddSaturating(node->heard(), row->terms.lease)) continue;
+    reason.replace(reason.size() - kMayGoOn.size(), kMayGoOn.size(),
+                   "its lease has expired: it is being stopped there");
+    break;
+  }
+  return reason;
+}
+
+std::optional<wire::ShareView> ShareOf(const Controller& controller, const SharingSnapshot* shares,
+                                       const JobRecord& record) {
+  std::optional<wire::ShareView> view =
+      ShareViewOf(record, shares == nullptr ? nullptr : shares->Find(record.node, record.id));
+  if (view) MarkAbsent(controller.DisconnectReason(record.node), view->state, view->note);
+  return view;
+}
+
+}  // namespace divvy

@@ -1,0 +1,45 @@
+// Data of one job that several routes look up.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "daemon/api/call/api_ports.h"
+#include "daemon/views/views.h"
+#include "driver/controller_driver.h"
+
+namespace divvy {
+
+class FirstBlockers;
+
+/// Everything that is known about a job.
+struct FoundJob {
+  std::optional<JobRecord> record;
+  std::shared_ptr<const JobSpec> spec;
+  std::vector<Batch::HistoryLine> history;
+};
+
+/// Returns what the loop knows of the job. Complete reads the rest from the store.
+FoundJob FindHere(ControllerDriver& core, JobId id);
+/// Any thread. Fails if there is no such job; a specification that cannot be read stays null.
+Status Complete(Store& store, JobId id, FoundJob& found);
+
+/// Returns true if the caller may see a job's script, directory, environment and output, which may hold secrets. Its
+/// place in the queue is public.
+bool MaySee(const Caller& caller, const JobRecord& record);
+/// Returns the specification if the caller may see it: the whole of their own jobs; for jobs of a team that they
+/// lead, all but the script.
+std::shared_ptr<const JobSpec> VisibleSpec(const Controller& controller, const Caller& caller, const FoundJob& found);
+
+/// Finds live jobs only, without reading the store; for listings, which may be long.
+FindOutcome LiveNames(const Controller& controller);
+/// Calls StateReason; for a job on a lost node, adds whether its lease has ended there. `blockers` is shared by all
+/// jobs of a listing; null for a single job.
+Reason ReasonNow(ControllerDriver& core, AgentListener* door, const JobRecord& record,
+                 FirstBlockers* blockers = nullptr);
+/// Returns the present GPUs of a job with GPU fractions.
+std::optional<wire::ShareView> ShareOf(const Controller& controller, const SharingSnapshot* shares,
+                                       const JobRecord& record);
+
+}  // namespace divvy

@@ -1,0 +1,33 @@
+// The daemon, its GPUs, and runs that the store does not know.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+
+namespace divvy {
+
+class ClusterRoutes {
+ public:
+  ClusterRoutes(ApiContext& api, RouteTable& table);
+
+ private:
+  void DaemonStatus(ApiCall& call);
+  void Shutdown(ApiCall& call);
+  void Gpus(ApiCall& call);
+  void Restrict(ApiCall& call);
+  void Ignore(ApiCall& call);
+  void IgnoreRules(ApiCall& call);
+  void FoundRuns(ApiCall& call);
+  void ChangeFound(ApiCall& call);
+  std::vector<std::string> FoundWarnings() const;
+
+  ControllerDriver& core_;
+  Node& node_;
+  const About& about_;
+  const ApiPorts& ports_;
+};
+
+}  // namespace divvy

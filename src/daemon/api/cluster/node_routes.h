@@ -1,0 +1,42 @@
+// Nodes and pools: what they are, and changes by administrators.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+
+namespace divvy {
+
+namespace wire {
+struct NodeRequest;
+}
+
+/// Returns the number of nodes in each state that `divvy nodes` shows, including the controller's own. `door` is null
+/// if there are no agents.
+std::map<std::string, int> NodesByState(const Controller& controller, const AgentListener* door);
+
+class NodeRoutes {
+ public:
+  NodeRoutes(ApiContext& api, RouteTable& table);
+
+ private:
+  using NodeChange = std::function<Result<std::string>(AgentListener& door, const std::string& name,
+                                                       const wire::NodeRequest& request)>;
+  void Nodes(ApiCall& call);
+  void Pools(ApiCall& call);
+  void CordonNodes(ApiCall& call);
+  void DrainNodes(ApiCall& call);
+  void ResumeNodes(ApiCall& call);
+  void RemoveNodes(ApiCall& call);
+  void LabelNodes(ApiCall& call);
+  void ChangeNodes(ApiCall& call, const NodeChange& change);
+
+  ControllerDriver& core_;
+  const About& about_;
+  const ApiPorts& ports_;
+};
+
+}  // namespace divvy

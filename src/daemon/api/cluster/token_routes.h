@@ -1,0 +1,22 @@
+// Tokens of callers on other machines.
+#pragma once
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+
+namespace divvy {
+
+class TokenRoutes {
+ public:
+  TokenRoutes(ApiContext& api, RouteTable& table);
+
+ private:
+  void Tokens(ApiCall& call);
+  void CreateToken(ApiCall& call);
+  void RemoveToken(ApiCall& call);
+
+  ControllerDriver& core_;
+  RemoteAccess& remote_;
+};
+
+}  // namespace divvy

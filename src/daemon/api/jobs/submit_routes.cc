@@ -1,0 +1,193 @@
+#include "daemon/api/jobs/submit_routes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/text.h"
+#include "daemon/auth/accounts.h"
+#include "daemon/notify/notifier.h"
+#include "daemon/requests/check_spec.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/option_values.h"
+#include "dialect/slurm/slurm.h"
+#include "wire/messages/page_messages.h"
+
+namespace divvy {
+namespace {
+
+/// Returns "5 elements over lr, 2 at a time; each asks for 1 GPU, at most 2 h": the count, and then the request of each
+/// element.
+std::string SummaryOf(const JobSpec& spec, std::uint64_t elements) {
+  if (elements <= 1) return dialect::Summarise(spec);
+  JobSpec one = spec;
+  one.array.reset();
+  one.parameters.clear();
+  JobSpec many;
+  many.array = spec.array;
+  many.parameters = spec.parameters;
+  return Join(dialect::ReadBack(many).request, ", ") + "; each asks for " + dialect::Summarise(one);
+}
+
+/// Replaces variables from another machine's environment by those of `login`, such as the user's home. The job runs in
+/// that home, unless it names a directory.
+void LogIn(const std::vector<std::string>& login, JobSpec& spec) {
+  const auto name_of = [](std::string_view pair) { return pair.substr(0, pair.find('=')); };
+  std::vector<std::string>& environment = spec.capture.environment;
+  std::erase_if(environment, [&](const std::string& pair) {
+    return std::ranges::any_of(login, [&](const std::string& own) { return name_of(own) == name_of(pair); });
+  });
+  environment.insert(environment.end(), login.begin(), login.end());
+  constexpr std::string_view kHome = "HOME=";
+  for (const std::string& pair : login) {
+    if (spec.directory.empty() && pair.starts_with(kHome)) spec.directory = pair.substr(kHome.size());
+  }
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Restricts a foreground job to this node, because its caller's terminal is here.
+Status KeepHere(const Scheduler& cluster, JobSpec& spec) {
+  if (!cluster.has_many()) return {};
+  const std::string& own = cluster.node(kOwnNode).words.name;
+  const auto refuse = [&own](const std::string& why) {
+    return FailedPrecondition(why + "; a job in the foreground has its terminal on this machine (" + own +
+                              ") and runs here only. Use divvy submit, and divvy logs -f for its output");
+  };
+  Request here = spec.request;
+  if (here.nodes > 1) return refuse("asks for " + std::to_string(here.nodes) + " nodes");
+  const bool is_named = here.node_list.empty() || Contains(here.node_list, own);
+  if (!is_named || Contains(here.excluded_nodes, own)) return refuse("must run on other nodes");
+  here.node_list = {own};
+  if (!spec.queues_anyway) {
+    // A request that no node can satisfy gets the usual error.
+    DIVVY_CHECK(CheckFeasible(cluster, spec.request, spec.pool));
+    if (const Status fits = CheckFeasible(cluster, here, spec.pool); !fits) return refuse(fits.error().message);
+  }
+  spec.request = std::move(here);
+  return {};
+}
+
+}  // namespace
+
+SubmitRoutes::SubmitRoutes(ApiContext& api, RouteTable& table, TerminalRoutes& terminals)
+    : api_(api), core_(api.core), ports_(api.ports), terminals_(terminals) {
+  table.Add(this, {{"POST", "/v1/jobs", &SubmitRoutes::Submit}});
+}
+
+void SubmitRoutes::Submit(ApiCall& call) {
+  const Duration wait = call.caller.is_admin || !ports_.after
+                            ? Duration(0)
+                            : api_.loads.NextSubmission(call.caller.user.uid, core_.Now());
+  if (wait <= Duration(0)) return TakeSubmission(call);
+  ports_.after(wait, [this, call = std::make_shared<ApiCall>(std::move(call))] { TakeSubmission(*call); });
+}
+
+void SubmitRoutes::TakeSubmission(ApiCall& call) {
+  if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("no new work is taken: " + core_.trouble()));
+  auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  JobSpec& spec = request->spec;
+  // The page sends the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
+  const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
+  if (!call.address.empty() && !call.is_on_node && ports_.login_environment) {
+    std::vector<std::string> login = ports_.login_environment(call.caller.user);
+    if (has_environment) std::erase_if(login, [](const std::string& pair) { return !pair.starts_with("HOME="); });
+    LogIn(login, spec);
+  }
+  if (const Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
+  if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
+    return call.Refuse(
+        PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
+                         "under [jobs] in divvy.toml and restart the daemon"));
+  }
+  if (const Scheduler& cluster = core_.controller().scheduler(); !cluster.has_many()) {
+    const Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
+    if (!is_one) return call.Refuse(is_one.error());
+  }
+  // If the jobs of a sweep have their own names, this shows the template.
+  if (!spec.name_template.empty()) spec.name = spec.name_template;
+  if (spec.name.empty()) spec.name = DefaultName(spec);
+  const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
+  if (!elements) return call.Refuse(elements.error());
+  const std::size_t streams = call.request.fds.size();
+  if (spec.is_foreground && streams != 3 && streams != 6 && !request->is_test)
+    return call.Refuse(InvalidArgument("a foreground job needs the three standard streams of its caller"));
+  if (const auto good = CheckCallersStreams(call.request.fds, spec.wants_pty, call.caller.user.uid); !good)
+    return call.Refuse(good.error());
+  std::ranges::sort(spec.capture.environment);
+
+  if (ports_.notifier) {
+    const NotifyRegistry& notify = ports_.notifier->book();
+    const bool has_sendmail = ::access(notify.settings().sendmail.c_str(), X_OK) == 0;
+    for (const std::string& note : notify.NotesOn(spec, call.caller.user, HasAccount, has_sendmail))
+      dialect::AddNote(spec, note);
+  }
+  wire::SubmitAnswer answer;
+  answer.summary = SummaryOf(spec, *elements);
+  answer.notes = spec.notes;
+  if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
+  if (request->is_test) return AnswerForecast(call, std::move(spec), *elements, std::move(answer));
+  const bool is_foreground = spec.is_foreground;
+  if (const Status here = is_foreground && streams == 3 ? KeepHere(core_.controller().scheduler(), spec) : Status();
+      !here)
+    return call.Refuse(here.error());
+  SpecLabels labels = LabelsOf(spec);
+  const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
+  if (!result) return call.Refuse(result.error());
+  // The accepted specification includes the defaults of its pool.
+  if (const auto kept = core_.controller().PendingSpec(result->id)) {
+    labels.pool = kept->pool;
+    answer.notes = kept->notes;
+    answer.summary = SummaryOf(*kept, *elements);
+  }
+  api_.labels.Learn(result->id, labels);
+  answer.id = result->id;
+  answer.count = static_cast<std::int64_t>(result->count);
+  if (is_foreground) {
+    if (const Status kept = terminals_.KeepCaller(answer.id, call.request.fds); !kept) {
+      static_cast<void>(
+          core_.controller().Cancel(answer.id, 0, Duration(-1), kept.error().message, call.caller, core_.Now()));
+      core_.Touch();
+      return call.Refuse(kept.error());
+    }
+    terminals_.ExpectCaller(answer.id);
+  }
+  core_.AfterCommit(
+      [this, call = std::make_shared<ApiCall>(std::move(call)), answer](const Status& status) mutable {
+        if (!status) {
+          terminals_.DropCaller(answer.id);
+          return call->Refuse(status.error());
+        }
+        // The present state: with free GPUs the job has already started.
+        const auto record = core_.FindJob(answer.id);
+        answer.state = record ? Name(record->state) : "queued";
+        call->Answer(answer);
+      },
+      true);
+}
+
+void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer) {
+  const Time now = core_.Now();
+  const auto forecast = core_.controller().Foresee(std::move(spec), elements, call.caller, now, core_.Outcomes());
+  if (!forecast) return call.Refuse(forecast.error());
+  answer.id = forecast->id;
+  answer.count = static_cast<std::int64_t>(std::max<std::uint64_t>(elements, 1));
+  answer.state = "queued";
+  if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
+  answer.prediction_basis = WithPublicIds(forecast->basis, core_.Outcomes());
+  wire::ForecastAnswer full;
+  for (const Seat& seat : forecast->seats) {
+    const std::string node = seat.node.empty() ? core_.controller().scheduler().node(kOwnNode).words.name : seat.node;
+    answer.nodes.push_back(node);
+    const std::vector<int> gpus = seat.gpus.ToVector();
+    full.seats.push_back({node, {gpus.begin(), gpus.end()}, seat.tasks, {}});
+  }
+  static_cast<wire::SubmitAnswer&>(full) = std::move(answer);
+  call.Answer(full);
+}
+
+}  // namespace divvy

@@ -1,0 +1,27 @@
+// Submits jobs, arrays and sweeps, and forecasts their start.
+#pragma once
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+#include "daemon/api/jobs/terminal_routes.h"
+#include "wire/messages/messages.h"
+
+namespace divvy {
+
+class SubmitRoutes {
+ public:
+  SubmitRoutes(ApiContext& api, RouteTable& table, TerminalRoutes& terminals);
+
+ private:
+  void Submit(ApiCall& call);
+  /// Submits when the rate limit allows it (UserLoads).
+  void TakeSubmission(ApiCall& call);
+  void AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
+
+  ApiContext& api_;
+  ControllerDriver& core_;
+  const ApiPorts& ports_;
+  TerminalRoutes& terminals_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,55 @@
+// The callers of foreground jobs, which wait at their terminals; terminals that join a running job; and steps that are
+// started in a job from outside. The job may run on this node or on an agent's node.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+#include "daemon/fleet/remote_streams.h"
+
+namespace divvy {
+
+/// Checks the descriptors of a request: its caller's three streams, then a relay for each (remote_streams.h). `uid` is
+/// the caller's. `has_terminal`: the job has a terminal, and its supervisor reads and writes the streams
+/// (CheckPassedStream).
+Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
+
+class TerminalRoutes {
+ public:
+  TerminalRoutes(ApiContext& api, RouteTable& table);
+
+  /// Keeps the streams that a foreground job's caller passed: three streams, and a relay of each if the caller pumps
+  /// them (remote_streams.h).
+  Status KeepCaller(JobId id, PassedFds& fds, const RemoteStreams::Had& had = std::nullopt);
+  void DropCaller(JobId id);
+  /// The caller of this foreground job, which was just submitted, is about to wait for it.
+  void ExpectCaller(JobId id);
+
+ private:
+  void Wait(ApiCall& call);
+  void Rejoin(ApiCall& call);
+  void Attach(ApiCall& call);
+  void Resize(ApiCall& call);
+  /// A client outside a job starts a step in it, or signals one.
+  void CallStep(ApiCall& call);
+  void AnswerWhenFinal(ApiCall& call, JobId id, std::function<void()> on_closed);
+  /// Answers the caller of a foreground job once the job is final, or the caller has detached (Ctrl-P Ctrl-Q in its
+  /// terminal).
+  void AnswerCaller(ApiCall& call, JobId id);
+  void OnTerminalLeft(JobId id);
+  std::function<void()> EndsWithItsTerminal(JobId id, const Caller& caller);
+  /// Attaches to the terminal of a job on an agent's node.
+  void AttachFar(ApiCall& call, const JobRecord& record);
+
+  ControllerDriver& core_;
+  Node& node_;
+  const ApiPorts& ports_;
+  std::map<JobId, Reply> callers_;  // The callers of foreground jobs, which wait at their terminals.
+  std::set<JobId> submitted_;       // Foreground jobs whose callers are about to wait for them.
+  std::set<JobId> left_;            // Foreground jobs that continue after their caller has detached.
+};
+
+}  // namespace divvy

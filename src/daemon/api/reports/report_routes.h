@@ -1,0 +1,25 @@
+// Reports: the store's history, read outside the loop, and what was learned from it.
+#pragma once
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+
+namespace divvy {
+
+class ReportRoutes {
+ public:
+  ReportRoutes(ApiContext& api, RouteTable& table);
+
+ private:
+  void Predictions(ApiCall& call);
+  void Speeds(ApiCall& call);
+  void Usage(ApiCall& call);
+  void Fairness(ApiCall& call);
+  void Shares(ApiCall& call);
+
+  ApiContext& api_;
+  ControllerDriver& core_;
+  const ApiPorts& ports_;
+};
+
+}  // namespace divvy

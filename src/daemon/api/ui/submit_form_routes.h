@@ -1,0 +1,31 @@
+// The page's submit form besides POST /v1/jobs: resubmitting a job, parsing a script or a valohai.yaml, and the
+// equivalent command line.
+#pragma once
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+
+namespace divvy {
+
+namespace dialect {
+struct ParseContext;
+}
+
+class SubmitFormRoutes {
+ public:
+  SubmitFormRoutes(ApiContext& api, RouteTable& table);
+
+ private:
+  void Again(ApiCall& call);
+  void Words(ApiCall& call);
+  void Script(ApiCall& call);
+  void Valohai(ApiCall& call);
+  /// The caller's home and login, as far as the daemon knows them, and the present time.
+  dialect::ParseContext ParseContextOf(const ApiCall& call) const;
+
+  ApiContext& api_;
+  ControllerDriver& core_;
+  const ApiPorts& ports_;
+};
+
+}  // namespace divvy
