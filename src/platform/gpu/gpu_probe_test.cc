@@ -1,4 +1,5 @@
 // Tests the probe with the real, loaded stand-in library: the code path of a real driver.
+#include "platform/emulation/emulation_cuda_file.h"
 #include "platform/gpu/gpu_probe.h"
 
 #include <fcntl.h>
