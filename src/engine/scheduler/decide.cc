@@ -13,6 +13,7 @@
 #include "engine/core/place/placer.h"
 #include "engine/core/state/order.h"
 #include "engine/message_text.h"
+#include "engine/scheduler/translate.h"
 
 namespace divvy {
 namespace {

@@ -11,6 +11,7 @@
 #include "engine/core/state/predicted_end.h"
 #include "engine/core/state/state.h"
 #include "engine/placement/policy.h"
+#include "engine/scheduler/translate.h"
 
 namespace divvy {
 namespace {
