@@ -68,8 +68,8 @@ struct MetricStore::Gathered {
   std::vector<Of> parts;
 };
 
-/// The part that runs on the file's thread: the file itself, and answers that merge memory and file. Must not be used by
-/// two threads at a time.
+/// The part that runs on the file's thread: the file itself, and answers that merge memory and file. Must not be used
+/// by two threads at a time.
 class MetricStore::Keeper {
  public:
   Keeper(Options options, std::function<void(const std::string& line)> note)

@@ -1,5 +1,5 @@
-// Translates the controller's values into those of the core: requests into asks, places, units and policies. Nothing here
-// makes decisions. Nodes are translated in kinds.h, groups in group_caps.h.
+// Translates the controller's values into those of the core: requests into asks, places, units and policies. Nothing
+// here makes decisions. Nodes are translated in kinds.h, groups in group_caps.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The daemon's and the tests' access to the file that the stand-in CUDA drivers share (emulation_cuda.h). `directory` is
-// the folder that WriteEmulation filled.
+// The daemon's and the tests' access to the file that the stand-in CUDA drivers share (emulation_cuda.h). `directory`
+// is the folder that WriteEmulation filled.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 
-
 namespace divvy {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace divvy::core {
 
 bool IsCountedIn(const ClassKey& key, CapIndex cap) {
