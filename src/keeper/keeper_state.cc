@@ -5,6 +5,7 @@
 #include "keeper/keeper.h"
 #include "sharing/holds.h"
 #include "sharing/words.h"
+#include "wire/messages/share_codec.h"
 
 namespace divvy::keeper {
 namespace {

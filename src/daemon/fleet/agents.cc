@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "daemon/http/http_reply.h"
 #include "daemon/runtime/log.h"
+#include "wire/messages/agent_codec.h"
 
 namespace divvy {
 namespace {

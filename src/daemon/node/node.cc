@@ -18,6 +18,7 @@
 #include "model/steps/gang_environment.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/records/step_list_file.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {
