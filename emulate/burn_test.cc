@@ -12,7 +12,7 @@ struct Ran {
   std::string text;
 };
 
-class Burn : public StandIn {
+class Burn : public EmulatedCuda {
  protected:
   Ran Run(const std::string& options) { return Shell(std::string(DIVVY_BURN) + " " + options); }
 
@@ -28,7 +28,7 @@ class Burn : public StandIn {
   }
 };
 
-TEST_F(Burn, VouchesForMemoryOfEveryKind) {
+TEST_F(Burn, VerifiesMemoryOfEveryAllocationType) {
   for (const char* kind : {"malloc", "pitch", "async", "pool", "vmm", "managed", "array", "graph"}) {
     const Ran ran = Run(std::string("--gpu-seconds 20ms --vram 300M --check --alloc-kind ") + kind);
     EXPECT_EQ(ran.code, 0) << kind << ": " << ran.text;
@@ -37,13 +37,13 @@ TEST_F(Burn, VouchesForMemoryOfEveryKind) {
   }
 }
 
-TEST_F(Burn, SaysWhatTheDriverRefused) {
+TEST_F(Burn, ReportsWhatTheDriverRefuses) {
   const Ran ran = Run("--vram 90G");
   EXPECT_EQ(ran.code, 2);
   EXPECT_NE(ran.text.find("cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)"), std::string::npos) << ran.text;
 }
 
-TEST_F(Burn, AHogGetsAllThereIs) {
+TEST_F(Burn, HogOptionAllocatesAllFreeMemory) {
   const Ran ran = Run("--hog --hold 0");
   EXPECT_EQ(ran.code, 0) << ran.text;
   const std::uint64_t total = static_cast<std::uint64_t>(facts_[0].memory_total.count());
@@ -53,7 +53,7 @@ TEST_F(Burn, AHogGetsAllThereIs) {
   EXPECT_LT(got, total);
 }
 
-TEST_F(Burn, TellsHowFastCopiesAre) {
+TEST_F(Burn, ReportsCopyBandwidth) {
   const Ran ran = Run("--bench copy 64M");
   EXPECT_EQ(ran.code, 0) << ran.text;
   double to_host = 0;
@@ -65,7 +65,7 @@ TEST_F(Burn, TellsHowFastCopiesAre) {
   EXPECT_EQ(Run("--bench copies 64M").code, 64);
 }
 
-TEST_F(Burn, RestsAndGoesOn) {
+TEST_F(Burn, AlternatesBetweenWorkAndIdleTime) {
   const Ran ran = Run("--gpu-seconds 40ms --idle-after 20ms --wake-after 1ms --vram 20M --check --steps 2");
   EXPECT_EQ(ran.code, 0) << ran.text;
   const std::size_t idle = ran.text.find("step 1/2");
@@ -73,7 +73,7 @@ TEST_F(Burn, RestsAndGoesOn) {
   EXPECT_NE(ran.text.find("gpu_seconds=0.040"), std::string::npos) << ran.text;
 }
 
-TEST_F(Burn, EndsInOrderWhenItIsTold) {
+TEST_F(Burn, ExitsCleanlyOnSigterm) {
   const Ran ran =
       Shell("cd '" + directory_ + "'; " + DIVVY_BURN +
             " --gpu-seconds 600 --vram 20M --check > out & pid=$!; "
@@ -82,7 +82,7 @@ TEST_F(Burn, EndsInOrderWhenItIsTold) {
   EXPECT_NE(ran.text.find("checks=1 errors=0"), std::string::npos) << ran.text;
 }
 
-TEST_F(Burn, RefusesWhatMakesNoSense) {
+TEST_F(Burn, RefusesContradictoryOptions) {
   EXPECT_EQ(Run("").code, 64);
   EXPECT_EQ(Run("--gpu-seconds soon").code, 64);
   EXPECT_EQ(Run("--check --gpu-seconds 1").code, 64);

@@ -49,7 +49,7 @@ std::uint64_t PartOf(const GpuFacts& gpu) {
   return part;
 }
 
-TEST_F(StandIn, ACheckpointedProcessLeavesItsGpuAndComesBackOnAnotherWithAllItHad) {
+TEST_F(EmulatedCuda, ACheckpointedProcessIsRestoredOnAnotherGpuWithAllItsMemory) {
   const std::size_t tenant = Start(Hold);
   ASSERT_EQ(Hear(tenant), 1U);
   const auto pid = static_cast<int>(PidOf(tenant));
@@ -88,7 +88,7 @@ TEST_F(StandIn, ACheckpointedProcessLeavesItsGpuAndComesBackOnAnotherWithAllItHa
   EXPECT_EQ(End(keeper), 0);
 }
 
-TEST_F(StandIn, AProcessThatIsMovedAHundredTimesUnderLoadKeepsItsMemory) {
+TEST_F(EmulatedCuda, AProcessThatIsMovedAHundredTimesUnderLoadKeepsItsMemory) {
   // Repeatedly writes a changing value to memory and reads it back after a kernel.
   const std::size_t tenant = Start([](const Talk& talk) {
     MakeCurrent();
@@ -133,7 +133,7 @@ TEST_F(StandIn, AProcessThatIsMovedAHundredTimesUnderLoadKeepsItsMemory) {
   EXPECT_EQ(waitpid(PidOf(tenant), nullptr, WNOHANG), 0);
 }
 
-TEST_F(StandIn, ARestoreThatFindsNoRoomLeavesTheProcessCheckpointed) {
+TEST_F(EmulatedCuda, ARestoreWithoutRoomLeavesTheProcessCheckpointed) {
   const std::size_t tenant = Start(Hold);
   ASSERT_EQ(Hear(tenant), 1U);
   const auto pid = static_cast<int>(PidOf(tenant));
@@ -157,7 +157,7 @@ TEST_F(StandIn, ARestoreThatFindsNoRoomLeavesTheProcessCheckpointed) {
   EXPECT_EQ(Hear(tenant), PartOf(facts_[0]));
 }
 
-TEST_F(StandIn, ALockThatTakesTooLongLeavesTheProcessRunning) {
+TEST_F(EmulatedCuda, ALockThatTimesOutLeavesTheProcessRunning) {
   const std::size_t tenant = Start([](const Talk& talk) {
     MakeCurrent();
     OK(Spin(LoadSpin(), 3'600'000'000'000));
@@ -182,7 +182,7 @@ TEST_F(StandIn, ALockThatTakesTooLongLeavesTheProcessRunning) {
   EXPECT_EQ(End(tenant), 0);
 }
 
-TEST_F(StandIn, WhatAKeeperAskedForBeforeItWasKilledIsDoneBeforeWhatTheNextAsksFor) {
+TEST_F(EmulatedCuda, ACallOfAKilledKeeperCompletesBeforeTheNextKeepersCall) {
   const std::size_t tenant = Start([](const Talk& talk) {
     MakeCurrent();
     OK(Spin(LoadSpin(), 200'000'000));
@@ -218,7 +218,7 @@ TEST_F(StandIn, WhatAKeeperAskedForBeforeItWasKilledIsDoneBeforeWhatTheNextAsksF
   EXPECT_EQ(End(tenant), 0);
 }
 
-TEST_F(StandIn, ProcessesWithManagedMemoryAreNotCheckpointed) {
+TEST_F(EmulatedCuda, ProcessesWithManagedMemoryAreNotCheckpointed) {
   const std::size_t tenant = Start([](const Talk& talk) {
     MakeCurrent();
     cuda::Pointer pointer = 0;
@@ -237,7 +237,7 @@ TEST_F(StandIn, ProcessesWithManagedMemoryAreNotCheckpointed) {
   EXPECT_EQ(End(keeper), 0);
 }
 
-TEST_F(StandIn, FaultsStrikeWhereTheyWereSwitchedOn) {
+TEST_F(EmulatedCuda, FaultsAffectOnlyTheCallForWhichTheyAreEnabled) {
   ASSERT_TRUE(SetCudaFault(directory_, 0, "oom-at", 2).has_value());
   const std::size_t child = Start([](const Talk& talk) {
     MakeCurrent();
@@ -272,7 +272,7 @@ TEST_F(StandIn, FaultsStrikeWhereTheyWereSwitchedOn) {
   EXPECT_EQ(End(slow), 0);
 }
 
-TEST_F(StandIn, ARefusedRestoreCanBeTriedAgain) {
+TEST_F(EmulatedCuda, ARefusedRestoreCanBeTriedAgain) {
   const std::size_t tenant = Start(Hold);
   ASSERT_EQ(Hear(tenant), 1U);
   const auto pid = static_cast<int>(PidOf(tenant));

@@ -21,7 +21,7 @@ std::uint64_t ResidentBytes() {
   return resident * 4096;
 }
 
-TEST_F(StandIn, ProcessesThatRaceForMemoryGetAllOfItAndNoMore) {
+TEST_F(EmulatedCuda, ProcessesThatRaceForMemoryGetExactlyAllOfIt) {
   for (int i = 0; i < 4; ++i) {
     Start([](const Talk& talk) {
       MakeCurrent();
@@ -43,7 +43,7 @@ TEST_F(StandIn, ProcessesThatRaceForMemoryGetAllOfItAndNoMore) {
   EXPECT_GT(sum + residual, total - 64 * kMiB);
 }
 
-TEST_F(StandIn, MemoryOfAKilledProcessIsFreeAgain) {
+TEST_F(EmulatedCuda, MemoryOfAKilledProcessIsFreeAgain) {
   const std::size_t hog = Start([](const Talk& talk) {
     MakeCurrent();
     talk.Say(AllocateUntilRefused(256 * kMiB));
@@ -64,7 +64,7 @@ TEST_F(StandIn, MemoryOfAKilledProcessIsFreeAgain) {
   EXPECT_EQ(End(next), 0);
 }
 
-TEST_F(StandIn, AProgramThatIsExecutedInThePlaceOfAnotherHasNoneOfItsMemory) {
+TEST_F(EmulatedCuda, AProgramStartedByExecHasNoMemoryOfItsPredecessor) {
   const std::size_t child = Start([](const Talk& talk) {
     MakeCurrent();
     cuda::Pointer pointer = 0;
@@ -87,7 +87,7 @@ TEST_F(StandIn, AProgramThatIsExecutedInThePlaceOfAnotherHasNoneOfItsMemory) {
   EXPECT_EQ(End(next), 0);
 }
 
-TEST_F(StandIn, AGpuThatFellOffTheBusTakesNoMoreWork) {
+TEST_F(EmulatedCuda, AGpuThatFellOffTheBusTakesNoMoreWork) {
   const std::size_t child = Start([](const Talk& talk) {
     MakeCurrent();
     const cuda::Function spin = LoadSpin();
@@ -104,7 +104,7 @@ TEST_F(StandIn, AGpuThatFellOffTheBusTakesNoMoreWork) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, CopiesOfMemoryThatNobodyWroteTakeNoRoom) {
+TEST_F(EmulatedCuda, CopiesOfUnwrittenMemoryTakeNoHostMemory) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     cuda::Pointer device = 0;
@@ -130,7 +130,7 @@ TEST_F(StandIn, CopiesOfMemoryThatNobodyWroteTakeNoRoom) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, MappedMemoryKeepsItsContentsWhereverItIsMapped) {
+TEST_F(EmulatedCuda, MappedMemoryKeepsItsContentsWhereverItIsMapped) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     cuda::AllocationProperties properties = {};
@@ -171,7 +171,7 @@ TEST_F(StandIn, MappedMemoryKeepsItsContentsWhereverItIsMapped) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, PoolsKeepWhatIsGivenBackUntilASynchronisation) {
+TEST_F(EmulatedCuda, PoolsKeepFreedMemoryUntilASynchronization) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     std::size_t start = 0;
@@ -195,7 +195,7 @@ TEST_F(StandIn, PoolsKeepWhatIsGivenBackUntilASynchronisation) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, AnotherProcessReadsMemoryThatItWasGiven) {
+TEST_F(EmulatedCuda, AnotherProcessCanReadExportedMemory) {
   const std::size_t owner = Start([](const Talk& talk) {
     MakeCurrent();
     cuda::Pointer pointer = 0;

@@ -64,7 +64,7 @@ class Talk {
   int out_;
 };
 
-class StandIn : public testing::Test {
+class EmulatedCuda : public testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = testing::TempDir() + "/standin.XXXXXX";

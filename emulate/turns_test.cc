@@ -22,7 +22,7 @@ void KeepBusy(const Talk& talk, std::uint64_t length) {
   }
 }
 
-TEST_F(StandIn, TwoBusyProcessesGetHalfOfTheGpuEachWhateverTheLengthOfTheirKernels) {
+TEST_F(EmulatedCuda, TwoBusyProcessesGetHalfOfTheGpuEachWhateverTheirKernelLengths) {
   const std::size_t a = Start([](const Talk& talk) { KeepBusy(talk, 20 * kMs); });
   const std::size_t b = Start([](const Talk& talk) { KeepBusy(talk, 100'000); });
   ASSERT_EQ(Hear(a), 1U);
@@ -37,7 +37,7 @@ TEST_F(StandIn, TwoBusyProcessesGetHalfOfTheGpuEachWhateverTheLengthOfTheirKerne
   EXPECT_NEAR(used_a / (used_a + used_b), 0.5, 0.1);
 }
 
-TEST_F(StandIn, AKilledProcessDoesNotKeepItsTurn) {
+TEST_F(EmulatedCuda, AKilledProcessDoesNotKeepItsTimeSlice) {
   const std::size_t killed = Start([](const Talk& talk) {
     MakeCurrent();
     OK(Spin(LoadSpin(), 3'600'000 * kMs));
@@ -56,7 +56,7 @@ TEST_F(StandIn, AKilledProcessDoesNotKeepItsTurn) {
   EXPECT_EQ(End(next), 0);
 }
 
-TEST_F(StandIn, AStoppedProcessDoesNotKeepItsTurn) {
+TEST_F(EmulatedCuda, AStoppedProcessDoesNotKeepItsTimeSlice) {
   const std::size_t stopped = Start([](const Talk& talk) { KeepBusy(talk, 2 * kMs); });
   ASSERT_EQ(Hear(stopped), 1U);
   const double deadline = Seconds() + 60;
@@ -74,7 +74,7 @@ TEST_F(StandIn, AStoppedProcessDoesNotKeepItsTurn) {
   EXPECT_GT(UseOf(stopped, 0).busy_ns, busy);
 }
 
-TEST_F(StandIn, ManyShortKernelsTakeTheirSum) {
+TEST_F(EmulatedCuda, ManyShortKernelsTakeTheSumOfTheirTimes) {
   const std::size_t child = Start([](const Talk& talk) {
     MakeCurrent();
     const cuda::Function spin = LoadSpin();
@@ -88,7 +88,7 @@ TEST_F(StandIn, ManyShortKernelsTakeTheirSum) {
   EXPECT_EQ(UseOf(child, 0).busy_ns, 200 * 1'000'000);
 }
 
-TEST_F(StandIn, NvmlShowsTheProcessItsMemoryAndTheLoad) {
+TEST_F(EmulatedCuda, NvmlShowsTheProcessItsMemoryAndTheLoad) {
   const std::size_t child = Start([](const Talk& talk) {
     MakeCurrent();
     cuda::Pointer pointer = 0;
@@ -125,7 +125,7 @@ TEST_F(StandIn, NvmlShowsTheProcessItsMemoryAndTheLoad) {
   dlclose(library);
 }
 
-TEST_F(StandIn, AStreamThatWaitsForAnEventRunsAfterIt) {
+TEST_F(EmulatedCuda, AStreamThatWaitsForAnEventRunsAfterIt) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     const cuda::Function spin = LoadSpin();
@@ -150,7 +150,7 @@ TEST_F(StandIn, AStreamThatWaitsForAnEventRunsAfterIt) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, StreamZeroWaitsForOthersUnlessItIsTheThreadsOwn) {
+TEST_F(EmulatedCuda, StreamZeroWaitsForOtherStreamsUnlessItIsPerThread) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     const cuda::Function spin = LoadSpin();
@@ -175,7 +175,7 @@ TEST_F(StandIn, StreamZeroWaitsForOthersUnlessItIsTheThreadsOwn) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, WhatIsRecordedRunsWhenItsGraphIsLaunched) {
+TEST_F(EmulatedCuda, RecordedWorkRunsWhenItsGraphIsLaunched) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     cuda::Stream stream = nullptr;
@@ -201,7 +201,7 @@ TEST_F(StandIn, WhatIsRecordedRunsWhenItsGraphIsLaunched) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, DoorsGiveTheFormThatAProgramKnows) {
+TEST_F(EmulatedCuda, GetProcAddressReturnsTheVersionThatTheProgramKnows) {
   const std::size_t child = Start([](const Talk&) {
     void* found = nullptr;
     cuda::ProcAddressResult result = cuda::kProcFound;
@@ -218,7 +218,7 @@ TEST_F(StandIn, DoorsGiveTheFormThatAProgramKnows) {
   EXPECT_EQ(End(child), 0);
 }
 
-TEST_F(StandIn, VisibleDevicesAreNamedByIndexAndByUuid) {
+TEST_F(EmulatedCuda, VisibleDevicesAreNamedByIndexAndByUuid) {
   const std::string uuid = facts_[1].uuid;
   const std::size_t child = Start(
       [&uuid](const Talk&) {
@@ -243,7 +243,7 @@ TEST_F(StandIn, VisibleDevicesAreNamedByIndexAndByUuid) {
   EXPECT_EQ(End(blind), 0);
 }
 
-TEST_F(StandIn, AForkedChildOfAProgramThatUsesCudaIsToldSo) {
+TEST_F(EmulatedCuda, AForkedChildOfACudaProgramGetsAnError) {
   const std::size_t child = Start([](const Talk&) {
     MakeCurrent();
     const pid_t forked = fork();

@@ -11,12 +11,12 @@ namespace blocks_test {
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
-TEST(Blocks, HasNothingBeforeItHasAChunk) {
+TEST(Blocks, HasNoRoomBeforeItHasAChunk) {
   Blocks blocks;
   EXPECT_EQ(blocks.Take(512), nullptr);
 }
 
-TEST(Blocks, CutsAChunkAndJoinsItAgain) {
+TEST(Blocks, SplitsAChunkAndMergesItAgain) {
   Blocks blocks;
   int chunk = 0;
   ASSERT_NE(blocks.AddChunk(kBase, kMostBlock, &chunk), nullptr);
@@ -37,7 +37,7 @@ TEST(Blocks, CutsAChunkAndJoinsItAgain) {
   EXPECT_EQ(blocks.Take(1), nullptr);
 }
 
-TEST(Blocks, RefusesWhatNoChunkCouldHold) {
+TEST(Blocks, RefusesSizesThatNoChunkCanHold) {
   Blocks blocks;
   int chunk = 0;
   blocks.AddChunk(kBase, kMostBlock, &chunk);

@@ -119,7 +119,7 @@ std::string Missing(const Names& wanted, const Names& hooked) {
   return missing;
 }
 
-TEST(EntryPoints, OfTheDriverAreHookedOrLeftOutForAReason) {
+TEST(EntryPoints, EveryDriverFunctionIsHookedOrExcludedForAReason) {
   ASSERT_GT(OfDriver().size(), 650U);
   EXPECT_EQ(Missing(OfDriver(), Hooked()), "");
 }
@@ -136,7 +136,7 @@ const Names kOfNewerDrivers = {
     "cuLogicalEndpointImport",      "cuLogicalEndpointQuery",     "cuLogicalEndpointUnbind",
     "cuStreamBeginRecaptureToGraph"};
 
-TEST(EntryPoints, ThatProgramsAskForAreKnown) {
+TEST(EntryPoints, FunctionsThatProgramsRequestAreKnown) {
   Names known;
   for (const std::string& name : OfDriver()) known.insert(Plain(name));
   std::ifstream file(DIVVY_REQUESTED_NAMES);
@@ -154,9 +154,9 @@ TEST(EntryPoints, ThatProgramsAskForAreKnown) {
   EXPECT_EQ(unknown, "");
 }
 
-TEST(EntryPoints, OfTheStandInAreHookedOrLeftOutForAReason) { EXPECT_EQ(Missing(OfStandIn(), Hooked()), ""); }
+TEST(EntryPoints, EveryEmulatedFunctionIsHookedOrExcludedForAReason) { EXPECT_EQ(Missing(OfStandIn(), Hooked()), ""); }
 
-TEST(EntryPoints, NoneIsLeftOutThatIsHookedOrNotThere) {
+TEST(EntryPoints, NoExcludedFunctionIsHookedOrMissingFromTheDriver) {
   const Names hooked = Hooked();
   const Names there = OfDriver();
   for (const Names* left : {&kWithoutDevice, &kOfOldAddresses}) {

@@ -23,9 +23,9 @@ struct Row {
   std::uint32_t flag;  // Why it cannot be moved; 0: it can.
 };
 
-class EveryKind : public ShareMemory, public ::testing::WithParamInterface<Row> {};
+class EveryAllocationCall : public ShareMemory, public ::testing::WithParamInterface<Row> {};
 
-TEST_P(EveryKind, IsCountedRefusedAboveTheCeilingAndGivenBack) {
+TEST_P(EveryAllocationCall, IsCountedRefusedAboveTheCeilingAndFreed) {
   Program program(world_, keeper_);
   const std::string kind = GetParam().kind;
   ASSERT_EQ(program.Do("init"), "0");
@@ -40,7 +40,7 @@ TEST_P(EveryKind, IsCountedRefusedAboveTheCeilingAndGivenBack) {
   EXPECT_TRUE(Eventually([&] { return keeper_.Used() == before; })) << keeper_.Used();
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, EveryKind,
+INSTANTIATE_TEST_SUITE_P(Rows, EveryAllocationCall,
                          ::testing::Values(Row{"plain", 0}, Row{"pitch", 0}, Row{"managed", share::kManaged},
                                            Row{"async", share::kPlainMemory}, Row{"pool", share::kPlainMemory},
                                            Row{"array", share::kPlainMemory}, Row{"mipmap", share::kPlainMemory},
@@ -48,9 +48,9 @@ INSTANTIATE_TEST_SUITE_P(Rows, EveryKind,
                                            Row{"import", share::kIpc}, Row{"graph", share::kPlainMemory}),
                          [](const auto& row) { return std::string(row.param.kind); });
 
-class EveryDoor : public ShareMemory, public ::testing::WithParamInterface<const char*> {};
+class EveryEntryPoint : public ShareMemory, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(EveryDoor, LeadsToTheLibrary) {
+TEST_P(EveryEntryPoint, ReturnsTheFunctionOfTheLibrary) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do(std::string("init ") + GetParam()), "0");
   EXPECT_EQ(program.Do("alloc a plain 64M"), "0");
@@ -63,7 +63,7 @@ TEST_P(EveryDoor, LeadsToTheLibrary) {
   EXPECT_EQ(keeper_.page().processes[0].launches, 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, EveryDoor,
+INSTANTIATE_TEST_SUITE_P(EntryPoints, EveryEntryPoint,
                          ::testing::Values("dlsym", "direct", "default", "next", "proc", "proc-thread", "ptsz"),
                          [](const auto& door) {
                            std::string name = door.param;
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Doors, EveryDoor,
                            return name;
                          });
 
-TEST_F(ShareMemory, SmallAllocationsShareAChunkAndGiveItBack) {
+TEST_F(ShareMemory, SmallAllocationsShareAChunkAndFreeIt) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   for (int i = 0; i < 100; ++i) ASSERT_EQ(program.Do("alloc s" + std::to_string(i) + " plain 4K"), "0");
@@ -84,13 +84,13 @@ TEST_F(ShareMemory, SmallAllocationsShareAChunkAndGiveItBack) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-TEST_F(ShareMemory, AnUnknownPointerIsTheDriversToRefuse) {
+TEST_F(ShareMemory, FreeingAnUnknownPointerReturnsTheDriversError) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   EXPECT_EQ(program.Do("free-unknown"), "1");
 }
 
-TEST_F(ShareMemory, AResetOfTheContextGivesAllBack) {
+TEST_F(ShareMemory, AContextResetFreesAllCountedMemory) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
@@ -100,7 +100,7 @@ TEST_F(ShareMemory, AResetOfTheContextGivesAllBack) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-TEST_F(ShareMemory, EightRacingProcessesNeverPassTheCeiling) {
+TEST_F(ShareMemory, EightRacingProcessesNeverExceedTheCeiling) {
   std::vector<std::unique_ptr<Program>> programs;
   for (int i = 0; i < 8; ++i) programs.push_back(std::make_unique<Program>(world_, keeper_));
   for (auto& program : programs) ASSERT_EQ(program->Do("init"), "0");
@@ -123,7 +123,7 @@ TEST_F(ShareMemory, EightRacingProcessesNeverPassTheCeiling) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-TEST_F(ShareMemory, ALoweredLimitLeavesWhatIsThereAndRefusesMore) {
+TEST_F(ShareMemory, ALoweredLimitKeepsExistingMemoryAndRefusesMore) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 128M"), "0");
@@ -135,7 +135,7 @@ TEST_F(ShareMemory, ALoweredLimitLeavesWhatIsThereAndRefusesMore) {
   EXPECT_EQ(program.Do("alloc b plain 4M"), "0");
 }
 
-TEST_F(ShareMemory, AsksForMoreUpToTheLimit) {
+TEST_F(ShareMemory, RequestsMoreMemoryUpToTheLimit) {
   keeper_.SetCeiling(32 * kMiB, kCeiling);
   keeper_.on_want = [&](const share::Message& want) {
     keeper_.SetCeiling(keeper_.Used() + want.bytes, kCeiling);
@@ -149,7 +149,7 @@ TEST_F(ShareMemory, AsksForMoreUpToTheLimit) {
   EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 1U) << "nobody need be asked for what is above the limit";
 }
 
-TEST_F(ShareMemory, ADeniedWishIsOutOfMemory) {
+TEST_F(ShareMemory, ADeniedRequestForMemoryReturnsOutOfMemory) {
   keeper_.SetCeiling(32 * kMiB, kCeiling);
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
@@ -157,7 +157,7 @@ TEST_F(ShareMemory, ADeniedWishIsOutOfMemory) {
   EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 1U);
 }
 
-TEST_F(ShareMemory, AWishOutlivesTheKeeperThatHeardIt) {
+TEST_F(ShareMemory, ARequestForMemorySurvivesAKeeperRestart) {
   keeper_.SetCeiling(32 * kMiB, kCeiling);
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
@@ -174,7 +174,7 @@ TEST_F(ShareMemory, AWishOutlivesTheKeeperThatHeardIt) {
 }
 
 // Killed at any point: while holding the page's lock, between counting and allocating, or in the driver.
-TEST_F(ShareMemory, FiftyProcessesKilledAnywhereLeaveTheCountsExact) {
+TEST_F(ShareMemory, FiftyProcessesKilledAnywhereLeaveExactCounts) {
   Program witness(world_, keeper_);
   ASSERT_EQ(witness.Do("init"), "0");
   ASSERT_EQ(witness.Do("alloc a plain 64M"), "0");
@@ -195,7 +195,7 @@ TEST_F(ShareMemory, FiftyProcessesKilledAnywhereLeaveTheCountsExact) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-TEST_F(ShareMemory, WhatADeadProcessHadIsFree) {
+TEST_F(ShareMemory, MemoryOfADeadProcessIsFree) {
   Program other(world_, keeper_);
   {
     Program program(world_, keeper_);
@@ -218,7 +218,7 @@ TEST_F(ShareMemory, AForkedChildHasASlotOfItsOwn) {
   EXPECT_TRUE(Eventually([&] { return keeper_.Used() == 68 * kMiB; })) << keeper_.Used();
 }
 
-TEST_F(ShareMemory, AnotherProgramInTheSameProcessBeginsAnew) {
+TEST_F(ShareMemory, AProgramStartedByExecBeginsWithNoMemory) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
@@ -229,7 +229,7 @@ TEST_F(ShareMemory, AnotherProgramInTheSameProcessBeginsAnew) {
   EXPECT_EQ(keeper_.Used(), 64 * kMiB);
 }
 
-TEST_F(ShareMemory, IsShownAsTheTenantsOwn) {
+TEST_F(ShareMemory, ReportsTheTenantsLimitAsTheGpusMemory) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
@@ -237,7 +237,7 @@ TEST_F(ShareMemory, IsShownAsTheTenantsOwn) {
   EXPECT_EQ(Numbers(program.Do("nvml")), (std::vector<std::uint64_t>{64 * kMiB, kCeiling, 64 * kMiB, kCeiling}));
 }
 
-TEST_F(ShareMemory, MemoryOfAnotherProcessIsCountedWhileItIsOpen) {
+TEST_F(ShareMemory, ImportedMemoryIsCountedWhileItIsOpen) {
   Program owner(world_, Program::Options{keeper_.Folder(), "plain"});
   Program guest(world_, keeper_);
   ASSERT_EQ(owner.Do("init"), "0");
@@ -267,7 +267,7 @@ TEST_F(ShareMemory, PlainMemoryOnRequestIsCountedAndFlagged) {
 }
 
 // The time is not quadratic in the number of allocations.
-TEST(ShareMemoryOfMany, AContextThatEndsIsForgottenAsFastAsItWasFilled) {
+TEST(ShareMemoryOfMany, DestroyingAContextTakesNoLongerThanFillingIt) {
   const World world;
   FakeKeeper keeper(world, 512 * kMiB);
   for (const char* memory : {"", "plain"}) {

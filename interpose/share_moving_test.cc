@@ -28,7 +28,7 @@ class ShareMoving : public ::testing::Test {
   Program program_{world_, keeper_};
 };
 
-TEST_F(ShareMoving, ContentsAreAtTheSameAddressesAfter) {
+TEST_F(ShareMoving, MovedContentsKeepTheirAddresses) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc large plain 100M"), "0");
   ASSERT_EQ(program_.Do("alloc small plain 10K"), "0");
@@ -57,7 +57,7 @@ TEST_F(ShareMoving, ContentsAreAtTheSameAddressesAfter) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-TEST_F(ShareMoving, TheSecondTimeUsesTheHostMemoryOfTheFirst) {
+TEST_F(ShareMoving, ASecondMoveReusesTheHostMemoryOfTheFirst) {
   const auto kept = [this] {
     std::ifstream file("/proc/" + std::to_string(program_.pid()) + "/smaps_rollup");
     for (std::string word; file >> word;) {
@@ -90,7 +90,7 @@ TEST_F(ShareMoving, TheSecondTimeUsesTheHostMemoryOfTheFirst) {
   EXPECT_EQ(kept(), 0U);
 }
 
-TEST_F(ShareMoving, FourThreadsThatLaunchAndCopyNoticeNothing) {
+TEST_F(ShareMoving, FourThreadsThatLaunchAndCopyNoticeNoMove) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 32M"), "0");
   ASSERT_EQ(program_.Do("fill a 9"), "0");
@@ -113,7 +113,7 @@ TEST_F(ShareMoving, FourThreadsThatLaunchAndCopyNoticeNothing) {
   EXPECT_EQ(program_.Do("check a 9"), "0");
 }
 
-TEST_F(ShareMoving, WhatWasDamagedFailsInsteadOfWaiting) {
+TEST_F(ShareMoving, CallsOfALostTenantFailInsteadOfWaiting) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 32M"), "0");
   ASSERT_EQ(program_.Do("fill a 9"), "0");
@@ -126,7 +126,7 @@ TEST_F(ShareMoving, WhatWasDamagedFailsInsteadOfWaiting) {
   EXPECT_EQ(program_.Do("alloc b plain 64M"), failed) << "for ever";
 }
 
-TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllOnTheHost) {
+TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllMemoryOnTheHost) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 100M"), "0");
   ASSERT_EQ(program_.Do("fill a 5"), "0");
@@ -142,7 +142,7 @@ TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllOnTheHost) {
   EXPECT_EQ(program_.Do("check a 5"), "0");
 }
 
-TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllOnTheHostUntilThereIs) {
+TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllMemoryOnTheHostUntilThereIsRoom) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 100M"), "0");
   ASSERT_EQ(program_.Do("alloc b plain 64K"), "0");
@@ -164,7 +164,7 @@ TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllOnTheHostUntilThereIs) {
   EXPECT_EQ(program_.Do("check b 6"), "0");
 }
 
-TEST_F(ShareMoving, AnOpenGateIsNoTimeToMove) {
+TEST_F(ShareMoving, NoMoveStartsWhileTheGateIsOpen) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
   const share::Message refused = keeper_.Order(0, share::Word::kEvacuate);
@@ -174,7 +174,7 @@ TEST_F(ShareMoving, AnOpenGateIsNoTimeToMove) {
 }
 
 // Answers the undo at once, so that the keeper does not consider the process lost.
-TEST_F(ShareMoving, WorkThatDoesNotEndIsNoMoveAndNothingToUndo) {
+TEST_F(ShareMoving, AMoveFailsCleanlyWhileWorkDoesNotEnd) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
   ASSERT_EQ(program_.Do("held"), "0");
@@ -190,7 +190,7 @@ TEST_F(ShareMoving, WorkThatDoesNotEndIsNoMoveAndNothingToUndo) {
 }
 
 // CUDA looks up the GPUs at its start. So a tenant does not move then, and a parked tenant returns first.
-TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsUntilThatIsBack) {
+TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsForTheWake) {
   keeper_.SetGate(share::kParked);
   program_.Tell("start");
   EXPECT_EQ(keeper_.Await(share::Word::kWake).device, 0U);
@@ -204,7 +204,7 @@ TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsUntilThatIsBack
   EXPECT_EQ(program_.Do("alloc a plain 4M"), "0");
 }
 
-TEST_F(ShareMoving, AParkedProgramThatAllocatesWaitsAndThenHasIt) {
+TEST_F(ShareMoving, AnAllocationOfAParkedProgramWaitsAndThenSucceeds) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
   ASSERT_EQ(Evacuate().result, 0);
@@ -217,7 +217,7 @@ TEST_F(ShareMoving, AParkedProgramThatAllocatesWaitsAndThenHasIt) {
   EXPECT_EQ(keeper_.Used(), 12 * kMiB);
 }
 
-TEST_F(ShareMoving, ShrinkGivesBackWhatThePoolsHold) {
+TEST_F(ShareMoving, ShrinkReleasesUnusedPoolMemory) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
   ASSERT_EQ(program_.Do("alloc b kept 64M"), "0");
@@ -229,7 +229,7 @@ TEST_F(ShareMoving, ShrinkGivesBackWhatThePoolsHold) {
   EXPECT_EQ(keeper_.Used(), 4 * kMiB);
 }
 
-TEST_F(ShareMoving, WhatThePoolsHoldIsInNobodysWay) {
+TEST_F(ShareMoving, UnusedPoolMemoryDoesNotBlockOtherAllocations) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a kept 400M"), "0");
   ASSERT_EQ(program_.Do("free a"), "0");
@@ -239,7 +239,7 @@ TEST_F(ShareMoving, WhatThePoolsHoldIsInNobodysWay) {
 }
 
 // An independent workload that verifies its memory.
-TEST(ShareOfBurn, KeepsItsMemoryThroughFiftyMoves) {
+TEST(ShareOfBurn, BurnKeepsItsMemoryThroughFiftyMoves) {
   const World world;
   FakeKeeper keeper(world, 512 * kMiB);
   int status = -1;
@@ -273,7 +273,7 @@ TEST(ShareOfBurn, KeepsItsMemoryThroughFiftyMoves) {
   EXPECT_EQ(status, 0) << said;
 }
 
-TEST(ShareOfBurn, EveryKindOfMemoryStaysWhole) {
+TEST(ShareOfBurn, EveryAllocationTypeKeepsItsContentsWhenMoved) {
   for (const char* kind : {"malloc", "pitch", "async", "pool", "vmm", "managed", "array", "graph"}) {
     const World world;
     FakeKeeper keeper(world, 512 * kMiB);
@@ -287,7 +287,7 @@ TEST(ShareOfBurn, EveryKindOfMemoryStaysWhole) {
   }
 }
 
-TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedByItself) {
+TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedSeparately) {
   const World world("2xA100-40GB");
   FakeKeeper keeper(world, 128 * kMiB);
   Program program(world, keeper);
@@ -322,7 +322,7 @@ TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedByItself) {
 }
 
 // The location of the memory decides, not the current context.
-TEST(ShareOfTwo, PoolsAndGraphsCountOnTheDeviceThatTheyAreOf) {
+TEST(ShareOfTwo, PoolsAndGraphsCountOnTheDeviceOfTheirMemory) {
   const World world("2xA100-40GB");
   FakeKeeper keeper(world, 128 * kMiB);
   Program program(world, keeper);
@@ -339,7 +339,7 @@ TEST(ShareOfTwo, PoolsAndGraphsCountOnTheDeviceThatTheyAreOf) {
   EXPECT_EQ(program.Do("alloc c plain 128M"), "0");  // All of the memory is available again.
 }
 
-TEST(ShareOfTwo, PeersAreFlaggedAndMayTouchWhatWasThereAndWhatComes) {
+TEST(ShareOfTwo, PeerAccessIsFlaggedAndCoversExistingAndNewMemory) {
   const World world("2xA100-40GB");
   FakeKeeper keeper(world, 128 * kMiB);
   Program program(world, keeper);
@@ -356,7 +356,7 @@ TEST(ShareOfTwo, PeersAreFlaggedAndMayTouchWhatWasThereAndWhatComes) {
 
 // The library moves the data, which is fast, and the driver saves the rest of the process (as GCR does). Nothing is
 // left on the device, and its next call is still noticed.
-TEST_F(ShareMoving, AProcessThatTheDriverPutsAwayAfterItsDataComesBackWhole) {
+TEST_F(ShareMoving, AProcessCheckpointedByTheDriverAfterItsDataWasMovedComesBackWhole) {
   Program helper(world_, Program::Options{});
   ASSERT_EQ(helper.Do("init"), "0");
   ASSERT_EQ(program_.Do("init"), "0");
@@ -382,7 +382,7 @@ TEST_F(ShareMoving, AProcessThatTheDriverPutsAwayAfterItsDataComesBackWhole) {
 }
 
 // The first call after an idle hour can be any function.
-TEST_F(ShareMoving, AQuestionWakesAParkedProgramAsWell) {
+TEST_F(ShareMoving, AQueryAlsoWakesAParkedProgram) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(Evacuate().result, 0);
   keeper_.SetGate(share::kParked);

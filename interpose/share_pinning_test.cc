@@ -19,7 +19,7 @@ class SharePinning : public ::testing::Test {
 class ShareNccl : public SharePinning, public ::testing::WithParamInterface<const char*> {};
 
 // Every program that imports PyTorch loads NCCL.
-TEST_P(ShareNccl, CountsWhenACommunicatorOfSeveralRanksIsMadeAndNotBefore) {
+TEST_P(ShareNccl, ACommunicatorCountsOnceItHasSeveralRanks) {
   Program program(world_, keeper_);
   const std::string make = std::string("communicator ") + GetParam();
   ASSERT_EQ(program.Do("init"), "0");
@@ -29,10 +29,10 @@ TEST_P(ShareNccl, CountsWhenACommunicatorOfSeveralRanksIsMadeAndNotBefore) {
   EXPECT_EQ(program.Do(make + " 2"), "0");
   EXPECT_EQ(Flags(), share::kCollectives);
 }
-INSTANTIATE_TEST_SUITE_P(Doors, ShareNccl, ::testing::Values("rank", "config", "scalable", "all"),
+INSTANTIATE_TEST_SUITE_P(EntryPoints, ShareNccl, ::testing::Values("rank", "config", "scalable", "all"),
                          [](const auto& maker) { return std::string(maker.param); });
 
-TEST_F(SharePinning, ACommunicatorOfAProgramThatIsLinkedWithNcclCountsAsWell) {
+TEST_F(SharePinning, ACommunicatorOfAProgramLinkedWithNcclCounts) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   EXPECT_EQ(program.Do("communicator rank 1 linked"), "5");  // NCCL is not loaded yet.
@@ -43,7 +43,7 @@ TEST_F(SharePinning, ACommunicatorOfAProgramThatIsLinkedWithNcclCountsAsWell) {
   EXPECT_EQ(Flags(), share::kCollectives);
 }
 
-TEST_F(SharePinning, WithoutAShareNcclIsAsItWas) {
+TEST_F(SharePinning, NcclIsUnchangedForAJobWithoutAGpuFraction) {
   Program program(world_, Program::Options{});
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("nccl"), "0");
@@ -51,7 +51,7 @@ TEST_F(SharePinning, WithoutAShareNcclIsAsItWas) {
   EXPECT_EQ(program.Do("communicator rank 2 linked"), "0");
 }
 
-TEST_F(SharePinning, AHandleOfWhatIsBehindAnAllocationKeepsItWhereItIs) {
+TEST_F(SharePinning, RetainingAnAllocationHandlePinsTheProcess) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 4M"), "0");
@@ -60,7 +60,7 @@ TEST_F(SharePinning, AHandleOfWhatIsBehindAnAllocationKeepsItWhereItIs) {
   EXPECT_EQ(Flags(), share::kExternal);
 }
 
-TEST_F(SharePinning, MemoryThatMayBeExportedIsFreeToMoveUntilItIs) {
+TEST_F(SharePinning, ExportableMemoryIsMovableUntilItIsExported) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a exportable 4M"), "0");
@@ -69,7 +69,7 @@ TEST_F(SharePinning, MemoryThatMayBeExportedIsFreeToMoveUntilItIs) {
   EXPECT_EQ(Flags(), share::kOwnMapping | share::kIpc | share::kExternal);
 }
 
-TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithWhatToDo) {
+TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithARemedy) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 4M"), "0");
@@ -82,7 +82,7 @@ TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithWhatToDo) {
 }
 
 // The process may be off its planned GPU and use borrowed memory. This is the last chance to change that.
-TEST_F(SharePinning, TheFirstCallThatPinsWaitsForTheKeeperWhichMayMoveTheProcessMeanwhile) {
+TEST_F(SharePinning, TheFirstPinningCallWaitsForTheKeeperWhichMayMoveTheProcess) {
   Program program(world_, keeper_);
   keeper_.holds_pins = true;
   ASSERT_EQ(program.Do("init"), "0");
@@ -107,7 +107,7 @@ TEST_F(SharePinning, TheFirstCallThatPinsWaitsForTheKeeperWhichMayMoveTheProcess
   EXPECT_EQ(program.Do("check a 3"), "0");
 }
 
-TEST_F(SharePinning, WithoutAKeeperNothingIsWaitedFor) {
+TEST_F(SharePinning, WithoutAKeeperPinningDoesNotWait) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
   keeper_.Kill();

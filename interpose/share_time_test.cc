@@ -27,7 +27,7 @@ class ShareTime : public ::testing::Test {
   Program program_{world_, keeper_};
 };
 
-TEST_F(ShareTime, AShutGateHoldsLaunchesAndNothingElse) {
+TEST_F(ShareTime, AShutGateHoldsLaunchesOnly) {
   Begin();
   keeper_.SetGate(share::kShut);
   EXPECT_EQ(program_.Do("check a 1"), "0");
@@ -44,7 +44,7 @@ TEST_F(ShareTime, AShutGateHoldsLaunchesAndNothingElse) {
   EXPECT_EQ(Waiting(), 0U);
 }
 
-TEST_F(ShareTime, AParkedGateHoldsAllAndWakesTheKeeper) {
+TEST_F(ShareTime, AParkedGateHoldsAllCallsAndWakesTheTenant) {
   Begin();
   keeper_.SetGate(share::kParked);
   program_.Tell("check a 1");
@@ -58,7 +58,7 @@ TEST_F(ShareTime, AParkedGateHoldsAllAndWakesTheKeeper) {
   EXPECT_EQ(program_.Answer(), "0");
 }
 
-TEST_F(ShareTime, ADrainIsOverWhenTheDeviceHasDoneAll) {
+TEST_F(ShareTime, ADrainEndsWhenTheDeviceHasFinishedAllWork) {
   Begin("50000000");
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(program_.Do("launch 10"), "0");  // 500 ms of work.
@@ -68,7 +68,7 @@ TEST_F(ShareTime, ADrainIsOverWhenTheDeviceHasDoneAll) {
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(490));
 }
 
-TEST_F(ShareTime, ADrainSpoilsNoCapture) {
+TEST_F(ShareTime, ADrainDoesNotInvalidateAStreamCapture) {
   Begin();
   for (const char* flags : {"0", "1"}) {  // A blocking and a non-blocking stream.
     ASSERT_EQ(program_.Do(std::string("capture ") + flags), "0");
@@ -80,7 +80,7 @@ TEST_F(ShareTime, ADrainSpoilsNoCapture) {
 }
 
 // 100 launches of 1 ms would make a drain wait 100 ms. During a turn they are not launched so far ahead.
-TEST_F(ShareTime, InATurnLittleIsInFlight) {
+TEST_F(ShareTime, FewLaunchesAreInFlightDuringATimeSlice) {
   Begin("1000000");
   keeper_.SetGate(share::kTurn);
   const auto start = std::chrono::steady_clock::now();
@@ -94,14 +94,14 @@ TEST_F(ShareTime, LaunchesBehindAnOpenGateDoNotWaitForTheDevice) {
 }
 
 // Like a kernel that waits for a flag which the program sets after the launch.
-TEST_F(ShareTime, InATurnALaunchThatWaitsForItsProgramReturns) {
+TEST_F(ShareTime, DuringATimeSliceALaunchThatWaitsForItsProgramReturns) {
   Begin();
   keeper_.SetGate(share::kTurn);
   EXPECT_EQ(program_.Do("held"), "0");
   EXPECT_EQ(program_.Do("let-go"), "0");
 }
 
-TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
+TEST_F(ShareTime, OtherThreadsCanAllocateAndUseTheContextDuringADrain) {
   Begin();
   ASSERT_EQ(program_.Do("held"), "0");
   keeper_.SetGate(share::kShut);
@@ -122,14 +122,14 @@ TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
 }
 
 // Launched work may wait for later launches, as with NCCL.
-TEST_F(ShareTime, WorkThatOthersAreAwaitedByIsNotWaitedForWithoutEnd) {
+TEST_F(ShareTime, ADrainDoesNotWaitForeverForWorkThatNeedsLaterLaunches) {
   Begin(kAnHour);
   keeper_.SetGate(share::kTurn);
   keeper_.page().processes[0].flags |= share::kCollectives;
   EXPECT_EQ(program_.Do("launch 1"), "0");
 }
 
-TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {
+TEST_F(ShareTime, AnIdleProcessYieldsItsTimeSlice) {
   Begin();
   keeper_.SetGate(share::kTurn);
   ASSERT_EQ(program_.Do("launch 1"), "0");
@@ -137,7 +137,7 @@ TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {
   EXPECT_EQ(keeper_.CountOf(share::Word::kYield), 1U);
 }
 
-TEST_F(ShareTime, ANewKeeperFindsTheSlotAndHearsWhoWaits) {
+TEST_F(ShareTime, ANewKeeperFindsTheSlotAndLearnsWhoWaits) {
   Begin();
   const std::uint64_t used = keeper_.Used();
   keeper_.SetGate(share::kShut);
@@ -158,7 +158,7 @@ TEST_F(ShareTime, ANewKeeperFindsTheSlotAndHearsWhoWaits) {
   EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");
 }
 
-TEST_F(ShareTime, WithoutAKeeperAProgramGoesOnWithWhatItHas) {
+TEST_F(ShareTime, WithoutAKeeperAProgramKeepsItsMemoryAndContinues) {
   Begin();
   keeper_.Kill();
   EXPECT_EQ(program_.Do("launch 10"), "0");
@@ -170,7 +170,7 @@ TEST_F(ShareTime, WithoutAKeeperAProgramGoesOnWithWhatItHas) {
   EXPECT_EQ(program_.Do("launch 10"), "0");
 }
 
-TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
+TEST_F(ShareTime, AKeeperWithoutTheSlotAssignsAnother) {
   Begin();
   const std::uint64_t used = keeper_.Used();
   keeper_.Kill();
@@ -185,7 +185,7 @@ TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
 }
 
 // The keeper has given the process's slot to another process, and the process does not know it yet.
-TEST_F(ShareTime, ASlotThatIsAnothersByNowIsLeftAlone) {
+TEST_F(ShareTime, ASlotThatWasReassignedIsLeftAlone) {
   Begin();
   share::PageProcess& slot = keeper_.page().processes[0];
   slot.generation = 99;
@@ -206,7 +206,7 @@ TEST_F(ShareTime, ASlotThatIsAnothersByNowIsLeftAlone) {
 }
 
 // Happens if a keeper cannot read the tenant's old page. Slot and generation happen to be the same.
-TEST_F(ShareTime, AKeeperThatMadeThePageAnewIsFollowedToIt) {
+TEST_F(ShareTime, AProcessFollowsAKeeperToItsNewPage) {
   Begin();
   const std::uint64_t used = keeper_.Used();
   keeper_.SetGate(share::kShut);
@@ -224,7 +224,7 @@ TEST_F(ShareTime, AKeeperThatMadeThePageAnewIsFollowedToIt) {
   EXPECT_EQ(keeper_.Used(), used + 16 * kMiB);
 }
 
-TEST_F(ShareTime, WhoIsRefusedASlotSaysWhyAndAsksTwiceASecond) {
+TEST_F(ShareTime, AProcessWithoutASlotLogsTheReasonAndRetriesTwiceASecond) {
   share::Message refusal{};
   refusal.word = share::Word::kDenied;
   refusal.result = share::kPageBroken;
@@ -242,7 +242,7 @@ TEST_F(ShareTime, WhoIsRefusedASlotSaysWhyAndAsksTwiceASecond) {
 
 // Uses a driver that does nothing, so that only the overhead remains; bench/shares measures it. Takes the minimum of
 // several rounds, since load on the machine only adds time.
-TEST(ShareCost, ALaunchThroughAnOpenGateNeedsNoWordWithTheKeeper) {
+TEST(ShareCost, ALaunchThroughAnOpenGateSendsNoMessageToTheKeeper) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   std::uint64_t launches = 0;

@@ -11,7 +11,7 @@
 namespace divvy::interpose {
 namespace share_without_test {
 
-TEST(WithoutShare, ProgramsWithoutCudaAreUndisturbed) {
+TEST(WithoutShare, ProgramsWithoutCudaAreUnaffected) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   int status = -1;
@@ -21,7 +21,7 @@ TEST(WithoutShare, ProgramsWithoutCudaAreUndisturbed) {
   EXPECT_FALSE(keeper.Has(share::Word::kHello));
 }
 
-TEST(WithoutShare, NothingIsCountedAndNothingSaid) {
+TEST(WithoutShare, NothingIsCountedOrLogged) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   for (const char* door : {"dlsym", "default", "proc", "direct"}) {
@@ -50,26 +50,26 @@ void ExpectOneLine(const World& world, const std::string& folder, const std::str
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
 }
 
-TEST(WithoutShare, AFolderThatIsNotThereIsSaidOnce) {
+TEST(WithoutShare, AMissingFolderIsReportedOnce) {
   const World world;
   ExpectOneLine(world, world.folder() + "/none", "cannot open ");
 }
 
-TEST(WithoutShare, APageOfAnotherVersionIsSaidOnce) {
+TEST(WithoutShare, APageOfAnotherVersionIsReportedOnce) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   keeper.page().layout = share::kPageLayout + 1;
   ExpectOneLine(world, keeper.Folder(), "is from another version of divvy");
 }
 
-TEST(WithoutShare, AFileThatIsNoPageIsSaidOnce) {
+TEST(WithoutShare, AFileThatIsNotAPageIsReportedOnce) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   keeper.page().magic = 0;
   ExpectOneLine(world, keeper.Folder(), "the shared memory page of the job is invalid");
 }
 
-TEST(WithoutShare, AShortFileIsSaidOnce) {
+TEST(WithoutShare, AShortFileIsReportedOnce) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   std::filesystem::create_directory(world.folder() + "/short");
@@ -77,7 +77,7 @@ TEST(WithoutShare, AShortFileIsSaidOnce) {
   ExpectOneLine(world, world.folder() + "/short", "cannot be mapped");
 }
 
-TEST(WithoutShare, AMissingSocketIsSaidOnce) {
+TEST(WithoutShare, AMissingSocketIsReportedOnce) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
   keeper.Kill();

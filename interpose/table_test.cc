@@ -8,7 +8,7 @@
 namespace divvy::interpose {
 namespace table_test {
 
-TEST(Table, KeepsWhatIsPutAndForgetsWhatIsRemoved) {
+TEST(Table, FindsWhatWasInsertedUntilItIsRemoved) {
   Table<int> table;
   EXPECT_EQ(table.Find(7), nullptr);
   EXPECT_TRUE(table.Put(7, 1));

@@ -56,7 +56,7 @@ GavelOptions Small(GavelPolicy policy) {
 
 double Mean(GavelPolicy policy) { return RunGavel(Small(policy), Table())->mean_jct_h; }
 
-TEST(Gavel, DrawsWhatPythonDraws) {
+TEST(Gavel, RandomDrawsMatchPythons) {
   PythonRandom random(2);  // random.Random(2)
   EXPECT_DOUBLE_EQ(random.Unit(), 0.9560342718892494);
   EXPECT_DOUBLE_EQ(random.Unit(), 0.9478274870593494);
@@ -66,7 +66,7 @@ TEST(Gavel, DrawsWhatPythonDraws) {
   EXPECT_EQ(draws, (std::vector<std::size_t>{2, 11, 5, 23, 25}));
 }
 
-TEST(Gavel, JobsComeAtTheAskedRateAndTakeFromHalfAnHourToAWeek) {
+TEST(Gavel, JobsArriveAtTheRequestedRateAndRunForHalfAnHourToAWeek) {
   const auto workload = GenerateGavelJobs(Table(), 6, 2000, 0, false);
   ASSERT_TRUE(workload);
   EXPECT_EQ(workload->kinds.size(), 26u);
@@ -88,7 +88,7 @@ TEST(Gavel, AJobAloneTakesItsTimeOnItsFastestType) {
   EXPECT_NEAR(result->mean_jct_h, workload->jobs[0].steps / 20 / 3600, 1e-9);
 }
 
-TEST(Gavel, GangsThatFitOnNoTypeAreRefused) {
+TEST(Gavel, RejectsGangsThatFitOnNoGpuType) {
   GavelOptions options = Small(GavelPolicy::kMaxMin);
   options.multi_gpu = true;
   const auto result = RunGavel(options, Table());
@@ -97,7 +97,7 @@ TEST(Gavel, GangsThatFitOnNoTypeAreRefused) {
             "jobs of up to 8 GPUs of one type come, but no type has more than 4; give one of them 8");
 }
 
-TEST(Gavel, EachKnowledgeAndFreedomMakesItFaster) {
+TEST(Gavel, MoreKnowledgeAndMoreFreedomShortenCompletionTimes) {
   const double agnostic = Mean(GavelPolicy::kAgnostic), max_min = Mean(GavelPolicy::kMaxMin);
   const double progress = Mean(GavelPolicy::kProgress), packed = Mean(GavelPolicy::kProgressPacked);
   EXPECT_LT(max_min, 0.9 * agnostic);
@@ -105,7 +105,7 @@ TEST(Gavel, EachKnowledgeAndFreedomMakesItFaster) {
   EXPECT_LE(packed, progress);
 }
 
-TEST(Gavel, MovesCostTimeAndProgressMovesSeldom) {
+TEST(Gavel, MigrationsCostTimeAndAreRareWithProgressWeights) {
   GavelOptions options = Small(GavelPolicy::kProgress);
   const double before = RunGavel(options, Table())->mean_jct_h;
   options.move_s = 120;
@@ -115,7 +115,7 @@ TEST(Gavel, MovesCostTimeAndProgressMovesSeldom) {
   EXPECT_LT(after->moves_per_round, 0.1);
 }
 
-TEST(Gavel, TheSameSeedGivesTheSameResultAndAnotherOneAnother) {
+TEST(Gavel, SameSeedGivesSameResultAndAnotherSeedAnother) {
   GavelOptions options = Small(GavelPolicy::kProgressPacked);
   const auto once = RunGavel(options, Table())->jct_h;
   EXPECT_EQ(once, RunGavel(options, Table())->jct_h);
@@ -123,7 +123,7 @@ TEST(Gavel, TheSameSeedGivesTheSameResultAndAnotherOneAnother) {
   EXPECT_NE(once, RunGavel(options, Table())->jct_h);
 }
 
-TEST(Gavel, AClusterThatCannotKeepUpIsSaidToBe) {
+TEST(Gavel, ReportsAClusterThatCannotKeepUpWithTheLoad) {
   GavelOptions options = Small(GavelPolicy::kMaxMin);
   options.v100 = options.p100 = options.k80 = 1;
   options.jobs_per_hour = 2000;
@@ -134,7 +134,7 @@ TEST(Gavel, AClusterThatCannotKeepUpIsSaidToBe) {
   EXPECT_EQ(result.error().code, ErrorCode::kFailedPrecondition);
 }
 
-TEST(Gavel, AMissingKindOfJobIsNamed) {
+TEST(Gavel, NamesAJobTypeWithoutThroughputs) {
   const auto table = GavelThroughputs::Parse(R"-({"v100": {"('A3C', 1)": {"null": 1}}})-", "table");
   ASSERT_TRUE(table);
   const auto result = RunGavel(Small(GavelPolicy::kProgress), *table);
@@ -155,7 +155,7 @@ TEST(GavelThroughputs, ReadsSpeedsAloneAndTogether) {
   EXPECT_FALSE(table->Locality("v100", lm, a3c));
 }
 
-TEST(GavelThroughputs, WhatIsNotOfTheShapeIsRefusedWithItsPlace) {
+TEST(GavelThroughputs, RefusesMalformedFilesAndNamesThePlace) {
   const std::vector<std::string> wrong = {"",
                                           "[]",
                                           "{",
@@ -177,7 +177,7 @@ TEST(GavelThroughputs, WhatIsNotOfTheShapeIsRefusedWithItsPlace) {
   EXPECT_EQ(GavelThroughputs::Read("/nonexistent/file").error().code, ErrorCode::kNotFound);
 }
 
-TEST(Gavel, PolicyNames) {
+TEST(Gavel, PolicyNamesAreReadAndWritten) {
   EXPECT_EQ(ParseGavelPolicy("progress-packed"), GavelPolicy::kProgressPacked);
   EXPECT_FALSE(ParseGavelPolicy("Progress"));
 }

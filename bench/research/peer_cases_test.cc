@@ -47,7 +47,7 @@ TEST_F(PeerCases, ARunOfAllActionsEndsAsExpected) {
   EXPECT_EQ(report.passed, 1) << PeerReportText(report);
 }
 
-TEST_F(PeerCases, OneActionShowsWhoLeavesAndWhoWaitsForIt) {
+TEST_F(PeerCases, OneActionShowsTheVictimsAndTheJobThatWaitsForThem) {
   const std::string jobs = Running("a", R"("RequiredGPUsPerTask": 2)") + "," +
                            Waiting("b", "PriorityBuildNumber", R"("RequiredGPUsPerTask": 1)");
   const std::string expected = Expect("a", "Releasing") + "," + Expect("b", "Pipelined");
@@ -59,7 +59,7 @@ TEST_F(PeerCases, OneActionShowsWhoLeavesAndWhoWaitsForIt) {
   EXPECT_NE(other.failed.front().difference.find("expected that a task leaves"), std::string::npos);
 }
 
-TEST_F(PeerCases, AnExpectationThatNoReasonExplainsFails) {
+TEST_F(PeerCases, FailsIfNoKnownReasonExplainsADifference) {
   const PeerReport report = Run("integration_tests/x",
                                 Running("a", R"("RequiredGPUsPerTask": 2)") + "," +
                                     Waiting("b", "PriorityTrainNumber", R"("RequiredGPUsPerTask": 1)"),
@@ -69,7 +69,7 @@ TEST_F(PeerCases, AnExpectationThatNoReasonExplainsFails) {
   EXPECT_NE(PeerReportJson(report).find(R"("failed": [{"id": "one")"), std::string::npos);
 }
 
-TEST_F(PeerCases, TheSameAtLessCostIsSuperseded) {
+TEST_F(PeerCases, AcceptsADifferentResultThatServesTheSameJobsAtLowerCost) {
   const PeerReport report =
       Run("preempt/x",
           Running("a", R"("RequiredGPUsPerTask": 0.5)") + "," + Running("b", R"("RequiredGPUsPerTask": 1)") + "," +
@@ -79,7 +79,7 @@ TEST_F(PeerCases, TheSameAtLessCostIsSuperseded) {
   EXPECT_TRUE(report.deviations.front().deviation.starts_with("superseded: the same jobs are served at less cost"));
 }
 
-TEST_F(PeerCases, WhatDivvyDoesNotHaveIsNamedWhenItMatters) {
+TEST_F(PeerCases, NamesAMissingFeatureOnlyIfItExplainsTheDifference) {
   const std::string frame =
       R"("Nodes": {"n": {"GPUs": 2}}, "Queues": [{"Name": "q", "DeservedGPUs": 2, "MaxAllowedCPUs": 1}])";
   const std::string job = Waiting("b", "PriorityTrainNumber", R"("RequiredGPUsPerTask": 1, "RequiredCPUsPerTask": 2)");
@@ -89,7 +89,7 @@ TEST_F(PeerCases, WhatDivvyDoesNotHaveIsNamedWhenItMatters) {
   EXPECT_EQ(report.deviations.front().deviation, "not modelled: teams with quotas or limits of CPUs and memory");
 }
 
-TEST_F(PeerCases, SharesByMemoryAndInstancesAreQuantities) {
+TEST_F(PeerCases, FractionsByMemoryAndMigInstancesCountAsQuantities) {
   EXPECT_EQ(Run("allocate/x",
                 Waiting("a", "PriorityTrainNumber", R"("RequiredGpuMemory": 60)") + "," +
                     Waiting("b", "PriorityTrainNumber", R"("RequiredGpuMemory": 60)") + "," +
@@ -121,7 +121,7 @@ TEST_F(PeerCases, ABrokenGangIsQueuedAgainAsAWhole) {
   EXPECT_EQ(Run("integration_tests/x", gang, Expect("g", "Running")).passed, 1);
 }
 
-TEST_F(PeerCases, FilesThatAreNoCasesAreRefusedByName) {
+TEST_F(PeerCases, NamesFilesThatAreNotPeerCases) {
   const std::string path = File("cases.json", "{]");
   const auto broken = RunPeerFiles({path});
   ASSERT_FALSE(broken);
@@ -129,7 +129,7 @@ TEST_F(PeerCases, FilesThatAreNoCasesAreRefusedByName) {
   EXPECT_FALSE(RunPeerFiles({path + ".none"}));
 }
 
-TEST_F(PeerCases, ThoseThatAreAtHandAllPassOrDeviateForAReason) {
+TEST_F(PeerCases, AllAvailableCasesPassOrDeviateForAKnownReason) {
   const std::filesystem::path folder = std::filesystem::path(DIVVY_SOURCE_DIR) / ".." / "shared" / "peer-cases";
   std::vector<std::string> files;
   for (const char* name : {"kai_integration.json", "kai_single_action.json"}) {

@@ -50,7 +50,7 @@ TEST_F(ShockwaveTrace, IsReadLineByLine) {
   EXPECT_EQ(KindAt((*jobs)[1], 64), (JobKind{"ResNet-18 (batch size 64)", 2}));
 }
 
-TEST_F(ShockwaveTrace, ALineThatIsNotAJobIsNamedWithItsNumber) {
+TEST_F(ShockwaveTrace, NamesTheLineThatIsNotAJob) {
   const std::string good = "LM (batch size 10)\tx\ty\t1\t100\t1\tgns\t1\t-1\t14\t10\n";
   for (const char* bad : {"LM\tx\ty\t1\t100\t1\tgns\t1\t-1\t14\t10\n", "LM (batch size 10)\tx\n",
                           "LM (batch size 10)\tx\ty\t1\t100\t1\tfast\t1\t-1\t14\t10\n",
@@ -65,7 +65,7 @@ TEST_F(ShockwaveTrace, ALineThatIsNotAJobIsNamedWithItsNumber) {
   EXPECT_FALSE(ReadShockwaveTrace(Write("")));
 }
 
-TEST(ShockwaveBatches, GnsDoublesAtItsEpochsUpToTheLargest) {
+TEST(ShockwaveBatches, GnsDoublesTheBatchAtItsEpochsUpToTheLargest) {
   const ShockwaveJob job = Lm(11935.0 * 50, 0, BatchMode::kGns, 1, 5);
   ASSERT_EQ(Epochs(job), 50);
   const std::vector<int> batches = ProfiledBatches(job);
@@ -80,7 +80,7 @@ TEST(ShockwaveBatches, GnsDoublesAtItsEpochsUpToTheLargest) {
   EXPECT_EQ(NextBatch(Lm(1e6, 0, BatchMode::kGns, 1, 80), 80, 500), 80);
 }
 
-TEST(ShockwaveBatches, AccordionGoesToTheLargestOutsideOfTheCriticalEpochs) {
+TEST(ShockwaveBatches, AccordionUsesTheLargestBatchOutsideTheCriticalEpochs) {
   const ShockwaveJob job = {"ResNet-50", 32, 1, BatchMode::kAccordion, 3125.0 * 100, 0};
   ASSERT_EQ(Epochs(job), 100);
   const std::vector<int> batches = ProfiledBatches(job);
@@ -111,7 +111,7 @@ TEST(Shockwave, AGrowingBatchMakesAJobFaster) {
   EXPECT_LT(took(BatchMode::kAccordion), 0.8 * took(BatchMode::kStatic));
 }
 
-TEST(Shockwave, StoppingAndStartingCosts) {
+TEST(Shockwave, StoppingAndStartingAJobCostsTime) {
   // With shares, two jobs take turns on one GPU; with slack, one runs to its end first.
   const std::vector<ShockwaveJob> jobs(2, Lm(746.0 * 40, 0));
   const auto shares = RunShockwave(Small(ShockwavePolicy::kMaxMin, 1), jobs, Table());
@@ -120,7 +120,7 @@ TEST(Shockwave, StoppingAndStartingCosts) {
   EXPECT_GT(shares->makespan_s, slack->makespan_s);
 }
 
-TEST(Shockwave, BySlackTheLongJobIsNotLeftToTheEndAndNobodyWaitsTooLong) {
+TEST(Shockwave, SlackPolicyStartsTheLongJobEarlyAndStarvesNone) {
   std::vector<ShockwaveJob> jobs;
   for (int i = 0; i < 24; ++i) jobs.push_back(Lm(746.0 * (30 + i), 10.0 * i));
   jobs.push_back(Lm(746.0 * 400, 300, BatchMode::kStatic, 2));
@@ -130,13 +130,13 @@ TEST(Shockwave, BySlackTheLongJobIsNotLeftToTheEndAndNobodyWaitsTooLong) {
   EXPECT_LE(slack->worst_rho, 1.5);
 }
 
-TEST(Shockwave, AJobThatCanNeverRunIsSaidToBe) {
+TEST(Shockwave, ReportsAJobThatCanNeverRun) {
   const auto result = RunShockwave(Small(ShockwavePolicy::kSlack, 2), {Lm(1000, 0, BatchMode::kStatic, 4)}, Table());
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kFailedPrecondition);
 }
 
-TEST(Shockwave, PolicyNames) {
+TEST(Shockwave, PolicyNamesAreReadAndWritten) {
   EXPECT_EQ(ParseShockwavePolicy("slack-profiled"), ShockwavePolicy::kSlackProfiled);
   EXPECT_FALSE(ParseShockwavePolicy("shockwave"));
 }

@@ -16,7 +16,7 @@ TEST(HostPort, IsReadAndWrittenBack) {
   EXPECT_EQ(*ParseHostPort("[::1]", 7433), (HostPort{"::1", 7433}));
 }
 
-TEST(HostPort, AnythingElseIsRefused) {
+TEST(HostPort, RefusesEverythingElse) {
   for (const std::string text :
        {"", ":", ":7433", "gpu1", "gpu1:", "gpu1:0", "gpu1:65536", "gpu1:+80", "gpu1:80x", "gpu1: 80", "fd00::7:80",
         "[fd00::7", "[]:80", "[fd00::7]80", "gpu 1:80", "gpu1:80:90", "gpu1/x:80"}) {

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace text_test {
 
-TEST(Text, NearestFindsASlipOfTheFingerAndNothingElse) {
+TEST(Text, NearestFindsASmallTypingErrorOnly) {
   const std::string_view keys[] = {"policy", "escalate_after", "grace"};
   EXPECT_EQ(Nearest("polcy", keys), "policy");
   EXPECT_EQ(Nearest("escalateafter", keys), "escalate_after");
@@ -27,7 +27,7 @@ TEST(Text, OneLineHasNoControlCharacters) {
   EXPECT_EQ(OneLine(""), "");
 }
 
-TEST(Text, ShellWordsAreReadAndWrittenAlike) {
+TEST(Text, ShellWordsAreReadAsTheyAreWritten) {
   for (const std::string word : {"plain", "two words", "it's", "", "a\"b", "$HOME", "tab\there"}) {
     const auto words = ShellSplit(ShellQuote(word) + " next");
     ASSERT_TRUE(words);
@@ -37,7 +37,7 @@ TEST(Text, ShellWordsAreReadAndWrittenAlike) {
   EXPECT_FALSE(ShellSplit("open 'quote"));
 }
 
-TEST(IndexRanges, NeighboursMeltAndAnErasedMemberSplits) {
+TEST(IndexRanges, AdjacentRangesMergeAndErasingAMemberSplitsARange) {
   IndexRanges set(0, 4);
   set.Insert(6, 9);
   set.Insert(5);
@@ -49,14 +49,14 @@ TEST(IndexRanges, NeighboursMeltAndAnErasedMemberSplits) {
   EXPECT_FALSE(set.Contains(3));
 }
 
-TEST(IndexRanges, WhatIsPrintedIsReadBack) {
+TEST(IndexRanges, PrintedRangesAreReadBack) {
   for (const std::string text : {"0-99", "1,3,7", "0-4,8,10-11"}) {
     EXPECT_EQ(IndexRanges::Parse(text, "--array")->ToString(), text);
   }
   EXPECT_EQ(IndexRanges::Parse("0-15:4", "--array")->ToString(), "0,4,8,12");
 }
 
-TEST(IndexRanges, EveryBadTextIsOneErrorThatNamesItsPlace) {
+TEST(IndexRanges, EveryMalformedTextIsOneErrorThatNamesThePlace) {
   for (const std::string text : {"", "a", "5-1", "-1", "0-9:0", "0-9:x", "1,,2", "0-99999999", "1-", "0-4000000:2"}) {
     const auto result = IndexRanges::Parse(text, "--array");
     ASSERT_FALSE(result) << text;

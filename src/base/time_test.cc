@@ -7,7 +7,7 @@
 namespace divvy {
 namespace time_test {
 
-TEST(Time, EveryMicrosecondComesBackFromItsSeconds) {
+TEST(Time, EveryMicrosecondSurvivesTheConversionToSeconds) {
   // This step size eventually covers all fractions. Truncating would lose a microsecond about every second time.
   for (std::int64_t microseconds = 1'790'000'000'000'000; microseconds < 1'790'000'100'000'000;
        microseconds += 99'991) {
@@ -22,7 +22,7 @@ TEST(Time, RoundsToTheNearestMicrosecond) {
   EXPECT_EQ(TimeFromSeconds(-0.0000016), Time(std::chrono::microseconds(-2)));
 }
 
-TEST(Time, OfSecondsThatNoneHoldsIsTheNearest) {
+TEST(Time, SecondsOutOfRangeBecomeTheNearestTime) {
   EXPECT_EQ(TimeFromSeconds(1e300), kNever);
   EXPECT_EQ(TimeFromSeconds(std::numeric_limits<double>::infinity()), kNever);
   EXPECT_EQ(TimeFromSeconds(-1e300), Time::min());

@@ -5,7 +5,7 @@
 namespace divvy {
 namespace utf8_test {
 
-TEST(Utf8, ReadsWhatItWrites) {
+TEST(Utf8, ReadsBackWhatItWrites) {
   for (const std::uint32_t code : {0x41U, 0xE9U, 0x2026U, 0x65E5U, 0x1F680U, 0x10FFFFU}) {
     const Utf8Character read = FirstCharacter(Utf8(code) + "x");
     EXPECT_EQ(read.code, code);
@@ -15,7 +15,7 @@ TEST(Utf8, ReadsWhatItWrites) {
   EXPECT_EQ(Utf8(0xD800), "");
 }
 
-TEST(Utf8, WhatIsNoneIsOneByte) {
+TEST(Utf8, AnInvalidSequenceIsReadAsOneByte) {
   for (const std::string_view broken :
        {"\x80", "\xC0\x80", "\xE6\x97", "\xE6x", "\xED\xA0\x80", "\xFF", "\xF4\x90\x80\x80"}) {
     EXPECT_EQ(FirstCharacter(broken).code, 0xFFFDU) << broken;
@@ -23,7 +23,7 @@ TEST(Utf8, WhatIsNoneIsOneByte) {
   }
 }
 
-TEST(Utf8, ControlCharactersAreShownAsText) {
+TEST(Utf8, ControlCharactersAreEscaped) {
   EXPECT_EQ(WithoutControls("a\033]0;x\007b"), "a\\x1b]0;x\\x07b");
   EXPECT_EQ(WithoutControls("two\nlines\tof\x7f"), "two\\nlines\\tof\\x7f");
   EXPECT_EQ(WithoutControls("\xc2\x9b"

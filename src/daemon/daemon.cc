@@ -23,9 +23,6 @@
 #include "daemon/auth/accounts.h"
 #include "daemon/auth/user_right_cache.h"
 #include "daemon/daemon_flags.h"
-#include "daemon/driver/committer.h"
-#include "daemon/driver/controller_driver.h"
-#include "daemon/driver/housekeeping.h"
 #include "daemon/fleet/agent_listener.h"
 #include "daemon/fleet/fleet.h"
 #include "daemon/fleet/local_controller.h"
@@ -38,11 +35,14 @@
 #include "daemon/runtime/counters.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
+#include "daemon/storage/committer.h"
+#include "daemon/storage/housekeeping.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/views/cluster_sample.h"
 #include "daemon/waste/waste_actor.h"
 #include "daemon/waste/waste_tracker.h"
 #include "dialect/config/config.h"
+#include "driver/controller_driver.h"
 #include "platform/gpu/gpu_process.h"
 #include "platform/net/tcp.h"
 #include "platform/os/clock.h"
@@ -526,8 +526,8 @@ Status Daemon::OpenDoorToOthers() {
     DIVVY_TRY(listen, ParseHostPort(flags_.listen));
   }
   if (!listen) return {};
-  DIVVY_TRY(const TlsIdentity identity,
-            LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller", clock_.Now()));
+  DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
+                                                        clock_.Now(), {HostName(), "localhost"}));
   std::function<void(const std::vector<samples::Snapshot>&)> on_samples;
   if (samples_) {
     on_samples = [this](const std::vector<samples::Snapshot>& seen) {

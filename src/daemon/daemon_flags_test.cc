@@ -14,7 +14,7 @@ TEST(DaemonFlagsTest, AreReadInAnyOrder) {
   EXPECT_TRUE(flags->is_detached);
 }
 
-TEST(DaemonFlagsTest, WhatIsNoneOfThemAndAnOptionWithoutItsValueAreRefused) {
+TEST(DaemonFlagsTest, RefusesUnknownFlagsAndAMissingValue) {
   for (const char* word : {"--gpu", "8", "--gpus", ""}) {
     const auto flags = ReadDaemonFlags({"--detached", word});
     ASSERT_FALSE(flags);

@@ -12,7 +12,7 @@ Place At(int priority, int second, std::uint64_t id) {
   return {Time(std::chrono::seconds(second)), JobId(id), priority};
 }
 
-TEST(ClassQueue, HigherPriorityThenOlderThenLowerIdStandsFirst) {
+TEST(ClassQueue, OrdersByPriorityThenAgeThenId) {
   ClassQueue line;
   line.Insert(At(0, 5, 1), 1);
   line.Insert(At(1, 9, 2), 1);
@@ -24,7 +24,7 @@ TEST(ClassQueue, HigherPriorityThenOlderThenLowerIdStandsFirst) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{2, 4, 1, 3}));
 }
 
-TEST(ClassQueue, StepsOverAPriorityAtOnce) {
+TEST(ClassQueue, SkipsAWholePriorityAtOnce) {
   ClassQueue line;
   line.Insert(At(2, 1, 1), 1);
   line.Insert(At(2, 2, 2), 1);
@@ -33,7 +33,7 @@ TEST(ClassQueue, StepsOverAPriorityAtOnce) {
   EXPECT_TRUE(line.IsEnd(line.AfterPriority(-7)));
 }
 
-TEST(ClassQueue, AgreesWithASortedMapWhateverComesAndGoes) {
+TEST(ClassQueue, AgreesWithASortedMapAfterRandomChanges) {
   std::mt19937_64 random(7);
   ClassQueue line;
   std::map<Place, std::uint32_t> truth;

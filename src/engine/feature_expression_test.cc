@@ -18,7 +18,7 @@ std::string Refusal(std::string_view text) {
   return wish ? "accepted" : wish.error().message;
 }
 
-TEST(FeatureExpression, JoinsStrictlyFromLeftToRight) {
+TEST(FeatureExpression, IsEvaluatedStrictlyFromLeftToRight) {
   EXPECT_EQ(Condition("a|b&c").Text(), "a&c or b&c");
   EXPECT_EQ(Condition("a|(b&c)").Text(), "a or b&c");
   EXPECT_EQ(Condition("a&b|c").Text(), "a&b or c");
@@ -27,13 +27,13 @@ TEST(FeatureExpression, JoinsStrictlyFromLeftToRight) {
   EXPECT_EQ(Condition(" a & b ").Text(), "a&b");
 }
 
-TEST(FeatureExpression, WhatMeansTheSameReadsTheSame) {
+TEST(FeatureExpression, EquivalentExpressionsAreEqual) {
   EXPECT_EQ(Condition("b&a"), Condition("a&b&a"));
   EXPECT_EQ(Condition("b|a"), Condition("(a)|b|(a&b)"));
   EXPECT_NE(Condition("a"), Condition("A")) << "features are named exactly";
 }
 
-TEST(FeatureExpression, NamesThePlaceOfWhatIsWrong) {
+TEST(FeatureExpression, ErrorsNameThePlace) {
   EXPECT_EQ(Refusal("a&"), "a feature is missing at the end");
   EXPECT_EQ(Refusal("a&|b"), "a feature is missing before '|' at character 3");
   EXPECT_EQ(Refusal("a)"), "')' at character 2 closes nothing");
@@ -45,7 +45,7 @@ TEST(FeatureExpression, NamesThePlaceOfWhatIsWrong) {
   EXPECT_EQ(Refusal(std::string(20, '(') + "a"), "brackets are nested too deeply at character 17");
 }
 
-TEST(FeatureExpression, IsBounded) {
+TEST(FeatureExpression, HasASizeLimit) {
   std::string wide = "(a1|b1)";
   for (int i = 2; i < 12; ++i) wide += "&(a" + std::to_string(i) + "|b" + std::to_string(i) + ")";
   EXPECT_EQ(Refusal(wide), "more than 256 combinations of features at character 65; ask for fewer alternatives");
@@ -54,7 +54,7 @@ TEST(FeatureExpression, IsBounded) {
   EXPECT_EQ(Refusal(deep), "more than 1000 features; ask for fewer");
 }
 
-TEST(FeatureWish, BracketsOfAlternativesWantNodesAlike) {
+TEST(FeatureWish, BracketsOfAlternativesRequestEqualNodes) {
   const FeatureWish wish = ParseFeatureWish("ib&[rack1|rack2|(a&b)]").value();
   EXPECT_EQ(wish.all.Text(), "ib");
   ASSERT_EQ(wish.alike.size(), 3u);
@@ -62,7 +62,7 @@ TEST(FeatureWish, BracketsOfAlternativesWantNodesAlike) {
   EXPECT_TRUE(wish.counted.empty());
 }
 
-TEST(FeatureWish, CountsAreGroupsOfNodes) {
+TEST(FeatureWish, CountsRequestGroupsOfNodes) {
   for (const std::string_view text : {"[a*2&b*4]&x", "a*2&b*4&x", "x&(a)*2&b*4"}) {
     const FeatureWish wish = ParseFeatureWish(text).value();
     EXPECT_EQ(wish.all.Text(), "x") << text;
@@ -75,7 +75,7 @@ TEST(FeatureWish, CountsAreGroupsOfNodes) {
   EXPECT_TRUE(ParseFeatureWish("")->all.is_any());
 }
 
-TEST(FeatureWish, RefusesWhatHasNoMeaning) {
+TEST(FeatureWish, RefusesExpressionsWithoutAMeaning) {
   const std::string special = " is one alternative of several or inside brackets; put it outside, joined by '&'";
   EXPECT_EQ(Refusal("a*2|b"), "the count of what stands at character 1" + special);
   EXPECT_EQ(Refusal("c&(a*2&b)"), "the count of what stands at character 4" + special);
@@ -99,7 +99,7 @@ bool Holds(const FeatureTerm& term, const std::vector<std::string>& features) {
                                               : std::any_of(term.parts.begin(), term.parts.end(), holds);
 }
 
-TEST(FeatureCondition, HoldsWhereTheExpressionDoes) {
+TEST(FeatureCondition, IsTrueExactlyWhereTheExpressionIs) {
   std::uint64_t state = 7;
   const auto below = [&](int n) {
     state = state * 6364136223846793005u + 1442695040888963407u;

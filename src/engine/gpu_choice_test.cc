@@ -28,12 +28,12 @@ std::vector<int> Picked(GpuSet candidates, int count, const GpuChoice& choice) {
 
 using List = std::vector<int>;
 
-TEST(GpuChoice, TooFewAreNone) {
+TEST(GpuChoice, TooFewGpusGiveNoChoice) {
   EXPECT_EQ(Picked(GpuSet::Of({1, 2}), 3, {}), List{-1});
   EXPECT_EQ(Picked(GpuSet::Of({1, 2}), 0, {}), List());
 }
 
-TEST(GpuChoice, SpreadTakesTheFullestNodeFirst) {
+TEST(GpuChoice, SpreadTakesFromTheNumaNodeWithTheMostFreeGpusFirst) {
   const GpuTopology node = Node(8, 4, 1);
   const GpuChoice spread = {PlacementStrategy::kSpread, 0, TopologyNeed::kAny, false, &node};
   EXPECT_EQ(Picked(GpuSet::Of({0, 4, 5}), 1, spread), List{4});
@@ -41,7 +41,7 @@ TEST(GpuChoice, SpreadTakesTheFullestNodeFirst) {
   EXPECT_EQ(Picked(GpuSet::FirstN(8), 5, spread), (List{0, 1, 2, 4, 5}));
 }
 
-TEST(GpuChoice, AWishTakesWhatThereIsAndARequirementDoesNot) {
+TEST(GpuChoice, APreferredTopologyTakesWhatIsFreeAndARequiredOneDoesNot) {
   const GpuTopology node = Node(8, 4, 2);
   GpuChoice choice = {PlacementStrategy::kSequential, 0, TopologyNeed::kNvlink, false, &node};
   EXPECT_EQ(Picked(GpuSet::Of({0, 3, 6, 7}), 2, choice), (List{6, 7}));
@@ -61,7 +61,7 @@ TEST(GpuChoice, NodesWithMoreThanSixteenGpusAreSearchedToo) {
   EXPECT_EQ(Picked(GpuSet::Of({0, 1, 2, 5, 9, 13, 17, 21, 24, 25, 26}), 4, choice), List{-1});
 }
 
-TEST(GpuChoice, GrownSetsComeInTheOrderGiven) {
+TEST(GpuChoice, GrownSetsKeepTheGivenOrder) {
   const GpuTopology node = Node(8, 4, 2);
   const GpuChoice choice = {PlacementStrategy::kSequential, 0, TopologyNeed::kNuma, true, &node};
   const List order = {5, 0, 6, 1};

@@ -39,28 +39,28 @@ GpuSet Pick(const GpuTopology& topology, const std::vector<int>& idle, int count
   return topology.Pick(GpuSet::Of(idle), count, UsualSizeDemand(), need).value_or(GpuSet());
 }
 
-TEST(GpuSets, EqualLinksAreIndexOrder) {
+TEST(GpuSets, WithEqualLinksTheLowestIndicesAreChosen) {
   const GpuTopology topology(NvSwitch(8));
   EXPECT_TRUE(topology.is_uniform());
   EXPECT_EQ(Pick(topology, {0, 2, 3, 5, 7}, 3), GpuSet::Of({0, 2, 3}));
 }
 
-TEST(GpuSets, PairTakesABridge) {
+TEST(GpuSets, APairUsesANvlinkBridge) {
   const GpuTopology topology(Bridges(8));
   EXPECT_EQ(Pick(topology, {1, 2, 4, 5, 7}, 2), GpuSet::Of({4, 5}));
 }
 
-TEST(GpuSets, SingleGpuTakesTheOneWhosePartnerIsGone) {
+TEST(GpuSets, ASingleJobTakesAGpuWhosePartnerIsAllocated) {
   const GpuTopology topology(Bridges(8));
   EXPECT_EQ(Pick(topology, {0, 1, 2, 3, 5, 6, 7}, 1), GpuSet::Of({5}));
 }
 
-TEST(GpuSets, FourStayOnOneSocket) {
+TEST(GpuSets, FourGpusStayOnOneSocket) {
   const GpuTopology topology(Bridges(8));
   EXPECT_EQ(Pick(topology, {0, 1, 4, 5, 6, 7}, 4), GpuSet::Of({4, 5, 6, 7}));
 }
 
-TEST(GpuSets, RequiredNvlinkIsRefusedWhereNoSetHasIt) {
+TEST(GpuSets, RequiredNvlinkIsRefusedIfNoSetHasIt) {
   const GpuTopology topology(Bridges(8));
   EXPECT_EQ(Pick(topology, {0, 1, 2, 3}, 2, TopologyNeed::kNvlink), GpuSet::Of({0, 1}));
   EXPECT_FALSE(topology.Pick(GpuSet::Of({0, 1, 2, 3}), 4, UsualSizeDemand(), TopologyNeed::kNvlink).has_value());
@@ -73,7 +73,7 @@ TEST(GpuSets, RequiredNumaNodeIsKept) {
   EXPECT_FALSE(topology.Pick(GpuSet::Of({0, 1, 4, 5}), 3, UsualSizeDemand(), TopologyNeed::kNuma).has_value());
 }
 
-TEST(GpuSets, UnknownLinksAreNoMistake) {
+TEST(GpuSets, UnknownLinksAreNoError) {
   std::vector<GpuFacts> gpus(4);
   for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].index = static_cast<GpuIndex>(i);
   const GpuTopology topology(gpus);
@@ -101,7 +101,7 @@ std::uint64_t LeftValue(const GpuTopology& topology, GpuSet left, const SizeDema
   return value;
 }
 
-TEST(GpuSets, AgreesWithLookingAtEverySubsetOnRandomNodes) {
+TEST(GpuSets, AgreesWithABruteForceSearchOnRandomNodes) {
   std::mt19937 random(7);
   const std::vector<std::string> kinds = {"NV4", "NV2", "PIX", "PXB", "PHB", "NODE", "SYS"};
   for (int round = 0; round < 150; ++round) {
@@ -155,7 +155,7 @@ TEST(GpuSets, ALargeNodeIsSearchedFromEveryGpu) {
 }
 
 // Eight islands of eight GPUs connected by NVLink, each on a NUMA node of its own.
-TEST(GpuSets, ALargeNodeGivesAWholeIsland) {
+TEST(GpuSets, ALargeNodeGivesAWholeNvlinkIsland) {
   const GpuTopology topology(Node(
       64, [](int a, int b) { return std::string(a / 8 == b / 8 ? "NV18" : "SYS"); }, [](int a) { return a / 8; }));
   const GpuSet busy = GpuSet::Of({1, 9, 17, 25, 33, 49, 57});

@@ -32,14 +32,14 @@ TEST(DurationText, RoundsUpIntoTheNextUnit) {
   EXPECT_EQ(DurationText(hours(24) - seconds(1)), "1 d");
 }
 
-TEST(DurationFlag, RoundsDownToWhatTheCommandLineReads) {
+TEST(DurationFlag, RoundsDownToACommandLineValue) {
   EXPECT_EQ(DurationFlag(seconds(90)), "90s");
   EXPECT_EQ(DurationFlag(minutes(40) + seconds(59)), "40m");
   EXPECT_EQ(DurationFlag(minutes(90)), "1h30m");
   EXPECT_EQ(DurationFlag(hours(50)), "2d2h");
 }
 
-TEST(Phrases, NameGpusAsRanges) {
+TEST(MessageText, NamesGpusAsRanges) {
   EXPECT_EQ(GpusText(GpuSet()), "no GPU");
   EXPECT_EQ(GpusText(GpuSet::Of({3})), "GPU 3");
   EXPECT_EQ(GpusText(GpuSet::Of({3, 4})), "GPUs 3 and 4");
@@ -47,7 +47,7 @@ TEST(Phrases, NameGpusAsRanges) {
   EXPECT_EQ(GpusText(GpuSet::FirstN(64)), "GPUs 0-63");
 }
 
-TEST(Phrases, WriteSizes) {
+TEST(MessageText, FormatsSizes) {
   EXPECT_EQ(BytesText(80_GiB), "80 GiB");
   EXPECT_EQ(BytesText(1536_MiB), "1.5 GiB");
   EXPECT_EQ(BytesText(Bytes(0)), "0 B");
@@ -56,14 +56,14 @@ TEST(Phrases, WriteSizes) {
   EXPECT_EQ(BytesFlag(1536_MiB), "1536M");
 }
 
-TEST(Phrases, CutLongListsOfJobs) {
+TEST(MessageText, ShortensLongListsOfJobs) {
   const std::vector<JobId> jobs = {JobId(1), JobId(2), JobId(3), JobId(4), JobId(5), JobId(6)};
   EXPECT_EQ(JobsText(std::span(jobs).first(1)), "job 1");
   EXPECT_EQ(JobsText(std::span(jobs).first(2)), "jobs 1 and 2");
   EXPECT_EQ(JobsText(jobs), "jobs 1, 2, 3, 4 and 2 more");
 }
 
-TEST(GpuType, IsAPartOfTheModelInAnyWriting) {
+TEST(GpuType, MatchesPartOfTheModelNameInAnySpelling) {
   const char* h100 = "NVIDIA H100 80GB HBM3";
   const char* a100 = "NVIDIA A100-SXM4-80GB";
   for (const char* type : {"", "h100", "H100", "nvidia h100", "nvidia_h100", "h100-80gb", "H10080GB", "hbm3", "80gb",
@@ -82,7 +82,7 @@ TEST(GpuType, IsAPartOfTheModelInAnyWriting) {
   EXPECT_TRUE(MatchesGpuType("a10", "NVIDIA A10G"));
 }
 
-TEST(GpuType, ANumberIsAWholeNumber) {
+TEST(GpuType, ANumberMatchesAsAWhole) {
   EXPECT_FALSE(MatchesGpuType("l4", "NVIDIA L40S"));
   EXPECT_FALSE(MatchesGpuType("a10", "NVIDIA A100-PCIE-40GB"));
   EXPECT_FALSE(MatchesGpuType("80gb", "SOME 180GB"));

@@ -16,11 +16,11 @@ TEST(ShapeOf, DropsWhatChangesFromRunToRun) {
   EXPECT_EQ(ShapeOf({}), "");
 }
 
-TEST(RunTimes, NothingKnownPredictsNothing) {
+TEST(RunTimes, WithoutRunsNothingIsPredicted) {
   EXPECT_FALSE(RunTimes().Predict(Kind("ada", "train", {"train"})).has_value());
 }
 
-TEST(RunTimes, SameCommandSaysMoreThanTheRestOfTheUser) {
+TEST(RunTimes, TheSameCommandIsABetterPredictorThanOtherJobsOfTheUser) {
   RunTimes times;
   for (int i = 0; i < 5; ++i) times.Add(Kind("ada", "short", {"eval"}), 1min);
   for (int i = 0; i < 5; ++i) times.Add(Kind("ada", "long", {"train", "--seed=1"}), 2h);
@@ -31,7 +31,7 @@ TEST(RunTimes, SameCommandSaysMoreThanTheRestOfTheUser) {
   EXPECT_EQ(estimate->runs, 5U);
 }
 
-TEST(RunTimes, TooFewAlikeAskTheWiderKind) {
+TEST(RunTimes, WithTooFewSimilarRunsTheWiderClassIsUsed) {
   RunTimes times;
   times.Add(Kind("ada", "train", {"train", "a"}), 10h);
   for (int i = 0; i < 4; ++i) times.Add(Kind("ada", "train", {"train", "b"}), 1h);
@@ -56,7 +56,7 @@ TEST(RunTimes, NewRunsCountMoreThanOldOnes) {
   EXPECT_EQ(times.Predict(Kind("ada", "t", {"t"}))->typical, 1h);
 }
 
-TEST(RunTimes, IntervalHoldsTheSpread) {
+TEST(RunTimes, IntervalCoversTheSpread) {
   RunTimes times;
   for (int i = 1; i <= 20; ++i) times.Add(Kind("ada", "t", {"t"}), i * 1min);
   const auto estimate = times.Predict(Kind("ada", "t", {"t"}));
@@ -65,7 +65,7 @@ TEST(RunTimes, IntervalHoldsTheSpread) {
   EXPECT_LE(estimate->high, 20min);
 }
 
-TEST(RunTimes, AccuracyIsOfWhatWasSaidBeforeTheRun) {
+TEST(RunTimes, AccuracyComparesPredictionsMadeBeforeTheRun) {
   RunTimes times;
   times.Add(Kind("ada", "t", {"t"}), 1h);
   EXPECT_EQ(times.accuracy().unpredicted, 1U);

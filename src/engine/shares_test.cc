@@ -22,43 +22,43 @@ TEST(Divide, QuotaComesFirstWhateverThePriority) {
   EXPECT_EQ(Divide(8, std::array{Asks(8, 4, 1, 0), Asks(8, 4, 1, 9)}), (Shares{4, 4}));
 }
 
-TEST(Divide, UnusedQuotaIsSurplusForTheOthers) {
+TEST(Divide, UnusedQuotaIsSurplusForOthers) {
   EXPECT_EQ(Divide(8, std::array{Asks(8, 4), Asks(1, 4)}), (Shares{7, 1}));
 }
 
-TEST(Divide, SurplusGoesByWeight) {
+TEST(Divide, SurplusIsDividedByWeight) {
   EXPECT_EQ(Divide(12, std::array{Asks(99, 0, 1), Asks(99, 0, 2), Asks(99, 0, 3)}), (Shares{2, 4, 6}));
 }
 
-TEST(Divide, HigherPriorityTakesTheSurplusBeforeWeightCounts) {
+TEST(Divide, HigherPriorityGetsTheSurplusBeforeWeightCounts) {
   EXPECT_EQ(Divide(10, std::array{Asks(99, 2, 100, 0), Asks(5, 2, 1, 1)}), (Shares{5, 5}));
 }
 
-TEST(Divide, WholeGpusWithTheLargestRemainderFirstThenTheFirstNamed) {
+TEST(Divide, RemaindersRoundToTheLargestAndThenToTheFirst) {
   EXPECT_EQ(Divide(8, std::array{Asks(99, 0), Asks(99, 0), Asks(99, 0)}), (Shares{3, 3, 2}));
   EXPECT_EQ(Divide(5, std::array{Asks(99, 0, 1), Asks(99, 0, 3)}), (Shares{1, 4}));
 }
 
-TEST(Divide, WhatOneDoesNotWantIsDividedAnew) {
+TEST(Divide, UnwantedSurplusIsDividedAgain) {
   EXPECT_EQ(Divide(9, std::array{Asks(1, 0), Asks(99, 0), Asks(99, 0)}), (Shares{1, 4, 4}));
 }
 
-TEST(Divide, LimitHoldsAgainstQuotaAndSurplus) {
+TEST(Divide, LimitAppliesToQuotaAndSurplus) {
   EXPECT_EQ(Divide(8, std::array{Asks(9, 6, 1, 0, 3), Asks(9, 0)}), (Shares{3, 5}));
 }
 
-TEST(Divide, WeightZeroGetsSurplusOnlyWhenNobodyElseWantsIt) {
+TEST(Divide, WeightZeroGetsSurplusOnlyIfNoOtherTeamWantsIt) {
   EXPECT_EQ(Divide(8, std::array{Asks(9, 2, 0), Asks(9, 2, 1)}), (Shares{2, 6}));
   EXPECT_EQ(Divide(8, std::array{Asks(9, 2, 0), Asks(3, 2, 1)}), (Shares{5, 3}));
 }
 
-TEST(Divide, ClaimsWithoutAQuotaShareByWeightHoweverMuchTheyAskFor) {
+TEST(Divide, ClaimsWithoutAQuotaShareByWeightHoweverMuchTheyRequest) {
   EXPECT_EQ(Divide(8, std::array{Asks(12, kNoBound, 1), Asks(12, kNoBound, 3)}), (Shares{2, 6}));
   EXPECT_EQ(Divide(12, std::array{Asks(12, kNoBound, 1), Asks(12, kNoBound, 3)}), (Shares{3, 9}));
   EXPECT_EQ(Divide(8, std::array{Asks(12, kNoBound, 1), Asks(3, kNoBound, 3)}), (Shares{5, 3}));
 }
 
-TEST(Divide, AQuotaComesBeforeClaimsWithoutOneAndTheseBeforeWhatExceedsIt) {
+TEST(Divide, QuotasComeFirstThenClaimsWithoutAQuotaThenSurplus) {
   EXPECT_EQ(Divide(8, std::array{Asks(99, 4), Asks(99, kNoBound)}), (Shares{4, 4}));
   EXPECT_EQ(Divide(8, std::array{Asks(99, 4, 1, 9), Asks(3, kNoBound)}), (Shares{5, 3}));
 }
@@ -67,7 +67,7 @@ TEST(Divide, QuotasBeyondTheClusterShrinkInProportion) {
   EXPECT_EQ(Divide(6, std::array{Asks(99, 8), Asks(99, 4)}), (Shares{4, 2}));
 }
 
-TEST(Divide, HoldsItsPromisesOnRandomClaims) {
+TEST(Divide, InvariantsHoldOnRandomClaims) {
   std::mt19937 random(3);
   const auto below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
   for (int round = 0; round < 3000; ++round) {
@@ -130,7 +130,7 @@ TEST(FairTree, EveryUserOfTheBetterAccountComesFirst) {
   EXPECT_EQ(Factors(root), (std::vector<Factor>{{"a1", 1}, {"a2", 0.75}, {"b1", 0.5}, {"b2", 0.25}}));
 }
 
-TEST(FairTree, SharesWeighAgainstUsage) {
+TEST(FairTree, SharesAreWeighedAgainstUsage) {
   const auto root = Account("root", 1, {Account("a", 80, {User("a1", 1, 60)}), Account("b", 20, {User("b1", 1, 40)})});
   const auto ranks = FairTree(root);
   EXPECT_EQ(ranks[0].user, "a1");
@@ -139,12 +139,12 @@ TEST(FairTree, SharesWeighAgainstUsage) {
   EXPECT_DOUBLE_EQ(ranks[0].level, 1);
 }
 
-TEST(FairTree, UsersThatTieShareARank) {
+TEST(FairTree, TiedUsersShareARank) {
   const auto root = Account("root", 1, {User("x", 1, 0), User("y", 1, 0), User("z", 1, 5)});
   EXPECT_EQ(Factors(root), (std::vector<Factor>{{"x", 1}, {"y", 1}, {"z", 1.0 / 3}}));
 }
 
-TEST(FairTree, AccountsThatTieAreRankedAsOne) {
+TEST(FairTree, TiedAccountsAreRankedAsOne) {
   const auto root = Account("root", 1,
                             {Account("a", 1, {User("a1", 1, 30), User("a2", 3, 30)}),
                              Account("b", 1, {User("b1", 1, 20), User("b2", 1, 40)})});
@@ -152,13 +152,13 @@ TEST(FairTree, AccountsThatTieAreRankedAsOne) {
   EXPECT_EQ(Factors(root), (std::vector<Factor>{{"a2", 1}, {"b1", 1}, {"b2", 0.5}, {"a1", 0.25}}));
 }
 
-TEST(FairTree, UserThatTiesWithAnAccountRanksWithItsBestUser) {
+TEST(FairTree, AUserTiedWithAnAccountRanksWithItsBestUser) {
   const auto root = Account("root", 1, {User("u", 1, 50), Account("a", 1, {User("a1", 1, 10), User("a2", 1, 40)})});
   EXPECT_EQ(Factors(root), (std::vector<Factor>{{"u", 1}, {"a1", 1}, {"a2", 1.0 / 3}}));
 }
 
 // Ghodsi et al., NSDI 2011, section 4.1: 9 CPUs and 18 GB; A's tasks take <1 CPU, 4 GB>, B's <3 CPUs, 1 GB>.
-TEST(DominantShare, GivesTheAllocationOfThePapersExample) {
+TEST(DominantShare, MatchesTheAllocationOfThePapersExample) {
   const std::array total = {9.0, 18.0};
   const std::array<std::array<double, 2>, 2> task = {{{1, 4}, {3, 1}}};
   std::array<std::array<double, 2>, 2> used = {};

@@ -15,7 +15,7 @@ struct Escape : KeptSlices {
   std::vector<std::int64_t> Escaped() { return world_->node->StateOf(1).escaped; }
 };
 
-TEST_F(Escape, IsNoticedByTheTreeOfProcessesWhateverTheEnvironmentSays) {
+TEST_F(Escape, IsDetectedByTheProcessTreeWhateverTheEnvironmentSays) {
   world_->Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   // Not a descendant of a process that has said hello, and without tenant variables in its environment.
   const pid_t pid = ::getpid();

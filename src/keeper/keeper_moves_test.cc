@@ -26,7 +26,7 @@ TEST(KeeperMoves, ATenantIsMovedWithItsData) {
 
 // A program may read its data for minutes before it uses CUDA. If its tenant moves before any process connects, it must
 // find its new GPU in the page.
-TEST(KeeperMoves, ATenantWithoutProcessesBeginsWhereItWasMovedTo) {
+TEST(KeeperMoves, ATenantWithoutProcessesStartsOnTheGpuThatItMovedTo) {
   KeeperWorld world(2, true);
   const wire::KeeperAdded added = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   const int at = world.node->StateOf(1).shares.at(0).gpu;
@@ -41,16 +41,16 @@ TEST(KeeperMoves, ATenantWithoutProcessesBeginsWhereItWasMovedTo) {
   EXPECT_EQ(process.page->devices[0].uuid, UuidOf(at));
 }
 
-TEST(KeeperMoves, WhatCannotLeaveStaysAndSaysWhy) {
+TEST(KeeperMoves, ATenantThatCannotLeaveStaysAndSaysWhy) {
   Moved world;
   world.process->fails_evacuations = 1;
-  EXPECT_EQ(world.Command(1, "move", {1 - world.at}), "process " + std::to_string(::getpid()) + " told to fail");
+  EXPECT_EQ(world.Command(1, "move", {1 - world.at}), "process " + std::to_string(::getpid()) + ": told to fail");
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, world.at);
   EXPECT_FALSE(world.process->is_emptied);
   EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
 }
 
-TEST(KeeperMoves, WhatTheDriverRefusesIsUndone) {
+TEST(KeeperMoves, AMoveThatTheDriverRefusesIsUndone) {
   Moved world;
   world.FailDriver("checkpoint", 1);
   EXPECT_EQ(world.Command(1, "park"), "process " + std::to_string(::getpid()) + ": told to fail");
@@ -60,7 +60,7 @@ TEST(KeeperMoves, WhatTheDriverRefusesIsUndone) {
   EXPECT_NE(world.node->StateOf(1).trouble, "");
 }
 
-TEST(KeeperMoves, WhatDoesNotGetThereIsKeptOnTheHostWholeAndComesBack) {
+TEST(KeeperMoves, AFailedMoveLeavesTheTenantOnTheHostAndItReturns) {
   Moved world;
   world.FailDriver("restore", 1);
   EXPECT_NE(world.Command(1, "move", {1 - world.at}), "");
@@ -79,7 +79,7 @@ struct BrokenRecord {
   std::string path;
 };
 
-TEST(KeeperMoves, WithoutARecordNothingIsBegun) {
+TEST(KeeperMoves, WithoutARecordNoMoveStarts) {
   Moved world;
   {
     const BrokenRecord broken(world);
@@ -92,7 +92,7 @@ TEST(KeeperMoves, WithoutARecordNothingIsBegun) {
   EXPECT_TRUE(Eventually([&] { return !world.FileText("1.1.tenant").empty(); }));
 }
 
-TEST(KeeperMoves, WithoutARecordNothingComesUpElsewhere) {
+TEST(KeeperMoves, WithoutARecordNoTenantReturnsElsewhere) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
   {
@@ -105,7 +105,7 @@ TEST(KeeperMoves, WithoutARecordNothingComesUpElsewhere) {
   EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
 }
 
-TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
+TEST(KeeperMoves, AParkedTenantReturnsWithItsNextCall) {
   Moved world;
   EXPECT_EQ(world.Command(1, "park"), "");
   EXPECT_EQ(world.driver_state(), 2);
@@ -119,7 +119,7 @@ TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
 }
 
 // A tenant above its request waits for idle memory; the command does not wait with it.
-TEST(KeeperMoves, WhoCannotComeBackNowIsToldWhatItWaitsFor) {
+TEST(KeeperMoves, ATenantThatCannotReturnIsToldWhatItWaitsFor) {
   KeeperWorld world(1, true);
   FakeProcess borrower(world.Add(KeeperWorld::Terms(1, 0, 0.25, 4 * kGiB, 12 * kGiB)).folder);
   ASSERT_TRUE(Eventually([&] { return borrower.is_up() && world.node->StateOf(1).is_movable; }));
@@ -156,7 +156,7 @@ class Repaid : public KeeperWorld {
   std::unique_ptr<FakeProcess> owner;
 };
 
-TEST(KeeperMoves, WhoIsRepaidHasWhatLeavesBeforeAllHasLeft) {
+TEST(KeeperMoves, AnOwnerUsesMemoryThatIsFreedBeforeTheBorrowerHasLeftCompletely) {
   Repaid world;
   EXPECT_TRUE(world.owner->Allocate(8 * kGiB)) << "while the borrower has as much left on the GPU";
   EXPECT_EQ(world.node->StateOf(1).state, wire::ShareState::kParking);
@@ -166,7 +166,7 @@ TEST(KeeperMoves, WhoIsRepaidHasWhatLeavesBeforeAllHasLeft) {
   EXPECT_EQ(world.borrower.away[0], static_cast<std::uint64_t>(12 * kGiB));
 }
 
-TEST(KeeperMoves, WhatHasLeftForOthersIsNoWayBack) {
+TEST(KeeperMoves, MemoryAlreadyGivenToOthersIsNotTakenBackForAFailedMove) {
   Repaid world;
   world.borrower.fails_half_way = true;
   EXPECT_TRUE(world.owner->Allocate(8 * kGiB));
@@ -176,7 +176,7 @@ TEST(KeeperMoves, WhatHasLeftForOthersIsNoWayBack) {
   EXPECT_EQ(world.owner->page->processes[world.owner->slot].used[0], static_cast<std::uint64_t>(8 * kGiB));
 }
 
-TEST(KeeperMoves, AKeeperThatDiesWhileSomeHasLeftGivesNothingTwice) {
+TEST(KeeperMoves, AKeeperKilledDuringAPartialMoveGivesNoMemoryTwice) {
   Repaid world;
   EXPECT_TRUE(world.owner->Allocate(8 * kGiB));
   world.Kill();
@@ -191,7 +191,7 @@ TEST(KeeperMoves, AKeeperThatDiesWhileSomeHasLeftGivesNothingTwice) {
 }
 
 // Several operations may happen between two state reports.
-TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
+TEST(KeeperMoves, MovesBetweenTwoReportsAreRecorded) {
   Moved world;
   ASSERT_EQ(world.Command(1, "move", {1 - world.at}), "");
   ASSERT_EQ(world.Command(1, "move", {world.at}), "");
@@ -206,7 +206,7 @@ TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
 }
 
 // It could not connect before, and works on the GPU that its tenant has left.
-TEST(KeeperMoves, AProcessThatSaysHelloWhileItsTenantIsAwayComesToWhereThatGoes) {
+TEST(KeeperMoves, AProcessThatConnectsWhileItsTenantIsParkedJoinsIt) {
   Moved world;
   EXPECT_EQ(world.Command(1, "park"), "");
   const pid_t late = ::fork();
@@ -231,7 +231,7 @@ TEST(KeeperMoves, AProcessThatSaysHelloWhileItsTenantIsAwayComesToWhereThatGoes)
   ::waitpid(late, nullptr, 0);
 }
 
-TEST(KeeperMoves, ATenantThatIsIdleParksByItself) {
+TEST(KeeperMoves, AnIdleTenantIsParkedAutomatically) {
   KeeperWorld world(1, true);
   wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB);
   terms.idle_park = 300ms;
@@ -247,7 +247,7 @@ TEST(KeeperMoves, ATenantThatIsIdleParksByItself) {
   worker.join();
 }
 
-TEST(KeeperMoves, AWholeJobFindsItsGpuEmpty) {
+TEST(KeeperMoves, AWholeGpuJobFindsItsGpuEmpty) {
   Moved world;
   wire::KeeperRequest request;
   request.take_whole.emplace().job = JobId(50);
@@ -257,7 +257,7 @@ TEST(KeeperMoves, AWholeJobFindsItsGpuEmpty) {
   EXPECT_EQ(world.process->returns, 1);
 }
 
-TEST(KeeperMoves, AWholeJobIsToldWhoLeavesForItAndHowLongThatTakesAtMost) {
+TEST(KeeperMoves, AWholeGpuJobIsToldWhichTenantsLeaveAndTheTimeBound) {
   Moved world;
   wire::KeeperRequest request;
   request.take_whole.emplace().job = JobId(50);
@@ -293,7 +293,7 @@ TEST(KeeperMoves, AWholeJobIsToldWhoLeavesForItAndHowLongThatTakesAtMost) {
       << waits[0].why;
 }
 
-TEST(KeeperMoves, AWholeJobThatEndedUnseenGivesItsGpuUp) {
+TEST(KeeperMoves, AWholeGpuJobThatEndedUnseenFreesItsGpu) {
   Moved world;
   wire::KeeperRequest request;
   request.take_whole.emplace().job = JobId(50);
@@ -305,7 +305,7 @@ TEST(KeeperMoves, AWholeJobThatEndedUnseenGivesItsGpuUp) {
   EXPECT_EQ(world.Command(1, "move", {1 - world.at}), "");
 }
 
-TEST(KeeperMoves, NobodyIsMovedToAGpuThatHasGone) {
+TEST(KeeperMoves, NoTenantIsMovedToALostGpu) {
   Moved world;
   ASSERT_EQ(world.at, 0) << "the one that stays";
   world.SetGpus(1);
@@ -313,7 +313,7 @@ TEST(KeeperMoves, NobodyIsMovedToAGpuThatHasGone) {
   EXPECT_EQ(world.Command(1, "move", {1}), "GPU 1 cannot be used: it is no longer there");
 }
 
-TEST(KeeperMoves, NobodyGoesToAHostWithoutRoom) {
+TEST(KeeperMoves, NoTenantIsParkedOnAHostWithoutRoom) {
   Moved world;
   world.SetHostMemory(8);
   EXPECT_TRUE(Eventually([&] {
@@ -330,7 +330,7 @@ TEST(KeeperMoves, NobodyGoesToAHostWithoutRoom) {
   EXPECT_EQ(world.Command(1, "wake"), "");
 }
 
-TEST(KeeperMoves, WhoIsAboutToBeBoundIsBroughtHomeFirst) {
+TEST(KeeperMoves, ATenantAboutToBePinnedIsMovedToItsPlannedGpuFirst) {
   Moved world;
   // Move it away from its planned GPU.
   const int paper = 0;
@@ -341,7 +341,7 @@ TEST(KeeperMoves, WhoIsAboutToBeBoundIsBroughtHomeFirst) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).paper, paper);
 }
 
-TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
+TEST(KeeperMoves, AWholeGpuJobIsToldWhichTenantsStay) {
   Moved world;
   world.process->page->processes[world.process->slot].flags = share::kCollectives;
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "uses NCCL"; }));
@@ -369,7 +369,7 @@ std::string Withhold(KeeperWorld& world, int gpu, const std::string& why) {
   return world.node->Ask(request);
 }
 
-TEST(KeeperMoves, TenantsLeaveAGpuThatIsWithheld) {
+TEST(KeeperMoves, TenantsLeaveAWithheldGpu) {
   Moved world;
   EXPECT_EQ(Withhold(world, world.at, "is restricted"), "");
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).shares.at(0).gpu == 1 - world.at; }));
@@ -377,7 +377,7 @@ TEST(KeeperMoves, TenantsLeaveAGpuThatIsWithheld) {
             "GPU " + std::to_string(world.at) + " does not accept GPU fractions now: it is restricted");
 }
 
-TEST(KeeperMoves, WhoCannotLeaveAWithheldGpuSaysWhy) {
+TEST(KeeperMoves, ATenantThatCannotLeaveAWithheldGpuSaysWhy) {
   Moved world;
   world.process->page->processes[world.process->slot].flags = share::kCollectives;
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "uses NCCL"; }));

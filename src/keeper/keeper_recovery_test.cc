@@ -28,7 +28,7 @@ struct Damaged : Moved {
   std::string why;
 };
 
-TEST(KeeperLoss, ADamagedTenantsCallsFailAndOthersGoOn) {
+TEST(KeeperLoss, ALostTenantsCallsFailAndOthersContinue) {
   Damaged world;
   EXPECT_NE(world.why.find("its memory was damaged"), std::string::npos) << world.why;
   EXPECT_EQ(world.process->Gate(), share::kLost) << "a shut gate would hold its processes for ever";
@@ -44,7 +44,7 @@ TEST(KeeperLoss, ADamagedTenantsCallsFailAndOthersGoOn) {
   worker.join();
 }
 
-TEST(KeeperLoss, WhereItsProcessesHaveEndedTheGpuIsFreeAndItsNextAreServed) {
+TEST(KeeperLoss, AfterItsProcessesEndTheGpuIsFreeAndNewProcessesAreServed) {
   KeeperWorld world(2, true);
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   const pid_t child = ::fork();
@@ -75,7 +75,7 @@ TEST(KeeperLoss, WhereItsProcessesHaveEndedTheGpuIsFreeAndItsNextAreServed) {
   EXPECT_EQ(world.node->StateOf(1).trouble, "");
 }
 
-TEST(KeeperLoss, TheNextKeeperKnowsOfIt) {
+TEST(KeeperLoss, TheNextKeeperRemembersTheLoss) {
   Damaged world;
   world.Kill();
   world.Start();
@@ -88,7 +88,7 @@ TEST(KeeperLoss, TheNextKeeperKnowsOfIt) {
 
 // --- A keeper whose directory is gone --------------------------------------------------------------------------------
 
-TEST(KeeperAbandoned, WhereItsDirectoryIsGoneItLetsItsTenantsGoOnAndEnds) {
+TEST(KeeperAbandoned, WithoutItsDirectoryItOpensTheGatesAndEnds) {
   KeeperWorld world(1, true);
   std::vector<std::unique_ptr<FakeProcess>> processes;
   for (std::uint64_t job = 1; job <= 3; ++job) {
@@ -113,7 +113,7 @@ TEST(KeeperAbandoned, WhereItsDirectoryIsGoneItLetsItsTenantsGoOnAndEnds) {
   std::filesystem::rename(away, world.directory);
 }
 
-TEST(KeeperAbandoned, WhereAnotherServesItsDirectoryItEndsAsIfItWereKilled) {
+TEST(KeeperAbandoned, IfAnotherKeeperServesItsDirectoryItEndsAsIfKilled) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
   std::filesystem::remove(world.directory + "/keeper.sock");
@@ -128,7 +128,7 @@ TEST(KeeperAbandoned, WhereAnotherServesItsDirectoryItEndsAsIfItWereKilled) {
 
 // --- A keeper that ends, and its successor ---------------------------------------------------------------------------
 
-TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {
+TEST(KeeperRecovery, TenantsContinueWithTheirMemory) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   FakeProcess process(folder);
@@ -152,7 +152,7 @@ TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(4 * kGiB));
 }
 
-TEST(KeeperRecovery, AParkedTenantStaysParkedAndComesBack) {
+TEST(KeeperRecovery, AParkedTenantStaysParkedAndReturns) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
   world.process->stays_away = true;
@@ -170,7 +170,7 @@ TEST(KeeperRecovery, AParkedTenantStaysParkedAndComesBack) {
   EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
 }
 
-TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
+TEST(KeeperRecovery, AnInterruptedMoveIsCompleted) {
   // A process that does not answer stops the move on its way down, before or after the driver's part.
   for (const bool is_way_up : {false, true}) {
     Moved world;
@@ -207,7 +207,7 @@ struct OnItsWayUp : Moved {
   }
 };
 
-TEST(KeeperRecovery, WhatTheNodeSaysAgainOpensNoGateBeforeTheMemoryIsBack) {
+TEST(KeeperRecovery, ARepeatedAddOpensNoGateBeforeTheMemoryIsBack) {
   OnItsWayUp world;
   world.process->stays_away = true;
   world.Kill();
@@ -221,7 +221,7 @@ TEST(KeeperRecovery, WhatTheNodeSaysAgainOpensNoGateBeforeTheMemoryIsBack) {
 }
 
 // A keeper knows about parked memory only from its predecessors' records.
-TEST(KeeperRecovery, WhatIsOnTheHostCountsForEveryKeeperThatComesAfter) {
+TEST(KeeperRecovery, ParkedMemoryCountsForEveryLaterKeeper) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
   world.process->is_mute = true;  // It does not answer the order to return.
@@ -240,7 +240,7 @@ TEST(KeeperRecovery, WhatIsOnTheHostCountsForEveryKeeperThatComesAfter) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(2 * kGiB));
 }
 
-TEST(KeeperRecovery, WhatCouldNotComeBackYetStillCounts) {
+TEST(KeeperRecovery, MemoryThatCouldNotReturnYetStillCounts) {
   OnItsWayUp world;
   world.process->mutes_when_emptied = false;
   world.Kill();
@@ -251,7 +251,7 @@ TEST(KeeperRecovery, WhatCouldNotComeBackYetStillCounts) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(2 * kGiB));
 }
 
-TEST(KeeperRecovery, AProcessThatHasNotDialledIsNotLeftOnTheHost) {
+TEST(KeeperRecovery, AProcessThatHasNotReconnectedIsNotLeftOnTheHost) {
   Moved world;
   FakeProcess second(world.folder);
   ASSERT_TRUE(Eventually([&] { return second.is_up(); }));
@@ -273,13 +273,13 @@ TEST(KeeperRecovery, AProcessThatHasNotDialledIsNotLeftOnTheHost) {
 }
 
 // Memory taken while the gate was closing may be missing in the record.
-TEST(KeeperRecovery, AProcessThatNeedsMoreThanIsKnownSaysSoAndComesBack) {
+TEST(KeeperRecovery, AProcessThatNeedsMoreThanRecordedReportsItAndReturns) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
   world.Kill();
   world.process->away[0] += kGiB;
   world.Start();
-  EXPECT_EQ(world.Command(1, "wake"), "process " + std::to_string(::getpid()) + " the ceiling is lower");
+  EXPECT_EQ(world.Command(1, "wake"), "process " + std::to_string(::getpid()) + ": the ceiling is lower");
   EXPECT_EQ(world.Command(1, "wake"), "");
   EXPECT_EQ(world.process->Gate(), share::kOpen);
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));

@@ -7,7 +7,7 @@
 namespace divvy::keeper {
 namespace keeper_test {
 
-TEST(Keeper, ATenantHasAPageOfItsOwnAndWhatItAskedFor) {
+TEST(Keeper, ATenantHasItsOwnPageAndItsRequest) {
   KeeperWorld world;
   const wire::KeeperAdded added = world.Add(KeeperWorld::Terms(7, 1, 0.5, 4 * kGiB, 8 * kGiB));
   EXPECT_EQ(added.gpus.size(), 1u);
@@ -32,7 +32,7 @@ TEST(Keeper, ATenantHasAPageOfItsOwnAndWhatItAskedFor) {
   EXPECT_FALSE(std::filesystem::exists(world.directory + "/7.1.tenant"));
 }
 
-TEST(Keeper, WhatIsBorrowedIsRepaidWithoutHarm) {
+TEST(Keeper, BorrowedMemoryIsRepaidWithoutDataLoss) {
   KeeperWorld world(1);
   FakeProcess borrower(world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB)).folder);
   ASSERT_TRUE(Eventually([&] { return borrower.is_up(); }));
@@ -48,7 +48,7 @@ TEST(Keeper, WhatIsBorrowedIsRepaidWithoutHarm) {
 }
 
 // The page is more recent than the last tick.
-TEST(Keeper, NothingIsLentToAProcessThatCannotBeMovedAnyMore) {
+TEST(Keeper, NothingIsLentToAProcessThatIsPinned) {
   KeeperWorld world(1);
   FakeProcess process(world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB)).folder);
   ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
@@ -58,7 +58,7 @@ TEST(Keeper, NothingIsLentToAProcessThatCannotBeMovedAnyMore) {
   EXPECT_TRUE(process.Allocate(3 * kGiB));
 }
 
-TEST(Keeper, AProcessThatEndsGivesItsBytesBack) {
+TEST(Keeper, AProcessThatEndsFreesItsMemory) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   FakeProcess other(folder);
@@ -75,7 +75,7 @@ TEST(Keeper, AProcessThatEndsGivesItsBytesBack) {
   EXPECT_TRUE(other.Allocate(4 * kGiB));
 }
 
-TEST(Keeper, AProcessThatLosesItsLinkKeepsWhatItHas) {
+TEST(Keeper, AProcessThatLosesItsConnectionKeepsItsMemory) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   FakeProcess process(folder);
@@ -100,7 +100,7 @@ struct Ratio {
 };
 class Shares : public testing::TestWithParam<Ratio> {};
 
-TEST_P(Shares, TimeIsDividedAsAskedFor) {
+TEST_P(Shares, TimeIsDividedAsRequested) {
   KeeperWorld world(1);
   std::vector<std::unique_ptr<FakeProcess>> processes;
   for (std::size_t i = 0; i < GetParam().weights.size(); ++i) {
@@ -128,7 +128,7 @@ TEST_P(Shares, TimeIsDividedAsAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(Keeper, Shares, testing::Values(Ratio{{0.1, 0.9}}, Ratio{{0.25, 0.25, 0.5}}));
 
-TEST(Keeper, WhoIsAloneIsNotHeldUp) {
+TEST(Keeper, ASingleTenantIsNotDelayed) {
   KeeperWorld world(1);
   FakeProcess idle(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
   FakeProcess busy(world.Add(KeeperWorld::Terms(2, 0, 0.5, kGiB, kGiB)).folder);
@@ -144,7 +144,7 @@ TEST(Keeper, WhoIsAloneIsNotHeldUp) {
   worker.join();
 }
 
-TEST(Keeper, WhoHasNoProcessHoldsNobodyUp) {
+TEST(Keeper, ATenantWithoutProcessesDelaysNoOther) {
   KeeperWorld world(1);
   static_cast<void>(world.Add(KeeperWorld::Terms(1, 0, 0.4, kGiB, kGiB)));
   auto gone = std::make_unique<FakeProcess>(world.Add(KeeperWorld::Terms(2, 0, 0.4, kGiB, kGiB)).folder);
@@ -164,7 +164,7 @@ bool SaysThatItOverruns(const wire::KeptTenant& tenant) {
   return std::ranges::count(tenant.words, "its kernels on GPU 0 overrun its turns") == 1;
 }
 
-TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
+TEST(Keeper, EndlessWorkIsChargedWhileOthersContinue) {
   KeeperWorld world(1);
   FakeProcess hog(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
   FakeProcess other(world.Add(KeeperWorld::Terms(2, 0, 0.5, kGiB, kGiB)).folder);
@@ -183,7 +183,7 @@ TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
   EXPECT_TRUE(Eventually([&] { return !SaysThatItOverruns(world.node->StateOf(1)); })) << "they have ended";
 }
 
-TEST(Keeper, NothingIsSaidOfNeighboursWhereThereAreNone) {
+TEST(Keeper, WithoutNeighborsNothingIsSaidAboutThem) {
   KeeperWorld world(1);
   wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.25, kGiB, kGiB);
   terms.share.compute_limit = GpuShare(5000);
@@ -200,7 +200,7 @@ TEST(Keeper, NothingIsSaidOfNeighboursWhereThereAreNone) {
   working.join();
 }
 
-TEST(Keeper, WhoHasNoPageAnyMoreIsToldSo) {
+TEST(Keeper, AProcessWithAnUnusablePageIsToldSo) {
   KeeperWorld world(1);
   FakeProcess process(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
   ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
@@ -214,7 +214,7 @@ TEST(Keeper, WhoHasNoPageAnyMoreIsToldSo) {
   EXPECT_EQ(std::string(process.refusal.text), "the job's page was overwritten; start the job again");
 }
 
-TEST(Keeper, WhatADriverWillNeedOfAProcessIsCountedFromItsHello) {
+TEST(Keeper, ReservedDriverMemoryCountsFromTheHello) {
   KeeperWorld world(1, false, 30s, kGiB);
   const std::string folder = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   FakeProcess process(folder);
@@ -250,7 +250,7 @@ TEST(Keeper, ResizesALiveTenant) {
 }
 
 // While the neighbour wants turns too, the gate takes turns and is never open.
-TEST(Keeper, TheGateStandsOpenOnceItsNeighbourYields) {
+TEST(Keeper, TheGateStaysOpenOnceTheNeighborYields) {
   KeeperWorld world(1);
   FakeProcess one(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
   FakeProcess other(world.Add(KeeperWorld::Terms(2, 0, 0.5, kGiB, kGiB)).folder);
@@ -275,7 +275,7 @@ TEST(Keeper, TheGateStandsOpenOnceItsNeighbourYields) {
 }
 
 // Neither gives its turn away. Reported is the time that they used, not the time of their turns.
-TEST(Keeper, WhoIsIdleIsShownWithNothingOfTheTime) {
+TEST(Keeper, AnIdleTenantIsShownWithoutGpuTime) {
   KeeperWorld world(1);
   std::vector<std::unique_ptr<FakeProcess>> processes;
   for (const std::uint64_t job : {1, 2}) {
@@ -293,7 +293,7 @@ TEST(Keeper, WhoIsIdleIsShownWithNothingOfTheTime) {
   EXPECT_TRUE(Eventually([&] { return had(1) == GpuShare() && had(2) == GpuShare(); }, 20s));
 }
 
-TEST(Keeper, EndsWhenNobodyNeedsIt) {
+TEST(Keeper, EndsWithItsLastTenant) {
   KeeperWorld world(1, false, 100ms);
   world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB));
   world.node.reset();
@@ -304,7 +304,7 @@ TEST(Keeper, EndsWhenNobodyNeedsIt) {
   EXPECT_TRUE(Eventually([&] { return world.has_ended.load(); }));
 }
 
-TEST(Keeper, WhoMayBeRequeuedIsNamedAsTheLastRung) {
+TEST(Keeper, ARequeueIsRequestedOnlyForATenantThatAllowsIt) {
   KeeperWorld world(1);
   wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB);
   terms.may_requeue = true;
@@ -328,7 +328,7 @@ TEST(Keeper, WhoMayBeRequeuedIsNamedAsTheLastRung) {
   allocating.join();
 }
 
-TEST(Keeper, RefusesWhatCannotBe) {
+TEST(Keeper, RefusesInvalidRequests) {
   KeeperWorld world(1);
   const auto refused = [&](const wire::KeeperAdd& add) {
     wire::KeeperRequest request;
@@ -345,7 +345,7 @@ TEST(Keeper, RefusesWhatCannotBe) {
   EXPECT_NE(world.node->Ask(nothing), "");
 }
 
-TEST(Keeper, GivesAFolderToItsUserAlone) {
+TEST(Keeper, ATenantsFolderIsAccessibleToItsUserOnly) {
   KeeperWorld world(1);
   ASSERT_EQ(::chmod(world.directory.c_str(), 02751), 0);
   struct stat about = {};
@@ -353,7 +353,7 @@ TEST(Keeper, GivesAFolderToItsUserAlone) {
   EXPECT_EQ(about.st_mode & 07777, 0700U) << "the set-group-ID bit of the folder above is not inherited";
 }
 
-TEST(Keeper, WhileAnMpsServerIsStartedOthersAreServed) {
+TEST(Keeper, OthersAreServedWhileAnMpsServerStarts) {
   KeeperWorld world(1);
   world.Kill();
   world.mps_program = world.directory + "/control";

@@ -18,7 +18,7 @@ bool IsAnyOf(const std::string& directory, const std::string& prefix) {
   return false;
 }
 
-TEST(LeftBehind, ATreeOfAnyDepthGoes) {
+TEST(KeeperLeftovers, ATreeOfAnyDepthIsRemoved) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(7, 0, 0.5, kGiB, kGiB)).folder;
   // Deeper than the descriptor limit, and longer than the maximum path.
@@ -39,7 +39,7 @@ TEST(LeftBehind, ATreeOfAnyDepthGoes) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
-TEST(LeftBehind, WhatHasNoRecordIsSweptAtTheStart) {
+TEST(KeeperLeftovers, FoldersWithoutARecordAreRemovedAtStart) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(7, 0, 0.5, kGiB, kGiB)).folder;
   world.Kill();
@@ -54,7 +54,7 @@ TEST(LeftBehind, WhatHasNoRecordIsSweptAtTheStart) {
   })) << testing::PrintToString(NamesIn(world.directory));
 }
 
-TEST(LeftBehind, ATenantThatWasBeingRemovedIsNotTakenUpAgain) {
+TEST(KeeperLeftovers, ATenantWhoseRemovalBeganIsNotRestored) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(7, 0, 0.5, kGiB, kGiB)).folder;
   world.Kill();
@@ -64,7 +64,7 @@ TEST(LeftBehind, ATenantThatWasBeingRemovedIsNotTakenUpAgain) {
       << testing::PrintToString(NamesIn(world.directory));
 }
 
-TEST(LeftBehind, WhatLiesWhereTheSocketBelongsIsPutAside) {
+TEST(KeeperLeftovers, AFileInPlaceOfTheSocketIsMovedAside) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(7, 0, 0.5, 4 * kGiB, 4 * kGiB)).folder;
   FakeProcess process(folder);
@@ -82,7 +82,7 @@ TEST(LeftBehind, WhatLiesWhereTheSocketBelongsIsPutAside) {
   EXPECT_TRUE(process.Allocate(kGiB));
 }
 
-TEST(LeftBehind, WhatCannotBeReadIsToldOf) {
+TEST(KeeperLeftovers, AnUnreadableRecordIsReported) {
   KeeperWorld world(1);
   world.Add(KeeperWorld::Terms(7, 0, 0.5, 4 * kGiB, 4 * kGiB));
   world.Kill();

@@ -32,7 +32,7 @@ struct OneTenant : KeeperWorld {
   std::string folder;
 };
 
-TEST(Stranger, WhatAProcessThatHasEndedConnectedSpeaksForNobody) {
+TEST(UntrustedPeer, AConnectionOfAnEndedProcessIsRefused) {
   OneTenant world;
   const Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const sockaddr_un address = world.Address();
@@ -47,7 +47,7 @@ TEST(Stranger, WhatAProcessThatHasEndedConnectedSpeaksForNobody) {
   EXPECT_EQ(world.node->StateOf(1).processes, 0);
 }
 
-TEST(Stranger, AnotherUserIsNotWelcome) {
+TEST(UntrustedPeer, AConnectionOfAnotherUserIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs to become another user";
   OneTenant world;
   // Open the paths as far as the owner could.
@@ -66,7 +66,7 @@ TEST(Stranger, AnotherUserIsNotWelcome) {
             0);
 }
 
-TEST(Stranger, WhoSaysNothingIsNotListenedToForEver) {
+TEST(UntrustedPeer, ASilentConnectionTimesOut) {
   OneTenant world;
   const Descriptor link(Dial(world.folder + "/link", SOCK_SEQPACKET));
   ASSERT_TRUE(link.is_open());

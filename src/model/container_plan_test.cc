@@ -5,7 +5,7 @@
 namespace divvy {
 namespace container_plan_test {
 
-TEST(ContainerPlan, ComesOutAsItWentIn) {
+TEST(ContainerPlan, IsReadBackUnchanged) {
   ContainerPlan plan;
   plan.image = "nvcr.io/nvidia/pytorch:24.01";
   plan.mounts = {{"/data set", "/in", true}, {"/a\\n\nb", "/b", false}};
@@ -17,7 +17,7 @@ TEST(ContainerPlan, ComesOutAsItWentIn) {
   EXPECT_EQ(*read, plan);
 }
 
-TEST(ContainerPlan, AnotherTextIsRefused) {
+TEST(ContainerPlan, RefusesOtherText) {
   for (const char* text :
        {"", "mount /a\nat /b\n", "image x\nmount /a\n", "image x\nmount /a\nat b\n", "image x\nwhat y\n"})
     EXPECT_FALSE(ParseContainerPlan(text)) << text;
@@ -33,7 +33,7 @@ TEST(ContainerScript, KeepsItsLineNumbers) {
   EXPECT_EQ(WrapScript("#!/bin/true", "d").text, "#!d internal-container\n");
 }
 
-TEST(ContainerLog, KnowsWhatIsLeft) {
+TEST(ContainerLog, ListsContainersThatStillExist) {
   const std::string first = ContainerBegunText("/usr/bin/podman", "divvy-1-1-5", {"HOME=/home/ada"});
   const std::string second = ContainerBegunText("/usr/bin/podman", "divvy-1-1-6", {"HOME=/home/ada"});
   const ContainerLog log = ReadContainerLog(first + second + ContainerEndedText("divvy-1-1-5"));
@@ -44,13 +44,13 @@ TEST(ContainerLog, KnowsWhatIsLeft) {
   EXPECT_EQ(ReadContainerLog(ContainerFailedText("no image\n\x1b[31m")).failure, "no image  [31m");
 }
 
-TEST(ContainerLog, AnotherUsersLinesAreNoNamesOfOurs) {
+TEST(ContainerLog, ForeignLinesNameNoContainers) {
   for (const char* name : {"--all", "divvy-1;x", "postgres", "divvy-../x"})
     EXPECT_TRUE(ReadContainerLog("engine /usr/bin/podman\nbegun " + std::string(name) + "\n").left.empty()) << name;
   EXPECT_EQ(ReadContainerLog("engine podman\n").engine, "") << "not looked for in a PATH";
 }
 
-TEST(ContainerLog, BoundsWhatItTakesOfAUsersFile) {
+TEST(ContainerLog, LimitsWhatItReadsFromAUsersFile) {
   std::string text = "engine /usr/bin/podman\nenv LD_PRELOAD=/x.so\nenv HOME=/home/ada\nenv HOME=/home/eve\n";
   for (std::size_t i = 0; i < 2 * kContainersMost; ++i) text += "begun divvy-1-" + std::to_string(i) + "\n";
   ContainerLog log = ReadContainerLog(text);
@@ -60,7 +60,7 @@ TEST(ContainerLog, BoundsWhatItTakesOfAUsersFile) {
   EXPECT_TRUE(log.left.empty());
 }
 
-TEST(ContainerNeeds, WhatIsWrittenIsRead) {
+TEST(ContainerNeeds, AreReadBackUnchanged) {
   ContainerNeeds needs;
   needs.mounts = {{"/runs/share/17.1", "/runs/share/17.1", false}, {"/l\nib.so", "/l\nib.so", true}};
   needs.environment = {"LD_PRELOAD=/lib.so", "EMPTY="};

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;  // NOLINT
 
 const LeaseNote kNote = {"boot-1", 100s, {5s, 60s, true}};
 
-TEST(LeaseNote, IsReadAsItWasWritten) {
+TEST(LeaseNote, IsReadBackUnchanged) {
   EXPECT_EQ(ParseLeaseNote(LeaseNoteText(kNote)), kNote);
   EXPECT_EQ(kNote.jobs_end(), 160s);
   LeaseNote stays = kNote;
@@ -21,7 +21,7 @@ TEST(LeaseNote, IsReadAsItWasWritten) {
 }
 
 // Wherever in the line a reader overtakes the writer.
-TEST(LeaseNote, HalfOldAndHalfNewIsNone) {
+TEST(LeaseNote, AHalfWrittenLineIsRefused) {
   LeaseNote later = kNote;
   later.renewed = 98'765s;
   const std::string old_text = LeaseNoteText(kNote), new_text = LeaseNoteText(later);
@@ -38,7 +38,7 @@ TEST(LeaseNote, HalfOldAndHalfNewIsNone) {
   EXPECT_FALSE(ParseLeaseNote(cut));
 }
 
-TEST(LeaseTerms, TimeToCleanUpCountsFromTheEndOfTheLease) {
+TEST(LeaseTerms, CleanupTimeCountsFromTheEndOfTheLease) {
   EXPECT_EQ(FenceGraceLeft(100s, 100s, 30s), kFenceGrace);
   EXPECT_EQ(FenceGraceLeft(100s, 101s, 30s), kFenceGrace - 1s);
   EXPECT_EQ(FenceGraceLeft(100s, 101s, 2s), 2s);  // A job that requests less gets less.
@@ -49,7 +49,7 @@ TEST(LeaseTerms, TimeToCleanUpCountsFromTheEndOfTheLease) {
 
 // Whenever a supervisor notices the end, it sends SIGKILL while the controller still waits. The rest of the margin is
 // for the last process to exit.
-TEST(LeaseTerms, SupervisorHasKilledBeforeTheControllerCountsOnIt) {
+TEST(LeaseTerms, TheSupervisorHasKilledTheJobBeforeTheControllerReliesOnIt) {
   for (const Duration requeue_after : {Duration(30s), Duration(2min), Duration(1h)}) {
     const LeaseTerms terms = TermsFor(30s, requeue_after);
     const Duration sent = 1000s, ended = sent + terms.lease;  // The controller heard of the node at the earliest when

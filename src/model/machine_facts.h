@@ -15,7 +15,7 @@ struct MachineFacts {
   std::string hostname;
   std::string boot_id;        // Different after every boot.
   std::string agent_version;  // "0.1.0"
-  std::string gpu_source;     // "NVML (driver 565.57.01)", "emulated: 4xH100-80GB", "none: ...".
+  std::string gpu_source;     // "NVML (driver 565.57.01)", "emulated: 4xH100-80GB", or why there are none.
   std::vector<GpuFacts> gpus;
   int cpus = 0;
   Bytes memory;

@@ -23,7 +23,7 @@ std::string LineOf(const JobRecord& record) {
   return batch.history.empty() ? "" : batch.history.front().text;
 }
 
-TEST(RunLine, SaysWhereARunWasAndIsReadAgain) {
+TEST(RunLine, NamesTheNodeOfARunAndIsReadBack) {
   const JobRecord far = Ran("n2", GpuSet::FirstN(4));
   EXPECT_EQ(StartedText(far), "started on n2 (GPUs 0-3): first in line");
   EXPECT_EQ(LineOf(far), "run 1 started on n2 (GPUs 0-3): first in line");
@@ -37,7 +37,7 @@ TEST(RunLine, SaysWhereARunWasAndIsReadAgain) {
   EXPECT_EQ(ReadRunLine(LineOf(Ran("GPUs", GpuSet::FirstN(1)))), (EarlierRun{1, "GPUs"}));
 }
 
-TEST(RunLine, OfAGangNamesItsMachinesAndTheFirstHasTheOutput) {
+TEST(RunLine, NamesTheNodesOfAGangAndTheFirstHasTheOutput) {
   JobRecord gang = Ran("n3", GpuSet::FirstN(2));
   gang.was_let_go = true;
   gang.gang = {{"n3", GpuSet::FirstN(2)}, {"", GpuSet::FirstN(1)}};
@@ -49,13 +49,13 @@ TEST(RunLine, OfAGangNamesItsMachinesAndTheFirstHasTheOutput) {
   EXPECT_EQ(LineOf(gang), "") << "it never began";
 }
 
-TEST(RunLine, OtherLinesAreNone) {
+TEST(RunLine, OtherLinesAreNotRunLines) {
   for (const char* text : {"queued again by root", "run", "run 1", "run x started on n2", "run 0 started on n2",
                            "run 1 is over", "started on n2 (GPU 0)", "run 99999999999 started on n2", ""})
     EXPECT_EQ(ReadRunLine(text), std::nullopt) << text;
 }
 
-TEST(RunLine, AMachineThatCouldNotStartItHadNoRun) {
+TEST(RunLine, ANodeThatCouldNotStartTheJobHasNoRunLine) {
   JobRecord refused = Ran("n2", GpuSet::FirstN(1));
   refused.exit = Exit{};
   refused.exit->code = 121;

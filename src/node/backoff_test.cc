@@ -7,7 +7,7 @@
 namespace divvy {
 namespace backoff_test {
 
-TEST(Backoff, GrowsToItsMostAndStaysThere) {
+TEST(Backoff, GrowsToItsMaximumAndStaysThere) {
   Backoff backoff(7);
   Duration step = Backoff::kFirst;
   for (int i = 0; i < 20; ++i) {
@@ -20,7 +20,7 @@ TEST(Backoff, GrowsToItsMostAndStaysThere) {
   EXPECT_LE(backoff.Next(), Backoff::kFirst);
 }
 
-TEST(Backoff, AgentsDoNotComeTogether) {
+TEST(Backoff, AgentsRetryAtDifferentTimes) {
   std::set<Duration> waits;
   for (std::uint64_t seed = 0; seed < 200; seed += 2) {
     Backoff backoff(seed * 0x9e3779b97f4a7c15ull);

@@ -33,14 +33,14 @@ std::string Words(const ContainerPlan& plan, const ContainerGround& ground) {
   return command ? Join(command->argv, " ") : command.error().message;
 }
 
-TEST(ContainerCommand, WhatDivvyAndTheLikeSetGoesIn) {
+TEST(ContainerCommand, ForwardsVariablesOfDivvyAndSimilarTools) {
   for (const char* name : {"DIVVY_JOB_ID", "SLURM_PROCID", "CUDA_VISIBLE_DEVICES", "NCCL_DEBUG", "RANK", "MASTER_ADDR"})
     EXPECT_TRUE(GoesIntoContainers(name)) << name;
   for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_HOME", "DIVVY_CONTAINER", "DIVVY_CONTAINER_ENGINE"})
     EXPECT_FALSE(GoesIntoContainers(name)) << name;
 }
 
-TEST(ContainerCommand, PodmanAsRoot) {
+TEST(ContainerCommand, PodmanRunsAsRoot) {
   ContainerGround ground = Ground(EngineKind::kPodman);
   ground.gpus = {"GPU-a", "3"};
   ground.pid_file = "/run/p";
@@ -60,7 +60,7 @@ TEST(ContainerCommand, TheSubmitterIsTheUserInside) {
   EXPECT_EQ(Words(Plan(), Ground(EngineKind::kDocker)).find("--user"), std::string::npos);
 }
 
-TEST(ContainerCommand, DockerGetsGpusAsOneListAndIsNotRemovedByItself) {
+TEST(ContainerCommand, DockerGetsGpusAsOneListAndIsRemovedExplicitly) {
   ContainerGround ground = Ground(EngineKind::kDocker);
   ground.gpus = {"GPU-a", "GPU-b"};
   ground.memory_bytes = 1024;
@@ -72,7 +72,7 @@ TEST(ContainerCommand, DockerGetsGpusAsOneListAndIsNotRemovedByItself) {
   EXPECT_EQ(words.find("--rm"), std::string::npos);
 }
 
-TEST(ContainerCommand, ApptainerTakesVariablesByItsOwnNames) {
+TEST(ContainerCommand, ApptainerUsesItsOwnVariableNames) {
   ContainerGround ground = Ground(EngineKind::kApptainer, 1000);
   ground.gpus = {"GPU-a"};
   ContainerPlan plan = Plan();
@@ -92,7 +92,7 @@ TEST(ContainerCommand, ApptainerTakesVariablesByItsOwnNames) {
   EXPECT_NE(Words(plan, ground).find(" /images/a.sif python"), std::string::npos);
 }
 
-TEST(ContainerCommand, MountsWorkdirVariablesAndOptions) {
+TEST(ContainerCommand, PassesMountsWorkdirVariablesAndOptions) {
   ContainerPlan plan = Plan();
   plan.mounts = {{"/data", "/data", true}, {"/scratch", "/home/ada/work", false}};
   plan.directory = "/data";
@@ -127,7 +127,7 @@ TEST(ContainerCommand, AScriptIsMountedAndRunByItsInterpreter) {
   EXPECT_EQ(last, (std::vector<std::string>{"/bin/bash", "-e -u", "/run/divvy/17.train.sh", "--lr", "1"}));
 }
 
-TEST(ContainerGpus, AreNamedByUuidInsideBecauseIndicesCountAnew) {
+TEST(ContainerGpus, AreNamedByUuidSinceIndicesChangeInside) {
   EXPECT_EQ(VisibleByUuid("2,3", "2,3", "GPU-a,GPU-b"), "GPU-a,GPU-b");
   EXPECT_EQ(VisibleByUuid("3,2", "2,3", "GPU-a,GPU-b"), "GPU-b,GPU-a");
   EXPECT_EQ(VisibleByUuid("", "", ""), "");
@@ -135,7 +135,7 @@ TEST(ContainerGpus, AreNamedByUuidInsideBecauseIndicesCountAnew) {
   EXPECT_EQ(VisibleByUuid("2", "2,3", "GPU-a"), "2") << "unknown which is whose";
 }
 
-TEST(ContainerGpus, AreFoundInTheMachinesDescriptions) {
+TEST(ContainerGpus, AreFoundInTheNodesCdiDescriptions) {
   const std::string yaml =
       "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n  - name: \"0\"\n  - name: \"11\"\n  - name: all\n";
   const std::string json = R"({"kind": "nvidia.com/gpu", "devices": [{"name": "GPU-b", "containerEdits": {}}]})";
@@ -147,7 +147,7 @@ TEST(ContainerGpus, AreFoundInTheMachinesDescriptions) {
   EXPECT_FALSE(FindCdiNames({"kind: amd.com/gpu\n- name: 0\n"}, "0", ""));
 }
 
-TEST(ContainerEnd, TheEnginesFailureIsToldFromTheProgramsOwn) {
+TEST(ContainerEnd, AnEngineFailureDiffersFromTheProgramsFailure) {
   const auto why = [](EngineKind kind, int code, bool has_started) {
     return WhyNotStarted(kind, code, has_started, "train", "i:1");
   };
@@ -160,7 +160,7 @@ TEST(ContainerEnd, TheEnginesFailureIsToldFromTheProgramsOwn) {
   EXPECT_NE(why(EngineKind::kApptainer, 255, false), "");
 }
 
-TEST(ContainerCommand, WhatTheMachineGivesIsInsideAtTheSamePath) {
+TEST(ContainerCommand, NodeMountsHaveTheSamePathInside) {
   ContainerGround ground = Ground(EngineKind::kPodman);
   ground.needs.mounts = {{"/runs/17.1", "/runs/17.1", false}, {"/lib.so", "/lib.so", true}};
   ground.needs.environment = {"LD_PRELOAD=/lib.so"};
@@ -178,7 +178,7 @@ TEST(ContainerCommand, WhatTheMachineGivesIsInsideAtTheSamePath) {
   EXPECT_NE(std::ranges::find(command->environment, "APPTAINERENV_LD_PRELOAD=/lib.so"), command->environment.end());
 }
 
-TEST(ContainerCommand, AVariableThatTheJobNamesHasTheJobsValue) {
+TEST(ContainerCommand, AVariableNamedByTheJobHasTheJobsValue) {
   ContainerGround ground = Ground(EngineKind::kPodman);
   ground.needs.mounts = {{"/data", "/data", false}};
   ground.needs.environment = {"LD_PRELOAD=/lib.so"};

@@ -13,7 +13,7 @@ JobRecord Record() {
   return record;
 }
 
-TEST(FillPattern, EveryLetterThatSlurmScriptsUse) {
+TEST(FillPattern, ExpandsEveryLetterThatSlurmScriptsUse) {
   JobRecord record = Record();
   record.array = JobId(12);
   record.array_index = 4;
@@ -47,7 +47,7 @@ TEST(Environment, IndicesAndUuidsAreInTheSameOrder) {
   }
 }
 
-TEST(Environment, ALaterLayerWins) {
+TEST(Environment, LaterLayersWin) {
   const std::vector<std::vector<std::string>> layers = {{"A=1", "B=2"}, {"B=3", "C=4"}};
   EXPECT_EQ(MergeEnvironment(layers), (std::vector<std::string>{"A=1", "B=3", "C=4"}));
 }

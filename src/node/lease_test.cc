@@ -7,7 +7,7 @@ namespace lease_test {
 
 constexpr LeaseTerms kTerms = {5s, 60s, true};
 
-TEST(Lease, LastsFromWhenTheAnsweredSignOfLifeWasSent) {
+TEST(Lease, LastsFromWhenTheAnsweredHeartbeatWasSent) {
   Lease lease;
   EXPECT_FALSE(lease.has_ended(1h));  // No lease has begun.
   lease.Begin(kTerms, 100s);
@@ -32,14 +32,14 @@ TEST(Lease, AnOldAnswerExtendsNothing) {
   EXPECT_EQ(lease.ends(), 70s);
 }
 
-TEST(Lease, OnlyStopsJobsWhereThatWasAgreed) {
+TEST(Lease, StopsJobsOnlyWhereThatWasAgreed) {
   Lease lease;
   lease.Begin({5s, 60s, false}, 0s);
   EXPECT_TRUE(lease.has_ended(1h));
   EXPECT_FALSE(lease.is_fenced(1h));
 }
 
-TEST(Lease, GoesOnCountingInAnAgentThatWasStartedAgain) {
+TEST(Lease, SurvivesARestartOfTheAgent) {
   Lease lease;
   lease.Begin(kTerms, 100s);
   const auto again = Lease::FromText(lease.ToText("boot-1"), "boot-1");
@@ -54,7 +54,7 @@ TEST(Lease, GoesOnCountingInAnAgentThatWasStartedAgain) {
 
 // The controller receives a heartbeat after it was sent, and both sides count the same duration. So whatever the
 // delays, the node's jobs have stopped when the controller considers them gone.
-TEST(Lease, TheNodeHasStoppedBeforeTheControllerCountsOnIt) {
+TEST(Lease, TheNodeHasStoppedBeforeTheControllerReliesOnIt) {
   for (const Duration requeue_after : {Duration(30s), Duration(2min), Duration(1h)}) {
     const LeaseTerms terms = TermsFor(30s, requeue_after);
     EXPECT_LE(FencedAfter(terms), requeue_after);
@@ -75,7 +75,7 @@ TEST(Lease, TheNodeHasStoppedBeforeTheControllerCountsOnIt) {
   }
 }
 
-TEST(Lease, IsLongWhereNobodyIsToTakeOver) {
+TEST(Lease, IsLongIfNoOtherNodeTakesOver) {
   const LeaseTerms terms = TermsFor(30s, 0s);
   EXPECT_FALSE(terms.stops_jobs);
   EXPECT_EQ(terms.lease, 30s);

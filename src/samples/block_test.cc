@@ -32,7 +32,7 @@ void ExpectSame(const Block& a, const Block& b) {
   }
 }
 
-TEST(Block, ComesBackAsItWas) {
+TEST(Block, IsReadBackUnchanged) {
   Block block{1'790'000'000, 10, 4, {}};
   block.columns.push_back(Of(Metric::kGpuUtilization, {{0.5F, 0.1F, 0.9F}, NoPoint(), {0, 0, 0}, {1, 1, 1}}));
   block.columns.push_back(Of(Metric::kGpuMemoryUsed, {PointOf(80e9), PointOf(80e9), PointOf(1e9), NoPoint()}));
@@ -42,7 +42,7 @@ TEST(Block, ComesBackAsItWas) {
   ExpectSame(block, *back);
 }
 
-TEST(Block, OfOnlyTheColumnsThatAreWanted) {
+TEST(Block, DecodesOnlyTheRequestedColumns) {
   Block block{100, 60, 1, {}};
   block.columns.push_back(Of(Metric::kGpuPower, {PointOf(300)}));
   block.columns.push_back({Metric::kGpuUtilization, "loss", {PointOf(1)}});
@@ -52,7 +52,7 @@ TEST(Block, OfOnlyTheColumnsThatAreWanted) {
   EXPECT_EQ(back->columns[0].name, "loss");
 }
 
-TEST(Block, RandomOnesComeBack) {
+TEST(Block, RandomBlocksAreReadBack) {
   std::mt19937 random(7);
   std::uniform_real_distribution<float> unit(0, 1);
   for (int round = 0; round < 200; ++round) {
@@ -75,7 +75,7 @@ TEST(Block, RandomOnesComeBack) {
 }
 
 // Damaged bytes give an error or a block, but never an endless loop or an out-of-bounds access.
-TEST(Block, DamagedBytesAreAnErrorOrABlock) {
+TEST(Block, DamagedBytesGiveAnErrorOrAValidBlock) {
   Block block{1000, 10, 60, {}};
   Column column{Metric::kGpuPower, "", {}};
   for (int i = 0; i < 60; ++i) column.points.push_back(i % 7 == 0 ? NoPoint() : PointOf(100 + i));
@@ -98,13 +98,13 @@ TEST(Block, DamagedBytesAreAnErrorOrABlock) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(Block, WhatStaysTheSameCostsNothing) {
+TEST(Block, ConstantValuesTakeAlmostNoSpace) {
   Block block{0, 60, 240, {}};
   block.columns.push_back({Metric::kGpuSmClock, "", std::vector<Point>(240, PointOf(1.98e9))});
   EXPECT_LT(EncodeBlock(block).size(), 32U);
 }
 
-TEST(Snapshots, ComeBackWithTheirProcesses) {
+TEST(Snapshots, AreReadBackWithTheirProcesses) {
   std::vector<Snapshot> snapshots;
   for (Second at = 100; at < 110; ++at) {
     Snapshot snapshot;
@@ -124,7 +124,7 @@ TEST(Snapshots, ComeBackWithTheirProcesses) {
   EXPECT_EQ(*back, snapshots);
 }
 
-TEST(Snapshots, OfNothingAreNone) {
+TEST(Snapshots, WithoutSamplesThereAreNoSnapshots) {
   const auto back = DecodeSnapshots(EncodeSnapshots({}));
   ASSERT_TRUE(back);
   EXPECT_TRUE(back->empty());

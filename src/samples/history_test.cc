@@ -23,7 +23,7 @@ TEST(History, KeepsTheLastTenMinutesSecondBySecond) {
   EXPECT_EQ(history.NewestOf(Metric::kGpuUtilization), 1);
 }
 
-TEST(History, TheMeanOfItsLastSecondsIsOfThoseThatWereSeen) {
+TEST(History, MeanOfTheLastSecondsUsesObservedSeconds) {
   History history;
   EXPECT_FALSE(history.MeanOf(Metric::kGpuUtilization, 10));
   for (Second i = 0; i < 100; ++i) history.Add(kStart + i, Use(i == 95 ? 1 : 0));
@@ -34,7 +34,7 @@ TEST(History, TheMeanOfItsLastSecondsIsOfThoseThatWereSeen) {
   EXPECT_DOUBLE_EQ(*history.MeanOf(Metric::kGpuUtilization, 10), 2.0 / 6) << "four of them nobody saw";
 }
 
-TEST(History, SecondsThatNobodySawAreEmpty) {
+TEST(History, UnobservedSecondsAreEmpty) {
   History history;
   history.Add(kStart, Use(1));
   history.Add(kStart + 5, Use(0.5));
@@ -45,7 +45,7 @@ TEST(History, SecondsThatNobodySawAreEmpty) {
   EXPECT_EQ(block.columns[0].points[5].mean, 0.5F);
 }
 
-TEST(History, AfterALongSilenceNothingOldIsLeftInTheRing) {
+TEST(History, AfterALongGapNoOldValueIsLeftInTheRing) {
   History history;
   for (Second i = 0; i < 600; ++i) history.Add(kStart + i, Use(1));
   history.Add(kStart + 5000, Use(0));
@@ -55,7 +55,7 @@ TEST(History, AfterALongSilenceNothingOldIsLeftInTheRing) {
   EXPECT_EQ(points, 1);
 }
 
-TEST(History, TenSecondsBecomeMeanLeastAndGreatest) {
+TEST(History, TenSecondsBecomeMeanMinimumAndMaximum) {
   History history;
   for (Second i = 0; i < 20; ++i) history.Add(kStart + i, Use(i < 10 ? static_cast<double>(i) / 10 : 1));
   const Block open = history.Open(0);
@@ -81,7 +81,7 @@ TEST(History, BlocksAreTakenOnceTheyAreFull) {
   EXPECT_EQ(history.Open(1).count, 22U);
 }
 
-TEST(History, ALongGapBeginsABlockAnew) {
+TEST(History, ALongGapStartsANewBlock) {
   History history;
   for (Second i = 0; i < 30; ++i) history.Add(kStart + i, Use(0.5));
   history.Add(kStart + 7200, Use(1));
@@ -100,14 +100,14 @@ TEST(History, AChangedBlockIsTakenOnce) {
   EXPECT_TRUE(history.TakeChanged(0));
 }
 
-TEST(History, BitsAreAllThatWereSet) {
+TEST(History, BitMasksAreCombined) {
   History history;
   history.Add(kStart, {{Metric::kGpuThrottle, 4, ""}});
   history.Add(kStart + 1, {{Metric::kGpuThrottle, 8, ""}});
   EXPECT_EQ(history.Open(0).columns[0].points[0].mean, 12);
 }
 
-TEST(Track, AWeekIsNoMorePointsThanAnHour) {
+TEST(Track, AWeekHasNoMorePointsThanAnHour) {
   Track track;
   for (Second i = 0; i < 7 * 86'400; i += 10)
     track.Add(kStart + i,
@@ -124,7 +124,7 @@ TEST(Track, AWeekIsNoMorePointsThanAnHour) {
   EXPECT_FLOAT_EQ(steps.back().mean, 7 * 86'400 - 10);
 }
 
-TEST(Track, LeastAndGreatestSurviveAllHalving) {
+TEST(Track, MinimumAndMaximumSurviveDownsampling) {
   Track track;
   for (Second i = 0; i < 10'000; ++i)
     track.Add(kStart + i, {{Metric::kGpuUtilization, i == 4321 ? 100.0 : 1.0, "loss"}});
@@ -133,7 +133,7 @@ TEST(Track, LeastAndGreatestSurviveAllHalving) {
   EXPECT_EQ(greatest, 100);
 }
 
-TEST(Track, KeepsAsManyNamesAsAreAllowed) {
+TEST(Track, KeepsALimitedNumberOfNames) {
   Track track;
   std::vector<Reading> said;
   for (std::size_t i = 0; i < Track::kMostOwnNames; ++i)
@@ -149,7 +149,7 @@ TEST(Track, KeepsAsManyNamesAsAreAllowed) {
   EXPECT_EQ(track.own().size(), Track::kMostOwnNames);
 }
 
-TEST(Track, GoesOnAfterItWasKept) {
+TEST(Track, ContinuesAStoredTrack) {
   Track track;
   for (Second i = 0; i < 2000; ++i) track.Add(kStart + i, {{Metric::kCpuCores, 2, ""}});
   auto block = DecodeBlock(EncodeBlock(track.block()));
@@ -161,7 +161,7 @@ TEST(Track, GoesOnAfterItWasKept) {
   for (const Point& point : again.block().columns[0].points) EXPECT_FLOAT_EQ(point.mean, 2);
 }
 
-TEST(Chart, TakesTheThinnestLevelThatIsFineEnough) {
+TEST(Chart, UsesTheCoarsestLevelThatIsFineEnough) {
   const Second now = kStart;
   EXPECT_EQ(ChooseStep({now - 300, now, 400}, now), 1);
   EXPECT_EQ(ChooseStep({now - 3600, now, 400}, now), 10);  // The ring does not reach back.
@@ -188,7 +188,7 @@ TEST(Chart, FoldsPointsAndKeepsExtremes) {
   EXPECT_EQ(curves[0].points[0].greatest, 1);
 }
 
-TEST(Chart, WhatIsKnownByTheSecondIsNotMixedWithItsMeans) {
+TEST(Chart, ValuesPerSecondAreNotMixedWithTheirMeans) {
   const Block seconds{kStart + 13, 1, 7, {{Metric::kGpuPower, "", std::vector<Point>(7, PointOf(1))}}};
   const Block means{kStart, 10, 3, {{Metric::kGpuPower, "", std::vector<Point>(3, PointOf(5))}}};
   const Range range{kStart, kStart + 30, 30};
@@ -201,7 +201,7 @@ TEST(Chart, WhatIsKnownByTheSecondIsNotMixedWithItsMeans) {
   for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(curves[0].points[i].mean, i >= 13 && i < 20 ? 1 : 5) << i;
 }
 
-TEST(Chart, WhatLiesOutsideIsLeftOut) {
+TEST(Chart, PointsOutsideTheRangeAreOmitted) {
   Block block{kStart, 1, 100, {{Metric::kGpuPower, "", std::vector<Point>(100, PointOf(5))}}};
   const Range range{kStart + 50, kStart + 60, 10};
   Chart chart(range, StepOf(range, 1));
@@ -212,7 +212,7 @@ TEST(Chart, WhatLiesOutsideIsLeftOut) {
   for (const Point& point : curves[0].points) EXPECT_EQ(point.mean, 5);
 }
 
-TEST(Chart, PartsOfAJobAreSummedOrAveraged) {
+TEST(Chart, SeriesOfAJobsNodesAreSummedOrAveraged) {
   const std::vector<Curve> a = {{Metric::kGpuUtilization, "", {PointOf(0.5)}}, {Metric::kCpuCores, "", {PointOf(2)}}};
   const std::vector<Curve> b = {{Metric::kGpuUtilization, "", {PointOf(1)}}, {Metric::kCpuCores, "", {PointOf(3)}}};
   const auto joined = JoinCurves({a, b}, 1);
@@ -221,7 +221,7 @@ TEST(Chart, PartsOfAJobAreSummedOrAveraged) {
   EXPECT_EQ(joined[1].points[0].mean, 5);
 }
 
-TEST(Chart, APartThatTellsLateOrEndsABitSoonerIsNoDipOfTheSum) {
+TEST(Chart, ANodeThatReportsLateOrEndsEarlierCausesNoDip) {
   const auto curve = [](std::size_t told) {
     std::vector<Point> points(60, NoPoint());
     std::fill_n(points.begin(), told, PointOf(300));
@@ -248,7 +248,7 @@ TEST(Chart, APartThatTellsLateOrEndsABitSoonerIsNoDipOfTheSum) {
   EXPECT_EQ(values(joined[0])[39], 600);
 }
 
-TEST(Subject, TextComesBack) {
+TEST(Subject, IsReadBackFromItsText) {
   for (const Subject& subject : {Subject{Of::kGpu, "n1", 3, -1, 0}, Subject{Of::kSlice, "a/b", 3, 1, 0},
                                  Subject{Of::kNode, "n1", -1, -1, 0}, Subject{Of::kJob, "n1", -1, -1, 17},
                                  Subject{Of::kCluster, "", -1, -1, 0}, Subject{Of::kTeam, "vision", -1, -1, 0}}) {

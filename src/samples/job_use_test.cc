@@ -11,7 +11,7 @@ namespace job_use_test {
 
 constexpr Second kStart = 1'790'000'100;
 
-TEST(JobUse, SumsWhatLiesInTheStretch) {
+TEST(JobUse, SumsThePartWithinThePeriod) {
   Track track;
   for (Second i = 0; i < 100; ++i)
     track.Add(kStart + i, {{Metric::kGpuUtilization, i < 50 ? 0.0 : 0.5, ""},
@@ -62,7 +62,7 @@ TEST(JobUse, HoursAddUpToTheWhole) {
   EXPECT_NEAR(std::next(hours.begin())->second.use_seconds, 1800, 20);
 }
 
-TEST(JobUse, TheTailIsWhatWasIdleToTheEndOnEachMachine) {
+TEST(JobUse, TheIdleTailIsMeasuredOnEachNode) {
   Track track;
   Track other;
   for (Second i = 0; i < 300; ++i) {
@@ -83,7 +83,7 @@ TEST(JobUse, TheTailIsWhatWasIdleToTheEndOnEachMachine) {
   EXPECT_LT(after.idle_tail, 200 - 60);
 }
 
-TEST(JobUse, WhereAPausedJobIsSeenWithoutItsUseNothingIsKnown) {
+TEST(JobUse, TimeOfAPausedJobIsUnknown) {
   Track track;
   for (Second i = 0; i < 100; ++i) {
     const bool is_paused = i >= 10 && i < 60;
@@ -100,7 +100,7 @@ TEST(JobUse, WhereAPausedJobIsSeenWithoutItsUseNothingIsKnown) {
   EXPECT_DOUBLE_EQ(use.core_seconds, 100);
 }
 
-TEST(JobUse, WhoLooksSeldomKnowsTheTimeBetween) {
+TEST(JobUse, BetweenRareObservationsOnlyTheFirstMinuteIsKnown) {
   Track track;
   for (Second i = 0; i < 100; i += 10) track.Add(kStart + i, {{Metric::kGpuUtilization, 1, ""}});
   track.Add(kStart + 1000, {{Metric::kGpuUtilization, 1, ""}});
@@ -112,7 +112,7 @@ TEST(JobUse, WhoLooksSeldomKnowsTheTimeBetween) {
   EXPECT_DOUBLE_EQ(use.use_seconds, use.seconds);
 }
 
-TEST(JobUse, AWeekIsAWeekThoughItsPointsAreCoarse) {
+TEST(JobUse, AWeekOfCoarsePointsIsStillAWeek) {
   Track track;
   for (Second i = 0; i < 7 * 86'400; i += 10) track.Add(kStart + i, {{Metric::kGpuUtilization, 0.25, ""}});
   JobUse use;

@@ -56,7 +56,7 @@ class World {
 
 class WasteScenario : public testing::TestWithParam<std::string> {};
 
-TEST_P(WasteScenario, SaysWhatIsDue) {
+TEST_P(WasteScenario, MatchesItsExpectedActions) {
   ShowScenario(GetParam(), [](const std::string& commands) { return World().Run(commands); });
 }
 

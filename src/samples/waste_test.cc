@@ -41,7 +41,7 @@ class WasteTest : public testing::Test {
   Second now_ = kStart;
 };
 
-TEST_F(WasteTest, IdleIsSaidAfterGraceAndHalfAnHour) {
+TEST_F(WasteTest, AnIdleJobIsReportedAfterTheGracePeriodAndHalfAnHour) {
   WasteWatch watch(shape_, kStart);
   Use(watch, 39, {0, 0, 0, 0});
   EXPECT_TRUE(watch.Findings(rules_).empty());
@@ -56,7 +56,7 @@ TEST_F(WasteTest, IdleIsSaidAfterGraceAndHalfAnHour) {
   EXPECT_EQ(watch.Findings(rules_).at(0).kind, WasteKind::kSomeIdle);
 }
 
-TEST_F(WasteTest, OneSecondOfWorkBeginsTheHalfHourAnew) {
+TEST_F(WasteTest, OneSecondOfWorkRestartsTheHalfHour) {
   WasteWatch watch = One();
   Use(watch, 25, {0});
   Use(watch, 1, {0.5});
@@ -66,7 +66,7 @@ TEST_F(WasteTest, OneSecondOfWorkBeginsTheHalfHourAnew) {
   EXPECT_EQ(watch.Findings(rules_).at(0).kind, WasteKind::kIdle);
 }
 
-TEST_F(WasteTest, GpusThatAreNotUsedAreLeftOutOfTheRequest) {
+TEST_F(WasteTest, UnusedGpusAreOmittedFromTheSuggestedRequest) {
   WasteWatch watch(shape_, kStart);
   Use(watch, 45, {0.9, 0, 0, 0.8});
   const auto findings = watch.Findings(rules_);
@@ -77,7 +77,7 @@ TEST_F(WasteTest, GpusThatAreNotUsedAreLeftOutOfTheRequest) {
   EXPECT_EQ(findings[0].text, "uses 2 of its 4 GPUs; the others are at 0% for 44 min");
 }
 
-TEST_F(WasteTest, AMeanIsTakenOverTheLastHourWithoutTheGrace) {
+TEST_F(WasteTest, TheMeanCoversTheLastHourWithoutTheGracePeriod) {
   WasteWatch watch(shape_, kStart);
   Use(watch, 10, {0, 0, 0, 0});
   Use(watch, 50, {0.2, 0.2, 0.2, 0.2});
@@ -92,7 +92,7 @@ TEST_F(WasteTest, AMeanIsTakenOverTheLastHourWithoutTheGrace) {
   EXPECT_TRUE(watch.Findings(rules_).empty()) << "what was before is forgotten";
 }
 
-TEST_F(WasteTest, AHardlyUsedGpuBecomesAPart) {
+TEST_F(WasteTest, ForAHardlyUsedGpuAFractionIsSuggested) {
   WasteWatch watch = One();
   Use(watch, 75, {0.1}, 30 * kGib);
   const auto findings = watch.Findings(rules_);
@@ -100,7 +100,7 @@ TEST_F(WasteTest, AHardlyUsedGpuBecomesAPart) {
   EXPECT_EQ(findings[0].flags, "--gpus 0.5") << "30 GiB and a quarter more of 80";
 }
 
-TEST_F(WasteTest, LittleMemoryBecomesAPartOrASlice) {
+TEST_F(WasteTest, ForLittleMemoryAFractionOrASliceIsSuggested) {
   shape_.may_slice = true;
   WasteWatch watch = One();
   Use(watch, 75, {0.3}, 9 * kGib);
@@ -114,7 +114,7 @@ TEST_F(WasteTest, LittleMemoryBecomesAPartOrASlice) {
   EXPECT_TRUE(busy.Findings(rules_).empty()) << "it keeps its GPU at work";
 }
 
-TEST_F(WasteTest, WhoAskedByMemoryIsToldInMemory) {
+TEST_F(WasteTest, ARequestByMemoryGetsASuggestionByMemory) {
   shape_.is_by_memory = true;
   WasteWatch watch = One(0.5);
   Use(watch, 75, {0.2}, 5 * kGib);
@@ -124,7 +124,7 @@ TEST_F(WasteTest, WhoAskedByMemoryIsToldInMemory) {
   EXPECT_EQ(findings[0].flags, "--gpu-memory 7G --compute 0.25");
 }
 
-TEST_F(WasteTest, BusyCoresAskForMoreOfThem) {
+TEST_F(WasteTest, ForBusyCoresMoreCoresAreSuggested) {
   shape_.cpus = 4;
   shape_.cpus_most = 6;
   WasteWatch watch = One();
@@ -138,7 +138,7 @@ TEST_F(WasteTest, BusyCoresAskForMoreOfThem) {
   EXPECT_EQ(watch.Findings(rules_).at(0).kind, WasteKind::kUnderused);
 }
 
-TEST_F(WasteTest, WhoNamedNoCoresWaitsForThoseOfABusyMachine) {
+TEST_F(WasteTest, AJobWithoutACpuRequestIsMeasuredAgainstABusyNode) {
   shape_.cpus_most = 64;
   shape_.cpus_fair = 8;
   WasteWatch watch = One();
@@ -158,7 +158,7 @@ TEST_F(WasteTest, WhoNamedNoCoresWaitsForThoseOfABusyMachine) {
   }
 }
 
-TEST_F(WasteTest, WhoHasAllCoresIsNotToldToAskForThem) {
+TEST_F(WasteTest, AJobWithAllCoresIsNotToldToRequestMore) {
   shape_.cpus_most = 16;
   shape_.cpus_fair = 2;
   WasteWatch watch = One();
@@ -168,7 +168,7 @@ TEST_F(WasteTest, WhoHasAllCoresIsNotToldToAskForThem) {
   EXPECT_EQ(watch.Findings(rules_)[0].flags, "");
 }
 
-TEST_F(WasteTest, WhatIsNotKnownIsNoFinding) {
+TEST_F(WasteTest, UnknownUtilizationGivesNoFinding) {
   WasteWatch watch = One();
   for (int i = 0; i < 1000; ++i) {
     now_ += 10;
@@ -183,7 +183,7 @@ TEST_F(WasteTest, WhatIsNotKnownIsNoFinding) {
   EXPECT_TRUE(watch.Findings(rules_).empty());
 }
 
-TEST_F(WasteTest, HoursAreCountedByTheirUse) {
+TEST_F(WasteTest, GpuHoursAreCountedByUtilization) {
   WasteWatch watch(shape_, kStart);
   Use(watch, 60, {1, 0.5, 0, 0});
   EXPECT_NEAR(watch.gpu_hours(), 4, 0.02);
@@ -191,7 +191,7 @@ TEST_F(WasteTest, HoursAreCountedByTheirUse) {
   EXPECT_NEAR(watch.idle_gpu_hours(), 2, 0.02);
 }
 
-TEST_F(WasteTest, APartCountsAsThePart) {
+TEST_F(WasteTest, AFractionCountsAsItsFraction) {
   WasteWatch watch = One(0.25);
   Use(watch, 60, {0.125}, 10 * kGib);
   EXPECT_NEAR(watch.gpu_hours(), 0.25, 0.002);
@@ -200,7 +200,7 @@ TEST_F(WasteTest, APartCountsAsThePart) {
   EXPECT_NEAR(watch.lost_gpu_hours(), 0.125, 0.002) << "what it borrows is no loss";
 }
 
-TEST_F(WasteTest, OtherGpusAreLookedAtAnew) {
+TEST_F(WasteTest, NewGpusAreJudgedAfresh) {
   WasteWatch watch(shape_, kStart);
   Use(watch, 45, {0, 0, 0, 0});
   ASSERT_FALSE(watch.Findings(rules_).empty());
@@ -214,7 +214,7 @@ TEST_F(WasteTest, OtherGpusAreLookedAtAnew) {
   EXPECT_EQ(watch.Findings(rules_).at(0).gpus, 2);
 }
 
-TEST_F(WasteTest, WhatWasKeptGoesOn) {
+TEST_F(WasteTest, StoredTotalsContinue) {
   // Five hours at 0%, of which the last half hour has single observations.
   WasteWatch watch(shape_, kStart);
   now_ = kStart + 4 * 3600 + 1800;
@@ -231,7 +231,7 @@ TEST_F(WasteTest, WhatWasKeptGoesOn) {
   EXPECT_NEAR(watch.gpu_hours(), 24, 0.02);
 }
 
-TEST_F(WasteTest, WhatWasKeptIsNoProofOfWork) {
+TEST_F(WasteTest, StoredTotalsAreNoProofOfWork) {
   // The last minute before a daemon was killed is not stored; the job may have been warned in it.
   WasteWatch watch = One();
   Use(watch, 60, {0.5});
@@ -243,7 +243,7 @@ TEST_F(WasteTest, WhatWasKeptIsNoProofOfWork) {
   EXPECT_TRUE(watch.KnowsEnough(rules_, true));
 }
 
-TEST_F(WasteTest, AfterARestartTimeCountsFromTheFirstLook) {
+TEST_F(WasteTest, AfterARestartTimeCountsFromTheFirstObservation) {
   // The gap between the last stored and the first new observation is longer than idle_after.
   rules_.idle_after = std::chrono::seconds(30);
   WasteWatch watch = One();
@@ -258,7 +258,7 @@ TEST_F(WasteTest, AfterARestartTimeCountsFromTheFirstLook) {
   EXPECT_TRUE(watch.KnowsEnough(rules_, true));
 }
 
-TEST_F(WasteTest, RulesCanBeTakenBack) {
+TEST_F(WasteTest, RulesCanBeSwitchedOff) {
   rules_.underused = 0;
   rules_.small_memory = 0;
   WasteWatch watch = One();

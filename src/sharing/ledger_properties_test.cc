@@ -364,7 +364,7 @@ TEST(LedgerProperties, HoldOverRandomHistories) {
   }
 }
 
-TEST(LedgerProperties, WhatIsReadFromThePagesIsWhatWasKnown) {
+TEST(LedgerProperties, StateReadFromThePagesMatchesTheLedger) {
   int compared = 0;
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("DIVVY_SEED=" + std::to_string(seed));
@@ -385,7 +385,7 @@ TEST(LedgerProperties, WhatIsReadFromThePagesIsWhatWasKnown) {
   EXPECT_GT(compared, 100);
 }
 
-TEST(LedgerProperties, TheSameFactsGiveTheSameOrders) {
+TEST(LedgerProperties, TheSameFactsGiveTheSameActions) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     History first(seed);
     History second(seed);

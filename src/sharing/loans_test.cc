@@ -17,16 +17,16 @@ TEST(Loans, AreInProportionToRequests) {
   EXPECT_EQ(Counts(DivideIdle(Bytes(90), {{Bytes(10), Bytes(100)}, {Bytes(20), Bytes(100)}})), (Parts{30, 60}));
 }
 
-TEST(Loans, WhatOneLeavesGoesToTheOthers) {
+TEST(Loans, MemoryThatATenantDoesNotWantGoesToOthers) {
   EXPECT_EQ(Counts(DivideIdle(Bytes(90), {{Bytes(10), Bytes(5)}, {Bytes(10), Bytes(100)}, {Bytes(10), Bytes(38)}})),
             (Parts{5, 47, 38}));
 }
 
-TEST(Loans, NobodyGetsMoreThanItWishes) {
+TEST(Loans, NoTenantGetsMoreThanItWants) {
   EXPECT_EQ(Counts(DivideIdle(Bytes(90), {{Bytes(1), Bytes(20)}, {Bytes(50), Bytes(30)}})), (Parts{20, 30}));
 }
 
-TEST(Loans, OfNothingAreNothing) {
+TEST(Loans, WithoutTenantsNothingIsLent) {
   EXPECT_EQ(Counts(DivideIdle(Bytes(-5), {{Bytes(1), Bytes(20)}})), (Parts{0}));
   EXPECT_TRUE(DivideIdle(Bytes(10), {}).empty());
 }

@@ -109,7 +109,7 @@ TEST(Repack, FindsTheCheapestOfAllPlans) {
   EXPECT_GT(moved, 300);
 }
 
-TEST(Repack, SixteenTenantsOnEightFullGpusAreSearchedWholeAlmostAlways) {
+TEST(Repack, SixteenTenantsOnEightFullGpusAreAlmostAlwaysSearchedExhaustively) {
   std::mt19937 draw(11);
   int same = 0;
   int all = 0;
@@ -129,7 +129,7 @@ TEST(Repack, SixteenTenantsOnEightFullGpusAreSearchedWholeAlmostAlways) {
   EXPECT_GE(same, all * 95 / 100);  // Four times the steps rarely find anything better.
 }
 
-TEST(Repack, PaperIsAlwaysAWayOut) {
+TEST(Repack, ThePlannedGpusAreAlwaysAFallback) {
   std::mt19937 draw(13);
   for (int i = 0; i < 300; ++i) {
     PackProblem problem = DrawProblem(draw, 8, 40);
@@ -141,7 +141,7 @@ TEST(Repack, PaperIsAlwaysAWayOut) {
   }
 }
 
-TEST(Repack, BothLeaveWhereOneNeedsAllOfAGpu) {
+TEST(Repack, BothTenantsLeaveAGpuThatAnotherNeedsCompletely) {
   PackProblem problem;
   problem.gpus.assign(3, {Bytes(100), GpuShare::kWhole, 1});
   problem.tenants = {Tenant(50, 5000, {0}, {1}, 40), Tenant(50, 5000, {1}, {1}, 30), Tenant(50, 5000, {1}, {2}, 30)};
@@ -156,7 +156,7 @@ TEST(Repack, BothLeaveWhereOneNeedsAllOfAGpu) {
   EXPECT_NE(plan->to[2], std::vector{1});
 }
 
-TEST(Repack, IdleOnesGoBeforeBusyOnes) {
+TEST(Repack, IdleTenantsMoveBeforeBusyOnes) {
   PackProblem problem;
   problem.gpus.assign(2, {Bytes(100), GpuShare::kWhole, 1});
   problem.tenants = {Tenant(40, 4000, {0}, {0}, 30), Tenant(40, 4000, {0}, {0}, 40), Tenant(60, 6000, {}, {0}, 0)};

@@ -330,7 +330,7 @@ class Scenario {
 
 class SharingScenarios : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(SharingScenarios, SaysWhatTheFileSays) {
+TEST_P(SharingScenarios, MatchTheirExpectedActions) {
   ShowScenario(GetParam(), [](const std::string& commands) { return Scenario().Run(commands); });
 }
 

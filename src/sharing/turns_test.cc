@@ -103,7 +103,7 @@ std::function<Duration()> Between(Duration least, Duration most, unsigned seed) 
   };
 }
 
-TEST(Turns, TenToNinetyOverFiveSecondsWhateverTheKernelsLengths) {
+TEST(Turns, TenToNinetySharesHoldOverFiveSecondsWhateverTheKernelLengths) {
   const std::vector<std::pair<Duration, Duration>> lengths = {{10us, 10us}, {1ms, 1ms},  {200us, 9ms},
                                                               {9ms, 200us}, {30ms, 1ms}, {1ms, 30ms}};
   for (const auto& [first, second] : lengths) {
@@ -118,7 +118,7 @@ TEST(Turns, TenToNinetyOverFiveSecondsWhateverTheKernelsLengths) {
   }
 }
 
-TEST(Turns, QuarterQuarterHalfWithinTwoPercent) {
+TEST(Turns, QuarterQuarterHalfSharesHoldWithinTwoPercent) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     ModelledGpu gpu;
     gpu.Add(1, 2500, 10000, Between(50us, 8ms, seed));
@@ -139,7 +139,7 @@ TEST(Turns, AnOverrunIsChargedAfterwards) {
   EXPECT_NEAR(gpu.ShareOf(1), 0.5, 0.03);
 }
 
-TEST(Turns, IdleTimeOfANeighbourIsAllLent) {
+TEST(Turns, IdleTimeOfANeighborIsLentCompletely) {
   ModelledGpu gpu;
   gpu.Add(1, 1000, 10000, Always(1ms));
   Program& owner = gpu.Add(2, 9000, 10000, Always(1ms));
@@ -151,7 +151,7 @@ TEST(Turns, IdleTimeOfANeighbourIsAllLent) {
   EXPECT_EQ(decision.until, kNever);  // No further decision is needed: the gate stays open.
 }
 
-TEST(Turns, NoTimeIsLostWhileSomebodyHasWork) {
+TEST(Turns, NoTimeIsLostWhileAnyTenantHasWork) {
   ModelledGpu gpu;
   gpu.Add(1, 3000, 10000, Between(100us, 5ms, 1)).pause = Between(0ms, 30ms, 2);
   gpu.Add(2, 7000, 10000, Between(100us, 5ms, 3));
@@ -159,7 +159,7 @@ TEST(Turns, NoTimeIsLostWhileSomebodyHasWork) {
   EXPECT_GE(gpu.programs[0].ran + gpu.programs[1].ran, 5s);
 }
 
-TEST(Turns, ALimitHoldsAlso) {
+TEST(Turns, ALimitAppliesToASingleTenantToo) {
   for (const Duration kernel : {Duration(100us), Duration(5ms), Duration(120ms)}) {
     ModelledGpu gpu;
     gpu.Add(1, 2000, 3000, Always(kernel));
@@ -169,7 +169,7 @@ TEST(Turns, ALimitHoldsAlso) {
   }
 }
 
-TEST(Turns, ALimitedNeighbourLeavesTheRestToOthers) {
+TEST(Turns, ALimitedNeighborLeavesTheRestToOthers) {
   ModelledGpu gpu;
   gpu.Add(1, 5000, 5000, Always(1ms));
   gpu.Add(2, 2000, 10000, Always(1ms));
@@ -178,7 +178,7 @@ TEST(Turns, ALimitedNeighbourLeavesTheRestToOthers) {
   EXPECT_EQ(gpu.programs[0].ran + gpu.programs[1].ran, 5s);
 }
 
-TEST(Turns, SomebodyInteractiveGetsThereWithinAKernelOfTheOthers) {
+TEST(Turns, AnInteractiveTenantRunsWithinOneKernelOfTheOthers) {
   ModelledGpu gpu;
   gpu.Add(1, 5000, 10000, Always(4ms));
   gpu.Add(2, 3000, 10000, Always(4ms));
@@ -188,7 +188,7 @@ TEST(Turns, SomebodyInteractiveGetsThereWithinAKernelOfTheOthers) {
   for (const Duration waited : gpu.programs[2].waited) EXPECT_LE(waited, 4ms);
 }
 
-TEST(Turns, WhoSleptLongHasSavedUpNoMoreThanTheBonus) {
+TEST(Turns, ALongIdleTenantSavesUpNoMoreThanTheBonus) {
   ModelledGpu gpu;
   gpu.Add(1, 5000, 10000, Always(1ms));
   Program& sleeper = gpu.Add(2, 5000, 10000, Always(1ms), true);
@@ -221,7 +221,7 @@ TEST(Turns, AHolderThatHangsIsReportedOnceAndWaitedFor) {
   EXPECT_EQ(turns.Had(a), 10s);  // Work beyond its turn is charged to it.
 }
 
-TEST(Turns, WhoDoesNotEndIsChargedUntilItDoes) {
+TEST(Turns, AnEndlessKernelIsChargedUntilItEnds) {
   Turns turns;
   const TenantId a{1, 1};
   const TenantId b{2, 1};
@@ -243,7 +243,7 @@ TEST(Turns, WhoDoesNotEndIsChargedUntilItDoes) {
   EXPECT_EQ(turns.Had(a), 10s);
 }
 
-TEST(Turns, WhoComesBesideOneThatDoesNotEndBeginsWhereTheOthersAre) {
+TEST(Turns, ATenantThatJoinsDuringAnEndlessKernelStartsAtTheOthersLevel) {
   Turns turns;
   const TenantId a{1, 1};
   const TenantId b{2, 1};
@@ -261,7 +261,7 @@ TEST(Turns, WhoComesBesideOneThatDoesNotEndBeginsWhereTheOthersAre) {
   EXPECT_EQ(turns.Decide(kStart + 4s + 200ms).drains, b);
 }
 
-TEST(Turns, ADeadHolderHoldsNobodyUp) {
+TEST(Turns, ADeadHolderBlocksNoOther) {
   Turns turns;
   const TenantId a{1, 1};
   const TenantId b{2, 1};
@@ -276,7 +276,7 @@ TEST(Turns, ADeadHolderHoldsNobodyUp) {
   EXPECT_TRUE(decision.is_alone);
 }
 
-TEST(Turns, WeightsChangeWhileItRuns) {
+TEST(Turns, WeightsMayChangeWhileTenantsRun) {
   ModelledGpu gpu;
   gpu.Add(1, 5000, 10000, Always(1ms));
   gpu.Add(2, 5000, 10000, Always(1ms));

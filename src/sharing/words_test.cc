@@ -20,9 +20,9 @@ Tenant Here() {
 
 std::string Said(const Tenant& tenant) { return Join(Remarks(tenant, kNow), "; "); }
 
-TEST(Words, NothingIsSaidOfWhoIsWhereItBelongsWithinItsRequest) { EXPECT_EQ(Said(Here()), ""); }
+TEST(TenantDescription, ATenantOnItsGpuWithinItsRequestHasNone) { EXPECT_EQ(Said(Here()), ""); }
 
-TEST(Words, ABorrowerAGuestAndOneThatStays) {
+TEST(TenantDescription, NamesLoansOtherGpusAndTenantsThatCannotMove) {
   Tenant tenant = Here();
   tenant.devices[0].used = 32_GiB;
   EXPECT_EQ(Said(tenant), "borrows 12 GiB");
@@ -33,7 +33,7 @@ TEST(Words, ABorrowerAGuestAndOneThatStays) {
   EXPECT_EQ(Said(tenant), "stays on GPU 1: uses CUDA IPC");
 }
 
-TEST(Words, WhoIsOnItsWay) {
+TEST(TenantDescription, NamesTheTargetOfAMove) {
   Tenant tenant = Here();
   tenant.state = State::kMoving;
   tenant.devices[0].target = 2;
@@ -45,7 +45,7 @@ TEST(Words, WhoIsOnItsWay) {
   EXPECT_EQ(Said(tenant), "returning to GPUs 2,5");
 }
 
-TEST(Words, WhoIsParkedAndWhy) {
+TEST(TenantDescription, NamesTheReasonForParking) {
   Tenant tenant = Here();
   tenant.state = State::kParked;
   tenant.parked_by = ParkedBy::kIdle;
@@ -57,7 +57,7 @@ TEST(Words, WhoIsParkedAndWhy) {
   EXPECT_EQ(Said(tenant), "waits for room on a GPU");
 }
 
-TEST(Words, Tenants) {
+TEST(TenantDescription, NamesJobAndAttempt) {
   EXPECT_EQ(TenantText({17, 1}), "job 17");
   EXPECT_EQ(TenantText({17, 3}), "job 17 (attempt 3)");
 }

@@ -43,14 +43,14 @@ std::vector<double> Starts(const Workload& workload, const TraceCluster& cluster
   return starts;
 }
 
-TEST(HouseRules, StrictStopsAtTheFirstThatDoesNotFitAndSkipGoesOn) {
+TEST(BaselinePolicies, StrictStopsAtTheFirstJobThatDoesNotFitAndSkipContinues) {
   const TraceCluster cluster = ParseCluster("1x8").value();
   const Workload workload = Jobs({{0, 100, 6}, {1, 10, 4}, {2, 10, 2}});
   EXPECT_EQ(Starts(workload, cluster, "fifo"), (std::vector<double>{0, 100, 100}));
   EXPECT_EQ(Starts(workload, cluster, "fifo-skip"), (std::vector<double>{0, 100, 2}));
 }
 
-TEST(HouseRules, OrdersByRunTimeOrByGpuTime) {
+TEST(BaselinePolicies, OrderByRunTimeOrByGpuTime) {
   const TraceCluster cluster = ParseCluster("1x8").value();
   const Workload workload = Jobs({{0, 50, 8}, {1, 30, 1}, {2, 10, 8}});
   EXPECT_EQ(Starts(workload, cluster, "fifo"), (std::vector<double>{0, 50, 80}));
@@ -58,12 +58,12 @@ TEST(HouseRules, OrdersByRunTimeOrByGpuTime) {
   EXPECT_EQ(Starts(workload, cluster, "gtf"), (std::vector<double>{0, 50, 80}));
 }
 
-TEST(HouseRules, TiesGoToTheEarlierJob) {
+TEST(BaselinePolicies, TiesGoToTheEarlierJob) {
   const TraceCluster cluster = ParseCluster("1x8").value();
   EXPECT_EQ(Starts(Jobs({{0, 5, 8}, {1, 9, 8}, {2, 9, 8}}), cluster, "sjf"), (std::vector<double>{0, 5, 14}));
 }
 
-TEST(HouseRules, PlaceOnTheFullestNodeThatFits) {
+TEST(BaselinePolicies, PlaceOnTheFullestNodeThatFits) {
   const auto rules = MakeHouseRules(ParseCluster("3x8").value(), {}).value();
   const Workload workload = Jobs({{0, 1, 5}, {0, 1, 6}, {0, 1, 2}, {0, 1, 3}, {0, 1, 1}});
   for (JobIndex i = 0; i < 5; ++i) rules->Submit(i, workload.jobs[i], At(0));
@@ -73,7 +73,7 @@ TEST(HouseRules, PlaceOnTheFullestNodeThatFits) {
   EXPECT_EQ(nodes, (std::vector<std::uint32_t>{0, 1, 1, 0, 2}));
 }
 
-TEST(HouseRules, WideJobsTakeWholeNodesAndTheFullestForTheRest) {
+TEST(BaselinePolicies, WideJobsUseWholeNodesAndTheFullestForTheRest) {
   const auto rules = MakeHouseRules(ParseCluster("4x8").value(), {}).value();
   const Workload workload = Jobs({{0, 1, 4}, {0, 1, 20}, {0, 1, 12}});
   for (JobIndex i = 0; i < 3; ++i) rules->Submit(i, workload.jobs[i], At(0));
@@ -82,7 +82,7 @@ TEST(HouseRules, WideJobsTakeWholeNodesAndTheFullestForTheRest) {
   EXPECT_EQ(starts[1].gpus, (std::vector<NodeGpus>{{1, 8}, {2, 8}, {0, 4}}));
 }
 
-TEST(HouseRules, TeamsKeepToTheirNodes) {
+TEST(BaselinePolicies, TeamsStayOnTheirNodes) {
   TraceCluster cluster;
   cluster.groups = {{.count = 1, .gpus = 8, .team = "a"}, {.count = 2, .gpus = 4}};
   const Workload workload = Jobs({{0, 10, 8, "a"}, {1, 10, 1, "a"}, {2, 10, 8, "b"}, {3, 1, 16, "b"}});
@@ -115,7 +115,7 @@ void Compare(const Workload& workload, const Published& published) {
   }
 }
 
-TEST(HouseRules, AgreeWithPublishedRunsToTheSecond) {
+TEST(BaselinePolicies, MatchPublishedRunsToTheSecond) {
   const char* const folder = std::getenv("DIVVY_TRACES");
   if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/helios"))
     GTEST_SKIP() << "no published traces: DIVVY_TRACES names their folder (scripts/traces helios says where they are)";

@@ -47,13 +47,13 @@ std::vector<double> Starts(const Workload& workload, const std::string& cluster,
 
 using Times = std::vector<double>;
 
-TEST(EngineDecider, SmallFirstStartsTheSmallerOfTwoThatWait) {
+TEST(EngineDecider, SmallFirstStartsTheSmallerOfTwoWaitingJobs) {
   const Workload workload = Of({Job(8, 0, 100), Job(8, 1, 10), Job(1, 2, 10)});
   EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kSmallFirst)), (Times{0, 110, 100}));
   EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kFifo)), (Times{0, 100, 110}));
 }
 
-TEST(EngineDecider, AJobThatIsKnownToEndInTimePassesTheReservation) {
+TEST(EngineDecider, AJobKnownToEndInTimeOvertakesTheReservation) {
   // The second job waits for all GPUs until 100. The third ends before that, the fourth does not.
   const Workload workload = Of({Job(6, 0, 100), Job(8, 1, 10), Job(2, 2, 50), Job(2, 60, 50)});
   EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kFifo, Predicting::kTrue)), (Times{0, 100, 2, 110}));
@@ -62,7 +62,7 @@ TEST(EngineDecider, AJobThatIsKnownToEndInTimePassesTheReservation) {
   EXPECT_EQ(Starts(workload, "1x8", strict), (Times{0, 100, 110, 110}));
 }
 
-TEST(EngineDecider, TimeLimitsOfTheTraceCountUnlessTheyAreLeftOut) {
+TEST(EngineDecider, TimeLimitsOfTheTraceCountUnlessTheyAreDropped) {
   Workload workload = Of({Job(6, 0, 100), Job(8, 1, 10), Job(2, 2, 50)});
   for (TraceJob& job : workload.jobs) job.limit = job.runtime;
   EngineRule rule = Rule(core::Order::kFifo);
@@ -72,7 +72,7 @@ TEST(EngineDecider, TimeLimitsOfTheTraceCountUnlessTheyAreLeftOut) {
   EXPECT_EQ(Starts(workload, "1x8", rule), (Times{0, 100, 110}));
 }
 
-TEST(EngineDecider, HistoryKnowsOnlyWhatHasEnded) {
+TEST(EngineDecider, HistoryKnowsOnlyEndedJobs) {
   // Ann's jobs take 10 s and Bob's 500 s. This is known after the first three of each.
   std::vector<TraceJob> jobs;
   for (int i = 0; i < 3; ++i) {
@@ -95,7 +95,7 @@ TEST(EngineDecider, HistoryKnowsOnlyWhatHasEnded) {
   EXPECT_EQ(decider->accuracy().predicted + decider->accuracy().unpredicted, 9U);
 }
 
-TEST(EngineDecider, TheSecondOfAUserIsPredictedOnlyOnceTheFirstHasEnded) {
+TEST(EngineDecider, ASecondJobOfAUserIsPredictedOnceTheFirstHasEnded) {
   // At 1 and 2 nothing has ended, so both count alike. The earlier one starts first, although it is longer.
   std::vector<TraceJob> jobs = {Job(8, 0, 50), Job(8, 1, 500), Job(8, 2, 10)};
   jobs[1].user = "bob", jobs[2].user = "ann";
@@ -103,7 +103,7 @@ TEST(EngineDecider, TheSecondOfAUserIsPredictedOnlyOnceTheFirstHasEnded) {
   EXPECT_EQ(Starts(Of(jobs), "1x8", Rule(core::Order::kShortest, Predicting::kTrue)), (Times{0, 60, 50}));
 }
 
-TEST(EngineDecider, AJobOfMoreThanANodeFillsNodesAndOneMore) {
+TEST(EngineDecider, AJobLargerThanANodeUsesFullNodesAndOneMore) {
   class Spy : public Decider {
    public:
     explicit Spy(Decider& inner) : inner_(inner) {}
@@ -128,7 +128,7 @@ TEST(EngineDecider, AJobOfMoreThanANodeFillsNodesAndOneMore) {
   EXPECT_EQ(spy.gpus, (std::vector<int>{8, 8, 4}));
 }
 
-TEST(EngineDecider, NodesOfATeamAreForThatTeamAlone) {
+TEST(EngineDecider, NodesOfATeamRunThatTeamOnly) {
   TraceCluster cluster = ParseCluster("1x8,1x8").value();
   cluster.groups[0].team = "vision";
   std::vector<TraceJob> jobs = {Job(8, 0, 100), Job(8, 0, 100), Job(8, 0, 100)};
@@ -141,7 +141,7 @@ TEST(EngineDecider, NodesOfATeamAreForThatTeamAlone) {
   EXPECT_EQ(replayed.outcomes[2].first_start, At(0));
 }
 
-TEST(EngineDecider, ModelsAreChosenByName) {
+TEST(EngineDecider, ModelsAreSelectedByName) {
   std::vector<TraceJob> jobs = {Job(8, 0, 100), Job(8, 0, 100), Job(8, 0, 100)};
   jobs[0].gpu_type = jobs[1].gpu_type = "v100";
   jobs[2].gpu_type = "p100|v100";
@@ -150,13 +150,13 @@ TEST(EngineDecider, ModelsAreChosenByName) {
   EXPECT_EQ(Starts(Of(jobs), "1x8:v100,1x8:p100", Rule(core::Order::kFifo)), (Times{-1, 0, 0}));
 }
 
-TEST(EngineDecider, SharesOfAGpuStandTogether) {
+TEST(EngineDecider, GpuFractionsArePacked) {
   std::vector<TraceJob> jobs;
   for (int i = 0; i < 3; ++i) jobs.push_back(Job(1, 0, 10)), jobs.back().share = GpuShare(GpuShare::kWhole / 2);
   EXPECT_EQ(Starts(Of(jobs), "1x1", Rule(core::Order::kFifo)), (Times{0, 0, 10}));
 }
 
-TEST(EngineDecider, TeamsOfEqualWeightAreServedInTurn) {
+TEST(EngineDecider, TeamsOfEqualWeightAreServedAlternately) {
   std::vector<TraceJob> jobs;
   for (int i = 0; i < 4; ++i) jobs.push_back(Job(1, i == 0 ? 0 : 1, 100)), jobs.back().team = "many";
   jobs.push_back(Job(1, 2, 100)), jobs.back().team = "few";
@@ -180,7 +180,7 @@ TEST(EngineDecider, TheSameTraceGivesTheSameRun) {
   }
 }
 
-TEST(EngineDecider, RefusesWhatTheSchedulerCannotTellApart) {
+TEST(EngineDecider, RefusesClustersBeyondTheSchedulersLimits) {
   EXPECT_NE(MakeEngineDecider(ParseCluster("1x65").value(), {}).error().message.find("the limit is 64"),
             std::string::npos);
   TraceCluster cluster;

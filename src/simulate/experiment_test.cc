@@ -24,7 +24,7 @@ std::string Changed(std::string_view cluster, std::string_view change) {
   return changed ? Shown(*changed) : changed.error().message;
 }
 
-TEST(Experiment, OrdersAreDivvysOwnAndReferencesSayWhatTheyAre) {
+TEST(Experiment, DivvysPoliciesUseTheEngineAndReferencesAreNamed) {
   EXPECT_FALSE(Policy("fifo").reference);
   EXPECT_EQ(Policy("shortest").engine.rules.order, core::Order::kShortest);
   EXPECT_EQ(Policy("shortest:true").engine.predicting, Predicting::kTrue);
@@ -35,7 +35,7 @@ TEST(Experiment, OrdersAreDivvysOwnAndReferencesSayWhatTheyAre) {
   EXPECT_TRUE(Policy("gtf-skip").reference->skips);
 }
 
-TEST(Experiment, APolicyThatIsNotThereIsRefusedWithTheNearest) {
+TEST(Experiment, AnUnknownPolicyIsRefusedWithTheNearestName) {
   const std::string message = ParsePolicy("shortst", {}).error().message;
   EXPECT_NE(message.find("did you mean shortest?"), std::string::npos) << message;
   EXPECT_NE(message.find("small-first, fifo, fair, shortest, fifo-strict"), std::string::npos) << message;
@@ -44,7 +44,7 @@ TEST(Experiment, APolicyThatIsNotThereIsRefusedWithTheNearest) {
   EXPECT_FALSE(ParsePolicy("fifo-skip-strict", {}));
 }
 
-TEST(Experiment, GpusComeInNodesOfTheClustersSize) {
+TEST(Experiment, GpusAreAddedInNodesOfTheClustersSize) {
   EXPECT_EQ(Changed("2x8:H100", "+8 H100"), "2x8:H100,1x8:H100");
   EXPECT_EQ(Changed("2x8:H100", "+20"), "2x8:H100,2x8:H100,1x4:H100");
   EXPECT_EQ(Changed("2x8:H100", "+2x4:B200"), "2x8:H100,2x4:B200");
@@ -52,7 +52,7 @@ TEST(Experiment, GpusComeInNodesOfTheClustersSize) {
   EXPECT_EQ(Changed("1x8:H100-80GB", "+8 h100"), "1x8:H100-80GB,1x8:H100-80GB") << "one model has one name";
 }
 
-TEST(Experiment, GpusAreTakenFromTheEnd) {
+TEST(Experiment, GpusAreRemovedFromTheEnd) {
   EXPECT_EQ(Changed("4x8", "-8"), "3x8");
   EXPECT_EQ(Changed("4x8", "-10"), "2x8,1x6");
   EXPECT_EQ(Changed("1x8:a,1x4:b", "-4 b"), "1x8:a");
@@ -64,7 +64,7 @@ TEST(Experiment, GpusAreTakenFromTheEnd) {
   EXPECT_NE(Changed("1x8", "+x").find("is not a change of the cluster"), std::string::npos);
 }
 
-TEST(Experiment, AShakenTraceHasTheSameJobsAtOtherTimes) {
+TEST(Experiment, AShiftedTraceHasTheSameJobsAtOtherTimes) {
   Workload workload;
   for (int i = 0; i < 50; ++i) {
     TraceJob job;
@@ -84,7 +84,7 @@ TEST(Experiment, AShakenTraceHasTheSameJobsAtOtherTimes) {
   EXPECT_TRUE(std::ranges::is_sorted(shaken.jobs, {}, &TraceJob::submit));
 }
 
-TEST(Experiment, RunsComeBackInTheOrderOfThePlanHoweverManyThreadsThereAre) {
+TEST(Experiment, RunsKeepThePlansOrderWhateverTheThreadCount) {
   Workload workload;
   for (int i = 0; i < 40; ++i) {
     TraceJob job;

@@ -5,7 +5,7 @@
 namespace divvy::simulate {
 namespace history_test {
 
-TEST(History, IsWhatRanAndEnded) {
+TEST(History, ContainsJobsThatRanAndEnded) {
   JobRecord ran;
   ran.id = JobId(7);
   ran.state = JobState::kSucceeded;

@@ -42,7 +42,7 @@ class Metrics : public testing::Test {
   Replayed replayed_;
 };
 
-TEST(Percentiles, LieBetweenTheNearestValues) {
+TEST(Percentiles, AreInterpolatedBetweenTheNearestValues) {
   const Spread spread = SpreadOf({4, 1, 3, 2});
   EXPECT_DOUBLE_EQ(spread.mean, 2.5);
   EXPECT_DOUBLE_EQ(spread.median, 2.5);
@@ -53,7 +53,7 @@ TEST(Percentiles, LieBetweenTheNearestValues) {
   EXPECT_EQ(SpreadOf({}), Spread());
 }
 
-TEST_F(Metrics, OfTwoJobs) {
+TEST_F(Metrics, WaitRunAndSlowdownOfTwoJobs) {
   const RunMetrics metrics = Of({{0, 0, 100, 8, ""}, {50, 100, 104, 4, ""}});
   EXPECT_DOUBLE_EQ(metrics.all.jct_seconds.mean, (100 + 54) / 2.0);
   EXPECT_DOUBLE_EQ(metrics.all.wait_seconds.mean, 25);
@@ -63,7 +63,7 @@ TEST_F(Metrics, OfTwoJobs) {
   EXPECT_DOUBLE_EQ(metrics.all.gpu_hours, (800 + 16) / 3600.0);
 }
 
-TEST_F(Metrics, AShareOfAGpuCountsAsThat) {
+TEST_F(Metrics, AGpuFractionCountsAsItsFraction) {
   workload_.jobs.clear();
   Of({{0, 0, 3600, 1, ""}});
   workload_.jobs[0].share = GpuShare(2500);
@@ -72,7 +72,7 @@ TEST_F(Metrics, AShareOfAGpuCountsAsThat) {
   EXPECT_EQ(metrics.by_size.at(0).first, "<1");
 }
 
-TEST_F(Metrics, FairnessIsAgainstAnEqualPart) {
+TEST_F(Metrics, FairnessComparesWithAnEqualShare) {
   // Two teams all the time: an equal share is 4 of 8 GPUs, on which the first job takes twice its 100 s.
   const RunMetrics metrics = Of({{0, 0, 100, 8, "a"}, {0, 100, 200, 4, "b"}, {0, 100, 200, 4, "a"}});
   EXPECT_DOUBLE_EQ(metrics.jobs[0].rho, .5);
@@ -81,14 +81,14 @@ TEST_F(Metrics, FairnessIsAgainstAnEqualPart) {
   EXPECT_DOUBLE_EQ(metrics.all.unfair_percent, 100 * 2 / 3.0);
 }
 
-TEST_F(Metrics, SharersAreCountedWhileTheyAreThere) {
+TEST_F(Metrics, TeamsCountWhileTheirJobsArePresent) {
   // Team b is present for half of a's stay. So N is 1.5 for a (8 x 1.5 / 8 times 100 s), and 2 for b.
   const RunMetrics metrics = Of({{0, 0, 100, 8, "a"}, {50, 100, 150, 8, "b"}});
   EXPECT_DOUBLE_EQ(metrics.jobs[0].rho, 1 / 1.5);
   EXPECT_DOUBLE_EQ(metrics.jobs[1].rho, 100 / (50 * 1.5));
 }
 
-TEST_F(Metrics, WithoutTeamsForAllJobsShareAlone) {
+TEST_F(Metrics, IfNotAllJobsHaveTeamsEachJobCountsAlone) {
   const RunMetrics metrics = Of({{0, 0, 100, 8, "a"}, {0, 100, 200, 8, ""}});
   EXPECT_DOUBLE_EQ(metrics.jobs[0].rho, .5);
   EXPECT_DOUBLE_EQ(metrics.jobs[1].rho, 200 / 150.0);
@@ -114,7 +114,7 @@ TEST_F(Metrics, TheLargestTenthIsRoundedUp) {
   EXPECT_DOUBLE_EQ(metrics.largest_tenth.wait_seconds.max, 1) << "of three alike the first two";
 }
 
-TEST_F(Metrics, AllocationIsOfTheTimeFromFirstToLast) {
+TEST_F(Metrics, AllocationCoversTheTimeFromFirstToLast) {
   replayed_.load.Set(At(0), {.allocated_gpus = 8, .waiting_jobs = 1});
   replayed_.load.Set(At(100), {.allocated_gpus = 4, .fragmented_gpus = 2});
   replayed_.load.Finish(At(200));
@@ -126,7 +126,7 @@ TEST_F(Metrics, AllocationIsOfTheTimeFromFirstToLast) {
   EXPECT_DOUBLE_EQ(metrics.makespan_seconds, 200);
 }
 
-TEST_F(Metrics, WorkDoneTwiceIsAllocatedNotUtilised) {
+TEST_F(Metrics, RepeatedWorkIsAllocatedButNotUtilized) {
   replayed_.load.Set(At(0), {.allocated_gpus = 8});
   replayed_.load.Finish(At(200));
   Of({{0, 0, 100, 8, ""}});

@@ -51,7 +51,7 @@ class Script : public Decider {
 
 Started Start(JobIndex job, int gpus, double speed = 1) { return {job, {{0, gpus}}, speed}; }
 
-TEST(Replay, EndsComeBeforeArrivalsAndOneDecisionAfterBoth) {
+TEST(Replay, EndsComeBeforeArrivalsAndOneDecisionFollowsBoth) {
   const Workload workload = Jobs({{0, 10, 1}, {10, 5, 2}});
   Script script;
   script.says[0] = {{{}, {Start(0, 1)}}};
@@ -67,7 +67,7 @@ TEST(Replay, EndsComeBeforeArrivalsAndOneDecisionAfterBoth) {
   EXPECT_EQ(replayed.starts, 2);
 }
 
-TEST(Replay, AJobOfNoTimeEndsAtOnce) {
+TEST(Replay, AJobOfZeroDurationEndsAtOnce) {
   const Workload workload = Jobs({{3, 0, 1}});
   Script script;
   script.says[3] = {{{}, {Start(0, 1)}}};
@@ -76,7 +76,7 @@ TEST(Replay, AJobOfNoTimeEndsAtOnce) {
   EXPECT_EQ(replayed.outcomes.front().end, At(3));
 }
 
-TEST(Replay, AStoppedJobGoesOnWhereItWasOrBeginsAnew) {
+TEST(Replay, AStoppedJobContinuesOrRestarts) {
   for (const bool keeps : {true, false}) {
     const Workload workload = Jobs({{0, 10, 1}, {4, 2, 1}});
     Script script;
@@ -104,7 +104,7 @@ TEST(Replay, AJobOnSlowGpusTakesLonger) {
   EXPECT_EQ(replayed.outcomes[0].gpu_seconds, 40);
 }
 
-TEST(Replay, WhatIsNeverStartedIsLeftOver) {
+TEST(Replay, JobsThatNeverStartAreUnfinished) {
   const Workload workload = Jobs({{0, 10, 1}, {1, 1, 64}});
   Script script;
   script.says[0] = {{{}, {Start(0, 1)}}};
@@ -113,7 +113,7 @@ TEST(Replay, WhatIsNeverStartedIsLeftOver) {
   EXPECT_EQ(replayed.unfinished, std::vector<JobIndex>{1});
 }
 
-TEST(Replay, WakesADeciderWhenItAsks) {
+TEST(Replay, WakesADeciderOnRequest) {
   class Sleeper : public Decider {
    public:
     void Submit(JobIndex, const TraceJob&, Time) override {}
@@ -137,7 +137,7 @@ TEST(Replay, WakesADeciderWhenItAsks) {
   EXPECT_EQ(replayed.load.end(), At(35));
 }
 
-TEST(Replay, ADeciderThatOnlyWaitsForItselfComesToAnEnd) {
+TEST(Replay, ADeciderThatOnlyWakesItselfIsStopped) {
   class Dreamer : public Decider {
    public:
     void Submit(JobIndex, const TraceJob&, Time) override {}
@@ -157,7 +157,7 @@ TEST(Replay, ADeciderThatOnlyWaitsForItselfComesToAnEnd) {
   EXPECT_EQ(replayed.load.end(), At(0)) << "its dreams are not part of the run";
 }
 
-TEST(Replay, RefusesWhatCannotBe) {
+TEST(Replay, RefusesImpossibleDecisions) {
   const Workload workload = Jobs({{0, 5, 1}});
   Script twice;
   twice.says[0] = {{{}, {Start(0, 1), Start(0, 1)}}};

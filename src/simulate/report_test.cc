@@ -46,7 +46,7 @@ class Reports : public testing::Test {
   Report report_;
 };
 
-TEST_F(Reports, ATableHasARowPerPolicy) {
+TEST_F(Reports, TableHasARowPerPolicy) {
   const std::string text = GridText(SummaryGrid(report_));
   EXPECT_EQ(text.substr(0, text.find("MEDIAN")), "POLICY     JOBS  MEAN JCT   ");
   EXPECT_NE(text.find("\nfifo          3   1.8 min  1.8 min  1.8 min       66 s"), std::string::npos) << text;
@@ -54,7 +54,7 @@ TEST_F(Reports, ATableHasARowPerPolicy) {
   EXPECT_EQ(text.find("PREEMPTIONS"), std::string::npos) << "nobody was preempted";
 }
 
-TEST_F(Reports, ATableGoesOnBelowWhereATerminalHasNoRoomBeside) {
+TEST_F(Reports, TableContinuesBelowOnANarrowTerminal) {
   const Grid grid = SummaryGrid(report_);
   const std::string text = GridText(grid, 80);
   std::size_t begin = 0;
@@ -66,7 +66,7 @@ TEST_F(Reports, ATableGoesOnBelowWhereATerminalHasNoRoomBeside) {
   EXPECT_NE(GridText(grid, 1).find("fifo"), std::string::npos);
 }
 
-TEST_F(Reports, CsvIsPlainNumbers) {
+TEST_F(Reports, CsvContainsPlainNumbers) {
   const std::string summary = GridCsv(SummaryGrid(report_));
   EXPECT_EQ(summary.substr(0, 36), "policy,jobs,jct_mean_seconds,jct_med");
   EXPECT_NE(summary.find("\nfifo,3,105.667,"), std::string::npos) << summary;
@@ -76,13 +76,13 @@ TEST_F(Reports, CsvIsPlainNumbers) {
       << jobs;
 }
 
-TEST_F(Reports, GroupsStandSideBySide) {
+TEST_F(Reports, GroupsAreShownSideBySide) {
   const Grid sizes = GroupGrid(report_, &RunMetrics::by_size, "SIZE", "size");
   ASSERT_EQ(sizes.rows.size(), 6u);
   EXPECT_EQ(sizes.rows[0][0].text + sizes.rows[0][1].text + sizes.rows[1][1].text, "2fifofifo-skip");
 }
 
-TEST_F(Reports, JsonHoldsAllFiguresAndTheLoad) {
+TEST_F(Reports, JsonContainsAllFiguresAndTheLoad) {
   const std::string json = ReportJson(report_);
   for (const char* part : {"{\"title\": \"Tiny & small\"", "\"a \\\"note\\\"\"", "\"policy\": \"fifo-skip\"",
                            "\"gpus\": 8", "\"jobs_unfinished\": 0", "\"by_team\": {\"a<b\": {\"jobs\": 3",
@@ -93,7 +93,7 @@ TEST_F(Reports, JsonHoldsAllFiguresAndTheLoad) {
   EXPECT_EQ(depth, 0);
 }
 
-TEST_F(Reports, ThePageNeedsNothingElseAndTrustsNoName) {
+TEST_F(Reports, HtmlPageIsSelfContainedAndEscapesNames) {
   const std::string page = ReportHtml(report_, "divvy simulate <x>");
   for (const char* part : {"http", "src=", "url(", "<script", "@import", "a<b", "simulate <x>"})
     EXPECT_EQ(page.find(part), std::string::npos) << part;
@@ -111,7 +111,7 @@ TEST_F(Reports, ThePageNeedsNothingElseAndTrustsNoName) {
   EXPECT_EQ(count("nan"), 0);
 }
 
-TEST_F(Reports, ARunWithoutAnEndedJobIsStillAPage) {
+TEST_F(Reports, ARunWithoutAnEndedJobStillMakesAPage) {
   workload_.jobs.resize(1);
   workload_.jobs[0].gpus = 64;
   report_.runs.clear();
@@ -128,7 +128,7 @@ TEST(Plots, TicksAreRoundAndReachTheTop) {
   EXPECT_GE(Ticks(1.3e-5, 5).back(), 1.3e-5);
 }
 
-TEST(ReportText, NumbersAndWords) {
+TEST(ReportText, FormatsNumbersAndDurations) {
   EXPECT_EQ(Decimals(-0.001, 2), "0.00");
   EXPECT_EQ(Decimals(-1.5, 1), "-1.5");
   EXPECT_EQ(Decimals(0.0 / 1.0 * -1, 0), "0");

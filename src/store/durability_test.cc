@@ -26,7 +26,7 @@ namespace durability_test {
   ::_exit(1);
 }
 
-TEST(KillMinusNine, LosesNothingThatWasAcknowledgedAndKeepsNoHalves) {
+TEST(KillMinusNine, LosesNothingAcknowledgedAndKeepsNoPartialCommit) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   std::uint64_t next = 1;

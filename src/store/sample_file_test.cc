@@ -38,7 +38,7 @@ class SampleFileTest : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
-TEST_F(SampleFileTest, GivesBackWhatTouchesTheTimeInOrder) {
+TEST_F(SampleFileTest, ReturnsBlocksThatOverlapThePeriodInOrder) {
   ASSERT_TRUE(file_->Put({{"gpu/0/n1", 10, 600, 1200, "b"},
                           {"gpu/0/n1", 10, 0, 600, std::string("a\0z", 3)},
                           {"gpu/0/n1", 60, 0, 600, "minutes"},
@@ -49,14 +49,14 @@ TEST_F(SampleFileTest, GivesBackWhatTouchesTheTimeInOrder) {
   EXPECT_EQ(Bytes("gpu/2/n1", 10, 0, 2000), Texts());
 }
 
-TEST_F(SampleFileTest, AnotherBlockTakesThePlaceOfTheSame) {
+TEST_F(SampleFileTest, ABlockReplacesTheOneOfTheSameTime) {
   ASSERT_TRUE(file_->Put({{"node/n1", 10, 0, 100, "short"}}));
   ASSERT_TRUE(file_->Put({{"node/n1", 10, 0, 600, "long"}}));
   Open();
   EXPECT_EQ(Bytes("node/n1", 10, 0, 2000), (Texts{"long"}));
 }
 
-TEST_F(SampleFileTest, SubjectsByTheBeginningOfTheirNames) {
+TEST_F(SampleFileTest, ListsSubjectsByPrefix) {
   ASSERT_TRUE(file_->Put({{"job/1/n1", 0, 0, 9, "x"},
                           {"job/17/n1", 0, 0, 9, "x"},
                           {"job/17/n2", 0, 0, 9, "x"},
@@ -65,13 +65,13 @@ TEST_F(SampleFileTest, SubjectsByTheBeginningOfTheirNames) {
   EXPECT_EQ(file_->Subjects("gpu/").value(), Texts());
 }
 
-TEST_F(SampleFileTest, WhatIsTooOldGoesWithItsName) {
+TEST_F(SampleFileTest, OldBlocksAreRemovedWithTheirSubject) {
   ASSERT_TRUE(file_->Put({{"gpu/0/n1", 10, 0, 600, "a"}, {"gpu/1/n1", 10, 600, 1200, "b"}}));
   ASSERT_TRUE(file_->DropOlder(10, 1000));
   EXPECT_EQ(file_->Subjects("gpu/").value(), (Texts{"gpu/1/n1"}));
 }
 
-TEST_F(SampleFileTest, IsBoundedAndLosesTheFinestAndOldestFirst) {
+TEST_F(SampleFileTest, IsBoundedAndDropsTheFinestAndOldestFirst) {
   std::vector<SampleBlock> blocks;
   const std::string bytes(4000, 'x');
   for (int i = 0; i < 400; ++i) blocks.push_back({"gpu/0/n1", 10, i * 600, i * 600 + 600, bytes});
@@ -90,7 +90,7 @@ TEST_F(SampleFileTest, IsBoundedAndLosesTheFinestAndOldestFirst) {
   EXPECT_EQ(Bytes("job/1/n1", 0, 0, 100).size(), 1U);
 }
 
-TEST_F(SampleFileTest, ADamagedOneIsPutAside) {
+TEST_F(SampleFileTest, ADamagedFileIsMovedAside) {
   file_.reset();
   std::ofstream(path(), std::ios::trunc) << std::string(8192, 'x');
   Open();

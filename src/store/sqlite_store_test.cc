@@ -111,7 +111,7 @@ TEST(FullDisk, CapturesOfARefusedCommitAreWrittenByTheNextOne) {
   EXPECT_EQ(Must(store->Spec(JobId(1))), *spec);
 }
 
-TEST(Captures, AreKeptOncePerContentAndGoWithTheirLastJob) {
+TEST(Captures, AreStoredOncePerContentAndRemovedWithTheirLastJob) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   auto store = MustOpen(path);
@@ -136,7 +136,7 @@ TEST(Captures, AreKeptOncePerContentAndGoWithTheirLastJob) {
   EXPECT_EQ(Must(store->Spec(JobId(4))), *with("A=1"));
 }
 
-TEST(DamagedFile, IsNamedAndLeftAsItIs) {
+TEST(DamagedFile, IsNamedAndLeftUnchanged) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   const std::string garbage = "this is no database at all, but it is somebody's file" + std::string(5'000, '.');
@@ -149,7 +149,7 @@ TEST(DamagedFile, IsNamedAndLeftAsItIs) {
   EXPECT_EQ(ReadFile(path), garbage);
 }
 
-TEST(DamagedFile, IsFoundWhenItsPagesAreRead) {
+TEST(DamagedFile, IsDetectedWhenItsPagesAreRead) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   auto store = MustOpen(path);
@@ -165,7 +165,7 @@ TEST(DamagedFile, IsFoundWhenItsPagesAreRead) {
   EXPECT_EQ(code, ErrorCode::kCorruptData);
 }
 
-TEST(DamagedFile, RowThatDivvyNeverWritesNamesJobAndColumn) {
+TEST(DamagedFile, ARowThatDivvyNeverWritesNamesJobAndColumn) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   auto store = MustOpen(path);
@@ -196,7 +196,7 @@ TEST(OtherFile, DatabaseOfAnotherProgramIsRefusedUnchanged) {
   EXPECT_EQ(ReadFile(path), before);
 }
 
-TEST(OtherFile, FolderThatIsMissingIsNamed) {
+TEST(OtherFile, AMissingFolderIsNamed) {
   const auto opened = OpenSqliteStore("/nonexistent/divvy.db");
   ASSERT_FALSE(opened);
   EXPECT_TRUE(Has(opened.error().message, "/nonexistent/divvy.db")) << opened.error().message;
@@ -214,7 +214,7 @@ TEST(NewFile, IsReadableByItsOwnerOnly) {
   }
 }
 
-TEST(Lock, SecondStoreOnTheSameFileNamesTheFirst) {
+TEST(Lock, ASecondStoreOnTheSameFileNamesTheFirst) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   auto store = MustOpen(path);
@@ -239,7 +239,7 @@ std::vector<Migration> LaterSteps() {
 }
 const std::int64_t kNewest = Migrations().back().to;
 
-TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
+TEST(Schema, AnOlderFileIsUpgradedStepByStepWithItsRows) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   auto store = MustOpen(path);
@@ -255,7 +255,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
 }
 
 // A database of the first release: without teams, preemption, elastic sizes and topology.
-TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
+TEST(Schema, ADatabaseOfTheFirstVersionOpensWithItsJobs) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   {
@@ -307,7 +307,7 @@ TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
   EXPECT_EQ(Must(MustOpen(path)->Find(JobId(1))), changed);
 }
 
-TEST(Schema, StepThatFailsLeavesTheOldVersion) {
+TEST(Schema, AStepThatFailsLeavesTheOldVersion) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   auto store = MustOpen(path);
@@ -322,7 +322,7 @@ TEST(Schema, StepThatFailsLeavesTheOldVersion) {
   EXPECT_EQ(Ids(Must(MustOpen(path)->Load()).live), (IdList{1}));
 }
 
-TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
+TEST(Schema, ANewerFileIsRefusedNamingBothVersions) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");
   MustOpen(path).reset();
@@ -341,7 +341,7 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
   EXPECT_EQ(ReadFile(path), before);
 }
 
-TEST(Rows, ListsComeBackFromTheirText) {
+TEST(Rows, ListsAreReadBackFromTheirText) {
   const std::vector<Dependency> dependencies = {
       {DependencyKind::kAfter, JobId(14), 3, 60s},
       {DependencyKind::kAfterOk, JobId(12), {}, 0s},
@@ -358,7 +358,7 @@ TEST(Rows, ListsComeBackFromTheirText) {
   }
 }
 
-TEST(Rows, SteppedRangesStayShort) {
+TEST(Rows, RangesWithAStepStayShort) {
   const auto text = [](const char* ranges) { return RangesToText(Must(IndexRanges::Parse(ranges, "test"))); };
   EXPECT_EQ(text("0-99"), "0-99");
   EXPECT_EQ(text("0-96:4"), "0-96:4");
@@ -370,7 +370,7 @@ TEST(Rows, SteppedRangesStayShort) {
   EXPECT_EQ(Must(IndexRanges::Parse(RangesToText(odd), "test")), odd);
 }
 
-TEST(Readers, SeeWholeCommitsWhileTheWriterGoesOn) {
+TEST(Readers, SeeWholeCommitsWhileTheWriterContinues) {
   TemporaryFolder folder;
   auto store = MustOpen(folder.File("divvy.db"));
   constexpr std::uint64_t kJobs = 400;

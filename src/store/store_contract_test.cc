@@ -169,7 +169,7 @@ TEST_P(StoreContract, EveryNumberOfAnEnumerationSurvivesARestart) {
   EXPECT_EQ(Restart().live, all);
 }
 
-TEST_P(StoreContract, RecordOfDefaultsComesBackAsSuch) {
+TEST_P(StoreContract, ARecordOfDefaultsIsReadBack) {
   JobRecord record;
   record.id = record.spec_of = JobId(1);
   MustCommit(*store_, {Insert({record})});
@@ -195,7 +195,7 @@ TEST_P(StoreContract, BatchesOfOneCommitApplyInOrder) {
   EXPECT_EQ(Must(store_->Find(JobId(1))).state, JobState::kRunning);
 }
 
-TEST_P(StoreContract, OnlyWhatIsNotFinalIsLoaded) {
+TEST_P(StoreContract, OnlyJobsThatAreNotFinalAreLoaded) {
   MustCommit(*store_, {Insert({Job(3), Job(1), Ended(Job(2), kNoon), Ended(Job(4), kNoon, JobState::kLost)})});
   EXPECT_EQ(Ids(Restart().live), (IdList{1, 3}));
   MustCommit(*store_, {Update({Ended(Job(1), kNoon, JobState::kCancelled)})});
@@ -210,7 +210,7 @@ TEST_P(StoreContract, UnknownJobIsNotFound) {
   EXPECT_TRUE(Must(store_->HistoryOf(JobId(2))).empty());
 }
 
-TEST_P(StoreContract, WrongBatchLeavesNothingOfItsCommit) {
+TEST_P(StoreContract, AnInvalidBatchLeavesNothingOfItsCommit) {
   MustCommit(*store_, {Insert({Job(1)})});
   EXPECT_EQ(store_->Commit({Insert({Job(2)}), Insert({Job(1)})}).error().code, ErrorCode::kInternal);
   EXPECT_EQ(store_->Commit({Insert({Job(2)}), Update({Job(9)})}).error().code, ErrorCode::kInternal);
@@ -222,7 +222,7 @@ TEST_P(StoreContract, WrongBatchLeavesNothingOfItsCommit) {
   MustCommit(*store_, {Insert({Job(2)})});
 }
 
-TEST_P(StoreContract, IdCounterGoesOnAfterARestart) {
+TEST_P(StoreContract, IdCounterContinuesAfterARestart) {
   Batch batch = Insert({Job(1)});
   batch.next_id = 40;
   Batch later;
@@ -231,14 +231,14 @@ TEST_P(StoreContract, IdCounterGoesOnAfterARestart) {
   EXPECT_EQ(Restart().next_id, 41u);
 }
 
-TEST_P(StoreContract, IdCounterIsNeverBelowAnIdThatIsTaken) {
+TEST_P(StoreContract, IdCounterIsNeverBelowAUsedId) {
   JobRecord array = Job(5);
   array.array_count = 10;
   MustCommit(*store_, {Insert({array})});
   EXPECT_EQ(Restart().next_id, 16u);
 }
 
-TEST_P(StoreContract, JobsTotalCountsElementsOnceAndForgetsNone) {
+TEST_P(StoreContract, JobsTotalCountsElementsOnceAndIncludesOldJobs) {
   JobRecord array = Job(2);
   array.array_count = 10;
   MustCommit(*store_, {Insert({Ended(Job(1), kNoon), array})});
@@ -259,7 +259,7 @@ TEST_P(StoreContract, SettingsAreReplacedAndRemoved) {
   EXPECT_EQ(Restart().settings, (Settings{{"restrict", "[0]"}}));
 }
 
-TEST_P(StoreContract, SpecificationComesBackWithItsEnvironment) {
+TEST_P(StoreContract, SpecificationIsReadBackWithItsEnvironment) {
   auto spec = Spec("train.py");
   spec->script = "#!/bin/sh\nprintf '\\t\"%s\"\\n' \"$1\"\n";
   spec->grace = 5s;
@@ -304,7 +304,7 @@ TEST_P(StoreContract, HistoryOfAJobKeepsItsOrderWithinOneInstant) {
   EXPECT_EQ(texts, (std::vector<std::string>{"queued", "starting", "running"}));
 }
 
-TEST_P(StoreContract, PastRunsAreTheJobAsItWasWithEachOfThem) {
+TEST_P(StoreContract, PastRunsShowTheJobAsItWasInEachRun) {
   JobRecord job = Job(7, "train");
   ASSERT_TRUE(store_->Commit({Insert({job})}));
   JobRecord first = job;
@@ -345,7 +345,7 @@ TEST_P(StoreContract, PastRunsAreTheJobAsItWasWithEachOfThem) {
   EXPECT_TRUE(Must(store_->PastRuns(kNoTime, 10)).empty()) << "they go with their job";
 }
 
-TEST_P(StoreContract, LatestHistoryIsOfAllJobsAndMachines) {
+TEST_P(StoreContract, LatestHistoryCoversAllJobsAndNodes) {
   ASSERT_TRUE(store_->Commit({Insert({Job(7, "a"), Job(8, "b")})}));
   Batch batch;
   batch.history = {{JobId(7), kNoon, "one"}, {JobId(), kNoon + 1s, "GPU 3 is fenced"}, {JobId(8), kNoon, "three"}};
@@ -389,7 +389,7 @@ TEST_P(StoreContract, HistoryIsNewestFirstAndFiltered) {
   EXPECT_EQ(found({.user = "eva", .ids = std::pair(JobId(1), JobId(9))}), (IdList{2}));
 }
 
-TEST_P(StoreContract, HistorySinceLooksAtTheEndOrElseTheSubmission) {
+TEST_P(StoreContract, HistorySinceUsesTheEndOrElseTheSubmission) {
   MustCommit(*store_, {Insert({Ended(Job(1), kNoon + 5s), Ended(Job(2), kNoon + 10s), Job(3)})});
   const auto since = [&](Time time) { return Ids(Must(store_->History({.since = time}))); };
   EXPECT_EQ(since(kNoon), (IdList{3, 2, 1}));
@@ -399,7 +399,7 @@ TEST_P(StoreContract, HistorySinceLooksAtTheEndOrElseTheSubmission) {
   EXPECT_EQ(since(kNoon + 11s), (IdList{}));
 }
 
-TEST_P(StoreContract, LastOfCountsBackOverTheUsersOwnJobsButNotElements) {
+TEST_P(StoreContract, LastOfCountsBackThroughTheUsersOwnJobsWithoutElements) {
   JobRecord eva = Job(2);
   eva.user.uid = 1001;
   JobRecord array = Job(3);
@@ -412,7 +412,7 @@ TEST_P(StoreContract, LastOfCountsBackOverTheUsersOwnJobsButNotElements) {
   EXPECT_EQ(Must(store_->LastOf(1002, 0)), std::nullopt);
 }
 
-TEST_P(StoreContract, NamedGivesTheNewestHundredOfThatName) {
+TEST_P(StoreContract, NamedReturnsTheNewestHundredOfThatName) {
   std::vector<JobRecord> jobs;
   for (std::uint64_t id = 1; id <= 150; ++id) jobs.push_back(Job(id, id % 50 == 0 ? "eval" : "train"));
   jobs[49].user.name = "eva";
@@ -425,7 +425,7 @@ TEST_P(StoreContract, NamedGivesTheNewestHundredOfThatName) {
   EXPECT_EQ(trains.front(), JobId(149));
 }
 
-TEST_P(StoreContract, NameOfAnArrayIsTheArrayAndOnlyElementsCalledOtherwiseAreFoundThemselves) {
+TEST_P(StoreContract, AnArraysNameFindsTheArrayAndRenamedElementsAreFoundThemselves) {
   JobRecord array = Job(1, "sweep");
   array.array_count = 3;
   MustCommit(*store_, {Insert({array, Element(1, 0, "sweep"), Element(1, 1, "sweep-1e-3")})});
@@ -435,7 +435,7 @@ TEST_P(StoreContract, NameOfAnArrayIsTheArrayAndOnlyElementsCalledOtherwiseAreFo
   EXPECT_EQ(Must(store_->Named("mine", "")), (std::vector{JobId(2)}));
 }
 
-TEST_P(StoreContract, PruneForgetsOldFinalJobsOnly) {
+TEST_P(StoreContract, PruneRemovesOldFinalJobsOnly) {
   Batch batch = Insert({Ended(Job(1), kNoon), Ended(Job(2), kNoon + 60s), Job(3)});
   batch.history = {{JobId(1), kNoon, "queued"}, {JobId(2), kNoon, "queued"}};
   MustCommit(*store_, {batch});
@@ -447,7 +447,7 @@ TEST_P(StoreContract, PruneForgetsOldFinalJobsOnly) {
   EXPECT_EQ(Must(store_->Spec(JobId(2))), *Spec());
 }
 
-TEST_P(StoreContract, PruneKeepsAnArrayUntilItsLastElementIsGone) {
+TEST_P(StoreContract, PruneKeepsAnArrayUntilItsLastElementIsOld) {
   JobRecord array = Job(1);
   array.array_count = 2;
   array = Ended(array, kNoon);
@@ -459,7 +459,7 @@ TEST_P(StoreContract, PruneKeepsAnArrayUntilItsLastElementIsGone) {
   EXPECT_TRUE(Must(store_->History({})).empty());
 }
 
-TEST_P(StoreContract, PruneGoesInStepsUntilNothingIsLeft) {
+TEST_P(StoreContract, PruneContinuesInStepsUntilNothingIsLeft) {
   std::vector<JobRecord> jobs;
   for (std::uint64_t id = 1; id <= 2'500; ++id) jobs.push_back(Ended(Job(id), kNoon + Duration(id)));
   MustCommit(*store_, {Insert(jobs)});
@@ -471,7 +471,7 @@ TEST_P(StoreContract, PruneGoesInStepsUntilNothingIsLeft) {
   EXPECT_TRUE(Must(store_->History({})).empty());
 }
 
-TEST(MemoryStore, FullDiskKeepsNothingAndTheNextCommitWorks) {
+TEST(MemoryStore, AFullDiskKeepsNothingAndTheNextCommitWorks) {
   const auto store = MakeMemoryStore();
   store->FailNextCommit();
   EXPECT_EQ(store->Commit({Insert({Job(1)})}).error().code, ErrorCode::kLimitExceeded);

@@ -109,4 +109,4 @@ refuses "pool bobs is for bob, but this job of eve is not theirs" as eve divvy s
 job=$(as bob divvy submit --quiet --pool bobs -- true)
 wait_for "bob's job" state_is "$job" succeeded
 expect bobs "$(field "$job" pool)" "its pool"
-echo "admins: all as they should be"
+echo "admins: passed"

@@ -16,7 +16,7 @@
 . "$(dirname "$0")/lib.sh"
 kills=${KILLS:-$([ -n "${DIVVY_LONG:-}" ] && echo 200 || echo 6)}
 RANDOM=${SEED:-$((RANDOM % 1000 + 1))}
-echo "chaos: seed ${SEED:-of chance}, $kills kills"
+echo "chaos: seed ${SEED:-random}, $kills kills"
 
 fail() {
   echo "FAILED: $* (in $DIVVY_HOME)" >&2

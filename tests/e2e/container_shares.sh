@@ -91,4 +91,4 @@ chmod +x step.sh
 code=0; divvy submit --quiet --wait -o step.out --gpus 0.25 step.sh >/dev/null || code=$?
 [ "$code" != 0 ] && grep -q OUT_OF_MEMORY step.out || fail "a step had 30G of a quarter of 80G: $(cat step.out)"
 grep -q "/libdivvy_cuda.so$" step.out || fail "a step in a container has: $(cat step.out)"
-echo "podman was tried: $(podman --version)"
+echo "tested with podman: $(podman --version)"

@@ -142,4 +142,4 @@ S
 job=$(bin/sbatch --parsable -W inside.sbatch)
 expect "seven $job" "$(xargs <inside.out)" "a script of sbatch's in a container"
 none_left || fail "left: $(ours)"
-echo "podman was tried: $(podman --version)"
+echo "tested with podman: $(podman --version)"

@@ -68,4 +68,4 @@ if [ -n "${DIVVY_LONG:-}" ]; then
   wait_for "the orphan's end" queue_is_empty
   expect failed "$(divvy queue --all --csv --no-header -o state --name orphan)" "the state of the orphan"
 fi
-echo "foreground_kill9: streams and exit codes are the callers' own"
+echo "foreground_kill9: callers kept their streams and exit codes"

@@ -54,4 +54,4 @@ state_is "$waits" queued || fail "job $waits is $(field "$waits" state)"
 rm "$DIVVY_SMALL_DISK/filler"
 wait_for "the job, now that there is room" state_is "$waits" succeeded
 ! says n1 "full" || fail "n1 still says: $(reason_of n1)"
-echo "full_node: all right"
+echo "full_node: passed"

@@ -183,4 +183,4 @@ expect "" "$(node_state stranger)" "a node that nobody let in"
 # The token that the attackers had still works for its node.
 on n2 agent --join-file "$DIVVY_HOME/n2.token" --name n2 --emulate 1xA100-40GB --detach --quiet || fail "n2 did not join"
 node_is n2 up || fail "n2 is $(node_state n2)"
-echo "hostile: cut off"
+echo "hostile: all hostile connections were closed"

@@ -103,4 +103,4 @@ touch go
 wait_for "its end" state_is "$kept" succeeded
 expect 52001 "$(as ada divvy logs "$kept")" "who ran it"
 divvy down >/dev/null
-echo "identity: by name"
+echo "identity: users are matched by name"

@@ -68,7 +68,7 @@ if configure cgroup; then
   for directory in $cgroup; do [ ! -d "$directory" ] || fail "left: $directory"; done
 else
   grep -q 'devices = "cgroup" does not work here' refusal || fail "the refusal says: $(cat refusal)"
-  echo "isolation: no cgroup that closes devices here: $(cat refusal)"
+  echo "isolation: no cgroup can deny devices here: $(cat refusal)"
 fi
 
 if configure mounts; then
@@ -80,7 +80,7 @@ if configure mounts; then
   head -c 0 "$devices/gpu1" || fail "GPU 1 is closed to all"
 else
   grep -q 'devices = "mounts" does not work here' refusal || fail "the refusal says: $(cat refusal)"
-  echo "isolation: no mount namespaces here: $(cat refusal)"
+  echo "isolation: mount namespaces are not available here: $(cat refusal)"
 fi
 
 # A private /tmp, a limit on processes, and no new privileges.
@@ -157,4 +157,4 @@ case $how in
   *) fail "status without root: $how" ;;
 esac
 [ -n "$shown" ] || fail "none of the ways works here"
-echo "isolation: refused${shown#,}"
+echo "isolation: access was denied${shown#,}"

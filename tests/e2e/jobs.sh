@@ -93,4 +93,4 @@ wait_for "its first element" state_is "${array}_0" running
 divvy why "${array}_3" | grep -qE "; 2 elements of its array go before it; it should start in [0-9.]+ (ms|s|min)" || fail "why says of its fourth: $(divvy why "${array}_3")"
 divvy why "$array" | grep -qE "the next one should start in [0-9.]+ (ms|s|min)" || fail "why says of the array: $(divvy why "$array")"
 divvy cancel "$array" >/dev/null
-echo "jobs: all as they should be"
+echo "jobs: passed"

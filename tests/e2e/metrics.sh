@@ -56,7 +56,7 @@ if command -v "$promtool" >/dev/null; then
   grep -v '^DCGM_' said >ours || true
   [ ! -s ours ] || fail "promtool: $(cat ours)"
 else
-  echo "no promtool here: the page was not checked by it"
+  echo "promtool is not installed: the metrics page was not checked with it"
 fi
 
 prometheus=${PROMETHEUS:-prometheus}
@@ -84,7 +84,7 @@ EOF
   kill "$scraper"
   wait "$scraper" 2>/dev/null || true
 else
-  echo "no prometheus here: nothing scraped the page"
+  echo "prometheus is not installed: the metrics page was not scraped"
 fi
 
 # After jobs have ended, only their count is left.

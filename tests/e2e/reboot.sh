@@ -75,4 +75,4 @@ expect running "$(field "$runs" state)" "a job's state after a restart"
 touch go
 wait_for "its end" state_is "$runs" failed
 expect 3 "$(field "$runs" exit_code)" "its exit code"
-echo "reboot: failed, requeued, ended before, waiting, held: all as asked"
+echo "reboot: failed, requeued, ended, waiting and held jobs are as expected"

@@ -106,4 +106,4 @@ divvy teams set vision --quota 1 >/dev/null
 # The step in which the quota changed has a value between the two.
 wait_for "both quotas" eval '[[ $(quotas) == [12].*" 1.000 " ]]'
 divvy report shares --by team --since 10min | grep -q '^TEAM.* SHARE ' || fail "$(divvy report shares --by team --since 10min)"
-echo "teams: all as they should be"
+echo "teams: passed"

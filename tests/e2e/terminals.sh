@@ -258,4 +258,4 @@ types joins '\004'
 expect 7 "$(code_of joins)" "the exit code of what was left while its agent was away"
 for name in own one joins; do close $name; done
 
-echo "terminals: lost viewers have left"
+echo "terminals: disconnected clients are detached"

@@ -29,4 +29,4 @@ divvy submit --quiet --gpus 16 --name then -- true >/dev/null
 divvy top --once | grep -qE ' then .* in [0-9]+[ms]' || fail "the expected start on paper: $(divvy top --once)"
 divvy cancel --all >/dev/null
 wait_for "the end of all" queue_is_empty
-echo "top: all as it should be"
+echo "top: passed"

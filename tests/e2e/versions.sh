@@ -38,4 +38,4 @@ between() {
 }
 between "$divvy_binary" "$DIVVY_OLD" "$divvy_binary"
 between "$DIVVY_OLD" "$divvy_binary" "$DIVVY_OLD"
-echo "versions: both ways"
+echo "versions: the older and the newer release work together"

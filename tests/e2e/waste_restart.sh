@@ -38,4 +38,4 @@ seen=$(divvy report waste --by job --csv | grep "^$paused," | cut -d, -f5)
 awk -v hours="$seen" 'BEGIN { exit !(hours * 3600 < 40) }' || fail "it counts as seen for $seen GPU-hours, and was paused"
 expect 1 "$(divvy show "$job" | grep -c "wastes 2 GPUs")" "so often its history says it"
 divvy cancel "$job" "$paused" --grace 0 >/dev/null
-echo "waste_restart: all as they should be"
+echo "waste_restart: passed"

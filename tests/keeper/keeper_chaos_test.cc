@@ -9,7 +9,7 @@
 namespace divvy::keeper {
 namespace keeper_chaos_test {
 
-TEST(KeeperChaos, AKeeperThatIsKilledAtAnyMomentIsSucceeded) {
+TEST(KeeperChaos, AKeeperKilledAtAnyMomentIsReplaced) {
   RealWorld world("2xH100-80GB");
   std::mt19937 random(static_cast<unsigned>(Rounds(1)));
   const auto first = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 8 * kGiB));

@@ -15,7 +15,7 @@ struct Weights {
 };
 class RealShares : public testing::TestWithParam<Weights> {};
 
-TEST_P(RealShares, ProgramsGetTheTimeThatTheyAskedFor) {
+TEST_P(RealShares, ProgramsGetTheRequestedTime) {
   RealWorld world("1xH100-80GB");
   std::vector<std::unique_ptr<Program>> programs;
   for (std::size_t i = 0; i < GetParam().of.size(); ++i) {
@@ -53,7 +53,7 @@ TEST_P(RealShares, ProgramsGetTheTimeThatTheyAskedFor) {
 }
 INSTANTIATE_TEST_SUITE_P(Keeper, RealShares, testing::Values(Weights{{0.1, 0.9}}, Weights{{0.25, 0.25, 0.5}}));
 
-TEST(KeeperReal, ABorrowerRepaysAndLives) {
+TEST(KeeperReal, ABorrowerRepaysAndContinues) {
   RealWorld world("1xH100-80GB");
   const auto borrower = world.Add(Terms(1, 0, 0.5, kGiB, 70 * kGiB));
   auto greedy =
@@ -66,7 +66,7 @@ TEST(KeeperReal, ABorrowerRepaysAndLives) {
   EXPECT_TRUE(world.node->requeues.empty());
 }
 
-TEST(KeeperReal, AParkedProgramLeavesNothingOnTheGpuAndComesBackByItself) {
+TEST(KeeperReal, AParkedProgramLeavesNothingOnTheGpuAndReturnsByItself) {
   RealWorld world("1xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   auto program = world.Burn(
@@ -107,7 +107,7 @@ TEST(KeeperReal, AProgramIsMovedBetweenGpusUnderLoad) {
   EXPECT_NE(program->Output().find("errors=0"), std::string::npos) << program->Output();
 }
 
-TEST(KeeperReal, AProgramThatBeginsAfterAMoveIsWhereItsTenantIs) {
+TEST(KeeperReal, AProgramStartedAfterAMoveRunsOnItsTenantsGpu) {
   RealWorld world("2xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   auto first = world.Burn(added, "first", {"--vram", "32M", "--gpu-seconds", "1000"});
@@ -121,7 +121,7 @@ TEST(KeeperReal, AProgramThatBeginsAfterAMoveIsWhereItsTenantIs) {
   EXPECT_EQ(second->Wait(), 0) << second->Output();
 }
 
-TEST(KeeperReal, AProgramThatBeginsWhileItsTenantIsParkedIsWhereThatWakes) {
+TEST(KeeperReal, AProgramStartedWhileItsTenantIsParkedRunsWhereThatWakes) {
   RealWorld world("2xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   auto first = world.Burn(added, "first",
@@ -166,7 +166,7 @@ TEST(KeeperReal, ATenantOfTwoProgramsMovesAndParksAsOne) {
   EXPECT_NE(second->Output().find("errors=0"), std::string::npos) << second->Output();
 }
 
-TEST(KeeperReal, WhatTheDriverRefusesLeavesAWorkingProgram) {
+TEST(KeeperReal, ARefusalOfTheDriverLeavesAWorkingProgram) {
   RealWorld world("2xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   auto program = world.Burn(added, "burn", {"--vram", "32M", "--check", "--gpu-seconds", "100000", "--kernel", "1ms"});
@@ -202,7 +202,7 @@ TEST(KeeperReal, WhatTheDriverRefusesLeavesAWorkingProgram) {
   }
 }
 
-TEST(KeeperReal, TwoNotebooksOnTwoGpusMakeRoomForAWholeJobByOneMove) {
+TEST(KeeperReal, TwoNotebooksOnTwoGpusMakeRoomForAWholeGpuJobByOneMove) {
   RealWorld world("2xH100-80GB");
   std::vector<std::unique_ptr<Program>> notebooks;
   for (std::uint64_t job = 1; job <= 2; ++job) {
@@ -230,7 +230,7 @@ TEST(KeeperReal, TwoNotebooksOnTwoGpusMakeRoomForAWholeJobByOneMove) {
   }
 }
 
-TEST(KeeperReal, WhoGoesPastTheLibraryIsSeen) {
+TEST(KeeperReal, AProgramThatBypassesTheLibraryIsDetected) {
   RealWorld world("1xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   wire::KeeperAdded bare = added;
@@ -246,7 +246,7 @@ TEST(KeeperReal, WhoGoesPastTheLibraryIsSeen) {
   EXPECT_EQ(world.node->StateOf(1).mechanism, "advisory");
 }
 
-TEST(KeeperReal, AnotherUsersProgramMarksNobody) {
+TEST(KeeperReal, AnotherUsersProgramDoesNotMarkATenant) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs to become another user";
   RealWorld world("1xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));

@@ -18,7 +18,7 @@ const goAway = async () => {
   await page.waitForSelector('text=Disconnected');
 };
 
-test('usage that is opened while the daemon is away is there once it is back', async () => {
+test('usage opened while the daemon is down loads once the daemon is back', async () => {
   await goAway();
   await showView(page, 'usage');
   assert.match(await text(), /The history will be loaded when the daemon answers again/);
@@ -27,7 +27,7 @@ test('usage that is opened while the daemon is away is there once it is back', a
   assert.doesNotMatch(await text(), /does not answer/);
 });
 
-test('usage that is shown stays fresh, and keeps how it is sorted and filtered', async () => {
+test('the usage view refreshes and keeps its sorting and filter', async () => {
   await page.click('[aria-label="By what"] button:text-is("name")');
   const table = page.locator('.table', { has: page.locator('[role=table][aria-label="GPU-hours by name"]') });
   await table.locator('[role=columnheader] button:text-matches("^Jobs")').click();
@@ -43,7 +43,7 @@ test('usage that is shown stays fresh, and keeps how it is sorted and filtered',
   assert.equal(await table.locator('[data-filter]').inputValue(), 'fore');
 });
 
-test('events that are opened while the daemon is away say so, and have their past once it is back', async () => {
+test('events opened while the daemon is down say so, and show earlier events once it is back', async () => {
   await page.reload();
   await showView(page, 'overview');
   await page.waitForSelector('[data-tile="Running"]');
@@ -57,7 +57,7 @@ test('events that are opened while the daemon is away say so, and have their pas
   assert.doesNotMatch(await text(), /disconnected/);
 });
 
-test('a job that is opened while the daemon is away is there once it is back', async () => {
+test('a job opened while the daemon is down loads once the daemon is back', async () => {
   page.expects.push(/404 .*\/v1\/jobs\/1\/log/); // What ran at a terminal has none.
   await goAway();
   await showView(page, 'overview');
@@ -68,7 +68,7 @@ test('a job that is opened while the daemon is away is there once it is back', a
   await showView(page, 'events');
 });
 
-test('teams that are opened while the daemon is away are there once it is back', async () => {
+test('teams opened while the daemon is down load once the daemon is back', async () => {
   await page.reload();
   await showView(page, 'overview');
   await page.waitForSelector('[data-tile="Running"]');
@@ -81,7 +81,7 @@ test('teams that are opened while the daemon is away are there once it is back',
   await showView(page, 'events');
 });
 
-test('what happens while nobody looks at the page, or the daemon is away, is among the events afterwards', async () => {
+test('events from while the page is closed or the daemon is down are listed afterwards', async () => {
   const look = (isHidden) =>
     page.evaluate((value) => {
       Object.defineProperty(document, 'hidden', { configurable: true, get: () => value });

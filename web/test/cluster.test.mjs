@@ -20,7 +20,7 @@ after(() => leave(browser, daemon));
 const line = (name) => page.locator('[aria-label=Nodes] [role=row]', { has: page.locator(`a:text-is("${name}")`) });
 const node = (name) => daemon.json('nodes').find((one) => one.name === name);
 
-test('the machines are those of divvy nodes, and their GPUs those of divvy gpus', async () => {
+test('nodes match divvy nodes, and their GPUs match divvy gpus', async () => {
   await until('the numbers to agree', async () => {
     for (const one of daemon.json('nodes')) {
       const cells = await line(one.name).locator('[role=cell]').allInnerTexts();
@@ -33,7 +33,7 @@ test('the machines are those of divvy nodes, and their GPUs those of divvy gpus'
   assert.ok(await page.locator('[aria-label=GPUs]').evaluate((table) => table.scrollHeight <= table.clientHeight), 'all GPUs are shown');
 });
 
-test('drain and resume', async () => {
+test('a node can be drained and resumed', async () => {
   await page.click('[aria-label=Nodes] a:text-is("n1")');
   await page.waitForSelector('h1:text-is("n1")');
   await page.click('button:text-is("Drain")');
@@ -46,7 +46,7 @@ test('drain and resume', async () => {
   await page.waitForSelector('button:text-is("Drain")');
 });
 
-test('cordon, and GPUs of one machine restricted', async () => {
+test('a node can be cordoned and its GPUs restricted', async () => {
   await page.click('button:text-is("Cordon")');
   await page.fill('dialog input >> nth=0', 'a look');
   await page.click('dialog button:has-text("Cordon")');
@@ -65,7 +65,7 @@ test('cordon, and GPUs of one machine restricted', async () => {
   await until('its end', () => node('n1').gpus_restricted.length === 0);
 });
 
-test('a job on the controller: its machine is named, and its curves are of its own GPUs', async () => {
+test('a job on the controller shows its node and charts of its own GPUs', async () => {
   const host = daemon.json('nodes').find((one) => !['n1', 'n2'].includes(one.name)).name;
   const id = daemon.submit('--gpus', '2', '--name', 'here', '--nodelist', host, '--', 'sleep', '1000').trim();
   await until('its start', () => daemon.json('show', id).state === 'running');
@@ -79,7 +79,7 @@ test('a job on the controller: its machine is named, and its curves are of its o
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('a gang with the controller: its machine is named everywhere, and each has its own GPUs alone', async () => {
+test('a gang that includes the controller names each node with its own GPUs only', async () => {
   const host = daemon.json('nodes').find((one) => one.is_controller).name;
   // So that it has GPUs of other numbers here than there.
   const before = daemon.submit('--gpus', '1', '--nodelist', host, '--', 'sleep', '1000');
@@ -111,7 +111,7 @@ test('a gang with the controller: its machine is named everywhere, and each has 
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('a job on two machines, its log from there', async () => {
+test('a job on two nodes shows the log of its first node', async () => {
   const id = daemon.submit('--nodes', '2', '--gpus', '2', '--name', 'gang', '--nodelist', 'n1,n2', '--queue-anyway', '--', 'sh', '-c', 'echo on two machines; sleep 1000').trim();
   await until('its start', () => ['running', 'queued'].includes(daemon.json('show', id).state));
   const shown = daemon.json('show', id);
@@ -127,7 +127,7 @@ test('a job on two machines, its log from there', async () => {
   await page.waitForSelector('.badge:has-text("cancelled")');
 });
 
-test('a machine that is away: what was seen of it last is not told as what is now', async () => {
+test('a disconnected node does not show its last values as current', async () => {
   const id = daemon.submit('--gpus', '1', '--nodelist', 'n2', '--name', 'far', '--', 'sleep', '40');
   await until('its start', () => daemon.json('show', id).state === 'running');
   await page.evaluate((job) => (location.hash = '#/job/' + job), id);
@@ -149,7 +149,7 @@ test('a machine that is away: what was seen of it last is not told as what is no
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('on a phone: second lines have what has no room in the first, and nothing twice', async () => {
+test('on a phone a second line shows the other columns, and nothing is shown twice', async () => {
   const id = daemon.submit('--gpus', '1', '--nodelist', 'n1', '--array', '0-1%1', '--name', 'parts', '--', 'sleep', '1000');
   await page.evaluate((job) => (location.hash = '#/job/' + job), id);
   await page.waitForSelector('[aria-label=Elements] .rows >> text="n1:0"');
@@ -170,7 +170,7 @@ test('on a phone: second lines have what has no room in the first, and nothing t
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('keys lead from the filter to the rows, and a GPU to its machine', async () => {
+test('the keyboard moves from the filter to the rows, and a GPU links to its node', async () => {
   await page.evaluate(() => (location.hash = '#/nodes'));
   await page.waitForSelector('[aria-label="Filter GPUs"]');
   for (const key of ['ArrowDown', 'Enter']) {

@@ -16,7 +16,7 @@ const fact = async (name) => page.locator(`.facts dt:text-is("${name}") + dd`).f
 const rowsOf = (label) => page.locator(`[aria-label="${label}"] .rows [role=row]`);
 const cells = (row) => row.locator('[role=cell]').allInnerTexts();
 
-test('array: its elements with states and links, original indices, cap, and their logs', async () => {
+test('an array shows its elements with states, links, original indices, limit and logs', async () => {
   const id = daemon.submit('--gpus', '1', '--array', '2-8:2%1', '--name', 'many', '--', 'sh', '-c', 'echo element $DIVVY_ARRAY_INDEX; [ $DIVVY_ARRAY_INDEX != 2 ] && sleep 1000; exit 3');
   await until('the second to run', () => daemon.json('queue').some((job) => job.display_id === `${id}_4` && job.state === 'running'));
   await show(`job/${id}`);
@@ -39,7 +39,7 @@ test('array: its elements with states and links, original indices, cap, and thei
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('sweep: a column for each parameter and each reported number, sortable and in the file', async () => {
+test('a sweep has a sortable column for each parameter and reported metric, also in the CSV file', async () => {
   const id = daemon.submit('--gpus', '0', '--param', 'lr=0.1,0.002', '--param', 'optimiser=adam,sgd', '--name', 'sweep', '--', 'sh', '-c', 'echo "{\\"step\\": 7, \\"loss\\": {lr}5, \\"constructor\\": 1}"; sleep 1000');
   await until('its elements', () => daemon.json('queue').filter((job) => job.name === 'sweep' && job.state === 'running').length === 4);
   await show(`job/${id}`);
@@ -82,7 +82,7 @@ test('sweep: a column for each parameter and each reported number, sortable and 
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('a job with a fraction of a GPU is resized, parked, woken and moved; its buttons have one line, its log stands above its curves', async () => {
+test('a job with a GPU fraction can be resized, parked, woken and moved, and its log is above its charts', async () => {
   await until('room', () => daemon.json('queue').length === 0);
   const id = daemon.submit('--gpus', '0.5', '--name', 'notebook', '--', 'sh', '-c', 'echo ready; sleep 1000');
   await show(`job/${id}`);
@@ -123,7 +123,7 @@ test('a job with a fraction of a GPU is resized, parked, woken and moved; its bu
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('an unknown job is said to be unknown, without an error in the console', async () => {
+test('an unknown job is reported as unknown, without an error in the console', async () => {
   await page.evaluate(() => (location.hash = '#/job/4711'));
   await page.waitForSelector('text=There is no job 4711.');
   await page.evaluate(() => (location.hash = '#/job/nobodys'));
@@ -131,7 +131,7 @@ test('an unknown job is said to be unknown, without an error in the console', as
   assert.deepEqual(page.troubles, []);
 });
 
-test("timeline: in the browser's own time, with days, and whole phrases that stand out", async () => {
+test("the timeline uses the browser's time zone, shows days and highlights whole phrases", async () => {
   const id = daemon.submit('--gpus', '0', '--retries', '1', '--retry-delay', '1s', '--name', 'tries', '--', 'sh', '-c', 'exit 4');
   await until('its end', () => daemon.json('show', id).state === 'failed');
   await show(`job/${id}`);
@@ -146,7 +146,7 @@ test("timeline: in the browser's own time, with days, and whole phrases that sta
   assert.deepEqual(bold, told.map((line) => line.text.split(/[:;] /)[0]));
 });
 
-test('curves begin with the first run, and say where another began', async () => {
+test('charts begin with the first run and mark where another run began', async () => {
   const id = daemon.submit('--gpus', '1', '--name', 'again', '--', 'sh', '-c', 'i=0; while [ $i -lt 900 ]; do i=$((i+1)); echo "{\\"lr\\": 0.000005642}"; sleep 0.2; done');
   await show(`job/${id}`);
   await page.waitForSelector('[data-metric="own.lr"] canvas');
@@ -167,7 +167,7 @@ test('curves begin with the first run, and say where another began', async () =>
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('what asks for no GPU says so; a limit of nothing is none, and what is none is told', async () => {
+test('a job without GPUs says so, and missing limits and values are shown as none', async () => {
   const id = daemon.submit('--gpus', '0', '--time', '1h', '--hold', '--', 'true');
   await show(`job/${id}`);
   await until('its request', async () => (await fact('Request')) === 'no GPU');
@@ -223,7 +223,7 @@ test('what asks for no GPU says so; a limit of nothing is none, and what is none
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('release is offered of what is held alone', async () => {
+test('release is offered for held jobs only', async () => {
   const id = daemon.submit('--gpus', '1', '--name', 'goes-on', '--', 'sleep', '300');
   await until('it to run', () => daemon.json('show', id).state === 'running');
   await show(`job/${id}`);
@@ -236,7 +236,7 @@ test('release is offered of what is held alone', async () => {
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('the log names the runs whose output lies on another machine, and shows each', async () => {
+test('the log lists runs whose output is on another node, and shows each', async () => {
   daemon.addAgent('far', '1xA100-40GB');
   await until('the machine', () => daemon.json('nodes').some((node) => node.name === 'far' && node.state === 'up'));
   daemon.divvy('gpus', 'restrict', 'far:none');
@@ -259,4 +259,4 @@ test('the log names the runs whose output lies on another machine, and shows eac
   daemon.divvy('gpus', 'restrict', 'all');
 });
 
-test('nothing went wrong on the page', () => assert.deepEqual(page.troubles, []));
+test('the page reports no errors', () => assert.deepEqual(page.troubles, []));

@@ -94,7 +94,7 @@ const scroll = (pixels) =>
     [kFrames, pixels],
   );
 
-test('scrolling 10,000 jobs takes no more work than scrolling a few', async () => {
+test('scrolling 10,000 jobs costs no more than scrolling a few', async () => {
   await page.evaluate(() => (location.hash = '#/queue'));
   await page.waitForSelector('.rows [role=row]');
   const count = page.locator('[role=table]');
@@ -121,7 +121,7 @@ test('scrolling 10,000 jobs takes no more work than scrolling a few', async () =
   await look(false);
 });
 
-test('the work of sorting and filtering 10,000 jobs grows with their number alone', async () => {
+test('the cost of sorting and filtering 10,000 jobs is linear', async () => {
   await look(true);
   const sorted = await callsOf(async () => {
     await page.click('[role=columnheader] button:has-text("Name")');
@@ -140,7 +140,7 @@ test('the work of sorting and filtering 10,000 jobs grows with their number alon
   await page.fill('[data-filter]', '');
 });
 
-test('what is done to 10,000 jobs says how far it is', async () => {
+test('an action on 10,000 jobs shows its progress', async () => {
   await page.check('[role=columnheader] input[type=checkbox]');
   await page.evaluate(() => {
     window.steps = [];
@@ -160,7 +160,7 @@ test('what is done to 10,000 jobs says how far it is', async () => {
   assert.equal(daemon.json('queue').filter((job) => job.priority === -1).length, kJobs);
 });
 
-test('the page keeps its memory', async () => {
+test('the memory of the page does not grow', async () => {
   const session = await page.context().newCDPSession(page);
   const heap = async () => {
     await session.send('HeapProfiler.collectGarbage');

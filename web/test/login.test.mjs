@@ -14,7 +14,7 @@ after(async () => {
   daemon?.stop();
 });
 
-test('a link lets in once, and leaves no trace in the address', async () => {
+test('a login link works once and leaves no trace in the address', async () => {
   const link = daemon.link();
   assert.match(link, /^http:\/\/127\.0\.0\.1:\d+\/#login=[0-9a-f]{64}$/);
   const page = await openPage(browser);
@@ -52,7 +52,7 @@ test('a link lets in once, and leaves no trace in the address', async () => {
   assert.deepEqual(second.troubles, []);
 });
 
-test('who is not logged in sees the login and no data', async () => {
+test('without a login only the login page is shown, and no data', async () => {
   const page = await openPage(browser);
   const answers = [];
   page.on('response', (response) => answers.push(new URL(response.url()).pathname));
@@ -62,7 +62,7 @@ test('who is not logged in sees the login and no data', async () => {
   assert.deepEqual(page.troubles, []);
 });
 
-test('a cookie alone, without the secret of the page, is no login', async () => {
+test('a cookie without the secret of the page does not log in', async () => {
   const link = daemon.link();
   const page = await openPage(browser);
   await page.goto(link);
@@ -75,7 +75,7 @@ test('a cookie alone, without the secret of the page, is no login', async () => 
   assert.equal(own, 200);
 });
 
-test('log out ends the session for good', async () => {
+test('logging out ends the session', async () => {
   const page = await openPage(browser);
   page.expects = [/401/];
   await page.goto(daemon.link());
@@ -90,7 +90,7 @@ test('log out ends the session for good', async () => {
   assert.deepEqual(page.troubles, []);
 });
 
-test('a token that may only look looks, and acts on nothing', async () => {
+test('a read-only token shows data and offers no actions', async () => {
   const id = daemon.submit('--gpus', '1', '--name', 'kept', '--', 'sleep', '1000');
   const token = daemon.divvy('token', 'create', '--role', 'viewer').trim();
   const page = await openPage(browser);
@@ -133,7 +133,7 @@ test('a token that may only look looks, and acts on nothing', async () => {
   assert.deepEqual(page.troubles, []);
 });
 
-test("of another's job nothing is asked that its owner alone may read", async () => {
+test("the page requests no private data of another user's job", async () => {
   const id = daemon.submit('--gpus', '0', '--name', 'not-theirs', '--', 'sh', '-c', 'echo hidden; sleep 1000');
   await until('it to run', () => daemon.json('show', id).state === 'running');
   const page = await openPage(browser);
@@ -149,7 +149,7 @@ test("of another's job nothing is asked that its owner alone may read", async ()
   assert.deepEqual(page.troubles, []);
 });
 
-test('over TLS, where it is on', async () => {
+test('the page works over TLS', async () => {
   const link = daemon.link('--remote');
   assert.match(link, /^https:\/\/127\.0\.0\.1:\d+\/#login=/);
   const page = await openPage(browser, { ignoreHTTPSErrors: true });
@@ -166,7 +166,7 @@ test('over TLS, where it is on', async () => {
   assert.deepEqual([...page.troubles, ...other.troubles], []);
 });
 
-test('a session outlives a restart of the daemon where the port is held, and the page comes back by itself', async () => {
+test('a session survives a restart of the daemon on the same port, and the page reconnects by itself', async () => {
   const page = await openPage(browser);
   page.expects = [/ERR_CONNECTION_REFUSED/, /ERR_EMPTY_RESPONSE/, /ERR_CONNECTION_RESET/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_SOCKET_NOT_CONNECTED/];
   await page.goto(daemon.link());

@@ -18,7 +18,7 @@ after(() => leave(browser, daemon));
 const show = (view) => showView(page, view);
 const labelOf = (chart) => page.locator(`${chart} [role=img], ${chart}[role=img]`).first().getAttribute('aria-label');
 
-test('axes: each stretch of time has a label, whole things have whole steps', () => {
+test('each interval of a time axis has a label, and counts have whole steps', () => {
   for (const pixels of [180, 270, 600, 1100]) {
     for (let seconds = 4; seconds < 2 * 365 * 86400; seconds *= 1.13) {
       // As the charts choose it: the least step with room for its labels.
@@ -31,7 +31,7 @@ test('axes: each stretch of time has a label, whole things have whole steps', ()
   assert.ok(valueSteps({ isBinary: true }).includes(1024));
 });
 
-test('the top of a chart: GPU memory of which nothing is used stands under the size of a GPU', () => {
+test('a chart of unused GPU memory reaches up to the size of a GPU', () => {
   const [none, some] = [[{ mean: [0, null, 0] }], [{ mean: [0, 0] }, { mean: [0, 5] }]];
   assert.equal(mostOfUnit('bytes', 'gpu_memory_used_bytes', none, [40, 80]), 80);
   assert.equal(mostOfUnit('bytes', 'gpu_memory_used_bytes', some, [40, 80]), null);
@@ -40,7 +40,7 @@ test('the top of a chart: GPU memory of which nothing is used stands under the s
   assert.equal(mostOfUnit('ratio', 'gpu_utilization', none, [80]), 1);
 });
 
-test("a job's own numbers: the newest one, drawn without gaps", async () => {
+test('reported metrics show their newest value and are drawn without gaps', async () => {
   await show(`job/${job}`);
   await until('the newest number', async () => {
     const newest = (await daemon.ask('GET', '/v1/latest')).jobs.find((one) => one.id === Number(job)).own.reward;
@@ -71,12 +71,12 @@ test("a job's own numbers: the newest one, drawn without gaps", async () => {
   assert.ok(gaps.drawn > 20 && gaps.gaps === 0, JSON.stringify(gaps));
 });
 
-test('teams: one team, and the jobs of none, each with its name', async () => {
+test('teams and jobs without a team are shown with their names', async () => {
   await show('teams');
   await until('both', async () => /no team [\d.]+, vision [\d.]+|vision [\d.]+, no team [\d.]+/.test(await labelOf('[aria-label^="GPUs held over time"]')));
 });
 
-test('teams: what one might hold stands beside what it held, as it was then', async () => {
+test("a team's quota is shown beside its usage, as it was at the time", async () => {
   await show('teams');
   await page.locator('select[aria-label="Whose"]').selectOption('vision');
   await until('the lines', async () => /held [\d.]+.*quota 2.*fair share [\d.]+/.test(await labelOf('[aria-label^="GPUs held over time"]')));
@@ -92,7 +92,7 @@ test('a shared GPU shows its use', async () => {
   });
 });
 
-test('the reason of a job has the room that names and users leave', async () => {
+test('the reason of a job uses the room that names and users leave', async () => {
   await show('queue');
   const cut = (column) =>
     page.evaluate((title) => {
@@ -108,7 +108,7 @@ test('the reason of a job has the room that names and users leave', async () => 
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
-test('the hours of usage have names beside and above their cells, on a phone too', async () => {
+test('the hours of usage have row and column titles, also on a phone', async () => {
   await show('usage');
   await page.waitForSelector('.heat tbody td');
   for (const width of [1280, 390]) {
@@ -129,7 +129,7 @@ test('the hours of usage have names beside and above their cells, on a phone too
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
-test('no table has to be scrolled sideways', async () => {
+test('no table needs horizontal scrolling', async () => {
   for (const view of ['queue', 'nodes', 'teams', 'usage', 'notifications', 'events']) {
     await show(view);
     for (const width of [1280, 1024, 768, 480, 390]) {
@@ -144,7 +144,7 @@ test('no table has to be scrolled sideways', async () => {
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
-test('on a phone a second line has what the columns have no room for', async () => {
+test('on a phone a second line shows columns that do not fit', async () => {
   await page.setViewportSize({ width: 390, height: 800 });
   const second = (text) => page.locator('.rows [role=row]', { hasText: text }).first().locator('.below').innerText();
   await show('queue');
@@ -164,7 +164,7 @@ test('on a phone a second line has what the columns have no room for', async () 
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
-test('a title is clicked wherever it is', async () => {
+test('a column title can be clicked anywhere', async () => {
   await show('queue');
   const title = page.locator('[role=columnheader]', { hasText: 'Name' });
   const box = await title.boundingBox();
@@ -172,7 +172,7 @@ test('a title is clicked wherever it is', async () => {
   assert.equal(await title.getAttribute('aria-sort'), 'ascending');
 });
 
-test('an address of no view says so', async () => {
+test('an unknown address shows an error', async () => {
   await page.evaluate(() => (location.hash = '#/nosuch'));
   await page.waitForSelector('text=There is no view “nosuch”');
   await show('queue');
@@ -180,7 +180,7 @@ test('an address of no view says so', async () => {
   assert.equal(await page.locator('text=There is no view').count(), 0);
 });
 
-test("what is amiss with a job's GPU is on its page, as divvy show has it", async () => {
+test("a fault of a job's GPU is shown as in divvy show", async () => {
   const gpu = daemon.json('show', job).gpus[0];
   daemon.divvy('emulate', 'xid', String(gpu), '48');
   await show(`job/${job}`);

@@ -38,7 +38,7 @@ async function add(name, channel, target, events = ['end'], secret = '') {
   await page.click('form button:text-is("Add")');
 }
 
-test('a webhook: added, its secret shown once, tested, told of a job', async () => {
+test('a webhook can be added and tested, shows its secret once and receives a notice of a job', async () => {
   await add('phone', 'webhook', url('/hook?token=hidden'), ['start', 'end']);
   await page.waitForSelector('[data-secret]');
   const secret = await page.locator('[data-secret] code').innerText();
@@ -60,7 +60,7 @@ test('a webhook: added, its secret shown once, tested, told of a job', async () 
   for (const hidden of ['token=hidden', 'key=hidden', secret]) assert.ok(!shown.includes(hidden), hidden);
 });
 
-test('a command and mail, and what went wrong last', async () => {
+test('commands and mail receivers show their last error', async () => {
   await add('desk', 'command', `cat >${daemon.home}/said`, ['fail', 'waste']);
   await row('desk').waitFor();
   assert.equal(await page.locator('[data-secret]').count(), 0);
@@ -80,7 +80,7 @@ test('a command and mail, and what went wrong last', async () => {
   await until('its trouble to be shown', async () => (await row('broken').innerText()).includes(receiver('broken').failure));
 });
 
-test('what the command line refuses is refused here, in its words', async () => {
+test('invalid receivers are refused with the messages of the command line', async () => {
   const refused = [
     ['webhook', 'ftp://example.org/x'],
     ['mail', 'nobody at all'],
@@ -102,7 +102,7 @@ test('what the command line refuses is refused here, in its words', async () => 
   page.troubles = page.troubles.filter((one) => !one.includes('400'));
 });
 
-test('a name that is taken is asked about before another takes its place', async () => {
+test('replacing a receiver of the same name asks for confirmation', async () => {
   await add('me', 'mail', 'grace@example.org', ['fail']);
   await page.click('dialog button:text-is("Keep it")');
   assert.equal(receiver('me').target, 'ada@example.org');
@@ -113,14 +113,14 @@ test('a name that is taken is asked about before another takes its place', async
   page.troubles = page.troubles.filter((one) => !one.includes('409'));
 });
 
-test('those of divvy.toml are shown to an administrator, tested, and not removed here', async () => {
+test('an administrator sees and tests receivers of divvy.toml but cannot remove them here', async () => {
   assert.equal(await row('ops').locator('button:text-is("Remove")').count(), 0);
   assert.ok((await row('ops').locator('[role=cell]').allInnerTexts()).includes('divvy.toml'));
   await row('ops').locator('button:text-is("Test")').click();
   await page.waitForSelector('text=/ops: delivered: .*204/');
 });
 
-test('removed, it is gone for both', async () => {
+test('a removed receiver is gone on the page and the command line', async () => {
   await row('desk').locator('button:text-is("Remove")').click();
   await page.click('dialog button:text-is("Keep it")');
   assert.ok(receiver('desk'));
@@ -131,7 +131,7 @@ test('removed, it is gone for both', async () => {
   assert.deepEqual(page.troubles, []);
 });
 
-test('who may only look adds nothing, and another page cannot', async () => {
+test('neither a read-only user nor another site can add a receiver', async () => {
   const token = daemon.divvy('token', 'create', '--role', 'viewer').trim();
   const looks = await openPage(browser);
   looks.expects = [/403|401/];

@@ -73,7 +73,7 @@ const asked = (request) => {
   return request.nodes > 1 ? `${request.nodes}x${request.gpus}` : String(request.gpus);
 };
 
-test('little is not nothing: GPU-hours, parts of all, money and waits as divvy report has them', () => {
+test('small amounts of GPU-hours, percentages, cost and waiting time match divvy report and are not rounded to zero', () => {
   assert.deepEqual([0, 0.003, 0.0194, 0.9949, 0.996, 12.34, 1234.56].map(hours), ['0', '0.003', '0.019', '0.995', '1.0', '12.3', '1,234.6']);
   assert.deepEqual([0, 0.0004, 0.0006, 0.034, 0.0994, 0.12, 1].map(share), ['0 %', '<0.1 %', '0.1 %', '3.4 %', '9.9 %', '12 %', '100 %']);
   assert.deepEqual([0, 0.004, 2.5].map(money), ['0.00', '0.00', '2.50']);
@@ -81,7 +81,7 @@ test('little is not nothing: GPU-hours, parts of all, money and waits as divvy r
   assert.deepEqual([1 / 3, 1234.5, null, undefined, NaN].map((value) => plain(value)), ['0.333333', '1234.5', '', '', '']);
 });
 
-test('overview', async () => {
+test('the numbers of the overview match the command line', async () => {
   await agree('tiles and cells', async () => {
     const [status, gpus] = [daemon.json('status'), daemon.json('gpus')];
     const tile = async (name) => (await page.locator(`[data-tile="${name}"]`).innerText()).replace(/\s+/g, ' ');
@@ -102,7 +102,7 @@ test('overview', async () => {
   });
 });
 
-test('queue: what is live, and what has ended', async () => {
+test('active and ended jobs in the queue match the command line', async () => {
   await show('queue');
   await agree('the queue', async () => {
     const jobs = daemon.json('queue');
@@ -132,7 +132,7 @@ test('queue: what is live, and what has ended', async () => {
   });
 });
 
-test('jobs: facts, why, and the last value of what it says of itself', async () => {
+test("a job's details, blockers and last reported metrics match the command line", async () => {
   for (const name of ['talks', 'half', 'sliced', 'gang', 'waits', 'sweep']) {
     const id = String(daemon.json('queue').find((job) => job.name === name).id);
     await show(`job/${id}`);
@@ -160,7 +160,7 @@ test('jobs: facts, why, and the last value of what it says of itself', async () 
   await agree('its loss', async () => assert.match(await page.locator('[data-metric="own.loss"] .chart').getAttribute('aria-label'), /now 0\.5$/));
 });
 
-test('nodes and GPUs', async () => {
+test('nodes and GPUs match the command line', async () => {
   await show('nodes');
   await agree('the machines', async () => {
     const rows = await table('Nodes');
@@ -185,7 +185,7 @@ test('nodes and GPUs', async () => {
   });
 });
 
-test('parts of GPUs and MIG instances', async () => {
+test('GPU fractions and MIG instances match the command line', async () => {
   await agree('the tenants', async () => {
     const gpus = daemon.json('gpus');
     const said = gpus.flatMap((gpu) => gpu.tenants.map((tenant) => [gpu, tenant]));
@@ -204,7 +204,7 @@ test('parts of GPUs and MIG instances', async () => {
   });
 });
 
-test('teams and users', async () => {
+test('teams and users match the command line', async () => {
   await show('teams');
   await agree('the teams', async () => {
     const said = daemon.json('teams');
@@ -248,7 +248,7 @@ test('teams and users', async () => {
   });
 });
 
-test('usage, efficiency, waste, fairness and predictions', async () => {
+test('usage, efficiency, waste, fairness and predictions match the command line', async () => {
   await show('usage');
   await page.waitForSelector('[aria-label="GPU-hours by user"] .rows [role=row]');
   for (const by of ['user', 'team', 'name', 'model', 'pool', 'node']) {
@@ -352,7 +352,7 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
   await agree('failed jobs', async () => assert.deepEqual((await table('Failed jobs')).map((row) => row.Job), daemon.json('queue', '--all').filter((job) => job.state === 'failed').map((job) => job.display_id)));
 });
 
-test('waste: its GPUs and jobs', async () => {
+test('wasted GPUs and wasting jobs match the command line', async () => {
   await until('somebody to waste', async () => (await daemon.ask('GET', '/v1/waste')).jobs.length >= 2, 60);
   await show('queue');
   await agree('who wastes', async () => {
@@ -364,7 +364,7 @@ test('waste: its GPUs and jobs', async () => {
   });
 });
 
-test('submit and what if: what is foretold is what the command line foretells', async () => {
+test('forecasts of submit and what-if match the command line', async () => {
   await show('submit');
   await page.fill('[data-field=command]', 'true');
   await page.fill('[data-field=gpus]', '4');
@@ -380,7 +380,7 @@ test('submit and what if: what is foretold is what the command line foretells', 
   assert.deepEqual(page.troubles, []);
 });
 
-test('submit: parts and MIG instances are asked for as by the command line that it names', async () => {
+test('submitted fractions and MIG instances match the shown command line', async () => {
   const forms = [
     { part: 'slice', fields: { slice: '1g.10gb' } },
     { part: 'slice', fields: { slice: '>=16G' } },

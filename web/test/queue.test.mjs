@@ -29,7 +29,7 @@ const save = async () => {
 };
 const sorted = (title) => page.locator(`[role=columnheader]:has-text("${title}")`).getAttribute('aria-sort');
 
-test('expected starts are known of all that wait, also of those out of sight', async () => {
+test('all waiting jobs have expected starts, also those that are scrolled out of view', async () => {
   await show('queue');
   await page.waitForSelector('.rows [role=row]');
   let rows;
@@ -51,7 +51,7 @@ test('expected starts are known of all that wait, also of those out of sight', a
   await page.fill('[data-filter]', '');
 });
 
-test('what has ended stands by its end, the last first, and says so', async () => {
+test('ended jobs are sorted by end, latest first, and the page says so', async () => {
   await page.click('[role=tab]:has-text("Ended")');
   await page.waitForSelector('.rows >> text="quick"');
   assert.equal(await sorted('Ended'), 'descending');
@@ -62,7 +62,7 @@ test('what has ended stands by its end, the last first, and says so', async () =
   assert.equal(await page.locator('[role=columnheader][aria-sort=descending], [role=columnheader][aria-sort=ascending]').count(), 0);
 });
 
-test('a state is found as it is written, and as it is called', async () => {
+test('the filter finds a state by its name and by its label', async () => {
   await show('queue?show=ended');
   await page.waitForSelector('.rows >> text="quick"');
   for (const text of ['timed out', 'timed_out']) {
@@ -71,7 +71,7 @@ test('a state is found as it is written, and as it is called', async () => {
   }
 });
 
-test('of many that have ended it is said how many are shown; the filter asks for the others, and more come when asked', async () => {
+test('with many ended jobs the page shows the count, filters all of them and loads more on request', async () => {
   const spec = { command: ['true'], directory: '/tmp', is_held: true, request: { gpus: 1 } };
   const ids = [];
   for (let i = 0; i < 1010; i += 101) ids.push(...(await Promise.all(Array.from({ length: 101 }, (_, k) => daemon.ask('POST', '/v1/jobs', { spec: { ...spec, name: `many-${i + k}` } })))).map((answer) => String(answer.id)));
@@ -94,7 +94,7 @@ test('of many that have ended it is said how many are shown; the filter asks for
   assert.deepEqual(page.troubles, []);
 });
 
-test('what is shown stands in the address: a link has it, and the way back from a job finds it', async () => {
+test('the address contains the view, so links and the way back from a job restore it', async () => {
   await show('queue');
   await page.click('[role=tab]:has-text("Ended")');
   await page.fill('[data-filter]', 'timed');
@@ -114,7 +114,7 @@ test('what is shown stands in the address: a link has it, and the way back from 
   assert.match(page.url(), /mine=1/);
 });
 
-test('columns: as divvy queue has them, none that is empty, names whole where there is room', async () => {
+test('columns match divvy queue, omit empty ones and show full names where there is room', async () => {
   await page.setViewportSize({ width: 1400, height: 700 });
   await show('queue');
   const titles = await page.locator('[role=columnheader]').allInnerTexts();
@@ -135,7 +135,7 @@ test('columns: as divvy queue has them, none that is empty, names whole where th
   assert.equal(said[runs.display_id], '');
 });
 
-test('who may do nothing with a job is offered nothing', async () => {
+test("no actions are offered for another user's job", async () => {
   const own = page;
   const row = (at, name) => at.locator('.rows [role=row]', { has: at.locator(`text="${name}"`) }).locator('input[type=checkbox]');
   await row(own, 'runs').check();

@@ -6,7 +6,7 @@ import { carriedWords, formOf, freshForm, isForShell, shellSigns, specOf, splitW
 const nothing = { spec: {}, form: formOf({}) };
 const carry = (spec) => ({ spec, form: formOf(spec) });
 
-test('what is not touched stays as it was, whether there is a field for it or not', () => {
+test('settings that are not edited are unchanged, with or without a form field', () => {
   const spec = {
     command: ['python', 'a b', '&&', '$HOME', ''],
     name: 'x',
@@ -33,7 +33,7 @@ test('what is not touched stays as it was, whether there is a field for it or no
   assert.deepEqual(changed, { ...spec, time_limit: 7200, extra_environment: ['B=two\nlines', 'A=2'] });
 });
 
-test('of a script too, with its arguments', () => {
+test('settings of a script and its arguments are unchanged too', () => {
   const spec = { script: '#!/bin/bash\n# DIVVY --gpus 2\ntrue\n', arguments: ['alpha', 'beta gamma'], request: { gpus: 2 } };
   const carried = carry(spec);
   assert.equal(carried.form.arguments, "alpha 'beta gamma'");
@@ -42,7 +42,7 @@ test('of a script too, with its arguments', () => {
   assert.equal(specOf({ ...carried.form, kind: 'command', command: 'true' }, carried).script, undefined);
 });
 
-test('a form from nothing asks for one GPU, and exact times', () => {
+test('an empty form requests one GPU and keeps times exact', () => {
   const form = freshForm();
   assert.deepEqual(specOf({ ...form, command: 'true' }, nothing), { request: { gpus: 1, gpus_most: 0 }, command: ['true'] });
   assert.equal(specOf({ ...form, command: 'true', hours: '0.005' }, nothing).time_limit, 18);
@@ -51,7 +51,7 @@ test('a form from nothing asks for one GPU, and exact times', () => {
   assert.throws(() => specOf({ ...form, command: "echo 'x" }, nothing), /unclosed quote/);
 });
 
-test('what is for a shell is known, and what only looks so is not', () => {
+test('shell syntax is recognized, and text that only resembles it is not', () => {
   const found = (text) => shellSigns(text).join(' ');
   assert.equal(found('echo a && echo b > file'), '&& >');
   assert.equal(found('a | b; c & d'), '| ; &');
@@ -66,7 +66,7 @@ test('what is for a shell is known, and what only looks so is not', () => {
   assert.deepEqual(specOf({ ...form, isPlain: true }, nothing).command, ['echo', 'a', '&&', 'echo', 'b', '>', 'file']);
 });
 
-test('what has no field is named, and can be left out', () => {
+test('settings without a form field are named and can be omitted', () => {
   const spec = { command: ['true'], request: { gpus: 1, topology: 'nvlink', excluded_nodes: ['n1'] }, comment: 'c', labels: { notify: 'end', 'slurm.qos': 'x' }, dependencies: [{ kind: 'after_ok', job: 3 }], capture: { environment: ['A=1'], umask: 18 } };
   const words = [
     ['--topology nvlink', 'request/topology', 'request/requires_topology'],
@@ -84,7 +84,7 @@ test('what has no field is named, and can be left out', () => {
   assert.deepEqual(specOf({ ...carried.form }, carried), spec, 'what was carried is not changed by it');
 });
 
-test("a script's lines fill the form, and what they said goes with them", () => {
+test('option lines of a script fill the form, and changed lines replace their earlier values', () => {
   let form = { ...freshForm(), kind: 'script', script: 'x', name: 'mine' };
   const first = withLines(nothing, {}, { request: { gpus: 4 }, time_limit: 3600, dialect: 'slurm', labels: { 'slurm.qos': 'x' }, script: 'x' });
   Object.assign(form, first.changed);
@@ -97,6 +97,6 @@ test("a script's lines fill the form, and what they said goes with them", () => 
   assert.deepEqual([spec.request.gpus, spec.time_limit, spec.dialect, spec.labels, spec.name], [8, 7200, undefined, {}, 'mine']);
 });
 
-test('words are split as a shell does', () => {
+test('words are split as by a shell', () => {
   assert.deepEqual(splitWords(`a 'b c' "d \\" e" f\\ g ''`), ['a', 'b c', 'd " e', 'f g', '']);
 });

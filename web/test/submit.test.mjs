@@ -32,7 +32,7 @@ async function submitted() {
   return (await page.evaluate(() => location.hash)).split('/').pop();
 }
 
-test('submit one like it: all that was asked for, also what has no field', async () => {
+test('submitting a similar job keeps the whole request, also settings without a form field', async () => {
   const id = daemon.submit(...kAll, '--', 'sh', '-c', 'echo "$A" > it; true');
   await likeIt(id);
   const also = await page.locator('[data-also]').innerText();
@@ -60,7 +60,7 @@ test('submit one like it: all that was asked for, also what has no field', async
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('submit one like it: a script with arguments, several components, one element, and what has passed', async () => {
+test('submitting a similar job works for scripts, components, one array element and past times', async () => {
   writeFileSync(`${daemon.home}/scr.sh`, '#!/bin/bash\n# DIVVY --comment "by a line"\necho "$2"\n');
   const script = daemon.submit('--hold', 'scr.sh', 'alpha', 'beta gamma');
   await likeIt(script);
@@ -85,7 +85,7 @@ test('submit one like it: a script with arguments, several components, one eleme
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('submit: signs of a shell are for a shell, visibly; the line says just what is sent', async () => {
+test('a command with shell syntax visibly runs in a shell, and the shown line is what is sent', async () => {
   await showFreshSubmit(page);
   const pre = async () => {
     await page.waitForSelector('[data-line=ready]');
@@ -108,7 +108,7 @@ test('submit: signs of a shell are for a shell, visibly; the line says just what
   assert.equal(readFileSync(`${daemon.home}/file`, 'utf8'), 'b\n');
 });
 
-test("submit: a script's own lines fill the form as the command line reads them", async () => {
+test('option lines of a script fill the form as on the command line', async () => {
   await showFreshSubmit(page);
   await page.check('input[value=script]');
   await page.fill('[data-field=script]', '#!/bin/bash\n#SBATCH --gres=gpu:3 --time=1:30:00 --qos=normal\n#SBATCH --job-name=from-lines\ntrue\n');
@@ -130,7 +130,7 @@ test("submit: a script's own lines fill the form as the command line reads them"
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('submit: what is typed stays while one looks elsewhere, until it is sent or cleared', async () => {
+test('typed text is kept while visiting other views, until it is sent or cleared', async () => {
   await showFreshSubmit(page);
   assert.equal(await page.locator('[data-clear]').count(), 0);
   await page.fill('[data-field=command]', 'sleep 1');
@@ -157,7 +157,7 @@ test('submit: what is typed stays while one looks elsewhere, until it is sent or
   assert.equal(await page.inputValue('[data-field=gpus]'), '1');
 });
 
-test('submit: where it would start names the GPUs', async () => {
+test('the forecast of a submission names the GPUs', async () => {
   daemon.divvy('cancel', '--all', '--grace', '0');
   await until('room', () => daemon.json('queue').length === 0);
   const first = daemon.submit('--gpus', '2', '--', 'sleep', '1000');
@@ -171,4 +171,4 @@ test('submit: where it would start names the GPUs', async () => {
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('nothing went wrong on the page', () => assert.deepEqual(page.troubles, []));
+test('the page reports no errors', () => assert.deepEqual(page.troubles, []));

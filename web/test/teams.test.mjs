@@ -15,7 +15,7 @@ after(() => leave(browser, daemon));
 const field = (label) => page.locator('dialog label', { has: page.locator(`span:text-is("${label}")`) }).locator('input, select');
 const team = (name) => daemon.json('teams').teams.find((one) => one.name === name);
 
-test('a team is made, changed and removed', async () => {
+test('a team can be created, changed and removed', async () => {
   await page.click('button:text-is("New team")');
   await page.click('dialog button:text-is("Create")');
   await page.waitForSelector('dialog >> text=Write a name.');
@@ -51,7 +51,7 @@ test('a team is made, changed and removed', async () => {
   assert.equal(await page.locator('[aria-label="Edit team fixed"]').count(), 0);
 });
 
-test("a user's limits are changed", async () => {
+test("a user's limits can be changed", async () => {
   const id = daemon.submit('--gpus', '0', '--', 'sleep', '1000');
   await page.reload();
   await page.click('[aria-label="Edit user root"]');
@@ -65,7 +65,7 @@ test("a user's limits are changed", async () => {
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('GPUs are reserved, and the reservation is cancelled', async () => {
+test('GPUs can be reserved, and the reservation can be cancelled', async () => {
   await page.click('button:text-is("Reserve GPUs")');
   await page.click('dialog button:text-is("Reserve")');
   await page.waitForSelector('dialog >> text=Choose a team, or write a user.');
@@ -87,7 +87,7 @@ test('GPUs are reserved, and the reservation is cancelled', async () => {
   assert.deepEqual(page.troubles, []);
 });
 
-test('others see teams, and nothing to change them with', async () => {
+test('other users see teams but cannot change them', async () => {
   const other = await openPage(browser);
   await other.goto(daemon.link().replace(/#.*/, ''));
   await other.fill('#token', daemon.divvy('token', 'create', '--user', 'nobody').trim());

@@ -35,7 +35,7 @@ after(() => leave(browser, daemon));
 const show = (view) => showView(page, view);
 const field = (label) => page.locator(`[data-parameters] label:has-text("${label}") :is(input, select, textarea)`);
 
-test('a step as a form: what it becomes is shown, and is what vh makes of it', async () => {
+test('a step is shown as a form, and the resulting job is the one that vh submits', async () => {
   const project = join(daemon.home, 'project');
   mkdirSync(project);
   writeFileSync(join(project, 'valohai.yaml'), kYaml);
@@ -75,7 +75,7 @@ test('a step as a form: what it becomes is shown, and is what vh makes of it', a
   daemon.divvy('cancel', String(other.id), '--grace', '0');
 });
 
-test('tasks of the file stand beside its steps, with the line that runs them', async () => {
+test('tasks of the file are shown beside its steps, with the command that runs them', async () => {
   const project = join(daemon.home, 'sweeps');
   mkdirSync(project);
   const yaml = kYaml + '- task:\n    name: sweep of lr\n    step: train\n    type: grid_search\n    parameters:\n      - name: lr\n        style: multiple\n        rules: {items: [0.1, 0.2]}\n';
@@ -92,7 +92,7 @@ test('tasks of the file stand beside its steps, with the line that runs them', a
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test('mistakes are named by their line, values by their parameter, and nothing is submitted', async () => {
+test('errors name their line or parameter, and nothing is submitted', async () => {
   await showFreshSubmit(page);
   await page.check('input[value=valohai]');
   await page.fill('[data-field=yaml]', '- step:\n    name: train\n    imge: x\n    command: true\n');
@@ -120,7 +120,7 @@ test('mistakes are named by their line, values by their parameter, and nothing i
   assert.equal(daemon.json('queue').length, 0);
 });
 
-test('VH_GPUS among the variables asks for GPUs, where nothing else does', async () => {
+test('VH_GPUS among the variables requests GPUs if nothing else does', async () => {
   await showFreshSubmit(page);
   await page.fill('[data-field=command]', 'sleep 1000');
   await page.click('summary:has-text("More")');
@@ -142,7 +142,7 @@ test('VH_GPUS among the variables asks for GPUs, where nothing else does', async
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
-test("a job's environment: folded, filtered, secrets covered, for its owner alone", async () => {
+test("a job's environment is folded, filterable, masks secrets and is shown to its owner only", async () => {
   const id = daemon.submit('--gpus', '0', '--env', 'API_TOKEN=very-secret', '--env', 'PLAIN=seen', '--env', 'DB=postgres://ada:hush@db/x', '--', 'sleep', '1000');
   await show(`job/${id}`);
   const panel = page.locator('[data-environment]');

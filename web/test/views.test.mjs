@@ -16,7 +16,7 @@ const row = (text) => page.locator('[role=row]', { has: page.locator(`text="${te
 const confirm = (text) => page.click(`dialog button:has-text("${text}")`);
 const stateOf = (id) => daemon.json('show', id).state;
 
-test('overview: its numbers are those of divvy status and divvy gpus', async () => {
+test('the overview matches divvy status and divvy gpus', async () => {
   daemon.submit('--gpus', '2', '--name', 'one', '--', 'sleep', '1000');
   daemon.submit('--gpus', '3', '--name', 'two', '--', 'sleep', '1000');
   daemon.submit('--gpus', '8', '--preemptible', 'requeue', '--name', 'three', '--time', '1h', '--', 'sleep', '1000');
@@ -37,7 +37,7 @@ test('overview: its numbers are those of divvy status and divvy gpus', async () 
   });
 });
 
-test('queue: each line is what divvy queue says', async () => {
+test('each line of the queue matches divvy queue', async () => {
   await show('queue');
   await page.waitForSelector('text="three"');
   await until('the lines to agree', async () => {
@@ -53,7 +53,7 @@ test('queue: each line is what divvy queue says', async () => {
   });
 });
 
-test('queue: sorts, filters, exports', async () => {
+test('the queue can be sorted, filtered and exported', async () => {
   await page.click('[role=columnheader] button:has-text("GPUs")');
   assert.equal(await page.locator('[role=columnheader]:has-text("GPUs")').getAttribute('aria-sort'), 'descending');
   assert.ok((await page.locator('.rows [role=row]').first().innerText()).includes('three'));
@@ -75,7 +75,7 @@ test('queue: sorts, filters, exports', async () => {
   await page.fill('[data-filter]', '');
 });
 
-test('queue: hold, release, priority and cancel of those that are chosen', async () => {
+test('selected jobs can be held, released, reprioritized and cancelled', async () => {
   const id = String(daemon.json('queue').find((job) => job.name === 'three').id);
   await row('three').locator('input[type=checkbox]').check();
   await page.click('button:text-is("Hold")');
@@ -104,7 +104,7 @@ test('queue: hold, release, priority and cancel of those that are chosen', async
   await page.click('[role=tab]:has-text("All live")');
 });
 
-test('queue: by the keyboard', async () => {
+test('the queue can be used with the keyboard', async () => {
   await show('overview');
   await page.keyboard.press('g');
   await page.keyboard.press('q');
@@ -126,7 +126,7 @@ test('queue: by the keyboard', async () => {
   await page.click('dialog[open] button:has-text("Close")');
 });
 
-test('job: why it waits is what divvy why says', async () => {
+test('the reason for waiting matches divvy why', async () => {
   const job = daemon.json('queue').find((one) => one.name === 'five' && one.state === 'queued');
   await show(`job/${job.id}`);
   const why = daemon.json('why', String(job.id));
@@ -135,7 +135,7 @@ test('job: why it waits is what divvy why says', async () => {
   if (why.command) assert.ok((await page.locator('.why').innerText()).includes(why.command));
 });
 
-test('job: log as it comes, progress, end, and once more', async () => {
+test('a job shows its live log, progress and end, and can be submitted again', async () => {
   const id = daemon.submit('--gpus', '1', '--name', 'talks', '--', 'sh', '-c', `echo first line; ${daemon.binary} progress 0.25; until [ -e go ]; do sleep 0.05; done; echo second line; echo a fault >&2; exit 3`);
   await show(`job/${id}`);
   await page.waitForSelector('pre >> text=first line');
@@ -156,7 +156,7 @@ test('job: log as it comes, progress, end, and once more', async () => {
   assert.equal(await page.inputValue('[data-field=name]'), 'talks');
 });
 
-test('curves: of all GPUs, of a machine, of a job and of what it says of itself', async () => {
+test('charts exist for all GPUs, a node, a job and its reported metrics', async () => {
   const text = 'i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo "{\\"step\\": $i, \\"loss\\": $((100-i))}"; sleep 0.2; done';
   const id = daemon.submit('--gpus', '1', '--name', 'learns', '--', 'sh', '-c', text);
   await show(`job/${id}`);
@@ -185,7 +185,7 @@ test('curves: of all GPUs, of a machine, of a job and of what it says of itself'
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('submit: says where it would fit, and submits', async () => {
+test('submit shows where the job would fit, and submits it', async () => {
   await showFreshSubmit(page);
   await page.fill('[data-field=command]', "sh -c 'echo \"two words\"; sleep 1000'");
   await page.fill('[data-field=name]', 'from-the-page');
@@ -210,7 +210,7 @@ test('submit: says where it would fit, and submits', async () => {
   await until('its end', () => stateOf(String(job.id)) === 'cancelled');
 });
 
-test('submit: what it says as a command line is read the same way', async () => {
+test('the command line that submit shows is read back unchanged', async () => {
   await showFreshSubmit(page);
   await page.fill('[data-field=command]', 'true');
   await page.fill('[data-field=gpus]', '2');
@@ -236,7 +236,7 @@ test('submit: what it says as a command line is read the same way', async () => 
   daemon.divvy('cancel', ...ids);
 });
 
-test('nodes: GPUs as divvy gpus has them; restrict', async () => {
+test('nodes show GPUs as divvy gpus does, and GPUs can be restricted', async () => {
   await show('nodes');
   await page.waitForSelector('h2:has-text("GPU links")');
   await until('the GPUs to agree', async () => {
@@ -277,7 +277,7 @@ test('nodes: GPUs as divvy gpus has them; restrict', async () => {
   assert.equal(await page.locator('button:text-is("Drain")').count(), 0);
 });
 
-test('teams: what divvy teams says', async () => {
+test('teams match divvy teams', async () => {
   await show('teams');
   await page.waitForSelector('text="vision"');
   await until('the numbers to agree', async () => {
@@ -294,7 +294,7 @@ test('teams: what divvy teams says', async () => {
   });
 });
 
-test('usage: the numbers are those of divvy report', async () => {
+test('usage matches divvy report', async () => {
   await show('usage');
   await page.waitForSelector('text=GPU-hours held');
   await page.waitForSelector('[aria-label="GPU-hours by user"] .rows [role=row]');
@@ -328,7 +328,7 @@ test('usage: the numbers are those of divvy report', async () => {
   await other.context().close();
 });
 
-test('what if: the simulator on what ran here, as a job', async () => {
+test('what-if runs the simulator on the history of this cluster, as a job', async () => {
   await show('whatif');
   await page.fill('[data-field=more]', '8');
   await page.click('[data-run]');
@@ -353,7 +353,7 @@ test('what if: the simulator on what ran here, as a job', async () => {
   await other.context().close();
 });
 
-test('events: come live', async () => {
+test('events are shown live', async () => {
   await show('events');
   const id = daemon.submit('--gpus', '0', '--name', 'an-event', '--', 'true');
   await page.waitForSelector(`.rows >> text="${id}"`);
@@ -368,7 +368,7 @@ test('events: come live', async () => {
   await page.waitForSelector(`.rows >> text="${other}"`);
 });
 
-test('events: what happened to jobs and GPUs before the page was opened', async () => {
+test('events include what happened to jobs and GPUs before the page was opened', async () => {
   await show('overview');
   const id = daemon.submit('--gpus', '0', '--hold', '--name', 'released', '--', 'true');
   daemon.divvy('release', String(id));
@@ -381,7 +381,7 @@ test('events: what happened to jobs and GPUs before the page was opened', async 
   await page.waitForSelector(".rows >> text=/GPU 7.* is available to divvy again/");
 });
 
-test('the first picture needs the three files of the page and no answer of the API; nothing went wrong', async () => {
+test('the first rendering needs three files and no API answer, and the page reports no errors', async () => {
   const fresh = await openPage(browser);
   await fresh.goto(daemon.link());
   await fresh.waitForSelector('[data-tile="Running"]');
@@ -398,7 +398,7 @@ test('the first picture needs the three files of the page and no answer of the A
   assert.deepEqual(page.troubles, []);
 });
 
-test('job: several GPUs have a curve each', async () => {
+test('each of several GPUs of a job has its own curve', async () => {
   daemon.divvy('cancel', '--all', '--grace', '0');
   await until('room', () => daemon.json('queue').length === 0);
   const id = daemon.submit('--gpus', '3', '--', 'sleep', '1000');
@@ -413,7 +413,7 @@ test('job: several GPUs have a curve each', async () => {
   daemon.divvy('emulate', 'utilisation', String(gpus[1]), '0', '0');
 });
 
-test('processes of a job on its GPUs, with what each uses', async () => {
+test('the processes of a job on its GPUs are listed with their usage', async () => {
   const id = daemon.submit('--gpus', '1', '--name', 'procs', '--', 'sh', '-c', 'sleep 60');
   const seen = { time: 1, gpus: [{ node: '', gpu: 0, time: 1, values: {}, processes: [{ pid: 4711, id: Number(id), memory_bytes: 4 * 2 ** 30, utilization: 0.71 }, { pid: 4712, id: Number(id), memory_bytes: 2 ** 30, utilization: null }, { pid: 99, id: 987654, memory_bytes: 1, utilization: 0 }] }], slices: [], nodes: [], jobs: [], cluster: {} };
   const other = await openPage(browser);
@@ -430,7 +430,7 @@ test('processes of a job on its GPUs, with what each uses', async () => {
   daemon.divvy('cancel', id);
 });
 
-test('a step that runs says which rank has which GPU', async () => {
+test('a running step shows the GPUs of each rank', async () => {
   daemon.divvy('cancel', '--all', '--grace', '0');
   await until('room', () => daemon.json('queue').length === 0);
   const id = daemon.submit('--gpus', '2', '--deadline', 'now+1h', '--', 'sh', '-c', `${process.env.DIVVY} run --tasks 2 --gpus-per-task 1 -- sleep 60; true`);
@@ -445,7 +445,7 @@ test('a step that runs says which rank has which GPU', async () => {
   daemon.divvy('cancel', id, '--now');
 });
 
-test('what holds clocks back is said in words, and heat beside the GPU', async () => {
+test('throttling is described in words, and temperature is shown beside the GPU', async () => {
   const slowed = { time: 1, gpus: [{ node: '', gpu: 2, time: 1, values: { gpu_throttle: 0x24 } }], slices: [], nodes: [], jobs: [], cluster: {} };
   const other = await openPage(browser);
   await other.route('**/v1/events*', (route) => route.fulfill({ contentType: 'text/event-stream', body: `event: samples\ndata: ${JSON.stringify(slowed)}\n\n` }));

@@ -33,7 +33,7 @@ const said = (id) =>
     .map((line) => steady(line.replace(/^ *waste +/, '')));
 const shown = async (id) => (await page.locator(`[data-waste="${id}"] li`).allInnerTexts()).map(steady);
 
-test('job: the words are those of divvy show', async () => {
+test("a job's waste note matches divvy show", async () => {
   for (const id of [idle, half]) {
     await show(`job/${id}`);
     await until('the words to agree', async () => {
@@ -47,7 +47,7 @@ test('job: the words are those of divvy show', async () => {
   }
 });
 
-test('queue: each line, and the sum below divvy queue', async () => {
+test('waste marks in the queue and their sum match divvy queue', async () => {
   await show('queue');
   await until('the sum', async () => {
     const line = daemon.divvy('queue').split('\n').find((one) => / wastes? .*divvy report waste$/.test(one));
@@ -79,7 +79,7 @@ test('queue: each line, and the sum below divvy queue', async () => {
   await until('three lines', async () => (await page.locator('.rows [role=row]').count()) === 3);
 });
 
-test('overview and usage: who, what to do about it, and what was lost', async () => {
+test('overview and usage show wasting jobs, suggestions and lost GPU-hours', async () => {
   await show('overview');
   await page.waitForSelector(`[data-wasted] [data-waste="${idle}"]`);
   assert.deepEqual(await shown(half), said(half));
@@ -110,7 +110,7 @@ test('overview and usage: who, what to do about it, and what was lost', async ()
   assert.deepEqual(page.troubles, []);
 });
 
-test('what has ended wastes nothing any more, and says what it lost', async () => {
+test('an ended job is not listed as wasting and shows what it lost', async () => {
   await show(`job/${idle}`);
   await page.waitForSelector('[aria-label="Waste"] [data-waste]');
   daemon.divvy('cancel', idle, '--grace', '0');

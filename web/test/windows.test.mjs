@@ -26,7 +26,7 @@ after(() => leave(browser, daemon));
 const running = (one) => one.locator('[data-tile="Running"] .value').innerText({ timeout: 500 });
 const all = (what, number) => Promise.all(windows.map((one, i) => until(`${what} in window ${i + 1}`, async () => (await running(one)).trim() === number)));
 
-test('all of them show what happens, over one stream', async () => {
+test('all windows show live events over one stream', async () => {
   await all('the first look', '0');
   const id = daemon.submit('--gpus', '1', '--', 'sleep', '1000');
   await all('a start', '1');
@@ -38,14 +38,14 @@ test('all of them show what happens, over one stream', async () => {
   await windows.at(-1).evaluate(() => (location.hash = '#/overview'));
 });
 
-test('when the window that has it is closed, another takes it over', async () => {
+test('if the window with the stream is closed, another takes it over', async () => {
   await windows.shift().close();
   await until('another stream', () => streams.length === 1);
   daemon.submit('--gpus', '2', '--', 'sleep', '1000');
   await all('the next start', '1');
 });
 
-test('all of them come back after a restart of the daemon', async () => {
+test('all windows reconnect after a restart of the daemon', async () => {
   daemon.divvy('down');
   await Promise.all(windows.map((one, i) => until(`the word that it is away in window ${i + 1}`, async () => (await one.locator('[role=alert], [role=status]').allInnerTexts()).join(' ').includes('does not answer') || (await one.locator('body').innerText()).includes('does not answer'))));
   daemon.up();

@@ -48,7 +48,7 @@ async function check(where) {
   assert.deepEqual(page.troubles, [], where);
 }
 
-test('names, comments, projects, reasons and directories', async () => {
+test('names, comments, projects, reasons and directories are escaped', async () => {
   const refused = [];
   for (const text of kNames) {
     for (const words of [['--name', text], ['--comment', text], ['--project', text], ['--output', `${daemon.home}/${text.replaceAll('/', '_')}`], ['--env', `X=${text}`], ['--account', text], ['--group', text.slice(0, 60)]]) {
@@ -86,7 +86,7 @@ test('names, comments, projects, reasons and directories', async () => {
   }
 });
 
-test('environments, with what a job is called beside them', async () => {
+test('environments and the job name beside them are escaped', async () => {
   const id = daemon.submit('--gpus', '0', '--hold', ...kNames.flatMap((text, i) => ['--env', `CASE_${i}=${text}`]), '--', 'true');
   await show(`job/${id}`);
   await page.click('[data-environment] summary');
@@ -102,7 +102,7 @@ test('environments, with what a job is called beside them', async () => {
   await check('environment');
 });
 
-test('what a job says of itself: names and values of its own metrics', async () => {
+test('names and values of reported metrics are escaped', async () => {
   const path = `${daemon.home}/metrics`;
   const { writeFileSync } = await import('node:fs');
   const lines = kCases.flatMap((text, i) => [JSON.stringify({ step: i, [text]: i, good_one: i, text }), JSON.stringify({ step: i, [`a ${text}`]: 0.5 })]);
@@ -127,7 +127,7 @@ test('what a job says of itself: names and values of its own metrics', async () 
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('receivers of notifications, and what went wrong at them', async () => {
+test('receivers of notifications and their errors are escaped', async () => {
   const wild = await openPage(browser);
   const receivers = kCases.map((text) => ({ name: text, user: text, events: text, channel: text, target: text, failure: text, waiting: 1, next_try: 1, last_success: 1, may_be_removed: true }));
   await wild.route(/\/v1\/notify/, (route) => route.fulfill({ json: { is_on: true, receivers } }));
@@ -142,7 +142,7 @@ test('receivers of notifications, and what went wrong at them', async () => {
   await wild.close();
 });
 
-test('notes of waste', async () => {
+test('waste notes are escaped', async () => {
   const wild = await openPage(browser);
   const jobs = daemon.json('queue').slice(0, kCases.length);
   const waste = { time: 1, is_on: true, wasted_gpus: 3, jobs: jobs.map((job, i) => ({ id: job.id, display_id: kCases[i], name: kCases[i], user: kCases[i], team: kCases[i], wasted_gpus: 1, lost_gpu_hours: 1, findings: [{ kind: kCases[i], since: 1, gpus: 1, text: kCases[i], remedy: kCases[i] }] })) };
@@ -160,7 +160,7 @@ test('notes of waste', async () => {
   await wild.close();
 });
 
-test('a valohai.yaml: names, descriptions, choices, commands, and what is wrong with it', async () => {
+test('all texts and errors of a valohai.yaml are escaped', async () => {
   const quote = JSON.stringify;
   const usable = kNames.filter((text) => !/[{}$]/.test(text));
   const yaml = usable
@@ -184,7 +184,7 @@ test('a valohai.yaml: names, descriptions, choices, commands, and what is wrong 
   }
 });
 
-test('logs: any bytes', async () => {
+test('logs with any bytes are escaped', async () => {
   const path = `${daemon.home}/bytes`;
   const { writeFileSync } = await import('node:fs');
   writeFileSync(path, Buffer.concat([Buffer.from(kCases.join('\n') + '\n'), Buffer.from(Array.from({ length: 256 }, (_, i) => i)), Buffer.from('\n\xff\xfe broken utf-8 \xc3\n', 'latin1'), Buffer.from('x'.repeat(200_000) + '\nlast line\n')]));
@@ -198,7 +198,7 @@ test('logs: any bytes', async () => {
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
-test('addresses: what stands behind # is no markup either', async () => {
+test('the part of an address after # is escaped', async () => {
   page.expects.push(/404/, /400/);
   for (const text of kNames) {
     await page.evaluate((name) => (location.hash = '#/job/' + encodeURIComponent(name)), text);
@@ -214,7 +214,7 @@ test('addresses: what stands behind # is no markup either', async () => {
   await check('a broken address');
 });
 
-test('a CSV file has no formula in it', async () => {
+test('a CSV file contains no formulas', async () => {
   await show('queue');
   await page.fill('[data-filter]', 'hyperlink');
   await page.waitForSelector('.rows [role=row]');
@@ -226,7 +226,7 @@ test('a CSV file has no formula in it', async () => {
   await page.fill('[data-filter]', '');
 });
 
-test('answers of the API that are no such answers do not break the page', async () => {
+test('malformed API answers do not break the page', async () => {
   // As a fuzzed daemon would answer: wrong types, missing and huge fields.
   const wild = [null, 'text', -1, 1e308, [], {}, '<img src=x onerror=window.hit=1>', [[[]]], true];
   let seed = 7;

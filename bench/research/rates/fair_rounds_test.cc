@@ -52,7 +52,7 @@ TEST(FairRounds, AGangRunsWholeOrNotAtAll) {
   EXPECT_EQ(runs[2], 100);
 }
 
-TEST(FairRounds, WhoCameOffWorseBeforeIsFirstAmongEquals) {
+TEST(FairRounds, AmongEqualsTheJobThatGotLeastSoFarGoesFirst) {
   FairRounds rounds({1}, 0.5);
   rounds.Join(0, 1);
   rounds.Join(1, 1);
@@ -63,7 +63,7 @@ TEST(FairRounds, WhoCameOffWorseBeforeIsFirstAmongEquals) {
   EXPECT_EQ(rounds.Pick(kOneType)[0].job, 1u);
 }
 
-TEST(FairRounds, ATypeThatGoesFirstTakesItsTurnsFirst) {
+TEST(FairRounds, GpuTypesArePickedInTheGivenOrder) {
   FairRounds rounds({1, 1}, 0.5);
   rounds.Join(0, 1);
   rounds.Settle(0, std::vector<std::vector<double>>{{0.5, 0.5}});
@@ -73,7 +73,7 @@ TEST(FairRounds, ATypeThatGoesFirstTakesItsTurnsFirst) {
   EXPECT_EQ(places[0].type, 1u);
 }
 
-TEST(FairRounds, WhoHasLeftIsNotPicked) {
+TEST(FairRounds, JobsThatLeftAreNotPicked) {
   FairRounds rounds({1}, 0.5);
   rounds.Join(0, 1);
   rounds.Join(1, 1);

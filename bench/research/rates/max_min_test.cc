@@ -180,7 +180,7 @@ TEST(MaxMin, EqualJobsShareEqually) {
   }
 }
 
-TEST(MaxMin, TwiceTheWeightIsTwiceTheLevel) {
+TEST(MaxMin, DoubleWeightGivesDoubleThroughput) {
   const std::vector<RatedJob> jobs = {{{1}, 1, 2}, {{1}, 1, 1}, {{1}, 1, 1}};
   const Shares shares = MaxMinShares(jobs, std::vector<double>{1});
   EXPECT_NEAR(shares.time[0][0], 0.5, 1e-6);
@@ -199,7 +199,7 @@ TEST(MaxMin, NoJobsAndNoGpusAreFine) {
   EXPECT_EQ(MaxMinShares(std::vector<RatedJob>{{{1}}}, std::vector<double>{0}).level[0], 0);
 }
 
-TEST(MaxMin, IsWhatTheDefinitionSaysOnRandomClusters) {
+TEST(MaxMin, MatchesTheDefinitionOnRandomClusters) {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
     TestRandom random(seed);
@@ -221,7 +221,7 @@ TEST(MaxMin, IsWhatTheDefinitionSaysOnRandomClusters) {
   }
 }
 
-TEST(MaxMin, LevelsAreWhatTheTimesGive) {
+TEST(MaxMin, ReportedLevelsMatchTheAllocatedTime) {
   TestRandom random(7);
   const std::vector<double> gpus = {36, 36, 36};
   std::vector<RatedJob> jobs;

@@ -117,12 +117,12 @@ double Quality(bool has_gangs, bool together, double least) {
   return sum;
 }
 
-TEST(Seats, AreTheBestOfAllWaysForJobsOfOneGpu) { EXPECT_GE(Quality(false, false, 0.93), 0.999); }
-TEST(Seats, AreNearTheBestOfAllPairs) { EXPECT_GE(Quality(false, true, 0.75), 0.99); }
-TEST(Seats, AreNearTheBestOfAllWaysForGangs) { EXPECT_GE(Quality(true, false, 0.7), 0.98); }
-TEST(Seats, AreNearTheBestOfAllPairsOfGangs) { EXPECT_GE(Quality(true, true, 0.7), 0.97); }
+TEST(Seats, FindsTheOptimumForSingleGpuJobs) { EXPECT_GE(Quality(false, false, 0.93), 0.999); }
+TEST(Seats, IsNearTheOptimumForPairsOfJobs) { EXPECT_GE(Quality(false, true, 0.75), 0.99); }
+TEST(Seats, IsNearTheOptimumForGangs) { EXPECT_GE(Quality(true, false, 0.7), 0.98); }
+TEST(Seats, IsNearTheOptimumForPairsOfGangs) { EXPECT_GE(Quality(true, true, 0.7), 0.97); }
 
-TEST(Seats, StayAsTheyAreWhileNothingChanges) {
+TEST(Seats, AssignmentIsStableWhileNothingChanges) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     const World world(seed, true);
@@ -142,7 +142,7 @@ Speeds TwoTypes(double on_second) {
   return speeds;
 }
 
-TEST(Seats, AJobIsNotMovedForACrumb) {
+TEST(Seats, AJobIsNotMovedForATinyGain) {
   const std::vector<SeatJob> jobs = {{0, 1, 1}};
   const std::vector<Seat> before = {{1, 0}};
   const std::vector<int> gpus = {1, 1};
@@ -150,7 +150,7 @@ TEST(Seats, AJobIsNotMovedForACrumb) {
   EXPECT_EQ(BestSeats(jobs, TwoTypes(0.97), gpus, before, {.keep = 0.02})[0].type, 0u);
 }
 
-TEST(Seats, TheOneThatWeighsMoreTakesTheFastGpuAndTheOtherTheSlowOne) {
+TEST(Seats, TheHeavierJobGetsTheFastGpuAndTheOtherTheSlowOne) {
   const std::vector<SeatJob> jobs = {{0, 1, 1}, {0, 1, 1.5}};
   const std::vector<Seat> before = {{0, 0}};
   const auto seats = BestSeats(jobs, TwoTypes(0.5), std::vector<int>{1, 1}, before, {});
@@ -158,7 +158,7 @@ TEST(Seats, TheOneThatWeighsMoreTakesTheFastGpuAndTheOtherTheSlowOne) {
   for (const Seat& seat : seats) EXPECT_EQ(seat.type, seat.first == 1 ? 0u : 1u);
 }
 
-TEST(Seats, SmallJobsMakeRoomForAGangThatWeighsMore) {
+TEST(Seats, SmallJobsMakeRoomForAHeavierGang) {
   Speeds speeds(1, 1);
   speeds.SetAlone(0, 0, 1);
   const std::vector<SeatJob> jobs = {{0, 1, 1}, {0, 1, 1}, {0, 2, 3}};
@@ -168,7 +168,7 @@ TEST(Seats, SmallJobsMakeRoomForAGangThatWeighsMore) {
   EXPECT_EQ(seats[0].first, 2u);
 }
 
-TEST(Seats, AGangMakesRoomForSmallJobsThatWeighMoreTogether) {
+TEST(Seats, AGangMakesRoomForSmallJobsThatAreHeavierTogether) {
   Speeds speeds(1, 1);
   speeds.SetAlone(0, 0, 1);
   const std::vector<SeatJob> jobs = {{0, 2, 1.5}, {0, 1, 1}, {0, 1, 1}};
@@ -176,7 +176,7 @@ TEST(Seats, AGangMakesRoomForSmallJobsThatWeighMoreTogether) {
   EXPECT_EQ(BestSeats(jobs, speeds, std::vector<int>{2}, before, {}).size(), 2u);
 }
 
-TEST(Seats, SeatsBeyondWhatIsLeftAreDropped) {
+TEST(Seats, AllocationsBeyondTheRemainingGpusAreDropped) {
   Speeds speeds(1, 1);
   speeds.SetAlone(0, 0, 1);
   const std::vector<SeatJob> jobs = {{0, 1, 1}, {0, 1, 1}};
@@ -186,7 +186,7 @@ TEST(Seats, SeatsBeyondWhatIsLeftAreDropped) {
   EXPECT_EQ(seats[0].first, 1u);
 }
 
-TEST(ProgressWeight, GrowsWhileAJobWaitsAndFallsWhileItRuns) {
+TEST(ProgressWeight, GrowsWhileAJobWaitsAndShrinksWhileItRuns) {
   EXPECT_DOUBLE_EQ(ProgressWeight(0, 0, 3600), 1);
   EXPECT_DOUBLE_EQ(ProgressWeight(15 * 3600, 0, 3600), 2);
   EXPECT_DOUBLE_EQ(ProgressWeight(7200, 7200, 3600), 1);

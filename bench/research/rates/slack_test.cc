@@ -23,20 +23,20 @@ TEST(Slack, TheLongestJobStartsEarlyEnoughToEndWithTheRest) {
   EXPECT_EQ(PickByLeastSlack(jobs, 0, 2, options)[0], 3u);
 }
 
-TEST(Slack, ALateJobComesFirst) {
+TEST(Slack, AJobPastItsDueTimeComesFirst) {
   const Jobs jobs = {{.arrival_s = 900, .remaining_s = 500, .mean_jobs = 2},
                      {.arrival_s = 0, .remaining_s = 500, .mean_jobs = 2}};
   EXPECT_EQ(PickByLeastSlack(jobs, 1500, 1, {}), (Running{1}));
 }
 
-TEST(Slack, ARunningJobIsNotGivenUpForALittle) {
+TEST(Slack, ARunningJobIsNotStoppedForASmallGain) {
   const Jobs jobs = {{.arrival_s = 0, .remaining_s = 500, .mean_jobs = 1, .is_running = false},
                      {.arrival_s = 50, .remaining_s = 500, .mean_jobs = 1, .is_running = true}};
   EXPECT_EQ(PickByLeastSlack(jobs, 400, 1, {.keep_s = 120}), (Running{1}));
   EXPECT_EQ(PickByLeastSlack(jobs, 400, 1, {.keep_s = 20}), (Running{0}));
 }
 
-TEST(Slack, AGangThatDoesNotFitIsPassedOverAndNobodyIsCutInTwo) {
+TEST(Slack, AGangThatDoesNotFitIsSkippedAndNeverSplit) {
   const Jobs jobs = {{.arrival_s = 0, .remaining_s = 900, .mean_jobs = 3, .gpus = 2},
                      {.arrival_s = 0, .remaining_s = 890, .mean_jobs = 3, .gpus = 2},
                      {.arrival_s = 0, .remaining_s = 10, .mean_jobs = 3, .gpus = 1}};
@@ -47,7 +47,7 @@ TEST(Slack, AGangThatDoesNotFitIsPassedOverAndNobodyIsCutInTwo) {
   EXPECT_EQ(gpus, 3);
 }
 
-TEST(Slack, NoJobsRunNobody) { EXPECT_TRUE(PickByLeastSlack({}, 0, 8, {}).empty()); }
+TEST(Slack, WithoutJobsNothingRuns) { EXPECT_TRUE(PickByLeastSlack({}, 0, 8, {}).empty()); }
 
 }  // namespace slack_test
 }  // namespace divvy::rates

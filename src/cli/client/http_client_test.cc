@@ -72,7 +72,7 @@ HttpClient Connect(const ScriptedServer& server) {
   return *std::move(client);
 }
 
-TEST(HttpClient, SaysWhichSocketItTried) {
+TEST(HttpClient, NamesTheSocketThatItTried) {
   auto none = HttpClient::Connect("/tmp/no-such-directory/socket");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kUnreachable);
@@ -96,7 +96,7 @@ TEST(HttpClient, CallsSeveralTimesOnOneConnection) {
   EXPECT_EQ(server.requests[0].query.at("x"), "a b");
 }
 
-TEST(HttpClient, ADaemonThatGoesIsUnreachable) {
+TEST(HttpClient, ADaemonThatExitsIsReportedAsUnreachable) {
   ScriptedServer server({Answer(200, "one"), "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"});
   HttpClient client = Connect(server);
   ASSERT_TRUE(client.Call("GET", "/"));
@@ -109,7 +109,7 @@ TEST(HttpClient, ADaemonThatGoesIsUnreachable) {
   EXPECT_EQ(after.error().code, ErrorCode::kUnreachable);
 }
 
-TEST(HttpClient, WhatIsNoDaemonIsNamedSo) {
+TEST(HttpClient, ASocketThatIsNotADaemonIsReported) {
   ScriptedServer server({"SSH-2.0-OpenSSH_9.2\r\n\r\n"});
   HttpClient client = Connect(server);
   auto answer = client.Call("GET", "/");
@@ -117,7 +117,7 @@ TEST(HttpClient, WhatIsNoDaemonIsNamedSo) {
   EXPECT_NE(answer.error().message.find("is not a divvy daemon"), std::string::npos) << answer.error().message;
 }
 
-TEST(HttpClient, GivesOutEventsOneByOne) {
+TEST(HttpClient, DeliversEventsOneByOne) {
   std::string text;
   Serialise({.content_type = "text/event-stream"}, {.is_chunked = true}, text);
   for (std::string_view piece : {"data: 1\n\n: still here\n\nid: 7\nda", "ta:2\r\ndata: b\n\n", "data: 3\n\n", ""}) {
@@ -131,7 +131,7 @@ TEST(HttpClient, GivesOutEventsOneByOne) {
   EXPECT_EQ(events, (std::vector<std::string>{"1", "2\nb", "3"}));
 }
 
-TEST(HttpClient, StopsAStreamWhenAsked) {
+TEST(HttpClient, StopsAStreamOnRequest) {
   std::string text;
   Serialise({.content_type = "text/event-stream"}, {.is_chunked = true}, text);
   SerialiseChunk("data: 1\n\ndata: 2\n\n", text);
@@ -142,7 +142,7 @@ TEST(HttpClient, StopsAStreamWhenAsked) {
   EXPECT_EQ(seen, 1);
 }
 
-TEST(HttpClient, AStreamThatIsRefusedOrBreaksOffFails) {
+TEST(HttpClient, AStreamThatIsRefusedOrInterruptedFails) {
   ScriptedServer refusing({Answer(403, R"({"code":"permission_denied","message":"not yours"})")});
   HttpClient client = Connect(refusing);
   Status refused = client.Stream("/v1/events", [](std::string_view) { return true; });

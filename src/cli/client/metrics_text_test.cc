@@ -23,7 +23,7 @@ wire::SeriesView Series(std::string metric, std::vector<std::optional<double>> m
   return series;
 }
 
-TEST(MetricsText, SaysWhyNothingWasSeen) {
+TEST(MetricsText, SaysWhyThereAreNoSamples) {
   wire::JobDetail job = Job(8);
   job.reason = "waits for 4 GPUs, 1 free";
   EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 8 has not started: waits for 4 GPUs, 1 free.\n");
@@ -49,7 +49,7 @@ TEST(MetricsText, NamesTheElementsOfAnArray) {
             "Job 9 is an array; name one of its elements: divvy metrics 9_0,2-4\n");
 }
 
-TEST(MetricsText, TheAxisSaysDaysAndYearsThatAreNotTodays) {
+TEST(MetricsText, TheAxisShowsDaysAndYearsOtherThanTodays) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   constexpr double kNow = 1'772'366'400;  // 2026-03-01 12:00.
@@ -65,7 +65,7 @@ TEST(MetricsText, TheAxisSaysDaysAndYearsThatAreNotTodays) {
   EXPECT_EQ(AxisText(kNow - 366 * kDay, kNow - 365 * kDay, kNow), Ends("2025-02-28 12:00", "2025-03-01 12:00"));
 }
 
-TEST(MetricsText, OfInstancesTheOneThatIsAskedForIsKept) {
+TEST(MetricsText, KeepsOnlyTheRequestedMigInstance) {
   wire::SeriesAnswer all;
   for (const std::int64_t instance : {1, 13}) {
     all.series.push_back(Series("gpu_memory_used_bytes", {1}));
@@ -83,7 +83,7 @@ TEST(MetricsText, OfInstancesTheOneThatIsAskedForIsKept) {
   EXPECT_EQ(missing.error().message, "GPU 0 had no samples of MIG instance 3 in that period; sampled instances: 1, 13");
 }
 
-TEST(MetricsText, OwnNumbersAreFirstAndLast) {
+TEST(MetricsText, ReportedMetricsAreListedFirstWithTheirLastValues) {
   wire::SeriesAnswer answer;
   answer.series = {Series("cpu_cores", {1}), Series("own.loss", {0.9, 0.35123, std::nullopt}),
                    Series("own.step", {1, std::nullopt, 120000}), Series("memory_used_bytes", {2})};

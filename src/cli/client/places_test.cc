@@ -7,7 +7,7 @@ namespace places_test {
 
 using Lines = std::vector<std::string>;
 
-TEST(Places, AJobIsOnOneMachineOrOnTheFirstAndSoManyMore) {
+TEST(JobLocations, AJobIsOnOneNodeOrOnTheFirstAndACountOfMore) {
   wire::JobView job;
   EXPECT_EQ(NodeText(job, "head"), "") << "it waits";
   job.start_time = 1;
@@ -22,7 +22,7 @@ TEST(Places, AJobIsOnOneMachineOrOnTheFirstAndSoManyMore) {
   EXPECT_EQ(NodeText(array, "head"), "") << "its elements have begun, wherever they are";
 }
 
-TEST(Places, EachMachineHasItsRanksAndGpus) {
+TEST(JobLocations, EachNodeIsListedWithItsRanksAndGpus) {
   wire::JobDetail job;
   EXPECT_EQ(SeatLines(job, ""), Lines());
   job.node = "n2";
@@ -35,7 +35,7 @@ TEST(Places, EachMachineHasItsRanksAndGpus) {
   EXPECT_EQ(SeatLines(job, "head"), (Lines{"n2: ranks 0-2, GPUs 0-3", "head: rank 3, GPU 5", "n3: ranks 4-5, no GPU"}));
 }
 
-TEST(Places, WhatIsLeftUntilADeadlineIsNoLimitThatWasAskedFor) {
+TEST(JobLocations, TheTimeLeftUntilADeadlineIsNotARequestedTimeLimit) {
   wire::RequestView request;
   request.time_limit_s = 3600;
   EXPECT_FALSE(EndsByDeadline(request, 1000));
@@ -47,7 +47,7 @@ TEST(Places, WhatIsLeftUntilADeadlineIsNoLimitThatWasAskedFor) {
   EXPECT_FALSE(EndsByDeadline(request, 4600));
 }
 
-TEST(Places, WhatIsAskedForIsSaidOfEachMachine) {
+TEST(JobLocations, ARequestOnSeveralNodesIsShownPerNode) {
   wire::RequestView request;
   request.gpus = 4;
   EXPECT_EQ(GpuCount(request), "4");

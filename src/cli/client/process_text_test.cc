@@ -26,7 +26,7 @@ std::vector<wire::GpuView> Gpus() {
   return {gpu};
 }
 
-TEST(Processes, AreThoseOfTheJobByGpu) {
+TEST(Processes, AreListedForAJobByGpu) {
   const auto processes = ProcessesOf(JobId(17), Seen(), Gpus());
   const std::vector<std::string> lines = ProcessLines(processes, 4);
   ASSERT_EQ(lines.size(), 2U);
@@ -35,7 +35,7 @@ TEST(Processes, AreThoseOfTheJobByGpu) {
   EXPECT_EQ(ProcessLines(processes, 1).back(), "and 1 more (divvy metrics --processes)");
 }
 
-TEST(Processes, AreATable) {
+TEST(Processes, AreShownAsATable) {
   const auto processes = ProcessesOf(JobId(17), Seen(), Gpus());
   ListingOptions options;
   options.csv = true;
@@ -50,7 +50,7 @@ TEST(Processes, AreATable) {
   EXPECT_NE(table.find("4711  ada   71%   4 GiB  1.50     2 GiB"), std::string::npos) << table;
 }
 
-TEST(Processes, OfOneJobAloneAreOnItsGpus) {
+TEST(Processes, AreNarrowedToTheGpusOfOneJob) {
   const wire::LatestAnswer answer = OnlyProcessesOf(JobId(17), Seen());
   ASSERT_EQ(answer.gpus.size(), 2U);
   EXPECT_EQ(answer.gpus[0].processes.size(), 1U);

@@ -21,7 +21,7 @@ bool Eventually(const std::function<bool()>& is_so) {
   return true;
 }
 
-TEST(ProgressIndicator, SaysThatItIsUnderWayAndTakesItBack) {
+TEST(ProgressIndicator, ShowsProgressAfterADelayAndErasesIt) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   std::FILE* const to = ::fdopen(ends[1], "w");
@@ -41,7 +41,7 @@ TEST(ProgressIndicator, SaysThatItIsUnderWayAndTakesItBack) {
   ::close(ends[0]);
 }
 
-TEST(ProgressIndicator, WhoBeganLastSpeaksAndMakesWayForALine) {
+TEST(ProgressIndicator, TheLatestIndicatorIsShownAndMakesRoomForOutput) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* const to = ::open_memstream(&text, &size);
@@ -78,7 +78,7 @@ TEST(ProgressIndicator, WhoBeganLastSpeaksAndMakesWayForALine) {
   std::free(text);
 }
 
-TEST(ProgressIndicator, WhatIsQuickIsSilent) {
+TEST(ProgressIndicator, FastOperationsShowNothing) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* const to = ::open_memstream(&text, &size);

@@ -30,14 +30,14 @@ std::string Lines(const std::vector<wire::TenantView>& tenants, int width) {
   return out;
 }
 
-TEST(TenantLines, AreOneLineWhereThereIsRoom) {
+TEST(TenantLines, ATenantFitsOneLineWhereThereIsRoom) {
   EXPECT_EQ(Lines({Tenant("7", "train", ""), Tenant("134", "nb", "borrows 12 GiB")}, 0),
             "      7  train  ada  running  0.25 to 0.8  66%, guaranteed 25%  32.5/63G  enforced by interposer\n"
             "    134  nb     ada  running  0.25 to 0.8  66%, guaranteed 25%  32.5/63G  enforced by interposer; borrows "
             "12 GiB\n");
 }
 
-TEST(TenantLines, OnANarrowTerminalJobUserAndMechanismStayReadable) {
+TEST(TenantLines, JobUserAndMechanismStayReadableOnANarrowTerminal) {
   const std::string lines =
       Lines({Tenant("134", "a-name-that-is-longer-than-all-the-others",
                     "borrows 12 GiB; stays on GPU 1: uses CUDA IPC with a process of another job")},
@@ -49,13 +49,13 @@ TEST(TenantLines, OnANarrowTerminalJobUserAndMechanismStayReadable) {
   for (const std::string_view line : Split(lines, '\n')) EXPECT_LE(Width(line), 80U) << line;
 }
 
-TEST(TenantLines, ALongNamePushesItsOwnLineAlone) {
+TEST(TenantLines, ALongNameWidensItsOwnLineOnly) {
   const std::string lines = Lines({Tenant("1", std::string(60, 'x'), ""), Tenant("2", "nb", "")}, 0);
   const auto second = lines.substr(lines.find('\n') + 1);
   EXPECT_EQ(second.find("ada"), std::size_t{4 + 1 + 2 + 28 + 2}) << lines;
 }
 
-TEST(ShareFields, SayWhereItIsAndWhatItHas) {
+TEST(ShareFields, ShowTheGpuOfATenantAndItsMemory) {
   wire::ShareView share;
   share.part = "0.25 to 0.8";
   share.state = "idle";

@@ -1,6 +1,8 @@
 // Runs what was called: a command, or another tool by its name.
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "cli/client/command.h"
@@ -9,15 +11,31 @@
 namespace divvy::cli {
 namespace {
 
-// If a command takes another program's command line, the first word that is not an option starts it. --help behind that
-// word belongs to the other program.
+/// Returns whether the word behind `word` is its value: "--gpus 1" and "-g 1", but not "--gpus=1".
+bool TakesNextWord(std::string_view word, const std::vector<dialect::Option>& options) {
+  const bool is_long = word.starts_with("--");
+  if (!is_long && word.size() != 2) return false;
+  return std::ranges::any_of(options, [&](const dialect::Option& option) {
+    if (option.takes != dialect::Takes::kValue) return false;
+    if (!is_long) return option.letter == word[1];
+    const std::string_view name = word.substr(2);
+    return option.name == name || std::ranges::find(option.aliases, name) != option.aliases.end();
+  });
+}
+
+// If a command takes another program's command line, the first word that is neither an option nor an option's value
+// starts it. --help behind that word belongs to the other program.
 enum class AsksHelp { kNo, kHelp, kHelpAll };
-AsksHelp AsksForHelp(const Words& words, bool takes_command) {
-  for (const std::string& word : words) {
+AsksHelp AsksForHelp(const Words& words, bool takes_command, const std::vector<dialect::Option>& options) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     if (word == "--") return AsksHelp::kNo;
     if (word == "--help-all") return AsksHelp::kHelpAll;
-    if (word == "--help" || (word == "-h" && &word == &words.front())) return AsksHelp::kHelp;
-    if (takes_command && !word.starts_with("-")) return AsksHelp::kNo;
+    if (word == "--help" || (word == "-h" && i == 0)) return AsksHelp::kHelp;
+    if (!takes_command) continue;
+    if (!word.starts_with("-")) return AsksHelp::kNo;
+    const bool is_value_next = i + 1 < words.size() && !words[i + 1].starts_with("-");
+    if (is_value_next && TakesNextWord(word, options)) ++i;
   }
   return AsksHelp::kNo;
 }
@@ -55,7 +73,9 @@ int Main(const Words& words) {
   const auto command = std::ranges::find(Commands(), said, &Command::name);
   if (command != Commands().end()) {
     const bool takes_command = words[1] == "submit" || words[1] == "run" || words[1] == "explain";
-    const AsksHelp asks = AsksForHelp(rest, takes_command);
+    const bool needs_options = takes_command && command->options != nullptr;
+    const AsksHelp asks =
+        AsksForHelp(rest, takes_command, needs_options ? command->options() : std::vector<dialect::Option>());
     if (asks == AsksHelp::kHelpAll) return HelpMain({words[1], "--all"});
     if (asks == AsksHelp::kHelp) return HelpMain({words[1]});
     return command->run(rest);

@@ -42,7 +42,7 @@ class Shell : public testing::Test {
 
 using Lines = std::vector<std::string>;
 
-TEST(Help, EveryCommandExplainsItself) {
+TEST(Help, EveryCommandHasHelp) {
   std::set<std::string_view> names;
   for (const Command& command : Commands()) {
     EXPECT_TRUE(names.insert(command.name).second) << command.name << " is there twice";
@@ -119,7 +119,15 @@ TEST(Help, SubmitAndRunDescribeTenOptionsAndNameTheOthers) {
   }
 }
 
-TEST(Help, ShortTablesHaveNoHeadings) {
+TEST(Help, IsPrintedBehindOtherOptionsToo) {
+  for (const std::string name : {"submit", "run"}) {
+    const std::string help = Printed({"divvy", name, "--help"});
+    EXPECT_EQ(Printed({"divvy", name, "--gpus", "1", "--help"}), help) << name;
+    EXPECT_EQ(Printed({"divvy", name, "-g", "1", "--time=1h", "--hold", "--help"}), help) << name;
+  }
+}
+
+TEST(Help, ShortTablesHaveNoTitles) {
   EXPECT_EQ(HelpText(*FindCommand("queue"), true), HelpText(*FindCommand("queue")));
   EXPECT_EQ(OptionSections(*FindCommand("update")).size(), 1u);
 }
@@ -136,19 +144,19 @@ TEST(WrapText, KeepsLinesWithinTheirWidth) {
   EXPECT_EQ(WrapText("", "  ", 9), "  \n");
 }
 
-TEST_F(Shell, OffersCommandsByTheirBeginning) {
+TEST_F(Shell, CompletesCommands) {
   EXPECT_EQ(Complete({"sub"}), Lines{"submit"});
   EXPECT_EQ(Complete({"internal"}), Lines{});
 }
 
-TEST_F(Shell, OffersOptionsByTheirBeginning) {
+TEST_F(Shell, CompletesOptions) {
   EXPECT_EQ(Complete({"submit", "--gpu-m"}), (Lines{"--gpu-memory", "--gpu-memory-limit"}));
   EXPECT_EQ(Complete({"queue", "--gpus", "--heade"}), Lines{});
   EXPECT_EQ(Complete({"queue", "--hel"}), Lines{"--help"});
   EXPECT_EQ(Complete({"submit", "--hel"}), (Lines{"--help", "--help-all"}));
 }
 
-TEST_F(Shell, OffersValuesThatAnOptionKnows) {
+TEST_F(Shell, CompletesOptionValues) {
   EXPECT_EQ(Complete({"queue", "--state", "ru"}), Lines{"running"});
   EXPECT_EQ(Complete({"queue", "--state", "queued,ru"}), Lines{"queued,running"});
   EXPECT_EQ(Complete({"queue", "--state=queued,ru"}), Lines{"--state=queued,running"});
@@ -159,23 +167,23 @@ TEST_F(Shell, OffersValuesThatAnOptionKnows) {
   EXPECT_EQ(Complete({"submit", "--gpus", ""}), Lines{});
 }
 
-TEST_F(Shell, LeavesTheJobsOwnWordsToTheirCommand) {
+TEST_F(Shell, LeavesTheJobsOwnArgumentsToItsCommand) {
   EXPECT_EQ(Complete({"run", ""}), Lines{":command 2"});
   EXPECT_EQ(Complete({"run", "--gpus", "1", "python", "tr"}), Lines{":command 4"});
   EXPECT_EQ(Complete({"submit", "--gpus=1", "--", "py"}), Lines{":command 4"});
   EXPECT_EQ(Complete({"submit", "tr"}), Lines{":files"});
 }
 
-TEST_F(Shell, IsSilentWithoutADaemon) {
+TEST_F(Shell, CompletesNothingWithoutADaemon) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(Complete({"cancel", ""}), Lines{});
   EXPECT_EQ(Complete({"submit", "--dependency", "afterok:"}), Lines{});
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(Shell, OffersGpuVerbs) { EXPECT_EQ(Complete({"gpus", "re"}), Lines{"restrict"}); }
+TEST_F(Shell, CompletesGpuSubcommands) { EXPECT_EQ(Complete({"gpus", "re"}), Lines{"restrict"}); }
 
-TEST_F(Shell, GetsAScriptOfItsOwnKind) {
+TEST_F(Shell, EachShellGetsItsOwnScript) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     testing::internal::CaptureStdout();
     EXPECT_EQ(CompletionMain({shell}), 0);
@@ -184,7 +192,7 @@ TEST_F(Shell, GetsAScriptOfItsOwnKind) {
   EXPECT_EQ(CompletionMain({"tcsh"}), 2);
 }
 
-TEST_F(Shell, ManPagesHoldNoLineThatRoffWouldTakeForARequestOfItsOwn) {
+TEST_F(Shell, ManPagesContainNoAccidentalRoffRequests) {
   ASSERT_EQ(ManMain({home_ + "/man"}), 0);
   const std::set<std::string> macros = {".TH", ".SH", ".SS", ".TP", ".B", ".I", ".BR", ".IR", ".\\\""};
   int pages = 0;

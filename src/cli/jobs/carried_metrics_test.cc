@@ -7,7 +7,7 @@ namespace carried_metrics_test {
 
 using Lines = std::deque<std::string>;
 
-TEST(ObjectLines, AreWholeHoweverTheyCome) {
+TEST(ObjectLines, AreReadCompletelyHoweverTheyAreSplit) {
   ObjectLines lines;
   lines.Read("words {\n{\"a\"");
   EXPECT_EQ(lines.Take(), Lines());
@@ -28,7 +28,7 @@ TEST(ObjectLines, MayBeginWithBlanksAndEndWithTheStream) {
   EXPECT_EQ(lines.Take(), (Lines{"{\"a\": 1}", "{\"a\": 2}"}));
 }
 
-TEST(CarriedMetrics, TellALastLineThatHasNoEnd) {
+TEST(CarriedMetrics, ForwardALastLineWithoutANewline) {
   std::vector<wire::OwnNumbers> told;
   {
     CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said.numbers); });
@@ -39,7 +39,7 @@ TEST(CarriedMetrics, TellALastLineThatHasNoEnd) {
   EXPECT_EQ(told[0].front(), (std::pair<std::string, double>("loss", 3)));
 }
 
-TEST(ObjectLines, AreBounded) {
+TEST(ObjectLines, HaveALengthLimit) {
   ObjectLines lines;
   for (int i = 0; i < 500; ++i) lines.Read("{\"a\": " + std::to_string(i) + "}\n");
   EXPECT_EQ(lines.left_out(), 450);
@@ -53,7 +53,7 @@ TEST(ObjectLines, AreBounded) {
   EXPECT_EQ(lines.Take(), (Lines{"{}"})) << "a line without an end is none";
 }
 
-TEST(CarriedMetrics, TellTheNewestAndTheLastWords) {
+TEST(CarriedMetrics, ForwardTheNewestAndTheLastValues) {
   std::vector<wire::OwnNumbers> told;
   CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said.numbers); });
   carried.Read("{\"loss\": 3}\n{\"loss\": 2, \"step\": 1}\n");
@@ -68,7 +68,7 @@ TEST(CarriedMetrics, TellTheNewestAndTheLastWords) {
   EXPECT_EQ(told.size(), count);
 }
 
-TEST(CarriedMetrics, SayWhatTheyLeaveOut) {
+TEST(CarriedMetrics, CountTheLinesThatTheyLeaveOut) {
   std::vector<CarriedMetrics::Said> told;
   CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said); });
   std::string lines;
@@ -82,7 +82,7 @@ TEST(CarriedMetrics, SayWhatTheyLeaveOut) {
   EXPECT_EQ(told[0].names_left_out, 36);
 }
 
-TEST(CarriedMetrics, OfWordsAloneTellNothing) {
+TEST(CarriedMetrics, TextWithoutNumbersForwardsNothing) {
   int told = 0;
   CarriedMetrics carried([&](const CarriedMetrics::Said&) { ++told; });
   carried.Begin();
@@ -91,7 +91,7 @@ TEST(CarriedMetrics, OfWordsAloneTellNothing) {
   EXPECT_EQ(told, 0);
 }
 
-TEST(CarriedMetrics, SayWhatWasLeftOutBeforeLinesWithoutNumbers) {
+TEST(CarriedMetrics, CountLinesLeftOutBeforeLinesWithoutNumbers) {
   std::vector<CarriedMetrics::Said> told;
   CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said); });
   std::string lines;

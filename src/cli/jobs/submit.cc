@@ -272,6 +272,12 @@ std::vector<Option> OptionsFor(bool is_run) {
   return table;
 }
 
+/// Gives the daemon's refusal a subject, which a reason such as "asks for 9 GPUs, but ..." does not have.
+Error WithSubject(Error refusal) {
+  if (refusal.message.starts_with("asks for ")) refusal.message.insert(0, "the job ");
+  return refusal;
+}
+
 /// Asks the daemon whether it would accept the job. Calls `on_absent`, if set, when no daemon answers.
 Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
@@ -289,7 +295,7 @@ Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on
 int PrintRequest(std::string_view verb, const JobSpec& spec) {
   const Status taken = AskWhetherTaken(
       spec, [](const Error& why) { Note("could not check whether the daemon would accept the job: " + why.message); });
-  if (!taken) return Fail(taken.error());
+  if (!taken) return Fail(WithSubject(taken.error()));
   std::printf("%s: %s\n", std::string(verb).c_str(), dialect::Summarise(spec).c_str());
   for (const std::string& note : spec.notes) Note(note);
   return 0;
@@ -320,7 +326,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   const SubmitFlags flags = request->flags;
   if (flags.is_dry_run) return PrintRequest("would submit", request->spec);
   const auto answer = SubmitJob(std::move(request->spec));
-  if (!answer) return Fail(answer.error());
+  if (!answer) return Fail(WithSubject(answer.error()));
   const std::string id = ToString(answer->id);
   if (flags.is_json) {
     std::printf("{\"id\":%s,\"count\":%lld,\"state\":\"%s\"}\n", id.c_str(), static_cast<long long>(answer->count),
@@ -356,6 +362,7 @@ int RunMain(const std::vector<std::string>& words) {
   if (request->flags.is_dry_run) return PrintRequest("would run", request->spec);
   Voice voice;
   voice.carries_output = request->flags.reads_metrics;
+  voice.refuse = [](const Error& refusal) { return Fail(WithSubject(refusal)); };
   return RunForeground(std::move(request->spec), voice);
 }
 
@@ -366,7 +373,10 @@ int ExplainMain(const std::vector<std::string>& words) {
   auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
   if (!text) return Fail(text.error());
   const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
-  if (words[0] != "-" && !is_yaml) {
+  // A pipe, such as bash's <(...), is read like standard input.
+  struct stat status {};
+  const bool is_pipe = ::stat(words[0].c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  if (words[0] != "-" && !is_yaml && !is_pipe) {
     const auto named = FindNamed(words[0], "submit", around);
     if (!named) return Fail(named.error());
     if (*named == Named::kCommand)
@@ -380,7 +390,7 @@ int ExplainMain(const std::vector<std::string>& words) {
   if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
   std::fflush(stdout);
   if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
-    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n", taken.error().message.c_str());
+    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n", WithSubject(taken.error()).message.c_str());
     return 1;
   }
   return 0;

@@ -8,7 +8,7 @@
 namespace divvy::cli {
 namespace report_show_test {
 
-TEST(ReportShow, HoursAreInTheCallersTimeZoneOrSayTheirs) {
+TEST(ReportShow, HoursAreInTheCallersTimeZoneOrNameTheirOwn) {
   ::setenv("TZ", "CET-1", 1);
   ::tzset();
   EXPECT_EQ(HourText("2026-03-01T23", false), "2026-03-02 00:00");
@@ -19,7 +19,7 @@ TEST(ReportShow, HoursAreInTheCallersTimeZoneOrSayTheirs) {
   ::tzset();
 }
 
-TEST(ReportShow, SaysWhereHoursAreNotTheCallers) {
+TEST(ReportShow, NotesThatUtcHoursDoNotMatchTheLocalHours) {
   ::setenv("TZ", "IST-5:30", 1);
   ::tzset();
   EXPECT_EQ(HoursNote("hour", 1'772'366'400),
@@ -30,14 +30,14 @@ TEST(ReportShow, SaysWhereHoursAreNotTheCallers) {
   EXPECT_EQ(HoursNote("hour", 1'772'366'400), "");
 }
 
-TEST(ReportShow, NothingRanOfNoStretchIsOfAllTimes) {
+TEST(ReportShow, WithoutAStartTimeNothingRanBeforeTheEnd) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   EXPECT_EQ(NothingRanText(0, 1'772'366'400), "Nothing ran before 2026-03-01 12:00.");
   EXPECT_EQ(NothingRanText(1'772'362'800, 1'772'366'400), "Nothing ran from 2026-03-01 11:00 to 2026-03-01 12:00.");
 }
 
-TEST(ReportShow, UnknownNumbersAreEmptyForPrograms) {
+TEST(ReportShow, UnknownNumbersAreEmptyInCsv) {
   EXPECT_EQ(Numbers{true}.Unknown(), "");
   EXPECT_EQ(kForPeople.Unknown(), "-");
 }

@@ -21,14 +21,14 @@ wire::WasteAnswer Wasteful() {
   return answer;
 }
 
-TEST(WasteText, EachJobOfAListingSaysWhatItWastes) {
+TEST(WasteText, EachListedJobShowsItsWaste) {
   const WastedGpus wasted = WastedBy(Wasteful());
   EXPECT_EQ(WasteCell(wasted, JobId(7)), "2");
   EXPECT_EQ(WasteCell(wasted, JobId(9)), "0.188");
   EXPECT_EQ(WasteCell(wasted, JobId(8)), "");
 }
 
-TEST(WasteText, EachJobOfJsonHasAllThatItWastes) {
+TEST(WasteText, EachJobInJsonHasAllItsWaste) {
   const auto listed = JobsWithWaste({Job(9), Job(8)}, WastedBy(Wasteful()));
   ASSERT_EQ(listed.size(), 2U);
   EXPECT_EQ(listed[0].id, JobId(9));
@@ -36,7 +36,7 @@ TEST(WasteText, EachJobOfJsonHasAllThatItWastes) {
   EXPECT_EQ(listed[1].wasted_gpus, 0);
 }
 
-TEST(WasteText, ALineSumsUpThoseThatAreListed) {
+TEST(WasteText, ASummaryLineCountsTheListedJobs) {
   EXPECT_EQ(WasteLine(Wasteful(), [](JobId) { return true; }), "2 jobs waste 2.19 GPUs; divvy report waste");
   EXPECT_EQ(WasteLine(Wasteful(), [](JobId id) { return id == JobId(7); }), "1 job wastes 2 GPUs; divvy report waste");
   EXPECT_EQ(WasteLine(Wasteful(), [](JobId) { return false; }), "");

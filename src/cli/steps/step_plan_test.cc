@@ -33,7 +33,7 @@ StepAsk Native(int tasks, int gpus_per_task) {
   return ask;
 }
 
-TEST(StepPlan, RanksAreToldAsTorchrunDoes) {
+TEST(StepPlan, RankVariablesAreThoseOfTorchrun) {
   EXPECT_EQ(Values(Native(2, 0), TwoGpus(), "RANK"), (Texts{"0", "1"}));
   EXPECT_EQ(Values(Native(2, 0), TwoGpus(), "LOCAL_RANK"), (Texts{"0", "1"}));
   EXPECT_EQ(Values(Native(2, 0), TwoGpus(), "CUDA_VISIBLE_DEVICES"), (Texts{"4,5", "4,5"}));
@@ -42,13 +42,13 @@ TEST(StepPlan, RanksAreToldAsTorchrunDoes) {
   EXPECT_EQ(Values(Native(1, 0), TwoGpus({"MASTER_PORT=29500"}), "MASTER_PORT"), Texts{"29500"}) << "the user's own";
 }
 
-TEST(StepPlan, LocalRankNamesTheTasksOwnGpu) {
+TEST(StepPlan, LocalRankIndexesTheTasksOwnGpu) {
   EXPECT_EQ(Values(Native(2, 1), TwoGpus(), "CUDA_VISIBLE_DEVICES"), (Texts{"4,5", "5,4"}));
   EXPECT_EQ(Values(Native(2, 1), TwoGpus(), "LOCAL_RANK"), (Texts{"0", "0"}));
   EXPECT_EQ(Values(Native(2, 1), TwoGpus(), "DIVVY_TASK_GPUS"), (Texts{"4", "5"}));
 }
 
-TEST(StepPlan, SlurmsStepsLeaveTorchsNamesAlone) {
+TEST(StepPlan, SrunDoesNotSetTorchVariables) {
   StepAsk ask;
   ask.deal.tasks = 2;
   EXPECT_EQ(Values(ask, TwoGpus({"RANK=9"}), "RANK"), (Texts{"9", "9"}));
@@ -56,7 +56,7 @@ TEST(StepPlan, SlurmsStepsLeaveTorchsNamesAlone) {
   EXPECT_EQ(Values(ask, TwoGpus(), "DIVVY_TASK"), (Texts{"0", "1"}));
 }
 
-TEST(StepPlan, SlurmsStepsAreToldTheirCores) {
+TEST(StepPlan, SrunTasksGetTheirCores) {
   StepAsk ask;
   ask.deal.tasks = 2;
   EXPECT_EQ(Values(ask, TwoGpus(), "SLURM_CPU_BIND"), (Texts{"quiet,none", "quiet,none"}));
@@ -74,7 +74,7 @@ TEST(StepPlan, SlurmsStepsAreToldTheirCores) {
   }
 }
 
-TEST(StepPlan, PatternsOfFiles) {
+TEST(StepPlan, ExpandsFileNamePatterns) {
   const StepIdentity identity{"3", "box", "eva"};
   const auto fill = [&](const std::string& pattern) { return FillStepPattern(pattern, TwoGpus(), identity, 5); };
   EXPECT_EQ(fill("%j-%A-%a-%x-%N-%t-%u-%s-%n"), "17-17-4294967294-train-box-5-eva-3-0");
@@ -82,7 +82,7 @@ TEST(StepPlan, PatternsOfFiles) {
   EXPECT_EQ(fill("%3t %J %% %q %"), "005 17.3 % %q %");
 }
 
-TEST(StepPlan, TasksThatShareAFileEmptyItOnce) {
+TEST(StepPlan, TasksThatShareAFileTruncateItOnce) {
   StepAsk ask = Native(2, 0);
   ask.commands = {{"true"}};
   ask.output = "all";
@@ -95,13 +95,13 @@ TEST(StepPlan, TasksThatShareAFileEmptyItOnce) {
   EXPECT_EQ(tasks[1].streams[0].kind, StepStream::Kind::kNothing) << "the first task has the input";
 }
 
-TEST(StepPlan, ANarrowedListDoesNotHideTheJobsGpus) {
+TEST(StepPlan, ANarrowedVisibleDevicesListDoesNotHideTheJobsGpus) {
   const JobAround around = ReadJobAround({"CUDA_VISIBLE_DEVICES=5", "DIVVY_GPUS=4,5", "DIVVY_JOB_ID=17"});
   ASSERT_EQ(around.gpus.size(), 2u);
   EXPECT_EQ(around.gpus[0].physical, "4");
 }
 
-TEST(StepPlan, ANarrowedListOfAJobThatCountsItsOwnGpusDoesNotNameTheMachines) {
+TEST(StepPlan, ANarrowedListInAJobWithItsOwnGpuNumbersKeepsPhysicalIds) {
   const JobAround around =
       ReadJobAround({"CUDA_VISIBLE_DEVICES=1", "DIVVY_CUDA_INDICES=0,1", "DIVVY_GPUS=4,5", "DIVVY_JOB_ID=17"});
   ASSERT_EQ(around.gpus.size(), 2u);

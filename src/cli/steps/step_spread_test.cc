@@ -75,7 +75,7 @@ class StepSpread : public testing::Test {
   GangFile other_;
 };
 
-TEST_F(StepSpread, RanksAndMachinesAreToldOnEach) {
+TEST_F(StepSpread, EachNodeGetsItsRanksAndNodeVariables) {
   const std::string words = "run --tasks 3 true";
   EXPECT_EQ(Values(PlanOn(0, words), "RANK"), (Texts{"0", "1"}));
   EXPECT_EQ(Values(PartOn(1, words), "RANK"), (Texts{"2"}));
@@ -88,13 +88,13 @@ TEST_F(StepSpread, RanksAndMachinesAreToldOnEach) {
   EXPECT_EQ(PlanOn(0, words)->host, "alpha.lab");
 }
 
-TEST_F(StepSpread, AllMeetWhereRankZeroRuns) {
+TEST_F(StepSpread, MasterAddressIsTheNodeOfRankZero) {
   EXPECT_EQ(Values(PlanOn(0, "run --tasks 3 true"), "MASTER_ADDR"), (Texts{"10.0.0.1", "10.0.0.1"}));
   EXPECT_EQ(Values(PlanOn(0, "run --tasks 3 true"), "MASTER_PORT"), (Texts{"10224", "10224"})) << "each step its own";
   EXPECT_EQ(Values(PartOn(1, "srun -n1 -w beta true"), "MASTER_ADDR"), (Texts{"10.0.0.2"}));
 }
 
-TEST_F(StepSpread, SlurmsNamesAreTheStepsOwn) {
+TEST_F(StepSpread, SlurmVariablesAreThoseOfTheStep) {
   const std::string words = "srun -n3 true";
   EXPECT_EQ(Values(PartOn(1, words), "SLURM_PROCID"), (Texts{"2"}));
   EXPECT_EQ(Values(PartOn(1, words), "SLURM_LOCALID"), (Texts{"0"}));
@@ -105,7 +105,7 @@ TEST_F(StepSpread, SlurmsNamesAreTheStepsOwn) {
   EXPECT_EQ(Values(PartOn(1, words), "SLURM_GTIDS"), (Texts{"2"}));
 }
 
-TEST_F(StepSpread, MachinesMayBeLeftOut) {
+TEST_F(StepSpread, NodesCanBeExcluded) {
   EXPECT_EQ(Layout(PlanOn(0, "srun -N1 -n1 -x alpha true")), "block 1:1");
   EXPECT_EQ(Layout(PlanOn(0, "srun -N1 -n1 -r 1 true")), "block 1:1");
   EXPECT_EQ(Layout(PlanOn(0, "srun -N1 -n1 -x beta,gamma true")), "here");
@@ -114,7 +114,7 @@ TEST_F(StepSpread, MachinesMayBeLeftOut) {
       "srun: error: Unable to create step for job 17: it asks for 2 nodes, the job has 2, of which it excludes 1");
 }
 
-TEST_F(StepSpread, TheListOfStepsIsToldItsNameAndItsMachines) {
+TEST_F(StepSpread, TheStepListGetsNameNodesAndGpus) {
   const auto all = PlanOn(0, "srun -J phase-1 -n3 true");
   ASSERT_TRUE(all) << all.error().message;
   EXPECT_EQ(all->step_name, "phase-1");
@@ -129,7 +129,7 @@ TEST_F(StepSpread, TheListOfStepsIsToldItsNameAndItsMachines) {
   EXPECT_EQ(PlanOn(0, "srun -n3 true")->step_name, "") << "its program's";
 }
 
-TEST_F(StepSpread, WhereTasksRun) {
+TEST_F(StepSpread, TasksRunOnTheChosenNodes) {
   EXPECT_EQ(Layout(PlanOn(0, "run true")), "here");
   EXPECT_EQ(Layout(PlanOn(1, "run true")), "here");
   EXPECT_EQ(Layout(PlanOn(1, "srun -n1 true")), "block 0:1") << "Slurm's first machine, wherever it is called";
@@ -145,7 +145,7 @@ TEST_F(StepSpread, WhereTasksRun) {
             "srun: error: Unable to create step for job 17: it asks for 3 nodes, the job has 2");
 }
 
-TEST_F(StepSpread, EachMachineHasItsShareOfTheGpus) {
+TEST_F(StepSpread, EachNodeHasItsPartOfTheGpus) {
   const auto need = [](const Result<StepPlan>& plan) {
     return plan && plan->need.gpus ? static_cast<int>(*plan->need.gpus) : -1;
   };
@@ -159,7 +159,7 @@ TEST_F(StepSpread, EachMachineHasItsShareOfTheGpus) {
   EXPECT_FALSE(PlanOn(0, "srun -n3 true")->spread->reserves);
 }
 
-TEST_F(StepSpread, OutputGoesToTheCallerOrToFilesOfItsMachine) {
+TEST_F(StepSpread, OutputGoesToTheCallerOrToFilesOnItsNode) {
   const auto stream = [](const Result<StepPlan>& plan, std::size_t target) {
     return plan->make(3, {})->tasks.front().streams[target];
   };
@@ -176,7 +176,7 @@ TEST_F(StepSpread, OutputGoesToTheCallerOrToFilesOfItsMachine) {
   EXPECT_EQ(PlanOn(0, "srun -n3 cat")->spread->input_rank, std::nullopt) << "it runs here";
 }
 
-TEST_F(StepSpread, ARemoteShellRunsALineWithoutARank) {
+TEST_F(StepSpread, ARemoteShellRunsACommandWithoutARank) {
   const auto plan = PlanOn(0, "internal-rsh -x beta orted --hnp \"a;b\"");
   EXPECT_EQ(Layout(plan), "block 1:1");
   const auto part = PartOn(1, "internal-rsh beta orted --x '\"1\"'");
@@ -187,7 +187,7 @@ TEST_F(StepSpread, ARemoteShellRunsALineWithoutARank) {
   EXPECT_FALSE(PlanOn(0, "internal-rsh gamma true"));
 }
 
-TEST_F(StepSpread, WordsOfTheMachineAreItsOwn) {
+TEST_F(StepSpread, VariablesOfTheCallersNodeAreNotCopied) {
   StepCall call;
   call.environment = {"A=1",
                       "CUDA_VISIBLE_DEVICES=0",

@@ -5,7 +5,7 @@
 namespace divvy::cli {
 namespace curve_text_test {
 
-TEST(Curve, IsAsHighAsItsValues) {
+TEST(Curve, HeightFollowsTheValues) {
   EXPECT_EQ(Sparkline({0, 0.5, 1, std::nullopt, 2, -1}, 0, 1), "▁▄█ █▁");
   const auto lines = DrawCurve({0, 0.5, 0.75, 1}, {0, 1, 2});
   ASSERT_EQ(lines.size(), 2U);
@@ -13,13 +13,13 @@ TEST(Curve, IsAsHighAsItsValues) {
   EXPECT_EQ(lines[1], "▁███");
 }
 
-TEST(Curve, IsDrawnInAsciiAsWell) {
+TEST(Curve, CanBeDrawnInAscii) {
   EXPECT_EQ(Sparkline({0, 0.5, 1, std::nullopt}, 0, 1, true), "_-# ");
   const auto lines = DrawCurve({0, 0.75, 1}, {0, 1, 2, true});
   EXPECT_EQ(lines[0] + "|" + lines[1], " -#|_##");
 }
 
-TEST(Curve, NeighboursBecomeOneWhereThereIsNotRoomForAll) {
+TEST(Curve, AdjacentValuesAreMergedIfThereIsTooLittleRoom) {
   EXPECT_EQ(Neighbours(68, 68), 1U);
   EXPECT_EQ(Neighbours(69, 68), 2U);
   EXPECT_EQ(Neighbours(0, 68), 1U);
@@ -27,9 +27,9 @@ TEST(Curve, NeighboursBecomeOneWhereThereIsNotRoomForAll) {
   EXPECT_EQ(Joined({1, std::nullopt}, 1), (Values{1, std::nullopt}));
 }
 
-TEST(Curve, OfOneValueAloneIsFull) { EXPECT_EQ(Sparkline({5, 5}, 5, 5), "██"); }
+TEST(Curve, ASingleValueIsDrawnAtFullHeight) { EXPECT_EQ(Sparkline({5, 5}, 5, 5), "██"); }
 
-TEST(MetricText, HasItsUnit) {
+TEST(MetricText, ShowsAUnit) {
   EXPECT_EQ(MetricText(0.825, "ratio"), "82%");
   EXPECT_EQ(MetricText(664.2, "watts"), "664 W");
   EXPECT_EQ(MetricText(1.98e9, "hertz"), "1.98 GHz");

@@ -25,7 +25,7 @@ TEST(TextWidth, CountsColumnsNotCharacters) {
       << "a byte that is none";
 }
 
-TEST(TextWidth, CutsBeforeAWideCharacterThatWouldReachOver) {
+TEST(TextWidth, CutsBeforeAWideCharacterThatDoesNotFit) {
   EXPECT_EQ(Cut("学習する", 5, false), "学習…");
   EXPECT_EQ(Cut("学習する", 4, false), "学…") << "three columns: half a character has no place";
   EXPECT_EQ(Cut("学習する", 1, false), "…");
@@ -33,7 +33,7 @@ TEST(TextWidth, CutsBeforeAWideCharacterThatWouldReachOver) {
   EXPECT_EQ(Beginning("学習", 3), "学");
 }
 
-TEST(TextWidth, FitsExactly) {
+TEST(TextWidth, PadsToTheExactWidth) {
   EXPECT_EQ(Fitted("学習する", 4, false, false), "学… ");
   EXPECT_EQ(Fitted("学習する", 4, true, false), " 学…");
   EXPECT_EQ(Fitted("ab", 4), "ab  ");
@@ -41,7 +41,7 @@ TEST(TextWidth, FitsExactly) {
   for (std::size_t width = 1; width < 12; ++width) EXPECT_EQ(Width(Fitted("a学b習c🚀e\u0301", width)), width);
 }
 
-TEST(TextWidth, IsWhatOtherTextsAreFittedBy) {
+TEST(TextWidth, OtherTablesUseTheSameWidths) {
   EXPECT_EQ(slurm::TableCell("学習する", 6), " 学習+");
   EXPECT_EQ(slurm::TableCell("学習", -6), "学習  ");
   EXPECT_EQ(WrapText("学習 する", "", 8), "学習\nする\n");

@@ -70,7 +70,7 @@ std::vector<std::string> Screen(const TopFacts& facts, const TopChoice& choice, 
   return out;
 }
 
-TEST(TopFrame, SaysWhatHoldsClocksBack) {
+TEST(TopFrame, ShowsWhatThrottlesClocks) {
   wire::LatestAnswer latest;
   latest.gpus = {{"", 0, 0, {{"gpu_throttle", 0x40 | 0x4}}, {}},
                  {"", 1, 0, {{"gpu_throttle", 0x80}}, {}},
@@ -98,7 +98,7 @@ TEST(TopFrame, ShowsGpusWithTheirOwnersThenRunningThenWaitingJobs) {
   EXPECT_EQ(screen[7], "       18 eval             ada       held      1");
 }
 
-TEST(TopFrame, FitsAnyWidthAndTakesPlainCharactersWhereThereAreNoOthers) {
+TEST(TopFrame, FitsAnyWidthAndUsesAsciiWhereNeeded) {
   TopFacts facts = Facts();
   facts.jobs[0].name = std::string(300, 'x');
   facts.gpus[2].reason = std::string(300, 'y');
@@ -113,7 +113,7 @@ TEST(TopFrame, FitsAnyWidthAndTakesPlainCharactersWhereThereAreNoOthers) {
   }
 }
 
-TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
+TEST(TopFrame, FiltersSortsAndGroupsJobsByUser) {
   TopChoice choice;
   choice.hides_gpus = true;
   choice.filter = "EVAL";
@@ -136,7 +136,7 @@ TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
   EXPECT_EQ(Screen(Facts(), choice)[1], " ada  1 job, 1 GPU");
 }
 
-TEST(TopFrame, GivesColumnsTheirNeedWhereThereIsRoom) {
+TEST(TopFrame, ColumnsGetTheWidthTheyNeedWhereThereIsRoom) {
   TopFacts facts = Facts();
   facts.jobs[0].share = wire::ShareView{"1g.10gb", "running", "", "", false, {}};
   facts.jobs[0].name = "a name of thirty-two characters.";
@@ -154,7 +154,7 @@ TEST(TopFrame, GivesColumnsTheirNeedWhereThereIsRoom) {
             " 1234_[16-27] a name of thirt… bob       #1        4             rrrrrrrrrrrrrr…");
 }
 
-TEST(TopFrame, CountsPartsAndElements) {
+TEST(TopFrame, CountsFractionsAndArrayElements) {
   TopFacts facts = Facts();
   wire::TenantView tenant;
   tenant.display_id = "17";
@@ -181,7 +181,7 @@ TEST(TopFrame, CountsPartsAndElements) {
   EXPECT_TRUE(screen[7].starts_with(" bob  13 jobs, 80.")) << screen[7];
 }
 
-TEST(TopFrame, SaysTimesInOneWayAndUnknownMemoryAsUnknown) {
+TEST(TopFrame, TimesHaveOneFormatAndUnknownMemoryIsMarked) {
   TopFacts facts = Facts();
   const auto left = [&](double seconds) {
     facts.jobs[0].request.time_limit_s = 300 + seconds;
@@ -200,7 +200,7 @@ TEST(TopFrame, SaysTimesInOneWayAndUnknownMemoryAsUnknown) {
   EXPECT_NE(Screen(facts, {})[2].find(" -/80G "), std::string::npos) << Screen(facts, {})[2];
 }
 
-TEST(TopFrame, SaysWhatIsAmissWithTheGpuOfAJob) {
+TEST(TopFrame, ShowsTheFaultOfAJobsGpu) {
   TopFacts facts = Facts();
   facts.gpus[0].processes = {{4711, "eve", "python", 10 * kGiB, 60, false, std::nullopt, false}};
   EXPECT_TRUE(Screen(facts, {})[0].ends_with("17 train (ada); also used by eve, pi…")) << Screen(facts, {})[0];
@@ -216,7 +216,7 @@ TEST(TopFrame, SaysWhatIsAmissWithTheGpuOfAJob) {
   EXPECT_TRUE(Screen(facts, {}, 120)[0].ends_with("17; fenced: XID 48 (double-bit ECC error)"));
 }
 
-TEST(TopFrame, MarksWhoWastesItsGpus) {
+TEST(TopFrame, MarksJobsThatWasteTheirGpus) {
   TopFacts facts = Facts();
   const auto state_of = [&] {
     for (const TopLine& line : TopLines(facts, TopHistory(), {}, 80)) {
@@ -233,7 +233,7 @@ TEST(TopFrame, MarksWhoWastesItsGpus) {
   EXPECT_EQ(state_of(), std::pair(std::string("running W"), Colour::kYellow));
 }
 
-TEST(TopFrame, ShowsPartsProgressAndMachines) {
+TEST(TopFrame, ShowsFractionsProgressAndNodes) {
   TopFacts facts = Facts();
   facts.gpus[2].node = "n1";
   wire::TenantView tenant;
@@ -252,7 +252,7 @@ TEST(TopFrame, ShowsPartsProgressAndMachines) {
   EXPECT_TRUE(screen[4].ends_with("████░░░░ 50%, 1m left")) << screen[4];
 }
 
-TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
+TEST(TopFrame, TheTitleShowsAllocatedGpusAndProblems) {
   TopFacts facts = Facts();
   facts.status.gpus = 3;
   facts.status.gpus_free = 1;
@@ -278,13 +278,13 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  1 of 3 GPUs taken  1 unmanaged  1 fenced  1 running"));
 }
 
-TEST(TopFrame, NamesTheKeysThereIsRoomForWhole) {
+TEST(TopFrame, ShowsOnlyKeysThatFitCompletely) {
   EXPECT_EQ(TextOf(TopKeys(80)), " q quit  ? help  w why  l logs  h hold  c cancel  p priority  / filter  s sort");
   EXPECT_EQ(TextOf(TopKeys(40)), " q quit  ? help  w why  l logs  h hold");
   EXPECT_TRUE(TextOf(TopKeys(200)).ends_with("  t tree"));
 }
 
-TEST(TopFrame, SparklinesEndWithTheLatestAndLeaveUnknownBlank) {
+TEST(TopFrame, SparklinesEndWithTheLatestValueAndLeaveGaps) {
   EXPECT_EQ(Sparkline({0, -1, 50, 100}, 6, false), "  ▁ ▄█");
   EXPECT_EQ(Sparkline({0, 50, 100}, 2, true), "-#");
   EXPECT_EQ(Bar(0.5, 4, false), "██░░");
@@ -306,7 +306,7 @@ wire::SeriesView Series(std::int64_t gpu, std::string metric, std::vector<std::o
   return series;
 }
 
-TEST(TopFrame, BeginsWithWhatTheDaemonSawBefore) {
+TEST(TopFrame, BeginsWithTheDaemonsHistory) {
   const TopFacts facts = Facts();
   wire::SeriesAnswer seen;
   seen.series = {Series(0, "gpu_utilization", {0.5, std::nullopt, 1, std::nullopt}),
@@ -321,7 +321,7 @@ TEST(TopFrame, BeginsWithWhatTheDaemonSawBefore) {
   EXPECT_TRUE(line.starts_with("  0       ▄ █▇  97%    ▂█▄    40/80G  61C  17 train")) << line;
 }
 
-TEST(TopFrame, FoldsGpusThatWouldTakeTheScreen) {
+TEST(TopFrame, FoldsGpusThatWouldFillTheScreen) {
   TopFacts facts = Facts();
   while (facts.gpus.size() < 64) facts.gpus.push_back(Gpu(static_cast<std::int64_t>(facts.gpus.size()), "free", 0));
   facts.gpus[60].state = "fenced";

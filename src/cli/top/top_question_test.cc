@@ -29,13 +29,13 @@ TEST(TopQuestion, YesOrNoIsOneKey) {
   EXPECT_EQ(asked.On(Key(TopKey::kEscape)), State::kGivenUp);
 }
 
-TEST(TopQuestion, SaysItsKeysHoweverLongTheName) {
+TEST(TopQuestion, ShowsItsKeysHoweverLongTheNameIs) {
   const TopQuestion asked = TopQuestion::YesOrNo("Cancel 577 (", std::string(300, 'x'), ")?");
   EXPECT_EQ(TextOf(asked.Shown(40, false)), "Cancel 577 (xxxxxxxxxxxx…)?  y yes  n no");
   EXPECT_EQ(asked.Cursor(40), 39u);
 }
 
-TEST(TopQuestion, ALineIsTypedUntilEnter) {
+TEST(TopQuestion, TextIsReadUntilEnter) {
   TopQuestion asked = TopQuestion::Line("Show jobs with: ", "Enter shows them, Escape leaves it");
   EXPECT_EQ(TextOf(asked.Shown(80, false)), "Show jobs with:    Enter shows them, Escape leaves it");
   EXPECT_EQ(asked.Cursor(80), 16u);

@@ -47,7 +47,7 @@ bool Has(const std::vector<std::string>& rows, const std::string& row) {
 using Rows = std::vector<std::string>;
 
 // 80x24 with 12 GPUs: eleven lines of GPUs.
-TEST(TopView, RunningJobsLeaveRoomForTheWaitingList) {
+TEST(TopView, RunningJobsLeaveRoomForWaitingJobs) {
   TopView view;
   const Rows rows = Shown(view, Lines(11, 8, 20), 0, 22);
   EXPECT_EQ(rows.size(), 22u);
@@ -75,7 +75,7 @@ TEST(TopView, EachListScrollsToAllOfItsJobs) {
   EXPECT_EQ(Shown(view, lines, 0, 22)[12], "r1");
 }
 
-TEST(TopView, IsOneListWhereThereIsRoomForAllOrForNoneOfThem) {
+TEST(TopView, IsOneListIfThereIsRoomForAllOrForNone) {
   TopView view;
   EXPECT_EQ(Shown(view, Lines(4, 3, 3), 0, 12).size(), 12u);
   EXPECT_EQ(Shown(view, Lines(64, 3, 3), 0, 22).back(), "gpu 21");

@@ -12,7 +12,7 @@ JobRecord After(const JobChanges& changes, JobRecord record = {}) {
   return record;
 }
 
-TEST(JobChanges, MachinesAreChangedLikeTheRestOfTheRequest) {
+TEST(JobChanges, NodeRequestsAreChangedLikeTheRestOfTheRequest) {
   JobChanges changes;
   changes.nodes = 2;
   changes.constraint = "ib";
@@ -27,7 +27,7 @@ TEST(JobChanges, MachinesAreChangedLikeTheRestOfTheRequest) {
   EXPECT_EQ(request.excluded_nodes, Names{"n3"});
 }
 
-TEST(JobChanges, ATaskOnEachMachineStaysOneOnEach) {
+TEST(JobChanges, OneTaskPerNodeStaysOneTaskPerNode) {
   JobChanges changes;
   changes.nodes = 4;
   JobRecord record;

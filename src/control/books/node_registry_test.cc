@@ -34,9 +34,9 @@ MachineFacts Machine(const std::vector<std::string>& uuids) {
   return facts;
 }
 
-class Nodes : public testing::Test {
+class NodeRegistryTest : public testing::Test {
  protected:
-  Nodes() { book_.SetOwn("head", Machine({"GPU-own"}).gpus); }
+  NodeRegistryTest() { book_.SetOwn("head", Machine({"GPU-own"}).gpus); }
   std::string Refused(const std::string& name, const std::string& fingerprint, const MachineFacts& facts,
                       bool may_be_new = true) {
     const auto joined = book_.Join(name, fingerprint, facts, kTerms, may_be_new, kNow);
@@ -51,7 +51,7 @@ class Nodes : public testing::Test {
   std::map<std::string, std::string> kept_;
 };
 
-TEST_F(Nodes, OneThatJoinedIsKnownByItsCertificateAndNeedsNoTokenAgain) {
+TEST_F(NodeRegistryTest, AJoinedNodeIsKnownByItsCertificateAndNeedsNoTokenAgain) {
   EXPECT_EQ(Refused("n1", "aa", Machine({"GPU-1"}), false),
             "node n1 is not known here, or was removed; divvy token create --node on the controller prints the line "
             "that lets it join");
@@ -62,7 +62,7 @@ TEST_F(Nodes, OneThatJoinedIsKnownByItsCertificateAndNeedsNoTokenAgain) {
   EXPECT_EQ(book_.Find("n1")->joined, kNow);
 }
 
-TEST_F(Nodes, ANameBelongsToOneCertificateAndTheOtherWayRound) {
+TEST_F(NodeRegistryTest, ANameBelongsToOneCertificateAndACertificateToOneName) {
   Join("n1", "aa", {"GPU-1"});
   EXPECT_EQ(Refused("n1", "bb", Machine({"GPU-2"})),
             "there is a node n1 already, and it is another machine (or it lost its key); divvy agent --name chooses "
@@ -76,7 +76,7 @@ TEST_F(Nodes, ANameBelongsToOneCertificateAndTheOtherWayRound) {
   EXPECT_EQ(book_.nodes().size(), 1u);
 }
 
-TEST_F(Nodes, TheLaterOfTwoThatClaimOneGpuIsRefused) {
+TEST_F(NodeRegistryTest, TheLaterOfTwoNodesThatClaimOneGpuIsRefused) {
   Join("n1", "aa", {"GPU-1", "GPU-2"});
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-3", "GPU-2"})),
             "n2 reports the GPU GPU-2, which node n1 has; if it was moved here, divvy node remove n1 first");
@@ -89,7 +89,7 @@ TEST_F(Nodes, TheLaterOfTwoThatClaimOneGpuIsRefused) {
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-3", "GPU-2"})), "joined");
 }
 
-TEST_F(Nodes, AChangedGpuCountIsTakenOverAndSaidAndDrainsNothing) {
+TEST_F(NodeRegistryTest, AChangedGpuCountIsAcceptedAndReportedAndDrainsNothing) {
   Join("n1", "aa", {"GPU-1", "GPU-2"});
   MachineFacts fewer = Machine({"GPU-1"});
   fewer.boot_id = "boot-2";
@@ -102,7 +102,7 @@ TEST_F(Nodes, AChangedGpuCountIsTakenOverAndSaidAndDrainsNothing) {
   EXPECT_EQ(book_.Find("n1")->accounted_boot, "boot-1");  // It stays until its runs are reconciled.
 }
 
-TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
+TEST_F(NodeRegistryTest, AdministratorsSettingsSurviveReconnectsAndRestarts) {
   Join("n1", "aa", {"GPU-1"});
   kept_.insert_or_assign("node.of.n1", book_.Drain("n1", kNow + 2h, "new fan, by root", kNow)->second);
   kept_.insert_or_assign("node.of.n1", book_.Label("n1", {{"rack", "r7"}, {"zone", "a b"}})->second);
@@ -125,12 +125,12 @@ TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
   EXPECT_EQ(book_.Cordon("n9", "", kNow).error().message, "there is no node 'n9'; divvy nodes lists all nodes");
 }
 
-TEST_F(Nodes, WhereNoneHasJoinedThereIsSaidHowOneDoes) {
+TEST_F(NodeRegistryTest, ErrorsWithoutJoinedNodesExplainHowANodeJoins) {
   EXPECT_EQ(book_.Cordon("n1", "", kNow).error().message,
             "there is no node 'n1'; none has joined yet: divvy token create --node prints the line by which one does");
 }
 
-TEST_F(Nodes, WhatIsSaidOnceMoreOfOneThatIsOutLeavesTheMoment) {
+TEST_F(NodeRegistryTest, RepeatingACordonKeepsItsTimestamp) {
   Join("n1", "aa", {"GPU-1"});
   ASSERT_TRUE(book_.Cordon("n1", "fan, by root", kNow));
   ASSERT_TRUE(book_.Drain("n1", kNow + 3h, "fan, by root", kNow + 1h));
@@ -143,7 +143,7 @@ TEST_F(Nodes, WhatIsSaidOnceMoreOfOneThatIsOutLeavesTheMoment) {
   EXPECT_EQ(book_.Find("n1")->work_since, kNow + 3h);
 }
 
-TEST_F(Nodes, ARenewedCertificateTakesThePlaceOfTheOldOneWhenItIsFirstUsed) {
+TEST_F(NodeRegistryTest, ARenewedCertificateReplacesTheOldOneOnFirstUse) {
   Join("n1", "aa", {"GPU-1"});
   Join("n2", "bb", {"GPU-2"});
   ASSERT_TRUE(book_.Renew("n1", "cc"));
@@ -156,7 +156,7 @@ TEST_F(Nodes, ARenewedCertificateTakesThePlaceOfTheOldOneWhenItIsFirstUsed) {
   EXPECT_NE(Refused("n1", "aa", Machine({"GPU-1"}), false), "joined");
 }
 
-TEST_F(Nodes, OneThatWasRemovedHasToJoinAgain) {
+TEST_F(NodeRegistryTest, ARemovedNodeHasToJoinAgain) {
   Join("n1", "aa", {"GPU-1"});
   EXPECT_EQ(book_.Remove("n1")->second, "");
   EXPECT_NE(Refused("n1", "aa", Machine({"GPU-1"}), false), "joined");
@@ -164,7 +164,7 @@ TEST_F(Nodes, OneThatWasRemovedHasToJoinAgain) {
 }
 
 // Assumptions about a lost node's jobs must hold whether or not the node has received its latest terms.
-TEST_F(Nodes, TermsCountFromWhenTheNodeHasConfirmedThemUnlessTheyPromiseLess) {
+TEST_F(NodeRegistryTest, LeaseTermsCountOnceConfirmedUnlessTheyAreWeaker) {
   Join("n1", "aa", {"GPU-1"});
   EXPECT_EQ(book_.Find("n1")->terms, kTerms);
   const LeaseTerms longer = {5s, 60s, true}, shorter = {5s, 10s, true}, stays = {5s, 30s, false};
@@ -182,7 +182,7 @@ TEST_F(Nodes, TermsCountFromWhenTheNodeHasConfirmedThemUnlessTheyPromiseLess) {
   EXPECT_TRUE(book_.Find("n1")->terms.stops_jobs);
 }
 
-TEST_F(Nodes, WhatCanBeNoNodeIsRefused) {
+TEST_F(NodeRegistryTest, RefusesInvalidNodes) {
   for (const std::string& name : std::vector<std::string>{"", "-x", ".x", "a b", "a/b", "a\nb", std::string(64, 'a')})
     EXPECT_NE(Refused(name, "aa", Machine({})), "joined") << name;
   MachineFacts facts = Machine({"GPU-1"});

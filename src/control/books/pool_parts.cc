@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -32,7 +33,8 @@ Status AdmitsPart(const PoolRow& pool, const PoolRegistry::Wish& wish, const std
 
 std::vector<std::string> OpenPoolsOf(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record,
                                      std::size_t component) {
-  std::vector<std::string> names = PoolsIn(PoolListOf(record.request, record.pool, component));
+  const std::string& list = PoolListOf(record.request, record.pool, component);
+  std::vector<std::string> names = PoolsIn(IsOnlyALabel(pools, cluster, list) ? "" : list);
   if (pools.empty()) return names;
   const PoolRegistry::Wish wish{record.request, record.time_limit, "", {}, false};
   std::erase_if(names, [&](const std::string& name) {
@@ -56,7 +58,8 @@ std::vector<Component> InOpenPools(const PoolRegistry& pools, const Scheduler& c
   std::vector<Component> others = record.request.others;
   for (std::size_t i = 0; i < others.size(); ++i) {
     if (others[i].pool.empty()) continue;
-    if (const auto open = OpenPoolsOf(pools, cluster, record, i + 1); !open.empty()) others[i].pool = Join(open, ",");
+    const auto open = OpenPoolsOf(pools, cluster, record, i + 1);
+    if (!open.empty() || pools.empty()) others[i].pool = Join(open, ",");
   }
   return others;
 }
@@ -74,6 +77,26 @@ bool HasPool(const PoolRegistry& pools, const Scheduler& cluster, const std::str
     if (std::ranges::count(cluster.PoolsOf(node), name) > 0) return true;
   }
   return false;
+}
+
+std::vector<std::string> PoolNames(const PoolRegistry& pools, const Scheduler& cluster) {
+  std::set<std::string> names;
+  for (const PoolRow& row : pools.rows()) names.insert(row.name);
+  for (NodeIndex node = 0; node < cluster.nodes().size(); ++node)
+    names.insert(cluster.PoolsOf(node).begin(), cluster.PoolsOf(node).end());
+  return {names.begin(), names.end()};
+}
+
+bool HasPools(const PoolRegistry& pools, const Scheduler& cluster) {
+  if (!pools.empty()) return true;
+  for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
+    if (!cluster.PoolsOf(node).empty()) return true;
+  }
+  return false;
+}
+
+bool IsOnlyALabel(const PoolRegistry& pools, const Scheduler& cluster, const std::string& list) {
+  return !list.empty() && !HasPools(pools, cluster);
 }
 
 std::string WhyNoPool(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record) {

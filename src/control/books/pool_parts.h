@@ -34,6 +34,12 @@ bool NamesSeveralPools(const JobRecord& record);
 
 /// Returns whether the pool exists: as a row, or as a node label.
 bool HasPool(const PoolRegistry& pools, const Scheduler& cluster, const std::string& name);
+/// The pools that are configured and those that nodes are labelled with, sorted.
+std::vector<std::string> PoolNames(const PoolRegistry& pools, const Scheduler& cluster);
+/// True if a pool is configured or a node is labelled with one. Cost: one step per node at most.
+bool HasPools(const PoolRegistry& pools, const Scheduler& cluster);
+/// True for a non-empty list of pools while there is no pool at all: such names have no effect on scheduling.
+bool IsOnlyALabel(const PoolRegistry& pools, const Scheduler& cluster, const std::string& list);
 
 /// Explains why no pool of the job's list exists any more, and how to fix that. Empty if one does.
 std::string WhyNoPool(const PoolRegistry& pools, const Scheduler& cluster, const JobRecord& record);

@@ -29,7 +29,7 @@ JobRecord Running(const Progress& progress) {
   return record;
 }
 
-TEST(Progress, APartAndStepsSayTheSame) {
+TEST(Progress, AFractionAndStepsAreEquivalent) {
   const Progress part = Reported({}, Part(0.35), kNoon);
   EXPECT_EQ(part.done, 350'000'000);
   EXPECT_EQ(part.at, kNoon);
@@ -44,7 +44,7 @@ TEST(Progress, APartAndStepsSayTheSame) {
       Progress::kAll);
 }
 
-TEST(Progress, WhatIsNoPartOfTheWholeIsRefused) {
+TEST(Progress, RefusesProgressOutsideTheTotal) {
   const double bad[] = {std::nan(""), INFINITY, -INFINITY, -0.1, 1.0001, 35};
   for (const double fraction : bad) EXPECT_FALSE(AfterReport({}, Part(fraction), kNoon)) << fraction;
   EXPECT_FALSE(AfterReport({}, Steps(5, 4), kNoon));
@@ -55,7 +55,7 @@ TEST(Progress, WhatIsNoPartOfTheWholeIsRefused) {
   EXPECT_FALSE(AfterReport({}, {0.5, 1, 2}, kNoon)) << "both";
 }
 
-TEST(Progress, ARunNeverGoesBackButMayStandStill) {
+TEST(Progress, ProgressNeverDecreasesButMayStandStill) {
   const Progress first = Reported({}, Part(0.4), kNoon);
   const auto back = AfterReport(first, Part(0.3), kNoon + 1s);
   ASSERT_FALSE(back);
@@ -63,7 +63,7 @@ TEST(Progress, ARunNeverGoesBackButMayStandStill) {
   EXPECT_EQ(Reported(first, Part(0.4), kNoon + 5s).at, kNoon + 5s);
 }
 
-TEST(Progress, TheEndFollowsFromTwoReportsFarEnoughApart) {
+TEST(Progress, TheEndIsEstimatedFromTwoReportsFarEnoughApart) {
   Progress progress = Reported({}, Part(0.2), kNoon);
   EXPECT_FALSE(ExpectedEnd(Running(progress))) << "one report: how much of it was done before the run?";
   progress = Reported(progress, Part(0.25), kNoon + 9s);
@@ -78,7 +78,7 @@ TEST(Progress, TheEndFollowsFromTwoReportsFarEnoughApart) {
   EXPECT_NEAR(ToSeconds(spread->high), 160 + 1050, 0.001);
 }
 
-TEST(Progress, OneThatStandsStillOrDoesNotRunHasNoExpectedEnd) {
+TEST(Progress, AStalledOrStoppedJobHasNoExpectedEnd) {
   Progress progress = Reported({}, Part(0.2), kNoon);
   progress = Reported(progress, Part(0.2), kNoon + 100s);
   EXPECT_FALSE(ExpectedEnd(Running(progress)));
@@ -89,21 +89,21 @@ TEST(Progress, OneThatStandsStillOrDoesNotRunHasNoExpectedEnd) {
   EXPECT_FALSE(ExpectedEnd(record));
 }
 
-TEST(Progress, AlmostStandingStillIsFarAwayAndNotAnOverflow) {
+TEST(Progress, ANearlyStalledJobEndsFarAwayWithoutOverflow) {
   Progress progress = Reported({}, Part(0), kNoon);
   progress = Reported(progress, Part(1e-9), kNoon + std::chrono::hours(24 * 365));
   ASSERT_TRUE(ExpectedEnd(Running(progress)));
   EXPECT_GT(*ExpectedEnd(Running(progress)), kNoon + std::chrono::hours(24 * 365 * 50));
 }
 
-TEST(Progress, AClockThatWentBackMeasuresNothing) {
+TEST(Progress, AClockThatWentBackGivesNoSpeed) {
   Progress progress = Reported({}, Part(0.2), kNoon);
   progress = Reported(progress, Part(0.5), kNoon - 100s);
   EXPECT_EQ(progress.at, kNoon);
   EXPECT_FALSE(ExpectedEnd(Running(progress)));
 }
 
-TEST(Progress, MeasuredAnewItGoesByWhatComesAfter) {
+TEST(Progress, AfterAResetOnlyLaterReportsCount) {
   Progress progress = Reported({}, Part(0), kNoon);
   progress = Reported(progress, Part(0.1), kNoon + 100s);
   MeasureAnew(progress);

@@ -23,7 +23,7 @@ GpuReservation Asked(int gpus = 4, Every every = Every::kOnce) {
 
 std::string ErrorOf(const auto& result) { return result ? "" : result.error().message; }
 
-TEST(ReservationRegistry, EachMistakeIsRefusedByItsName) {
+TEST(ReservationRegistry, EachInvalidFieldIsRefusedByName) {
   ReservationRegistry book;
   const auto refusal = [&](const std::function<void(GpuReservation&)>& change) {
     GpuReservation asked = Asked();
@@ -47,7 +47,7 @@ TEST(ReservationRegistry, EachMistakeIsRefusedByItsName) {
   EXPECT_EQ(refusal([](GpuReservation& r) { r.name = "course"; }), "there is a reservation 1 (course) already");
 }
 
-TEST(ReservationRegistry, OnceIsOneTurn) {
+TEST(ReservationRegistry, AOneTimeReservationHasOneOccurrence) {
   GpuReservation once = Asked();
   once.number = 3;
   const auto turns = TurnsOf(once, kNow, kNow + hours(24 * 30));
@@ -59,7 +59,7 @@ TEST(ReservationRegistry, OnceIsOneTurn) {
   EXPECT_TRUE(TurnsOf(once, kNow, kNow + minutes(30)).empty()) << "beyond the horizon";
 }
 
-TEST(ReservationRegistry, EveryDayAndWeekComeRoundAndKeepTheirNames) {
+TEST(ReservationRegistry, DailyAndWeeklyReservationsRecurAndKeepTheirNames) {
   GpuReservation daily = Asked(4, Every::kDay);
   daily.number = 1;
   const auto turns = TurnsOf(daily, kNow, kNow + hours(72));
@@ -73,7 +73,7 @@ TEST(ReservationRegistry, EveryDayAndWeekComeRoundAndKeepTheirNames) {
   EXPECT_EQ(TurnsOf(weekly, kNow, kNow + hours(24 * 8)).size(), 2u);
 }
 
-TEST(ReservationRegistry, WeekdaysAreThoseOfWhoMadeIt) {
+TEST(ReservationRegistry, WeekdaysFollowTheTimeZoneOfTheCreator) {
   GpuReservation work = Asked(4, Every::kWeekday);
   // Friday 13:00, then Monday.
   auto turns = TurnsOf(work, kNow, kNow + hours(24 * 4));
@@ -86,7 +86,7 @@ TEST(ReservationRegistry, WeekdaysAreThoseOfWhoMadeIt) {
   EXPECT_EQ(turns[0].from, kNow + hours(49));
 }
 
-TEST(ReservationRegistry, TextsBringItBackAndThePastGoes) {
+TEST(ReservationRegistry, IsRestoredFromStoredTextsAndDropsPastReservations) {
   ReservationRegistry book;
   GpuReservation once = *book.Make(Asked(), kNow);
   once.name = "the course";

@@ -18,7 +18,7 @@ JobRecord Job(std::uint64_t id, const std::string& user, const std::string& name
   return record;
 }
 
-TEST(RuntimePredictor, PredictsFromRunsOfTheSameKind) {
+TEST(RuntimePredictor, PredictsFromRunsOfTheSameJobClass) {
   RuntimePredictor book;
   for (std::uint64_t id = 1; id <= 3; ++id) {
     book.Know(Job(id, "ada", "train"), "python train.py");
@@ -31,14 +31,14 @@ TEST(RuntimePredictor, PredictsFromRunsOfTheSameKind) {
   EXPECT_EQ(book.Spread(Job(4, "ada", "train"))->low, 3600s);
 }
 
-TEST(RuntimePredictor, KnowsNothingOfAStranger) {
+TEST(RuntimePredictor, PredictsNothingForAnUnknownJob) {
   RuntimePredictor book;
   book.Know(Job(1, "ada", "train"), "python train.py");
   EXPECT_EQ(book.Predict(Job(1, "ada", "train")), Duration(0));
   EXPECT_EQ(book.Predict(Job(2, "ada", "train")), Duration(0)) << "nobody told of job 2";
 }
 
-TEST(RuntimePredictor, APredictionFollowsTheNextRun) {
+TEST(RuntimePredictor, APredictionChangesWithTheNextRun) {
   RuntimePredictor book;
   book.Know(Job(1, "ada", "train"), "x");
   book.Know(Job(2, "ada", "train"), "x");
@@ -47,7 +47,7 @@ TEST(RuntimePredictor, APredictionFollowsTheNextRun) {
   EXPECT_EQ(book.Predict(Job(2, "ada", "train")), 60s);
 }
 
-TEST(RuntimePredictor, ElementsAreOfTheKindOfTheirArray) {
+TEST(RuntimePredictor, ArrayElementsBelongToTheClassOfTheirArray) {
   RuntimePredictor book;
   book.Know(Job(10, "ada", "sweep"), "x");
   JobRecord element = Job(11, "ada", "sweep");
@@ -67,7 +67,7 @@ TEST(RuntimePredictor, LearnsFromJobsThatEndedBeforeTheStart) {
   EXPECT_EQ(book.Predict(Job(9, "ada", "train")), 300s);
 }
 
-TEST(RuntimePredictor, PredictionsHaveTwoDigits) {
+TEST(RuntimePredictor, PredictionsAreRoundedToTwoDigits) {
   EXPECT_EQ(Rounded(300ms), 1s);
   EXPECT_EQ(Rounded(99s), 99s);
   EXPECT_EQ(Rounded(3661s), 3700s);

@@ -35,7 +35,7 @@ std::string ErrorOf(const auto& result) { return result ? "" : result.error().me
 
 TeamRegistry::Person Ada(std::vector<std::string> groups = {}) { return {"ada", std::move(groups), false}; }
 
-TEST(TeamRegistry, SpecsHaveParentsBeforeTheirChildren) {
+TEST(TeamRegistry, ParentsComeBeforeTheirChildren) {
   TeamRegistry book;
   ASSERT_EQ(ErrorOf(book.Set(Named("zoo", 8))), "");
   ASSERT_EQ(ErrorOf(book.Set(Below("zoo", Named("apes", 2, 4)))), "");
@@ -53,7 +53,7 @@ TEST(TeamRegistry, SpecsHaveParentsBeforeTheirChildren) {
   EXPECT_EQ(book.IndexOf("nobody"), core::kRootTeam);
 }
 
-TEST(TeamRegistry, EachMistakeIsRefusedByItsName) {
+TEST(TeamRegistry, EachInvalidFieldIsRefusedByName) {
   TeamRegistry book;
   ASSERT_TRUE(book.Set(Named("vision", 4, 6)));
   ASSERT_TRUE(book.Set(Below("vision", Named("faces", 2))));
@@ -77,7 +77,7 @@ TEST(TeamRegistry, EachMistakeIsRefusedByItsName) {
   EXPECT_EQ(ErrorOf(book.Remove("vision")), "");
 }
 
-TEST(TeamRegistry, TextsBringTheRowsBack) {
+TEST(TeamRegistry, IsRestoredFromStoredTexts) {
   TeamRegistry book;
   TeamChange change = With({"ada", "*"}, Named("vision", 4, 6.5));
   change.add_groups = {"cv"};
@@ -108,7 +108,7 @@ TEST(TeamRegistry, TextsBringTheRowsBack) {
   EXPECT_FALSE(again.LoadSetting("group.sweep", "4"));
 }
 
-TEST(TeamRegistry, AUsersCapOnGpusIsAWholeNumber) {
+TEST(TeamRegistry, AUsersGpuCapIsAWholeNumber) {
   TeamRegistry book;
   UserChange user;
   user.user = "ada";
@@ -127,7 +127,7 @@ TEST(TeamRegistry, AUsersCapOnGpusIsAWholeNumber) {
   EXPECT_EQ(book.UserOf("ada")->gpus, std::nullopt);
 }
 
-TEST(TeamRegistry, ARowWhoseParentIsGoneStandsAtTheTop) {
+TEST(TeamRegistry, ARowWhoseParentIsMissingBecomesATopLevelTeam) {
   TeamRegistry book;
   book.LoadSetting("team.faces", "parent vision\n");
   EXPECT_EQ(book.Settle(), std::vector<std::string>{"team faces is a top-level team now: its parent vision is gone"});
@@ -163,7 +163,7 @@ TEST(TeamRegistry, AJobGoesToTheOnlyTeamOfItsUserOrToTheirDefault) {
   EXPECT_EQ(ErrorOf(book.Remove("vision")), "team vision is the default of user ada; change that first");
 }
 
-TEST(TeamRegistry, WithQuotasOnNoRowIsNoAccessAndZeroBlocks) {
+TEST(TeamRegistry, WithQuotasOnAMissingRowGivesNoAccessAndZeroBlocks) {
   TeamRegistry book;
   ASSERT_TRUE(book.Set(With({"ada"}, Named("none"))));
   ASSERT_TRUE(book.Set(With({"ada"}, Named("zero", 0))));
@@ -187,7 +187,7 @@ TEST(TeamRegistry, WithQuotasOnNoRowIsNoAccessAndZeroBlocks) {
   }
 }
 
-TEST(TeamRegistry, WhatTheFileSaysCommandsDoNotChange) {
+TEST(TeamRegistry, CommandsCannotChangeTeamsOfTheFile) {
   TeamsFile file;
   file.are_quotas_on = true;
   TeamRow row;
@@ -215,7 +215,7 @@ TEST(TeamRegistry, WhatTheFileSaysCommandsDoNotChange) {
   EXPECT_TRUE(book.Set(Below("vision", Named("faces", 2)))) << "below it, commands may add";
 }
 
-TEST(TeamRegistry, AFileWithAMistakeIsRefusedAsAWhole) {
+TEST(TeamRegistry, AFileWithAnErrorIsRefusedAsAWhole) {
   TeamsFile file;
   TeamRow good, bad;
   good.name = "good";
@@ -227,7 +227,7 @@ TEST(TeamRegistry, AFileWithAMistakeIsRefusedAsAWhole) {
   EXPECT_TRUE(book.empty());
 }
 
-TEST(TeamRegistry, TheLongestPartOfAModelsNameSaysThePrice) {
+TEST(TeamRegistry, TheLongestMatchingModelNameSetsThePrice) {
   TeamsFile file;
   file.prices = {{"", 1000}, {"h100", 2500}, {"H100 NVL", 3000}};
   TeamRegistry book;

@@ -40,7 +40,7 @@ std::string TextOf(const ThroughputModel& book, const JobRecord& record) {
   return learned == nullptr ? "" : SpeedText(*learned);
 }
 
-TEST(ThroughputModel, RunTimesOfThreeRunsOnEachOfTwoModelsAreEnough) {
+TEST(ThroughputModel, ThreeRunTimesOnEachOfTwoModelsAreEnough) {
   ThroughputModel book;
   Add(book, RanOn("H100", 550s), 3);
   Add(book, RanOn("A100", 1000s), 2);
@@ -51,14 +51,14 @@ TEST(ThroughputModel, RunTimesOfThreeRunsOnEachOfTwoModelsAreEnough) {
   EXPECT_EQ(book.Find(RanOn("", 0s))->speeds(), (std::vector<ModelSpeed>{{"H100", 1000}, {"A100", 550}}));
 }
 
-TEST(ThroughputModel, OneModelAloneIsNoSpeed) {
+TEST(ThroughputModel, RunsOnOneModelGiveNoSpeed) {
   ThroughputModel book;
   Add(book, RanOn("H100", 550s), 30);
   EXPECT_TRUE(book.Find(RanOn("", 0s))->speeds().empty());
   EXPECT_TRUE(book.All().empty());
 }
 
-TEST(ThroughputModel, ReportedProgressGoesBeforeRunTimesAndCountsHoweverTheRunEnded) {
+TEST(ThroughputModel, ReportedProgressWinsOverRunTimesAndCountsForFailedRuns) {
   ThroughputModel book;
   Add(book, RanOn("H100", 1000s), 3);
   Add(book, RanOn("A100", 1000s), 3);
@@ -68,14 +68,14 @@ TEST(ThroughputModel, ReportedProgressGoesBeforeRunTimesAndCountsHoweverTheRunEn
   EXPECT_EQ(TextOf(book, RanOn("", 0s)), "A100 at 0.55 of H100, learned from 7 runs by their progress");
 }
 
-TEST(ThroughputModel, RunsThatEndedBadlySayNothingByHowLongTheyTook) {
+TEST(ThroughputModel, RunTimesOfFailedRunsDoNotCount) {
   ThroughputModel book;
   Add(book, RanOn("H100", 10s), 3);
   Add(book, RanOn("A100", 1s), 9, false);
   EXPECT_TRUE(book.Find(RanOn("", 0s))->speeds().empty());
 }
 
-TEST(ThroughputModel, AFewOddRunsDoNotMoveAMedian) {
+TEST(ThroughputModel, AFewOutliersDoNotMoveTheMedian) {
   ThroughputModel book;
   Add(book, RanOn("H100", 500s), 5);
   Add(book, RanOn("H100", 2s), 2);
@@ -84,7 +84,7 @@ TEST(ThroughputModel, AFewOddRunsDoNotMoveAMedian) {
   EXPECT_EQ(TextOf(book, RanOn("", 0s)), "A100 at 0.5 of H100, learned from 14 runs");
 }
 
-TEST(ThroughputModel, TheLatestRunsCount) {
+TEST(ThroughputModel, OnlyTheLatestRunsCount) {
   ThroughputModel book;
   Add(book, RanOn("H100", 500s), 32);
   Add(book, RanOn("A100", 1000s), 32);
@@ -92,7 +92,7 @@ TEST(ThroughputModel, TheLatestRunsCount) {
   EXPECT_EQ(book.Find(RanOn("", 0s))->speeds(), (std::vector<ModelSpeed>{{"A100", 1000}, {"H100", 500}}));
 }
 
-TEST(ThroughputModel, AnotherCommandNameUserOrSizeIsAnotherKind) {
+TEST(ThroughputModel, AnotherCommandNameUserOrSizeIsAnotherJobClass) {
   ThroughputModel book;
   Add(book, RanOn("H100", 500s), 3);
   Add(book, RanOn("A100", 1000s), 3);
@@ -108,7 +108,7 @@ TEST(ThroughputModel, AnotherCommandNameUserOrSizeIsAnotherKind) {
   EXPECT_EQ(book.Find(RanOn("", 0s, 2)), nullptr);
 }
 
-TEST(ThroughputModel, ModelsWithinATwentiethAreEqual) {
+TEST(ThroughputModel, ModelsWithinFivePercentAreEqual) {
   ThroughputModel book;
   Add(book, RanOn("H100", 500s), 3);
   Add(book, RanOn("H200", 510s), 3);
@@ -120,7 +120,7 @@ TEST(ThroughputModel, ModelsWithinATwentiethAreEqual) {
             "H200 as fast as H100, A100 at 0.5 of H100 and A800 at 0.5 of H100, learned from 12 runs");
 }
 
-TEST(ThroughputModel, AModelWithFewRunsStaysUnknownBesideTheOthers) {
+TEST(ThroughputModel, AModelWithFewRunsStaysUnknown) {
   ThroughputModel book;
   Add(book, RanOn("H100", 500s), 3);
   Add(book, RanOn("A100", 1000s), 3);
@@ -132,7 +132,7 @@ TEST(ThroughputModel, AModelWithFewRunsStaysUnknownBesideTheOthers) {
   EXPECT_EQ(book.All().front()->models.back().runs, 2u);
 }
 
-TEST(ThroughputModel, GpusOfSeveralModelsOrOthersOnTheWaySayNothing) {
+TEST(ThroughputModel, RunsOnMixedModelsOrWithResizedGpusDoNotCount) {
   ThroughputModel book;
   Add(book, RanOn("", 500s), 3);
   JobRecord resized = RanOn("H100", 500s);
@@ -141,7 +141,7 @@ TEST(ThroughputModel, GpusOfSeveralModelsOrOthersOnTheWaySayNothing) {
   EXPECT_EQ(book.Find(RanOn("", 0s)), nullptr);
 }
 
-TEST(ThroughputModel, RunsThatWerePausedCountByTheirReportsAndNotByHowLongTheyTook) {
+TEST(ThroughputModel, PausedRunsCountByTheirReportsNotTheirRunTime) {
   ThroughputModel book;
   JobRecord paused = RanOn("A100", 36'000s);
   paused.progress.was_paused = true;
@@ -155,7 +155,7 @@ TEST(ThroughputModel, RunsThatWerePausedCountByTheirReportsAndNotByHowLongTheyTo
   EXPECT_EQ(TextOf(book, paused), "A100 at 0.55 of H100, learned from 6 runs by their progress");
 }
 
-TEST(ThroughputModel, KindsOfWhichNothingRanForLongestAreForgotten) {
+TEST(ThroughputModel, JobClassesThatRanLongestAgoAreForgotten) {
   ThroughputModel book;
   JobRecord record = RanOn("H100", 500s);
   for (std::size_t i = 0; i <= ThroughputModel::kKindsKept; ++i) {

@@ -20,7 +20,7 @@ TokenRow Row(const std::string& id) {
   return row;
 }
 
-TEST(TokenRegistry, WhatTheStoreKeptIsTheSameBook) {
+TEST(TokenRegistry, IsRestoredFromTheStore) {
   TokenRegistry book, again;
   TokenRow second = Row("2");
   second.role = TokenRole::kAdmin;
@@ -36,7 +36,7 @@ TEST(TokenRegistry, WhatTheStoreKeptIsTheSameBook) {
   EXPECT_FALSE(again.LoadSetting("team.vision", "weight 1\n"));
 }
 
-TEST(TokenRegistry, ARowThatCannotBeReadIsWorthNothing) {
+TEST(TokenRegistry, AnUnreadableRowGrantsNothing) {
   TokenRegistry book;
   const std::string whole = book.Add(Row("1"))->second;
   for (const std::string& text : {std::string(""), std::string("hash x\n"), std::string("role user\nuser ada\n"),
@@ -47,7 +47,7 @@ TEST(TokenRegistry, ARowThatCannotBeReadIsWorthNothing) {
   }
 }
 
-TEST(TokenRegistry, RemovesAndForgets) {
+TEST(TokenRegistry, RemovesTokensAndForgetsThem) {
   TokenRegistry book;
   ASSERT_TRUE(book.Add(Row("1")));
   ASSERT_TRUE(book.Add(Row("2")));
@@ -60,7 +60,7 @@ TEST(TokenRegistry, RemovesAndForgets) {
   EXPECT_EQ(book.Find("2"), nullptr);
 }
 
-TEST(TokenRegistry, TakesNoMoreThanItsLimitAndNoLongLabel) {
+TEST(TokenRegistry, EnforcesTheTokenCountAndTheLabelLength) {
   TokenRegistry book;
   TokenRow bad = Row("1");
   bad.label = "two\nlines";
@@ -85,7 +85,7 @@ TEST(TokenRole, IsReadByItsName) {
   EXPECT_EQ(ParseTokenRole("root").error().message, "'root' is not a role: expected viewer, user, admin or node");
 }
 
-TEST(NodeTokens, LetInAsManyMachinesAsTheyHaveUsesAndAreGone) {
+TEST(NodeTokens, AdmitAsManyNodesAsTheyHaveUsesAndAreThenRemoved) {
   TokenRegistry book;
   TokenRow row;
   row.id = "4f1c22aa";
@@ -112,7 +112,7 @@ TEST(NodeTokens, LetInAsManyMachinesAsTheyHaveUsesAndAreGone) {
             "token 4f1c22aa has admitted as many nodes as it may; divvy token create --node creates another");
 }
 
-TEST(NodeTokens, AnotherTokenLetsNobodyIn) {
+TEST(NodeTokens, AnotherTokenAdmitsNoNode) {
   TokenRegistry book;
   TokenRow row;
   row.id = "4f1c22aa";

@@ -33,7 +33,7 @@ TEST(UsageLedger, ARunOverMidnightCountsInBothPeriods) {
   EXPECT_EQ(book.Of("team:nlp", BudgetPeriod::kMonth, On(2026, 2, 2)), Used());
 }
 
-TEST(UsageLedger, SettingsBringItBackAndOldDaysGo) {
+TEST(UsageLedger, IsRestoredFromSettingsAndDropsOldDays) {
   UsageLedger book;
   book.Add({"team:vision"}, {On(2026, 1, 1, 0), On(2026, 1, 1, 1), 1000, 0});
   auto rows = book.TakeChanges(On(2026, 1, 1, 2));

@@ -23,7 +23,7 @@ Component WithGpus(int gpus, int nodes = 1) {
   return one;
 }
 
-TEST(Components, ComponentsArePreparedTogetherAndEndTogether) {
+TEST(Components, ComponentsArePreparedAndEndTogether) {
   Machines world(3, 4);
   const auto job =
       world.controller_.Submit(Components(4, {WithGpus(4, 2)}), 0, world.ada_, world.now_, World::NoHistory());
@@ -50,7 +50,7 @@ TEST(Components, ComponentsArePreparedTogetherAndEndTogether) {
   EXPECT_EQ(world.controller_.scheduler().free_count(), 12);
 }
 
-TEST(Components, ComponentsOnOneMachineAreAGangOfOne) {
+TEST(Components, ComponentsOnOneNodeAreAGangOfOne) {
   Machines world(1, 4);
   const auto job =
       world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());

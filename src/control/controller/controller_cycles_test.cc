@@ -150,7 +150,7 @@ bool RunsDry(World& world) {
   return world.controller_.live().empty();
 }
 
-TEST(Cycles, AreRefusedExactlyWhenTheJobsCouldNeverEnd) {
+TEST(DependencyCycles, AreRefusedExactlyWhenTheJobsCouldNeverEnd) {
   int refused = 0, accepted = 0;
   for (std::uint32_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -189,7 +189,7 @@ TEST(Cycles, AreRefusedExactlyWhenTheJobsCouldNeverEnd) {
   EXPECT_GT(accepted, 200);
 }
 
-TEST(Cycles, ALongChainIsWalkedOnce) {
+TEST(DependencyCycles, ALongChainIsTraversedOnce) {
   constexpr int kJobs = 5'000;
   World world(0);
   const JobId first = world.Submit(0);

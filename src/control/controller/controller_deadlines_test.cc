@@ -34,7 +34,7 @@ class DeadlineWorld : public World {
   }
 };
 
-TEST(Deadlines, AJobThatCannotEndInTimeIsRefusedWithWhatWouldHelp) {
+TEST(Deadlines, AJobThatCannotEndInTimeIsRefusedWithASuggestion) {
   DeadlineWorld world(1);
   const auto refused = world.Try(hours(2), hours(1));
   ASSERT_FALSE(refused);
@@ -47,7 +47,7 @@ TEST(Deadlines, AJobThatCannotEndInTimeIsRefusedWithWhatWouldHelp) {
   EXPECT_TRUE(CheckDeadline(now + hours(3), hours(2), now + minutes(60), now));
 }
 
-TEST(Deadlines, WhoCouldOnlyStartTooLateLeavesTheQueueAtThatMoment) {
+TEST(Deadlines, AJobThatCouldOnlyStartTooLateLeavesTheQueueAtThatMoment) {
   DeadlineWorld world(1);
   const JobId first = world.Submit(1);
   const JobId late = world.Late(hours(1), hours(3));
@@ -64,7 +64,7 @@ TEST(Deadlines, WhoCouldOnlyStartTooLateLeavesTheQueueAtThatMoment) {
   EXPECT_EQ(world.StateOf(first), JobState::kStarting);
 }
 
-TEST(Deadlines, ARunWithoutALimitEndsByThen) {
+TEST(Deadlines, ARunWithoutATimeLimitEndsAtTheDeadline) {
   DeadlineWorld world(1);
   const JobId job = world.Late(Duration(0), hours(1));
   const Effects effects = world.Turn();
@@ -88,7 +88,7 @@ TEST(Deadlines, ARunWithoutALimitEndsByThen) {
   EXPECT_EQ(DeadlineWorld::Ended(ended, job)->reason, kReachedDeadline);
 }
 
-TEST(Deadlines, AnotherRunHasTheLimitThatWasAskedFor) {
+TEST(Deadlines, ARequeuedJobHasItsRequestedTimeLimitAgain) {
   DeadlineWorld world(1);
   const JobId job = world.Late(Duration(0), hours(1));
   world.Turn();
@@ -102,7 +102,7 @@ TEST(Deadlines, AnotherRunHasTheLimitThatWasAskedFor) {
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kTimedOut) << "also who is held";
 }
 
-TEST(Deadlines, TheRestOfAnArrayLeavesAndWhatRunsGoesOn) {
+TEST(Deadlines, WaitingArrayElementsAreCancelledAndRunningOnesContinue) {
   DeadlineWorld world(1);
   const JobId array = world.Late(minutes(10), hours(1), 3);
   world.Turn();
@@ -117,7 +117,7 @@ TEST(Deadlines, TheRestOfAnArrayLeavesAndWhatRunsGoesOn) {
   EXPECT_EQ(DeadlineWorld::Ended(effects, array)->reason, "1 of 3 elements succeeded, 2 failed");
 }
 
-TEST(Deadlines, AChangedDeadlineCounts) {
+TEST(Deadlines, AChangedDeadlineTakesEffect) {
   DeadlineWorld world(1);
   world.Submit(1);
   const JobId job = world.Late(minutes(10), hours(1));
@@ -138,7 +138,7 @@ TEST(Deadlines, AChangedDeadlineCounts) {
 }
 
 // Deadlines survive a restart.
-TEST(Deadlines, AreKeptOverARestart) {
+TEST(Deadlines, AreKeptAcrossARestart) {
   DeadlineWorld world(1);
   world.Submit(1);
   const JobId job = world.Late(minutes(10), hours(1));

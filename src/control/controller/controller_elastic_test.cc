@@ -42,7 +42,7 @@ JobId StartTakingPart(World& world, int least, int most) {
   return job;
 }
 
-TEST(Elastic, WhoNeverSaysThatItTakesPartKeepsWhatItStartedWith) {
+TEST(Elastic, AJobThatNeverCallsCheckpointKeepsItsGpus) {
   World world(4);
   const JobId other = world.Submit(2);
   const JobId job = SubmitElastic(world, 1, 4);
@@ -55,7 +55,7 @@ TEST(Elastic, WhoNeverSaysThatItTakesPartKeepsWhatItStartedWith) {
   EXPECT_EQ(world.controller_.Find(job)->gpus.size(), 2);
 }
 
-TEST(Elastic, WhatIsIdleIsItsOwnAtOnceAndItIsTold) {
+TEST(Elastic, IdleGpusAreAddedAtOnceAndTheJobIsNotified) {
   World world(4);
   const JobId other = world.Submit(2);
   const JobId job = SubmitElastic(world, 1, 4);
@@ -75,7 +75,7 @@ TEST(Elastic, WhatIsIdleIsItsOwnAtOnceAndItIsTold) {
   EXPECT_TRUE(Resizes(world.Turn()).empty());
 }
 
-TEST(Elastic, WhatIsAskedBackIsFreeOnceItSaysSo) {
+TEST(Elastic, RequestedGpusAreFreeOnceTheJobConfirms) {
   World world(4);
   const JobId job = StartTakingPart(world, 1, 4);
   const JobId waiting = world.Submit(2);
@@ -102,7 +102,7 @@ TEST(Elastic, WhatIsAskedBackIsFreeOnceItSaysSo) {
   EXPECT_EQ(world.controller_.Find(job)->gpus.size(), 4);
 }
 
-TEST(Elastic, OnlyTheJobItselfSaysSo) {
+TEST(Elastic, OnlyTheJobItselfConfirmsACheckpoint) {
   World world(2);
   const JobId job = SubmitElastic(world, 1, 2);
   world.Turn();
@@ -113,7 +113,7 @@ TEST(Elastic, OnlyTheJobItselfSaysSo) {
   EXPECT_TRUE(world.controller_.Checkpoint(job, 1, world.ada_, world.now_));
 }
 
-TEST(Elastic, AnswersOfOneThatIsNotElasticChangeNothing) {
+TEST(Elastic, CheckpointsOfAJobThatIsNotElasticChangeNothing) {
   World world(2);
   const JobId job = world.Submit(1);
   world.Turn();
@@ -122,7 +122,7 @@ TEST(Elastic, AnswersOfOneThatIsNotElasticChangeNothing) {
   EXPECT_FALSE(world.controller_.Find(job)->takes_resizes);
 }
 
-TEST(Elastic, ARestartKnowsWhatItHasAndWhatItWasAsked) {
+TEST(Elastic, ARestartRestoresGpusAndPendingShrinks) {
   World world(4);
   const JobId job = StartTakingPart(world, 1, 4);
   const JobId waiting = world.Submit(2);
@@ -139,7 +139,7 @@ TEST(Elastic, ARestartKnowsWhatItHasAndWhatItWasAsked) {
   EXPECT_EQ(World::Launched(again.Turn()), std::vector<JobId>{waiting});
 }
 
-TEST(Elastic, ANewRunHasBeenAskedForNothing) {
+TEST(Elastic, ANewRunHasNoPendingShrink) {
   World world(4);
   const JobId job = SubmitElastic(world, 1, 4);
   world.Turn();

@@ -23,7 +23,7 @@ Dependency AfterJob(DependencyKind kind, JobId job) {
   return dependency;
 }
 
-TEST(ArrayElements, CancelledWithTheirArrayLetThoseBehindThemStart) {
+TEST(ArrayElements, CancellingAnArrayLetsItsDependentsStart) {
   World world(1);
   const JobId blocker = world.Submit(1);
   const JobId array = world.Submit(1, 3);
@@ -34,7 +34,7 @@ TEST(ArrayElements, CancelledWithTheirArrayLetThoseBehindThemStart) {
   EXPECT_EQ(world.StateOf(blocker), JobState::kStarting);
 }
 
-TEST(ArrayElements, CancelledWithTheirArrayEndThoseWhoNeedTheirSuccess) {
+TEST(ArrayElements, CancellingAnArrayEndsJobsThatNeedItsSuccess) {
   World world(1);
   world.Submit(1);
   const JobId array = world.Submit(1, 3);
@@ -45,7 +45,7 @@ TEST(ArrayElements, CancelledWithTheirArrayEndThoseWhoNeedTheirSuccess) {
 }
 
 // Such a dependency has no target, so it would never be decided.
-TEST(ArrayElements, HaveNoElementsToDependOn) {
+TEST(ArrayElements, ADependencyOnElementsOfAnElementIsRefused) {
   World world(1);
   world.Submit(1);
   const JobId array = world.Submit(1, 3);
@@ -59,7 +59,7 @@ TEST(ArrayElements, HaveNoElementsToDependOn) {
 }
 
 // For a waiting element the daemon returns the element as it would be; that is not an end.
-TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
+TEST(ArrayElements, AWaitingElementDoesNotCountAsEndedForDependencies) {
   World world(1);
   world.Submit(1);
   const JobId array = world.Submit(1, 3);
@@ -80,7 +80,7 @@ TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting->id});
 }
 
-TEST(ArrayElements, TheFirstToStartIsNotedOfTheirArrayOnce) {
+TEST(ArrayElements, TheFirstElementStartIsLoggedOnceForTheArray) {
   World world(1);
   const JobId array = world.Submit(1, 3);
   const auto is_of_array = [&](const Batch::HistoryLine& line) { return line.job == array; };
@@ -93,7 +93,7 @@ TEST(ArrayElements, TheFirstToStartIsNotedOfTheirArrayOnce) {
   EXPECT_EQ(std::ranges::count_if(second.batch.history, is_of_array), 0);
 }
 
-TEST(ArrayElements, NamedByTheirOwnIdsAreTheSame) {
+TEST(ArrayElements, ADependencyOnAnElementIdWorksLikeOneOnTheElement) {
   World world(1);
   world.Submit(1);
   const JobId array = world.Submit(1, 3);
@@ -103,7 +103,7 @@ TEST(ArrayElements, NamedByTheirOwnIdsAreTheSame) {
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
 }
 
-TEST(ArrayElements, AreCountedWhenTheirDependencyIsLost) {
+TEST(ArrayElements, AreAllCountedWhenTheirDependencyFails) {
   World world(1);
   const JobId first = world.Submit(1);
   const JobId array = world.Submit(1, 3, {AfterJob(DependencyKind::kAfterOk, first)});
@@ -118,7 +118,7 @@ TEST(ArrayElements, AreCountedWhenTheirDependencyIsLost) {
   }
 }
 
-TEST(ArrayElements, OfTheirOwnOutliveALostDependencyOfTheRest) {
+TEST(ArrayElements, AnElementWithChangedDependenciesSurvivesAFailedDependencyOfTheRest) {
   World world(2);
   const JobId first = world.Submit(1);
   const JobId array = world.Submit(1, 3, {AfterJob(DependencyKind::kAfterOk, first)});
@@ -140,7 +140,7 @@ TEST(ArrayElements, OfTheirOwnOutliveALostDependencyOfTheRest) {
 }
 
 // As in Slurm, `after` an array waits until its last element has started, and delays count from there.
-TEST(ArrayElements, AnArrayHasStartedForOthersWhenItsLastElementHas) {
+TEST(ArrayElements, AfterAnArrayStartsOnceItsLastElementHasStarted) {
   World world(1);
   const JobId array = world.Submit(1, 2);
   Dependency delayed = AfterJob(DependencyKind::kAfter, array);

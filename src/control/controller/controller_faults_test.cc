@@ -12,7 +12,7 @@ namespace controller_faults_test {
 
 using namespace std::chrono_literals;
 
-TEST(MachineFaults, WhatAMachineCannotStartGoesElsewhereAndTheMachineRests) {
+TEST(NodeFaults, AJobThatANodeCannotStartMovesToAnotherNodeWhileTheNodePauses) {
   Machines world(2, 2);
   const JobId job = world.Submit(2);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
@@ -25,7 +25,7 @@ TEST(MachineFaults, WhatAMachineCannotStartGoesElsewhereAndTheMachineRests) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
 }
 
-TEST(MachineFaults, NobodyIsRefusedForEver) {
+TEST(NodeFaults, AfterRepeatedRefusalsTheJobIsStillTriedAgain) {
   Machines world(1, 2);
   const JobId job = world.Submit(2);
   for (int refusal = 1; refusal <= 3; ++refusal) {
@@ -41,7 +41,7 @@ TEST(MachineFaults, NobodyIsRefusedForEver) {
   EXPECT_EQ(world.StateOf(job), std::nullopt);
 }
 
-TEST(MachineFaults, WhatHasBegunIsRefusedByNoMachine) {
+TEST(NodeFaults, ANodeErrorAfterTheStartEndsTheJob) {
   Machines world(2, 2);
   const JobId job = world.SubmitGang(2, 2);
   world.Turn();
@@ -55,7 +55,7 @@ TEST(MachineFaults, WhatHasBegunIsRefusedByNoMachine) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), (Names{"n1", "n2"}));
 }
 
-TEST(MachineFaults, AMachinesRefusalDoesNotOverruleWhyTheJobEnds) {
+TEST(NodeFaults, ANodeErrorDoesNotReplaceTheReasonForWhichTheJobEnds) {
   Machines world(2, 2);
   const JobId job = world.SubmitGang(2, 2);
   world.Turn();
@@ -64,7 +64,7 @@ TEST(MachineFaults, AMachinesRefusalDoesNotOverruleWhyTheJobEnds) {
   EXPECT_EQ(world.StateOf(job), std::nullopt);
 }
 
-TEST(MachineFaults, NobodyWaitsForAMachineThatWasRemoved) {
+TEST(NodeFaults, NoJobWaitsForARemovedNode) {
   Machines world(2, 2);
   world.controller_.OnNodeRemoved("n2");
   JobSpec spec;
@@ -78,7 +78,7 @@ TEST(MachineFaults, NobodyWaitsForAMachineThatWasRemoved) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), taken->id), Names{"n2"});
 }
 
-TEST(MachineFaults, AProgramThatCannotBeRunIsNoMachinesFault) {
+TEST(NodeFaults, AProgramThatCannotBeExecutedIsNoNodeFault) {
   Machines world(1, 2);
   const JobId job = world.Submit(2);
   world.Turn();
@@ -88,7 +88,7 @@ TEST(MachineFaults, AProgramThatCannotBeRunIsNoMachinesFault) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
 }
 
-TEST(MachineFaults, AMachineInTroubleTakesNothingUntilItIsOver) {
+TEST(NodeFaults, AnUnhealthyNodeGetsNoJobsUntilItRecovers) {
   Machines world(1, 2);
   world.controller_.OnNodeTrouble("n1", "its disk is full");
   const JobId job = world.Submit(2);
@@ -103,7 +103,7 @@ TEST(MachineFaults, AMachineInTroubleTakesNothingUntilItIsOver) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
 }
 
-TEST(MachineFaults, AMachineThatCannotPrepareItsPartIsDoneWithout) {
+TEST(NodeFaults, AGangStartsWithoutANodeThatCannotPrepare) {
   Machines world(3, 2);
   const JobId job = world.SubmitGang(2, 2);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));

@@ -23,7 +23,7 @@ JobSpec SpecOf(int gpus, Duration limit) {
   return spec;
 }
 
-TEST(Forecast, GoesByTheCapThatTheSubmissionBrings) {
+TEST(Forecast, UsesTheGroupLimitOfTheSubmission) {
   World world(4);
   JobSpec spec = SpecOf(1, hours(1));
   spec.group = "eval";
@@ -51,7 +51,7 @@ TEST(Forecast, GoesByTheCapThatTheSubmissionBrings) {
   EXPECT_TRUE(effects.batch.settings.empty());
 }
 
-TEST(Forecast, TakesAnArraysCapAndLeavesNone) {
+TEST(Forecast, UsesAnArraysLimitAndLeavesNoLimitBehind) {
   World world(4);
   JobSpec spec = SpecOf(1, hours(1));
   spec.array = ArraySpec{IndexRanges(0, 9), 2};
@@ -65,7 +65,7 @@ TEST(Forecast, TakesAnArraysCapAndLeavesNone) {
 
 // Small worlds with all kinds of limits. A job that is predicted to start at once starts where predicted. For a job
 // predicted to wait, `why` says the same right after its submission.
-TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
+TEST(Forecast, MatchesWhyAfterTheSubmission) {
   int starts = 0;
   int waits = 0;
   int others = 0;  // The estimate differed after the decision.

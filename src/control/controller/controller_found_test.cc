@@ -65,7 +65,7 @@ TEST_F(FoundRuns, AnUnknownRunIsLeftAloneAndKeepsItsGpusAndId) {
   EXPECT_EQ(world_.StateOf(two), JobState::kQueued);
 }
 
-TEST_F(FoundRuns, AnAdoptedRunIsAJobUnderItsOldIdAndItsExitCodeIsKept) {
+TEST_F(FoundRuns, AnAdoptedRunIsAJobWithItsOldIdAndItsExitCodeIsStored) {
   Find(Seen(17, GpuSet::Of({1})));
   ASSERT_TRUE(Adopt(17, world_.ada_));
   const Effects effects = world_.Turn();
@@ -79,7 +79,7 @@ TEST_F(FoundRuns, AnAdoptedRunIsAJobUnderItsOldIdAndItsExitCodeIsKept) {
   EXPECT_EQ(World::EndOf(world_.Turn(), JobId(17)), JobState::kFailed);
 }
 
-TEST_F(FoundRuns, AnAdoptionThatCannotBeMadeDurableLeavesTheRunFound) {
+TEST_F(FoundRuns, AnAdoptionThatCannotBeStoredLeavesTheRunFound) {
   Find(Seen(17, GpuSet::Of({1})));
   ASSERT_TRUE(Adopt(17, world_.ada_));
   world_.controller_.Withdraw({JobId(17)}, world_.now_);
@@ -87,7 +87,7 @@ TEST_F(FoundRuns, AnAdoptionThatCannotBeMadeDurableLeavesTheRunFound) {
   EXPECT_TRUE(Adopt(17, world_.ada_));
 }
 
-TEST_F(FoundRuns, OnlyTheOwnerAndAdministratorsAdoptAndEnd) {
+TEST_F(FoundRuns, OnlyTheOwnerAndAdministratorsAdoptOrEndARun) {
   Find(Seen(17, GpuSet::Of({1})));
   Caller grace;
   grace.user = {1001, 1001, "grace"};
@@ -115,14 +115,14 @@ TEST_F(FoundRuns, ARunWithoutADescriptionIsNotAdopted) {
   EXPECT_TRUE(world_.controller_.EndFound(JobId(17), world_.ada_));
 }
 
-TEST_F(FoundRuns, ARunOnGpusThatWereGivenAwayIsNotAdopted) {
+TEST_F(FoundRuns, ARunOnGpusThatAreNowAllocatedIsNotAdopted) {
   world_.Submit(2);
   world_.Turn();
   Find(Seen(17, GpuSet::Of({1})));
   EXPECT_EQ(Adopt(17, world_.ada_).error().code, ErrorCode::kFailedPrecondition);
 }
 
-TEST_F(FoundRuns, AKnownJobWhoseLaterRunIsOnGpusOfOthersIsHeldAndNotRunTwice) {
+TEST_F(FoundRuns, AKnownJobWhoseLaterRunIsOnOthersGpusIsHeldAndNotRunTwice) {
   world_.Submit(2);
   world_.Turn();
   const JobId job = world_.Submit(1);
@@ -132,7 +132,7 @@ TEST_F(FoundRuns, AKnownJobWhoseLaterRunIsOnGpusOfOthersIsHeldAndNotRunTwice) {
   EXPECT_EQ(world_.StateOf(job), JobState::kHeld);
 }
 
-TEST_F(FoundRuns, ARunThatHasEndedGivesItsGpusBackAndWaitsToBeAdopted) {
+TEST_F(FoundRuns, AnEndedRunFreesItsGpusAndCanStillBeAdopted) {
   Find(Seen(17, GpuSet::Of({1})));
   RunDescription ended = Seen(17, GpuSet::Of({1}));
   ended.exit = Code(0);
@@ -147,7 +147,7 @@ TEST_F(FoundRuns, ARunThatHasEndedGivesItsGpusBackAndWaitsToBeAdopted) {
   EXPECT_EQ(Count<ForgetOrder>(effects), 1);
 }
 
-TEST_F(FoundRuns, ALaterAttemptOfAKnownJobIsTakenOver) {
+TEST_F(FoundRuns, ALaterAttemptOfAKnownJobIsAdopted) {
   const JobId job = world_.Submit(1);
   RunDescription run = Seen(job.value(), GpuSet::Of({1}), 2);
   run.record.submitted = world_.now_;
@@ -159,7 +159,7 @@ TEST_F(FoundRuns, ALaterAttemptOfAKnownJobIsTakenOver) {
   EXPECT_EQ(Count<AdoptOrder>(effects), 1);
 }
 
-TEST_F(FoundRuns, AnElementOfAnArrayIsTakenOver) {
+TEST_F(FoundRuns, AnArrayElementIsAdopted) {
   const JobId array = world_.Submit(1, 3);
   RunDescription run = Seen(ElementId(array, 2).value(), GpuSet::Of({0}));
   run.record.submitted = world_.now_;
@@ -167,13 +167,13 @@ TEST_F(FoundRuns, AnElementOfAnArrayIsTakenOver) {
   EXPECT_EQ(World::Launched(world_.Turn()), std::vector{ElementId(array, 0)});
 }
 
-TEST_F(FoundRuns, AnotherJobOfThatIdIsNoneOfThisStores) {
+TEST_F(FoundRuns, ARunWithTheIdOfAnotherJobIsUnknown) {
   const JobId job = world_.Submit(1);
   EXPECT_EQ(Find(Seen(job.value(), GpuSet::Of({1}), 2)), Controller::Found::kUnknown) << "submitted at another time";
   EXPECT_EQ(Adopt(job.value(), world_.ada_).error().code, ErrorCode::kFailedPrecondition);
 }
 
-TEST_F(FoundRuns, ARunThatIsOverForTheStoreIsEnded) {
+TEST_F(FoundRuns, ARunThatHasEndedInTheStoreIsStopped) {
   JobRecord lost = Seen(17, GpuSet::Of({1})).record;
   lost.state = JobState::kLost;
   stored_ = [&](JobId) { return lost; };
@@ -183,7 +183,7 @@ TEST_F(FoundRuns, ARunThatIsOverForTheStoreIsEnded) {
 
 // --- The run journal -----------------------------------------------------------------------------------------------
 
-TEST_F(FoundRuns, AJobThatHasEndedSinceTheBackupIsNotRunAgain) {
+TEST_F(FoundRuns, AJobThatEndedAfterTheBackupIsNotRunAgain) {
   const JobId job = world_.Submit(1);
   RunDescription run = Seen(job.value(), GpuSet::Of({1}));
   run.record.submitted = world_.now_;
@@ -199,7 +199,7 @@ TEST_F(FoundRuns, AJobThatHasEndedSinceTheBackupIsNotRunAgain) {
   EXPECT_EQ(effects.finished.back().exit->code, 3);
 }
 
-TEST_F(FoundRuns, AJobThatWasToRunAgainIsQueuedWithItsTriesCounted) {
+TEST_F(FoundRuns, AJobThatWasToBeRetriedIsQueuedWithItsRetriesCounted) {
   const JobId job = world_.Submit(1, 0, {}, 2);
   world_.Turn();
   RunDescription run = Seen(job.value(), GpuSet::Of({0}));
@@ -214,7 +214,7 @@ TEST_F(FoundRuns, AJobThatWasToRunAgainIsQueuedWithItsTriesCounted) {
   EXPECT_EQ(world_.controller_.Find(job)->retries_used, 1u);
 }
 
-TEST_F(FoundRuns, AnEndedJobThatItsOwnerQueuedAgainIsNotEndedByTheJournal) {
+TEST_F(FoundRuns, AJobThatItsOwnerRequeuedIsNotEndedByTheJournal) {
   const JobId job = world_.Submit(1);
   world_.Turn();
   RunDescription run = Seen(job.value(), GpuSet());
@@ -227,7 +227,7 @@ TEST_F(FoundRuns, AnEndedJobThatItsOwnerQueuedAgainIsNotEndedByTheJournal) {
   EXPECT_EQ(world_.StateOf(job), JobState::kHeld);
 }
 
-TEST_F(FoundRuns, ARunOfAJobThatHadEndedAndWasQueuedAgainIsTakenOver) {
+TEST_F(FoundRuns, ARunOfARequeuedJobIsAdopted) {
   JobRecord ended = Seen(17, GpuSet::Of({1})).record;
   ended.state = JobState::kFailed;
   stored_ = [&](JobId id) { return id == ended.id ? std::optional(ended) : std::nullopt; };
@@ -238,7 +238,7 @@ TEST_F(FoundRuns, ARunOfAJobThatHadEndedAndWasQueuedAgainIsTakenOver) {
   EXPECT_EQ(world_.StateOf(JobId(17)), JobState::kRunning);
 }
 
-TEST_F(FoundRuns, WhatTheStoreKnowsIsReplayedWithoutEffect) {
+TEST_F(FoundRuns, ReplayingWhatTheStoreKnowsChangesNothing) {
   const JobId job = world_.Submit(1);
   world_.Turn();
   RunDescription run = Seen(job.value(), GpuSet::Of({0}));
@@ -248,7 +248,7 @@ TEST_F(FoundRuns, WhatTheStoreKnowsIsReplayedWithoutEffect) {
   EXPECT_TRUE(world_.Turn().batch.empty());
 }
 
-TEST_F(FoundRuns, AJobThatRanAndHasNoRecordAnyMoreIsLostAndNotRunAgain) {
+TEST_F(FoundRuns, AJobThatRanAndHasNoRunRecordIsLostAndNotRunAgain) {
   const JobId job = world_.Submit(1);
   world_.Turn();
   world_.controller_.OnStarted(job, 1, world_.now_);

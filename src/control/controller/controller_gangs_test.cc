@@ -16,7 +16,7 @@ namespace controller_gangs_test {
 
 using namespace std::chrono_literals;
 
-TEST(Machines, AJobIsLaunchedWhereItsGpusAre) {
+TEST(ControllerNodes, AJobIsLaunchedOnTheNodeOfItsGpus) {
   Machines world(2, 2);
   const JobId first = world.Submit(2), second = world.Submit(2);
   const Effects effects = world.Turn();
@@ -32,7 +32,7 @@ TEST(Machines, AJobIsLaunchedWhereItsGpusAre) {
   EXPECT_EQ(Machines::Told<ForgetOrder>(world.Turn(), first), Names{"n2"});
 }
 
-TEST(Machines, AGangsStepsAreThoseOfTheMachineWithItsScript) {
+TEST(ControllerNodes, AGangsStepsAreListedOnTheNodeOfItsScript) {
   Machines world(2, 2);
   const JobId job = world.SubmitGang(2, 2);
   world.Turn();
@@ -48,7 +48,7 @@ TEST(Machines, AGangsStepsAreThoseOfTheMachineWithItsScript) {
   for (const Seat& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
 }
 
-TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
+TEST(ControllerNodes, TheReasonNamesTheNodeThatLostItsTasks) {
   Machines world(2, 2);
   const JobId job = world.SubmitGang(2, 2);
   world.Turn();
@@ -63,7 +63,7 @@ TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
   EXPECT_EQ(effects.finished.front().reason, "node n2 lost its part: the job's step process on this node has ended");
 }
 
-TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
+TEST(ControllerNodes, ANodeGetsNoJobsBeforeItIsReconciledOrWhileItIsLost) {
   Machines world(0);
   world.controller_.OnNodeRow(MachineRow("n1", 2));
   JobSpec spec;
@@ -79,7 +79,7 @@ TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
   EXPECT_EQ(World::Launched(world.Turn()), std::vector{job->id});
 }
 
-TEST(Machines, ALostMachineKeepsItsJobsUntilItIsFenced) {
+TEST(ControllerNodes, ALostNodeKeepsItsJobsUntilItIsFenced) {
   Machines world(2, 2);
   const JobId job = world.Submit(2);
   world.Turn();
@@ -97,7 +97,7 @@ TEST(Machines, ALostMachineKeepsItsJobsUntilItIsFenced) {
   EXPECT_EQ(world.StateOf(job), JobState::kStarting);
 }
 
-TEST(Machines, ADrainedMachineStopsItsJobsAtTheDeadlineAndTheyGoElsewhere) {
+TEST(ControllerNodes, ADrainedNodeStopsItsJobsAtTheDeadlineAndTheyRunElsewhere) {
   Machines world(1, 2);
   const JobId job = world.Submit(2);
   world.Turn();
@@ -117,7 +117,7 @@ TEST(Machines, ADrainedMachineStopsItsJobsAtTheDeadlineAndTheyGoElsewhere) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n2"});
 }
 
-TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {
+TEST(ControllerNodes, AMissingGpuIsFaultyWhileAJobRunsThere) {
   Machines world(1, 2);
   const JobId job = world.Submit(1);
   world.Turn();
@@ -133,7 +133,7 @@ TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {
   EXPECT_EQ(world.controller_.scheduler().free_count(), 1);
 }
 
-TEST(Gangs, AllMachinesPrepareBeforeAnyGoes) {
+TEST(Gangs, AllNodesPrepareBeforeAnyStarts) {
   Machines world(3, 4);
   const JobId job = world.SubmitGang(2, 4);
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
@@ -152,7 +152,7 @@ TEST(Gangs, AllMachinesPrepareBeforeAnyGoes) {
   EXPECT_EQ(world.StateOf(job), JobState::kRunning);
 }
 
-TEST(Gangs, TheFirstMachinesEndStopsTheOthersAndItsCodeIsTheJobs) {
+TEST(Gangs, TheEndOnTheFirstNodeStopsTheOthersAndItsExitCodeCounts) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -170,7 +170,7 @@ TEST(Gangs, TheFirstMachinesEndStopsTheOthersAndItsCodeIsTheJobs) {
   EXPECT_EQ(world.controller_.scheduler().free_count(), 8);
 }
 
-TEST(Gangs, ItsMachinesAreToldOnceHoweverManyEndOneAfterTheOther) {
+TEST(Gangs, EachNodeGetsOneStopOrderHoweverTheNodesEnd) {
   Machines world(4, 4);
   const JobId job = world.SubmitGang(4, 4);
   world.Turn();
@@ -186,7 +186,7 @@ TEST(Gangs, ItsMachinesAreToldOnceHoweverManyEndOneAfterTheOther) {
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
 }
 
-TEST(Gangs, WhatCannotBePreparedUndoesAllAndSaysWhy) {
+TEST(Gangs, AFailedPreparationStopsAllNodesAndNamesTheReason) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -203,7 +203,7 @@ TEST(Gangs, WhatCannotBePreparedUndoesAllAndSaysWhy) {
       << effects.finished[0].reason;
 }
 
-TEST(Gangs, AMachineThatLosesItsPartEndsTheJobAndIsNamed) {
+TEST(Gangs, ANodeThatLosesItsTasksEndsTheJobAndIsNamed) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -217,7 +217,7 @@ TEST(Gangs, AMachineThatLosesItsPartEndsTheJobAndIsNamed) {
   EXPECT_NE(effects.finished[0].reason.find("node n2 lost its part"), std::string::npos) << effects.finished[0].reason;
 }
 
-TEST(Gangs, AMachineThatLosesItsPartIsATryThatCounts) {
+TEST(Gangs, ALossOnANodeCountsAsAnAttempt) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4, 2);
   world.Turn();
@@ -240,7 +240,7 @@ TEST(Gangs, AMachineThatLosesItsPartIsATryThatCounts) {
   EXPECT_EQ(effects.finished[0].reason, "node n1: cannot run 'nosuchprog': No such file or directory");
 }
 
-TEST(Gangs, TheTimeLimitIsNobodysLoss) {
+TEST(Gangs, ReachingTheTimeLimitDoesNotBlameANode) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4, 1);
   world.Turn();
@@ -260,7 +260,7 @@ TEST(Gangs, TheTimeLimitIsNobodysLoss) {
   EXPECT_TRUE(effects.batch.history.empty()) << effects.batch.history[0].text;
 }
 
-TEST(Gangs, WhatFollowsFromTheFirstCauseSaysNothing) {
+TEST(Gangs, OnlyTheFirstCauseIsReported) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -273,7 +273,7 @@ TEST(Gangs, WhatFollowsFromTheFirstCauseSaysNothing) {
   EXPECT_TRUE(effects.batch.history.empty()) << effects.batch.history[0].text;
 }
 
-TEST(Gangs, ACancelledOnesExitIsThatOfItsFirstProcess) {
+TEST(Gangs, ACancelledGangHasTheExitCodeOfItsFirstNode) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 2), unseen = world.SubmitGang(2, 2);
   world.Turn();
@@ -295,7 +295,7 @@ TEST(Gangs, ACancelledOnesExitIsThatOfItsFirstProcess) {
   EXPECT_FALSE(effects.finished[1].exit->is_known);
 }
 
-TEST(Gangs, WhoseStartIsWaitedForIsSaid) {
+TEST(Gangs, TheReasonNamesTheNodesThatStillPrepare) {
   Machines world(3, 4);
   const JobId job = world.SubmitGang(3, 4);
   world.Turn();
@@ -315,7 +315,7 @@ std::vector<std::string> HistoryOf(const Effects& effects) {
   return texts;
 }
 
-TEST(Machines, WhereEarlierRunsWereStaysInTheHistory) {
+TEST(ControllerNodes, HistoryShowsWhereEarlierRunsWere) {
   Machines world(2, 2);
   const JobId job = world.Submit(2, 0, {}, 1);
   world.Turn();
@@ -346,7 +346,7 @@ TEST(Machines, WhereEarlierRunsWereStaysInTheHistory) {
                                                                "failed: exit code 2", "queued again by ada"}));
 }
 
-TEST(Gangs, WhoDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {
+TEST(Gangs, ANodeThatDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -362,7 +362,7 @@ TEST(Gangs, WhoDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {
   EXPECT_EQ(world.Of(job).attempt, 2U);
 }
 
-TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
+TEST(Gangs, AGangLeavesAFencedNodeForNodesWithRoom) {
   Machines world(3, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -378,7 +378,7 @@ TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
   EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was disconnected and has stopped its jobs");
 }
 
-TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
+TEST(Gangs, AnAdministratorReleasesAJobThatWaitsForALostNode) {
   Machines world(3, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -404,7 +404,7 @@ TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
   EXPECT_EQ(world.Of(alone).node, "n1");
 }
 
-TEST(Gangs, WhatIsStoppedElsewhereHoldsAMachineThatIsGoneForGoodUntilItHasEnded) {
+TEST(Gangs, AJobThatStopsOnOtherNodesHoldsALostNodeUntilItHasEnded) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -422,7 +422,7 @@ TEST(Gangs, WhatIsStoppedElsewhereHoldsAMachineThatIsGoneForGoodUntilItHasEnded)
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
 }
 
-TEST(Gangs, CancellingReachesAllMachinesOnceEach) {
+TEST(Gangs, CancellingReachesEachNodeOnce) {
   Machines world(2, 4);
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
@@ -433,7 +433,7 @@ TEST(Gangs, CancellingReachesAllMachinesOnceEach) {
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kCancelled);
 }
 
-TEST(Gangs, ARestartUndoesWhatWasGettingReadyAndKeepsWhatWentOn) {
+TEST(Gangs, ARestartUndoesPreparationsAndKeepsStartedGangs) {
   Machines before(2, 4);
   const JobId ready = before.SubmitGang(2, 2), unready = before.SubmitGang(2, 2);
   before.Turn();
@@ -587,7 +587,7 @@ class History {
   bool draining_ = false;
 };
 
-TEST(Gangs, RandomHistoriesHaveOneOwnerAndNoPartIsLeftBehind) {
+TEST(Gangs, RandomHistoriesLeaveNoGpuWithTwoOwnersAndNoTaskBehind) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     History(seed).Run(200);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;

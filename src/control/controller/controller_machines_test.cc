@@ -11,7 +11,7 @@
 namespace divvy {
 namespace controller_machines_test {
 
-TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
+TEST(ControllerNodes, AJobThatRanBeforeARestartIsNotReportedAsFirstInQueue) {
   Machines before(1, 4);
   const JobId job = before.Submit(2);
   before.Turn();
@@ -27,7 +27,7 @@ TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), "first in line");
 }
 
-TEST(Machines, WhoRunsOnOneThatIsDrainedHearsOfItsDeadline) {
+TEST(ControllerNodes, AJobOnADrainingNodeShowsTheDeadline) {
   Machines world(1, 4);
   const JobId job = world.Submit(1);
   world.Turn();
@@ -50,7 +50,7 @@ TEST(Machines, WhoRunsOnOneThatIsDrainedHearsOfItsDeadline) {
             "asks for 1 GPU, but no GPU can be used now: node n1 is drained: fan");
 }
 
-TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {
+TEST(ControllerNodes, AJobThatRanForLongIsStoredAsRunning) {
   Machines before(1, 4);
   const JobId job = before.Submit(1), brief = before.Submit(1);
   before.Turn();
@@ -75,7 +75,7 @@ TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)), after.Of(job).reason);
 }
 
-TEST(Machines, ASignalToOneThatIsAwayIsKeptWhereItCanBe) {
+TEST(ControllerNodes, ASignalToADisconnectedNodeIsKeptWherePossible) {
   Machines world(1, 4);
   const JobId job = world.Submit(1);
   world.Turn();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
 #include "control/books/settings_text.h"
 #include "control/controller/controller.h"
@@ -104,7 +105,13 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
     }
   }
   KnowModels(capacity);
+  const bool had_pools = HasPools(pools_, scheduler_);
   scheduler_.SetNode(node, WordsOf(row), std::move(capacity));
+  if (HasPools(pools_, scheduler_) == had_pools) return;
+  // The pools that waiting jobs name have become pools of nodes, or are only labels again.
+  for (const auto& [id, record] : live_) {
+    if (!record.pool.empty() && scheduler_.waiting(id) != nullptr) PutWaiting(record);
+  }
 }
 
 // A running job keeps its GPUs even if its node came back with fewer.

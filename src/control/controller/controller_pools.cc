@@ -48,16 +48,16 @@ bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(
 
 // --- Submission --------------------------------------------------------------------------------------------------
 
-// If no pools are defined and no node is labelled with one, the pool name is only a label.
 std::string Controller::PlacePool(const std::string& pool) const {
-  const auto is_known = [&](const std::string& name) { return HasPool(name); };
-  return pools_.empty() && std::ranges::none_of(PoolsIn(pool), is_known) ? "" : pool;
+  return IsOnlyALabel(pools_, scheduler_, pool) ? "" : pool;
 }
 
 Status Controller::FillPool(JobSpec& spec) const {
-  if (!spec.pool.empty() && PlacePool(spec.pool).empty() && scheduler_.has_many())
-    spec.notes.push_back("pool " + spec.pool + ": no pools are defined here, so this is only a label (divvy pools)");
-  if (pools_.empty()) return {};
+  if (IsOnlyALabel(pools_, scheduler_, spec.pool)) {
+    if (scheduler_.has_many())
+      spec.notes.push_back("pool " + spec.pool + ": no pools are defined here, so this is only a label (divvy pools)");
+    return {};
+  }
   const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
   if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {
     // The environment of another installation.
@@ -92,9 +92,7 @@ Status Controller::FillPool(JobSpec& spec) const {
 Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     if (HasPool(name)) continue;
-    std::vector<std::string> known;
-    for (const PoolRow& row : pools_.rows()) known.push_back(row.name);
-    return InvalidArgument("there is no pool '" + name + "'; there are " + Join(known, ", ") +
+    return InvalidArgument("there is no pool '" + name + "'; there are " + Join(PoolNames(pools_, scheduler_), ", ") +
                            " (divvy pools lists them)");
   }
   return {};
@@ -322,7 +320,7 @@ bool Controller::FollowPools() {
     }
     ++at;
     const std::vector<std::string> open = OpenPools(*record);
-    if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool &&
+    if ((open.empty() ? PlacePool(record->pool) : Join(open, ",")) == entry->pool &&
         InOpenPools(pools_, scheduler_, *record) == entry->request.others)
       continue;
     PutWaiting(*record);

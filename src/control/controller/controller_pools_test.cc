@@ -59,7 +59,7 @@ struct Pools : ::testing::Test {
   JobId last_;
 };
 
-TEST_F(Pools, OfAListThoseThatAreNotOpenAreNamedWithTheReason) {
+TEST_F(Pools, UnusablePoolsOfAListAreNamedWithTheReason) {
   PoolRow capped = Pool("capped", {"n1"});
   capped.running = 1;
   PoolRow down = Pool("down", {"n2"});
@@ -78,7 +78,7 @@ TEST_F(Pools, OfAListThoseThatAreNotOpenAreNamedWithTheReason) {
   EXPECT_TRUE(world_.controller_.ClosedPools(Of(last_)).empty()) << "it names no other";
 }
 
-TEST_F(Pools, EachComponentMayNameItsOwn) {
+TEST_F(Pools, EachComponentMayNameItsOwnPool) {
   PoolRow small = Pool("small", {"n3"});
   small.max_gpus = 1;
   small.gpus = 3;
@@ -116,7 +116,7 @@ JobSpec WithComponents(JobSpec spec, const std::vector<std::pair<std::string, in
   return spec;
 }
 
-TEST_F(Pools, OfAJobWithComponentsAreBoundByTheirOwnFromItsSubmissionOn) {
+TEST_F(Pools, EachComponentIsLimitedByItsOwnPoolFromSubmission) {
   PoolRow cpu = Pool("cpu", {"n1"});
   cpu.max_gpus = 0;
   PoolRow gpu = Pool("gpu", {"n2"});
@@ -135,7 +135,7 @@ TEST_F(Pools, OfAJobWithComponentsAreBoundByTheirOwnFromItsSubmissionOn) {
   EXPECT_TRUE(changed) << changed.error().message;
 }
 
-TEST_F(Pools, SumWhatSeveralComponentsAskOfThem) {
+TEST_F(Pools, RequestsOfSeveralComponentsInOnePoolAddUp) {
   PoolRow small = Pool("small", {"n3"});
   small.max_gpus = 1;
   Make({Pool("big", {"n1", "n2"}), small});
@@ -145,7 +145,7 @@ TEST_F(Pools, SumWhatSeveralComponentsAskOfThem) {
   EXPECT_EQ(Submit(WithComponents(Spec("big", 2), {{"small", 1}})), "");
 }
 
-TEST_F(Pools, OfFewMachinesAreAskedByEachComponentAlone) {
+TEST_F(Pools, ANodeLimitAppliesToEachComponentAlone) {
   PoolRow small = Pool("small", {"n3"});
   small.max_nodes = 1;
   Make({Pool("big", {"n1", "n2"}), small});
@@ -157,7 +157,7 @@ TEST_F(Pools, OfFewMachinesAreAskedByEachComponentAlone) {
   EXPECT_EQ(Submit(WithComponents(Spec("small", 1), {{"big", 1}})), "") << "as it says";
 }
 
-TEST_F(Pools, ThatAreDownKeepBackAWholeJobOneOfWhoseComponentsIsOfThem) {
+TEST_F(Pools, APoolThatIsDownHoldsBackAJobWithOneComponentInIt) {
   PoolRow down = Pool("down", {"n2"});
   down.state = PoolState::kDown;
   Make({Pool("up", {"n1"}), down, Pool("next", {"n3"})});
@@ -171,7 +171,7 @@ TEST_F(Pools, ThatAreDownKeepBackAWholeJobOneOfWhoseComponentsIsOfThem) {
   EXPECT_EQ(Of(last_).gang.back().node, "n3");
 }
 
-TEST_F(Pools, CountAComponentInTheOneThatItIsIn) {
+TEST_F(Pools, AComponentCountsInThePoolThatItRunsIn) {
   PoolRow a = Pool("a", {"n2"});
   a.running = 1;
   PoolRow b = Pool("b", {"n3"});
@@ -192,7 +192,7 @@ TEST_F(Pools, CountAComponentInTheOneThatItIsIn) {
   EXPECT_EQ(Place(), "") << "both are full";
 }
 
-TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
+TEST_F(Pools, PoolsAreDefinedByNodeListsConstraintsAndLabels) {
   PoolRow such = Pool("such", {});
   such.condition = FeatureCondition("fast");
   PoolRow all = Pool("all", {});
@@ -219,7 +219,7 @@ TEST_F(Pools, AreListsOfMachinesConditionsAndLabels) {
   EXPECT_NE(Submit("listed", 5), "") << "n2 has 4";
 }
 
-TEST_F(Pools, OfThoseWithRoomTheFirstIsTaken) {
+TEST_F(Pools, AmongSeveralPoolsTheFirstWithRoomIsUsed) {
   Make({Pool("a", {"n3"}), Pool("b", {"n1"})});
   EXPECT_EQ(Submit("b,a", 2), "");
   EXPECT_EQ(Place(), "n1 in b");
@@ -235,7 +235,7 @@ TEST_F(Pools, OfThoseWithRoomTheFirstIsTaken) {
   EXPECT_EQ(Of(waits).pool, "a,b");
 }
 
-TEST_F(Pools, AGangLiesInOnePool) {
+TEST_F(Pools, AGangRunsInOnePool) {
   Make({Pool("a", {"n1", "n3"}), Pool("b", {"n1", "n2"})});
   JobSpec spec = Spec("a,b", 3);
   spec.request.nodes = spec.request.tasks = 2;
@@ -245,7 +245,7 @@ TEST_F(Pools, AGangLiesInOnePool) {
   EXPECT_NE(Submit(spec), "");
 }
 
-TEST_F(Pools, BoundWhatOneJobMayHave) {
+TEST_F(Pools, PoolLimitsApplyToEachJob) {
   PoolRow row = Pool("small", {"n1", "n2"});
   row.max_gpus = 2;
   row.min_gpus = 1;
@@ -269,7 +269,7 @@ TEST_F(Pools, BoundWhatOneJobMayHave) {
   EXPECT_EQ(Place(), "n1 in big") << "the other does not run it for so long";
 }
 
-TEST_F(Pools, AJobWithoutALimitGetsThatOfItsPool) {
+TEST_F(Pools, AJobWithoutATimeLimitGetsThatOfItsPool) {
   PoolRow row = Pool("a", {"n1"});
   row.max_time = 3h;
   Make({row});
@@ -277,7 +277,7 @@ TEST_F(Pools, AJobWithoutALimitGetsThatOfItsPool) {
   EXPECT_EQ(Of(last_).time_limit, 3h);
 }
 
-TEST_F(Pools, AreForTheirUsersAndTeams) {
+TEST_F(Pools, PoolsAreRestrictedToTheirUsersAndTeams) {
   TeamsFile teams;
   TeamRow vision, detection;
   vision.name = "vision";
@@ -299,7 +299,7 @@ TEST_F(Pools, AreForTheirUsersAndTeams) {
   EXPECT_EQ(Submit("grace", 1), "");
 }
 
-TEST_F(Pools, TheDefaultIsForThoseThatNameNone) {
+TEST_F(Pools, JobsWithoutAPoolGetTheDefaultPool) {
   PoolRow row = Pool("usual", {"n2"});
   row.is_default = true;
   Make({Pool("other", {"n1"}), row});
@@ -310,7 +310,7 @@ TEST_F(Pools, TheDefaultIsForThoseThatNameNone) {
   EXPECT_FALSE(world_.controller_.UsePools({row, second}));
 }
 
-TEST_F(Pools, ThatAreDownStartNothingAndThatDrainTakeNothing) {
+TEST_F(Pools, APoolThatIsDownStartsNothingAndOneThatDrainsAcceptsNothing) {
   PoolRow down = Pool("down", {"n1"}), drain = Pool("drain", {"n2"});
   down.state = PoolState::kDown;
   drain.state = PoolState::kDrain;
@@ -323,7 +323,7 @@ TEST_F(Pools, ThatAreDownStartNothingAndThatDrainTakeNothing) {
   EXPECT_EQ(Why(last_), "waits for an administrator: pool down starts no jobs: its state is down");
 }
 
-TEST_F(Pools, CapAllOfTheirJobsTogether) {
+TEST_F(Pools, APoolLimitCoversAllOfItsJobs) {
   PoolRow row = Pool("a", {"n1", "n2"});
   row.running = 2;
   PoolRow gpus = Pool("g", {"n1", "n2"});
@@ -340,7 +340,7 @@ TEST_F(Pools, CapAllOfTheirJobsTogether) {
 }
 
 // In one decision and over several. Jobs in the other pool do not count in the limited one.
-TEST_F(Pools, WhoeverNamesSeveralWaitsForTheOneWithRoom) {
+TEST_F(Pools, AJobThatNamesSeveralPoolsWaitsForTheOneWithRoom) {
   PoolRow row = Pool("a", {"n1", "n2"});
   row.running = 1;
   Make({row, Pool("b", {"n3"})});
@@ -361,7 +361,7 @@ TEST_F(Pools, WhoeverNamesSeveralWaitsForTheOneWithRoom) {
   EXPECT_EQ(world_.controller_.scheduler().group_running("pool a"), 1);
 }
 
-TEST_F(Pools, ThatAreFullOfOthersKeepNobodyFromTheNext) {
+TEST_F(Pools, AFullPoolDoesNotBlockJobsThatCanUseTheNextOne) {
   PoolRow row = Pool("a", {"n3"});
   row.running = 1;
   Make({row, Pool("b", {"n1", "n2"}), Pool("c", {"n3"})});
@@ -376,7 +376,38 @@ TEST_F(Pools, ThatAreFullOfOthersKeepNobodyFromTheNext) {
   for (const JobId job : jobs) EXPECT_EQ(Of(job).pool_of_run, "b") << ToString(job);
 }
 
-TEST_F(Pools, AnEnvironmentOfAnotherPlaceIsANote) {
+TEST_F(Pools, WithoutPoolsAPoolNameIsOnlyALabel) {
+  Make({});
+  EXPECT_EQ(Submit("gpu,other", 4), "");
+  EXPECT_EQ(Place(), "n1 in ");
+  JobSpec two = Spec("gpu", 1);
+  two.request.others.resize(1);
+  two.request.others.front().pool = "cpu";
+  EXPECT_EQ(Submit(two), "");
+  EXPECT_NE(Place(), "");
+}
+
+TEST_F(Pools, ALabelOfANodeMakesAPoolOfTheNamesOfWaitingJobs) {
+  Make({});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Submit("big", i < 2 ? 4 : 2), "");
+  EXPECT_NE(Place(), "");
+  EXPECT_EQ(Submit("big", 2), "");  // Every node is full.
+  EXPECT_EQ(Place(), "");
+  NodeRow n1 = MachineRow("n1", 4, 8);
+  n1.labels["pool"] = "big";
+  world_.controller_.OnNodeRow(n1);
+  EXPECT_EQ(Submit("other", 1), "there is no pool 'other'; there are big (divvy pools lists them)");
+  for (const auto& [id, record] : std::map(world_.controller_.live())) {
+    if (record.node == "n3") End(id);
+  }
+  EXPECT_EQ(Place(), "") << "n3 is not in the pool";
+  for (const auto& [id, record] : std::map(world_.controller_.live())) {
+    if (record.node == "n1") End(id);
+  }
+  EXPECT_EQ(Place(), "n1 in big");
+}
+
+TEST_F(Pools, AnUnknownValohaiEnvironmentIsANote) {
   PoolRow row = Pool("usual", {"n2"});
   row.is_default = true;
   Make({row});
@@ -390,7 +421,7 @@ TEST_F(Pools, AnEnvironmentOfAnotherPlaceIsANote) {
 }
 
 // Array elements leave the queue one by one.
-TEST_F(Pools, AnArrayGoesWhereThereIsRoom) {
+TEST_F(Pools, ArrayElementsUseAnyPoolWithRoom) {
   PoolRow row = Pool("a", {"n3"});
   row.running = 1;
   Make({row, Pool("b", {"n1"})});
@@ -402,7 +433,7 @@ TEST_F(Pools, AnArrayGoesWhereThereIsRoom) {
   EXPECT_EQ(loads.at("b").queued, 4);
 }
 
-TEST_F(Pools, OfAHigherPriorityGoFirstWhereTheyShareMachines) {
+TEST_F(Pools, APoolOfHigherPriorityGoesFirstOnSharedNodes) {
   PoolRow low = Pool("low", {"n1"}), high = Pool("high", {"n1"});
   high.priority = 10;
   Make({low, high});
@@ -418,7 +449,7 @@ TEST_F(Pools, OfAHigherPriorityGoFirstWhereTheyShareMachines) {
   EXPECT_FALSE(IsActive(Of(both).state));
 }
 
-TEST_F(Pools, HaveAnOrderOfTheirOwn) {
+TEST_F(Pools, EachPoolHasItsOwnQueuePolicy) {
   PoolRow fifo = Pool("fifo", {"n1"}), small = Pool("small", {"n2"});
   fifo.policy = QueuePolicy::kFifo;
   Make({fifo, small});
@@ -442,7 +473,7 @@ TEST_F(Pools, HaveAnOrderOfTheirOwn) {
   EXPECT_EQ(Of(jobs["fifo"][2]).start_reason, "first in line");
 }
 
-TEST_F(Pools, ThatAreExclusiveGiveWholeMachines) {
+TEST_F(Pools, AnExclusivePoolAllocatesWholeNodes) {
   PoolRow row = Pool("alone", {"n1", "n3"});
   row.is_exclusive = true;
   Make({row, Pool("shared", {"n1"})});
@@ -473,7 +504,7 @@ TEST_F(Pools, ThatAreExclusiveGiveWholeMachines) {
   EXPECT_EQ(Submit(spread), "pool alone allocates whole nodes, so its jobs must set their number: give --nodes");
 }
 
-TEST_F(Pools, ThatAreExclusiveGiveAllGpusWhereMachinesAreEqual) {
+TEST_F(Pools, AnExclusivePoolAllocatesAllGpusOfEqualNodes) {
   PoolRow row = Pool("alone", {"n1", "n2"});
   row.is_exclusive = true;
   Make({row});
@@ -482,7 +513,7 @@ TEST_F(Pools, ThatAreExclusiveGiveAllGpusWhereMachinesAreEqual) {
   EXPECT_EQ(Of(last_).gpus.size(), 4);
 }
 
-TEST_F(Pools, ThatAreExclusiveAndBoundBelowAMachineSaySo) {
+TEST_F(Pools, AnExclusivePoolWithAGpuLimitBelowANodeRefusesWithAReason) {
   PoolRow row = Pool("alone", {"n1", "n2"});
   row.is_exclusive = true;
   row.max_gpus = 2;
@@ -494,7 +525,7 @@ TEST_F(Pools, ThatAreExclusiveAndBoundBelowAMachineSaySo) {
   EXPECT_EQ(Submit("alone", 0), "");
 }
 
-TEST_F(Pools, OfAListThoseThatGiveNoSuchJobBoundItInNothing) {
+TEST_F(Pools, AListedPoolThatCannotRunTheJobDoesNotLimitIt) {
   PoolRow small = Pool("small", {"n3"}), alone = Pool("alone", {"n1", "n2"});
   small.max_time = 30min;
   alone.is_exclusive = true;
@@ -508,7 +539,7 @@ TEST_F(Pools, OfAListThoseThatGiveNoSuchJobBoundItInNothing) {
   EXPECT_EQ(Of(last_).request.gpus, 4) << "it can run in the exclusive one alone";
 }
 
-TEST_F(Pools, AJobWhosePoolIsGoneSaysHowToPutItIntoAnother) {
+TEST_F(Pools, AJobInARemovedPoolSaysHowToChooseAnother) {
   Make({Pool("old", {"n3"})});
   EXPECT_EQ(Submit("old", 2), "");
   EXPECT_EQ(Place(), "n3 in old");
@@ -518,7 +549,7 @@ TEST_F(Pools, AJobWhosePoolIsGoneSaysHowToPutItIntoAnother) {
   EXPECT_EQ(Why(last_), "there is no pool 'old'; divvy update 2 --pool NAME chooses another");
 }
 
-TEST_F(Pools, CanBeChangedWhileAJobWaits) {
+TEST_F(Pools, APoolCanBeChangedWhileAJobWaits) {
   PoolRow small = Pool("small", {"n3"}), of_grace = Pool("grace", {"n1"});
   small.max_gpus = 1;
   of_grace.users = {"grace"};
@@ -538,7 +569,7 @@ TEST_F(Pools, CanBeChangedWhileAJobWaits) {
   EXPECT_EQ(Of(last_).pool, "big");
 }
 
-TEST_F(Pools, AreKnownAgainAfterARestart) {
+TEST_F(Pools, PoolsAreRestoredAfterARestart) {
   PoolRow row = Pool("a", {"n1", "n2"});
   row.running = 1;
   Make({row, Pool("b", {"n3"})});

@@ -39,7 +39,7 @@ std::vector<JobId> Stopped(const Effects& effects) {
   return jobs;
 }
 
-TEST(TakingBack, AJobOfHigherPriorityTakesFromOneThatMayBeTakenFrom) {
+TEST(Preemption, AJobOfHigherPriorityPreemptsAPreemptibleJob) {
   World world(2, Preempting());
   const JobId low = SubmitWith(world, 2, 0, Preemptible::kRequeue);
   world.Turn();
@@ -72,7 +72,7 @@ TEST(TakingBack, AJobOfHigherPriorityTakesFromOneThatMayBeTakenFrom) {
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{low});
 }
 
-TEST(TakingBack, NothingIsTakenTwiceForTheSameJob) {
+TEST(Preemption, NoMoreJobsArePreemptedForAJobThatIsAlreadyServed) {
   World world(4, Preempting());
   for (int i = 0; i < 4; ++i) SubmitWith(world, 1, 0, Preemptible::kRequeue);
   world.Turn();
@@ -86,7 +86,7 @@ TEST(TakingBack, NothingIsTakenTwiceForTheSameJob) {
   }
 }
 
-TEST(TakingBack, WhoMayNotBeTakenFromIsLeftAlone) {
+TEST(Preemption, JobsThatAreNotPreemptibleAreLeftAlone) {
   World world(3, Preempting());
   SubmitWith(world, 1, 0, Preemptible::kNever);
   SubmitWith(world, 1, 0, Preemptible::kRequeue, true);  // It has a terminal.
@@ -97,7 +97,7 @@ TEST(TakingBack, WhoMayNotBeTakenFromIsLeftAlone) {
   EXPECT_TRUE(Stopped(world.Turn()).empty());
 }
 
-TEST(TakingBack, IsOffUnlessTheAdministratorTurnsItOn) {
+TEST(Preemption, IsOffByDefault) {
   World world(1);
   SubmitWith(world, 1, 0, Preemptible::kRequeue);
   world.Turn();
@@ -105,7 +105,7 @@ TEST(TakingBack, IsOffUnlessTheAdministratorTurnsItOn) {
   EXPECT_TRUE(Stopped(world.Turn()).empty());
 }
 
-TEST(TakingBack, PatienceIsWaitedForByTheClockAlone) {
+TEST(Preemption, WaitBeforeEndsByTheClockAlone) {
   Policy policy = Preempting();
   policy.taking_back.patience = 1min;
   World world(1, policy);
@@ -118,7 +118,7 @@ TEST(TakingBack, PatienceIsWaitedForByTheClockAlone) {
   EXPECT_EQ(Stopped(world.Turn()), std::vector<JobId>{low});
 }
 
-TEST(TakingBack, AJobTakenBackThatIsCancelledDoesNotComeBack) {
+TEST(Preemption, ACancelledVictimIsNotRequeued) {
   World world(1, Preempting());
   const JobId low = SubmitWith(world, 1, 0, Preemptible::kRequeue);
   world.Turn();
@@ -129,7 +129,7 @@ TEST(TakingBack, AJobTakenBackThatIsCancelledDoesNotComeBack) {
   EXPECT_EQ(World::EndOf(world.Turn(), low), JobState::kCancelled);
 }
 
-TEST(Shortest, StartsWhatWasShortBefore) {
+TEST(Shortest, StartsTheJobWhoseEarlierRunsWereShort) {
   Policy policy;
   policy.order = QueuePolicy::kShortest;
   World world(1, policy);
@@ -162,7 +162,7 @@ TEST(Shortest, StartsWhatWasShortBefore) {
   EXPECT_EQ(world.StateOf(slow), JobState::kQueued);
 }
 
-TEST(Predictions, MakeAnEstimateAndNoPromise) {
+TEST(Predictions, GiveAnEstimateButNoReservation) {
   World world(1);
   const auto submit = [&] { return world.Submit(1); };
   for (int i = 0; i < 3; ++i) {
@@ -182,7 +182,7 @@ TEST(Predictions, MakeAnEstimateAndNoPromise) {
   EXPECT_TRUE(world.controller_.scheduler().WouldDecide(world.now_).reservations.empty());
 }
 
-TEST(Predictions, OfThoseThatWaitAreRefreshedOnceMoreIsKnown) {
+TEST(Predictions, AreUpdatedForWaitingJobsWhenMoreIsKnown) {
   World world(1);
   const JobId first = world.Submit(1);
   world.Turn();
@@ -197,7 +197,7 @@ TEST(Predictions, OfThoseThatWaitAreRefreshedOnceMoreIsKnown) {
   EXPECT_EQ(world.controller_.scheduler().waiting(other)->predicted, Duration(10min));
 }
 
-TEST(Predictions, AnotherCommandMakesItAnotherKindOfJob) {
+TEST(Predictions, AnotherCommandIsAnotherJobClass) {
   World world(1);
   world.Submit(1);
   world.Turn();
@@ -214,7 +214,7 @@ TEST(Predictions, AnotherCommandMakesItAnotherKindOfJob) {
   EXPECT_EQ(world.controller_.Find(waiting)->shape, ShapeOf(spec.command));
 }
 
-TEST(Predictions, ARestartKnowsTheKindOfAJobThatWaits) {
+TEST(Predictions, ARestartKnowsTheJobClassOfAWaitingJob) {
   World world(1);
   JobSpec spec;
   spec.command = {"python", "train.py"};

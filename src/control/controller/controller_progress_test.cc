@@ -28,7 +28,7 @@ std::size_t RowsOf(const Effects& effects, JobId job) {
   return rows;
 }
 
-TEST(ReportedProgress, IsKeptInTheRowAtMostEveryTenSeconds) {
+TEST(ReportedProgress, IsStoredAtMostEveryTenSeconds) {
   World world(2);
   const JobId job = Running(world, 1);
   world.Turn();
@@ -51,7 +51,7 @@ TEST(ReportedProgress, IsKeptInTheRowAtMostEveryTenSeconds) {
   EXPECT_EQ(RowsOf(world.Turn(), job), 0u);
 }
 
-TEST(ReportedProgress, OfAnotherUserOfAnotherRunOrOfAJobThatWaitsIsRefused) {
+TEST(ReportedProgress, IsRefusedForOthersJobsOldRunsAndWaitingJobs) {
   World world(1);
   const JobId job = Running(world, 1);
   const JobId waiting = world.Submit(1);
@@ -72,7 +72,7 @@ TEST(ReportedProgress, OfAnotherUserOfAnotherRunOrOfAJobThatWaitsIsRefused) {
   EXPECT_EQ(world.controller_.Find(job)->progress.done, 500'000'000) << "what was refused changes nothing";
 }
 
-TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
+TEST(ReportedProgress, TellsWaitingJobsWhenTheGpuIsFree) {
   World world(1);
   const JobId job = Running(world, 1);
   const JobId waiting = world.Submit(1);
@@ -103,7 +103,7 @@ double ToldEnd(const World& world, JobId job, Time start) {
   return ToSeconds(world.controller_.scheduler().running(job)->predicted_end - start);
 }
 
-TEST(ReportedProgress, IsNoNewsToTheEngineUntilTheEndMovesByTenSecondsAndAFiftieth) {
+TEST(ReportedProgress, ReachesTheEngineOnlyIfTheEndMovesByTenSecondsAndTwoPercent) {
   World world(1);
   const JobId job = Running(world, 1);
   const Time start = world.now_;
@@ -127,7 +127,7 @@ TEST(ReportedProgress, IsNoNewsToTheEngineUntilTheEndMovesByTenSecondsAndAFiftie
   EXPECT_NEAR(ToldEnd(world, job, start), 980, 0.001);
 }
 
-TEST(ReportedProgress, IsNewsWhereTheJobGoesOnPastTheEndThatWasTold) {
+TEST(ReportedProgress, ReachesTheEngineIfTheJobRunsPastItsExpectedEnd) {
   World world(1);
   const JobId job = Running(world, 1);
   const Time start = world.now_;
@@ -142,7 +142,7 @@ TEST(ReportedProgress, IsNewsWhereTheJobGoesOnPastTheEndThatWasTold) {
   EXPECT_NEAR(ToldEnd(world, job, start), 1009, 0.001);
 }
 
-TEST(ReportedProgress, NeverMovesAPromise) {
+TEST(ReportedProgress, NeverMovesAReservation) {
   World world(2);
   JobSpec spec;
   spec.command = {"true"};
@@ -168,7 +168,7 @@ TEST(ReportedProgress, NeverMovesAPromise) {
   EXPECT_EQ(world.StateOf(big), JobState::kQueued);
 }
 
-TEST(ReportedProgress, SurvivesARestartWithTheEndThatFollowsFromIt) {
+TEST(ReportedProgress, IsRestoredWithTheExpectedEndAfterARestart) {
   World world(1);
   const JobId job = Running(world, 1);
   const JobId waiting = world.Submit(1);
@@ -186,7 +186,7 @@ TEST(ReportedProgress, SurvivesARestartWithTheEndThatFollowsFromIt) {
   EXPECT_NEAR(ToSeconds(explained.start.typical - again.now_), 800, 1);
 }
 
-TEST(ReportedProgress, BeginsAnewWithTheNextRun) {
+TEST(ReportedProgress, IsResetByTheNextRun) {
   World world(1);
   const JobId job = world.Submit(1, 0, {}, 1);
   world.Turn();
@@ -199,7 +199,7 @@ TEST(ReportedProgress, BeginsAnewWithTheNextRun) {
   EXPECT_FALSE(Say(world, job, 0.2, 1)) << "its first run is over";
 }
 
-TEST(ReportedProgress, OfAPausedJobIsMeasuredAnew) {
+TEST(ReportedProgress, IsMeasuredAfreshAfterAPause) {
   World world(1);
   const JobId job = Running(world, 1);
   ASSERT_TRUE(Say(world, job, 0.1));

@@ -45,7 +45,7 @@ class Reservations : public ::testing::Test {
   Caller root_;
 };
 
-TEST_F(Reservations, OnlyAdministratorsMakeThemAndTheOneItIsForMayCancel) {
+TEST_F(Reservations, OnlyAdministratorsCreateThemAndTheirOwnerMayCancel) {
   EXPECT_FALSE(world_.controller_.Reserve(Asked(2, hours(1)), world_.ada_, world_.now_));
   ASSERT_EQ(Reserve(Asked(2, hours(1))), "");
   Caller bob;
@@ -54,7 +54,7 @@ TEST_F(Reservations, OnlyAdministratorsMakeThemAndTheOneItIsForMayCancel) {
   EXPECT_TRUE(world_.controller_.CancelReservation("1", world_.ada_, world_.now_));
 }
 
-TEST_F(Reservations, BeforeOneOnlyJobsThatEndInTimeStart) {
+TEST_F(Reservations, BeforeAReservationOnlyJobsThatEndInTimeStart) {
   ASSERT_EQ(Reserve(Asked(4, hours(1))), "");
   const JobId endless = Submit("bob", 1, Duration(0)), longer = Submit("bob", 1, hours(3)),
               quick = Submit("bob", 1, minutes(50));
@@ -72,7 +72,7 @@ TEST_F(Reservations, BeforeOneOnlyJobsThatEndInTimeStart) {
   EXPECT_TRUE(world_.controller_.reservations().all().empty()) << "it is over";
 }
 
-TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
+TEST_F(Reservations, AnActiveReservationNamesItsGpusAndBlocksOtherJobs) {
   ASSERT_EQ(Reserve(Asked(3, minutes(0))), "");
   const auto turns = world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
   ASSERT_EQ(turns.size(), 1U);
@@ -87,7 +87,7 @@ TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
             "must end by then");
 }
 
-TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {
+TEST_F(Reservations, TheErrorForTooManyGpusIsTheSameForAnyCount) {
   Machines many(1, 8, 4);
   for (const int gpus : {9, 99, 1'000'000}) {
     const auto made = many.controller_.Reserve(Asked(gpus, hours(1)), root_, many.now_);
@@ -98,7 +98,7 @@ TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {
   }
 }
 
-TEST_F(Reservations, WhereThereIsNoRoomItSaysWhoIsInTheWay) {
+TEST_F(Reservations, WithoutRoomTheErrorNamesTheJobsInTheWay) {
   Submit("bob", 2, Duration(0));
   Submit("bob", 1, hours(2));
   world_.Turn();
@@ -114,14 +114,14 @@ TEST_F(Reservations, WhereThereIsNoRoomItSaysWhoIsInTheWay) {
   EXPECT_EQ(world_.controller_.reservations().all().size(), 1u);
 }
 
-TEST_F(Reservations, MoreThanAnyMachineHasIsRefusedForThat) {
+TEST_F(Reservations, MoreGpusThanAnyNodeHasAreRefused) {
   ASSERT_TRUE(world_.controller_.Restrict(GpuSet::FirstN(3), root_));
   EXPECT_EQ(Reserve(Asked(4, hours(1))),
             "a reservation is on one node, and the largest that accepts work has 3 GPUs; reserve 4 GPUs in parts of at "
             "most 3");
 }
 
-TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {
+TEST_F(Reservations, RecurringReservationsAreMadeForTheNextDays) {
   ASSERT_EQ(Reserve(Asked(4, hours(1), Every::kDay)), "");
   const GpuReservation& daily = world_.controller_.reservations().all().at(1);
   auto turns = world_.controller_.OccurrencesAhead(daily, world_.now_);
@@ -138,7 +138,7 @@ TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {
   EXPECT_TRUE(std::all_of(turns.begin(), turns.end(), [](const auto& turn) { return turn.is_held; }));
 }
 
-TEST_F(Reservations, ARestartBooksThemAnewAroundTheJobsThatRunOnThem) {
+TEST_F(Reservations, ARestartPlacesReservationsAroundRunningJobs) {
   ASSERT_EQ(Reserve(Asked(2, Duration(0))), "");
   const JobId filler = Submit("bob", 1, hours(1));
   world_.Turn();
@@ -158,7 +158,7 @@ TEST_F(Reservations, ARestartBooksThemAnewAroundTheJobsThatRunOnThem) {
   EXPECT_EQ(World::Launched(other.Turn()), std::vector<JobId>{more});
 }
 
-TEST_F(Reservations, OneInForceStaysOnItsMachineOverARestart) {
+TEST_F(Reservations, AnActiveReservationStaysOnItsNodeAcrossARestart) {
   Machines before(2, 4, 4);
   const JobId filler = Submit(before, "bob", 2, Duration(0));
   before.Turn();
@@ -188,7 +188,7 @@ TEST_F(Reservations, OneInForceStaysOnItsMachineOverARestart) {
   EXPECT_EQ(after.Of(own).node, "n1");
 }
 
-TEST_F(Reservations, WhatIsToComeIsBookedAroundWhatIsInForceWhenAllAreBookedAnew) {
+TEST_F(Reservations, ARestartPlacesFutureReservationsAroundActiveOnes) {
   const JobId filler = Submit("bob", 2, Duration(0));
   world_.Turn();
   ASSERT_EQ(Reserve(Asked(2, hours(20))), "") << "on the two that the job leaves";
@@ -214,7 +214,7 @@ TEST_F(Reservations, WhatIsToComeIsBookedAroundWhatIsInForceWhenAllAreBookedAnew
   EXPECT_EQ(all.size(), 4);
 }
 
-TEST_F(Reservations, TheyStayWhenTeamsChange) {
+TEST_F(Reservations, ReservationsSurviveATeamChange) {
   ASSERT_EQ(Reserve(Asked(4, hours(1))), "");
   TeamChange vision;
   vision.name = "vision";

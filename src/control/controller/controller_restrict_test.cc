@@ -49,7 +49,7 @@ struct Restricted : World {
 
 const GpuSet kFirst = GpuSet::FirstN(1);
 
-TEST(Restrict, IsOfOneMachineAndLeavesTheOthers) {
+TEST(Restrict, AppliesToOneNodeOnly) {
   Restricted world;
   EXPECT_EQ(Restricted().Free("n1"), 4);
   ASSERT_TRUE(world.Restrict(kFirst, "n1"));
@@ -63,7 +63,7 @@ TEST(Restrict, IsOfOneMachineAndLeavesTheOthers) {
   EXPECT_EQ(world.Free("n1"), 4);
 }
 
-TEST(Restrict, OfSeveralMachinesIsAllOrNothing) {
+TEST(Restrict, OnSeveralNodesIsAllOrNothing) {
   Restricted world;
   EXPECT_EQ(world.controller_.Restrict(kFirst, world.root_, {"n1", "n3"}).error().message,
             "there is no node 'n3'; divvy nodes lists all nodes");
@@ -76,7 +76,7 @@ TEST(Restrict, OfSeveralMachinesIsAllOrNothing) {
   EXPECT_EQ(world.controller_.Restrict(kFirst, world.ada_, {"n1"}).error().code, ErrorCode::kPermissionDenied);
 }
 
-TEST(Restrict, OutlivesTheControllerAndNotItsMachine) {
+TEST(Restrict, SurvivesAControllerRestartButNotTheRemovalOfItsNode) {
   Restricted world;
   ASSERT_TRUE(world.Restrict(GpuSet(), "n1"));
   const Settings kept = world.Turned();
@@ -92,7 +92,7 @@ TEST(Restrict, OutlivesTheControllerAndNotItsMachine) {
   EXPECT_EQ(again.Free("n1"), 4) << "who comes by that name later is another machine";
 }
 
-TEST(Ignore, OnAnotherMachineIsOfAProcessThatWasSeenThere) {
+TEST(Ignore, OnAnotherNodeNeedsAProcessThatWasSeenThere) {
   Restricted world;
   world.SeeStranger(99);
   EXPECT_EQ(world.Free("n1"), 3);

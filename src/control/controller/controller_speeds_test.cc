@@ -69,7 +69,7 @@ class MixedWorld : public World {
   int seed_ = 0;
 };
 
-TEST(LearnedSpeeds, SendTheNextOfTheKindToTheFasterGpuThatIsFree) {
+TEST(LearnedSpeeds, SendTheNextJobOfTheClassToTheFasterFreeGpu) {
   MixedWorld world;
   const JobId unknown = world.Train(1);
   EXPECT_EQ(world.GpusOf(unknown), GpuSet::Of({0})) << "the lowest";
@@ -84,7 +84,7 @@ TEST(LearnedSpeeds, SendTheNextOfTheKindToTheFasterGpuThatIsFree) {
   EXPECT_EQ(world.GpusOf(world.Train(1)), GpuSet::Of({0})) << "it does not wait for the faster one";
 }
 
-TEST(LearnedSpeeds, MakeNobodyWaitWhoCouldStartOnAMix) {
+TEST(LearnedSpeeds, DelayNoJobThatCouldStartOnMixedModels) {
   MixedWorld world;
   world.LearnBoth(2);
   EXPECT_EQ(world.GpusOf(world.Train(2)), GpuSet::Of({2, 3}));
@@ -98,7 +98,7 @@ TEST(LearnedSpeeds, MakeNobodyWaitWhoCouldStartOnAMix) {
   EXPECT_EQ(other.GpusOf(three).size(), 3);
 }
 
-TEST(LearnedSpeeds, GiveWayToSpeedsByHand) {
+TEST(LearnedSpeeds, AreOverriddenBySpeedsInTheRequest) {
   MixedWorld world;
   world.LearnBoth();
   const JobId job = world.Train(1, "a100*1.0|h100*0.25");
@@ -106,14 +106,14 @@ TEST(LearnedSpeeds, GiveWayToSpeedsByHand) {
   EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(job)), "H100 at 0.25 of A100, as --gpu-type says");
 }
 
-TEST(LearnedSpeeds, CountForATypeThatNamesSeveralModelsAndNotForOne) {
+TEST(LearnedSpeeds, ApplyToATypeWithSeveralModelsOnly) {
   MixedWorld world;
   world.LearnBoth();
   EXPECT_EQ(world.GpusOf(world.Train(1, "a100|h100")), GpuSet::Of({2}));
   EXPECT_EQ(world.GpusOf(world.Train(1, "a100")), GpuSet::Of({0}));
 }
 
-TEST(LearnedSpeeds, ReachTheJobsThatWaitAlready) {
+TEST(LearnedSpeeds, ReachJobsThatAlreadyWait) {
   MixedWorld world;
   for (int i = 0; i < 3; ++i) world.Ran("h100", 55min);
   for (int i = 0; i < 2; ++i) world.Ran("a100", 100min);
@@ -134,7 +134,7 @@ TEST(LearnedSpeeds, ReachTheJobsThatWaitAlready) {
             (std::vector<ModelSpeed>{{"H100", 1000}, {"A100", 550}}));
 }
 
-TEST(LearnedSpeeds, ComeFromTheHistoryAfterARestart) {
+TEST(LearnedSpeeds, AreRebuiltFromTheHistoryAfterARestart) {
   MixedWorld world;
   world.LearnBoth();
   MixedWorld again;
@@ -151,7 +151,7 @@ TEST(LearnedSpeeds, MatterOnlyWhereGpusDiffer) {
   EXPECT_TRUE(same.controller_.speeds().All().empty());
 }
 
-TEST(LearnedSpeeds, ComeFromReportedProgressOfRunsThatWereStopped) {
+TEST(LearnedSpeeds, ComeFromReportedProgressOfStoppedRuns) {
   MixedWorld world;
   for (int i = 0; i < 3; ++i) {
     for (const auto& [model, part] : {std::pair("h100", 0.4), std::pair("a100", 0.1)}) {
@@ -169,7 +169,7 @@ TEST(LearnedSpeeds, ComeFromReportedProgressOfRunsThatWereStopped) {
             "A100 at 0.25 of H100, learned from 6 runs by their progress");
 }
 
-TEST(LearnedSpeeds, DoNotComeFromTheTimeOfRunsThatWerePaused) {
+TEST(LearnedSpeeds, IgnoreRunTimesOfPausedRuns) {
   MixedWorld world;
   for (int i = 0; i < 3; ++i) world.Ran("h100", 55min);
   const auto start_and_pause = [&] {
@@ -204,7 +204,7 @@ TEST(LearnedSpeeds, DoNotComeFromTheTimeOfRunsThatWerePaused) {
   EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(last)), "A100 at 0.55 of H100, learned from 6 runs");
 }
 
-TEST(LearnedSpeeds, DoNotComeFromTheTimeOfARunThatWasPausedWhileTheDaemonStartedAnew) {
+TEST(LearnedSpeeds, IgnoreTheRunTimeOfARunThatWasPausedDuringARestart) {
   MixedWorld world;
   for (int i = 0; i < 3; ++i) {
     world.Ran("h100", 55min);
@@ -231,7 +231,7 @@ TEST(LearnedSpeeds, DoNotComeFromTheTimeOfARunThatWasPausedWhileTheDaemonStarted
 }
 
 // Under `fair`, a team's usage is weighted by speed; quotas and limits count whole GPUs.
-TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
+TEST(SpeedsUnderFair, SlowGpusCountLess) {
   Policy policy;
   policy.order = QueuePolicy::kFair;
   MixedWorld world(policy);

@@ -52,6 +52,31 @@ std::string Lifted(const UserRow& before, const UserRow& after) {
   return before.caps.has_budget() && before.caps.period != after.caps.period ? "period" : "";
 }
 
+/// Returns notes on the quota of team `name`, each as "; note: ...": quotas that cannot all be met at once, and jobs
+/// that may hold the GPUs of this quota. `gpus` is the number of GPUs of the cluster; 0: no node has joined yet.
+std::string QuotaNotes(const TeamRegistry& teams, std::string_view name, std::int64_t gpus) {
+  const TeamRow* row = teams.Find(name);
+  if (row == nullptr || !row->quota_milli) return "";
+  std::int64_t sum = 0;
+  for (const TeamRow* other : teams.InOrder()) sum += other->parent == row->parent ? other->quota_milli.value_or(0) : 0;
+  const std::string add_up = " add up to " + FormatMilli(sum) + " GPUs, but ";
+  if (row->parent.empty()) {
+    if (gpus == 0 || sum <= gpus * 1000) return "";
+    return "; note: the quotas of the top-level teams" + add_up + "the cluster has " + Plural(gpus, "GPU");
+  }
+  const TeamRow& parent = *teams.Find(row->parent);
+  std::string notes;
+  if (parent.quota_milli && sum > *parent.quota_milli) {
+    notes = "; note: the quotas of the teams below " + parent.name + add_up + "the quota of " + parent.name + " is " +
+            FormatMilli(*parent.quota_milli);
+  }
+  if (!parent.users.empty() || !parent.groups.empty()) {
+    notes += "; note: jobs of team " + parent.name +
+             " itself may hold the GPUs of this quota, and are not preempted for team " + row->name;
+  }
+  return notes;
+}
+
 /// Returns "100 GPU-hours" if that budget is exhausted; otherwise "".
 std::string Exhausted(const Caps& caps, const Used& used) {
   if (caps.gpu_hours_milli && used.gpu_hours_milli() >= *caps.gpu_hours_milli)
@@ -69,7 +94,10 @@ Result<std::string> Controller::SetTeam(const TeamChange& change, const Caller& 
   DIVVY_TRY(auto setting, teams_.Set(change));
   effects_.batch.settings.push_back(std::move(setting));
   FollowTeams(now);
-  return "team " + change.name + (change.is_new ? " is there" : " is changed");
+  std::int64_t gpus = 0;
+  for (const NodeUsage& node : scheduler_.nodes()) gpus += static_cast<std::int64_t>(node.capacity.gpus.size());
+  return "team " + change.name + (change.is_new ? " added" : " changed") +
+         (change.quota || change.parent ? QuotaNotes(teams_, change.name, gpus) : "");
 }
 
 Result<std::string> Controller::RemoveTeam(const std::string& name, const Caller& caller, Time now) {
@@ -130,7 +158,7 @@ Result<std::string> Controller::SetQuotas(bool are_on, const Caller& caller, Tim
   DIVVY_TRY(auto setting, teams_.SetQuotas(are_on));
   effects_.batch.settings.push_back(std::move(setting));
   FollowTeams(now);
-  return std::string(are_on ? "quotas are on: a team without one has no access, and 0 blocks it"
+  return std::string(are_on ? "quotas are on: a team without a quota has no access, and a quota of 0 blocks a team"
                             : "quotas are off: they are guaranteed shares, and restrict nobody");
 }
 

@@ -51,6 +51,35 @@ class Teams : public ::testing::Test {
   std::vector<std::pair<std::string, std::string>> settings_;
 };
 
+TEST_F(Teams, AQuotaThatCannotBeMetIsAcceptedWithANote) {
+  const auto set = [this](TeamChange change) { return *world_.controller_.SetTeam(change, root_, world_.now_); };
+  TeamChange vision = Vision();
+  vision.is_new = true;
+  vision.quota = 3;
+  EXPECT_EQ(set(vision), "team vision added");
+  TeamChange nlp;
+  nlp.name = "nlp";
+  nlp.is_new = true;
+  nlp.quota = 2;
+  EXPECT_EQ(set(nlp),
+            "team nlp added; note: the quotas of the top-level teams add up to 5 GPUs, but the cluster has 4 GPUs");
+  TeamChange faces;
+  faces.name = "faces";
+  faces.parent = "vision";
+  faces.is_new = true;
+  faces.quota = 2;
+  EXPECT_EQ(set(faces),
+            "team faces added; note: jobs of team vision itself may hold the GPUs of this quota, and are not preempted "
+            "for team faces");
+  TeamChange members = Vision();
+  members.remove_users = {"ada"}, members.add_users = {};
+  EXPECT_EQ(set(members), "team vision changed");
+  faces.name = "objects";
+  EXPECT_EQ(set(faces),
+            "team objects added; note: the quotas of the teams below vision add up to 4 GPUs, but the quota of vision "
+            "is 3");
+}
+
 TEST_F(Teams, OnlyAdministratorsChangeThem) {
   const auto refused = world_.controller_.SetTeam(Vision(), world_.ada_, world_.now_);
   ASSERT_FALSE(refused);
@@ -60,7 +89,7 @@ TEST_F(Teams, OnlyAdministratorsChangeThem) {
   EXPECT_FALSE(world_.controller_.SetQuotas(true, world_.ada_, world_.now_));
 }
 
-TEST_F(Teams, AJobRunsForTheTeamOfItsUserAndKeepsItFromGoing) {
+TEST_F(Teams, AJobRunsForTheTeamOfItsUserAndBlocksItsRemoval) {
   ASSERT_EQ(Set(Vision()), "");
   ASSERT_EQ(Submit(1), "");
   EXPECT_EQ(world_.controller_.Find(last_)->team, "vision");
@@ -73,7 +102,7 @@ TEST_F(Teams, AJobRunsForTheTeamOfItsUserAndKeepsItFromGoing) {
   EXPECT_TRUE(world_.controller_.RemoveTeam("vision", root_, world_.now_));
 }
 
-TEST_F(Teams, ACapOnRunningJobsHoldsOfTheTeamAndOfAllBelowIt) {
+TEST_F(Teams, ARunningJobsCapCoversTheTeamAndAllTeamsBelowIt) {
   TeamChange vision = Vision();
   vision.caps.running = 2;
   ASSERT_EQ(Set(vision), "");
@@ -94,7 +123,7 @@ TEST_F(Teams, ACapOnRunningJobsHoldsOfTheTeamAndOfAllBelowIt) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
 }
 
-TEST_F(Teams, ACapThatComesLaterCountsThoseThatRunAlready) {
+TEST_F(Teams, ANewCapCountsJobsThatAlreadyRun) {
   ASSERT_EQ(Set(Vision()), "");
   ASSERT_EQ(Submit(1), "");
   ASSERT_EQ(World::Launched(world_.Turn()).size(), 1u);
@@ -110,7 +139,7 @@ TEST_F(Teams, ACapThatComesLaterCountsThoseThatRunAlready) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
 }
 
-TEST_F(Teams, EverybodysCapIsEachOnesOwn) {
+TEST_F(Teams, ACapForEveryUserCountsEachUserSeparately) {
   UserChange everybody;
   everybody.user = "*";
   everybody.caps.running = 1;
@@ -145,7 +174,7 @@ TEST_F(Teams, AUserHoldsNoMoreGpusThanTheirCap) {
   EXPECT_EQ(world_.controller_.scheduler().group_gpus("user ada"), 3);
 }
 
-TEST_F(Teams, ACapOfNoGpusLeavesJobsWithout) {
+TEST_F(Teams, AGpuCapOfZeroAllowsJobsWithoutGpus) {
   ASSERT_EQ(Submit(1), "");
   const JobId waiting = last_;
   UserChange everybody;
@@ -161,7 +190,7 @@ TEST_F(Teams, ACapOfNoGpusLeavesJobsWithout) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
 }
 
-TEST_F(Teams, TheQueueTakesNoMoreThanTheCapOfTeamAndUser) {
+TEST_F(Teams, SubmissionsBeyondTheCapOfTeamOrUserAreRefused) {
   TeamChange vision = Vision();
   vision.caps.queued = 5;
   ASSERT_EQ(Set(vision), "");
@@ -176,7 +205,7 @@ TEST_F(Teams, TheQueueTakesNoMoreThanTheCapOfTeamAndUser) {
   EXPECT_EQ(Submit(1), "") << "the one that runs is no longer in the queue";
 }
 
-TEST_F(Teams, WhatTheyUsedOutlivesTheDaemonAndAChangeOfTeams) {
+TEST_F(Teams, UsageSurvivesARestartAndATeamChange) {
   ASSERT_EQ(Set(Vision()), "");
   ASSERT_EQ(Submit(2), "");
   Settings(world_.Turn());
@@ -197,7 +226,7 @@ TEST_F(Teams, WhatTheyUsedOutlivesTheDaemonAndAChangeOfTeams) {
   EXPECT_NEAR(again.controller_.scheduler().TeamUsage(world_.now_).at("vision"), used, used / 1000);
 }
 
-TEST_F(Teams, WithQuotasOnZeroBlocksAtOnceWhatWaits) {
+TEST_F(Teams, WithQuotasOnAZeroQuotaBlocksWaitingJobsAtOnce) {
   TeamChange vision = Vision();
   vision.quota = 2;
   ASSERT_EQ(Set(vision), "");
@@ -215,14 +244,14 @@ TEST_F(Teams, WithQuotasOnZeroBlocksAtOnceWhatWaits) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
 }
 
-TEST_F(Teams, ATooLargeJobIsRefusedByItsTeamsLimit) {
+TEST_F(Teams, AJobLargerThanItsTeamsLimitIsRefused) {
   TeamChange vision = Vision();
   vision.limit = 2;
   ASSERT_EQ(Set(vision), "");
   EXPECT_EQ(Submit(3), "asks for 3 GPUs, but team vision never runs more than 2 GPUs at once; ask for at most that");
 }
 
-TEST_F(Teams, AJobThatMayNotBorrowIsRefusedByItsTeamsQuota) {
+TEST_F(Teams, ANonPreemptibleJobBeyondItsTeamsQuotaIsRefused) {
   TeamChange vision = Vision();
   vision.quota = 2;
   ASSERT_EQ(Set(vision), "");
@@ -244,7 +273,7 @@ TEST_F(Teams, AJobThatMayNotBorrowIsRefusedByItsTeamsQuota) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
 }
 
-TEST_F(Teams, AJobThatItsTeamsQuotaHasComeToForbidSaysSoWhereverItIsListed) {
+TEST_F(Teams, AJobBlockedByAChangedQuotaSaysSoInEveryListing) {
   ASSERT_EQ(Set(Vision()), "");
   ASSERT_EQ(Submit(3), "");
   ASSERT_EQ(Submit(3), "");
@@ -261,7 +290,7 @@ TEST_F(Teams, AJobThatItsTeamsQuotaHasComeToForbidSaysSoWhereverItIsListed) {
   EXPECT_EQ(why.blockers.front().text, reason);
 }
 
-TEST_F(Teams, TheListSaysThatTheTeamIsWhatKeepsAJobBackAndNotGpus) {
+TEST_F(Teams, TheListNamesTheTeamLimitAndNotMissingGpus) {
   TeamChange vision = Vision();
   vision.limit = 2;
   ASSERT_EQ(Set(vision), "");
@@ -273,7 +302,7 @@ TEST_F(Teams, TheListSaysThatTheTeamIsWhatKeepsAJobBackAndNotGpus) {
             "team vision runs 2 GPUs of at most 2 GPUs; this needs 1 GPU more");
 }
 
-TEST_F(Teams, ABudgetIsCountedWhileJobsRunAndHoldsUntilTheNextPeriod) {
+TEST_F(Teams, ABudgetIsChargedWhileJobsRunAndBlocksUntilTheNextPeriod) {
   TeamChange vision = Vision();
   vision.caps.gpu_hours = 4;
   vision.caps.period = "day";
@@ -300,7 +329,7 @@ TEST_F(Teams, ABudgetIsCountedWhileJobsRunAndHoldsUntilTheNextPeriod) {
   EXPECT_TRUE(std::ranges::find(launched, waiting) != launched.end());
 }
 
-TEST_F(Teams, ARestartKnowsTeamsCapsAndWhatWasUsed) {
+TEST_F(Teams, ARestartRestoresTeamsCapsAndUsage) {
   TeamChange vision = Vision();
   vision.caps.gpu_hours = 2;
   ASSERT_EQ(Set(vision), "");
@@ -326,7 +355,7 @@ TEST_F(Teams, ARestartKnowsTeamsCapsAndWhatWasUsed) {
   EXPECT_EQ(members.begin()->second.gpu_hours_milli(), 2000);
 }
 
-TEST_F(Teams, AGroupCannotBeCalledLikeACapOfTeams) {
+TEST_F(Teams, AJobGroupCannotHaveTheNameOfATeamCap) {
   JobSpec spec;
   spec.command = {"true"};
   spec.group = "team vision";
@@ -334,9 +363,9 @@ TEST_F(Teams, AGroupCannotBeCalledLikeACapOfTeams) {
 }
 
 // ada's jobs run for team faces, which is below vision; lena leads vision. otto leads another team.
-class Leads : public Teams {
+class TeamLeads : public Teams {
  protected:
-  Leads() {
+  TeamLeads() {
     lena_.user = {2000, 2000, "lena"};
     otto_.user = {3000, 3000, "otto"};
     TeamChange vision, faces, other;
@@ -355,7 +384,7 @@ class Leads : public Teams {
   Caller lena_, otto_;
 };
 
-TEST_F(Leads, ActOnTheJobsOfTheirTeamAndThoseBelow) {
+TEST_F(TeamLeads, CanManageTheJobsOfTheirTeamAndTeamsBelow) {
   const JobId job = last_;
   EXPECT_FALSE(controller().Hold(job, otto_, world_.now_));
   EXPECT_FALSE(controller().Cancel(job, 0, Duration(-1), "", otto_, world_.now_));
@@ -369,7 +398,7 @@ TEST_F(Leads, ActOnTheJobsOfTheirTeamAndThoseBelow) {
   EXPECT_EQ(controller().Find(job)->reason, "cancelled by lena");
 }
 
-TEST_F(Leads, DoNothingElseToThem) {
+TEST_F(TeamLeads, CanDoNothingElseToJobs) {
   const JobId job = last_;
   world_.Turn();
   EXPECT_FALSE(controller().Pause(job, true, lena_, world_.now_));
@@ -379,7 +408,7 @@ TEST_F(Leads, DoNothingElseToThem) {
   EXPECT_FALSE(controller().SetQuotas(true, lena_, world_.now_));
 }
 
-TEST_F(Leads, ChangeHowAJobWaitsButNotWhatItRuns) {
+TEST_F(TeamLeads, CanChangeHowAJobWaitsButNotWhatItRuns) {
   EXPECT_TRUE(controller().Hold(last_, lena_, world_.now_));
   JobChanges changes;
   changes.priority = -5;
@@ -396,7 +425,7 @@ TEST_F(Leads, ChangeHowAJobWaitsButNotWhatItRuns) {
   EXPECT_NE(refused.error().message.find("command: job 1 runs as ada"), std::string::npos) << refused.error().message;
 }
 
-TEST_F(Leads, SayWhatTheirMembersMayHave) {
+TEST_F(TeamLeads, CanSetCapsOfTheirMembers) {
   UserChange change;
   change.user = "ada";
   change.gpus = 2;
@@ -418,7 +447,7 @@ TEST_F(Leads, SayWhatTheirMembersMayHave) {
   EXPECT_FALSE(controller().SetTeamUser(change, lena_, world_.now_));
 }
 
-TEST_F(Leads, RenameNoJobForWhereItWritesMayFollowItsName) {
+TEST_F(TeamLeads, CannotRenameAJobBecauseItsOutputPathMayDependOnTheName) {
   EXPECT_TRUE(controller().Hold(last_, lena_, world_.now_));
   JobChanges changes;
   changes.name = "../../etc/x";
@@ -431,7 +460,7 @@ TEST_F(Leads, RenameNoJobForWhereItWritesMayFollowItsName) {
   EXPECT_TRUE(controller().Update(last_, changes, root_, world_.now_, World::NoHistory()));
 }
 
-TEST_F(Leads, SayNothingOfTheirOwnCaps) {
+TEST_F(TeamLeads, CannotSetTheirOwnCaps) {
   TeamChange vision;
   vision.name = "vision";
   vision.add_users = {"lena"};
@@ -445,7 +474,7 @@ TEST_F(Leads, SayNothingOfTheirOwnCaps) {
             "changing what lena may have takes an administrator; users cannot change their own limits");
 }
 
-TEST_F(Leads, LowerACapButDoNotLiftIt) {
+TEST_F(TeamLeads, CanLowerACapButNotRaiseIt) {
   UserChange change;
   change.user = "ada";
   change.gpus = 2;
@@ -477,7 +506,7 @@ TEST_F(Leads, LowerACapButDoNotLiftIt) {
   EXPECT_EQ(controller().teams().UserOf("ada")->caps.running, 4);
 }
 
-TEST_F(Leads, DoNotLiftEverybodysCapByARowOfAUsersOwn) {
+TEST_F(TeamLeads, CannotLiftAnEveryUserCapWithARowForOneUser) {
   UserChange everybody;
   everybody.user = "*";
   everybody.gpus = 2;
@@ -495,7 +524,7 @@ TEST_F(Leads, DoNotLiftEverybodysCapByARowOfAUsersOwn) {
   EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
 }
 
-TEST_F(Leads, OfEverybodysOrAGroupsTeamSayNothingOfItsMembers) {
+TEST_F(TeamLeads, CannotSetCapsOfMembersThroughAGroupOrEveryUser) {
   TeamChange all;
   all.name = "all";
   all.add_users = {"*"};
@@ -513,7 +542,7 @@ TEST_F(Leads, OfEverybodysOrAGroupsTeamSayNothingOfItsMembers) {
   EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
 }
 
-TEST_F(Leads, QueueAnEndedJobAgainAsAMemberByItsUsersGroups) {
+TEST_F(TeamLeads, CanRequeueTheEndedJobOfAMemberThroughAGroup) {
   TeamChange faces;
   faces.name = "faces";
   faces.remove_users = {"ada"};
@@ -534,7 +563,7 @@ TEST_F(Leads, QueueAnEndedJobAgainAsAMemberByItsUsersGroups) {
   EXPECT_TRUE(done) << done.error().message;
 }
 
-TEST_F(Leads, AreKnownAgainAfterARestart) {
+TEST_F(TeamLeads, AreRestoredAfterARestart) {
   Controller again(Policy(), Limits(), 1);
   again.Load({}, Settings(controller().TakeEffects()), 2, 1, World::NoHistory());
   EXPECT_TRUE(again.teams().IsLedBy("faces", "lena"));

@@ -13,7 +13,7 @@
 namespace divvy {
 namespace controller_test {
 
-TEST(Controller, ASubmissionThatStartsAtOnceIsOneInsert) {
+TEST(Controller, AJobThatStartsAtOnceIsStoredWithOneInsert) {
   World world(1);
   const JobId job = world.Submit(1);
   const Effects effects = world.Turn();
@@ -23,7 +23,7 @@ TEST(Controller, ASubmissionThatStartsAtOnceIsOneInsert) {
   EXPECT_TRUE(effects.batch.updates.empty());
 }
 
-TEST(Controller, AUserHasSoManyWaitingJobsAndOthersGoOn) {
+TEST(Controller, AUserHasALimitOfWaitingJobsAndOthersAreNotAffected) {
   World world(1);
   world.Submit(1, World::kMostOfAUser - 1);
   world.Submit(1);
@@ -51,7 +51,7 @@ TEST(Controller, TheNextJobStartsInTheStepInWhichTheOwnerEnds) {
   EXPECT_EQ(World::Launched(effects), std::vector{second});
 }
 
-TEST(Controller, AReportOfAnOlderAttemptChangesNothing) {
+TEST(Controller, AReportOfAnEarlierAttemptIsIgnored) {
   World world(1);
   const JobId job = world.Submit(1, 0, {}, 1);
   world.Turn();
@@ -78,7 +78,7 @@ TEST(Controller, AChainOfDependenciesEndsWithItsFirstFailure) {
   EXPECT_EQ(World::Launched(effects), std::vector{other});
 }
 
-TEST(Controller, AJobWhoseDependencyCanNeverBeMetEndsAsItIsSubmitted) {
+TEST(Controller, AJobWhoseDependencyCanNeverBeMetEndsAtSubmission) {
   World world(1);
   JobRecord failed;
   failed.id = JobId(77);
@@ -97,7 +97,7 @@ TEST(Controller, AJobWhoseDependencyCanNeverBeMetEndsAsItIsSubmitted) {
   EXPECT_EQ(effects.changes[1].state, JobState::kCancelled);
 }
 
-TEST(Controller, AnArrayIsOneRecordUntilItsMembersDiffer) {
+TEST(Controller, AnArrayIsOneRecordUntilItsElementsDiffer) {
   World world(2);
   const JobId array = world.Submit(1, 1'000'000);
   world.Turn();
@@ -127,7 +127,7 @@ TEST(Controller, AnArrayEndsWithItsLastElementAndCountsThem) {
   EXPECT_EQ(effects.finished.back().started, begun) << "with its first element";
 }
 
-TEST(Controller, CancellingAnArrayEndsWhatWaitsAndStopsWhatRuns) {
+TEST(Controller, CancellingAnArrayEndsWaitingElementsAndStopsRunningOnes) {
   World world(2);
   const JobId array = world.Submit(1, 10);
   world.Turn();
@@ -148,7 +148,7 @@ JobRecord EndedRecord(const Effects& effects, JobId job) {
   return {};
 }
 
-TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
+TEST(Controller, AnEndedJobIsRequeuedUnderItsOwnId) {
   World world(1);
   const JobId first = world.Submit(1);
   const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
@@ -172,7 +172,7 @@ TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
 }
 
-TEST(Controller, ListingsNameMissingCpusAndNotTheGpusThatAreFree) {
+TEST(Controller, ListingsNameMissingCpusAndNotFreeGpus) {
   World world(8);
   JobSpec spec;
   spec.command = {"true"};
@@ -186,7 +186,7 @@ TEST(Controller, ListingsNameMissingCpusAndNotTheGpusThatAreFree) {
   EXPECT_EQ(world.controller_.WaitingReason(*world.controller_.Find(waits->id)), "needs 1 CPU, 0 of 8 are free");
 }
 
-TEST(Controller, AJobThatDependsOnOneWithATimeLimitIsToldWhenThatEnds) {
+TEST(Controller, AJobThatDependsOnOneWithATimeLimitShowsWhenThatEnds) {
   World world(2);
   JobSpec spec;
   spec.command = {"true"};
@@ -200,7 +200,7 @@ TEST(Controller, AJobThatDependsOnOneWithATimeLimitIsToldWhenThatEnds) {
   EXPECT_EQ(why.start.basis, "after job 1, which ends in 1 h at the latest");
 }
 
-TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
+TEST(Controller, AJobWhoseDependencyIsNoLongerInTheHistorySaysSo) {
   World world(1);
   const JobId first = world.Submit(1);
   const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
@@ -214,7 +214,7 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
 }
 
 // The store after a restart, after retention has removed the target.
-TEST(Controller, ASatisfiedDependencyOutlivesItsTargetsRow) {
+TEST(Controller, AMetDependencySurvivesTheRemovalOfItsJob) {
   World world(2);
   const JobId first = world.Submit(1);
   const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
@@ -230,7 +230,7 @@ TEST(Controller, ASatisfiedDependencyOutlivesItsTargetsRow) {
   EXPECT_EQ(World::Launched(again.Turn()), std::vector<JobId>{job});
 }
 
-TEST(Controller, AnImpossibleDependencyOutlivesItsTargetsRow) {
+TEST(Controller, AnImpossibleDependencySurvivesTheRemovalOfItsJob) {
   World world(2);
   const JobId first = world.Submit(1), second = world.Submit(1);
   JobSpec spec;
@@ -249,7 +249,7 @@ TEST(Controller, AnImpossibleDependencyOutlivesItsTargetsRow) {
   EXPECT_EQ(EndedRecord(again.Turn(), job).state, JobState::kCancelled);
 }
 
-TEST(Controller, AJobIsCancelledWhenTheAlternativeToWaitingForItselfIsGone) {
+TEST(Controller, AJobIsCancelledWhenItsOnlyOtherDependencyWouldBeACycle) {
   World world(1);
   const JobId other = world.Submit(1), first = world.Submit(0, 0, {});
   ASSERT_TRUE(world.controller_.Hold(first, world.ada_, world.now_));
@@ -292,7 +292,7 @@ TEST(Controller, AJobThatDependsOnAWithdrawnSubmissionDependsOnACancelledJob) {
   }
 }
 
-TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
+TEST(Controller, AnEndedJobAboveTheCurrentTimeLimitIsNotRequeued) {
   Limits limits;
   limits.max_time_limit = std::chrono::hours(1);
   Controller controller(Policy(), limits, 1);
@@ -313,7 +313,7 @@ TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
   EXPECT_TRUE(controller.RequeueEnded(ended, spec, std::nullopt, {}, false, ada, Time(std::chrono::hours(1))));
 }
 
-TEST(Controller, AnEndedElementThatIsQueuedAgainBringsItsArrayBack) {
+TEST(Controller, ARequeuedArrayElementRestoresItsArray) {
   World world(2);
   const JobId array = world.Submit(1, 2);
   world.Turn();
@@ -333,7 +333,7 @@ TEST(Controller, AnEndedElementThatIsQueuedAgainBringsItsArrayBack) {
   EXPECT_EQ(World::EndOf(world.Turn(), array), JobState::kSucceeded) << "both have succeeded in the end";
 }
 
-TEST(Controller, ARunningJobThatIsRequeuedToBeHeldDoesNotStartAgain) {
+TEST(Controller, ARunningJobThatIsRequeuedOnHoldDoesNotStartAgain) {
   World world(1);
   const JobId job = world.Submit(1);
   world.Turn();
@@ -348,7 +348,7 @@ TEST(Controller, ARunningJobThatIsRequeuedToBeHeldDoesNotStartAgain) {
   EXPECT_EQ(world.StateOf(waiting), JobState::kHeld);
 }
 
-TEST(Controller, WhatIsForeseenIsNotSubmitted) {
+TEST(Controller, AForecastSubmitsNothing) {
   World world(2);
   const JobId running = world.Submit(2);
   world.Turn();
@@ -385,7 +385,7 @@ TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
   EXPECT_EQ(world.controller_.scheduler().free().size(), 2);
 }
 
-TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) {
+TEST(Controller, AWithdrawnArrayIncludesElementsThatWereSplitOff) {
   World world(2);
   const JobId array = world.Submit(1, 10);
   ASSERT_TRUE(world.controller_.Hold(ElementId(array, 7), world.ada_, world.now_));
@@ -397,7 +397,7 @@ TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) 
   EXPECT_EQ(world.controller_.jobs_total(), 0u);
 }
 
-TEST(Controller, StrangersMayNotTouchAJob) {
+TEST(Controller, OtherUsersCannotChangeAJob) {
   World world(1);
   const JobId job = world.Submit(1);
   Caller eve;
@@ -407,7 +407,7 @@ TEST(Controller, StrangersMayNotTouchAJob) {
   EXPECT_EQ(world.controller_.Restrict(GpuSet(), eve).error().code, ErrorCode::kPermissionDenied);
 }
 
-TEST(Controller, ALaunchThatNeverHappenedIsQueuedAgainAndAnUnseenEndIsLost) {
+TEST(Controller, ALaunchThatNeverHappenedIsRequeuedAndAnUnseenEndIsLost) {
   World world(2);
   const JobId first = world.Submit(1), second = world.Submit(1);
   world.Turn();
@@ -418,7 +418,7 @@ TEST(Controller, ALaunchThatNeverHappenedIsQueuedAgainAndAnUnseenEndIsLost) {
   EXPECT_EQ(World::EndOf(effects, second), JobState::kLost);
 }
 
-TEST(Controller, WhatRunsOnceIsLostWithItsMachineAndNeverRequeued) {
+TEST(Controller, ARunOnceJobIsLostWithItsNodeAndNeverRequeued) {
   World world(2);
   JobSpec spec;
   spec.command = {"true"};
@@ -439,7 +439,7 @@ TEST(Controller, WhatRunsOnceIsLostWithItsMachineAndNeverRequeued) {
   EXPECT_EQ(World::Launched(effects), std::vector{again->id});
 }
 
-TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
+TEST(Controller, AForeignProcessBlocksAGpuUntilItIsIgnoredOrGone) {
   World world(1);
   GpuObservation seen;
   GpuProcess process;
@@ -460,7 +460,7 @@ TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
 }
 
 // A user's own daemon does not isolate jobs: a program may use any GPU, whatever it was given.
-TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldTakesThatGpuAway) {
+TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldBlocksThatGpu) {
   World world(3);
   const JobId job = world.Submit(1);
   world.Turn();
@@ -506,7 +506,7 @@ TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldTakesThatGpuAway) {
   EXPECT_EQ(said(other), "");
 }
 
-TEST(Controller, AJobWithoutGpusThatUsesOneIsToldToAskForIt) {
+TEST(Controller, AJobThatUsesAGpuWithoutARequestIsToldToRequestIt) {
   World world(1);
   const JobId job = world.Submit(0);
   world.Turn();

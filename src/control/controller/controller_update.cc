@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "control/books/deadlines.h"
 #include "control/books/node_names.h"
+#include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
 #include "control/controller/controller.h"
 
@@ -118,7 +119,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     return InvalidArgument("the requests of the components of job " + DisplayId(before) +
                            " cannot be changed; cancel it, and submit it again");
   }
-  if (changes.pool && !pools_.empty()) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
+  if (changes.pool && !IsOnlyALabel(pools_, scheduler_, after.pool)) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
   if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
     DIVVY_CHECK(CheckPoolChange(after, changes, caller));
   if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {

@@ -69,7 +69,7 @@ class Update : public testing::Test {
   World world_{2};
 };
 
-TEST_F(Update, GoesIntoTheRowAndIntoTheQueue) {
+TEST_F(Update, ChangesTheRowAndTheQueue) {
   const JobId first = Running(), second = Running(), third = world_.Submit(2);
   world_.Turn();
   world_.Exit(first, 0);
@@ -82,7 +82,7 @@ TEST_F(Update, GoesIntoTheRowAndIntoTheQueue) {
   EXPECT_EQ(world_.StateOf(second), JobState::kStarting);
 }
 
-TEST_F(Update, AnElementOfASweepKeepsItsOwnName) {
+TEST_F(Update, AnElementOfASweepKeepsItsName) {
   world_.controller_.SetElementNames(
       [](const JobRecord& element) { return "lr=" + std::to_string(element.array_ordinal); });
   JobSpec spec;
@@ -97,7 +97,7 @@ TEST_F(Update, AnElementOfASweepKeepsItsOwnName) {
   EXPECT_EQ(Record(ElementId(array->id, 2)).name, "lr=2");
 }
 
-TEST_F(Update, HistorySaysFromWhatToWhat) {
+TEST_F(Update, HistoryShowsOldAndNewValues) {
   static_cast<void>(Running());
   static_cast<void>(Running());
   const JobId waits = world_.Submit(2);
@@ -110,7 +110,7 @@ TEST_F(Update, HistorySaysFromWhatToWhat) {
             "changed gpus, priority from 0 to -7, time from none to 3600 s by ada");
 }
 
-TEST_F(Update, RefusesWhatThisServerCanNeverGive) {
+TEST_F(Update, RefusesWhatThisServerCanNeverProvide) {
   const JobId job = world_.Submit(2);
   EXPECT_NE(Change(job, Gpus(3)), "");
   JobChanges changes = Gpus(3);
@@ -132,7 +132,7 @@ TEST_F(Update, RefusesATopologyThatThisServerDoesNotHave) {
   world_.Turn();
 }
 
-TEST_F(Update, AJobThatBecameElasticStartsWithWhatIsIdle) {
+TEST_F(Update, AJobThatBecameElasticStartsWithTheIdleGpus) {
   const JobId first = world_.Submit(2);
   world_.Turn();
   const JobId job = world_.Submit(1);
@@ -160,7 +160,7 @@ TEST_F(Update, ChangesAllOrNothing) {
   EXPECT_TRUE(world_.Turn().empty());
 }
 
-TEST_F(Update, ARefusedChangeOfAnElementLeavesItWithItsArray) {
+TEST_F(Update, ARefusedChangeOfAnElementDoesNotSplitItsArray) {
   const JobId array = world_.Submit(2, 10);
   world_.Turn();
   EXPECT_NE(Change(ElementId(array, 5), Gpus(3)), "");
@@ -168,15 +168,15 @@ TEST_F(Update, ARefusedChangeOfAnElementLeavesItWithItsArray) {
   EXPECT_TRUE(world_.Turn().empty());
 }
 
-TEST_F(Update, OfNothingIsAnError) { EXPECT_NE(Change(world_.Submit(1), JobChanges()), ""); }
+TEST_F(Update, AnEmptyUpdateIsAnError) { EXPECT_NE(Change(world_.Submit(1), JobChanges()), ""); }
 
-TEST_F(Update, StrangersMayNot) {
+TEST_F(Update, OtherUsersCannotUpdateAJob) {
   Caller eve;
   eve.user = {1001, 1001, "eve"};
   EXPECT_NE(Change(world_.Submit(1), Named("mine"), eve), "");
 }
 
-TEST_F(Update, ARunningJobKeepsWhatItWasStartedWith) {
+TEST_F(Update, ARunningJobKeepsTheSettingsThatItWasStartedWith) {
   const JobId job = Running();
   JobChanges changes = Command("other");
   changes.gpus = 2;
@@ -192,7 +192,7 @@ TEST_F(Update, ARunningJobKeepsWhatItWasStartedWith) {
   EXPECT_EQ(Record(job).name, "renamed");
 }
 
-TEST_F(Update, TheOwnerLowersTheLimitOfARunningJobAndAnAdministratorRaisesIt) {
+TEST_F(Update, TheOwnerLowersTheTimeLimitOfARunningJobAndAnAdministratorRaisesIt) {
   const JobId job = Running();
   EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(2))), "");
   EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(1))), "");
@@ -215,7 +215,7 @@ TEST_F(Update, OnlyAnAdministratorRaisesAPriority) {
   EXPECT_EQ(Change(job, changes), "");
 }
 
-TEST_F(Update, OnlyAnAdministratorSubmitsWithAPriorityAboveZero) {
+TEST_F(Update, OnlyAnAdministratorSubmitsWithAPositivePriority) {
   JobSpec spec;
   spec.command = {"true"};
   spec.priority = 1;
@@ -231,7 +231,7 @@ TEST_F(Update, OnlyAnAdministratorSubmitsWithAPriorityAboveZero) {
   EXPECT_TRUE(submit(world_.ada_));
 }
 
-TEST_F(Update, OfACommandIsKeptForTheLaunch) {
+TEST_F(Update, AChangedCommandIsUsedAtTheLaunch) {
   const JobId before = Running(), job = world_.Submit(2);
   world_.Turn();
   EXPECT_EQ(Change(job, Command("first")), "");
@@ -245,7 +245,7 @@ TEST_F(Update, OfACommandIsKeptForTheLaunch) {
   EXPECT_NE(Change(job, Command("third")), "");
 }
 
-TEST_F(Update, OfACommandInTheStepOfItsSubmissionIsPartOfTheInsert) {
+TEST_F(Update, ACommandChangedRightAfterTheSubmissionIsPartOfTheInsert) {
   const JobId job = world_.Submit(2);
   EXPECT_EQ(Change(job, Command("other")), "");
   const Effects effects = world_.Turn();
@@ -253,7 +253,7 @@ TEST_F(Update, OfACommandInTheStepOfItsSubmissionIsPartOfTheInsert) {
   EXPECT_EQ(effects.batch.inserts[0].spec->command, std::vector<std::string>{"other"});
 }
 
-TEST_F(Update, AnElementThatDiffersHasASpecificationOfItsOwn) {
+TEST_F(Update, AChangedElementGetsItsOwnSpecification) {
   const JobId array = world_.Submit(2, 10);
   world_.Turn();
   const JobId element = ElementId(array, 5);
@@ -264,7 +264,7 @@ TEST_F(Update, AnElementThatDiffersHasASpecificationOfItsOwn) {
   EXPECT_EQ(effects.batch.inserts[0].spec->command, std::vector<std::string>{"other"});
 }
 
-TEST_F(Update, OfAnArrayReachesEveryElementThatWaits) {
+TEST_F(Update, AnArrayUpdateReachesEveryWaitingElement) {
   const JobId array = world_.Submit(1, 5);
   world_.Turn();
   Hold(ElementId(array, 3));
@@ -277,7 +277,7 @@ TEST_F(Update, OfAnArrayReachesEveryElementThatWaits) {
   world_.Turn();
 }
 
-TEST_F(Update, OfAnArraysCommandComesTooLateForElementsThatHaveStarted) {
+TEST_F(Update, AnArraysNewCommandDoesNotReachStartedElements) {
   const JobId array = world_.Submit(1, 5), held = world_.Submit(1, 5);
   Hold(held);
   Hold(ElementId(held, 2));
@@ -288,7 +288,7 @@ TEST_F(Update, OfAnArraysCommandComesTooLateForElementsThatHaveStarted) {
   EXPECT_EQ(Change(held, Command("other")), "");
 }
 
-TEST_F(Update, TheCapOfAnArrayIsForArrays) {
+TEST_F(Update, AnArrayLimitAppliesToArraysOnly) {
   JobChanges changes;
   changes.array_at_once = 1;
   EXPECT_EQ(Change(world_.Submit(1), changes), "at-once: job 1 is not an array");
@@ -297,7 +297,7 @@ TEST_F(Update, TheCapOfAnArrayIsForArrays) {
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 2u);  // The single job, and one element.
 }
 
-TEST_F(Update, ADependencyThatIsMetStaysMetWhenItIsNamedAgain) {
+TEST_F(Update, AMetDependencyStaysMetWhenItIsNamedAgain) {
   const JobId first = Running();
   const JobId second = world_.Submit(2, 0, {On(DependencyKind::kAfterOk, first)});
   Hold(second);
@@ -331,7 +331,7 @@ TEST_F(Update, ADependencyThatCanNeverBeMetIsRefused) {
   EXPECT_NE(Change(job, WaitFor({On(DependencyKind::kAfterOk, JobId(78))})), "");
 }
 
-TEST_F(Update, ANewNameLetsTheNextOfTheOldNameGo) {
+TEST_F(Update, ARenamedSingletonLetsTheNextJobOfTheOldNameStart) {
   const JobId first = Running();
   const JobId second = world_.Submit(1, 0, {On(DependencyKind::kSingleton, JobId())});
   EXPECT_TRUE(World::Launched(world_.Turn()).empty());
@@ -347,7 +347,7 @@ TEST_F(Update, AnElementOfASingletonArrayDoesNotWaitForItsOwnArray) {
   EXPECT_EQ(World::Launched(world_.Turn()), std::vector{ElementId(array, 1)});
 }
 
-TEST_F(Update, ShowsTheCircleThatItWouldClose) {
+TEST_F(Update, ShowsTheDependencyCycleThatItWouldCreate) {
   const JobId one = world_.Submit(1), two = world_.Submit(1, 0, {On(DependencyKind::kAfterAny, one)});
   const JobId three = world_.Submit(1, 0, {On(DependencyKind::kAfter, two)});
   EXPECT_EQ(Change(one, WaitFor({On(DependencyKind::kAfterOk, three)})),
@@ -356,7 +356,7 @@ TEST_F(Update, ShowsTheCircleThatItWouldClose) {
             "dependency: job 1 would wait for itself: 1 after 1");
 }
 
-TEST_F(Update, SeesCirclesThroughArraysAndNames) {
+TEST_F(Update, FindsCyclesThroughArraysAndNames) {
   const JobId array = world_.Submit(2, 3);
   Hold(array);
   const JobId after = world_.Submit(1, 0, {On(DependencyKind::kAfterAny, array, 1)});
@@ -372,7 +372,7 @@ TEST_F(Update, SeesCirclesThroughArraysAndNames) {
   EXPECT_EQ(Change(early, Named("x")), "name: job 6 would wait for itself: 6 after 7 after 6 (same name)");
 }
 
-TEST_F(Update, ACircleOfWhichOneIsEnoughIsNone) {
+TEST_F(Update, ACycleIsAllowedIfAnotherAlternativeCanBeMet) {
   const JobId one = world_.Submit(1), two = world_.Submit(1), free = world_.Submit(1);
   for (const JobId job : {one, two, free}) Hold(job);
   EXPECT_EQ(Change(two, WaitFor({On(DependencyKind::kAfterAny, one)})), "");

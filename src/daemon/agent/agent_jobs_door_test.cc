@@ -18,7 +18,7 @@
 namespace divvy {
 namespace agent_jobs_door_test {
 
-class JobsDoor : public testing::Test {
+class AgentJobsListener : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = testing::TempDir() + "divvy-door-XXXXXX";
@@ -93,7 +93,7 @@ class JobsDoor : public testing::Test {
   std::unique_ptr<AgentJobsDoor> door_;
 };
 
-TEST_F(JobsDoor, SoManyAreToldWhyNotAtOnceAndOthersAreClosed) {
+TEST_F(AgentJobsListener, AFewConnectionsGetTheRefusalAndFurtherOnesAreClosed) {
   std::vector<Descriptor> waiting;
   for (std::size_t i = 0; i < AgentJobsDoor::kMostRefused; ++i) waiting.push_back(Connect());
   const Descriptor last = Connect();
@@ -118,7 +118,7 @@ TEST_F(JobsDoor, SoManyAreToldWhyNotAtOnceAndOthersAreClosed) {
   EXPECT_NE(answer.find("you have no job here"), std::string::npos) << answer;
 }
 
-TEST_F(JobsDoor, WhoDoesNotReadTheirAnswerHasTheirConnectionStill) {
+TEST_F(AgentJobsListener, AClientThatDoesNotReadKeepsItsConnection) {
   user_ = "ada";
   std::size_t sent = 0;
   const auto send = [&](std::uint64_t number) {

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "daemon/driver/old_logs.h"
+#include "daemon/storage/old_logs.h"
 #include "daemon/node/node.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"

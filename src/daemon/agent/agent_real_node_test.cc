@@ -166,7 +166,7 @@ class RealNode : public testing::Test {
   std::thread dialler_;
 };
 
-TEST_F(RealNode, RunsWhatItIsOrderedAndTellsHowItEnded) {
+TEST_F(RealNode, RunsAJobAndReportsItsEnd) {
   ASSERT_TRUE(Hears("accounted n1")) << refused_;
   Launch(5, "echo \"job $DIVVY_JOB_ID\" > said; exit 7");
   EXPECT_TRUE(Hears("started n1 5.1"));
@@ -179,7 +179,7 @@ TEST_F(RealNode, RunsWhatItIsOrderedAndTellsHowItEnded) {
   EXPECT_TRUE(TurnUntil([this] { return !std::filesystem::exists(folder_ + "/runs/5"); }));
 }
 
-TEST_F(RealNode, TheStartOfARunIsReportedOnceHoweverOftenItsSupervisorRepeatsIt) {
+TEST_F(RealNode, AStartIsReportedOnceThoughItsSupervisorRepeatsIt) {
   ASSERT_TRUE(Hears("accounted n1"));
   Launch(6, "until [ -e go ]; do sleep 0.01; done; exit 3");
   ASSERT_TRUE(Hears("started n1 6.1"));
@@ -191,7 +191,7 @@ TEST_F(RealNode, TheStartOfARunIsReportedOnceHoweverOftenItsSupervisorRepeatsIt)
   EXPECT_EQ(std::ranges::count(fleet_.said, "started n1 6.1"), 1);
 }
 
-TEST_F(RealNode, ACutInTheMiddleOfARunIsNoMatterToIt) {
+TEST_F(RealNode, ADisconnectDuringARunDoesNotAffectIt) {
   ASSERT_TRUE(Hears("accounted n1"));
   Launch(6, "until [ -e go ]; do sleep 0.01; done; exit 3");
   ASSERT_TRUE(Hears("started n1 6.1"));
@@ -201,7 +201,7 @@ TEST_F(RealNode, ACutInTheMiddleOfARunIsNoMatterToIt) {
   EXPECT_EQ(std::ranges::count(fleet_.said, "started n1 6.1"), 1);
 }
 
-TEST_F(RealNode, IsStoppedByOrder) {
+TEST_F(RealNode, StopsAJobOnOrder) {
   ASSERT_TRUE(Hears("accounted n1"));
   Launch(7, "exec sleep 1000");
   ASSERT_TRUE(Hears("started n1 7.1"));
@@ -209,7 +209,7 @@ TEST_F(RealNode, IsStoppedByOrder) {
   EXPECT_TRUE(Hears("exited n1 7.1 code=143"));
 }
 
-TEST_F(RealNode, ANewSessionFindsTheRunAndEndsWhatIsNotWanted) {
+TEST_F(RealNode, ANewSessionFindsTheRunAndEndsUnwantedOnes) {
   ASSERT_TRUE(Hears("accounted n1"));
   Launch(8, "exec sleep 1000");
   Launch(9, "exec sleep 1000");
@@ -224,14 +224,14 @@ TEST_F(RealNode, ANewSessionFindsTheRunAndEndsWhatIsNotWanted) {
   EXPECT_TRUE(TurnUntil([this] { return !std::filesystem::exists(folder_ + "/runs/9"); }));
 }
 
-TEST(Dialling, SaysWhoIsNotThereAndWhoIsNoController) {
+TEST(DialController, ReportsAMissingListenerAndAPeerThatIsNoController) {
   const TlsIdentity key = *MakeTlsIdentity("agent", Time(std::chrono::seconds(::time(nullptr))));
   const auto nobody = DialController({{"127.0.0.1", 1}, key.fingerprint}, key, "");
   ASSERT_FALSE(nobody);
   EXPECT_EQ(nobody.error().code, ErrorCode::kUnreachable);
 }
 
-TEST_F(RealNode, AStrangersCertificateOrTokenIsRefusedWithTheReason) {
+TEST_F(RealNode, AnUnknownCertificateOrTokenIsRefusedWithTheReason) {
   ASSERT_TRUE(Hears("accounted n1"));
   const HostPort at{"127.0.0.1", server_->tls_port()};
   const TlsIdentity other = *MakeTlsIdentity("other", clock_.Now());

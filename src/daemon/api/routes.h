@@ -11,7 +11,6 @@
 #include "daemon/auth/admins.h"
 #include "daemon/auth/audit.h"
 #include "daemon/auth/remote_callers.h"
-#include "daemon/driver/controller_driver.h"
 #include "daemon/fleet/step_callers.h"
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"
@@ -19,6 +18,7 @@
 #include "daemon/views/label_cache.h"
 #include "daemon/views/start_estimate_cache.h"
 #include "daemon/views/user_loads.h"
+#include "driver/controller_driver.h"
 #include "wire/messages/messages.h"
 
 namespace divvy {
@@ -42,6 +42,7 @@ struct ParseContext;
 namespace wire {
 struct AgentQuestion;
 struct ElementsView;
+struct KeptTenant;
 struct LatestAnswer;
 struct NodeRequest;
 struct WasteAnswer;
@@ -195,6 +196,8 @@ class Routes {
   struct PortionAct;
   void SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(Call& call, const std::string& action);
+  /// Returns the job's tenant if it is on its GPUs, neither parked nor on its way; null otherwise.
+  const wire::KeptTenant* FindOnGpu(const JobRecord& record) const;
   /// Returns true if the job is on exactly these GPUs, in this order.
   bool IsThere(const JobRecord& record, const std::vector<int>& to) const;
   void ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,

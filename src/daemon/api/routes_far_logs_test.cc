@@ -5,9 +5,9 @@
 namespace divvy {
 namespace routes_far_logs_test {
 
-class RoutesFarLogs : public testing::Test {
+class RoutesRemoteLogs : public testing::Test {
  protected:
-  RoutesFarLogs() : callers_(world_.tokens_, {}) {
+  RoutesRemoteLogs() : callers_(world_.tokens_, {}) {
     log_.SetLevel(LogLevel::kError);
     world_.door_->Open(*world_.core_, callers_, {}, nullptr,
                        {[](Duration, const std::function<void()>&) {}, &log_, {}});
@@ -69,7 +69,7 @@ class RoutesFarLogs : public testing::Test {
   std::unique_ptr<AgentProcess> agent_;
 };
 
-TEST_F(RoutesFarLogs, ComeFromTheAgent) {
+TEST_F(RoutesRemoteLogs, AreReadFromTheAgent) {
   Client client(world_.directory_ + "/socket");
   Ask(client);
   ASSERT_EQ(agent_->questions.size(), 1u);
@@ -84,7 +84,7 @@ TEST_F(RoutesFarLogs, ComeFromTheAgent) {
   EXPECT_NE(client.Received().find("Divvy-Next: 42"), std::string::npos) << client.Received();
 }
 
-TEST_F(RoutesFarLogs, ThatCannotBeReadThereAreRefusedWithTheMachinesName) {
+TEST_F(RoutesRemoteLogs, UnreadableLogsAreRefusedWithTheNodesName) {
   Client client(world_.directory_ + "/socket");
   Ask(client);
   ASSERT_EQ(agent_->questions.size(), 1u);
@@ -96,7 +96,7 @@ TEST_F(RoutesFarLogs, ThatCannotBeReadThereAreRefusedWithTheMachinesName) {
   EXPECT_TRUE(world_.AnswerHas(client, "cannot read 'n1:/home/ada/out': Permission denied"));
 }
 
-TEST_F(RoutesFarLogs, OfAMachineThatIsAwayCanBeReadWhenItIsBack) {
+TEST_F(RoutesRemoteLogs, ALogOnADisconnectedNodeCanBeReadAfterItReconnects) {
   Client asks(world_.directory_ + "/socket");
   Ask(asks);
   wire_.CutAll();
@@ -108,7 +108,7 @@ TEST_F(RoutesFarLogs, OfAMachineThatIsAwayCanBeReadWhenItIsBack) {
   EXPECT_TRUE(world_.AnswerHas(client, "; its output can be read when it is back"));
 }
 
-TEST_F(RoutesFarLogs, AreAskedForTheirOwnersOnly) {
+TEST_F(RoutesRemoteLogs, AreReadForTheirOwnersOnly) {
   if (::getuid() == 0) GTEST_SKIP() << "the caller is an administrator";
   Job(901, ::getuid() + 1);
   Client client(world_.directory_ + "/socket");
@@ -117,7 +117,7 @@ TEST_F(RoutesFarLogs, AreAskedForTheirOwnersOnly) {
   EXPECT_TRUE(agent_->questions.empty());
 }
 
-TEST_F(RoutesFarLogs, TheirPlaceIsShownWithTheMachine) {
+TEST_F(RoutesRemoteLogs, TheLogPathIsShownWithItsNode) {
   MachineFacts facts = Facts();
   facts.logs = "/var/lib/divvy/agent/logs";
   ASSERT_TRUE(world_.door_->book().Join("n1", machine_.fingerprint, facts, {}, true, world_.clock_.Now()));

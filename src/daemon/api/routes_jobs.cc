@@ -1,4 +1,6 @@
 // The routes that submit jobs, act on them and wait for them. Read-only routes are in routes_reads.cc.
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -112,7 +114,9 @@ void Routes::TakeSubmission(Call& call) {
   std::ranges::sort(spec.capture.environment);
 
   if (ports_.notifier) {
-    for (const std::string& note : ports_.notifier->book().NotesOn(spec, call.caller.user, HasAccount))
+    const NotifyRegistry& notify = ports_.notifier->book();
+    const bool has_sendmail = ::access(notify.settings().sendmail.c_str(), X_OK) == 0;
+    for (const std::string& note : notify.NotesOn(spec, call.caller.user, HasAccount, has_sendmail))
       dialect::AddNote(spec, note);
   }
   wire::SubmitAnswer answer;

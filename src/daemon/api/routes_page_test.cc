@@ -45,7 +45,7 @@ class RoutesPage : public ::testing::Test {
   World world_;
 };
 
-TEST_F(RoutesPage, AnEnvironmentHasWhatTheJobAskedForBeforeWhatWasThere) {
+TEST_F(RoutesPage, TheEnvironmentListsRequestedVariablesBeforeCapturedOnes) {
   const auto id = SubmitWith(::getuid(), {"A=1", "PATH=/bin", "WITH=a=b"}, {"A=2", "EMPTY="});
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/environment"),
                   R"({"variables":[{"name":"A","value":"2","is_asked":true},)"
@@ -55,7 +55,7 @@ TEST_F(RoutesPage, AnEnvironmentHasWhatTheJobAskedForBeforeWhatWasThere) {
   EXPECT_TRUE(Has(Get("/v1/jobs/99/environment"), "there is no job 99"));
 }
 
-TEST_F(RoutesPage, ElementsOfASweepHaveTheirParametersAndTheLastNumbersThatTheyReported) {
+TEST_F(RoutesPage, ElementsOfASweepShowTheirParametersAndLastMetrics) {
   JobSpec spec;
   spec.command = {"true"};
   ASSERT_TRUE(dialect::ParseParameter("lr=0.1,0.2", spec));
@@ -87,7 +87,7 @@ TEST_F(RoutesPage, ElementsOfAnotherUsersSweepAreHidden) {
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/elements"), "are visible to its owner"));
 }
 
-TEST_F(RoutesPage, StartsAreToldOfAllThatWaitAsWhyTellsThem) {
+TEST_F(RoutesPage, StartEstimatesOfAllWaitingJobsMatchWhy) {
   world_.Submit("runs");
   world_.Settle();
   const JobId held = world_.Submit("held");
@@ -106,19 +106,19 @@ TEST_F(RoutesPage, AnUnknownJobIsNullWhereItIsOptional) {
   EXPECT_TRUE(Has(Get("/v1/jobs/99"), "404 Not Found"));
 }
 
-TEST_F(RoutesPage, AGpuThatNoMachineHasIsRefusedAsAnyThatThisOneHasNot) {
+TEST_F(RoutesPage, AnUnknownGpuIndexIsRefused) {
   EXPECT_TRUE(Has(Post("/v1/gpus/restrict", R"({"gpus":[0,99]})"), "there is no GPU 0; this server has none"));
   EXPECT_TRUE(Has(Post("/v1/gpus/restrict", R"({"gpus":[99]})"), "there is no GPU 99"));
   EXPECT_TRUE(Has(Post("/v1/gpus/restrict", R"({"gpus":[-1]})"), "there is no GPU -1"));
 }
 
-TEST_F(RoutesPage, AnEnvironmentIsNotForOthers) {
+TEST_F(RoutesPage, TheEnvironmentIsHiddenFromOtherUsers) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
   const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/environment"), "and only the owner may see its environment"));
 }
 
-TEST_F(RoutesPage, AValohaiYamlIsReadAndAStepOfItBecomesAJob) {
+TEST_F(RoutesPage, AStepOfAValohaiYamlBecomesAJob) {
   const std::string text = R"(- step:\n    name: train\n    image: x\n    command: echo {parameter-value:lr}\n)"
                            R"(    parameters: [{name: lr, type: float, default: 0.5}]\n)";
   const std::string read = Post("/v1/valohai", "{\"text\":\"" + text + "\"}");
@@ -131,7 +131,7 @@ TEST_F(RoutesPage, AValohaiYamlIsReadAndAStepOfItBecomesAJob) {
   EXPECT_TRUE(Has(Post("/v1/valohai", "{\"text\":\"- step: [\"}"), R"("is_warning":false)"));
 }
 
-TEST_F(RoutesPage, AJobIsAskedForAgainWithAllOfItAndSaidInWords) {
+TEST_F(RoutesPage, AJobCanBeResubmittedAndShownAsACommandLine) {
   const auto id = SubmitWith(::getuid(), {"A=1"}, {"B=2"});
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), R"({"spec":{"command":["true"],"name":"x",)"));
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), R"("environment":["A=1"])"));
@@ -142,13 +142,13 @@ TEST_F(RoutesPage, AJobIsAskedForAgainWithAllOfItAndSaidInWords) {
   EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"true","directory":"here"})"), "give an absolute path"));
 }
 
-TEST_F(RoutesPage, AJobOfSomebodyElseIsNotToBeAskedForAgain) {
+TEST_F(RoutesPage, AnotherUsersJobCannotBeResubmitted) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
   const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), "and only the owner may submit it again"));
 }
 
-TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {
+TEST_F(RoutesPage, SharesOverTimeRefuseInvalidGroupsAndPoints) {
   EXPECT_TRUE(Has(Get("/v1/reports/shares?by=user&points=3"), R"("by":"user","step_s":201600)"));
   EXPECT_TRUE(Has(Get("/v1/reports/shares?by=hour"),
                   "'by' is user, team, name, model, pool or node in this report, not 'hour'"));
@@ -156,7 +156,7 @@ TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {
   EXPECT_TRUE(Has(Get("/v1/reports/shares?points=x"), "'points' goes from 1 to 2000"));
 }
 
-TEST_F(RoutesPage, TheHistoryHasWhatHappenedToMachines) {
+TEST_F(RoutesPage, TheHistoryContainsNodeEvents) {
   world_.controller_.OnMachineEvent("GPU 0 works again", world_.clock_.Now());
   world_.core_->Touch();
   world_.Settle();

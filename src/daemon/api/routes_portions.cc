@@ -23,10 +23,15 @@ namespace {
 std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to, bool was_there) {
   if (action == "park")
     return "parked: its GPU memory is on the host; it wakes when it uses its GPU again, or with divvy wake";
-  if (action == "wake") return "awake";
+  if (action == "wake") return was_there ? "is not parked" : "awake";
   std::string gpus;
   for (const std::int64_t gpu : to) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
   return std::string(was_there ? "is on GPU" : "moved to GPU") + std::string(to.size() > 1 ? "s " : " ") + gpus;
+}
+
+/// Returns the node's reason for a failure, with the job if the reason does not name it.
+std::string FailureText(const std::string& display_id, const std::string& why) {
+  return why.starts_with("job ") ? why : "job " + display_id + ": " + why;
 }
 
 }  // namespace
@@ -96,11 +101,16 @@ void Routes::ActOnTenant(const JobRecord& record, const std::string& action, con
   });
 }
 
-bool Routes::IsThere(const JobRecord& record, const std::vector<int>& to) const {
+const wire::KeptTenant* Routes::FindOnGpu(const JobRecord& record) const {
   const wire::KeptTenant* tenant = ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr;
   const bool is_on_gpu = tenant != nullptr && tenant->attempt == record.attempt &&
                          (tenant->state == wire::ShareState::kRunning || tenant->state == wire::ShareState::kIdle);
-  return is_on_gpu && std::ranges::equal(to, tenant->shares, {}, {}, &wire::KeptShare::gpu);
+  return is_on_gpu ? tenant : nullptr;
+}
+
+bool Routes::IsThere(const JobRecord& record, const std::vector<int>& to) const {
+  const wire::KeptTenant* tenant = FindOnGpu(record);
+  return tenant != nullptr && std::ranges::equal(to, tenant->shares, {}, {}, &wire::KeptShare::gpu);
 }
 
 void Routes::ActOnPortions(Call& call, const std::string& action) {
@@ -134,10 +144,13 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
       continue;
     }
     // The keeper decides in any case, because it knows the present place.
-    const bool was_there = action == "move" && IsThere(**record, to);
+    const bool was_there =
+        (action == "move" && IsThere(**record, to)) || (action == "wake" && FindOnGpu(**record) != nullptr);
     ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const divvy::Status& done) {
-      act->answer.results[i].is_done = done.has_value();
-      act->answer.results[i].message = done ? DoneText(act->action, wanted, was_there) : done.error().message;
+      wire::ActionResult& acted = act->answer.results[i];
+      acted.is_done = done.has_value();
+      acted.message =
+          done ? DoneText(act->action, wanted, was_there) : FailureText(acted.display_id, done.error().message);
       count();
     });
   }

@@ -15,7 +15,7 @@ bool Answers(World& world, JobId job, const std::string& body, const std::string
   return world.AnswerHas(client, text);
 }
 
-TEST(ProgressRoute, TakesAPartOrStepsAndAnswersWithTheExpectedEnd) {
+TEST(ProgressRoute, AcceptsAFractionOrStepsAndReturnsTheExpectedEnd) {
   World world;
   const JobId job = world.Submit("train");
   world.Settle();
@@ -28,7 +28,7 @@ TEST(ProgressRoute, TakesAPartOrStepsAndAnswersWithTheExpectedEnd) {
   EXPECT_TRUE(world.AnswerHas(client, R"("progress":{"fraction":0.5,"step":50,"steps":100,)"));
 }
 
-TEST(ProgressRoute, RefusesInOneLineWhatIsNoProgress) {
+TEST(ProgressRoute, RefusesInvalidProgressWithOneLine) {
   World world;
   const JobId job = world.Submit("train");
   world.Settle();

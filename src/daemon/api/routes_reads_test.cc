@@ -3,7 +3,7 @@
 namespace divvy {
 namespace routes_reads_test {
 
-TEST(RoutesReads, AListingOfAllJobsReadsBesideTheLoop) {
+TEST(RoutesReads, AListingOfAllJobsIsReadOutsideTheEventLoop) {
   World world;
   const JobId old = world.Submit("old");
   world.Settle();
@@ -24,7 +24,7 @@ TEST(RoutesReads, AListingOfAllJobsReadsBesideTheLoop) {
   EXPECT_EQ(world.store_.histories, 1);
 }
 
-TEST(RoutesReads, AListingOfLiveJobsNeedsNoReader) {
+TEST(RoutesReads, AListingOfActiveJobsNeedsNoReader) {
   World world;
   world.Submit("new");
   world.Settle();
@@ -54,7 +54,7 @@ TEST(RoutesReads, AJobThatEndsDuringAListingIsInItOnce) {
   EXPECT_EQ(text.find("\"name\":\"ended\""), text.rfind("\"name\":\"ended\""));
 }
 
-TEST(RoutesReads, AnOldJobIsShownFromBesideTheLoopAndALiveOneAtOnce) {
+TEST(RoutesReads, AnOldJobIsReadOutsideTheEventLoopAndAnActiveOneAtOnce) {
   World world;
   const JobId old = world.Submit("old");
   world.Settle();
@@ -77,7 +77,7 @@ TEST(RoutesReads, AnOldJobIsShownFromBesideTheLoopAndALiveOneAtOnce) {
   EXPECT_TRUE(world.AnswerHas(client, "there is no job 77"));
 }
 
-TEST(RoutesReads, AClientThatLeavesWhileItsAnswerIsReadHarmsNobody) {
+TEST(RoutesReads, AClientThatLeavesDuringAReadAffectsNoOther) {
   World world;
   const JobId old = world.Submit("old");
   world.Settle();

@@ -14,7 +14,7 @@ bool Answers(World& world, const std::string& job, const std::string& body, cons
   return world.AnswerHas(client, text);
 }
 
-TEST(OwnMetricsRoute, TakesNumbersOfTheRunThatThereIs) {
+TEST(OwnMetricsRoute, AcceptsMetricsOfTheCurrentRun) {
   World world;
   const JobId id = world.Submit("train");
   world.Settle();
@@ -34,7 +34,7 @@ TEST(OwnMetricsRoute, TakesNumbersOfTheRunThatThereIs) {
   EXPECT_TRUE(world.AnswerHas(client, R"("own":{"loss":0.3,"step":10})")) << client.Received();
 }
 
-TEST(SeriesRoute, PointsAreAWholeNumberWithinItsBounds) {
+TEST(SeriesRoute, PointsIsAWholeNumberWithinItsBounds) {
   World world;
   for (const char* points : {"0", "x", "2.5", "4001", "-1"}) {
     Client client(world.directory_ + "/socket");
@@ -43,7 +43,7 @@ TEST(SeriesRoute, PointsAreAWholeNumberWithinItsBounds) {
   }
 }
 
-TEST(OwnMetricsRoute, TakesLastWordsAMomentAfterTheEnd) {
+TEST(OwnMetricsRoute, AcceptsLastValuesShortlyAfterTheEnd) {
   World world;
   const JobId id = world.Submit("train");
   world.controller_.OnStarted(id, 1, world.clock_.Now());

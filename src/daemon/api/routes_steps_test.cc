@@ -40,7 +40,7 @@ TEST(StepRoute, IsForTheJobsOwnUser) {
   EXPECT_TRUE(Answers(world, ToString(others), kUpgrade, "user4711's, and only the owner may start steps in it"));
 }
 
-TEST(StepRoute, SaysWhatIsInTheWay) {
+TEST(StepRoute, NamesTheReasonForARefusal) {
   World world;
   EXPECT_TRUE(Answers(world, "99", kUpgrade, "there is no job 99"));
   const JobId own = SubmitAs(world, ::geteuid());
@@ -51,14 +51,14 @@ TEST(StepRoute, SaysWhatIsInTheWay) {
 }
 
 // The jobs of this world have no supervisor. By then the connection uses step frames, so the error is sent in them.
-TEST(StepRoute, WhatFailsAfterTheAgreementIsSaidInFrames) {
+TEST(StepRoute, ErrorsAfterTheUpgradeAreSentInFrames) {
   World world;
   const JobId own = SubmitAs(world, ::geteuid());
   EXPECT_TRUE(Answers(world, ToString(own), kUpgrade, "divvy: error: the supervisor of job " + ToString(own)));
   EXPECT_TRUE(Answers(world, ToString(own), kUpgrade, "HTTP/1.1 101 Switching Protocols", "?stop=1"));
 }
 
-TEST(StepCallers, LetOneUserHaveSoManyAndOthersTheirs) {
+TEST(StepCallers, OneUsersLimitDoesNotAffectOthers) {
   boost::asio::io_context loop;
   StepCallers callers(loop);
   std::vector<StepCallers::Admitted> held;

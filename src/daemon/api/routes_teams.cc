@@ -1,7 +1,10 @@
 // The routes of teams: their members, their usage, and changes by administrators.
+#include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "daemon/api/routes_call.h"
+#include "daemon/auth/accounts.h"
 #include "model/gpus/gpu_portion.h"
 #include "wire/messages/messages_teams.h"
 
@@ -50,6 +53,19 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   if (const core::TeamIndex index = server.TeamOf(row.name); index != core::kRootTeam)
     view.share = static_cast<double>(server.teams().FairShare(index)) / GpuShare::kWhole;
   return view;
+}
+
+/// Returns "; note: this machine has no user ada" for new members or leads without an account here, else "".
+std::string UnknownMembersNote(const TeamChange& change) {
+  std::vector<std::string> unknown;
+  for (const std::vector<std::string>* names : {&change.add_users, &change.add_leads}) {
+    for (const std::string& name : *names) {
+      const bool is_known = name == "*" || HasAccount(name) || std::ranges::find(unknown, name) != unknown.end();
+      if (!is_known) unknown.push_back(name);
+    }
+  }
+  if (unknown.empty()) return "";
+  return std::string("; note: this machine has no user") + (unknown.size() > 1 ? "s " : " ") + Join(unknown, ", ");
 }
 
 }  // namespace
@@ -113,7 +129,9 @@ void Routes::AnswerMessage(Call& call, const Result<std::string>& done) {
 void Routes::SetTeam(Call& call) {
   const auto change = wire::Decode<TeamChange>(call.request.body);
   if (!change) return call.Refuse(change.error());
-  AnswerMessage(call, core_.controller().SetTeam(*change, call.caller, core_.Now()));
+  Result<std::string> done = core_.controller().SetTeam(*change, call.caller, core_.Now());
+  if (done) *done += UnknownMembersNote(*change);
+  AnswerMessage(call, done);
 }
 
 void Routes::RemoveTeam(Call& call) {

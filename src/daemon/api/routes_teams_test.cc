@@ -29,14 +29,14 @@ class RoutesTeams : public ::testing::Test {
 };
 
 // The caller of these tests is an administrator only if they run as root. The controller's tests cover everything else.
-TEST_F(RoutesTeams, ATeamIsMadeChangedShownAndRemoved) {
+TEST_F(RoutesTeams, ATeamIsCreatedChangedShownAndRemoved) {
   if (::getuid() != 0) GTEST_SKIP() << "it takes an administrator";
   EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","is_new":true,"quota":2.5,"add_users":["ada"]})",
-                    R"({"message":"team vision is there"})"));
+                    R"({"message":"team vision added)"));
   EXPECT_TRUE(
       Posts("/v1/teams", R"({"name":"vision","limit":2})", "its limit of 2 GPUs is below its quota of 2.5 GPUs"));
   EXPECT_TRUE(Gets("/v1/teams", R"("name":"vision","parent":"","depth":0,"quota":2.5,"limit":null)"));
-  EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","clear":["quota"]})", "team vision is changed"));
+  EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","clear":["quota"]})", "team vision changed"));
   EXPECT_TRUE(Gets("/v1/teams", R"("quota":null)"));
   EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"ada","caps":{"running":3}})", "user ada is changed"));
   EXPECT_TRUE(Gets("/v1/teams", R"("most_running":3)"));
@@ -72,7 +72,7 @@ TEST_F(RoutesTeams, PredictionsAreReportedFromTheHistory) {
                    R"("rows":[{"group":"","user":"","is_all":true,"predicted":2,"unpredicted":1,"median_ratio":1)"));
 }
 
-TEST_F(RoutesTeams, RangesAreOfWhatEndedToo) {
+TEST_F(RoutesTeams, IdRangesIncludeEndedJobs) {
   for (int i = 0; i < 3; ++i) {
     const JobId job = world_.Submit("train" + std::to_string(i));
     world_.Settle();
@@ -84,7 +84,7 @@ TEST_F(RoutesTeams, RangesAreOfWhatEndedToo) {
   EXPECT_TRUE(Gets("/v1/jobs?ids=1-9", R"([{"id":3,)"));
 }
 
-TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
+TEST_F(RoutesTeams, UsageIncludesRunningAndEndedJobs) {
   const JobId job = world_.Submit("train");
   world_.Settle();
   world_.clock_.Advance(std::chrono::minutes(30));

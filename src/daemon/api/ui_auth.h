@@ -16,7 +16,7 @@
 #include "base/host_port.h"
 #include "base/result.h"
 #include "daemon/api/routes.h"
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/http/http_server.h"
 #include "daemon/requests/ui_sessions.h"
 #include "wire/messages/ui_messages.h"

@@ -127,7 +127,7 @@ class UiWorld : public World {
 
 int StatusOf(const std::string& answer) { return answer.size() < 12 ? 0 : std::stoi(answer.substr(9, 3)); }
 
-TEST(UiAuth, ShowsThePageWithItsHeadersAndNothingElseToAnybody) {
+TEST(UiAuth, ShowsOnlyThePageAndItsHeadersWithoutALogin) {
   UiWorld world;
   world.Link();
   const std::string page = world.Get("/");
@@ -143,7 +143,7 @@ TEST(UiAuth, ShowsThePageWithItsHeadersAndNothingElseToAnybody) {
     EXPECT_EQ(StatusOf(world.Get(path)), 401) << path;
 }
 
-TEST(UiAuth, SendsFilesPackedAndOnlyWhenTheyAreOthers) {
+TEST(UiAuth, SendsFilesCompressedAndOnlyIfTheyChanged) {
   UiWorld world;
   world.Link();
   const std::string plain = world.Get("/app.js"), packed = world.Get("/app.js", "Accept-Encoding: br, gzip\r\n");
@@ -155,7 +155,7 @@ TEST(UiAuth, SendsFilesPackedAndOnlyWhenTheyAreOthers) {
   EXPECT_EQ(FindUiFile("/app.js/"), nullptr);
 }
 
-TEST(UiAuth, ALinkLetsInOnce) {
+TEST(UiAuth, ALoginLinkWorksOnce) {
   UiWorld world;
   const std::string secret = world.Link();
   const std::string first = world.LogIn(secret);
@@ -183,7 +183,7 @@ TEST(UiAuth, ALinkAndASessionExpire) {
   EXPECT_EQ(StatusOf(world.Get("/v1/status", UiWorld::HeadersOf(in))), 401);
 }
 
-TEST(UiAuth, CookieAndSecretOfThePageAreBothNeeded) {
+TEST(UiAuth, BothTheCookieAndThePageSecretAreNeeded) {
   UiWorld world;
   const std::string a = UiWorld::HeadersOf(world.LogIn(world.Link())),
                     b = UiWorld::HeadersOf(world.LogIn(world.Link()));
@@ -196,7 +196,7 @@ TEST(UiAuth, CookieAndSecretOfThePageAreBothNeeded) {
   EXPECT_EQ(StatusOf(world.Post("/v1/jobs/cancel", cookie(a), "{}")), 401);
 }
 
-TEST(UiAuth, RequestsOfOtherPagesAreRefused) {
+TEST(UiAuth, CrossSiteRequestsAreRefused) {
   UiWorld world;
   const std::string in = UiWorld::HeadersOf(world.LogIn(world.Link()));
   const std::string port = std::to_string(world.server_->plain_port());
@@ -214,7 +214,7 @@ TEST(UiAuth, RequestsOfOtherPagesAreRefused) {
   EXPECT_EQ(StatusOf(world.LogIn(world.Link(), "")), 401) << "without the header that only a script of ours sends";
 }
 
-TEST(UiAuth, ANameThatIsNotOursIsRefusedEverywhere) {
+TEST(UiAuth, AForeignHostHeaderIsRefusedEverywhere) {
   UiWorld world;
   const std::string in = UiWorld::HeadersOf(world.LogIn(world.Link()));
   for (const char* host : {"evil.example", "evil.example:8642", "127.0.0.1.evil.example", "localhost.evil.example", "",
@@ -238,7 +238,7 @@ TEST(UiAuth, LogOutEndsTheSession) {
   EXPECT_EQ(StatusOf(world.Get("/v1/status", in)), 401);
 }
 
-TEST(UiAuth, SessionsAreKeptOverARestartWhereThePortIsAndSecretsNever) {
+TEST(UiAuth, SessionsSurviveARestartOnTheSamePortButSecretsAreNeverStored) {
   UiWorld world;
   const std::string in = UiWorld::HeadersOf(world.LogIn(world.Link()));
   const std::uint16_t port = world.server_->plain_port();
@@ -266,7 +266,7 @@ TEST(UiAuth, SessionsAreKeptOverARestartWhereThePortIsAndSecretsNever) {
   EXPECT_EQ(StatusOf(world.Get("/v1/status", in)), 401);
 }
 
-TEST(UiAuth, ATokenLetsInWithItsRightsAndNoLongerThanItIsGood) {
+TEST(UiAuth, ATokenLogsInWithItsRightsAndUntilItExpires) {
   UiWorld world;
   TokenRow row;
   row.user = "ada";
@@ -290,14 +290,14 @@ TEST(UiAuth, ATokenLetsInWithItsRightsAndNoLongerThanItIsGood) {
   EXPECT_EQ(StatusOf(world.Post("/ui/login", "Divvy-Page: login\r\n", "{\"token\":\"nonsense\"}")), 401);
 }
 
-TEST(UiAuth, ThePageMakesNoFurtherLinksOrTokens) {
+TEST(UiAuth, ThePageCannotCreateLinksOrTokens) {
   UiWorld world;
   const std::string in = UiWorld::HeadersOf(world.LogIn(world.Link()));
   EXPECT_EQ(StatusOf(world.Post("/v1/ui/links", in, "{}")), 403);
   EXPECT_EQ(StatusOf(world.Post("/v1/tokens", in, "{}")), 403);
 }
 
-TEST(UiAuth, OffIsOff) {
+TEST(UiAuth, CanBeSwitchedOff) {
   UiAuth::Wishes wishes;
   wishes.is_off = true;
   UiWorld world(wishes);
@@ -309,7 +309,7 @@ TEST(UiAuth, OffIsOff) {
   EXPECT_NE(remote.error().message.find("remote = true in [ui]"), std::string::npos);
 }
 
-TEST(UiSessions, TheOldestGoWhenThereAreTooMany) {
+TEST(UiSessions, TheOldestAreDroppedWhenThereAreTooMany) {
   UiSessions sessions;
   const UiIdentity ada{7, 7, "ada", "", true};
   const Time begin(std::chrono::hours(500'000));

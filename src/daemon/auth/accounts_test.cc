@@ -7,7 +7,7 @@ namespace accounts_test {
 
 using std::chrono::seconds;
 
-TEST(KeptUsers, AreAskedForOnceAMinuteAndOnesThatThereAreNotEveryThreeSeconds) {
+TEST(CachedUsers, AreLookedUpOnceAMinuteAndMissingUsersEveryThreeSeconds) {
   std::vector<std::string> asked;
   std::optional<User> grace;
   std::chrono::steady_clock::time_point now{};
@@ -35,7 +35,7 @@ TEST(KeptUsers, AreAskedForOnceAMinuteAndOnesThatThereAreNotEveryThreeSeconds) {
   EXPECT_EQ(find("grace"), grace);
 }
 
-TEST(KeptUsers, OneWhoseAnswerTakesLongKeepsNoOther) {
+TEST(CachedUsers, ASlowLookupDelaysNoOther) {
   FindUserByName find;
   find = KeptUsers([&](std::string_view name) -> std::optional<User> {
     // Called in the middle of another lookup, which must hold no lock.

@@ -22,7 +22,7 @@ class World {
   User bob_{1001, 1001, "bob"};
 };
 
-TEST(Admins, RootAndTheDaemonsUserAndNamedUsersNeedNoGroup) {
+TEST(Admins, RootTheDaemonsUserAndNamedUsersNeedNoGroup) {
   World world;
   Admins admins = world.Make({{1000}, {"bob"}, {}});
   EXPECT_TRUE(admins.Contains({0, 0, "root"}, world.now_));
@@ -32,7 +32,7 @@ TEST(Admins, RootAndTheDaemonsUserAndNamedUsersNeedNoGroup) {
   EXPECT_EQ(world.asked_, 0);
 }
 
-TEST(Admins, MembersOfOneOfTheGroupsAre) {
+TEST(Admins, MembersOfAnyAdministratorGroupAreAdministrators) {
   World world;
   world.members_["gpu-admins"] = {"ada"};
   Admins admins = world.Make({{}, {}, {"gpu-admins", "wheel"}});
@@ -40,7 +40,7 @@ TEST(Admins, MembersOfOneOfTheGroupsAre) {
   EXPECT_FALSE(admins.Contains(world.bob_, world.now_));
 }
 
-TEST(Admins, AMembershipIsAskedForOnceAndAgainAfterAWhile) {
+TEST(Admins, AMembershipIsCachedForAWhile) {
   World world;
   world.members_["wheel"] = {"ada"};
   Admins admins = world.Make({{}, {}, {"wheel"}});

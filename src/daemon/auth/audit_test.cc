@@ -34,7 +34,7 @@ class AuditFile : public testing::Test {
   std::string folder_, path_;
 };
 
-TEST_F(AuditFile, SaysWhoDidWhat) {
+TEST_F(AuditFile, LogsTheCallerAndTheAction) {
   {
     Audit audit = *Audit::Open(path_);
     audit.Write(Cancelled());
@@ -65,7 +65,7 @@ TEST_F(AuditFile, SaysWhoDidWhat) {
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }
 
-TEST_F(AuditFile, KeepsNoEnvironmentAndNoToken) {
+TEST_F(AuditFile, ContainsNoEnvironmentAndNoToken) {
   Audit audit = *Audit::Open(path_);
   Audit::Entry submitted = Cancelled();
   submitted.path = "/v1/jobs";
@@ -86,7 +86,7 @@ TEST_F(AuditFile, KeepsNoEnvironmentAndNoToken) {
   EXPECT_NE(text.find("{\\\"id\\\":7}"), std::string::npos) << text;
 }
 
-TEST_F(AuditFile, SaysWhatAJobWasChangedToButNoSecret) {
+TEST_F(AuditFile, LogsAJobsChangesWithoutSecrets) {
   Audit audit = *Audit::Open(path_);
   Audit::Entry changed = Cancelled();
   changed.path = "/v1/jobs/update";
@@ -99,7 +99,7 @@ TEST_F(AuditFile, SaysWhatAJobWasChangedToButNoSecret) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
 }
 
-TEST_F(AuditFile, IsKeptAtABoundedSize) {
+TEST_F(AuditFile, HasABoundedSize) {
   Audit audit = *Audit::Open(path_, 1000);
   for (int i = 0; i < 100; ++i) audit.Write(Cancelled());
   const std::size_t now = Read(path_).size(), before = Read(path_ + ".1").size();
@@ -114,7 +114,7 @@ TEST_F(AuditFile, IsKeptAtABoundedSize) {
   EXPECT_TRUE(chain->has_older);
 }
 
-TEST_F(AuditFile, ALineThatAPowerCutLeftUnfinishedIsRemovedAndTheChainGoesOn) {
+TEST_F(AuditFile, ALineCutOffByAPowerFailureIsRemovedAndTheChainContinues) {
   Audit::Open(path_)->Write(Cancelled());
   std::ofstream(path_, std::ios::app) << "{\"time\":5,\"us";
   Audit::Open(path_)->Write(Cancelled());
@@ -123,7 +123,7 @@ TEST_F(AuditFile, ALineThatAPowerCutLeftUnfinishedIsRemovedAndTheChainGoesOn) {
   EXPECT_EQ(chain->lines, 2u);
 }
 
-TEST(Audit, WithoutAFileWritesNowhere) { Audit().Write({}); }
+TEST(Audit, WritesNothingWithoutAFile) { Audit().Write({}); }
 
 }  // namespace audit_test
 }  // namespace divvy

@@ -39,7 +39,7 @@ class Remote : public testing::Test {
   RemoteCallers callers_{book_, Find};
 };
 
-TEST_F(Remote, ATokenSpeaksForItsUserAndNoMore) {
+TEST_F(Remote, ATokenGrantsTheRightsOfItsUserOnly) {
   const auto caller = callers_.Identify(HeaderOf(For("ada")), Touches::kSomething, kNow);
   ASSERT_TRUE(caller);
   EXPECT_EQ(caller->user.uid, 1000);
@@ -49,13 +49,13 @@ TEST_F(Remote, ATokenSpeaksForItsUserAndNoMore) {
   EXPECT_TRUE(callers_.Identify(HeaderOf(For("ada", TokenRole::kAdmin)), Touches::kSomething, kNow)->is_admin);
 }
 
-TEST_F(Remote, AViewerOnlyLooks) {
+TEST_F(Remote, AViewerCannotChangeAnything) {
   const std::string header = HeaderOf(For("ada", TokenRole::kViewer));
   EXPECT_EQ(ErrorOf(header, Touches::kNothing), "");
   EXPECT_NE(ErrorOf(header).find("is read-only; one with --role user may act for ada"), std::string::npos);
 }
 
-TEST_F(Remote, WhatIsNoTokenAndWhatIsAWrongOneSoundTheSame) {
+TEST_F(Remote, AMalformedAndAWrongTokenGetTheSameError) {
   const std::string header = HeaderOf(For("ada"));
   std::string wrong = header;
   wrong.back() = wrong.back() == '0' ? '1' : '0';
@@ -70,7 +70,7 @@ TEST_F(Remote, WhatIsNoTokenAndWhatIsAWrongOneSoundTheSame) {
   EXPECT_EQ(ErrorOf("Basic YTpi"), "the Authorization header is not 'Bearer TOKEN'");
 }
 
-TEST_F(Remote, ATokenEndsByItsTimeByRemovalAndWithItsUser) {
+TEST_F(Remote, ATokenEndsWithItsExpiryItsRemovalAndItsUser) {
   TokenRow row = For("ada");
   row.expires = kNow + std::chrono::hours(1);
   const std::string header = HeaderOf(row);
@@ -89,7 +89,7 @@ TEST_F(Remote, ATokenEndsByItsTimeByRemovalAndWithItsUser) {
             std::string::npos);
 }
 
-TEST_F(Remote, OnlyAdministratorsMakeThemForOthers) {
+TEST_F(Remote, OnlyAdministratorsCreateTokensForOthers) {
   const auto error = [&](const TokenRow& row) {
     const auto made = callers_.Make(row, Ada());
     return made ? "" : made.error().message;
@@ -105,7 +105,7 @@ TEST_F(Remote, OnlyAdministratorsMakeThemForOthers) {
             "token " + header.substr(7, 8) + " is of root; removing it takes an administrator");
 }
 
-TEST_F(Remote, ANodesTokenLetsAMachineJoinAndSpeaksForNobody) {
+TEST_F(Remote, ANodeTokenLetsANodeJoinAndActsForNoUser) {
   TokenRow row = For("root", TokenRole::kNode);
   row.uses_left = 1;
   row.expires = kNow + std::chrono::hours(1);
@@ -125,7 +125,7 @@ TEST_F(Remote, ANodesTokenLetsAMachineJoinAndSpeaksForNobody) {
   EXPECT_FALSE(callers_.Make(row, Ada())) << "who is no administrator";
 }
 
-TEST_F(Remote, TheBookKeepsNoSecret) {
+TEST_F(Remote, TheRegistryStoresNoSecret) {
   const auto made = callers_.Make(For("ada"), Admin());
   ASSERT_TRUE(made);
   EXPECT_EQ(made->setting.second.find(made->secret), std::string::npos);

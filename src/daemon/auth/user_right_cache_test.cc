@@ -7,9 +7,9 @@ namespace right_book_test {
 
 const User kAda{1000, 1000, "ada"};
 
-class Book : public testing::Test {
+class UserRightCacheTest : public testing::Test {
  protected:
-  Book() {
+  UserRightCacheTest() {
     UserRight own = {};
     own.fill(1);
     book_.LoadSetting("right.1000.1000", RightText(own));
@@ -31,7 +31,7 @@ class Book : public testing::Test {
   std::vector<std::string> notes_;
 };
 
-TEST_F(Book, ANameIsAskedForOnce) {
+TEST_F(UserRightCacheTest, ANameIsLookedUpOnce) {
   EXPECT_EQ(RightText(by_name_), book_.ByName(kAda));
   EXPECT_EQ(RightText(by_name_), book_.ByName(kAda));
   EXPECT_EQ(1, asked_);
@@ -40,12 +40,12 @@ TEST_F(Book, ANameIsAskedForOnce) {
   EXPECT_EQ(2, asked_);
 }
 
-TEST_F(Book, WhoHasNoRightHasNoneByName) {
+TEST_F(UserRightCacheTest, AUserWithoutARightGetsNoneByName) {
   EXPECT_EQ("", book_.ByName({1001, 1001, "bob"}));
   EXPECT_EQ(0, asked_);
 }
 
-TEST_F(Book, ALauncherThatIsAwayIsAskedAgain) {
+TEST_F(UserRightCacheTest, AnUnreachableLauncherIsAskedAgainLater) {
   is_away_ = true;
   EXPECT_EQ("", book_.ByName(kAda));
   ASSERT_EQ(1U, notes_.size());

@@ -10,7 +10,7 @@
 
 #include "control/books/node_registry.h"
 #include "daemon/auth/remote_callers.h"
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/fleet/agents.h"
 #include "daemon/runtime/log.h"
 

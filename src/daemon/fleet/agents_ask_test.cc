@@ -15,9 +15,9 @@ namespace agents_ask_test {
 
 using Words = std::vector<std::string>;
 
-class AskWorld : public AgentsWorld {
+class AgentQuestions : public AgentsWorld {
  protected:
-  AskWorld() {
+  AgentQuestions() {
     StartAgent();
     Settle();
   }
@@ -45,7 +45,7 @@ class AskWorld : public AgentsWorld {
   Words told_;
 };
 
-TEST_F(AskWorld, AnswersComeInAnyOrderAndSayWhetherTheJobRuns) {
+TEST_F(AgentQuestions, AnswersArriveInAnyOrderAndSayWhetherTheJobRuns) {
   Launch(5);
   Ask(1);
   Ask(2, 6);
@@ -57,7 +57,7 @@ TEST_F(AskWorld, AnswersComeInAnyOrderAndSayWhetherTheJobRuns) {
   EXPECT_EQ(Take(), (Words{"2: " + std::string("b\0\xff", 3), "1: a, runs"}));
 }
 
-TEST_F(AskWorld, TheRightOfAUserComesWithAllThatIsDoneAsThatUser) {
+TEST_F(AgentQuestions, TheUsersRightIsSentWithEveryActionForThatUser) {
   Launch(4);
   Settle();
   EXPECT_EQ(agent_->rights, Words{}) << "of a user without one";
@@ -77,7 +77,7 @@ TEST_F(AskWorld, TheRightOfAUserComesWithAllThatIsDoneAsThatUser) {
   EXPECT_EQ(agent_->rights, Words{"right"}) << "of a job that runs there";
 }
 
-TEST_F(AskWorld, WhoIsAwayIsNotWaitedFor) {
+TEST_F(AgentQuestions, ADisconnectedAgentIsNotWaitedFor) {
   Ask(1);
   Settle();
   wire_.CutAll();
@@ -96,7 +96,7 @@ TEST_F(AskWorld, WhoIsAwayIsNotWaitedFor) {
   EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
 }
 
-TEST_F(AskWorld, WhoSaysNothingIsWaitedForTenSeconds) {
+TEST_F(AgentQuestions, ASilentAgentTimesOutAfterTenSeconds) {
   Ask(1);
   Pass(9s);
   EXPECT_EQ(Take(), Words());
@@ -110,7 +110,7 @@ TEST_F(AskWorld, WhoSaysNothingIsWaitedForTenSeconds) {
   EXPECT_EQ(Take(), Words{"2: in time"});
 }
 
-TEST_F(AskWorld, SoManyAreWithTheAgentAtOnceAndTheOthersFollow) {
+TEST_F(AgentQuestions, ALimitedNumberOfQuestionsIsInFlightAndTheRestFollow) {
   for (int number = 1; number <= 20; ++number) Ask(number);
   Settle();
   EXPECT_EQ(agent_->questions.size(), 8u);
@@ -124,7 +124,7 @@ TEST_F(AskWorld, SoManyAreWithTheAgentAtOnceAndTheOthersFollow) {
   EXPECT_NE(told_.front().find("is asked for 512 pieces of output already"), std::string::npos);
 }
 
-TEST_F(AskWorld, AnAnswerThatIsTooLargeEndsTheConnection) {
+TEST_F(AgentQuestions, AnOversizedAnswerEndsTheConnection) {
   Ask(1);
   Ask(2);
   Settle();
@@ -145,9 +145,9 @@ class NoLaunches final : public Launcher {
   void RepeatLost() override {}
 };
 
-class AnswerOfFiles : public testing::Test {
+class AgentFileAnswers : public testing::Test {
  protected:
-  AnswerOfFiles() {
+  AgentFileAnswers() {
     std::string name = testing::TempDir() + "divvy-answers-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
@@ -161,7 +161,7 @@ class AnswerOfFiles : public testing::Test {
     question_.record.user = {static_cast<std::int64_t>(::getuid()), static_cast<std::int64_t>(::getgid()), "ada"};
     question_.directory = folder_;
   }
-  ~AnswerOfFiles() override { std::filesystem::remove_all(folder_); }
+  ~AgentFileAnswers() override { std::filesystem::remove_all(folder_); }
   void Write(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
 
   std::string folder_;
@@ -170,7 +170,7 @@ class AnswerOfFiles : public testing::Test {
   wire::AgentQuestion question_;
 };
 
-TEST_F(AnswerOfFiles, OfAJobThatTheAgentHasForgotten) {
+TEST_F(AgentFileAnswers, ReadsTheLogOfAForgottenJob) {
   Write("logs/7.log", "one\ntwo\nthree\n");
   question_.last = 2;
   const AnsweredPiece tail = AnswerOf(*node_, question_);
@@ -182,7 +182,7 @@ TEST_F(AnswerOfFiles, OfAJobThatTheAgentHasForgotten) {
   EXPECT_EQ(AnswerOf(*node_, question_).bytes, "");
 }
 
-TEST_F(AnswerOfFiles, OfFilesWithPatternsAsTheyAreFilledThere) {
+TEST_F(AgentFileAnswers, ExpandsFileNamePatternsOnTheNode) {
   question_.output = "%N-%j.txt";
   question_.error = "errors";
   Write("n1-7.txt", "said");
@@ -192,7 +192,7 @@ TEST_F(AnswerOfFiles, OfFilesWithPatternsAsTheyAreFilledThere) {
   EXPECT_EQ(AnswerOf(*node_, question_).bytes, "complained");
 }
 
-TEST_F(AnswerOfFiles, InPiecesOfAtMostSoManyBytes) {
+TEST_F(AgentFileAnswers, ReadsAFileInPiecesOfLimitedSize) {
   const auto most = static_cast<std::size_t>(wire::kAnswerBytes);
   Write("logs/7.log", std::string(most + 10, 'x'));
   const AnsweredPiece first = AnswerOf(*node_, question_);
@@ -201,7 +201,7 @@ TEST_F(AnswerOfFiles, InPiecesOfAtMostSoManyBytes) {
   EXPECT_EQ(AnswerOf(*node_, question_).bytes.size(), 10u);
 }
 
-TEST_F(AnswerOfFiles, ThatAreNotThereOrNotForTheJobsUser) {
+TEST_F(AgentFileAnswers, ReportsMissingFilesAndFilesThatTheUserCannotRead) {
   EXPECT_EQ(AnswerOf(*node_, question_).answer.error, ENOENT);
   question_.output = "secret";
   Write("secret", "for its owner");

@@ -13,9 +13,9 @@
 namespace divvy {
 namespace agents_channels_test {
 
-class ChannelsWorld : public AgentsWorld {
+class AgentChannels : public AgentsWorld {
  protected:
-  ChannelsWorld() {
+  AgentChannels() {
     StartAgent();
     Take();
     Settle();
@@ -38,7 +38,7 @@ class ChannelsWorld : public AgentsWorld {
   std::string came_;
 };
 
-TEST_F(ChannelsWorld, ACutLosesAndDoublesNothing) {
+TEST_F(AgentChannels, ADisconnectLosesAndDuplicatesNothing) {
   const auto number = There().Open("x", {});
   ASSERT_TRUE(number);
   There().Send(*number, "one ");
@@ -51,7 +51,7 @@ TEST_F(ChannelsWorld, ACutLosesAndDoublesNothing) {
   EXPECT_EQ(came_, "[x]one two three|");
 }
 
-TEST_F(ChannelsWorld, MorePiecesThanTheLinkKeepsWaitUntilTheConnectionIsBack) {
+TEST_F(AgentChannels, MorePiecesThanTheLinkBuffersWaitForTheReconnect) {
   constexpr int kPieces = 35'000;  // For each of two streams: together more than a link takes.
   int sent[2] = {0, 0};
   std::uint64_t numbers[2] = {0, 0};
@@ -74,7 +74,7 @@ TEST_F(ChannelsWorld, MorePiecesThanTheLinkKeepsWaitUntilTheConnectionIsBack) {
   EXPECT_TRUE(machine_.runs.contains(Job(7)));
 }
 
-TEST_F(ChannelsWorld, EndWithTheirSession) {
+TEST_F(AgentChannels, EndWithTheirSession) {
   std::optional<std::string> why;
   ASSERT_TRUE(There().Open("x", {{}, {}, {}, [&](const std::string& text) { why = text; }}));
   Settle();
@@ -89,9 +89,9 @@ TEST_F(ChannelsWorld, EndWithTheirSession) {
 }
 
 /// The controller's end of callers' streams, and one caller's relays.
-class CallersWorld : public ChannelsWorld {
+class RemoteCallerStreams : public AgentChannels {
  protected:
-  CallersWorld() {
+  RemoteCallerStreams() {
     before_foreground_ = [this](RemoteNode& node, JobId job) { far_.OnForeground(node, job); };
   }
   Streams MakeRelays() {
@@ -108,7 +108,7 @@ class CallersWorld : public ChannelsWorld {
     char word = 0;
     return ::recv(near_[0].get(), &word, 1, MSG_DONTWAIT) == 1 && word == kPumpWord;
   }
-  ~CallersWorld() override {
+  ~RemoteCallerStreams() override {
     KillAgent();
     KillController();
   }
@@ -118,7 +118,7 @@ class CallersWorld : public ChannelsWorld {
   Streams near_;
 };
 
-TEST_F(CallersWorld, ACallerMayBeBackBeforeTheAgentIs) {
+TEST_F(RemoteCallerStreams, ACallerMayReconnectBeforeTheAgent) {
   KillController();
   StartController();
   RemoteNode& node = agents_->Of("n1");
@@ -132,7 +132,7 @@ TEST_F(CallersWorld, ACallerMayBeBackBeforeTheAgentIs) {
   EXPECT_NE(came_.find(R"([{"kind":"stream","job":7,"stream":2}])"), std::string::npos) << came_;
 }
 
-TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
+TEST_F(RemoteCallerStreams, AWaitingJobGetsItsCallersStreamsWithTheSession) {
   Launch(7, 1, true);
   wire_.CutAll();  // The agent may have missed the streams, or waits for a caller that does not come.
   KillController();
@@ -144,7 +144,7 @@ TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
   EXPECT_TRUE(IsAskedToPump()) << came_;
 }
 
-TEST_F(CallersWorld, ACallerWhoseJobIsOverWithTheSessionHearsOfNoRestart) {
+TEST_F(RemoteCallerStreams, ACallerWhoseJobEndedWithTheSessionIsNotToldOfARestart) {
   ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
   far_.Rejoin(agents_->Of("n1"), Job(7));
   Settle();
@@ -159,7 +159,7 @@ TEST_F(CallersWorld, ACallerWhoseJobIsOverWithTheSessionHearsOfNoRestart) {
   EXPECT_EQ(::recv(near_[0].get(), &word, 1, MSG_DONTWAIT), 0) << word;
 }
 
-TEST_F(CallersWorld, ACallerHearsThatItsJobBeginsHere) {
+TEST_F(RemoteCallerStreams, ACallerIsToldThatItsJobStartsOnThisNode) {
   ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
   far_.Drop(Job(7));
   std::array<char, 2> words{};
@@ -168,7 +168,7 @@ TEST_F(CallersWorld, ACallerHearsThatItsJobBeginsHere) {
   EXPECT_EQ(::recv(near_[0].get(), words.data(), words.size(), 0), 0);
 }
 
-TEST_F(CallersWorld, StreamsThatCannotAllBeOpenedAreAllEnded) {
+TEST_F(RemoteCallerStreams, IfNotAllStreamsCanBeOpenedAllAreClosed) {
   while (There().size() + 2 < Channels::kMost) ASSERT_TRUE(There().Open("x", {}));
   ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
   far_.Rejoin(agents_->Of("n1"), Job(7));
@@ -177,7 +177,7 @@ TEST_F(CallersWorld, StreamsThatCannotAllBeOpenedAreAllEnded) {
   EXPECT_TRUE(came_.ends_with("(not all streams could be opened)(not all streams could be opened)")) << came_;
 }
 
-TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
+TEST_F(RemoteCallerStreams, AUserAttachesALimitedNumberOfTerminalsPerNode) {
   const auto join = [this](std::int64_t uid) {
     Streams relays = MakeRelays();
     return far_.Attach(agents_->Of("n1"), Job(7), uid, std::move(relays[0]), std::move(relays[1]), WindowSize(),
@@ -194,7 +194,7 @@ TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
   EXPECT_TRUE(join(1000));
 }
 
-TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {
+TEST_F(AgentChannels, AUserWithoutAJobOnTheNodeCannotOpenAChannel) {
   World world;
   int served = 0;
   RemoteStreams far(world.loop_, *world.core_, [&](Descriptor, const Peer&) { ++served; });

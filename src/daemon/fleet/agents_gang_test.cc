@@ -5,9 +5,9 @@ namespace divvy {
 namespace agents_gang_test {
 
 using Words = std::vector<std::string>;
-using AgentsOfAGang = AgentsWorld;
+using AgentGangs = AgentsWorld;
 
-TEST_F(AgentsOfAGang, APartOfAGangIsPreparedAndGoes) {
+TEST_F(AgentGangs, AGangMemberIsPreparedAndStarts) {
   book_->SetOwn("ctl", {});
   StartAgent();
   Settle();
@@ -23,7 +23,7 @@ TEST_F(AgentsOfAGang, APartOfAGangIsPreparedAndGoes) {
   EXPECT_EQ(fleet_.Take(), Words{"started n1 5.1"});
 }
 
-TEST_F(AgentsOfAGang, APartThatWaitsSaysSoAgainToWhoeverHasBegunAnew) {
+TEST_F(AgentGangs, APreparedMemberReportsItselfAgainToARestartedController) {
   StartAgent();
   Settle();
   LaunchPart(5);

@@ -12,9 +12,9 @@ namespace agents_samples_test {
 using samples::Metric;
 using samples::Of;
 
-class SamplesWorld : public AgentsWorld {
+class SamplesFromAgents : public AgentsWorld {
  protected:
-  SamplesWorld() {
+  SamplesFromAgents() {
     StartAgent();
     Settle();
   }
@@ -35,7 +35,7 @@ class SamplesWorld : public AgentsWorld {
   AgentSamples sent_{[this](const std::string& bytes) { return agent_->session->SendSamples(bytes); }};
 };
 
-TEST_F(SamplesWorld, ComeInBatchesOfTenSeconds) {
+TEST_F(SamplesFromAgents, ArriveInBatchesOfTenSeconds) {
   for (int i = 0; i < 9; ++i) PassSecond();
   EXPECT_TRUE(samples_.empty());
   PassSecond();
@@ -43,7 +43,7 @@ TEST_F(SamplesWorld, ComeInBatchesOfTenSeconds) {
   EXPECT_EQ(sent_.kept(), 0U);
 }
 
-TEST_F(SamplesWorld, ComeEachSecondWhileSomebodyLooks) {
+TEST_F(SamplesFromAgents, ArriveEachSecondWhileAClientWatches) {
   agents_->SetWatched(true);
   Settle();
   PassSecond();
@@ -55,7 +55,7 @@ TEST_F(SamplesWorld, ComeEachSecondWhileSomebodyLooks) {
   EXPECT_EQ(samples_.size(), 2U);
 }
 
-TEST_F(SamplesWorld, AreOfThatMachineAndItsOwnJobsAlone) {
+TEST_F(SamplesFromAgents, AreThoseOfTheNodeAndItsOwnJobs) {
   Launch(5);
   Settle();
   for (int i = 0; i < 10; ++i) PassSecond();
@@ -67,7 +67,7 @@ TEST_F(SamplesWorld, AreOfThatMachineAndItsOwnJobsAlone) {
 }
 
 // Batches arrive every ten seconds, and a run may be shorter than that.
-TEST_F(SamplesWorld, OfARunThatIsOverWhenTheyComeAreItsOwn) {
+TEST_F(SamplesFromAgents, SamplesThatArriveAfterTheEndBelongToTheirRun) {
   Launch(5);
   Settle();
   for (int i = 0; i < 4; ++i) PassSecond();
@@ -81,7 +81,7 @@ TEST_F(SamplesWorld, OfARunThatIsOverWhenTheyComeAreItsOwn) {
   EXPECT_FALSE(is_of_job(samples_.back())) << "it was over by then";
 }
 
-TEST_F(SamplesWorld, OfACutComeWhenTheAgentIsBack) {
+TEST_F(SamplesFromAgents, SamplesOfADisconnectArriveAfterTheReconnect) {
   is_partitioned_ = true;
   wire_.CutAll();
   for (int i = 0; i < 25; ++i) PassSecond();
@@ -93,7 +93,7 @@ TEST_F(SamplesWorld, OfACutComeWhenTheAgentIsBack) {
   for (std::size_t i = 1; i < samples_.size(); ++i) EXPECT_EQ(samples_[i].at, samples_[i - 1].at + 1);
 }
 
-TEST_F(SamplesWorld, WhatGathersInALongAbsenceIsBounded) {
+TEST_F(SamplesFromAgents, ALongDisconnectKeepsALimitedNumberOfSamples) {
   is_partitioned_ = true;
   wire_.CutAll();
   for (int i = 0; i < 700; ++i) {
@@ -104,9 +104,9 @@ TEST_F(SamplesWorld, WhatGathersInALongAbsenceIsBounded) {
   EXPECT_EQ(sent_.kept(), AgentSamples::kMostKept);
 }
 
-class SkewedSamplesWorld : public AgentsWorld {};
+class SamplesFromAgentsWithClockSkew : public AgentsWorld {};
 
-TEST_F(SkewedSamplesWorld, AreOfTheControllersClock) {
+TEST_F(SamplesFromAgentsWithClockSkew, TimestampsAreConvertedToTheControllersClock) {
   skew_ = 3600s;
   StartAgent();
   Settle();
@@ -119,7 +119,7 @@ TEST_F(SkewedSamplesWorld, AreOfTheControllersClock) {
   EXPECT_NEAR(static_cast<double>(samples_[0].at), static_cast<double>(snapshot.at - 3600), 2);
 }
 
-TEST_F(SkewedSamplesWorld, BytesThatAreNoneEndTheConnection) {
+TEST_F(SamplesFromAgentsWithClockSkew, InvalidBytesEndTheConnection) {
   StartAgent();
   Settle();
   ASSERT_TRUE(agents_->Of("n1").is_connected());

@@ -8,7 +8,7 @@ namespace agents_test {
 
 using Words = std::vector<std::string>;
 
-TEST_F(AgentsWorld, AnAgentJoinsByATokenAndRunsWhatItIsOrdered) {
+TEST_F(AgentsWorld, AnAgentJoinsWithATokenAndRunsAJob) {
   StartAgent();
   Settle();
   EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "accounted n1"}));
@@ -28,7 +28,7 @@ TEST_F(AgentsWorld, AnAgentJoinsByATokenAndRunsWhatItIsOrdered) {
   EXPECT_TRUE(machine_.runs.empty());  // The run was forgotten, because its end is durable.
 }
 
-TEST_F(AgentsWorld, WhichGpusAreNotForSharesIsToldWhereThereIsASession) {
+TEST_F(AgentsWorld, GpusWithheldFromSharingAreSentToAConnectedAgent) {
   StartAgent();
   Settle();
   const std::vector<wire::WithheldGpu> withheld = {{1, "is restricted"}};
@@ -37,7 +37,7 @@ TEST_F(AgentsWorld, WhichGpusAreNotForSharesIsToldWhereThereIsASession) {
   EXPECT_EQ(agent_->withheld, withheld);
 }
 
-TEST_F(AgentsWorld, ATokenLetsInAsManyAsItHasUses) {
+TEST_F(AgentsWorld, ATokenAdmitsAsManyNodesAsItHasUses) {
   StartAgent();
   Settle();
   fleet_.Take();
@@ -57,7 +57,7 @@ TEST_F(AgentsWorld, ATokenLetsInAsManyAsItHasUses) {
   EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=1", "accounted n1"}));
 }
 
-TEST_F(AgentsWorld, TwoThatComeAtOnceByATokenOfOneUseAreOneNode) {
+TEST_F(AgentsWorld, ASingleUseTokenAdmitsOnlyOneOfTwoNodesThatJoinAtOnce) {
   StartAgent();
   agent_->Tick();  // The agent has connected, and its Hello is on its way.
   uses_ = 0;       // Another agent has used the token first.
@@ -67,7 +67,7 @@ TEST_F(AgentsWorld, TwoThatComeAtOnceByATokenOfOneUseAreOneNode) {
   EXPECT_TRUE(fleet_.Take().empty());
 }
 
-TEST_F(AgentsWorld, WhoClaimsAnothersGpuIsToldSo) {
+TEST_F(AgentsWorld, ANodeThatClaimsAnothersGpuIsRefusedWithAReason) {
   uses_ = 2;
   StartAgent();
   Settle();
@@ -81,7 +81,7 @@ TEST_F(AgentsWorld, WhoClaimsAnothersGpuIsToldSo) {
   EXPECT_TRUE(fleet_.Take().empty());
 }
 
-TEST_F(AgentsWorld, ACutLosesNothingAndDoublesNothing) {
+TEST_F(AgentsWorld, ADisconnectLosesAndDuplicatesNothing) {
   StartAgent();
   Settle();
   fleet_.Take();
@@ -107,7 +107,7 @@ TEST_F(AgentsWorld, ACutLosesNothingAndDoublesNothing) {
   EXPECT_TRUE(machine_.runs.empty());
 }
 
-TEST_F(AgentsWorld, AnAgentThatWasKilledFindsItsRunsAndTellsTheirEnds) {
+TEST_F(AgentsWorld, AKilledAgentFindsItsRunsAndReportsTheirEnds) {
   StartAgent();
   Settle();
   Launch(5);
@@ -123,7 +123,7 @@ TEST_F(AgentsWorld, AnAgentThatWasKilledFindsItsRunsAndTellsTheirEnds) {
   EXPECT_FALSE(machine_.runs.contains(Job(6)));
 }
 
-TEST_F(AgentsWorld, ALaunchThatDiedOnItsWayIsKnownAsNeverStarted) {
+TEST_F(AgentsWorld, ALaunchLostInTransitIsReportedAsNeverStarted) {
   StartAgent();
   Settle();
   Launch(5);
@@ -136,7 +136,7 @@ TEST_F(AgentsWorld, ALaunchThatDiedOnItsWayIsKnownAsNeverStarted) {
 
 // A launch that is decided and not yet durable has not been sent. The agent cannot know it, and must not report that it
 // never started, because it will start.
-TEST_F(AgentsWorld, ALaunchThatIsNotDurableYetIsNoPartOfAWelcome) {
+TEST_F(AgentsWorld, ALaunchThatIsNotDurableYetIsNotPartOfTheWelcome) {
   StartAgent();
   Settle();
   KillAgent();
@@ -154,7 +154,7 @@ TEST_F(AgentsWorld, ALaunchThatIsNotDurableYetIsNoPartOfAWelcome) {
   EXPECT_EQ(fleet_.Take(), Words{"started n1 5.1"});
 }
 
-TEST_F(AgentsWorld, AControllerThatWasKilledIsToldAgainWhatItMayNotHaveKept) {
+TEST_F(AgentsWorld, AnAgentRepeatsReportsThatAKilledControllerMayNotHaveStored) {
   StartAgent();
   Settle();
   Launch(5);
@@ -185,7 +185,7 @@ TEST_F(AgentsWorld, AControllerThatWasKilledIsToldAgainWhatItMayNotHaveKept) {
   EXPECT_EQ(machine_.orders, (Words{"launch 5", "launch 6"}));
 }
 
-TEST_F(AgentsWorld, AnEndThatIsDurableIsForgottenThoughTheOrderWasLost) {
+TEST_F(AgentsWorld, ADurableEndIsForgottenThoughTheForgetOrderWasLost) {
   StartAgent();
   Settle();
   Launch(5);
@@ -200,7 +200,7 @@ TEST_F(AgentsWorld, AnEndThatIsDurableIsForgottenThoughTheOrderWasLost) {
   EXPECT_TRUE(machine_.runs.empty());
 }
 
-TEST_F(AgentsWorld, AnOlderControllersWelcomeIsNotFollowed) {
+TEST_F(AgentsWorld, AWelcomeOfAnOlderControllerIsNotFollowed) {
   StartAgent();
   Settle();
   KillController();
@@ -217,7 +217,7 @@ TEST_F(AgentsWorld, AnOlderControllersWelcomeIsNotFollowed) {
   EXPECT_TRUE(machine_.runs.empty());
 }
 
-TEST_F(AgentsWorld, ANodeThatIsSilentIsLostAndItsJobsStay) {
+TEST_F(AgentsWorld, ASilentNodeIsLostAndKeepsItsJobs) {
   StartAgent();
   Settle();
   Launch(5);
@@ -261,7 +261,7 @@ TEST_F(AgentsWorld, ANodeThatStopsItsJobsHasDoneSoBeforeTheyMayRunElsewhere) {
   EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
 }
 
-TEST_F(AgentsWorld, WhatIsLostAndCutOffAtOnceHasNoJobsThatMayGoOn) {
+TEST_F(AgentsWorld, ANodeLostAndFencedAtTheSameTimeKeepsNoJobs) {
   KillController();
   terms_.requeue_lost_after = 1min;
   terms_.lost_after = 10min;
@@ -275,7 +275,7 @@ TEST_F(AgentsWorld, WhatIsLostAndCutOffAtOnceHasNoJobsThatMayGoOn) {
   EXPECT_EQ(fleet_.Take(), (Words{"fenced n1", "lost n1"}));
 }
 
-TEST_F(AgentsWorld, AnAgentThatIsRestartedWhileCutOffStopsItsJobsAllTheSame) {
+TEST_F(AgentsWorld, AnAgentThatRestartsWhileDisconnectedStillStopsItsJobs) {
   KillController();
   terms_.requeue_lost_after = 2min;
   StartController();
@@ -294,7 +294,7 @@ TEST_F(AgentsWorld, AnAgentThatIsRestartedWhileCutOffStopsItsJobsAllTheSame) {
 }
 
 // The term "jobs are stopped" counts only once the node has confirmed it.
-TEST_F(AgentsWorld, WhoWasToldOtherTermsIsNotTakenForFenced) {
+TEST_F(AgentsWorld, ANodeThatHasNotConfirmedNewTermsIsNotConsideredFenced) {
   StartAgent();  // The Welcome says that its jobs are kept.
   Pass(10s);
   Launch(5);
@@ -308,7 +308,7 @@ TEST_F(AgentsWorld, WhoWasToldOtherTermsIsNotTakenForFenced) {
   EXPECT_EQ(fleet_.Take(), Words{"lost n1"});
 }
 
-TEST_F(AgentsWorld, ClocksThatAreAnHourApartMatterNot) {
+TEST_F(AgentsWorld, ClocksMayDifferByAnHour) {
   skew_ = -1h;
   StartAgent();
   Settle();
@@ -319,7 +319,7 @@ TEST_F(AgentsWorld, ClocksThatAreAnHourApartMatterNot) {
   EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
 }
 
-TEST_F(AgentsWorld, ANodeSpeaksForItsOwnRunsOnly) {
+TEST_F(AgentsWorld, ANodeReportsForItsOwnRunsOnly) {
   StartAgent();
   Settle();
   fleet_.active["n2"][Job(9)].id = Job(9);
@@ -332,7 +332,7 @@ TEST_F(AgentsWorld, ANodeSpeaksForItsOwnRunsOnly) {
   EXPECT_TRUE(fleet_.Take().empty());
 }
 
-TEST_F(AgentsWorld, ARebootIsKnownUntilItIsAccountedFor) {
+TEST_F(AgentsWorld, ARebootIsRememberedUntilItIsReconciled) {
   StartAgent();
   Settle();
   Launch(5);
@@ -346,7 +346,7 @@ TEST_F(AgentsWorld, ARebootIsKnownUntilItIsAccountedFor) {
   EXPECT_EQ(book_->Find("n1")->accounted_boot, "boot-2");
 }
 
-TEST_F(AgentsWorld, AKeyIsReplacedOverTheConnectionThatTheOldOneVouchesFor) {
+TEST_F(AgentsWorld, AKeyIsRenewedOverAConnectionThatTheOldKeyAuthenticates) {
   StartAgent();
   Settle();
   agent_->session->Renew("cc");
@@ -358,7 +358,7 @@ TEST_F(AgentsWorld, AKeyIsReplacedOverTheConnectionThatTheOldOneVouchesFor) {
   EXPECT_FALSE(book_->Knows("aa"));
 }
 
-TEST_F(AgentsWorld, ANodeThatIsRemovedIsToldSoAndDoesNotComeBack) {
+TEST_F(AgentsWorld, ARemovedNodeIsToldSoAndDoesNotReconnect) {
   StartAgent();
   Settle();
   kept_[book_->Remove("n1")->first] = "";
@@ -371,7 +371,7 @@ TEST_F(AgentsWorld, ANodeThatIsRemovedIsToldSoAndDoesNotComeBack) {
   EXPECT_EQ(agents_->Find("n1"), nullptr);
 }
 
-TEST_F(AgentsWorld, GarbageAndSilenceAreCutOff) {
+TEST_F(AgentsWorld, GarbageAndSilenceAreDisconnected) {
   auto [theirs, ours] = wire_.MakePair();
   bool is_closed = false;
   ours->Listen({[](std::string_view) {}, [] {}, [&] { is_closed = true; }});
@@ -393,7 +393,7 @@ TEST_F(AgentsWorld, GarbageAndSilenceAreCutOff) {
 
 // Launches, ends, disconnects, and crashes of either side in any order: no job runs twice, none is forgotten, and every
 // exit code arrives. Data in transit at a crash or disconnect is lost.
-TEST_F(AgentsWorld, NoHistoryLosesAnEndOrRunsAJobTwice) {
+TEST_F(AgentsWorld, RandomHistoriesLoseNoEndAndRunNoJobTwice) {
   uses_ = 1'000'000;
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

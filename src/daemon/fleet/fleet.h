@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/fleet/fleet_port.h"
-#include "daemon/runtime/order_port.h"
+#include "driver/order_port.h"
 #include "daemon/shares/sharing_snapshot.h"
 #include "wire/messages/agent_messages.h"
 

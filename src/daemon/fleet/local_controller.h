@@ -1,7 +1,7 @@
 // The controller of this process, as seen by its own node.
 #pragma once
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/runtime/controller_port.h"
 #include "daemon/shares/sharing_snapshot.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/fleet/agent_listener.h"
 
 namespace divvy {

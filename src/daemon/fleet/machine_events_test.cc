@@ -12,7 +12,7 @@ GpuAvailability Gpu(std::string fault, std::string unmanaged = "", bool is_restr
   return {is_restricted, std::move(fault), std::move(unmanaged), ""};
 }
 
-TEST(MachineEvents, GpusOfTheOnlyMachineGoWithoutItsName) {
+TEST(MachineEvents, GpuEventsOfTheOnlyNodeOmitItsName) {
   const Machines sound = {{"vm", {"up", "", {Gpu(""), Gpu("")}}}};
   const Machines broken = {{"vm", {"up", "", {Gpu("XID 79"), Gpu("", "pid 7 of ada, for 1 min")}}}};
   const Machines later = {{"vm", {"up", "", {Gpu("XID 79"), Gpu("", "pid 7 of ada, for 2 min")}}}};
@@ -23,7 +23,7 @@ TEST(MachineEvents, GpusOfTheOnlyMachineGoWithoutItsName) {
   EXPECT_EQ(MachineEvents::News(later, sound), (Texts{"GPU 0 works again", "GPU 1 is no longer used outside divvy"}));
 }
 
-TEST(MachineEvents, MachinesComeChangeAndGo) {
+TEST(MachineEvents, ReportsNodesThatJoinChangeAndLeave) {
   const Machines one = {{"vm", {"up", "", {Gpu("")}}}};
   Machines two = one;
   two["n1"] = {"up", "", {Gpu(""), Gpu("", "", true)}};

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/fleet/remote_node.h"
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"

@@ -15,7 +15,7 @@
 namespace divvy {
 namespace http_server_nodes_test {
 
-class NodesDoor : public testing::Test {
+class NodesListener : public testing::Test {
  protected:
   void Serve(HttpServerOptions options) {
     folder_ = testing::TempDir() + "divvy-nodes-XXXXXX";
@@ -67,7 +67,7 @@ class NodesDoor : public testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(NodesDoor, AMachineAndAUserHaveSoManyAndOthersGoOn) {
+TEST_F(NodesListener, LimitsConnectionsPerNodeAndUserWithoutAffectingOthers) {
   HttpServerOptions options;
   options.connections = 1;
   options.remote_connections = 0;
@@ -92,7 +92,7 @@ TEST_F(NodesDoor, AMachineAndAUserHaveSoManyAndOthersGoOn) {
   EXPECT_TRUE(Ask(Give("n1", 1000)).ends_with("/yes"));
 }
 
-TEST_F(NodesDoor, WhoDoesNotSayWhatTheyWantIsCutOff) {
+TEST_F(NodesListener, AClientThatSendsNoRequestIsDisconnected) {
   HttpServerOptions options;
   options.request_time = std::chrono::seconds(1);
   Serve(options);
@@ -103,7 +103,7 @@ TEST_F(NodesDoor, WhoDoesNotSayWhatTheyWantIsCutOff) {
   EXPECT_TRUE(Ask(asked).ends_with("/yes"));
 }
 
-TEST_F(NodesDoor, RequestsOfOneClientHoldSoManyBytesAndOthersGoOn) {
+TEST_F(NodesListener, LimitsTheRequestBytesOfOneClientWithoutAffectingOthers) {
   HttpServerOptions options;
   options.held_bytes_of_a_user = 1000;
   Serve(options);

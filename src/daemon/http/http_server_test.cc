@@ -140,7 +140,7 @@ class HttpServerTest : public testing::Test {
   std::vector<Reply> replies_;
 };
 
-TEST_F(HttpServerTest, AnswersAndKnowsItsPeer) {
+TEST_F(HttpServerTest, AnswersAndIdentifiesItsPeer) {
   ServeByHand();
   Client client(options_.path);
   client.Send("POST /v1/x?a=b HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi");
@@ -158,7 +158,7 @@ TEST_F(HttpServerTest, AnswersAndKnowsItsPeer) {
   EXPECT_FALSE(replies_[0].is_open());
 }
 
-TEST_F(HttpServerTest, AnswersInOrderWhateverTheOrderOfAnswering) {
+TEST_F(HttpServerTest, AnswersInRequestOrderWhateverTheOrderOfReplies) {
   ServeByHand();
   Client client(options_.path);
   client.Send(Get("/0") + Get("/1") + Get("/2") + Get("/3"));
@@ -173,7 +173,7 @@ TEST_F(HttpServerTest, AnswersInOrderWhateverTheOrderOfAnswering) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(client.answers[i].body, std::to_string(i));
 }
 
-TEST_F(HttpServerTest, TenThousandRequestsOnOneConnection) {
+TEST_F(HttpServerTest, ServesTenThousandRequestsOnOneConnection) {
   ServeEcho();
   Client client(options_.path);
   std::string text;
@@ -209,7 +209,7 @@ TEST_F(HttpServerTest, StopsReadingWhileTooManyRequestsAreInFlight) {
   EXPECT_EQ(client.answers[19].body, "/19");
 }
 
-TEST_F(HttpServerTest, StopsReadingFromWhoDoesNotReadItsAnswers) {
+TEST_F(HttpServerTest, StopsReadingFromAClientThatDoesNotReadItsAnswers) {
   options_.output_bytes = 100'000;
   std::size_t served = 0;
   Serve([&](const Peer&, HttpRequest&&, Reply reply) { ++served, reply.Answer(Text(std::string(50'000, 'x'))); });
@@ -279,7 +279,7 @@ TEST_F(HttpServerTest, GarbageIsRefusedAndTheConnectionEnds) {
             R"({"code":"invalid_argument","message":"this is not an HTTP request: bad method"})");
 }
 
-TEST_F(HttpServerTest, AClientThatGoesAwayIsNoticed) {
+TEST_F(HttpServerTest, ADisconnectedClientIsNoticed) {
   ServeByHand();
   auto client = std::make_unique<Client>(options_.path);
   client->Send(Get("/wait") + Get("/done") + Get("/kept"));
@@ -299,7 +299,7 @@ TEST_F(HttpServerTest, AClientThatGoesAwayIsNoticed) {
   EXPECT_EQ(server_->connections(), 0u);
 }
 
-TEST_F(HttpServerTest, AClientThatOnlyStoppedSendingGetsItsAnswers) {
+TEST_F(HttpServerTest, AHalfClosedClientStillGetsItsAnswers) {
   ServeByHand();
   Client client(options_.path);
   client.Send(Get("/a"));
@@ -315,7 +315,7 @@ TEST_F(HttpServerTest, AClientThatOnlyStoppedSendingGetsItsAnswers) {
   ASSERT_TRUE(Until([&] { return client.Read(), client.is_ended; }));
 }
 
-TEST_F(HttpServerTest, AfterHalfAnEndTheWholeEndIsNoticedToo) {
+TEST_F(HttpServerTest, AFullCloseAfterAHalfCloseIsNoticed) {
   ServeByHand();
   Client client(options_.path);
   client.Send(Get("/a"));
@@ -330,7 +330,7 @@ TEST_F(HttpServerTest, AfterHalfAnEndTheWholeEndIsNoticedToo) {
   EXPECT_TRUE(Until([&] { return has_closed; }));
 }
 
-TEST_F(HttpServerTest, AReplyThatIsDroppedIsAnAnswerToo) {
+TEST_F(HttpServerTest, ADroppedReplyIsAnsweredWithAnError) {
   Serve([](const Peer&, HttpRequest&&, Reply) {});
   Client client(options_.path);
   client.Send(Get("/"));
@@ -338,7 +338,7 @@ TEST_F(HttpServerTest, AReplyThatIsDroppedIsAnAnswerToo) {
   EXPECT_EQ(client.answers[0].status, 500);
 }
 
-TEST_F(HttpServerTest, StreamsEventsAndGoesOnAfterwards) {
+TEST_F(HttpServerTest, StreamsEventsAndServesFurtherRequests) {
   ServeByHand();
   Client client(options_.path);
   client.Send(Get("/events") + Get("/next"));
@@ -358,7 +358,7 @@ TEST_F(HttpServerTest, StreamsEventsAndGoesOnAfterwards) {
   EXPECT_EQ(client.answers[1].body, "next");
 }
 
-TEST_F(HttpServerTest, AnOldClientGetsItsStreamWithoutChunks) {
+TEST_F(HttpServerTest, AnHttp10ClientGetsItsStreamWithoutChunks) {
   ServeByHand();
   Client client(options_.path);
   client.Send("GET /events HTTP/1.0\r\n\r\n");
@@ -373,7 +373,7 @@ TEST_F(HttpServerTest, AnOldClientGetsItsStreamWithoutChunks) {
   EXPECT_EQ(answer->body, "data: 1\n\n");
 }
 
-TEST_F(HttpServerTest, AReaderThatFallsTooFarBehindIsDropped) {
+TEST_F(HttpServerTest, AClientThatFallsTooFarBehindIsDropped) {
   options_.stream_backlog_bytes = 100'000;
   ServeByHand();
   Client client(options_.path);
@@ -388,7 +388,7 @@ TEST_F(HttpServerTest, AReaderThatFallsTooFarBehindIsDropped) {
   EXPECT_LT(sent, 200u);
 }
 
-TEST_F(HttpServerTest, HeadersAloneForHead) {
+TEST_F(HttpServerTest, HeadRequestsGetHeadersOnly) {
   ServeEcho();
   Client client(options_.path);
   client.Send("HEAD /abc HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -402,7 +402,7 @@ TEST_F(HttpServerTest, HeadersAloneForHead) {
   EXPECT_EQ(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\nConnection: close\r\n\r\n");
 }
 
-TEST_F(HttpServerTest, ContinuesWhereAClientWaitsForThat) {
+TEST_F(HttpServerTest, Sends100ContinueToAClientThatExpectsIt) {
   ServeEcho();
   Client client(options_.path);
   client.Send("POST /x HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n");
@@ -413,7 +413,7 @@ TEST_F(HttpServerTest, ContinuesWhereAClientWaitsForThat) {
   EXPECT_EQ(client.answers[1].body, "/x");
 }
 
-TEST_F(HttpServerTest, MoreConnectionsThanAllowedAreToldSo) {
+TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreRefusedWithAReason) {
   options_.connections = 2;
   ServeEcho();
   Client first(options_.path);
@@ -444,7 +444,7 @@ TEST_F(HttpServerTest, AnUnfinishedRequestIsCutOffAndAnIdleConnectionStays) {
   EXPECT_TRUE(UntilAnswered(idle, 1));
 }
 
-TEST_F(HttpServerTest, WithoutADescriptorLeftItWaitsAndGoesOn) {
+TEST_F(HttpServerTest, WithoutFreeDescriptorsItWaitsAndContinues) {
   ServeEcho();
   Client first(options_.path);
   ASSERT_TRUE(Until([&] { return server_->connections() == 1; }));
@@ -490,7 +490,7 @@ TEST_F(HttpServerTest, AStaleSocketIsReplacedAndALiveOneIsNot) {
   EXPECT_NE(::lstat(options_.path.c_str(), &made), 0) << "left behind";
 }
 
-TEST_F(HttpServerTest, APathThatCannotBeUsedIsNamed) {
+TEST_F(HttpServerTest, AnUnusablePathIsNamed) {
   auto listen = [&](std::string path) {
     options_.path = std::move(path);
     return HttpServer::Listen(loop_, options_, {}).error().message;
@@ -503,7 +503,7 @@ TEST_F(HttpServerTest, APathThatCannotBeUsedIsNamed) {
   EXPECT_NE(listen(directory_ + "/none/socket").find("No such file or directory"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, TheEndOfTheServerTellsNobodyThatAClientWent) {
+TEST_F(HttpServerTest, StoppingTheServerCallsNoDisconnectHandler) {
   ServeByHand();
   Client client(options_.path);
   client.Send(Get("/wait") + Get("/other"));

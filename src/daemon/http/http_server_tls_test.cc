@@ -23,7 +23,7 @@ namespace http_server_tls_test {
 using Io = TlsChannel::Io;
 using namespace std::chrono_literals;
 
-class TlsDoor : public testing::Test {
+class TlsListener : public testing::Test {
  protected:
   void SetUp() override {
     std::string name = testing::TempDir() + "divvy-door-XXXXXX";
@@ -58,7 +58,7 @@ class TlsDoor : public testing::Test {
   /// A client on the same thread: the loop runs while it waits.
   class Client {
    public:
-    Client(TlsDoor& door, const std::string& fingerprint, const TlsIdentity& own = {}) : door_(door) {
+    Client(TlsListener& door, const std::string& fingerprint, const TlsIdentity& own = {}) : door_(door) {
       fd_ = *DialTcp({"127.0.0.1", door.server_->tls_port()}, 5s);
       ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
       channel_.emplace(*TlsContext::Client(fingerprint, own)->Begin(fd_));
@@ -102,7 +102,7 @@ class TlsDoor : public testing::Test {
     int fd() const { return fd_; }
 
    private:
-    TlsDoor& door_;
+    TlsListener& door_;
     int fd_ = -1;
     std::optional<TlsChannel> channel_;
     HttpResponseReader reader_;
@@ -156,7 +156,7 @@ class TlsDoor : public testing::Test {
   std::deque<std::unique_ptr<Client>> clients_;
 };
 
-TEST_F(TlsDoor, AnswersAndKnowsTheAddress) {
+TEST_F(TlsListener, AnswersAndKnowsThePeersAddress) {
   Serve();
   Client& client = Connect();
   client.Send(Get("/a") + Get("/b"));
@@ -167,7 +167,7 @@ TEST_F(TlsDoor, AnswersAndKnowsTheAddress) {
   EXPECT_EQ(peers_[0].uid, -1) << "nobody's word but the token's";
 }
 
-TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
+TEST_F(TlsListener, LargeTextsAreSentBothWaysAtOnce) {
   Serve();
   Client& client = Connect();
   const std::string body(1'000'000, 'y');
@@ -178,7 +178,7 @@ TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
   EXPECT_EQ(bodies[1].size(), 3'000'000u);
 }
 
-TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
+TEST_F(TlsListener, AnUnfinishedRequestIsCutOff) {
   HttpServerOptions options;
   options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
@@ -192,7 +192,7 @@ TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
   EXPECT_TRUE(TurnUntil([&] { return server_->connections() == 0; }));
 }
 
-TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
+TEST_F(TlsListener, AConnectionMayIdleBetweenRequests) {
   HttpServerOptions options;
   options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
@@ -205,7 +205,7 @@ TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
   EXPECT_EQ(quiet.Receive(1), (std::vector<std::string>{"/b"}));
 }
 
-TEST_F(TlsDoor, WhoTakesNothingOfItsAnswersIsCutOffAndKeepsNobodyWaiting) {
+TEST_F(TlsListener, AClientThatReadsNoAnswerIsCutOffAndDelaysNoOther) {
   HttpServerOptions options;
   options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
@@ -222,7 +222,7 @@ TEST_F(TlsDoor, WhoTakesNothingOfItsAnswersIsCutOffAndKeepsNobodyWaiting) {
   EXPECT_TRUE(TurnUntil([&] { return server_->connections() == 1; }));
 }
 
-TEST_F(TlsDoor, AnAnswerMayEndTheConnection) {
+TEST_F(TlsListener, AnAnswerMayCloseTheConnection) {
   Serve();
   Client& stranger = Connect();
   stranger.Send(Get("/away") + Get("/b"));
@@ -231,7 +231,7 @@ TEST_F(TlsDoor, AnAnswerMayEndTheConnection) {
   EXPECT_EQ(peers_.size(), 1u) << "what came behind it is not looked at";
 }
 
-TEST_F(TlsDoor, ABodyBeyondItsBoundIsRefused) {
+TEST_F(TlsListener, ABodyAboveTheLimitIsRefused) {
   HttpServerOptions options;
   options.remote_limits.body_bytes = 1000;
   Serve(options);
@@ -243,7 +243,7 @@ TEST_F(TlsDoor, ABodyBeyondItsBoundIsRefused) {
   EXPECT_TRUE(peers_.empty());
 }
 
-TEST_F(TlsDoor, BeyondItsLimitASilentOneGoesBeforeAnIdleOne) {
+TEST_F(TlsListener, AtTheConnectionLimitASilentConnectionIsDroppedBeforeAnIdleOne) {
   HttpServerOptions options;
   options.remote_connections = 2;
   Serve(options);
@@ -267,7 +267,7 @@ TEST_F(TlsDoor, BeyondItsLimitASilentOneGoesBeforeAnIdleOne) {
   EXPECT_TRUE(idle.is_over());
 }
 
-TEST_F(TlsDoor, OneAddressCannotTakeAllConnections) {
+TEST_F(TlsListener, OneAddressCannotTakeAllConnections) {
   HttpServerOptions options;
   options.connections_of_an_address = 1;
   Serve(options);
@@ -288,7 +288,7 @@ TEST_F(TlsDoor, OneAddressCannotTakeAllConnections) {
   EXPECT_EQ(third.Receive(1), (std::vector<std::string>{"/b"}));
 }
 
-TEST_F(TlsDoor, PlainTextIsCutOff) {
+TEST_F(TlsListener, PlainTextIsCutOff) {
   Serve();
   const int fd = *DialTcp({"127.0.0.1", server_->tls_port()}, 5s);
   const std::string text = Get("/a");
@@ -301,7 +301,7 @@ TEST_F(TlsDoor, PlainTextIsCutOff) {
   ::close(fd);
 }
 
-TEST_F(TlsDoor, AnAddressThatCannotBeHadIsAnError) {
+TEST_F(TlsListener, AnUnusableAddressIsAnError) {
   Serve();
   const Status taken = server_->ListenTls({"127.0.0.1", server_->tls_port()}, *TlsContext::Server(identity_));
   ASSERT_FALSE(taken);
@@ -312,7 +312,7 @@ TEST_F(TlsDoor, AnAddressThatCannotBeHadIsAnError) {
 constexpr std::string_view kUpgrade =
     "GET /other HTTP/1.1\r\nHost: d\r\nConnection: Upgrade\r\nUpgrade: echo/1\r\n\r\n";
 
-TEST_F(TlsDoor, AConnectionThatIsTakenOverCarriesAnythingBothWays) {
+TEST_F(TlsListener, AnUpgradedConnectionCarriesAnyBytesBothWays) {
   Serve();
   Client& client = Connect();
   client.Send(std::string(kUpgrade));
@@ -326,7 +326,7 @@ TEST_F(TlsDoor, AConnectionThatIsTakenOverCarriesAnythingBothWays) {
   EXPECT_TRUE(TurnUntil([this] { return closed_ == 1; }));
 }
 
-TEST_F(TlsDoor, AStreamThatIsDroppedInItsOwnCallbackCutsTheConnection) {
+TEST_F(TlsListener, DestroyingAStreamInItsOwnCallbackClosesTheConnection) {
   Serve();
   Client& client = Connect();
   client.Send(std::string(kUpgrade));
@@ -339,7 +339,7 @@ TEST_F(TlsDoor, AStreamThatIsDroppedInItsOwnCallbackCutsTheConnection) {
   EXPECT_TRUE(TurnUntil([this] { return server_->connections() == 0; }));
 }
 
-TEST_F(TlsDoor, WhoSpeaksTheOtherProtocolTooEarlyIsAnsweredInHttp) {
+TEST_F(TlsListener, AnEarlyMessageOfTheOtherProtocolGetsAnHttpError) {
   Serve();
   Client& client = Connect();
   client.Send(std::string(kUpgrade) + "too early");
@@ -348,7 +348,7 @@ TEST_F(TlsDoor, WhoSpeaksTheOtherProtocolTooEarlyIsAnsweredInHttp) {
   EXPECT_TRUE(streams_.empty());
 }
 
-TEST_F(TlsDoor, ATakenConnectionLeavesItsPlaceToOthersAndMayBeSilent) {
+TEST_F(TlsListener, AnUpgradedConnectionFreesItsPlaceAndMayBeSilent) {
   HttpServerOptions options;
   options.connections_of_an_address = 1;
   options.request_time = 1s;  // Enough for a handshake on a busy machine.
@@ -365,7 +365,7 @@ TEST_F(TlsDoor, ATakenConnectionLeavesItsPlaceToOthersAndMayBeSilent) {
   EXPECT_EQ(peers_.front().fingerprint, "");
 }
 
-TEST_F(TlsDoor, ThePeersCertificateIsKnownByItsFingerprint) {
+TEST_F(TlsListener, ThePeersCertificateIsIdentifiedByItsFingerprint) {
   Serve();
   const TlsIdentity agent = *MakeTlsIdentity("agent", Time(std::chrono::seconds(::time(nullptr))));
   clients_.emplace_back(std::make_unique<Client>(*this, identity_.fingerprint, agent))->Send(Get("/"));

@@ -257,8 +257,9 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
     auto probe = OpenNvml("", "", wishes.mig, slices);
     if (!probe) {
       const auto last = ReadWhole(LastEmulationPath(places));
-      source.text = "none: " + (last && !last->empty() ? "the last start had emulated GPUs: divvy up --emulate " + *last
-                                                       : probe.error().message);
+      source.text = last && !last->empty() ? "the emulated GPUs of the last start are not in use; divvy up --emulate " +
+                                                 *last + " adds them again"
+                                           : probe.error().message;
       return source;
     }
     source.probe = *std::move(probe);
@@ -266,7 +267,7 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
   }
   auto facts = source.probe->Facts();
   if (!facts) {
-    source.text = "none: " + facts.error().message;
+    source.text = facts.error().message;
     source.probe.reset();
     return source;
   }

@@ -75,7 +75,8 @@ TEST(NodeGpus, AStartWithoutEmulatedGpusNamesThoseOfTheLastStart) {
   const auto without = OpenGpus({"", {}, folder}, places);
   ASSERT_TRUE(without);
   if (without->probe == nullptr) {
-    EXPECT_EQ(without->text, "none: the last start had emulated GPUs: divvy up --emulate 2xT4");
+    EXPECT_EQ(without->text,
+              "the emulated GPUs of the last start are not in use; divvy up --emulate 2xT4 adds them again");
   }
   std::filesystem::remove_all(folder);
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/runtime/controller_port.h"
-#include "daemon/runtime/order_port.h"
+#include "driver/order_port.h"
 #include "model/container_plan.h"
 #include "model/gpus/share_grant.h"
 #include "model/run_description.h"

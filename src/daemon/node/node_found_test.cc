@@ -50,9 +50,9 @@ class Forgetful final : public ControllerPort {
   std::map<JobId, Exit> exits;
 };
 
-class StrangeRecords : public testing::Test {
+class UnknownRecords : public testing::Test {
  protected:
-  StrangeRecords() {
+  UnknownRecords() {
     std::string pattern = testing::TempDir() + "divvy-node-found-test.XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     std::filesystem::create_directory(folder_ + "/runs");
@@ -70,7 +70,7 @@ class StrangeRecords : public testing::Test {
     node_->Join(controller_);
     node_->SetWatch([this](int, std::function<void()> on_readable) { on_exit_ = std::move(on_readable); });
   }
-  ~StrangeRecords() override {
+  ~UnknownRecords() override {
     ::kill(child_, SIGKILL);
     ::waitpid(child_, nullptr, 0);
     std::error_code ignored;
@@ -108,7 +108,7 @@ class StrangeRecords : public testing::Test {
   std::function<void()> on_exit_;
 };
 
-TEST_F(StrangeRecords, TheProcessIsLeftAloneAndReported) {
+TEST_F(UnknownRecords, TheProcessIsLeftAloneAndReported) {
   WriteRecord();
   ASSERT_TRUE(node_->AdoptRuns(false));
   node_->CheckSupervisors();
@@ -122,7 +122,7 @@ TEST_F(StrangeRecords, TheProcessIsLeftAloneAndReported) {
   EXPECT_TRUE(controller_.exits.empty());
 }
 
-TEST_F(StrangeRecords, AnAdoptedRunReportsItsEndAndTheRecordStaysUntilThatIsDurable) {
+TEST_F(UnknownRecords, AnAdoptedRunReportsItsEndAndKeepsItsRecordUntilThatIsDurable) {
   WriteRecord();
   ASSERT_TRUE(node_->AdoptRuns(false));
   node_->Execute(AdoptOrder{controller_.found.at(JobId(17)).record, ""}, nullptr);
@@ -137,7 +137,7 @@ TEST_F(StrangeRecords, AnAdoptedRunReportsItsEndAndTheRecordStaysUntilThatIsDura
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
-TEST_F(StrangeRecords, AStopOrderEndsTheRunAndItsEndIsReportedAsFound) {
+TEST_F(UnknownRecords, AStopOrderEndsTheRunAndItsEndIsReportedAsFound) {
   WriteRecord();
   ASSERT_TRUE(node_->AdoptRuns(false));
   node_->Execute(StopOrder{JobId(17), SIGTERM, Duration(-1), ""}, nullptr);
@@ -148,14 +148,14 @@ TEST_F(StrangeRecords, AStopOrderEndsTheRunAndItsEndIsReportedAsFound) {
   EXPECT_TRUE(controller_.exits.empty());
 }
 
-TEST_F(StrangeRecords, AControllerOfAnEarlierReleaseEndsWhatItDoesNotName) {
+TEST_F(UnknownRecords, WithAnOlderControllerUnknownRunsAreEnded) {
   controller_.decides = false;
   WriteRecord();
   ASSERT_TRUE(node_->AdoptRuns(false));
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
-TEST_F(StrangeRecords, ARecordThatOthersCouldHaveWrittenIsNone) {
+TEST_F(UnknownRecords, ARecordThatOthersCouldHaveWrittenIsIgnored) {
   WriteRecord();
   ASSERT_EQ(::chmod(path().c_str(), 0666), 0);
   ASSERT_TRUE(node_->AdoptRuns(false));

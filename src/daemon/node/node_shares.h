@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/runtime/controller_port.h"
-#include "daemon/runtime/order_port.h"
+#include "driver/order_port.h"
 #include "daemon/shares/keeper_port.h"
 #include "daemon/shares/share_journal.h"
 #include "model/gpus/share_grant.h"

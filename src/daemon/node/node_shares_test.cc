@@ -137,7 +137,7 @@ class NodeSharesTest : public testing::Test {
   NodeShares shares_;
 };
 
-TEST_F(NodeSharesTest, WhereNothingIsSharedThereIsNoKeeper) {
+TEST_F(NodeSharesTest, WithoutTenantsThereIsNoKeeper) {
   Execute(Launch(1, {0, 1}));
   Execute(Launch(2, {}));
   Execute(StopOrder{JobId(1), 15, Duration(0), ""});
@@ -145,7 +145,7 @@ TEST_F(NodeSharesTest, WhereNothingIsSharedThereIsNoKeeper) {
   EXPECT_EQ(keeper_.opens, 0);
 }
 
-TEST_F(NodeSharesTest, ATenantStartsWhereTheKeeperSays) {
+TEST_F(NodeSharesTest, ATenantStartsOnTheGpusThatTheKeeperChooses) {
   Execute(Launch(1, {0}));
   Execute(Launch(7, {1}, 2'500));
   EXPECT_EQ(passed_.size(), 1U) << "it waits for the keeper";
@@ -188,7 +188,7 @@ TEST_F(NodeSharesTest, AWholeGpuJobWaitsUntilItsGpusAreEmpty) {
   EXPECT_TRUE(keeper_.Next().request.give_whole);
 }
 
-TEST_F(NodeSharesTest, WhatCannotBeMovedOutOfTheWayFailsTheLaunchWithItsReason) {
+TEST_F(NodeSharesTest, ATenantThatCannotBeMovedFailsTheLaunchWithItsReason) {
   StartTenant(7, 0);
   Execute(Launch(8, {0}));
   keeper_.Next().answered(FailedPrecondition("job 7 stays on GPU 0: it uses NCCL"));
@@ -200,7 +200,7 @@ TEST_F(NodeSharesTest, WhatCannotBeMovedOutOfTheWayFailsTheLaunchWithItsReason) 
   EXPECT_EQ(passed_.size(), 1U);
 }
 
-TEST_F(NodeSharesTest, OneThatIsStoppedWhileItWaitsNeverStarts) {
+TEST_F(NodeSharesTest, AJobStoppedWhileItWaitsForTheKeeperNeverStarts) {
   StartTenant(7, 0);
   Execute(Launch(8, {0}));
   auto take = keeper_.Next();
@@ -210,7 +210,7 @@ TEST_F(NodeSharesTest, OneThatIsStoppedWhileItWaitsNeverStarts) {
   EXPECT_EQ(passed_.size(), 1U) << "the late answer finds nobody";
 }
 
-TEST_F(NodeSharesTest, ANewKeeperIsToldOfAll) {
+TEST_F(NodeSharesTest, ANewKeeperGetsAllTenants) {
   StartTenant(7, 0);
   Execute(Launch(8, {1}));
   auto unanswered = keeper_.Next();
@@ -225,7 +225,7 @@ TEST_F(NodeSharesTest, ANewKeeperIsToldOfAll) {
   EXPECT_EQ(passed_.size(), 2U);
 }
 
-TEST_F(NodeSharesTest, WhereNoKeeperComesTheLaunchFailsWithWhatItSaid) {
+TEST_F(NodeSharesTest, WithoutAKeeperTheLaunchFailsWithTheKeepersError) {
   keeper_.trouble = "divvy keeper: error: making /run/divvy/share";
   Execute(Launch(7, {0}, 5'000));
   ASSERT_EQ(later_.size(), 1U);
@@ -236,7 +236,7 @@ TEST_F(NodeSharesTest, WhereNoKeeperComesTheLaunchFailsWithWhatItSaid) {
             "the keeper of the shared GPUs has not come within 10 s: divvy keeper: error: making /run/divvy/share");
 }
 
-TEST_F(NodeSharesTest, OneThatComesInTimeIsNotGivenUp) {
+TEST_F(NodeSharesTest, AKeeperThatStartsInTimeIsUsed) {
   StartTenant(7, 0);
   for (const auto& task : later_) task();
   EXPECT_TRUE(controller_.ended.empty());
@@ -247,7 +247,7 @@ TEST_F(NodeSharesTest, OneThatComesInTimeIsNotGivenUp) {
   EXPECT_EQ(controller_.ended.size(), 1U) << "it came, and does not answer";
 }
 
-TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
+TEST_F(NodeSharesTest, AnUnknownTenantIsRemovedFromTheKeeper) {
   StartTenant(7, 0);
   wire::KeeperState state;
   state.tenants.resize(2);
@@ -264,7 +264,7 @@ TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
 }
 
 // The situation when the driver is not found: running tenants must not be ended.
-TEST_F(NodeSharesTest, WhoLivesOnGpusThatAreNotSeenNowGoesOnToHaveThem) {
+TEST_F(NodeSharesTest, ARunningTenantKeepsGpusThatAreCurrentlyNotVisible) {
   JobRecord record = Launch(1, {0}, 5'000).record;
   JobRecord slice = Slice(2, 1).record;
   NodeShares blind({}, keeper_, MakePorts());
@@ -287,7 +287,7 @@ TEST_F(NodeSharesTest, WhoLivesOnGpusThatAreNotSeenNowGoesOnToHaveThem) {
   EXPECT_TRUE(keeper_.Next().request.remove);
 }
 
-TEST_F(NodeSharesTest, AnEarlierAttemptIsOutOfTheWayBeforeTheNextIsAsked) {
+TEST_F(NodeSharesTest, AnEarlierAttemptIsRemovedBeforeTheNextIsAdded) {
   LaunchOrder again = Launch(7, {0}, 9'000);
   again.record.attempt = 2;
   Execute(again);
@@ -305,7 +305,7 @@ TEST_F(NodeSharesTest, AnEarlierAttemptIsOutOfTheWayBeforeTheNextIsAsked) {
   EXPECT_EQ(add.request.add->attempt, 2U);
 }
 
-TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
+TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndItsSuccessor) {
   StartTenant(7, 0);
   GpuPortion more;
   more.request = GpuShare(7'500);
@@ -318,7 +318,7 @@ TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndLastsOverIt) {
   EXPECT_EQ(keeper_.Next().request.add->share.compute_request, GpuShare(7'500));
 }
 
-TEST_F(NodeSharesTest, WhatWasOrderedWhileTheControllerWasAwayCountsWhenItIsBack) {
+TEST_F(NodeSharesTest, AnOrderGivenWhileDisconnectedAppliesAfterTheReconnect) {
   StartTenant(7, 0);
   JobRecord record = Launch(7, {1}, 5'000).record;
   shares_.Refresh(record, GpuSet::Of({1}));
@@ -332,7 +332,7 @@ TEST_F(NodeSharesTest, WhatWasOrderedWhileTheControllerWasAwayCountsWhenItIsBack
   EXPECT_EQ(keeper_.Next().request.resize->share.compute_request, GpuShare(7'500));
 }
 
-TEST_F(NodeSharesTest, AResizeIsConfirmedByTheKeeper) {
+TEST_F(NodeSharesTest, TheKeeperConfirmsAResize) {
   std::string said;
   const auto say = [&said](const Status& done) { said = done ? "done" : done.error().message; };
   Execute(Launch(7, {0}, 5'000));
@@ -349,7 +349,7 @@ TEST_F(NodeSharesTest, AResizeIsConfirmedByTheKeeper) {
   EXPECT_EQ(said, "job 7 was lost");
 }
 
-TEST_F(NodeSharesTest, ActionsAreForTenantsAlone) {
+TEST_F(NodeSharesTest, ActionsAreRefusedForJobsThatAreNotTenants) {
   std::string said;
   const auto say = [&said](const Status& done) { said = done ? "done" : done.error().message; };
   StartTenant(7, 0);
@@ -365,7 +365,7 @@ TEST_F(NodeSharesTest, ActionsAreForTenantsAlone) {
   EXPECT_EQ(said, "done");
 }
 
-TEST_F(NodeSharesTest, AnActionIsAskedOfTheNextKeeper) {
+TEST_F(NodeSharesTest, AnActionIsRepeatedForTheNextKeeper) {
   StartTenant(7, 0);
   std::string said;
   shares_.Act(JobId(7), "park", {}, [&said](const Status& done) { said = done ? "done" : done.error().message; });
@@ -390,7 +390,7 @@ TEST_F(NodeSharesTest, ALaunchOfAnEarlierSessionIsDropped) {
   EXPECT_TRUE(keeper_.Next().request.give_whole);
 }
 
-TEST_F(NodeSharesTest, WhoIsPausedIsParkedBeforeItStandsStill) {
+TEST_F(NodeSharesTest, APausedTenantIsParkedBeforeItIsStopped) {
   StartTenant(7, 0);
   Execute(PauseOrder{JobId(7), true, ""});
   EXPECT_EQ(passed_.size(), 1U) << "a process that stands still takes no step of a park";
@@ -404,7 +404,7 @@ TEST_F(NodeSharesTest, WhoIsPausedIsParkedBeforeItStandsStill) {
   EXPECT_FALSE(std::get<PauseOrder>(passed_[2]).is_paused);
 }
 
-TEST_F(NodeSharesTest, WhoCannotBeParkedIsPausedAllTheSame) {
+TEST_F(NodeSharesTest, ATenantThatCannotBeParkedIsPausedAnyway) {
   StartTenant(7, 0);
   Execute(PauseOrder{JobId(7), true, ""});
   keeper_.Next().answered(FailedPrecondition("uses CUDA IPC"));
@@ -420,7 +420,7 @@ TEST_F(NodeSharesTest, WhoCannotBeParkedIsPausedAllTheSame) {
   EXPECT_EQ(passed_.size(), 5U) << "what is to end does not wait for it";
 }
 
-TEST_F(NodeSharesTest, TheLogTellsOfMovesAndOfTheLastRung) {
+TEST_F(NodeSharesTest, TheHistoryRecordsMovesAndRequeuesForRepayment) {
   StartTenant(7, 0);
   wire::KeeperState state;
   state.tenants.resize(1);
@@ -435,14 +435,14 @@ TEST_F(NodeSharesTest, TheLogTellsOfMovesAndOfTheLastRung) {
                                              "event=share_requeue job=7 owner=9 bytes=8589934592"}));
 }
 
-TEST_F(NodeSharesTest, TheLastRungNamesWhoNeedsWhat) {
+TEST_F(NodeSharesTest, ARequeueForRepaymentNamesTheOtherJobAndTheMemory) {
   StartTenant(7, 0);
   shares_.OnRequeue({JobId(7), 1, JobId(9), 8_GiB});
   EXPECT_EQ(controller_.repaid.first, JobId(7));
   EXPECT_NE(controller_.repaid.second.find("job 9 needs 8192 MiB"), std::string::npos) << controller_.repaid.second;
 }
 
-TEST_F(NodeSharesTest, WhichGpusAreNotForTenantsIsToldAtOnceAndWhy) {
+TEST_F(NodeSharesTest, WithheldGpusAreSentAtOnceWithTheReason) {
   shares_.SetWithheld({{2, "is restricted"}});
   EXPECT_TRUE(keeper_.asked.empty()) << "there is no keeper";
   StartTenant(7, 0);
@@ -463,7 +463,7 @@ TEST_F(NodeSharesTest, WhichGpusAreNotForTenantsIsToldAtOnceAndWhy) {
   EXPECT_EQ(told->gpus[3].why, "does not work: XID 79");
 }
 
-TEST_F(NodeSharesTest, WhatMakingRoomTookIsToldWithItsBoundWhereThereWasAnybody) {
+TEST_F(NodeSharesTest, TheTimeToMakeRoomIsLoggedWithItsBoundIfTenantsMoved) {
   StartTenant(7, 0);
   const auto launch = [&](int job, int gpu, Duration bound) {
     Execute(Launch(job, {gpu}));
@@ -479,7 +479,7 @@ TEST_F(NodeSharesTest, WhatMakingRoomTookIsToldWithItsBoundWhereThereWasAnybody)
   EXPECT_EQ(told_, std::vector<std::string>{"event=made_room job=9 took_ms=31 bound_ms=2000"});
 }
 
-TEST_F(NodeSharesTest, WhichProcessesOnGpusAreOfATenantIsToldWhenItChangesAndToEachKeeper) {
+TEST_F(NodeSharesTest, ProcessesOfTenantsAreSentOnEveryChangeAndToEachKeeper) {
   std::vector<GpuObservation> seen(2);
   const auto add = [&](std::size_t gpu, std::int64_t pid, std::uint64_t job) {
     GpuProcess& process = seen[gpu].processes.emplace_back();
@@ -510,7 +510,7 @@ TEST_F(NodeSharesTest, WhichProcessesOnGpusAreOfATenantIsToldWhenItChangesAndToE
   EXPECT_TRUE(none->processes.empty());
 }
 
-TEST_F(NodeSharesTest, AKeeperOfAnotherReleaseGoesOnWithPartsAndIsReplacedWhenItHasNone) {
+TEST_F(NodeSharesTest, AKeeperOfAnotherReleaseKeepsItsTenantsAndIsReplacedWithoutThem) {
   keeper_.version = wire::kFirstKeeperVersion;
   Execute(Launch(7, {0}, 5'000));
   shares_.OnKeeper();
@@ -541,7 +541,7 @@ TEST_F(NodeSharesTest, AKeeperOfAnotherReleaseGoesOnWithPartsAndIsReplacedWhenIt
   EXPECT_TRUE(is_asked);
 }
 
-TEST_F(NodeSharesTest, TheLogIsToldOnceOfWhatIsWrongWithAGpuAndThatItIsOver) {
+TEST_F(NodeSharesTest, AGpuProblemAndItsEndAreLoggedOnceEach) {
   StartTenant(7, 0);
   wire::KeeperState state;
   state.tenants.emplace_back().job = JobId(7);
@@ -558,7 +558,7 @@ TEST_F(NodeSharesTest, TheLogIsToldOnceOfWhatIsWrongWithAGpuAndThatItIsOver) {
   EXPECT_NE(told_[0].find("event=keeper_trouble_over gpu=1"), std::string::npos);
 }
 
-TEST_F(NodeSharesTest, WhoWaitedInVainIsToldForWhat) {
+TEST_F(NodeSharesTest, ALaunchThatTimesOutNamesWhatItWaitedFor) {
   StartTenant(7, 0);
   Execute(Launch(8, {1}));
   wire::KeeperState state;

@@ -178,7 +178,7 @@ class GangNode : public testing::Test {
   Words notes_;
 };
 
-TEST_F(GangNode, TheHeadIsToStartTheJobsProgram) {
+TEST_F(GangNode, TheFirstNodeStartsTheJobsProgram) {
   const LaunchRequest& request = Launch(0);
   EXPECT_EQ(request.gang.starter, "/usr/bin/divvy");
   EXPECT_EQ(request.gang.seat, 0u);
@@ -189,14 +189,14 @@ TEST_F(GangNode, TheHeadIsToStartTheJobsProgram) {
   for (const std::string& entry : request.environment) EXPECT_EQ(entry.find("key"), std::string::npos);
 }
 
-TEST_F(GangNode, ACommandIsStartedOnceForEachTaskOfAllMachines) {
+TEST_F(GangNode, ACommandIsStartedOncePerTaskOnAllNodes) {
   JobSpec spec;
   spec.command = {"train"};
   spec.directory = "/";
   EXPECT_EQ(Launch(0, spec).argv, (Words{"/usr/bin/divvy", "run", "--tasks=6", "--", "train"}));
 }
 
-TEST_F(GangNode, AnotherPartStartsNothingOfTheUsers) {
+TEST_F(GangNode, OtherNodesStartNoProgramOfTheUser) {
   JobSpec spec = Script();
   spec.wants_pty = true;
   spec.is_foreground = true;
@@ -212,7 +212,7 @@ TEST_F(GangNode, AnotherPartStartsNothingOfTheUsers) {
   EXPECT_EQ(ValueOf(request, "CUDA_VISIBLE_DEVICES"), "1");
 }
 
-TEST_F(GangNode, TasksThatAreSpreadBringTheirShare) {
+TEST_F(GangNode, LimitsFollowTheTaskCountOfTheNode) {
   JobRecord record = Gang();
   record.request.spreads_tasks = true;
   record.request.cpus = 12;
@@ -224,7 +224,7 @@ TEST_F(GangNode, TasksThatAreSpreadBringTheirShare) {
   EXPECT_EQ(ValueOf(request, "DIVVY_CPUS"), "2");
 }
 
-TEST_F(GangNode, SlurmsVariablesTellOfAllMachines) {
+TEST_F(GangNode, SlurmVariablesDescribeAllNodes) {
   JobSpec spec = Script();
   spec.dialect = Dialect::kSlurm;
   spec.labels["slurm.ntasks-per-node"] = "2";
@@ -244,7 +244,7 @@ TEST_F(GangNode, SlurmsVariablesTellOfAllMachines) {
   EXPECT_EQ(ValueOf(request, "SLURM_GPUS_ON_NODE"), "1");
 }
 
-TEST_F(GangNode, WhatTheShellSaidOfAnOlderJobsMachinesIsForgotten) {
+TEST_F(GangNode, CapturedNodeVariablesOfAnotherJobAreDropped) {
   JobSpec spec = Script();
   spec.capture.environment = {"MASTER_PORT=1", "MINE=2"};
   EXPECT_EQ(ValueOf(Launch(0, spec), "MASTER_PORT"), "(none)");
@@ -253,7 +253,7 @@ TEST_F(GangNode, WhatTheShellSaidOfAnOlderJobsMachinesIsForgotten) {
   EXPECT_EQ(ValueOf(Launch(0, spec), "MASTER_PORT"), "29500");
 }
 
-TEST_F(GangNode, WhenItIsPreparedItSaysSoAndGoesWhenItIsTold) {
+TEST_F(GangNode, ReportsThatItIsPreparedAndStartsOnOrder) {
   Launch(1);
   Prepared(0);
   EXPECT_EQ(controller_.Take(), Words());
@@ -278,7 +278,7 @@ TEST_F(GangNode, WhenItIsPreparedItSaysSoAndGoesWhenItIsTold) {
   EXPECT_EQ(Commands(), Words());
 }
 
-TEST_F(GangNode, TheWordIsSaidAgainToWhoeverTakesOverFromASupervisor) {
+TEST_F(GangNode, TheGoSignalIsRepeatedToAGuardThatTakesOver) {
   Launch(1);
   Prepared();
   node_->Execute(Go(), nullptr);
@@ -292,7 +292,7 @@ TEST_F(GangNode, TheWordIsSaidAgainToWhoeverTakesOverFromASupervisor) {
   EXPECT_EQ(controller_.Take(), Words());
 }
 
-TEST_F(GangNode, AWordThatIsNotForItIsIgnoredAndNoted) {
+TEST_F(GangNode, AnInvalidGoSignalIsIgnoredAndLogged) {
   node_->Execute(Go(), nullptr);
   Launch(1);
   Prepared();
@@ -306,7 +306,7 @@ TEST_F(GangNode, AWordThatIsNotForItIsIgnoredAndNoted) {
                            "event=go_ignored job=17 attempt=3 reason=\"its machines are not known\""}));
 }
 
-TEST_F(GangNode, AStopBeforeTheWordReachesItsSupervisorAsSoonAsThatListens) {
+TEST_F(GangNode, AStopBeforeTheGoSignalReachesTheSupervisorOnceItListens) {
   Launch(1);
   node_->Execute(StopOrder{JobId(17), 15, 5s, ""}, nullptr);
   Prepared(0);
@@ -317,7 +317,7 @@ TEST_F(GangNode, AStopBeforeTheWordReachesItsSupervisorAsSoonAsThatListens) {
   EXPECT_EQ(controller_.Take(), Words{"exited 17.3 143"});
 }
 
-TEST_F(GangNode, WhereTheWordCannotBeWrittenThePartEndsAndSaysWhy) {
+TEST_F(GangNode, IfTheGoSignalCannotBeWrittenTheTasksEndWithTheReason) {
   Launch(1);
   Prepared();
   std::filesystem::remove_all(folder_ + "/runs/steps-" + std::to_string(::geteuid()));
@@ -332,7 +332,7 @@ TEST_F(GangNode, WhereTheWordCannotBeWrittenThePartEndsAndSaysWhy) {
 }
 
 /// A run record as a supervisor leaves it, and a lock on it while the supervisor lives.
-class LeftBehind : public GangNode {
+class LeftoverRuns : public GangNode {
  protected:
   void Leave(const RunRecord& record, bool is_locked) {
     RecordWriter text;
@@ -354,7 +354,7 @@ class LeftBehind : public GangNode {
   Descriptor lock_;
 };
 
-TEST_F(LeftBehind, APartThatWaitsIsSaidToBeReadyOnceMore) {
+TEST_F(LeftoverRuns, APreparedMemberIsReportedAsReadyAgain) {
   Leave(Part(1002), true);
   Adopt();
   EXPECT_EQ(controller_.Take(), Words{"prepared 17.3 1002"});
@@ -363,14 +363,14 @@ TEST_F(LeftBehind, APartThatWaitsIsSaidToBeReadyOnceMore) {
   EXPECT_EQ(Commands(), Words{"go"});
 }
 
-TEST_F(LeftBehind, APartThatIsBeingMadeReadyIsNotSaidToBe) {
+TEST_F(LeftoverRuns, AMemberThatIsStillPreparingIsNotReportedAsReady) {
   Leave(Part(0), true);
   Adopt();
   EXPECT_EQ(controller_.Take(), Words());
 }
 
 // An agent receives supervisors' reports before its controller has said which runs to take over.
-TEST_F(LeftBehind, AnEndThatIsHeardBeforeRunsAreTakenOverIsToldAfterwards) {
+TEST_F(LeftoverRuns, AnEndThatArrivesBeforeAdoptionIsReportedAfterwards) {
   RunRecord ended = Part(1002);
   ended.has_gone = true;
   Leave(ended, false);
@@ -385,7 +385,7 @@ TEST_F(LeftBehind, AnEndThatIsHeardBeforeRunsAreTakenOverIsToldAfterwards) {
   EXPECT_EQ(controller_.Take(), Words{"exited 17.3 53"});
 }
 
-TEST_F(LeftBehind, APartThatHasGoneIsSaidToHaveStarted) {
+TEST_F(LeftoverRuns, AStartedMemberIsReportedAsStarted) {
   RunRecord gone = Part(1002);
   gone.has_gone = true;
   Leave(gone, true);
@@ -393,7 +393,7 @@ TEST_F(LeftBehind, APartThatHasGoneIsSaidToHaveStarted) {
   EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
 }
 
-TEST_F(LeftBehind, WithoutASupervisorTheNodeItselfSaysTheWord) {
+TEST_F(LeftoverRuns, WithoutASupervisorTheNodeItselfWritesTheGoSignal) {
   Leave(Part(0), false);
   std::ofstream(Steps() + ".seat") << "port=1002\n";
   Adopt();
@@ -408,7 +408,7 @@ TEST_F(LeftBehind, WithoutASupervisorTheNodeItselfSaysTheWord) {
 }
 
 // However long the environment is that the list is added to.
-TEST_F(GangNode, LibrariesOfStandInGpusAreFoundFirstWhateverTheJobSays) {
+TEST_F(GangNode, EmulatedGpuLibrariesComeFirstWhateverTheJobsPath) {
   StartNode("/opt/gpus");
   JobRecord record = Gang();
   record.gang.clear();
@@ -421,7 +421,7 @@ TEST_F(GangNode, LibrariesOfStandInGpusAreFoundFirstWhateverTheJobSays) {
   EXPECT_EQ(ValueOf(Launch(0, spec, record), "LD_LIBRARY_PATH"), "/opt/gpus:/mine");
 }
 
-TEST_F(GangNode, ATenantHasWhatTheKeeperSaysOnceAndItsOwnBehindIt) {
+TEST_F(GangNode, ATenantGetsTheKeepersVariablesOnceBeforeItsOwn) {
   JobRecord record = Gang();
   record.gang.clear();
   JobSpec spec = Script();
@@ -438,7 +438,7 @@ TEST_F(GangNode, ATenantHasWhatTheKeeperSaysOnceAndItsOwnBehindIt) {
 }
 
 // Every container of the job gets this, including those of its steps.
-TEST_F(GangNode, WhatContainersNeedOfTheMachineIsSaidWithTheJob) {
+TEST_F(GangNode, ContainersGetTheNodesRequirementsWithTheJob) {
   StartNode("/opt/gpus");
   JobRecord record = Gang();
   record.gang.clear();
@@ -496,7 +496,7 @@ class NodeUsers : public GangNode {
   bool is_silent_ = false;
 };
 
-TEST_F(NodeUsers, AJobRunsAsTheUserOfThatNameHere) {
+TEST_F(NodeUsers, AJobRunsAsTheLocalUserOfThatName) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   EXPECT_EQ(Refusal({1000, 1000, "ada"}), "");
@@ -505,7 +505,7 @@ TEST_F(NodeUsers, AJobRunsAsTheUserOfThatNameHere) {
   EXPECT_EQ(launcher_.launched.back().gid, 4712);
 }
 
-TEST_F(NodeUsers, ANameServiceThatAnswersOnceMakesNoJobRoots) {
+TEST_F(NodeUsers, AFlakyNameServiceNeverMakesAJobRunAsRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   answers_once_ = true;
@@ -518,7 +518,7 @@ TEST_F(NodeUsers, ANameServiceThatAnswersOnceMakesNoJobRoots) {
   EXPECT_EQ(node_->StepsOf(controller_.live[JobId(17)]), StepListPath(folder_ + "/runs", 4711, 17));
 }
 
-TEST_F(NodeUsers, TheWordToGoIsTheUsersOfTheRunThoughTheNameServiceIsSilent) {
+TEST_F(NodeUsers, TheGoSignalUsesTheRunsUserThoughTheNameServiceFails) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   answers_once_ = true;
@@ -538,7 +538,7 @@ TEST_F(NodeUsers, TheWordToGoIsTheUsersOfTheRunThoughTheNameServiceIsSilent) {
   EXPECT_EQ(status.st_gid, 4712u);
 }
 
-TEST_F(NodeUsers, APartWhoseUserNobodyKnowsEndsInsteadOfGoingAsAnother) {
+TEST_F(NodeUsers, AMemberOfAnUnknownUserEndsInsteadOfRunningAsAnother) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   answers_once_ = true;
@@ -557,7 +557,7 @@ TEST_F(NodeUsers, APartWhoseUserNobodyKnowsEndsInsteadOfGoingAsAnother) {
 }
 
 // Its GPUs are released only after the engine was asked to remove the containers that a SIGKILL left.
-TEST_F(NodeUsers, WhatIsLeftOfContainersGoesByTheNumberOfTheRunThoughTheNameServiceIsSilent) {
+TEST_F(NodeUsers, ContainersAreRemovedByTheRunsUidThoughTheNameServiceFails) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   answers_once_ = true;
@@ -580,7 +580,7 @@ TEST_F(NodeUsers, WhatIsLeftOfContainersGoesByTheNumberOfTheRunThoughTheNameServ
   EXPECT_EQ(controller_.Take(), Words{"exited 17.3 137"});
 }
 
-TEST_F(NodeUsers, OneThatTheMachineDoesNotKnowIsNamedWithIt) {
+TEST_F(NodeUsers, AnUnknownUserIsNamedWithTheNode) {
   StartAgents(false);
   EXPECT_EQ(Refusal({1001, 1001, "grace"}),
             "exited 17.3 127node n2 has no user grace; create the account there, or exclude the node with --exclude");
@@ -588,7 +588,7 @@ TEST_F(NodeUsers, OneThatTheMachineDoesNotKnowIsNamedWithIt) {
   EXPECT_EQ(node_->UserHere({1001, 1001, "grace"}), std::nullopt);
 }
 
-TEST_F(NodeUsers, RootRunsNothingWithoutTheMachinesConsent) {
+TEST_F(NodeUsers, RootJobsNeedTheNodesConsent) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   EXPECT_NE(Refusal({0, 0, "root"}).find("n2 does not run jobs as root"), std::string::npos);

@@ -39,7 +39,7 @@ class OwnMetricsTest : public testing::Test {
   OwnMetrics metrics_;
 };
 
-TEST_F(OwnMetricsTest, EachSecondHasTheNewestOfWhatHasCome) {
+TEST_F(OwnMetricsTest, EachSecondHasTheNewestReportedValue) {
   Write("hello\n{\"loss\": 3}\n{\"loss\": 2}\n");
   EXPECT_EQ(Look({Source()}), "loss=2");
   EXPECT_EQ(Look({Source()}), "");
@@ -49,7 +49,7 @@ TEST_F(OwnMetricsTest, EachSecondHasTheNewestOfWhatHasCome) {
   EXPECT_EQ(Look({Source()}), "loss=1");
 }
 
-TEST_F(OwnMetricsTest, LastWordsComeWithTheEnd) {
+TEST_F(OwnMetricsTest, LastValuesArriveWithTheEnd) {
   Write("{\"loss\": 3}\n");
   Look({Source()});
   Write("{\"loss\": 1}\n");
@@ -58,7 +58,7 @@ TEST_F(OwnMetricsTest, LastWordsComeWithTheEnd) {
   EXPECT_EQ(Look({}), "");
 }
 
-TEST_F(OwnMetricsTest, TheLastLineNeedsNoEnd) {
+TEST_F(OwnMetricsTest, TheLastLineNeedsNoNewline) {
   Write("{\"loss\": 3}\n{\"loss\": 2}");
   EXPECT_EQ(Look({Source()}), "loss=3");
   EXPECT_EQ(Look({}), "loss=2");
@@ -71,7 +71,7 @@ TEST_F(OwnMetricsTest, LinesMayBeginWithBlanks) {
   EXPECT_EQ(Look({Source()}), "loss=3 step=2");
 }
 
-TEST_F(OwnMetricsTest, WhatWasThereBeforeALaterAttemptIsNotReadAgain) {
+TEST_F(OwnMetricsTest, EarlierOutputIsNotReadAgainForALaterAttempt) {
   Write("{\"loss\": 3}\n");
   EXPECT_EQ(Look({Source(2)}), "");
   Write("{\"loss\": 1}\n");
@@ -79,7 +79,7 @@ TEST_F(OwnMetricsTest, WhatWasThereBeforeALaterAttemptIsNotReadAgain) {
 }
 
 // The attempt ends before it is ever sampled: it appears among the sources once, with its complete output.
-TEST_F(OwnMetricsTest, AShortSecondAttemptIsReadFromWhereTheFirstEnded) {
+TEST_F(OwnMetricsTest, AShortSecondAttemptIsReadFromTheEndOfTheFirst) {
   Write("{\"loss\": 3}\n");
   EXPECT_EQ(Look({Source()}), "loss=3");
   Write("{\"loss\": 2}\n");
@@ -95,7 +95,7 @@ TEST_F(OwnMetricsTest, AShortSecondAttemptIsReadFromWhereTheFirstEnded) {
   EXPECT_EQ(Look({Source(4)}), "loss=0.25");
 }
 
-TEST_F(OwnMetricsTest, ALaterAttemptMayBeginItsLogAnew) {
+TEST_F(OwnMetricsTest, ALaterAttemptMayTruncateItsLog) {
   Write("words of the first\n{\"loss\": 3}\n");
   Look({Source()});
   Look({});
@@ -103,7 +103,7 @@ TEST_F(OwnMetricsTest, ALaterAttemptMayBeginItsLogAnew) {
   EXPECT_EQ(Look({Source(2)}), "loss=2");
 }
 
-TEST_F(OwnMetricsTest, ALaterAttemptWithALogOfItsOwnIsNotReadFromWhereAnotherEnded) {
+TEST_F(OwnMetricsTest, ALaterAttemptWithItsOwnLogIsReadFromTheBeginning) {
   Write("{\"loss\": 3}\n");
   Look({Source()});
   Look({});
@@ -113,7 +113,7 @@ TEST_F(OwnMetricsTest, ALaterAttemptWithALogOfItsOwnIsNotReadFromWhereAnotherEnd
   EXPECT_EQ(Look({other}), "") << "how much of it is of this attempt is not known";
 }
 
-TEST_F(OwnMetricsTest, AFloodIsPassedOverToItsEnd) {
+TEST_F(OwnMetricsTest, AFloodOfOutputIsSkippedToItsEnd) {
   std::string flood;
   for (int i = 0; i < 100'000; ++i) flood += "{\"step\": " + std::to_string(i) + "}\n";
   Write(flood);
@@ -124,7 +124,7 @@ TEST_F(OwnMetricsTest, AFloodIsPassedOverToItsEnd) {
   EXPECT_EQ(Look({Source()}), "");
 }
 
-TEST_F(OwnMetricsTest, LinesBeyondThoseOfASecondAreCounted) {
+TEST_F(OwnMetricsTest, LinesBeyondTheLimitPerSecondAreCounted) {
   std::string lines;
   for (int i = 0; i < 60; ++i) lines += "{\"step\": " + std::to_string(i) + "}\nwords\n";
   Write(lines);
@@ -133,7 +133,7 @@ TEST_F(OwnMetricsTest, LinesBeyondThoseOfASecondAreCounted) {
   EXPECT_EQ(Look({Source()}), "step=60");
 }
 
-TEST_F(OwnMetricsTest, ALogThatIsNotThereIsNoTrouble) { EXPECT_EQ(Look({Source()}), ""); }
+TEST_F(OwnMetricsTest, AMissingLogIsNoError) { EXPECT_EQ(Look({Source()}), ""); }
 
 }  // namespace own_metrics_test
 }  // namespace divvy

@@ -57,7 +57,7 @@ class JournalFile : public testing::Test {
   RunJournal::Kept kept_;
 };
 
-TEST_F(JournalFile, LaunchesAndEndsComeBackInOrderWithTheNextId) {
+TEST_F(JournalFile, LaunchesAndEndsAreReadBackInOrderWithTheNextId) {
   {
     RunJournal journal = Open();
     ASSERT_TRUE(journal.Write(Launch(17, 1)));
@@ -78,7 +78,7 @@ TEST_F(JournalFile, LaunchesAndEndsComeBackInOrderWithTheNextId) {
   EXPECT_EQ(kept_.epoch, 7u);
 }
 
-TEST_F(JournalFile, ALineThatWasCutOffIsSkippedAndTheNextIsWhole) {
+TEST_F(JournalFile, ATruncatedLineIsSkippedAndTheNextIsWhole) {
   { ASSERT_TRUE(Open().Write(Launch(17, 1))); }
   std::ofstream(path(), std::ios::app) << "run 18 1 {\"rec";
   RunJournal journal = Open();
@@ -86,7 +86,7 @@ TEST_F(JournalFile, ALineThatWasCutOffIsSkippedAndTheNextIsWhole) {
   EXPECT_EQ(Runs(journal), (Words{"17.1 starting", "19.1 starting"}));
 }
 
-TEST_F(JournalFile, AFullFileMakesRoomAndTheNextIdIsKept) {
+TEST_F(JournalFile, AFullFileIsCompactedAndKeepsTheNextId) {
   RunJournal journal = Open(100);
   for (std::uint64_t job = 1; job <= 20; ++job) ASSERT_TRUE(journal.Write(Launch(job, 1)));
   EXPECT_FALSE(Runs(journal).empty());

@@ -64,7 +64,7 @@ class DeliverTest : public testing::Test {
   DeliveryOrder order_;
 };
 
-TEST_F(DeliverTest, ACommandGetsTheNotice) {
+TEST_F(DeliverTest, ACommandReceivesTheNotice) {
   order_.target = "cat >" + folder_ + "/in; echo \"$DIVVY_EVENT $DIVVY_TEXT\" >" + folder_ + "/env";
   order_.environment = {"DIVVY_TEXT=job 17; $(touch " + folder_ + "/bad)"};
   const DeliveryResult result = Deliver();
@@ -74,7 +74,7 @@ TEST_F(DeliverTest, ACommandGetsTheNotice) {
   EXPECT_NE(::access((folder_ + "/bad").c_str(), F_OK), 0);
 }
 
-TEST_F(DeliverTest, ACommandSaysHowItWent) {
+TEST_F(DeliverTest, ACommandsExitStatusIsReported) {
   order_.target = "echo no such host >&2; exit 3";
   DeliveryResult result = Deliver();
   EXPECT_FALSE(result.is_done);
@@ -84,7 +84,7 @@ TEST_F(DeliverTest, ACommandSaysHowItWent) {
   EXPECT_TRUE(Deliver().may_try_again) << "EX_TEMPFAIL";
 }
 
-TEST_F(DeliverTest, ASlowCommandIsKilledWithAllThatItStarted) {
+TEST_F(DeliverTest, ASlowCommandIsKilledWithAllItsChildren) {
   order_.time_limit_s = 1;
   order_.target = "(setsid sleep 300 & echo $! >" + folder_ + "/pid); sleep 300";
   const DeliveryResult result = Deliver();
@@ -95,7 +95,7 @@ TEST_F(DeliverTest, ASlowCommandIsKilledWithAllThatItStarted) {
   EXPECT_NE(::kill(pid, 0), 0) << "what it left behind is gone";
 }
 
-TEST_F(DeliverTest, ItIsDoneWithItsUsersRights) {
+TEST_F(DeliverTest, DeliveryRunsWithItsUsersRights) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   order_.run_as = "nobody";
   order_.target = "id -u >" + folder_ + "/uid; id -G >" + folder_ + "/groups; cat /etc/shadow";
@@ -109,7 +109,7 @@ TEST_F(DeliverTest, ItIsDoneWithItsUsersRights) {
   EXPECT_NE(Deliver().message.find("this machine has no user"), std::string::npos);
 }
 
-TEST_F(DeliverTest, MailGoesThroughSendmail) {
+TEST_F(DeliverTest, MailIsSentThroughSendmail) {
   order_.channel = "mail";
   order_.target = "ada@example.org";
   order_.from = "divvy@example.org";
@@ -131,7 +131,7 @@ TEST_F(DeliverTest, MailGoesThroughSendmail) {
   EXPECT_NE(mail.find("\n\njob 17 failed\n.\nafter a dot\n"), std::string::npos) << mail;
 }
 
-TEST_F(DeliverTest, WhatSendmailLeavesBehindSendsTheLetter) {
+TEST_F(DeliverTest, MailIsDeliveredByABackgroundProcessOfSendmail) {
   order_.channel = "mail";
   order_.target = "ada@example.org";
   order_.sendmail = folder_ + "/sendmail";
@@ -157,7 +157,7 @@ TEST_F(DeliverTest, WhatSendmailLeavesBehindSendsTheLetter) {
   ::close(done);
 }
 
-TEST_F(DeliverTest, ASubjectThatIsNotPlainIsEncoded) {
+TEST_F(DeliverTest, ASubjectWithSpecialCharactersIsEncoded) {
   order_.channel = "mail";
   order_.target = "ada@example.org";
   order_.subject = "divvy: job 17 (\xc3\xa4) failed";
@@ -165,7 +165,7 @@ TEST_F(DeliverTest, ASubjectThatIsNotPlainIsEncoded) {
   EXPECT_NE(mail.find("Subject: =?UTF-8?B?ZGl2dnk6IGpvYiAxNyAow6QpIGZhaWxlZA==?=\n"), std::string::npos) << mail;
 }
 
-TEST_F(DeliverTest, AWebhookThatIsAwayIsTriedAgain) {
+TEST_F(DeliverTest, AnUnreachableWebhookIsRetried) {
   order_.channel = "webhook";
   order_.target = "http://127.0.0.1:1/";
   EXPECT_TRUE(Deliver().may_try_again);

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/text.h"
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "wire/messages/codec.h"
 
 namespace divvy {

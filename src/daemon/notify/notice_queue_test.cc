@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "wire/messages/codec.h"
 
 namespace divvy {
@@ -58,7 +58,7 @@ class NoticeQueueTest : public testing::Test {
   std::map<std::string, std::string> rows_;
 };
 
-TEST_F(NoticeQueueTest, OneReceiverHearsOneAfterTheOther) {
+TEST_F(NoticeQueueTest, AReceiverGetsOneNoticeAfterTheOther) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));
   now_ += seconds(1);
@@ -73,7 +73,7 @@ TEST_F(NoticeQueueTest, OneReceiverHearsOneAfterTheOther) {
   EXPECT_EQ(rows_.size(), 1U) << "only how it went is kept";
 }
 
-TEST_F(NoticeQueueTest, FailuresAreTriedAgainLaterAndLater) {
+TEST_F(NoticeQueueTest, FailuresAreRetriedWithGrowingDelays) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));
   double before = 0;
@@ -98,7 +98,7 @@ TEST_F(NoticeQueueTest, FailuresAreTriedAgainLaterAndLater) {
   EXPECT_EQ(Take(queue), "b") << "and hears of all at once again";
 }
 
-TEST_F(NoticeQueueTest, TheReceiverSaysWhenItIsTriedAgain) {
+TEST_F(NoticeQueueTest, TheReceiverMaySetTheRetryDelay) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));
   Take(queue);
@@ -106,7 +106,7 @@ TEST_F(NoticeQueueTest, TheReceiverSaysWhenItIsTriedAgain) {
   EXPECT_EQ(queue.NextDue(now_), now_ + seconds(90));
 }
 
-TEST_F(NoticeQueueTest, WhatIsRefusedForGoodOrTooOldIsGivenUp) {
+TEST_F(NoticeQueueTest, RefusedAndExpiredNoticesAreDropped) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));
   Take(queue);
@@ -137,7 +137,7 @@ TEST_F(NoticeQueueTest, AKillLosesNothing) {
   EXPECT_EQ(Take(next), "later");
 }
 
-TEST_F(NoticeQueueTest, OneThatIsSilentDoesNotHoldUpOthers) {
+TEST_F(NoticeQueueTest, ASilentReceiverDoesNotDelayOthers) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));
   Take(queue);
@@ -150,7 +150,7 @@ TEST_F(NoticeQueueTest, OneThatIsSilentDoesNotHoldUpOthers) {
   EXPECT_EQ(Take(queue), "c");
 }
 
-TEST_F(NoticeQueueTest, AReceiverIsNotFlooded) {
+TEST_F(NoticeQueueTest, AReceiverIsRateLimited) {
   limits_.most_per_minute = 2;
   limits_.most_of_one = 10;
   NoticeQueue queue(limits_);
@@ -165,7 +165,7 @@ TEST_F(NoticeQueueTest, AReceiverIsNotFlooded) {
   EXPECT_EQ(Take(queue), "c");
 }
 
-TEST_F(NoticeQueueTest, WhatIsTooMuchIsCountedAsLost) {
+TEST_F(NoticeQueueTest, NoticesBeyondTheLimitAreCountedAsLost) {
   NoticeQueue queue(limits_);
   for (const char* id : {"a", "b", "c"}) {
     EXPECT_TRUE(queue.TakesFor("user/1/phone"));
@@ -176,7 +176,7 @@ TEST_F(NoticeQueueTest, WhatIsTooMuchIsCountedAsLost) {
   EXPECT_EQ(queue.Of("user/1/phone").kept.lost, 1);
 }
 
-TEST_F(NoticeQueueTest, AUserFillsNeitherTheQueueNorTheMail) {
+TEST_F(NoticeQueueTest, OneUserFillsNeitherTheQueueNorTheMailLimit) {
   limits_.most_of_an_owner = 20;
   limits_.most_per_minute = 2;
   NoticeQueue queue(limits_);
@@ -202,7 +202,7 @@ TEST_F(NoticeQueueTest, AUserFillsNeitherTheQueueNorTheMail) {
   EXPECT_EQ(rows_.size(), NoticeQueue::kMostMails) << "addresses are forgotten";
 }
 
-TEST_F(NoticeQueueTest, ADroppedReceiverLeavesNothing) {
+TEST_F(NoticeQueueTest, ARemovedReceiverLeavesNoRows) {
   NoticeQueue queue(limits_);
   Add(queue, Notice("a"));
   Add(queue, Notice("b"));
@@ -213,7 +213,7 @@ TEST_F(NoticeQueueTest, ADroppedReceiverLeavesNothing) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST_F(NoticeQueueTest, RowsSayWhoseTheyAre) {
+TEST_F(NoticeQueueTest, RowsNameTheirJob) {
   EXPECT_EQ(JobOfNoticeRow(NoticeQueue::RowOf(Notice("a")).first), JobId(7));
   EXPECT_EQ(JobOfNoticeRow(std::string(kWishRow) + "12"), JobId(12));
   EXPECT_EQ(JobOfNoticeRow("notify.notice.0.ntc"), std::nullopt) << "of no job";

@@ -16,7 +16,7 @@ JobRecord Train() {
   return job;
 }
 
-TEST(NoticeText, AStartSaysWhereAndWithHowMuch) {
+TEST(NoticeText, AStartShowsNodesAndGpus) {
   JobRecord job = Train();
   EXPECT_EQ(StartText(job), "job 6 (train) of ada has started on n1 with 1 GPU");
   job.gpu_parts = GpuShare(2500);
@@ -25,7 +25,7 @@ TEST(NoticeText, AStartSaysWhereAndWithHowMuch) {
   EXPECT_EQ(StartText(job), "job 6 (train) of ada has started on n1 with 3g.20gb");
 }
 
-TEST(NoticeText, AGangIsOnAllOfItsMachines) {
+TEST(NoticeText, AGangListsAllItsNodes) {
   JobRecord job = Train();
   for (const char* name : {"n1", "n2"}) job.gang.push_back({name, job.gpus});
   EXPECT_EQ(StartText(job), "job 6 (train) of ada has started on n1 and n2 with 2 GPUs");
@@ -39,7 +39,7 @@ TEST(NoticeText, AGangIsOnAllOfItsMachines) {
 }
 
 // Listings show waiting elements under the array's name; a notice is about the whole array.
-TEST(NoticeText, AnArrayIsToldOfAsAWhole) {
+TEST(NoticeText, AnArrayIsReportedAsAWhole) {
   JobRecord array = Train();
   array.array_count = 4;
   array.array_waiting.Insert(2, 3);
@@ -51,7 +51,7 @@ TEST(NoticeText, AnArrayIsToldOfAsAWhole) {
   EXPECT_EQ(JobText(element), "job 6_3 (train) of ada");
 }
 
-TEST(NoticeText, LittleIsNotNothing) {
+TEST(NoticeText, SmallLossesAreNotRoundedToZero) {
   EXPECT_EQ(LostText({0.004, 11}), "0.004 GPU-hours lost so far, at a cost of 11.00");
   EXPECT_EQ(LostText({3.2, std::nullopt}), "3.20 GPU-hours lost so far");
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "control/controller/controller.h"
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/notify/notice_queue.h"
 #include "daemon/notify/notify_registry.h"
 #include "wire/messages/notify_messages.h"

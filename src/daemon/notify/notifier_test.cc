@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "daemon/notify/notice_text.h"
 #include "store/store_fake.h"
 #include "wire/messages/codec.h"
@@ -140,7 +140,7 @@ class NotifierTest : public testing::Test, public OrderPort {
   std::unique_ptr<ControllerDriver> core_;
 };
 
-TEST_F(NotifierTest, StartAndEndAreToldOnce) {
+TEST_F(NotifierTest, StartAndEndAreSentOnce) {
   AddPhone();
   const JobId job = Submit();
   EXPECT_EQ(Told(), "") << "it has not started";
@@ -158,7 +158,7 @@ TEST_F(NotifierTest, StartAndEndAreToldOnce) {
   EXPECT_EQ(NoticesKept(), 0U);
 }
 
-TEST_F(NotifierTest, OneThatStartsAndEndsInOneStepIsToldBoth) {
+TEST_F(NotifierTest, AJobThatStartsAndEndsInOneStepSendsBothNotices) {
   AddPhone();
   const JobId job = Submit();
   Run(job);
@@ -185,7 +185,7 @@ TEST_F(NotifierTest, AKillLosesNothingAndRepeatsHaveTheSameId) {
   EXPECT_EQ(Told(), "") << "what was delivered is not told again";
 }
 
-TEST_F(NotifierTest, WhatRunsWhenADaemonBeginsHasStartedBefore) {
+TEST_F(NotifierTest, JobsThatRunAtARestartAreNotReportedAsStarted) {
   AddPhone();
   const JobId job = Submit();
   Run(job);
@@ -200,7 +200,7 @@ TEST_F(NotifierTest, WhatRunsWhenADaemonBeginsHasStartedBefore) {
   EXPECT_EQ(Told(), "requeue");
 }
 
-TEST_F(NotifierTest, WhoWaitsAgainIsToldWhy) {
+TEST_F(NotifierTest, ARequeuedJobsOwnerIsToldWhy) {
   AddPhone();
   const JobId job = Submit();
   Run(job);
@@ -218,7 +218,7 @@ TEST_F(NotifierTest, WhoWaitsAgainIsToldWhy) {
   EXPECT_EQ(notice.job->reason, "queued again by divvy, because it wastes its GPUs");
 }
 
-TEST_F(NotifierTest, AJobsWishIsKeptUntilItsEnd) {
+TEST_F(NotifierTest, AJobsNotificationSettingsAreStoredUntilItsEnd) {
   const JobId job = Submit({{"notify", "end"}, {"notify-to", "grace@example.org"}});
   EXPECT_TRUE(rows_.contains(std::string(kWishRow) + ToString(job)));
   Begin();
@@ -230,7 +230,7 @@ TEST_F(NotifierTest, AJobsWishIsKeptUntilItsEnd) {
   EXPECT_FALSE(rows_.contains(std::string(kWishRow) + ToString(job)));
 }
 
-TEST_F(NotifierTest, AJobThatHadEndedAndIsQueuedAgainIsToldOfAgain) {
+TEST_F(NotifierTest, ARequeuedEndedJobSendsNoticesAgain) {
   const JobId job = Submit({{"notify", "end"}, {"notify-to", "grace@example.org"}});
   Run(job);
   End(job);
@@ -245,7 +245,7 @@ TEST_F(NotifierTest, AJobThatHadEndedAndIsQueuedAgainIsToldOfAgain) {
   EXPECT_EQ(Told(), "fail");
 }
 
-TEST_F(NotifierTest, OfAnArrayTheWholeIsTold) {
+TEST_F(NotifierTest, AnArrayIsReportedAsAWhole) {
   AddPhone();
   const JobId array = Submit({}, 2);
   for (const JobId element : {ElementId(array, 0), ElementId(array, 1)}) Run(element);
@@ -258,7 +258,7 @@ TEST_F(NotifierTest, OfAnArrayTheWholeIsTold) {
   EXPECT_NE(notice.text.find("1 element succeeded, 1 failed"), std::string::npos) << notice.text;
 }
 
-TEST_F(NotifierTest, AdministratorsHearOnceOfEachGpu) {
+TEST_F(NotifierTest, AdministratorsGetOneNoticePerFencedGpu) {
   const auto observe = [&](const std::string& fault) {
     std::vector<GpuObservation> seen(2);
     seen[1].index = 1;
@@ -280,7 +280,7 @@ TEST_F(NotifierTest, AdministratorsHearOnceOfEachGpu) {
   EXPECT_EQ(Told(), "gpu_fenced");
 }
 
-TEST_F(NotifierTest, UsersGoOnlyWhereTheyMay) {
+TEST_F(NotifierTest, UsersMayOnlyUsePermittedTargets) {
   options_.is_machine_wide = true;
   options_.serves_others = true;
   options_.own_uid = 0;
@@ -314,7 +314,7 @@ TEST_F(NotifierTest, UsersGoOnlyWhereTheyMay) {
   EXPECT_TRUE(orders_.back().may_go_inside) << "a host that is named";
 }
 
-TEST_F(NotifierTest, WhoseReceiverIsGoneHearsNothing) {
+TEST_F(NotifierTest, ARemovedReceiverGetsNoNotice) {
   AddPhone();
   const JobId job = Submit();
   Run(job);

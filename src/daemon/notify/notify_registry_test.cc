@@ -33,7 +33,7 @@ class NotifyRegistryTest : public testing::Test {
   NotifyRegistry book_{NotifySettings()};
 };
 
-TEST_F(NotifyRegistryTest, AUsersReceiversHearOfTheirJobsAlone) {
+TEST_F(NotifyRegistryTest, AUsersReceiversGetNoticesOfTheirOwnJobsOnly) {
   ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end,waste")));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "user/1000/phone");
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "user/1000/phone") << "a failure is an end";
@@ -47,7 +47,7 @@ TEST_F(NotifyRegistryTest, AUsersReceiversHearOfTheirJobsAlone) {
   EXPECT_FALSE(book_.Remove(ada_, "phone"));
 }
 
-TEST_F(NotifyRegistryTest, AJobsOwnWordCounts) {
+TEST_F(NotifyRegistryTest, AJobsOwnSettingsOverrideTheReceivers) {
   ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
   ASSERT_TRUE(book_.Add(ada_, Webhook("chat", "fail")));
   book_.SetWish(JobId(17), WishOf(Spec({{"notify", "start"}})));
@@ -60,7 +60,7 @@ TEST_F(NotifyRegistryTest, AJobsOwnWordCounts) {
   EXPECT_EQ(For(NotifyEvent::kFail, Job(18)), "user/1000/chat user/1000/phone") << "others are as they were";
 }
 
-TEST_F(NotifyRegistryTest, AWishThatDoesNothingIsNoted) {
+TEST_F(NotifyRegistryTest, ASettingWithoutEffectIsNoted) {
   const auto nobody = [](const std::string&) { return false; };
   JobSpec spec = Spec({{"on-waste", "park"}});
   spec.request.gpus = 1;
@@ -73,7 +73,7 @@ TEST_F(NotifyRegistryTest, AWishThatDoesNothingIsNoted) {
   EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody).empty());
 }
 
-TEST_F(NotifyRegistryTest, NamesThatAreNobodysAreNoted) {
+TEST_F(NotifyRegistryTest, UnknownReceiverNamesAreNoted) {
   ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
   const auto has_account = [](const std::string& name) { return name == "grace"; };
   const auto notes = [&](std::map<std::string, std::string> labels, const User& owner) {
@@ -89,7 +89,24 @@ TEST_F(NotifyRegistryTest, NamesThatAreNobodysAreNoted) {
   EXPECT_EQ(notes({{"notify", "end"}}, ada_), "");
 }
 
-TEST_F(NotifyRegistryTest, WhoHasNoReceiverGetsMail) {
+TEST_F(NotifyRegistryTest, MailWithoutSendmailIsNoted) {
+  const auto has_account = [](const std::string&) { return true; };
+  const auto notes = [&](std::map<std::string, std::string> labels) {
+    return Join(book_.NotesOn(Spec(std::move(labels)), ada_, has_account, false), "; ");
+  };
+  const std::string note =
+      "mail about this job cannot be sent now: the controller has no /usr/sbin/sendmail (sendmail in [notify] of "
+      "divvy.toml)";
+  EXPECT_EQ(notes({{"slurm.mail-type", "END"}}), note);
+  EXPECT_EQ(notes({{"slurm.mail-type", "NONE"}}), "");
+  EXPECT_EQ(notes({{"notify", "end"}}), note) << "a user without a receiver gets mail";
+  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
+  EXPECT_EQ(notes({{"notify", "end"}}), "");
+  EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone"}}), "");
+  EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "x@y.org"}}), note);
+}
+
+TEST_F(NotifyRegistryTest, AUserWithoutAReceiverGetsMail) {
   book_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}})));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "mail/1000/ada");
   const auto known = book_.Find("mail/1000/ada");
@@ -98,7 +115,7 @@ TEST_F(NotifyRegistryTest, WhoHasNoReceiverGetsMail) {
   EXPECT_EQ(known->receiver.target, "ada");
 }
 
-TEST_F(NotifyRegistryTest, SlurmsWords) {
+TEST_F(NotifyRegistryTest, ReadsSlurmsMailTypes) {
   book_.SetWish(JobId(17), WishOf(Spec({{"slurm.mail-type", "BEGIN,fail"}, {"slurm.mail-user", "a@b.org,c@d.org"}})));
   EXPECT_EQ(For(NotifyEvent::kStart, Job()), "mail/1000/a@b.org mail/1000/c@d.org");
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "mail/1000/a@b.org mail/1000/c@d.org");
@@ -110,13 +127,13 @@ TEST_F(NotifyRegistryTest, SlurmsWords) {
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "");
 }
 
-TEST_F(NotifyRegistryTest, GflowsWords) {
+TEST_F(NotifyRegistryTest, ReadsGflowsNotifySettings) {
   book_.SetWish(JobId(17), WishOf(Spec({{"gflow.notify_email", "a@b.org"}, {"gflow.notify_on", "job_failed"}})));
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "mail/1000/a@b.org");
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "");
 }
 
-TEST_F(NotifyRegistryTest, OfAnArrayTheWholeIsTold) {
+TEST_F(NotifyRegistryTest, AnArrayIsReportedAsAWhole) {
   ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "all")));
   JobRecord array = Job(20);
   array.array_count = 100;
@@ -130,7 +147,7 @@ TEST_F(NotifyRegistryTest, OfAnArrayTheWholeIsTold) {
   EXPECT_EQ(For(NotifyEvent::kEnd, element), "user/1000/phone");
 }
 
-TEST_F(NotifyRegistryTest, AdministratorsHearOfWhomTheyName) {
+TEST_F(NotifyRegistryTest, AdministratorReceiversAreFilteredByTeam) {
   NotifySettings settings;
   settings.receivers = {Webhook("ops", "fail,gpu_fenced"), Webhook("vision", "fail")};
   settings.receivers[1].teams = {"vision"};
@@ -145,7 +162,7 @@ TEST_F(NotifyRegistryTest, AdministratorsHearOfWhomTheyName) {
   EXPECT_TRUE(NotifyRegistry(settings).For(NotifyEvent::kFail, Job()).empty());
 }
 
-TEST_F(NotifyRegistryTest, WhatIsKeptComesBack) {
+TEST_F(NotifyRegistryTest, IsRestoredFromTheStore) {
   Receiver receiver = Webhook("phone", "start,end");
   receiver.secret = "whsec_c2VjcmV0IG9mIDMyIGJ5dGVzIGluIGJhc2U2NA==";
   std::vector<NotifyRegistry::Setting> rows = {book_.Add(ada_, receiver).value()};
@@ -164,7 +181,7 @@ TEST_F(NotifyRegistryTest, WhatIsKeptComesBack) {
   EXPECT_FALSE(next.LoadSetting("token.4f1c22aa", "x"));
 }
 
-TEST_F(NotifyRegistryTest, AnotherOfTheSameNameHasToBeMeant) {
+TEST_F(NotifyRegistryTest, ReplacingAReceiverNeedsAnOption) {
   ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
   const auto again = book_.Add(ada_, Webhook("phone", "start"));
   ASSERT_FALSE(again);
@@ -178,7 +195,7 @@ TEST_F(NotifyRegistryTest, AnotherOfTheSameNameHasToBeMeant) {
   EXPECT_TRUE(book_.Add(ada_, Webhook("new", "end"), true));
 }
 
-TEST_F(NotifyRegistryTest, BadReceiversAreRefused) {
+TEST_F(NotifyRegistryTest, InvalidReceiversAreRefused) {
   const auto error = [&](auto change) {
     Receiver receiver = Webhook("phone", "end");
     change(receiver);
@@ -211,7 +228,7 @@ TEST(NotifyEvents, AreReadAndWritten) {
   EXPECT_FALSE(ParseNotifyEvents("", false));
 }
 
-TEST(ShownTarget, HidesWhatMayBeASecret) {
+TEST(ShownTarget, HidesPossibleSecrets) {
   EXPECT_EQ(ShownTarget(NotifyChannel::kWebhook, "https://ada:pw@hooks.example.org:8443/T0/B1?x=2"),
             "https://hooks.example.org:8443/...");
   EXPECT_EQ(ShownTarget(NotifyChannel::kWebhook, "http://h#secret"), "http://h/...");

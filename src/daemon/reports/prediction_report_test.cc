@@ -22,14 +22,14 @@ wire::PredictionsReport ReportAll(std::vector<EndedRun> runs) {
   return ReportPredictions(std::move(runs), ReportBy::kUser, {kNoTime, kBegin + std::chrono::hours(100)}, false);
 }
 
-TEST(PredictionReport, WithoutRunsItHasOneEmptyRow) {
+TEST(PredictionReport, WithoutRunsTheReportHasOneEmptyRow) {
   const auto report = ReportAll({});
   EXPECT_EQ(report.jobs, 0);
   ASSERT_EQ(report.rows.size(), 1u);
   EXPECT_EQ(report.rows[0].predicted, 0);
 }
 
-TEST(PredictionReport, RunsCountInTheOrderOfTheirEndsForAllAndByUser) {
+TEST(PredictionReport, RunsCountInOrderOfTheirEndsInTotalAndByUser) {
   std::vector<EndedRun> runs;
   // Newest first, as the store returns them. Ada's runs take 10 minutes, except the latest.
   runs.push_back(Ran("ada", 900, 100));
@@ -53,14 +53,14 @@ TEST(PredictionReport, RunsCountInTheOrderOfTheirEndsForAllAndByUser) {
   EXPECT_EQ(all.within_factor_two, 14.0 / 15);
 }
 
-TEST(PredictionReport, OfNoPredictionNothingIsKnown) {
+TEST(PredictionReport, WithoutPredictionsAccuracyIsUnknown) {
   const auto report = ReportAll({Ran("ada", 60, 10)});
   ASSERT_EQ(report.rows.size(), 2u);
   EXPECT_EQ(report.rows[1].unpredicted, 1);
   EXPECT_FALSE(report.rows[1].median_ratio || report.rows[1].within_factor_two || report.rows[1].inside_interval);
 }
 
-TEST(PredictionReport, AStretchCountsItsEndsAndLearnsFromThoseBefore) {
+TEST(PredictionReport, APeriodCountsItsEndsAndLearnsFromEarlierRuns) {
   std::vector<EndedRun> runs;
   for (int hour = 1; hour <= 6; ++hour) runs.push_back(Ran("ada", hour * 60 + 5, hour < 5 ? 10 : 50));
   runs.back().run.model = "H100";
@@ -76,7 +76,7 @@ TEST(PredictionReport, AStretchCountsItsEndsAndLearnsFromThoseBefore) {
   EXPECT_TRUE(ReportPredictions(runs, ReportBy::kUser, {kBegin, stretch.until}, true).is_cut);
 }
 
-TEST(PredictionReport, RowsAreByWhatIsAsked) {
+TEST(PredictionReport, RowsFollowTheRequestedGrouping) {
   std::vector<EndedRun> runs;
   for (int hour = 1; hour <= 3; ++hour) {
     runs.push_back(Ran("ada", hour * 60 + 5, 10));

@@ -20,7 +20,7 @@ ReportedRun Ran(const std::string& team, double gpus, int started, int ended) {
   return run;
 }
 
-TEST(SharesReport, SharesOutEachRunOverTheStepsThatItTouches) {
+TEST(SharesReport, DividesEachRunAmongTheIntervalsThatItOverlaps) {
   const auto report = ReportShares({Ran("vision", 4, -30, 15), Ran("vision", 0.5, 20, 30), Ran("speech", 2, 25, -1)},
                                    ReportBy::kTeam, {At(0), At(40)}, 4);
   EXPECT_EQ(report.step_s, 600);
@@ -31,7 +31,7 @@ TEST(SharesReport, SharesOutEachRunOverTheStepsThatItTouches) {
   EXPECT_EQ(report.rows[1].gpus, (std::vector<double>{0, 0, 1, 2}));
 }
 
-TEST(SharesReport, SaysWhatTeamsMightHoldAsItWasThen) {
+TEST(SharesReport, ShowsTeamQuotasAsTheyWereAtTheTime) {
   auto report = ReportShares({Ran("vision", 4, 0, 40), Ran("", 2, 0, 40)}, ReportBy::kTeam, {At(0), At(40)}, 4);
   MetricStore::Answer kept;
   kept.step = 1200;  // Half of the first point lies before the period.
@@ -54,7 +54,7 @@ TEST(SharesReport, SaysWhatTeamsMightHoldAsItWasThen) {
   EXPECT_TRUE(report.rows[1].share.empty()) << "those of no team have none";
 }
 
-TEST(SharesReport, ItsHoursAreThoseOfTheReportOfUsage) {
+TEST(SharesReport, GpuHoursMatchTheUsageReport) {
   const std::vector<ReportedRun> runs = {Ran("a", 3, -50, 17), Ran("a", 0.25, 3, 4), Ran("b", 8, 1, -1),
                                          Ran("", 1, 50, 80), Ran("c", 5, -20, -10)};
   const ReportStretch stretch{At(0), At(61)};
@@ -67,7 +67,7 @@ TEST(SharesReport, ItsHoursAreThoseOfTheReportOfUsage) {
   }
 }
 
-TEST(SharesReport, TheLastStepIsTheMeanOfWhatThereIsOfIt) {
+TEST(SharesReport, AShorterLastIntervalShowsItsMean) {
   const auto report = ReportShares({Ran("a", 2, 0, -1)}, ReportBy::kTeam, {At(0), At(5)}, 2);
   EXPECT_EQ(report.step_s, 150);
   const auto uneven = ReportShares({Ran("a", 2, 0, -1)}, ReportBy::kTeam, {At(0), At(5) + std::chrono::seconds(1)}, 2);

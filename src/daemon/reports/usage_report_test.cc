@@ -24,7 +24,7 @@ ReportedRun Ran(const std::string& user, double gpus, int queued, int started, i
   return run;
 }
 
-TEST(UsageReport, CountsWhatLiesInTheStretch) {
+TEST(UsageReport, CountsGpuHoursWithinThePeriod) {
   std::vector<ReportedRun> runs = {Ran("ada", 2, -120, -60, 60), Ran("ada", 0.5, 0, 30, 90), Ran("bob", 1, 0, 0, 600),
                                    Ran("bob", 8, -300, -200, -100)};
   runs[1].has_failed = true;
@@ -105,7 +105,7 @@ TEST(UsageReport, AJobThatRanTwiceIsOneJobWithTheHoursOfBothRuns) {
   EXPECT_EQ(ReportUsage(runs, ReportBy::kUser, {At(0), At(120)}).rows.at(0).running, 0) << "it waits for its next run";
 }
 
-TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {
+TEST(UsageReport, HoursAreInOrderAndDivideEachRun) {
   const auto report = ReportUsage({Ran("ada", 4, 0, 30, 150)}, ReportBy::kHour, {At(0), At(240)});
   ASSERT_EQ(report.rows.size(), 3u);
   EXPECT_EQ(report.rows[0].group, "1970-01-02T00");
@@ -120,7 +120,7 @@ TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {
 
 // By hour as by user: a job that waited in an hour and never started counts as a job of that hour, and not in waiting
 // times.
-TEST(UsageReport, WhatWasNeverStartedIsAJobOfEachHourInWhichItWaited) {
+TEST(UsageReport, AJobThatNeverStartedCountsInEachHourInWhichItWaited) {
   ReportedRun waits = Ran("ada", 1, 30, 0, 0);
   waits.started = waits.ended = kNoTime;
   ReportedRun cancelled = Ran("bob", 1, 30, 0, 90);
@@ -144,7 +144,7 @@ TEST(UsageReport, WhatWasNeverStartedIsAJobOfEachHourInWhichItWaited) {
 }
 
 // Its start and its GPUs belong to the earlier run.
-TEST(UsageReport, WhatWasCancelledBeforeItsNextRunHasNotBegunIt) {
+TEST(UsageReport, AJobCancelledBeforeItsNextRunCountsItsEarlierRunOnly) {
   JobRecord job;
   job.id = JobId(7);
   job.user.name = "ada";
@@ -171,7 +171,7 @@ TEST(UsageReport, WhatWasCancelledBeforeItsNextRunHasNotBegunIt) {
   EXPECT_EQ(ReportFairness(runs, ReportBy::kUser, {At(0), At(120)}).rows.at(0).jobs, 1) << "starts";
 }
 
-TEST(UsageReport, WhatRunsStillCountsUntilTheEndOfTheStretch) {
+TEST(UsageReport, ARunningJobCountsUntilTheEndOfThePeriod) {
   ReportedRun run = Ran("ada", 1, 0, 0, 0);
   run.ended = kNoTime;
   const auto report = ReportUsage({run}, ReportBy::kTeam, {At(-60), At(180)});
@@ -180,7 +180,7 @@ TEST(UsageReport, WhatRunsStillCountsUntilTheEndOfTheStretch) {
   EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 3);
 }
 
-TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
+TEST(UsageReport, GroupedByNodeAJobOnSeveralNodesCountsOnEach) {
   JobRecord gang;
   gang.id = JobId(1);
   gang.state = JobState::kSucceeded;
@@ -217,7 +217,7 @@ TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
   EXPECT_DOUBLE_EQ(runs[0].gpus, 3);
 }
 
-TEST(FairnessReport, SaysHowEvenlyWaitingAndHoursFell) {
+TEST(FairnessReport, ShowsHowEvenlyWaitingAndGpuHoursAreDivided) {
   // Ada had three times bob's GPU-hours, and waited as long as she ran.
   const auto report =
       ReportFairness({Ran("ada", 3, 0, 60, 120), Ran("bob", 1, 0, 0, 60)}, ReportBy::kUser, {At(0), At(600)});
@@ -230,14 +230,14 @@ TEST(FairnessReport, SaysHowEvenlyWaitingAndHoursFell) {
   EXPECT_DOUBLE_EQ(report.evenness_of_slowdown, 9.0 / (2 * 5));
 }
 
-TEST(FairnessReport, AMomentsRunIsNoEndlessSlowdown) {
+TEST(FairnessReport, AVeryShortRunHasNoInfiniteSlowdown) {
   ReportedRun run = Ran("ada", 1, 0, 10, 10);
   const auto report = ReportFairness({run}, ReportBy::kUser, {At(0), At(60)});
   ASSERT_EQ(report.rows.size(), 1u) << "it ended when it started, and it started in the stretch";
   EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, (600 + 10) / 10.0);
 }
 
-TEST(FairnessReport, AnHourHasWhatStartedInItWithAllOfItsRun) {
+TEST(FairnessReport, AnHourCountsTheJobsThatStartedInItWithTheirWholeRun) {
   // One job waited an hour and ran for two; the other one ran at once.
   const auto report =
       ReportFairness({Ran("ada", 3, 0, 60, 180), Ran("bob", 1, 5, 5, 60)}, ReportBy::kHour, {At(0), At(600)});
@@ -249,7 +249,7 @@ TEST(FairnessReport, AnHourHasWhatStartedInItWithAllOfItsRun) {
   EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 3);
 }
 
-TEST(Reports, OfNothingAreEmptyAndEven) {
+TEST(Reports, WithoutJobsTheyAreEmptyAndFair) {
   EXPECT_TRUE(ReportUsage({}, ReportBy::kName, {At(0), At(1)}).rows.empty());
   EXPECT_EQ(ReportFairness({}, ReportBy::kUser, {At(0), At(1)}).evenness_of_share, 1);
   EXPECT_EQ(ReportByNames(kUsageIsBy), "user, team, name, model, pool, node, hour or job");

@@ -33,7 +33,7 @@ Result<JobChanges> Read(const wire::JobUpdate& update, const JobSpec& spec = Que
   return changes;
 }
 
-TEST(JobUpdate, WhatTheRowHoldsLeavesTheSpecificationAlone) {
+TEST(JobUpdate, FieldsOfTheRowLeaveTheSpecificationUnchanged) {
   wire::JobUpdate update;
   update.gpus = 2;
   update.time_limit_s = 0.5;
@@ -55,7 +55,7 @@ TEST(JobUpdate, ManyDependenciesAreAllKept) {
   EXPECT_EQ(changes->dependencies->all.size(), 2u);
 }
 
-TEST(JobUpdate, TheRestIsChangedInTheSpecification) {
+TEST(JobUpdate, OtherFieldsChangeTheSpecification) {
   wire::JobUpdate update;
   update.command = {"sh", "-c", "true"};
   update.output = "out-%j";
@@ -75,7 +75,7 @@ TEST(JobUpdate, TheRestIsChangedInTheSpecification) {
   EXPECT_EQ(changes->spec_fields, (std::vector<std::string_view>{"command", "output", "chdir", "env", "grace"}));
 }
 
-TEST(JobUpdate, AScriptTakesThePlaceOfACommandAndBack) {
+TEST(JobUpdate, AScriptReplacesACommandAndViceVersa) {
   wire::JobUpdate update;
   update.script = "#!/bin/sh\necho $1\n";
   update.arguments = {"one"};
@@ -91,7 +91,7 @@ TEST(JobUpdate, AScriptTakesThePlaceOfACommandAndBack) {
   EXPECT_TRUE(changes->spec->arguments.empty());
 }
 
-TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
+TEST(JobUpdate, InvalidValuesAreRefusedByFieldName) {
   struct Case {
     std::string begins_with;
     std::function<void(wire::JobUpdate&)> make;
@@ -153,7 +153,7 @@ TEST(JobUpdate, RefusesByTheFieldWhatNoJobCouldBe) {
   }
 }
 
-TEST(JobUpdate, WhatIsSaidOfAPartGoesOnTopOfWhatTheJobHas) {
+TEST(JobUpdate, AFractionUpdateKeepsItsOtherSettings) {
   JobSpec spec = Queued();
   spec.request.gpus = 1;
   spec.request.portion.request = GpuShare(2'500);
@@ -174,7 +174,7 @@ TEST(JobUpdate, WhatIsSaidOfAPartGoesOnTopOfWhatTheJobHas) {
   EXPECT_FALSE(larger->gpu_memory) << "the part is by memory, and so is what it is now";
 }
 
-TEST(JobUpdate, ASliceTakesThePlaceOfWhatWasAskedFor) {
+TEST(JobUpdate, ASliceReplacesTheEarlierGpuRequest) {
   JobSpec spec = Queued();
   spec.request.gpus = 2;
   spec.request.gpu_memory = Bytes(std::int64_t{40} << 30);
@@ -187,7 +187,7 @@ TEST(JobUpdate, ASliceTakesThePlaceOfWhatWasAskedFor) {
   EXPECT_EQ(record.request, (Request{.gpus = 1, .slice = "2g"}));
 }
 
-TEST(JobUpdate, OneNumberOfGpusTakesTheRangeAway) {
+TEST(JobUpdate, ASingleGpuCountReplacesARange) {
   wire::JobUpdate range;
   range.gpus = 2;
   range.gpus_most = 8;
@@ -222,7 +222,7 @@ TEST(JobUpdate, AJobOnATerminalKeepsItsStreams) {
   EXPECT_TRUE(Read(command, spec));
 }
 
-TEST(JobUpdate, AnEmptyNameIsThatOfTheProgram) {
+TEST(JobUpdate, AnEmptyNameBecomesTheProgramsName) {
   wire::JobUpdate update;
   update.name = "";
   update.command = {"/usr/bin/nproc"};

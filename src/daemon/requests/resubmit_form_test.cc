@@ -16,7 +16,7 @@ JobRecord RecordOf(const JobSpec& spec) {
   return record;
 }
 
-TEST(AskedAgain, HasWhatWasChangedSince) {
+TEST(ResubmitForm, ContainsLaterChangesOfTheJob) {
   JobSpec spec;
   spec.command = {"true"};
   spec.name = "true";
@@ -35,7 +35,7 @@ TEST(AskedAgain, HasWhatWasChangedSince) {
   EXPECT_TRUE(view.left_out.empty());
 }
 
-TEST(AskedAgain, LeavesOutAndNamesWhatHasNoSenseAnyMore) {
+TEST(ResubmitForm, OmitsAndNamesOptionsThatNoLongerApply) {
   JobSpec spec;
   spec.command = {"true"};
   spec.begin = kNow;
@@ -52,7 +52,7 @@ TEST(AskedAgain, LeavesOutAndNamesWhatHasNoSenseAnyMore) {
   EXPECT_EQ(view.spec.grace, JobSpec().grace) << "that was the server's own";
 }
 
-TEST(AskedAgain, AnElementIsAskedForByItself) {
+TEST(ResubmitForm, AnArrayElementIsResubmittedAlone) {
   JobSpec spec;
   spec.command = {"true"};
   spec.array = ArraySpec{*IndexRanges::Parse("3,5", "x"), 1};
@@ -65,7 +65,7 @@ TEST(AskedAgain, AnElementIsAskedForByItself) {
   EXPECT_EQ(view.spec.parameters, (std::vector<Parameter>{{"lr", {"b"}, -1}}));
 }
 
-TEST(AskedAgain, WordsOfAScriptKnowWhatItsOwnLinesSay) {
+TEST(ResubmitForm, OptionsInTheScriptItselfAreNotRepeated) {
   JobSpec spec;
   spec.script = "#!/bin/sh\n# DIVVY --retries 3\ntrue\n";
   spec.retries = 3;
@@ -79,7 +79,7 @@ TEST(AskedAgain, WordsOfAScriptKnowWhatItsOwnLinesSay) {
   EXPECT_EQ(answer.line, "divvy submit --gpus 2 script.sh");
 }
 
-TEST(AskedAgain, CommandLineNamesTheDirectoryInWhichTheJobWouldRun) {
+TEST(ResubmitForm, CommandLineNamesTheWorkingDirectoryOfTheJob) {
   JobSpec spec;
   spec.command = {"true"};
   dialect::ParseContext around;
@@ -89,7 +89,7 @@ TEST(AskedAgain, CommandLineNamesTheDirectoryInWhichTheJobWouldRun) {
   EXPECT_EQ(SaidInWords(spec, around).line, "divvy submit --chdir /srv -- true");
 }
 
-TEST(AskedAgain, LinesOfAScriptAreReadAndTheirMistakesNamed) {
+TEST(ResubmitForm, ScriptLinesAreReadAndTheirErrorsNamed) {
   const wire::ScriptAnswer good = ReadScriptLines({"#!/bin/sh\n#SBATCH --gres=gpu:3\ntrue\n", "/srv"}, {});
   EXPECT_EQ(good.spec.request.gpus, 3);
   EXPECT_EQ(good.spec.dialect, Dialect::kSlurm);

@@ -42,7 +42,7 @@ class ValohaiReadingTest : public ::testing::Test {
   ValohaiPlace place_;
 };
 
-TEST_F(ValohaiReadingTest, NamesStepsWithTheirParametersAndMakesNothingUntilOneIsChosen) {
+TEST_F(ValohaiReadingTest, ListsStepsWithTheirParametersAndSubmitsNothingUntilOneIsChosen) {
   const auto answer = Ask();
   EXPECT_TRUE(answer.problems.empty());
   ASSERT_EQ(answer.steps.size(), 2u);
@@ -57,7 +57,7 @@ TEST_F(ValohaiReadingTest, NamesStepsWithTheirParametersAndMakesNothingUntilOneI
   EXPECT_FALSE(answer.spec);
 }
 
-TEST_F(ValohaiReadingTest, NamesTasksWithWhatTheyVary) {
+TEST_F(ValohaiReadingTest, ListsTasksWithTheirVariedParameters) {
   question_.text +=
       "- task:\n    name: sweep\n    step: train\n    type: grid_search\n    parameters:\n      - name: lr\n"
       "        style: multiple\n        rules: {items: [0.1, 0.2]}\n";
@@ -68,7 +68,7 @@ TEST_F(ValohaiReadingTest, NamesTasksWithWhatTheyVary) {
   EXPECT_EQ(answer.tasks.front().parameters, std::vector<std::string>{"lr"});
 }
 
-TEST_F(ValohaiReadingTest, AStepBecomesAJobWithItsValues) {
+TEST_F(ValohaiReadingTest, AStepBecomesAJobWithItsParameterValues) {
   question_.step = "train";
   question_.directory = "/srv/project";
   question_.parameters = {{"lr", {"0.5"}}};
@@ -83,7 +83,7 @@ TEST_F(ValohaiReadingTest, AStepBecomesAJobWithItsValues) {
   EXPECT_TRUE(Has(answer.spec->extra_environment, "VH_EXECUTION_ID=" + place_.execution_id));
 }
 
-TEST_F(ValohaiReadingTest, WithoutADirectoryItRunsAtHomeAndWithoutVhGpusOnTheUsualCount) {
+TEST_F(ValohaiReadingTest, DefaultsToTheHomeDirectoryAndTheUsualGpuCount) {
   question_.step = "evaluate";
   place_.default_gpus = 0;
   const auto answer = Ask();
@@ -92,7 +92,7 @@ TEST_F(ValohaiReadingTest, WithoutADirectoryItRunsAtHomeAndWithoutVhGpusOnTheUsu
   EXPECT_EQ(answer.spec->request.gpus, 0);
 }
 
-TEST_F(ValohaiReadingTest, RefusesAValueByItsNameAndKeepsTheSteps) {
+TEST_F(ValohaiReadingTest, RefusesAParameterByNameAndStillListsTheSteps) {
   question_.step = "train";
   question_.parameters = {{"lr", {"7"}}};
   auto answer = Ask();
@@ -105,7 +105,7 @@ TEST_F(ValohaiReadingTest, RefusesAValueByItsNameAndKeepsTheSteps) {
   EXPECT_NE(answer.refusal.find("give an absolute path"), std::string::npos) << answer.refusal;
 }
 
-TEST_F(ValohaiReadingTest, ATextWithMistakesHasNoSteps) {
+TEST_F(ValohaiReadingTest, AnInvalidFileHasNoSteps) {
   question_.text = "- step:\n    name: train\n    imge: x\n    command: true\n";
   question_.step = "train";
   const auto answer = Ask();

@@ -45,7 +45,7 @@ std::string SomeText(std::mt19937& random, std::size_t size) {
   return text;
 }
 
-class OutlivingJoint : public testing::TestWithParam<unsigned> {
+class OutlivingBridge : public testing::TestWithParam<unsigned> {
  protected:
   void MakePipe(Descriptor& read_end, Descriptor& write_end) {
     int ends[2];
@@ -74,7 +74,7 @@ class OutlivingJoint : public testing::TestWithParam<unsigned> {
   bool is_joined_ = false;
 };
 
-TEST_P(OutlivingJoint, AllOutputComesOnce) {
+TEST_P(OutlivingBridge, AllOutputArrivesOnce) {
   std::mt19937 random(GetParam());
   const std::string text = SomeText(random, 700'000);
   Descriptor theirs, ours;
@@ -139,7 +139,7 @@ TEST_P(OutlivingJoint, AllOutputComesOnce) {
   EXPECT_TRUE(came == text) << came.size();
 }
 
-TEST_P(OutlivingJoint, AllInputComesOnce) {
+TEST_P(OutlivingBridge, AllInputArrivesOnce) {
   std::mt19937 random(GetParam());
   const std::string text = SomeText(random, 300'000);
   Descriptor theirs, ours;
@@ -210,9 +210,9 @@ TEST_P(OutlivingJoint, AllInputComesOnce) {
   EXPECT_TRUE(came == text) << came.size();
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, OutlivingJoint, testing::Range(1U, 21U));
+INSTANTIATE_TEST_SUITE_P(Seeds, OutlivingBridge, testing::Range(1U, 21U));
 
-TEST_F(OutlivingJoint, WhatIsKeptNoMoreIsNotRejoined) {
+TEST_F(OutlivingBridge, AStreamWhoseBufferWasDroppedCannotBeRejoined) {
   Descriptor theirs, ours;
   MakePipe(ours, theirs);
   const auto joint = FdBridge::Make(loop_, std::move(ours), Descriptor());
@@ -232,7 +232,7 @@ TEST_F(OutlivingJoint, WhatIsKeptNoMoreIsNotRejoined) {
   EXPECT_TRUE(is_joined_);
 }
 
-TEST(SocketJoint, WhatWasSaidBeforeTheEndIsHeardWhereNobodyReadsAnyMore) {
+TEST(SocketBridge, DataSentBeforeTheEndArrivesThoughTheOtherDirectionIsClosed) {
   boost::asio::io_context loop;
   auto [ours, theirs] = MakeSocketPair();
   const auto joint = FdBridge::OfSocket(loop, std::move(ours));
@@ -264,7 +264,7 @@ TEST(SocketJoint, WhatWasSaidBeforeTheEndIsHeardWhereNobodyReadsAnyMore) {
   EXPECT_EQ(heard, "said.");
 }
 
-TEST_F(OutlivingJoint, WhoGivesUpLetsGoOfBothEnds) {
+TEST_F(OutlivingBridge, GivingUpClosesBothEnds) {
   Descriptor theirs, ours, their_input, our_input;
   MakePipe(ours, theirs);
   MakePipe(their_input, our_input);

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace log_test {
 
-TEST(Log, WritesItsLevelAndThoseAboveIt) {
+TEST(Log, WritesItsLevelAndMoreSevereOnes) {
   std::vector<std::string> lines;
   Log log([&](std::string_view line) { lines.emplace_back(line); });
   const auto write_all = [&] {

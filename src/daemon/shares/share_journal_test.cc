@@ -28,7 +28,7 @@ std::string Told(ShareJournal& journal, const wire::KeeperState& state, Time now
   return events.empty() ? "" : events.front().text;
 }
 
-TEST(ShareJournal, ParkedBackAndMovedAreToldOnce) {
+TEST(ShareJournal, ParkingWakingAndMovingAreReportedOnce) {
   ShareJournal journal;
   EXPECT_EQ(Told(journal, With(0)), "") << "as planned";
   EXPECT_EQ(Told(journal, With(0, ShareState::kIdle)), "");
@@ -43,7 +43,7 @@ TEST(ShareJournal, ParkedBackAndMovedAreToldOnce) {
   EXPECT_EQ(Told(journal, With(0)), "");
 }
 
-TEST(ShareJournal, AMoveByWayOfTheHostIsAMove) {
+TEST(ShareJournal, AMoveThroughTheHostIsReportedAsAMove) {
   ShareJournal journal;
   Told(journal, With(0));
   EXPECT_EQ(Told(journal, With(0, ShareState::kParked, {"parked on the host: on its way to another GPU"})), "");
@@ -51,7 +51,7 @@ TEST(ShareJournal, AMoveByWayOfTheHostIsAMove) {
 }
 
 // Between two reported states the tenant was on the host, or on another GPU and back.
-TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
+TEST(ShareJournal, ChangesBetweenTwoReportsAreReportedFromTheirRecords) {
   ShareJournal journal;
   EXPECT_EQ(Told(journal, With(1)), "on GPU 1 for now (its guaranteed fraction is on GPU 0)");
   wire::KeeperState shown = With(1);
@@ -72,7 +72,7 @@ TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
   EXPECT_EQ(Told(journal, shown), "");
 }
 
-TEST(ShareJournal, WhoBeginsElsewhereThanPlannedIsTold) {
+TEST(ShareJournal, ATenantThatStartsOnAnotherGpuThanPlannedIsReported) {
   ShareJournal journal;
   EXPECT_EQ(Told(journal, With(3)), "on GPU 3 for now (its guaranteed fraction is on GPU 0)");
   wire::KeeperState next = With(2);
@@ -81,7 +81,7 @@ TEST(ShareJournal, WhoBeginsElsewhereThanPlannedIsTold) {
       << "another attempt begins anew";
 }
 
-TEST(ShareJournal, ABusyNodeIsBoundedAndSaysWhatItLeftOut) {
+TEST(ShareJournal, ABusyNodeIsRateLimitedAndCountsWhatItOmits) {
   ShareJournal journal;
   Told(journal, With(0));
   int told = 0;

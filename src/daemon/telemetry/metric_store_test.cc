@@ -14,7 +14,7 @@ using samples::Of;
 
 constexpr samples::Second kStart = 1'790'000'100;
 
-class SampleBookTest : public SampleBookOnDisk {
+class MetricStoreTest : public MetricStoreOnDisk {
  protected:
   MetricStore::Answer Ask(const MetricStore::Question& question, samples::Second now) {
     return Await<MetricStore::Answer>([&](const auto& done) {
@@ -45,7 +45,7 @@ class SampleBookTest : public SampleBookOnDisk {
   }
 };
 
-TEST_F(SampleBookTest, KnowsWhatWasSeenLastUntilItIsOld) {
+TEST_F(MetricStoreTest, ReturnsTheLastSampleUntilItIsTooOld) {
   samples_->Add(SecondOf(kStart, 0.5, 17), kStart);
   EXPECT_EQ(samples_->Latest(kStart + 1).size(), 3U);
   EXPECT_EQ(samples_->GpusUsed(kStart + 1), 0.5);
@@ -55,7 +55,7 @@ TEST_F(SampleBookTest, KnowsWhatWasSeenLastUntilItIsOld) {
   EXPECT_EQ(samples_->GpusUsed(kStart + 60), 0);
 }
 
-TEST_F(SampleBookTest, LastReportedNumbersOutliveTheProcess) {
+TEST_F(MetricStoreTest, LastReportedMetricsSurviveTheProcess) {
   samples_->Add(SecondOf(kStart, 0.5, 17), kStart);
   samples_->Add(SecondOf(kStart + 1, 0.5, 18), kStart + 1);
   const auto reported = [this] {
@@ -68,7 +68,7 @@ TEST_F(SampleBookTest, LastReportedNumbersOutliveTheProcess) {
   EXPECT_EQ(reported(), expected);
 }
 
-TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
+TEST_F(MetricStoreTest, TheLastMinutesHaveOnePointPerSecond) {
   for (int i = 0; i < 100; ++i) samples_->Add(SecondOf(kStart + i, i % 2), kStart + i);
   MetricStore::Question question;
   const auto answer = Ask(question, kStart + 99);
@@ -77,7 +77,7 @@ TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
   EXPECT_EQ(PointsOf(answer), 50);
 }
 
-TEST_F(SampleBookTest, TheLastMinutesReachBackOverARestart) {
+TEST_F(MetricStoreTest, TheLastMinutesSurviveARestart) {
   for (int i = 0; i < 200; ++i) samples_->Add(SecondOf(kStart + i, 0.5), kStart + i);
   samples_->Close();
   OpenSamples();
@@ -94,7 +94,7 @@ TEST_F(SampleBookTest, TheLastMinutesReachBackOverARestart) {
 }
 
 // Every bucket appears once, before and after a restart, whether it was flushed, sealed or is open.
-TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
+TEST_F(MetricStoreTest, AnHourIsCompleteAcrossFlushesAndARestart) {
   samples::Second at = kStart;
   for (; at < kStart + 2000; ++at) samples_->Add(SecondOf(at, 0.5), at);
   MetricStore::Question question;
@@ -110,7 +110,7 @@ TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
   for (const auto& point : answer.series[0].curves[0].points) EXPECT_EQ(point.mean, 0.5F);
 }
 
-TEST_F(SampleBookTest, AJobIsKnownAsAWholeAfterItsEndAndARestart) {
+TEST_F(MetricStoreTest, AJobsSamplesAreCompleteAfterItsEndAndARestart) {
   for (int i = 0; i < 1000; ++i) samples_->Add(SecondOf(kStart + i, 0.5, i < 700 ? 17 : 0), kStart + i);
   MetricStore::Question question;
   question.of = Of::kJob;
@@ -131,7 +131,7 @@ TEST_F(SampleBookTest, AJobIsKnownAsAWholeAfterItsEndAndARestart) {
   EXPECT_TRUE(Ask(question, kStart + 1000).series.empty());
 }
 
-TEST_F(SampleBookTest, AJobThatRunsOverARestartGoesOnWhereItWas) {
+TEST_F(MetricStoreTest, AJobThatRunsThroughARestartContinuesItsSeries) {
   for (int i = 0; i < 100; ++i) samples_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
   samples_->Close();
   OpenSamples();
@@ -147,7 +147,7 @@ TEST_F(SampleBookTest, AJobThatRunsOverARestartGoesOnWhereItWas) {
   EXPECT_EQ(PointsOf(answer), 102);
 }
 
-TEST_F(SampleBookTest, AGangsPartsAreOneJob) {
+TEST_F(MetricStoreTest, SamplesOfAGangAreOneJob) {
   for (int i = 0; i < 10; ++i) {
     samples_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
     samples::Snapshot other;
@@ -164,7 +164,7 @@ TEST_F(SampleBookTest, AGangsPartsAreOneJob) {
   EXPECT_EQ(answer.series[0].curves[0].points[3].mean, 4);
 }
 
-TEST_F(SampleBookTest, AFileThatCannotBeMadeCostsNothingButHistory) {
+TEST_F(MetricStoreTest, AnUnwritableFileCostsOnlyTheHistory) {
   samples_.reset();
   std::filesystem::remove_all(folder_);
   OpenSamples();

@@ -7,7 +7,7 @@ namespace said_metrics_test {
 
 samples::Reading Said(const std::string& name, double value) { return {samples::Metric::kGpuUtilization, value, name}; }
 
-TEST(SaidMetrics, WaitForTheSecondsOfTheirMachine) {
+TEST(ReportedMetrics, AreMatchedToTheSecondsOfTheirNode) {
   SaidMetrics said;
   said.Add(17, 100, {Said("loss", 3), Said("step", 1)});
   said.Add(17, 100, {Said("loss", 2)});
@@ -23,7 +23,7 @@ TEST(SaidMetrics, WaitForTheSecondsOfTheirMachine) {
   EXPECT_EQ(said.jobs(), (std::vector<std::uint64_t>{18}));
 }
 
-TEST(SaidMetrics, WhatWasLeftOutInASecondIsSummedUp) {
+TEST(ReportedMetrics, OmittedLinesWithinASecondAreSummed) {
   using samples::Metric;
   SaidMetrics said;
   said.Add(17, 100, {{Metric::kOwnLinesLeftOut, 10}, {Metric::kOwnNamesLeftOut, 1}, Said("loss", 3)});
@@ -35,7 +35,7 @@ TEST(SaidMetrics, WhatWasLeftOutInASecondIsSummedUp) {
       (std::vector<samples::Reading>{{Metric::kOwnLinesLeftOut, 15}, {Metric::kOwnNamesLeftOut, 1}, Said("loss", 2)}));
 }
 
-TEST(SaidMetrics, AClockThatWasSetBackKeepsTheOrder) {
+TEST(ReportedMetrics, AClockThatWasSetBackKeepsTheOrder) {
   SaidMetrics said;
   said.Add(17, 100, {Said("loss", 3)});
   said.Add(17, 90, {Said("loss", 2)});
@@ -44,7 +44,7 @@ TEST(SaidMetrics, AClockThatWasSetBackKeepsTheOrder) {
   EXPECT_EQ(taken.front().readings, (std::vector{Said("loss", 2)}));
 }
 
-TEST(SaidMetrics, AreBoundedAndForgotten) {
+TEST(ReportedMetrics, AreLimitedAndForgotten) {
   SaidMetrics said;
   for (samples::Second at = 1; at <= 2'000; ++at) said.Add(17, at, {Said("loss", 1)});
   said.Forget(2'000 + SaidMetrics::kReach);

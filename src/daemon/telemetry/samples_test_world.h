@@ -47,14 +47,14 @@ inline JobId StartJob(Controller& controller, JobSpec spec, const Caller& caller
 }
 
 /// A sample book with its own file. Tasks that its thread posts run when the test asks for it.
-class SampleBookOnDisk : public testing::Test {
+class MetricStoreOnDisk : public testing::Test {
  protected:
-  SampleBookOnDisk() {
+  MetricStoreOnDisk() {
     std::string name = testing::TempDir() + "divvy-samples-test.XXXXXX";
     folder_ = ::mkdtemp(name.data());
     OpenSamples();
   }
-  ~SampleBookOnDisk() override {
+  ~MetricStoreOnDisk() override {
     samples_.reset();
     std::filesystem::remove_all(folder_);
   }

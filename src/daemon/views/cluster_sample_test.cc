@@ -42,7 +42,7 @@ class ClusterSamplerTest : public testing::Test {
   ClusterSampler sampler_;
 };
 
-TEST_F(ClusterSamplerTest, KeepsWhatEachTeamMayHoldAsItIsNow) {
+TEST_F(ClusterSamplerTest, RecordsTheCurrentShareOfEachTeam) {
   using samples::Metric;
   TeamChange vision;
   vision.name = "vision";

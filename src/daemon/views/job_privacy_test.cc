@@ -24,7 +24,7 @@ wire::JobInFull JobOfBob() {
   return job;
 }
 
-TEST(JobPrivacy, ReasonsDiscloseNoPathsToOthers) {
+TEST(JobPrivacy, ReasonsShowNoPathsToOtherUsers) {
   wire::JobInFull job = JobOfBob();
   Of("alice", false).Conceal(job);
   EXPECT_EQ(job.reason, "could not start: cannot enter directory '...': No such file");
@@ -32,7 +32,7 @@ TEST(JobPrivacy, ReasonsDiscloseNoPathsToOthers) {
   EXPECT_EQ(job.name, "takeover");
 }
 
-TEST(JobPrivacy, OwnersAndAdministratorsSeeAll) {
+TEST(JobPrivacy, OwnersAndAdministratorsSeeEverything) {
   for (const JobPrivacy& privacy : {Of("bob", true), Of("root", true, true), JobPrivacy()}) {
     wire::JobInFull job = JobOfBob();
     privacy.Conceal(job);
@@ -50,7 +50,7 @@ TEST(JobPrivacy, NamesAndReasonsOfOthersCanBeHidden) {
   EXPECT_EQ(job.user, "bob");
 }
 
-TEST(JobPrivacy, PathsEndWhereTheyAreSaidToEnd) {
+TEST(JobPrivacy, QuotedPathsAreHiddenUpToTheClosingQuote) {
   EXPECT_EQ(WithoutPaths("/a/b: no, (/c) and 'x/y' or 1/2 of \"/d e\" now"),
             "... no, (...) and 'x/y' or 1/2 of \"...\" now");
   EXPECT_EQ(WithoutPaths("open '/unfinished"), "open '...");

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/views/label_cache.h"
 #include "wire/messages/messages.h"
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/views/views.h"
 #include "wire/messages/messages.h"
 

@@ -55,7 +55,7 @@ struct World {
   Caller caller{{1000, 1000, "ada"}, false};
 };
 
-TEST(LabelCache, AreRememberedFromTheSubmissionOn) {
+TEST(LabelCache, LabelsAreCachedFromTheSubmission) {
   CountingStore store;
   World world(store);
   const JobId plain = world.Submit("");
@@ -65,7 +65,7 @@ TEST(LabelCache, AreRememberedFromTheSubmissionOn) {
   EXPECT_EQ(store.reads, 0);
 }
 
-TEST(LabelCache, AreReadOnceAfterARestart) {
+TEST(LabelCache, LabelsAreReadOnceAfterARestart) {
   CountingStore store;
   const JobId before = World(store).Submit("gpu");
   World world(store);
@@ -76,7 +76,7 @@ TEST(LabelCache, AreReadOnceAfterARestart) {
   EXPECT_EQ(store.reads, 1);
 }
 
-TEST(LabelCache, CanBeReadAheadOfAListing) {
+TEST(LabelCache, LabelsCanBeReadAheadOfAListing) {
   CountingStore store;
   JobId before;
   {
@@ -93,7 +93,7 @@ TEST(LabelCache, CanBeReadAheadOfAListing) {
   EXPECT_EQ(store.reads, 2);
 }
 
-TEST(SelectIds, ActionsKeepToTheLabelsThatTheyName) {
+TEST(SelectIds, ActionsSelectJobsByLabel) {
   CountingStore store;
   World world(store);
   const JobId gpu = world.Submit("gpu");
@@ -106,7 +106,7 @@ TEST(SelectIds, ActionsKeepToTheLabelsThatTheyName) {
   EXPECT_EQ(world.Select(select), (std::vector<JobId>{cpu, none}));
 }
 
-TEST(LabelCache, AJobIsInThePoolThatItRunsInAndWaitsInAllThatItNamed) {
+TEST(LabelCache, AJobIsInThePoolThatItRunsInOrInAllThatItNames) {
   JobRecord record;
   record.state = JobState::kQueued;
   const SpecLabels labels{"a,b", "", ""};
@@ -128,7 +128,7 @@ TEST(LabelCache, AJobIsInThePoolThatItRunsInAndWaitsInAllThatItNamed) {
   EXPECT_FALSE(is_in("a"));
 }
 
-TEST(SelectIds, WordsAreNarrowedByFilters) {
+TEST(SelectIds, IdsAreNarrowedByFilters) {
   CountingStore store;
   World world(store);
   const JobId held = world.Submit("gpu");
@@ -143,7 +143,7 @@ TEST(SelectIds, WordsAreNarrowedByFilters) {
   EXPECT_TRUE(world.Select(select).empty());
 }
 
-TEST(SelectIds, AWordNamesAJobOfSomebodyElseToo) {
+TEST(SelectIds, AnIdSelectsAnotherUsersJobToo) {
   CountingStore store;
   World world(store);
   const JobId id = world.Submit("");

@@ -17,8 +17,6 @@ using wire::Exposition;
 using Kind = wire::Exposition::Kind;
 using Labels = wire::Exposition::Labels;
 
-using Latest = LatestSamples;
-
 struct Exposed {
   Metric metric;
   std::string_view name;
@@ -103,7 +101,7 @@ double Neat(double value) { return std::round(value * 1e6) / 1e6; }
 
 /// Hardware counters of GPUs that have a recent sample.
 using Counted = std::map<samples::Subject, samples::GpuCounters>;
-Counted CountersOf(const MetricStore& book, const Latest& latest, samples::Second now) {
+Counted CountersOf(const MetricStore& book, const LatestSamples& latest, samples::Second now) {
   Counted counters;
   std::map<std::string, std::vector<samples::GpuCounters>> on;
   for (const auto& [subject, newest] : latest) {
@@ -139,7 +137,7 @@ void AddWaste(Exposition& out, const wire::WasteAnswer& waste) {
 
 // Subjects without labels are left out.
 template <std::size_t kCount, typename LabelsOf>
-void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<Exposed, kCount>& table,
+void AddSamples(Exposition& out, const LatestSamples& latest, Of of, const std::array<Exposed, kCount>& table,
                 const LabelsOf& labels_of) {
   for (const Exposed& exposed : table) {
     out.Begin(exposed.name, exposed.kind, exposed.unit, exposed.help);
@@ -291,7 +289,7 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   }
 }
 
-void AddDcgm(Exposition& out, const Latest& latest, const Counted& counters, const Controller& controller) {
+void AddDcgm(Exposition& out, const LatestSamples& latest, const Counted& counters, const Controller& controller) {
   std::map<std::pair<std::string, int>, const GpuFacts*> facts;
   for (const NodeUsage& node : controller.scheduler().nodes()) {
     for (const GpuFacts& gpu : node.capacity.gpus) facts[{node.words.name, gpu.index}] = &gpu;
@@ -345,7 +343,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   const auto second = static_cast<samples::Second>(ToSeconds(now));
   if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();
-  const Latest latest = KnownNow(*about.samples, second,
+  const LatestSamples latest = KnownNow(*about.samples, second,
                                  [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
   const auto of_gpu = [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/runtime/counters.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/waste/waste_tracker.h"

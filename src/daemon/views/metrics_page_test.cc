@@ -79,7 +79,7 @@ class DcgmNames : public testing::Test {
   std::string labels_;
 };
 
-TEST_F(DcgmNames, AreThoseThatThePublicDashboardAsksForInItsUnits) {
+TEST_F(DcgmNames, MatchThePublicDashboardInItsUnits) {
   // The queries of Grafana's dashboard 12239.
   const std::array<std::pair<const char*, const char*>, 7> kPanels = {{{"DCGM_FI_DEV_GPU_TEMP", "61"},
                                                                        {"DCGM_FI_DEV_POWER_USAGE", "350"},
@@ -94,7 +94,7 @@ TEST_F(DcgmNames, AreThoseThatThePublicDashboardAsksForInItsUnits) {
   }
 }
 
-TEST_F(DcgmNames, HaveThatExportersLabels) {
+TEST_F(DcgmNames, HaveTheLabelsOfTheDcgmExporter) {
   Of("DCGM_FI_DEV_GPU_TEMP");
   EXPECT_EQ(labels_,
             "{gpu=\"0\",UUID=\"GPU-two\",pci_bus_id=\"00000000:17:00.0\",device=\"nvidia0\","
@@ -112,7 +112,7 @@ TEST_F(DcgmNames, EnergyIsExactInBothUnits) {
 
 class MetricsPage : public DcgmNames {};
 
-TEST_F(MetricsPage, OfAMachineThatIsAwayNothingIsKnownNow) {
+TEST_F(MetricsPage, ADisconnectedNodeHasNoCurrentValues) {
   EXPECT_NE(Page().find("divvy_gpu_healthy{node=\"n2\""), std::string::npos);
   world_.controller_.OnNodeDisconnected("n2");
   const std::string page = Page();
@@ -126,7 +126,7 @@ TEST_F(MetricsPage, OfAMachineThatIsAwayNothingIsKnownNow) {
   EXPECT_NE(page.find("divvy_nodes{state=\"drained\"} 0\n"), std::string::npos);
 }
 
-TEST_F(MetricsPage, AGpuThatSaysNothingAnyMoreHasNoValues) {
+TEST_F(MetricsPage, AGpuWithoutRecentSamplesHasNoValues) {
   samples::Snapshot next;
   next.at = static_cast<samples::Second>(ToSeconds(world_.clock_.Now())) + 1;
   next.samples.push_back({{samples::Of::kNode, "n1", -1, -1, 0}, {{Metric::kCpuCores, 0.1 + 0.2}}});
@@ -140,14 +140,14 @@ TEST_F(MetricsPage, AGpuThatSaysNothingAnyMoreHasNoValues) {
             std::string::npos);
 }
 
-TEST_F(MetricsPage, SaysWhatMachinesHaveAndHowTheFreeGpusLie) {
+TEST_F(MetricsPage, ShowsNodeResourcesAndHowFreeGpusAreDistributed) {
   const std::string page = Page();
   EXPECT_NE(page.find("divvy_node_cpu_cores{node=\"n2\"} 8\n"), std::string::npos);
   EXPECT_NE(page.find("divvy_gpus_free_on_one_node 1\n"), std::string::npos);
   EXPECT_NE(page.find("divvy_fragmentation_ratio 0.5\n"), std::string::npos) << page;
 }
 
-TEST_F(MetricsPage, SaysHowManyGpusAreHeldForNothing) {
+TEST_F(MetricsPage, CountsAllocatedGpusThatAreIdle) {
   JobSpec spec;
   spec.command = {"true"};
   spec.request.gpus = 1;
@@ -175,7 +175,7 @@ TEST_F(MetricsPage, SaysHowManyGpusAreHeldForNothing) {
   EXPECT_NE(page.find("divvy_gpus_wasted{kind=\"underused\"} 0\n"), std::string::npos) << "from the start";
 }
 
-TEST_F(MetricsPage, CountsRunsThatAreOver) {
+TEST_F(MetricsPage, CountsEndedRuns) {
   Counters counters;
   EXPECT_NE(Page(&counters).find("divvy_job_run_seconds_count 0\n"), std::string::npos);
   const JobId job = world_.Submit("train");
@@ -195,7 +195,7 @@ TEST_F(MetricsPage, CountsRunsThatAreOver) {
   EXPECT_NE(page.find("divvy_preemptions_total 0\n"), std::string::npos);
 }
 
-TEST_F(MetricsPage, AnElementIsCalledAsListingsCallIt) {
+TEST_F(MetricsPage, AnArrayElementHasItsDisplayId) {
   JobSpec spec;
   spec.command = {"true"};
   spec.name = "sweep";
@@ -215,7 +215,7 @@ TEST_F(MetricsPage, AnElementIsCalledAsListingsCallIt) {
       << Page();
 }
 
-TEST_F(DcgmNames, ARunThatEndsBeforeItsStartIsToldIsCounted) {
+TEST_F(DcgmNames, ARunThatEndsBeforeItsReportedStartIsCounted) {
   Counters counters;
   const JobId job = world_.Submit("blink");
   world_.Settle();

@@ -5,7 +5,7 @@
 namespace divvy {
 namespace start_book_test {
 
-class StartBookTest : public testing::Test {
+class StartEstimateCacheTest : public testing::Test {
  protected:
   /// Updates at most `most` estimates; returns the estimated ids in order.
   std::vector<std::uint64_t> Look(const std::vector<std::uint64_t>& waiting, int most) {
@@ -27,7 +27,7 @@ class StartBookTest : public testing::Test {
   Time now_ = TimeFromSeconds(1'000'000);
 };
 
-TEST_F(StartBookTest, LooksAtNoMoreThanThereIsTimeForAndGoesOnWhereItStopped) {
+TEST_F(StartEstimateCacheTest, StopsAtItsTimeBudgetAndContinuesThereNextTime) {
   EXPECT_EQ(Look({5, 3, 9, 1}, 2), (Ids{5, 3}));
   EXPECT_NE(book_.Find(JobId(3)), nullptr);
   EXPECT_EQ(book_.Find(JobId(9)), nullptr);
@@ -35,7 +35,7 @@ TEST_F(StartBookTest, LooksAtNoMoreThanThereIsTimeForAndGoesOnWhereItStopped) {
   EXPECT_EQ(Look({5, 3, 9, 1}, 2), (Ids{}));
 }
 
-TEST_F(StartBookTest, LooksAgainAtTheOldestAfterAWhile) {
+TEST_F(StartEstimateCacheTest, RefreshesTheOldestEstimateAfterAWhile) {
   Look({5, 3}, 1);
   now_ += std::chrono::seconds(1);
   Look({5, 3}, 1);
@@ -46,7 +46,7 @@ TEST_F(StartBookTest, LooksAgainAtTheOldestAfterAWhile) {
   EXPECT_EQ(Look({3, 5, 8}, 2), (Ids{8, 3}));
 }
 
-TEST_F(StartBookTest, ForgetsWhoWaitsNoLonger) {
+TEST_F(StartEstimateCacheTest, ForgetsJobsThatNoLongerWait) {
   Look({5, 3}, 9);
   Look({3}, 9);
   EXPECT_EQ(book_.Find(JobId(5)), nullptr);

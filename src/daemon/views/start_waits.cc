@@ -38,7 +38,7 @@ std::string StartWaitsText(const JobRecord& record, const SharingSnapshot& share
   }
   if (!names.empty()) {
     text += " It waits until its GPUs are empty: " + std::string(names.size() == 1 ? "job " : "jobs ") +
-            AndList(names) + (names.size() == 1 ? " is" : " are") + " there, and moved away first.";
+            AndList(names) + (names.size() == 1 ? " is" : " are") + " moved away first.";
   }
   return WithPublicIds(text, find);
 }

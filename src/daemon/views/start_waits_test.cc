@@ -39,23 +39,23 @@ class StartWaits : public testing::Test {
   wire::KeeperState state_;
 };
 
-TEST_F(StartWaits, WhoLeavesIsToldOnceAndByTheNameThatPeopleKnow) {
+TEST_F(StartWaits, ALeavingTenantIsNamedOnceByItsDisplayId) {
   state_.tenants = {Tenant(6, 1), Tenant(7, 0)};
   state_.waits.push_back(
       {JobId(20), "job 6 is leaving GPU 1, which takes at most 3 s", Time(), std::chrono::seconds(3)});
   EXPECT_EQ(Text(), " It waits there: job 5_0 is leaving GPU 1, which takes at most 3 s.");
 }
 
-TEST_F(StartWaits, WhoIsThereAndNotYetSpokenOfIsTold) {
+TEST_F(StartWaits, ATenantNotYetAskedToLeaveIsNamedToo) {
   state_.tenants = {Tenant(6, 1), Tenant(7, 1), Tenant(8, 1)};
-  EXPECT_EQ(Text(), " It waits until its GPUs are empty: jobs 5_0, 7 and 8 are there, and moved away first.");
+  EXPECT_EQ(Text(), " It waits until its GPUs are empty: jobs 5_0, 7 and 8 are moved away first.");
   state_.waits.push_back({JobId(20), "job 7 is leaving GPU 1, job 8 is leaving GPU 1", Time(), Duration(0)});
   EXPECT_EQ(Text(),
             " It waits there: job 7 is leaving GPU 1, job 8 is leaving GPU 1."
-            " It waits until its GPUs are empty: job 5_0 is there, and moved away first.");
+            " It waits until its GPUs are empty: job 5_0 is moved away first.");
 }
 
-TEST_F(StartWaits, NobodyIsInTheWayOfPartsNorFromTheHost) {
+TEST_F(StartWaits, FractionsAndParkedTenantsAreNotInTheWay) {
   state_.tenants = {Tenant(7, 1)};
   starting_.request.portion.memory = 10_GiB;
   EXPECT_EQ(Text(), "");

@@ -9,7 +9,7 @@ namespace user_loads_test {
 
 constexpr Time kStart = Time(std::chrono::hours(1));
 
-TEST(UserLoads, RequestsOfAUserHaveABoundAndOthersGoOn) {
+TEST(UserLoads, LimitsTheRequestsOfAUserWithoutAffectingOthers) {
   UserLoads loads;
   std::vector<std::shared_ptr<void>> tickets;
   for (std::size_t i = 0; i < UserLoads::kMostInFlight; ++i) tickets.push_back(loads.Begin(1));
@@ -20,7 +20,7 @@ TEST(UserLoads, RequestsOfAUserHaveABoundAndOthersGoOn) {
   EXPECT_NE(loads.Begin(1), nullptr);
 }
 
-TEST(UserLoads, SubmissionsBeyondABurstWaitForTheirTurns) {
+TEST(UserLoads, SubmissionsBeyondABurstAreDelayed) {
   UserLoads loads;
   for (std::int64_t i = 0; i <= UserLoads::kSubmissionsAtOnce; ++i)
     EXPECT_EQ(loads.NextSubmission(1, kStart), Duration(0)) << i;

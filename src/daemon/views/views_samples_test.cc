@@ -36,7 +36,7 @@ class LatestTest : public testing::Test {
   MetricStore book_;
 };
 
-TEST_F(LatestTest, HasEveryGpuMachineAndJobOnce) {
+TEST_F(LatestTest, ContainsEveryGpuNodeAndJobOnce) {
   const auto latest = Latest(true, JobShown::kAll);
   ASSERT_EQ(latest.gpus.size(), 4U);
   EXPECT_EQ(latest.gpus[0].node, "n1");
@@ -50,7 +50,7 @@ TEST_F(LatestTest, HasEveryGpuMachineAndJobOnce) {
   EXPECT_EQ(latest.jobs[1].own.at("loss"), 0.3);
 }
 
-TEST_F(LatestTest, AJobOnThreeNodesHasTheMeanOfAllThree) {
+TEST_F(LatestTest, AJobOnThreeNodesHasTheirMean) {
   samples::Snapshot seen;
   seen.at = kNow;
   for (const auto& [node, value] : {std::pair("n1", 0.9), std::pair("n2", 0.3), std::pair("n3", 0.0)})
@@ -59,13 +59,13 @@ TEST_F(LatestTest, AJobOnThreeNodesHasTheMeanOfAllThree) {
   EXPECT_NEAR(Latest(true, JobShown::kAll).jobs.back().values.at("gpu_utilization"), 0.4, 1e-9);
 }
 
-TEST_F(LatestTest, WhatAJobSaysOfItselfIsForThoseWhoMaySeeIt) {
+TEST_F(LatestTest, AJobsReportedMetricsAreHiddenFromOtherUsers) {
   EXPECT_TRUE(Latest(true, JobShown::kUse).jobs[1].own.empty());
   EXPECT_EQ(Latest(true, JobShown::kUse).jobs[1].values.at("cpu_cores"), 1);
   EXPECT_TRUE(Latest(true, JobShown::kNothing).jobs.empty());
 }
 
-TEST_F(LatestTest, HasNothingThatIsNotKnownNow) {
+TEST_F(LatestTest, OmitsValuesThatAreNotCurrent) {
   // n1 now reports neither its GPU 1 nor job 17, whose other node n2 still reports it.
   samples::Snapshot next;
   next.at = kNow + 1;
@@ -86,11 +86,11 @@ TEST_F(LatestTest, HasNothingThatIsNotKnownNow) {
   EXPECT_TRUE(latest.jobs.empty());
 }
 
-TEST_F(LatestTest, ASingleMachineHasNoName) {
+TEST_F(LatestTest, ASingleNodeHasNoName) {
   for (const auto& gpu : Latest(false, JobShown::kAll).gpus) EXPECT_EQ(gpu.node, "");
 }
 
-TEST(SeriesView, HasNothingWhereNothingWasSeenAndStepsBesideOwnMetrics) {
+TEST(SeriesView, ReturnsNothingWithoutSamplesAndStepsBesideReportedMetrics) {
   MetricStore::Answer answer;
   answer.begin = 100;
   answer.step = 10;

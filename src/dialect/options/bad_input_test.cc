@@ -164,7 +164,7 @@ std::string CheckLine(const std::string& line) {
   return "";
 }
 
-TEST(BadInput, EveryLineOfEveryTableIsOneErrorThatSaysWhatIsWrong) {
+TEST(BadInput, EveryInvalidLineOfEveryTableIsOneErrorWithItsReason) {
   std::vector<std::filesystem::path> tables;
   for (const auto& entry : std::filesystem::directory_iterator(DIVVY_SOURCE_DIR "/tests/bad_input")) {
     if (entry.path().extension() == ".txt") tables.push_back(entry.path());

@@ -39,7 +39,7 @@ JobSpec Sbatch(const std::string& lines) {
   return spec;
 }
 
-TEST(ContainerImage, EnrootsNamesAreTranslated) {
+TEST(ContainerImage, TranslatesImageNamesOfEnroot) {
   EXPECT_EQ(ReadImage("nvcr.io#nvidia/pytorch:24.01").value(), "nvcr.io/nvidia/pytorch:24.01");
   EXPECT_EQ(ReadImage("docker://ada@nvcr.io#nvidia/pytorch:24.01").value(), "nvcr.io/nvidia/pytorch:24.01");
   EXPECT_EQ(ReadImage("docker://ubuntu:22.04").value(), "ubuntu:22.04");
@@ -47,7 +47,7 @@ TEST(ContainerImage, EnrootsNamesAreTranslated) {
   EXPECT_EQ(ReadImage("/images/torch.sif").value(), "/images/torch.sif");
 }
 
-TEST(ContainerImage, WhatNoEngineRunsIsRefusedInOneSentence) {
+TEST(ContainerImage, AnImageThatNoEngineRunsIsRefusedWithOneSentence) {
   EXPECT_EQ(ReadImage("/images/torch.sqsh").error().message,
             "'/images/torch.sqsh' is an enroot file, which podman, docker and apptainer cannot run; give the image "
             "that it was made from, such as nvcr.io/nvidia/pytorch:24.01-py3");
@@ -55,7 +55,7 @@ TEST(ContainerImage, WhatNoEngineRunsIsRefusedInOneSentence) {
     EXPECT_FALSE(ReadImage(bad)) << bad;
 }
 
-TEST(ContainerMounts, RelativeSourcesStartWhereTheJobDoes) {
+TEST(ContainerMounts, RelativeSourcesStartInTheWorkingDirectory) {
   const auto mounts = ReadMounts("/data:/in:ro,out:/out,~/models,/same", "/w", "/home/ada");
   ASSERT_TRUE(mounts);
   EXPECT_EQ(*mounts, (std::vector<ContainerMount>{{"/data", "/in", true},
@@ -65,7 +65,7 @@ TEST(ContainerMounts, RelativeSourcesStartWhereTheJobDoes) {
   for (const char* bad : {":/x", "/a:b", "/a:/b:z", "/a:/b:ro:x"}) EXPECT_FALSE(ReadMounts(bad, "/w", "/h")) << bad;
 }
 
-TEST(ContainerOptions, MakeAPlan) {
+TEST(ContainerOptions, AreReadIntoAContainerPlan) {
   const auto spec =
       Submit("--image pytorch --mount /data:/data:ro --mount out:/out --container-workdir /out --env LR=1");
   ASSERT_TRUE(spec) << spec.error().message;
@@ -79,7 +79,7 @@ TEST(ContainerOptions, MakeAPlan) {
   EXPECT_EQ(PlanOf(Submit("--gpus 1")).image, "");
 }
 
-TEST(PrivateFolders, AreReadWithYesOrNo) {
+TEST(PrivateFolders, AreSetWithYesOrNo) {
   const auto read = [](const std::string& words) {
     const auto spec = Submit(words);
     EXPECT_TRUE(spec) << spec.error().message;
@@ -94,13 +94,13 @@ TEST(PrivateFolders, AreReadWithYesOrNo) {
   EXPECT_EQ(Submit("--private-tmp=1").error().message, "--private-tmp: '1' is not valid; expected yes or no");
 }
 
-TEST(ContainerOptions, AMountWithoutAnImageIsAMistake) {
+TEST(ContainerOptions, AMountWithoutAnImageIsRefused) {
   EXPECT_EQ(Submit("--mount /data:/data").error().message, "--mount needs a container; add --image IMAGE, or omit it");
   EXPECT_FALSE(Submit("--image x.sqsh"));
   EXPECT_FALSE(Submit("--image x --container-workdir here"));
 }
 
-TEST(ContainerOptions, PyxisMeansTheSame) {
+TEST(ContainerOptions, PyxisOptionsMeanTheSame) {
   const JobSpec spec = Sbatch(
       "#SBATCH --container-image=nvcr.io#nvidia/pytorch:24.01\n#SBATCH --container-mounts=/data:/data:ro\n"
       "#SBATCH --container-workdir=/data --container-env=LR,SEED --container-mount-home\n");
@@ -119,7 +119,7 @@ TEST(ContainerOptions, PyxisMeansTheSame) {
             std::string::npos);
 }
 
-TEST(ContainerOptions, ValohaisImageIsTheServersChoice) {
+TEST(ContainerOptions, TheServerDecidesWhetherValohaiImagesAreUsed) {
   JobSpec spec;
   spec.dialect = Dialect::kValohai;
   spec.directory = "/w";

@@ -27,7 +27,7 @@ std::string Dependencies(const JobSpec& spec) {
   return out;
 }
 
-TEST(JobOptions, EachOneFillsItsField) {
+TEST(JobOptions, EachOptionSetsItsField) {
   const JobSpec spec = Read(
       "-g 2 --gpu-type 'h100 | a100&80gb' --gpu-memory 40G -c 8 --memory 64G -n 4 -t 90 --begin now+1h -p -5 -J train "
       "-P vision "
@@ -88,7 +88,7 @@ TEST(JobOptions, EachOneFillsItsField) {
   EXPECT_EQ(spec, want);
 }
 
-TEST(JobOptions, AnElasticJobAsksForARange) {
+TEST(JobOptions, AGpuRangeMakesAnElasticJob) {
   const auto range = [](const JobSpec& spec) {
     return std::to_string(spec.request.gpus) + " " + std::to_string(spec.request.gpus_most);
   };
@@ -103,7 +103,7 @@ TEST(JobOptions, AnElasticJobAsksForARange) {
             "4 GPUs, joined by NVLink (required), may be preempted (paused)");
 }
 
-TEST(JobOptions, PlacementAndPreemptionHaveTheirNames) {
+TEST(JobOptions, PlacementAndPreemptionAreReadByName) {
   for (const PlacementStrategy placement :
        {PlacementStrategy::kBest, PlacementStrategy::kSequential, PlacementStrategy::kRandom, PlacementStrategy::kPack,
         PlacementStrategy::kSpread}) {
@@ -116,12 +116,12 @@ TEST(JobOptions, PlacementAndPreemptionHaveTheirNames) {
   }
 }
 
-TEST(JobOptions, AGraceOf30sIsAGrace) {
+TEST(JobOptions, ReadsAGracePeriod) {
   EXPECT_EQ(Read("").grace, Duration(-1));
   EXPECT_EQ(Read("--grace 30s").grace, 30s);
 }
 
-TEST(JobOptions, NoTwoShareANameOrLetterAndEachHasHelp) {
+TEST(JobOptions, NamesAndLettersAreUniqueAndEachOptionHasHelp) {
   JobSpec spec;
   const ParseContext around = TestSurroundings();
   std::set<std::string_view> names;
@@ -138,7 +138,7 @@ TEST(JobOptions, NoTwoShareANameOrLetterAndEachHasHelp) {
   }
 }
 
-TEST(JobOptions, EachHasAGroup) {
+TEST(JobOptions, EachOptionHasAGroup) {
   JobSpec spec;
   const ParseContext around = TestSurroundings();
   std::set<OptionGroup> groups;
@@ -152,7 +152,7 @@ TEST(JobOptions, EachHasAGroup) {
   EXPECT_EQ(others, "project team comment account ");
 }
 
-TEST(JobOptions, VhGpusCountsOnlyWhenItIsGivenAndNothingSaysOtherwise) {
+TEST(JobOptions, VhGpusCountsOnlyIfSetForTheJobAndNotOverridden) {
   EXPECT_EQ(Read("").request.gpus, 0) << "the caller's own VH_GPUS=7 is not a request";
   EXPECT_EQ(Read("--env VH_GPUS=2").request.gpus, 2);
   EXPECT_EQ(Read("--env VH_GPUS=2 --gpus 1").request.gpus, 1);
@@ -160,7 +160,7 @@ TEST(JobOptions, VhGpusCountsOnlyWhenItIsGivenAndNothingSaysOtherwise) {
   EXPECT_EQ(Read("--env VH_GPUS=2", Read("--gpus 4")).request.gpus, 2) << "a later level wins";
 }
 
-TEST(JobOptions, WhatMayComeSeveralTimesAddsUpWithinALevelAndReplacesTheLevelBefore) {
+TEST(JobOptions, RepeatableOptionsAddUpWithinALevelAndReplaceTheLevelBefore) {
   const JobSpec first = Read("-d afterok:1 --after 2,3 --param lr=1,2 --param seed=0:1");
   EXPECT_EQ(Dependencies(first), "afterok:1,afterany:2,afterany:3");
   const JobSpec second = Read("--after 9 --param lr=5", first);
@@ -170,13 +170,13 @@ TEST(JobOptions, WhatMayComeSeveralTimesAddsUpWithinALevelAndReplacesTheLevelBef
   EXPECT_EQ(second.parameters[1].values, std::vector<std::string>{"5"});
 }
 
-TEST(JobOptions, ABeginTimeThatHasPassedIsANote) {
+TEST(JobOptions, ABeginTimeInThePastIsANote) {
   const JobSpec spec = Read("--begin 2026-01-01");
   ASSERT_EQ(spec.notes.size(), 1u);
   EXPECT_EQ(spec.notes[0], "--begin 2026-01-01 has passed: starts as soon as it can");
 }
 
-TEST(JobOptions, ExportKeepsWhatItNames) {
+TEST(JobOptions, ExportKeepsTheNamedVariables) {
   const auto kept = [](const std::string& what) {
     JobSpec spec = Read("--export " + what);
     spec.capture.environment = {"A=1", "B=2", "HOME=/home/ada", "PATH=/bin"};
@@ -191,7 +191,7 @@ TEST(JobOptions, ExportKeepsWhatItNames) {
   EXPECT_EQ(kept("B,C=3"), "B=2 HOME=/home/ada PATH=/bin + C=3");
 }
 
-TEST(Dependencies, EveryFormIsRead) {
+TEST(Dependencies, ReadsEveryForm) {
   for (const auto& [text, want] : std::vector<std::pair<std::string, std::string>>{
            {"afterok:12", "afterok:12"},
            {"12", "afterok:12"},
@@ -224,7 +224,7 @@ TEST(Dependencies, EveryFormIsRead) {
   }
 }
 
-TEST(Completeness, AWholeCommandLineIsFine) {
+TEST(Completeness, AcceptsCompleteCommandLines) {
   for (const std::string line : {"--gpus 1", "--signal USR1@60 --time 1h", "--param lr=1,2 --name-template 'a-{lr}'",
                                  "--group g --group-limit 2", "--gpus 1 --gpu-type h100", "--array 0-3999999"}) {
     JobSpec spec = Read(line);
@@ -241,7 +241,7 @@ TEST(Completeness, ASweepCannotRunInTheForeground) {
   EXPECT_FALSE(CheckComplete(spec));
 }
 
-TEST(Summary, SaysHowTheRequestWasRead) {
+TEST(Summary, ShowsHowTheRequestWasUnderstood) {
   EXPECT_EQ(Summarise(JobSpec()), "no GPU");
   EXPECT_EQ(Summarise(Read("-g 2 --gpu-type h100 -t 90 --memory 20G --after 12")),
             "2 GPUs (h100), 20 GiB of memory, at most 1 h 30 min, after job 12 ends");

@@ -28,7 +28,7 @@ std::string ErrorOf(const std::string& words) {
   return spec ? "was accepted" : spec.error().message;
 }
 
-TEST(NodeOptions, SayHowManyMachinesAndWhich) {
+TEST(NodeOptions, ReadNodeCountAndNodeLists) {
   const auto spec = Read("-N 2 -g 4 -C 'ib&(nvme|ssd)' --nodelist 'n[1-3]' -x n3,n9 -- x");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->request.nodes, 2);
@@ -39,7 +39,7 @@ TEST(NodeOptions, SayHowManyMachinesAndWhich) {
   EXPECT_EQ(spec->request.excluded_nodes, (Names{"n3", "n9"}));
 }
 
-TEST(NodeOptions, StandInLinesOfAScriptAsWell) {
+TEST(NodeOptions, AreReadFromScriptLinesToo) {
   JobSpec spec;
   ASSERT_TRUE(
       ReadScript("#!/bin/sh\n# DIVVY --nodes 2 --gpus 4\n# DIVVY -C ib\nx\n", "job.sh", TestSurroundings(), spec));
@@ -47,7 +47,7 @@ TEST(NodeOptions, StandInLinesOfAScriptAsWell) {
   EXPECT_EQ(spec.request.constraint, "ib");
 }
 
-TEST(NodeOptions, AreReadBackAsTheyWereMeant) {
+TEST(NodeOptions, AreReadBackFromTheCommandLine) {
   EXPECT_EQ(Summarise(*Read("-N 2 -g 4 -- x")), "2 nodes with 4 GPUs each, 2 tasks");
   EXPECT_EQ(Summarise(*Read("-N 2 -g 4 --gpu-type h100 -c 8 --memory 16G -- x")),
             "2 nodes with 4 GPUs (h100) each, 8 CPUs each, 16 GiB of memory each, 2 tasks");
@@ -56,7 +56,7 @@ TEST(NodeOptions, AreReadBackAsTheyWereMeant) {
   EXPECT_EQ(Summarise(*Read("-n 16 --gpus-per-task 1 -- x")), "16 GPUs, 16 tasks on as few nodes as possible");
 }
 
-TEST(NodeOptions, WhatDoesNotGoTogetherNamesBoth) {
+TEST(NodeOptions, ConflictingOptionsAreBothNamed) {
   EXPECT_EQ(
       ErrorOf("-N 4 -n 3 -- x"),
       "--tasks 3 is fewer than --nodes 4, but each node runs at least one task; write --tasks 4, or omit --tasks");
@@ -74,7 +74,7 @@ TEST(NodeOptions, WhatDoesNotGoTogetherNamesBoth) {
   EXPECT_NE(ErrorOf("-N 0 -- x").find("from 1 to 10000"), std::string::npos);
 }
 
-TEST(NodeOptions, TheTopologyOfAJobOfComponentsIsSaidOnceForThoseThatHaveGpus) {
+TEST(NodeOptions, WithComponentsTheTopologyAppliesToThoseWithGpus) {
   const auto complete = [](const std::string& topology, int gpus, int other, int nodes = 1) {
     JobSpec spec = *Read("-g 2 --topology " + topology + " -N " + std::to_string(nodes) + " -- x");
     spec.request.gpus = gpus;
@@ -92,7 +92,7 @@ TEST(NodeOptions, TheTopologyOfAJobOfComponentsIsSaidOnceForThoseThatHaveGpus) {
   EXPECT_NE(complete("block:required", 1, 1, 2).find("omit ':required'"), std::string::npos);
 }
 
-TEST(NodeOptions, ASpecFromAnywhereIsCheckedTheSame) {
+TEST(NodeOptions, ASpecificationFromAnySourceIsCheckedAlike) {
   JobSpec spec;
   spec.command = {"x"};
   EXPECT_TRUE(CheckComplete(spec));
@@ -110,7 +110,7 @@ TEST(NodeOptions, ASpecFromAnywhereIsCheckedTheSame) {
   EXPECT_FALSE(CheckComplete(spec));
 }
 
-TEST(NodeOptions, AForegroundJobMayHaveSeveralMachines) {
+TEST(NodeOptions, AForegroundJobMayUseSeveralNodes) {
   JobSpec spec = *Read("-N 2 --pty -- x");
   spec.is_foreground = true;
   EXPECT_TRUE(CheckComplete(spec));

@@ -108,6 +108,9 @@ class Parser {
       for (const Option* option : begun) names += (names.empty() ? "--" : ", --") + std::string(option->name);
       return InvalidArgument(written + " is ambiguous; it could be " + names);
     }
+    if (name == "help") {
+      return InvalidArgument("unknown option " + written + "; it is accepted only as the first word of a command line");
+    }
     const std::string_view near = NearestTo(name);
     return InvalidArgument(
         "unknown option " + written +

@@ -39,7 +39,7 @@ struct Table {
   }
 };
 
-TEST(Options, EveryWayToWriteAValueIsRead) {
+TEST(Options, ReadsEveryWayToWriteAValue) {
   Table table;
   for (const std::string line : {"--gpus=2", "--gpus 2", "-g 2", "-g2", "-g=2", "--gres 2", "--gres=2"}) {
     EXPECT_EQ(table.Read(line), "gpus=2 | ") << line;
@@ -51,20 +51,20 @@ TEST(Options, EveryWayToWriteAValueIsRead) {
   EXPECT_EQ(table.Read("-g -1"), "gpus=-1 | ");
 }
 
-TEST(Options, FlagsJoinAndTheLastLetterMayTakeAValue) {
+TEST(Options, ShortFlagsCombineAndTheLastMayTakeAValue) {
   Table table;
   EXPECT_EQ(table.Read("-Hv"), "hold= verbose= | ");
   EXPECT_EQ(table.Read("-Hvg2"), "hold= verbose= gpus=2 | ");
   EXPECT_EQ(table.Read("-vg 2 x"), "verbose= gpus=2 | x");
 }
 
-TEST(Options, AnOptionalValueComesOnlyBehindEquals) {
+TEST(Options, AnOptionalValueNeedsAnEqualsSign) {
   Table table;
   EXPECT_EQ(table.Read("--exclusive user"), "exclusive= | user");
   EXPECT_EQ(table.Read("--exclusive=user"), "exclusive=user | ");
 }
 
-TEST(Options, ABeginningIsEnoughWhenOnlyOneNameBeginsSo) {
+TEST(Options, AUniquePrefixIsEnough) {
   Table table;
   EXPECT_EQ(table.Read("--out x --verb"), "output=x verbose= | ");
   EXPECT_EQ(table.Read("--gpus 1"), "gpus=1 | ") << "an exact name wins over longer ones";
@@ -74,7 +74,7 @@ TEST(Options, ABeginningIsEnoughWhenOnlyOneNameBeginsSo) {
             "error: unknown option '--outpt'; did you mean --output?");
 }
 
-TEST(Options, WordsThatAreNotOptionsStayInOrder) {
+TEST(Options, ArgumentsThatAreNotOptionsKeepTheirOrder) {
   Table table;
   EXPECT_EQ(table.Read("a -g 1 b - c"), "gpus=1 | a b - c");
   EXPECT_EQ(table.Read("a -- -g 1 --"), "| a -- -g 1 --");
@@ -82,7 +82,7 @@ TEST(Options, WordsThatAreNotOptionsStayInOrder) {
   EXPECT_EQ(table.Read("-- python -v", {.stops_at_first_positional = true}), "|  -- python -v");
 }
 
-TEST(Options, LongNamesMayHaveOneDashWhereTheToolHasThem) {
+TEST(Options, LongNamesMayHaveOneDashWhereTheToolAllowsIt) {
   Table table;
   EXPECT_EQ(table.Read("-output x", {.allows_single_dash_long = true}), "output=x | ");
   EXPECT_EQ(table.Read("-outpu x"), "output=utpu | x") << "getopt glues";
@@ -99,6 +99,9 @@ TEST(Options, AnErrorNamesTheOptionAsItWasWritten) {
   EXPECT_EQ(table.Read("--hold=1"), "error: --hold takes no value; remove it");
   EXPECT_EQ(table.Read("--gpsu 1"), "error: unknown option '--gpsu'; did you mean --gpus?");
   EXPECT_EQ(table.Read("--zebra"), "error: unknown option '--zebra'; --help lists all options");
+  EXPECT_EQ(table.Read("--gpus 1 --help"),
+            "error: unknown option '--help'; it is accepted only as the first word of a command line")
+      << "it is not a misspelt --hold";
 }
 
 }  // namespace options_test

@@ -20,7 +20,7 @@ JobSpec Read(std::vector<std::string> words) {
   return spec;
 }
 
-TEST(PortionOptions, PartsAreReadExactly) {
+TEST(FractionOptions, FractionsAreReadExactly) {
   const Request quarter = Read({"--gpus", "0.25", "--gpu-limit", "0.8"}).request;
   EXPECT_EQ(quarter.gpus, 1);
   EXPECT_EQ(quarter.portion.request, GpuShare(2'500));
@@ -33,7 +33,7 @@ TEST(PortionOptions, PartsAreReadExactly) {
   EXPECT_EQ(PortionReading(two), "0.5 of each of 2 GPUs");
 }
 
-TEST(PortionOptions, WholeOnesStayWhole) {
+TEST(FractionOptions, WholeGpusStayWhole) {
   for (const char* text : {"2", "2.0", "2x1", "2x1.0"}) {
     const Request request = Read({"--gpus", text}).request;
     EXPECT_EQ(request.gpus, 2) << text;
@@ -42,7 +42,7 @@ TEST(PortionOptions, WholeOnesStayWhole) {
   EXPECT_FALSE(Read({"--gpus", "0.5", "--gpus", "1"}).request.is_portioned()) << "the last word counts";
 }
 
-TEST(PortionOptions, MemoryIsAPartWhereNoNumberOfGpusIsAskedFor) {
+TEST(FractionOptions, GpuMemoryWithoutAGpuCountRequestsAFraction) {
   const Request request = Read({"--gpu-memory", "20G", "--gpu-memory-limit", "40G"}).request;
   EXPECT_EQ(request.gpus, 1);
   EXPECT_EQ(request.portion.memory, 20_GiB);
@@ -70,13 +70,13 @@ std::string Refused(const std::vector<std::string>& words) {
   return good ? "" : good.error().message;
 }
 
-TEST(PortionOptions, AnEmptyMemoryIsNoPartAndTakesNothingFromWholeGpus) {
+TEST(FractionOptions, AnEmptyMemoryIsNoFractionAndKeepsWholeGpus) {
   EXPECT_EQ(Refused({"--gpu-memory", "0"}),
             "--gpu-memory 0 is not a GPU fraction; request 512M or more, or omit it to run without a GPU");
   EXPECT_EQ(Read({"--gpus", "1", "--gpu-memory", "40G", "--gpu-memory", "0"}).request.gpu_memory, Bytes());
 }
 
-TEST(PortionOptions, ARefusalNamesWhatWasWrittenAndWhatIsLegal) {
+TEST(FractionOptions, AnErrorNamesTheValueAndTheAllowedRange) {
   for (const auto& [text, meant] : std::vector<std::pair<std::string, std::string>>{
            {"abc", "0.25"}, {"-0.5", "0.25"}, {"50%", "0.5"}, {"1/2", "0.5"}, {"0,5", "0.5"}}) {
     EXPECT_EQ(Refused({"--gpus", text}),
@@ -100,7 +100,7 @@ TEST(PortionOptions, ARefusalNamesWhatWasWrittenAndWhatIsLegal) {
   EXPECT_NE(Refused({"--slice", ">=0G"}).find("'0G' of GPU memory is too little"), std::string::npos);
 }
 
-TEST(PortionOptions, TimeMayBeApart) {
+TEST(FractionOptions, ComputeMayDifferFromMemory) {
   const Request request = Read({"--gpus", "0.5", "--compute", "0.3:1.0", "--idle-park", "10m"}).request;
   EXPECT_EQ(request.portion.compute, GpuShare(3'000));
   EXPECT_EQ(request.portion.compute_limit, GpuShare(10'000));

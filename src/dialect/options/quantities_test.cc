@@ -15,7 +15,7 @@ std::int64_t Size(std::string_view text, std::int64_t bare = 1) {
   return size ? size->count() : -1;
 }
 
-TEST(Sizes, EveryUsualFormIsRead) {
+TEST(Sizes, ReadsEveryUsualForm) {
   const std::int64_t mib = 1 << 20;
   const std::int64_t gib = mib * 1024;
   for (const auto& [text, bytes] : std::vector<std::pair<std::string, std::int64_t>>{{"20G", 20 * gib},
@@ -42,7 +42,7 @@ TEST(Sizes, EveryUsualFormIsRead) {
   EXPECT_EQ(Size("100K", mib), 100 * 1024) << "a unit wins over the bare one";
 }
 
-TEST(Sizes, WhatIsPrintedReadsWell) {
+TEST(Sizes, PrintsShortSizes) {
   for (const auto& [bytes, text] : std::vector<std::pair<Bytes, std::string>>{{Bytes(0), "0 B"},
                                                                               {Bytes(512), "512 B"},
                                                                               {20_GiB, "20 GiB"},
@@ -55,7 +55,7 @@ TEST(Sizes, WhatIsPrintedReadsWell) {
   }
 }
 
-TEST(Durations, EveryUsualFormIsRead) {
+TEST(Durations, ReadsEveryUsualForm) {
   for (const auto& [text, duration] :
        std::vector<std::pair<std::string, Duration>>{{"90s", 90s},         {"5m", 5min},
                                                      {"1h30m", 90min},     {"1h 30m 5s", 90min + 5s},
@@ -74,7 +74,7 @@ TEST(Durations, EveryUsualFormIsRead) {
   EXPECT_EQ(ParseDuration("90", 1s).value(), 90s);
 }
 
-TEST(Durations, SlurmsTimeIsReadAsItsManualSays) {
+TEST(Durations, ReadsSlurmsTimeAsDocumented) {
   for (const auto& [text, duration] : std::vector<std::pair<std::string, Duration>>{{"90", 90min},
                                                                                     {"90:30", 90min + 30s},
                                                                                     {"2:30:15", 150min + 15s},
@@ -94,7 +94,7 @@ TEST(Durations, SlurmsTimeIsReadAsItsManualSays) {
   }
 }
 
-TEST(Durations, TheTwoLargestUnitsArePrinted) {
+TEST(Durations, PrintsTheTwoLargestUnits) {
   for (const auto& [duration, text] : std::vector<std::pair<Duration, std::string>>{{90min, "1 h 30 min"},
                                                                                     {45s, "45 s"},
                                                                                     {51h, "2 d 3 h"},
@@ -111,7 +111,7 @@ TEST(Durations, TheTwoLargestUnitsArePrinted) {
   }
 }
 
-TEST(Durations, ClocksAreSlurms) {
+TEST(Durations, ClocksHaveSlurmsFormat) {
   EXPECT_EQ(FormatClock(26h + 3min + 4s), "1-02:03:04");
   EXPECT_EQ(FormatClock(2h + 3min + 4s), "02:03:04");
   EXPECT_EQ(FormatClock(3min + 4s), "3:04");
@@ -126,7 +126,7 @@ std::int64_t Moment(std::string_view text) {
   return moment ? (*moment - kTestNow) / 1s : -1;
 }
 
-TEST(Moments, EveryUsualFormIsRead) {
+TEST(DateTimes, ReadsEveryUsualForm) {
   constexpr std::int64_t kHour = 3600;
   for (const auto& [text, seconds] :
        std::vector<std::pair<std::string, std::int64_t>>{{"now", 0},
@@ -163,13 +163,13 @@ TEST(Moments, EveryUsualFormIsRead) {
   }
 }
 
-TEST(Moments, TheTwentyNinthOfFebruaryIsTheNextThereIs) {
+TEST(DateTimes, February29IsTheNextLeapDay) {
   const auto moment = ParseMoment("2/29", kTestNow, 0h);
   ASSERT_TRUE(moment);
   EXPECT_EQ(*moment, *ParseMoment("2028-02-29", kTestNow, 0h));
 }
 
-TEST(Moments, ThoseThatHaveBeenLieBehind) {
+TEST(DateTimes, PastTimesAreBeforeNow) {
   constexpr std::int64_t kHour = 3600;
   // It is Monday, 13:00 local time.
   for (const auto& [text, seconds] :
@@ -199,7 +199,7 @@ TEST(Moments, ThoseThatHaveBeenLieBehind) {
   }
 }
 
-TEST(Signals, NamesAndNumbersMeanTheSame) {
+TEST(Signals, NamesAndNumbersAreEquivalent) {
   for (const std::string text : {"SIGUSR1", "USR1", "usr1", "10", " SigUsr1 "})
     EXPECT_EQ(ParseSignal(text).value(), SIGUSR1) << text;
   EXPECT_EQ(ParseSignal("RTMIN+3").value(), 37);

@@ -36,7 +36,7 @@ std::string Line(const JobSpec& spec) {
   return line ? *line : "refused: " + line.error().message;
 }
 
-TEST(SpecWords, EachOptionComesBackAsItWasSaid) {
+TEST(SpecToOptions, EachOptionIsWrittenAsItWasRead) {
   // CommandLineOf verifies its own result, so getting a line means that nothing was lost.
   for (const std::string options : {
            "--gpus 2 --gpu-type 'h100|a100' --gpu-memory 40G --cpus 8 --memory 64G --time 90m",
@@ -77,14 +77,14 @@ TEST(SpecWords, EachOptionComesBackAsItWasSaid) {
   }
 }
 
-TEST(SpecWords, ALineSaysLengthsAndSizesExactly) {
+TEST(SpecToOptions, DurationsAndSizesAreWrittenExactly) {
   EXPECT_EQ(Line(Read("--gpus 1 --time 18s")), "divvy submit --gpus 1 --time 18s -- train 'two words'");
   EXPECT_EQ(Line(Read("--time 90s")), "divvy submit --time 90s -- train 'two words'");
   EXPECT_EQ(Line(Read("--time 2h --memory 1536M")), "divvy submit --memory 1536M --time 2h -- train 'two words'");
   EXPECT_EQ(Line(Read("", {}, {"echo", "a", "&&", ">", "$HOME"})), "divvy submit -- echo a '&&' '>' '$HOME'");
 }
 
-TEST(SpecWords, EachWordNamesWhatItSays) {
+TEST(SpecToOptions, EachOptionNamesTheFieldsThatItSets) {
   const auto words = WordsOf(Read("--topology nvlink:required --retries 3 : --cpus 8"), JobSpec());
   ASSERT_EQ(words.size(), 3u);
   EXPECT_EQ(words[0].text, "--topology nvlink:required");
@@ -94,7 +94,7 @@ TEST(SpecWords, EachWordNamesWhatItSays) {
   EXPECT_EQ(words[2].members, (std::vector<std::string>{"request/others"}));
 }
 
-TEST(SpecWords, OfAScriptOnlyWhatItsOwnLinesDoNotSay) {
+TEST(SpecToOptions, OptionsFromTheScriptItselfAreOmitted) {
   JobSpec spec;
   const std::string text = "#!/bin/bash\n#SBATCH --gres=gpu:4 --time=1:00:00\n# DIVVY --hold\ntrue\n";
   ASSERT_TRUE(ReadScript(text, "train.sh", TestSurroundings(), spec));
@@ -108,7 +108,7 @@ TEST(SpecWords, OfAScriptOnlyWhatItsOwnLinesDoNotSay) {
   EXPECT_EQ(Line(spec), "refused: the option lines in the script request more than this, and no option can undo that");
 }
 
-TEST(SpecWords, WhatNoOptionSaysIsNamed) {
+TEST(SpecToOptions, FieldsWithoutAnOptionAreNamed) {
   JobSpec spec = Read("--gpus 1");
   spec.labels["slurm.qos"] = "high";
   EXPECT_EQ(Line(spec), "refused: divvy submit has no option for: label slurm.qos=high");

@@ -13,7 +13,7 @@ std::string Values(const std::string& text) {
   return Join(spec.parameters.back().values, " ");
 }
 
-TEST(Parameters, ListsAndRangesAreRead) {
+TEST(Parameters, ReadsListsAndRanges) {
   EXPECT_EQ(Values("lr=1e-3,1e-4"), "1e-3 1e-4");
   EXPECT_EQ(Values("lr=1e-3"), "1e-3");
   EXPECT_EQ(Values("seed=0:4"), "0 1 2 3 4");
@@ -31,7 +31,7 @@ TEST(Parameters, ListsAndRangesAreRead) {
   EXPECT_EQ(Values("opt=a=b"), "a=b");
 }
 
-TEST(Parameters, TheLastColumnChangesFastestAndTheArrayFasterStill) {
+TEST(Parameters, TheArrayChangesFasterThanTheLastParameter) {
   JobSpec spec;
   ASSERT_TRUE(ParseParameter("a=x,y", spec));
   ASSERT_TRUE(ParseParameter("b=1:2", spec));
@@ -45,7 +45,7 @@ TEST(Parameters, TheLastColumnChangesFastestAndTheArrayFasterStill) {
   EXPECT_EQ(all, "x1-5 x1-7 x2-5 x2-7 y1-5 y1-7 y2-5 y2-7 ");
 }
 
-TEST(Parameters, RowsOfAFileAdvanceTogether) {
+TEST(Parameters, ColumnsOfAFileAdvanceTogether) {
   JobSpec spec;
   ASSERT_TRUE(ParseParameter("a=x,y", spec));
   ASSERT_TRUE(
@@ -60,7 +60,7 @@ TEST(Parameters, RowsOfAFileAdvanceTogether) {
   EXPECT_EQ(ElementCount(spec).value(), 12u) << "a second file is a dimension of its own";
 }
 
-TEST(Parameters, NeitherArrayNorSweepIsOneJob) { EXPECT_EQ(ElementCount(JobSpec()).value(), 0u); }
+TEST(Parameters, WithoutArrayOrParametersThereIsOneJob) { EXPECT_EQ(ElementCount(JobSpec()).value(), 0u); }
 
 TEST(Parameters, ATemplateNamesTheElements) {
   JobSpec spec;

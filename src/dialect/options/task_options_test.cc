@@ -30,14 +30,14 @@ TEST(TaskOptions, TheJobGetsTheGpusOfAllItsTasks) {
   EXPECT_EQ(Spec("--tasks 4 -- x").request.gpus, 0);
 }
 
-TEST(TaskOptions, TasksWithGpusOfTheirOwnMayLieOnSeveralMachines) {
+TEST(TaskOptions, TasksWithTheirOwnGpusMayRunOnSeveralNodes) {
   EXPECT_TRUE(Spec("--tasks 4 --gpus-per-task 2 -- x").request.spreads_tasks);
   EXPECT_FALSE(Spec("--tasks 4 --gpus-per-task 2 --gpus 8 -- x").request.spreads_tasks) << "--gpus is of one machine";
   EXPECT_FALSE(Spec("--gpus-per-task 2 -- x").request.spreads_tasks);
   EXPECT_FALSE(Spec("--tasks 4 -- x").request.spreads_tasks);
 }
 
-TEST(TaskOptions, EachMachineHasATaskAndItsPartOfTheGpus) {
+TEST(TaskOptions, EachNodeHasATaskAndItsPartOfTheGpus) {
   EXPECT_EQ(Spec("--nodes 3 --gpus 2 -- x").request.tasks, 3);
   EXPECT_EQ(Spec("--nodes 3 --tasks 6 -- x").request.tasks, 6);
   const JobSpec spec = Spec("--nodes 2 --tasks 3 --gpus-per-task 2 -- x");
@@ -48,7 +48,7 @@ TEST(TaskOptions, EachMachineHasATaskAndItsPartOfTheGpus) {
   EXPECT_TRUE(StartsTasks(Spec("--nodes 2 -- x")));
 }
 
-TEST(TaskOptions, ACommandOfSeveralTasksIsStartedByAStep) {
+TEST(TaskOptions, ACommandWithSeveralTasksIsStartedByAStep) {
   const JobSpec spec = Spec("--tasks 2 --gpus-per-task 1 --gpu-bind single --no-kill --label-output -o 'o-%2t' -- x y");
   EXPECT_TRUE(StartsTasks(spec));
   EXPECT_EQ(TaskStarter("/bin/divvy", spec, spec.command),
@@ -58,7 +58,7 @@ TEST(TaskOptions, ACommandOfSeveralTasksIsStartedByAStep) {
       << "one file is the job's own";
 }
 
-TEST(TaskOptions, ScriptsAndOtherDoorsStartOnce) {
+TEST(TaskOptions, ScriptsAndSlurmJobsAreStartedOnce) {
   EXPECT_FALSE(StartsTasks(Spec("--tasks 1 -- x")));
   JobSpec script = Spec("--tasks 2 -- x");
   script.script = "#!/bin/sh\n";
@@ -69,14 +69,14 @@ TEST(TaskOptions, ScriptsAndOtherDoorsStartOnce) {
   EXPECT_FALSE(StartsTasks(slurm));
 }
 
-TEST(TaskOptions, WhatIsNoWayToBindIsRefused) {
+TEST(TaskOptions, InvalidBindingsAreRefused) {
   JobSpec spec;
   const ParseContext nowhere;
   EXPECT_FALSE(ParseOptions(JobOptions(spec, nowhere), Words{"--gpu-bind", "sideways"}));
   EXPECT_FALSE(ParseOptions(JobOptions(spec, nowhere), Words{"--gpus-per-task", "0"}));
 }
 
-TEST(TaskOptions, PatternsThatNameTheTask) {
+TEST(TaskOptions, FindsFileNamePatternsWithATaskNumber) {
   EXPECT_TRUE(NamesTask("out-%t"));
   EXPECT_TRUE(NamesTask("%j-%3t.txt"));
   EXPECT_FALSE(NamesTask("%%t"));

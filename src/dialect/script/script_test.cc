@@ -24,7 +24,7 @@ JobSpec Read(const std::string& text, const std::string& path = "job.sh") {
   return spec;
 }
 
-TEST(Scripts, TheTextIsTakenAsItIsAndNamedByItsFile) {
+TEST(Scripts, TheTextIsUnchangedAndTheJobHasTheFilesName) {
   const std::string text = "#!/bin/sh\ntrue\n";
   const JobSpec spec = Read(text, "/data/runs/train.sh");
   EXPECT_EQ(spec.script, text);
@@ -33,9 +33,9 @@ TEST(Scripts, TheTextIsTakenAsItIsAndNamedByItsFile) {
   EXPECT_TRUE(spec.notes.empty());
 }
 
-TEST(Scripts, WithoutAnInterpreterItRunsUnderBash) { EXPECT_EQ(Read("true\n").script, "#!/bin/bash\ntrue\n"); }
+TEST(Scripts, WithoutAnInterpreterItRunsInBash) { EXPECT_EQ(Read("true\n").script, "#!/bin/bash\ntrue\n"); }
 
-TEST(Scripts, OptionsStandBeforeTheFirstCommand) {
+TEST(Scripts, OptionLinesMustPrecedeTheFirstCommand) {
   const JobSpec spec =
       Read("#!/bin/sh\n# DIVVY --gpus 2 --name 'a # b' # words\n\n#DIVVY -t 5\n  # plain\ntrue\n# DIVVY --gpus 4\n");
   EXPECT_EQ(spec.request.gpus, 2);
@@ -45,7 +45,7 @@ TEST(Scripts, OptionsStandBeforeTheFirstCommand) {
                             "line 7 is ignored: options after the first command are not read; move the line up"});
 }
 
-TEST(Scripts, GflowLinesDecideTheDialectAndAreAllApplied) {
+TEST(Scripts, GflowLinesSelectTheDialectAndAllApply) {
   const JobSpec spec = Read(
       "#!/bin/bash\n# GFLOW --gpus 1 --depends-on @~1\n# GFLOW --array 1-3 --name train\n# DIVVY --gpus 2\ntrue\n");
   EXPECT_EQ(spec.dialect, Dialect::kGflow);
@@ -56,7 +56,7 @@ TEST(Scripts, GflowLinesDecideTheDialectAndAreAllApplied) {
   EXPECT_EQ(spec.request.gpus, 2) << "divvy's own lines win";
 }
 
-TEST(Gflow, OptionsFillTheSpec) {
+TEST(Gflow, OptionsFillTheSpecification) {
   const ParseContext around = TestSurroundings();
   JobSpec spec;
   const auto words = *ShellSplit(
@@ -96,11 +96,11 @@ TEST(Gflow, OptionsFillTheSpec) {
   EXPECT_EQ(spec, before) << "finishing twice does no harm";
 }
 
-TEST(Gflow, APriorityThatIsNotGivenIsItsDefault) {
+TEST(Gflow, AMissingPriorityIsTheDefault) {
   EXPECT_EQ(GflowPriority(Read("# GFLOW --gpus 1\ntrue\n").priority), kGflowDefaultPriority);
 }
 
-TEST(Gflow, SharingIsAPartByMemoryAndNeedsBothOfItsSizes) {
+TEST(Gflow, SharingIsAFractionByMemoryAndNeedsBothSizes) {
   const JobSpec spec = Read("# GFLOW --shared --gpus 1 --gpu-memory 20G\ntrue\n");
   EXPECT_TRUE(spec.notes.empty());
   EXPECT_EQ(spec.request.portion.memory, 20_GiB);
@@ -155,7 +155,7 @@ class Conda : public ::testing::Test {
   std::filesystem::path directory_;
 };
 
-TEST_F(Conda, ScriptsOfAnyShellRunInside) {
+TEST_F(Conda, ScriptsOfAnyShellRunInsideTheEnvironment) {
   for (const std::string shell : {"/bin/bash", "/bin/sh", "/bin/bash -eu", "/usr/bin/env bash"}) {
     JobSpec spec;
     spec.script = "#!" + shell + "\necho \"$INSIDE $2\"\n";
@@ -163,13 +163,13 @@ TEST_F(Conda, ScriptsOfAnyShellRunInside) {
   }
 }
 
-TEST_F(Conda, AScriptOfAnotherInterpreterRunsInside) {
+TEST_F(Conda, AScriptOfAnotherInterpreterRunsInsideTheEnvironment) {
   JobSpec spec;
   spec.script = "#!/usr/bin/awk -f\nBEGIN { print ENVIRON[\"INSIDE\"], ARGV[2], \"$HOME `x`\" }\n";
   EXPECT_EQ(Run(spec, "vision"), "vision two three $HOME `x`\n");
 }
 
-TEST_F(Conda, AnEnvironmentThatIsNotThereEndsTheJobBeforeItsFirstCommand) {
+TEST_F(Conda, AMissingEnvironmentEndsTheJobBeforeItsFirstCommand) {
   JobSpec spec;
   spec.script = "#!/bin/bash\necho started\n";
   EXPECT_EQ(Run(spec, "missing"), "divvy: the conda environment cannot be activated: missing\nstatus 1");
@@ -177,7 +177,7 @@ TEST_F(Conda, AnEnvironmentThatIsNotThereEndsTheJobBeforeItsFirstCommand) {
 
 /// Compares tests/data/explain/NAME.sh with NAME.txt. DIVVY_REWRITE=1 writes the .txt; keep the result only if its diff
 /// is understood.
-TEST(Explain, PrintsWhatIsWrittenDown) {
+TEST(Explain, OutputMatchesTheGoldenFiles) {
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(DIVVY_SOURCE_DIR "/tests/data/explain")) {
     if (entry.path().extension() != ".sh") continue;

@@ -102,7 +102,7 @@ Result<JobSpec> ReadHeader(const std::string& text) {
   return spec;
 }
 
-TEST(SlurmCorpus, EveryHeaderIsReadAndMeansWhatSlurmDocuments) {
+TEST(SlurmCorpus, EveryHeaderIsReadAsSlurmDocuments) {
   const Corpus corpus = MakeCorpus();
   std::set<std::string> different;
   int refused = 0;
@@ -122,7 +122,7 @@ TEST(SlurmCorpus, EveryHeaderIsReadAndMeansWhatSlurmDocuments) {
   EXPECT_EQ(different.size(), kHeaders) << "each is a kind of its own";
 }
 
-TEST(SlurmCorpus, HasEveryWayToWriteAnOptionInAboutItsProportion) {
+TEST(SlurmCorpus, UsesEveryOptionSyntaxInARealisticProportion) {
   const Corpus corpus = MakeCorpus();
   int lines = 0;
   for (const Header& header : corpus.headers) lines += static_cast<int>(header.options.size());
@@ -140,7 +140,7 @@ TEST(SlurmCorpus, HasEveryWayToWriteAnOptionInAboutItsProportion) {
   }
 }
 
-TEST(SlurmCorpus, HasEveryOptionThatSbatchTakes) {
+TEST(SlurmCorpus, ContainsEveryOptionOfSbatch) {
   std::set<std::string> used;
   for (const Header& header : MakeCorpus().headers) {
     for (const Said& said : header.options) used.insert(said.name);
@@ -210,7 +210,7 @@ TEST(SlurmCorpus, HasEveryOptionThatSbatchTakes) {
   }
 }
 
-TEST(SlurmCorpus, WholeHeadersMeanWhatTheirLineSays) {
+TEST(SlurmCorpus, WholeHeadersMatchTheirExpectation) {
   int seen = 0;
   for (const std::string& line : FileLines("whole.txt")) {
     const std::vector<std::string_view> fields = Split(line, '\t');

@@ -37,7 +37,7 @@ std::string ValueIn(const std::vector<std::string>& environment, const std::stri
   return "<unset>";
 }
 
-TEST(SlurmEnvironment, AOneGpuJobHasWhatScriptsLookFor) {
+TEST(SlurmEnvironment, AOneGpuJobHasTheVariablesThatScriptsUse) {
   const JobSpec spec = Spec("--gres=gpu:1 -t 60");
   const auto environment = SlurmEnvironment(Record(spec), spec, {3}, "box.example.org", kTestNow);
   EXPECT_TRUE(std::ranges::is_sorted(environment));
@@ -72,7 +72,7 @@ TEST(SlurmEnvironment, AOneGpuJobHasWhatScriptsLookFor) {
   }
 }
 
-TEST(SlurmEnvironment, OptionsThatWereGivenAreToldBack) {
+TEST(SlurmEnvironment, RequestedOptionsAreExported) {
   const JobSpec spec =
       Spec("-n 4 -c 2 --gpus-per-task=1 --mem=8G --qos=high --partition=a100 --account=proj --comment=x");
   const auto environment = SlurmEnvironment(Record(spec), spec, {0, 1, 2, 3}, "box", kTestNow);
@@ -84,7 +84,7 @@ TEST(SlurmEnvironment, OptionsThatWereGivenAreToldBack) {
   for (const auto& [name, value] : wanted) EXPECT_EQ(ValueIn(environment, name), value) << name;
 }
 
-TEST(SlurmEnvironment, AnArrayElementKnowsItsPlace) {
+TEST(SlurmEnvironment, AnArrayElementHasItsIndexVariables) {
   const JobSpec spec = Spec("--array=3-9:3");
   JobRecord record = Record(spec);
   record.id = JobId(20);
@@ -99,7 +99,7 @@ TEST(SlurmEnvironment, AnArrayElementKnowsItsPlace) {
   for (const auto& [name, value] : wanted) EXPECT_EQ(ValueIn(environment, name), value) << name;
 }
 
-TEST(SlurmEnvironment, EachComponentHasItsOwnNames) {
+TEST(SlurmEnvironment, EachComponentHasItsOwnVariables) {
   JobSpec spec;
   const std::vector<std::string> words = {"-n2", "--gpus-per-task=1", ":", "-N2", "-c4", "-p", "big", "x"};
   const ParseContext around = TestSurroundings();
@@ -140,7 +140,7 @@ TEST(SlurmEnvironment, EachComponentHasItsOwnNames) {
   EXPECT_EQ(value("SLURM_JOB_PARTITION_HET_GROUP_1"), "big");
 }
 
-TEST(SlurmEnvironment, AnOuterJobDoesNotLeakIntoANewOne) {
+TEST(SlurmEnvironment, VariablesOfAnOuterJobDoNotLeakIntoANewOne) {
   const std::vector<std::string> before = {
       "PATH=/bin",  "SLURM_JOB_ID=3", "SLURM_CONF=/etc/x", "SLURMD_NODENAME=n1", "SRUN_DEBUG=3",
       "PMI_RANK=0", "PMIX_RANK=0",    "SBATCH_GRES=gpu:1", "SQUEUE_FORMAT=%i",   "MY_SLURM_=1"};
@@ -163,7 +163,7 @@ TEST(SlurmHostList, ExpandsRangesZerosAndSeveralBrackets) {
   }
 }
 
-TEST(SlurmHostList, FoldsNeighboursAndReadsItBack) {
+TEST(SlurmHostList, FoldsAdjacentHostsAndReadsThemBack) {
   EXPECT_EQ(FoldHostList({"n1", "n2", "n3", "n5", "a08", "a09"}), "n[1-3,5],a[08-09]");
   EXPECT_EQ(FoldHostList({"n1", "n3", "n2", "x"}), "n[1,3,2],x");
   EXPECT_EQ(FoldHostList({"n9", "n10", "box"}), "n[9-10],box");

@@ -23,7 +23,7 @@ JobSpec Good(const std::string& line, const std::string& more = "-n1") {
   return spec ? *spec : JobSpec();
 }
 
-TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
+TEST(SlurmNoted, OptionsWithoutEffectAreNotedOnceAndNeverFatal) {
   for (const char* line :
        {"--switches=1@10", "--hint=nomultithread", "--container-name=a", "--reservation=x", "-L matlab",
         "-m block:cyclic", "--mail-type=END,TIME_LIMIT_90", "--uenv=pytorch", "--get-user-env", "--threads-per-core=1",
@@ -38,7 +38,7 @@ TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
   EXPECT_EQ(Good("--hint=nomultithread", "--hint=nomultithread").notes.size(), 1u);
 }
 
-TEST(SlurmNoted, OptionsOfASitesPluginsAreNamedAndNeverFatal) {
+TEST(SlurmNoted, OptionsOfSitePluginsAreNotedAndNeverFatal) {
   const std::string own = ": not one of Slurm's own options, so probably of a site plugin; it has no effect in divvy";
   using Notes = std::vector<std::string>;
   EXPECT_EQ(Good("--mysite-option=4").notes, Notes{"--mysite-option=4" + own});
@@ -57,7 +57,7 @@ TEST(SlurmNoted, OptionsOfASitesPluginsAreNamedAndNeverFatal) {
     EXPECT_FALSE(Read(line)) << line;
 }
 
-TEST(SlurmLimits, PropagateSaysWhichOfTheSubmissionsTheJobBeginsWith) {
+TEST(SlurmLimits, PropagateSelectsTheSubmittersLimits) {
   const auto kept = [](const std::string& line) {
     JobSpec spec = Good(line);
     spec.capture.limits = {{"nofile", 1024}, {"stack", 8192}};

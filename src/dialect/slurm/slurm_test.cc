@@ -52,7 +52,7 @@ const BadInputKind kSbatch("sbatch", [](const std::string& input) -> std::option
   return std::nullopt;
 });
 
-TEST(SlurmGpus, EachWayToAskGivesTheSameTwoGpus) {
+TEST(SlurmGpus, EachSyntaxRequestsTheSameTwoGpus) {
   for (const char* line :
        {"--gres=gpu:2", "--gres gpu:2", "--gpus=2", "-G2", "-G 2", "--gpus-per-node=2", "-n2 --gpus-per-task=1",
         "--ntasks-per-node=2 --gpus-per-task=1", "-n 4 --ntasks-per-gpu=2", "--sockets-per-node=2 --gpus-per-socket=1",
@@ -62,13 +62,13 @@ TEST(SlurmGpus, EachWayToAskGivesTheSameTwoGpus) {
   }
 }
 
-TEST(SlurmGpus, NoneOrZeroAsksForNoGpu) {
+TEST(SlurmGpus, NoneOrZeroRequestsNoGpu) {
   for (const char* line : {"--gres=none", "--gres=gpu:0", "--gpus=0", "--gres=craynetwork:0", "-n 8"}) {
     EXPECT_EQ(Good(line).request.gpus, 0) << line;
   }
 }
 
-TEST(SlurmGpus, TypesBecomeTermsOfTheModelsName) {
+TEST(SlurmGpus, TypesBecomeTermsOfTheModelName) {
   EXPECT_EQ(Good("--gres=gpu:a100:1").request.gpu_type, "a100");
   EXPECT_EQ(Good("--gres=gpu:a100").request.gpus, 1);
   EXPECT_EQ(Good("--gres=gpu:tesla_v100:1").request.gpu_type, "v100");
@@ -77,7 +77,7 @@ TEST(SlurmGpus, TypesBecomeTermsOfTheModelsName) {
   EXPECT_EQ(Good("--gpus=a100:2 --constraint=80gb").request.gpu_memory, Bytes(80'000'000'000));
 }
 
-TEST(SlurmGpus, SharesAndSlicesGetAWholeGpuAndSaySo) {
+TEST(SlurmGpus, SharesAndSlicesGetAWholeGpuWithANote) {
   EXPECT_EQ(Good("--gres=shard:2").request.gpus, 1);
   EXPECT_TRUE(HasNote(Good("--gres=shard:2"), "a whole GPU"));
   const JobSpec slice = Good("--gres=gpu:a100_1g.10gb:2");
@@ -86,13 +86,13 @@ TEST(SlurmGpus, SharesAndSlicesGetAWholeGpuAndSaySo) {
   EXPECT_TRUE(HasNote(slice, "1g.10gb"));
 }
 
-TEST(SlurmGpus, CountBeforeTypeIsRepairedInTheError) {
+TEST(SlurmGpus, TheErrorForACountBeforeTheTypeShowsTheRightOrder) {
   const auto spec = Read("--gres=gpu:1:tesla:v100");
   ASSERT_FALSE(spec);
   EXPECT_EQ(spec.error().message, "job.sh line 2: --gres: the count must come last; write --gres=gpu:tesla_v100:1");
 }
 
-TEST(SlurmConstraint, KeepsWhatNamesAGpuAndNotesTheRest) {
+TEST(SlurmConstraint, KeepsGpuFeaturesAndNotesOthers) {
   EXPECT_EQ(Good("-C a100").request.gpu_type, "a100");
   EXPECT_EQ(Good("-C 'a100|h100'").request.gpu_type, "a100|h100");
   EXPECT_EQ(Good("-C '[a100|h100]'").request.gpu_type, "a100|h100");
@@ -104,7 +104,7 @@ TEST(SlurmConstraint, KeepsWhatNamesAGpuAndNotesTheRest) {
   EXPECT_EQ(Good("-C intel").request.gpu_type, "");
 }
 
-TEST(SlurmTasks, CpusAndMemoryMultiply) {
+TEST(SlurmTasks, CpusAndMemoryAreMultipliedByTasks) {
   const JobSpec spec = Good("-n 4 -c 3 --mem-per-cpu=2G");
   EXPECT_EQ(spec.request.tasks, 4);
   EXPECT_EQ(spec.request.cpus, 12);
@@ -126,7 +126,7 @@ TEST(SlurmTime, IsRoundedUpToMinutes) {
   EXPECT_EQ(Good("--time=UNLIMITED").time_limit, Duration(0));
 }
 
-TEST(SlurmWhen, BeginHoldArraySignalAndPriorities) {
+TEST(SlurmWhen, ReadsBeginHoldArraySignalAndPriorities) {
   EXPECT_EQ(Good("--begin=now+2hours").begin, kTestNow + 2h);
   EXPECT_EQ(Good("--begin=now+1day").begin, kTestNow + 24h);
   EXPECT_EQ(Good("--begin=now+30").begin, kTestNow + 30s);
@@ -156,7 +156,7 @@ TEST(SlurmWhen, DependenciesOfALaterLevelReplaceEarlierOnes) {
   EXPECT_TRUE(Good("--kill-on-invalid-dep=no").keeps_waiting);
 }
 
-TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverLines) {
+TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverScript) {
   EXPECT_EQ(Good("--time=10", "", {"SBATCH_TIMELIMIT=20"}).time_limit, 20min);
   EXPECT_EQ(Good("--time=10", "--time=30", {"SBATCH_TIMELIMIT=20"}).time_limit, 30min);
   EXPECT_EQ(Good("--gres=gpu:4", "--gpus=1").request.gpus, 1) << "another option for the same thing wins as well";
@@ -166,7 +166,7 @@ TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverLines) {
   EXPECT_EQ(Good("--gres=gpu:1", "", {"SBATCH_GRES="}).request.gpus, 1) << "an empty variable is an unset one";
 }
 
-TEST(SlurmLevels, SallocAndSrunReadVariablesOfTheirOwn) {
+TEST(SlurmLevels, SallocAndSrunReadTheirOwnVariables) {
   const auto read = [](std::string_view prefix, std::vector<std::string> environment) {
     ParseContext around = TestSurroundings();
     around.environment = std::move(environment);
@@ -186,13 +186,13 @@ TEST(SlurmLevels, SallocAndSrunReadVariablesOfTheirOwn) {
             "SALLOC_GRES in the environment: --g");
 }
 
-TEST(SlurmLines, RareOptionsMayBeAbbreviatedAsWell) {
+TEST(SlurmLines, RareOptionsMayBeAbbreviatedToo) {
   EXPECT_TRUE(HasNote(Good("--reservat=x"), "--reservation"));
   EXPECT_EQ(Good("--container-im=a/b").labels.at("slurm.container-image"), "a/b");
   EXPECT_FALSE(Read("--cont=x")) << "it is the beginning of several";
 }
 
-TEST(SlurmNodes, OneIsFineAndTheRestIsNotedOrRefused) {
+TEST(SlurmNodes, OneNodeIsAcceptedAndOtherNodeOptionsAreNotedOrRefused) {
   EXPECT_TRUE(Good("--nodes=1").notes.empty());
   EXPECT_TRUE(Good("-N1").notes.empty());
   EXPECT_TRUE(HasNote(Good("-N 1-4"), "one node"));
@@ -204,7 +204,7 @@ Status OnOne(JobSpec spec) {
   return CompleteSlurmOnOne(spec, "box.lab");
 }
 
-TEST(SlurmNodes, SeveralGiveTheirPartEachAndAreRefusedByAServerAlone) {
+TEST(SlurmNodes, OptionsPerNodeApplyToEachAndASingleServerRefusesThem) {
   const JobSpec two = Good("--nodes=2 --gres=gpu:4 --ntasks-per-node=4 -c 2 --mem=10G");
   EXPECT_EQ(two.request.nodes, 2);
   EXPECT_EQ(two.request.gpus, 4) << "--gres counts per node";
@@ -229,7 +229,7 @@ TEST(SlurmNodes, SeveralGiveTheirPartEachAndAreRefusedByAServerAlone) {
   EXPECT_FALSE(CheckSlurmPlace(Good("--gpus=a100:1,h100:1")));
 }
 
-TEST(SlurmNodes, WhatDoesNotComeOutEvenIsRoundedUp) {
+TEST(SlurmNodes, UnevenDivisionsAreRoundedUp) {
   const JobSpec spec = Good("-N 2 --gpus=7");
   EXPECT_EQ(spec.request.gpus, 4);
   EXPECT_TRUE(HasNote(spec, "7 GPUs on 2 nodes cannot be divided evenly: 4 on each"));
@@ -240,7 +240,7 @@ TEST(SlurmNodes, WhatDoesNotComeOutEvenIsRoundedUp) {
   EXPECT_EQ(tasks.request.memory, Bytes(std::int64_t{9} << 30)) << "--mem counts per node";
 }
 
-TEST(SlurmNodes, TasksMayLieOnSeveralWhereNothingSaysHowMany) {
+TEST(SlurmNodes, TasksMaySpreadOverNodesWithoutANodeCount) {
   const JobSpec spec = Good("-n 16 --gpus-per-task=1 -c 4");
   EXPECT_TRUE(spec.request.spreads_tasks);
   EXPECT_EQ(spec.request.nodes, 1);
@@ -254,7 +254,7 @@ TEST(SlurmNodes, TasksMayLieOnSeveralWhereNothingSaysHowMany) {
   }
 }
 
-TEST(SlurmNodes, ReadTwiceTheyAreDealtOutOnce) {
+TEST(SlurmNodes, FinishingTwiceDividesOnce) {
   ParseContext around = TestSurroundings();
   JobSpec spec;
   ASSERT_TRUE(ApplySlurmLines("#!/bin/sh\n#SBATCH -N 2 --gpus=8 -c 3 --mem-per-gpu=1G\n", "job.sh", around, spec));
@@ -264,7 +264,7 @@ TEST(SlurmNodes, ReadTwiceTheyAreDealtOutOnce) {
   EXPECT_EQ(spec.request.memory, Bytes(std::int64_t{4} << 30));
 }
 
-TEST(SlurmNodes, WhatDivvysOwnOptionSaidOfAMachineStays) {
+TEST(SlurmNodes, AmountsFromDivvysOwnOptionsAreKept) {
   JobSpec spec = Good("-N 2");
   spec.request.gpus = 4;
   spec.request.memory = Bytes(1 << 20);
@@ -273,7 +273,7 @@ TEST(SlurmNodes, WhatDivvysOwnOptionSaidOfAMachineStays) {
   EXPECT_EQ(spec.request.memory, Bytes(1 << 20));
 }
 
-TEST(SlurmNodes, ComponentsAreOfOneJob) {
+TEST(SlurmNodes, ScriptComponentsBelongToOneJob) {
   JobSpec spec;
   const ParseContext around = TestSurroundings();
   const char* script =
@@ -315,7 +315,7 @@ TEST(SlurmNodes, ComponentsAreOfOneJob) {
   EXPECT_EQ(spec.request.others[1], third);
 }
 
-TEST(SlurmNodes, ComponentsOfACommandLine) {
+TEST(SlurmNodes, CommandLineComponentsAreRead) {
   const ParseContext around = TestSurroundings();
   JobSpec wrong;
   EXPECT_FALSE(ApplySlurmLines("#!/bin/sh\n#SBATCH hetjob\n#SBATCH -n x\n", "job.sh", around, wrong));
@@ -336,7 +336,7 @@ TEST(SlurmNodes, ComponentsOfACommandLine) {
 
 using Names = std::vector<std::string>;
 
-TEST(SlurmNodes, HostsAreNamedAndExcluded) {
+TEST(SlurmNodes, ReadsNodeListAndExclude) {
   const JobSpec spec = Good("--nodelist=n[1-3] --exclude=n2,gpu[07-08]");
   EXPECT_EQ(spec.request.nodes, 3) << "each of them";
   EXPECT_EQ(Good("-N1 --nodelist=n[1-3] --exclude=n2,gpu[07-08]").request.node_list, (Names{"n1", "n3"}));
@@ -350,7 +350,7 @@ TEST(SlurmNodes, HostsAreNamedAndExcluded) {
   EXPECT_EQ(Good("-w n1", "-w n2").request.node_list, Names{"n2"});
 }
 
-TEST(SlurmNodes, AServerAloneIsTakenForTheHostsThatAreNamed) {
+TEST(SlurmNodes, ASingleServerAcceptsAnyHostName) {
   const auto alone = [](const std::string& line) {
     JobSpec spec = Good(line);
     spec.dialect = Dialect::kSlurm;
@@ -366,7 +366,7 @@ TEST(SlurmNodes, AServerAloneIsTakenForTheHostsThatAreNamed) {
   EXPECT_FALSE(OnOne(Good("--exclude=n1,box")));
 }
 
-TEST(SlurmNodes, FeaturesOfMachinesAreToldFromModelsOfGpus) {
+TEST(SlurmNodes, NodeFeaturesAreDistinguishedFromGpuModels) {
   EXPECT_EQ(Good("--constraint=a100").request.constraint, "");
   EXPECT_EQ(Good("--constraint=ib").request.constraint, "ib");
   const JobSpec both = Good("--constraint='a100&(ib|roce)&nvme'");
@@ -382,14 +382,14 @@ TEST(SlurmNodes, FeaturesOfMachinesAreToldFromModelsOfGpus) {
   EXPECT_EQ(Good("-C 'ib*2'").request.constraint, "ib");
 }
 
-TEST(SlurmNodes, ExclusiveIsAllGpusOfTheServer) {
+TEST(SlurmNodes, ExclusiveRequestsAllGpusOfTheServer) {
   JobSpec spec = Good("--exclusive --gres=gpu:1");
   CompleteSlurm(spec, 8);
   EXPECT_EQ(spec.request.gpus, 8);
   EXPECT_TRUE(HasNote(Good("--exclusive=user"), "other jobs"));
 }
 
-TEST(SlurmFiles, PatternsAndDirectories) {
+TEST(SlurmFiles, ReadsPatternsAndDirectories) {
   const JobSpec spec = Good("-o logs/%x-%j.out -e %J.err -D sub --open-mode=append");
   EXPECT_EQ(spec.output, "logs/%x-%j.out");
   EXPECT_EQ(spec.error, "%j.err");
@@ -399,12 +399,12 @@ TEST(SlurmFiles, PatternsAndDirectories) {
   EXPECT_EQ(Good("-o /dev/null").output, "/dev/null");
 }
 
-TEST(SlurmOptions, APartitionIsNamedOnceWhateverCommasAreAroundIt) {
+TEST(SlurmOptions, APartitionIsReadWithStrayCommasAround) {
   EXPECT_EQ(Good("-p debug,debug,").pool, "debug");
   EXPECT_EQ(Good("-p ,gpu,debug,,gpu").pool, "gpu,debug");
 }
 
-TEST(SlurmLines, SplitAsSlurmSplits) {
+TEST(SlurmLines, AreSplitAsSlurmSplitsThem) {
   const SlurmLines found = FindSlurmLines(
       "#!/bin/bash\n#SBATCH --job-name=\"two words\" -N1 # why\n##SBATCH --off\n# SBATCH --off\n#sbatch "
       "--gpus=1\n\n#SBATCH -o a\\ b\n"
@@ -418,7 +418,7 @@ TEST(SlurmLines, SplitAsSlurmSplits) {
   EXPECT_NE(found.unread[3].why.find("first command"), std::string::npos);
 }
 
-TEST(SlurmLines, StrayWordsAreNotedNotFatal) {
+TEST(SlurmLines, StrayWordsAreNotedAndNotFatal) {
   EXPECT_TRUE(HasNote(Good("--job-name=my job"), "'job' does not belong to an option"));
 }
 
@@ -431,7 +431,7 @@ TEST(SlurmExplain, SaysThatGresCountsPerNode) {
   EXPECT_NE(explanation.text.find("has no effect: ignored when choosing nodes"), std::string::npos);
 }
 
-TEST(SlurmExplain, GoesOnAfterAMistake) {
+TEST(SlurmExplain, ContinuesAfterAnError) {
   ScriptExplanation explanation;
   ExplainSlurmLines("#!/bin/sh\n#SBATCH --gres=gpu:1:v100\n#SBATCH -t soon\n#SBATCH -n 2\n", "job.sh",
                     TestSurroundings(), explanation);
@@ -465,7 +465,7 @@ std::string FileText(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(SlurmScripts, ReadAsTheirGoldenFilesSay) {
+TEST(SlurmScripts, MatchTheirGoldenFiles) {
   // DIVVY_REWRITE=1 rewrites the files; check the diff before keeping it.
   const bool rewrites = std::getenv("DIVVY_REWRITE") != nullptr;
   int seen = 0;

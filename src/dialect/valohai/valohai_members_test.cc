@@ -5,7 +5,7 @@
 namespace divvy::dialect {
 namespace valohai_members_test {
 
-TEST(ValohaiMembers, EachKnowsAllAndWhichItIs) {
+TEST(ValohaiMembers, EachMemberKnowsAllMembersAndItsOwnPlace) {
   ValohaiMembers members;
   members.group = "job-17";
   members.execution = "17";

@@ -79,7 +79,7 @@ TEST(Valohai, ReadsTheMixedExampleUnmodified) {
   EXPECT_EQ(four->request.gpus, 4);
 }
 
-TEST(Valohai, VariableOfTheCommandLineWinsOverTheDefault) {
+TEST(Valohai, CommandLineVariablesWinOverDefaults) {
   ExecutionRequest request;
   request.variables = {{"VH_GPUS", "4"}, {"SEED", "7"}};
   auto spec = Execute(std::string(kExample), request, "single");
@@ -100,12 +100,12 @@ TEST(Valohai, WithoutVhGpusAStepGetsOneGpuAndZeroIsAllowed) {
   EXPECT_EQ(Execute(Step("    resources: {devices: {nvidia.com/gpu: 2}}\n"))->request.gpus, 2);
 }
 
-TEST(Valohai, NamesTheLineAndTheNearestKeyOfAMistake) {
+TEST(Valohai, NamesTheLineAndTheNearestKeyOfAnError) {
   EXPECT_EQ(FirstError("- step:\n    name: train\n    command: x\n    image: i\n    imge: y\n"),
             "valohai.yaml:5: step 'train': unknown key 'imge'; did you mean 'image'?");
 }
 
-TEST(Valohai, ParametersComeInDeclarationOrderAndQuoted) {
+TEST(Valohai, ParametersAreInDeclarationOrderAndQuoted) {
   const std::string lines =
       "    parameters:\n      - {name: lr, type: float, default: 0.1}\n      - {name: note, default: two words}\n"
       "      - {name: epochs, type: integer, default: 3, pass-as: '-e {value}'}\n";
@@ -114,13 +114,13 @@ TEST(Valohai, ParametersComeInDeclarationOrderAndQuoted) {
   EXPECT_EQ(Command("t {parameter:epochs} {parameter-value:note}", lines), "t -e 3 'two words'");
 }
 
-TEST(Valohai, UnknownBracesStayForTheShell) {
+TEST(Valohai, UnknownBracesAreLeftForTheShell) {
   const std::string lines = "    parameters:\n      - {name: lr, default: x}\n";
   EXPECT_EQ(Command("echo ${HOME} ${parameters} {a,b} {\"k\": 1} {parameter:nope} {}", lines),
             "echo ${HOME} ${parameters} {a,b} {\"k\": 1} {parameter:nope} {}");
 }
 
-TEST(Valohai, MultipleIsJoinedOrRepeated) {
+TEST(Valohai, MultipleValuesAreJoinedOrRepeated) {
   const std::string lines =
       "    parameters:\n      - {name: a, default: [x, y], multiple: separate}\n"
       "      - {name: b, default: [1, 2], multiple: repeat, pass-as: '--{name} {v}'}\n"
@@ -131,7 +131,7 @@ TEST(Valohai, MultipleIsJoinedOrRepeated) {
   EXPECT_EQ(Command("t {parameters}", lines, request), "t --b 1 --b 2 --c=p:q");
 }
 
-TEST(Valohai, FlagsEmitNothingWhenFalse) {
+TEST(Valohai, FalseFlagsEmitNothing) {
   const std::string lines =
       "    parameters:\n      - {name: fast, type: flag, default: true}\n      - {name: dry, type: flag}\n"
       "      - {name: aug, type: flag, pass-true-as: '--aug', pass-false-as: '--no-aug'}\n";
@@ -141,12 +141,12 @@ TEST(Valohai, FlagsEmitNothingWhenFalse) {
   EXPECT_EQ(Command("t {parameters} {parameter-value:dry}", lines, request), "t --dry --aug true");
 }
 
-TEST(Valohai, SourcePathIsFilled) {
+TEST(Valohai, SourcePathIsFilledIn) {
   EXPECT_EQ(Command("cd {source-path}", "    source-path: models/a b\n"), "cd 'models/a b'");
   EXPECT_EQ(Command("cd {source-path}", ""), "cd .");
 }
 
-TEST(Valohai, CommandsAreOneScriptThatStopsAtTheFirstFailure) {
+TEST(Valohai, CommandsBecomeOneScriptThatStopsAtTheFirstFailure) {
   auto spec = Execute(
       "- step:\n    name: s\n    image: i\n    command:\n      - export A=1\n      - false && true\n      - echo $A\n");
   ASSERT_TRUE(spec) << spec.error().message;
@@ -164,7 +164,7 @@ TEST(Valohai, AShebangStaysFirst) {
   EXPECT_TRUE(Holds(python->script, "'VH_END_OF_COMMANDS'\n#!/usr/bin/env python3\nprint(1)\nVH_END_OF_COMMANDS\n"));
 }
 
-TEST(Valohai, AnExecutionSeesItsDirectoriesAndConfiguration) {
+TEST(Valohai, AnExecutionGetsItsDirectoriesAndConfiguration) {
   ExecutionRequest request;
   request.execution_id = "11111111-2222-4333-8444-555555555555";
   request.root = "/data/e1";
@@ -209,7 +209,7 @@ TEST(Valohai, AStepIsFoundByPrefixAndPartOfItsName) {
       Holds(FindValohaiStep(*project, "zz").error().message, "there is no step 'zz'; there is single-gpu-experiment"));
 }
 
-TEST(Valohai, DurationsAreSumsOfPieces) {
+TEST(Valohai, DurationsAreSumsOfUnits) {
   EXPECT_EQ(*ParseValohaiDuration("90"), 90s);
   EXPECT_EQ(*ParseValohaiDuration("1h 30m 5s"), 5405s);
   EXPECT_EQ(*ParseValohaiDuration("2 Hours, 3 minutes"), 7380s);
@@ -219,14 +219,14 @@ TEST(Valohai, DurationsAreSumsOfPieces) {
     EXPECT_FALSE(ParseValohaiDuration(wrong)) << wrong;
 }
 
-TEST(Valohai, MergedMapsGiveTheirKeys) {
+TEST(Valohai, MergedMapsProvideTheirKeys) {
   auto spec = Execute("- step: &base\n    name: a\n    image: i\n    command: x\n- step:\n    <<: *base\n    name: b\n",
                       {}, "b");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_TRUE(Holds(spec->script, "set -e\nx\n"));
 }
 
-TEST(Valohai, ReportsEveryProblemInOrderOfLines) {
+TEST(Valohai, ReportsEveryProblemInLineOrder) {
   auto reading = ReadValohaiYaml(
       "- step:\n    name: a\n    image: i\n    command: 'echo {parameter:gone}'\n    nam: x\n- step:\n    name: a\n    "
       "command: y\n",
@@ -260,7 +260,7 @@ TEST(ValohaiTask, AGridIsTheProductOfItsParameters) {
   EXPECT_EQ((*executions)[5].group_limit, 2);
 }
 
-TEST(ValohaiTask, RandomDrawsAreTheSameEveryTimeAndStayInBounds) {
+TEST(ValohaiTask, RandomSearchIsDeterministicAndStaysWithinBounds) {
   const std::string text =
       Step("    parameters:\n      - {name: lr, type: float, default: 1}\n") +
       "- task:\n    name: sweep\n    step: train\n    type: random_search\n    execution-count: 5\n    parameters:\n"
@@ -295,7 +295,7 @@ TEST(Valohai, ValuesAreReadFromJsonAndYaml) {
   EXPECT_FALSE(ParseValohaiValues("[1, 2]", "p.yaml"));
 }
 
-TEST(Valohai, ExplainShowsWhatAStepAsksForOrItsMistakes) {
+TEST(Valohai, ExplainShowsAStepsRequestOrItsErrors) {
   auto good = ExplainValohai(kExample, "valohai.yaml");
   EXPECT_FALSE(good.had_errors) << good.text;
   EXPECT_TRUE(Holds(good.text, "step full-training\n  asks for      4 GPUs (VH_GPUS)\n")) << good.text;

@@ -12,7 +12,7 @@ Shape Cpu(int cpu_milli, int memory_mib = 0) {
   return shape;
 }
 
-TEST(Demand, CountsRequestsWithoutRegardToMemory) {
+TEST(Demand, CountsRequestsRegardlessOfMemory) {
   const Demand demand = CountShapes({Cpu(2, 10), Cpu(1), Cpu(2, 20)});
   ASSERT_EQ(demand.size(), 2u);
   EXPECT_EQ(demand[0].shape, Cpu(1));
@@ -20,7 +20,7 @@ TEST(Demand, CountsRequestsWithoutRegardToMemory) {
   EXPECT_EQ(demand[1].weight, 2);
 }
 
-TEST(Demand, TypicalIsTheLeastNumberThatCoversThePercentage) {
+TEST(Demand, TypicalIsTheSmallestSetThatCoversThePercentage) {
   const Demand demand = {{Cpu(1), 4}, {Cpu(2), 1}, {Cpu(3), 90}, {Cpu(4), 5}};
   const Demand typical = Typical(demand, 95);
   ASSERT_EQ(typical.size(), 2u);
@@ -31,7 +31,7 @@ TEST(Demand, TypicalIsTheLeastNumberThatCoversThePercentage) {
   EXPECT_TRUE(Typical({}, 95).empty());
 }
 
-TEST(RunningDemand, HalvesWhatIsOneHalfLifeOld) {
+TEST(RunningDemand, HalvesDemandAfterOneHalfLife) {
   RunningDemand running(100);
   running.Add(Cpu(1));
   for (int i = 0; i < 99; ++i) running.Add(Cpu(2));
@@ -42,7 +42,7 @@ TEST(RunningDemand, HalvesWhatIsOneHalfLifeOld) {
   EXPECT_EQ(running.seen(), 101);
 }
 
-TEST(RunningDemand, ForgetsWhatIsLongGoneAndStaysInRange) {
+TEST(RunningDemand, ForgetsOldDemandAndStaysInRange) {
   RunningDemand running(10);
   running.Add(Cpu(1));
   for (int i = 0; i < 5000; ++i) running.Add(Cpu(2));

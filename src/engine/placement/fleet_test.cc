@@ -70,7 +70,7 @@ class BothWays {
   std::vector<std::pair<ShapeIndex, Spot>> taken_;
 };
 
-TEST(Fleet, AnswersAsRatingEveryNodeWould) {
+TEST(Fleet, AgreesWithScoringEveryNode) {
   for (const std::string policy :
        {"default", "fgd", "best-fit", "dot-prod", "packing", "clustering", "pack", "spread", "sequential"}) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -84,7 +84,7 @@ TEST(Fleet, AnswersAsRatingEveryNodeWould) {
   }
 }
 
-TEST(Fleet, ForgetsItsScoresWithANewScorer) {
+TEST(Fleet, DropsItsScoresWithANewScorer) {
   const std::vector<NodeState> nodes = {MakeNode(8000, 1024, 8, 0), MakeNode(8000, 1024, 2, 0)};
   Fleet fleet(nodes, MakeScorer("spread", {}, 0, {10 * kGpuParts}));
   Shape shape;
@@ -97,7 +97,7 @@ TEST(Fleet, ForgetsItsScoresWithANewScorer) {
   EXPECT_EQ(fleet.Find(index)->node, 1u);
 }
 
-TEST(Fleet, AnywhereReachesEveryNodeAndGpuWithRoomAndNoOther) {
+TEST(Fleet, RandomPlacementReachesEveryNodeAndGpuWithRoom) {
   std::vector<NodeState> nodes(5, MakeNode(8000, 1024, 2, 0));
   Fleet fleet(nodes, MakeScorer("random", {}, 0, {10 * kGpuParts}));
   Shape shape;
@@ -128,7 +128,7 @@ int PublishedScore(const NodeState& node, const Shape& shape, const GpuPlace& pl
   return static_cast<int>(100 / (1 + std::exp(-gain / kGpuParts)));
 }
 
-TEST(Gradient, IsThePublishedScoreWithoutPrices) {
+TEST(Gradient, WithoutPricesIsThePublishedScore) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     TestRandom random(seed);
     const std::vector<Shape> shapes = random.Shapes(50);
@@ -174,7 +174,7 @@ NodeIndex NodeFor(const std::string& policy, const Demand& demand, const std::ve
   return fleet.Find(fleet.Know(shape))->node;
 }
 
-TEST(DefaultPolicy, LeavesTheContestedModelToThoseWhoNeedIt) {
+TEST(DefaultPolicy, LeavesTheScarceModelToRequestsThatNeedIt) {
   // Half a GPU of model 0 is free, and a whole one of model 1. The gradient alone would use the half.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 1)};
   Take(nodes[0], Request(1, 5000), AtGpus(0b1));
@@ -184,7 +184,7 @@ TEST(DefaultPolicy, LeavesTheContestedModelToThoseWhoNeedIt) {
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 5000, 0, 0b01)), 0u);
 }
 
-TEST(DefaultPolicy, PutsCpuHeavyRequestsWhereCoresWouldStayIdle) {
+TEST(DefaultPolicy, PlacesCpuHeavyRequestsWhereCoresWouldStayIdle) {
   // Requests have 8 cores per GPU on average. The first node has exactly that, the second has plenty.
   const std::vector<NodeState> nodes = {MakeNode(32'000, 1024, 4, 0), MakeNode(96'000, 1024, 4, 0)};
   const Demand demand = OneOf({Request(1, kGpuParts, 4000), Request(1, kGpuParts, 12'000)});
@@ -193,7 +193,7 @@ TEST(DefaultPolicy, PutsCpuHeavyRequestsWhereCoresWouldStayIdle) {
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(0, 0, 12'000)), 1u);
 }
 
-TEST(DefaultPolicy, KeepsHalvesForHalves) {
+TEST(DefaultPolicy, KeepsHalfGpusForHalfGpuRequests) {
   // Both GPUs are unusable for whole requests. But a third placed in the half leaves an unusable sixth, and in two
   // thirds it leaves a third.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 0)};
@@ -205,7 +205,7 @@ TEST(DefaultPolicy, KeepsHalvesForHalves) {
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 5000)), 0u);
 }
 
-TEST(SimplePolicies, DifferAsTheirNamesSay) {
+TEST(SimplePolicies, PlaceAsTheirNamesSay) {
   std::vector<NodeState> nodes(3, MakeNode(64'000, 1024, 4, 0));
   Take(nodes[1], Request(2, kGpuParts), AtGpus(0b0011));
   Take(nodes[2], Request(1, 5000), AtGpus(0b0001));

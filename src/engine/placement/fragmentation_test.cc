@@ -25,7 +25,7 @@ std::int64_t FragmentByDefinition(const NodeState& node, const Demand& typical) 
   return sum;
 }
 
-TEST(Fragmentation, IsTheDefinitionOnRandomNodes) {
+TEST(Fragmentation, MatchesTheDefinitionOnRandomNodes) {
   constexpr int kModels = 3;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     TestRandom random(seed);
@@ -39,12 +39,12 @@ TEST(Fragmentation, IsTheDefinitionOnRandomNodes) {
   }
 }
 
-TEST(Fragmentation, WithoutDemandAllRoomIsAFragment) {
+TEST(Fragmentation, WithoutDemandAllRoomIsFragmented) {
   const Fragmentation fragmentation({}, 1);
   EXPECT_EQ(fragmentation.Fragment(MakeNode(1000, 1000, 2, 0)), 2 * kGpuParts);
 }
 
-TEST(Fragmentation, CpuOnlyRequestsMakeEveryGpuAFragmentByTheirPart) {
+TEST(Fragmentation, CpuOnlyRequestsFragmentEveryGpuByTheirShareOfDemand) {
   Shape cpu, gpu;
   cpu.cpu_milli = 1000;
   gpu.gpus = 1;

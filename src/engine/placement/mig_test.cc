@@ -14,7 +14,7 @@ using List = std::vector<MigProfile>;
 
 bool Holds(const List& list) { return ArrangeMig({}, list).has_value(); }
 
-TEST(Mig, HoldsTheCombinationsThatTheMakerLists) {
+TEST(Mig, AllowsTheCombinationsThatTheVendorLists) {
   EXPECT_TRUE(Holds(List(7, k1g)));
   EXPECT_FALSE(Holds(List(8, k1g)));
   EXPECT_TRUE(Holds({k2g, k2g, k2g, k1g}));
@@ -30,7 +30,7 @@ TEST(Mig, HoldsTheCombinationsThatTheMakerLists) {
   EXPECT_FALSE(Holds({k7g, k1g}));
 }
 
-TEST(Mig, NamesDependOnTheMemoryOfTheGpu) {
+TEST(Mig, ProfileNamesDependOnTheMemoryOfTheGpu) {
   EXPECT_EQ(MigProfileFromName("1g.5gb", 40), k1g);
   EXPECT_EQ(MigProfileFromName("nvidia.com/mig-1g.10gb", 40), k1gWide);
   EXPECT_EQ(MigProfileFromName("1g.10gb", 80), k1g);
@@ -84,7 +84,7 @@ TEST(Mig, RoomIsThatOfTheBestArrangementInEveryState) {
   EXPECT_GT(states, 100);
 }
 
-TEST(Mig, NoCutTakesTheRoomOfALargerOneThatAnotherPlaceWouldHaveLeft) {
+TEST(Mig, NoInstanceBlocksALargerOneThatAnotherPlaceWouldAllow) {
   ForEachCut([](const MigCut& cut) {
     for (int i = 0; i < kMigProfiles; ++i) {
       const auto profile = static_cast<MigProfile>(i);
@@ -110,7 +110,7 @@ TEST(Mig, NoCutTakesTheRoomOfALargerOneThatAnotherPlaceWouldHaveLeft) {
   });
 }
 
-TEST(Mig, ArrangesWhateverCanBeArrangedAndNothingElse) {
+TEST(Mig, ArrangesExactlyWhatCanBeArranged) {
   // Compares all lists of up to four profiles with a search over all orders and starts.
   const std::function<bool(const MigCut&, List)> can = [&](const MigCut& cut, List list) {
     if (list.empty()) return true;

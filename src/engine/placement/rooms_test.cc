@@ -8,7 +8,7 @@
 namespace divvy::placement {
 namespace rooms_test {
 
-TEST(Rooms, NeverPassOverANodeThatHasRoom) {
+TEST(Rooms, NeverSkipANodeThatHasRoom) {
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   std::vector<NodeState> nodes;
@@ -38,7 +38,7 @@ TEST(Rooms, NeverPassOverANodeThatHasRoom) {
   EXPECT_GT(passed_over, 1000);
 }
 
-TEST(Rooms, ABlockWithoutEnoughWholeGpusOnOneNodeIsPassedOver) {
+TEST(Rooms, ABlockWithoutEnoughWholeGpusOnOneNodeIsSkipped) {
   std::vector<NodeState> nodes(3, MakeNode(8000, 1000, 4, 0));
   Rooms rooms(nodes.size());
   Shape shape;

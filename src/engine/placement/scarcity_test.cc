@@ -17,20 +17,20 @@ WeightedShape Whole(ModelSet models, std::int64_t weight, int cpu_milli = 0) {
 // So many requests that the average has no effect.
 constexpr double kMany = 1e9;
 
-TEST(Scarcity, IsNoneWhereNobodyNamesAModel) {
+TEST(Scarcity, IsZeroIfNoRequestNamesAModel) {
   EXPECT_EQ(ScarcityByModel({Whole(kAnyModel, 5)}, {kGpuParts, 3 * kGpuParts}, 5), (std::vector<double>{0, 0}));
   EXPECT_EQ(ScarcityByModel({Whole(0b11, 5)}, {kGpuParts, 3 * kGpuParts}, 5), (std::vector<double>{0, 0}));
   EXPECT_EQ(ScarcityByModel({}, {kGpuParts}, 0), (std::vector<double>{0}));
 }
 
-TEST(Scarcity, IsDemandPerCapacityWhenAllDemandFillsTheFleet) {
+TEST(Scarcity, IsDemandPerCapacityIfDemandFillsTheFleet) {
   // 10 GPUs. Half of the demand requires model 0, which has 2 GPUs: a demand of five GPUs for two.
   const auto contest = ScarcityByModel({Whole(0b01, 5), Whole(kAnyModel, 5)}, {2 * kGpuParts, 8 * kGpuParts}, kMany);
   EXPECT_NEAR(contest[0], 2.5, 1e-3);
   EXPECT_NEAR(contest[1], 0, 1e-3);
 }
 
-TEST(Scarcity, SpreadsOverTheAllowedModelsByCapacity) {
+TEST(Scarcity, SpreadsDemandOverTheAllowedModelsByCapacity) {
   const auto contest =
       ScarcityByModel({Whole(0b011, 4), Whole(kAnyModel, 4)}, {kGpuParts, 3 * kGpuParts, 4 * kGpuParts}, kMany);
   EXPECT_NEAR(contest[0], contest[1], 1e-3);
@@ -38,7 +38,7 @@ TEST(Scarcity, SpreadsOverTheAllowedModelsByCapacity) {
   EXPECT_NEAR(contest[2], 0, 1e-3);
 }
 
-TEST(Scarcity, AModelThatNobodyCouldHaveNamedYetCountsAsTheAverage) {
+TEST(Scarcity, AModelWithTooFewRequestsToJudgeCountsAsTheAverage) {
   // Model 1 is rare. That none of ten requests names it says nothing; for a hundred thousand it would.
   const Demand demand = {Whole(0b01, 1), Whole(kAnyModel, 4)};
   const auto early = ScarcityByModel(demand, {99 * kGpuParts, kGpuParts}, 10);
@@ -48,7 +48,7 @@ TEST(Scarcity, AModelThatNobodyCouldHaveNamedYetCountsAsTheAverage) {
   EXPECT_NEAR(late[0], 0.2, 0.01);
 }
 
-TEST(Scarcity, APriceDoesNotDependOnHowFinelyAModelIsDivided) {
+TEST(Scarcity, APriceDoesNotDependOnHowAModelIsDividedIntoClasses) {
   // Model 1 as one kind, and as two kinds that no request distinguishes; then one of the two is requested.
   const auto whole = ScarcityByModel({Whole(0b10, 1), Whole(kAnyModel, 4)}, {6 * kGpuParts, 4 * kGpuParts}, 10);
   const std::vector<std::int64_t> divided = {6 * kGpuParts, 3 * kGpuParts, kGpuParts};
@@ -58,7 +58,7 @@ TEST(Scarcity, APriceDoesNotDependOnHowFinelyAModelIsDivided) {
   EXPECT_GT(apart[2], apart[1]);
 }
 
-TEST(CpuPerGpu, IsTheMeanOverGpusAndLeavesCpuOnlyRequestsOut) {
+TEST(CpuPerGpu, IsTheMeanOverGpusWithoutCpuOnlyRequests) {
   Shape cpu;
   cpu.cpu_milli = 99'000;
   EXPECT_EQ(CpuMilliPerGpu({Whole(kAnyModel, 3, 4000), Whole(kAnyModel, 1, 8000), {cpu, 7}}), 5000);

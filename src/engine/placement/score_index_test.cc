@@ -9,7 +9,7 @@
 namespace divvy::placement {
 namespace score_index_test {
 
-TEST(ScoreIndex, FindsTheFirstOfTheBestWhateverChanges) {
+TEST(ScoreIndex, FindsTheFirstOfTheBestAfterAnyChange) {
   for (const std::size_t nodes : {1u, 31u, 32u, 33u, 1000u, 1025u, 3000u}) {
     ScoreIndex index(std::vector<Score>(nodes, kNoRoom));
     EXPECT_EQ(index.best(), kNoRoom);
@@ -28,7 +28,7 @@ TEST(ScoreIndex, FindsTheFirstOfTheBestWhateverChanges) {
   }
 }
 
-TEST(ScoreIndex, MadeAtOnceIsAsMadeOneByOne) {
+TEST(ScoreIndex, BuildingAtOnceEqualsBuildingOneByOne) {
   for (const std::size_t nodes : {1u, 32u, 33u, 1025u}) {
     TestRandom random(nodes);
     std::vector<Score> scores(nodes);

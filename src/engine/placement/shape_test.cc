@@ -32,7 +32,7 @@ TEST(NodeState, FitsWhatEachResourceAllows) {
   EXPECT_TRUE(Fits(node, shape));
 }
 
-TEST(NodeState, TwoHalvesOnDifferentGpusAreNoWholeOne) {
+TEST(NodeState, TwoHalvesOfDifferentGpusAreNotAWholeGpu) {
   NodeState node = MakeNode(8000, 4096, 2, 0);
   Take(node, Gpus(1, 5000), AtGpus(0b01));
   Take(node, Gpus(1, 5000), AtGpus(0b10));
@@ -59,7 +59,7 @@ TEST(NodeState, ReleaseUndoesTake) {
   }
 }
 
-TEST(GpuChoice, TightestRoomiestAndFirstTakeTheLowerIndexOfEquals) {
+TEST(GpuChoice, TightestRoomiestAndFirstBreakTiesByLowerIndex) {
   NodeState node = MakeNode(8000, 4096, 4, 0);
   Take(node, Gpus(1, 4000), AtGpus(0b0010));
   Take(node, Gpus(1, 4000), AtGpus(0b1000));
@@ -84,7 +84,7 @@ TEST(GpuChoice, ReachesEveryGpuOfALargeNode) {
   EXPECT_EQ(copy, node);
 }
 
-TEST(Kind, SharesAndCountsAreKindsOfTheirOwn) {
+TEST(ShapeKind, FractionsAndGpuCountsHaveTheirOwnKinds) {
   EXPECT_EQ(KindOf(Gpus(0, 0)), 0);
   EXPECT_EQ(KindOf(Gpus(1, 9990)), 1);
   EXPECT_EQ(KindOf(Gpus(1)), 2);

@@ -35,7 +35,7 @@ Shape Share(int parts, std::int32_t gpu_memory_mib = 0, int gpus = 1) {
   return shape;
 }
 
-TEST(Slices, ACutGpuServesInstancesAlone) {
+TEST(Slices, ACutGpuServesInstancesOnly) {
   NodeState node = MakeSliceable(2);
   const GpuPlace place = Cut(node, k1g);
   EXPECT_EQ(place.gpus.bits(), 0b01u);
@@ -49,20 +49,20 @@ TEST(Slices, ACutGpuServesInstancesAlone) {
   EXPECT_TRUE(Fits(node, Share(kGpuParts, 0, 2)));
 }
 
-TEST(Slices, AGpuInUseOtherwiseIsNotCut) {
+TEST(Slices, AGpuInOtherUseIsNotCut) {
   NodeState node = MakeSliceable(1);
   Take(node, Share(1000), AtGpus(0b1));
   EXPECT_FALSE(Fits(node, SliceShape(k1g)));
 }
 
-TEST(Slices, AGpuThatCannotBeCutIsNot) {
+TEST(Slices, AGpuWithoutMigIsNotCut) {
   NodeState node = MakeSliceable(2);
   node.sliceable = GpuSet::Only(1);
   EXPECT_EQ(Cut(node, k7g).gpus.bits(), 0b10u);
   EXPECT_FALSE(Fits(node, SliceShape(k1g)));
 }
 
-TEST(Slices, SmallOnesShareAGpuAndLeaveRoomForALargeOne) {
+TEST(Slices, SmallSlicesShareAGpuAndLeaveRoomForALargeOne) {
   NodeState node = MakeSliceable(2);
   EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b01u);
   EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b01u);
@@ -71,7 +71,7 @@ TEST(Slices, SmallOnesShareAGpuAndLeaveRoomForALargeOne) {
   EXPECT_EQ(Cut(node, k7g).gpus.bits(), 0b10u);
 }
 
-TEST(Slices, WhatWasGivenOverToInstancesIsCutFirst) {
+TEST(Slices, AGpuAlreadyInMigModeIsCutFirst) {
   NodeState node = MakeSliceable(4);
   node.carved = GpuSet::Only(2);
   EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b0100u);
@@ -82,7 +82,7 @@ TEST(Slices, WhatWasGivenOverToInstancesIsCutFirst) {
   EXPECT_EQ(node.carved.bits(), 0b0101u);
 }
 
-TEST(Slices, AWholeGpuMergesWhatWasCarved) {
+TEST(Slices, AWholeGpuRequestMergesACutGpu) {
   NodeState node = MakeSliceable(1);
   const GpuPlace place = Cut(node, k1g);
   Release(node, SliceShape(k1g), place);
@@ -91,7 +91,7 @@ TEST(Slices, AWholeGpuMergesWhatWasCarved) {
   EXPECT_TRUE(node.carved.empty());
 }
 
-TEST(Slices, TheyCountAsTheirShareOfMemory) {
+TEST(Slices, SlicesCountAsTheirShareOfMemory) {
   int sum = 0;
   for (const MigProfile profile : {k4g, k2g, k1g}) sum += SliceShape(profile).parts;
   EXPECT_EQ(sum, 7 * kGpuParts / 8);
@@ -99,7 +99,7 @@ TEST(Slices, TheyCountAsTheirShareOfMemory) {
   EXPECT_FALSE(SliceShape(k7g).is_whole());
 }
 
-TEST(GpuMemory, IsSetApartBesideCompute) {
+TEST(GpuMemory, IsCountedSeparatelyFromCompute) {
   NodeState node = MakeSliceable(2, 80);
   Take(node, Share(2500, 60), AtGpus(0b01));
   EXPECT_FALSE(FitsOn(node, Share(2500, 40), AtGpus(0b01))) << "compute is left, memory is not";
@@ -110,7 +110,7 @@ TEST(GpuMemory, IsSetApartBesideCompute) {
   EXPECT_TRUE(Fits(node, Share(1000, 20, 2)));
 }
 
-TEST(Overlapping, IsAboutTheSameSlicesOfTheSameGpu) {
+TEST(Overlapping, ComparesSlicesOfTheSameGpu) {
   const GpuPlace low = AtGpus(0b01, 0b0001);
   const GpuPlace high = AtGpus(0b01, 0b1110);
   const GpuPlace other = AtGpus(0b10, 0b0001);
@@ -120,7 +120,7 @@ TEST(Overlapping, IsAboutTheSameSlicesOfTheSameGpu) {
   EXPECT_TRUE(Overlap(low, AtGpus(0b11))) << "a whole GPU has all its slices";
 }
 
-TEST(Slices, LieOnTheLastGpuOfALargeNode) {
+TEST(Slices, AreUsableOnTheLastGpuOfALargeNode) {
   NodeState node = MakeSliceable(64, 80);
   Take(node, Share(kGpuParts, 0, 63), {GpuSet::FirstN(63)});
   EXPECT_EQ(Cut(node, k3g), AtGpus(std::uint64_t{1} << 63, 0b1111'0000));
@@ -133,7 +133,7 @@ TEST(Slices, LieOnTheLastGpuOfALargeNode) {
 }
 
 // Random allocations and releases: the free room is what the present pieces leave, and no two pieces overlap.
-TEST(Slices, AreExactWhateverComesAndGoes) {
+TEST(Slices, StayExactAfterRandomAllocationsAndReleases) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     TestRandom random(seed);
     NodeState node = MakeSliceable(std::array{1, 2, 3, 9, 64}[seed % 5], 80);
@@ -173,7 +173,7 @@ TEST(Slices, AreExactWhateverComesAndGoes) {
 }
 
 // No other place would keep a larger profile possible that this one makes impossible.
-TEST(Slices, KeepTheLargestPossibleThatAnyPlaceWould) {
+TEST(Slices, EachPlacementKeepsTheLargestPossibleProfile) {
   const auto largest = [](const NodeState& node) {
     for (int i = kMigProfiles - 1; i >= 0; --i) {
       if (Fits(node, SliceShape(static_cast<MigProfile>(i)))) return i;

@@ -14,7 +14,7 @@ WeightedShape Share(int parts, std::int64_t weight) {
   return {shape, weight};
 }
 
-TEST(WastePrice, WhatNothingCanFillCostsAWholeGpu) {
+TEST(WastePrice, RoomThatNoRequestCanFillCostsAWholeGpu) {
   const WastePrice price({Share(8100, 10)});
   EXPECT_EQ(price.SizeValue(8100), WastePrice::kGpu);
   EXPECT_EQ(price.RoomValue(8090), 0);
@@ -23,14 +23,14 @@ TEST(WastePrice, WhatNothingCanFillCostsAWholeGpu) {
   EXPECT_DOUBLE_EQ(price.gpus_asked(), 8.1);
 }
 
-TEST(WastePrice, FewSmallOnesBesideManyLargeOnesAreFree) {
+TEST(WastePrice, FewSmallFractionsBesideManyLargeOnesAreFree) {
   const WastePrice price({Share(8100, 10), Share(1900, 1)});
   EXPECT_EQ(price.SizeValue(8100), WastePrice::kGpu);
   EXPECT_EQ(price.SizeValue(1900), 0);
   EXPECT_DOUBLE_EQ(price.gpus_needed(), 10);
 }
 
-TEST(WastePrice, HalvesAreWorthHalfAndLoseWhereTheySpoilAThird) {
+TEST(WastePrice, HalvesAreWorthHalfAGpuAndThirdsBesideThemWasteRoom) {
   const WastePrice price({Share(5000, 100), Share(3300, 300)});
   EXPECT_NEAR(static_cast<double>(price.SizeValue(5000)), 500'000, 1);
   EXPECT_NEAR(static_cast<double>(price.SizeValue(3300)), 333'333, 1);
@@ -40,7 +40,7 @@ TEST(WastePrice, HalvesAreWorthHalfAndLoseWhereTheySpoilAThird) {
   EXPECT_NEAR(static_cast<double>(price.Loss(5000, 3300)), 166'667, 2);
 }
 
-TEST(WastePrice, ThePricesPayForTheGpusThatTheDemandNeeds) {
+TEST(WastePrice, PricesSumToTheGpusThatTheDemandNeeds) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     TestRandom random(seed);
     Demand demand;
@@ -71,7 +71,7 @@ TEST(WastePrice, ManyDistinctSizesAreGroupedAndStillPriced) {
   EXPECT_NEAR(static_cast<double>(price.RoomValue(kGpuParts)), WastePrice::kGpu, 2);
 }
 
-TEST(WastePrice, WithoutSharesNothingIsLost) {
+TEST(WastePrice, WithoutFractionsNothingIsLost) {
   const WastePrice price({});
   EXPECT_EQ(price.Loss(10000, 100), 0);
   EXPECT_EQ(price.gpus_needed(), 0);

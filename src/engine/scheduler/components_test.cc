@@ -77,7 +77,7 @@ std::map<NodeIndex, int> On(const StartDecision& start, int component) {
 
 using Places = std::map<NodeIndex, int>;
 
-TEST(Components, EachIsOnMachinesOfItsOwnKind) {
+TEST(Components, EachRunsOnNodesWithItsModel) {
   Machines world({{0}, {4, kA100}, {4, kH100}, {4, kH100}});
   world.Submit(Job(1, Of(2, "a100"), {Of(3, "h100", 2)}));
   const auto starts = world.Decide();
@@ -106,7 +106,7 @@ TEST(Components, AllStartTogetherOrNoneDoes) {
   EXPECT_EQ(world.server.free_count(), 7);
 }
 
-TEST(Components, ShareAMachineWhereThereIsRoomForBoth) {
+TEST(Components, ShareANodeWhereThereIsRoomForBoth) {
   Machines world({{0}, {4}, {0}});
   world.Submit(Job(1, Of(2), {Of(1)}));
   const auto starts = world.Decide();
@@ -119,7 +119,7 @@ TEST(Components, ShareAMachineWhereThereIsRoomForBoth) {
   EXPECT_EQ(place.tasks, 2);
 }
 
-TEST(Components, OneServerHasRoomForBoth) {
+TEST(Components, RunOnASingleServerWithRoomForBoth) {
   World world;
   world.Node(4, 8);
   WaitingEntry entry = Job(1, Of(2), {Of(1), Of(0)});
@@ -136,7 +136,7 @@ TEST(Components, OneServerHasRoomForBoth) {
   EXPECT_EQ(world.server.cpus_claimed(), 0);
 }
 
-TEST(Components, MachinesOfOneComponentAreApart) {
+TEST(Components, NodesOfOneComponentAreDistinct) {
   Machines world({{0}, {8}, {8}});
   world.Submit(Job(1, Of(1, "", 2), {Of(1, "", 2)}));
   const auto starts = world.Decide();
@@ -145,7 +145,7 @@ TEST(Components, MachinesOfOneComponentAreApart) {
   EXPECT_EQ(On(starts[0], 1), (Places{{1, 1}, {2, 1}}));
 }
 
-TEST(Components, WhoTakesAnythingLeavesWhatTheOtherNeeds) {
+TEST(Components, AFlexibleComponentLeavesTheGpusThatTheOtherNeeds) {
   Machines world({{0}, {1, kA100}, {1, kH100}});
   // Placed alone, the first component would take the H100.
   world.Submit(Job(1, Of(1), {Of(1, "h100")}));
@@ -156,7 +156,7 @@ TEST(Components, WhoTakesAnythingLeavesWhatTheOtherNeeds) {
 }
 
 // Two A100s and two H100s, each on a node of its own. A component of two nodes is on one model.
-TEST(Components, EachComponentIsOnOneModelAndTheyMayDiffer) {
+TEST(Components, EachComponentUsesOneModelAndTheyMayDiffer) {
   Machines world({{0}, {1, kA100}, {1, kH100}, {1, kA100}, {1, kH100}});
   world.Submit(Job(1, Of(1, "", 2), {Of(1, "", 2)}));
   const auto starts = world.Decide();
@@ -165,7 +165,7 @@ TEST(Components, EachComponentIsOnOneModelAndTheyMayDiffer) {
   EXPECT_EQ(both, (std::set<Places>{{{1, 1}, {3, 1}}, {{2, 1}, {4, 1}}}));
 }
 
-TEST(Components, ACapCountsAllOfThem) {
+TEST(Components, ACapCountsAllComponents) {
   Machines world({{0}, {8}});
   world.server.SetGroupGpuLimit("user ada", 4);
   WaitingEntry entry = Job(1, Of(2), {Of(3)});
@@ -177,7 +177,7 @@ TEST(Components, ACapCountsAllOfThem) {
   EXPECT_EQ(world.server.group_gpus("user ada"), 5);
 }
 
-TEST(Components, WhyNamesTheOneThatDoesNotFit) {
+TEST(Components, WhyNamesTheComponentThatDoesNotFit) {
   Machines world({{0}, {4, kA100}, {4, kH100}});
   WaitingEntry holder = World::Job(1, 4);
   holder.request.gpu_type = "h100";
@@ -192,7 +192,7 @@ TEST(Components, WhyNamesTheOneThatDoesNotFit) {
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
 }
 
-TEST(Components, WhyNamesHoldersWithoutATimeLimitOfWhichTheirLikeTellAnEnd) {
+TEST(Components, WhyNamesHoldersWithoutATimeLimitButWithAPrediction) {
   Machines world({{0}, {4, kH100}});
   WaitingEntry holder = World::Job(1, 4);
   holder.predicted = std::chrono::hours(1);
@@ -206,7 +206,7 @@ TEST(Components, WhyNamesHoldersWithoutATimeLimitOfWhichTheirLikeTellAnEnd) {
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
 }
 
-TEST(Components, WhyNamesWhatTheHolderHasOfTheKindThatIsMissing) {
+TEST(Components, WhyNamesTheHoldersGpusOfTheMissingModel) {
   Machines world({{0}, {4, kA100}, {4, kH100}});
   world.Submit(Job(1, Of(4, "a100"), {Of(3, "h100")}));  // Its first component holds nothing that job 2 could use.
   ASSERT_EQ(world.Decide().size(), 1U);
@@ -220,7 +220,7 @@ TEST(Components, WhyNamesWhatTheHolderHasOfTheKindThatIsMissing) {
   EXPECT_EQ(core::GpusOf(why.blockers[0].holders[0].pieces).size(), 3);
 }
 
-TEST(Components, WhyNamesWhoHasWhatAllOfThemTogetherLack) {
+TEST(Components, WhyNamesHoldersOfWhatAllComponentsTogetherLack) {
   Machines world({{0}, {4, kH100}});
   world.Submit(World::Job(1, 2));
   ASSERT_EQ(world.Decide().size(), 1U);
@@ -233,7 +233,7 @@ TEST(Components, WhyNamesWhoHasWhatAllOfThemTogetherLack) {
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
 }
 
-TEST(Components, ThoseThatNeverFitTogetherAreRefused) {
+TEST(Components, ComponentsThatNeverFitTogetherAreRefused) {
   Machines world({{0}, {4, kA100}, {4, kH100}});
   const auto check = [&](const WaitingEntry& entry) { return CheckFeasible(world.server, entry.request); };
   EXPECT_TRUE(check(Job(1, Of(4, "a100"), {Of(4, "h100")})));
@@ -250,7 +250,7 @@ TEST(Components, ThoseThatNeverFitTogetherAreRefused) {
 
 // 44 + 14 + 3, 34 + 13 + 8 + 6 and 22 + 12 + 12 + 11 + 4 cores fill three nodes with 61 each.
 // The search does not find that solution within its limit of tries.
-TEST(Components, WhatTheSearchDoesNotFindIsNotRefused) {
+TEST(Components, AreNotRefusedIfOnlyTheLimitedSearchFails) {
   Machines world({{0, kH100, 61}, {0, kH100, 61}, {0, kH100, 61}});
   const auto with = [](const std::vector<int>& cpus) {
     WaitingEntry job = Job(1, Of(0), std::vector<Component>(cpus.size() - 1));
@@ -267,7 +267,7 @@ TEST(Components, WhatTheSearchDoesNotFindIsNotRefused) {
   }
 }
 
-TEST(Components, AJobThatRanIsTakenInAgainAsItWas) {
+TEST(Components, ARunningJobIsAdoptedUnchanged) {
   Machines before({{0}, {4, kA100}, {4, kH100}});
   before.Submit(Job(1, Of(2, "a100"), {Of(3, "h100"), Of(1)}));
   const auto starts = before.Decide();
@@ -282,7 +282,7 @@ TEST(Components, AJobThatRanIsTakenInAgainAsItWas) {
   EXPECT_EQ(after.server.free_count(), 8);
 }
 
-TEST(Components, ItsPlaceIsKeptUntilThoseOnItHaveEnded) {
+TEST(Components, AReservationIsKeptUntilTheHoldersHaveEnded) {
   Machines world({{0}, {2, kA100}, {2, kH100}});
   world.policy.order = QueuePolicy::kFifo;
   WaitingEntry holder = World::Job(1, 2, 1h);
@@ -307,7 +307,7 @@ TEST(Components, ItsPlaceIsKeptUntilThoseOnItHaveEnded) {
   EXPECT_EQ(starts[0].entry, JobId(2));
 }
 
-TEST(Components, WithoutAKnownEndItsPlaceIsDrained) {
+TEST(Components, WithoutAKnownEndTheReservedGpusAreDrained) {
   Machines world({{0}, {2, kA100}, {2, kH100}});
   WaitingEntry holder = World::Job(1, 1);
   holder.request.gpu_type = "h100";
@@ -326,7 +326,7 @@ TEST(Components, WithoutAKnownEndItsPlaceIsDrained) {
   EXPECT_EQ(starts[0].entry, JobId(2));
 }
 
-TEST(Components, TakeBackWhatAllOfThemNeedAndAreTakenBackAsAWhole) {
+TEST(Components, PreemptAndArePreemptedAsAWhole) {
   Machines world({{0}, {2, kA100}, {2, kH100}});
   world.policy.taking_back.preempts = true;
   world.policy.taking_back.least_run = 0s;

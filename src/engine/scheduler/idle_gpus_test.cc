@@ -34,7 +34,7 @@ struct Machines : World {
   }
 };
 
-TEST(IdleGpus, OfABookingInForceAreItsOwners) {
+TEST(IdleGpus, GpusOfAnActiveReservationBelongToItsOwner) {
   Machines world;
   const auto booking = world.server.Reserve(3, "", "ada", world.now, world.now + 1h, world.now);
   ASSERT_TRUE(booking);
@@ -53,7 +53,7 @@ TEST(IdleGpus, OfABookingInForceAreItsOwners) {
   EXPECT_EQ(places[0].gpus, GpuSet::Of({0, 1, 2}));
 }
 
-TEST(IdleGpus, BesideAJobThatHasTheMachineToItselfAreItsOwn) {
+TEST(IdleGpus, GpusOfAnExclusiveNodeBelongToItsJob) {
   Machines world;
   PoolRow whole;
   whole.name = "whole";

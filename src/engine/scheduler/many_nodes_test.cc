@@ -49,7 +49,7 @@ WaitingEntry Gang(std::uint64_t id, int nodes, int gpus) {
   return entry;
 }
 
-TEST(ManyNodes, WhyNamesMachinesWhoseGpusAreRestricted) {
+TEST(ManyNodes, WhyNamesNodesWhoseGpusAreRestricted) {
   Machines world(2, 2);
   for (const GpuIndex gpu : {GpuIndex{0}, GpuIndex{1}})
     world.server.SetAvailability(1, gpu, {.is_restricted = true, .fault = "", .unmanaged = ""});
@@ -60,7 +60,7 @@ TEST(ManyNodes, WhyNamesMachinesWhoseGpusAreRestricted) {
   EXPECT_TRUE(why.blockers[0].text.ends_with("on n1 GPUs 0 and 1 are restricted")) << why.blockers[0].text;
 }
 
-TEST(ManyNodes, JobsFillOneMachineAfterTheOther) {
+TEST(ManyNodes, JobsFillOneNodeAfterTheOther) {
   Machines world(2, 2);
   for (std::uint64_t id = 1; id <= 5; ++id) world.Submit(World::Job(id, 1));
   const auto starts = world.Decide();
@@ -78,7 +78,7 @@ TEST(ManyNodes, JobsFillOneMachineAfterTheOther) {
   EXPECT_EQ(next[0].gpus, GpuSet::Of({1}));
 }
 
-TEST(ManyNodes, AGangOfTwoMachinesIsOnTwoThoughOneHasRoomForBoth) {
+TEST(ManyNodes, AGangOfTwoNodesUsesTwoEvenIfOneHasRoomForBoth) {
   Machines world(2, 8);
   world.Submit(Gang(1, 2, 4));
   const auto starts = world.Decide();
@@ -91,7 +91,7 @@ TEST(ManyNodes, AGangOfTwoMachinesIsOnTwoThoughOneHasRoomForBoth) {
   EXPECT_EQ(starts[0].gang[0].gpus, starts[0].gpus);
 }
 
-TEST(ManyNodes, AGangWaitsWholeUntilTwoMachinesHaveRoom) {
+TEST(ManyNodes, AGangWaitsUntilTwoNodesHaveRoom) {
   Machines world(2, 4);
   world.Submit(World::Job(1, 2, 1h));
   ASSERT_EQ(world.Decide().size(), 1U);
@@ -108,7 +108,7 @@ TEST(ManyNodes, AGangWaitsWholeUntilTwoMachinesHaveRoom) {
   EXPECT_EQ(starts[0].gang.size(), 2U);
 }
 
-TEST(ManyNodes, AGangOfThreeIsRefusedWhereThereAreTwo) {
+TEST(ManyNodes, AGangOfThreeNodesIsRefusedInAClusterOfTwo) {
   Machines world(2, 8);
   const Status status = CheckFeasible(world.server, Gang(1, 3, 4).request);
   ASSERT_FALSE(status);
@@ -116,7 +116,7 @@ TEST(ManyNodes, AGangOfThreeIsRefusedWhereThereAreTwo) {
   EXPECT_TRUE(CheckFeasible(world.server, Gang(1, 2, 8).request));
 }
 
-TEST(ManyNodes, OneMachineAloneSaysHowOthersJoin) {
+TEST(ManyNodes, TheErrorOfASingleNodeClusterSaysHowOthersJoin) {
   World world;
   world.Node(8);
   const Status status = CheckFeasible(world.server, Gang(1, 2, 4).request);
@@ -124,7 +124,7 @@ TEST(ManyNodes, OneMachineAloneSaysHowOthersJoin) {
   EXPECT_NE(status.error().message.find("divvy token create --node"), std::string::npos) << status.error().message;
 }
 
-TEST(ManyNodes, TasksThatMaySpreadLieOnOneMachineWhereTheyFitAndElseOnAsFewAsItTakes) {
+TEST(ManyNodes, SpreadableTasksUseOneNodeIfTheyFitAndOtherwiseAsFewAsPossible) {
   Machines world(3, 8);
   WaitingEntry entry = World::Job(1, 8);
   entry.request.tasks = 8;
@@ -146,7 +146,7 @@ TEST(ManyNodes, TasksThatMaySpreadLieOnOneMachineWhereTheyFitAndElseOnAsFewAsItT
   EXPECT_EQ(world.server.running(JobId(2))->gpu_count(), 12);
 }
 
-TEST(ManyNodes, AMachineThatTakesNoWorkKeepsWhatRunsThere) {
+TEST(ManyNodes, ACordonedNodeKeepsItsRunningJobs) {
   Machines world(2, 2);
   world.Submit(World::Job(1, 2));
   ASSERT_EQ(world.Decide().front().node, 1U);
@@ -160,7 +160,7 @@ TEST(ManyNodes, AMachineThatTakesNoWorkKeepsWhatRunsThere) {
   ASSERT_EQ(world.Decide().size(), 1U);
 }
 
-TEST(ManyNodes, AMachineMayComeWhileJobsRunAndWait) {
+TEST(ManyNodes, ANodeMayJoinWhileJobsRunAndWait) {
   Machines world(1, 2);
   world.Submit(World::Job(1, 2));
   world.Submit(World::Job(2, 2));
@@ -181,7 +181,7 @@ TEST(ManyNodes, AMachineMayComeWhileJobsRunAndWait) {
   EXPECT_EQ(starts[0].node, 3U);
 }
 
-TEST(ManyNodes, AGangThatRanBeforeIsTakenInWhereItIs) {
+TEST(ManyNodes, AGangThatRanBeforeIsAdoptedWhereItIs) {
   Machines world(3, 4);
   RunningJob job;
   job.id = JobId(7);
@@ -203,7 +203,7 @@ TEST(ManyNodes, AGangThatRanBeforeIsTakenInWhereItIs) {
   EXPECT_EQ(world.server.free_count(), 12);
 }
 
-TEST(ManyNodes, AMachineThatIsGoneHasNoGpusAndItsNameComesBackUnderItsNumber) {
+TEST(ManyNodes, ARemovedNodeHasNoGpusAndKeepsItsIndexForItsReturn) {
   Machines world(2, 2);
   world.server.SetNode(2, Named("n2"), NodeCapacity());
   world.Check();
@@ -247,7 +247,7 @@ struct Racks : Machines {
   std::uint64_t next_ = 1;
 };
 
-TEST(WhichMachines, FeaturesPoolsAndListsSayWhere) {
+TEST(NodeSelection, FeaturesPoolsAndListsSelectNodes) {
   Racks world;
   EXPECT_EQ(world.Where([](auto& job) { job.request.constraint = "ib&nvme"; }), 2U);
   EXPECT_EQ(world.Where([](auto& job) { job.request.constraint = "nvme"; }), 2U);
@@ -265,7 +265,7 @@ TEST(WhichMachines, FeaturesPoolsAndListsSayWhere) {
             3U);
 }
 
-TEST(WhichMachines, OfOneRackOrBlockWhereThatIsRequired) {
+TEST(NodeSelection, ARequiredRackOrBlockIsKept) {
   Racks world;
   const auto on = [&](int nodes, TopologyNeed need, bool is_required) {
     Request request;
@@ -295,7 +295,7 @@ TEST(WhichMachines, OfOneRackOrBlockWhereThatIsRequired) {
   EXPECT_EQ(why.blockers.front().rule, "--topology rack:required");
 }
 
-TEST(WhichMachines, WhatNoMachineHasIsNamedInTheRefusal) {
+TEST(NodeSelection, ARefusalNamesWhatNoNodeHas) {
   Racks world;
   Request request;
   request.gpus = 1;
@@ -309,7 +309,7 @@ TEST(WhichMachines, WhatNoMachineHasIsNamedInTheRefusal) {
       << CheckFeasible(world.server, request, "gpu").error().message;
 }
 
-TEST(WhichMachines, WhoWaitsForAFeatureIsToldSo) {
+TEST(NodeSelection, AJobThatWaitsForAFeatureIsToldSo) {
   Racks world;
   WaitingEntry first = World::Job(50, 4);
   first.request.constraint = "ib&nvme";
@@ -325,7 +325,7 @@ TEST(WhichMachines, WhoWaitsForAFeatureIsToldSo) {
   EXPECT_FALSE(why.change_text().empty());
 }
 
-TEST(WhichMachines, AGangPrefersOneRack) {
+TEST(NodeSelection, AGangPrefersOneRack) {
   Racks world;
   world.Submit(World::Job(60, 4));
   ASSERT_EQ(world.Decide().front().node, 1U);
@@ -337,7 +337,7 @@ TEST(WhichMachines, AGangPrefersOneRack) {
   EXPECT_EQ(world.server.node(starts[0].gang[1].node).words.rack, "r2");
 }
 
-TEST(WhichMachines, ALabelThatChangesMovesNobodyAndCountsFromThenOn) {
+TEST(NodeSelection, AChangedLabelMovesNoJobAndCountsForLaterOnes) {
   Racks world;
   WaitingEntry entry = World::Job(70, 2);
   entry.request.constraint = "nvme";

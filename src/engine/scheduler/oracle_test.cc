@@ -356,8 +356,8 @@ void CheckAll(int gpus, int jobs) {
   }
 }
 
-TEST(Oracle, AgreesOnAllOfTwoGpusAndThreeJobs) { CheckAll(2, 3); }
-TEST(Oracle, AgreesOnAllOfThreeGpusAndTwoJobs) { CheckAll(3, 2); }
+TEST(Oracle, AgreesOnAllClustersOfTwoGpusAndThreeJobs) { CheckAll(2, 3); }
+TEST(Oracle, AgreesOnAllClustersOfThreeGpusAndTwoJobs) { CheckAll(3, 2); }
 
 Oracle Drawn(std::uint64_t seed, bool is_mixed) {
   std::mt19937_64 random(seed);
@@ -412,11 +412,11 @@ TEST(Oracle, AgreesOnSampledClustersOfFourGpusAndFourJobs) {
   CheckSample([](std::uint64_t seed) { return Drawn(seed, false); });
 }
 
-TEST(Oracle, AgreesOnSampledClustersOfTwoKindsOfGpus) {
+TEST(Oracle, AgreesOnSampledClustersOfTwoGpuModels) {
   CheckSample([](std::uint64_t seed) { return Drawn(seed, true); });
 }
 
-TEST(Oracle, AgreesOnSampledClustersWithACapOnGpus) { CheckSample(Capped); }
+TEST(Oracle, AgreesOnSampledClustersWithAGpuCap) { CheckSample(Capped); }
 
 }  // namespace oracle_test
 }  // namespace divvy

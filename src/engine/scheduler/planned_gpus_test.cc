@@ -46,21 +46,23 @@ std::string Pack(const std::vector<PlannedTenant>& tenants) {
   return Text(PackPlannedGpus(NodeWith(tenants), tenants, GpuSet()));
 }
 
-TEST(Paper, WhatIsLeftOfSeveralIsCountedTogether) {
+TEST(PlannedGpus, TenantsArePackedToFreeAWholeGpu) {
   EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)}), "2:0");
   EXPECT_EQ(Pack({Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf), Tenant(3, {2}, kQuarter)}), "3:1 1:1");
   EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {0}, kHalf), Tenant(3, {1}, kHalf)}), "");
   EXPECT_EQ(Pack({}), "");
 }
 
-TEST(Paper, OnlyGpusOfOneKindAreForOneTenant) { EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {3}, kHalf)}), ""); }
+TEST(PlannedGpus, ATenantUsesGpusOfOneModelOnly) {
+  EXPECT_EQ(Pack({Tenant(1, {0}, kHalf), Tenant(2, {3}, kHalf)}), "");
+}
 
-TEST(Paper, NobodyIsCountedTwiceOnOneGpu) {
+TEST(PlannedGpus, ATenantIsCountedOnceOnEachGpu) {
   EXPECT_EQ(Pack({Tenant(1, {0, 1}, kHalf), Tenant(2, {2}, kHalf)}), "2:0");
   EXPECT_EQ(Pack({Tenant(1, {0, 1}, kHalf)}), "");
 }
 
-TEST(Paper, WhoCannotLeaveIsCountedWhereItIs) {
+TEST(PlannedGpus, ATenantThatCannotLeaveIsCountedWhereItIs) {
   EXPECT_EQ(Pack({Tenant(1, {0}, kHalf, {0}), Tenant(2, {0}, kHalf, {1})}), "2:1");
   // Other tenants make room in the plan and are counted wherever there is room.
   EXPECT_EQ(Pack({Tenant(1, {0}, kHalf, {1}), Tenant(2, {1}, kHalf), Tenant(3, {1}, kHalf)}), "3:0 1:1");
@@ -68,27 +70,27 @@ TEST(Paper, WhoCannotLeaveIsCountedWhereItIs) {
   EXPECT_EQ(Pack({Tenant(1, {0}, GpuShare(7'000), {0}), Tenant(2, {1}, kHalf, {0})}), "");
 }
 
-TEST(Paper, NobodyComesToAGpuThatTakesNoWork) {
+TEST(PlannedGpus, NoTenantIsPackedOntoAnUnusableGpu) {
   const std::vector<PlannedTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {1}, kHalf)};
   NodeUsage node = NodeWith(tenants);
   node.usable.Erase(0);
   EXPECT_EQ(Text(PackPlannedGpus(node, tenants, GpuSet())), "1:1") << "but it is left";
 }
 
-TEST(Paper, NobodyComesToAGpuThatIsCut) {
+TEST(PlannedGpus, NoTenantIsPackedOntoACutGpu) {
   const std::vector<PlannedTenant> tenants = {Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf)};
   EXPECT_EQ(Text(PackPlannedGpus(NodeWith(tenants), {tenants[1]}, GpuSet::Of({0}))), "");
   const std::vector<PlannedTenant> stays = {Tenant(1, {0}, kQuarter), Tenant(2, {1}, kHalf, {0})};
   EXPECT_EQ(Text(PackPlannedGpus(NodeWith(stays), {stays[1]}, GpuSet::Of({0}))), "") << "also where it is there";
 }
 
-TEST(Paper, WhoIsNoneOfOursStays) {
+TEST(PlannedGpus, TenantsOutsideTheListStay) {
   const std::vector<PlannedTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {1}, kQuarter)};
   EXPECT_EQ(Text(PackPlannedGpus(NodeWith(tenants), {tenants[1]}, GpuSet())), "2:0");
   EXPECT_EQ(Text(PackPlannedGpus(NodeWith(tenants), {}, GpuSet())), "");
 }
 
-TEST(Paper, AnotherGpuIsASharedOneFirst) {
+TEST(PlannedGpus, AGrowingTenantPrefersASharedGpu) {
   const std::vector<PlannedTenant> tenants = {Tenant(1, {0}, kHalf), Tenant(2, {0}, kHalf), Tenant(3, {2}, kQuarter)};
   EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuSet(), GpuShare(7'500)), GpuIndex{2});
   EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 0, GpuSet::Of({0}), GpuSet(), GpuShare(8'000)), GpuIndex{1});

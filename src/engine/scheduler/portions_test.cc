@@ -28,7 +28,7 @@ WaitingEntry ByMemory(std::uint64_t id, Bytes memory) {
   return entry;
 }
 
-TEST(Portions, LieTogetherAndLeaveWholeGpusToOthers) {
+TEST(GpuFractions, ArePackedAndLeaveWholeGpusToOthers) {
   World world;
   world.Node(2);
   world.Submit(Part(1, 5'000));
@@ -48,7 +48,7 @@ TEST(Portions, LieTogetherAndLeaveWholeGpusToOthers) {
   world.Check();
 }
 
-TEST(Portions, NeverSumUpToMoreThanAGpu) {
+TEST(GpuFractions, NeverAddUpToMoreThanAGpu) {
   World world;
   world.Node(1);
   for (std::uint64_t id = 1; id <= 5; ++id) world.Submit(Part(id, 3'000));
@@ -57,7 +57,7 @@ TEST(Portions, NeverSumUpToMoreThanAGpu) {
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
-TEST(Portions, OfSeveralGpusLieOnDistinctOnes) {
+TEST(GpuFractions, FractionsOfSeveralGpusAreOnDistinctGpus) {
   World world;
   world.Node(2);
   world.Submit(Part(1, 5'000, 2));
@@ -69,7 +69,7 @@ TEST(Portions, OfSeveralGpusLieOnDistinctOnes) {
   EXPECT_NE(started.at(JobId(2)), started.at(JobId(3)));
 }
 
-TEST(Portions, MemoryIsAnotherPartOfEachSizeOfGpu) {
+TEST(GpuFractions, AMemoryRequestIsAnotherFractionOfEachGpuSize) {
   World world;
   NodeCapacity capacity;
   World::AddGpu(capacity, "NVIDIA A100 80GB", 80_GiB);
@@ -90,7 +90,7 @@ TEST(Portions, MemoryIsAnotherPartOfEachSizeOfGpu) {
                                                      PartsOf(world.server.running(JobId(3))->request.portion, 80_GiB));
 }
 
-TEST(Portions, AreRememberedByThoseWhoTakeARunningJobIn) {
+TEST(GpuFractions, AreKeptWhenARunningJobIsAdopted) {
   World world;
   world.Node(2);
   RunningJob job;
@@ -106,7 +106,7 @@ TEST(Portions, AreRememberedByThoseWhoTakeARunningJobIn) {
   EXPECT_EQ(Start(world).at(JobId(5)), GpuSet::Of({0}));
 }
 
-TEST(Portions, GrowWhereThereIsRoomAndNowhereElse) {
+TEST(GpuFractions, GrowOnlyWhereThereIsRoom) {
   World world;
   world.Node(1);
   world.Submit(Part(1, 5'000));
@@ -129,7 +129,7 @@ TEST(Portions, GrowWhereThereIsRoomAndNowhereElse) {
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
-TEST(Portions, WhatNoGpuCanGiveIsRefusedByItsSize) {
+TEST(GpuFractions, ARequestThatNoGpuCanServeIsRefusedWithItsSize) {
   World world;
   world.Node(2);
   Request request;
@@ -142,7 +142,7 @@ TEST(Portions, WhatNoGpuCanGiveIsRefusedByItsSize) {
   EXPECT_TRUE(CheckFeasible(world.server, request, ""));
 }
 
-TEST(Portions, WhoWaitsIsToldHowMuchIsLeft) {
+TEST(GpuFractions, AWaitingJobIsToldHowMuchIsFree) {
   World world;
   world.Node(1);
   world.Submit(Part(1, 7'500));
@@ -155,7 +155,7 @@ TEST(Portions, WhoWaitsIsToldHowMuchIsLeft) {
   EXPECT_EQ(why.change_text(), "--gpus 0.25 (GPU 0 has 0.25 left)") << "it is not free";
 }
 
-TEST(Portions, NoneIsSmallerThanWhatAContextNeeds) {
+TEST(GpuFractions, NoFractionIsSmallerThanACudaContext) {
   World world;
   world.Node(2);
   Request request;
@@ -173,7 +173,7 @@ TEST(Portions, NoneIsSmallerThanWhatAContextNeeds) {
   EXPECT_FALSE(CheckFeasible(world.server, request, "")) << "more than any GPU has";
 }
 
-TEST(Portions, GoOnlyWhereTheyAreEnoughForAContext) {
+TEST(GpuFractions, UseOnlyGpusOnWhichACudaContextFits) {
   World world;
   NodeCapacity capacity;
   World::AddGpu(capacity, "NVIDIA L4", 24_GiB);

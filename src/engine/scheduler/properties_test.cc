@@ -274,7 +274,7 @@ bool IsEscalated(const Policy& policy, const WaitingEntry& entry, Time now) {
 }
 
 // With equal priorities no job gets ahead of an escalated job in small-first. Jobs end at their limits at the latest.
-TEST(Properties, AnEscalatedPromiseIsNeverMovedBack) {
+TEST(Properties, AnEscalatedReservationIsNeverMovedBack) {
   int compared = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -306,7 +306,7 @@ TEST(Properties, AnEscalatedPromiseIsNeverMovedBack) {
 
 // No end is known, small jobs keep arriving, and every job runs at most an hour. The largest job must start within an
 // hour of becoming the oldest escalated job.
-TEST(Properties, TheLargestJobStartsWithinOneGenerationOfBeingOldest) {
+TEST(Properties, TheLargestJobStartsWithinOneGenerationOfBecomingTheOldest) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);

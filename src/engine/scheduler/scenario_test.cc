@@ -359,7 +359,7 @@ class Scenario {
 
 class Scenarios : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Scenarios, Holds) {
+TEST_P(Scenarios, MatchTheirExpectedResults) {
   ShowScenario(GetParam(), [](const std::string& commands) {
     Scenario scenario;
     const std::string answer = scenario.Run(commands);

@@ -19,7 +19,7 @@ TEST(Scheduler, AnArrayOfAMillionIsOneEntry) {
   EXPECT_EQ(world.server.waiting(JobId(1))->count, 999'992u);
 }
 
-TEST(Scheduler, PuttingAnEntryAgainReplacesIt) {
+TEST(Scheduler, SubmittingAnEntryAgainReplacesIt) {
   World world;
   world.Node(4);
   world.Submit(World::Job(1, 1));
@@ -47,7 +47,7 @@ TEST(Scheduler, AGpuHasItsOwnerUntilTheJobEnds) {
   world.Check();
 }
 
-TEST(Scheduler, ACapIsForgottenWithTheLastThatRefersToIt) {
+TEST(Scheduler, ACapIsForgottenWithTheLastJobThatUsesIt) {
   World world;
   world.Node(2);
   world.server.SetGroupLimit("array 1", 1);
@@ -63,7 +63,7 @@ TEST(Scheduler, ACapIsForgottenWithTheLastThatRefersToIt) {
   world.Check();
 }
 
-TEST(Scheduler, GpusThatAppearLaterServeWhoAlreadyWaits) {
+TEST(Scheduler, NewGpusServeJobsThatAlreadyWait) {
   World world;
   world.Node(1);
   world.Submit(World::Job(1, 2));
@@ -90,21 +90,21 @@ TEST(Scheduler, WakesForABeginTimeAndForAnEscalation) {
   EXPECT_EQ(world.WouldDecide().next_wakeup, later.begin);
 }
 
-TEST(Scheduler, AsksOfWhatDoesNotWaitAreAnswered) {
+TEST(Scheduler, QueriesAboutUnknownJobsAreAnswered) {
   World world;
   world.Node(1);
   EXPECT_FALSE(Explain(world.server, JobId(9), world.now).is_waiting);
   EXPECT_TRUE(QueueOrder(world.server, world.now, 10).empty());
 }
 
-TEST(Scheduler, TheQueueIsCutWhereAsked) {
+TEST(Scheduler, TheQueueListIsCutAtTheRequestedLength) {
   World world;
   world.Node(1);
   for (std::uint64_t id = 1; id <= 5; ++id) world.Submit(World::Job(id, id % 2 == 0 ? 1 : 2));
   EXPECT_EQ(QueueOrder(world.server, world.now, 3), (std::vector<JobId>{JobId(2), JobId(4), JobId(1)}));
 }
 
-TEST(Scheduler, ACapOnGpusCountsWhatIsHeldAndSurvivesANewShape) {
+TEST(Scheduler, AGpuCapCountsRunningJobsAndSurvivesACapacityChange) {
   World world;
   world.Node(4);
   world.server.SetGroupGpuLimit("user ada", 3);
@@ -145,7 +145,7 @@ WaitingEntry Of(const std::string& team, std::uint64_t id, int gpus) {
   return entry;
 }
 
-TEST(Scheduler, FairServesTheTeamThatHasLess) {
+TEST(Scheduler, FairServesTheTeamWithLessUsage) {
   World world;
   world.Node(4);
   world.policy.order = QueuePolicy::kFair;
@@ -159,7 +159,7 @@ TEST(Scheduler, FairServesTheTeamThatHasLess) {
   EXPECT_TRUE(why.key.starts_with("team vision runs 2 GPUs of a share of 2 GPUs")) << why.key;
 }
 
-TEST(Scheduler, ATeamBelowItsShareTakesFromOneAboveIts) {
+TEST(Scheduler, ATeamBelowItsShareReclaimsFromATeamAboveIt) {
   World world;
   world.Node(4);
   world.policy.taking_back.reclaims = true;
@@ -213,7 +213,7 @@ TEST(Scheduler, TeamsMayChangeWhileJobsWaitAndRun) {
   EXPECT_EQ(world.server.TeamOf("nobody"), core::kRootTeam);
 }
 
-TEST(Scheduler, ABookingIsKeptForItsUser) {
+TEST(Scheduler, AnAdvanceReservationIsKeptForItsUser) {
   World world;
   world.Node(2);
   const Time from = world.now + std::chrono::minutes(10);
@@ -229,7 +229,7 @@ TEST(Scheduler, ABookingIsKeptForItsUser) {
   EXPECT_EQ(world.Pass().size(), 1u);
 }
 
-TEST(Scheduler, ForgetsKindsOfJobsThatNobodyIsOfAnyMore) {
+TEST(Scheduler, ForgetsJobClassesThatNoJobUses) {
   World world;
   world.Node(1);
   world.server.Put(World::Job(1, 1, std::chrono::hours(1)));
@@ -243,7 +243,7 @@ TEST(Scheduler, ForgetsKindsOfJobsThatNobodyIsOfAnyMore) {
   world.Check();
 }
 
-TEST(Scheduler, SaysWhatAPolicyCompares) {
+TEST(Scheduler, NamesWhatAQueuePolicyCompares) {
   World world;
   world.Node(1);
   world.policy.order = QueuePolicy::kShortest;
@@ -256,7 +256,7 @@ TEST(Scheduler, SaysWhatAPolicyCompares) {
   EXPECT_EQ(Explain(world.server, JobId(2), world.now).key, "priority 0, 1 GPU for 20 min by prediction, waiting 0 s");
 }
 
-TEST(Scheduler, AJobThatIsResizedKeepsItsStartItsEndAndItsTeam) {
+TEST(Scheduler, AResizedJobKeepsItsStartItsEndAndItsTeam) {
   World world;
   world.Node(4);
   core::TeamSpec team;
@@ -320,7 +320,7 @@ TEST(Scheduler, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
 }
 
 // Learned speeds affect the choice of GPUs but never make a job wait.
-TEST(Scheduler, LearnedSpeedsTakeTheFastestOfOneSpeedElseAnyMix) {
+TEST(Scheduler, LearnedSpeedsPreferTheFastestOfOneSpeedAndElseAnyMix) {
   World world;
   NodeCapacity capacity;
   for (int i = 0; i < 3; ++i) World::AddGpu(capacity, "NVIDIA A100-SXM4-80GB", 80_GiB);
@@ -345,7 +345,7 @@ TEST(Scheduler, LearnedSpeedsTakeTheFastestOfOneSpeedElseAnyMix) {
 }
 
 // Two pairs of joined GPUs with one job on each: only a migration makes room for a job that needs a pair.
-TEST(Scheduler, AJobThatMayBePausedGoesElsewhereForOneThatFitsNowhere) {
+TEST(Scheduler, APausableJobIsMigratedForAJobThatFitsNowhere) {
   World world;
   NodeCapacity capacity;
   for (int i = 0; i < 4; ++i) World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
@@ -387,7 +387,7 @@ TEST(Scheduler, AJobThatMayBePausedGoesElsewhereForOneThatFitsNowhere) {
   EXPECT_EQ(world.server.free().size(), 0);
 }
 
-TEST(Scheduler, WhoWasAdoptedGoesOnlyWhereItsTypeAllows) {
+TEST(Scheduler, AnAdoptedJobIsMigratedOnlyToItsGpuType) {
   World world;
   world.server.SetCapacity(OldAndNew(2, 2));
   world.policy.taking_back.consolidates = true;
@@ -406,7 +406,7 @@ TEST(Scheduler, WhoWasAdoptedGoesOnlyWhereItsTypeAllows) {
   EXPECT_TRUE(world.last_plan.preemptions.empty());
 }
 
-TEST(Scheduler, AnElasticJobLeavesWhatAPromiseNeedsOfTheirTeam) {
+TEST(Scheduler, AnElasticJobLeavesRoomForAReservationOfItsTeam) {
   World world;
   world.Node(6);
   core::TeamSpec team;

@@ -52,7 +52,7 @@ std::string Refusal(const World& world, const Request& request) {
   return fits ? "" : fits.error().message;
 }
 
-TEST(ServerSlices, AGpuThatTakesThemAloneIsNotFreeForWholeWork) {
+TEST(ServerSlices, ASlicedOnlyGpuIsNotFreeForWholeGpuJobs) {
   World world;
   Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
   Give(world, 3);
@@ -64,7 +64,7 @@ TEST(ServerSlices, AGpuThatTakesThemAloneIsNotFreeForWholeWork) {
             "needs 2 GPUs, 1 is free");
 }
 
-TEST(ServerSlices, LieTogetherAndLeaveTheFrontToLargeOnes) {
+TEST(ServerSlices, ArePackedAndLeaveTheFirstPlacesToLargeOnes) {
   World world;
   Give(world, 2);
   for (std::uint64_t id = 1; id <= 3; ++id) world.Submit(Slice(id, "1g.10gb"));
@@ -85,7 +85,7 @@ TEST(ServerSlices, LieTogetherAndLeaveTheFrontToLargeOnes) {
   EXPECT_EQ(Start(world).at(JobId(5)).slice, (GpuSlice{"4g.40gb", 4, 4, 0}));
 }
 
-TEST(ServerSlices, AWholeJobAndAShareWaitForTheLast) {
+TEST(ServerSlices, AWholeGpuJobAndAFractionWaitForTheLastSlice) {
   World world;
   Give(world, 1);
   world.Submit(Slice(1, "3g.40gb"));
@@ -99,7 +99,7 @@ TEST(ServerSlices, AWholeJobAndAShareWaitForTheLast) {
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
-TEST(ServerSlices, ByMemoryTheSmallestOfWhatGpusThereAre) {
+TEST(ServerSlices, AMemoryRequestGetsTheSmallestSliceOfAnyGpu) {
   World world;
   Give(world, 1, "NVIDIA A100-SXM4-40GB", 40_GiB);
   Give(world, 1, "NVIDIA H200", Bytes(std::int64_t{143'771} << 20));
@@ -116,7 +116,7 @@ TEST(ServerSlices, ByMemoryTheSmallestOfWhatGpusThereAre) {
   EXPECT_EQ(std::ranges::count_if(more, [](const auto& one) { return one.second.slice.profile == "3g.20gb"; }), 2);
 }
 
-TEST(ServerSlices, AreTakenUpAsTheyWere) {
+TEST(ServerSlices, AreAdoptedUnchanged) {
   World world;
   Give(world, 1);
   world.Submit(Slice(1, "2g.20gb"));
@@ -138,7 +138,7 @@ TEST(ServerSlices, AreTakenUpAsTheyWere) {
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
-TEST(ServerSlices, AGpuThatStaysInMigModeTakesNothingElse) {
+TEST(ServerSlices, AGpuThatStaysInMigModeRunsSlicesOnly) {
   World world;
   Give(world, 1, "NVIDIA A100-SXM4-80GB", 80_GiB, true);
   EXPECT_EQ(Refusal(world, World::Job(1, 1).request),
@@ -153,7 +153,7 @@ TEST(ServerSlices, AGpuThatStaysInMigModeTakesNothingElse) {
   EXPECT_TRUE(Start(world).empty());
 }
 
-TEST(ServerSlices, WhatCannotBeIsRefusedWithWhatThereIs) {
+TEST(ServerSlices, AnImpossibleRequestIsRefusedWithWhatExists) {
   World world;
   world.Node(1);
   EXPECT_NE(Refusal(world, Slice(1, "1g.10gb").request).find("supports MIG; request a GPU fraction: --gpus 0.25"),
@@ -175,7 +175,7 @@ TEST(ServerSlices, WhatCannotBeIsRefusedWithWhatThereIs) {
   EXPECT_EQ(Refusal(world_of_h100, Slice(1, ">=40G").request).find("supports it; available"), std::string::npos);
 }
 
-TEST(ServerSlices, WhoWaitsForOneIsToldWhichWouldStart) {
+TEST(ServerSlices, AWaitingJobIsToldWhichSliceWouldStart) {
   World world;
   Give(world, 1);
   world.Submit(Slice(1, "4g.40gb"));
@@ -191,7 +191,7 @@ TEST(ServerSlices, WhoWaitsForOneIsToldWhichWouldStart) {
 }
 
 // Only jobs on GPUs that can be cut are holders for a slice, and only jobs on GPUs outside MIG mode for a fraction.
-TEST(ServerSlices, OnlyWhoCouldMakeRoomIsNamed) {
+TEST(ServerSlices, WhyNamesOnlyHoldersThatCouldMakeRoom) {
   World world;
   Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
   NodeCapacity capacity = world.server.capacity();
@@ -216,7 +216,7 @@ TEST(ServerSlices, OnlyWhoCouldMakeRoomIsNamed) {
 }
 
 // Two nodes with the same GPUs, one with a newer driver that knows more profiles.
-TEST(ServerSlices, AMachineWithAnotherDriverAddsWhatItsGpusCanBeCutInto) {
+TEST(ServerSlices, ANodeWithANewerDriverAddsItsProfiles) {
   for (const bool is_new_first : {true, false}) {
     World world;
     Give(world, 1);

@@ -21,7 +21,7 @@ struct World {
 // Reads calls from standard input, which is the socket, and answers there.
 constexpr const char* kEcho = "while read -r a b c; do echo \"ok $a $b $c\" >&0; done";
 
-TEST(DriverHelpers, SaysWhatTheDriverCan) {
+TEST(DriverHelpers, ReportsTheDriversCapabilities) {
   for (const auto& [answer, can_map] : {std::pair("ok map", true), std::pair("ok", false)}) {
     World world(std::string("read -r a; echo '") + answer + "' >&0");
     DriverAbilities can;
@@ -36,7 +36,7 @@ TEST(DriverHelpers, SaysWhatTheDriverCan) {
   }
 }
 
-TEST(DriverHelpers, WhatTheDriverSaysIsSaidOfTheProcess) {
+TEST(DriverHelpers, ADriverErrorIsReportedForTheProcess) {
   World world("read -r a; echo 'error invalid argument (1)' >&0");
   Status ended;
   world.helpers.Restore(4711, {{"GPU-a", "GPU-b"}}, 0, [&](const Status& status) {
@@ -48,7 +48,7 @@ TEST(DriverHelpers, WhatTheDriverSaysIsSaidOfTheProcess) {
   EXPECT_EQ(ended.error().message, "process 4711: invalid argument (1)");
 }
 
-TEST(DriverHelpers, RefusesNamesThatWouldBeOtherWords) {
+TEST(DriverHelpers, RefusesNamesThatCouldBeOtherArguments) {
   World world(kEcho);
   for (const std::string name : {"GPU-b\nlock 1 0", "GPU-b GPU-c=GPU-d", "GPU-b=GPU-c", ""}) {
     Status ended;
@@ -62,7 +62,7 @@ TEST(DriverHelpers, RefusesNamesThatWouldBeOtherWords) {
   EXPECT_EQ(world.helpers.started(), 0);
 }
 
-TEST(DriverHelpers, OneThatDiesIsReplaced) {
+TEST(DriverHelpers, AHelperThatDiesIsReplaced) {
   World world("read -r a; exit 0");
   std::vector<std::string> errors;
   const auto ended = [&](const Status& status) {
@@ -79,7 +79,7 @@ TEST(DriverHelpers, OneThatDiesIsReplaced) {
   EXPECT_EQ(world.helpers.started(), 2);
 }
 
-TEST(DriverHelpers, OneThatHangsIsKilledAndTheOthersGoOn) {
+TEST(DriverHelpers, AHelperThatHangsIsKilledAndOthersContinue) {
   World world("read -r a; case $a in lock*) exec sleep 1000;; *) echo ok >&0; read -r b;; esac");
   std::vector<std::string> errors;
   // The timeout adds 10 s to this, so 0.1 s remain.
@@ -92,13 +92,13 @@ TEST(DriverHelpers, OneThatHangsIsKilledAndTheOthersGoOn) {
   EXPECT_EQ(errors, (std::vector<std::string>{"fine", "process 7: the driver did not answer within 0 s"}));
 }
 
-TEST(DriverHelpers, TheLargestGpuIsWaitedForOnTheSlowestWay) {
+TEST(DriverHelpers, TimeoutsCoverTheLargestGpuOnTheSlowestPath) {
   constexpr std::uint64_t kB200 = 192'000'000'000;
   EXPECT_GT(DriverHelpers::PatienceFor(kB200), 2 * 76s);
   EXPECT_LT(DriverHelpers::PatienceFor(0), 60s);
 }
 
-TEST(DriverHelpers, MoreCallsThanHelpersWaitTheirTurn) {
+TEST(DriverHelpers, CallsBeyondTheHelperCountAreQueued) {
   World world(kEcho);
   int ended = 0;
   for (int i = 1; i <= 20; ++i) {
@@ -113,7 +113,7 @@ TEST(DriverHelpers, MoreCallsThanHelpersWaitTheirTurn) {
 }
 
 // The effect of a killed keeper's call is known only after the call has ended.
-TEST(DriverHelpers, WhatAnEarlierKeeperHasBegunIsWaitedFor) {
+TEST(DriverHelpers, ACallOfAnEarlierKeeperIsWaitedFor) {
   const std::string folder = testing::TempDir() + "/helpers-" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);
   const std::string place = folder + "/helpers";

@@ -14,7 +14,7 @@ GpuUuid Gpu(unsigned char number) {
   return uuid;
 }
 
-TEST(GpuMap, UuidsAreTheDriversBytes) {
+TEST(GpuMap, UuidsAreConvertedToTheDriversBytes) {
   const auto uuid = ParseGpuUuid("GPU-00010203-0405-0607-0809-0a0B0c0d0eff");
   ASSERT_TRUE(uuid);
   EXPECT_EQ((*uuid)[1], 1);
@@ -25,7 +25,7 @@ TEST(GpuMap, UuidsAreTheDriversBytes) {
     EXPECT_FALSE(ParseGpuUuid(wrong)) << wrong;
 }
 
-TEST(GpuMap, EveryGpuOfTheDriverIsOnceOldAndOnceNew) {
+TEST(GpuMap, EveryGpuOfTheDriverIsOnceASourceAndOnceATarget) {
   const std::vector<GpuUuid> all = {Gpu(0), Gpu(1), Gpu(2), Gpu(3)};
   const auto map = CompleteGpuMap(all, {{Gpu(0), Gpu(3)}, {Gpu(1), Gpu(2)}});
   ASSERT_TRUE(map);
@@ -42,20 +42,20 @@ TEST(GpuMap, EveryGpuOfTheDriverIsOnceOldAndOnceNew) {
   EXPECT_EQ(map->at(1), std::pair(Gpu(1), Gpu(2)));
 }
 
-TEST(GpuMap, OthersStayWhereTheyAre) {
+TEST(GpuMap, OtherGpusStayWhereTheyAre) {
   const auto map = CompleteGpuMap({Gpu(0), Gpu(1), Gpu(2)}, {{Gpu(0), Gpu(1)}});
   ASSERT_TRUE(map);
   EXPECT_NE(std::find(map->begin(), map->end(), std::pair(Gpu(1), Gpu(0))), map->end());
   EXPECT_NE(std::find(map->begin(), map->end(), std::pair(Gpu(2), Gpu(2))), map->end());
 }
 
-TEST(GpuMap, NoMapWhereNothingMoves) {
+TEST(GpuMap, WithoutAMoveTheMapIsEmpty) {
   const auto map = CompleteGpuMap({Gpu(0), Gpu(1)}, {{Gpu(1), Gpu(1)}});
   ASSERT_TRUE(map);
   EXPECT_TRUE(map->empty());
 }
 
-TEST(GpuMap, WhatTheDriverWouldRefuseIsRefused) {
+TEST(GpuMap, RefusesMapsThatTheDriverWouldRefuse) {
   EXPECT_FALSE(CompleteGpuMap({Gpu(0)}, {{Gpu(0), Gpu(1)}}));
   EXPECT_FALSE(CompleteGpuMap({Gpu(0), Gpu(1), Gpu(2)}, {{Gpu(0), Gpu(2)}, {Gpu(1), Gpu(2)}}));
 }

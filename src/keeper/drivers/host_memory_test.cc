@@ -21,7 +21,7 @@ struct Host {
   std::string directory;
 };
 
-TEST(HostMemory, ATenthOfTheMachineStaysForOthers) {
+TEST(HostMemory, ATenthOfTheHostMemoryIsReserved) {
   const Host host;
   EXPECT_EQ(host.memory().Room(), std::nullopt);
   host.Write("/proc/meminfo", "MemTotal:       67108864 kB\nMemFree:  1 kB\nMemAvailable:   33554432 kB\n");
@@ -30,7 +30,7 @@ TEST(HostMemory, ATenthOfTheMachineStaysForOthers) {
   EXPECT_EQ(host.memory().Room(), Bytes(0));
 }
 
-TEST(HostMemory, TheNarrowestCgroupCounts) {
+TEST(HostMemory, TheTightestCgroupLimitCounts) {
   const Host host;
   EXPECT_EQ(host.memory().RoomOf(7), std::nullopt);
   host.Write("/proc/7/cgroup", "0::/jobs/job-7\n");
@@ -45,7 +45,7 @@ TEST(HostMemory, TheNarrowestCgroupCounts) {
   EXPECT_EQ(host.memory().RoomOf(7), Bytes(3'000));
 }
 
-TEST(HostMemory, TheControllerOfTheFirstVersionCounts) {
+TEST(HostMemory, ReadsCgroupV1Limits) {
   const Host host;
   host.Write("/proc/7/cgroup", "7:memory:/divvy/7\n3:cpu,cpuacct:/divvy/7\n0::/init.scope\n");
   host.Write("/cgroup/memory/divvy/7/memory.limit_in_bytes", "9223372036854771712\n");

@@ -68,7 +68,7 @@ struct MpsWorld {
                        .compute_limit = GpuShare(5000)};
 };
 
-TEST(Mps, OneServerForAGpuAsLongAsItHasClients) {
+TEST(Mps, OneServerPerGpuRunsWhileItHasClients) {
   MpsWorld world;
   MpsServers servers(*world.loop, world.program, world.directory);
   MpsWorld::Answer first;
@@ -90,7 +90,7 @@ TEST(Mps, OneServerForAGpuAsLongAsItHasClients) {
       << world.Calls();
 }
 
-TEST(Mps, NobodyWaitsForTheControlProgramButItsClients) {
+TEST(Mps, OnlyItsClientsWaitForTheControlProgram) {
   MpsWorld world;
   MpsServers servers(*world.loop, world.program, world.directory);
   world.Touch("slow");
@@ -124,7 +124,7 @@ TEST(Mps, NobodyWaitsForTheControlProgramButItsClients) {
   EXPECT_TRUE(world.Calls().ends_with("quit\n-d GPU-x " + world.directory + "/mps.0\n")) << world.Calls();
 }
 
-TEST(Mps, AServerOfAnEarlierKeeperIsTakenOn) {
+TEST(Mps, AdoptsServerLeftByPreviousKeeper) {
   MpsWorld world;
   std::filesystem::create_directory(world.directory + "/mps.0");
   std::ifstream own("/proc/self/comm");
@@ -143,7 +143,7 @@ TEST(Mps, AServerOfAnEarlierKeeperIsTakenOn) {
   EXPECT_EQ(world.Calls(), "  " + world.directory + "/mps.0\nquit\n");
 }
 
-TEST(Mps, IsRefusedWhereItIsNot) {
+TEST(Mps, IsRefusedWhereItIsNotInstalled) {
   MpsWorld world;
   MpsServers none(*world.loop, "", world.directory);
   MpsWorld::Answer answer;
@@ -166,7 +166,7 @@ TEST(Mps, IsRefusedWhereItIsNot) {
   EXPECT_TRUE(*answer);
 }
 
-TEST(Mps, OneThatDoesNotAnswerIsEndedAndSaidSo) {
+TEST(Mps, AnUnresponsiveServerIsEndedAndReported) {
   MpsWorld world;
   world.Touch("slow");
   MpsServers servers(*world.loop, world.program, world.directory, 1s);

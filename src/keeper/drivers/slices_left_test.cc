@@ -5,7 +5,7 @@
 namespace divvy::keeper {
 namespace slices_left_test {
 
-TEST_F(KeptSlices, WhyAGpuIsNotWholeAgainIsToldToWhoWaitsForIt) {
+TEST_F(KeptSlices, AGpuStuckInMigModeIsReportedToTheJobThatWaitsForIt) {
   MaySwitch();
   Added(1, kSmall);
   ASSERT_TRUE(gpu_->AddProcess(0, ::getpid(), Bytes(kGiB)));
@@ -27,7 +27,7 @@ TEST_F(KeptSlices, WhyAGpuIsNotWholeAgainIsToldToWhoWaitsForIt) {
   EXPECT_EQ(TroubleOfGpu(), "");
 }
 
-TEST_F(KeptSlices, OneThatComesAgainBeforeItWasUnmadeIsAnswered) {
+TEST_F(KeptSlices, AddingASliceAgainBeforeItsRemovalIsAnswered) {
   MaySwitch();
   Added(1, kSmall);
   ASSERT_TRUE(gpu_->AddProcess(0, ::getpid(), Bytes(kGiB)));
@@ -42,7 +42,7 @@ TEST_F(KeptSlices, OneThatComesAgainBeforeItWasUnmadeIsAnswered) {
   EXPECT_EQ(world_->node->StateOf(1).mechanism, "enforced by MIG");
 }
 
-TEST_F(KeptSlices, WithoutADriverWhatIsToGoIsToldAndUnmadeWhenItIsBack) {
+TEST_F(KeptSlices, WithoutADriverAPendingRemovalIsReportedAndDoneLater) {
   MaySwitch();
   Added(1, kSmall);
   world_->Kill();
@@ -59,7 +59,7 @@ TEST_F(KeptSlices, WithoutADriverWhatIsToGoIsToldAndUnmadeWhenItIsBack) {
   EXPECT_TRUE(Eventually([&] { return TroubleOfGpu().empty(); })) << TroubleOfGpu();
 }
 
-TEST_F(KeptSlices, OneOfAKeeperThatWasKilledIsNotMadeAnewForWhoIsAtWorkInIt) {
+TEST_F(KeptSlices, AMissingInstanceIsNotRecreatedForARunningJob) {
   MaySwitch();
   Added(1, kSmall);
   world_->Kill();
@@ -74,7 +74,7 @@ TEST_F(KeptSlices, OneOfAKeeperThatWasKilledIsNotMadeAnewForWhoIsAtWorkInIt) {
   EXPECT_TRUE(Eventually([&] { return !mig_->IsOn(0).value(); }));
 }
 
-TEST_F(KeptSlices, WhoseInstanceSomebodyUnmadeIsToldSo) {
+TEST_F(KeptSlices, AJobWhoseInstanceWasDestroyedIsNotified) {
   MaySwitch();
   Added(1, kSmall);
   ASSERT_TRUE(mig_->Unmake(0, mig_->Instances(0)->front().id));
@@ -84,7 +84,7 @@ TEST_F(KeptSlices, WhoseInstanceSomebodyUnmadeIsToldSo) {
   EXPECT_EQ(Count(), 0U) << "it gets no other behind its back";
 }
 
-TEST_F(KeptSlices, OneThatTheDriverDoesNotShowForAWhileIsTakenUpLater) {
+TEST_F(KeptSlices, AnInstanceMissingForAWhileIsAdoptedLater) {
   MaySwitch();
   const std::string uuid = Added(1, kSmall).uuids.front();
   world_->Kill();
@@ -97,7 +97,7 @@ TEST_F(KeptSlices, OneThatTheDriverDoesNotShowForAWhileIsTakenUpLater) {
   EXPECT_EQ(Count(), 1U);
 }
 
-TEST_F(KeptSlices, AGpuThatIsLostKeepsWhatIsOnItUntilItIsBack) {
+TEST_F(KeptSlices, ALostGpuKeepsItsInstancesUntilItIsBack) {
   MaySwitch();
   Added(1, kSmall);
   ASSERT_TRUE(gpu_->Lose(0));
@@ -110,7 +110,7 @@ TEST_F(KeptSlices, AGpuThatIsLostKeepsWhatIsOnItUntilItIsBack) {
   EXPECT_EQ(Count(1), 1U);
 }
 
-TEST_F(KeptSlices, AKeeperWhoseDirectoryIsGoneTakesItsOwnWithIt) {
+TEST_F(KeptSlices, AKeeperWithoutItsDirectoryDestroysItsInstances) {
   world_ = std::make_unique<KeeperWorld>(2, false, 100ms, 0, library_);
   MaySwitch();
   Added(1, kSmall);
@@ -121,7 +121,7 @@ TEST_F(KeptSlices, AKeeperWhoseDirectoryIsGoneTakesItsOwnWithIt) {
   EXPECT_FALSE(mig_->IsOn(0).value());
 }
 
-TEST_F(KeptSlices, WhatCannotBeWrittenDownIsNotMade) {
+TEST_F(KeptSlices, AnInstanceThatCannotBeRecordedIsNotCreated) {
   MaySwitch();
   const std::string in_the_way = world_->directory + "/slices~";  // Makes writing fail, like a full disk.
   std::filesystem::create_directory(in_the_way);
@@ -140,7 +140,7 @@ TEST_F(KeptSlices, WhatCannotBeWrittenDownIsNotMade) {
 }
 
 // A node before version 2 sends no version, and requests an instance only by its profile.
-TEST_F(KeptSlices, ANodeOfAnotherReleaseGetsNoneButItsParts) {
+TEST_F(KeptSlices, ANodeOfAnotherReleaseGetsNoSlicesButItsFractions) {
   wire::KeeperRequest hello;
   hello.hello.emplace();
   for (int i = 0; i < 2; ++i) {
@@ -159,7 +159,7 @@ TEST_F(KeptSlices, ANodeOfAnotherReleaseGetsNoneButItsParts) {
   EXPECT_FALSE(world_->Add(KeeperWorld::Terms(3, 0, 0.5, kGiB, kGiB)).folder.empty());
 }
 
-TEST_F(KeptSlices, WhatTheNodesFileSaidIsHadFromTheNodeWhereItCannotBeRead) {
+TEST_F(KeptSlices, AnUnreadableNodeFileIsReplacedByTheNodesMessage) {
   const std::string folder = world_->Add(KeeperWorld::Terms(1, 1, 0.5, kGiB, kGiB)).folder;
   FakeProcess process(folder);
   ASSERT_TRUE(Eventually([&] { return process.is_up(); }));

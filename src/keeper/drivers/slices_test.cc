@@ -5,7 +5,7 @@
 namespace divvy::keeper {
 namespace slices_test {
 
-TEST_F(KeptSlices, AreMadeAndUnmadeWithTheModeAroundThem) {
+TEST_F(KeptSlices, AreCreatedAndDestroyedAndMigModeIsSwitched) {
   EXPECT_NE(world_->node->Ask(Add(1, kSmall)), "") << "it may not switch the mode";
   MaySwitch();
   const wire::KeeperAdded small = Added(1, kSmall);
@@ -39,7 +39,7 @@ TEST_F(KeptSlices, RefusesAProfileThatWouldBeAnotherLineOfTheRecord) {
   EXPECT_EQ(Count(), 0U);
 }
 
-TEST_F(KeptSlices, AWholeJobWaitsUntilTheLastIsGone) {
+TEST_F(KeptSlices, AWholeGpuJobWaitsUntilTheLastSliceIsGone) {
   MaySwitch();
   Added(1, kSmall);
   wire::KeeperRequest whole;
@@ -53,7 +53,7 @@ TEST_F(KeptSlices, AWholeJobWaitsUntilTheLastIsGone) {
   EXPECT_FALSE(mig_->IsOn(0).value()) << "nothing of MIG is left when it begins";
 }
 
-TEST_F(KeptSlices, SurviveAKeeperThatIsKilled) {
+TEST_F(KeptSlices, SurviveAKilledKeeper) {
   MaySwitch();
   const std::string uuid = Added(1, kSmall).uuids.front();
   world_->Kill();
@@ -65,7 +65,7 @@ TEST_F(KeptSlices, SurviveAKeeperThatIsKilled) {
 
 // The record was written, and the keeper died before or after the driver created the instance. In both cases nothing
 // remains if no job uses it.
-TEST_F(KeptSlices, WhatAKilledKeeperHadBegunIsUnmade) {
+TEST_F(KeptSlices, AHalfCreatedInstanceOfAKilledKeeperIsDestroyed) {
   const std::string gpu = mig_->UuidOf(0).value();
   for (const bool was_made : {false, true}) {
     world_->Kill();
@@ -80,7 +80,7 @@ TEST_F(KeptSlices, WhatAKilledKeeperHadBegunIsUnmade) {
   }
 }
 
-TEST_F(KeptSlices, OthersInstancesAreNotTouched) {
+TEST_F(KeptSlices, ForeignInstancesAreNotTouched) {
   auto others = EmulatedWorld::Open(EmulatedWorldPath(gpus_));
   ASSERT_TRUE(others);
   ASSERT_TRUE(others->SetMig(0, true));

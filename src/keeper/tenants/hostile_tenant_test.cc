@@ -31,7 +31,7 @@ struct Beside : KeeperWorld {
   std::unique_ptr<FakeProcess> good;
 };
 
-TEST(HostileTenant, APageThatIsCutShortEndsNobody) {
+TEST(HostileTenant, ATruncatedPageCrashesNoKeeper) {
   Beside world;
   ASSERT_EQ(::truncate((world.hostile_folder + "/page").c_str(), 0), 0);
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "its shared memory page was overwritten"; }));
@@ -42,7 +42,7 @@ TEST(HostileTenant, APageThatIsCutShortEndsNobody) {
          0);
 }
 
-TEST(HostileTenant, NumbersThatCannotBeAreNotBelieved) {
+TEST(HostileTenant, ImpossibleNumbersAreIgnored) {
   Beside world;
   share::PageProcess& words = world.hostile->page->processes[world.hostile->slot];
   words.used[0] = ~std::uint64_t{0};
@@ -54,7 +54,7 @@ TEST(HostileTenant, NumbersThatCannotBeAreNotBelieved) {
   EXPECT_LE(world.node->StateOf(1).shares.at(0).used, Bytes(8 * kGiB));
 }
 
-TEST(HostileTenant, ALockThatIsNeverGivenBackHoldsUpNobody) {
+TEST(HostileTenant, ALockThatIsNeverReleasedBlocksNoOther) {
   Beside world;
   ASSERT_TRUE(world.hostile->Allocate(10 * kGiB));
   world.hostile->Free(10 * kGiB);
@@ -62,7 +62,7 @@ TEST(HostileTenant, ALockThatIsNeverGivenBackHoldsUpNobody) {
   world.ExpectGoodIsServed();
 }
 
-TEST(HostileTenant, WordsThatAreNoneCloseTheLinkAndNothingElse) {
+TEST(HostileTenant, InvalidMessagesCloseOnlyTheirConnection) {
   Beside world;
   std::mt19937_64 random(5);
   for (int round = 0; round < 200; ++round) {
@@ -95,7 +95,7 @@ Descriptor MuteLink(const std::string& folder) {
   return link;
 }
 
-TEST(HostileTenant, WhoSaysMuchAndReadsNothingIsDropped) {
+TEST(HostileTenant, AClientThatSendsMuchAndReadsNothingIsDropped) {
   Beside world;
   const Descriptor link = MuteLink(world.hostile_folder);
   ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 2; }));
@@ -110,7 +110,7 @@ TEST(HostileTenant, WhoSaysMuchAndReadsNothingIsDropped) {
   world.ExpectGoodIsServed();
 }
 
-TEST(HostileTenant, InOneTurnOfTheLoopSoManyWordsOfATenantAreHeardAndNoMore) {
+TEST(HostileTenant, EachLoopIterationHandlesALimitedNumberOfMessages) {
   std::string name = testing::TempDir() + "keeper-XXXXXX";
   const std::string directory = ::mkdtemp(name.data());
   FolderRemover remover;
@@ -147,7 +147,7 @@ TEST(HostileTenant, InOneTurnOfTheLoopSoManyWordsOfATenantAreHeardAndNoMore) {
   std::filesystem::remove_all(directory, ignored);
 }
 
-TEST(HostileTenant, RubbishInThePageIsSurvived) {
+TEST(HostileTenant, GarbageInThePageIsTolerated) {
   Beside world;
   std::mt19937_64 random(11);
   auto* bytes = reinterpret_cast<unsigned char*>(world.hostile->page);

@@ -139,7 +139,7 @@ void Relocation::Step() {
     std::set<Slot> late;
     for (const auto& [id, slot] : told_) late.insert(slot);
     told_.clear();
-    for (const Slot slot : late) Fail(slot, "did not answer within " + std::to_string(patience / 1s) + " s");
+    for (const Slot slot : late) Fail(slot, "it did not answer within " + std::to_string(patience / 1s) + " s");
     OnStepEnd();
   });
   LookAtThoseThatStand();
@@ -184,7 +184,7 @@ void Relocation::LookAtThoseThatStand() {
   }
   for (const Slot slot : standing) {
     std::erase_if(told_, [slot](const auto& order) { return order.second == slot; });
-    Fail(slot, "is stopped");
+    Fail(slot, "it is stopped");
   }
   if (told_.empty()) return;
   loop_.After(1s, [this, step = step_, alive = std::weak_ptr<bool>(is_alive_)] {
@@ -293,11 +293,11 @@ void Relocation::OnGone(Slot slot) {
   if (was_told && told_.empty() && with_driver_.empty()) OnStepEnd();
 }
 
-void Relocation::Fail(Slot slot, const std::string& what) {
+void Relocation::Fail(Slot slot, const std::string& why) {
   failed_now_.insert(slot);
   const auto found = tenant_.processes().find(slot);
   if (why_.empty() && found != tenant_.processes().end())
-    why_ = "process " + std::to_string(found->second.pid) + " " + what;
+    why_ = "process " + std::to_string(found->second.pid) + ": " + why;
 }
 
 void Relocation::OnStepEnd() {

@@ -69,7 +69,7 @@ class Relocation {
   void TellDriver(Slot slot, int to);
   void CallDriver(Slot slot, int to);
   void OnDriver(Slot slot, int depth, const Status& status);
-  void Fail(Slot slot, const std::string& what);
+  void Fail(Slot slot, const std::string& why);
   void LookAtThoseThatStand();
   const std::vector<std::string>& onto() const { return way_ == Way::kUp ? plan_.to : plan_.from; }
 

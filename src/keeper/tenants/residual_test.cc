@@ -8,7 +8,7 @@ namespace residual_test {
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
 
-TEST(Residual, IsKnownAfterTwoSightsOfAProcessThatHoldsStill) {
+TEST(Residual, IsKnownAfterTwoSamplesOfAQuietProcess) {
   ResidualSights sights;
   EXPECT_EQ(sights.Follow(512 * kMib, 364 * kMib, 64 * kMib), 512 * kMib);
   EXPECT_EQ(sights.Follow(512 * kMib, 364 * kMib, 64 * kMib), 364 * kMib);
@@ -16,7 +16,7 @@ TEST(Residual, IsKnownAfterTwoSightsOfAProcessThatHoldsStill) {
   EXPECT_EQ(sights.least(), 300 * kMib);
 }
 
-TEST(Residual, StaysWhileAProcessAllocatesFasterThanItIsSeen) {
+TEST(Residual, IsUnchangedWhileAProcessAllocatesFasterThanItIsSampled) {
   ResidualSights sights;
   std::uint64_t residual = 512 * kMib;
   // Each driver count is older than the process's own count.
@@ -29,7 +29,7 @@ TEST(Residual, StaysWhileAProcessAllocatesFasterThanItIsSeen) {
   EXPECT_EQ(residual, 518 * kMib);
 }
 
-TEST(Residual, WhatWasFreedBetweenCountAndLookIsNone) {
+TEST(Residual, MemoryFreedBetweenTwoReadingsIsNotCounted) {
   ResidualSights sights;
   std::uint64_t residual = sights.Follow(512 * kMib, 512 * kMib, 0);
   residual = sights.Follow(residual, 10 * kGib + 512 * kMib, 0);  // Allocated and freed since the last sample.
@@ -38,7 +38,7 @@ TEST(Residual, WhatWasFreedBetweenCountAndLookIsNone) {
   EXPECT_EQ(residual, 512 * kMib);
 }
 
-TEST(Residual, WhatIsTakenPastTheLibraryCountsFromTheSecondSight) {
+TEST(Residual, MemoryAllocatedOutsideTheLibraryCountsFromTheSecondSample) {
   ResidualSights sights;
   std::uint64_t residual = sights.Follow(512 * kMib, 512 * kMib, 0);
   residual = sights.Follow(residual, 9 * kGib, 0);

@@ -5,7 +5,7 @@
 namespace divvy {
 namespace gpu_count_text_test {
 
-TEST(GpuCountText, OfPartsAndOfManyIsANumberThatPeopleRead) {
+TEST(GpuCountText, FractionsAndLargeCountsAreRounded) {
   EXPECT_EQ(CountedGpus(1), "1 GPU");
   EXPECT_EQ(CountedGpus(0.25), "0.25 GPUs");
   EXPECT_EQ(GpuCountText(0.1875), "0.188");

@@ -19,7 +19,7 @@ GpuPortion ByMemory(Bytes memory, Bytes limit = Bytes()) {
   return portion;
 }
 
-TEST(GpuPortion, NoneIsBelowWhatAContextNeeds) {
+TEST(GpuPortion, NoFractionIsSmallerThanACudaContext) {
   for (const Bytes memory : {16_GiB, 24_GiB, 80_GiB, 192_GiB}) {
     const GpuShare least = SmallestParts(memory);
     EXPECT_GE(RequestedMemory(ByParts(least.ten_thousandths()), memory), kSmallestPart);
@@ -33,7 +33,7 @@ TEST(GpuPortion, NoneIsBelowWhatAContextNeeds) {
   EXPECT_EQ(SmallestParts(Bytes(100)), GpuShare(GpuShare::kWhole));
 }
 
-TEST(GpuPortion, WhatIsNotSaidAnewStays) {
+TEST(GpuPortion, AChangeKeepsSettingsThatItDoesNotMention) {
   const GpuPortion half = ByParts(5'000, 8'000);
   EXPECT_EQ(Changed(half, ByParts(0, 6'000)), ByParts(5'000, 6'000));
   EXPECT_EQ(Changed(half, ByParts(2'500)), ByParts(2'500, 8'000));
@@ -47,7 +47,7 @@ TEST(GpuPortion, WhatIsNotSaidAnewStays) {
 }
 
 // Whatever the division of a GPU, its parts never add up to more bytes than it offers.
-TEST(GpuPortion, PartsOfOneGpuNeverSumUpToMoreThanItHas) {
+TEST(GpuPortion, FractionsOfOneGpuNeverAddUpToMoreThanItHas) {
   for (const Bytes memory : {80_GiB, 16_GiB, Bytes(23'028'826'112), Bytes(1'000'003)}) {
     for (const int parts : {1, 2, 3, 7, 10, 9'999, 10'000}) {
       Bytes sum;
@@ -57,7 +57,7 @@ TEST(GpuPortion, PartsOfOneGpuNeverSumUpToMoreThanItHas) {
   }
 }
 
-TEST(GpuPortion, MemoryCountsAsThePartThatHoldsIt) {
+TEST(GpuPortion, AMemoryRequestCountsAsTheFractionThatHoldsIt) {
   for (const Bytes memory : {1_GiB, 20_GiB, 39_GiB, Bytes(12'345'678'901)}) {
     const GpuShare parts = PartsOf(ByMemory(memory), 80_GiB);
     EXPECT_GE(RequestedMemory(ByParts(parts.ten_thousandths()), 80_GiB) + 8_MiB, memory);
@@ -74,7 +74,7 @@ TEST(GpuPortion, ALimitIsNeverBelowTheRequestNorAboveTheGpu) {
   EXPECT_EQ(LimitOfMemory(ByMemory(20_GiB, 500_GiB), 80_GiB), PortionedMemory(80_GiB));
 }
 
-TEST(GpuPortion, TimeFollowsTheMemoryUnlessItIsSetApart) {
+TEST(GpuPortion, ComputeFollowsMemoryUnlessItIsSetSeparately) {
   EXPECT_EQ(RequestedCompute(ByParts(2'500, 8'000), 80_GiB), GpuShare(2'500));
   EXPECT_EQ(LimitOfCompute(ByParts(2'500, 8'000)), GpuShare(8'000));
   EXPECT_EQ(LimitOfCompute(ByMemory(20_GiB)), GpuShare(10'000)) << "time that nobody uses cannot be kept";
@@ -85,7 +85,7 @@ TEST(GpuPortion, TimeFollowsTheMemoryUnlessItIsSetApart) {
   EXPECT_EQ(LimitOfCompute(apart), GpuShare(10'000));
 }
 
-TEST(GpuPortion, IsToldAsItWasAskedFor) {
+TEST(GpuPortion, IsShownAsItWasRequested) {
   EXPECT_EQ(PortionText(ByParts(2'500)), "0.25");
   EXPECT_EQ(PortionText(ByParts(3'333, 10'000)), "0.3333 to 1");
   EXPECT_EQ(PortionText(ByMemory(20_GiB, Bytes(42'949'672'960 + 536'870'912))), "20 to 40.5 GiB");

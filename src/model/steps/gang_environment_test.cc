@@ -14,7 +14,7 @@ GangFile Two() {
   return gang;
 }
 
-TEST(GangEnvironment, ComponentsAreToldWithTheirMachines) {
+TEST(GangEnvironment, ListsTheNodesOfEachComponent) {
   GangFile gang{17, 1, 0, {}};
   gang.seats.push_back({"n1", {"n1", 1}, GpuSet(), 2, {{0, GpuSet(), 1}, {1, GpuSet(), 1}}});
   gang.seats.push_back({"n2", {"n2", 1}, GpuSet(), 1, {{1, GpuSet(), 1}}});
@@ -23,7 +23,7 @@ TEST(GangEnvironment, ComponentsAreToldWithTheirMachines) {
   EXPECT_EQ(std::ranges::count(told, "DIVVY_COMPONENT_NODES=n1;n1,n2"), 1);
 }
 
-TEST(GangEnvironment, SaysWhoIsThereAndWhereToMeet) {
+TEST(GangEnvironment, ListsNodesAndTheMasterAddress) {
   const std::vector<std::string> all = GangEnvironment(Two(), "/run/steps-1/17");
   const auto has = [&](const std::string& entry) { return std::ranges::find(all, entry) != all.end(); };
   for (const char* entry :
@@ -33,12 +33,12 @@ TEST(GangEnvironment, SaysWhoIsThereAndWhereToMeet) {
     EXPECT_TRUE(has(entry)) << entry;
 }
 
-TEST(GangEnvironment, HostFilesHaveAPlaceOnEachMachine) {
+TEST(GangEnvironment, HostFilesListTheSlotsOfEachNode) {
   EXPECT_EQ(OpenMpiHosts(Two()), "head.lab slots=4\nbeta slots=1\n");
   EXPECT_EQ(HydraHosts(Two()), "head.lab:4\nbeta:1\n");
 }
 
-TEST(GangEnvironment, PortsOfStepsDiffer) {
+TEST(GangEnvironment, EachStepHasItsOwnPort) {
   EXPECT_NE(GangPort(17, 0), GangPort(17, 1));
   EXPECT_GE(GangPort(~std::uint64_t{0}, 5), 10'000);
   EXPECT_LT(GangPort(~std::uint64_t{0}, 5), 30'000);

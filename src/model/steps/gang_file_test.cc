@@ -12,13 +12,13 @@ GangFile Two() {
   return gang;
 }
 
-TEST(GangFile, IsReadAsItWasWritten) {
+TEST(GangFile, IsReadBackUnchanged) {
   const auto read = ReadGangText(GangFileText(Two()));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, Two());
 }
 
-TEST(GangFile, PartsOfComponentsAreReadAsTheyWereWritten) {
+TEST(GangFile, ComponentsAreReadBackUnchanged) {
   GangFile gang{17, 1, 1, {}};
   gang.seats.push_back(
       {"n1", {"10.0.0.1", 4001}, GpuSet::Of({0, 1, 3}), 3, {{0, GpuSet::Of({0, 1}), 2}, {2, GpuSet::Of({3}), 1}}});
@@ -33,7 +33,7 @@ TEST(GangFile, PartsOfComponentsAreReadAsTheyWereWritten) {
   }
 }
 
-TEST(GangFile, MachinesAreFoundByEachOfTheirNames) {
+TEST(GangFile, NodesAreFoundByEachOfTheirNames) {
   const GangFile gang = Two();
   EXPECT_EQ(gang.Find("beta"), 1u);
   EXPECT_EQ(gang.Find("10.0.0.2"), 1u);
@@ -43,7 +43,7 @@ TEST(GangFile, MachinesAreFoundByEachOfTheirNames) {
   EXPECT_EQ(gang.Find(""), std::nullopt);
 }
 
-TEST(GangFile, WhatIsWrongIsNamedWithItsLine) {
+TEST(GangFile, ErrorsNameTheLine) {
   const std::string good = GangFileText(Two());
   const auto why = [&](const std::string& from, const std::string& to) {
     std::string text = good;

@@ -15,7 +15,7 @@ std::vector<StepNumber> Numbers(const std::vector<StepGrant>& grants) {
   return numbers;
 }
 
-TEST(StepResources, EightStepsHaveEightGpus) {
+TEST(StepResources, EightStepsGetOneOfEightGpusEach) {
   StepResources book(8, 0);
   for (StepNumber step = 0; step < 9; ++step) book.Ask(step, {.gpus = 1});
   const auto grants = book.TakeGrants();
@@ -28,7 +28,7 @@ TEST(StepResources, EightStepsHaveEightGpus) {
   EXPECT_EQ(next.front().gpus, (Places{3}));
 }
 
-TEST(StepResources, NobodyPassesALargeStepThatWaits) {
+TEST(StepResources, NoStepOvertakesALargeStepThatWaits) {
   StepResources book(4, 0);
   book.Ask(0, {.gpus = 3});
   book.Ask(1, {.gpus = 2});
@@ -38,7 +38,7 @@ TEST(StepResources, NobodyPassesALargeStepThatWaits) {
   EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{2}));
 }
 
-TEST(StepResources, WhoSharesDoesNotWait) {
+TEST(StepResources, AnOverlappingStepDoesNotWait) {
   StepResources book(2, 0);
   book.Ask(0, {.gpus = 2});
   book.Ask(1, {.gpus = 1});
@@ -54,7 +54,7 @@ TEST(StepResources, WhoSharesDoesNotWait) {
   EXPECT_EQ(book.free_gpus(), 0u) << "one that shared gives nothing back";
 }
 
-TEST(StepResources, OfSeveralSetsEachGivesItsOwn) {
+TEST(StepResources, AStepOverSeveralSetsGetsGpusFromEach) {
   StepResources book(5, 0);
   StepNeed both;
   both.from = {{1, {0, 1}}, {2, {3, 4}}};
@@ -79,7 +79,7 @@ TEST(StepResources, OfSeveralSetsEachGivesItsOwn) {
   EXPECT_FALSE(book.CanEver(more)) << "no such place";
 }
 
-TEST(StepResources, CoresAreCountedWhereTheJobCountsThem) {
+TEST(StepResources, CoresAreCountedIfTheJobCountsThem) {
   StepResources book(0, 4);
   EXPECT_FALSE(book.CanEver({.cores = 5}));
   EXPECT_FALSE(book.CanEver({.gpus = 1}));
@@ -91,7 +91,7 @@ TEST(StepResources, CoresAreCountedWhereTheJobCountsThem) {
   EXPECT_TRUE(StepResources(0, 0).CanEver({.cores = 5})) << "not counted";
 }
 
-TEST(StepList, TheLastWordOnAStepCounts) {
+TEST(StepList, TheLastLineOfAStepCounts) {
   StepLine step{.number = 3,
                 .state = StepState::kRunning,
                 .tasks = 2,
@@ -108,7 +108,7 @@ TEST(StepList, TheLastWordOnAStepCounts) {
   EXPECT_EQ(ReadStepList(text + "rubbish\n1\t2\n"), (std::vector<StepLine>{step}));
 }
 
-TEST(StepList, AStepMayHaveANameAndSaysOnWhichMachinesItRuns) {
+TEST(StepList, AStepMayHaveANameAndListsItsNodes) {
   StepLine step{.number = 0, .command = "./solve big", .name = "phase 1"};
   step.machines = {{0, 2, GpuSet::Of({0, 1})}, {1, 2, GpuSet::Of({0, 1})}, {3, 1, {}}};
   const std::string text = StepLineText(step);
@@ -126,7 +126,7 @@ TEST(StepList, AStepMayHaveANameAndSaysOnWhichMachinesItRuns) {
   }
 }
 
-TEST(StepList, WhatIsKeptHasABoundWhateverTheMachines) {
+TEST(StepList, HasASizeLimitWhateverTheNodeCount) {
   std::vector<StepLine> steps;
   for (StepNumber number = 0; number < 200; ++number) {
     StepLine step{.number = number, .state = StepState::kEnded, .started = Time(Duration(1))};
@@ -144,7 +144,7 @@ TEST(StepList, WhatIsKeptHasABoundWhateverTheMachines) {
   EXPECT_EQ(read[read.size() - 2].machines.size(), 300u);
 }
 
-TEST(StepList, ShortenedItKeepsWhatRunsAndTheNewest) {
+TEST(StepList, ShorteningKeepsRunningAndNewestSteps) {
   std::string text;
   for (StepNumber number = 0; number < 10; ++number) {
     StepLine step;
@@ -159,7 +159,7 @@ TEST(StepList, ShortenedItKeepsWhatRunsAndTheNewest) {
   EXPECT_EQ(steps[2].number, 9u);
 }
 
-TEST(StepList, OfAHundredThousandStepsTheLastAreKeptAndAllAreCounted) {
+TEST(StepList, WithAHundredThousandStepsTheLastAreKeptAndAllAreCounted) {
   std::vector<StepLine> steps;
   for (StepNumber number = 0; number < 100'000; ++number) {
     StepLine step;

@@ -10,13 +10,13 @@ std::string Text(const LayoutAsk& ask, const std::vector<int>& capacities) {
   return layout ? LayoutText(*layout) : layout.error().message;
 }
 
-TEST(TaskLayout, TheFirstMachinesAreFilledFirst) {
+TEST(TaskLayout, FirstNodesAreFilledFirst) {
   EXPECT_EQ(Text({.tasks = 6}, {4, 4}), "block 0:4,1:2");
   EXPECT_EQ(Text({.tasks = 3}, {4, 4}), "block 0:3");
   EXPECT_EQ(Text({}, {4, 2}), "block 0:4,1:2") << "all that the job has";
 }
 
-TEST(TaskLayout, MachinesThatAreAskedForHaveATask) {
+TEST(TaskLayout, RequestedNodesGetATask) {
   EXPECT_EQ(Text({.tasks = 4, .nodes = 2}, {4, 4}), "block 0:3,1:1");
   EXPECT_EQ(Text({.tasks = 1, .nodes = 2}, {4, 4}), "block 0:1") << "no machine without a task";
   EXPECT_EQ(Text({.nodes = 1}, {4, 4}), "block 0:4");
@@ -25,7 +25,7 @@ TEST(TaskLayout, MachinesThatAreAskedForHaveATask) {
   EXPECT_EQ(Text({.nodes = 2, .seats = {2}}, {1, 1, 1}), "block 0:1,2:1") << "those that are named, and others";
 }
 
-TEST(TaskLayout, MachinesThatAreLeftOutHaveNone) {
+TEST(TaskLayout, ExcludedNodesGetNoTask) {
   EXPECT_EQ(Text({.tasks = 3, .left_out = {0}}, {4, 2, 4}), "block 1:2,2:1");
   EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1, 1}), "block 0:1,2:1");
   EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1}), "it asks for 2 nodes, the job has 2, of which it excludes 1");
@@ -33,18 +33,18 @@ TEST(TaskLayout, MachinesThatAreLeftOutHaveNone) {
   EXPECT_EQ(Text({.seats = {1}, .left_out = {1}}, {1, 1}), "the same node is both requested and excluded");
 }
 
-TEST(TaskLayout, TasksOfEachMachineAreWhatIsSaid) {
+TEST(TaskLayout, TasksPerNodeAreKept) {
   EXPECT_EQ(Text({.nodes = 2, .tasks_per_node = 3}, {1, 1}), "block 0:3,1:3");
   EXPECT_EQ(Text({.tasks = 4, .tasks_per_node = 2}, {8, 8}), "block 0:2,1:2");
   EXPECT_EQ(Text({.tasks = 5, .tasks_per_node = 2}, {8, 8}), "5 tasks need more than 2 nodes with 2 on each");
 }
 
-TEST(TaskLayout, MoreTasksThanTheJobHasGoRound) {
+TEST(TaskLayout, MoreTasksThanSlotsAreDistributedRoundRobin) {
   EXPECT_EQ(Text({.tasks = 7}, {2, 1}), "block 0:5,1:2");
   EXPECT_EQ(Text({.tasks = 4}, {0, 0}), "block 0:2,1:2");
 }
 
-TEST(TaskLayout, InPartsAMachineMayStandTwice) {
+TEST(TaskLayout, ANodeMayAppearInSeveralComponents) {
   const auto layout = ReadLayout("parts 0:2:0,0:1:1,2:2:1");
   ASSERT_TRUE(layout);
   EXPECT_EQ(LayoutText(*layout), "parts 0:2:0,0:1:1,2:2:1");
@@ -56,18 +56,18 @@ TEST(TaskLayout, InPartsAMachineMayStandTwice) {
   }
 }
 
-TEST(TaskLayout, RanksAreInARowOrGoRound) {
+TEST(TaskLayout, RanksAreConsecutiveOrCyclic) {
   using Ranks = std::vector<std::vector<int>>;
   EXPECT_EQ((TaskLayout{{{0, 2}, {1, 3}}, false}.Ranks()), (Ranks{{0, 1}, {2, 3, 4}}));
   EXPECT_EQ((TaskLayout{{{0, 2}, {1, 3}}, true}.Ranks()), (Ranks{{0, 2}, {1, 3, 4}}));
 }
 
-TEST(TaskLayout, CountsAreFolded) {
+TEST(TaskLayout, EqualCountsAreFolded) {
   EXPECT_EQ(CountsText({2, 2, 2, 1}), "2(x3),1");
   EXPECT_EQ(CountsText({}), "");
 }
 
-TEST(TaskLayout, IsReadAsItWasWritten) {
+TEST(TaskLayout, IsReadBackUnchanged) {
   const TaskLayout layout{{{0, 2}, {3, 1}}, true};
   EXPECT_EQ(ReadLayout(LayoutText(layout)), layout);
   for (const char* text : {"", "block", "block 0", "block 0:0", "block 1:1,1:1", "heap 0:1", "block 0:9999999"})

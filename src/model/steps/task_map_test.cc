@@ -15,14 +15,14 @@ TaskGround TwoNodes() {
           .numa_node_cores = {{0, 1, 2, 3}, {4, 5, 6, 7}}};
 }
 
-TEST(TaskMap, OwnGpuComesFirstAndTheOthersBehind) {
+TEST(TaskMap, TheTasksOwnGpuComesFirst) {
   const auto places = MapTasks({.tasks = 4, .gpus_per_task = 1}, TwoNodes());
   EXPECT_EQ(places[0].own, (Places{0}));
   EXPECT_EQ(places[2].seen, (Places{2, 0, 1, 3}));
   EXPECT_EQ(places[3].seen, (Places{3, 0, 1, 2}));
 }
 
-TEST(TaskMap, WithoutAskingAllAreSharedInTheSameOrder) {
+TEST(TaskMap, ByDefaultAllGpusAreSharedInTheSameOrder) {
   for (const TaskPlace& place : MapTasks({.tasks = 3}, TwoNodes())) {
     EXPECT_TRUE(place.own.empty());
     EXPECT_EQ(place.seen, (Places{0, 1, 2, 3}));
@@ -30,7 +30,7 @@ TEST(TaskMap, WithoutAskingAllAreSharedInTheSameOrder) {
   }
 }
 
-TEST(TaskMap, BoundToItsOwnATaskSeesThoseAlone) {
+TEST(TaskMap, ABoundTaskSeesItsOwnGpusOnly) {
   EXPECT_EQ(MapTasks({.tasks = 2, .gpu_bind = "single:1"}, TwoNodes())[1].seen, (Places{1}));
   EXPECT_EQ(MapTasks({.tasks = 2, .gpu_bind = "v,map_gpu:3,2"}, TwoNodes())[1].seen, (Places{2}));
   EXPECT_EQ(MapTasks({.tasks = 2, .gpu_bind = "mask_gpu:0x3,c"}, TwoNodes())[1].seen, (Places{2, 3}));
@@ -38,14 +38,14 @@ TEST(TaskMap, BoundToItsOwnATaskSeesThoseAlone) {
   EXPECT_EQ(MapTasks({.tasks = 4, .tasks_per_gpu = 2}, TwoNodes())[3].own, (Places{1}));
 }
 
-TEST(TaskMap, ATaskRunsOnTheCoresOfItsGpusNode) {
+TEST(TaskMap, ATaskRunsOnTheCoresOfItsGpusNumaNode) {
   const auto places = MapTasks({.tasks = 4, .gpus_per_task = 1}, TwoNodes());
   EXPECT_EQ(places[1].cores, (Cores{0, 1, 2, 3}));
   EXPECT_EQ(places[2].cores, (Cores{4, 5, 6, 7}));
   EXPECT_TRUE(MapTasks({.tasks = 4, .gpus_per_task = 1, .cpu_bind = "none"}, TwoNodes())[2].cores.empty());
 }
 
-TEST(TaskMap, OnlyCoresThatTheJobMayUseAreNamed) {
+TEST(TaskMap, OnlyCoresThatTheJobMayUseAreAssigned) {
   TaskGround ground = TwoNodes();
   ground.cores = {2, 3, 4};
   EXPECT_EQ(MapTasks({.tasks = 4, .gpus_per_task = 1}, ground)[0].cores, (Cores{2, 3}));
@@ -54,7 +54,7 @@ TEST(TaskMap, OnlyCoresThatTheJobMayUseAreNamed) {
   EXPECT_TRUE(MapTasks({.tasks = 4, .gpus_per_task = 1}, ground)[0].cores.empty()) << "unknown is not bound";
 }
 
-TEST(TaskMap, CoresAskedForByNameAreDealtOnce) {
+TEST(TaskMap, CoresRequestedByNumberAreAssignedOnce) {
   const auto places = MapTasks({.tasks = 4, .gpus_per_task = 1, .cpus_per_task = 2, .cpu_bind = "cores"}, TwoNodes());
   EXPECT_EQ(places[0].cores, (Cores{0, 1}));
   EXPECT_EQ(places[1].cores, (Cores{2, 3}));
@@ -66,7 +66,7 @@ TEST(TaskMap, CoresAskedForByNameAreDealtOnce) {
   EXPECT_EQ(MapTasks({.tasks = 9, .cpu_bind = "rank"}, TwoNodes())[8].cores, (Cores{0}));
 }
 
-TEST(TaskMap, CoreListsAreReadAsTheKernelWritesThem) {
+TEST(TaskMap, CoreListsAreReadInTheKernelsFormat) {
   EXPECT_EQ(ParseCoreList("0-2,8\n"), (Cores{0, 1, 2, 8}));
   EXPECT_EQ(CoreListText({0, 1, 2, 8}), "0-2,8");
   EXPECT_EQ(CoreMaskText({0, 1, 2, 9}), "0x207");

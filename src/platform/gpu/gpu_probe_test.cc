@@ -100,7 +100,7 @@ class EmulatedServer : public testing::Test {
   std::unique_ptr<GpuProbe> probe_;
 };
 
-TEST_F(EmulatedServer, ShowsExactlyWhatWasDescribed) {
+TEST_F(EmulatedServer, ShowsExactlyTheDescribedGpus) {
   for (const char* spec : {"8xH100-80GB", "4xA100-40GB,2xV100-16GB", "8xV100-32GB", "16xH200", "4xH100-94GB", "2xH100",
                            "3xZX9-7GB", "1xT4", "64xT4"}) {
     Start(spec);
@@ -174,7 +174,7 @@ TEST_F(EmulatedServer, FindsTheSupervisorAmongTheAncestors) {
   EXPECT_EQ(Look(0, {child.pid(), getpid()}).processes.at(0).supervisor_pid, child.pid()) << "the nearest";
 }
 
-TEST_F(EmulatedServer, ShowsMoreProcessesThanFitTheFirstQuestion) {
+TEST_F(EmulatedServer, ShowsMoreProcessesThanFitTheFirstQuery) {
   Start("1xT4");
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < 40; ++i) {
@@ -185,7 +185,7 @@ TEST_F(EmulatedServer, ShowsMoreProcessesThanFitTheFirstQuestion) {
   EXPECT_EQ(Look(0).memory_used, 40_MiB);
 }
 
-TEST_F(EmulatedServer, ShowsLoadAtOnce) {
+TEST_F(EmulatedServer, ShowsUtilizationAtOnce) {
   Start("1xA100");
   ASSERT_EQ(Drive("utilisation 0 87 40"), "");
   ASSERT_EQ(Drive("memory 0 3GiB"), "");
@@ -197,7 +197,7 @@ TEST_F(EmulatedServer, ShowsLoadAtOnce) {
   EXPECT_EQ(seen.temperature_celsius, 71);
 }
 
-TEST_F(EmulatedServer, FencesAfterAnXidUntilTheReset) {
+TEST_F(EmulatedServer, FencesAGpuAfterAnXidUntilTheReset) {
   Start("2xH100");
   ASSERT_EQ(Drive("xid 1 48"), "");
   EXPECT_EQ(Look(1).fault, "XID 48 (double-bit ECC error)");
@@ -210,7 +210,7 @@ TEST_F(EmulatedServer, FencesAfterAnXidUntilTheReset) {
   EXPECT_EQ(Look(1).fault, "");
 }
 
-TEST_F(EmulatedServer, DoesNotFenceForFaultsOfTheApplication) {
+TEST_F(EmulatedServer, DoesNotFenceAGpuForApplicationErrors) {
   Start("1xH100");
   for (const char* code : {"13", "31", "43", "45", "63", "94"}) {
     ASSERT_EQ(Drive(std::string("xid 0 ") + code), "");
@@ -218,7 +218,7 @@ TEST_F(EmulatedServer, DoesNotFenceForFaultsOfTheApplication) {
   }
 }
 
-TEST_F(EmulatedServer, SeesAFencingXidAmongMany) {
+TEST_F(EmulatedServer, FindsAFencingXidAmongMany) {
   Start("1xH100");
   ASSERT_EQ(Drive("xid 0 119"), "");
   for (int i = 0; i < 10; ++i) ASSERT_EQ(Drive("xid 0 31"), "");
@@ -248,7 +248,7 @@ TEST_F(EmulatedServer, LosesAGpuAndGetsItBack) {
   EXPECT_EQ(*probe_->Facts(), *before);
 }
 
-TEST_F(EmulatedServer, KeepsAWorldThatShowsTheSameGpus) {
+TEST_F(EmulatedServer, KeepsItsStateIfTheSameGpusAreDescribedAgain) {
   Start("2xH100");
   ASSERT_EQ(Drive("utilisation 0 50"), "");
   Start("2xH100");
@@ -257,7 +257,7 @@ TEST_F(EmulatedServer, KeepsAWorldThatShowsTheSameGpus) {
   EXPECT_EQ(Look(0).utilisation_percent, 0);
 }
 
-TEST_F(EmulatedServer, SurvivesAWriterThatIsKilledHalfWay) {
+TEST_F(EmulatedServer, SurvivesAWriterKilledHalfway) {
   Start("1xH100");
   ASSERT_EQ(Drive("utilisation 0 50"), "");
   Child writer([this] {
@@ -278,7 +278,7 @@ TEST_F(EmulatedServer, SurvivesAWriterThatIsKilledHalfWay) {
   EXPECT_EQ(Look(0).utilisation_percent, 60);
 }
 
-TEST_F(EmulatedServer, NeverShowsHalfAChangeWhileWritersAreKilled) {
+TEST_F(EmulatedServer, NeverShowsAPartialChangeWhileWritersAreKilled) {
   Start("1xH100");
   for (int round = 0; round < 20; ++round) {
     Child writer([this] {
@@ -295,7 +295,7 @@ TEST_F(EmulatedServer, NeverShowsHalfAChangeWhileWritersAreKilled) {
   }
 }
 
-TEST_F(EmulatedServer, RefusesBadWords) {
+TEST_F(EmulatedServer, RefusesInvalidCommands) {
   Start("2xT4");
   const std::pair<std::string, std::string> kCases[] = {
       {"", "needs an action"},
@@ -330,7 +330,7 @@ TEST_F(EmulatedServer, RefusesBadWords) {
   EXPECT_NE(status.error().message.find("no emulated GPUs at"), std::string::npos);
 }
 
-TEST_F(EmulatedServer, ProgramsFindBothLibrariesByTheirEnvironment) {
+TEST_F(EmulatedServer, ProgramsFindBothLibrariesThroughTheirEnvironment) {
   Start("1xT4");
   const auto environment = EmulationEnvironment(directory_, "/opt/mine");
   ASSERT_EQ(environment.size(), 2U);
@@ -345,7 +345,7 @@ TEST_F(EmulatedServer, ProgramsFindBothLibrariesByTheirEnvironment) {
   EXPECT_EQ(Drive("cuda-fault 0 none"), "");
 }
 
-TEST_F(EmulatedServer, RefusesADamagedWorld) {
+TEST_F(EmulatedServer, RefusesADamagedStateFile) {
   Start("1xT4");
   probe_.reset();
   std::filesystem::resize_file(EmulatedWorldPath(directory_), 100);
@@ -357,7 +357,7 @@ TEST_F(EmulatedServer, RefusesADamagedWorld) {
   EXPECT_EQ(probe_->Facts()->size(), 1U) << "written anew";
 }
 
-TEST_F(EmulatedServer, TakesTheWorldThatIsNamed) {
+TEST_F(EmulatedServer, UsesTheNamedStateDirectory) {
   Start("1xT4");
   const std::string library = library_;
   probe_.reset();
@@ -375,13 +375,13 @@ TEST(Nvml, IsUnreachableWithoutALibrary) {
   EXPECT_NE(probe.error().message.find("/nonexistent/libnvidia-ml.so.1"), std::string::npos);
 }
 
-TEST(Nvml, IsUnreachableThroughALibraryThatIsSomethingElse) {
+TEST(Nvml, IsUnreachableThroughAnUnrelatedLibrary) {
   const auto probe = OpenNvml("libc.so.6");
   ASSERT_FALSE(probe.has_value());
   EXPECT_NE(probe.error().message.find("libc.so.6 is not NVML"), std::string::npos) << probe.error().message;
 }
 
-TEST(GpuHealth, NamesWhatFences) {
+TEST(GpuHealth, NamesTheErrorsThatFenceAGpu) {
   EXPECT_EQ(XidText(79), "XID 79 (fallen off the bus)");
   EXPECT_EQ(XidText(13), "XID 13");
   EXPECT_TRUE(FencingXid(13).empty());

@@ -55,7 +55,7 @@ class EmulatedMig : public testing::Test {
 using Names = std::vector<std::string>;
 
 // Simulates a keeper that outlives a daemon which used other GPUs.
-TEST_F(EmulatedMig, GpusThatWereDescribedAnewAreSeenAsTheyAre) {
+TEST_F(EmulatedMig, ChangedGpusAreSeenByAKeeperFromBefore) {
   Emulate("2xH100-80GB");
   const auto before = std::exchange(mig_, nullptr);
   ASSERT_TRUE(before->Switch(0, true));
@@ -67,7 +67,7 @@ TEST_F(EmulatedMig, GpusThatWereDescribedAnewAreSeenAsTheyAre) {
   EXPECT_EQ(mig_->Instances(0)->size(), 1U);
 }
 
-TEST_F(EmulatedMig, AnInstanceIsMadeWhereItIsAskedForAndUnmade) {
+TEST_F(EmulatedMig, AnInstanceIsCreatedInItsPlaceAndDestroyed) {
   Emulate("1xH100-80GB");
   const GpuSlice wanted{"1g.10gb", 1, 1, 6};
   EXPECT_FALSE(mig_->Make(0, wanted)) << "its MIG mode is off";
@@ -92,7 +92,7 @@ TEST_F(EmulatedMig, AnInstanceIsMadeWhereItIsAskedForAndUnmade) {
   EXPECT_TRUE(mig_->Switch(0, false));
 }
 
-TEST_F(EmulatedMig, TheModeIsNotSwitchedUnderPrograms) {
+TEST_F(EmulatedMig, TheModeIsNotSwitchedWhileProgramsRun) {
   Emulate("1xH100-80GB,1xA100-80GB");
   ASSERT_TRUE(world_->AddProcess(0, ::getpid(), Bytes(std::int64_t{1} << 30)));
   const Status busy = mig_->Switch(0, true);
@@ -124,7 +124,7 @@ TEST_F(EmulatedMig, ProfilesHaveTheVendorsNames) {
   EXPECT_EQ(NamesOf(facts[6]), Names());
 }
 
-TEST_F(EmulatedMig, WhatMayBeCutIsAsTheConfigurationSays) {
+TEST_F(EmulatedMig, ConfigurationDecidesWhichGpusMayBeCut) {
   Emulate("1xH100-80GB");
   EXPECT_TRUE(Facts(MigUse::kUse)[0].slices.empty());
   const auto may = Facts(MigUse::kAuto)[0];
@@ -138,7 +138,7 @@ TEST_F(EmulatedMig, WhatMayBeCutIsAsTheConfigurationSays) {
   EXPECT_FALSE(Facts(MigUse::kAuto)[0].is_only_sliced);
 }
 
-TEST_F(EmulatedMig, OthersInstancesAreSeen) {
+TEST_F(EmulatedMig, ForeignInstancesAreSeen) {
   Emulate("1xH100-80GB");
   ASSERT_TRUE(world_->SetMig(0, true));
   auto probe = OpenNvml(library_, "", MigUse::kUse, directory_);
@@ -156,7 +156,7 @@ TEST_F(EmulatedMig, OthersInstancesAreSeen) {
   EXPECT_EQ(look(), "");
 }
 
-TEST_F(EmulatedMig, RecordsAreReadAsTheyWereWritten) {
+TEST_F(EmulatedMig, RecordsAreReadBackUnchanged) {
   const SliceRecord record{{{"GPU-1", 7, 2, {"1g.18gb", 1, 1, 6}, "MIG-5"}, {"GPU-2", 8, 1, {"7g.141gb", 7, 8, 0}, ""}},
                            {"GPU-2"}};
   ASSERT_TRUE(WriteSliceRecord(directory_, record));
@@ -176,7 +176,7 @@ TEST_F(EmulatedMig, RecordsAreReadAsTheyWereWritten) {
   EXPECT_NE(read.error().message.find("cannot read the line 'slice GPU-1 seven'"), std::string::npos);
 }
 
-TEST(SliceNames, AreByEighthsOfTheMemory) {
+TEST(SliceNames, FollowTheEighthsOfTheMemory) {
   EXPECT_EQ(SliceName(1, 9'984_MiB, 81'559_MiB), "1g.10gb");
   EXPECT_EQ(SliceName(1, 16'384_MiB, 143'771_MiB), "1g.18gb");
   EXPECT_EQ(SliceName(3, 71'168_MiB, 143'771_MiB), "3g.71gb");

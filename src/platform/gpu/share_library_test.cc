@@ -29,7 +29,7 @@ class ShareLibrary : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(ShareLibrary, IsWrittenOnceAndWholeInPlaceOfAnother) {
+TEST_F(ShareLibrary, IsWrittenAtomicallyAndReplacesAnother) {
   const auto path = WriteShareLibrary(folder_ + "/new/lib");
   ASSERT_TRUE(path) << path.error().message;
   const std::string image = ReadImage(*path);
@@ -43,14 +43,14 @@ TEST_F(ShareLibrary, IsWrittenOnceAndWholeInPlaceOfAnother) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ + "/new/lib"), {}), 1);
 }
 
-TEST_F(ShareLibrary, AFolderThatCannotBeMadeIsNamed) {
+TEST_F(ShareLibrary, AFolderThatCannotBeCreatedIsNamed) {
   std::ofstream(folder_ + "/file") << "x";
   const auto path = WriteShareLibrary(folder_ + "/file/lib");
   ASSERT_FALSE(path);
   EXPECT_NE(path.error().message.find(folder_ + "/file/lib"), std::string::npos) << path.error().message;
 }
 
-TEST_F(ShareLibrary, WhatWasPreloadedStaysBehindIt) {
+TEST_F(ShareLibrary, ExistingPreloadsComeAfterIt) {
   EXPECT_EQ(ShareEnvironment("/l.so", "/f", ""), (std::vector<std::string>{"LD_PRELOAD=/l.so", "DIVVY_SHARE=/f"}));
   EXPECT_EQ(ShareEnvironment("/l.so", "/f", "a.so:b.so").at(0), "LD_PRELOAD=/l.so:a.so:b.so");
 }

@@ -54,7 +54,7 @@ class UseOfEmulatedGpus : public testing::Test {
   std::optional<EmulatedWorld> world_;
 };
 
-TEST_F(UseOfEmulatedGpus, AnIdleOneIsColdSlowAndUnused) {
+TEST_F(UseOfEmulatedGpus, AnIdleGpuIsCoolSlowAndUnused) {
   const auto seen = probe_->Look(100, "n1", {});
   EXPECT_EQ(seen.at, 100);
   EXPECT_EQ(Value(seen, Gpu(0), Metric::kGpuUtilization), 0);
@@ -67,7 +67,7 @@ TEST_F(UseOfEmulatedGpus, AnIdleOneIsColdSlowAndUnused) {
   EXPECT_GT(Value(seen, {Of::kNode, "n1", -1, -1, 0}, Metric::kMemoryUsed), 0);
 }
 
-TEST_F(UseOfEmulatedGpus, OfAMigInstanceTheUseIsUnknownAndNotNone) {
+TEST_F(UseOfEmulatedGpus, UtilizationOfAMigInstanceIsUnknownAndNotZero) {
   UseTarget target;
   target.job = 17;
   target.roots = {::getpid()};
@@ -81,7 +81,7 @@ TEST_F(UseOfEmulatedGpus, OfAMigInstanceTheUseIsUnknownAndNotNone) {
   EXPECT_EQ(Value(slice, Job(17), Metric::kGpuMemoryUsed), 0);
 }
 
-TEST_F(UseOfEmulatedGpus, AGpuInMigModeTellsNoUtilisation) {
+TEST_F(UseOfEmulatedGpus, AGpuInMigModeReportsNoUtilization) {
   ASSERT_TRUE(world_->SetMig(0, true));
   const auto seen = probe_->Look(100, "n1", {});
   EXPECT_EQ(Value(seen, Gpu(0), Metric::kGpuUtilization), std::nullopt);
@@ -90,7 +90,7 @@ TEST_F(UseOfEmulatedGpus, AGpuInMigModeTellsNoUtilisation) {
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuUtilization), 0);
 }
 
-TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
+TEST_F(UseOfEmulatedGpus, ABusyGpuDrawsPowerAndItsJobUsesIt) {
   ASSERT_TRUE(world_->SetUtilisation(1, 80, 40));
   ASSERT_TRUE(world_->RaiseXid(1, 31));
   UseTarget target;
@@ -116,7 +116,7 @@ TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   EXPECT_GT(Value(seen, Job(17), Metric::kMemoryUsed), 0);
 }
 
-TEST_F(UseOfEmulatedGpus, WhatAPausedJobDoesIsNotKnownButWhatItTakesIs) {
+TEST_F(UseOfEmulatedGpus, APausedJobsUtilizationIsUnknownButItsMemoryIsKnown) {
   UseTarget target;
   target.job = 17;
   target.roots = {::getpid()};
@@ -135,7 +135,7 @@ TEST_F(UseOfEmulatedGpus, WhatAPausedJobDoesIsNotKnownButWhatItTakesIs) {
   EXPECT_TRUE(Value(seen, Job(17), Metric::kCpuCores).has_value());
 }
 
-TEST_F(UseOfEmulatedGpus, AParkedPartNeitherUsesNorWastesItsGpu) {
+TEST_F(UseOfEmulatedGpus, AParkedTenantNeitherUsesNorWastesItsGpu) {
   UseTarget target;
   target.job = 17;
   target.roots = {::getpid()};
@@ -152,7 +152,7 @@ TEST_F(UseOfEmulatedGpus, AParkedPartNeitherUsesNorWastesItsGpu) {
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0);
 }
 
-TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
+TEST_F(UseOfEmulatedGpus, AJobWithAFractionUsesWhatItsProcessesUse) {
   ASSERT_TRUE(world_->AddProcess(0, ::getpid(), 3_GiB));
   ASSERT_TRUE(world_->SetUtilisation(0, 90));
   UseTarget target;
@@ -174,7 +174,7 @@ TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
 }
 
 // Its programs live for less than a second: the driver lists none of them, but the GPU was used.
-TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
+TEST_F(UseOfEmulatedGpus, UtilizationByEndedProcessesCountsForAJobThatIsAloneOnTheGpu) {
   ASSERT_TRUE(world_->SetUtilisation(0, 40));
   UseTarget target;
   target.job = 17;
@@ -198,7 +198,7 @@ TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
   EXPECT_EQ(Value(idle, Job(18), Metric::kGpuUtilization), 0);
 }
 
-TEST_F(UseOfEmulatedGpus, EnergyIsThePowerOverTimeAndXidsAreCounted) {
+TEST_F(UseOfEmulatedGpus, EnergyIsPowerOverTimeAndXidsAreCounted) {
   ASSERT_TRUE(world_->SetUtilisation(1, 80));
   const double begin = Now();  // Other work may delay each call, so the limits use the clock.
   const auto first = probe_->Look(100, "n1", {});
@@ -221,14 +221,14 @@ TEST_F(UseOfEmulatedGpus, EnergyIsThePowerOverTimeAndXidsAreCounted) {
   EXPECT_LT(*seen.counters[0].energy_millijoules - *first.counters[0].energy_millijoules, drawn) << "it does nothing";
 }
 
-TEST_F(UseOfEmulatedGpus, OneThatIsLostSaysNothing) {
+TEST_F(UseOfEmulatedGpus, ALostGpuReportsNothing) {
   ASSERT_TRUE(world_->Lose(0));
   const auto seen = probe_->Look(100, "n1", {});
   EXPECT_EQ(Value(seen, Gpu(0), Metric::kGpuMemoryUsed), std::nullopt);
   EXPECT_TRUE(Value(seen, Gpu(1), Metric::kGpuMemoryUsed).has_value());
 }
 
-TEST(UseProbe, WithoutADriverThereIsTheMachineAlone) {
+TEST(UseProbe, WithoutADriverOnlyTheNodeIsSampled) {
   const auto probe = OpenUseProbe(true, "/nowhere/libnvidia-ml.so.1");
   const auto seen = probe->Look(1, "n1", {});
   ASSERT_EQ(seen.samples.size(), 1U);
@@ -236,7 +236,7 @@ TEST(UseProbe, WithoutADriverThereIsTheMachineAlone) {
 }
 
 // A child computes until it is killed. Its time counts for its job even after it has ended and was reaped.
-TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {
+TEST(ProcessMeter, CountsTheCpuTimeOfShortLivedProcesses) {
   ProcessMeter meter;
   UseTarget target;
   target.job = 5;
@@ -272,7 +272,7 @@ TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {
   EXPECT_GE(uses.at(5).cpu_cores.value_or(-1), 0);
 }
 
-TEST(Rate, NeedsTwoLooksAndBeginsAnewWithItsCounter) {
+TEST(Rate, NeedsTwoSamplesAndRestartsWithItsCounter) {
   Rate rate;
   EXPECT_EQ(rate.Next(100, 1), std::nullopt);
   EXPECT_EQ(rate.Next(150, 2), 50);

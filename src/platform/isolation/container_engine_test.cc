@@ -28,7 +28,7 @@ class ContainerEngine : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(ContainerEngine, TheFirstThatIsThereIsTaken) {
+TEST_F(ContainerEngine, TheFirstInstalledEngineIsUsed) {
   EXPECT_EQ(Found("auto"), "there is no container engine in PATH; install podman, docker or apptainer");
   Install("singularity");
   EXPECT_EQ(Found("auto"), "singularity");
@@ -40,7 +40,7 @@ TEST_F(ContainerEngine, TheFirstThatIsThereIsTaken) {
   EXPECT_EQ(FindContainerEngine("auto", folder_, "")->path, folder_ + "/podman");
 }
 
-TEST_F(ContainerEngine, DockersCommandWithoutItsServiceIsNone) {
+TEST_F(ContainerEngine, DockerWithoutItsServiceIsNotUsed) {
   Install("docker");
   EXPECT_NE(Found("auto").find("docker is installed, but its service does not run"), std::string::npos);
   EXPECT_EQ(Found("auto", "tcp://10.0.0.1:2375"), "docker");
@@ -49,12 +49,12 @@ TEST_F(ContainerEngine, DockersCommandWithoutItsServiceIsNone) {
   EXPECT_EQ(Found("auto"), "apptainer");
 }
 
-TEST_F(ContainerEngine, AChosenOneThatIsNotThereIsSaid) {
+TEST_F(ContainerEngine, AMissingConfiguredEngineIsReported) {
   Install("podman");
   EXPECT_NE(Found("docker").find("containers run by docker here"), std::string::npos);
 }
 
-TEST_F(ContainerEngine, OneOfAPathIsTakenWhateverPathHas) {
+TEST_F(ContainerEngine, AnEngineGivenByPathIsUsedWhateverIsInPath) {
   Install("podman");
   const auto engine = FindContainerEngine(folder_ + "/podman", "/nowhere", "");
   ASSERT_TRUE(engine) << engine.error().message;
@@ -64,7 +64,7 @@ TEST_F(ContainerEngine, OneOfAPathIsTakenWhateverPathHas) {
   EXPECT_NE(Found("/bin/sh").find("must be podman, docker, apptainer or singularity"), std::string::npos);
 }
 
-TEST_F(ContainerEngine, AFileIsReadUpToItsMostAndAPipeNotAtAll) {
+TEST_F(ContainerEngine, AFileIsReadUpToALimitAndAPipeIsNotRead) {
   std::ofstream(folder_ + "/file") << "0123456789";
   EXPECT_EQ(ReadContainerFile(folder_ + "/file", 4), "0123");
   EXPECT_EQ(ReadContainerFile(folder_ + "/file", 100), "0123456789");

@@ -64,7 +64,7 @@ class IsolatedJob : public LaunchTest {
   std::int64_t RefusedOf(const LaunchRequest& request) { return exited_[request.job.value()].refused_devices; }
 };
 
-TEST_F(IsolatedJob, IsRefusedAnothersDeviceByTheProgramAndItIsCounted) {
+TEST_F(IsolatedJob, IsDeniedOthersDevicesByTheDeviceProgramAndTheDenialIsCounted) {
   if (!Works(DeviceLock::kProgram)) GTEST_SKIP() << "no cgroup v2 that takes a device program";
   Make("other", 7);
   const LaunchRequest request = Curious(DeviceLock::kProgram);
@@ -80,7 +80,7 @@ TEST_F(IsolatedJob, IsRefusedAnothersDeviceByTheProgramAndItIsCounted) {
   }
 }
 
-TEST_F(IsolatedJob, CannotMakeItselfAFileForAnothersDevice) {
+TEST_F(IsolatedJob, CannotCreateADeviceFileForOthersDevices) {
   if (!Works(DeviceLock::kProgram)) GTEST_SKIP() << "no cgroup v2 that takes a device program";
   LaunchRequest request = Shell("mknod mine c 1 7");
   request.isolation = Curious(DeviceLock::kProgram).isolation;
@@ -88,7 +88,7 @@ TEST_F(IsolatedJob, CannotMakeItselfAFileForAnothersDevice) {
   EXPECT_EQ(RefusedOf(request), 1);
 }
 
-TEST_F(IsolatedJob, ThatOpensNothingOfOthersIsRefusedNothing) {
+TEST_F(IsolatedJob, IsDeniedNothingIfItOpensOnlyItsOwnDevices) {
   if (!Works(DeviceLock::kProgram)) GTEST_SKIP() << "no cgroup v2 that takes a device program";
   LaunchRequest request = Shell("head -c 1 gpu0 >/dev/null && head -c 1 /dev/random >/dev/null");
   request.isolation = Curious(DeviceLock::kProgram).isolation;
@@ -98,7 +98,7 @@ TEST_F(IsolatedJob, ThatOpensNothingOfOthersIsRefusedNothing) {
   EXPECT_GT(exited_[request.job.value()].exit->memory_peak, 100_KiB) << "the largest process is not known";
 }
 
-TEST_F(IsolatedJob, CountsAlsoWhenItsSupervisorWasKilled) {
+TEST_F(IsolatedJob, DenialsAreCountedAfterItsSupervisorWasKilled) {
   if (!Works(DeviceLock::kProgram)) GTEST_SKIP() << "no cgroup v2 that takes a device program";
   LaunchRequest request = Shell("head -c 1 gpu1; echo one; while [ ! -e go ]; do sleep 0.01; done; head -c 1 gpu1");
   request.isolation = Curious(DeviceLock::kProgram).isolation;
@@ -113,7 +113,7 @@ TEST_F(IsolatedJob, CountsAlsoWhenItsSupervisorWasKilled) {
   EXPECT_FALSE(std::filesystem::exists(record.cgroup));
 }
 
-TEST_F(IsolatedJob, IsRefusedAnothersDeviceByTheController) {
+TEST_F(IsolatedJob, IsDeniedOthersDevicesByTheDeviceController) {
   if (!Works(DeviceLock::kController)) GTEST_SKIP() << "no cgroup v1 with the controller of devices";
   Make("other", 7);
   Run(Curious(DeviceLock::kController));
@@ -122,7 +122,7 @@ TEST_F(IsolatedJob, IsRefusedAnothersDeviceByTheController) {
   EXPECT_EQ(Output().find("'gpu0'"), std::string::npos) << Output();
 }
 
-TEST_F(IsolatedJob, IsRefusedAnothersDeviceByMounts) {
+TEST_F(IsolatedJob, IsDeniedOthersDevicesByMounts) {
   if (!Works(DeviceLock::kMounts)) GTEST_SKIP() << "no mount namespace";
   LaunchRequest request = Curious(DeviceLock::kMounts);
   request.uid = request.gid = kNobody;
@@ -133,7 +133,7 @@ TEST_F(IsolatedJob, IsRefusedAnothersDeviceByMounts) {
 }
 
 // A compromised daemon chooses what is denied, and may put any file at the path that it names.
-TEST_F(IsolatedJob, MountsNothingButDevices) {
+TEST_F(IsolatedJob, OnlyDeviceFilesAreMountedOver) {
   if (!Works(DeviceLock::kMounts)) GTEST_SKIP() << "no mount namespace";
   std::filesystem::create_directory(Work("folder"));
   std::filesystem::create_symlink(Work("folder"), Work("link"));
@@ -154,7 +154,7 @@ TEST_F(IsolatedJob, MountsNothingButDevices) {
 }
 
 // Simulates a daemon without root, in a process that has become "nobody".
-TEST_F(IsolatedJob, IsRefusedAnothersDeviceInAUserNamespaceAndCannotUndoIt) {
+TEST_F(IsolatedJob, IsDeniedOthersDevicesInAUserNamespaceAndCannotUndoIt) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(90);
@@ -176,7 +176,7 @@ TEST_F(IsolatedJob, IsRefusedAnothersDeviceInAUserNamespaceAndCannotUndoIt) {
   EXPECT_NE(Output().find("'gpu1' for reading: Permission denied"), std::string::npos) << Output();
 }
 
-TEST(JobCgroup, ThatCannotCloseDevicesIsAnErrorAndOtherLimitsAreLeftOut) {
+TEST(JobCgroup, IsAnErrorIfDevicesCannotBeDeniedWhileOtherLimitsAreSkipped) {
   const CgroupRoots none = CgroupRoots::Find("");
   CgroupLimits limits;
   limits.memory = 1_GiB;
@@ -216,7 +216,7 @@ TEST_F(LimitedJob, StaysOnItsCores) {
   EXPECT_EQ(Output(), "Cpus_allowed_list:\t0\n");
 }
 
-TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
+TEST_F(LimitedJob, HasItsOwnTmpThatIsRemovedWithIt) {
   if (!CanMount()) GTEST_SKIP() << "no mount namespace";
   const std::string mark = "divvy-isolation-test." + std::to_string(::getpid());
   LaunchRequest request = Shell("echo x >/tmp/" + mark + "; echo y >/dev/shm/" + mark + "; ls /tmp /dev/shm; id -u");
@@ -239,7 +239,7 @@ TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(own_tmp).parent_path()));
 }
 
-TEST_F(LimitedJob, HasAShmOfItsOwnBesideTheTmpOfAll) {
+TEST_F(LimitedJob, HasItsOwnShmBesideTheSharedTmp) {
   if (!CanMount()) GTEST_SKIP() << "no mount namespace";
   const std::string mark = "divvy-isolation-test." + std::to_string(::getpid());
   LaunchRequest request = Shell("echo x >/dev/shm/" + mark + "; ls /dev/shm; echo y >/tmp/" + mark);
@@ -250,7 +250,7 @@ TEST_F(LimitedJob, HasAShmOfItsOwnBesideTheTmpOfAll) {
   EXPECT_TRUE(std::filesystem::remove("/tmp/" + mark)) << "its /tmp is another";
 }
 
-TEST_F(LimitedJob, WaitsWhereItHasUsedUpTheTimeOfItsCpus) {
+TEST_F(LimitedJob, IsThrottledWhenItsCpuTimeIsUsedUp) {
   const CgroupRoots roots = CgroupRoots::Find();
   if (!roots.of(CgroupController::kCpu)) GTEST_SKIP() << "no cgroup that limits CPU time";
   CgroupLimits limits;
@@ -311,7 +311,7 @@ TEST_F(LimitedJob, WaitsWhereItHasUsedUpTheTimeOfItsCpus) {
   if (!was_held) GTEST_SKIP() << "others left it only " << had << " s of CPU time in " << over << " s";
 }
 
-TEST(OwnFolders, AreAsTheJobSaysElseAsTheMachineHasThem) {
+TEST(OwnFolders, FollowTheJobsSettingAndOtherwiseTheNodes) {
   const auto of = [](const IsolationWishes& wishes, const OwnFolders& asked) {
     Isolation here;
     here.wishes = wishes;
@@ -331,7 +331,7 @@ TEST(OwnFolders, AreAsTheJobSaysElseAsTheMachineHasThem) {
   EXPECT_EQ(of(with_tmp, {std::nullopt, false}), std::pair(true, false));
 }
 
-TEST(OwnFolders, AreRefusedWhereTheMachineCanGiveNone) {
+TEST(OwnFolders, AreRefusedIfTheNodeCannotProvideThem) {
   Isolation here;
   here.no_mounts = "no mount namespace can be made: Operation not permitted";
   JobIsolation job;
@@ -349,7 +349,7 @@ TEST_F(LimitedJob, GetsNoNewPrivileges) {
   EXPECT_EQ(Output(), "NoNewPrivs:\t0\n");
 }
 
-TEST_F(LimitedJob, IsKilledAsAWholeInACgroupOfV2) {
+TEST_F(LimitedJob, IsKilledAsAWholeInACgroupV2) {
   const CgroupRoots roots = CgroupRoots::Find();
   if (!roots.of(CgroupController::kDevices)) GTEST_SKIP() << "no cgroup v2";
   CgroupLimits limits;
@@ -387,7 +387,7 @@ class CgroupMounts : public ::testing::Test {
   std::string home_;
 };
 
-TEST_F(CgroupMounts, OfV2HaveTheControllersThatTheyName) {
+TEST_F(CgroupMounts, V2MountsHaveTheControllersThatTheyList) {
   if (!IsRoot()) GTEST_SKIP() << "cgroups are root's";
   const std::string directory = Mount("all", "cgroup.controllers", "cpuset cpu io memory");
   const CgroupRoots roots = CgroupRoots::Find("cgroup2 " + directory + " cgroup2 rw,nsdelegate 0 0\n");
@@ -398,7 +398,7 @@ TEST_F(CgroupMounts, OfV2HaveTheControllersThatTheyName) {
   EXPECT_EQ(roots.Text(), "memory, cores, CPU time by cgroup v2");
 }
 
-TEST_F(CgroupMounts, OfBothKindsGiveEachControllerItsOwn) {
+TEST_F(CgroupMounts, MixedV1AndV2MountsProvideEachControllerOnce) {
   if (!IsRoot()) GTEST_SKIP() << "cgroups are root's";
   const std::string unified = Mount("unified", "cgroup.controllers", "pids");
   const std::string memory = Mount("memory", "memory.stat", "");
@@ -413,13 +413,13 @@ TEST_F(CgroupMounts, OfBothKindsGiveEachControllerItsOwn) {
   EXPECT_EQ(roots.Text(), "memory by cgroup v1; processes by cgroup v2");
 }
 
-TEST_F(CgroupMounts, ThatAllowOnlyExceptionsCloseNothing) {
+TEST_F(CgroupMounts, AnAllowListOfDevicesCannotDenyDevices) {
   if (!IsRoot()) GTEST_SKIP() << "cgroups are root's";
   const std::string devices = Mount("devices", "devices.list", "c 1:3 rwm\nc 195:* rwm");
   EXPECT_FALSE(CgroupRoots::Find("x " + devices + " cgroup rw,devices 0 0\n").device_controller());
 }
 
-TEST(Isolation, OfStandInGpusIsAdvisoryUnlessTheyHaveFiles) {
+TEST(Isolation, EmulatedGpusHaveAdvisoryIsolationUnlessTheyHaveFiles) {
   const auto here = ChooseIsolation({}, Gpus(4), true);
   ASSERT_TRUE(here);
   EXPECT_EQ(here->lock, DeviceLock::kNone);
@@ -427,7 +427,7 @@ TEST(Isolation, OfStandInGpusIsAdvisoryUnlessTheyHaveFiles) {
   EXPECT_TRUE(IsolationOf(*here, Gpus(4), GpuSet::Of({1}), false).closed_devices.empty());
 }
 
-TEST(Isolation, OffClosesNothingWhateverWorks) {
+TEST(Isolation, OffDeniesNothing) {
   IsolationWishes wishes;
   wishes.devices = "off";
   wishes.device_files = "/dev/full*";
@@ -436,7 +436,7 @@ TEST(Isolation, OffClosesNothingWhateverWorks) {
   EXPECT_EQ(here->lock, DeviceLock::kNone);
 }
 
-TEST(Isolation, ClosesTheGpusThatAreNotTheJobs) {
+TEST(Isolation, DeniesGpusThatAreNotTheJobs) {
   Isolation here;
   here.lock = DeviceLock::kProgram;
   here.device_files = {"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2"};
@@ -447,7 +447,7 @@ TEST(Isolation, ClosesTheGpusThatAreNotTheJobs) {
   EXPECT_EQ(IsolationOf(here, Gpus(3), GpuSet(), false).closed_devices, here.device_files);
 }
 
-TEST(Isolation, ClosesNothingToAJobThatHasAllOrThatIsResized) {
+TEST(Isolation, DeniesNothingToAJobWithAllGpusOrAnElasticJob) {
   Isolation here;
   here.lock = DeviceLock::kMounts;
   here.device_files = {"/dev/nvidia0", "/dev/nvidia1"};
@@ -458,7 +458,7 @@ TEST(Isolation, ClosesNothingToAJobThatHasAllOrThatIsResized) {
   EXPECT_EQ(VisibleDevices(elastic, GpuSet::Of({1})), "1");
 }
 
-TEST(Isolation, WhatIsRequiredIsEnforcedOrRefused) {
+TEST(Isolation, RequiredIsolationIsEnforcedOrRefused) {
   IsolationWishes wishes;
   wishes.is_required = true;
   const auto no_files = ChooseIsolation(wishes, Gpus(4), true);
@@ -477,7 +477,7 @@ TEST(Isolation, WhatIsRequiredIsEnforcedOrRefused) {
   EXPECT_EQ(CheckRequired(here, "an elastic job").error().code, ErrorCode::kFailedPrecondition);
 }
 
-TEST(Isolation, NearCoresAreThoseOfTheGpusNodes) {
+TEST(Isolation, NearCoresAreThoseOfTheGpusNumaNodes) {
   Isolation here;
   here.wishes.keeps_near_gpus = true;
   here.node_cores = {{0, 1, 2, 3}, {4, 5}};
@@ -490,7 +490,7 @@ TEST(Isolation, NearCoresAreThoseOfTheGpusNodes) {
   EXPECT_EQ(IsolationOf(here, gpus, GpuSet(), false).cores, "");
 }
 
-TEST_F(CgroupMounts, OfTheDriverTellTheNumberOfEachGpu) {
+TEST_F(CgroupMounts, DriverFilesGiveTheDeviceNumberOfEachGpu) {
   const auto tell = [&](const std::string& address, const std::string& number) {
     const std::string folder = home_ + "/gpus/" + address;
     std::filesystem::create_directories(folder);

@@ -32,7 +32,7 @@ class AuditLog : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(AuditLog, IsGoodAsItWasWritten) {
+TEST_F(AuditLog, AnUnchangedLogIsValid) {
   const auto chain = Verify(lines_, *ChainOf(lines_[2]));
   ASSERT_TRUE(chain) << chain.error().message;
   EXPECT_EQ(chain->lines, 5u);
@@ -40,7 +40,7 @@ TEST_F(AuditLog, IsGoodAsItWasWritten) {
   EXPECT_FALSE(chain->has_older);
 }
 
-TEST_F(AuditLog, AChangedARemovedAndAReorderedLineAreFound) {
+TEST_F(AuditLog, ChangedRemovedAndReorderedLinesAreDetected) {
   auto changed = lines_;
   changed[2].replace(changed[2].find("2"), 1, "7");
   auto removed = lines_;
@@ -59,14 +59,14 @@ TEST_F(AuditLog, AChangedARemovedAndAReorderedLineAreFound) {
   }
 }
 
-TEST_F(AuditLog, RemovedLinesAtTheEndAreFoundByAHashThatWasKept) {
+TEST_F(AuditLog, RemovedLinesAtTheEndAreDetectedWithAStoredHash) {
   const std::string newest = *ChainOf(lines_.back());
   lines_.pop_back();
   EXPECT_TRUE(Verify(lines_));
   EXPECT_FALSE(Verify(lines_, newest));
 }
 
-TEST_F(AuditLog, LinesOfReleasesWithoutAChainComeFirst) {
+TEST_F(AuditLog, UnchainedLinesOfOlderReleasesMayComeFirst) {
   std::vector<std::string> lines = {"{\"time\":0}", "{\"time\":0}"};
   lines.insert(lines.end(), lines_.begin(), lines_.end());
   const auto chain = Verify(lines);
@@ -75,7 +75,7 @@ TEST_F(AuditLog, LinesOfReleasesWithoutAChainComeFirst) {
   EXPECT_EQ(chain->lines, 5u);
 }
 
-TEST_F(AuditLog, AfterTwoTurnsTheFirstLineGoesOnFromOneThatIsGone) {
+TEST_F(AuditLog, AfterRotationTheFirstLineRefersToAnOlderFile) {
   lines_.erase(lines_.begin());
   const auto chain = Verify(lines_);
   ASSERT_TRUE(chain) << chain.error().message;

@@ -20,6 +20,7 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include "platform/os/unique_fd.h"
 #include "platform/users/secret_file.h"
@@ -103,6 +104,25 @@ bool Name(X509* certificate, const std::string& name) {
   return X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(shown.data()),
                                     static_cast<int>(shown.size()), -1, 0) == 1 &&
          X509_set_issuer_name(certificate, subject) == 1;
+}
+
+bool AddDnsName(GENERAL_NAMES* names, const std::string& text) {
+  Owned<GENERAL_NAME, GENERAL_NAME_free> name(GENERAL_NAME_new());
+  ASN1_IA5STRING* const value = ASN1_IA5STRING_new();
+  if (!name || value == nullptr) return false;
+  GENERAL_NAME_set0_value(name.get(), GEN_DNS, value);  // `name` owns `value` from here on.
+  if (ASN1_STRING_set(value, text.data(), static_cast<int>(text.size())) != 1) return false;
+  if (sk_GENERAL_NAME_push(names, name.get()) <= 0) return false;
+  name.release();  // `names` owns it.
+  return true;
+}
+
+bool AddDnsNames(X509* certificate, const std::vector<std::string>& dns_names) {
+  if (dns_names.empty()) return true;
+  const Owned<GENERAL_NAMES, GENERAL_NAMES_free> names(GENERAL_NAMES_new());
+  return names &&
+         std::ranges::all_of(dns_names, [&](const std::string& one) { return AddDnsName(names.get(), one); }) &&
+         X509_add1_ext_i2d(certificate, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) == 1;
 }
 
 bool Number(X509* certificate) {
@@ -209,7 +229,7 @@ int UseKey(SSL* ssl, const EVP_MD* digest, const unsigned char** name, std::size
 
 }  // namespace
 
-Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now) {
+Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now, const std::vector<std::string>& dns_names) {
   const OwnedKey key(EVP_EC_gen("P-256"));
   const OwnedCertificate certificate(X509_new());
   if (!key || !certificate) return TlsError("making a key for TLS");
@@ -218,7 +238,8 @@ Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now) {
   const bool is_made = X509_set_version(certificate.get(), X509_VERSION_3) == 1 && Number(certificate.get()) &&
                        valid_at(X509_getm_notBefore(certificate.get()), -kClockSlack) &&
                        valid_at(X509_getm_notAfter(certificate.get()), kYears * kSecondsOfYear) &&
-                       Name(certificate.get(), name) && X509_set_pubkey(certificate.get(), key.get()) == 1 &&
+                       Name(certificate.get(), name) && AddDnsNames(certificate.get(), dns_names) &&
+                       X509_set_pubkey(certificate.get(), key.get()) == 1 &&
                        X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0;
   const OwnedBio text(BIO_new(BIO_s_mem()));
   if (!is_made || !text ||
@@ -229,9 +250,10 @@ Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now) {
   return TlsIdentity{TextOf(text.get()), FingerprintOf(certificate.get())};
 }
 
-Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& name, Time now) {
+Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& name, Time now,
+                                    const std::vector<std::string>& dns_names) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    DIVVY_TRY(TlsIdentity made, MakeTlsIdentity(name, now));
+    DIVVY_TRY(TlsIdentity made, MakeTlsIdentity(name, now, dns_names));
     DIVVY_CHECK(WriteSecret(path, made.pem, true));
     return made;
   }

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -24,11 +25,13 @@ struct TlsIdentity {
 };
 
 /// Creates a key on the curve P-256 and a certificate, valid from one hour before `now` for ten years. `name` is stored
-/// in the certificate for information only.
-Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now);
+/// in the certificate for information only. `dns_names` become its subject alternative names, for other programs that
+/// check the name of the server. Our own clients check only the fingerprint.
+Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now, const std::vector<std::string>& dns_names = {});
 /// Loads the identity from the file `path`, or creates it there with access for its owner only. Fails with kCorruptData
 /// if the file does not hold a key with its certificate, and with kPermissionDenied if other users may read it.
-Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& name, Time now);
+Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& name, Time now,
+                                    const std::vector<std::string>& dns_names = {});
 
 /// Returns the SHA-256 as 64 hexadecimal digits.
 std::string Sha256Hex(std::string_view text);

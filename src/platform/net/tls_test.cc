@@ -11,8 +11,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
+
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 
 namespace divvy {
 namespace tls_test {
@@ -74,7 +79,7 @@ TlsIdentity Identity(const std::string& name = "here") {
   return made ? *made : TlsIdentity();
 }
 
-TEST(Tls, CarriesTextsBothWays) {
+TEST(Tls, SendsDataBothWays) {
   const TlsIdentity identity = Identity();
   Ends ends(*TlsContext::Server(identity), *TlsContext::Client(identity.fingerprint));
   EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "hello"), "hello");
@@ -85,14 +90,14 @@ TEST(Tls, CarriesTextsBothWays) {
   EXPECT_EQ(ends.server().peer_fingerprint(), "") << "the client showed none";
 }
 
-TEST(Tls, TheServerKnowsAClientByItsCertificate) {
+TEST(Tls, TheServerIdentifiesAClientByItsCertificate) {
   const TlsIdentity identity = Identity(), agent = Identity("agent");
   Ends ends(*TlsContext::Server(identity), *TlsContext::Client(identity.fingerprint, agent));
   EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "hello"), "hello");
   EXPECT_EQ(ends.server().peer_fingerprint(), agent.fingerprint);
 }
 
-TEST(Tls, NothingIsSaidToSomebodyElse) {
+TEST(Tls, SendsNothingToAnUnknownPeer) {
   const TlsIdentity identity = Identity(), other = Identity();
   Ends ends(*TlsContext::Server(identity), *TlsContext::Client(other.fingerprint));
   EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "secret"),
@@ -101,7 +106,7 @@ TEST(Tls, NothingIsSaidToSomebodyElse) {
   EXPECT_FALSE(ends.client().is_established());
 }
 
-TEST(TlsKey, ThoseWhoKnowItTalk) {
+TEST(TlsKey, PeersWithTheKeyCommunicate) {
   const std::string key(64, '7');
   Ends ends(*TlsContext::OfKey(key, true), *TlsContext::OfKey(key, false));
   EXPECT_EQ(ends.Carry(ends.client(), ends.server(), "hello"), "hello");
@@ -109,7 +114,7 @@ TEST(TlsKey, ThoseWhoKnowItTalk) {
   EXPECT_EQ(ends.Carry(ends.server(), ends.client(), large), large);
 }
 
-TEST(TlsKey, NobodyElseDoes) {
+TEST(TlsKey, OtherPeersAreRefused) {
   const std::string key(64, '7'), other = std::string(63, '7') + "8";
   const auto starts = [](const std::string& text) { return text.substr(0, 9); };
   Ends two_keys(*TlsContext::OfKey(key, true), *TlsContext::OfKey(other, false));
@@ -127,7 +132,7 @@ TEST(TlsKey, NobodyElseDoes) {
     EXPECT_FALSE(TlsContext::OfKey(bad, true)) << bad;
 }
 
-TEST(Tls, WhatIsNotTlsFailsAtOnce) {
+TEST(Tls, DataThatIsNotTlsFailsAtOnce) {
   const TlsIdentity identity = Identity();
   const TlsContext context = *TlsContext::Server(identity);
   std::array<int, 2> fds{};
@@ -144,7 +149,7 @@ TEST(Tls, WhatIsNotTlsFailsAtOnce) {
   ::close(fds[1]);
 }
 
-TEST(Tls, AGoodbyeIsToldFromACut) {
+TEST(Tls, ACleanCloseDiffersFromADisconnect) {
   const TlsIdentity identity = Identity();
   std::array<char, 100> room{};
   {
@@ -176,7 +181,7 @@ class TlsFile : public testing::Test {
   std::string folder_, path_;
 };
 
-TEST_F(TlsFile, KeepsWhatItMade) {
+TEST_F(TlsFile, KeepsWhatItCreated) {
   const auto made = LoadTlsIdentity(path_, "here", kNow);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->fingerprint.size(), 64u);
@@ -186,7 +191,18 @@ TEST_F(TlsFile, KeepsWhatItMade) {
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }
 
-TEST_F(TlsFile, OneThatOthersMayReadIsRefused) {
+TEST_F(TlsFile, ItsCertificateNamesTheServerForOtherPrograms) {
+  ASSERT_TRUE(LoadTlsIdentity(path_, "here", kNow, {"gpu1", "localhost"}));
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> file(BIO_new_file(path_.c_str(), "r"), BIO_free_all);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr), X509_free);
+  ASSERT_NE(certificate, nullptr);
+  for (const std::string name : {"gpu1", "localhost"})
+    EXPECT_EQ(X509_check_host(certificate.get(), name.data(), name.size(), 0, nullptr), 1) << name;
+  EXPECT_EQ(X509_check_host(certificate.get(), "here", 4, 0, nullptr), 0) << "the subject does not count then";
+}
+
+TEST_F(TlsFile, AKeyThatOthersMayReadIsRefused) {
   ASSERT_EQ(ErrorOf(), "");
   ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
   EXPECT_EQ(ErrorOf(), "others may read the key in " + path_ + "; chmod 600 it, or remove it for a new one");
@@ -201,7 +217,7 @@ TEST_F(TlsFile, AKeyWithAnotherCertificateIsRefused) {
   EXPECT_NE(ErrorOf().find(path_ + " does not hold a key with its certificate"), std::string::npos) << ErrorOf();
 }
 
-TEST(Secrets, AreHashedAndComparedWhole) {
+TEST(Secrets, AreHashedAndComparedAsAWhole) {
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_TRUE(IsSameSecret("abc", "abc"));
   EXPECT_FALSE(IsSameSecret("abc", "abd"));

@@ -35,7 +35,7 @@ bool IsPublic(const std::string& text) {
   return IsPublicAddress(reinterpret_cast<const sockaddr&>(storage));
 }
 
-TEST(PublicAddress, IsReachedFromAnywhere) {
+TEST(PublicAddress, PublicAndPrivateAddressesAreDistinguished) {
   for (const char* text : {"8.8.8.8", "1.1.1.1", "172.15.255.255", "172.32.0.0", "100.63.0.1", "100.128.0.1",
                            "192.167.1.1", "2606:4700::1111", "2a00:1450:4001::1", "::ffff:8.8.8.8"})
     EXPECT_TRUE(IsPublic(text)) << text;
@@ -71,7 +71,7 @@ TEST(PublicAddress, IsReachedFromAnywhere) {
     EXPECT_FALSE(IsPublic(text)) << text;
 }
 
-TEST(WebUrl, IsTakenApart) {
+TEST(WebUrl, IsSplitIntoItsParts) {
   const WebUrl url = ParseWebUrl("https://ada:pw@hooks.example.org:8443/a/b?c=d#e").value();
   EXPECT_TRUE(url.is_secure);
   EXPECT_EQ(url.host, "hooks.example.org");
@@ -129,7 +129,7 @@ class OneAnswer {
   std::thread thread_;
 };
 
-TEST(WebPost, AsksAndReadsTheAnswer) {
+TEST(WebPost, SendsARequestAndReadsTheAnswer) {
   OneAnswer server("HTTP/1.1 429 Too Many Requests\r\nretry-after: 17\r\n\r\nslow down");
   const auto answer = server.Ask();
   ASSERT_TRUE(answer) << answer.error().message;
@@ -142,14 +142,14 @@ TEST(WebPost, AsksAndReadsTheAnswer) {
   EXPECT_NE(asked.find("\r\nContent-Length: 4\r\n"), std::string::npos) << asked;
 }
 
-TEST(WebPost, WhatIsNoHttpIsAnError) {
+TEST(WebPost, AnAnswerThatIsNotHttpIsAnError) {
   OneAnswer server("SSH-2.0-OpenSSH\r\n\r\n");
   const auto answer = server.Ask();
   ASSERT_FALSE(answer);
   EXPECT_NE(answer.error().message.find("not send an HTTP response"), std::string::npos);
 }
 
-TEST(WebPost, GoesNowhereInsideUnlessItMay) {
+TEST(WebPost, InternalAddressesNeedPermission) {
   const Descriptor listener(ListenTcp("127.0.0.1", 0).value());
   WebPost post;
   post.url = ParseWebUrl("http://localhost:" + std::to_string(PortOf(listener.get())) + "/").value();
@@ -192,7 +192,7 @@ class OneTlsServer {
   std::thread thread_;
 };
 
-TEST(WebPost, TrustsNoCertificateButThoseOfKnownAuthorities) {
+TEST(WebPost, TrustsOnlyCertificatesOfKnownAuthorities) {
   const OneTlsServer server;
   const auto answer = server.Ask("localhost", "");
   ASSERT_FALSE(answer);
@@ -201,7 +201,7 @@ TEST(WebPost, TrustsNoCertificateButThoseOfKnownAuthorities) {
       << answer.error().message;
 }
 
-TEST(WebPost, AnAuthorityOfOnesOwnMayBeNamedForItsHostAlone) {
+TEST(WebPost, APrivateAuthorityMayBeConfiguredForItsHostOnly) {
   std::string path = testing::TempDir() + "divvy-authority-XXXXXX";
   const int fd = ::mkstemp(path.data());
   ASSERT_GE(fd, 0);
@@ -225,7 +225,7 @@ TEST(WebPost, AnAuthorityOfOnesOwnMayBeNamedForItsHostAlone) {
 }
 
 // RFC 4231, test case 2; and the example of the Standard Webhooks specification.
-TEST(Signature, IsTheOneThatOthersMake) {
+TEST(Signature, MatchesThePublishedExamples) {
   EXPECT_EQ(HmacSha256("Jefe", "what do ya want for nothing?"), "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
   EXPECT_EQ(SignRequest("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330",
                         R"({"test": 2432232314})")

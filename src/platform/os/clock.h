@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/time.h"
+#include "base/clock.h"
 
 namespace divvy {
 
@@ -21,15 +21,6 @@ inline Duration ReadClock(clockid_t clock) {
 inline Duration MonotonicNow() { return ReadClock(CLOCK_MONOTONIC); }
 inline Duration BootNow() { return ReadClock(CLOCK_BOOTTIME); }  // Includes the time that the machine was suspended.
 inline Time WallNow() { return Time(ReadClock(CLOCK_REALTIME)); }
-
-class Clock {
- public:
-  virtual ~Clock() = default;
-  virtual Time Now() const = 0;
-  /// The latest time that it can be now. Decides whether a token or a session has expired: neither lives longer because
-  /// the wall clock was set back or the machine was suspended.
-  virtual Time Latest() const { return Now(); }
-};
 
 class RealClock final : public Clock {
  public:
@@ -56,16 +47,6 @@ class RealClock final : public Clock {
   std::chrono::steady_clock::time_point steady_;
   Duration boot_;
   Time not_before_ = kNoTime;
-};
-
-class FakeClock final : public Clock {
- public:
-  explicit FakeClock(Time start) : now_(start) {}
-  Time Now() const override { return now_; }
-  void Advance(Duration by) { now_ += by; }
-
- private:
-  Time now_;
 };
 
 }  // namespace divvy

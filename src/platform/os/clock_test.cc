@@ -5,7 +5,7 @@
 namespace divvy {
 namespace clock_test {
 
-TEST(Clock, TheLatestTimeIsNeverBeforeTheWallNorBeforeAnEarlierDaemons) {
+TEST(Clock, TheLatestTimeIsNeverBeforeTheWallClockNorAnEarlierDaemons) {
   RealClock clock;
   EXPECT_GE(clock.Latest(), clock.Now());
   // Simulates a restart after the wall clock was set back by an hour.

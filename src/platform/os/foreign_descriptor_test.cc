@@ -43,13 +43,13 @@ struct Lingering {
   Descriptor theirs;
 };
 
-class NeverWaits : public ::testing::Test {
+class ClosingDescriptor : public ::testing::Test {
  protected:
-  ~NeverWaits() override { EXPECT_LT(std::chrono::steady_clock::now() - begun_, std::chrono::seconds(20)); }
+  ~ClosingDescriptor() override { EXPECT_LT(std::chrono::steady_clock::now() - begun_, std::chrono::seconds(20)); }
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
-TEST_F(NeverWaits, ForTheLastCopyOfASocketThatLingers) {
+TEST_F(ClosingDescriptor, DoesNotWaitForTheLastCopyOfALingeringSocket) {
   for (int i = 0; i < 3; ++i) {
     Lingering socket;
     const int number = socket.ours.get();
@@ -64,7 +64,7 @@ TEST_F(NeverWaits, ForTheLastCopyOfASocketThatLingers) {
   }
 }
 
-TEST_F(NeverWaits, InAChildThatHasClosedAllThatItsParentHad) {
+TEST_F(ClosingDescriptor, DoesNotWaitInAChildThatClosedAllInheritedDescriptors) {
   Lingering before;
   before.ours.Reset();
   Lingering socket;
@@ -89,7 +89,7 @@ TEST_F(NeverWaits, InAChildThatHasClosedAllThatItsParentHad) {
   EXPECT_EQ(status, 0) << "what is the closer's came to something else";
 }
 
-TEST_F(NeverWaits, ForOneThatNobodyTookOrWanted) {
+TEST_F(ClosingDescriptor, DoesNotWaitForADescriptorThatNoProcessReceived) {
   for (const bool is_read : {true, false}) {
     for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
       Lingering socket;
@@ -108,7 +108,7 @@ TEST_F(NeverWaits, ForOneThatNobodyTookOrWanted) {
   }
 }
 
-TEST(ForeignDescriptor, WhatComesWithBytesIsGivenInOrder) {
+TEST(ForeignDescriptor, ReceivedDescriptorsKeepTheirOrder) {
   auto [ours, theirs] = MakeSocketPair();
   ASSERT_EQ(SendWithDescriptors(ours.get(), "ab", {{0, 1, 2}}, 0), 2);
   char bytes[8];

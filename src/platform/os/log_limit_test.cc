@@ -65,7 +65,7 @@ class LogLimitTest : public testing::Test {
   LogLimit limit_{folder_, Bytes(kLimit), [this](const std::string& line) { noted_ += line + "\n"; }};
 };
 
-TEST_F(LogLimitTest, WhatIsKeptBeginsWithALine) {
+TEST_F(LogLimitTest, KeptContentsBeginWithAWholeLine) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += "line " + std::to_string(i) + "\n";
@@ -80,7 +80,7 @@ TEST_F(LogLimitTest, WhatIsKeptBeginsWithALine) {
   EXPECT_TRUE(all_lines.text.starts_with("line "));
 }
 
-TEST_F(LogLimitTest, KeepsTheNewestAndGivesTheRestBackToTheDisk) {
+TEST_F(LogLimitTest, KeepsTheNewestContentsAndReturnsTheRestToTheDisk) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   Write(250'000);  // 4 MB.
   limit_.Look({kJob});
@@ -96,7 +96,7 @@ TEST_F(LogLimitTest, KeepsTheNewestAndGivesTheRestBackToTheDisk) {
   EXPECT_EQ(ReadFrom(static_cast<std::int64_t>(late)), all_.substr(late));
 }
 
-TEST_F(LogLimitTest, TheJobWritesOnAndPositionsStay) {
+TEST_F(LogLimitTest, TheJobContinuesToWriteAndOffsetsStay) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   Write(250'000);
   const auto at = static_cast<std::int64_t>(all_.size());
@@ -107,7 +107,7 @@ TEST_F(LogLimitTest, TheJobWritesOnAndPositionsStay) {
   EXPECT_EQ(static_cast<std::size_t>(std::filesystem::file_size(Path())), all_.size());
 }
 
-TEST_F(LogLimitTest, LastLinesComeFromWhatIsKept) {
+TEST_F(LogLimitTest, LastLinesComeFromTheKeptContents) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   Write(250'000);
   limit_.Look({kJob});
@@ -119,7 +119,7 @@ TEST_F(LogLimitTest, LastLinesComeFromWhatIsKept) {
   EXPECT_FALSE(piece.text.empty());
 }
 
-TEST_F(LogLimitTest, AJobThatHasEndedIsLookedAtOnceMore) {
+TEST_F(LogLimitTest, AnEndedJobsLogIsCheckedOnceMore) {
   if (!CanPunch()) GTEST_SKIP() << "this file system has no holes";
   limit_.Look({kJob});
   Write(250'000);
@@ -131,7 +131,7 @@ TEST_F(LogLimitTest, AJobThatHasEndedIsLookedAtOnceMore) {
   EXPECT_EQ(ReadFrom(-1).size(), kept.size() + std::size_t{16} * 250'000) << "a job that is over was looked at again";
 }
 
-TEST_F(LogLimitTest, LeavesAloneWhatIsSmallAndWhatUsersMade) {
+TEST_F(LogLimitTest, LeavesSmallFilesAndUsersOwnFilesAlone) {
   Write(65'536 + 1000);  // Just above the limit, but not enough to be cut.
   limit_.Look({kJob});
   EXPECT_EQ(ReadFrom(-1), all_);
@@ -142,7 +142,7 @@ TEST_F(LogLimitTest, LeavesAloneWhatIsSmallAndWhatUsersMade) {
   EXPECT_EQ(noted_, "");
 }
 
-TEST_F(LogLimitTest, AFileThatIsAllHoleIsReadAsItIs) {
+TEST_F(LogLimitTest, ASparseFileIsReadUnchanged) {
   ASSERT_EQ(::ftruncate(log_.get(), 100'000), 0);
   EXPECT_EQ(ReadFrom(-1), std::string(100'000, '\0'));
 }

@@ -39,7 +39,7 @@ Said Hear(Spawn& spawn, const std::string& script, const std::vector<std::string
   return said;
 }
 
-TEST(Spawn, ItIsApart) {
+TEST(Spawn, TheChildHasItsOwnProcessGroupOrSession) {
   Spawn in_group(Spawn::Apart::kGroup), in_session(Spawn::Apart::kSession);
   const std::string own = std::to_string(::getsid(0));
   // Fields 5 and 6 of the stat file are the process group and the session; the name before them has no space here.
@@ -51,7 +51,7 @@ TEST(Spawn, ItIsApart) {
   EXPECT_NE(said.text, "1 " + own + "\n");
 }
 
-TEST(Spawn, ItHasWhatItIsGivenAndNoMore) {
+TEST(Spawn, TheChildInheritsOnlyTheGivenDescriptors) {
   Spawn spawn(Spawn::Apart::kGroup);
   const Descriptor kept(::open("/dev/null", O_RDONLY));  // Not closed by exec; the child must not have it.
   spawn.OpenNull(0).OpenNull(2);
@@ -59,7 +59,7 @@ TEST(Spawn, ItHasWhatItIsGivenAndNoMore) {
             "0\n1\n2\n");
 }
 
-TEST(Spawn, NoSignalIsHeldBackFromIt) {
+TEST(Spawn, TheChildBlocksAndIgnoresNoSignal) {
   sigset_t usr1, before;
   ::sigemptyset(&usr1);
   ::sigaddset(&usr1, SIGUSR1);
@@ -73,7 +73,7 @@ TEST(Spawn, NoSignalIsHeldBackFromIt) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST(Spawn, TheEnvironmentIsOursOrWhatIsSaid) {
+TEST(Spawn, TheChildInheritsOrReplacesTheEnvironment) {
   ASSERT_EQ(::setenv("DIVVY_SPAWN_TEST", "ours", 1), 0);
   Spawn with_ours(Spawn::Apart::kGroup), with_own(Spawn::Apart::kGroup);
   EXPECT_EQ(Hear(with_ours, "echo \"$DIVVY_SPAWN_TEST\"").text, "ours\n");
@@ -82,7 +82,7 @@ TEST(Spawn, TheEnvironmentIsOursOrWhatIsSaid) {
   ::unsetenv("DIVVY_SPAWN_TEST");
 }
 
-TEST(Spawn, WhatCannotBeStartedIsAnError) {
+TEST(Spawn, AProgramThatCannotBeStartedIsAnError) {
   const auto pid = Spawn(Spawn::Apart::kSession).Start("/nowhere/program", {"program"});
   ASSERT_FALSE(pid);
   EXPECT_EQ(pid.error().message, "No such file or directory");

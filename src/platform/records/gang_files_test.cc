@@ -42,7 +42,7 @@ class GangFilesTest : public testing::Test {
   std::string steps_;
 };
 
-TEST_F(GangFilesTest, TheKeyIsItsUsersAlone) {
+TEST_F(GangFilesTest, TheKeyIsReadableByItsUserOnly) {
   EXPECT_EQ(ReadGangKey(steps_).error().code, ErrorCode::kNotFound);
   const std::string key(64, 'c');
   ASSERT_TRUE(WriteGangKey(steps_, key));
@@ -53,7 +53,7 @@ TEST_F(GangFilesTest, TheKeyIsItsUsersAlone) {
   EXPECT_FALSE(WriteGangKey(steps_, "short"));
 }
 
-TEST_F(GangFilesTest, WhoIsWhoIsKnownWithTheWord) {
+TEST_F(GangFilesTest, TheNodeListIsReadableOnceTheGangStarts) {
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(StageGo(steps_, GangFileText(Two()), ::geteuid(), ::getegid()));
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
@@ -64,7 +64,7 @@ TEST_F(GangFilesTest, WhoIsWhoIsKnownWithTheWord) {
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(GangFilesTest, TheyGoWithTheListOfSteps) {
+TEST_F(GangFilesTest, AreRemovedWithTheStepList) {
   ASSERT_TRUE(WriteGangKey(steps_, std::string(64, 'c')));
   ASSERT_TRUE(WriteMpiFiles(steps_, Two(), "/usr/bin/divvy"));
   ASSERT_TRUE(WriteMpiFiles(steps_, Two(), "/usr/bin/divvy")) << "twice does no harm";
@@ -73,7 +73,7 @@ TEST_F(GangFilesTest, TheyGoWithTheListOfSteps) {
   EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(steps_).parent_path()));
 }
 
-TEST_F(GangFilesTest, TheStepProcessSaysItsPort) {
+TEST_F(GangFilesTest, TheStepProcessReportsItsPort) {
   const auto main = [](const std::vector<std::string>& all) {
     const bool is_right = all == std::vector<std::string>{"--listen=127.0.0.1:0", "--stay", "/steps"};
     static_cast<void>(!::write(1, is_right ? "4711\n" : "1\n", is_right ? 5 : 2));
@@ -91,7 +91,7 @@ TEST_F(GangFilesTest, TheStepProcessSaysItsPort) {
   ::kill(started->pid, SIGKILL);
 }
 
-TEST_F(GangFilesTest, WhyItDoesNotListenIsTold) {
+TEST_F(GangFilesTest, AFailureToListenIsReported) {
   const auto why = [&](const GangStepsMain& main) {
     const auto started = StartGangSteps(main, steps_, "127.0.0.1:0", std::chrono::milliseconds(200));
     return started ? "listens" : started.error().message.substr(started.error().message.find(": ") + 2);

@@ -152,19 +152,19 @@ class StepServerTest : public testing::Test {
   pid_t server_ = -1;
 };
 
-TEST_F(StepServerTest, TheCodeIsTheHighestAndFailuresAreTold) {
+TEST_F(StepServerTest, TheHighestExitCodeCountsAndFailuresAreReported) {
   EXPECT_EQ(Run("", 3, "exit $RANK"), 2);
   EXPECT_EQ(Out(), "t: error: box: task 1: Exited with exit code 1\nt: error: box: task 2: Exited with exit code 2\n");
   EXPECT_EQ(Run("", 1, "kill -9 $$"), 137);
   EXPECT_EQ(Run("", 2, "true"), 0);
 }
 
-TEST_F(StepServerTest, WhatThePlannerRefusesIsTold) {
+TEST_F(StepServerTest, RefusalsOfThePlannerAreReported) {
   EXPECT_EQ(End(Call("out", "3", "", 1, "true")), 1);
   EXPECT_NE(Out().find("it asks for 3 GPUs, the job has "), std::string::npos);
 }
 
-TEST_F(StepServerTest, StepsWaitInLineForGpusOfTheirOwn) {
+TEST_F(StepServerTest, StepsQueueForExclusiveGpus) {
   const pid_t first = Call("a", "2", "", 1, "echo $GPUS; until [ -e go ]; do sleep 0.01; done");
   AwaitText("a", "0,1");
   const pid_t second = Call("b", "1", "", 1, "echo got $GPUS");
@@ -178,7 +178,7 @@ TEST_F(StepServerTest, StepsWaitInLineForGpusOfTheirOwn) {
   EXPECT_EQ(Out("b"), "t: busy\ngot 0\n");
 }
 
-TEST_F(StepServerTest, ABadExitEndsTheOthersWhenAsked) {
+TEST_F(StepServerTest, ABadExitEndsTheOtherTasksOnRequest) {
   EXPECT_EQ(Run("k", 3, "test $RANK = 1 && exit 7; exec sleep 60"), 143);
   EXPECT_NE(Out().find("t: Terminating StepId=17.0"), std::string::npos);
   EXPECT_EQ(Run("w", 2, "test $RANK = 1 || exec sleep 60"), 143);
@@ -199,7 +199,7 @@ TEST_F(StepServerTest, ATaskMayHaveATerminal) {
   EXPECT_EQ(Out(), "terminal\r\n");
 }
 
-TEST_F(StepServerTest, LimitsMaskAndDirectoryAreTheCallers) {
+TEST_F(StepServerTest, LimitsUmaskAndDirectoryAreTheCallers) {
   EXPECT_EQ(End(Call("out", "-", "", 1, "pwd; umask; ulimit -n; cat /proc/$$/stat | cut -d' ' -f5 | grep -c $$")), 0);
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -217,7 +217,7 @@ TEST_F(StepServerTest, SignalsReachTheTasks) {
   EXPECT_EQ(End(caller), 9);
 }
 
-TEST_F(StepServerTest, OneInterruptTellsAndTwoEnd) {
+TEST_F(StepServerTest, OneInterruptPrintsTheTasksAndTwoEndThem) {
   const pid_t caller = Call("out", "-", "", 1, "echo up; exec sleep 60");
   AwaitText("out", "up");
   // An interrupt more than a second after the previous one counts as a first one.
@@ -231,7 +231,7 @@ TEST_F(StepServerTest, OneInterruptTellsAndTwoEnd) {
   EXPECT_EQ(End(caller), 130);
 }
 
-TEST_F(StepServerTest, AStepWhoseCallerGoesAwayIsEnded) {
+TEST_F(StepServerTest, AStepWhoseCallerDisconnectsIsEnded) {
   const pid_t caller = Call("out", "2", "", 1, "echo up; exec sleep 60");
   AwaitText("out", "up");
   ::kill(caller, SIGKILL);
@@ -239,7 +239,7 @@ TEST_F(StepServerTest, AStepWhoseCallerGoesAwayIsEnded) {
   EXPECT_EQ(End(Call("b", "2", "", 1, "echo next")), 0) << "its GPUs are free again";
 }
 
-TEST_F(StepServerTest, WithoutTheStepProcessItsTasksEndAndAnotherGoesOn) {
+TEST_F(StepServerTest, IfTheStepProcessDiesItsTasksEndAndAnotherTakesOver) {
   const pid_t caller = Call("out", "2", "", 1, "echo $$ >pid; echo up; exec sleep 60");
   AwaitText("out", "up");
   ::kill(server_, SIGKILL);
@@ -259,7 +259,7 @@ TEST_F(StepServerTest, WithoutTheStepProcessItsTasksEndAndAnotherGoesOn) {
   EXPECT_EQ(steps[1].number, 1u) << "numbers are not used again";
 }
 
-TEST_F(StepServerTest, ItLeavesWhenItIsToldAndHasNoStep) {
+TEST_F(StepServerTest, TheServerExitsOnSigtermAfterItsLastStep) {
   const pid_t caller = Call("out", "-", "", 1, "echo up; until [ -e go ]; do sleep 0.01; done; exit 4");
   AwaitText("out", "up");
   ::kill(server_, SIGTERM);  // The signal that the whole job gets.
@@ -271,7 +271,7 @@ TEST_F(StepServerTest, ItLeavesWhenItIsToldAndHasNoStep) {
   EXPECT_FALSE(std::filesystem::exists(StepSocketOf(file())));
 }
 
-TEST_F(StepServerTest, ThereIsOneAtMost) {
+TEST_F(StepServerTest, OnlyOneServerRunsPerJob) {
   bool is_told = false;
   StepServerOptions options{.file = file(), .gpus = 2, .planner = PlanOf};
   options.on_listening = [&](std::uint16_t) { is_told = true; };
@@ -305,14 +305,14 @@ std::string Answer(const std::string& path, const std::string& text) {
   return out;
 }
 
-TEST_F(StepServerTest, RubbishHarmsNobody) {
+TEST_F(StepServerTest, GarbageIsTolerated) {
   EXPECT_EQ(Answer(StepSocketOf(file()), std::string(64, 'x')), "");
   EXPECT_NE(Answer(StepSocketOf(file()), EncodeStepFrame(StepWord::kCall, 0, "short")).find("incomplete"),
             std::string::npos);
   EXPECT_EQ(Run("", 1, "true"), 0);
 }
 
-TEST_F(StepServerTest, ACallerThatSaysNothingHoldsNobodyUp) {
+TEST_F(StepServerTest, ASilentCallerBlocksNoOther) {
   const auto address = MakeStepAddress(StepSocketOf(file()));
   const Descriptor silent(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(silent.get(), reinterpret_cast<const sockaddr*>(address->storage.data()),
@@ -323,7 +323,7 @@ TEST_F(StepServerTest, ACallerThatSaysNothingHoldsNobodyUp) {
   EXPECT_EQ(End(caller), 3);
 }
 
-TEST_F(StepServerTest, AnotherUsersCallIsNotHeard) {
+TEST_F(StepServerTest, ACallOfAnotherUserIsIgnored) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::filesystem::permissions(folder_, std::filesystem::perms::all);
   std::filesystem::permissions(StepSocketOf(file()), std::filesystem::perms::all);

@@ -233,7 +233,7 @@ class StepSpreadTest : public testing::Test {
 
 using Lines = std::vector<std::string>;
 
-TEST_F(StepSpreadTest, TasksRunOnAllMachinesWithGlobalRanks) {
+TEST_F(StepSpreadTest, TasksRunOnAllNodesWithGlobalRanks) {
   EXPECT_EQ(Run("", "block 0:1,1:2,2:1", "echo $RANK on $MACHINE"), 0);
   EXPECT_EQ(SortedLines(), (Lines{"0 on 0", "1 on 1", "2 on 1", "3 on 2"}));
   EXPECT_EQ(End(Call("b", "", "cyclic 0:1,1:2", "echo $RANK on $MACHINE")), 0);
@@ -242,7 +242,7 @@ TEST_F(StepSpreadTest, TasksRunOnAllMachinesWithGlobalRanks) {
   EXPECT_EQ(SortedLines("c"), (Lines{"0 on 1"}));
 }
 
-TEST_F(StepSpreadTest, TheListSaysOnWhichMachinesAStepRunsAndWithWhichGpus) {
+TEST_F(StepSpreadTest, TheStepListShowsNodesAndGpusOfAStep) {
   EXPECT_EQ(Run("", "block 0:1,1:2", "true"), 0);
   EXPECT_EQ(Run("g", "block 1:1,2:1", "true"), 0);
   EXPECT_EQ(Run("", "block 0:1", "true"), 0);
@@ -268,7 +268,7 @@ TEST_F(StepSpreadTest, EndsWithItsTasksWhenItsListIsRemoved) {
   End(caller);
 }
 
-TEST_F(StepSpreadTest, ACallBeforeTheWordToGoWaitsForIt) {
+TEST_F(StepSpreadTest, AStepCalledBeforeTheGoSignalWaitsForIt) {
   const pid_t caller = Call("out", "e", "block 0:1,1:1", "echo $RANK on $MACHINE");
   Await([&] { return std::filesystem::exists(folder_ / "asked"); });
   std::ofstream(folder_ / "gone") << "now";
@@ -276,12 +276,12 @@ TEST_F(StepSpreadTest, ACallBeforeTheWordToGoWaitsForIt) {
   EXPECT_EQ(SortedLines(), (Lines{"0 on 0", "1 on 1"}));
 }
 
-TEST_F(StepSpreadTest, StepsCanBeCalledOnAnyMachine) {
+TEST_F(StepSpreadTest, StepsCanBeStartedOnAnyNode) {
   EXPECT_EQ(End(Call("out", "", "block 0:1,2:1", "echo $RANK on $MACHINE", -1, 2)), 0);
   EXPECT_EQ(SortedLines(), (Lines{"0 on 0", "1 on 2"}));
 }
 
-TEST_F(StepSpreadTest, AMachineKnowsOfAStepCalledElsewhereWhatItsCallerKnows) {
+TEST_F(StepSpreadTest, ANodeListsStepsStartedElsewhereLikeTheirCallersNode) {
   EXPECT_EQ(End(Call("out", "", "block 0:1,2:1", "exit $(( RANK * 3 ))", -1, 2)), 3);
   Await([&] {
     const auto steps = ReadStepListFile(file(0));
@@ -296,7 +296,7 @@ TEST_F(StepSpreadTest, AMachineKnowsOfAStepCalledElsewhereWhatItsCallerKnows) {
   }
 }
 
-TEST_F(StepSpreadTest, WithoutTheCallersStepProcessAMachineKnowsOfItsOwnTasks) {
+TEST_F(StepSpreadTest, WithoutTheCallersStepProcessANodeReportsItsOwnTasks) {
   const pid_t caller = Call("out", "", "block 0:1", Staying(), -1, 2);
   AwaitText("out", "up0");
   Stop(2);
@@ -308,7 +308,7 @@ TEST_F(StepSpreadTest, WithoutTheCallersStepProcessAMachineKnowsOfItsOwnTasks) {
   EXPECT_EQ(ReadStepListFile(file(0))[0].code, 128 + SIGTERM);
 }
 
-TEST_F(StepSpreadTest, TheHighestCodeCountsAndFailuresNameTheirMachine) {
+TEST_F(StepSpreadTest, TheHighestExitCodeCountsAndFailuresNameTheirNode) {
   EXPECT_EQ(Run("", "block 0:1,1:2", "exit $RANK"), 2);
   EXPECT_EQ(SortedLines(),
             (Lines{"t: error: m1: task 1: Exited with exit code 1", "t: error: m1: task 2: Exited with exit code 2"}));
@@ -316,14 +316,14 @@ TEST_F(StepSpreadTest, TheHighestCodeCountsAndFailuresNameTheirMachine) {
   EXPECT_EQ(Out("b"), "t: error: m1: task 1: Killed\n");
 }
 
-TEST_F(StepSpreadTest, ABadExitAnywhereEndsAllWhenAsked) {
+TEST_F(StepSpreadTest, ABadExitOnAnyNodeEndsAllTasksOnRequest) {
   EXPECT_EQ(Run("k", "block 0:1,1:1,2:1", "test $RANK = 1 && exit 7; exec sleep 60"), 143);
   EXPECT_NE(Out().find("t: error: m1: task 1: Exited with exit code 7\nt: Terminating StepId=17.0\n"),
             std::string::npos)
       << Out();
 }
 
-TEST_F(StepSpreadTest, AllOutputArrivesInItsOrder) {
+TEST_F(StepSpreadTest, AllOutputArrivesInOrder) {
   const std::string script = "i=0; while [ $i -lt 20000 ]; do echo $RANK line $i; i=$((i+1)); done";
   EXPECT_EQ(Run("", "block 1:1,2:1", script), 0);
   const std::string text = Out();
@@ -341,7 +341,7 @@ TEST_F(StepSpreadTest, AllOutputArrivesInItsOrder) {
   EXPECT_EQ(next, (std::array<int, 2>{20'000, 20'000}));
 }
 
-TEST_F(StepSpreadTest, WhoDoesNotReadHoldsTheTasksUpAndLosesNothing) {
+TEST_F(StepSpreadTest, ACallerThatDoesNotReadBlocksTheTasksWithoutDataLoss) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   const pid_t caller = ::fork();
@@ -372,7 +372,7 @@ TEST_F(StepSpreadTest, WhoDoesNotReadHoldsTheTasksUpAndLosesNothing) {
   EXPECT_EQ(End(caller), 0);
 }
 
-TEST_F(StepSpreadTest, TheFirstTaskElsewhereReadsTheCallersInput) {
+TEST_F(StepSpreadTest, TheFirstTaskOnAnotherNodeReadsTheCallersInput) {
   std::ofstream(folder_ / "in") << std::string(300'000, 'x') << "\nend\n";
   const int input = ::open((folder_ / "in").c_str(), O_RDONLY | O_CLOEXEC);
   EXPECT_EQ(End(Call("out", "", "block 1:1,2:1", "wc -c", input)), 0);
@@ -380,14 +380,14 @@ TEST_F(StepSpreadTest, TheFirstTaskElsewhereReadsTheCallersInput) {
   EXPECT_EQ(SortedLines(), (Lines{"0", "300005"}));
 }
 
-TEST_F(StepSpreadTest, AFileOfAllTasksIsOnTheCallersMachine) {
+TEST_F(StepSpreadTest, AFileSharedByAllTasksIsOnTheCallersNode) {
   std::ofstream(folder_ / "all") << "old\n";
   EXPECT_EQ(Run("f", "block 0:1,1:1", "echo $RANK; echo bad $RANK >&2"), 0);
   EXPECT_EQ(SortedLines("all"), (Lines{"0", "1", "bad 0", "bad 1"}));
   EXPECT_EQ(Out(), "");
 }
 
-TEST_F(StepSpreadTest, SignalsReachTasksOnAllMachines) {
+TEST_F(StepSpreadTest, SignalsReachTasksOnAllNodes) {
   const pid_t caller =
       Call("out", "", "block 0:1,1:1", "trap 'exit 9' USR1; echo up$RANK; while :; do sleep 0.01; done");
   AwaitText("out", "up0");
@@ -417,7 +417,7 @@ TEST_F(StepSpreadTest, WithoutTheCallersStepProcessAllTasksEnd) {
   AwaitGone(1);
 }
 
-TEST_F(StepSpreadTest, AMachineThatIsLostEndsTheStepAndIsNamed) {
+TEST_F(StepSpreadTest, ALostNodeEndsTheStepAndIsNamed) {
   const pid_t caller = Call("out", "", "block 0:1,1:1,2:1", Staying());
   for (const char* text : {"up0", "up1", "up2"}) AwaitText("out", text);
   Stop(1);
@@ -429,7 +429,7 @@ TEST_F(StepSpreadTest, AMachineThatIsLostEndsTheStepAndIsNamed) {
   EXPECT_EQ(Out("b"), "t: error: cannot start tasks on m1: Connection refused\n");
 }
 
-TEST_F(StepSpreadTest, WhoDoesNotKnowTheKeyIsNotHeard) {
+TEST_F(StepSpreadTest, APeerWithoutTheKeyIsIgnored) {
   Stop(1);
   Serve(1, std::string(64, 'b'));
   EXPECT_EQ(Run("", "block 0:1,1:1", "touch ran$RANK"), 1);
@@ -439,7 +439,7 @@ TEST_F(StepSpreadTest, WhoDoesNotKnowTheKeyIsNotHeard) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "ran1"));
 }
 
-TEST_F(StepSpreadTest, AnotherVersionAndARefusalAreTold) {
+TEST_F(StepSpreadTest, AVersionMismatchAndARefusalAreReported) {
   EXPECT_EQ(Run("r", "block 0:1,1:1", "true"), 1);
   EXPECT_EQ(Out(), "t: error: m1 refuses its part: t: not me\n");
   Stop(1);
@@ -448,7 +448,7 @@ TEST_F(StepSpreadTest, AnotherVersionAndARefusalAreTold) {
   EXPECT_NE(Out("b").find("divvy on this node is 2, the caller's is 1"), std::string::npos) << Out("b");
 }
 
-TEST_F(StepSpreadTest, RubbishAndSilenceHarmNobody) {
+TEST_F(StepSpreadTest, GarbageAndSilenceAreTolerated) {
   std::vector<Descriptor> silent;
   for (int i = 0; i < 300; ++i) {
     auto socket = DialTcp({"127.0.0.1", port(1)}, std::chrono::seconds(5));
@@ -463,7 +463,7 @@ TEST_F(StepSpreadTest, RubbishAndSilenceHarmNobody) {
   EXPECT_EQ(Run("", "block 0:1,1:1", "true"), 0);
 }
 
-TEST_F(StepSpreadTest, StepsWaitForGpusOnAllMachinesAndDoNotHoldEachOther) {
+TEST_F(StepSpreadTest, StepsQueueForGpusOnAllNodesWithoutDeadlock) {
   const std::string hold = "echo up$RANK; until [ -e go ]; do sleep 0.01; done";
   const pid_t a = Call("a", "g", "block 0:1,1:1", hold);
   AwaitText("a", "up1");
@@ -476,7 +476,7 @@ TEST_F(StepSpreadTest, StepsWaitForGpusOnAllMachinesAndDoNotHoldEachOther) {
   EXPECT_NE(Out("c").find("got1"), std::string::npos);
 }
 
-TEST_F(StepSpreadTest, ItStaysUntilItIsTold) {
+TEST_F(StepSpreadTest, TheServerExitsOnSigtermOnly) {
   ::kill(servers_[1], SIGUSR1);
   ::kill(servers_[1], SIGINT);
   EXPECT_EQ(Run("", "block 0:1,1:1", "true"), 0);

@@ -19,12 +19,12 @@ namespace launch_test {
 
 using Launch = LaunchTest;
 
-TEST_F(Launch, ExitCodeIsTheProgramsOwn) {
+TEST_F(Launch, ExitCodeIsThatOfTheProgram) {
   EXPECT_EQ(Run(Shell("exit 7")).code, 7);
   EXPECT_EQ(Run(Command({"true"})).code, 0);
 }
 
-TEST_F(Launch, SignalThatEndedItIsKept) {
+TEST_F(Launch, TheTerminatingSignalIsRecorded) {
   const Exit exit = Run(Shell("kill -SEGV $$"));
   EXPECT_EQ(exit.signal, SIGSEGV);
   EXPECT_EQ(exit.code, 128 + SIGSEGV);
@@ -38,12 +38,12 @@ TEST_F(Launch, StartIsReportedWithTheProcessAndItsSupervisor) {
   EXPECT_TRUE(IsAlive(record.supervisor));
 }
 
-TEST_F(Launch, ErrorsJoinTheOutput) {
+TEST_F(Launch, StderrJoinsTheOutputByDefault) {
   Run(Shell("echo one; echo two >&2; echo three"));
   EXPECT_EQ(Output(), "one\ntwo\nthree\n");
 }
 
-TEST_F(Launch, ErrorsGoToTheirOwnFile) {
+TEST_F(Launch, StderrMayHaveItsOwnFile) {
   LaunchRequest request = Shell("echo one; echo two >&2");
   request.error = "errors";  // Relative to the job's directory.
   Run(request);
@@ -61,7 +61,7 @@ TEST_F(Launch, OutputIsReplacedOrAppendedTo) {
   EXPECT_EQ(Output(), "second\nthird\n");
 }
 
-TEST_F(Launch, InputComesFromTheFileElseIsEmpty) {
+TEST_F(Launch, InputComesFromTheFileAndIsOtherwiseEmpty) {
   std::ofstream(Work("in")) << "hello";
   LaunchRequest request = Command({"cat"});
   request.input = Work("in");
@@ -71,7 +71,7 @@ TEST_F(Launch, InputComesFromTheFileElseIsEmpty) {
   EXPECT_EQ(Output(), "");
 }
 
-TEST_F(Launch, ForegroundStreamsAreTheJobsOwnAndNobodyElseKeepsThem) {
+TEST_F(Launch, ForegroundStreamsBelongToTheJobOnly) {
   int in[2], out[2];
   ASSERT_EQ(::pipe(in), 0);
   ASSERT_EQ(::pipe(out), 0);
@@ -93,7 +93,7 @@ TEST_F(Launch, ForegroundStreamsAreTheJobsOwnAndNobodyElseKeepsThem) {
 }
 
 // Its supervisor continues with the next job.
-TEST_F(Launch, ForegroundStreamsOfWhatCannotBeStartedEnd) {
+TEST_F(Launch, ForegroundStreamsAreClosedIfTheProgramCannotBeStarted) {
   int out[2];
   ASSERT_EQ(::pipe(out), 0);
   LaunchRequest request = Command({"/no/such/program"});
@@ -110,7 +110,7 @@ TEST_F(Launch, ForegroundStreamsOfWhatCannotBeStartedEnd) {
 }
 
 // Simulates an agent that is killed before it hears of the start.
-TEST_F(Launch, OutputsThatNobodyReadsAnyMoreGoToTheLogFromTheStart) {
+TEST_F(Launch, OutputsWithoutAReaderGoToTheLogFromTheStart) {
   int out[2], error[2], life[2];
   for (int* ends : {out, error, life}) ASSERT_EQ(::pipe(ends), 0);
   LaunchRequest request = Shell("while [ ! -e go ]; do sleep 0.01; done; echo said; echo complained >&2; exit 3");
@@ -129,7 +129,7 @@ TEST_F(Launch, OutputsThatNobodyReadsAnyMoreGoToTheLogFromTheStart) {
   EXPECT_NE(log.find("complained\n"), std::string::npos) << log;
 }
 
-TEST_F(Launch, EnvironmentDirectoryAndUmaskAreThoseAskedFor) {
+TEST_F(Launch, EnvironmentDirectoryAndUmaskAreThoseRequested) {
   LaunchRequest request = Shell("env | grep -v PWD | grep -v _= | sort; pwd; umask");
   request.environment = {"PATH=/usr/bin:/bin", "COLOUR=blue"};
   request.umask = 027;
@@ -137,7 +137,7 @@ TEST_F(Launch, EnvironmentDirectoryAndUmaskAreThoseAskedFor) {
   EXPECT_EQ(Output(), "COLOUR=blue\nPATH=/usr/bin:/bin\n" + In("work") + "\n0027\n");
 }
 
-TEST_F(Launch, SoftLimitsAreSetAndCutAtTheHardOnes) {
+TEST_F(Launch, SoftLimitsAreSetAndCappedAtTheHardOnes) {
   LaunchRequest request = Shell("ulimit -Sn; ulimit -Sc; [ $(ulimit -Hn) -gt 99 ]");
   request.limits = {{"nofile", 99}, {"core", -1}, {"unheard_of", 1}};
   EXPECT_EQ(Run(request).code, 0);
@@ -147,14 +147,14 @@ TEST_F(Launch, SoftLimitsAreSetAndCutAtTheHardOnes) {
   EXPECT_EQ(Run(request).code, 0);
 }
 
-TEST_F(Launch, AHardLimitIsNotTheDaemonsToSay) {
+TEST_F(Launch, TheRequestCannotSetHardLimits) {
   LaunchRequest request = Shell("ulimit -Sn; [ $(ulimit -Hn) -ne 111 ]");
   request.limits = {{"nofile", 99}, {"nofile.hard", 111}};
   EXPECT_EQ(Run(request).code, 0);
   EXPECT_EQ(Output(), "99\n");
 }
 
-TEST_F(Launch, NothingButTheStreamsIsOpenAndNoSignalIsBlockedOrIgnored) {
+TEST_F(Launch, OnlyTheStreamsAreOpenAndNoSignalIsBlockedOrIgnored) {
   Run(Shell("ls /proc/self/fd | tr '\\n' ' '; grep -E 'Sig(Blk|Ign)' /proc/self/status | tr -d '\\n\\t'"));
   EXPECT_EQ(Output(), "0 1 2 3 SigBlk:0000000000000000SigIgn:0000000000000000");  // 3: the folder that ls reads.
 }
@@ -169,7 +169,7 @@ TEST_F(Launch, ProgramIsFoundInThePathOfTheJob) {
   EXPECT_EQ(Output(), "found without a first line\n");
 }
 
-TEST_F(Launch, ProgramThatIsMissingIsNamed) {
+TEST_F(Launch, AMissingProgramIsNamed) {
   const Exit exit = Run(Command({"trian.py"}));
   EXPECT_EQ(exit.failure, "cannot run 'trian.py': No such file or directory");
   EXPECT_EQ(exit.code, 127);
@@ -177,20 +177,20 @@ TEST_F(Launch, ProgramThatIsMissingIsNamed) {
   EXPECT_EQ(Run(Command({"./trian.py"})).failure, "cannot run './trian.py': No such file or directory");
 }
 
-TEST_F(Launch, FileThatMayNotBeExecutedIsNamed) {
+TEST_F(Launch, AFileThatMayNotBeExecutedIsNamed) {
   std::ofstream(Work("data")) << "x";
   const Exit exit = Run(Command({"./data"}));
   EXPECT_EQ(exit.failure, "cannot run './data': Permission denied");
   EXPECT_EQ(exit.code, 126);
 }
 
-TEST_F(Launch, InterpreterThatIsMissingIsToldFromAMissingFile) {
+TEST_F(Launch, AMissingInterpreterDiffersFromAMissingFile) {
   std::ofstream(Work("tool")) << "#!/usr/bin/pyhton\n";
   ::chmod(Work("tool").c_str(), 0755);
   EXPECT_EQ(Run(Command({"./tool"})).failure, "cannot run './tool': the interpreter in its first line does not exist");
 }
 
-TEST_F(Launch, DirectoryAndFilesThatCannotBeOpenedAreNamed) {
+TEST_F(Launch, DirectoriesAndFilesThatCannotBeOpenedAreNamed) {
   LaunchRequest request = Command({"true"});
   request.directory = "/nowhere";
   EXPECT_EQ(Run(request).failure, "cannot enter directory '/nowhere': No such file or directory");
@@ -211,14 +211,14 @@ TEST_F(Launch, DirectoryAndFilesThatCannotBeOpenedAreNamed) {
   EXPECT_EQ(exit.code, kMachineCannot) << "no other job could keep a log there";
 }
 
-TEST_F(Launch, NamedPipeWithoutReaderFailsInsteadOfWaitingForEver) {
+TEST_F(Launch, ANamedPipeWithoutAReaderFailsInsteadOfBlocking) {
   ASSERT_EQ(::mkfifo(Work("pipe").c_str(), 0666), 0);
   LaunchRequest request = Command({"true"});
   request.output = Work("pipe");
   EXPECT_EQ(Run(request).failure, "cannot open '" + Work("pipe") + "' for writing: No such device or address");
 }
 
-TEST_F(Launch, RecordOfAJobThatDidNotStartHoldsNoProcess) {
+TEST_F(Launch, RecordOfAJobThatDidNotStartHasNoProcess) {
   const LaunchRequest request = Command({"trian.py"});
   Run(request);
   const RunRecord record = ScanFor(request.job);
@@ -227,7 +227,7 @@ TEST_F(Launch, RecordOfAJobThatDidNotStartHoldsNoProcess) {
   EXPECT_EQ(record.exit->failure, "cannot run 'trian.py': No such file or directory");
 }
 
-TEST_F(Launch, ScriptRunsByItsFirstLineWithItsArguments) {
+TEST_F(Launch, ScriptRunsWithItsInterpreterLineAndArguments) {
   LaunchRequest request =
       Script("#!/bin/bash -e\necho ${BASH_VERSION:+bash} $- $(basename $0) \"$@\"\nfalse\necho not reached\n");
   request.arguments = {"a b", "c"};
@@ -236,12 +236,12 @@ TEST_F(Launch, ScriptRunsByItsFirstLineWithItsArguments) {
   EXPECT_FALSE(std::filesystem::exists(RunDirectory() + "/" + ToString(request.job) + ".train.sh"));
 }
 
-TEST_F(Launch, ScriptWithoutFirstLineRunsInSh) {
+TEST_F(Launch, ScriptWithoutAnInterpreterLineRunsInSh) {
   EXPECT_EQ(Run(Script("echo hello\nexit 4\n")).code, 4);
   EXPECT_EQ(Output(), "hello\n");
 }
 
-TEST_F(Launch, ScriptWhoseInterpreterIsMissingSaysSo) {
+TEST_F(Launch, ScriptWithAMissingInterpreterSaysSo) {
   EXPECT_EQ(Run(Script("#!/usr/bin/pyhton3\n")).failure,
             "cannot run 'train.sh': its interpreter '/usr/bin/pyhton3': No such file or directory");
   EXPECT_EQ(Run(Script("#!/bin/bash\r\necho\r\n")).failure,
@@ -282,7 +282,7 @@ TEST_F(Launch, UsersFilesAreOpenedWithTheUsersRights) {
   EXPECT_EQ(Run(request).failure, "cannot enter directory '" + In("secret") + "': Permission denied");
 }
 
-TEST_F(Launch, SupervisorTakesTheNextJobAndForgetsTheLast) {
+TEST_F(Launch, SupervisorRunsTheNextJobAndForgetsTheLast) {
   const LaunchRequest big = Command({"python3", "-c", "x = bytearray(160_000_000)\nfor i in range(300_000): pass"});
   if (Run(big).code != 0) GTEST_SKIP() << "needs python3";
   const LaunchRequest small = Command({"true"});
@@ -294,7 +294,7 @@ TEST_F(Launch, SupervisorTakesTheNextJobAndForgetsTheLast) {
   EXPECT_LT(exit.cpu_time, exited_[big.job.value()].exit->cpu_time);
 }
 
-TEST_F(Launch, MemoryLimitEndsAJobThatPassesIt) {
+TEST_F(Launch, MemoryLimitEndsAJobThatExceedsIt) {
   if (!CanEnforceMemory()) GTEST_SKIP() << "no memory cgroup that we may write: limits are advisory here";
   LaunchRequest request = Shell("head -c 200000000 /dev/zero | tail");
   request.memory_limit = 32_MiB;
@@ -310,7 +310,7 @@ TEST_F(Launch, MemoryLimitEndsAJobThatPassesIt) {
   EXPECT_FALSE(small.was_oom_killed);
 }
 
-TEST_F(Launch, RepeatedLaunchOfOneAttemptRunsOnce) {
+TEST_F(Launch, ARepeatedLaunchOfOneAttemptRunsOnce) {
   LaunchRequest request = Shell("echo ran >> ran");
   ASSERT_TRUE(launcher_->Launch(request));
   ASSERT_TRUE(launcher_->Launch(request));
@@ -321,7 +321,7 @@ TEST_F(Launch, RepeatedLaunchOfOneAttemptRunsOnce) {
   EXPECT_EQ(Output("ran"), "ran\n");
 }
 
-TEST_F(Launch, LaterAttemptReplacesTheRecordOfAnEarlierOne) {
+TEST_F(Launch, ALaterAttemptReplacesTheRecordOfAnEarlierOne) {
   LaunchRequest request = Shell("exit 1");
   Run(request);
   exited_.clear();

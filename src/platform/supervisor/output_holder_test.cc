@@ -15,9 +15,9 @@ namespace divvy {
 namespace supervisor_held_test {
 
 /// A job that writes, an agent that reads, and a supervisor that also holds the read ends.
-class Held : public testing::Test {
+class OutputHolder : public testing::Test {
  protected:
-  Held() {
+  OutputHolder() {
     ::signal(SIGPIPE, SIG_IGN);
     for (std::size_t i = 0; i < 2; ++i) {
       int ends[2];
@@ -64,14 +64,14 @@ class Held : public testing::Test {
   HeldOutputs held_;
 };
 
-TEST_F(Held, TheAgentReadsAloneWhileItLives) {
+TEST_F(OutputHolder, OnlyTheAgentReadsTheOutputWhileItLives) {
   EXPECT_TRUE(Writes(0, "out"));
   Turn();
   EXPECT_EQ(Read(agents_[0]), "out");
   EXPECT_FALSE(log_.is_open());
 }
 
-TEST_F(Held, WhatTheAgentDidNotReadAndAllThatFollowsGoesToTheLog) {
+TEST_F(OutputHolder, OutputThatAKilledAgentDidNotReadAndAllLaterOutputGoToTheLog) {
   EXPECT_TRUE(Writes(0, "before "));
   KillAgent();
   Turn();
@@ -86,7 +86,7 @@ TEST_F(Held, WhatTheAgentDidNotReadAndAllThatFollowsGoesToTheLog) {
   EXPECT_FALSE(Writes(0, "x"));
 }
 
-TEST_F(Held, WhatNobodyReadsAnyMoreIsLetGo) {
+TEST_F(OutputHolder, AReleasedOutputIsClosed) {
   const char word = HeldOutputs::LetGoWord(1);
   ASSERT_EQ(::write(agents_life_.get(), &word, 1), 1);
   agents_[0].Reset();
@@ -98,14 +98,14 @@ TEST_F(Held, WhatNobodyReadsAnyMoreIsLetGo) {
   EXPECT_EQ(Read(log_), "err");
 }
 
-TEST_F(Held, AnAgentThatDiesAtTheJobsEndLeavesItsRestToTheLog) {
+TEST_F(OutputHolder, IfTheAgentDiesAtTheJobsEndTheRestGoesToTheLog) {
   EXPECT_TRUE(Writes(1, "last words"));
   KillAgent();
   held_.Finish();
   EXPECT_EQ(Read(log_), "last words");
 }
 
-TEST_F(Held, WithoutALogNobodyReadsThem) {
+TEST_F(OutputHolder, WithoutALogTheOutputsAreClosed) {
   has_log_ = false;
   KillAgent();
   Turn();

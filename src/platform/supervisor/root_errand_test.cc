@@ -22,9 +22,9 @@ namespace {
 constexpr std::int64_t kDaemon = 700;
 
 /// A launcher that does errands until the test closes the connection.
-class Errands : public testing::Test {
+class RootErrandsTest : public testing::Test {
  protected:
-  Errands() {
+  RootErrandsTest() {
     std::string pattern = testing::TempDir() + "divvy-errand-test.XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     sockaddr_un address = {};
@@ -49,7 +49,7 @@ class Errands : public testing::Test {
     server_ = ::fork();
     if (server_ == 0) Serve();
   }
-  ~Errands() override {
+  ~RootErrandsTest() override {
     ::kill(server_, SIGKILL);
     ::waitpid(server_, nullptr, 0);
     std::error_code ignored;
@@ -76,7 +76,7 @@ class Errands : public testing::Test {
   pid_t server_ = -1;
 };
 
-TEST_F(Errands, AFileIsOpenedWithARightAlone) {
+TEST_F(RootErrandsTest, OpeningALogNeedsARight) {
   std::ofstream(Path("log")) << "a line\n";
   RootErrands errands(Path("errands"));
   int error = 0;
@@ -97,7 +97,7 @@ TEST_F(Errands, AFileIsOpenedWithARightAlone) {
   }
 }
 
-TEST_F(Errands, NobodyIsActedAsWithoutTheirRight) {
+TEST_F(RootErrandsTest, ActingAsAUserNeedsThatUsersRight) {
   RootErrands errands(Path("errands"));
   int error = 0;
   UserWithRight other = me_;
@@ -116,7 +116,7 @@ TEST_F(Errands, NobodyIsActedAsWithoutTheirRight) {
   EXPECT_FALSE(errands.OpenLog({kDaemon, kDaemon, {}}, Path("key"), error));
 }
 
-TEST_F(Errands, ARightByNameOfTheControllersLauncherIsEnough) {
+TEST_F(RootErrandsTest, ARightByNameFromTheControllersLauncherIsEnough) {
   const auto account = AccountNameOf(me_.uid);
   if (!account || account->gid != me_.gid) GTEST_SKIP() << "this user has no name, or is in another group";
   RootErrands errands(Path("errands"));
@@ -131,7 +131,7 @@ TEST_F(Errands, ARightByNameOfTheControllersLauncherIsEnough) {
   EXPECT_NE(std::string::npos, Why(errands.OpenLog(by_name, Path("log"), error)).find("no right to act as"));
 }
 
-TEST_F(Errands, ANameIsSignedForARightToItsNumbers) {
+TEST_F(RootErrandsTest, ANameIsSignedForTheRightOfItsUid) {
   const auto account = AccountNameOf(me_.uid);
   if (!account) GTEST_SKIP() << "this user has no name";
   RootErrands errands(Path("errands"));
@@ -146,13 +146,13 @@ TEST_F(Errands, ANameIsSignedForARightToItsNumbers) {
   EXPECT_TRUE(RightChecker("", issuer_->public_key()).IsGoodByName(me_.uid, account->gid, *by_name));
 }
 
-TEST_F(Errands, ARightIsForAConnectionAlone) {
+TEST_F(RootErrandsTest, ARightIsIssuedForAConnectionOnly) {
   RootErrands errands(Path("errands"));
   const Descriptor file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   EXPECT_NE(std::string::npos, Why(errands.RightOf(file.get())).find("not a connection of a user"));
 }
 
-TEST_F(Errands, WithoutARunRecordThereIsNothingToSignal) {
+TEST_F(RootErrandsTest, WithoutARunRecordNothingIsSignalled) {
   RootErrands errands(Path("errands"));
   for (const auto reach : {OrphanReach::kTree, OrphanReach::kFirst, OrphanReach::kLeftBehind})
     EXPECT_NE(std::string::npos, Why(errands.SignalOrphans(JobId(17), SIGKILL, reach)).find("no run record"));
@@ -160,7 +160,7 @@ TEST_F(Errands, WithoutARunRecordThereIsNothingToSignal) {
   EXPECT_EQ(std::nullopt, errands.RefusedDevices(JobId(17)));
 }
 
-TEST_F(Errands, SignalsTheProcessOfTheRecordAndNoOtherOfItsNumber) {
+TEST_F(RootErrandsTest, SignalsOnlyTheProcessOfTheRecord) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();
@@ -184,13 +184,13 @@ TEST_F(Errands, SignalsTheProcessOfTheRecordAndNoOtherOfItsNumber) {
   EXPECT_EQ(child, ::waitpid(child, nullptr, 0));
 }
 
-TEST_F(Errands, KeepsTheListOfGpusOfAnElasticJob) {
+TEST_F(RootErrandsTest, WritesTheGpuListOfAnElasticJob) {
   RootErrands errands(Path("errands"));
   ASSERT_TRUE(errands.WriteGpus(JobId(17), GpuSet::Of({1, 3})));
   EXPECT_EQ(GpuSet::Of({1, 3}), ReadGpusFile(folder_, JobId(17)));
 }
 
-TEST_F(Errands, TellsWhatProcessesHaveReadAndWritten) {
+TEST_F(RootErrandsTest, ReadsIoCountersOfProcesses) {
   RootErrands errands(Path("errands"));
   const std::array<std::int64_t, 3> pids = {::getpid(), -1, 0};
   const auto counts = errands.ReadIo(pids);
@@ -198,7 +198,7 @@ TEST_F(Errands, TellsWhatProcessesHaveReadAndWritten) {
   EXPECT_EQ(::getpid(), counts.front().pid);
 }
 
-TEST_F(Errands, WhatIsNoErrandIsHungUpOn) {
+TEST_F(RootErrandsTest, AnInvalidRequestIsDisconnected) {
   RootErrands errands(Path("errands"));
   const std::string far(200'000, 'x');
   int error = 0;
@@ -216,12 +216,12 @@ TEST_F(Errands, WhatIsNoErrandIsHungUpOn) {
   EXPECT_TRUE(errands.WriteGpus(JobId(1), GpuSet())) << "the next one is served";
 }
 
-TEST_F(Errands, WhoIsNotThereIsNamedWithTheRepair) {
+TEST_F(RootErrandsTest, AMissingLauncherIsReportedWithARemedy) {
   RootErrands errands(Path("nobody"));
   EXPECT_NE(std::string::npos, Why(errands.Isolation()).find("systemctl start divvy-launcher"));
 }
 
-TEST(LauncherRules, WhomNothingIsRunAs) {
+TEST(LauncherRules, RefusesReservedUids) {
   EXPECT_TRUE(CheckUid(1000, 1000, false));
   EXPECT_TRUE(CheckUid(0, 1000, true));
   for (const std::int64_t uid : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{999}, std::int64_t{61'500},

@@ -56,12 +56,12 @@ std::string Format(const RunRecord& record) {
   return out.text();
 }
 
-TEST(RunRecord, ReadsBackWhatWasWritten) {
+TEST(RunRecord, ReadsBackWhatItWrites) {
   const RunRecord record = Full();
   EXPECT_EQ(ReadRecordFields(RecordFields(Format(record))), record);
 }
 
-TEST(RunRecord, ExitThatWasCutShortDoesNotCount) {
+TEST(RunRecord, ATruncatedExitIsIgnored) {
   const RunRecord record = Full();
   const std::string text = Format(record);
   RunRecord without = record;
@@ -79,7 +79,7 @@ TEST(RunRecord, LineFeedsInAValueCannotForgeLines) {
   EXPECT_EQ(RecordFields(out.text()).Number("complete"), 0);
 }
 
-TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
+TEST(RunRecord, ScanFindsRecordsAndTheirStates) {
   std::string pattern = testing::TempDir() + "divvy-record-test.XXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());
   const auto write = [&](const std::string& name, const std::string& text) {
@@ -125,7 +125,7 @@ TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(RunRecord, FolderThatIsMissingIsAnError) { EXPECT_FALSE(ScanRunDirectory("/nowhere/at/all")); }
+TEST(RunRecord, AMissingFolderIsAnError) { EXPECT_FALSE(ScanRunDirectory("/nowhere/at/all")); }
 
 TEST(LaunchMessage, ArrivesAsItWasSent) {
   LaunchRequest request;
@@ -172,7 +172,7 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.streams, request.streams);
 }
 
-TEST(LaunchMessage, BytesThatAreNoLaunchAreRefused) {
+TEST(LaunchMessage, RefusesInvalidBytes) {
   LaunchRequest request;
   request.argv = {"true"};
   request.uid = 1000;
@@ -190,7 +190,7 @@ TEST(LaunchMessage, BytesThatAreNoLaunchAreRefused) {
   EXPECT_FALSE(DecodeLaunch(body, one_too_many));
 }
 
-TEST(LaunchMessage, AReaderEndsAtWhatIsNoFrame) {
+TEST(LaunchMessage, AReaderStopsAtAnInvalidFrame) {
   LaunchFrameHeader old, large;
   old.form = kLaunchForm + 1;
   large.body_size = kMostLaunchBody + 1;

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;  // NOLINT
 
 const std::string kKey(64, 'a');
 
-class GangPart : public LaunchTest {
+class GangSupervisor : public LaunchTest {
  protected:
   LaunchRequest Part(const std::string& text, std::uint32_t seat = 0) {
     LaunchRequest request = text.empty() ? Command({}) : Shell(text);
@@ -72,7 +72,7 @@ class GangPart : public LaunchTest {
   }
 };
 
-TEST_F(GangPart, NothingRunsBeforeTheWord) {
+TEST_F(GangSupervisor, NothingRunsBeforeTheGoSignal) {
   const LaunchRequest request = Part("echo ran; echo $GANG_HOST $MINE");
   LaunchRequest with_own = request;
   with_own.environment.push_back("MINE=yes");
@@ -88,7 +88,7 @@ TEST_F(GangPart, NothingRunsBeforeTheWord) {
   EXPECT_EQ(Output(), "ran\n10.0.0.1 yes\n");
 }
 
-TEST_F(GangPart, ScriptRunsAsItsFirstLineSays) {
+TEST_F(GangSupervisor, ScriptRunsWithItsInterpreterLine) {
   LaunchRequest request = Part("");
   request.script = "#!/bin/sh\necho script $1\n";
   request.script_name = "train.sh";
@@ -99,7 +99,7 @@ TEST_F(GangPart, ScriptRunsAsItsFirstLineSays) {
   EXPECT_EQ(Output(), "script one\n");
 }
 
-TEST_F(GangPart, TheKeyIsInItsUsersOwnFileAlone) {
+TEST_F(GangSupervisor, TheKeyIsOnlyInAFileOfItsUser) {
   const RunRecord record = Prepare(Part("sleep 1000"));
   EXPECT_EQ(ReadGangKey(Steps(record.job)).value_or(""), kKey);
   const std::string proc = "/proc/" + std::to_string(record.process.pid);
@@ -127,7 +127,7 @@ bool HasInMemory(const ProcessIdentity& process, const std::string& text) {
   return false;
 }
 
-TEST_F(GangPart, NothingOfAnotherUsersJobIsInItsMemory) {
+TEST_F(GangSupervisor, ItsMemoryContainsNothingOfAnotherUsersJob) {
   if (!IsRoot()) GTEST_SKIP() << "needs root: jobs of two users";
   std::vector<JobId> others;
   const auto launch_other = [&] {
@@ -155,7 +155,7 @@ TEST_F(GangPart, NothingOfAnotherUsersJobIsInItsMemory) {
   check();
 }
 
-TEST_F(GangPart, ItHasNothingOpenAndIsShownAsWhatItIs) {
+TEST_F(GangSupervisor, ItHasNoOpenFilesAndItsCommandLineNamesItsRole) {
   LaunchRequest request = Part("sleep 1000");
   const RunRecord record = Prepare(request);
   const std::string proc = "/proc/" + std::to_string(record.process.pid);
@@ -176,7 +176,7 @@ TEST_F(GangPart, ItHasNothingOpenAndIsShownAsWhatItIs) {
   EXPECT_NE(status.find("SigCgt:\t0000000000000000"), std::string::npos) << status;
 }
 
-TEST_F(GangPart, APartWithoutAProgramLivesUntilItIsStopped) {
+TEST_F(GangSupervisor, AMemberWithoutAProgramRunsUntilItIsStopped) {
   const RunRecord record = Prepare(Part("", 1));
   Go(record);
   ASSERT_TRUE(SendSignal(record, SIGUSR1));  // A signal for the tasks of steps.
@@ -188,7 +188,7 @@ TEST_F(GangPart, APartWithoutAProgramLivesUntilItIsStopped) {
   EXPECT_EQ(exit.failure, "");
 }
 
-TEST_F(GangPart, StoppedBeforeTheWordItEndsAndNothingHasRun) {
+TEST_F(GangSupervisor, StoppedBeforeTheGoSignalItRunsNothing) {
   const RunRecord record = Prepare(Part("echo ran"));
   ASSERT_TRUE(SendStop(record, SIGTERM, 10s));
   const Exit exit = AwaitExit(record.job);
@@ -198,13 +198,13 @@ TEST_F(GangPart, StoppedBeforeTheWordItEndsAndNothingHasRun) {
   EXPECT_FALSE(std::filesystem::exists(Steps(record.job) + ".seat"));
 }
 
-TEST_F(GangPart, APartWithoutAProgramIsStoppedBeforeTheWord) {
+TEST_F(GangSupervisor, AMemberWithoutAProgramCanBeStoppedBeforeTheGoSignal) {
   const RunRecord record = Prepare(Part("", 1));
   ASSERT_TRUE(SendStop(record, SIGTERM, 10s));
   EXPECT_EQ(AwaitExit(record.job).signal, SIGTERM);
 }
 
-TEST_F(GangPart, TheWordIsSaidTwiceAndOneProgramRuns) {
+TEST_F(GangSupervisor, ARepeatedGoSignalStartsOneProgram) {
   const RunRecord record = Prepare(Part("echo ran; read line < wait"));
   ASSERT_EQ(::mkfifo(Work("wait").c_str(), 0666), 0);
   Go(record);
@@ -216,7 +216,7 @@ TEST_F(GangPart, TheWordIsSaidTwiceAndOneProgramRuns) {
   EXPECT_EQ(Output(), "ran\n");
 }
 
-TEST_F(GangPart, TheTimeLimitCountsFromTheWord) {
+TEST_F(GangSupervisor, TheTimeLimitCountsFromTheGoSignal) {
   LaunchRequest request = Part("sleep 1000");
   request.time_limit = 1ms;
   const RunRecord record = Prepare(request);
@@ -227,7 +227,7 @@ TEST_F(GangPart, TheTimeLimitCountsFromTheWord) {
   EXPECT_TRUE(AwaitExit(record.job).hit_time_limit);
 }
 
-TEST_F(GangPart, WhatCannotBeStartedIsSaidBeforeOthersWait) {
+TEST_F(GangSupervisor, AProgramThatCannotBeStartedIsReportedBeforeOthersWait) {
   LaunchRequest request = Part("x");
   request.argv = {"no-such-program"};
   const Exit exit = Run(request);
@@ -245,7 +245,7 @@ TEST_F(GangPart, WhatCannotBeStartedIsSaidBeforeOthersWait) {
   EXPECT_EQ(Run(request).failure, "the key of a job on several nodes must have 64 hexadecimal digits");
 }
 
-TEST_F(GangPart, WithoutAWordItGivesUp) {
+TEST_F(GangSupervisor, WithoutAGoSignalItTimesOut) {
   LaunchRequest request = Part("echo ran");
   request.gang.go_within = 20ms;
   const Exit exit = Run(request);
@@ -254,7 +254,7 @@ TEST_F(GangPart, WithoutAWordItGivesUp) {
   EXPECT_EQ(Output(), "divvy: " + exit.failure + "\n");
 }
 
-TEST_F(GangPart, TheWordToAnEarlierAttemptIsNone) {
+TEST_F(GangSupervisor, TheGoSignalOfAnEarlierAttemptIsIgnored) {
   LaunchRequest request = Part("echo ran");
   RunRecord earlier;
   earlier.job = request.job;
@@ -265,7 +265,7 @@ TEST_F(GangPart, TheWordToAnEarlierAttemptIsNone) {
   EXPECT_EQ(Output(), "");
 }
 
-TEST_F(GangPart, WithoutItsStepProcessItIsNoPart) {
+TEST_F(GangSupervisor, ItEndsWithItsStepProcess) {
   const RunRecord waiting = Prepare(Part("echo ran"));
   const RunRecord going = Prepare(Part("", 1));
   Go(going);
@@ -283,7 +283,7 @@ TEST_F(GangPart, WithoutItsStepProcessItIsNoPart) {
   }
 }
 
-TEST_F(GangPart, AJobCannotSayThatItsMachineIsAtFault) {
+TEST_F(GangSupervisor, AJobCannotBlameItsNode) {
   const RunRecord record = Prepare(Part("echo failure=x >" + Steps(JobId(17)) + ".seat; exit 121"));
   ASSERT_EQ(record.job, JobId(17)) << "the script names another job's file";
   Go(record);
@@ -292,7 +292,7 @@ TEST_F(GangPart, AJobCannotSayThatItsMachineIsAtFault) {
   EXPECT_FALSE(IsMachinesFault(exit));
 }
 
-TEST_F(GangPart, TheNextDaemonFindsItReady) {
+TEST_F(GangSupervisor, TheNextDaemonFindsItReady) {
   const LaunchRequest request = Part("echo ran");
   const std::int64_t supervisor = Prepare(request).supervisor.pid;
   StopDaemon();
@@ -309,7 +309,7 @@ TEST_F(GangPart, TheNextDaemonFindsItReady) {
   EXPECT_TRUE(record.exit);
 }
 
-TEST_F(GangPart, ItsGuardLetsItGo) {
+TEST_F(GangSupervisor, ItsGuardCanStartTheProgram) {
   const LaunchRequest request = Part("echo ran");
   const RunRecord record = Prepare(request);
   KillSupervisor(record);
@@ -320,7 +320,7 @@ TEST_F(GangPart, ItsGuardLetsItGo) {
   EXPECT_EQ(Output(), "ran\n");
 }
 
-TEST_F(GangPart, ItsGuardSaysAWordThatTheSupervisorWasKilledOver) {
+TEST_F(GangSupervisor, ItsGuardCompletesAGoSignalOfAKilledSupervisor) {
   LaunchRequest request = Part("echo ran");
   const RunRecord record = Prepare(request);
   LayReady(record);
@@ -331,7 +331,7 @@ TEST_F(GangPart, ItsGuardSaysAWordThatTheSupervisorWasKilledOver) {
   EXPECT_EQ(Output(), "ran\n");
 }
 
-TEST_F(GangPart, WithoutSupervisorAndGuardItStillWaits) {
+TEST_F(GangSupervisor, WithoutSupervisorAndGuardItStillWaits) {
   const LaunchRequest request = Part("echo ran");
   const RunRecord record = Prepare(request);
   ASSERT_EQ(::kill(static_cast<pid_t>(record.guard.pid), SIGKILL), 0);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;  // NOLINT
 
 constexpr const char* kUntilGo = "while [ ! -e go ]; do sleep 0.01; done; exit 13";
 
-class Guarded : public LaunchTest {
+class GuardProcess : public LaunchTest {
  protected:
   static void Kill(const ProcessIdentity& process) { ::kill(static_cast<pid_t>(process.pid), SIGKILL); }
   void Go() { std::ofstream(Work("go")) << "x"; }
@@ -34,7 +34,7 @@ class Guarded : public LaunchTest {
   }
 };
 
-TEST_F(Guarded, GuardTakesOverFromAKilledSupervisorAndKnowsTheExitCode) {
+TEST_F(GuardProcess, GuardTakesOverFromAKilledSupervisorAndKnowsTheExitCode) {
   const RunRecord record = Start(Shell(kUntilGo));
   const RunRecord after = KillSupervisorOf(record);
   EXPECT_EQ(after.process, record.process);
@@ -47,7 +47,7 @@ TEST_F(Guarded, GuardTakesOverFromAKilledSupervisorAndKnowsTheExitCode) {
   EXPECT_EQ(ScanFor(record.job).exit, exited_[record.job.value()].exit);
 }
 
-TEST_F(Guarded, GuardNeedsNeitherDaemonNorLauncher) {
+TEST_F(GuardProcess, GuardNeedsNeitherDaemonNorLauncher) {
   const RunRecord record = Start(Shell(kUntilGo));
   Kill({.pid = launcher_->launcher_pid()});
   Kill(record.supervisor);
@@ -59,7 +59,7 @@ TEST_F(Guarded, GuardNeedsNeitherDaemonNorLauncher) {
   StartDaemon();
 }
 
-TEST_F(Guarded, LaunchThatWaitsForADirectoryIsRepeatedAfterAKill) {
+TEST_F(GuardProcess, ALaunchThatWaitsForADirectoryIsRepeatedAfterAKill) {
   LaunchRequest request = Shell("echo written");
   request.output = Work("later/out");
   request.directory_patience = 1h;
@@ -79,7 +79,7 @@ TEST_F(Guarded, LaunchThatWaitsForADirectoryIsRepeatedAfterAKill) {
   EXPECT_EQ(Output("later/out"), "written\n");
 }
 
-TEST_F(Guarded, GuardStopsTheWholeTreeAlsoWhatHasLeftIt) {
+TEST_F(GuardProcess, GuardStopsTheWholeTreeIncludingDaemonizedProcesses) {
   const RunRecord record =
       Start(Shell("(setsid sh -c 'trap \"\" TERM; echo $$ > away; while :; do sleep 1000; done' &); "
                   "while [ ! -s away ]; do :; done; echo ready; while :; do sleep 1000; done"));
@@ -90,7 +90,7 @@ TEST_F(Guarded, GuardStopsTheWholeTreeAlsoWhatHasLeftIt) {
   EXPECT_FALSE(IsAlive(away));
 }
 
-TEST_F(Guarded, TimeLimitHoldsAfterTheSupervisorIsKilled) {
+TEST_F(GuardProcess, TimeLimitIsEnforcedAfterTheSupervisorIsKilled) {
   LaunchRequest request = Shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
   request.time_limit = 2s;
   request.grace = 30ms;
@@ -102,7 +102,7 @@ TEST_F(Guarded, TimeLimitHoldsAfterTheSupervisorIsKilled) {
   EXPECT_EQ(exit.signal, SIGKILL);
 }
 
-TEST_F(Guarded, ExitCodeThatTheKilledSupervisorHadSeenAlreadyIsKept) {
+TEST_F(GuardProcess, ExitCodeAlreadySeenByTheKilledSupervisorIsKept) {
   LaunchRequest request = Shell(
       "sh -c 'trap \"\" TERM; echo $$ > stubborn; while [ ! -e go ]; do sleep 0.01; done' & "
       "while [ ! -s stubborn ]; do :; done; exit 3");
@@ -114,7 +114,7 @@ TEST_F(Guarded, ExitCodeThatTheKilledSupervisorHadSeenAlreadyIsKept) {
   EXPECT_EQ(AwaitExit(record.job).code, 3);
 }
 
-TEST_F(Guarded, JobOutlivesItsGuardAndTheSupervisorTakesNoOtherAfterIt) {
+TEST_F(GuardProcess, TheJobOutlivesItsGuardAndTheSupervisorRunsNoOtherAfterIt) {
   const RunRecord record = Start(Shell(kUntilGo));
   Kill(record.guard);
   ASSERT_TRUE(Eventually([&] { return !IsAlive(record.guard); }));
@@ -125,7 +125,7 @@ TEST_F(Guarded, JobOutlivesItsGuardAndTheSupervisorTakesNoOtherAfterIt) {
   EXPECT_TRUE(IsAlive(next.guard));
 }
 
-TEST_F(Guarded, GuardLeavesWithItsIdleSupervisor) {
+TEST_F(GuardProcess, GuardExitsWithItsIdleSupervisor) {
   const RunRecord record = Start(Shell(kUntilGo));
   Go();
   AwaitExit(record.job);
@@ -133,7 +133,7 @@ TEST_F(Guarded, GuardLeavesWithItsIdleSupervisor) {
   EXPECT_TRUE(Eventually([&] { return !IsAlive(record.guard); }));
 }
 
-TEST_F(Guarded, OrphanOfAKilledSupervisorAndGuardIsAdoptedWithItsExitCode) {
+TEST_F(GuardProcess, AnOrphanOfAKilledSupervisorAndGuardIsAdoptedWithItsExitCode) {
   const LaunchRequest request = Shell(kUntilGo);
   const RunRecord record = Start(request);
   Kill(record.guard);
@@ -153,7 +153,7 @@ TEST_F(Guarded, OrphanOfAKilledSupervisorAndGuardIsAdoptedWithItsExitCode) {
   EXPECT_EQ(exit->code, 13);
 }
 
-TEST_F(Guarded, WhatAVanishedJobLeftInItsSessionIsReached) {
+TEST_F(GuardProcess, ProcessesLeftInTheSessionOfAnEndedJobAreStopped) {
   LaunchRequest request = Shell("sleep 1000 & echo $! > child; env -i sh -c 'echo $$ > bare; exec sleep 1000' & wait");
   request.environment.push_back("DIVVY_JOB_ID=17");
   const RunRecord record = Start(request);
@@ -171,11 +171,11 @@ TEST_F(Guarded, WhatAVanishedJobLeftInItsSessionIsReached) {
   exited_[record.job.value()] = record;
 }
 
-TEST_F(Guarded, PidThatIsAnothersByNowIsNotSignalled) {
+TEST_F(GuardProcess, AReusedPidIsNotSignalled) {
   EXPECT_EQ(SignalLeftBehind({.pid = ::getpid(), .start_ticks = 1}, "", SIGKILL), 0);
 }
 
-TEST_F(Guarded, LaunchThatDiedWithASupervisorIsRepeated) {
+TEST_F(GuardProcess, ALaunchThatDiedWithASupervisorIsRepeated) {
   const LaunchRequest first = Shell("exit 0");
   const RunRecord record = Start(first);
   AwaitExit(first.job);
@@ -195,7 +195,7 @@ TEST_F(Guarded, LaunchThatDiedWithASupervisorIsRepeated) {
   EXPECT_EQ(Output(), "ran\n");
 }
 
-TEST_F(Guarded, LaunchThatHasBegunIsNotRepeatedAlthoughNobodyConfirmedIt) {
+TEST_F(GuardProcess, AStartedLaunchIsNotRepeatedThoughItWasNotConfirmed) {
   LaunchRequest request = Shell("echo ran; while [ ! -e go ]; do sleep 0.01; done; exit 6");
   request.appends_output = true;
   ASSERT_TRUE(launcher_->Launch(request));
@@ -214,7 +214,7 @@ TEST_F(Guarded, LaunchThatHasBegunIsNotRepeatedAlthoughNobodyConfirmedIt) {
   EXPECT_EQ(AwaitExit(request.job).code, 6);
 }
 
-TEST_F(Guarded, ProgramThatDoesNotExistIsNoMatterForTheGuard) {
+TEST_F(GuardProcess, AMissingProgramDoesNotAffectTheGuard) {
   const Exit exit = Run(Command({"/no/such/program"}));
   EXPECT_EQ(exit.code, 127);
   EXPECT_FALSE(exit.failure.empty());

@@ -18,7 +18,7 @@ constexpr const char* kSaysTerm = "trap 'echo asked' TERM; echo ready; while :; 
 constexpr Duration kWhileItStarts = 2s;
 constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
 
-class Leased : public LaunchTest {
+class JobLease : public LaunchTest {
  protected:
   /// Renews the lease like its agent would: jobs must stop `left` from now.
   void Renew(Duration left, bool stops_jobs = true) {
@@ -45,7 +45,7 @@ class Leased : public LaunchTest {
   LeaseFile file_{In("lease")};
 };
 
-TEST_F(Leased, JobIsAskedAndThenKilledWhenNobodyRenews) {
+TEST_F(JobLease, WithoutARenewalTheJobIsAskedToEndAndThenKilled) {
   Renew(1h);
   LaunchRequest request = OnLease(Shell(kSaysTerm));
   request.grace = 700ms;
@@ -62,7 +62,7 @@ TEST_F(Leased, JobIsAskedAndThenKilledWhenNobodyRenews) {
   EXPECT_GE(record.ended - record.started, 300ms);
 }
 
-TEST_F(Leased, JobThatEndsWhenAskedWasCutOffToo) {
+TEST_F(JobLease, AJobThatEndsWhenAskedCountsAsCutOff) {
   Renew(1h);
   LaunchRequest request = OnLease(Shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done"));
   Start(request);
@@ -73,7 +73,7 @@ TEST_F(Leased, JobThatEndsWhenAskedWasCutOffToo) {
   EXPECT_EQ(exit.failure, kCutOff);
 }
 
-TEST_F(Leased, GoesOnWhileItIsRenewed) {
+TEST_F(JobLease, TheJobContinuesWhileTheLeaseIsRenewed) {
   Renew(kWhileItStarts);
   const RunRecord record = Start(OnLease(Shell(kSaysTerm)));
   Renew(1h);
@@ -81,7 +81,7 @@ TEST_F(Leased, GoesOnWhileItIsRenewed) {
   EXPECT_EQ(Output().find("asked"), std::string::npos);
 }
 
-TEST_F(Leased, GoesOnWithoutAFileWithOneOfAnotherBootAndWhereNothingWasAgreed) {
+TEST_F(JobLease, WithoutALeaseFileOrOfAnotherBootOrWithoutAnAgreementTheJobContinues) {
   const RunRecord without = Start(OnLease(Shell(kSaysTerm)));
   LaunchRequest other = Shell(kSaysTerm);
   other.lease = {.file = In("lease-of-before"), .boot_id = "boot-1"};
@@ -96,7 +96,7 @@ TEST_F(Leased, GoesOnWithoutAFileWithOneOfAnotherBootAndWhereNothingWasAgreed) {
   EXPECT_FALSE(exited_.contains(lasting.job.value()));
 }
 
-TEST_F(Leased, TermsMayBecomeStricterWhileItRuns) {
+TEST_F(JobLease, TermsMayBecomeStricterWhileTheJobRuns) {
   Renew(-1min, false);
   LaunchRequest request = OnLease(Shell(kSaysTerm));
   request.grace = 20ms;
@@ -106,7 +106,7 @@ TEST_F(Leased, TermsMayBecomeStricterWhileItRuns) {
 }
 
 // Simulates a machine that was suspended until the controller had started its jobs elsewhere.
-TEST_F(Leased, NoTimeIsLeftLongAfterTheEnd) {
+TEST_F(JobLease, LongAfterTheEndOfTheLeaseTheJobIsKilledAtOnce) {
   Renew(1h);
   LaunchRequest request = OnLease(Shell(kSaysTerm));
   request.grace = 1h;
@@ -116,7 +116,7 @@ TEST_F(Leased, NoTimeIsLeftLongAfterTheEnd) {
   EXPECT_EQ(Output().find("asked"), std::string::npos);
 }
 
-TEST_F(Leased, NothingIsStartedAfterItsEnd) {
+TEST_F(JobLease, NothingStartsAfterTheEndOfTheLease) {
   Renew(-1ms);
   const LaunchRequest request = OnLease(Shell("echo ran"));
   const Exit exit = Run(request);
@@ -124,7 +124,7 @@ TEST_F(Leased, NothingIsStartedAfterItsEnd) {
   EXPECT_EQ(Output(), "");
 }
 
-TEST_F(Leased, GuardKeepsItAfterItsSupervisor) {
+TEST_F(JobLease, TheGuardEnforcesItAfterItsSupervisor) {
   Renew(1h);
   LaunchRequest request = OnLease(Shell(kSaysTerm));
   request.grace = 20ms;
@@ -135,7 +135,7 @@ TEST_F(Leased, GuardKeepsItAfterItsSupervisor) {
   EXPECT_EQ(AwaitExit(request.job).failure, kCutOff);
 }
 
-TEST_F(Leased, EndThatWasKnownHoldsWhenTheFileCannotBeRead) {
+TEST_F(JobLease, TheKnownEndAppliesIfTheFileCannotBeRead) {
   Renew(kWhileItStarts);
   LaunchRequest request = OnLease(Shell(kSaysTerm));
   request.grace = 20ms;
@@ -144,7 +144,7 @@ TEST_F(Leased, EndThatWasKnownHoldsWhenTheFileCannotBeRead) {
   EXPECT_EQ(AwaitExit(request.job).failure, kCutOff);
 }
 
-TEST_F(Leased, WhoWasStoppedBeforeWasNotCutOffButIsGoneInTime) {
+TEST_F(JobLease, AJobAlreadyStoppedIsNotCutOffButIsKilledInTime) {
   Renew(1h);
   LaunchRequest request = OnLease(Shell(kSaysTerm));
   const RunRecord record = Start(request);
@@ -157,7 +157,7 @@ TEST_F(Leased, WhoWasStoppedBeforeWasNotCutOffButIsGoneInTime) {
   EXPECT_EQ(exit.failure, "");
 }
 
-TEST(LeaseFile, IsRemovedWhereItCannotBeWrittenAndSaysSo) {
+TEST(LeaseFile, IsRemovedIfItCannotBeWrittenAndReportsIt) {
   LeaseFile file("/nowhere/at/all/lease");
   EXPECT_FALSE(file.Keep("x"));
   EXPECT_EQ(ReadLeaseFile("/nowhere/at/all/lease").error().code, ErrorCode::kNotFound);

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;  // NOLINT
 
 constexpr const char* kWaitForEver = "while :; do sleep 1000; done";
 
-TEST_F(Supervise, WhatTheFirstProcessLeavesBehindIsEnded) {
+TEST_F(Supervise, ProcessesLeftByTheFirstProcessAreEnded) {
   // The second one has its own session and no parent, and ignores SIGTERM.
   LaunchRequest request = Shell(
       "(setsid sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1000; done' &); sleep 1000 & echo $! > "
@@ -33,7 +33,7 @@ TEST_F(Supervise, WhatTheFirstProcessLeavesBehindIsEnded) {
   EXPECT_FALSE(IsAlive(IdentifyProcess(std::atoi(Output("stubborn").c_str()))));
 }
 
-TEST_F(Supervise, StopReachesTheWholeTreeAndLetsItCleanUp) {
+TEST_F(Supervise, StopReachesTheWholeTreeAndAllowsCleanup) {
   LaunchRequest request = Shell(
       "sh -c 'trap \"echo child >> ended; exit\" TERM; echo $$ > child; while :; do sleep 0.01; done' & "
       "trap 'wait; echo parent >> ended; exit 5' TERM; while [ ! -s child ]; do :; done; echo ready; wait");
@@ -44,7 +44,7 @@ TEST_F(Supervise, StopReachesTheWholeTreeAndLetsItCleanUp) {
   EXPECT_EQ(Output("ended"), "child\nparent\n");
 }
 
-TEST_F(Supervise, ProcessThatIgnoresTheStopSignalIsKilledAfterTheGrace) {
+TEST_F(Supervise, AProcessThatIgnoresTheStopSignalIsKilledAfterTheGracePeriod) {
   const LaunchRequest request = Shell("trap '' TERM; echo ready; while :; do sleep 1000; done");
   const RunRecord record = Start(request);
   ASSERT_TRUE(AwaitOutput("ready"));
@@ -52,7 +52,7 @@ TEST_F(Supervise, ProcessThatIgnoresTheStopSignalIsKilledAfterTheGrace) {
   EXPECT_EQ(AwaitExit(request.job).signal, SIGKILL);
 }
 
-TEST_F(Supervise, StopWithoutGraceKillsAtOnce) {
+TEST_F(Supervise, StopWithoutAGracePeriodKillsAtOnce) {
   const LaunchRequest request = Shell("trap '' TERM; echo ready; while :; do sleep 1000; done");
   const RunRecord record = Start(request);
   ASSERT_TRUE(AwaitOutput("ready"));
@@ -146,7 +146,7 @@ TEST_F(Supervise, DirectoriesAreLookedUpWithTheRightsOfTheJobsUser) {
   EXPECT_EQ(Output("later/out"), "written\n");
 }
 
-TEST(DirectoryWatch, TellsWhenADirectoryIsMadeAnywhereBelowWhatExists) {
+TEST(DirectoryWatch, ReportsADirectoryCreatedAnywhereBelowAnExistingOne) {
   std::string pattern = testing::TempDir() + "divvy-directory-watch.XXXXXX";
   const std::string home = ::mkdtemp(pattern.data());
   DirectoryWatch watch({}, {home, home + "/a/b"});
@@ -164,7 +164,7 @@ TEST(DirectoryWatch, TellsWhenADirectoryIsMadeAnywhereBelowWhatExists) {
   std::filesystem::remove_all(home);
 }
 
-TEST(DirectoryWatch, TakesTheDirectoryOfAPath) {
+TEST(DirectoryWatch, SplitsTheDirectoryFromAPath) {
   EXPECT_EQ(DirectoryOf("/a/b/c"), "/a/b");
   EXPECT_EQ(DirectoryOf("/a//b"), "/a");
   EXPECT_EQ(DirectoryOf("/a"), "/");
@@ -199,14 +199,14 @@ TEST_F(Supervise, TimeLimitWarnsThenStopsThenKills) {
   EXPECT_GE(record.ended - record.started, limit + request.grace);
 }
 
-TEST_F(Supervise, TimeLimitCountsFromTheStartThatWasAskedFor) {
+TEST_F(Supervise, TimeLimitCountsFromTheRequestedStart) {
   LaunchRequest request = Shell(kWaitForEver);
   request.time_limit = 1h;
   request.started = TimeFromSeconds(static_cast<double>(::time(nullptr)) - 7200);
   EXPECT_TRUE(Run(request).hit_time_limit);
 }
 
-TEST_F(Supervise, TimeLimitCanBeChangedAndLifted) {
+TEST_F(Supervise, TimeLimitCanBeChangedAndRemoved) {
   LaunchRequest request = Shell("while [ ! -e go ]; do sleep 0.01; done");
   request.time_limit = 1h;
   const RunRecord record = Start(request);
@@ -233,7 +233,7 @@ TEST_F(Supervise, TimeLimitCanBeChangedAndLifted) {
   EXPECT_FALSE(AwaitExit(other.job).hit_time_limit);
 }
 
-TEST_F(Supervise, PauseStopsEveryProcessAndContinueWakesThem) {
+TEST_F(Supervise, PauseStopsEveryProcessAndResumeContinuesThem) {
   const LaunchRequest request = Shell("sleep 1000 & echo $! > child; wait");
   const RunRecord record = Start(request);
   const ProcessIdentity child = AwaitPid("child");
@@ -252,7 +252,7 @@ TEST_F(Supervise, PauseStopsEveryProcessAndContinueWakesThem) {
 }
 
 // A woken engine would forward the signal to a container that may have ended by then.
-TEST_F(Supervise, AContainersEngineThatIsNotPausedIsNotWoken) {
+TEST_F(Supervise, AContainerEngineThatWasNotPausedIsNotResumed) {
   const RunRecord record = Start(Shell(
       "printf divvy-container > /proc/$$/comm; "
       "sh -c 'trap \"echo woken\" CONT; trap \"echo over\" WINCH; echo $$ > engine; while :; do sleep 0.01; done' & "
@@ -270,7 +270,7 @@ TEST_F(Supervise, AContainersEngineThatIsNotPausedIsNotWoken) {
   AwaitExit(record.job);
 }
 
-TEST_F(Supervise, SignalGoesToTheFirstProcessAloneOrToAll) {
+TEST_F(Supervise, SignalGoesToTheFirstProcessOrToAll) {
   const LaunchRequest request = Shell(
       "sh -c 'trap \"echo child\" USR1; echo $$ > child; while :; do sleep 0.01; done' & "
       "trap 'echo parent' USR1; while [ ! -s child ]; do :; done; echo ready; while :; do wait; done");
@@ -309,7 +309,7 @@ TEST_F(Supervise, CommandWithoutTheJobsSecretIsIgnored) {
   EXPECT_TRUE(IsAlive(record.process));
 }
 
-TEST_F(Supervise, CommandsAndReportsOfStrangersAreIgnored) {
+TEST_F(Supervise, CommandsAndReportsOfOtherUsersAreIgnored) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   const RunRecord record = Start(Shell(kWaitForEver));
   const pid_t stranger = ::fork();
@@ -326,7 +326,7 @@ TEST_F(Supervise, CommandsAndReportsOfStrangersAreIgnored) {
   EXPECT_TRUE(IsAlive(record.process));
 }
 
-TEST_F(Supervise, CommandToASupervisorThatIsGoneSaysSo) {
+TEST_F(Supervise, ACommandToAMissingSupervisorIsAnError) {
   RunRecord record = Start(Shell(kWaitForEver));
   // Kills the guard first; otherwise it would take over and answer.
   ::kill(static_cast<pid_t>(record.guard.pid), SIGKILL);
@@ -337,7 +337,7 @@ TEST_F(Supervise, CommandToASupervisorThatIsGoneSaysSo) {
   SignalOrphans(static_cast<pid_t>(record.process.pid), SIGKILL);
 }
 
-TEST_F(Supervise, JobsLiveOnWithoutDaemonAndTheirEndIsFoundByTheNext) {
+TEST_F(Supervise, JobsSurviveTheDaemonAndTheNextFindsTheirEnd) {
   const LaunchRequest request = Shell("while [ ! -e go ]; do sleep 0.01; done; exit 9");
   const RunRecord record = Start(request);
   StopDaemon();
@@ -353,7 +353,7 @@ TEST_F(Supervise, JobsLiveOnWithoutDaemonAndTheirEndIsFoundByTheNext) {
   exited_[request.job.value()] = found;
 }
 
-TEST_F(Supervise, NextDaemonCommandsTheSupervisorsOfTheLast) {
+TEST_F(Supervise, TheNextDaemonCommandsTheSupervisorsOfTheLast) {
   const LaunchRequest request = Shell(kWaitForEver);
   Start(request);
   StopDaemon();
@@ -362,7 +362,7 @@ TEST_F(Supervise, NextDaemonCommandsTheSupervisorsOfTheLast) {
   EXPECT_EQ(AwaitExit(request.job).signal, SIGTERM);
 }
 
-TEST_F(Supervise, KilledLauncherIsReplacedAndNothingRunsTwice) {
+TEST_F(Supervise, AKilledLauncherIsReplacedAndNothingRunsTwice) {
   LaunchRequest running = Shell("echo ran; while [ ! -e go ]; do sleep 0.01; done; exit 6");
   running.appends_output = true;
   // Sent and begun, but not confirmed: it will be repeated.
@@ -381,7 +381,7 @@ TEST_F(Supervise, KilledLauncherIsReplacedAndNothingRunsTwice) {
   EXPECT_EQ(Output(), "ran\n");
 }
 
-TEST_F(Supervise, OrphanedTreeCanBeKilled) {
+TEST_F(Supervise, AnOrphanedTreeCanBeKilled) {
   const LaunchRequest request = Shell("sleep 1000 & echo $! > child; wait");
   const RunRecord record = Start(request);
   const ProcessIdentity child = AwaitPid("child");
@@ -433,7 +433,7 @@ TEST_F(Terminal, JobHasAControllingTerminalAndItsOutputIsLogged) {
   EXPECT_NE(Output().find("24 80\r\n"), std::string::npos);
 }
 
-TEST_F(Terminal, ClientSeesWhatWasPrintedTypesAndLeavesAndTheJobGoesOn) {
+TEST_F(Terminal, AnAttachedClientSeesEarlierOutputTypesAndLeavesWhileTheJobContinues) {
   const RunRecord record = StartAt("echo before; read line; echo got $line; read line; stty size; exit 8");
   ASSERT_TRUE(AwaitOutput("before"));
   Attach(record, 71);
@@ -459,7 +459,7 @@ TEST_F(Terminal, CtrlCTypedByAClientInterruptsTheJob) {
   EXPECT_EQ(AwaitExit(record.job).code, 42);
 }
 
-TEST_F(Terminal, AShellThatIgnoresTheStopSignalIsHungUp) {
+TEST_F(Terminal, AShellThatIgnoresTheStopSignalGetsSighup) {
   // Like an interactive shell.
   const RunRecord record = StartAt("trap '' TERM; echo ready; while :; do sleep 0.01; done");
   ASSERT_TRUE(AwaitOutput("ready"));
@@ -467,7 +467,7 @@ TEST_F(Terminal, AShellThatIgnoresTheStopSignalIsHungUp) {
   EXPECT_EQ(AwaitExit(record.job).code, 128 + SIGHUP);
 }
 
-TEST_F(Terminal, AScriptThatHearsTheStopSignalCleansUp) {
+TEST_F(Terminal, AScriptThatHandlesTheStopSignalCleansUp) {
   const RunRecord record = StartAt("trap 'sleep 0.2; exit 7' TERM; echo ready; while :; do sleep 0.01; done");
   ASSERT_TRUE(AwaitOutput("ready"));
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
@@ -484,7 +484,7 @@ TEST_F(Terminal, ForegroundJobIsAttachedFromTheStart) {
   EXPECT_EQ(AwaitExit(request.job).code, 0);
 }
 
-TEST_F(Terminal, ClientThatVanishesIsForgotten) {
+TEST_F(Terminal, AClientThatDisconnectsIsForgotten) {
   const RunRecord record = StartAt("echo ready; sleep 1000");
   Attach(record, 5);
   EXPECT_TRUE(Sees("ready"));
@@ -493,7 +493,7 @@ TEST_F(Terminal, ClientThatVanishesIsForgotten) {
   EXPECT_TRUE(IsAlive(record.process));
 }
 
-TEST_F(Terminal, ClientThatVanishesEndsNobodysInput) {
+TEST_F(Terminal, AClientThatDisconnectsDoesNotEndTheInput) {
   const RunRecord record = StartAt("echo ready; while read line; do echo got $line; done; echo over");
   Attach(record, 5);
   EXPECT_TRUE(Sees("ready"));
@@ -509,7 +509,7 @@ TEST_F(Terminal, ClientThatVanishesEndsNobodysInput) {
   EXPECT_EQ(AwaitExit(record.job).code, 0);
 }
 
-TEST_F(Terminal, JobWithoutTerminalSendsClientsAway) {
+TEST_F(Terminal, AJobWithoutATerminalRefusesClients) {
   const RunRecord record = Start(Shell(kWaitForEver));
   Attach(record, 6);
   EXPECT_TRUE(AwaitReports([&] { return detached_ == std::vector<std::uint64_t>{6}; }));

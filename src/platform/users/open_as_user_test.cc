@@ -50,7 +50,7 @@ TEST_F(OpenAsOther, OpensWhatTheOwnerMayOpenAndNothingElse) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-TEST_F(OpenAsOther, OpensWhatAGroupOfTheOwnersMayOpen) {
+TEST_F(OpenAsOther, OpensWhatAGroupOfTheOwnerMayOpen) {
   Write("shared", 0640);
   groups_ = {4711};
   ASSERT_EQ(::chown(Path("shared").c_str(), 0, 4711), 0);
@@ -59,7 +59,7 @@ TEST_F(OpenAsOther, OpensWhatAGroupOfTheOwnersMayOpen) {
   EXPECT_FALSE(OpenAs(nobody_, Path("shared"), O_RDONLY | O_CLOEXEC).is_open());
 }
 
-TEST_F(OpenAsOther, MakesFilesThatAreTheOwners) {
+TEST_F(OpenAsOther, CreatesFilesThatBelongToTheOwner) {
   const Descriptor file = OpenAs(nobody_, Path("made"), O_WRONLY | O_CREAT | O_CLOEXEC);
   struct stat about = {};
   ASSERT_TRUE(file.is_open());
@@ -92,7 +92,7 @@ TEST_F(OpenAsOther, ChildHasNoCapabilitiesAndTakesNoSignalsOfTheOwner) {
   EXPECT_NE(status.find("\nGid:\t65534\t65534\t65534\t65534\n"), std::string::npos) << status;
 }
 
-TEST_F(OpenAsOther, ThreadsKeepTheirOwnRights) {
+TEST_F(OpenAsOther, OtherThreadsKeepTheirRights) {
   Write("private", 0600);
   const auto look = [&] {
     for (int i = 0; i < 200; ++i) {
@@ -106,7 +106,7 @@ TEST_F(OpenAsOther, ThreadsKeepTheirOwnRights) {
   EXPECT_EQ(::geteuid(), 0u);
 }
 
-TEST(RunAs, WithoutAnOwnerTheWorkRunsHere) {
+TEST(RunAs, WithoutAnOwnerTheWorkRunsInThisProcess) {
   pid_t process = 0;
   EXPECT_TRUE(RunAs({}, [&] { process = ::getpid(); }));
   EXPECT_EQ(process, ::getpid());

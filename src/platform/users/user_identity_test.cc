@@ -16,7 +16,7 @@ std::string NameOfGroup(gid_t gid) {
   return entry == nullptr ? "" : entry->gr_name;
 }
 
-TEST(UserIdentity, OnesOwnGroupAndFurtherOnesCount) {
+TEST(UserIdentity, PrimaryAndSupplementaryGroupsCount) {
   const passwd* self = ::getpwuid(::getuid());
   if (self == nullptr) GTEST_SKIP() << "whoever runs this has no entry";
   const std::string user = self->pw_name;
@@ -35,7 +35,7 @@ TEST(UserIdentity, OnesOwnGroupAndFurtherOnesCount) {
   ::endgrent();
 }
 
-TEST(UserIdentity, AUidWithoutANameIsInTheGroupThatItsProcessHas) {
+TEST(UserIdentity, AUidWithoutANameIsInTheGroupOfItsProcess) {
   if (::getpwuid(kNameless) != nullptr) GTEST_SKIP() << "someone has that uid";
   const std::string root = NameOfGroup(0);
   ASSERT_FALSE(root.empty());

@@ -18,7 +18,7 @@ LimitTable Of(const std::string& text, const User& user = kAda) {
   return LimitsOf(ParseLimitRules(text), user, [](const std::string& group) { return group == "gpu"; });
 }
 
-TEST(UserLimits, ReadWhatCanBeUnderstoodInUnitsOfSetrlimit) {
+TEST(UserLimits, ReadsKnownLimitsInUnitsOfSetrlimit) {
   const auto rules = ParseLimitRules(
       "# * hard core 0\n"
       "* hard nofile 4096 # files\n"
@@ -33,7 +33,7 @@ TEST(UserLimits, ReadWhatCanBeUnderstoodInUnitsOfSetrlimit) {
   EXPECT_EQ(rules[3].value, 600);
 }
 
-TEST(UserLimits, TheUserGoesBeforeTheirGroupsAndThoseBeforeEverybody) {
+TEST(UserLimits, UserRulesPrecedeGroupRulesAndThesePrecedeTheDefault) {
   EXPECT_EQ(Of("ada hard nofile 3\n@gpu hard nofile 2\n* hard nofile 1")["nofile"].hard, 3);
   EXPECT_EQ(Of("@gpu hard nofile 2\n* hard nofile 1")["nofile"].hard, 2);
   EXPECT_EQ(Of("* hard nofile 1\n* hard nofile 5")["nofile"].hard, 5);
@@ -42,7 +42,7 @@ TEST(UserLimits, TheUserGoesBeforeTheirGroupsAndThoseBeforeEverybody) {
   EXPECT_EQ(Of("ada soft nofile 3\n* - nofile 7")["nofile"], (LimitPair{3, 7}));
 }
 
-TEST(UserLimits, RangesAreOfIdsAndRootIsBoundByItsNameAlone) {
+TEST(UserLimits, RangesMatchIdsAndRootIsMatchedByNameOnly) {
   for (const std::string domain : {"1000:1000", "500:", ":1000", "@100:200", "@:100"})
     EXPECT_EQ(Of(domain + " hard nofile 9")["nofile"].hard, 9) << domain;
   for (const std::string domain : {"1001:", ":999", "@101:200", "x:y", ":"})
@@ -52,7 +52,7 @@ TEST(UserLimits, RangesAreOfIdsAndRootIsBoundByItsNameAlone) {
   EXPECT_EQ(Of("root hard nofile 1", root)["nofile"].hard, 1);
 }
 
-TEST(UserLimits, BindWhatTheSubmitterBrought) {
+TEST(UserLimits, BoundTheSubmittersLimits) {
   const LimitTable rules = Of("ada soft nofile 100\nada hard nofile 200\nada hard nproc 10\nada - memlock unlimited");
   EXPECT_EQ(UnderRules({{"nofile", 150}, {"nproc", -1}, {"memlock", 65536}}, rules), (Limits{{"nofile", 150},
                                                                                              {"nofile.hard", 200},
@@ -69,14 +69,14 @@ TEST(UserLimits, BindWhatTheSubmitterBrought) {
                                            {"memlock.hard", -1}}));
 }
 
-TEST(UserLimits, AHardLimitIsNeverTheSubmittersToSay) {
+TEST(UserLimits, TheSubmitterNeverSetsAHardLimit) {
   EXPECT_EQ(UnderRules({{"nofile", 1}, {"nofile.hard", -1}}, {}), (Limits{{"nofile", 1}}));
   const LimitTable rules = Of("ada soft memlock 1\nada hard nofile 200");
   EXPECT_EQ(UnderRules({{"memlock", -1}, {"memlock.hard", -1}, {"nofile.hard", -1}}, rules),
             (Limits{{"memlock", -1}, {"nofile", 200}, {"nofile.hard", 200}}));
 }
 
-TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
+TEST(UserLimits, FilesOfTheFolderFollowTheMainFileAndAreReadAgain) {
   std::string folder = testing::TempDir() + "divvy-limits-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::filesystem::create_directory(folder + "/d");

@@ -48,7 +48,7 @@ class Rights : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(Rights, IsForTheseNumbersAlone) {
+TEST_F(Rights, AreValidForTheirUidAndGidOnly) {
   const auto issuer = RightIssuer::Open(KeyPath());
   ASSERT_TRUE(issuer) << issuer.error().message;
   const UserRight right = issuer->Issue(1000, 1001);
@@ -63,7 +63,7 @@ TEST_F(Rights, IsForTheseNumbersAlone) {
   EXPECT_FALSE(RightChecker().IsGood(1000, 1001, right)) << "one without a key";
 }
 
-TEST_F(Rights, ByNameIsForTheAccountOfThatNameHere) {
+TEST_F(Rights, ARightByNameIsValidForTheLocalAccountOfThatName) {
   const auto controllers = RightIssuer::Open(KeyPath());
   const auto own = RightIssuer::Open(folder_ + "/own");
   ASSERT_TRUE(controllers && own);
@@ -86,7 +86,7 @@ TEST_F(Rights, ByNameIsForTheAccountOfThatNameHere) {
   EXPECT_FALSE(alone.IsGoodByName(uid, account->gid, right));
 }
 
-TEST_F(Rights, HoldWithTheKeyInItsFile) {
+TEST_F(Rights, StayValidWithTheStoredKey) {
   UserRight right = {};
   {
     const auto issuer = RightIssuer::Open(KeyPath());
@@ -111,7 +111,7 @@ TEST_F(Rights, HoldWithTheKeyInItsFile) {
   EXPECT_FALSE(RightChecker(other->public_key()).IsGood(1000, 1000, right)) << "of another key";
 }
 
-TEST_F(Rights, AFileThatIsNoKeyIsSaid) {
+TEST_F(Rights, AnInvalidKeyFileIsReported) {
   ASSERT_TRUE(RightIssuer::Open(KeyPath()));
   ASSERT_EQ(0, ::truncate(KeyPath().c_str(), 7));
   const auto issuer = RightIssuer::Open(KeyPath());
@@ -138,7 +138,7 @@ TEST_F(Rights, KeysAreStoredAsText) {
     EXPECT_EQ("", ReadKey(bad)) << bad;
 }
 
-TEST_F(Rights, TheCallerIsWhoConnectedToAListener) {
+TEST_F(Rights, TheCallerIsTheProcessThatConnected) {
   const Descriptor listener = Bound("listener");
   ASSERT_EQ(0, ::listen(listener.get(), 4));
   const Descriptor client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

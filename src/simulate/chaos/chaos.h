@@ -27,6 +27,14 @@ enum class ChaosMutation {
   kForgetsToResume,       // After a restart, a resumed job is not resumed again.
   kForgetsLimits,         // After a restart, a changed time limit is not sent again.
   kForgetsVoidClaims,     // A failed claim of an earlier launcher is not noticed.
+  kSkipsRows,             // A commit with several changed jobs leaves one out.
+  kSkipsSettings,         // Settings, such as group limits, are not written to the store.
+  kCommitsFirstOnly,      // Only the first of several batches is written.
+  kHidesFullDisk,         // A commit that the full disk refused counts as durable.
+  kAcceptsRefused,        // A submission that was refused is answered as accepted.
+  kLosesTimers,           // Timers of the daemon's loop never fire.
+  kDropsStops,            // Stop commands do not reach the node.
+  kRepeatsOrders,         // Each node command is carried out twice.
 };
 
 struct ChaosOptions {

@@ -112,14 +112,14 @@ JobSpec ChaosClients::DrawSpec(Time now) {
   return spec;
 }
 
-void ChaosClients::Submit(ChaosDaemon& daemon) {
+void ChaosClients::Submit(DaemonLife& daemon) {
   JobSpec spec = DrawSpec(daemon.Now());
   const std::uint64_t elements = spec.array ? spec.array->indices.size() : 0;
   const std::string group = spec.group_limit > 0 ? spec.group : "";
   const int group_limit = spec.group_limit;
   const int before = group.empty() ? 0 : daemon.controller().scheduler().group_limit(group);
   const auto result =
-      daemon.controller().Submit(std::move(spec), elements, DrawCaller(), daemon.Now(), daemon.Outcomes());
+      daemon.controller().Submit(std::move(spec), elements, DrawCaller(), daemon.Now(), daemon.driver().Outcomes());
   if (!result) return;
   parts_.trace.Note("submitted: job", result->id, static_cast<std::int64_t>(elements));
   std::vector<Fact> facts = {{FactKind::kSubmitted, result->id, 0, static_cast<std::int64_t>(elements)},
@@ -143,7 +143,7 @@ std::vector<Fact> ChaosClients::FactsOfAll(const Controller& controller, FactKin
   return facts;
 }
 
-void ChaosClients::Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller) {
+void ChaosClients::Cancel(DaemonLife& daemon, JobId id, const Caller& caller) {
   // Collects the array's elements before the cancellation, because some of them are gone afterwards.
   std::vector<Fact> facts =
       FactsOfAll(daemon.controller(), FactKind::kCancelled, id, [](const JobRecord&) { return std::int64_t{0}; });
@@ -164,7 +164,7 @@ void ChaosClients::Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller) {
   daemon.AfterCommit(std::move(facts), false);
 }
 
-void ChaosClients::SetHeld(ChaosDaemon& daemon, JobId id, bool is_held, const Caller& caller) {
+void ChaosClients::SetHeld(DaemonLife& daemon, JobId id, bool is_held, const Caller& caller) {
   const auto before = Find(daemon.controller(), id);
   const auto done = is_held ? daemon.controller().Hold(id, caller, daemon.Now())
                             : daemon.controller().Release(id, kNoTime, caller, daemon.Now());
@@ -175,7 +175,7 @@ void ChaosClients::SetHeld(ChaosDaemon& daemon, JobId id, bool is_held, const Ca
   daemon.AfterCommit(std::move(facts), false);
 }
 
-void ChaosClients::SetGroupLimit(ChaosDaemon& daemon, std::uint64_t group, int limit) {
+void ChaosClients::SetGroupLimit(DaemonLife& daemon, std::uint64_t group, int limit) {
   const int before = daemon.controller().scheduler().group_limit(ChaosGroup(group));
   if (!daemon.controller().SetGroupLimit(ChaosGroup(group), limit, Admin(), daemon.Now())) return;
   std::vector<Fact> facts = {{FactKind::kGroupLimit, JobId(group), before, limit}};
@@ -183,7 +183,7 @@ void ChaosClients::SetGroupLimit(ChaosDaemon& daemon, std::uint64_t group, int l
   daemon.AfterCommit(std::move(facts), false);
 }
 
-void ChaosClients::Restrict(ChaosDaemon& daemon, std::optional<GpuSet> allowed) {
+void ChaosClients::Restrict(DaemonLife& daemon, std::optional<GpuSet> allowed) {
   const auto number = [](const std::optional<GpuSet>& set) {
     return set ? static_cast<std::int64_t>(set->bits()) : std::int64_t{-1};
   };
@@ -195,24 +195,25 @@ void ChaosClients::Restrict(ChaosDaemon& daemon, std::optional<GpuSet> allowed) 
   daemon.AfterCommit(std::move(facts), false);
 }
 
-void ChaosClients::ChangeCommand(ChaosDaemon& daemon, JobId id) {
+void ChaosClients::ChangeCommand(DaemonLife& daemon, JobId id) {
   const auto record = Find(daemon.controller(), id);
   if (!record) return;
-  const auto spec = daemon.NewestSpecOf(*record);
-  if (spec == nullptr) return parts_.trace.Break("job " + ToString(id) + " is live, but has no specification");
-  JobSpec wanted = *spec;
+  const auto found = daemon.driver().NewestSpecOf(*record);
+  if (!found) return parts_.trace.Break("job " + ToString(id) + " is live, but has no specification");
+  const JobSpec& spec = **found;
+  JobSpec wanted = spec;
   wanted.command = {std::to_string(++last_command_)};
   JobChanges changes;
   changes.spec_fields = {"command"};
   changes.spec = std::make_shared<const JobSpec>(std::move(wanted));
-  if (!daemon.controller().Update(id, changes, Admin(), daemon.Now(), daemon.Outcomes())) return;
+  if (!daemon.controller().Update(id, changes, Admin(), daemon.Now(), daemon.driver().Outcomes())) return;
   parts_.trace.Note("command changed: job", id, last_command_);
-  std::vector<Fact> facts = {{FactKind::kCommand, id, CommandNumber(*spec), last_command_}};
+  std::vector<Fact> facts = {{FactKind::kCommand, id, CommandNumber(spec), last_command_}};
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), false);
 }
 
-void ChaosClients::Change(ChaosDaemon& daemon, JobId id) {
+void ChaosClients::Change(DaemonLife& daemon, JobId id) {
   Controller& controller = daemon.controller();
   JobChanges changes;
   std::vector<Fact> facts;
@@ -235,13 +236,13 @@ void ChaosClients::Change(ChaosDaemon& daemon, JobId id) {
   } else {
     changes.array_at_once = Draw(3);
   }
-  if (!controller.Update(id, changes, DrawCaller(), daemon.Now(), daemon.Outcomes())) return;
+  if (!controller.Update(id, changes, DrawCaller(), daemon.Now(), daemon.driver().Outcomes())) return;
   parts_.trace.Note("changed: job", id, facts.empty() ? 0 : facts.front().value);
   parts_.ledger.Applied(facts);
   daemon.AfterCommit(std::move(facts), false);
 }
 
-void ChaosClients::Steer(ChaosDaemon& daemon, JobId id) {
+void ChaosClients::Steer(DaemonLife& daemon, JobId id) {
   Controller& controller = daemon.controller();
   const Caller caller = DrawCaller();
   bool is_done = false;
@@ -270,7 +271,7 @@ void ChaosClients::Steer(ChaosDaemon& daemon, JobId id) {
   if (is_done) daemon.AfterCommit({}, false);
 }
 
-void ChaosClients::Act(ChaosDaemon& daemon) {
+void ChaosClients::Act(DaemonLife& daemon) {
   const bool has_room = daemon.controller().live().size() < jobs_;
   if (has_room && daemon.takes_work() && Happens(60)) return Submit(daemon);
   const JobId id = DrawJob(daemon.controller());
@@ -299,7 +300,7 @@ void ChaosClients::Act(ChaosDaemon& daemon) {
   }
 }
 
-void ChaosClients::LetEverythingEnd(ChaosDaemon& daemon) {
+void ChaosClients::LetEverythingEnd(DaemonLife& daemon) {
   if (daemon.controller().restriction()) Restrict(daemon, std::nullopt);
   for (std::uint64_t group = 0; group < kGroups; ++group) {
     if (daemon.controller().scheduler().group_limit(ChaosGroup(group)) > 0) SetGroupLimit(daemon, group, 0);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "simulate/chaos/chaos_daemon.h"
+#include "simulate/chaos/daemon_life.h"
 
 namespace divvy::simulate {
 
@@ -15,21 +15,21 @@ class ChaosClients {
   ChaosClients(const ChaosParts& parts, std::size_t jobs) : parts_(parts), jobs_(jobs) {}
 
   /// Sends one random command.
-  void Act(ChaosDaemon& daemon);
+  void Act(DaemonLife& daemon);
   /// Removes everything that keeps jobs from ending: holds, pauses, limits, restrictions, impossible dependencies.
-  void LetEverythingEnd(ChaosDaemon& daemon);
+  void LetEverythingEnd(DaemonLife& daemon);
 
  private:
-  void Submit(ChaosDaemon& daemon);
+  void Submit(DaemonLife& daemon);
   JobSpec DrawSpec(Time now);
   Dependency DrawDependency();
-  void Change(ChaosDaemon& daemon, JobId id);
-  void ChangeCommand(ChaosDaemon& daemon, JobId id);
-  void Steer(ChaosDaemon& daemon, JobId id);
-  void Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller);
-  void SetHeld(ChaosDaemon& daemon, JobId id, bool is_held, const Caller& caller);
-  void SetGroupLimit(ChaosDaemon& daemon, std::uint64_t group, int limit);
-  void Restrict(ChaosDaemon& daemon, std::optional<GpuSet> allowed);
+  void Change(DaemonLife& daemon, JobId id);
+  void ChangeCommand(DaemonLife& daemon, JobId id);
+  void Steer(DaemonLife& daemon, JobId id);
+  void Cancel(DaemonLife& daemon, JobId id, const Caller& caller);
+  void SetHeld(DaemonLife& daemon, JobId id, bool is_held, const Caller& caller);
+  void SetGroupLimit(DaemonLife& daemon, std::uint64_t group, int limit);
+  void Restrict(DaemonLife& daemon, std::optional<GpuSet> allowed);
   JobId DrawJob(const Controller& controller);
   JobId DrawActive(const Controller& controller);
   Caller DrawCaller();

@@ -87,7 +87,7 @@ void ChaosWorld::Settle() {
     --left;
   }
   // Effects that wait for disk space are not carried out.
-  if (left > 0 && daemon_->retry_at() == kNever && !daemon_->is_turn_due()) CheckAgreement();
+  if (left > 0 && daemon_->takes_work() && !daemon_->is_task_due()) CheckAgreement();
 }
 
 void ChaosWorld::CheckAgreement() {
@@ -144,10 +144,9 @@ bool ChaosWorld::Deliver() {
     kCommand,
     kTree,
     kTimer,
-    kTurn,
+    kTask,
     kWrite,
-    kRetry,
-    kWakeup,
+    kDaemonTimer,
     kLook,
     kAdopted,
     kReport,
@@ -165,11 +164,10 @@ bool ChaosWorld::Deliver() {
   offer(machine_.NextDue() <= clock_.true_time, What::kTimer);
   std::vector<JobId> adopted;
   if (daemon_) {
-    ChaosDaemon& daemon = *daemon_;
-    offer(daemon.is_turn_due(), What::kTurn);
+    DaemonLife& daemon = *daemon_;
+    offer(daemon.is_task_due(), What::kTask);
     offer(daemon.is_writing(), What::kWrite);
-    offer(daemon.retry_at() <= clock_.true_time, What::kRetry);
-    offer(daemon.next_wakeup() <= clock_.true_time && !daemon.is_turn_due(), What::kWakeup);
+    offer(daemon.next_timer() <= clock_.true_time, What::kDaemonTimer);
     offer(daemon.node().looks() > 0, What::kLook);
     offer(!machine_.reports().empty(), What::kReport);
     offer(launcher_died_ || machine_.stranded() > 0, What::kLauncher);
@@ -190,8 +188,8 @@ bool ChaosWorld::Deliver() {
     case What::kTimer:
       machine_.FireOneDue();
       break;
-    case What::kTurn:
-      daemon_->EndTurn();
+    case What::kTask:
+      daemon_->RunTask();
       break;
     case What::kWrite: {
       const bool is_full = full_commits_ > 0;
@@ -199,11 +197,8 @@ bool ChaosWorld::Deliver() {
       daemon_->FinishCommit(is_full);
       break;
     }
-    case What::kRetry:
-      daemon_->Retry();
-      break;
-    case What::kWakeup:
-      daemon_->Touch();
+    case What::kDaemonTimer:
+      daemon_->FireTimer();
       break;
     case What::kLook:
       daemon_->node().FinishLook(Index(daemon_->node().looks()));
@@ -252,7 +247,7 @@ void ChaosWorld::Poll() {
 Time ChaosWorld::NextTimer() const {
   Time next = machine_.NextDue();
   if (!daemon_) return next;
-  next = std::min({next, daemon_->retry_at(), daemon_->next_wakeup()});
+  next = std::min(next, daemon_->next_timer());
   if (const Time adopted = daemon_->node().NextDue(); adopted != kNever)
     next = std::min(next, clock_.true_time + (adopted - daemon_->Now()));
   return next;
@@ -273,7 +268,7 @@ void ChaosWorld::StartDaemon() {
   trace_.Note("the daemon starts", JobId(), static_cast<std::int64_t>(machine_.boot()));
   machine_.DaemonStarted();
   launcher_died_ = false;
-  daemon_ = std::make_unique<ChaosDaemon>(parts_, policy_, limits_);
+  daemon_ = std::make_unique<DaemonLife>(parts_, policy_, limits_);
   daemon_->Recover();
   if (std::string broken = daemon_->controller().CheckInvariants(); !broken.empty())
     trace_.Break("after a restart: " + std::move(broken));

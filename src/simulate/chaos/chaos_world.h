@@ -9,7 +9,7 @@
 
 #include "simulate/chaos/chaos.h"
 #include "simulate/chaos/chaos_clients.h"
-#include "simulate/chaos/chaos_daemon.h"
+#include "simulate/chaos/daemon_life.h"
 #include "simulate/chaos/chaos_ledger.h"
 #include "simulate/chaos/chaos_machine.h"
 
@@ -71,7 +71,7 @@ class ChaosWorld {
   Policy policy_;
   Limits limits_;
   ChaosClients clients_;
-  std::unique_ptr<ChaosDaemon> daemon_;
+  std::unique_ptr<DaemonLife> daemon_;
   bool launcher_died_ = false;
   bool is_calm_ = false;
   int full_commits_ = 0;  // The disk refuses this many more commits.

@@ -35,7 +35,7 @@ class CsvFiles : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(CsvFiles, ReadsPlainAndPackedAlike) {
+TEST_F(CsvFiles, ReadPlainAndCompressedFilesAlike) {
   const std::string text = "a,b\n1,x\r\n\n2,\"y,\"\"z\"\"\"";
   for (const std::string& path : {Plain(text), Packed(text)}) {
     auto file = CsvFile::Open(path, {"b"});
@@ -52,7 +52,7 @@ TEST_F(CsvFiles, ReadsPlainAndPackedAlike) {
   }
 }
 
-TEST_F(CsvFiles, SayWhereTheyAreWrong) {
+TEST_F(CsvFiles, ErrorsNameTheLine) {
   EXPECT_EQ(CsvFile::Open(folder_ + "/none.csv", {}).error().message, folder_ + "/none.csv: No such file or directory");
   EXPECT_EQ(CsvFile::Open(folder_, {}).error().code, ErrorCode::kCorruptData);
   EXPECT_EQ(CsvFile::Open(Plain(""), {}).error().message, folder_ + "/plain.csv: has no header line");
@@ -71,7 +71,7 @@ TEST_F(CsvFiles, SayWhereTheyAreWrong) {
   EXPECT_FALSE(number->Count("c", 10));
 }
 
-TEST_F(CsvFiles, APackedFileThatIsCutShortIsNotReadAsAWholeOne) {
+TEST_F(CsvFiles, ATruncatedCompressedFileIsAnError) {
   std::string text = "a\n";
   for (int i = 0; i < 20'000; ++i) text += std::to_string(i * 7919 % 10'007) + "\n";
   const std::string path = Packed(text);
@@ -83,13 +83,13 @@ TEST_F(CsvFiles, APackedFileThatIsCutShortIsNotReadAsAWholeOne) {
   EXPECT_NE(next.error().message.find("truncated"), std::string::npos) << next.error().message;
 }
 
-TEST_F(CsvFiles, ALineWithoutEndIsRefused) {
+TEST_F(CsvFiles, AnEndlessLineIsRefused) {
   const auto file = CsvFile::Open(Packed(std::string(3 << 20, 'x')), {});
   ASSERT_FALSE(file);
   EXPECT_NE(file.error().message.find("not a CSV file"), std::string::npos);
 }
 
-TEST_F(CsvFiles, TablesWithoutTitlesAndWithComments) {
+TEST_F(CsvFiles, ReadTablesWithoutTitlesAndWithComments) {
   auto swf = CsvFile::Open(Plain("; head: 1\n\n  1   2.5\n; foot\n3\t-1\n"), {"b"},
                            {.separator = ' ', .comment = ';', .titles = {"a", "b"}});
   ASSERT_TRUE(swf) << swf.error().message;

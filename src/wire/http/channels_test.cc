@@ -42,7 +42,7 @@ struct Pair {
   }
 };
 
-TEST(Channels, CarriesBytesBothWaysUntilBothHaveEnded) {
+TEST(Channels, CarryBytesBothWaysUntilBothHaveEnded) {
   Pair pair;
   std::string got;
   bool is_over = false;
@@ -61,7 +61,7 @@ TEST(Channels, CarriesBytesBothWaysUntilBothHaveEnded) {
   EXPECT_EQ(pair.controller.size() + pair.agent.size(), 0u);
 }
 
-TEST(Channels, WhoIsNotReadFromSendsNoMoreThanAWindowAndOthersGoOn) {
+TEST(Channels, AChannelWithoutAReaderSendsOneWindowAndOthersContinue) {
   Pair pair;
   int rooms = 0;
   const auto stalled = pair.controller.Open("a", {{}, [&] { ++rooms; }, {}, {}});
@@ -80,7 +80,7 @@ TEST(Channels, WhoIsNotReadFromSendsNoMoreThanAWindowAndOthersGoOn) {
   EXPECT_EQ(pair.controller.room(*stalled), Channels::kWindow);
 }
 
-TEST(Channels, AResetSaysWhyAndWhatWasOnItsWayIsNoFault) {
+TEST(Channels, AResetHasAReasonAndDataInTransitIsNoError) {
   Pair pair;
   std::optional<std::string> why;
   const auto number = pair.controller.Open("x", {{}, {}, {}, [&](const std::string& text) { why = text; }});
@@ -93,7 +93,7 @@ TEST(Channels, AResetSaysWhyAndWhatWasOnItsWayIsNoFault) {
   EXPECT_TRUE(pair.to_agent.empty());
 }
 
-TEST(Channels, WhatNobodyTakesIsReset) {
+TEST(Channels, AnUnacceptedChannelIsReset) {
   Pair pair;
   std::optional<std::string> why;
   ASSERT_TRUE(pair.controller.Open("unwanted", {{}, {}, {}, [&](const std::string& text) { why = text; }}));
@@ -101,7 +101,7 @@ TEST(Channels, WhatNobodyTakesIsReset) {
   EXPECT_EQ(why, "this stream is not accepted");
 }
 
-TEST(Channels, TheEndOfTheSessionEndsAll) {
+TEST(Channels, TheEndOfTheSessionClosesAllChannels) {
   Pair pair;
   ASSERT_TRUE(pair.controller.Open("x", {}));
   ASSERT_TRUE(pair.Carry());
@@ -109,7 +109,7 @@ TEST(Channels, TheEndOfTheSessionEndsAll) {
   EXPECT_EQ(pair.said.back(), "2: closed the session is over");
 }
 
-TEST(Channels, AreCountedAtBothEnds) {
+TEST(Channels, TheLimitIsEnforcedAtBothEnds) {
   Pair pair;
   for (std::size_t i = 0; i < Channels::kMost; ++i) ASSERT_TRUE(pair.controller.Open("x", {}));
   EXPECT_FALSE(pair.controller.Open("x", {}));
@@ -122,7 +122,7 @@ TEST(Channels, AreCountedAtBothEnds) {
   EXPECT_TRUE(pair.to_controller.back().ends_with("streams are open already"));
 }
 
-TEST(Channels, RefuseWhatCannotCome) {
+TEST(Channels, RefuseInvalidMessages) {
   const auto message = [](char what, std::uint64_t number, const std::string& rest) {
     std::string text = {Channels::kMark, what};
     AppendNumber(text, number);

@@ -23,7 +23,7 @@ std::string Written(Exposed form) {
   return out.Take();
 }
 
-TEST(Exposition, AsPrometheusReadsIt) {
+TEST(Exposition, MatchesThePrometheusFormat) {
   EXPECT_EQ(Written(Exposed::kPrometheus),
             "# TYPE divvy_power_watts gauge\n"
             "# HELP divvy_power_watts What \"it\" draws.\\nNow\n"
@@ -43,7 +43,7 @@ TEST(Exposition, AsPrometheusReadsIt) {
             "divvy_wait_seconds_count 3\n");
 }
 
-TEST(Exposition, AsOpenMetrics) {
+TEST(Exposition, MatchesTheOpenMetricsFormat) {
   const std::string text = Written(Exposed::kOpenMetrics);
   EXPECT_NE(text.find("# TYPE divvy_jobs counter\n# HELP divvy_jobs Jobs.\ndivvy_jobs_total 3\n"), std::string::npos);
   EXPECT_NE(text.find("# TYPE DCGM_ENERGY unknown\n# HELP DCGM_ENERGY Of another.\nDCGM_ENERGY 4\n"),
@@ -53,7 +53,7 @@ TEST(Exposition, AsOpenMetrics) {
   EXPECT_TRUE(text.ends_with("divvy_wait_seconds_count 3\n# EOF\n"));
 }
 
-TEST(Exposition, IsAsTheScraperAsks) {
+TEST(Exposition, FollowsTheAcceptHeader) {
   EXPECT_EQ(ExposedBy("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"),
             Exposed::kOpenMetrics);
   EXPECT_EQ(ExposedBy("text/plain"), Exposed::kPrometheus);

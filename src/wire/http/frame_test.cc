@@ -15,7 +15,7 @@ std::string Noise(std::size_t size) {
   return text;
 }
 
-TEST(Frames, ComeBackWholeWhateverPiecesTheyArriveIn) {
+TEST(Frames, AreReadBackWhateverTheSizeOfThePieces) {
   const std::vector<std::string> payloads = {"", "x", std::string(100'000, 'a'), Noise(50'000), "last"};
   std::string bytes;
   for (const auto& payload : payloads) AppendFrame(bytes, FrameKind::kMessage, payload);
@@ -37,7 +37,7 @@ TEST(Frames, ComeBackWholeWhateverPiecesTheyArriveIn) {
   }
 }
 
-TEST(Frames, OneThatIsTooLargeIsRefusedByItsFirstBytes) {
+TEST(Frames, AnOversizedFrameIsRefusedByItsFirstBytes) {
   FrameReader reader(1000);
   std::string bytes;
   AppendFrame(bytes, FrameKind::kMessage, Noise(1001));
@@ -49,7 +49,7 @@ TEST(Frames, OneThatIsTooLargeIsRefusedByItsFirstBytes) {
   EXPECT_FALSE(reader.Next());
 }
 
-TEST(Frames, OneThatWouldUnpackToTooMuchIsRefusedBeforeItIsUnpacked) {
+TEST(Frames, AFrameThatDecompressesToTooMuchIsRefusedInAdvance) {
   FrameReader reader(1000);
   std::string bytes;
   AppendFrame(bytes, FrameKind::kMessage, std::string(100'000, 'a'));
@@ -61,7 +61,7 @@ TEST(Frames, OneThatWouldUnpackToTooMuchIsRefusedBeforeItIsUnpacked) {
   EXPECT_EQ(frame.error().message, "a frame unpacks to 100000 bytes, at most 1000 are taken");
 }
 
-TEST(Frames, DamageIsSeen) {
+TEST(Frames, DamageIsDetected) {
   std::string bytes;
   AppendFrame(bytes, FrameKind::kMessage, std::string(100'000, 'a'));
   bytes[bytes.size() - 2] = static_cast<char>(bytes[bytes.size() - 2] ^ 0x55);

@@ -39,7 +39,7 @@ TEST(Http, ReadsPipelinedRequests) {
   EXPECT_TRUE(reader.is_idle());
 }
 
-TEST(Http, PiecesOfAnySizeAreTheSame) {
+TEST(Http, PiecesOfAnySizeGiveTheSameResult) {
   for (std::size_t split = 0; split <= kThree.size(); ++split) {
     HttpReader reader;
     reader.Feed(kThree.substr(0, split));
@@ -56,7 +56,7 @@ TEST(Http, PiecesOfAnySizeAreTheSame) {
   EXPECT_EQ(seen, kThreeRead);
 }
 
-TEST(Http, AShortLastPieceIsEnough) {
+TEST(Http, AShortLastPieceCompletesARequest) {
   // Wherever a message is split, its end is not held back until later bytes arrive.
   for (std::string_view text : {"GET / HTTP/1.1\r\nA: b\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcde",
                                 "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}) {
@@ -75,7 +75,7 @@ TEST(Http, AShortLastPieceIsEnough) {
   }
 }
 
-TEST(Http, UnderstandsTargetAndHeaders) {
+TEST(Http, ReadsTargetAndHeaders) {
   HttpReader reader;
   reader.Feed(
       "GET /v1/jobs/a%2Fb%20c?user=J%C3%BCrgen+K&all&x=1&x=2#top HTTP/1.1\r\nX-Thing:  two words \r\nx-thing: "
@@ -91,7 +91,7 @@ TEST(Http, UnderstandsTargetAndHeaders) {
   EXPECT_TRUE(request->keeps_alive);
 }
 
-TEST(Http, KnowsWhenTheConnectionIsToEnd) {
+TEST(Http, DetectsThatTheConnectionIsToClose) {
   struct Row {
     std::string_view text;
     bool keeps_alive;
@@ -111,7 +111,7 @@ TEST(Http, KnowsWhenTheConnectionIsToEnd) {
   }
 }
 
-TEST(Http, RefusesWhatIsNotARequestWithOneClearLine) {
+TEST(Http, RefusesInvalidRequestsWithOneClearLine) {
   struct Row {
     std::string_view text;
     std::string_view error;
@@ -140,7 +140,7 @@ TEST(Http, RefusesWhatIsNotARequestWithOneClearLine) {
   EXPECT_TRUE(both.starts_with("400 ")) << both;
 }
 
-TEST(Http, BoundsHeadersAndBodies) {
+TEST(Http, LimitsHeadersAndBodies) {
   HttpLimits limits{.header_bytes = 200, .body_bytes = 10};
   std::string long_header = "GET / HTTP/1.1\r\nA: " + std::string(300, 'a');
   EXPECT_EQ(ReadText(long_header, limits), "431 the request line and headers are longer than 200 bytes");
@@ -155,7 +155,7 @@ TEST(Http, BoundsHeadersAndBodies) {
   EXPECT_NE(ReadText(endless, limits), "");
 }
 
-TEST(Http, GarbageNeverGetsPastTheReader) {
+TEST(Http, GarbageIsNeverAccepted) {
   std::uint64_t bits = 88172645463325252u;
   auto next = [&] { return bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17; };
   for (int i = 0; i < 2000; ++i) {
@@ -183,7 +183,7 @@ TEST(Http, CountsTheBytesOfEachRequest) {
   EXPECT_EQ(reader.fed(), kThree.size());
 }
 
-TEST(Http, NoticesThatAClientWaitsForContinue) {
+TEST(Http, DetectsThatAClientWaitsForContinue) {
   HttpReader reader;
   reader.Feed("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n");
   EXPECT_FALSE(reader.Next());
@@ -193,7 +193,7 @@ TEST(Http, NoticesThatAClientWaitsForContinue) {
   EXPECT_EQ(ReadAll(reader), "POST / x;");
 }
 
-TEST(Http, AnswersReadBack) {
+TEST(Http, AnswersAreReadBack) {
   HttpResponse response;
   response.status = 404;
   response.body = R"({"message":"no such job"})";
@@ -216,7 +216,7 @@ TEST(Http, AnswersReadBack) {
   }
 }
 
-TEST(Http, ChunkedAnswersCanBeTakenAsTheyCome) {
+TEST(Http, ChunkedAnswersCanBeReadAsTheyArrive) {
   std::string text;
   Serialise({.content_type = "text/event-stream"}, {.is_chunked = true}, text);
   HttpResponseReader reader;
@@ -238,7 +238,7 @@ TEST(Http, ChunkedAnswersCanBeTakenAsTheyCome) {
   EXPECT_EQ(end->body, "");
 }
 
-TEST(Http, AnAnswerThatBreaksOffIsAnError) {
+TEST(Http, AnInterruptedAnswerIsAnError) {
   HttpResponseReader reader;
   reader.Feed("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
   EXPECT_FALSE(reader.Next());
@@ -258,7 +258,7 @@ TEST(Http, AnAnswerWithoutALengthEndsWithTheConnection) {
   EXPECT_EQ(answer->body, "ab");
 }
 
-TEST(Http, PercentCodingGoesBothWays) {
+TEST(Http, PercentEncodingWorksBothWays) {
   std::string all;
   for (int c = 0; c < 256; ++c) all.push_back(static_cast<char>(c));
   EXPECT_EQ(PercentDecode(PercentEncode(all), true), all);
@@ -268,7 +268,7 @@ TEST(Http, PercentCodingGoesBothWays) {
   EXPECT_EQ(PercentDecode("%4", false), std::nullopt);
 }
 
-TEST(Http, RequestsReadBack) {
+TEST(Http, RequestsAreReadBack) {
   std::string text;
   SerialiseRequest("POST", "/v1/jobs?x=1", "{}", text);
   SerialiseRequest("GET", "/v1/status", "", text);
@@ -276,7 +276,7 @@ TEST(Http, RequestsReadBack) {
   EXPECT_EQ(ReadText(text), "POST /v1/jobs {};GET /v1/status ;POST /v1/stop ;");
 }
 
-TEST(Http, PassedFdsAreClosedUnlessTaken) {
+TEST(Http, PassedDescriptorsAreClosedUnlessTaken) {
   int kept = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   int dropped = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   {

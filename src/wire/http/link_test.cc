@@ -56,7 +56,7 @@ struct Pair {
   FrameReader readers[2];
 };
 
-TEST(Link, DeliversOnceAndInOrderWhateverIsCutWhere) {
+TEST(Link, DeliversOnceAndInOrderWhereverItIsCut) {
   for (std::uint32_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -103,7 +103,7 @@ TEST(Link, DeliversOnceAndInOrderWhateverIsCutWhere) {
   }
 }
 
-TEST(Link, AnOldConnectionsFramesAreDroppedWhereTheyCameAlready) {
+TEST(Link, FramesOfAnOldConnectionAreDroppedIfTheyAlreadyArrived) {
   Pair pair;
   pair.Connect();
   ASSERT_TRUE(pair.ends[0].Send("one"));
@@ -118,7 +118,7 @@ TEST(Link, AnOldConnectionsFramesAreDroppedWhereTheyCameAlready) {
   EXPECT_EQ(pair.got[1], (std::vector<std::string>{"one", "two"}));
 }
 
-TEST(Link, ANumberThatSkipsEndsTheConnection) {
+TEST(Link, AGapInTheNumbersEndsTheConnection) {
   Pair pair;
   pair.Connect();
   for (const char* word : {"one", "two", "three"}) ASSERT_TRUE(pair.ends[0].Send(word));
@@ -131,7 +131,7 @@ TEST(Link, ANumberThatSkipsEndsTheConnection) {
   EXPECT_EQ(second.error().message, "message 2 arrived, but 1 is the next");
 }
 
-TEST(Link, WhoHasWhatWasNeverSentIsOfAnotherSession) {
+TEST(Link, APeerThatAcknowledgesUnsentMessagesIsOfAnotherSession) {
   Link link;
   ASSERT_TRUE(link.Send("one"));
   EXPECT_EQ(link.Attach(2).error().code, ErrorCode::kFailedPrecondition);
@@ -143,7 +143,7 @@ TEST(Link, WhoHasWhatWasNeverSentIsOfAnotherSession) {
   EXPECT_FALSE(link.OnFrame(ack));
 }
 
-TEST(Link, KeepsNoMoreThanItsBoundsWhileNobodyTakesAnything) {
+TEST(Link, BuffersALimitedAmountWhileThePeerReadsNothing) {
   Link link(LinkLimits{.messages = 3, .bytes = 1000, .message_bytes = 900});
   EXPECT_EQ(link.Send(std::string(901, 'x')).error().code, ErrorCode::kLimitExceeded);
   ASSERT_TRUE(link.Send(std::string(900, 'x')));
@@ -157,7 +157,7 @@ TEST(Link, KeepsNoMoreThanItsBoundsWhileNobodyTakesAnything) {
   EXPECT_TRUE(link.Send("y"));
 }
 
-TEST(Link, OutputTakesNoMoreThanItIsAskedFor) {
+TEST(Link, OutputTakesNoMoreThanRequested) {
   Pair pair;
   pair.Connect();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(pair.ends[0].Send(std::to_string(i) + std::string(100, 'x')));

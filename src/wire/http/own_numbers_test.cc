@@ -17,7 +17,7 @@ std::string Shown(std::string_view line) {
   return text;
 }
 
-TEST(OwnNumbers, AreThoseOfAnObject) {
+TEST(OwnNumbers, AreReadFromAJsonObject) {
   EXPECT_EQ(Shown(R"({"step": 10, "loss": 0.3, "note": "x", "more": {"a": 1}, "list": [1]})"), "step=10 loss=0.3");
   EXPECT_EQ(Shown(R"(  {"a": -1e3}  )"), "a=-1000");
   EXPECT_EQ(Shown("{\"a\": 1}\r"), "a=1") << "as a terminal has it";
@@ -27,7 +27,7 @@ TEST(OwnNumbers, AreThoseOfAnObject) {
   EXPECT_EQ(Shown(R"({"a": 1, "a": 2})"), "a=2");
 }
 
-TEST(OwnNumbers, WhatIsNoNumberIsMissingAndTheRestCounts) {
+TEST(OwnNumbers, ValuesThatAreNotNumbersAreSkipped) {
   EXPECT_EQ(Shown(R"({"step": 20, "loss": NaN, "acc": 0.5})"), "step=20 acc=0.5");
   EXPECT_EQ(Shown(R"({"a": Infinity, "b": -Infinity, "c": 1, "d": [NaN, 1]})"), "c=1");
   EXPECT_EQ(Shown(R"({"NaN": 1, "a\"NaN": 2, "note": "is Infinity", "x": NaN})"), "NaN=1 a\"NaN=2");
@@ -37,7 +37,7 @@ TEST(OwnNumbers, WhatIsNoNumberIsMissingAndTheRestCounts) {
     EXPECT_EQ(Shown(line), "") << line;
 }
 
-TEST(OwnNumbers, OfEndlessNamesAreBounded) {
+TEST(OwnNumbers, EndlesslyManyNamesAreLimited) {
   std::string line = "{";
   for (int i = 0; i < 500; ++i) line += (i == 0 ? "\"n" : ",\"n") + std::to_string(i) + "\":1";
   EXPECT_EQ(NumbersOfLine(line + "}").size(), kMostOwnNames);

@@ -15,7 +15,7 @@ TEST(TokenLine, IsReadAndWrittenBack) {
   EXPECT_EQ(ParseBearer("Bearer " + BearerOf(kLine))->secret, kLine.secret);
 }
 
-TEST(TokenLine, WhatWasCutShortIsSaidWithoutTheSecret) {
+TEST(TokenLine, ATruncatedLineIsReportedWithoutTheSecret) {
   const std::string whole = ToString(kLine);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto line = ParseTokenLine(whole.substr(0, size));
@@ -27,7 +27,7 @@ TEST(TokenLine, WhatWasCutShortIsSaidWithoutTheSecret) {
   EXPECT_FALSE(ParseTokenLine(whole + "0"));
 }
 
-TEST(TokenLine, OfANodeHasTheLaunchersKey) {
+TEST(TokenLine, ANodeTokenContainsTheLaunchersKey) {
   TokenLine line = kLine;
   line.launcher_key = std::string(64, 'c');
   EXPECT_EQ(ToString(line), ToString(kLine) + "." + std::string(64, 'c'));
@@ -36,7 +36,7 @@ TEST(TokenLine, OfANodeHasTheLaunchersKey) {
     EXPECT_FALSE(ParseTokenLine(bad)) << bad;
 }
 
-TEST(TokenLine, OnlyBearersAreTaken) {
+TEST(TokenLine, OnlyBearerTokensAreAccepted) {
   for (const std::string& header :
        std::vector<std::string>{"", "Basic YTpi", "Bearer", "Bearer ", "Bearer 4f1c22aa", "Bearer 4f1c22aa.b",
                                 "Bearer 4F1C22AA." + std::string(64, 'b')}) {

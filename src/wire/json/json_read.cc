@@ -179,7 +179,7 @@ bool JsonReading::ReadEnum(const JsonType& type, JsonValue json, void* value) {
     }
     words.push_back(known.word);
   }
-  std::string message = Shown(*text) + " is none of ";
+  std::string message = Shown(*text) + " is not one of ";
   for (std::size_t i = 0; i < words.size(); ++i) message.append(i == 0 ? "" : ", ").append(words[i]);
   if (std::string_view near = text->size() <= 64 ? Nearest(*text, words) : ""; !near.empty()) {
     message += " (did you mean " + std::string(near) + "?)";

@@ -99,13 +99,13 @@ T Read(std::string_view text) {
   return read ? *read : T{};
 }
 
-TEST(Json, ReadsBackWhatItWrote) {
+TEST(Json, ReadsBackWhatItWrites) {
   EXPECT_EQ(Read<Everything>(ToJson(Everything())), Everything());
   EXPECT_EQ(Read<Everything>(ToJson(Full())), Full());
   EXPECT_EQ(ToJson(Read<Everything>(ToJson(Full()))), ToJson(Full()));
 }
 
-TEST(Json, ChangedFieldsAloneReadBackAsTheWhole) {
+TEST(Json, ChangedFieldsAloneAreReadBackAsTheWhole) {
   EXPECT_EQ(ToJson(Everything(), Fields::kChanged), "{}");
   EXPECT_EQ(Read<Everything>(ToJson(Full(), Fields::kChanged)), Full());
   Everything one;
@@ -117,7 +117,7 @@ TEST(Json, ChangedFieldsAloneReadBackAsTheWhole) {
   EXPECT_EQ(Read<Everything>(ToJson(back_to_none, Fields::kChanged)), back_to_none);
 }
 
-TEST(Json, HasTheAgreedLook) {
+TEST(Json, MatchesTheExpectedText) {
   EXPECT_EQ(ToJson(Full()),
             R"({"flag":true,"number":-3,"tiny":-128,"wide":-9223372036854775808,"natural":18446744073709551615,)"
             R"("real":0.1,"text":"q\" b\\ n\n t\t \u0001 )"
@@ -150,7 +150,7 @@ TEST(Json, WritesDoublesShortAndPlain) {
   for (const Row& row : rows) EXPECT_EQ(ToJson(row.value), row.text);
 }
 
-TEST(Json, DoublesSurviveExactly) {
+TEST(Json, DoublesAreReadBackExactly) {
   std::uint64_t bits = 88172645463325252u;
   for (int i = 0; i < 2000; ++i) {
     bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
@@ -164,7 +164,7 @@ TEST(Json, DoublesSurviveExactly) {
   }
 }
 
-TEST(Json, ReplacesWhatIsNotUtf8) {
+TEST(Json, ReplacesInvalidUtf8) {
   struct Row {
     std::string_view bytes;
     std::string_view text;
@@ -190,7 +190,7 @@ TEST(Json, MissingFieldsKeepTheirDefaultsAndUnknownOnesAreIgnored) {
   EXPECT_EQ(read.time_limit, 30s);
 }
 
-TEST(Json, NullEmptiesWhatMayBeEmptyAndTheLastOfAFieldCounts) {
+TEST(Json, NullClearsOptionalFieldsAndTheLastOfRepeatedFieldsCounts) {
   Everything read = Read<Everything>(R"({"maybe":1,"maybe":null,"begin":5,"begin":null,"words":["a"],"words":["b"]})");
   EXPECT_EQ(read.maybe, std::nullopt);
   EXPECT_EQ(read.begin, kNoTime);
@@ -206,12 +206,12 @@ TEST(Json, ReadsEscapes) {
   EXPECT_EQ(Read<Everything>(R"({"limits": {"a\nb": 1}})").limits.begin()->first, "a\nb");
 }
 
-TEST(Json, ATreeOfItsOwnTypeIsUnderstood) {
+TEST(Json, ReadsRecursiveTypes) {
   Tree tree{1, {{2, {}}, {3, {{4, {}}}}}};
   EXPECT_EQ(Read<Tree>(ToJson(tree)), tree);
 }
 
-TEST(Json, SaysWhatIsWrongAndWhere) {
+TEST(Json, ErrorsNameTheProblemAndThePlace) {
   struct Row {
     std::string_view text;
     std::string_view message;
@@ -235,7 +235,7 @@ TEST(Json, SaysWhatIsWrongAndWhere) {
       {R"({"real": "x"})", "real: expected a number, got a string"},
       {R"({"text": false})", "text: expected a string, got false"},
       {R"({"mood": "timedout"})",
-       R"(mood: "timedout" is none of calm, timed_out, after_not_ok, http_busy (did you mean timed_out?))"},
+       R"(mood: "timedout" is not one of calm, timed_out, after_not_ok, http_busy (did you mean timed_out?))"},
       {R"({"mood": 1})", "mood: expected a string, got a number"},
       {R"({"maybe": {}})", "maybe: expected a number, got an object"},
       {R"({"maybe_card": {"index": 256}})", "maybe_card.index: 256 is out of range (0 to 255)"},
@@ -258,13 +258,13 @@ TEST(Json, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(ErrorOf(R"({"indices": "9-4x"})").find("indices: "), std::string::npos);
 }
 
-TEST(Json, RefusesUnknownFieldsWithTheNearestNameWhereAsked) {
+TEST(Json, RefusesUnknownFieldsWithTheNearestNameOnRequest) {
   EXPECT_EQ(ErrorOf(R"({"gpu": [], "zzzzzz": 1, "card": {"uid": ""}})", Unknown::kRefuse),
             "gpu: unknown field, did you mean gpus?; zzzzzz: unknown field; "
             "card.uid: unknown field, did you mean uuid?");
 }
 
-TEST(Json, TellsTwentyErrorsAndCountsTheRest) {
+TEST(Json, ReportsTwentyErrorsAndCountsTheRest) {
   std::string text = R"({"words":[1)";
   for (int i = 0; i < 49; ++i) text += ",1";
   std::string message = ErrorOf(text + "]}");
@@ -273,7 +273,7 @@ TEST(Json, TellsTwentyErrorsAndCountsTheRest) {
   EXPECT_TRUE(message.ends_with("; and 30 more")) << message;
 }
 
-TEST(Json, SaysWhereTheTextIsNotJson) {
+TEST(Json, NamesThePlaceOfASyntaxError) {
   struct Row {
     std::string_view text;
     std::string_view message;
@@ -297,7 +297,7 @@ TEST(Json, SaysWhereTheTextIsNotJson) {
   for (const Row& row : rows) EXPECT_EQ(ErrorOf(row.text), row.message) << row.text;
 }
 
-TEST(Json, BoundsDepthSizeAndNumberOfValues) {
+TEST(Json, LimitsDepthSizeAndNumberOfValues) {
   std::string deep = std::string(32, '[') + std::string(32, ']');
   EXPECT_TRUE(JsonDocument::Parse(deep));
   auto too_deep = JsonDocument::Parse("[" + deep + "]");
@@ -316,7 +316,7 @@ TEST(Json, BoundsDepthSizeAndNumberOfValues) {
   EXPECT_NE(too_many.error().message.find("more than 3 values"), std::string::npos);
 }
 
-TEST(Json, ValuesCanBeLookedAtWithoutATypeOfTheirOwn) {
+TEST(Json, ValuesCanBeReadWithoutAType) {
   auto document = JsonDocument::Parse(R"({"a": [1, "x", {"b": null, "c": 2.5}], "d": true, "d": false})");
   ASSERT_TRUE(document);
   JsonValue root = document->root();
@@ -337,7 +337,7 @@ TEST(Json, ValuesCanBeLookedAtWithoutATypeOfTheirOwn) {
   for (JsonValue none : root["d"]) FAIL() << none.key();
 }
 
-TEST(Json, AViewSurvivesTheDocumentMovingAway) {
+TEST(Json, AViewSurvivesMovingTheDocument) {
   auto document = JsonDocument::Parse(R"(["short"])");
   ASSERT_TRUE(document);
   JsonValue value = document->root().At(0);
@@ -346,7 +346,7 @@ TEST(Json, AViewSurvivesTheDocumentMovingAway) {
   EXPECT_EQ(elsewhere.root().size(), 1u);
 }
 
-TEST(Json, HandWrittenListsHaveTheirCommas) {
+TEST(Json, ManuallyWrittenListsHaveTheirCommas) {
   std::string out;
   JsonWriter writer(out);
   writer.BeginArray();
@@ -367,7 +367,7 @@ TEST(Json, HandWrittenListsHaveTheirCommas) {
                  R"({"id":1,"names":["a","b"],"none":null,"raw":{"x":1}},[]])");
 }
 
-TEST(Json, EnumeratorsHaveWords) {
+TEST(Json, EnumeratorsAreWrittenInSnakeCase) {
   EXPECT_EQ(EnumWord(Mood::kAfterNotOk), "after_not_ok");
   EXPECT_EQ(EnumWord(static_cast<Mood>(9)), "");
   EXPECT_EQ(EnumFromWord<Mood>("timed_out"), Mood::kTimedOut);

@@ -88,7 +88,7 @@ JobRecord GangRecord() {
   return record;
 }
 
-TEST(AgentMessages, ARunComesOverWhole) {
+TEST(AgentMessages, ARunIsReadBackUnchanged) {
   wire::AgentWelcome welcome;
   welcome.version = 1;
   welcome.epoch = 7;
@@ -110,7 +110,7 @@ TEST(AgentMessages, ARunComesOverWhole) {
   EXPECT_EQ(back->runs[0].grace, run.grace);
 }
 
-TEST(AgentMessages, ALaunchBringsWhatTheJobIs) {
+TEST(AgentMessages, ALaunchContainsTheWholeJob) {
   wire::AgentOrder order;
   order.epoch = 3;
   order.launch.emplace();
@@ -125,7 +125,7 @@ TEST(AgentMessages, ALaunchBringsWhatTheJobIs) {
   EXPECT_EQ(back->launch->spec, order.launch->spec);
 }
 
-TEST(AgentMessages, APartOfAGangKnowsAllOfIt) {
+TEST(AgentMessages, AGangLaunchContainsAllNodes) {
   wire::AgentOrder order;
   order.launch.emplace();
   order.launch->record = GangRecord();
@@ -148,7 +148,7 @@ TEST(AgentMessages, APartOfAGangKnowsAllOfIt) {
   EXPECT_EQ(back->go->addresses, order.go->addresses);
 }
 
-TEST(AgentMessages, ReportsComeOverWhole) {
+TEST(AgentMessages, ReportsAreReadBackUnchanged) {
   wire::AgentReport report;
   report.prepared = wire::PreparedMessage{JobId(17), 4, 50123};
   const auto prepared = wire::DecodeAgent<wire::AgentReport>(wire::EncodeAgent(report));
@@ -180,7 +180,7 @@ TEST(AgentMessages, ReportsComeOverWhole) {
   EXPECT_EQ(back->gpus->gpus, report.gpus->gpus);
 }
 
-TEST(AgentMessages, TheNewestVersionThatBothSpeakIsTaken) {
+TEST(AgentMessages, TheNewestCommonVersionIsChosen) {
   EXPECT_EQ(*wire::ChooseAgentVersion({99, wire::kAgentVersion, 0}), wire::kAgentVersion);
   const auto none = wire::ChooseAgentVersion({98, 99});
   ASSERT_FALSE(none);
@@ -190,13 +190,13 @@ TEST(AgentMessages, TheNewestVersionThatBothSpeakIsTaken) {
   EXPECT_FALSE(wire::ChooseAgentVersion({}));
 }
 
-TEST(AgentMessages, WhatIsWrongIsSaidByItsPlace) {
+TEST(AgentMessages, ErrorsNameThePlace) {
   const auto hello = wire::DecodeAgent<wire::AgentHello>(R"({"facts":{"gpus":[{"index":"x"}]}})");
   ASSERT_FALSE(hello);
   EXPECT_EQ(hello.error().message, "facts.gpus[0].index: expected a number, got a string");
 }
 
-TEST(AgentMessages, QuestionsAndAnswersComeBackWithTheirNumbersAndBytes) {
+TEST(AgentMessages, QuestionsAndAnswersKeepTheirNumbersAndBytes) {
   wire::NumberedQuestion ask{7, {}};
   ask.question.record.id = JobId(5);
   ask.question.output = "out-%j";

@@ -25,7 +25,7 @@ TEST(Codec, ReadsTheLargestSweepThatMayBeSubmitted) {
   EXPECT_EQ(request->spec.parameters.back().values.size(), 100'000u);
 }
 
-TEST(Codec, RefusesARequestOfMoreValuesThanAnyNeeds) {
+TEST(Codec, RefusesARequestWithTooManyValues) {
   const std::string many = Ones(2'000'000);
   for (const std::string& body : {"{\"spec\":{\"command\":" + many + "}}", "{\"what\":" + many + "}"}) {
     const auto request = Decode<SubmitRequest>(body);

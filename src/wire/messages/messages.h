@@ -24,7 +24,7 @@ struct StatusView {
   std::string socket;
   std::string user;  // The user that the daemon runs as.
   bool is_machine_wide = false;
-  std::string gpu_source;  // "NVML (driver 550.54)", "emulated: 8xH100-80GB", "none: ..." with the reason.
+  std::string gpu_source;  // "NVML (driver 550.54)", "emulated: 8xH100-80GB", or why there are none.
   std::string policy;      // "small-first".
   std::string isolation;   // "advisory (CUDA_VISIBLE_DEVICES)". It says "enforced" only if isolation is enforced.
   std::string listens;     // Address of the TLS listener for other machines: "gpu1.lab:7433". Empty if there is none.
@@ -177,7 +177,7 @@ struct SharedGpuView {
 struct ShareView {
   std::string part;   // The fraction that it requested: "0.25 to 0.8", "20 to 40 GiB".
   std::string state;  // The same values as TenantView::state.
-  std::string note;   // "parked on the host: its room was needed", "borrows 12 GiB; on GPU 3, planned on GPU 1".
+  std::string note;   // "borrows 12 GiB", "on GPU 3 for now (its guaranteed fraction is on GPU 1)".
   std::string mechanism;
   bool is_movable = false;
   std::vector<SharedGpuView> gpus;  // In the order of the job's devices. Empty if it has not started yet.

@@ -202,14 +202,14 @@ JobSpec SpecWithEverything() {
   return spec;
 }
 
-TEST(SpecJson, ComesBackAsItWas) {
+TEST(SpecJson, IsReadBackUnchanged) {
   const JobSpec spec = SpecWithEverything();
   const auto back = SpecFromJson(SpecToJson(spec, true));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, spec);
 }
 
-TEST(SpecJson, LeavesOutTheCaptureAndDefaults) {
+TEST(SpecJson, OmitsTheCaptureAndDefaults) {
   JobSpec spec = SpecWithEverything();
   const std::string text = SpecToJson(spec, false);
   EXPECT_EQ(text.find("HOME="), std::string::npos) << text;
@@ -220,21 +220,21 @@ TEST(SpecJson, LeavesOutTheCaptureAndDefaults) {
   EXPECT_EQ(SpecToJson(JobSpec(), true), "{}");
 }
 
-TEST(SpecJson, WrongFieldIsNamed) {
+TEST(SpecJson, AnInvalidFieldIsNamed) {
   const auto back = SpecFromJson(R"({"request":{"gpus":"two"}})");
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(back.error().message.find("request.gpus"), std::string::npos) << back.error().message;
 }
 
-TEST(SpecJson, CaptureComesBack) {
+TEST(SpecJson, CaptureIsReadBack) {
   const Capture capture = SpecWithEverything().capture;
   const auto back = CaptureFromJson(CaptureToJson(capture));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, capture);
 }
 
-TEST(Codec, AnswersSpellEveryFieldAndRequestsOnlyWhatChanged) {
+TEST(Codec, AnswersContainEveryFieldAndRequestsOnlyChanges) {
   wire::JobSelector selector;
   selector.ids = {"17_[1-3]"};
   EXPECT_EQ(wire::EncodeChanged(selector), R"({"ids":["17_[1-3]"]})");
@@ -244,7 +244,7 @@ TEST(Codec, AnswersSpellEveryFieldAndRequestsOnlyWhatChanged) {
   EXPECT_EQ(back->ids, selector.ids);
 }
 
-TEST(Codec, ListsOfJobsComeBack) {
+TEST(Codec, ListsOfJobsAreReadBack) {
   wire::JobView job;
   job.id = JobId(17);
   job.start_time = 1'790'000'000.125;

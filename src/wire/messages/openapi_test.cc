@@ -52,7 +52,7 @@ JsonDocument Document() {
   return *std::move(document);
 }
 
-TEST(OpenApi, SchemasFollowFromTheTypes) {
+TEST(OpenApi, SchemasAreDerivedFromTheTypes) {
   JsonDocument document = Document();
   EXPECT_EQ(Text(document.root()["openapi"]), "3.1.0");
   JsonValue schemas = document.root()["components"]["schemas"];

@@ -42,7 +42,7 @@ static_assert(AreDescribedFully<KeeperGpu, KeeperHello, ShareTerms, KeeperAdd, K
 static_assert(AreDescribedFully<KeeperRequest, KeptShare, KeptTenant, KeptMechanism, KeeperState, KeeperAdded>());
 static_assert(AreDescribedFully<KeeperAnswer, KeeperRequeue, KeeperLine, KeeperMove, KeeperResize>());
 
-TEST(ShareMessages, ATenantComesBackAsItWasSaid) {
+TEST(ShareMessages, ATenantIsReadBackUnchanged) {
   KeeperRequest request;
   request.id = 7;
   KeeperAdd& add = request.add.emplace();
@@ -63,7 +63,7 @@ TEST(ShareMessages, ATenantComesBackAsItWasSaid) {
   EXPECT_FALSE(back->remove);
 }
 
-TEST(ShareMessages, WhatTheKeeperSaysComesBack) {
+TEST(ShareMessages, KeeperMessagesAreReadBack) {
   KeeperLine line;
   KeptTenant tenant;
   tenant.job = JobId(12);
@@ -79,7 +79,7 @@ TEST(ShareMessages, WhatTheKeeperSaysComesBack) {
   EXPECT_EQ(back->state->tenants.at(0).shares.at(0).compute, GpuShare(3333));
 }
 
-TEST(ShareMessages, WhatIsWrongIsSaidByItsPlace) {
+TEST(ShareMessages, ErrorsNameThePlace) {
   const auto request = DecodeShare<KeeperRequest>(R"({"id":1,"add":{"share":{"compute_limit":"half"}}})");
   ASSERT_FALSE(request);
   EXPECT_EQ(request.error().message, "add.share.compute_limit: expected a number, got a string");

@@ -40,7 +40,7 @@ dialect::Apply OneOf(std::string& out, std::vector<std::string> words) {
     for (const std::string& word : words) {
       if (word == out) return {};
     }
-    return InvalidArgument("'" + std::string(value) + "' is none of " + Join(words, ", "));
+    return InvalidArgument("'" + std::string(value) + "' is not valid; expected one of " + Join(words, ", "));
   };
 }
 

@@ -257,7 +257,7 @@ Result<std::string> RenderGqueue(const std::vector<JobView>& jobs, const QueueVi
     return out;
   }
   if (view.output != "table")
-    return InvalidArgument("--output: '" + view.output + "' is none of table, json, csv, yaml");
+    return InvalidArgument("--output: '" + view.output + "' is not valid; expected one of table, json, csv, yaml");
   if (view.is_tree) return RenderTree(jobs, fields, now);
   if (!view.is_grouped) return AlignRows(RowsOf(jobs, fields, now));
   std::string out;

@@ -54,7 +54,7 @@ TEST(Gqueue, ShowsTheActiveJobsInGflowsColumns) {
             "4      late   H   -         0      (JobHeldUser)\n");
 }
 
-TEST(Gqueue, PrintsTheAskedFields) {
+TEST(Gqueue, PrintsTheRequestedFields) {
   QueueView view;
   view.states = {"R"};
   view.format = "JOBID,NAME,ST,NODES,NODELIST(REASON),TIMELIMIT,PRIORITY";
@@ -63,7 +63,7 @@ TEST(Gqueue, PrintsTheAskedFields) {
             "2      train  R   2      0,1               02:00:00   10\n");
 }
 
-TEST(Gqueue, RefusesAFieldThatThereIsNot) {
+TEST(Gqueue, RefusesAnUnknownField) {
   QueueView view;
   view.format = "JOBID,COLOUR";
   auto text = RenderGqueue({}, view, 0);
@@ -83,7 +83,7 @@ TEST(Gqueue, DrawsTheTreeOfDependencies) {
             "4      late   H\n");
 }
 
-TEST(Gqueue, LimitsFromEitherEnd) {
+TEST(Gqueue, LimitsTheListFromEitherEnd) {
   QueueView view;
   view.shows_final = true;
   view.format = "JOBID";
@@ -105,7 +105,7 @@ TEST(Gqueue, PrintsCsvAndJson) {
   EXPECT_EQ(Queue(view), "[]\n");
 }
 
-TEST(Gqueue, StatesHaveNamesAndCodes) {
+TEST(Gqueue, StatesMatchNamesAndCodes) {
   EXPECT_EQ(*ParseGflowState("Running"), "R");
   EXPECT_EQ(*ParseGflowState("pd"), "PD");
   EXPECT_FALSE(ParseGflowState("Sleeping"));
@@ -129,7 +129,7 @@ TEST(Ginfo, GroupsGpusByTheirJob) {
             "--pid 4242)\n");
 }
 
-TEST(Ginfo, CallsAnElementOfAnArrayByItsName) {
+TEST(Ginfo, NamesArrayElementsByTheirDisplayId) {
   wire::GpuView gpu = Gpu(0, "allocated");
   gpu.jobs = {JobId(23)};
   wire::JobView element = Job(23, "train", "running");
@@ -139,7 +139,7 @@ TEST(Ginfo, CallsAnElementOfAnArrayByItsName) {
             "gpu        1     0      allocated  22_0 (train)\n");
 }
 
-TEST(Ginfo, NamesAllWhoShareAGpu) {
+TEST(Ginfo, NamesAllJobsThatShareAGpu) {
   auto shared = Gpu(0, "allocated"), alone = Gpu(1, "allocated");
   shared.jobs = {JobId(2), JobId(3)};
   alone.jobs = {JobId(2)};
@@ -149,37 +149,37 @@ TEST(Ginfo, NamesAllWhoShareAGpu) {
             "gpu        1     0      allocated  2 (train), 3 (serve)\n");
 }
 
-TEST(Gbatch, OneWordOfShellTextRunsInAShell) {
+TEST(Gbatch, ASingleArgumentWithShellSyntaxRunsInAShell) {
   EXPECT_EQ(GbatchCommand({"cd a && ls"}), (Words{"sh", "-c", "cd a && ls"}));
   EXPECT_EQ(GbatchCommand({"python", "a b.py"}), (Words{"python", "a b.py"}));
   EXPECT_EQ(GbatchCommand({"hostname"}), (Words{"hostname"}));
   EXPECT_EQ(GbatchName({"A=1 /usr/bin/python train.py"}), "python");
 }
 
-TEST(Gbatch, AQuotedArrayIndexIsFilledInTheJob) {
+TEST(Gbatch, AQuotedArrayIndexIsExpandedInTheJob) {
   EXPECT_EQ(GbatchCommand({"python", "t.py", "--i", "$GFLOW_ARRAY_TASK_ID"}),
             (Words{"sh", "-c", "exec python t.py --i \"$GFLOW_ARRAY_TASK_ID\""}));
   EXPECT_EQ(GbatchCommand({"t", "a ${GFLOW_ARRAY_TASK_ID}$b"})[2], "exec t 'a '\"$GFLOW_ARRAY_TASK_ID\"'$b'");
 }
 
-TEST(Gbatch, AVerbOfAnotherToolIsNotSubmitted) {
+TEST(Gbatch, ASubcommandOfAnotherToolIsNotSubmitted) {
   EXPECT_NE(MistakenVerb({"queue"}, false).find("gqueue"), std::string::npos);
   EXPECT_EQ(MistakenVerb({"queue"}, true), "");
   EXPECT_EQ(MistakenVerb({"python", "x"}, false), "");
 }
 
-TEST(Gjob, CleansPaintingOutOfALog) {
+TEST(Gjob, RemovesTerminalColorsFromALog) {
   EXPECT_EQ(CleanLog("\x1b[1mhi\x1b[0m\n 10%\r 50%\r100%\nend\r\n"), "hi\n100%\nend\n");
   EXPECT_EQ(CleanLog("\x1b]0;title\ax\x1b"), "x");
 }
 
-TEST(Gjob, SlicesLines) {
+TEST(Gjob, SelectsLinesOfALog) {
   EXPECT_EQ(SliceLines("a\nb\nc\n", 2), "a\nb\n");
   EXPECT_EQ(SliceLines("a\nb\nc\n", -2), "b\nc\n");
   EXPECT_EQ(SliceLines("a\nb", -9), "a\nb");
 }
 
-TEST(Gjob, RedoesWithChanges) {
+TEST(Gjob, RedoSubmitsAgainWithChanges) {
   wire::JobDetail old;
   old.display_id = "7";
   old.command = "python train.py --lr 0.1";
@@ -195,14 +195,14 @@ TEST(Gjob, RedoesWithChanges) {
   EXPECT_EQ(ReplaceDependency({"afterok:7", "afterok:17"}, "7", "40"), (Words{"afterok:40", "afterok:17"}));
 }
 
-TEST(Gjob, RefusesWhatCannotChange) {
+TEST(Gjob, RefusesToChangeFixedFields) {
   wire::JobUpdate changes;
   auto parsed = dialect::ParseOptions(GjobUpdateOptions(changes), Words{"--param", "lr=1"});
   ASSERT_FALSE(parsed);
   EXPECT_NE(parsed.error().message.find("submit it again"), std::string::npos);
 }
 
-TEST(Gjob, ChangesWhatAJobWaitsForAndHow) {
+TEST(Gjob, ChangesTheDependenciesOfAJob) {
   wire::JobUpdate changes;
   ASSERT_TRUE(dialect::ParseOptions(
       GjobUpdateOptions(changes),
@@ -216,7 +216,7 @@ TEST(Gjob, ChangesWhatAJobWaitsForAndHow) {
   EXPECT_EQ(all.dependencies, (Words{"afterok:3,afterok:4"}));
 }
 
-TEST(GflowWords, ClockHasHoursAndDays) {
+TEST(GflowWords, ClockShowsHoursAndDays) {
   EXPECT_EQ(LongClock(0), "00:00:00");
   EXPECT_EQ(LongClock(923.7), "00:15:23");
   EXPECT_EQ(LongClock(86400 + 3 * 3600 + 5), "1-03:00:05");

@@ -54,7 +54,7 @@ Lines Ids(const std::vector<wire::JobView>& jobs) {
   return ids;
 }
 
-TEST(SlurmComponents, EachIsALine) {
+TEST(SlurmComponents, EachComponentIsALineOfItsOwn) {
   wire::JobView plain;
   plain.id = JobId(13);
   plain.display_id = "13";
@@ -70,7 +70,7 @@ TEST(SlurmComponents, EachIsALine) {
   EXPECT_EQ(ComponentNumber(plain), std::nullopt);
 }
 
-TEST(SlurmComponents, OfOneThatWaitsThereIsWhatItAsksFor) {
+TEST(SlurmComponents, AWaitingComponentShowsItsRequest) {
   wire::JobView job = Job();
   job.state = "queued";
   job.start_time.reset();
@@ -80,7 +80,7 @@ TEST(SlurmComponents, OfOneThatWaitsThereIsWhatItAsksFor) {
   EXPECT_EQ(Queue(lines, "numnodes:3,tres-per-node:14"), "1  gres:gpu:2    \n2  gres:gpu:1    \n1  N/A           \n");
 }
 
-TEST(SlurmComponents, AStepIsOfTheFirstThatHasWhatItHas) {
+TEST(SlurmComponents, AStepBelongsToTheFirstComponentThatHoldsItsGpus) {
   const auto of = [](std::vector<wire::SeatView> seats) {
     wire::JobView step;
     step.gpus = seats.front().gpus;
@@ -94,7 +94,7 @@ TEST(SlurmComponents, AStepIsOfTheFirstThatHasWhatItHas) {
   EXPECT_EQ(of({{"n1", {0, 2}, 1, {}}}), 0U) << "over several components";
 }
 
-TEST(SlurmComponents, AJobInFullSaysWhichItIs) {
+TEST(SlurmComponents, ScontrolNamesTheComponent) {
   wire::JobDetail job;
   const wire::JobView view = Job();
   job.id = view.id;

@@ -55,7 +55,7 @@ std::string Queue(const wire::JobView& job, const std::string& letters) {
   return text ? *text : "ERROR " + text.error().message;
 }
 
-TEST(Places, AJobOnSeveralMachinesIsOnAllOfThem) {
+TEST(NodesOfJobs, AJobOnSeveralNodesIsShownOnAllOfThem) {
   EXPECT_EQ(Queue(Gang(), "%N %B %D %C %c %R %b"), "n[1-3] n1 3 24 8 n[1-3] gres:gpu:4\n");
   wire::JobView waiting = Job(8, "queued");
   waiting.request.nodes = 3;
@@ -74,7 +74,7 @@ TEST(Places, AJobOnSeveralMachinesIsOnAllOfThem) {
   }
 }
 
-TEST(Places, OneMachineIsNamedAndWithoutANameItIsTheControllers) {
+TEST(NodesOfJobs, ANodeWithoutANameIsTheController) {
   wire::JobView job = Job(7, "running");
   EXPECT_EQ(Queue(job, "%N %B %D"), "head head 1\n");
   job.node = "n2";
@@ -86,7 +86,7 @@ TEST(Places, OneMachineIsNamedAndWithoutANameItIsTheControllers) {
   EXPECT_TRUE(IsOnOneOf(Job(8, "starting"), {"localhost"}, Here()));
 }
 
-TEST(Places, TasksThatLieAnywhereHaveTheirShareOnEach) {
+TEST(NodesOfJobs, CpusFollowTheTaskCountOfEachNode) {
   wire::JobView job = Job(7, "running");
   job.request.tasks = 4;
   job.request.spreads_tasks = true;
@@ -100,7 +100,7 @@ TEST(Places, TasksThatLieAnywhereHaveTheirShareOnEach) {
   EXPECT_EQ(Queue(job, "%N %D %C %b"), "head,n1 2 8 N/A\n");
 }
 
-TEST(Places, ScontrolShowsEachMachine) {
+TEST(NodesOfJobs, ScontrolShowsEachNode) {
   wire::JobDetail detail;
   const wire::JobView view = Gang();
   detail.id = view.id;
@@ -118,7 +118,7 @@ TEST(Places, ScontrolShowsEachMachine) {
   }
 }
 
-TEST(Places, AccountingCountsAllMachines) {
+TEST(NodesOfJobs, AccountingCountsAllNodes) {
   AccountRow row{.job = Gang()};
   AccountFormat format{.fields = {"NodeList", "NNodes", "AllocTRES", "ReqMem", "AllocCPUS", "ReqGRES"},
                        .style = {.delimiter = "|", .ends_with_delimiter = false, .has_header = false}};
@@ -152,7 +152,7 @@ std::vector<NodeRow> Cluster() {
   return rows;
 }
 
-TEST(Nodes, AlikeOnesShareALine) {
+TEST(Nodes, EqualNodesShareALine) {
   EXPECT_EQ(*FormatNodes(Cluster(), kInfoDefault, "", true),
             "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
             "main*        up   infinite      2   idle head,n3\n"
@@ -164,7 +164,7 @@ TEST(Nodes, AlikeOnesShareALine) {
             "n2             1     main* mix   \nn3             1     main* idle  \n");
 }
 
-TEST(Nodes, StatesAreSlurms) {
+TEST(Nodes, StatesAreThoseOfSlurm) {
   const auto state = [](const std::string& of, int used) {
     NodeRow row = Node("n1", of, used, 1);
     if (used > 0) row.jobs = {Gang()};
@@ -192,7 +192,7 @@ TEST(Nodes, PoolsArePartitions) {
   EXPECT_NE(text.find("TRES=cpu=64,mem=2048M,node=2,gres/gpu=16"), std::string::npos);
 }
 
-TEST(Nodes, AreFoundByTheirNamesAndShownWithTheirFeatures) {
+TEST(Nodes, AreFoundByNameAndShownWithTheirFeatures) {
   const std::vector<NodeRow> rows = Cluster();
   EXPECT_EQ(NodesNamed(rows, {"n2.lab", "n3"}).size(), 2u);
   EXPECT_EQ(NodesNamed(rows, {"localhost"}).front().view.name, "head");
@@ -221,7 +221,7 @@ TEST(Nodes, AreFoundByTheirNamesAndShownWithTheirFeatures) {
   EXPECT_NE(json.find("\"partitions\":[\"main\",\"big\",\"long\"]"), std::string::npos) << json;
 }
 
-TEST(Nodes, AreDrainedAndResumedInSlurmsWords) {
+TEST(Nodes, AreDrainedAndResumedWithSlurmsStates) {
   const auto drain = ReadNodeUpdate({"NodeName=n[1-2]", "State=DRAIN", "Reason=bad disk"});
   ASSERT_TRUE(drain) << drain.error().message;
   EXPECT_EQ(drain->verb, "drain");
@@ -236,7 +236,7 @@ TEST(Nodes, AreDrainedAndResumedInSlurmsWords) {
   EXPECT_FALSE(ReadNodeUpdate({"State=resume"}));
 }
 
-TEST(Nodes, AWaitingJobsMachinesAreUpdatedInSlurmsWords) {
+TEST(Nodes, TheNodesOfAWaitingJobAreUpdatedWithSlurmsKeys) {
   const auto update = [](const Names& words) {
     return ReadUpdate(words, dialect::ParseContext(),
                       [](const std::string&) -> Result<wire::JobDetail> { return wire::JobDetail(); });

@@ -5,7 +5,7 @@
 namespace divvy::cli::slurm {
 namespace slurm_reservations_test {
 
-TEST(Reservations, AreShownInSlurmsWords) {
+TEST(Reservations, AreShownInSlurmsFormat) {
   wire::ReservationView view;
   view.number = 3;
   view.gpus = 4;

@@ -86,7 +86,9 @@ Status CheckFlags(const std::vector<std::string>& flags) {
                                                       "schedbackfill", "startrecieved", "startreceived"};
   for (const std::string& flag : flags) {
     if (std::ranges::find(kKnown, ToLower(flag)) == kKnown.end())
-      return InvalidArgument(flag + " is none of None, SchedSubmit, SchedMain, SchedBackfill, StartReceived");
+      return InvalidArgument("'" + flag +
+                             "' is not valid; expected one of None, SchedSubmit, SchedMain, SchedBackfill, "
+                             "StartReceived");
   }
   return {};
 }

@@ -42,12 +42,12 @@ std::vector<std::string> Seen(const std::string& words, const JobAround& around,
 
 using Texts = std::vector<std::string>;
 
-TEST(StepPlan, WithoutAskingEveryTaskSeesAllGpusInTheSameOrder) {
+TEST(StepPlan, ByDefaultEveryTaskSeesAllGpusInTheSameOrder) {
   EXPECT_EQ(Seen("-n2", FourGpus(), "CUDA_VISIBLE_DEVICES"), (Texts{"0,1,2,3", "0,1,2,3"}));
   EXPECT_EQ(Seen("-n2", FourGpus(), "SLURM_STEP_GPUS"), (Texts{"4,5,6,7", "4,5,6,7"}));
 }
 
-TEST(StepPlan, WithGpusPerTaskEachFindsItsOwnFirstAndTheOthersBehind) {
+TEST(StepPlan, WithGpusPerTaskEachTaskSeesItsOwnGpusFirst) {
   EXPECT_EQ(Seen("-n4 --gpus-per-task=1", FourGpus(), "CUDA_VISIBLE_DEVICES"),
             (Texts{"0,1,2,3", "1,0,2,3", "2,0,1,3", "3,0,1,2"}));
   EXPECT_EQ(Seen("-n4 --gpus-per-task=1", FourGpus(), "SLURM_STEP_GPUS"), (Texts{"4", "5", "6", "7"}));
@@ -56,7 +56,7 @@ TEST(StepPlan, WithGpusPerTaskEachFindsItsOwnFirstAndTheOthersBehind) {
             (Texts{"0,1,2,3", "2,3,0,1"}));
 }
 
-TEST(StepPlan, BindingHidesTheOthers) {
+TEST(StepPlan, GpuBindingHidesOtherGpus) {
   EXPECT_EQ(Seen("-n2 --gpu-bind=single:1", FourGpus(), "CUDA_VISIBLE_DEVICES"), (Texts{"0", "1"}));
   EXPECT_EQ(Seen("-n2 --gpu-bind=map_gpu:3,2", FourGpus(), "CUDA_VISIBLE_DEVICES"), (Texts{"3", "2"}));
   EXPECT_EQ(Seen("-n2 --gpu-bind=mask_gpu:3,c", FourGpus(), "CUDA_VISIBLE_DEVICES"), (Texts{"0,1", "2,3"}));
@@ -66,7 +66,7 @@ TEST(StepPlan, BindingHidesTheOthers) {
             (Texts{"0,1,2,3", "0,1,2,3"}));
 }
 
-TEST(StepPlan, RanksAndCountsAreTold) {
+TEST(StepPlan, SetsRankAndTaskCountVariables) {
   const JobAround around = FourGpus({"SLURM_NTASKS=8", "KEPT=1"});
   EXPECT_EQ(Seen("-n3", around, "SLURM_PROCID"), (Texts{"0", "1", "2"}));
   EXPECT_EQ(Seen("-n3", around, "SLURM_LOCALID"), (Texts{"0", "1", "2"}));
@@ -78,7 +78,7 @@ TEST(StepPlan, RanksAndCountsAreTold) {
   EXPECT_EQ(Seen("-N1 --ntasks-per-node=2", around, "SLURM_PROCID").size(), 2u);
 }
 
-TEST(StepPlan, TheSameOptionsAgainMeanTheSameForAnotherCommand) {
+TEST(StepPlan, TheStepMapIsReusedOnlyForTheSameOptions) {
   StepCall call;
   call.environment = FourGpus().environment;
   call.directory = "/w";
@@ -114,7 +114,7 @@ TEST(StepPlan, MoreGpusThanTheJobHasAreRefused) {
   EXPECT_EQ(ask.error().message, "Unable to create step for job 17: it asks for 5 GPUs, the job has 4");
 }
 
-TEST(StepPlan, AJobOnOneMachineHasNoOther) {
+TEST(StepPlan, RefusesNodesOutsideASingleNodeJob) {
   StepCall call;
   call.environment = FourGpus({"DIVVY_NODE=n1.lab"}).environment;
   call.directory = "/w";
@@ -133,7 +133,7 @@ TEST(StepPlan, AJobOnOneMachineHasNoOther) {
   EXPECT_EQ(why({"-r", "1", "true"}), begin + "the step begins at node 1 of the job's nodes, but the last one is 0");
 }
 
-TEST(StepPlan, TheJobAndItsMachineAreKnownByTheirSlurmNames) {
+TEST(StepPlan, JobAndNodeAreFoundByTheirSlurmVariables) {
   StepCall call;
   call.environment = {"DIVVY_JOB_ID=17", "DIVVY_NODE=n1.lab"};
   call.directory = "/w";
@@ -149,13 +149,13 @@ TEST(StepPlan, TheJobAndItsMachineAreKnownByTheirSlurmNames) {
   for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) EXPECT_EQ(value(name), "1") << name;
 }
 
-TEST(StepPlan, ACallFromOutsideFindsTheJobsNode) {
+TEST(StepPlan, VariablesOfAnOuterJobAreReplacedForACallFromOutside) {
   std::vector<std::string> environment = {"SLURMD_NODENAME=g2", "SLURM_JOB_ID=17", "HOME=/h"};
   TakeJobsWords(environment, {"SLURMD_NODENAME=g1", "DIVVY_JOB_ID=15"});
   EXPECT_EQ(environment, (Texts{"HOME=/h", "SLURMD_NODENAME=g1", "DIVVY_JOB_ID=15"}));
 }
 
-TEST(StepPlan, InsideAJobMeansInsideOurs) {
+TEST(StepPlan, OnlyDivvysOwnJobsCountAsInsideAJob) {
   EXPECT_TRUE(IsInsideJob({"DIVVY_JOB_ID=3"}));
   EXPECT_TRUE(IsInsideJob({"SLURM_JOB_ID=3", "SLURM_CLUSTER_NAME=divvy"}));
   EXPECT_FALSE(IsInsideJob({"SLURM_JOB_ID=3", "SLURM_CLUSTER_NAME=big"}));
@@ -190,7 +190,7 @@ Result<BatchRequest> Batch(const std::vector<std::string>& words) {
   return ReadBatchRequest(words, Around(), [] { return Result<std::string>("#!/bin/sh\n#SBATCH -n 3\n"); });
 }
 
-TEST(StepPlan, HooksOfTasksStandAroundTheCommand) {
+TEST(StepPlan, TaskPrologAndEpilogRunAroundTheCommand) {
   EXPECT_EQ(WithHooks({}, {"./solve", "x y"}), (Texts{"./solve", "x y"}));
   const Texts hooked = WithHooks({"./pro", ""}, {"./solve", "x y"});
   ASSERT_EQ(hooked.size(), 8u);
@@ -199,7 +199,7 @@ TEST(StepPlan, HooksOfTasksStandAroundTheCommand) {
   EXPECT_EQ(ProgramOf("/opt/bin/solve"), "solve");
 }
 
-TEST(Sbatch, AWrappedCommandMayStandWithAnyComponent) {
+TEST(Sbatch, WrapMayFollowAnyComponent) {
   for (const std::vector<std::string>& words :
        {Texts{"-n1", ":", "-N1", "--wrap", "hostname"}, Texts{"-n1", "--wrap", "hostname", ":", "-N1"}}) {
     const auto request = Batch(words);
@@ -211,7 +211,7 @@ TEST(Sbatch, AWrappedCommandMayStandWithAnyComponent) {
   }
 }
 
-TEST(Sbatch, ReadsLinesThenEnvironmentThenWords) {
+TEST(Sbatch, CommandLineWinsOverEnvironmentAndScript) {
   const auto request = Batch({"--time=20", "--parsable", "t.sh", "--time=99", "x"});
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ(request->spec.request.gpus, 2);

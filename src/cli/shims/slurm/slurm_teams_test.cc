@@ -55,14 +55,14 @@ TEST(Sacctmgr, TeamsAreAccountsAndTheirMembersAssociations) {
             "ada|vision|None\ngrace|vision|None\nlinus|faces|None\nroot|root|Administrator\n");
 }
 
-TEST(Sacctmgr, WithoutTeamsEverybodyIsOfRoot) {
+TEST(Sacctmgr, WithoutTeamsEveryUserBelongsToTheRootAccount) {
   EXPECT_EQ(Show(TeamEntity::kAssociation, "account,user,qos", {}),
             "root||normal\nroot|linus|normal\nroot|root|normal\n");
   EXPECT_EQ(Show(TeamEntity::kCluster, "cluster,controlhost", {}), "divvy|box\n");
   EXPECT_EQ(Show(TeamEntity::kQos, "name", {}), "normal\n");
 }
 
-TEST(Sacctmgr, DefaultFieldsAreKnownAndUnknownOnesRefused) {
+TEST(Sacctmgr, DefaultFieldsAreKnownAndUnknownFieldsRefused) {
   for (const TeamEntity entity : {TeamEntity::kUser, TeamEntity::kAccount, TeamEntity::kAssociation,
                                   TeamEntity::kCluster, TeamEntity::kQos, TeamEntity::kTres}) {
     EXPECT_FALSE(Show(entity, std::string(TeamFieldsOf(entity, true))).starts_with("ERROR"));
@@ -75,7 +75,7 @@ TEST(Sacctmgr, DefaultFieldsAreKnownAndUnknownOnesRefused) {
   EXPECT_FALSE(TeamEntityOf("wckey"));
 }
 
-TEST(Sshare, SharesAndUseAddUpWithinTheirSiblings) {
+TEST(Sshare, SharesAndUsageOfSiblingsAddUp) {
   const auto text = FormatShares(ShareRows(SomeTeams(), kLinus),
                                  {"account", "user", "rawshares", "normshares", "rawusage", "fairshare"},
                                  {.delimiter = "|", .has_header = false});

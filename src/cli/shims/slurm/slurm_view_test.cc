@@ -59,7 +59,7 @@ std::string Queue(const std::vector<wire::JobView>& jobs, std::string_view lette
   return text ? *text : "ERROR " + text.error().message;
 }
 
-TEST(Squeue, DefaultColumnsAreSlurms) {
+TEST(Squeue, DefaultColumnsAreThoseOfSlurm) {
   wire::JobView array = Job(2, "queued");
   array.display_id = "2_[2-9]";
   array.array_indices = "2-9";
@@ -87,7 +87,7 @@ TEST(Squeue, DefaultColumnsAreSlurms) {
             "                 1      main    train     root  R       0:05      1 n1\n");
 }
 
-TEST(Squeue, ShowsThePartitionAccountAndQosThatAJobNamed) {
+TEST(Squeue, ShowsThePartitionAccountAndQosOfTheJob) {
   wire::JobView job = Job(6, "running");
   job.pool = "gpu";
   job.account = "vision";
@@ -97,14 +97,14 @@ TEST(Squeue, ShowsThePartitionAccountAndQosThatAJobNamed) {
   EXPECT_EQ(PoolsOf({"main"}), (std::vector<std::string>{"main", ""})) << "who names none is in main";
 }
 
-TEST(Squeue, ACapOfAGroupIsNoArrayTaskLimit) {
+TEST(Squeue, AGroupLimitIsNotShownAsAnArrayTaskLimit) {
   wire::JobView job = Job(6, "queued");
   job.group = "sweep";
   job.reason = "sweep runs 2 of at most 2";
   EXPECT_EQ(ReasonCode(job), "AssocGrpJobsLimit");
 }
 
-TEST(Squeue, ALimitOrAQuotaOfGpusIsNoLimitOfJobs) {
+TEST(Squeue, AGpuLimitOrQuotaIsNotShownAsAJobLimit) {
   wire::JobView job = Job(6, "queued");
   for (const char* reason : {"team vision runs 2 GPUs of at most 2 GPUs; this needs 1 GPU more",
                              "the quota of team vision is in use: its non-preemptible jobs hold 2 of 2 GPUs",
@@ -114,7 +114,7 @@ TEST(Squeue, ALimitOrAQuotaOfGpusIsNoLimitOfJobs) {
   }
 }
 
-TEST(Squeue, APoolThatStartsNoneIsAPartitionThatIsDown) {
+TEST(Squeue, APoolThatStartsNoJobsIsShownAsDown) {
   wire::JobView job = Job(6, "queued");
   job.position = 1;
   job.reason = "an administrator: pool gpu starts no jobs: its state is down";
@@ -123,14 +123,14 @@ TEST(Squeue, APoolThatStartsNoneIsAPartitionThatIsDown) {
   EXPECT_EQ(ReasonCode(job), "PartitionInactive");
 }
 
-TEST(Squeue, OfStepsTheHeaderSaysSo) {
+TEST(Squeue, WithStepsTheHeaderIsThatOfSteps) {
   QueueFormat format;
   format.letters = kQueueSteps;
   format.is_of_steps = true;
   EXPECT_EQ(FormatQueue({}, format, Here())->substr(0, 16), "         STEPID ");
 }
 
-TEST(Squeue, StepsHaveColumnsOfTheirOwn) {
+TEST(Squeue, StepsHaveTheirOwnColumns) {
   wire::JobView step = Job(17, "running", "solve");
   step.display_id = "17.3";
   QueueRow row{step, std::nullopt};
@@ -149,7 +149,7 @@ TEST(Squeue, StepsHaveColumnsOfTheirOwn) {
   EXPECT_FALSE(FormatQueue({}, format, Here()));
 }
 
-TEST(Squeue, AJobIsInThePartitionsThatItWaitsForAndInTheOneThatItRunsIn) {
+TEST(Squeue, AJobIsInThePartitionThatItRunsInOrAllThatItWaitsFor) {
   wire::JobView job = Job(17, "queued");
   EXPECT_TRUE(IsInOneOf({}, job));
   EXPECT_TRUE(IsInOneOf({"main"}, job)) << "it named none";
@@ -159,7 +159,7 @@ TEST(Squeue, AJobIsInThePartitionsThatItWaitsForAndInTheOneThatItRunsIn) {
   EXPECT_FALSE(IsInOneOf({"x", "a,b"}, job));
 }
 
-TEST(Squeue, LongColumnsAreSlurms) {
+TEST(Squeue, LongColumnsAreThoseOfSlurm) {
   wire::JobView job = Job(6, "queued");
   job.request.time_limit_s = 600;
   job.position = 2;
@@ -169,7 +169,7 @@ TEST(Squeue, LongColumnsAreSlurms) {
             "                 1      main    train     root  RUNNING       0:05 UNLIMITED      1 n1\n");
 }
 
-TEST(Squeue, LettersWidthsAndSuffixesAreRead) {
+TEST(Squeue, ReadsFieldLettersWidthsAndSuffixes) {
   const wire::JobView job = Job(17, "running", "a-long-name");
   EXPECT_EQ(Queue({job}, "%i|%T|%M", false), "17|RUNNING|0:05\n");
   EXPECT_EQ(Queue({job}, "%.5i X%4j<%t>"), "JOBID XNAME<ST>\n   17 Xa-lo<R>\n");
@@ -179,7 +179,7 @@ TEST(Squeue, LettersWidthsAndSuffixesAreRead) {
   EXPECT_EQ(Queue({job}, "%?"), "ERROR Invalid job format specification: ?");
 }
 
-TEST(Squeue, NamesTakeTwentyLettersEach) {
+TEST(Squeue, NamedFieldsAreTwentyCharactersWide) {
   QueueFormat format;
   format.names = "jobid,name:5,state:.9x";
   EXPECT_EQ(*FormatQueue(Rows({Job(17, "running", "train-all")}), format, Here()),
@@ -188,7 +188,7 @@ TEST(Squeue, NamesTakeTwentyLettersEach) {
   EXPECT_FALSE(FormatQueue({}, format, Here()));
 }
 
-TEST(Squeue, ColumnsOfAJobsFullAnswerAreAskedForOnlyWhereTheyAreShown) {
+TEST(Squeue, RequestsJobDetailsOnlyForColumnsThatNeedThem) {
   EXPECT_FALSE(QueueNeedsDetail({.letters = "%i %t %R", .names = "", .sort = "", .has_header = true}));
   EXPECT_TRUE(QueueNeedsDetail({.letters = "%i %Z", .names = "", .sort = "", .has_header = true}));
   EXPECT_TRUE(QueueNeedsDetail({.letters = "", .names = "jobid,stdout", .sort = "", .has_header = true}));
@@ -209,7 +209,7 @@ TEST(Squeue, ColumnsOfAJobsFullAnswerAreAskedForOnlyWhereTheyAreShown) {
   }
 }
 
-TEST(Squeue, AllIsEveryColumn) {
+TEST(Squeue, AllShowsEveryColumn) {
   const std::string text = Queue({Job(17, "running", "train")}, "%all");
   EXPECT_EQ(text.find("JOBID|"), 0u);
   EXPECT_NE(text.find("|train|"), std::string::npos);
@@ -218,7 +218,7 @@ TEST(Squeue, AllIsEveryColumn) {
   EXPECT_TRUE(FormatQueue(Rows({Job(17, "running")}), format, Here()));
 }
 
-TEST(Squeue, SortsByLetters) {
+TEST(Squeue, SortsByFieldLetters) {
   QueueFormat format;
   format.letters = "%i";
   format.sort = "t,-i";
@@ -233,7 +233,7 @@ TEST(Squeue, SortsByLetters) {
   }
 }
 
-TEST(Squeue, WhatWaitsComesFirstInTheQueuesOrder) {
+TEST(Squeue, WaitingJobsComeFirstInQueueOrder) {
   std::vector<wire::JobView> jobs = {Job(1, "running"), Job(5, "queued"), Job(4, "queued"), Job(6, "held"),
                                      Job(7, "stopping")};
   jobs[1].position = 1;
@@ -244,7 +244,7 @@ TEST(Squeue, WhatWaitsComesFirstInTheQueuesOrder) {
   EXPECT_EQ(order, "5 4 6 1 7 ");
 }
 
-TEST(Squeue, ArraysSplitIntoTheirElements) {
+TEST(Squeue, ArraysAreSplitIntoTheirElements) {
   wire::JobView array = Job(2, "queued");
   array.display_id = "2_[1-2,5]";
   array.array_indices = "1-2,5";
@@ -252,7 +252,7 @@ TEST(Squeue, ArraysSplitIntoTheirElements) {
   EXPECT_EQ(Queue(SplitArrays({array, Job(9, "running")}), "%i %F %K", false), "2_1 2 1\n2_2 2 2\n2_5 2 5\n9 9 N/A\n");
 }
 
-TEST(Squeue, FinalStatesHaveSlurmsWords) {
+TEST(Squeue, FinalStatesHaveSlurmsNames) {
   EXPECT_EQ(Queue({Job(1, "failed"), Job(2, "succeeded"), Job(3, "cancelled"), Job(4, "timed_out"), Job(5, "lost")},
                   "%i %t %T %R", false),
             "1 F FAILED (NonZeroExitCode)\n2 CD COMPLETED n1\n3 CA CANCELLED \n4 TO TIMEOUT (TimeLimit)\n5 NF "
@@ -262,7 +262,7 @@ TEST(Squeue, FinalStatesHaveSlurmsWords) {
   EXPECT_FALSE(StatesOf("PREEMPTED").empty());
 }
 
-TEST(Times, AreWrittenAsEachCommandWritesThem) {
+TEST(Times, EachCommandHasItsOwnFormat) {
   EXPECT_EQ(Elapsed(5), "0:05");
   EXPECT_EQ(Elapsed(3723), "1:02:03");
   EXPECT_EQ(Elapsed(90000), "1-01:00:00");
@@ -288,7 +288,7 @@ NodeRow Node() {
   return row;
 }
 
-TEST(Sinfo, ListingsAreSlurms) {
+TEST(Sinfo, ListingsMatchSlurms) {
   EXPECT_EQ(*FormatNodes({Node()}, kInfoDefault, "", true),
             "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
             "main*        up   infinite      1    mix n1\n");
@@ -304,7 +304,7 @@ TEST(Sinfo, ListingsAreSlurms) {
   EXPECT_FALSE(FormatNodes({Node()}, "%q", "", true));
 }
 
-TEST(Sinfo, APartitionThatIsAskedForHasTheServerInIt) {
+TEST(Sinfo, ARequestedPartitionContainsTheServer) {
   NodeRow row = Node();
   row.partition = "gpu";
   EXPECT_EQ(*FormatNodes({row}, "%P %R %D", "", false), "gpu gpu 1\n");
@@ -314,7 +314,7 @@ TEST(Sinfo, APartitionThatIsAskedForHasTheServerInIt) {
       << NodesJson({Node()});
 }
 
-TEST(Sinfo, ReasonsNameEachNodeOnceAndWhoGaveThem) {
+TEST(Sinfo, EachNodeIsNamedOnceWithTheReasonAndItsAuthor) {
   NodeRow row = Node();
   row.view.reason = "fan, by root";
   NodeRow again = row;
@@ -326,7 +326,7 @@ TEST(Sinfo, ReasonsNameEachNodeOnceAndWhoGaveThem) {
   EXPECT_EQ(*FormatNodes({row}, "%E %u", "", false), "none root\n");
 }
 
-TEST(Sinfo, WhatIsKeptForSomebodyIsNotIdle) {
+TEST(Sinfo, AReservedNodeIsNotIdle) {
   NodeRow row = Node();
   row.view.state = "up";
   row.view.gpus = 2;
@@ -367,7 +367,7 @@ std::string Accounts(std::vector<AccountRow> rows, std::vector<std::string> fiel
   return text ? *text : "ERROR " + text.error().message;
 }
 
-TEST(Sacct, DefaultColumnsAreSlurms) {
+TEST(Sacct, DefaultColumnsAreThoseOfSlurm) {
   AccountRow job{.job = Job(17, "failed", "a-very-long-name")};
   job.job.exit_code = 3;
   job.job.end_time = kNow;
@@ -381,7 +381,7 @@ TEST(Sacct, DefaultColumnsAreSlurms) {
             "17.batch          batch                                1     FAILED      3:0 \n");
 }
 
-TEST(Sacct, ParsableAndWidths) {
+TEST(Sacct, SupportsParsableOutputAndWidths) {
   AccountRow job{.job = Job(17, "cancelled", "train")};
   job.job.signal = 15;
   EXPECT_EQ(Accounts({job}, {"jobid", "STATE", "ExitCode", "Elapsed", "Start"}, "|"),
@@ -392,7 +392,7 @@ TEST(Sacct, ParsableAndWidths) {
   EXPECT_FALSE(NeedsDetail({"JobID", "State"}));
 }
 
-TEST(Sacct, FieldsAreFoundByTheirBeginning) {
+TEST(Sacct, FieldsAreFoundByPrefix) {
   const AccountRow job{.job = Job(17, "failed")};
   EXPECT_EQ(Accounts({job}, {"jobidr", "Alloc", "parti"}, "::", false), "17::1::main\n");
   const std::string names = AccountFieldNames();
@@ -402,7 +402,7 @@ TEST(Sacct, FieldsAreFoundByTheirBeginning) {
   EXPECT_EQ(Accounts({job}, all, "|", false).find("ERROR"), std::string::npos);
 }
 
-TEST(Sacct, WhatAnElasticJobHoldsIsNotWhatItAskedFor) {
+TEST(Sacct, AnElasticJobsAllocationIsNotItsRequest) {
   AccountRow job{.job = Job(17, "running", "train")};
   job.job.request.gpus = 2;
   job.job.gpus = {0, 1, 2, 3};
@@ -420,7 +420,7 @@ TEST(Sacct, WhatAnElasticJobHoldsIsNotWhatItAskedFor) {
   EXPECT_EQ(Accounts({waits}, {"ReqGRES", "AllocGRES"}, "|", false), "|\n");
 }
 
-TEST(Sacct, JsonTellsHowAJobEnded) {
+TEST(Sacct, JsonShowsHowAJobEnded) {
   AccountRow job{.job = Job(17, "cancelled", "train")};
   job.job.start_time = kNow - 9;
   job.job.signal = 15;
@@ -435,7 +435,7 @@ TEST(Sacct, JsonTellsHowAJobEnded) {
   }
 }
 
-TEST(Arrays, AWholeArrayIsToldFromItsElements) {
+TEST(Arrays, AWholeArrayIsSummarizedFromItsElements) {
   wire::JobView array = Job(2, "queued");
   array.array_indices = "3";
   EXPECT_TRUE(IsWholeArray(array)) << "one element is left to begin";
@@ -449,7 +449,7 @@ TEST(Arrays, AWholeArrayIsToldFromItsElements) {
   EXPECT_FALSE(IsWholeArray(Job(4, "running")));
 }
 
-TEST(Scontrol, DetailsSayWhichGpusOfWhichNode) {
+TEST(Scontrol, DetailsNameTheGpusOfEachNode) {
   wire::JobDetail job;
   job.id = JobId(17);
   job.state = "running";
@@ -459,7 +459,7 @@ TEST(Scontrol, DetailsSayWhichGpusOfWhichNode) {
   EXPECT_NE(text.find("     Nodes=n1 CPU_IDs=(null) Mem=0 GRES=gpu:3(IDX:0-1,3)\n"), std::string::npos) << text;
 }
 
-TEST(Scontrol, ShowsAJobInSlurmsWords) {
+TEST(Scontrol, ShowsAJobInSlurmsFormat) {
   wire::JobDetail job;
   job.id = JobId(17);
   job.name = "train";
@@ -498,7 +498,7 @@ Result<UpdateWish> Update(const std::vector<std::string>& words) {
   });
 }
 
-TEST(Scontrol, UpdatesAreReadInSlurmsWords) {
+TEST(Scontrol, ReadsUpdatesInSlurmsSyntax) {
   const auto wish = Update({"JobId=17", "TimeLimit=+30", "Gres=gpu:a100:2", "Name=x", "Partition=long", "Nice=10",
                             "QOS=high", "StdErr=e", "Requeue=1"});
   ASSERT_TRUE(wish) << wish.error().message;
@@ -520,12 +520,12 @@ TEST(Scontrol, UpdatesAreReadInSlurmsWords) {
   EXPECT_FALSE(Update({"JobId=17", "hello"}));
 }
 
-TEST(JobIds, CommasInsideBracketsDoNotSeparate) {
+TEST(JobIds, CommasInsideBracketsDoNotSeparateIds) {
   EXPECT_EQ(*SplitJobIds("17,18_[1-3,5],19_2"), (std::vector<std::string>{"17", "18_[1-3,5]", "19_2"}));
   for (const char* wrong : {"abc", "17;rm", "18_[1", "-1", "1,x"}) EXPECT_FALSE(SplitJobIds(wrong)) << wrong;
 }
 
-TEST(JobIds, BehindTheDotIsAStep) {
+TEST(JobIds, ReadsAStepAfterADot) {
   for (const char* right : {"17.batch", "17.extern", "17_3.interactive", "17.0", "17_[1-3:2%2].12", "@", "@~1", "17+1"})
     EXPECT_TRUE(SplitJobIds(right)) << right;
   for (const char* wrong : {"17bent", "17batch", "17.", "17.bat", "17.0x", "17.batch.0", ".batch", "@.1e"})

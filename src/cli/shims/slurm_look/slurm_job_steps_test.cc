@@ -35,7 +35,7 @@ wire::StepView Step(std::int64_t number, std::optional<std::int64_t> code) {
   return step;
 }
 
-TEST(JobSteps, TheBatchStepComesFirstAndEachHasItsOwnEnd) {
+TEST(JobSteps, TheBatchStepComesFirstAndEachStepHasItsOwnEnd) {
   wire::StepView waiting;
   waiting.number = 3;
   const auto steps = JobStepsOf(Running(), {Step(0, 0), Step(1, 137), Step(2, std::nullopt), waiting});
@@ -55,7 +55,7 @@ TEST(JobSteps, TheBatchStepComesFirstAndEachHasItsOwnEnd) {
   EXPECT_EQ(steps[3].job.state, "running");
 }
 
-TEST(JobSteps, HaveNoMoreThanTheJobOverAllMachines) {
+TEST(JobSteps, AStepHasNoMoreThanTheJobOverAllNodes) {
   wire::JobDetail job = Running();
   job.request.nodes = 2;
   job.request.tasks = 2;
@@ -77,7 +77,7 @@ TEST(JobSteps, HaveNoMoreThanTheJobOverAllMachines) {
   EXPECT_EQ(steps[2].tasks, 99);
 }
 
-TEST(JobSteps, AreOnTheirOwnMachinesAndNotOnTheJobs) {
+TEST(JobSteps, StepsAreShownOnTheirOwnNodes) {
   wire::JobDetail job = Running();
   job.node = "n1";
   job.request.nodes = 3;
@@ -102,7 +102,7 @@ TEST(JobSteps, AreOnTheirOwnMachinesAndNotOnTheJobs) {
   EXPECT_NE(one.find("TRES=cpu=4,mem=1G,node=1,billing=4 "), std::string::npos) << one;
 }
 
-TEST(JobSteps, WhatWasCancelledByItsNumberIsCancelledInAJobThatRuns) {
+TEST(JobSteps, AStepThatWasCancelledByNumberIsCancelledWhileTheJobRuns) {
   wire::StepView step = Step(2, 143);
   EXPECT_EQ(JobStepsOf(Running(), {step})[1].job.state, "failed");
   step.state = "cancelled";
@@ -111,7 +111,7 @@ TEST(JobSteps, WhatWasCancelledByItsNumberIsCancelledInAJobThatRuns) {
   EXPECT_EQ(ExitCode(cancelled.job), "0:15");
 }
 
-TEST(JobSteps, WhatTheJobsEndCutOffWasCancelled) {
+TEST(JobSteps, AStepThatWasCutOffByTheJobsEndIsCancelled) {
   wire::JobDetail job = Running();
   job.state = "succeeded";
   job.end_time = 1050.0;
@@ -121,7 +121,7 @@ TEST(JobSteps, WhatTheJobsEndCutOffWasCancelled) {
   EXPECT_EQ(JobStepsOf(job, {step})[1].job.state, "cancelled");
 }
 
-TEST(JobSteps, WhatIsOnATerminalHasNoBatchStep) {
+TEST(JobSteps, AJobOnATerminalHasNoBatchStep) {
   wire::JobDetail job = Running();
   job.is_foreground = true;
   const auto own = JobStepsOf(job, {});
@@ -134,7 +134,7 @@ TEST(JobSteps, WhatIsOnATerminalHasNoBatchStep) {
   EXPECT_TRUE(JobStepsOf(job, {}).empty());
 }
 
-TEST(JobSteps, ShowStepSaysWhatScontrolSays) {
+TEST(JobSteps, ShowStepMatchesScontrol) {
   Scene scene;
   scene.hostname = "box";
   const auto steps = JobStepsOf(Running(), {Step(0, std::nullopt)});

@@ -7,7 +7,7 @@
 namespace divvy::cli::slurm {
 namespace slurm_json_test {
 
-TEST(SlurmYaml, SaysWhatTheJsonSays) {
+TEST(SlurmYaml, ContainsTheSameAsTheJson) {
   EXPECT_EQ(YamlOf(R"~({"meta":{"errors":[]},"jobs":[{"job_id":17,"name":"train it","nodes":"n1","hold":false,)~"
                    R"~("gres_detail":["gpu:2(IDX:0-1)"],"array_task_id":null},{"job_id":18,"time":"10:00"}]})~"),
             "%YAML 1.1\n---\n"
@@ -20,13 +20,13 @@ TEST(SlurmYaml, SaysWhatTheJsonSays) {
             "%YAML 1.1\n---\na: \"no\"\nb: \"\"\nc: \"-\"\nd: \"12\"\ne:\n- - 1\n  - 2\n- {}\n...\n");
 }
 
-TEST(SlurmJson, RecordsOfTextHaveNumbersWhereTheyAreWhole) {
+TEST(SlurmJson, WholeNumbersOfTextRecordsAreJsonNumbers) {
   const std::string json =
       RecordsJson("sshare", "shares", {{{"account", " vision"}, {"rawshares", "3"}, {"x", "0.5"}}});
   EXPECT_NE(json.find(R"~("shares":[{"account":"vision","rawshares":3,"x":"0.5"}])~"), std::string::npos) << json;
 }
 
-TEST(SlurmJson, EveryReleasesNameIsTakenAndListAsksWhichThereAre) {
+TEST(SlurmJson, AcceptsEveryReleaseNameAndListShowsTheParsers) {
   AnswerForm form;
   std::vector<dialect::Option> options;
   AddAnswerForms(options, form);

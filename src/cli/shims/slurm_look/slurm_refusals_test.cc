@@ -9,7 +9,7 @@
 namespace divvy::cli::slurm {
 namespace slurm_refusals_test {
 
-TEST(Refusals, NameOptionsThatSlurmHas) {
+TEST(Refusals, NameTheSlurmOptions) {
   EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has any; leave --gpu-type out"),
             "asks for 1 GPU of type x9, but no node has any; leave the type of the GPUs out");
   EXPECT_EQ(InSlurmsWords("asks for 8 GPUs, but pool debug gives a job 2 at most; ask for fewer, or name another pool "
@@ -27,7 +27,7 @@ JobSpec Asked(const std::vector<std::string>& words) {
   return spec;
 }
 
-TEST(Refusals, RepairsCountAsTheJobDoes) {
+TEST(Refusals, SuggestedLimitsUseTheJobsOwnUnits) {
   const auto repair = [](const std::string& ours, const std::vector<std::string>& words) {
     return InSlurmsWords("asks for too much; " + ours + " is the most", Asked(words)).substr(19);
   };

@@ -33,7 +33,7 @@ Result<VhRun> Parse(const Words& words) {
   return ParseVhRun(words, false, [](const std::string&) { return dialect::ParseValohaiYaml(kYaml, "valohai.yaml"); });
 }
 
-TEST(VhRun, TakesTheDocumentedCommand) {
+TEST(VhRun, AcceptsTheDocumentedCommand) {
   auto run = Parse({"train", "--adhoc", "VH_GPUS=4", "--var", "A=b=c", "-v", "B="});
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(run->target, "train");
@@ -43,7 +43,7 @@ TEST(VhRun, TakesTheDocumentedCommand) {
             (std::vector<std::pair<std::string, std::string>>{{"VH_GPUS", "4"}, {"A", "b=c"}, {"B", ""}}));
 }
 
-TEST(VhRun, TheStepsOwnOptionsComeAfterItsName) {
+TEST(VhRun, OptionsAfterTheStepNameBelongToTheStep) {
   auto run = Parse({"-t", "mine", "train", "--learning-rate=0.5", "--layers", "1", "--layers=2", "--fast",
                     "--data=b.csv", "--title=own", "--priority", "--watch"});
   ASSERT_TRUE(run) << run.error().message;
@@ -59,7 +59,7 @@ TEST(VhRun, TheStepsOwnOptionsComeAfterItsName) {
   EXPECT_EQ(Parse({"train", "--priority", "3"})->request.priority, 3);
 }
 
-TEST(VhRun, RefusesWithTheNearestName) {
+TEST(VhRun, NamesTheNearestStepWhenItRefuses) {
   struct Case {
     Words words;
     std::string_view part;
@@ -83,7 +83,7 @@ TEST(VhRun, RefusesWithTheNearestName) {
   }
 }
 
-TEST(VhText, CountersAreNumbersRangesAndLatest) {
+TEST(VhText, ReadsCountersAsNumbersRangesAndLatest) {
   const std::vector<std::uint64_t> known = {2, 3, 5, 8};
   using Ids = std::vector<std::uint64_t>;
   EXPECT_EQ(*ParseCounters(Words{"#3"}, known), Ids{3});
@@ -96,7 +96,7 @@ TEST(VhText, CountersAreNumbersRangesAndLatest) {
   }
 }
 
-TEST(VhText, MetadataIsTheLastValueOfEveryKey) {
+TEST(VhText, MetadataShowsTheLastValueOfEveryKey) {
   auto metadata = LastMetadata(
       "starting\n{\"loss\": 0.5, \"epoch\": 1}\nnoise {\"loss\": 9}\n{\"loss\": 0.25, \"name\": \"a\\\"b\", \"list\": "
       "[1, {\"x\": 2}]}\n{broken\n");
@@ -106,7 +106,7 @@ TEST(VhText, MetadataIsTheLastValueOfEveryKey) {
   EXPECT_TRUE(FlatObject("{\"a\": bare}").empty());
 }
 
-TEST(VhText, TablesHaveSixForms) {
+TEST(VhText, TablesHaveSixFormats) {
   const std::vector<Words> rows = {{"#", "Step"}, {"12", "a;b"}};
   EXPECT_EQ(RenderVhTable(rows, VhFormat::kHuman), "#   Step\n12  a;b\n");
   EXPECT_EQ(RenderVhTable(rows, VhFormat::kCsv), "#,Step\n12,a;b\n");
@@ -117,7 +117,7 @@ TEST(VhText, TablesHaveSixForms) {
   EXPECT_FALSE(ParseVhFormat("xml"));
 }
 
-TEST(VhText, VerbsMayBeShortened) {
+TEST(VhText, SubcommandsMayBeAbbreviated) {
   const std::string_view verbs[] = {"run", "list", "logs", "summarize"};
   EXPECT_EQ(*ResolveVerb("r", verbs, "exec"), "run");
   EXPECT_EQ(*ResolveVerb("mar", verbs, "exec"), "summarize");
@@ -142,7 +142,7 @@ TEST(VhExecutions, AreListedNewestFirst) {
             (Words{"3", "complete", "a", "00:01:05", "", "1"}));
 }
 
-TEST(Ignore, FollowsGit) {
+TEST(Ignore, RulesMatchGitignoreSemantics) {
   IgnoreRules rules;
   rules.Add("*.log\n# note\n/build\ndata/\n!keep.log\ndocs/**/tmp\na?[0-9]\n", "");
   rules.Add("secret\n", "sub");
@@ -174,7 +174,7 @@ class SnapshotTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(SnapshotTest, CopiesWhatNoIgnoreFileNames) {
+TEST_F(SnapshotTest, CopiesFilesThatAreNotIgnored) {
   Write("p/train.py", "x");
   Write("p/.git/config", "x");
   Write("p/data/big.bin", "x");
@@ -190,7 +190,7 @@ TEST_F(SnapshotTest, CopiesWhatNoIgnoreFileNames) {
   for (const char* left : {"copy/.git", "copy/data", "copy/sub/a.tmp"}) EXPECT_FALSE(fs::exists(root_ / left)) << left;
 }
 
-TEST_F(SnapshotTest, LeavesALargeProjectWhereItIs) {
+TEST_F(SnapshotTest, RunsALargeProjectInPlace) {
   Write("p/a", std::string(2000, 'x'));
   auto snapshot = CopyProject(root_ / "p", root_ / "copy", {.bytes = 1000, .files = 10});
   ASSERT_TRUE(snapshot);

@@ -102,7 +102,7 @@ bool IsPossible(const Cluster& cluster, const std::vector<Wanted>& wanted, std::
   return false;
 }
 
-TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
+TEST(PlaceComponents, AreFoundWheneverAPlacementExistsOnSmallClusters) {
   int possible = 0;
   int impossible = 0;
   int missed = 0;
@@ -149,7 +149,7 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
   EXPECT_LE(missed * 200, possible) << missed << " of " << possible << " that are possible were not found";
 }
 
-TEST(ComponentsOfAsk, SayWhichOneIsWhich) {
+TEST(PlaceComponents, TaskPlacementsNameTheirComponent) {
   Cluster cluster = TwoModels({{0, 2}, {1, 4}});
   const std::vector<TaskPlacement> pieces = Find(cluster, Of({{1, 2, false, 2}, {2, 1, false, 1}}));
   ASSERT_EQ(pieces.size(), 3U);

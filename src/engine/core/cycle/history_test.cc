@@ -479,20 +479,24 @@ void RunAll(Kind kind, int from, int until) {
   }
 }
 
-TEST(History, Wild) { RunAll({}, 0, 60); }
-TEST(History, Calm) { RunAll({.is_calm = true}, 100, 160); }
-TEST(History, WithTeams) { RunAll({.has_teams = true}, 200, 250); }
-TEST(History, WithBookings) { RunAll({.is_calm = true, .has_bookings = true}, 300, 330); }
-TEST(History, WithCapsOnGpus) { RunAll({.has_gpu_caps = true}, 600, 640); }
-TEST(History, WithCapsOnGpusAndTeams) { RunAll({.has_teams = true, .has_gpu_caps = true}, 700, 720); }
-TEST(History, WithComponents) { RunAll({.has_components = true}, 800, 840); }
-TEST(History, WithComponentsCalm) { RunAll({.is_calm = true, .has_components = true}, 900, 930); }
-TEST(History, WithComponentsTeamsAndBookings) {
+TEST(History, InvariantsHoldOnRandomClusters) { RunAll({}, 0, 60); }
+TEST(History, InvariantsHoldWithFewChanges) { RunAll({.is_calm = true}, 100, 160); }
+TEST(History, InvariantsHoldWithTeams) { RunAll({.has_teams = true}, 200, 250); }
+TEST(History, InvariantsHoldWithAdvanceReservations) { RunAll({.is_calm = true, .has_bookings = true}, 300, 330); }
+TEST(History, InvariantsHoldWithGpuCaps) { RunAll({.has_gpu_caps = true}, 600, 640); }
+TEST(History, InvariantsHoldWithGpuCapsAndTeams) { RunAll({.has_teams = true, .has_gpu_caps = true}, 700, 720); }
+TEST(History, InvariantsHoldWithComponents) { RunAll({.has_components = true}, 800, 840); }
+TEST(History, InvariantsHoldWithComponentsAndFewChanges) {
+  RunAll({.is_calm = true, .has_components = true}, 900, 930);
+}
+TEST(History, InvariantsHoldWithComponentsTeamsAndAdvanceReservations) {
   RunAll({.has_teams = true, .has_bookings = true, .has_components = true}, 1000, 1030);
 }
-TEST(History, WithTeamsAndBookings) { RunAll({.has_teams = true, .has_bookings = true}, 400, 440); }
+TEST(History, InvariantsHoldWithTeamsAndAdvanceReservations) {
+  RunAll({.has_teams = true, .has_bookings = true}, 400, 440);
+}
 
-TEST(History, TheSameTwiceGivesTheSamePlans) {
+TEST(History, TheSameInputGivesTheSamePlans) {
   for (std::uint64_t seed = 500; seed < 504; ++seed) {
     History one(seed, {.has_teams = true, .has_bookings = true});
     History other(seed, {.has_teams = true, .has_bookings = true});
@@ -503,7 +507,7 @@ TEST(History, TheSameTwiceGivesTheSamePlans) {
 }
 
 // The first GPUs of a node and the last ones of a large node behave the same.
-TEST(History, TheLastGpusOfALargeNodeAreAsTheFirstOfASmallOne) {
+TEST(History, TheLastGpusOfALargeNodeBehaveLikeTheFirst) {
   for (const Kind kind : {Kind{}, Kind{.is_calm = true, .has_bookings = true}, Kind{.has_components = true}}) {
     Kind last = kind;
     last.first_gpu = GpuSet::kCapacity - 8;

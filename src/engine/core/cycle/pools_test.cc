@@ -41,7 +41,7 @@ std::vector<std::uint64_t> Started(const Plan& plan) {
   return ids;
 }
 
-TEST(Pools, EachHasItsOwnOrder) {
+TEST(Pools, EachPoolHasItsOwnQueuePolicy) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 4, 0);
   AddNodes(cluster, 1, 4, 1);
@@ -58,7 +58,7 @@ TEST(Pools, EachHasItsOwnOrder) {
   EXPECT_EQ(Explain(cluster, JobId(3), At(0)).key, "priority 0, 3 GPUs, waiting 0 s");
 }
 
-TEST(Pools, TheFirstBlockedJobOfEachHoldsAStart) {
+TEST(Pools, TheFirstBlockedJobOfEachPoolHasABackfillReservation) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 2, 0);
   AddNodes(cluster, 1, 2, 1);
@@ -77,7 +77,7 @@ TEST(Pools, TheFirstBlockedJobOfEachHoldsAStart) {
   EXPECT_EQ(promised, (std::map<std::uint64_t, Time>{{3, At(3600)}, {4, At(7200)}}));
 }
 
-TEST(Pools, WhereTheyShareNodesTheHigherTierGoesFirst) {
+TEST(Pools, OnSharedNodesThePoolOfTheHigherTierGoesFirst) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
   const PoolIndex low = cluster.AddPool(Ordered(Order::kFifo));
@@ -88,7 +88,7 @@ TEST(Pools, WhereTheyShareNodesTheHigherTierGoesFirst) {
   EXPECT_EQ(Explain(cluster, JobId(1), At(1)).position, 1u);
 }
 
-TEST(Pools, StrictOrderIsStrictInEach) {
+TEST(Pools, StrictOrderAppliesWithinEachPool) {
   Rules rules;
   rules.backfill = Backfill::kNone;
   Cluster cluster(rules);
@@ -103,7 +103,7 @@ TEST(Pools, StrictOrderIsStrictInEach) {
   EXPECT_EQ(Started(cluster.Decide(At(0))), (std::vector<std::uint64_t>{1, 4}));
 }
 
-TEST(Pools, AJobWithoutGpusKeepsToItsNodes) {
+TEST(Pools, AJobWithoutGpusStaysOnTheNodesOfItsPool) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
   AddNodes(cluster, 1, 1, 1);
@@ -114,7 +114,7 @@ TEST(Pools, AJobWithoutGpusKeepsToItsNodes) {
   EXPECT_EQ(plan.starts[0].pieces[0].node, 1u);
 }
 
-TEST(Pools, AnOrderCanBeChangedWhileJobsWait) {
+TEST(Pools, AQueuePolicyCanBeChangedWhileJobsWait) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
   const PoolIndex pool = cluster.AddPool(Ordered(Order::kFifo));
@@ -228,7 +228,7 @@ class Twins {
   int now_ = 0;
 };
 
-TEST(Pools, ThatShareNothingAreAsTwoClusters) {
+TEST(Pools, DisjointPoolsBehaveLikeTwoClusters) {
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     Twins twins(seed);
     twins.Run(40);

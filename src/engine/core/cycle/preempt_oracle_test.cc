@@ -113,9 +113,9 @@ Cost CostOf(const Problem& problem, std::uint32_t taken) {
   return cost;
 }
 
-class Oracle : public testing::TestWithParam<std::uint64_t> {};
+class PreemptionOracle : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(Oracle, PreemptsTheSetThatCostsLeast) {
+TEST_P(PreemptionOracle, PreemptsTheSetThatCostsLeast) {
   Draws draws(GetParam());
   for (int round = 0; round < 40; ++round) {
     const Problem problem = Draw(draws, false);
@@ -161,7 +161,7 @@ TEST_P(Oracle, PreemptsTheSetThatCostsLeast) {
   }
 }
 
-TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
+TEST_P(PreemptionOracle, ReclaimingBetweenTeamsComesToRest) {
   Draws draws(GetParam() + 1000);
   for (int round = 0; round < 25; ++round) {
     const Problem problem = Draw(draws, true);
@@ -201,7 +201,7 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Oracle, testing::Range<std::uint64_t>(1, 7));
+INSTANTIATE_TEST_SUITE_P(Seeds, PreemptionOracle, testing::Range<std::uint64_t>(1, 7));
 
 }  // namespace take_back_oracle_test
 }  // namespace divvy::core

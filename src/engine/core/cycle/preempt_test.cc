@@ -29,14 +29,14 @@ Rules Moving() {
   return rules;
 }
 
-TEST(TakeBack, NothingIsTakenUnlessARuleSaysSo) {
+TEST(Preempt, NothingIsPreemptedUnlessARuleAllowsIt) {
   TakingWorld world(1, 2, Rules{});
   world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   EXPECT_TRUE(world.Round(100).preemptions.empty());
 }
 
-TEST(TakeBack, LowerPriorityGivesWayAndTheTakerStartsOnceItHasLeft) {
+TEST(Preempt, ALowerPriorityIsPreemptedAndThePreemptorStartsAfterItsEnd) {
   TakingWorld world(1, 2, Preempting());
   world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
@@ -54,14 +54,14 @@ TEST(TakeBack, LowerPriorityGivesWayAndTheTakerStartsOnceItHasLeft) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-TEST(TakeBack, EqualPriorityTakesNothing) {
+TEST(Preempt, EqualPriorityPreemptsNothing) {
   TakingWorld world(1, 1, Preempting());
   world.Run(world.Make(1, GpuAsk(1), 5), {{0, AtGpus(1), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   EXPECT_TRUE(world.Round(100).preemptions.empty());
 }
 
-TEST(TakeBack, ProtectedJobsAreNeverVictims) {
+TEST(Preempt, ProtectedJobsAreNeverVictims) {
   TakingWorld world(1, 2, Preempting());
   world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kNever), {{0, AtGpus(1), 0, 0}});
   world.Run(world.Make(2, GpuAsk(1), 0), {{0, AtGpus(2), 0, 0}});
@@ -71,7 +71,7 @@ TEST(TakeBack, ProtectedJobsAreNeverVictims) {
   EXPECT_EQ(TakenBy(world.Round(101)), (Ids{2}));
 }
 
-TEST(TakeBack, AJobMayRunItsLeastTimeFirstAndIsTakenFromThen) {
+TEST(Preempt, AJobIsPreemptedOnlyAfterItsMinimumRuntime) {
   Rules rules = Preempting();
   rules.least_run = std::chrono::minutes(10);
   TakingWorld world(1, 1, rules);
@@ -83,7 +83,7 @@ TEST(TakeBack, AJobMayRunItsLeastTimeFirstAndIsTakenFromThen) {
   EXPECT_EQ(TakenBy(world.Round(600)), (Ids{1}));
 }
 
-TEST(TakeBack, APatientJobTakesOnlyAfterItHasWaited) {
+TEST(Preempt, APreemptorWaitsForTheConfiguredTime) {
   Rules rules = Preempting();
   rules.patience = std::chrono::minutes(10);
   TakingWorld world(1, 1, rules);
@@ -93,7 +93,7 @@ TEST(TakeBack, APatientJobTakesOnlyAfterItHasWaited) {
   EXPECT_EQ(TakenBy(world.Round(602)), (Ids{1}));
 }
 
-TEST(TakeBack, LeastWorkIsLost) {
+TEST(Preempt, TheVictimWithTheLeastLostWorkIsChosen) {
   TakingWorld world(1, 4, Preempting());
   world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}}, 0);   // Lost work: 2 GPUs x 100 s.
   world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(4), 0, 0}}, 90);  // Lost work: 10 s each.
@@ -102,7 +102,7 @@ TEST(TakeBack, LeastWorkIsLost) {
   EXPECT_EQ(TakenBy(world.Round(100)), (Ids{2, 3}));
 }
 
-TEST(TakeBack, AGangTakesForAllItsTasksOrForNone) {
+TEST(Preempt, AGangPreemptsForAllItsTasksOrForNone) {
   TakingWorld world(2, 2, Preempting());
   world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Run(world.Make(2, GpuAsk(2), 7), {{1, AtGpus(3), 0, 0}});
@@ -114,7 +114,7 @@ TEST(TakeBack, AGangTakesForAllItsTasksOrForNone) {
   EXPECT_EQ(world.Running(), (Ids{4}));
 }
 
-TEST(TakeBack, ElasticSurplusGoesBeforeWholeJobs) {
+TEST(Preempt, ElasticJobsShrinkBeforeWholeJobsArePreempted) {
   TakingWorld world(1, 4, Preempting());
   world.Run(world.Make(1, GpuAsk(1, 1, 3)), {{0, AtGpus(1), 0, 0}, {0, AtGpus(2), 0, 0}, {0, AtGpus(4), 0, 0}}, 0);
   world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(8), 0, 0}}, 99);
@@ -130,7 +130,7 @@ TEST(TakeBack, ElasticSurplusGoesBeforeWholeJobs) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
+TEST(Preempt, FreedGpusAreNominatedForThePreemptor) {
   TakingWorld world(1, 2, Preempting());
   world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(2), 5));
@@ -142,7 +142,7 @@ TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
   EXPECT_EQ(world.Running(), (Ids{2}));
 }
 
-TEST(TakeBack, WhoLeavesAnywayIsWaitedFor) {
+TEST(Preempt, AJobThatEndsAnywayIsWaitedFor) {
   TakingWorld world(1, 2, Preempting());
   world.Run(world.Make(1, GpuAsk(1), 9), {{0, AtGpus(1), 0, 0}});
   world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(2), 0, 0}});
@@ -153,7 +153,7 @@ TEST(TakeBack, WhoLeavesAnywayIsWaitedFor) {
   EXPECT_EQ(world.cluster.Decide(At(101)).starts.size(), 1u);
 }
 
-TEST(TakeBack, AClaimGoesWithItsJob) {
+TEST(Preempt, ANominationIsRemovedWithItsJob) {
   TakingWorld world(1, 1, Preempting());
   world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
@@ -165,7 +165,7 @@ TEST(TakeBack, AClaimGoesWithItsJob) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-TEST(Reclaim, ATeamGetsItsShareFromOneAboveItsOwn) {
+TEST(Reclaim, ATeamGetsItsShareFromATeamAboveItsShare) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{2, 1}, {2, 1}});
   for (std::uint64_t id = 1; id <= 4; ++id) {
@@ -179,7 +179,7 @@ TEST(Reclaim, ATeamGetsItsShareFromOneAboveItsOwn) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-TEST(Reclaim, NobodyIsBroughtBelowTheirQuota) {
+TEST(Reclaim, NoTeamIsReducedBelowItsQuota) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{4, 0}, {4, 1}});
   world.Run(world.Make(1, GpuAsk(4), 0, Preemptible::kRequeue, 1), {{0, AtGpus(15), 0, 0}});
@@ -187,7 +187,7 @@ TEST(Reclaim, NobodyIsBroughtBelowTheirQuota) {
   EXPECT_TRUE(world.Round(100).preemptions.empty());
 }
 
-TEST(Reclaim, ATeamBeyondItsShareTakesNothing) {
+TEST(Reclaim, ATeamAboveItsShareReclaimsNothing) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{1, 1}, {1, 1}});
   world.Run(world.Make(1, GpuAsk(2), 0, Preemptible::kRequeue, 1), {{0, AtGpus(3), 0, 0}});
@@ -196,7 +196,7 @@ TEST(Reclaim, ATeamBeyondItsShareTakesNothing) {
   EXPECT_TRUE(world.Round(100).preemptions.empty());
 }
 
-TEST(Reclaim, WhatIsFirmFitsIntoTheQuotaThatItTakesFor) {
+TEST(Reclaim, ANonPreemptibleReclaimerMustFitIntoItsQuota) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{1, 1}, {1, 1}});
   world.Run(world.Make(1, GpuAsk(4), 0, Preemptible::kRequeue, 1), {{0, AtGpus(15), 0, 0}});
@@ -206,7 +206,7 @@ TEST(Reclaim, WhatIsFirmFitsIntoTheQuotaThatItTakesFor) {
   EXPECT_EQ(TakenBy(world.Round(101)), (Ids{1}));
 }
 
-TEST(MoveJobs, ASmallJobMakesRoomForALargeOneAndGoesOn) {
+TEST(MoveJobs, ASmallJobIsMigratedForALargeOneAndContinues) {
   TakingWorld world(2, 2, Moving());
   world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kPause), {{0, AtGpus(1), 0, 0}});
   world.Run(world.Make(2, GpuAsk(1), 0, Preemptible::kPause), {{1, AtGpus(1), 0, 0}});
@@ -225,7 +225,7 @@ TEST(MoveJobs, ASmallJobMakesRoomForALargeOneAndGoesOn) {
   EXPECT_EQ(world.cluster.running(JobId(2))->pieces.front().node, 0u);
 }
 
-TEST(MoveJobs, JobsThatCannotBeContinuedAreNotMoved) {
+TEST(MoveJobs, JobsThatCannotContinueAreNotMigrated) {
   TakingWorld world(2, 2, Moving());
   world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
   world.Run(world.Make(2, GpuAsk(1)), {{1, AtGpus(1), 0, 0}});
@@ -233,7 +233,7 @@ TEST(MoveJobs, JobsThatCannotBeContinuedAreNotMoved) {
   EXPECT_TRUE(world.Round(100).moves.empty());
 }
 
-TEST(MoveJobs, AMovedJobThatEndsByItselfLeavesNothingHeld) {
+TEST(MoveJobs, AMigratedJobThatEndsByItselfLeavesNothingReserved) {
   TakingWorld world(2, 2, Moving());
   world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kPause), {{0, AtGpus(1), 0, 0}});
   world.Run(world.Make(2, GpuAsk(1), 0, Preemptible::kPause), {{1, AtGpus(1), 0, 0}});

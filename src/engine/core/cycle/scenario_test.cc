@@ -335,7 +335,7 @@ class Scenario {
 
 class ClusterScenarios : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(ClusterScenarios, Holds) {
+TEST_P(ClusterScenarios, MatchTheirExpectedPlans) {
   ShowScenario(GetParam(), [](const std::string& commands) { return Scenario().Run(commands); });
 }
 

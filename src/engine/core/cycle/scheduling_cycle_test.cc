@@ -35,7 +35,7 @@ TEST(SchedulingCycle, AnEscalatedJobGoesBeforeSmallOnes) {
   EXPECT_EQ(Started(cluster.Decide(At(3600))), (Ids{1}));
 }
 
-TEST(SchedulingCycle, TheFirstBlockedJobHoldsTheEarliestStart) {
+TEST(SchedulingCycle, TheFirstBlockedJobReservesTheEarliestStart) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
@@ -50,7 +50,7 @@ TEST(SchedulingCycle, TheFirstBlockedJobHoldsTheEarliestStart) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-TEST(SchedulingCycle, NobodyStartsWhoWouldPushBackAReservation) {
+TEST(SchedulingCycle, NoJobStartsIfItWouldDelayAReservation) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
@@ -66,7 +66,7 @@ TEST(SchedulingCycle, NobodyStartsWhoWouldPushBackAReservation) {
   EXPECT_EQ(Started(cluster.Decide(At(10))), (Ids{2}));
 }
 
-TEST(SchedulingCycle, AGangStartsWholeOrNotAtAll) {
+TEST(SchedulingCycle, AllTasksOfAGangStartOrNone) {
   Cluster cluster = MakeCluster(4, 8);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(8, 5), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(8, 3), At(0)), At(0));
@@ -75,7 +75,7 @@ TEST(SchedulingCycle, AGangStartsWholeOrNotAtAll) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-TEST(SchedulingCycle, AGangStaysInItsRackWhereItFits) {
+TEST(SchedulingCycle, AGangStaysInOneRackWhereItFits) {
   Cluster cluster = MakeCluster(12, 8);
   Ask ask = GpuAsk(8, 4);
   ask.together = Locality::kRack;
@@ -90,7 +90,7 @@ TEST(SchedulingCycle, AGangStaysInItsRackWhereItFits) {
   EXPECT_EQ(racks.size(), 1u);
 }
 
-TEST(SchedulingCycle, AnArrayLeavesMemberByMember) {
+TEST(SchedulingCycle, AnArrayLeavesTheQueueElementByElement) {
   Cluster cluster = MakeCluster(1, 4);
   Job array = MakeJob(cluster, 10, GpuAsk(1), At(0));
   array.count = 6;
@@ -101,7 +101,7 @@ TEST(SchedulingCycle, AnArrayLeavesMemberByMember) {
   EXPECT_EQ(cluster.waiting_count(), 1u);
 }
 
-TEST(SchedulingCycle, ACapHoldsBackWithoutHoldingUpOthers) {
+TEST(SchedulingCycle, ACapBlocksItsJobsButNoOthers) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("array 10", 2);
   Job array = MakeJob(cluster, 10, GpuAsk(1), At(0));
@@ -115,13 +115,13 @@ TEST(SchedulingCycle, ACapHoldsBackWithoutHoldingUpOthers) {
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{13}));
 }
 
-TEST(SchedulingCycle, SharesOfOneGpuAddUp) {
+TEST(SchedulingCycle, FractionsOfOneGpuAddUp) {
   Cluster cluster = MakeCluster(1, 1);
   for (std::uint64_t id = 1; id <= 3; ++id) cluster.Put(MakeJob(cluster, id, ShareAsk(4000), At(0)), At(0));
   EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{1, 2}));
 }
 
-TEST(SchedulingCycle, StrictOrderLetsNobodyPass) {
+TEST(SchedulingCycle, StrictOrderLetsNoJobOvertake) {
   Rules rules;
   rules.order = Order::kFifo;
   rules.backfill = Backfill::kNone;
@@ -136,7 +136,7 @@ TEST(SchedulingCycle, StrictOrderLetsNobodyPass) {
   EXPECT_EQ(Started(cluster.Decide(At(5))), (Ids{2, 3, 4}));
 }
 
-TEST(SchedulingCycle, AnEscalatedJobDrainsWhereNoEndIsKnown) {
+TEST(SchedulingCycle, AnEscalatedJobDrainsGpusWhoseEndIsUnknown) {
   Cluster cluster = MakeCluster(1, 4);
   for (std::uint64_t id = 1; id <= 4; ++id) cluster.Put(MakeJob(cluster, id, GpuAsk(1), At(0)), At(0));
   cluster.Decide(At(0));
@@ -152,7 +152,7 @@ TEST(SchedulingCycle, AnEscalatedJobDrainsWhereNoEndIsKnown) {
   EXPECT_EQ(Started(cluster.Decide(At(3800))), (Ids{5}));
 }
 
-TEST(SchedulingCycle, AnElasticJobTakesWhatNobodyWaitsFor) {
+TEST(SchedulingCycle, AnElasticJobUsesGpusThatNoJobWaitsFor) {
   Cluster cluster = MakeCluster(1, 8);
   Ask ask = GpuAsk(1, 2, 6);
   cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));

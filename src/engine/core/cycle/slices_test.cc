@@ -37,7 +37,7 @@ Ask MemoryAsk(int parts, std::int32_t gpu_memory_mib) {
   return ask;
 }
 
-TEST(SlicePlan, CarvesAnIdleGpuAndMergesItForAWholeJob) {
+TEST(SlicePlan, CutsAnIdleGpuAndMergesItForAWholeGpuJob) {
   Cluster cluster = MakeSliceable(1, 1);
   cluster.Put(MakeJob(cluster, 1, SliceAsk(MigProfile::k2g), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, SliceAsk(MigProfile::k2g), At(0)), At(0));
@@ -61,7 +61,7 @@ TEST(SlicePlan, CarvesAnIdleGpuAndMergesItForAWholeJob) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-TEST(SlicePlan, WhatIsCutAlreadyIsFilledBeforeAnotherGpuIsCut) {
+TEST(SlicePlan, FillsACutGpuBeforeAnotherIsCut) {
   Cluster cluster = MakeSliceable(2, 2);
   for (std::uint64_t id = 1; id <= 7; ++id) {
     cluster.Put(MakeJob(cluster, id, SliceAsk(MigProfile::k1g), At(0)), At(0));
@@ -75,7 +75,7 @@ TEST(SlicePlan, WhatIsCutAlreadyIsFilledBeforeAnotherGpuIsCut) {
   EXPECT_EQ(plan.carvings.size(), 1u);
 }
 
-TEST(SlicePlan, AWholeJobIsPromisedTheGpuWhenItsSlicesEnd) {
+TEST(SlicePlan, AWholeGpuJobHasAReservationWhenTheSlicesEnd) {
   Cluster cluster = MakeSliceable(1, 1);
   cluster.Put(MakeJob(cluster, 1, SliceAsk(MigProfile::k3g), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
@@ -93,7 +93,7 @@ TEST(SlicePlan, AWholeJobIsPromisedTheGpuWhenItsSlicesEnd) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-TEST(SlicePlan, MemoryAndComputeAreCountedApart) {
+TEST(SlicePlan, MemoryAndComputeAreCountedSeparately) {
   Cluster cluster = MakeSliceable(1, 1);
   cluster.Put(MakeJob(cluster, 1, MemoryAsk(2500, 61'440), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, MemoryAsk(2500, 40'960), At(0)), At(0));
@@ -117,7 +117,7 @@ TEST(SliceWhy, NamesTheSliceAndTheNextThatWouldStart) {
   EXPECT_EQ(answer.change->text, "--slice 3g (GPU 0 has room)");
 }
 
-TEST(SliceWhy, SaysWhatCanNeverBe) {
+TEST(SliceWhy, RefusesWhatNoGpuCanProvide) {
   const Status cut = Feasible(MakeCluster(2, 2), SliceAsk(MigProfile::k1g));
   ASSERT_FALSE(cut);
   EXPECT_EQ(
@@ -132,7 +132,7 @@ TEST(SliceWhy, SaysWhatCanNeverBe) {
 
 // As in the worlds without slices: totals match, no job is overlooked, reservations are kept. The plan's steps lead
 // from one valid state of every GPU to the next.
-TEST(SliceHistory, PlansStandInRandomWorlds) {
+TEST(SliceHistory, PlansAreValidInRandomWorlds) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomWorld world(seed, false, false, true);
     for (int step = 0; step < 40; ++step) {
@@ -149,7 +149,7 @@ TEST(SliceHistory, PlansStandInRandomWorlds) {
   }
 }
 
-TEST(SliceHistory, EverybodyHasABlockerAndTheChangeStartsIt) {
+TEST(SliceHistory, EveryWaitingJobHasABlockerAndTheSuggestedChangeStartsIt) {
   int changes = 0;
   for (std::uint64_t seed = 100; seed < 140; ++seed) {
     RandomWorld world(seed, false, false, true);

@@ -28,7 +28,7 @@ Teams TwoTeams(std::int64_t quota = 0) {
   return teams;
 }
 
-TEST(GpuUse, IsWorthTheSpeedOfItsAlternative) {
+TEST(GpuUse, IsWeightedByTheSpeedOfTheAlternative) {
   Ask ask = GpuAsk(4);
   ask.groups.front().alternatives.push_back(ask.groups.front().alternatives.front());
   const TaskPlacement fast{0, AtGpus(0b1111), 0, 0}, slow{0, AtGpus(0b1111), 0, 1};
@@ -39,7 +39,7 @@ TEST(GpuUse, IsWorthTheSpeedOfItsAlternative) {
   EXPECT_EQ(UseOf(ask, slow).worth, 22'000);
 }
 
-TEST(TeamsAtSpeeds, AreComparedByWhatTheirGpusAreWorth) {
+TEST(TeamsAtSpeeds, AreComparedByTheSpeedOfTheirGpus) {
   Teams teams = TwoTeams();
   teams.AddRunning(1, {4 * kGpu, 2 * kGpu}, false, At(0));
   teams.AddRunning(2, {3 * kGpu, 3 * kGpu}, false, At(0));
@@ -49,7 +49,7 @@ TEST(TeamsAtSpeeds, AreComparedByWhatTheirGpusAreWorth) {
   EXPECT_LT(teams.usage(1, At(100)), teams.usage(2, At(100)));
 }
 
-TEST(TeamsAtSpeeds, KeepQuotasAndLimitsInWholeGpus) {
+TEST(TeamsAtSpeeds, CountQuotasAndLimitsInWholeGpus) {
   Teams teams = TwoTeams(4 * kGpu);
   teams.AddRunning(1, {4 * kGpu, kGpu}, true, At(0));
   teams.AddRunning(2, {3 * kGpu, 3 * kGpu}, true, At(0));
@@ -126,7 +126,7 @@ class History {
   std::vector<JobId> running_;
 };
 
-TEST(FairAtSpeeds, NothingChangesWhereAllSpeedsAreOneOrNoneIsKnown) {
+TEST(FairAtSpeeds, NothingChangesIfAllSpeedsAreOneOrUnknown) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     History unknown(seed, {}), equal(seed, {1000, 1000});
     for (int step = 0; step < 120; ++step) {
@@ -142,7 +142,7 @@ TEST(FairAtSpeeds, NothingChangesWhereAllSpeedsAreOneOrNoneIsKnown) {
   }
 }
 
-TEST(FairAtSpeeds, WhatIsHeldIsNeverWorthMoreAndWhatIsGivenBackIsWorthAsMuchAsWasTaken) {
+TEST(FairAtSpeeds, WeightedUseNeverExceedsPlainUseAndIsReturnedExactly) {
   bool has_changed = false;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     History plain(seed, {}), slow(seed, {1000, 333});

@@ -60,7 +60,7 @@ void Put(Cluster& cluster, std::uint64_t first, std::uint64_t last, const Asked&
   }
 }
 
-TEST(EstimateLimits, OneAfterTheOtherUnderACapOnGpus) {
+TEST(EstimateLimits, JobsUnderAGpuCapStartOneAfterTheOther) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
   Put(cluster, 1, 8, {.caps = {cap}});
@@ -73,7 +73,7 @@ TEST(EstimateLimits, OneAfterTheOtherUnderACapOnGpus) {
   EXPECT_EQ(When(cluster, 8, 0).latest, At(3 * 3600));
 }
 
-TEST(EstimateLimits, OneAfterTheOtherUnderACapOnJobs) {
+TEST(EstimateLimits, JobsUnderAJobCapStartOneAfterTheOther) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("group eval", 2);
   Put(cluster, 1, 7, {.gpus = 2, .caps = {cap}});
@@ -81,7 +81,7 @@ TEST(EstimateLimits, OneAfterTheOtherUnderACapOnJobs) {
   EXPECT_EQ(Told(cluster, 3, 7), (std::vector<double>{1, 1, 2, 2, 3}));
 }
 
-TEST(EstimateLimits, AnArrayInsideItsUsersCap) {
+TEST(EstimateLimits, AnArraysCapCountsWithinItsUsersCap) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex user = cluster.AddCap("user ada", 0, 4 * placement::kGpuParts);
   const CapIndex array = cluster.AddCap("array 1", 1);
@@ -93,7 +93,7 @@ TEST(EstimateLimits, AnArrayInsideItsUsersCap) {
   EXPECT_EQ(Told(cluster, 7, 10), (std::vector<double>{1, 1, 1, 2}));
 }
 
-TEST(EstimateLimits, AnotherUsersJobsAreNotPutOff) {
+TEST(EstimateLimits, AnotherUsersJobsAreNotDelayed) {
   Cluster cluster = MakeCluster(1, 4, Fifo());
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
   Put(cluster, 1, 2, {.limit = hours(2), .caps = {cap}});
@@ -105,7 +105,7 @@ TEST(EstimateLimits, AnotherUsersJobsAreNotPutOff) {
   EXPECT_EQ(Told(cluster, 9, 12), (std::vector<double>{1, 1, 2, 2}));
 }
 
-TEST(EstimateLimits, ATeamsLimitCountsThoseBelowIt) {
+TEST(EstimateLimits, ATeamsLimitCountsTeamsBelowIt) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   cluster.teams().Reset({{.name = "lab", .limit_parts = 3 * placement::kGpuParts}, {.name = "vision", .parent = 1}});
   Put(cluster, 1, 3, {.team = 1});
@@ -115,7 +115,7 @@ TEST(EstimateLimits, ATeamsLimitCountsThoseBelowIt) {
 }
 
 // Only firm usage counts against a quota; preemptible jobs may use idle GPUs.
-TEST(EstimateLimits, AQuotaCountsWhatCannotBeTakenBack) {
+TEST(EstimateLimits, AQuotaCountsNonPreemptibleJobsOnly) {
   Cluster cluster = MakeCluster(1, 4, Fifo());
   cluster.teams().Reset({{.name = "lab", .quota_parts = 2 * placement::kGpuParts}});
   Put(cluster, 1, 2, {.team = 1});
@@ -127,7 +127,7 @@ TEST(EstimateLimits, AQuotaCountsWhatCannotBeTakenBack) {
   EXPECT_EQ(Told(cluster, 9, 9), (std::vector<double>{2}));
 }
 
-TEST(EstimateLimits, WithoutAnEndNoRoomComesBack) {
+TEST(EstimateLimits, JobsWithoutAnEndReturnNoRoom) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
   Put(cluster, 1, 1, {.limit = Duration(0), .caps = {cap}});
@@ -139,7 +139,7 @@ TEST(EstimateLimits, WithoutAnEndNoRoomComesBack) {
   EXPECT_EQ(When(cluster, 5, 0).basis, "no estimate: the jobs of user ada that run have no known end");
 }
 
-TEST(EstimateLimits, APredictionIsAnEnd) {
+TEST(EstimateLimits, APredictedEndReturnsRoom) {
   Rules rules = Fifo();
   rules.uses_predictions = false;  // Plans do not use predictions, but estimates do, as in engine/scheduler/explain.cc.
   Cluster cluster = MakeCluster(1, 8, rules);
@@ -155,7 +155,7 @@ TEST(EstimateLimits, APredictionIsAnEnd) {
   EXPECT_EQ(Told(cluster, 2, 3), (std::vector<double>{0.5, 1}));
 }
 
-TEST(EstimateLimits, WhatIsBeyondALoweredCapHasToEndFirst) {
+TEST(EstimateLimits, JobsAboveALoweredCapHaveToEndFirst) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("group eval", 4);
   for (std::uint64_t id = 1; id <= 4; ++id) Put(cluster, id, id, {.limit = hours(id), .caps = {cap}});
@@ -166,7 +166,7 @@ TEST(EstimateLimits, WhatIsBeyondALoweredCapHasToEndFirst) {
   EXPECT_EQ(Told(cluster, 5, 7), (std::vector<double>{3, 4, 7}));
 }
 
-TEST(EstimateLimits, JobsOnOtherGpusCountToo) {
+TEST(EstimateLimits, JobsOnOtherGpusCountTowardTheCap) {
   Cluster cluster(Fifo());
   for (int kind = 0; kind < 2; ++kind) {
     NodeFacts facts = PlainNode(kind, 4);
@@ -186,7 +186,7 @@ TEST(EstimateLimits, JobsOnOtherGpusCountToo) {
 }
 
 // Jobs before it that a cap blocks start first once the cap allows it, so its reservation is no upper bound.
-TEST(EstimateLimits, APromiseIsNoBoundWhereACapKeepsBackThoseBeforeIt) {
+TEST(EstimateLimits, AReservationIsNoBoundIfACapBlocksEarlierJobs) {
   Cluster cluster = MakeCluster(1, 2, Fifo());
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
   Put(cluster, 1, 4, {.caps = {cap}});
@@ -201,7 +201,7 @@ TEST(EstimateLimits, APromiseIsNoBoundWhereACapKeepsBackThoseBeforeIt) {
 }
 
 // The queue is too long to place one by one: the jobs after the first ones are worked off at the limit's rate.
-TEST(EstimateLimits, ALongLineUnderACap) {
+TEST(EstimateLimits, ALongQueueUnderACap) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("array 1", 2);
   Put(cluster, 1, 2, {.caps = {cap}});
@@ -224,7 +224,7 @@ TEST(EstimateLimits, ALongLineUnderACap) {
 // --- Elements of arrays ----------------------------------------------------------------------------------------------
 
 // An element comes after the earlier elements of its array, and the array's cap counts all of them.
-TEST(EstimateLimits, AnElementComesBehindThoseBeforeIt) {
+TEST(EstimateLimits, AnElementComesAfterEarlierElementsOfItsArray) {
   for (const bool is_capped : {false, true}) {
     Cluster cluster = MakeCluster(1, 4, Fifo());
     Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
@@ -249,7 +249,7 @@ TEST(EstimateLimits, AnElementComesBehindThoseBeforeIt) {
   }
 }
 
-TEST(EstimateLimits, AnElementOfAnArrayThatBeginsLater) {
+TEST(EstimateLimits, AnElementOfAnArrayWithABeginTime) {
   Cluster cluster = MakeCluster(1, 4, Fifo());
   Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
   array.count = 9;
@@ -331,9 +331,9 @@ void CheckAgainstLife(Bounds bounds) {
   }
 }
 
-TEST(EstimateLimits, AreWhatHappensUnderCaps) { CheckAgainstLife(Bounds::kCaps); }
-TEST(EstimateLimits, AreWhatHappensUnderCapsInsideOthers) { CheckAgainstLife(Bounds::kNestedCaps); }
-TEST(EstimateLimits, AreWhatHappensUnderBoundsOfTeams) { CheckAgainstLife(Bounds::kTeams); }
+TEST(EstimateLimits, EstimatesMatchTheSimulationUnderCaps) { CheckAgainstLife(Bounds::kCaps); }
+TEST(EstimateLimits, EstimatesMatchTheSimulationUnderNestedCaps) { CheckAgainstLife(Bounds::kNestedCaps); }
+TEST(EstimateLimits, EstimatesMatchTheSimulationUnderTeamLimits) { CheckAgainstLife(Bounds::kTeams); }
 
 }  // namespace estimate_limits_test
 }  // namespace divvy::core

@@ -139,23 +139,23 @@ void CheckCap(std::uint64_t seed, const Kind& kind) {
   }
 }
 
-TEST(EstimateOrder, NoMoreTogetherThanACapAllows) {
+TEST(EstimateOrder, NoMoreJobsRunTogetherThanACapAllows) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CheckCap(seed, {.has_caps = true, .is_one_kind_capped = true});
     CheckCap(seed, {.has_predictions = false, .has_caps = true, .is_one_kind_capped = true});
   }
 }
 
-TEST(EstimateOrder, HoldsByLimits) { CheckAll({.has_predictions = false}); }
-TEST(EstimateOrder, HoldsByPredictions) { CheckAll({}); }
-TEST(EstimateOrder, HoldsWhereSomeHaveNoEnd) { CheckAll({.has_limits = false}); }
-TEST(EstimateOrder, HoldsForGangs) { CheckAll({.has_gangs = true}); }
-TEST(EstimateOrder, HoldsUnderCaps) { CheckAll({.has_caps = true}); }
-TEST(EstimateOrder, HoldsForIntervals) { CheckAll({.has_spread = true}); }
-TEST(EstimateOrder, HoldsWithSmallJobsFirst) { CheckAll({.order = Order::kSmallFirst}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastWithTimeLimits) { CheckAll({.has_predictions = false}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastWithPredictions) { CheckAll({}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastIfSomeHaveNoEnd) { CheckAll({.has_limits = false}); }
+TEST(EstimateOrder, TheFirstOfEqualGangsDoesNotStartLast) { CheckAll({.has_gangs = true}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastUnderCaps) { CheckAll({.has_caps = true}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotHaveTheLastInterval) { CheckAll({.has_spread = true}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastWithSmallJobsFirst) { CheckAll({.order = Order::kSmallFirst}); }
 
 // Jobs ahead are placed one by one while they are few, and summed when they are many.
-TEST(EstimateOrder, HoldsWhereALineGetsTooLongToBePlaced) {
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastInALongQueue) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(3, 8, rules);

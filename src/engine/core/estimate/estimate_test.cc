@@ -21,7 +21,7 @@ Job Predicted(Cluster& cluster, std::uint64_t id, int gpus, Duration predicted, 
   return job;
 }
 
-TEST(Estimate, IsBoundByTheFirstReservation) {
+TEST(Estimate, IsBoundedByTheFirstReservation) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
@@ -34,7 +34,7 @@ TEST(Estimate, IsBoundByTheFirstReservation) {
   EXPECT_EQ(start.basis, "reserved: at the latest when job 1 reaches its time limit");
 }
 
-TEST(Estimate, ExpectsWhatIsPredictedAndBoundsItByLimits) {
+TEST(Estimate, ExpectsThePredictedEndAndIsBoundedByTimeLimits) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Put(Predicted(cluster, 1, 8, hours(1), hours(3)), At(0));
   cluster.Decide(At(0));
@@ -47,7 +47,7 @@ TEST(Estimate, ExpectsWhatIsPredictedAndBoundsItByLimits) {
   EXPECT_EQ(start.latest, At(3 * 3600));
 }
 
-TEST(Estimate, RestsOnPredictionsWhereThereAreNoLimits) {
+TEST(Estimate, UsesPredictionsIfThereAreNoTimeLimits) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Put(Predicted(cluster, 1, 4, hours(1)), At(0));
   cluster.Put(Predicted(cluster, 2, 4, hours(2)), At(0));
@@ -58,10 +58,10 @@ TEST(Estimate, RestsOnPredictionsWhereThereAreNoLimits) {
   EXPECT_EQ(start.typical, At(7200));
   EXPECT_EQ(start.latest, kNever);
   EXPECT_FALSE(start.is_promise);
-  EXPECT_EQ(start.basis, "reserved: when jobs 1 and 2 end, by prediction");
+  EXPECT_EQ(start.basis, "reserved: when jobs 1 and 2 end, predicted from earlier jobs or reported progress");
 }
 
-TEST(Estimate, PlacesThoseAheadOneAfterTheOther) {
+TEST(Estimate, PlacesJobsAheadOneAfterTheOther) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
@@ -78,7 +78,7 @@ TEST(Estimate, PlacesThoseAheadOneAfterTheOther) {
   EXPECT_EQ(start.basis, "after the 3 jobs ahead of it, estimated from predictions and time limits");
 }
 
-TEST(Estimate, SumsALongLine) {
+TEST(Estimate, SumsALongQueue) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(10, 8, rules);
@@ -95,7 +95,7 @@ TEST(Estimate, SumsALongLine) {
   EXPECT_EQ(start.basis, "after the 8000 jobs ahead of it, estimated from predictions and time limits");
 }
 
-TEST(Estimate, NamesThoseWhoseEndNobodyKnows) {
+TEST(Estimate, NamesJobsWhoseEndIsUnknown) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(6), At(0)), At(0));
   cluster.Decide(At(0));
@@ -137,7 +137,7 @@ TEST(Estimate, WaitsForACap) {
 }
 
 // With many jobs ahead on many nodes, ends are rounded up by at most 1/64 of their distance.
-TEST(Estimate, RoundsDistantEndsByLittle) {
+TEST(Estimate, RoundsDistantEndsSlightly) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(520, 8, rules);

@@ -27,7 +27,7 @@ bool StartsWith(const Cluster& cluster, const Job& job, const Change& change, Ti
   return std::any_of(plan.starts.begin(), plan.starts.end(), [&](const Start& start) { return start.entry == job.id; });
 }
 
-TEST(Change, OffersTheMostGpusThatOneNodeHas) {
+TEST(Change, SuggestsTheMostGpusThatOneNodeHas) {
   Cluster cluster = MakeCluster(2, 8);
   cluster.Adopt(MakeJob(cluster, 1, GpuAsk(3), At(0)), {{0, AtGpus(0x07), 0, 0}}, At(0), At(0));
   cluster.Adopt(MakeJob(cluster, 2, GpuAsk(5), At(0)), {{1, AtGpus(0x1f), 0, 0}}, At(0), At(0));
@@ -36,7 +36,7 @@ TEST(Change, OffersTheMostGpusThatOneNodeHas) {
   EXPECT_EQ(ChangeText(cluster, 3, 0), "--gpus 5 (GPUs 3-7 of n0 are free)");
 }
 
-TEST(Change, LowersTheLeastOfAnElasticJob) {
+TEST(Change, LowersTheMinimumOfAnElasticJob) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Adopt(MakeJob(cluster, 1, GpuAsk(5), At(0)), {{0, AtGpus(0x1f), 0, 0}}, At(0), At(0));
   Ask ask = GpuAsk(1, 4, 8);
@@ -47,7 +47,7 @@ TEST(Change, LowersTheLeastOfAnElasticJob) {
   EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 3..8 (GPUs 5-7 are free)");
 }
 
-TEST(Change, OffersALowerShareButNotACrumb) {
+TEST(Change, SuggestsASmallerFractionButNotATinyOne) {
   Cluster cluster = MakeCluster(1, 1);
   cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(0)), At(0));
@@ -57,7 +57,7 @@ TEST(Change, OffersALowerShareButNotACrumb) {
   EXPECT_EQ(ChangeText(cluster, 2, 0), "");
 }
 
-TEST(Change, NamesNoTimeLimitBelowWhatTheJobIsPredictedToRun) {
+TEST(Change, SuggestsNoTimeLimitBelowThePredictedRunTime) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
@@ -73,7 +73,7 @@ TEST(Change, NamesNoTimeLimitBelowWhatTheJobIsPredictedToRun) {
   EXPECT_EQ(ChangeText(cluster, 4, 1), "--time 1h59m (it would end before job 2 starts in 2 h)");
 }
 
-TEST(Change, IsNoneWhereACapIsFull) {
+TEST(Change, SuggestsNothingIfACapIsFull) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 2; ++id) {
@@ -86,7 +86,7 @@ TEST(Change, IsNoneWhereACapIsFull) {
 }
 
 // Applying the suggested change starts the job, and enough random cases have a suggestion.
-TEST(Change, StartsTheJob) {
+TEST(Change, TheSuggestedChangeStartsTheJob) {
   int found = 0;
   std::set<ChangeKind> kinds;
   for (std::uint64_t seed = 5040; seed < 5060; ++seed) {

@@ -49,7 +49,7 @@ void Fill(Cluster& cluster, std::uint64_t id, int gpus, Duration limit = hours(2
   cluster.Decide(At(0));
 }
 
-TEST(Explain, SaysNothingOfAJobThatDoesNotWait) {
+TEST(Explain, SaysNothingAboutAJobThatDoesNotWait) {
   Cluster cluster = MakeCluster(1, 8);
   Fill(cluster, 1, 4);
   EXPECT_FALSE(Why(cluster, 1, 1).is_waiting);
@@ -83,7 +83,7 @@ TEST(Explain, CountsGpusOverManyNodes) {
   EXPECT_EQ(TextOf(Why(cluster, 4, 1)), "needs 4 GPUs on one node; 4 are free on 3 nodes, at most 2 on one");
 }
 
-TEST(Explain, TellsSharesFromWholeGpus) {
+TEST(Explain, DistinguishesFractionsFromWholeGpus) {
   Cluster cluster = MakeCluster(1, 1);
   cluster.Put(MakeJob(cluster, 1, ShareAsk(7000), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, ShareAsk(4000), At(0)), At(0));
@@ -94,7 +94,7 @@ TEST(Explain, TellsSharesFromWholeGpus) {
   EXPECT_EQ(TextOf(Why(cluster, 3, 0)), "needs 1 GPU, none is free");
 }
 
-TEST(Explain, NamesTheKindWhereOnlyThatIsMissing) {
+TEST(Explain, NamesTheModelIfOnlyThatIsMissing) {
   Cluster cluster = MakeCluster(1, 4);
   NodeFacts other = cluster.node(0);
   other.name = "a";
@@ -117,7 +117,7 @@ TEST(Explain, NamesTheKindWhereOnlyThatIsMissing) {
   EXPECT_EQ(answer.change->text, "--gpu-type h100 (GPUs 0 and 1 of n0 are free)");
 }
 
-TEST(Explain, FindsCpusAndMemoryBesideTheGpus) {
+TEST(Explain, NamesMissingCpusAndMemory) {
   Cluster cluster = MakeCluster(2, 4);
   Ask big = GpuAsk(1);
   big.groups[0].alternatives[0].cpu_milli = 60'000;
@@ -137,7 +137,7 @@ TEST(Explain, FindsCpusAndMemoryBesideTheGpus) {
   EXPECT_EQ(answer.change->text, "--cpus 4 --memory 112G (GPUs 1 and 2 of n0 are free)");
 }
 
-TEST(Explain, NamesTheReservationInTheWay) {
+TEST(Explain, NamesTheBackfillReservationInTheWay) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
@@ -156,7 +156,7 @@ TEST(Explain, NamesTheReservationInTheWay) {
   EXPECT_EQ(answer.ahead_parts, 8 * placement::kGpuParts);
 }
 
-TEST(Explain, NamesABooking) {
+TEST(Explain, NamesAnAdvanceReservation) {
   Cluster cluster = MakeCluster(1, 4);
   AdvanceReservation booking;
   booking.id = 7;
@@ -203,7 +203,7 @@ TEST(Explain, NamesCapsLimitsAndQuotas) {
   EXPECT_EQ(answer.start.typical, At(3600));
 }
 
-TEST(Explain, AdvisesAJobThatOnlyTheQuotaHoldsBackToBePreemptible) {
+TEST(Explain, SuggestsPreemptibleToAJobBlockedByTheQuotaOnly) {
   Cluster cluster = MakeCluster(1, 8);
   TeamSpec team;
   team.name = "vision";
@@ -219,7 +219,7 @@ TEST(Explain, AdvisesAJobThatOnlyTheQuotaHoldsBackToBePreemptible) {
   EXPECT_EQ(answer.change->text, "--preemptible requeue (GPUs 0-3 are free)");
 }
 
-TEST(Explain, TellsRacksFromRoom) {
+TEST(Explain, DistinguishesRackFragmentationFromMissingGpus) {
   Cluster cluster = MakeCluster(8, 8);
   for (const NodeIndex node : {0u, 1u, 2u, 4u, 5u}) {
     cluster.Adopt(MakeJob(cluster, 10 + node, GpuAsk(8), At(0)), {{node, AtGpus(0xff), 0, 0}}, At(0), At(0));
@@ -248,7 +248,7 @@ TEST(Explain, CountsTheTasksOfAGang) {
   EXPECT_EQ(answer.change->kind, ChangeKind::kFewerGpus);
 }
 
-TEST(Explain, SaysWhatCanNeverRunAndWhatIsOutOfService) {
+TEST(Explain, NamesImpossibleRequestsAndNodesOutOfService) {
   Cluster cluster = MakeCluster(2, 8);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(16), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(0)), At(0));
@@ -266,7 +266,7 @@ TEST(Explain, SaysWhatCanNeverRunAndWhatIsOutOfService) {
   EXPECT_EQ(not_now.change->text, "--gpus 4 (GPUs 0-3 of n0 are free)");
 }
 
-TEST(Explain, AsksForLessThanARequiredTopology) {
+TEST(Explain, SuggestsFewerGpusThanARequiredTopologyNeeds) {
   std::vector<GpuFacts> gpus(4);
   for (std::size_t i = 0; i < 4; ++i) {
     gpus[i].index = static_cast<GpuIndex>(i);
@@ -296,7 +296,7 @@ TEST(Explain, AsksForLessThanARequiredTopology) {
   EXPECT_EQ(answer.change->text, "--topology nvlink (GPUs 1 and 3 are free)");
 }
 
-TEST(Explain, StandsInLineByTheKey) {
+TEST(Explain, FindsTheQueuePositionByTheQueueKey) {
   Cluster cluster = MakeCluster(1, 8);
   Fill(cluster, 1, 8);
   cluster.Put(MakeJob(cluster, 2, GpuAsk(4), At(5)), At(5));
@@ -318,7 +318,7 @@ TEST(Explain, StandsInLineByTheKey) {
 // catch-all blocker kFit must never come first: it would hide a missing reason.
 class RandomExplained : public testing::TestWithParam<int> {};
 
-TEST_P(RandomExplained, NobodyWaitsWithoutABlocker) {
+TEST_P(RandomExplained, EveryWaitingJobHasABlocker) {
   for (int seed = GetParam() * 5; seed < GetParam() * 5 + 5; ++seed) {
     RandomWorld world(static_cast<std::uint64_t>(seed));
     for (int step = 0; step < 45; ++step) {

@@ -14,7 +14,7 @@ std::string Refusal(const Cluster& cluster, const Ask& ask, const Names& names =
   return status ? "" : status.error().message;
 }
 
-TEST(Feasible, NamesTheMostThatOneNodeGives) {
+TEST(Feasible, NamesTheMostThatOneNodeHas) {
   const Cluster cluster = MakeCluster(4, 8);
   EXPECT_EQ(Refusal(cluster, GpuAsk(8)), "");
   EXPECT_EQ(Refusal(cluster, GpuAsk(16)),
@@ -27,13 +27,13 @@ TEST(Feasible, NamesTheMostThatOneNodeGives) {
             "token create --node)");
 }
 
-TEST(Feasible, CountsWhatIsOutOfService) {
+TEST(Feasible, CountsResourcesOutOfService) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.SetUsable(0, {}, false);
   EXPECT_EQ(Refusal(cluster, GpuAsk(8)), "");
 }
 
-TEST(Feasible, NamesKindsThatThereAre) {
+TEST(Feasible, NamesExistingModels) {
   const Cluster cluster = MakeCluster(2, 8);
   Ask ask = GpuAsk(2);
   ask.groups[0].alternatives[0].models = 4;
@@ -44,7 +44,7 @@ TEST(Feasible, NamesKindsThatThereAre) {
             "asks for 2 GPUs of type b200, but no node has any; leave --gpu-type out, or ask for --gpu-type h100");
 }
 
-TEST(Feasible, LooksAtCpusAndMemoryBesideTheGpus) {
+TEST(Feasible, ChecksCpusAndMemoryToo) {
   Cluster cluster = MakeCluster(1, 8);
   NodeFacts big = cluster.node(0);
   big.gpus = 0;
@@ -89,7 +89,7 @@ TEST(Feasible, CountsTasksModelsAndRacks) {
       << "what is proposed is taken";
 }
 
-TEST(Feasible, KnowsTheTeamsOwnBounds) {
+TEST(Feasible, ChecksTheTeamsOwnLimits) {
   Cluster cluster = MakeCluster(4, 8);
   TeamSpec team;
   team.name = "vision";
@@ -110,7 +110,7 @@ TEST(Feasible, KnowsTheTeamsOwnBounds) {
 
 // Impossible agrees with what starts on an idle cluster, and the request that it names as nearest lacks at most a later
 // part.
-TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
+TEST(Feasible, AgreesWithWhatStartsOnAnIdleCluster) {
   int refused = 0;
   for (std::uint64_t seed = 1; seed < 3000; ++seed) {
     Draws draws(seed);

@@ -34,7 +34,7 @@ void Wait(Cluster& cluster, std::uint64_t id, const Ask& ask, std::vector<CapInd
   cluster.Put(Capped(cluster, id, ask, std::move(caps), limit), At(0));
 }
 
-TEST(Caps, CountWhatJobsHold) {
+TEST(Caps, CountRunningJobs) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
   for (std::uint64_t id = 1; id <= 4; ++id) Wait(cluster, id, GpuAsk(1), {cap});
@@ -49,7 +49,7 @@ TEST(Caps, CountWhatJobsHold) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-TEST(Caps, OnGpusLetJobsWithoutGpusStart) {
+TEST(Caps, OnGpusDoNotBlockJobsWithoutGpus) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, kGpu);
   Wait(cluster, 1, GpuAsk(1), {cap});
@@ -61,7 +61,7 @@ TEST(Caps, OnGpusLetJobsWithoutGpusStart) {
   EXPECT_EQ(Started(cluster.Decide(At(1))), (Ids{4}));
 }
 
-TEST(Caps, ASmallerJobStartsWhereALargerOneHasNoRoom) {
+TEST(Caps, ASmallerJobStartsIfALargerOneExceedsTheCap) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("group eval", 0, 4 * kGpu);
   Wait(cluster, 1, GpuAsk(3), {cap});
@@ -74,7 +74,7 @@ TEST(Caps, ASmallerJobStartsWhereALargerOneHasNoRoom) {
   EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
 }
 
-TEST(Caps, ThatAreRaisedLetStartAndThatAreLoweredStopNobody) {
+TEST(Caps, RaisingACapStartsJobsAndLoweringItStopsNone) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * kGpu);
   for (std::uint64_t id = 1; id <= 6; ++id) Wait(cluster, id, GpuAsk(1), {cap});
@@ -89,7 +89,7 @@ TEST(Caps, ThatAreRaisedLetStartAndThatAreLoweredStopNobody) {
   EXPECT_EQ(cluster.Decide(At(3)).starts.size(), 2u);
 }
 
-TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
+TEST(Caps, KeepRoomForAJobWithAReservation) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(2, 4, rules);
@@ -108,7 +108,7 @@ TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
             "user ada holds 0 GPUs of at most 4 GPUs; this needs 1 GPU more, and the rest is reserved for a job ahead");
 }
 
-TEST(Caps, BoundTheGrowthOfElasticJobs) {
+TEST(Caps, LimitTheGrowthOfElasticJobs) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
   Wait(cluster, 1, GpuAsk(1, 2, 6), {cap});
@@ -124,9 +124,9 @@ TEST(Caps, BoundTheGrowthOfElasticJobs) {
 }
 
 // Two nodes of different kinds: resources freed on one help jobs on the other only through the cap.
-class CapOverTwoKinds : public testing::Test {
+class CapOverTwoNodeClasses : public testing::Test {
  protected:
-  CapOverTwoKinds() {
+  CapOverTwoNodeClasses() {
     for (int kind = 0; kind < 2; ++kind) {
       NodeFacts facts;
       facts.name = "n" + std::to_string(kind);
@@ -146,7 +146,7 @@ class CapOverTwoKinds : public testing::Test {
   CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
 };
 
-TEST_F(CapOverTwoKinds, WhatIsGivenBackLetsAnotherStartElsewhere) {
+TEST_F(CapOverTwoNodeClasses, GpusReturnedUnderTheCapLetAJobStartOnAnotherNode) {
   Wait(cluster, 1, On(0, GpuAsk(1, 2, 4)), {cap});
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.running(JobId(1))->pieces.size(), 4u);
@@ -156,7 +156,7 @@ TEST_F(CapOverTwoKinds, WhatIsGivenBackLetsAnotherStartElsewhere) {
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{2}));
 }
 
-TEST_F(CapOverTwoKinds, APromiseThatFallsLetsAnotherStartElsewhere) {
+TEST_F(CapOverTwoNodeClasses, ADroppedReservationLetsAJobStartOnAnotherNode) {
   Rules rules;
   rules.order = Order::kFifo;
   cluster.SetRules(rules);
@@ -188,7 +188,7 @@ class ResizedUnderACap : public testing::Test {
   CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
 };
 
-TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
+TEST_F(ResizedUnderACap, AnElasticJobGrowsUpToItAndShrinksForAnotherJobOfTheCap) {
   EXPECT_FALSE(Grow(1).empty());
   EXPECT_FALSE(Grow(1).empty());
   EXPECT_TRUE(Grow(1).empty());
@@ -207,7 +207,7 @@ TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
+TEST_F(ResizedUnderACap, NoShrinkIsRequestedForAJobWhoseCapStaysFull) {
   cluster.SetCap(cap, 0, 0);
   EXPECT_FALSE(Grow(1).empty());
   const CapIndex other = cluster.AddCap("user bob", 0, kGpu);
@@ -217,7 +217,7 @@ TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
   EXPECT_TRUE(AskBack(cluster, {{JobId(1), 1, At(1)}}, At(2)).empty());
 }
 
-TEST_F(ResizedUnderACap, GrowthLeavesWhatIsPromisedWithinIt) {
+TEST_F(ResizedUnderACap, GrowthLeavesRoomForReservationsWithinIt) {
   cluster.SetCap(cap, 0, 5 * kGpu);
   cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, AtGpus(0xf0), 0, 0}}, At(0), At(0));
   Wait(cluster, 5, GpuAsk(3), {cap});
@@ -226,7 +226,7 @@ TEST_F(ResizedUnderACap, GrowthLeavesWhatIsPromisedWithinIt) {
   EXPECT_TRUE(Grow(2).empty());
 }
 
-TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
+TEST(Caps, APreemptorWhoseCapIsFullPreemptsNothing) {
   Rules rules;
   rules.preempts = true;
   TakingWorld world(1, 2, rules);
@@ -246,7 +246,7 @@ TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
   EXPECT_EQ(TakenBy(world.Round(101)), (Ids{1}));
 }
 
-TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
+TEST(Caps, PreemptorsOfOneCapPreemptNoMoreThanItAllows) {
   Rules rules;
   rules.preempts = true;
   TakingWorld world(1, 2, rules);
@@ -263,7 +263,7 @@ TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
   EXPECT_TRUE(world.Round(101).preemptions.empty());
 }
 
-TEST(Caps, AreNamedWithTheirFigures) {
+TEST(Caps, AreNamedWithTheirNumbers) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 3 * kGpu);
   Wait(cluster, 1, GpuAsk(2), {cap});
@@ -293,7 +293,7 @@ TEST(Caps, AreNamedWithTheirFigures) {
   EXPECT_EQ(third.start.basis, "never: it asks for more than a limit allows at once");
 }
 
-TEST(Caps, RefuseWhatIsMoreThanTheyAllow) {
+TEST(Caps, RefuseRequestsThatExceedThem) {
   Cluster cluster = MakeCluster(2, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
   EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(2), {cap}));
@@ -305,7 +305,7 @@ TEST(Caps, RefuseWhatIsMoreThanTheyAllow) {
 }
 
 // On random clusters with caps on GPUs, every waiting job has a blocker, and the suggested change lets it start.
-TEST(Caps, OfRandomClustersAreExplained) {
+TEST(Caps, BlockersAreExplainedOnRandomClusters) {
   int capped = 0;
   int changed = 0;
   for (std::uint64_t seed = 7000; seed < 7012; ++seed) {

@@ -66,7 +66,7 @@ std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector
 
 // Jobs that start, grow or get a reservation are on one model and within their locality. Waiting jobs are explained,
 // and a decision leaves no startable job behind.
-TEST(Models, EveryGangKeepsToOneOnNodesThatMixThem) {
+TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
   int gangs = 0;
   int promised = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -115,7 +115,7 @@ TEST(Models, EveryGangKeepsToOneOnNodesThatMixThem) {
   EXPECT_GT(promised, 200);
 }
 
-TEST(Models, ASingleTaskTakesAnyMixAndThenGrowsNoFurther) {
+TEST(Models, ASingleTaskUsesAnyMixAndThenDoesNotGrow) {
   Cluster cluster{Rules()};
   NodeFacts facts;
   facts.name = "n0";

@@ -40,7 +40,7 @@ bool Accepts(const NodeClassIndex& book, FilterIndex filter, NodeIndex node) {
   return ((book.Accepted(filter) >> FactsOf(book, node).kind) & 1) != 0;
 }
 
-TEST(NodeClassIndex, TellsNodesApartOnlyWhenSomebodyAsks) {
+TEST(NodeClassIndex, DistinguishesNodesOnlyIfARequestNeedsIt) {
   NodeClassIndex book;
   ASSERT_TRUE(book.AddNode(Traits("n0", {"ib"}, Gpus(8))));
   ASSERT_TRUE(book.AddNode(Traits("n1", {}, Gpus(8))));
@@ -57,7 +57,7 @@ TEST(NodeClassIndex, TellsNodesApartOnlyWhenSomebodyAsks) {
   EXPECT_EQ(book.kinds(), 3);
 }
 
-TEST(NodeClassIndex, ASplitSaysWhatTheKindsWere) {
+TEST(NodeClassIndex, ASplitReportsThePreviousClasses) {
   NodeClassIndex book;
   ASSERT_TRUE(book.AddNode(Traits("n0", {"ib"}, Gpus(8))));
   ASSERT_TRUE(book.AddNode(Traits("n1", {}, Gpus(8))));
@@ -72,7 +72,7 @@ TEST(NodeClassIndex, ASplitSaysWhatTheKindsWere) {
   EXPECT_TRUE(book.TakeChange().empty());
 }
 
-TEST(NodeClassIndex, ForgetsFiltersThatNobodyUsesWhenRoomIsShort) {
+TEST(NodeClassIndex, DropsUnusedFiltersWhenItRunsOutOfClasses) {
   NodeClassIndex book;
   for (int i = 0; i < 80; ++i) ASSERT_TRUE(book.AddNode(Traits("n" + std::to_string(i), {}, Gpus(8))));
   std::vector<FilterIndex> used;
@@ -97,7 +97,7 @@ TEST(NodeClassIndex, ForgetsFiltersThatNobodyUsesWhenRoomIsShort) {
   EXPECT_EQ(book.Use(Named({"n5"})).value(), used[5]) << "a filter keeps its index";
 }
 
-TEST(NodeClassIndex, ManyModelsBecomeOneKindWhereNobodyAsksForThem) {
+TEST(NodeClassIndex, ModelsThatNoRequestNamesShareAClass) {
   NodeClassIndex book;
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(book.AddNode(Traits("n" + std::to_string(i), {}, Gpus(1, "model-" + std::to_string(i)))));
@@ -109,7 +109,7 @@ TEST(NodeClassIndex, ManyModelsBecomeOneKindWhereNobodyAsksForThem) {
   for (NodeIndex node = 0; node < 100; ++node) EXPECT_EQ(Accepts(book, index, node), node == 77);
 }
 
-TEST(NodeClassIndex, AMixedNodePassesWhereOneOfItsGpusDoes) {
+TEST(NodeClassIndex, AMixedNodeMatchesIfOneOfItsGpusDoes) {
   NodeClassIndex book;
   ASSERT_TRUE(book.AddNode(Traits("n0", {"ib"}, {{"a100", 40'960, 80}, {"h100", 81'920, 90}, {"a100", 40'960, 80}})));
   ASSERT_TRUE(book.AddNode(Traits("n1", {}, Gpus(2))));
@@ -126,7 +126,7 @@ TEST(NodeClassIndex, AMixedNodePassesWhereOneOfItsGpusDoes) {
   EXPECT_EQ(facts.gpu_models[1], FactsOf(book, 1).gpu_model);
 }
 
-TEST(AskFor, UsesNothingWhenItRefuses) {
+TEST(AskFor, ARefusedRequestAddsNoFilter) {
   NodeClassIndex book;
   ASSERT_TRUE(book.AddNode(Traits("n0", {"a"}, Gpus(8))));
   ASSERT_TRUE(book.AddNode(Traits("n1", {"b"}, Gpus(8))));
@@ -151,7 +151,7 @@ TEST(AskFor, UsesNothingWhenItRefuses) {
   LeaveFilters(book, *ask);
 }
 
-TEST(AskFor, FasterGpusFirstInEachAlternative) {
+TEST(AskFor, FasterGpusComeFirstInEachAlternative) {
   NodeClassIndex book;
   ASSERT_TRUE(book.AddNode(Traits("n0", {"a"}, Gpus(8))));
   ASSERT_TRUE(book.AddNode(Traits("n1", {"b"}, Gpus(8, "a100"))));
@@ -232,7 +232,7 @@ bool OracleGpu(const NodeFilter& filter, const NodeTraits& node, const GpuTraits
          gpu.memory_mib >= filter.least_gpu_memory_mib && gpu.compute_capability >= filter.least_compute_capability;
 }
 
-TEST(NodeClassIndex, AcceptsWhatAnOracleAccepts) {
+TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     NodeClassIndex book;
@@ -427,7 +427,7 @@ void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, in
   apart += split.changes - plain.changes;
 }
 
-TEST(SetKinds, FiltersThatNobodyNeedsChangeNoPlan) {
+TEST(NodeClassSplits, UnneededFiltersChangeNoPlan) {
   int apart = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     ExpectSplitsChangeNothing(seed, "pack", apart);
@@ -436,7 +436,7 @@ TEST(SetKinds, FiltersThatNobodyNeedsChangeNoPlan) {
   EXPECT_GT(apart, 100);
 }
 
-TEST(SetKinds, NorDoTheyWhereScarceModelsHaveAPrice) {
+TEST(NodeClassSplits, UnneededFiltersChangeNoPlanWithScarcityPrices) {
   int apart = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     ExpectSplitsChangeNothing(seed, "default", apart);
@@ -445,7 +445,7 @@ TEST(SetKinds, NorDoTheyWhereScarceModelsHaveAPrice) {
   EXPECT_GT(apart, 50);
 }
 
-TEST(SetKinds, AJobStartsOnANodeThatIsGivenItsFeature) {
+TEST(NodeClassSplits, AJobStartsOnANodeThatGetsItsFeature) {
   Followed world(Rules{}, "pack");
   world.Add(Traits("n0", {}, Gpus(4)));
   world.Add(Traits("n1", {"ib"}, Gpus(4)));

@@ -250,4 +250,4 @@ fi
 # All nodes of a foreground job.
 expect "n1" "$(divvy run $far --nodes 1 --nodelist n1 -- sh -c 'echo $DIVVY_NODE' </dev/null)" "its machine"
 
-echo "far_streams: well"
+echo "remote_streams: passed"

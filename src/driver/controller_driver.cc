@@ -1,4 +1,4 @@
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "control/books/record_parts.h"
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "dialect/options/job_options.h"
 
 namespace divvy {

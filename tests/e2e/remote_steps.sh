@@ -205,4 +205,4 @@ grep -q "job $id has ended" told || fail "it says: $(cat told)"
 srun --jobid=999 -n1 true </dev/null 2>told && fail "a step of no job" || true
 grep -q "there is no job 999" told || fail "it says: $(cat told)"
 
-echo "far_steps: well"
+echo "remote_steps: passed"

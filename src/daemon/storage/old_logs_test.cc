@@ -1,4 +1,4 @@
-#include "daemon/driver/old_logs.h"
+#include "daemon/storage/old_logs.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ class World {
   std::unique_ptr<MemoryStore> store_ = MakeMemoryStore();
 };
 
-TEST(OldLogs, GoWithJobsThatEndedLongAgoOnly) {
+TEST(OldLogs, AreRemovedOnlyForJobsThatEndedLongAgo) {
   World world;
   const Duration day = World::kDay;
   world.Job(1, JobState::kSucceeded, 31 * day), world.File("1.log", 31 * day);
@@ -78,7 +78,7 @@ TEST(OldLogs, GoWithJobsThatEndedLongAgoOnly) {
   EXPECT_EQ(logs.removed(), 1u);
 }
 
-TEST(OldLogs, AFileThatAUserChoseStays) {
+TEST(OldLogs, AFileChosenByAUserIsKept) {
   World world;
   const Duration long_ago = 400 * World::kDay;
   world.Job(1, JobState::kSucceeded, long_ago, world.directory_ + "/1.log"), world.File("1.log", long_ago);
@@ -92,7 +92,7 @@ TEST(OldLogs, AFileThatAUserChoseStays) {
   EXPECT_TRUE(world.Has("1.log"));
 }
 
-TEST(OldLogs, AForgottenJobsLogGoesWhenNobodyHasWrittenToItSince) {
+TEST(OldLogs, ALogOfAForgottenJobIsRemovedOnceItIsOldEnough) {
   World world;
   world.File("1.log", 31 * World::kDay);
   world.File("2.log", 29 * World::kDay);
@@ -102,7 +102,7 @@ TEST(OldLogs, AForgottenJobsLogGoesWhenNobodyHasWrittenToItSince) {
   EXPECT_TRUE(world.Has("2.log"));
 }
 
-TEST(OldLogs, ManyAreRemovedInSmallSteps) {
+TEST(OldLogs, ManyLogsAreRemovedInSmallSteps) {
   World world;
   for (int i = 1; i <= 100; ++i) world.File(std::to_string(i) + ".log", 31 * World::kDay);
   OldLogs logs(world.directory_, *world.store_);
@@ -118,13 +118,13 @@ TEST(OldLogs, ManyAreRemovedInSmallSteps) {
   EXPECT_EQ(logs.removed(), 101u);
 }
 
-TEST(OldLogs, AFolderThatIsGoneIsAnErrorAndNoCrash) {
+TEST(OldLogs, AMissingFolderIsAnErrorAndNoCrash) {
   World world;
   OldLogs logs("/nonexistent/logs", *world.store_);
   EXPECT_FALSE(logs.Step(world.now_));
 }
 
-TEST(OldLogs, OfAnAgentGoByTheirTimeAloneUnlessTheirJobsRun) {
+TEST(OldLogs, OnAnAgentAreRemovedByAgeUnlessTheirJobRuns) {
   World world;
   const Duration day = World::kDay;
   world.File("1.log", 31 * day);

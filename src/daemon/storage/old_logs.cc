@@ -1,4 +1,4 @@
-#include "daemon/driver/old_logs.h"
+#include "daemon/storage/old_logs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "daemon/driver/committer.h"
+#include "daemon/storage/committer.h"
 
 #include <gtest/gtest.h>
 
@@ -66,14 +66,14 @@ class Disk {
                        }};
 };
 
-TEST(Committer, FirstCommitShowsWhatTheDiskIsLikeAndAQuickOneStaysOnTheLoop) {
+TEST(Committer, TheFirstCommitMeasuresTheDiskAndAFastDiskCommitsOnTheLoop) {
   Disk disk;
   EXPECT_FALSE(disk.CommitsInline());
   EXPECT_TRUE(disk.CommitsInline());
   EXPECT_TRUE(disk.CommitsInline());
 }
 
-TEST(Committer, CommitsThatFollowEachOtherCloselyLeaveTheLoopAlone) {
+TEST(Committer, FrequentCommitsRunOutsideTheLoop) {
   Disk disk;
   disk.CommitsInline();
   EXPECT_TRUE(disk.CommitsInline());
@@ -82,14 +82,14 @@ TEST(Committer, CommitsThatFollowEachOtherCloselyLeaveTheLoopAlone) {
   EXPECT_TRUE(disk.CommitsInline());
 }
 
-TEST(Committer, ManyRowsLeaveTheLoopAlone) {
+TEST(Committer, LargeCommitsRunOutsideTheLoop) {
   Disk disk;
   disk.CommitsInline();
   EXPECT_FALSE(disk.CommitsInline(Committer::kFewRows + 1));
   EXPECT_TRUE(disk.CommitsInline());
 }
 
-TEST(Committer, SlowDiskIsWaitedForElsewhereUntilItHasBeenQuickForAWhile) {
+TEST(Committer, ASlowDiskCommitsOutsideTheLoopUntilItIsFastForAWhile) {
   Disk disk;
   disk.CommitsInline();
   disk.set_takes(40ms);
@@ -103,7 +103,7 @@ TEST(Committer, SlowDiskIsWaitedForElsewhereUntilItHasBeenQuickForAWhile) {
   EXPECT_LT(commits, 100);
 }
 
-TEST(Committer, WhileTheWriterDoesAnotherThingTheLoopDoesNotWaitForIt) {
+TEST(Committer, TheLoopDoesNotWaitWhileTheWriterIsBusy) {
   Disk disk;
   disk.CommitsInline();
   EXPECT_TRUE(disk.CommitsInline());

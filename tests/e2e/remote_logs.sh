@@ -135,4 +135,4 @@ touch "$machines/step"
 ended "$id"
 expect succeeded "$(field "$id" state)" "the job with a step"
 
-echo "far_logs: well"
+echo "remote_logs: passed"

@@ -79,4 +79,4 @@ printf '#!/bin/bash\n#SBATCH --gres=gpu:1 --array=0-3%%2 --constraint=h100 -o ar
 id=$(sbatch --parsable a.sh)
 wait_for "the Slurm array" queue_is_empty
 expect 3 "$(cat "arr-${id}_3.out")" "the last element of the array"
-echo "doors: all examples run"
+echo "submit_commands: all examples passed"

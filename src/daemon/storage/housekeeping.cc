@@ -1,4 +1,4 @@
-#include "daemon/driver/housekeeping.h"
+#include "daemon/storage/housekeeping.h"
 
 namespace divvy {
 namespace {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "control/controller/controller.h"
-#include "daemon/runtime/counters.h"
-#include "daemon/runtime/order_port.h"
-#include "platform/os/clock.h"
+#include "driver/order_port.h"
+#include "driver/times_taken.h"
 #include "store/store.h"
 
 namespace divvy {

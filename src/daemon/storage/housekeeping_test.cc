@@ -1,4 +1,4 @@
-#include "daemon/driver/housekeeping.h"
+#include "daemon/storage/housekeeping.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ class World {
   int reads_ = 0;
 };
 
-TEST(Housekeeping, OldJobsGoAThousandAtATimeWithPausesBetween) {
+TEST(Housekeeping, OldJobsAreRemovedInThousandsWithPausesBetween) {
   World world;
   world.OldJobs(2500);
   const auto housekeeping = world.Make(std::chrono::hours(24 * 90), Duration(0));
@@ -94,7 +94,7 @@ TEST(Housekeeping, OldJobsGoAThousandAtATimeWithPausesBetween) {
   EXPECT_TRUE(world.lines_.empty());
 }
 
-TEST(Housekeeping, ZeroKeepsForEver) {
+TEST(Housekeeping, ZeroKeepsJobsForever) {
   World world;
   world.OldJobs(1);
   const auto housekeeping = world.Make(Duration(0), Duration(0));
@@ -104,7 +104,7 @@ TEST(Housekeeping, ZeroKeepsForEver) {
   EXPECT_EQ(world.writes_ + world.reads_, 0);
 }
 
-TEST(Housekeeping, LogsGoBesideTheWriter) {
+TEST(Housekeeping, LogsAreRemovedInParallelWithTheWriter) {
   World world;
   world.OldJobs(1);
   std::ofstream(world.directory_ + "/1.log") << "long ago";
@@ -119,7 +119,7 @@ TEST(Housekeeping, LogsGoBesideTheWriter) {
   EXPECT_TRUE(world.lines_[0].ends_with("event=remove_logs count=1")) << world.lines_[0];
 }
 
-TEST(Housekeeping, ALongRoundIsNotBegunTwice) {
+TEST(Housekeeping, ALongRoundIsNotStartedTwice) {
   World world;
   world.OldJobs(1500);
   const auto housekeeping = world.Make(std::chrono::hours(24 * 90), Duration(0));

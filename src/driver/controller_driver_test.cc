@@ -1,11 +1,11 @@
-#include "daemon/driver/controller_driver.h"
+#include "driver/controller_driver.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
-#include "daemon/driver/notify_rows.h"
+#include "driver/notify_rows.h"
 #include "store/store_fake.h"
 
 namespace divvy {
@@ -134,7 +134,7 @@ TEST(ControllerDriver, NothingIsAnsweredOrStartedBeforeItIsDurable) {
   EXPECT_TRUE(world.launched_.contains(job));
 }
 
-TEST(ControllerDriver, AJobThatEndedInThisVeryTurnIsFoundAsEnded) {
+TEST(ControllerDriver, AJobThatEndedInThisIterationIsFoundAsEnded) {
   World world(1);
   const JobId job = world.Submit(1);
   world.Settle();
@@ -201,7 +201,7 @@ TEST(ControllerDriver, ARefusedSubmissionIsNeverDurable) {
 }
 
 // Iterations behind the failed commit may concern refused submissions: start, change or cancel them.
-TEST(ControllerDriver, OnAFullDiskWhatFollowedFromARefusedSubmissionGoesAsWell) {
+TEST(ControllerDriver, OnAFullDiskTheConsequencesOfARefusedSubmissionAreUndone) {
   World world(2);
   const JobId runs = world.Submit(2);
   world.Settle();
@@ -230,7 +230,7 @@ TEST(ControllerDriver, OnAFullDiskWhatFollowedFromARefusedSubmissionGoesAsWell) 
   EXPECT_EQ(world.core_->trouble(), "");
 }
 
-TEST(ControllerDriver, WhatIsToBeToldIsDurableWithWhatItTellsOfOrGoesWithIt) {
+TEST(ControllerDriver, ANotificationIsStoredWithItsEventOrNotAtAll) {
   World world(1);
   const std::string row = std::string(kNoticeRow) + ToString(world.Submit(1)) + ".ntc";
   world.Turn();
@@ -249,7 +249,7 @@ TEST(ControllerDriver, WhatIsToBeToldIsDurableWithWhatItTellsOfOrGoesWithIt) {
   for (const auto& [key, text] : kept->settings) EXPECT_EQ(key, row);
 }
 
-TEST(ControllerDriver, OnAFullDiskAStopIsSentAndAnsweredWhenItIsKept) {
+TEST(ControllerDriver, OnAFullDiskAStopIsSentAndAnsweredOnceItIsStored) {
   World world(1);
   const JobId runs = world.Submit(1);
   world.Settle();
@@ -286,7 +286,7 @@ TEST(ControllerDriver, OnAFullDiskAStopDoesNotOvertakeItsLaunch) {
   EXPECT_TRUE(world.stopped_.contains(second));
 }
 
-TEST(ControllerDriver, OnAFullDiskWhoWaitsForARefusedJobIsTold) {
+TEST(ControllerDriver, OnAFullDiskACallerWaitingForARefusedJobIsNotified) {
   World world(1);
   const JobId refused = world.Submit(1);
   std::optional<JobRecord> seen;

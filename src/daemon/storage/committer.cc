@@ -1,4 +1,4 @@
-#include "daemon/driver/committer.h"
+#include "daemon/storage/committer.h"
 
 #include <algorithm>
 

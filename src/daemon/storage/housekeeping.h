@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/time.h"
-#include "daemon/driver/old_logs.h"
+#include "daemon/storage/old_logs.h"
 #include "daemon/runtime/log.h"
 #include "platform/os/clock.h"
 #include "store/store.h"
