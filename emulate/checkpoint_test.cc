@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "platform/emulation/emulation_cuda.h"
+#include "platform/emulation/emulation_cuda_file.h"
 #include "standin_test.h"
 
 namespace divvy {

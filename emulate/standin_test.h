@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "platform/emulation/emulation.h"
+#include "platform/emulation/emulation_cuda_file.h"
 #include "platform/gpu/cuda_api.h"
 
 namespace divvy {

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "keeper/keeper.h"
+#include "wire/messages/share_codec.h"
 
 namespace divvy::keeper {
 

@@ -10,6 +10,7 @@
 
 #include "platform/os/unix_socket.h"
 #include "wire/json/json.h"
+#include "wire/messages/share_codec.h"
 
 namespace divvy::keeper {
 

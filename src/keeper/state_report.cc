@@ -4,6 +4,7 @@
 
 #include "sharing/holds.h"
 #include "sharing/words.h"
+#include "wire/messages/share_codec.h"
 
 namespace divvy::keeper {
 namespace {

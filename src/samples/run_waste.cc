@@ -12,7 +12,7 @@ constexpr double kLeastLost = 0.005;
 
 double SecondsOf(Duration span) { return ToSeconds(span); }
 
-Waste UnusedGpus(const WasteWatch::Shape& shape, const RunDetail& detail) {
+Waste UnusedGpus(const WasteShape& shape, const RunDetail& detail) {
   const int used = shape.gpus - detail.gpus_unused;
   return {WasteKind::kSomeIdle,
           0,
@@ -23,7 +23,7 @@ Waste UnusedGpus(const WasteWatch::Shape& shape, const RunDetail& detail) {
 }
 
 /// Returns e.g. "waited for its CPUs: its 4 cores were busy"; "" if it did not wait.
-std::string WaitedFor(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus) {
+std::string WaitedFor(const WasteShape& shape, double cores, std::optional<double> machine_cpus) {
   if (shape.cpus > 0) {
     if (cores < kCoresAreBusy * shape.cpus) return "";
     return "waited for its CPUs: " +
@@ -45,7 +45,7 @@ bool IsWorthTelling(double lost_gpu_hours, Duration ran, const WasteRules& rules
   return ran > rules.grace && lost_gpu_hours >= kLeastLost;
 }
 
-std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules,
+std::vector<Waste> WasteOfRun(const WasteShape& shape, const JobUse& use, const WasteRules& rules,
                               const RunDetail& detail) {
   std::vector<Waste> findings;
   if (use.machines == 0 || shape.gpus <= 0) return findings;
@@ -55,10 +55,9 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
   const std::string gpus = GpusOf(shape);
   const std::string were = shape.gpus == 1 ? " was" : " were";
   if (use.idle_seconds >= use.seconds) {
-    findings.push_back(
-        {WasteKind::kIdle, 0, has,
-         "did nothing with " + gpus + ": 0% in all samples of " + SpanText(static_cast<Second>(seen)), "",
-         true});
+    findings.push_back({WasteKind::kIdle, 0, has,
+                        "did nothing with " + gpus + ": 0% in all samples of " + SpanText(static_cast<Second>(seen)),
+                        "", true});
     return findings;
   }
   // Time until an action would have been taken, if one had been configured.

@@ -21,7 +21,7 @@ struct RunDetail {
 
 /// Returns the findings, worst first. `use` covers the run from the end of the grace period. Empty if the GPUs were
 /// used, or if less than rules.idle_after was observed.
-std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules,
+std::vector<Waste> WasteOfRun(const WasteShape& shape, const JobUse& use, const WasteRules& rules,
                               const RunDetail& detail = {});
 
 /// Returns true if a run's loss is worth reporting: the run exceeded the grace period, and the loss does not round to

@@ -28,7 +28,7 @@ class RunWasteTest : public testing::Test {
     shape_.may_share = true;
   }
   WasteRules rules_;
-  WasteWatch::Shape shape_;
+  WasteShape shape_;
 };
 
 TEST_F(RunWasteTest, ABusyOrHardlyObservedRunLostNothingWorthReporting) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "samples/waste_flags.h"
-
 namespace divvy::samples {
 namespace {
 
@@ -35,7 +33,7 @@ std::string_view Name(WasteKind kind) {
   return "small_memory";
 }
 
-void WasteWatch::Reshape(const Shape& shape) {
+void WasteWatch::Reshape(const WasteShape& shape) {
   if (shape == shape_) return;
   shape_ = shape;
   streaks_.clear();

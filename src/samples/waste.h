@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "model/waste_rules.h"
 #include "samples/sample.h"
+#include "samples/waste_flags.h"
 
 namespace divvy::samples {
 
@@ -39,21 +40,6 @@ struct Waste {
 
 class WasteWatch {
  public:
-  /// The job's resources.
-  struct Shape {
-    int gpus = 0;               // On all its nodes.
-    double part = 1;            // Fraction of each GPU.
-    Bytes gpu_memory;           // Memory of a whole GPU; 0: unknown.
-    bool is_on_one = true;      // It runs on one node; then --gpus is its total number of GPUs.
-    int cpus = 0;               // Cores requested per node; 0: not specified.
-    int cpus_most = 0;          // Most cores that it could request; 0: unknown.
-    double cpus_fair = 0;       // Its node's cores in proportion to its GPUs; 0: unknown.
-    bool may_share = false;     // It may use GPU fractions.
-    bool may_slice = false;     // Its GPU supports MIG instances.
-    bool is_by_memory = false;  // Its fractions were requested by memory.
-
-    friend bool operator==(const Shape&, const Shape&) = default;
-  };
   struct Gpu {
     std::optional<double> use;     // 0..1 of the whole GPU; std::nullopt: unknown.
     std::optional<double> memory;  // In bytes.
@@ -68,11 +54,11 @@ class WasteWatch {
   };
 
   WasteWatch() = default;
-  WasteWatch(const Shape& shape, Second started) : shape_(shape), started_(started) {}
+  WasteWatch(const WasteShape& shape, Second started) : shape_(shape), started_(started) {}
 
-  const Shape& shape() const { return shape_; }
+  const WasteShape& shape() const { return shape_; }
   /// The job has new resources: use is observed from scratch, losses so far are kept.
-  void Reshape(const Shape& shape);
+  void Reshape(const WasteShape& shape);
   /// Adds an observation; call this in order of time. A gap of more than two minutes counts as unknown.
   void Add(const Look& look, const WasteRules& rules);
   /// Stored data of a run that began before it was observed.
@@ -134,7 +120,7 @@ class WasteWatch {
   std::optional<Waste> Underused(const Means& means, const WasteRules& rules) const;
   std::optional<Waste> SmallMemory(const Means& means, const WasteRules& rules) const;
 
-  Shape shape_;
+  WasteShape shape_;
   Second started_ = 0;
   Second first_ = 0;       // The first observation; 0: none.
   Second resumed_at_ = 0;  // The last stored observation; 0: none.

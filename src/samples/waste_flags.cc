@@ -49,12 +49,12 @@ std::string SpanText(Second seconds) {
   return std::to_string(seconds / 3600) + " h";
 }
 
-std::string GpusOf(const WasteWatch::Shape& shape) {
+std::string GpusOf(const WasteShape& shape) {
   if (shape.part < 1) return shape.gpus == 1 ? "its GPU fraction" : "its GPU fractions";
   return shape.gpus == 1 ? "its GPU" : "its " + std::to_string(shape.gpus) + " GPUs";
 }
 
-std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_peak) {
+std::string PartFlags(const WasteShape& shape, double use, double memory_peak) {
   if (!shape.may_share || shape.gpu_memory <= Bytes()) return "";
   const double whole = static_cast<double>(shape.gpu_memory.count());
   const double memory = memory_peak * kRoom / whole;
@@ -77,13 +77,13 @@ std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_
   return "";
 }
 
-std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_peak) {
+std::string LessFlags(const WasteShape& shape, double use, double memory_peak) {
   if (shape.gpus == 1 || shape.part < 1) return PartFlags(shape, use, memory_peak);
   const int fewer = std::max(1, static_cast<int>(std::ceil(shape.gpus * use * kRoom)));
   return shape.is_on_one ? "--gpus " + std::to_string(fewer) : "";
 }
 
-std::string CoreFlags(const WasteWatch::Shape& shape, double used) {
+std::string CoreFlags(const WasteShape& shape, double used) {
   const bool has_named = shape.cpus > 0;
   double wanted = has_named ? shape.cpus * 2 : std::max(std::ceil(used) * 2, std::floor(shape.cpus_fair));
   if (shape.cpus_most > 0) wanted = std::min(wanted, static_cast<double>(shape.cpus_most));
@@ -92,12 +92,12 @@ std::string CoreFlags(const WasteWatch::Shape& shape, double used) {
   return is_more ? "--cpus " + std::to_string(static_cast<int>(wanted)) : "";
 }
 
-bool IsBoundByMachine(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus) {
+bool IsBoundByMachine(const WasteShape& shape, double cores, std::optional<double> machine_cpus) {
   if (shape.cpus_most <= 0 || !machine_cpus || *machine_cpus < kCoresAreBusy) return false;
   return cores >= std::max(1.0, kComputes * shape.cpus_fair);
 }
 
-std::string CoresOfMachine(const WasteWatch::Shape& shape) {
+std::string CoresOfMachine(const WasteShape& shape) {
   return (shape.cpus_most == 1 ? "the core" : "all " + std::to_string(shape.cpus_most) + " cores") + " of its node";
 }
 

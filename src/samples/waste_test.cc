@@ -37,7 +37,7 @@ class WasteTest : public testing::Test {
   }
 
   WasteRules rules_;
-  WasteWatch::Shape shape_;
+  WasteShape shape_;
   Second now_ = kStart;
 };
 

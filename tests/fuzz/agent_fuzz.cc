@@ -15,6 +15,7 @@
 #include "wire/http/channels.h"
 #include "wire/http/frame.h"
 #include "wire/http/link.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "wire/messages/share_codec.h"
 #include "wire/messages/share_messages.h"
 
 namespace {

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "keeper_real_world.h"
+#include "wire/messages/share_codec.h"
 
 namespace divvy::keeper {
 namespace keeper_chaos_test {

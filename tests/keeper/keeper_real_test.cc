@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "keeper_real_world.h"
+#include "platform/emulation/emulation_cuda_file.h"
 
 namespace divvy::keeper {
 namespace keeper_real_test {

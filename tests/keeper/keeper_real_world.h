@@ -17,6 +17,7 @@
 
 #include "keeper/keeper_test_world.h"
 #include "platform/emulation/emulation.h"
+#include "platform/emulation/emulation_cuda_file.h"
 
 namespace divvy::keeper {
 

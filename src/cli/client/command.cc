@@ -17,6 +17,7 @@
 #include "cli/client/api.h"
 #include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
+#include "dialect/options/option_values.h"
 #include "dialect/options/quantities.h"
 #include "dialect/slurm/slurm.h"
 #include "wire/messages/messages_nodes.h"

@@ -16,7 +16,6 @@
 #include "base/utf8.h"
 #include "cli/client/command.h"
 #include "cli/client/progress_indicator.h"
-#include "cli/client/tenant_lines.h"
 
 namespace divvy::cli {
 namespace {
@@ -124,6 +123,20 @@ void FoldLine(std::string_view line, std::size_t width, std::string& out) {
 }
 
 }  // namespace
+
+std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::string out, line;
+  const auto flush = [&] {
+    out += std::string(indent, ' ') + Paint(Colour::kDim, line) + "\n";
+    line.clear();
+  };
+  for (const std::string_view word : Split(text, ' ')) {
+    if (!line.empty() && indent + Width(line) + 1 + Width(word) > width) flush();
+    line += (line.empty() ? "" : " ") + std::string(word);
+  }
+  if (!line.empty()) flush();
+  return out;
+}
 
 std::string Folded(std::string_view text, std::size_t width) {
   std::string out;

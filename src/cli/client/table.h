@@ -41,6 +41,9 @@ int TerminalWidth();
 /// stay whole.
 std::string Folded(std::string_view text, std::size_t width);
 
+/// Wraps `text` into lines of at most `width` columns, each after `indent` spaces.
+std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width);
+
 struct ListingOptions {
   bool json = false;
   bool csv = false;

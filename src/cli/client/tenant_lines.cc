@@ -46,20 +46,6 @@ Widths WidestOf(const std::vector<wire::TenantView>& tenants) {
 
 }  // namespace
 
-std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width) {
-  std::string out, line;
-  const auto flush = [&] {
-    out += std::string(indent, ' ') + Paint(Colour::kDim, line) + "\n";
-    line.clear();
-  };
-  for (const std::string_view word : Split(text, ' ')) {
-    if (!line.empty() && indent + Width(line) + 1 + Width(word) > width) flush();
-    line += (line.empty() ? "" : " ") + std::string(word);
-  }
-  if (!line.empty()) flush();
-  return out;
-}
-
 TenantText TextOf(const wire::TenantView& tenant) {
   std::vector<std::string> notes;
   if (!tenant.mechanism.empty()) notes.push_back(tenant.mechanism);

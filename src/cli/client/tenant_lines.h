@@ -23,8 +23,6 @@ Colour TenantColour(const std::string& state);
 /// GPU.
 bool IsOnHost(std::string_view state);
 
-/// Wraps `text` into lines of at most `width` columns, each after `indent` spaces.
-std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width);
 /// One entry per tenant, of one or two lines, in common columns: job, name, user, state, share, time, memory. The notes
 /// (what enforces the share, and other remarks) follow, or get a second line if `width` columns are too few. Job, user
 /// and notes are never cut; a long name is. `width` 0 means no terminal: nothing is cut, one line each.

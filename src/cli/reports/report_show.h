@@ -11,8 +11,9 @@
 #include "cli/client/command.h"
 #include "cli/client/progress_indicator.h"
 #include "cli/client/shown_answer.h"
+#include "cli/client/table.h"
 #include "cli/reports/report_html.h"
-#include "cli/reports/report_usage.h"
+#include "dialect/options/options.h"
 
 namespace divvy::cli {
 
@@ -32,6 +33,18 @@ struct Numbers {
 inline constexpr Numbers kForPeople = {};
 /// "2.50".
 std::string Fixed(double value, int digits);
+
+struct ReportFlags {
+  ListingOptions listing;
+  std::string by;
+  std::optional<double> since;  // Seconds since 1970.
+  std::optional<double> until;
+  bool is_html = false;
+
+  /// True if an option was given that only reports over a period of time have.
+  bool has_stretch() const { return !by.empty() || since || until || is_html; }
+};
+std::vector<dialect::Option> ReportOptionTable(ReportFlags& flags);
 
 /// "since=..&until=..&by=..", with the flags that were given.
 std::string ReportQuery(const ReportFlags& flags);

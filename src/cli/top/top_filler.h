@@ -5,10 +5,18 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cli/top/top_frame.h"
+#include "cli/client/table.h"
 
 namespace divvy::cli {
+
+struct TopLine {
+  std::vector<Cell> spans;
+  std::string job;  // Its display id; empty if the line is not a job.
+  std::string gpu;  // "n1:3" or "3"; empty if the line is not a GPU.
+  bool is_heading = false;
+};
 
 /// Fills the line column by column; text that does not fit is cut.
 class Filler {

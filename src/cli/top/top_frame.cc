@@ -10,7 +10,6 @@
 #include "cli/client/job_text.h"
 #include "cli/client/places.h"
 #include "cli/client/tenant_lines.h"
-#include "cli/top/top_filler.h"
 #include "dialect/options/quantities.h"
 #include "model/gpus/gpu_portion.h"
 #include "model/gpus/gpu_slice.h"

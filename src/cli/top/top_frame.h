@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/client/table.h"
 #include "cli/term/throttle_text.h"
+#include "cli/top/top_filler.h"
 #include "wire/messages/messages.h"
 #include "wire/messages/series_messages.h"
 
@@ -61,13 +61,6 @@ struct TopChoice {
   std::size_t most_gpu_lines = 0;  // If there are more GPUs, the last line counts the rest. 0: all are shown.
   bool is_ascii = false;           // The terminal cannot show UTF-8.
   bool is_once = false;            // Printed once; there are no keys.
-};
-
-struct TopLine {
-  std::vector<Cell> spans;
-  std::string job;  // Its display id; empty if the line is not a job.
-  std::string gpu;  // "n1:3" or "3"; empty if the line is not a GPU.
-  bool is_heading = false;
 };
 
 /// The line at the top of the screen.

@@ -4,18 +4,12 @@
 #include <set>
 
 #include "base/text.h"
-#include "control/books/node_text.h"
 
 namespace divvy {
 namespace {
 
-constexpr std::size_t kLongestName = 63;
 constexpr std::size_t kMostLabels = 64;
 constexpr std::size_t kLongestLabel = 128;
-
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-}
 
 std::string NodeKey(std::string_view name) { return std::string(kNodePrefix) + std::string(name); }
 
@@ -102,34 +96,6 @@ std::vector<std::string> ChangesBetween(const MachineFacts& before, const Machin
 }
 
 }  // namespace
-
-std::string_view Name(NodeWork work) {
-  switch (work) {
-    case NodeWork::kTakes:
-      return "up";
-    case NodeWork::kCordoned:
-      return "cordoned";
-    case NodeWork::kDraining:
-      break;
-  }
-  return "draining";
-}
-
-Status CheckNodeName(std::string_view name) {
-  const bool starts_well =
-      !name.empty() && IsNameChar(name.front()) && name.front() != '.' && name.front() != '-' && name.front() != '_';
-  if (starts_well && name.size() <= kLongestName && std::ranges::all_of(name, IsNameChar)) return {};
-  return InvalidArgument("'" + std::string(name.substr(0, kLongestName)) +
-                         "' is not a valid node name: use a letter or digit, then at most " +
-                         std::to_string(kLongestName - 1) +
-                         " letters, digits, '.', '_' and '-'; divvy agent --name NAME chooses another");
-}
-
-std::map<std::string, std::string> NodeRow::AllLabels() const {
-  auto all = labels;
-  all.insert(facts.labels.begin(), facts.labels.end());
-  return all;
-}
 
 void NodeRegistry::SetOwn(std::string name, const std::vector<GpuFacts>& gpus) {
   own_name_ = std::move(name);
@@ -220,7 +186,7 @@ Result<NodeRegistry::Joined> NodeRegistry::Join(const std::string& name, const s
 Result<NodeRow*> NodeRegistry::Edit(const std::string& name) {
   const auto found = nodes_.find(name);
   if (found == nodes_.end()) {
-    return NotFound("there is no node '" + name.substr(0, kLongestName) + "'" +
+    return NotFound("there is no node '" + name.substr(0, kLongestNodeName) + "'" +
                     (name == own_name_ ? " that joined: it is the controller's own node"
                      : nodes_.empty()
                          ? "; none has joined yet: divvy token create --node prints the line by which one does"

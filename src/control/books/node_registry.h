@@ -7,49 +7,17 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "base/time.h"
-#include "model/lease_terms.h"
-#include "model/machine_facts.h"
+#include "control/books/node_row.h"
 
 namespace divvy {
 
 inline constexpr std::string_view kNodePrefix = "node.of.";
-
-/// The work setting that an administrator chose for a node. Stored as text.
-enum class NodeWork {
-  kTakes,     // Takes new work.
-  kCordoned,  // No new work; running jobs continue.
-  kDraining,  // No new work; running jobs end by themselves or are stopped at the deadline.
-};
-std::string_view Name(NodeWork work);  // "up", "cordoned", "draining"
-
-struct NodeRow {
-  std::string name;
-  std::string fingerprint;       // Fingerprint of its agent's current certificate.
-  std::string next_fingerprint;  // Fingerprint of the announced next certificate; empty: none is announced.
-  Time joined = kNoTime;
-  NodeWork work = NodeWork::kTakes;
-  Time drain_deadline = kNever;               // While draining: running jobs are stopped then.
-  std::string reason;                         // The administrator's reason for taking no work, and who gave it.
-  Time work_since = kNoTime;                  // When that was set; kNoTime: unknown.
-  std::map<std::string, std::string> labels;  // Set by administrators; these override learned labels.
-  std::string accounted_boot;                 // The boot in which its runs were last reconciled.
-  /// The minimum of what the node does when disconnected; it may have received stricter terms that it has not
-  /// confirmed.
-  LeaseTerms terms;
-  MachineFacts facts;  // As reported at its last connection.
-
-  /// Learned labels and labels set by administrators.
-  std::map<std::string, std::string> AllLabels() const;
-  friend bool operator==(const NodeRow&, const NodeRow&) = default;
-};
 
 class NodeRegistry {
  public:
@@ -105,8 +73,5 @@ class NodeRegistry {
   std::string own_name_;
   std::map<std::string, std::string, std::less<>> owner_of_gpu_;  // UUID -> name.
 };
-
-/// Requires a letter or digit, then up to 62 letters, digits, '.', '_' and '-'.
-Status CheckNodeName(std::string_view name);
 
 }  // namespace divvy

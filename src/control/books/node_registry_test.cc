@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "control/books/node_text.h"
-
 namespace divvy {
 namespace node_book_test {
 

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "engine/core/estimate/estimate.h"
+#include "engine/core/estimate/run_spread.h"
 #include "model/job_record.h"
 
 namespace divvy {

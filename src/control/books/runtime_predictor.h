@@ -10,7 +10,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "engine/core/estimate/estimate.h"
+#include "engine/core/estimate/run_spread.h"
 #include "engine/run_times.h"
 #include "model/job_record.h"
 

@@ -8,9 +8,10 @@
 #include <chrono>
 #include <utility>
 
-#include "daemon/http/http_server_connection.h"
+#include "daemon/http/http_reply.h"
 #include "daemon/runtime/fd_bridge.h"
 #include "platform/os/unix_socket.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {

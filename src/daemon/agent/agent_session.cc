@@ -6,6 +6,7 @@
 
 #include "daemon/agent/agent_orders.h"
 #include "daemon/runtime/log.h"
+#include "wire/messages/agent_codec.h"
 
 namespace divvy {
 namespace {

@@ -10,6 +10,7 @@
 #include "daemon/agent/agent_session.h"
 #include "platform/os/unix_socket.h"
 #include "platform/supervisor/output_holder.h"
+#include "wire/messages/agent_codec.h"
 
 namespace divvy {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/http/http_server_connection.h"
+#include "daemon/http/http_reply.h"
 
 namespace divvy {
 namespace {

@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/http/http_server_connection.h"
+#include "daemon/http/http_reply.h"
 #include "daemon/runtime/log.h"
+#include "wire/messages/agent_codec.h"
 
 namespace divvy {
 namespace {

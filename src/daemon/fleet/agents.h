@@ -23,7 +23,7 @@
 #include "control/books/node_registry.h"
 #include "daemon/fleet/fleet_port.h"
 #include "daemon/fleet/remote_node.h"
-#include "daemon/http/http_server.h"
+#include "daemon/http/http_reply.h"
 
 namespace divvy {
 

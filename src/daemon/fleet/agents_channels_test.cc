@@ -8,6 +8,7 @@
 #include "daemon/api/routes_test_world.h"
 #include "daemon/fleet/agents_test_pair.h"
 #include "daemon/fleet/remote_streams.h"
+#include "wire/messages/agent_codec.h"
 
 namespace divvy {
 namespace agents_channels_test {

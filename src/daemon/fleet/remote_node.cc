@@ -10,6 +10,7 @@
 #include "daemon/runtime/log.h"
 #include "model/steps/step_list.h"
 #include "samples/block.h"
+#include "wire/messages/agent_codec.h"
 
 namespace divvy {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "daemon/runtime/fd_bridge.h"
 #include "platform/os/unix_socket.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {

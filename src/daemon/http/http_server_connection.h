@@ -11,7 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/http/http_server.h"
+#include "daemon/http/http_reply.h"
+#include "daemon/http/http_server_options.h"
+#include "daemon/runtime/byte_stream.h"
+#include "platform/net/tls.h"
+#include "platform/os/unique_fd.h"
+#include "wire/http/http.h"
 
 namespace divvy {
 
@@ -192,8 +197,5 @@ class HttpConnection {
   bool watches_reads_ = true;
   bool watches_writes_ = false;
 };
-
-/// Returns {"code": ..., "message": ...}, the form of every API error.
-HttpResponse ErrorResponse(int status, std::string_view code, std::string_view message);
 
 }  // namespace divvy

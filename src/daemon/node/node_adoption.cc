@@ -9,6 +9,7 @@
 #include "model/steps/step_list.h"
 #include "platform/os/process_tree.h"
 #include "platform/records/step_list_file.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {

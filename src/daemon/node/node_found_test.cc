@@ -11,6 +11,7 @@
 
 #include "daemon/node/node.h"
 #include "platform/os/process_tree.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "daemon/node/machine.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {

@@ -7,6 +7,7 @@
 #include "daemon/requests/check_spec.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/node_options.h"
+#include "dialect/options/option_values.h"
 #include "dialect/options/portion_options.h"
 #include "model/gpus/gpu_portion.h"
 

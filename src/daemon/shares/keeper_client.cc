@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "platform/os/spawn.h"
+#include "wire/messages/share_codec.h"
 
 namespace divvy {
 

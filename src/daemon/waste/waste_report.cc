@@ -10,8 +10,6 @@
 namespace divvy {
 namespace {
 
-constexpr double kHourS = 3600;
-
 /// The samples of a run, in the whole period or in one hour of it.
 struct Seen {
   const ReportedRun& run;
@@ -52,14 +50,6 @@ void SortRows(std::vector<Row>& rows, ReportBy by, const Value& value) {
 void AddCost(std::optional<double>& cost, double amount) { cost = cost.value_or(0) + amount; }
 
 }  // namespace
-
-RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
-  if (use.machines == 0 || run.gpus <= 0 || run.share <= 0) return {};
-  const double worth = run.gpus / use.machines / kHourS;
-  // A run that borrows capacity counts as using at most its own share, and nothing while it is idle.
-  const double used = std::min(use.use_seconds / run.share, use.seconds - use.idle_seconds);
-  return {worth * use.seconds, worth * used, worth * use.idle_seconds};
-}
 
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                               const ReportStretch& stretch, const PriceOfModel& price, const WasteRules& rules) {

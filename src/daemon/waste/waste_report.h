@@ -10,6 +10,7 @@
 
 #include "daemon/reports/usage_report.h"
 #include "daemon/telemetry/metric_store.h"
+#include "daemon/waste/run_hours.h"
 #include "model/waste_rules.h"
 #include "samples/job_use.h"
 #include "wire/messages/waste_messages.h"
@@ -20,16 +21,6 @@ namespace divvy {
 using JobUses = MetricStore::Uses;
 /// Returns the price of one hour on a GPU of this model. Null: GPUs have no prices.
 using PriceOfModel = std::function<double(const std::string& model)>;
-
-/// GPU-hours of a run, as far as its use is known; a GPU fraction counts as the fraction.
-struct RunHours {
-  double known = 0;
-  double used = 0;  // Use of its own GPUs; use of borrowed capacity is not counted.
-  double idle = 0;  // Idle at exactly 0%.
-
-  double lost() const { return known - used; }
-};
-RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use);
 
 /// Reports the use of each run's own GPUs; for a GPU fraction, of that fraction without borrowed capacity. All runs of
 /// a job count. Each node of a run counts alike. By hour, `uses` must be per hour. By job, `rules` decide which losses

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "daemon/waste/waste_report.h"
+#include "daemon/waste/run_hours.h"
 #include "dialect/options/quantities.h"
 #include "model/gpus/gpu_count_text.h"
 #include "wire/messages/codec.h"
@@ -21,8 +21,8 @@ using samples::Of;
 /// How long after its start a daemon may meet jobs that ran before it.
 constexpr samples::Second kMeetsOldJobs = 120;
 
-samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& controller) {
-  samples::WasteWatch::Shape shape;
+samples::WasteShape ShapeOf(const JobRecord& record, const Controller& controller) {
+  samples::WasteShape shape;
   shape.gpus = GpuCountOf(record);
   if (shape.gpus == 0) return shape;
   shape.part = std::max(GpusWorthOf(record) / shape.gpus, 1e-4);
@@ -199,7 +199,7 @@ bool WasteTracker::ActsOnIdleAlone() const {
   });
 }
 
-WasteTracker::Watched WasteTracker::Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const {
+WasteTracker::Watched WasteTracker::Begin(const JobRecord& record, const samples::WasteShape& shape) const {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   Watched watched{record.attempt, samples::WasteWatch(shape, started), 0, {}};
   // Jobs that are met later and started before were paused, or are no longer exempt; their earlier use does not matter.

@@ -94,7 +94,7 @@ class WasteTracker {
     std::int64_t requeues = 0;  // See KeptWaste.
     enum class Past { kKnown, kUnknown, kAsked } past = Past::kKnown;
   };
-  Watched Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const;
+  Watched Begin(const JobRecord& record, const samples::WasteShape& shape) const;
   /// The action for this job after that many requeues; kNone if none is possible or wanted.
   WasteAction ActionFor(const JobRecord& record, std::int64_t requeues) const;
   void Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const;

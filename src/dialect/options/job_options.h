@@ -9,24 +9,10 @@
 #include <vector>
 
 #include "dialect/options/options.h"
+#include "dialect/options/parse_context.h"
 #include "model/job.h"
 
 namespace divvy::dialect {
-
-/// The caller's context, which a text does not contain. The command line provides it.
-struct ParseContext {
-  Time now = kNoTime;
-  Duration utc_offset{0};
-  std::string directory;                 // The caller's working directory.
-  std::vector<std::string> environment;  // NAME=value.
-  std::string home;                      // $HOME.
-  std::string user;
-  std::string hostname;
-  /// Reads a file that a text names (a CSV of parameters, a script). The size is limited.
-  std::function<Result<std::string>(const std::string& path)> read_file;
-  /// Resolves "@", "@~1" to the caller's last jobs. If not set, such names are refused.
-  std::function<Result<JobId>(std::string_view shorthand)> resolve_job;
-};
 
 /// A job's priority is between -kMostPriority and kMostPriority.
 inline constexpr int kMostPriority = 1'000'000;
@@ -43,9 +29,6 @@ std::vector<Option> JobOptions(JobSpec& spec, const ParseContext& around);
 /// "?" between the parts, one is enough. Used by every dialect.
 Status ParseDependencies(std::string_view text, const ParseContext& around, JobSpec& spec);
 std::string FormatDependency(const Dependency& dependency);
-
-/// Parses the value of --topology: "any", "numa" or "nvlink", the last two optionally with ":required".
-Status ParseTopology(std::string_view text, Request& request);
 
 /// Parses "lr=1e-3,1e-4", "seed=0:9" or "seed=0:10:2" (start:stop[:step], stop included).
 Status ParseParameter(std::string_view text, JobSpec& spec);
@@ -69,12 +52,6 @@ std::optional<std::string> ElementName(const JobSpec& spec, std::uint64_t ordina
 /// Checks rules over all options: exactly one of command and script, begin after now, array and foreground together,
 /// ... The message names the option to change.
 Status CheckComplete(const JobSpec& spec);
-
-/// Applies --export to the captured environment. Call after spec.capture is filled and before the submission. Does
-/// nothing without --export or for a Slurm spec (see CompleteSlurm). Calling it twice is harmless.
-void CompleteCapture(JobSpec& spec);
-/// True if --export was given.
-bool NamesExports(const JobSpec& spec);
 
 /// A spec's request, one phrase per field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the first ones; explain
 /// shows all.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "dialect/options/option_values.h"
 #include "dialect/options/test_surroundings.h"
 #include "model/job_record.h"
 

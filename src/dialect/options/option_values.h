@@ -1,5 +1,5 @@
 // Parsers for option values that divvy's own table and gflow's share. Each returns a one-line error without the
-// option's name. Internal to this folder.
+// option's name.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "dialect/options/job_options.h"
+#include "dialect/options/parse_context.h"
 #include "model/job.h"
 
 namespace divvy::dialect {
@@ -26,6 +26,8 @@ struct GpuRange {
   int most = 0;  // 0: exactly `least`.
 };
 Result<GpuRange> ReadGpuRange(std::string_view text);
+/// Parses the value of --topology: "any", "numa" or "nvlink", the last two optionally with ":required".
+Status ParseTopology(std::string_view text, Request& request);
 Result<Preemptible> ReadPreemptible(std::string_view text);
 /// Checks Request::gpu_type, with its speeds ("h100*1.0|a100*0.55").
 Result<std::string> ReadGpuType(std::string_view text);
@@ -52,6 +54,12 @@ Result<std::string> ReadEnvironmentPair(std::string_view text);
 void SetEnvironment(JobSpec& spec, const std::string& pair);
 /// --export: stores ALL, NONE or the names in a label for CompleteCapture, and sets each NAME=VALUE.
 Status ApplyExport(std::string_view text, JobSpec& spec);
+
+/// Applies --export to the captured environment. Call after spec.capture is filled and before the submission. Does
+/// nothing without --export or for a Slurm spec (see CompleteSlurm). Calling it twice is harmless.
+void CompleteCapture(JobSpec& spec);
+/// True if --export was given.
+bool NamesExports(const JobSpec& spec);
 
 /// Adds a note unless it exists already.
 void AddNote(JobSpec& spec, std::string_view note);

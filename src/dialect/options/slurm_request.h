@@ -10,11 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "dialect/options/parse_context.h"
 #include "model/job.h"
-
-namespace divvy::dialect {
-struct ParseContext;
-}
 
 namespace divvy::dialect::slurm {
 

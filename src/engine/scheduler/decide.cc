@@ -9,10 +9,10 @@
 #include "base/text.h"
 #include "engine/core/cycle/elastic_shrink.h"
 #include "engine/core/cycle/resize.h"
-#include "engine/core/place/caps.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/state/order.h"
 #include "engine/message_text.h"
+#include "engine/scheduler/translate.h"
 
 namespace divvy {
 namespace {

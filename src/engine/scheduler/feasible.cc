@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/explain/feasible.h"
 #include "engine/core/explain/kind_words.h"
 #include "engine/core/place/placer.h"

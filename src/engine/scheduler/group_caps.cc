@@ -1,7 +1,7 @@
-// The limits of groups (translate.h): maps names given by users to the core's indices.
+#include "engine/scheduler/group_caps.h"
+
 #include "base/result.h"
 #include "engine/core/state/state.h"
-#include "engine/scheduler/translate.h"
 
 namespace divvy {
 

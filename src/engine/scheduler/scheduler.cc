@@ -6,11 +6,12 @@
 
 #include "base/result.h"
 #include "engine/core/cycle/resize.h"
-#include "engine/core/cycle/scheduling_cycle.h"
 #include "engine/core/explain/kind_words.h"
+#include "engine/core/place/start_blocker.h"
 #include "engine/core/state/predicted_end.h"
 #include "engine/core/state/state.h"
 #include "engine/placement/policy.h"
+#include "engine/scheduler/translate.h"
 
 namespace divvy {
 namespace {

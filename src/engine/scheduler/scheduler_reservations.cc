@@ -5,6 +5,7 @@
 
 #include "engine/core/state/state.h"
 #include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/translate.h"
 
 namespace divvy {
 namespace {

@@ -17,6 +17,7 @@
 
 #include "base/text.h"
 #include "platform/emulation/emulation_cuda.h"
+#include "platform/emulation/emulation_cuda_file.h"
 #include "platform/emulation/emulation_draft.h"
 #include "platform/emulation/emulation_mig.h"
 #include "platform/gpu/gpu_health.h"

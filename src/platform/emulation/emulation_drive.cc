@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "platform/emulation/emulation.h"
+#include "platform/emulation/emulation_cuda_file.h"
 
 namespace divvy {
 namespace {

@@ -13,9 +13,9 @@
 #include "base/text.h"
 #include "platform/gpu/gpu_health.h"
 #include "platform/gpu/gpu_process.h"
+#include "platform/gpu/mig.h"
 #include "platform/gpu/nvml.h"
 #include "platform/gpu/nvml_links.h"
-#include "platform/gpu/nvml_mig.h"
 #include "platform/gpu/slice_record.h"
 
 namespace divvy {

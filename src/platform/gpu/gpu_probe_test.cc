@@ -1,5 +1,6 @@
 // Tests the probe with the real, loaded stand-in library: the code path of a real driver.
 #include "platform/gpu/gpu_probe.h"
+#include "platform/emulation/emulation_cuda_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "model/gpus/slice_counts.h"
-#include "platform/gpu/nvml_mig.h"
 
 namespace divvy {
 namespace {

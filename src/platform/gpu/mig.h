@@ -8,10 +8,9 @@
 
 #include "base/result.h"
 #include "model/gpus/gpu.h"
+#include "platform/gpu/nvml.h"
 
 namespace divvy {
-
-class NvmlLibrary;
 
 /// A MIG instance on a GPU, whoever created it.
 struct MigInstance {
@@ -47,5 +46,12 @@ class Mig {
 
 /// Same contract as OpenNvml.
 Result<std::unique_ptr<Mig>> OpenMig(const std::string& library_path);
+
+/// Returns all instances on a GPU in MIG mode.
+std::vector<MigInstance> ReadMigInstances(const NvmlLibrary& nvml, nvml::Device device);
+/// Returns the sizes into which a GPU can be divided, smallest first. They come from the driver or, if MIG mode is off
+/// and the driver does not report them, from the vendor's tables for its model. Empty if divvy cannot place any of
+/// them.
+std::vector<SliceProfile> ReadSliceProfiles(const NvmlLibrary& nvml, nvml::Device device, const GpuFacts& facts);
 
 }  // namespace divvy

@@ -7,11 +7,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "platform/gpu/use_probe.h"
+#include "platform/gpu/use_target.h"
 #include "platform/os/proc_text.h"
 #include "platform/os/rate.h"
 

@@ -20,6 +20,7 @@
 #include <system_error>
 #include <utility>
 
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/remove_tree.h"
 #include "platform/os/unix_socket.h"
 

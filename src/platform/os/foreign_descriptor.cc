@@ -209,4 +209,13 @@ ForeignMessage ReceiveForeign(int fd, void* into, std::size_t size, int flags) {
   return got;
 }
 
+std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most) {
+  char byte = 0;
+  ForeignMessage got = ReceiveForeign(socket, &byte, 1, MSG_DONTWAIT);
+  if (got.descriptors.size() > most) got.descriptors.resize(most);
+  std::vector<Descriptor> out;
+  for (ForeignDescriptor& one : got.descriptors) out.emplace_back(one.Release());
+  return out;
+}
+
 }  // namespace divvy

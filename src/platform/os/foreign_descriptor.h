@@ -30,4 +30,8 @@ struct ForeignMessage {
 /// which they were sent, with close-on-exec set. Calls read(2) if `fd` is not a socket.
 ForeignMessage ReceiveForeign(int fd, void* into, std::size_t size, int flags);
 
+/// Receives one byte and the descriptors (at most `most`) that came with it, in the order in which they were sent, with
+/// close-on-exec set. Never blocks; returns an empty list if there is none.
+std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most);
+
 }  // namespace divvy

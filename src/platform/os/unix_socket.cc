@@ -11,8 +11,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "platform/os/foreign_descriptor.h"
-
 namespace divvy {
 namespace {
 
@@ -97,15 +95,6 @@ ssize_t SendWithDescriptors(int socket, std::string_view bytes, std::span<const 
     std::memcpy(CMSG_DATA(head), fds.data(), size);
   }
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
-}
-
-std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most) {
-  char byte = 0;
-  ForeignMessage got = ReceiveForeign(socket, &byte, 1, MSG_DONTWAIT);
-  if (got.descriptors.size() > most) got.descriptors.resize(most);
-  std::vector<Descriptor> out;
-  for (ForeignDescriptor& one : got.descriptors) out.emplace_back(one.Release());
-  return out;
 }
 
 PeerCredentials CredentialsOf(int fd) {

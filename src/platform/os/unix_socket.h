@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "platform/os/unique_fd.h"
@@ -28,10 +27,6 @@ std::pair<Descriptor, Descriptor> MakeSocketPair();
 /// number of bytes sent, or -1 with errno set. Raises no SIGPIPE and allocates nothing, so it may be called between
 /// fork and exec.
 ssize_t SendWithDescriptors(int socket, std::string_view bytes, std::span<const int> fds, int flags);
-
-/// Receives one byte and the descriptors (at most `most`) that came with it, in the order in which they were sent, with
-/// close-on-exec set. Never blocks; returns an empty list if there is none.
-std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most);
 
 /// The process that connected, as of that moment; -1 if the kernel does not report it.
 struct PeerCredentials {

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <thread>
 
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/process_title.h"
 #include "platform/os/process_tree.h"
 #include "platform/os/unix_socket.h"

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "model/gpus/gpu.h"
 #include "model/job.h"
-#include "platform/gpu/use_probe.h"
+#include "platform/gpu/use_target.h"
 #include "platform/isolation/isolation.h"
 #include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"

@@ -26,8 +26,6 @@ inline constexpr std::string_view kAgentProtocol = "divvy-agent/1";
 /// The newest and the oldest version that this build speaks. A controller speaks its own version and the one before.
 inline constexpr int kAgentVersion = 1;
 inline constexpr int kOldestAgentVersion = 1;
-/// Returns the newest of `offered` that this build speaks. Fails with kFailedPrecondition, naming both sides' versions.
-Result<int> ChooseAgentVersion(const std::vector<int>& offered);
 
 // --- Opening a connection ----------------------------------------------------------------------------------------
 
@@ -278,11 +276,6 @@ struct NumberedAnswer {
   AgentAnswer answer;
   std::string bytes;  // Bytes of the file, at most kAnswerBytes.
 };
-std::string EncodeAsk(const NumberedQuestion& ask);
-std::string EncodeAnswer(const NumberedAnswer& answer);
-/// Both fail with kInvalidArgument if `payload` is not a valid question or answer.
-Result<NumberedQuestion> DecodeAsk(std::string_view payload);
-Result<NumberedAnswer> DecodeAnswer(std::string_view payload);
 
 // --- Streams (wire/http/channels.h) ------------------------------------------------------------------------------
 
@@ -313,12 +306,5 @@ struct ChannelPurpose {
 };
 inline constexpr std::string_view kDetached = "detached";
 inline constexpr std::string_view kStreamsGone = "the agent has them no more";
-
-/// Writes only the fields that differ from their defaults.
-template <typename Message>
-std::string EncodeAgent(const Message& message);
-/// Fails with kInvalidArgument and lists every wrong field by its path.
-template <typename Message>
-Result<Message> DecodeAgent(std::string_view text);
 
 }  // namespace divvy::wire

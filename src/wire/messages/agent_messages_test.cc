@@ -1,4 +1,5 @@
 #include "wire/messages/agent_messages.h"
+#include "wire/messages/agent_codec.h"
 
 #include <gtest/gtest.h>
 

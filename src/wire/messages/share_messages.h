@@ -295,11 +295,4 @@ struct KeeperLine {
   std::optional<KeeperRequeue> requeue;
 };
 
-/// One line without its line feed. Only fields that differ from their defaults.
-template <typename Message>
-std::string EncodeShare(const Message& message);
-/// For KeeperRequest and KeeperLine. Fails with kInvalidArgument and lists every wrong field by its path.
-template <typename Message>
-Result<Message> DecodeShare(std::string_view text);
-
 }  // namespace divvy::wire

@@ -1,4 +1,5 @@
 #include "wire/messages/share_messages.h"
+#include "wire/messages/share_codec.h"
 
 #include <gtest/gtest.h>
 

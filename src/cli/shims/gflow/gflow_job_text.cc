@@ -11,6 +11,7 @@
 #include "cli/shims/gflow/gflow_words.h"
 #include "dialect/gflow/gflow.h"
 #include "dialect/options/job_options.h"
+#include "dialect/options/option_values.h"
 #include "dialect/options/quantities.h"
 
 namespace divvy::cli {

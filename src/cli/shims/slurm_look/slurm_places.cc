@@ -37,14 +37,16 @@ std::string HostListOf(const wire::JobView& job, const Scene& scene, std::string
   return hosts.empty() ? std::string(none) : dialect::FoldHostList(hosts);
 }
 
+std::string NodesOrReason(const wire::JobView& job, const Scene& scene) {
+  if (IsPending(job) || job.state == "failed" || job.state == "timed_out" || job.state == "lost") {
+    return "(" + ReasonCode(job) + ")";
+  }
+  return HostListOf(job, scene);
+}
+
 std::string BatchHostOf(const wire::JobView& job, const Scene& scene, std::string_view none) {
   const std::vector<Place> places = PlacesOf(job, scene);
   return places.empty() ? std::string(none) : places.front().host;
-}
-
-std::int64_t NodeCountOf(const wire::JobView& job) {
-  if (!job.seats.empty() && !IsPending(job)) return static_cast<std::int64_t>(job.seats.size());
-  return std::max<std::int64_t>(job.request.nodes, 1);
 }
 
 bool IsSameHost(std::string_view a, std::string_view b) { return a.substr(0, a.find('.')) == b.substr(0, b.find('.')); }

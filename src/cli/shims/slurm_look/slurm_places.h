@@ -24,10 +24,10 @@ std::vector<Place> PlacesOf(const wire::JobView& job, const Scene& scene);
 
 /// "n[1-3]"; `none` before it has started.
 std::string HostListOf(const wire::JobView& job, const Scene& scene, std::string_view none = "");
+/// The host list, or "(Reason)" where Slurm shows that instead.
+std::string NodesOrReason(const wire::JobView& job, const Scene& scene);
 /// The host of its batch script; `none` before it has started.
 std::string BatchHostOf(const wire::JobView& job, const Scene& scene, std::string_view none = "");
-/// The number of nodes that it has or requests.
-std::int64_t NodeCountOf(const wire::JobView& job);
 /// True if one of these names, with or without domain ("n1", "n1.lab"), is a node of the job.
 bool IsOnOneOf(const wire::JobView& job, const std::vector<std::string>& names, const Scene& scene);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/shims/slurm_look/slurm_queue_fields.h"
 
 namespace divvy::cli::slurm {
 namespace {

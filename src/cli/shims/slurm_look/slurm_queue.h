@@ -1,24 +1,13 @@
 // squeue's listing, as text.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "cli/shims/slurm_look/slurm_view.h"
-#include "wire/messages/messages.h"
+#include "cli/shims/slurm_look/slurm_queue_fields.h"
 
 namespace divvy::cli::slurm {
-
-/// One line of squeue: the job or one of its steps, and data that only some columns need.
-struct QueueRow {
-  wire::JobView job;
-  std::optional<double> predicted_start;          // For --start.
-  std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail) and for JSON.
-  std::int64_t step_tasks = 0;                    // Set for a step only.
-};
 
 struct QueueFormat {
   std::string letters;  // "%.18i %.9P ..."; used when `names` is empty.

@@ -1,12 +1,25 @@
 // The columns of squeue: each has a letter (-o), a name (-O) or both.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/shims/slurm_look/slurm_format.h"
-#include "cli/shims/slurm_look/slurm_queue.h"
+#include "cli/shims/slurm_look/slurm_view.h"
+#include "wire/messages/messages.h"
 
 namespace divvy::cli::slurm {
+
+/// One line of squeue: the job or one of its steps, and data that only some columns need.
+struct QueueRow {
+  wire::JobView job;
+  std::optional<double> predicted_start;          // For --start.
+  std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail) and for JSON.
+  std::int64_t step_tasks = 0;                    // Set for a step only.
+};
 
 using JobField = Field<QueueRow>;
 

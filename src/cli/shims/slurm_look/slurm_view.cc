@@ -12,7 +12,6 @@
 
 #include "base/index_ranges.h"
 #include "base/text.h"
-#include "cli/shims/slurm_look/slurm_places.h"
 #include "dialect/slurm/slurm_environment.h"
 #include "model/reason_words.h"
 
@@ -218,13 +217,6 @@ std::string ReasonCode(const wire::JobView& job) {
   return job.position <= 1 ? "Resources" : "Priority";
 }
 
-std::string NodesOrReason(const wire::JobView& job, const Scene& scene) {
-  if (IsPending(job) || job.state == "failed" || job.state == "timed_out" || job.state == "lost") {
-    return "(" + ReasonCode(job) + ")";
-  }
-  return HostListOf(job, scene);
-}
-
 std::string JobIdText(const wire::JobView& job) {
   std::string text = job.display_id.empty() ? ToString(job.id) : job.display_id;
   if (text.ends_with(']') && job.array_at_once > 0)
@@ -306,6 +298,11 @@ std::string TresPerNode(const wire::JobView& job) {
   // Tasks without fixed nodes have no request per node.
   if (job.request.gpus == 0 || job.request.spreads_tasks) return "N/A";
   return "gres:" + GresOf(job, job.request.nodes > 1 ? job.request.gpus : GpusOf(job));
+}
+
+std::int64_t NodeCountOf(const wire::JobView& job) {
+  if (!job.seats.empty() && !IsPending(job)) return static_cast<std::int64_t>(job.seats.size());
+  return std::max<std::int64_t>(job.request.nodes, 1);
 }
 
 std::string Tres(const wire::JobView& job, std::int64_t gpus) {

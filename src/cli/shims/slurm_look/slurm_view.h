@@ -52,9 +52,6 @@ bool HoldsGpus(const wire::JobView& job);
 /// "Resources", "Priority", "Dependency", "JobHeldUser", "BeginTime", "JobArrayTaskLimit", "NonZeroExitCode", "None",
 /// ...
 std::string ReasonCode(const wire::JobView& job);
-/// The host list, or "(Reason)" where Slurm shows that instead.
-std::string NodesOrReason(const wire::JobView& job, const Scene& scene);
-
 /// "17", "17_3", "17_[4-99%8]".
 std::string JobIdText(const wire::JobView& job);
 std::string ArrayJobId(const wire::JobView& job);
@@ -71,6 +68,8 @@ double RunTime(const wire::JobView& job, double now);
 std::string TimeLimit(const wire::JobView& job);
 /// "0:0", "3:0", "0:9": exit code and signal.
 std::string ExitCode(const wire::JobView& job);
+/// The number of nodes that it has or requests.
+std::int64_t NodeCountOf(const wire::JobView& job);
 /// The number of CPUs to show: those it requests, but at least one per task.
 std::int64_t CpusOf(const wire::JobView& job);
 /// CPUs on each of its nodes.

@@ -9,11 +9,12 @@
 
 #include "engine/core/cycle/preemption_policy.h"
 #include "engine/core/cycle/resize.h"
-#include "engine/core/cycle/scheduling_cycle.h"
 #include "engine/core/cycle/statement.h"
 #include "engine/core/place/caps.h"
 #include "engine/core/place/claims.h"
+#include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/place/start_blocker.h"
 
 namespace divvy::core {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "base/result.h"
 #include "engine/core/cycle/preempt_search.h"
-#include "engine/core/cycle/scheduling_cycle.h"
-#include "engine/core/place/caps.h"
 #include "engine/core/place/claims.h"
+#include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/place/start_blocker.h"
 
 namespace divvy::core {
 namespace {

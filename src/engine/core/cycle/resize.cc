@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/place/caps.h"
 #include "engine/core/place/placer.h"
 
 namespace divvy::core {

@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "engine/core/cycle/preempt.h"
 #include "engine/core/place/caps.h"
-#include "engine/core/place/earliest.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/place/start_blocker.h"
 
 namespace divvy::core {
 namespace {
@@ -20,22 +20,6 @@ constexpr std::size_t kManyGrown = 48;
 constexpr Duration kUnknownLength = std::chrono::hours(24);
 
 }  // namespace
-
-StartBlocker StartBlockerOf(const Cluster::State& state, ClassIndex index) {
-  const JobClass& job_class = state.classes[index];
-  StartBlocker barrier;
-  barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_parts);
-  if (state.teams.has_rules()) {
-    barrier.over_limit = state.teams.OverLimit(job_class.key.team, job_class.least_parts);
-    if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_parts);
-  }
-  if (job_class.checked_epoch != state.usable_epoch) {
-    job_class.could_run = CouldRun(state, state.asks[job_class.key.ask]);
-    job_class.checked_epoch = state.usable_epoch;
-  }
-  barrier.could_never_run = !job_class.could_run;
-  return barrier;
-}
 
 SchedulingCycle::SchedulingCycle(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes)
     : state_(state), now_(now), name_(name), remakes_left_(most_remakes) {}

@@ -25,16 +25,6 @@ inline constexpr int kMostBetterDrains = 2;
 /// After this many rounds without a start, reservations are no longer improved in this decision.
 inline constexpr int kMostIdleRounds = 64;
 
-/// The reasons why a job cannot start even if everything were free.
-struct StartBlocker {
-  std::optional<CapIndex> cap;
-  TeamIndex over_limit = kRootTeam;
-  TeamIndex over_quota = kRootTeam;
-  bool could_never_run = false;
-  bool any() const { return cap || over_limit != kRootTeam || over_quota != kRootTeam || could_never_run; }
-};
-StartBlocker StartBlockerOf(const Cluster::State& state, ClassIndex job_class);
-
 class SchedulingCycle {
  public:
   SchedulingCycle(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);

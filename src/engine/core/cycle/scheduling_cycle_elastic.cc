@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "engine/core/cycle/scheduling_cycle.h"
-#include "engine/core/place/caps.h"
 #include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/placer.h"
 

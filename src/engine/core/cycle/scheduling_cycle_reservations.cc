@@ -9,6 +9,7 @@
 #include "engine/core/place/earliest.h"
 #include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/place/start_blocker.h"
 
 namespace divvy::core {
 

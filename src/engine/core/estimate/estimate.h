@@ -15,27 +15,15 @@
 // by one, the rest is summed by class.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 
-#include "base/id.h"
 #include "base/time.h"
-#include "model/job.h"
+#include "engine/core/estimate/run_spread.h"
 
 namespace divvy::core {
 
 struct Ahead;
 class JobPerspective;
-
-/// The run time distribution of similar jobs: one in ten is shorter than `low`, one in ten longer than `high`
-/// (engine/run_times.h).
-struct RunSpread {
-  Duration low{0};
-  Duration high{0};
-};
-/// Takes a running job or a waiting entry; returns nothing if unknown.
-using SpreadOf = std::function<std::optional<RunSpread>(JobId)>;
 
 struct Estimate {
   Time typical = kNever;    // kNever: no known event makes it start.
@@ -44,12 +32,6 @@ struct Estimate {
   bool is_promise = false;  // The scheduler guarantees `latest` as long as GPUs stay in service.
   std::string basis;        // "when job 12 reaches its time limit", or why no estimate.
 };
-
-/// Members ahead that are placed one by one; the rest is summed by class.
-inline constexpr std::uint64_t kMostStepped = 2'000;
-/// The maximum number of running jobs, and of classes, for which spreads are queried. Beyond it the interval rests on
-/// time limits alone.
-inline constexpr std::size_t kMostAsked = 2'000;
 
 /// Requires: the view's job waits and will not start at once.
 Estimate EstimateStart(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread);

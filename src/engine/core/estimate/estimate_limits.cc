@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/core/estimate/estimate_supply.h"
-
 namespace divvy::core {
 namespace {
 

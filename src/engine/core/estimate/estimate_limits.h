@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/estimate/end_times.h"
 #include "engine/core/estimate/estimate_stock.h"
 #include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {
-
-class EndTimes;
 
 class Limits {
  public:

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/estimate/estimate_supply.h"
 #include "engine/core/explain/explain.h"
 #include "engine/core/place/caps.h"
 #include "engine/core/state/queue_order.h"

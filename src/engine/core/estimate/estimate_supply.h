@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/core/estimate/estimate.h"
+#include "engine/core/estimate/end_times.h"
 #include "engine/core/estimate/estimate_limits.h"
 #include "engine/core/estimate/estimate_stock.h"
 #include "engine/core/place/explain_ahead.h"
@@ -20,28 +20,11 @@
 
 namespace divvy::core {
 
-enum class Outcome : std::uint8_t { kEarliest, kTypical, kLatest };
-
-/// An expected end as of `now`, never before it. kNever: unknown.
-class EndTimes {
- public:
-  EndTimes(const Rules& rules, Time now, Outcome outcome, const SpreadOf* spread)
-      : rules_(rules), now_(now), outcome_(outcome), spread_(spread) {}
-
-  Time Of(JobId job, Time started, Time end, Time predicted_end) const;
-  Time Of(const RunPiece& piece) const { return Of(piece.job, piece.started, piece.end, piece.predicted_end); }
-  Time Of(const Run& run) const { return Of(run.id, run.started, run.end, run.predicted_end); }
-  /// The expected run time of a waiting job; nothing if unknown.
-  std::optional<Duration> Length(JobId entry, const ClassKey& key) const;
-
- private:
-  std::optional<RunSpread> Spread(JobId job) const { return spread_ && *spread_ ? (*spread_)(job) : std::nullopt; }
-
-  const Rules& rules_;
-  Time now_;
-  Outcome outcome_;
-  const SpreadOf* spread_;
-};
+/// Members ahead that are placed one by one; the rest is summed by class.
+inline constexpr std::uint64_t kMostStepped = 2'000;
+/// The maximum number of running jobs, and of classes, for which spreads are queried. Beyond it the interval rests on
+/// time limits alone.
+inline constexpr std::size_t kMostAsked = 2'000;
 
 class Supply {
  public:

@@ -18,7 +18,7 @@
 
 #include <optional>
 
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/place/job_perspective.h"
 
 namespace divvy::core {

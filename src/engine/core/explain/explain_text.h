@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/state/ask.h"
 #include "engine/message_text.h"
 

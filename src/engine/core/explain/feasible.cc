@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "engine/core/explain/explain.h"
 #include "engine/core/explain/explain_text.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/place/job_perspective.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/state/models.h"

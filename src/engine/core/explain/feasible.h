@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/core/explain/explain.h"
 #include "engine/core/explain/explain_test_world.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/place/earliest.h"
 
 namespace divvy::core {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explanation.h"
 #include "engine/core/state/node_class_index.h"
 
 namespace divvy::core {

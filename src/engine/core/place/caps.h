@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "engine/core/state/state.h"
 
@@ -22,18 +23,5 @@ inline bool Refuses(const Cap& cap, std::int64_t parts, const CapUse& beside = {
 
 /// Returns the first of `caps` that currently blocks a job with `parts` GPU parts.
 std::optional<CapIndex> RefusedBy(const Cluster::State& state, const std::vector<CapIndex>& caps, std::int64_t parts);
-
-/// Returns how many parts a running job may grow by within these caps. Amounts reserved for other jobs are not
-/// available to it. kNoBound: no cap limits GPUs.
-std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>& caps);
-
-/// A running job's loss: its caps are charged this many parts less.
-struct CapLoss {
-  ClassIndex job_class = 0;
-  std::int64_t parts = 0;
-};
-/// Returns whether the caps have room for one job of the class, assuming that leaving jobs have left, nominated jobs
-/// have started, and `losses` have happened.
-bool FitsItsCaps(const Cluster::State& state, ClassIndex job_class, const std::vector<CapLoss>& losses = {});
 
 }  // namespace divvy::core

@@ -1,4 +1,4 @@
-#include "control/books/node_text.h"
+#include "control/books/node_row.h"
 
 #include <algorithm>
 
@@ -109,6 +109,38 @@ void ParseTexts(NodeRow& row, std::string_view key, std::string_view value) {
 }
 
 }  // namespace
+
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+std::string_view Name(NodeWork work) {
+  switch (work) {
+    case NodeWork::kTakes:
+      return "up";
+    case NodeWork::kCordoned:
+      return "cordoned";
+    case NodeWork::kDraining:
+      break;
+  }
+  return "draining";
+}
+
+Status CheckNodeName(std::string_view name) {
+  const bool starts_well =
+      !name.empty() && IsNameChar(name.front()) && name.front() != '.' && name.front() != '-' && name.front() != '_';
+  if (starts_well && name.size() <= kLongestNodeName && std::ranges::all_of(name, IsNameChar)) return {};
+  return InvalidArgument("'" + std::string(name.substr(0, kLongestNodeName)) +
+                         "' is not a valid node name: use a letter or digit, then at most " +
+                         std::to_string(kLongestNodeName - 1) +
+                         " letters, digits, '.', '_' and '-'; divvy agent --name NAME chooses another");
+}
+
+std::map<std::string, std::string> NodeRow::AllLabels() const {
+  auto all = labels;
+  all.insert(facts.labels.begin(), facts.labels.end());
+  return all;
+}
 
 std::string FormatNode(const NodeRow& row) {
   std::string text = "fingerprint " + row.fingerprint + "\njoined " + TextOf(row.joined) + "\nwork " +

@@ -1,5 +1,4 @@
-// The daemon's and the tests' access to the file that the stand-in CUDA drivers share.
-#include "platform/emulation/emulation_cuda.h"
+#include "platform/emulation/emulation_cuda_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,10 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <tuple>
 
-#include "platform/emulation/emulation.h"
+#include "platform/emulation/emulation_cuda.h"
 #include "platform/gpu/gpu_process.h"
 
 namespace divvy {
@@ -37,7 +35,7 @@ std::string ReadBootId() {
 }
 
 Result<MappedFile> MapCudaFile(const std::string& directory) {
-  const std::string path = EmulatedWorldPath(directory) + emulation::kCudaSuffix;
+  const std::string path = directory + "/" + emulation::kWorldFile + emulation::kCudaSuffix;
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     return NotFound("no emulated GPUs at " + path + " (" + std::strerror(errno) +

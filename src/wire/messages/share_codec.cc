@@ -1,4 +1,4 @@
-#include "wire/messages/share_messages.h"
+#include "wire/messages/share_codec.h"
 
 #include "wire/json/json.h"
 #include "wire/messages/share_messages_describe.h"

@@ -1,0 +1,22 @@
+// What is known about how long a job will run.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "model/job.h"
+
+namespace divvy::core {
+
+/// The run time distribution of similar jobs: one in ten is shorter than `low`, one in ten longer than `high`
+/// (engine/run_times.h).
+struct RunSpread {
+  Duration low{0};
+  Duration high{0};
+};
+/// Takes a running job or a waiting entry; returns nothing if unknown.
+using SpreadOf = std::function<std::optional<RunSpread>(JobId)>;
+
+}  // namespace divvy::core

@@ -1,0 +1,315 @@
+#include "engine/scheduler/kinds.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <optional>
+
+#include "base/text.h"
+#include "engine/core/state/state.h"
+#include "engine/gpu_type.h"
+#include "engine/scheduler/translate.h"
+#include "model/gpus/slice_counts.h"
+
+namespace divvy {
+namespace {
+
+// Adds the words of a GPU model's name to the node's features: "h100", "80gb".
+void AddModelWords(const std::string& model, std::vector<std::string>& features) {
+  std::string word;
+  for (const char c : model + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (!word.empty()) features.push_back(word);
+    word.clear();
+  }
+}
+
+void SortOnce(std::vector<std::string>& words) {
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+}
+
+std::vector<std::string> FeaturesOf(const NodeUsage& node) {
+  std::vector<std::string> features = node.words.features;
+  for (const std::string& pool : node.words.pools) features.push_back("pool=" + pool);
+  for (const GpuFacts& gpu : node.capacity.gpus) AddModelWords(gpu.model, features);
+  SortOnce(features);
+  return features;
+}
+
+// With exclusive pools each node gets this much extra CPU, in thousandths of a CPU. A job with exclusive nodes takes
+// all CPUs and the extra; every other job takes at least one thousandth of a CPU. So an exclusive job never shares a
+// node, and up to 999 jobs without CPUs fit on one besides jobs that use all of its CPUs.
+constexpr std::int32_t kSpareMilli = 999;
+
+// No label has such a name.
+std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
+
+}  // namespace
+
+std::vector<std::string> Kinds::FindPools(const NodeUsage& node) const {
+  std::vector<std::string> pools = node.words.pools;
+  if (pools_.empty()) return pools;
+  const std::vector<std::string> features = FeaturesOf(node);
+  for (const PoolRow& pool : pools_) {
+    const bool is_named = std::find(pool.nodes.begin(), pool.nodes.end(), node.words.name) != pool.nodes.end();
+    const bool is_such = !pool.condition.is_any() && pool.condition.Holds(features);
+    if (pool.has_all || is_named || is_such) pools.push_back(pool.name);
+  }
+  SortOnce(pools);
+  return pools;
+}
+
+bool Kinds::IsExclusive(const std::string& name) const {
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [&](const PoolRow& pool) { return pool.is_exclusive && pool.name == name; });
+}
+
+bool Kinds::has_exclusive() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const PoolRow& pool) { return pool.is_exclusive; });
+}
+
+std::size_t Kinds::exclusive_sizes() const {
+  std::size_t sizes = 0;
+  for (const auto& [pool, cpus] : exclusive_cpus_) sizes += cpus.size();
+  return sizes;
+}
+
+std::size_t Kinds::told_apart() const {
+  std::size_t count = exclusive_sizes();
+  for (const auto& [model, profiles] : slices_) count += profiles.size();
+  return count;
+}
+
+core::NodeTraits Kinds::TraitsOf(NodeIndex node, const NodeUsage& now) const {
+  core::NodeTraits traits;
+  traits.name = now.words.name;
+  traits.pools = PoolsOf(node);
+  traits.features = FeaturesOf(now);
+  if (has_exclusive()) traits.features.push_back(SizeFeature(now.capacity.cpus));
+  for (const GpuFacts& gpu : now.capacity.gpus)
+    traits.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
+  SortOnce(traits.features);
+  return traits;
+}
+
+void Kinds::Know(NodeIndex node, const NodeUsage& now) {
+  for (const GpuFacts& gpu : now.capacity.gpus) {
+    models_[{gpu.model, gpu.memory_total}] += 1;
+    if (gpu.slices.empty()) continue;
+    // Driver releases differ in the names and sizes of profiles.
+    std::vector<SliceProfile>& known = slices_[gpu.model];
+    for (const SliceProfile& profile : gpu.slices) {
+      if (std::ranges::find(known, profile) == known.end()) known.push_back(profile);
+    }
+  }
+  if (!has_exclusive() || now.capacity.cpus == 0) return;
+  for (const std::string& pool : PoolsOf(node)) {
+    if (IsExclusive(pool)) exclusive_cpus_[pool].insert(now.capacity.cpus);
+  }
+}
+
+bool Kinds::Add(const NodeUsage& node) {
+  const auto index = static_cast<NodeIndex>(pools_of_.size());
+  pools_of_.push_back(FindPools(node));
+  core::NodeTraits traits = TraitsOf(index, node);
+  const std::string name = traits.name;
+  Know(index, node);
+  if (book_.AddNode(std::move(traits))) return true;
+  const Status bare = book_.AddNode({name, {}, {}, {}});
+  DIVVY_ASSERT(bare);
+  return false;
+}
+
+bool Kinds::Change(NodeIndex node, const NodeUsage& now) {
+  pools_of_[node] = FindPools(now);
+  Know(node, now);
+  return static_cast<bool>(book_.SetTraits(node, TraitsOf(node, now)));
+}
+
+core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
+  DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(GpuSet::kCapacity));
+  core::NodeFacts facts;
+  facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
+  facts.memory_mib = MebibytesDown(capacity.memory);
+  // A removed node gets negative CPUs, so that nothing fits on it.
+  if (capacity == NodeCapacity() && node != 0) facts.cpu_milli = -1;
+  facts.gpus = static_cast<int>(capacity.gpus.size());
+  for (const GpuFacts& gpu : capacity.gpus) {
+    if (!gpu.slices.empty()) facts.sliceable.Insert(gpu.index);
+    if (gpu.is_only_sliced) facts.only_sliced.Insert(gpu.index);
+  }
+  facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
+  book_.Fill(node, facts);
+  return facts;
+}
+
+std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const {
+  const bool by_hand = SaysSpeeds(request.gpu_type);
+  if (!by_hand && learned.empty()) return {};
+  const auto speed_on = [&](const std::string& model) {
+    if (by_hand) {
+      int fastest = 0;
+      for (const WeightedType& type : AlternativesOf(request.gpu_type)) {
+        if (MatchesGpuType(type.terms, model)) fastest = std::max(fastest, type.speed);
+      }
+      return fastest;
+    }
+    const auto at =
+        std::find_if(learned.begin(), learned.end(), [&](const ModelSpeed& one) { return one.model == model; });
+    return at == learned.end() ? 0 : at->speed;
+  };
+  std::map<int, std::vector<std::string>, std::greater<>> by_speed;  // Speed 0 (not known) comes last.
+  for (const auto& [kind, count] : models_) {
+    const auto& [model, memory] = kind;
+    if (memory < request.gpu_memory || !MatchesGpuType(request.gpu_type, model)) continue;
+    std::vector<std::string>& models = by_speed[speed_on(model)];
+    if (models.empty() || models.back() != model) models.push_back(model);
+  }
+  if (by_speed.size() - by_speed.count(0) < 2) return {};
+  const int fastest = by_speed.begin()->first;
+  std::vector<core::AtSpeed> sets;
+  std::int16_t slowest = 1000;
+  for (const auto& [speed, models] : by_speed) {
+    if (speed > 0) slowest = static_cast<std::int16_t>(std::max(speed * 1000 / fastest, 1));
+    sets.push_back({Join(models, "|"), speed > 0 ? slowest : std::int16_t{1000}});
+  }
+  if (!by_hand && request.gpus > 1) sets.push_back({request.gpu_type, slowest});
+  return sets;
+}
+
+// A memory size is a different fraction of each size of GPU. The smallest sufficient GPU comes first; it wastes least.
+std::vector<core::AtSpeed> Kinds::BySize(const Request& request) const {
+  std::map<std::int32_t, std::set<std::string>, std::greater<>> by_parts;
+  for (const auto& [kind, count] : models_) {
+    const auto& [model, memory] = kind;
+    const std::int32_t parts = PartsOf(request.portion, memory).ten_thousandths();
+    if (parts <= GpuShare::kWhole && MatchesGpuType(request.gpu_type, model)) by_parts[parts].insert(model);
+  }
+  std::vector<core::AtSpeed> sets;
+  for (const auto& [parts, models] : by_parts) {
+    sets.push_back(
+        {Join(std::vector<std::string>(models.begin(), models.end()), "|"), 1000, static_cast<std::int16_t>(parts)});
+  }
+  return sets;
+}
+
+// An exclusive pool yields one wish for each CPU count of its nodes.
+// Takes the smallest profile of each model and sorts models by it, the smallest first.
+std::vector<core::AtSpeed> Kinds::BySlice(const Request& request) const {
+  std::map<std::pair<int, int>, std::vector<std::string>> by_size;
+  for (const auto& [model, profiles] : slices_) {
+    if (!MatchesGpuType(request.gpu_type, model)) continue;
+    std::optional<std::pair<int, int>> smallest;
+    for (const SliceProfile& profile : profiles) {
+      if (!IsSuchSlice(profile, request.slice) || !placement::MigProfileOf(profile.compute, profile.size)) continue;
+      const std::pair size(profile.size, profile.compute);
+      if (!smallest || size < *smallest) smallest = size;
+    }
+    if (smallest) by_size[*smallest].push_back(model);
+  }
+  std::vector<core::AtSpeed> sets;
+  for (const auto& [size, models] : by_size) {
+    const placement::MigProfile profile = *placement::MigProfileOf(size.second, size.first);
+    sets.push_back({Join(models, "|"), 1000, placement::SliceShape(profile).parts, profile});
+  }
+  return sets;
+}
+
+std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
+  std::vector<core::PoolWish> wishes;
+  for (const std::string& pool : PoolsIn(pools)) {
+    const auto sizes = exclusive_cpus_.find(pool);
+    if (sizes == exclusive_cpus_.end()) {
+      wishes.push_back({pool, {}, 0});
+      continue;
+    }
+    for (const int cpus : sizes->second)
+      wishes.push_back({pool, FeatureCondition(SizeFeature(cpus)), CpuMilli(cpus) + kSpareMilli});
+  }
+  return wishes;
+}
+
+core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& pool,
+                     const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used, std::string* why) {
+  if (request.is_heterogeneous()) return UseComponents(std::move(ask), request, pool, used, why);
+  core::NodeWishes wishes;
+  wishes.gpu_type = request.gpu_type;
+  // Elastic jobs ignore speeds and use one set of GPUs.
+  if (!request.is_elastic()) wishes.speeds = FastestFirst(request, learned);
+  if (request.portion.is_by_memory()) wishes.speeds = BySize(request);
+  if (!request.slice.empty()) wishes.speeds = BySlice(request);
+  const bool is_uncuttable = !request.slice.empty() && wishes.speeds.empty();
+  if (wishes.speeds.empty()) wishes.speeds = {{request.gpu_type, 1000}};
+  wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, LeastGpuMemory(request.portion)));
+  // A single node without configured pools ignores requested features, node names and pools.
+  Result<FeatureWish> features = FeatureWish();
+  if (book_.node_count() > 1 || !pools_.empty()) {
+    wishes.nodes = request.node_list;
+    wishes.excluded = request.excluded_nodes;
+    features = ParseFeatureWish(request.constraint);
+    wishes.pools = WishesOf(pool);
+  }
+  if (has_exclusive()) {
+    for (core::TaskGroup& group : ask.groups) {
+      for (core::Shape& shape : group.alternatives) shape.cpu_milli = std::max(shape.cpu_milli, 1);
+    }
+  }
+  Result<core::Ask> made = InvalidArgument("");
+  if (is_uncuttable) {
+    made = LimitExceeded("no GPU supports the slice " + request.slice);
+  } else if (features) {
+    wishes.features = *std::move(features);
+    if (ask.groups.size() > 1) wishes.features.counted.clear();
+    made = core::AskFor(book_, ask, wishes);
+  } else {
+    made = features.error();
+  }
+  if (!made) {
+    if (why != nullptr) *why = made.error().message;
+    for (core::TaskGroup& group : ask.groups) {
+      for (core::Shape& shape : group.alternatives) shape.models = 0;
+    }
+    return ask;
+  }
+  for (const core::TaskGroup& group : made->groups) used.insert(used.end(), group.filters.begin(), group.filters.end());
+  // A job runs as fast as its slowest GPU, so all its tasks get GPUs of one speed.
+  if (made->groups.front().alternatives.size() > 1) made->alike = true;
+  return *std::move(made);
+}
+
+core::Ask Kinds::UseComponents(core::Ask ask, const Request& request, const std::string& pool,
+                               std::vector<core::FilterIndex>& used, std::string* why) {
+  std::vector<core::TaskGroup> groups;
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    const std::string& own = i > 0 ? request.others[i - 1].pool : pool;
+    std::string lacking;
+    core::Ask one = Use(core::ComponentAsk(ask, static_cast<std::uint8_t>(i)), ComponentOf(request, i),
+                        own.empty() ? pool : own, {}, used, &lacking);
+    if (why != nullptr && why->empty() && !lacking.empty()) *why = "component " + std::to_string(i) + ": " + lacking;
+    for (core::TaskGroup& group : one.groups) {
+      group.component = static_cast<std::uint8_t>(i);
+      groups.push_back(std::move(group));
+    }
+  }
+  // Must come last: a later filter may have split a class that an earlier one accepts.
+  for (core::TaskGroup& group : groups) {
+    for (std::size_t i = 0; i < group.filters.size(); ++i)
+      group.alternatives[i].models = book_.Accepted(group.filters[i]);
+  }
+  ask.groups = std::move(groups);
+  return ask;
+}
+
+void Kinds::UseAgain(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) static_cast<void>(book_.Use(book_.filter(filter)));
+}
+
+void Kinds::Leave(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) book_.Leave(filter);
+}
+
+}  // namespace divvy

@@ -1,0 +1,40 @@
+// The runs whose use is measured (use_probe.h), and how the counters of their processes are read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "model/gpus/gpu.h"
+
+namespace divvy {
+
+/// A run on this machine whose use is measured separately.
+struct UseTarget {
+  std::uint64_t job = 0;
+  /// The roots of its process trees: the supervisor, its guard, or an orphan's first process.
+  std::vector<std::int64_t> roots;
+  GpuSet gpus;
+  /// True if it has only GPU fractions: then its use is that of its processes; otherwise it is that of its GPUs.
+  bool has_parts = false;
+  /// Its fractions are MIG instances, whose use no driver reports: it is unknown, not 0.
+  bool has_slices = false;
+  /// It is paused: its inactivity is neither use nor idleness, so nothing is reported for it.
+  bool is_paused = false;
+  /// Its tenant is parked: its memory is on the host and others have its GPU time, so it neither uses nor wastes a GPU.
+  bool is_parked = false;
+
+  friend bool operator==(const UseTarget&, const UseTarget&) = default;
+};
+
+/// The bytes that a process has read from disks and written to them.
+struct IoCounts {
+  std::int64_t pid = 0;
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+/// Reads these counters of other users' processes, for a caller that may not. Skips processes that no longer exist.
+using ReadIo = std::function<std::vector<IoCounts>(std::span<const std::int64_t> pids)>;
+
+}  // namespace divvy
