@@ -13,6 +13,7 @@
 #include "model/run_description.h"
 #include "model/steps/gang_environment.h"
 #include "platform/records/step_list_file.h"
+#include "wire/messages/agent_codec.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {
