@@ -43,20 +43,20 @@ constexpr Duration kGlanceEvery = std::chrono::seconds(2);
 
 /// A node on which every job starts and ends at once. In a gang, only the first node allocation ends by itself; the
 /// others end when they are told to stop.
-class QuickNode final : public OrderPort {
+class QuickNode final : public NodeCommandPort {
  public:
   AgentSession* controller = nullptr;
   std::function<void(std::function<void()>)> post;
 
-  void Execute(const Order& order, std::shared_ptr<const JobSpec>) override {
-    if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec>) override {
+    if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
       const JobRecord& record = launch->record;
       if (record.gang.empty()) return Run(record.id, record.attempt, true);
       parts_[record.id] = {record.attempt, launch->seat == 0};
       post([this, job = record.id, attempt = record.attempt] { controller->OnPrepared(job, attempt, kPort); });
-    } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+    } else if (const auto* go = std::get_if<GoCommand>(&order)) {
       Run(go->job, go->attempt, parts_[go->job].is_first);
-    } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
+    } else if (const auto* stop = std::get_if<StopCommand>(&order)) {
       const auto part = parts_.extract(stop->job);
       if (part && !part.mapped().is_first) End(stop->job, part.mapped().attempt);
     }

@@ -74,8 +74,8 @@ struct Figures {
   double mib = 0;
 };
 
-std::vector<Ask> MakeAsks(int count) {
-  std::vector<Ask> asks;
+std::vector<ResourceRequest> MakeAsks(int count) {
+  std::vector<ResourceRequest> asks;
   for (int i = 0; i < count; ++i) {
     Shape shape;
     const int kind = Below(100);
@@ -84,9 +84,9 @@ std::vector<Ask> MakeAsks(int count) {
     shape.cpu_milli = 1000 * (1 + Below(8)) * shape.gpus;
     shape.memory_mib = 1024 * (4 + Below(100)) * shape.gpus;
     if (Below(4) == 0) shape.models = std::uint64_t{1} << Below(4);
-    Ask ask;
-    ask.groups.push_back({{shape}, 1, 1});
-    asks.push_back(ask);
+    ResourceRequest request;
+    request.groups.push_back({{shape}, 1, 1});
+    asks.push_back(request);
   }
   return asks;
 }
@@ -103,15 +103,15 @@ Figures Measure(const Options& options) {
     facts.cpu_milli = 16'000 * options.gpus;
     facts.memory_mib = (1 << 18) * options.gpus;
     facts.gpus = options.gpus;
-    facts.kind = facts.gpu_model = i % 4;
+    facts.node_class = facts.gpu_model = i % 4;
     facts.rack = static_cast<std::uint32_t>(i / 16);
     cluster.AddNode(std::move(facts));
   }
-  std::vector<AskIndex> known;
+  std::vector<RequestIndex> known;
   std::vector<Shape> shapes;
-  for (const Ask& ask : MakeAsks(options.shapes)) {
-    known.push_back(cluster.Know(ask));
-    shapes.push_back(ask.groups.front().alternatives.front());
+  for (const ResourceRequest& request : MakeAsks(options.shapes)) {
+    known.push_back(cluster.Know(request));
+    shapes.push_back(request.groups.front().alternatives.front());
   }
   for (Shape& shape : shapes) shape.memory_mib = 0;
   const std::vector<std::int64_t> capacity(4, std::int64_t{options.nodes} * 2 * 1000);
@@ -123,7 +123,7 @@ Figures Measure(const Options& options) {
     Job job;
     job.id = JobId(next_id++);
     const int shape = Below(options.shapes);
-    job.ask = known[static_cast<std::size_t>(shape)];
+    job.request = known[static_cast<std::size_t>(shape)];
     job.queued_at = now;
     job.limit = shape % 2 == 0 ? std::chrono::hours(1 + shape % 24) : std::chrono::hours(0);
     job.predicted = std::chrono::minutes(10 + shape % 700);
@@ -195,14 +195,14 @@ void MeasureArrays() {
   constexpr int kArrays = 1000;
   constexpr std::uint32_t kMembers = 10'000;
   Cluster cluster{Rules()};
-  const std::vector<Ask> asks = MakeAsks(kArrays);
+  const std::vector<ResourceRequest> asks = MakeAsks(kArrays);
   const Time now = Time(std::chrono::seconds(1'000'000));
   const double before = ResidentMib();
   for (int i = 0; i < kArrays; ++i) {
     Job job;
     job.id = JobId(1 + std::uint64_t{kMembers + 1} * static_cast<std::uint64_t>(i));
     job.count = kMembers;
-    job.ask = cluster.Know(asks[static_cast<std::size_t>(i)]);
+    job.request = cluster.Know(asks[static_cast<std::size_t>(i)]);
     job.queued_at = now;
     cluster.Put(job, now);
   }

@@ -79,7 +79,7 @@ struct Times {
   }
 };
 
-Ask RandomAsk(bool gangs) {
+ResourceRequest RandomRequest(bool gangs) {
   Shape shape;
   const int kind = Below(100);
   shape.gpus = static_cast<std::int16_t>(kind < 55 ? 1 : kind < 70 ? 2 : kind < 85 ? 4 : 8);
@@ -87,14 +87,14 @@ Ask RandomAsk(bool gangs) {
   shape.cpu_milli = 1000 * (1 + Below(8)) * shape.gpus;
   shape.memory_mib = 1024 * (4 + Below(100)) * shape.gpus;
   if (Below(4) == 0) shape.models = std::uint64_t{1} << Below(4);
-  Ask ask;
-  ask.groups.push_back({{shape}, 1, 1});
+  ResourceRequest request;
+  request.groups.push_back({{shape}, 1, 1});
   if (gangs && kind >= 85) {
-    ask.groups.front().least = ask.groups.front().most = 2 << Below(6);
-    ask.together = Below(2) == 0 ? Locality::kRack : Locality::kBlock;
-    ask.requires_together = Below(2) == 0;
+    request.groups.front().least = request.groups.front().most = 2 << Below(6);
+    request.locality = Below(2) == 0 ? Locality::kRack : Locality::kBlock;
+    request.requires_locality = Below(2) == 0;
   }
-  return ask;
+  return request;
 }
 
 struct World {
@@ -114,17 +114,17 @@ World MakeWorld(const Options& options) {
     facts.cpu_milli = 128'000;
     facts.memory_mib = 2 << 20;
     facts.gpus = 8;
-    facts.kind = facts.gpu_model = i % 4;
+    facts.node_class = facts.gpu_model = i % 4;
     facts.rack = static_cast<std::uint32_t>(i / 16);
     facts.block = static_cast<std::uint32_t>(i / 256);
     cluster.AddNode(std::move(facts));
   }
-  std::vector<AskIndex> known;
+  std::vector<RequestIndex> known;
   std::vector<Shape> shapes;
   for (int i = 0; i < options.shapes; ++i) {
-    const Ask ask = RandomAsk(options.gangs);
-    known.push_back(cluster.Know(ask));
-    shapes.push_back(ask.groups.front().alternatives.front());
+    const ResourceRequest request = RandomRequest(options.gangs);
+    known.push_back(cluster.Know(request));
+    shapes.push_back(request.groups.front().alternatives.front());
   }
   const std::vector<std::int64_t> capacity(4, std::int64_t{options.nodes} * 2 * placement::kGpuParts);
   cluster.SetScorer(placement::MakeScorer("default", placement::CountShapes(shapes), 1e4, capacity));
@@ -138,7 +138,7 @@ World MakeWorld(const Options& options) {
     Job job;
     job.id = JobId(static_cast<std::uint64_t>(i) + 1);
     const int shape = Below(options.shapes);
-    job.ask = known[static_cast<std::size_t>(shape)];
+    job.request = known[static_cast<std::size_t>(shape)];
     job.queued_at = world.now;
     job.limit = shape % 2 == 0 ? std::chrono::hours(1 + shape % 24) : std::chrono::hours(0);
     job.predicted = std::chrono::minutes(10 + shape % 700);
@@ -199,28 +199,28 @@ void Verdicts(const Options& options, World& world) {
   int refused = 0;
   std::string text;
   for (int i = 0; i < options.asked; ++i) {
-    Ask ask = RandomAsk(true);
-    possible.Measure([&] { refused += !Feasible(world.cluster, ask); });
-    ask.groups.front().least = ask.groups.front().most = 1;
+    ResourceRequest request = RandomRequest(true);
+    possible.Measure([&] { refused += !Feasible(world.cluster, request); });
+    request.groups.front().least = request.groups.front().most = 1;
     switch (i % 4) {
       case 0:
-        ask.groups.front().alternatives.front().gpus = 16;
-        ask.groups.front().alternatives.front().parts = placement::kGpuParts;
+        request.groups.front().alternatives.front().gpus = 16;
+        request.groups.front().alternatives.front().parts = placement::kGpuParts;
         break;
       case 1:
-        ask.groups.front().alternatives.front().memory_mib = 4 << 20;
+        request.groups.front().alternatives.front().memory_mib = 4 << 20;
         break;
       case 2:
-        ask.groups.front().least = 1'000'000;
+        request.groups.front().least = 1'000'000;
         break;
       default:
-        ask.groups.front().alternatives.front() = {1000, 1024, 8, 1000, placement::kAnyModel};
-        ask.groups.front().least = 17;
-        ask.together = Locality::kRack;
-        ask.requires_together = true;
+        request.groups.front().alternatives.front() = {1000, 1024, 8, 1000, placement::kAnyModel};
+        request.groups.front().least = 17;
+        request.locality = Locality::kRack;
+        request.requires_locality = true;
     }
     impossible.Measure([&] {
-      const Status status = Feasible(world.cluster, ask);
+      const Status status = Feasible(world.cluster, request);
       if (!status) text = status.error().message;
     });
   }

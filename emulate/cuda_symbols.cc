@@ -21,7 +21,7 @@ namespace {
 
 using AnyFunction = void (*)();
 
-struct Door {
+struct EntryPoint {
   const char* name;
   int since;
   AnyFunction plain;
@@ -33,32 +33,33 @@ AnyFunction Any(F* function) {
   return reinterpret_cast<AnyFunction>(function);
 }
 
-const Door* Doors(size_t& count) {
+const EntryPoint* EntryPoints(size_t& count) {
 #define DIVVY_CUDA(name, symbol, since, parameters) {#name, since, Any(&symbol), Any(&symbol)},
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) {#name, since, Any(&symbol), Any(&symbol##_ptsz)},
 #define DIVVY_CUDA_PTDS(name, symbol, since, parameters) {#name, since, Any(&symbol), Any(&symbol##_ptds)},
 #define DIVVY_CUDA_ALIAS(name, symbol, since) {#name, since, Any(&symbol), Any(&symbol)},
-  static const Door doors[] = {
+  static const EntryPoint entry_points[] = {
 #include "platform/gpu/cuda_functions.inc"
   };
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
 #undef DIVVY_CUDA_PTDS
 #undef DIVVY_CUDA_ALIAS
-  count = sizeof(doors) / sizeof(doors[0]);
-  return doors;
+  count = sizeof(entry_points) / sizeof(entry_points[0]);
+  return entry_points;
 }
 
 // Returns the newest form that a program of `version` may use.
-const Door* Find(const char* name, int version, bool& is_known) {
+const EntryPoint* Find(const char* name, int version, bool& is_known) {
   size_t count = 0;
-  const Door* doors = Doors(count);
-  const Door* found = nullptr;
+  const EntryPoint* entry_points = EntryPoints(count);
+  const EntryPoint* found = nullptr;
   is_known = false;
   for (size_t i = 0; i < count; ++i) {
-    if (strcmp(doors[i].name, name) != 0) continue;
+    if (strcmp(entry_points[i].name, name) != 0) continue;
     is_known = true;
-    if (doors[i].since <= version && (found == nullptr || doors[i].since >= found->since)) found = &doors[i];
+    if (entry_points[i].since <= version && (found == nullptr || entry_points[i].since >= found->since))
+      found = &entry_points[i];
   }
   return found;
 }
@@ -71,12 +72,13 @@ Return cuGetProcAddress_v2(const char* name, void** function, int version, unsig
   divvy_cuda_per_thread = 0;
   if (name == nullptr || function == nullptr) return kInvalidValue;
   bool is_known = false;
-  const Door* door = Find(name, version, is_known);
+  const EntryPoint* entry_point = Find(name, version, is_known);
   *function = nullptr;
-  if (result != nullptr) *result = door != nullptr ? kProcFound : is_known ? kProcVersionNotSufficient : kProcNotFound;
-  if (door == nullptr) return result == nullptr ? kNotFound : kSuccess;
-  *function =
-      reinterpret_cast<void*>(is_per_thread && (flags & kProcLegacyStream) == 0 ? door->per_thread : door->plain);
+  if (result != nullptr)
+    *result = entry_point != nullptr ? kProcFound : is_known ? kProcVersionNotSufficient : kProcNotFound;
+  if (entry_point == nullptr) return result == nullptr ? kNotFound : kSuccess;
+  *function = reinterpret_cast<void*>(is_per_thread && (flags & kProcLegacyStream) == 0 ? entry_point->per_thread
+                                                                                        : entry_point->plain);
   return kSuccess;
 }
 

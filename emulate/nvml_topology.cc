@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned kSwitches = 4;           // As on an HGX board; links are distributed over them in turn.
 constexpr unsigned kSwitchDomain = 0x5357;  // A PCI domain that no GPU uses.
 
-struct FarEnd {
+struct RemoteEnd {
   bool is_active = false;
   LinkEnd kind = kLinkToUnknown;
   unsigned gpu = 0;  // For kLinkToGpu.
@@ -21,7 +21,7 @@ struct FarEnd {
 
 // Returns the end of a link. Direct links to GPUs have the lowest numbers, sorted by GPU index; links to switches
 // follow.
-FarEnd EndOfLink(const WorldFacts& facts, unsigned link) {
+RemoteEnd EndOfLink(const WorldFacts& facts, unsigned link) {
   unsigned first = 0;
   for (unsigned gpu = 0; gpu < kMaxGpus; ++gpu) {
     if (link < first + facts.nvlinks[gpu]) return {true, kLinkToGpu, gpu};
@@ -84,7 +84,7 @@ Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, unsigned link, LinkEnd
   Look look(device);
   if (look.result != kSuccess) return look.result;
   if (link >= kMaxNvLinks || end == nullptr) return kInvalidArgument;
-  const FarEnd far = EndOfLink(*look.facts, link);
+  const RemoteEnd far = EndOfLink(*look.facts, link);
   if (!far.is_active) return kNotSupported;
   *end = far.kind;
   return kSuccess;
@@ -94,7 +94,7 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, unsigned link, PciAddr
   Look look(device);
   if (look.result != kSuccess) return look.result;
   if (link >= kMaxNvLinks || pci == nullptr) return kInvalidArgument;
-  const FarEnd far = EndOfLink(*look.facts, link);
+  const RemoteEnd far = EndOfLink(*look.facts, link);
   if (!far.is_active) return kNotSupported;
   if (far.kind == kLinkToGpu) {
     FillPci(*pci, OpenWorld()->gpus[far.gpu].facts);

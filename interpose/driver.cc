@@ -65,7 +65,7 @@ struct SymbolHashes {
 };
 constexpr SymbolHashes kHashes;
 
-std::atomic<Door> g_real[kSlots];
+std::atomic<EntryPoint> g_real[kSlots];
 std::atomic<void*> g_driver;
 std::atomic<bool> g_is_cut_off{false};
 
@@ -101,9 +101,9 @@ Slot SlotOfName(const char* name, int version, bool is_per_thread) {
   return is_per_thread && own != kNoEntry ? own : legacy;
 }
 
-Slot SlotAt(const char* name, Door door) {
+Slot SlotAt(const char* name, EntryPoint entry_point) {
   for (const Name& row : kNames) {
-    if (strcmp(row.name, name) == 0 && RealDoor(row.slot, false) == door) return row.slot;
+    if (strcmp(row.name, name) == 0 && RealEntryPoint(row.slot, false) == entry_point) return row.slot;
   }
   return kNoEntry;
 }
@@ -147,22 +147,22 @@ void* DriverHandle(bool is_loading) {
   return handle;
 }
 
-Door RealDoor(Slot slot, bool is_loading) {
-  Door door = g_real[slot].load(std::memory_order_relaxed);
-  if (door != nullptr) return door;
+EntryPoint RealEntryPoint(Slot slot, bool is_loading) {
+  EntryPoint entry_point = g_real[slot].load(std::memory_order_relaxed);
+  if (entry_point != nullptr) return entry_point;
   void* const driver = DriverHandle(is_loading);
   if (driver == nullptr) return nullptr;
-  door = reinterpret_cast<Door>(RealDlsym(driver, kSymbols[slot]));
-  g_real[slot].store(door, std::memory_order_relaxed);
-  return door;
+  entry_point = reinterpret_cast<EntryPoint>(RealDlsym(driver, kSymbols[slot]));
+  g_real[slot].store(entry_point, std::memory_order_relaxed);
+  return entry_point;
 }
 
 void CutOffDriver() { g_is_cut_off.store(true, std::memory_order_relaxed); }
 
-Door CallableDoor(Slot slot) {
-  if (__builtin_expect(g_is_cut_off.load(std::memory_order_relaxed), 0)) return reinterpret_cast<Door>(&CutOff);
-  const Door door = RealDoor(slot);
-  return door != nullptr ? door : reinterpret_cast<Door>(&Missing);
+EntryPoint CallableEntryPoint(Slot slot) {
+  if (__builtin_expect(g_is_cut_off.load(std::memory_order_relaxed), 0)) return reinterpret_cast<EntryPoint>(&CutOff);
+  const EntryPoint entry_point = RealEntryPoint(slot);
+  return entry_point != nullptr ? entry_point : reinterpret_cast<EntryPoint>(&Missing);
 }
 
 }  // namespace divvy::interpose

@@ -27,7 +27,7 @@ using Word = unsigned long;
 
 namespace divvy::interpose {
 
-using Door = void (*)();
+using EntryPoint = void (*)();
 
 /// Entry points, by the symbol that the driver exports.
 enum Slot : int {
@@ -52,8 +52,8 @@ Slot SlotOfSymbol(const char* symbol);
 /// With `is_per_thread`, prefers the form for the thread's own default stream.
 Slot SlotOfName(const char* name, int version, bool is_per_thread);
 
-/// Returns the form of `name` whose driver function is `door`, or kNoEntry.
-Slot SlotAt(const char* name, Door door);
+/// Returns the form of `name` whose driver function is `entry_point`, or kNoEntry.
+Slot SlotAt(const char* name, EntryPoint entry_point);
 
 /// Returns true if the driver exports a form of `name` newer than all that divvy knows. For a recent version the driver
 /// may then return a function with other parameters.
@@ -61,10 +61,10 @@ bool HasUnknownForm(const char* name);
 
 /// Returns the driver's own function, or null if there is no driver or the driver lacks it. Finds a loaded library even
 /// if the program opened it with RTLD_LOCAL. `is_loading`: loads the library if necessary.
-Door RealDoor(Slot slot, bool is_loading = true);
+EntryPoint RealEntryPoint(Slot slot, bool is_loading = true);
 
-/// Like RealDoor, but returns a function that fails with cuda::kNotFound if the driver lacks the entry point.
-Door CallableDoor(Slot slot);
+/// Like RealEntryPoint, but returns a function that fails with cuda::kNotFound if the driver lacks the entry point.
+EntryPoint CallableEntryPoint(Slot slot);
 
 /// Makes every driver function fail with kContextIsDestroyed from now on, as after a GPU fault. Used when this
 /// process's GPU memory is damaged, so that it does not compute with it.
@@ -72,7 +72,7 @@ void CutOffDriver();
 
 template <typename Declared>
 Declared* Real(Slot slot) {
-  return reinterpret_cast<Declared*>(CallableDoor(slot));
+  return reinterpret_cast<Declared*>(CallableEntryPoint(slot));
 }
 
 /// Calls the driver directly, bypassing all hooks, e.g. DRIVER(cuMemAlloc_v2)(&pointer, bytes).

@@ -9,7 +9,7 @@
     .balign 16;                          \
 symbol:                                  \
     endbr64;                             \
-    jmp *divvy_door_##symbol(%rip);      \
+    jmp *divvy_entry_##symbol(%rip);      \
     .size symbol, . - symbol
 #elif defined(__aarch64__)
 #define EXPORT(symbol)                   \
@@ -17,8 +17,8 @@ symbol:                                  \
     .type symbol, %function;             \
     .balign 16;                          \
 symbol:                                  \
-    adrp x16, divvy_door_##symbol;       \
-    ldr x16, [x16, :lo12:divvy_door_##symbol]; \
+    adrp x16, divvy_entry_##symbol;       \
+    ldr x16, [x16, :lo12:divvy_entry_##symbol]; \
     br x16;                              \
     .size symbol, . - symbol
 #else

@@ -26,8 +26,8 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr std::uint64_t kKeeperPatience = 10 * kSecond;  // Timeout without a keeper.
-constexpr std::uint64_t kAnswerPatience = 60 * kSecond;  // Timeout with a keeper, which may have to move other tenants.
+constexpr std::uint64_t kKeeperTimeout = 10 * kSecond;  // Timeout without a keeper.
+constexpr std::uint64_t kAnswerTimeout = 60 * kSecond;  // Timeout with a keeper, which may have to move other tenants.
 constexpr int kRedialMs = 50;
 constexpr int kLateRedialMs = 500;  // Interval when the keeper is gone for longer than any thread waits.
 constexpr int kIdleMs = 100;
@@ -220,7 +220,7 @@ void* Run(void*) {
     }
     pollfd watched = {fd, POLLIN, 0};
     const int turn_ms = LookAfterTurns();
-    const int redial_ms = LinkDownNs() > kKeeperPatience ? kLateRedialMs : kRedialMs;
+    const int redial_ms = LinkDownNs() > kKeeperTimeout ? kLateRedialMs : kRedialMs;
     const int wait_ms = fd < 0 ? redial_ms : turn_ms > 0 ? turn_ms : kIdleMs;
     const int ready = poll(&watched, fd < 0 ? 0 : 1, wait_ms);
     if (ready > 0 && SocketNow() == fd && !Receive(fd)) HangUp();
@@ -275,7 +275,7 @@ bool Join() {
     return false;
   }
   const std::uint64_t started = NowNs();
-  while (StateNow() == kDown && !IsOff() && NowNs() - started < kKeeperPatience) {
+  while (StateNow() == kDown && !IsOff() && NowNs() - started < kKeeperTimeout) {
     FutexWait(&g_state, kDown, 100 * kMillisecond);
   }
   return !IsOff();
@@ -300,8 +300,8 @@ bool AwaitLink(std::uint64_t started_ns) {
   while (StateNow() == kDown) {
     const std::uint64_t down = LinkDownNs();
     const std::uint64_t waited = NowNs() - started_ns;
-    if (down >= kKeeperPatience && waited >= kSecond) return false;
-    if (waited >= kAnswerPatience || g_start.load(std::memory_order_acquire) == kOff) return false;
+    if (down >= kKeeperTimeout && waited >= kSecond) return false;
+    if (waited >= kAnswerTimeout || g_start.load(std::memory_order_acquire) == kOff) return false;
     FutexWait(&g_state, kDown, 100 * kMillisecond);
   }
   return true;
@@ -320,7 +320,7 @@ std::uint32_t AskOnce(share::Message question, std::uint64_t started_ns) {
   question.process = SlotNow();
   const bool is_sent = Send(question);
   while (is_sent && __atomic_load_n(&request.answer, __ATOMIC_ACQUIRE) == kNone &&
-         NowNs() - started_ns < kAnswerPatience) {
+         NowNs() - started_ns < kAnswerTimeout) {
     FutexWait(&request.answer, kNone, kSecond);
   }
   const Locked locked(g_requests_mutex);
@@ -376,7 +376,7 @@ bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns) 
   share::Message want = MessageOf(share::Word::kWant, device);
   want.bytes = bytes;
   std::uint32_t answer = kLost;
-  while (answer == kLost && NowNs() - started_ns < kAnswerPatience) {
+  while (answer == kLost && NowNs() - started_ns < kAnswerTimeout) {
     if (!AwaitLink(started_ns)) return false;
     answer = AskOnce(want, started_ns);
   }

@@ -81,16 +81,16 @@ struct Bound {
   }
 };
 
-Door BoundDoor(Maker maker, int copy) {
-#define COPY(n)                                                                                 \
-  {                                                                                             \
-    reinterpret_cast<Door>(&Bound<n>::Rank), reinterpret_cast<Door>(&Bound<n>::RankConfig),     \
-        reinterpret_cast<Door>(&Bound<n>::RankScalable), reinterpret_cast<Door>(&Bound<n>::All) \
+EntryPoint BoundEntryPoint(Maker maker, int copy) {
+#define COPY(n)                                                                                             \
+  {                                                                                                         \
+    reinterpret_cast<EntryPoint>(&Bound<n>::Rank), reinterpret_cast<EntryPoint>(&Bound<n>::RankConfig),     \
+        reinterpret_cast<EntryPoint>(&Bound<n>::RankScalable), reinterpret_cast<EntryPoint>(&Bound<n>::All) \
   }
-  static const Door doors[kMostCopies][kMakers] = {COPY(0), COPY(1), COPY(2), COPY(3),
-                                                   COPY(4), COPY(5), COPY(6), COPY(7)};
+  static const EntryPoint entry_points[kMostCopies][kMakers] = {COPY(0), COPY(1), COPY(2), COPY(3),
+                                                                COPY(4), COPY(5), COPY(6), COPY(7)};
 #undef COPY
-  return doors[copy][maker];
+  return entry_points[copy][maker];
 }
 
 /// The exported symbols. Callers were linked with NCCL, or found it in their own scope.
@@ -110,21 +110,21 @@ Outcome ncclCommInitAll_hook(Communicator* made, int devices, const int* list) {
 
 }  // namespace
 
-#define HOOK(symbol)                                                               \
-  extern "C" __attribute__((visibility("hidden"))) const Door divvy_door_##symbol; \
-  const Door divvy_door_##symbol = reinterpret_cast<Door>(&symbol##_hook);
+#define HOOK(symbol)                                                                      \
+  extern "C" __attribute__((visibility("hidden"))) const EntryPoint divvy_entry_##symbol; \
+  const EntryPoint divvy_entry_##symbol = reinterpret_cast<EntryPoint>(&symbol##_hook);
 #include "nccl_hooks.inc"
 #undef HOOK
 
 bool IsNcclHook(const char* name) { return MakerOf(name) != kMakers; }
 
-void* NcclDoorOf(const char* name, void* real) {
+void* NcclEntryPointOf(const char* name, void* real) {
   const Maker maker = MakerOf(name);
   if (maker == kMakers || real == nullptr || IsOwn(real) || SharedPage() == nullptr) return real;
   for (int copy = 0; copy < kMostCopies; ++copy) {
     void* there = nullptr;
     if (g_copies[maker][copy].compare_exchange_strong(there, real) || there == real) {
-      return reinterpret_cast<void*>(BoundDoor(maker, copy));
+      return reinterpret_cast<void*>(BoundEntryPoint(maker, copy));
     }
   }
   return real;

@@ -5,7 +5,7 @@ namespace divvy::interpose {
 
 /// Returns the replacement for `real`, which dlsym found as `name`, or `real` itself if there is no replacement. A
 /// process may have several copies of NCCL; each keeps handling its own communicators.
-void* NcclDoorOf(const char* name, void* real);
+void* NcclEntryPointOf(const char* name, void* real);
 bool IsNcclHook(const char* name);
 /// Returns the function that a call of `name` from `caller` would have reached without this library, or null.
 void* RealNccl(const char* name, const void* caller);

@@ -76,15 +76,15 @@ nvml::Return nvmlDeviceGetMemoryInfo_v2_hook(nvml::Device device, nvml::MemoryV2
 
 }  // namespace
 
-#define HOOK(symbol)                                                               \
-  extern "C" __attribute__((visibility("hidden"))) const Door divvy_door_##symbol; \
-  const Door divvy_door_##symbol = reinterpret_cast<Door>(&symbol##_hook);
+#define HOOK(symbol)                                                                      \
+  extern "C" __attribute__((visibility("hidden"))) const EntryPoint divvy_entry_##symbol; \
+  const EntryPoint divvy_entry_##symbol = reinterpret_cast<EntryPoint>(&symbol##_hook);
 #include "nvml_hooks.inc"
 #undef HOOK
 
-Door NvmlHookOf(const char* symbol) {
+EntryPoint NvmlHookOf(const char* symbol) {
 #define HOOK(name) \
-  if (strcmp(symbol, #name) == 0) return divvy_door_##name;
+  if (strcmp(symbol, #name) == 0) return divvy_entry_##name;
 #include "nvml_hooks.inc"
 #undef HOOK
   return nullptr;

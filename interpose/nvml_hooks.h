@@ -6,7 +6,7 @@
 namespace divvy::interpose {
 
 /// Returns null if there is no replacement.
-Door NvmlHookOf(const char* symbol);
+EntryPoint NvmlHookOf(const char* symbol);
 /// Returns the handle of the loaded library; null if it is not loaded.
 void* NvmlHandle();
 

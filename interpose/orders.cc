@@ -20,7 +20,7 @@ namespace {
 
 /// Timeout for calls inside the gate. They return when the device has completed the work they wait for. A longer call
 /// waits for something else, possibly behind a shut gate. The keeper's own timeout is longer.
-constexpr std::uint64_t kPatience = 10 * kSecond;
+constexpr std::uint64_t kTimeout = 10 * kSecond;
 constexpr unsigned kMostOrders = 64;  // Limit of queued orders per device; the keeper waits for each order.
 
 enum class Task { kFromKeeper, kYield, kMeasurePools };
@@ -70,7 +70,7 @@ bool IsGivenUp(Worker& worker) {
 bool AwaitNobodyInside(Worker& worker, unsigned device, bool is_any) {
   const std::uint64_t started = NowNs();
   for (unsigned round = 0; InsideNow(device, is_any) != 0; ++round) {
-    if (NowNs() - started > kPatience) return false;
+    if (NowNs() - started > kTimeout) return false;
     if (round < 1000) {
       sched_yield();
     } else {
@@ -246,14 +246,14 @@ void Put(const Order& order) {
 }
 
 void AnswerLate(const Order& order) {
-  Answer(order, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kPatience);
+  Answer(order, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kTimeout);
 }
 
 /// Answers and removes moves that have waited too long.
 void GiveUpLate(Worker& worker, std::uint64_t now) {
   const Locked locked(worker.mutex);
   const auto is_late = [now](const Order& order) {
-    return order.task == Task::kFromKeeper && IsMove(order.message.word) && now - order.came_ns > kPatience;
+    return order.task == Task::kFromKeeper && IsMove(order.message.word) && now - order.came_ns > kTimeout;
   };
   if (worker.stage == Stage::kWaiting && is_late(worker.taken)) {
     worker.stage = Stage::kGivenUp;

@@ -65,8 +65,8 @@ TEST_P(EveryEntryPoint, ReturnsTheFunctionOfTheLibrary) {
 
 INSTANTIATE_TEST_SUITE_P(EntryPoints, EveryEntryPoint,
                          ::testing::Values("dlsym", "direct", "default", "next", "proc", "proc-thread", "ptsz"),
-                         [](const auto& door) {
-                           std::string name = door.param;
+                         [](const auto& entry_point) {
+                           std::string name = entry_point.param;
                            for (char& letter : name) letter = letter == '-' ? '_' : letter;
                            return name;
                          });

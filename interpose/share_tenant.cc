@@ -62,8 +62,8 @@ std::uint64_t CpuMicroseconds() {
 std::string Code(cuda::Return result) { return std::to_string(static_cast<int>(result)); }
 
 std::string Init(const Arguments& arguments) {
-  if (!arguments.empty()) g_door = arguments[0];
-  g_cuda = dlopen("libcuda.so.1", RTLD_NOW | (g_door == "default" || g_door == "next" ? RTLD_GLOBAL : RTLD_LOCAL));
+  if (!arguments.empty()) g_lookup = arguments[0];
+  g_cuda = dlopen("libcuda.so.1", RTLD_NOW | (g_lookup == "default" || g_lookup == "next" ? RTLD_GLOBAL : RTLD_LOCAL));
   if (g_cuda == nullptr) return "no driver";
   cuda::Return result = CU(cuInit)(0);
   if (result == cuda::kSuccess) result = CU(cuDevicePrimaryCtxRetain)(&g_context, 0);

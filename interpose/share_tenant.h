@@ -12,7 +12,7 @@
 namespace divvy::share_tenant {
 
 /// How the program looks up driver functions: the first argument of `init`.
-inline std::string g_door = "dlsym";
+inline std::string g_lookup = "dlsym";
 inline void* g_cuda = nullptr;
 
 /// Returns the driver's function, looked up in that way, or null.
@@ -22,7 +22,7 @@ template <typename Declared>
 Declared* Symbol(const char* symbol) {
   void* const found = Find(symbol);
   if (found == nullptr) {
-    std::fprintf(stderr, "no %s by %s\n", symbol, g_door.c_str());
+    std::fprintf(stderr, "no %s by %s\n", symbol, g_lookup.c_str());
     std::_Exit(3);
   }
   return reinterpret_cast<Declared*>(found);

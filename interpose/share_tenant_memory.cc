@@ -125,19 +125,19 @@ cuda::Return MakeExternal(Thing& thing) {
 }  // namespace
 
 void* Find(const char* symbol) {
-  if (g_door == "default") return dlsym(RTLD_DEFAULT, symbol);
-  if (g_door == "next") return dlsym(RTLD_NEXT, symbol);
-  if (g_door == "direct" && std::strcmp(symbol, "cuMemAlloc_v2") == 0)
+  if (g_lookup == "default") return dlsym(RTLD_DEFAULT, symbol);
+  if (g_lookup == "next") return dlsym(RTLD_NEXT, symbol);
+  if (g_lookup == "direct" && std::strcmp(symbol, "cuMemAlloc_v2") == 0)
     return reinterpret_cast<void*>(&cuda::cuMemAlloc_v2);
-  if (g_door == "proc" || g_door == "proc-thread") {
+  if (g_lookup == "proc" || g_lookup == "proc-thread") {
     void* function = nullptr;
     cuda::ProcAddressResult found{};
     const auto get = reinterpret_cast<decltype(&cuda::cuGetProcAddress_v2)>(dlsym(g_cuda, "cuGetProcAddress_v2"));
-    const auto flags = g_door == "proc" ? cuda::kProcLegacyStream : cuda::kProcPerThreadStream;
+    const auto flags = g_lookup == "proc" ? cuda::kProcLegacyStream : cuda::kProcPerThreadStream;
     get(BaseOf(symbol).c_str(), &function, 12040, flags, &found);
     return function;
   }
-  if (g_door == "ptsz") {
+  if (g_lookup == "ptsz") {
     for (const char* suffix : {"_ptsz", "_ptds"}) {
       if (void* const own = dlsym(g_cuda, (std::string(symbol) + suffix).c_str())) return own;
     }

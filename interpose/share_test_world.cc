@@ -25,7 +25,7 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kTimeout = std::chrono::seconds(20);
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -37,7 +37,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 bool Eventually(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kTimeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::yield();
@@ -248,7 +248,7 @@ share::Message FakeKeeper::Await(share::Word word) {
   const auto find = [&] {
     return std::find_if(messages_.begin(), messages_.end(), [&](const auto& message) { return message.word == word; });
   };
-  if (!came_.wait_for(lock, kPatience, [&] { return find() != messages_.end(); })) {
+  if (!came_.wait_for(lock, kTimeout, [&] { return find() != messages_.end(); })) {
     ADD_FAILURE() << "no message " << static_cast<unsigned>(word);
     return {};
   }

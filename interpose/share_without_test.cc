@@ -24,9 +24,9 @@ TEST(WithoutShare, ProgramsWithoutCudaAreUnaffected) {
 TEST(WithoutShare, NothingIsCountedOrLogged) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);
-  for (const char* door : {"dlsym", "default", "proc", "direct"}) {
+  for (const char* entry_point : {"dlsym", "default", "proc", "direct"}) {
     Program program(world, Program::Options{});
-    ASSERT_EQ(program.Do(std::string("init ") + door), "0");
+    ASSERT_EQ(program.Do(std::string("init ") + entry_point), "0");
     EXPECT_EQ(program.Do("alloc a plain 100M"), "0");
     EXPECT_EQ(program.Do("fill a 1"), "0");
     EXPECT_EQ(program.Do("launch 1"), "0");

@@ -22,7 +22,7 @@ void* LibcHandle() { return dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); }
 
 /// The result of looking up a name: the real function, if its library is loaded, and the hook.
 struct Target {
-  Door hook = nullptr;
+  EntryPoint hook = nullptr;
   void* real = nullptr;
 };
 
@@ -36,7 +36,7 @@ Target TargetOf(const char* name) {
   }
   const Slot slot = SlotOfSymbol(name);
   target.hook = slot == kNoEntry ? nullptr : HookOf(slot);
-  if (target.hook != nullptr) target.real = reinterpret_cast<void*>(RealDoor(slot, false));
+  if (target.hook != nullptr) target.real = reinterpret_cast<void*>(RealEntryPoint(slot, false));
   return target;
 }
 
@@ -45,11 +45,11 @@ void Substitute(const char* name, void** function, int version, unsigned long lo
   if (name == nullptr || function == nullptr || *function == nullptr || SharedPage() == nullptr) return;
   // If the driver's result is one of its exports, that identifies the form. Otherwise assume the form for the requested
   // version, unless the driver exports forms that are unknown here and may have other parameters.
-  Slot slot = SlotAt(name, reinterpret_cast<Door>(*function));
+  Slot slot = SlotAt(name, reinterpret_cast<EntryPoint>(*function));
   if (slot == kNoEntry && !HasUnknownForm(name)) {
     slot = SlotOfName(name, version, (flags & cuda::kProcPerThreadStream) != 0);
   }
-  const Door hook = slot == kNoEntry ? nullptr : HookOf(slot);
+  const EntryPoint hook = slot == kNoEntry ? nullptr : HookOf(slot);
   if (hook != nullptr) *function = reinterpret_cast<void*>(hook);
 }
 
@@ -63,11 +63,11 @@ bool IsOwn(const void* address) {
          own.dli_fbase == its.dli_fbase;
 }
 
-Door HookOf(Slot slot) {
+EntryPoint HookOf(Slot slot) {
   static std::atomic<bool> is_filled{false};
-  static std::atomic<Door> hooks[kSlots];
+  static std::atomic<EntryPoint> hooks[kSlots];
   if (!is_filled.load(std::memory_order_acquire)) {  // Other threads may fill it with the same values.
-    for (int i = 0; i < kHookCount; ++i) hooks[kHooks[i].slot].store(*kHooks[i].door, std::memory_order_relaxed);
+    for (int i = 0; i < kHookCount; ++i) hooks[kHooks[i].slot].store(*kHooks[i].entry_point, std::memory_order_relaxed);
     is_filled.store(true, std::memory_order_release);
   }
   return hooks[slot].load(std::memory_order_relaxed);
@@ -108,7 +108,7 @@ static void AnswerNccl(void* handle, const char* name, void** answer) {
     if (there == nullptr) {
       answer[2] = LibcHandle();
     } else {
-      answer[0] = NcclDoorOf(name, there);
+      answer[0] = NcclEntryPointOf(name, there);
     }
     return;
   }
@@ -118,7 +118,7 @@ static void AnswerNccl(void* handle, const char* name, void** answer) {
   if (real == nullptr) {
     answer[2] = LibcHandle();
   } else {
-    answer[0] = NcclDoorOf(name, real);
+    answer[0] = NcclEntryPointOf(name, real);
   }
 }
 

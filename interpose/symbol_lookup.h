@@ -8,13 +8,13 @@ namespace divvy::interpose {
 
 struct HookRow {
   Slot slot;
-  const Door* door;
+  const EntryPoint* entry_point;
 };
 extern const HookRow kHooks[];
 extern const int kHookCount;
 
 /// Returns the replacement of the entry point, or null if there is none.
-Door HookOf(Slot slot);
+EntryPoint HookOf(Slot slot);
 
 /// Returns true if the address lies in this library.
 bool IsOwn(const void* address);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostOrdinals = 64;
 /// After this time the keeper should have broken a page lock.
-constexpr std::uint64_t kPagePatience = 10 * kSecond;
+constexpr std::uint64_t kPageTimeout = 10 * kSecond;
 
 enum PageState : std::uint32_t { kNotLooked, kNone, kMapped };
 
@@ -91,9 +91,9 @@ unsigned DeviceWithUuid(const share::Page& page, const char* uuid) {
   return kNotOurs;
 }
 
-bool LockShared(share::Page& page, std::uint64_t patience) {
+bool LockShared(share::Page& page, std::uint64_t timeout) {
   const std::uint32_t slot = g_slot.load(std::memory_order_acquire);
-  return share::LockPage(page, share::LockedBySlot(slot), patience) == 0;
+  return share::LockPage(page, share::LockedBySlot(slot), timeout) == 0;
 }
 
 void UnlockShared(share::Page& page, std::uint32_t slot) { share::UnlockPage(page, share::LockedBySlot(slot)); }
@@ -233,7 +233,7 @@ bool AdoptSlot(std::uint32_t slot, std::uint64_t generation, std::uint64_t inode
   if (slot == SlotNow() && generation == GenerationNow()) return true;
   const SignalsBlocked quiet;
   share::PageProcess& words = page->processes[slot];
-  const bool is_locked = share::LockPage(*page, share::LockedBySlot(slot), kPagePatience) == 0;
+  const bool is_locked = share::LockPage(*page, share::LockedBySlot(slot), kPageTimeout) == 0;
   for (unsigned device = 0; device < share::kMaxDevices; ++device) {
     __atomic_store_n(&words.used[device], g_mine[device].load(std::memory_order_relaxed), __ATOMIC_RELEASE);
   }
@@ -257,7 +257,7 @@ bool TakeAtOnce(unsigned device, std::uint64_t bytes) {
     g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
     return true;
   }
-  if (!LockShared(*page, kPagePatience)) return false;
+  if (!LockShared(*page, kPageTimeout)) return false;
   const bool is_taken = IsStillMine(*page, slot) ? share::Reserve(*page, slot, device, bytes)
                                                  : __atomic_load_n(&page->is_enforced, __ATOMIC_RELAXED) == 0;
   if (is_taken) g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
@@ -275,7 +275,7 @@ void TakeRegardless(unsigned device, std::uint64_t bytes) {
   if (slot == share::kNoSlot) return;
   // Only this process changes this word, so the update is correct without the page's lock; sums of other processes may
   // lag.
-  const bool is_locked = LockShared(*page, kPagePatience);
+  const bool is_locked = LockShared(*page, kPageTimeout);
   if (IsStillMine(*page, slot)) __atomic_fetch_add(&page->processes[slot].used[device], bytes, __ATOMIC_ACQ_REL);
   if (is_locked) UnlockShared(*page, slot);
 }
@@ -292,7 +292,7 @@ void GiveBack(unsigned device, std::uint64_t bytes) {
   if (slot == share::kNoSlot) return;
   std::uint64_t& used = page->processes[slot].used[device];
   // Sums only decrease, so this is safe without the lock.
-  const bool is_locked = LockShared(*page, kPagePatience);
+  const bool is_locked = LockShared(*page, kPageTimeout);
   if (IsStillMine(*page, slot)) {
     const std::uint64_t before = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     __atomic_store_n(&used, before < bytes ? 0 : before - bytes, __ATOMIC_RELEASE);

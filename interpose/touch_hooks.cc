@@ -22,12 +22,13 @@ struct Touched<slot, cuda::Return(Parameters...)> {
 }  // namespace
 
 // Each hook has its own variable, through which the exported symbol jumps (exports.S).
-#define ROW_HOOK(symbol)                                                           \
-  extern "C" __attribute__((visibility("hidden"))) const Door divvy_door_##symbol; \
-  const Door divvy_door_##symbol = reinterpret_cast<Door>(&symbol##_hook);
-#define ROW_TOUCH(symbol)                                                          \
-  extern "C" __attribute__((visibility("hidden"))) const Door divvy_door_##symbol; \
-  const Door divvy_door_##symbol = reinterpret_cast<Door>(&Touched<kSlot_##symbol, decltype(cuda::symbol)>::Call);
+#define ROW_HOOK(symbol)                                                                  \
+  extern "C" __attribute__((visibility("hidden"))) const EntryPoint divvy_entry_##symbol; \
+  const EntryPoint divvy_entry_##symbol = reinterpret_cast<EntryPoint>(&symbol##_hook);
+#define ROW_TOUCH(symbol)                                                                 \
+  extern "C" __attribute__((visibility("hidden"))) const EntryPoint divvy_entry_##symbol; \
+  const EntryPoint divvy_entry_##symbol =                                                 \
+      reinterpret_cast<EntryPoint>(&Touched<kSlot_##symbol, decltype(cuda::symbol)>::Call);
 #define HOOK(symbol) ROW_HOOK(symbol)
 #define HOOK_PTSZ(symbol) ROW_HOOK(symbol) ROW_HOOK(symbol##_ptsz)
 #define TOUCH(symbol) ROW_TOUCH(symbol)
@@ -40,7 +41,7 @@ struct Touched<slot, cuda::Return(Parameters...)> {
 #undef TOUCH_PTSZ
 #undef TOUCH_PTDS
 
-#define HOOK(symbol) {kSlot_##symbol, &divvy_door_##symbol},
+#define HOOK(symbol) {kSlot_##symbol, &divvy_entry_##symbol},
 #define HOOK_PTSZ(symbol) HOOK(symbol) HOOK(symbol##_ptsz)
 #define TOUCH(symbol) HOOK(symbol)
 #define TOUCH_PTSZ(symbol) HOOK(symbol) HOOK(symbol##_ptsz)

@@ -14,7 +14,7 @@
 #include "daemon/daemon.h"
 #include "daemon/node/container.h"
 #include "daemon/node/launcher_main.h"
-#include "daemon/node/seat.h"
+#include "daemon/node/node_allocation_main.h"
 #include "daemon/notify/deliver.h"
 #include "keeper/keeper.h"
 #include "platform/supervisor/launch.h"
@@ -32,7 +32,9 @@ void OpenClosedStreams() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto seat = [](const std::vector<std::string>& own) { return divvy::SeatMain(own, divvy::cli::StepsMain); };
+  const auto seat = [](const std::vector<std::string>& own) {
+    return divvy::NodeAllocationMain(own, divvy::cli::StepsMain);
+  };
   if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") {
     const auto fd = divvy::ParseInteger(argv[2]);
     return fd ? divvy::LauncherMain(static_cast<int>(*fd), seat) : 2;

@@ -44,7 +44,7 @@ std::string Describe(PeerState state, const std::string& node) {
 bool HasPlace(PeerState state) { return state == PeerState::kRunning || state == PeerState::kPlanned; }
 
 bool Meets(const PeerPlace& place, const PeerExpectation& expected) {
-  if (expected.state == PeerState::kPending && place.is_free_claim) return true;
+  if (expected.state == PeerState::kPending && place.is_free_nomination) return true;
   if (place.state != expected.state) return false;
   return expected.node.empty() || !HasPlace(expected.state) || place.node == expected.node;
 }

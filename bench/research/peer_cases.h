@@ -90,7 +90,7 @@ struct PeerQueue {
   int priority = 100;
 };
 
-struct PeerClaim {
+struct PeerNomination {
   double gpus = 0;
   std::string queue;  // Empty: no queue is named. "*": any queue.
 };
@@ -107,7 +107,7 @@ struct PeerCase {
   std::vector<PeerQueue> queues;  // Includes departments. A parent may come after its children.
   std::vector<PeerJob> jobs;
   std::map<std::string, std::vector<std::string>> topologies;  // Labels, from the widest domain to the narrowest.
-  std::map<std::string, PeerClaim> claims;
+  std::map<std::string, PeerNomination> claims;
   std::vector<std::pair<std::string, PeerExpectation>> jobs_expected;
   std::vector<std::pair<std::string, PeerExpectation>> tasks_expected;
   bool spreads_nodes = false;

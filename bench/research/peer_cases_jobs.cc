@@ -112,16 +112,16 @@ Shape PeerWorld::ShapeOf(const PeerJob& job, const PeerTask& task) {
   return shape;
 }
 
-void PeerWorld::SetTogether(core::Ask& ask, const PeerGroup& root) {
+void PeerWorld::SetLocality(core::ResourceRequest& request, const PeerGroup& root) {
   const auto level = [&](const std::string& label) {
     return levels_.at(label) == 0 ? core::Locality::kBlock : core::Locality::kRack;
   };
   const PeerNearness& nearness = root.nearness;
   if (!nearness.required.empty() && levels_.contains(nearness.required)) {
-    ask.together = ask.widest = level(nearness.required);
+    request.locality = request.widest = level(nearness.required);
   }
   if (!nearness.preferred.empty() && levels_.contains(nearness.preferred)) {
-    ask.together = std::max(ask.together, level(nearness.preferred));
+    request.locality = std::max(request.locality, level(nearness.preferred));
   }
 }
 
@@ -142,7 +142,7 @@ void PeerWorld::DescribeJob(std::size_t index) {
   const bool is_one = sets.size() == 1;
   auto& of_task = group_of_[index];
   of_task.assign(peer.tasks.size(), kNoGroup);
-  job.ask.mixes_models = true;
+  job.request.mixes_models = true;
   for (const auto& [name, least] : sets) {
     std::vector<std::size_t> order;
     int needed = least;
@@ -157,32 +157,32 @@ void PeerWorld::DescribeJob(std::size_t index) {
       return std::tuple(peer.tasks[i].state != PeerState::kRunning, -peer.tasks[i].priority);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
-    const std::size_t first_group = job.ask.groups.size();
+    const std::size_t first_group = job.request.groups.size();
     int placed = 0;
     for (const std::size_t i : order) {
       const Shape shape = ShapeOf(peer, peer.tasks[i]);
       std::size_t group = first_group;
-      while (group < job.ask.groups.size() && job.ask.groups[group].alternatives.front() != shape) ++group;
-      if (group == job.ask.groups.size()) {
-        job.ask.groups.push_back({{shape}, 0, 0});
+      while (group < job.request.groups.size() && job.request.groups[group].alternatives.front() != shape) ++group;
+      if (group == job.request.groups.size()) {
+        job.request.groups.push_back({{shape}, 0, 0});
         job.total.push_back(0);
       }
-      job.ask.groups[group].most += 1;
+      job.request.groups[group].most += 1;
       job.total[group] += 1;
-      if (placed++ < needed) job.ask.groups[group].least += 1;
+      if (placed++ < needed) job.request.groups[group].least += 1;
       of_task[i] = group;
     }
     if (placed < needed) job.is_broken = true;
   }
-  if (peer.root) SetTogether(job.ask, *peer.root);
+  if (peer.root) SetLocality(job.request, *peer.root);
   // A job without a minimum starts with one task.
-  if (!job.ask.groups.empty() && core::LeastTasks(job.ask) == 0) job.ask.groups.front().least = 1;
+  if (!job.request.groups.empty() && core::LeastTasks(job.request) == 0) job.request.groups.front().least = 1;
 }
 
-core::Job PeerWorld::Entry(const Job& job, JobId id, const core::Ask& ask) {
+core::Job PeerWorld::Entry(const Job& job, JobId id, const core::ResourceRequest& request) {
   core::Job entry;
   entry.id = id;
-  entry.ask = cluster_.Know(ask);
+  entry.request = cluster_.Know(request);
   entry.team = job.team;
   entry.priority = job.job->priority;
   entry.queued_at = job.queued_at;
@@ -219,9 +219,9 @@ void PeerWorld::AddJobs() {
 // Returns the GPUs of a running task: those that the case names (names are per node), otherwise the last ones with
 // room.
 TaskPlacement PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group) {
-  const Shape& shape = jobs_[index].ask.groups[group].alternatives.front();
-  TaskPlacement piece;
-  piece.group = static_cast<std::uint8_t>(group);
+  const Shape& shape = jobs_[index].request.groups[group].alternatives.front();
+  TaskPlacement placed;
+  placed.group = static_cast<std::uint8_t>(group);
   const auto is_it = [&](std::size_t at) {
     const std::string& name = node_names_[at];
     if (name.substr(0, name.find('|')) != task.node) return false;
@@ -231,10 +231,10 @@ TaskPlacement PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_
   while (node < node_names_.size() && !is_it(node)) ++node;
   if (node == node_names_.size()) {
     obstacle_ = "a task that runs on no node of the case";
-    return piece;
+    return placed;
   }
-  piece.node = static_cast<core::NodeIndex>(node);
-  const core::NodeState& state = cluster_.state_of(piece.node);
+  placed.node = static_cast<core::NodeIndex>(node);
+  const core::NodeState& state = cluster_.state_of(placed.node);
   Shape any = shape;
   any.models = placement::kAnyModel;
   const auto free = [&](int gpu) { return placement::RoomOfGpu(state, gpu).free_parts; };
@@ -248,26 +248,26 @@ TaskPlacement PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_
       }
       if (gpu >= state.gpus || free(gpu) < shape.parts) {
         obstacle_ = "more than the nodes have is in use at the start";
-        return piece;
+        return placed;
       }
-      piece.place.gpus.Insert(gpu);
+      placed.place.gpus.Insert(gpu);
     }
   } else if (shape.gpus > 0) {
     if (!placement::Fits(state, any)) {
       obstacle_ = "more than the nodes have is in use at the start";
-      return piece;
+      return placed;
     }
     // Searches from the end, because named groups take GPUs from the start.
     for (int gpu = state.gpus - 1, left = shape.gpus; gpu >= 0 && left > 0; --gpu) {
       if (free(gpu) < shape.parts) continue;
-      piece.place.gpus.Insert(gpu);
+      placed.place.gpus.Insert(gpu);
       --left;
     }
   }
   if (shape.cpu_milli > state.cpu_free || shape.memory_mib > state.memory_free) {
     obstacle_ = "more than the nodes have is in use at the start";
   }
-  return piece;
+  return placed;
 }
 
 void PeerWorld::Occupy(std::size_t index) {
@@ -287,11 +287,11 @@ void PeerWorld::Occupy(std::size_t index) {
     } else if (task.state == PeerState::kRunning) {
       running.emplace_back(&task, group);
     } else if (task.state == PeerState::kReleasing || task.state == PeerState::kStuck) {
-      const TaskPlacement piece = Fix(index, task, group);
+      const TaskPlacement placed = Fix(index, task, group);
       if (!obstacle_.empty()) return;
-      core::Ask one = job.ask;
-      one.groups = {{job.ask.groups[group].alternatives, 1, 1}};
-      TaskPlacement alone = piece;
+      core::ResourceRequest one = job.request;
+      one.groups = {{job.request.groups[group].alternatives, 1, 1}};
+      TaskPlacement alone = placed;
       alone.group = 0;
       const JobId id(next_id_++);
       core::Job entry = Entry(job, id, one);
@@ -303,7 +303,7 @@ void PeerWorld::Occupy(std::size_t index) {
       job.is_stuck.push_back(is_stuck);
       // Once it has left, the task waits again. A stuck task never does.
       if (is_stuck) {
-        core::TaskGroup& of = job.ask.groups[group];
+        core::TaskGroup& of = job.request.groups[group];
         of.most -= 1;
         of.least = std::min(of.least, of.most);
       }
@@ -315,33 +315,33 @@ void PeerWorld::Occupy(std::size_t index) {
     if (waits) PutWhole(job);
     return;
   }
-  core::Ask part = job.ask;
-  core::Ask rest = job.ask;
+  core::ResourceRequest part = job.request;
+  core::ResourceRequest rest = job.request;
   rest.groups.clear();
-  std::vector<int> has(job.ask.groups.size());
-  std::vector<TaskPlacement> pieces;
+  std::vector<int> has(job.request.groups.size());
+  std::vector<TaskPlacement> placements;
   // Pieces are adopted one by one, so that the next Fix() sees what is taken, and finally all together.
   const JobId probe(next_id_++);
   for (const auto& [task, group] : running) {
-    const TaskPlacement piece = Fix(index, *task, group);
+    const TaskPlacement placed = Fix(index, *task, group);
     if (!obstacle_.empty()) return;
-    pieces.push_back(piece);
+    placements.push_back(placed);
     has[group] += 1;
-    core::Ask all = job.ask;
+    core::ResourceRequest all = job.request;
     for (std::size_t g = 0; g < all.groups.size(); ++g) all.groups[g].least = has[g];
     if (cluster_.running(probe) != nullptr) cluster_.Finish(probe, kPeerNow);
-    cluster_.Adopt(Entry(job, probe, all), pieces, kPeerNow, kPeerNow);
+    cluster_.Adopt(Entry(job, probe, all), placements, kPeerNow, kPeerNow);
   }
   cluster_.Finish(probe, kPeerNow);
-  for (std::size_t g = 0; g < job.ask.groups.size(); ++g) {
-    const int missing = job.ask.groups[g].least - has[g];
+  for (std::size_t g = 0; g < job.request.groups.size(); ++g) {
+    const int missing = job.request.groups[g].least - has[g];
     if (missing <= 0) continue;
     part.groups[g].least = has[g];
     part.groups[g].most -= missing;
-    rest.groups.push_back({job.ask.groups[g].alternatives, missing, missing});
+    rest.groups.push_back({job.request.groups[g].alternatives, missing, missing});
     job.rest_groups.push_back(g);
   }
-  cluster_.Adopt(Entry(job, job.id, part), pieces, kPeerNow - std::chrono::minutes(1), kPeerNow);
+  cluster_.Adopt(Entry(job, job.id, part), placements, kPeerNow - std::chrono::minutes(1), kPeerNow);
   if (rest.groups.empty()) return;
   job.rest = JobId(next_id_++);
   cluster_.Put(Entry(job, job.rest, rest), kPeerNow);

@@ -37,7 +37,7 @@ Count CountOf(const std::vector<PeerPlace>& places) {
   for (const PeerPlace& place : places) {
     count.running += place.state == PeerState::kRunning;
     // Free resources for a waiting job count the same as waiting for them.
-    const PeerState state = place.is_free_claim ? PeerState::kPending : place.state;
+    const PeerState state = place.is_free_nomination ? PeerState::kPending : place.state;
     count.planned += state == PeerState::kPlanned;
     count.all += 1;
     count.by_state[static_cast<std::size_t>(state)] += 1;

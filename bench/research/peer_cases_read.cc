@@ -326,7 +326,7 @@ void ReadClaims(const json::object& object, PeerCase& one) {
   }
   for (const json::value& value : ListAt(object, "ResourceClaims")) {
     if (!value.is_object()) continue;
-    PeerClaim claim;
+    PeerNomination claim;
     claim.gpus = is_gpu(value.get_object()) ? NumberAt(value.get_object(), "Count") : 0;
     for (const auto& [label, queue] : ObjectAt(value.get_object(), "Labels")) {
       if (label.find("Queue") != json::string::npos || label.find("queue") != json::string::npos)

@@ -33,7 +33,8 @@ core::Rules PeerWorld::RulesOf() const {
   for (const PeerJob& job : case_.jobs) {
     const bool waits = std::ranges::any_of(job.tasks, [](const PeerTask& t) { return t.state == PeerState::kPending; });
     if (waits)
-      rules.patience = std::max(rules.patience, Duration(std::chrono::seconds(PeerRounded(job.patience_minutes * 60))));
+      rules.wait_before =
+          std::max(rules.wait_before, Duration(std::chrono::seconds(PeerRounded(job.patience_minutes * 60))));
   }
   return rules;
 }
@@ -86,7 +87,7 @@ void PeerWorld::AddNodes() {
     facts.cpu_milli = PeerRounded(node.cpus);
     facts.memory_mib = PeerRounded(node.memory / memory_unit_);
     facts.gpus = static_cast<int>(gpus);
-    facts.kind = static_cast<int>(node_names_.size());  // Lets a request name nodes.
+    facts.node_class = static_cast<int>(node_names_.size());  // Lets a request name nodes.
     facts.block = domain(node, 0);
     facts.rack = domain(node, 1);
     cluster_.AddNode(std::move(facts));

@@ -10,9 +10,9 @@ using core::TaskPlacement;
 }  // namespace
 
 void PeerWorld::PutWhole(Job& job) {
-  core::Ask ask = job.ask;
-  if (core::LeastTasks(ask) == 0) return;
-  cluster_.Put(Entry(job, job.id, ask), kPeerNow);
+  core::ResourceRequest request = job.request;
+  if (core::LeastTasks(request) == 0) return;
+  cluster_.Put(Entry(job, job.id, request), kPeerNow);
 }
 
 // --- Rounds ------------------------------------------------------------------------------------------------
@@ -20,16 +20,16 @@ void PeerWorld::PutWhole(Job& job) {
 void PeerWorld::Round(bool ends) {
   if (case_.action != "stalegangeviction") {
     const core::Plan plan = cluster_.Decide(kPeerNow);
-    for (const core::Preemption& preemption : plan.preemptions) takers_.insert(preemption.taker);
-    for (const core::Move& move : plan.moves) takers_.insert(move.taker);
+    for (const core::Preemption& preemption : plan.preemptions) preemptors_.insert(preemption.preemptor);
+    for (const core::Move& move : plan.moves) preemptors_.insert(move.preemptor);
   }
   // A gang below its minimum that cannot be completed is queued again once its grace period is over.
   for (Job& job : jobs_) {
     const bool runs = cluster_.running(job.id) != nullptr;
     const bool misses = job.rest.is_set() && cluster_.is_waiting(job.rest);
-    const auto promises = cluster_.reservations();
+    const auto planned = cluster_.reservations();
     const bool is_planned =
-        std::ranges::any_of(promises, [&](const core::BackfillReservation& p) { return p.entry == job.rest; });
+        std::ranges::any_of(planned, [&](const core::BackfillReservation& p) { return p.entry == job.rest; });
     const bool is_due = case_.action.empty() ? misses && !is_planned
                                              : case_.action == "stalegangeviction" && (misses || job.is_broken) &&
                                                    job.job->stale_seconds >= job.job->stale_grace_seconds;
@@ -80,15 +80,15 @@ void PeerWorld::EndRound() {
 
 // Merges the two entries of a gang: the missing tasks run, so the gang is complete.
 void PeerWorld::Join(Job& job) {
-  std::vector<TaskPlacement> pieces = cluster_.running(job.id)->pieces;
-  for (TaskPlacement piece : cluster_.running(job.rest)->pieces) {
-    piece.group = static_cast<std::uint8_t>(job.rest_groups[piece.group]);
-    pieces.push_back(piece);
+  std::vector<TaskPlacement> placements = cluster_.running(job.id)->placements;
+  for (TaskPlacement placed : cluster_.running(job.rest)->placements) {
+    placed.group = static_cast<std::uint8_t>(job.rest_groups[placed.group]);
+    placements.push_back(placed);
   }
   const Time started = cluster_.running(job.id)->started;
   cluster_.Finish(job.id, kPeerNow);
   cluster_.Finish(job.rest, kPeerNow);
-  cluster_.Adopt(Entry(job, job.id, job.ask), std::move(pieces), started, kPeerNow);
+  cluster_.Adopt(Entry(job, job.id, job.request), std::move(placements), started, kPeerNow);
   job.rest = JobId();
   job.rest_groups.clear();
 }
@@ -100,10 +100,10 @@ const PeerWorld::Job& PeerWorld::JobOf(std::size_t index) const {
 }
 
 std::int64_t PeerWorld::TaskParts(std::size_t index) const {
-  const core::Ask& ask = JobOf(index).ask;
+  const core::ResourceRequest& request = JobOf(index).request;
   std::int64_t sum = 0;
   std::int64_t tasks = 0;
-  for (const core::TaskGroup& group : ask.groups) {
+  for (const core::TaskGroup& group : request.groups) {
     sum += std::int64_t{group.most} * group.alternatives.front().gpu_parts();
     tasks += group.most;
   }
@@ -115,34 +115,34 @@ std::vector<PeerPlace> PeerWorld::PlacesOf(std::size_t index) const {
   const Job* job = &JobOf(index);
   std::vector<PeerPlace> places;
   for (const PeerState state : job->ended) places.push_back({state, ""});
-  const auto name = [&](const TaskPlacement& piece) {
-    const std::string& full = node_names_[piece.node];
+  const auto name = [&](const TaskPlacement& placed) {
+    const std::string& full = node_names_[placed.node];
     return full.substr(0, full.find('|'));
   };
   for (std::size_t i = 0; i < job->held.size(); ++i) {
     const core::Run* run = cluster_.running(job->held[i]);
-    places.push_back({job->is_stuck[i] ? PeerState::kStuck : PeerState::kReleasing, name(run->pieces.front())});
+    places.push_back({job->is_stuck[i] ? PeerState::kStuck : PeerState::kReleasing, name(run->placements.front())});
   }
-  const auto promises = cluster_.reservations();
+  const auto planned = cluster_.reservations();
   const std::vector<core::Move> moving = cluster_.moving();
   for (const JobId id : {job->id, job->rest}) {
     if (!id.is_set()) continue;
-    for (const core::BackfillReservation& promise : promises) {
-      if (promise.entry != id || !promise.is_claim) continue;
-      for (const TaskPlacement& piece : promise.pieces) {
-        places.push_back({PeerState::kPlanned, name(piece), !takers_.contains(id)});
+    for (const core::BackfillReservation& reservation : planned) {
+      if (reservation.entry != id || !reservation.is_nomination) continue;
+      for (const TaskPlacement& placed : reservation.placements) {
+        places.push_back({PeerState::kPlanned, name(placed), !preemptors_.contains(id)});
       }
     }
     const core::Run* run = cluster_.running(id);
     if (run == nullptr) continue;
     const auto move = std::ranges::find_if(moving, [&](const core::Move& one) { return one.job == id; });
-    for (const TaskPlacement& piece : run->pieces) {
-      const bool goes = run->is_leaving || std::ranges::find(run->leaving, piece) != run->leaving.end();
+    for (const TaskPlacement& placed : run->placements) {
+      const bool goes = run->is_leaving || std::ranges::find(run->leaving, placed) != run->leaving.end();
       if (goes && move != moving.end()) continue;
-      places.push_back({goes ? PeerState::kReleasing : PeerState::kRunning, name(piece)});
+      places.push_back({goes ? PeerState::kReleasing : PeerState::kRunning, name(placed)});
     }
     if (move == moving.end()) continue;
-    for (const TaskPlacement& piece : move->to) places.push_back({PeerState::kPlanned, name(piece)});
+    for (const TaskPlacement& placed : move->to) places.push_back({PeerState::kPlanned, name(placed)});
     for (std::size_t i = move->to.size(); i < move->from.size(); ++i) {
       places.push_back({PeerState::kReleasing, name(move->from[i])});
     }

@@ -22,7 +22,7 @@ struct PeerPlace {
   PeerState state = PeerState::kPending;
   std::string node;
   friend bool operator==(const PeerPlace&, const PeerPlace&) = default;
-  bool is_free_claim = false;  // kPlanned without a victim: the task could start there anyway.
+  bool is_free_nomination = false;  // kPlanned without a victim: the task could start there anyway.
 };
 
 /// Rounds up to whole units. Values that are too large become the largest int32.
@@ -48,13 +48,13 @@ class PeerWorld {
   /// A job of the case and its entries in the cluster.
   struct Job {
     const PeerJob* job = nullptr;
-    core::Ask ask;                 // For all tasks of the job.
-    std::vector<int> total;        // The number of tasks in each group.
-    std::vector<PeerState> ended;  // The tasks that have failed or succeeded.
+    core::ResourceRequest request;  // For all tasks of the job.
+    std::vector<int> total;         // The number of tasks in each group.
+    std::vector<PeerState> ended;   // The tasks that have failed or succeeded.
     int ended_well = 0;
     JobId id;
     JobId rest;  // Optional. The entry for the missing tasks of a gang that is below its minimum.
-    std::vector<std::size_t> rest_groups;  // For each group of the entry `rest`: its index in `ask`.
+    std::vector<std::size_t> rest_groups;  // For each group of the entry `rest`: its index in `request`.
     std::vector<JobId> held;               // One entry for each task that is leaving or stuck.
     std::vector<bool> is_stuck;
     bool is_broken = false;
@@ -67,12 +67,12 @@ class PeerWorld {
   void AddTeams();
   void AddJobs();
   void DescribeJob(std::size_t index);
-  void SetTogether(core::Ask& ask, const PeerGroup& root);
+  void SetLocality(core::ResourceRequest& request, const PeerGroup& root);
   core::Shape ShapeOf(const PeerJob& job, const PeerTask& task);
   placement::ModelSet Allowed(const PeerJob& job, const PeerTask& task, const std::string& mig);
   void Occupy(std::size_t index);
   core::TaskPlacement Fix(std::size_t job, const PeerTask& task, std::size_t group);
-  core::Job Entry(const Job& job, JobId id, const core::Ask& ask);
+  core::Job Entry(const Job& job, JobId id, const core::ResourceRequest& request);
   void PutWhole(Job& job);
   void EndRound();
   void Join(Job& job);
@@ -80,7 +80,7 @@ class PeerWorld {
 
   const PeerCase& case_;
   core::Cluster cluster_;
-  std::set<JobId> takers_;  // Entries for which others were preempted or moved.
+  std::set<JobId> preemptors_;  // Entries for which others were preempted or moved.
   std::string obstacle_;
   std::vector<std::string> node_names_;  // By node index.
   std::map<std::string, core::TeamIndex> teams_;

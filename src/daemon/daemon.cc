@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "control/controller/controller.h"
 #include "daemon/api/call/ui_auth.h"
-#include "daemon/api/remote_door.h"
+#include "daemon/api/remote_listener.h"
 #include "daemon/api/routes.h"
 #include "daemon/auth/accounts.h"
 #include "daemon/auth/user_right_cache.h"
@@ -78,7 +78,8 @@ std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
 
 class Daemon {
  public:
-  Daemon(Places places, DaemonFlags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
+  Daemon(RuntimePaths places, DaemonFlags flags)
+      : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
 
   Status Start();
   void Run() {
@@ -107,16 +108,16 @@ class Daemon {
   Admins MakeAdmins() const;
   Result<ApiPorts> RoutePorts();
   Status Serve();
-  Status OpenDoorToOthers();
-  std::shared_ptr<UiAuth> MakeUiDoor(std::shared_ptr<Audit> audit);
+  Status ListenForOthers();
+  std::shared_ptr<UiAuth> MakeUiAuth(std::shared_ptr<Audit> audit);
   void KeepHouse();
   void TakeSamples();
   void LogChanges();
-  ControllerDriver::Ports CorePorts();
+  ControllerDriver::Ports DriverPorts();
   void After(Duration delay, std::function<void()> task);
   void GiveUp(const Error& error);
 
-  Places places_;
+  RuntimePaths places_;
   DaemonFlags flags_;
   dialect::Config config_;
   Log log_;
@@ -134,7 +135,7 @@ class Daemon {
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
   std::shared_ptr<SharingSnapshot> share_board_ = std::make_shared<SharingSnapshot>();
   std::unique_ptr<Fleet> fleet_;
-  std::unique_ptr<ControllerDriver> core_;
+  std::unique_ptr<ControllerDriver> driver_;
   std::unique_ptr<LocalController> controller_port_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Housekeeping> housekeeping_;
@@ -142,10 +143,10 @@ class Daemon {
   UiSessions ui_sessions_;
   // Taken before any other process is started, which would inherit it.
   Descriptor kept_page_listener_ = TakeKeptDescriptor(kPageListener);
-  std::shared_ptr<AgentListener> agent_door_ = std::make_shared<AgentListener>();
+  std::shared_ptr<AgentListener> agent_listener_ = std::make_shared<AgentListener>();
   std::shared_ptr<RemoteAccess> remote_;
   std::shared_ptr<UiAuth> ui_;
-  std::shared_ptr<RemoteStreams> far_streams_;
+  std::shared_ptr<RemoteStreams> remote_streams_;
   std::shared_ptr<MetricStore> samples_;  // Null: no samples are taken.
   ClusterSampler cluster_sampler_;
   MachineEvents machine_events_;
@@ -175,7 +176,7 @@ void Daemon::GiveUp(const Error& error) {
   std::_Exit(70);
 }
 
-ControllerDriver::Ports Daemon::CorePorts() {
+ControllerDriver::Ports Daemon::DriverPorts() {
   ControllerDriver::Ports ports;
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.commit = [this](std::vector<Batch> batches, std::function<void(Status)> done) {
@@ -210,7 +211,7 @@ Status Daemon::ReplayJournal() {
   DIVVY_TRY(const RunJournal::Kept kept,
             journal_->Read(wants, [this](const RunDescription& run) { controller_->Replay(run, clock_.Now()); }));
   controller_->ReserveIds(kept.next_id);
-  agent_door_->ReserveEpochs(kept.epoch);
+  agent_listener_->ReserveEpochs(kept.epoch);
   return {};
 }
 
@@ -230,7 +231,7 @@ Status Daemon::Recover() {
     rights_.LoadSetting(key, value);
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
-    agent_door_->LoadSetting(key, value);
+    agent_listener_->LoadSetting(key, value);
   }
   const std::string boot = BootId(places_);
   was_rebooted_ = !boot_before.empty() && boot_before != boot;
@@ -253,14 +254,14 @@ Status Daemon::Recover() {
   capacity.cpus = machine.cpus;
   capacity.memory = machine.memory;
   controller_->SetCapacity(std::move(capacity));
-  agent_door_->SetOwn(OwnName(), host_.gpus().gpus);
+  agent_listener_->SetOwn(OwnName(), host_.gpus().gpus);
   controller_->SetOwnName(OwnName());
-  for (const auto& [name, row] : agent_door_->book().nodes()) controller_->OnNodeRow(row);
+  for (const auto& [name, row] : agent_listener_->registry().nodes()) controller_->OnNodeRow(row);
   DIVVY_TRY(std::string key_seed, RandomHex(32));
   fleet_ = std::make_unique<Fleet>(host_.shares(), std::move(key_seed));
-  core_ = std::make_unique<ControllerDriver>(*controller_, *store_, clock_, *fleet_, CorePorts());
+  driver_ = std::make_unique<ControllerDriver>(*controller_, *store_, clock_, *fleet_, DriverPorts());
   JoinFleet();
-  controller_port_ = std::make_unique<LocalController>(*core_, share_board_);
+  controller_port_ = std::make_unique<LocalController>(*driver_, share_board_);
   host_.Join(*controller_port_);
   HistoryFilter recent;
   recent.states = {JobState::kSucceeded, JobState::kFailed, JobState::kTimedOut, JobState::kCancelled};
@@ -268,8 +269,8 @@ Status Daemon::Recover() {
   DIVVY_TRY(std::vector<JobRecord> finished, store_->History(recent));
   std::ranges::reverse(finished);
   controller_->LearnRunTimes(finished);
-  notifier_->Join(*core_);
-  controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
+  notifier_->Join(*driver_);
+  controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, driver_->Outcomes());
   notifier_->OnLoaded();
   DIVVY_CHECK(ReplayJournal());
   // Observes the GPUs before any are allocated.
@@ -282,31 +283,31 @@ Status Daemon::Recover() {
   if (boot != boot_before) controller_->KeepSetting(kBootKey, boot);
   controller_->KeepSetting(kLatestKey, LatestText());
   DIVVY_CHECK(ApplyRestriction());
-  core_->Touch();
+  driver_->Touch();
   return {};
 }
 
 // Commands that need an agent's answer are given once the loop runs.
 void Daemon::JoinFleet() {
-  fleet_->Join(*core_);
+  fleet_->Join(*driver_);
   Fleet::Ports ports;
-  ports.find = [this](const std::string& node) -> OrderPort* {
-    Agents* agents = agent_door_->agents();
+  ports.find = [this](const std::string& node) -> NodeCommandPort* {
+    Agents* agents = agent_listener_->agents();
     return agents == nullptr ? nullptr : agents->Find(node);
   };
   ports.address = [this](const std::string& node) {
-    Agents* agents = agent_door_->agents();
+    Agents* agents = agent_listener_->agents();
     return agents == nullptr ? std::string() : agents->AddressOf(node);
   };
   ports.on_presence = [this](const std::string& node, bool is_there) {
-    is_there ? far_streams_->OnBack(node) : far_streams_->OnAway(node);
+    is_there ? remote_streams_->OnBack(node) : remote_streams_->OnAway(node);
   };
   ports.set_own_key = [this](JobId job, std::uint32_t attempt, std::string key) {
     host_.node().SetGangKey(job, attempt, std::move(key));
   };
   ports.own_name = OwnName();
   ports.before_own = [this](JobId job) {
-    if (far_streams_) far_streams_->Drop(job);
+    if (remote_streams_) remote_streams_->Drop(job);
   };
   ports.shares = share_board_;
   ports.withhold = [this](const std::string& node, const std::vector<wire::WithheldGpu>& gpus) {
@@ -314,7 +315,7 @@ void Daemon::JoinFleet() {
       host_.Withhold(gpus);
       return true;
     }
-    Agents* agents = agent_door_->agents();
+    Agents* agents = agent_listener_->agents();
     RemoteNode* remote = agents == nullptr ? nullptr : agents->Find(node);
     return remote != nullptr && remote->Withhold(gpus);
   };
@@ -368,25 +369,25 @@ void Daemon::TakeSamples() {
   ports.note = [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); };
   samples_ = std::make_shared<MetricStore>(std::move(options), std::move(ports));
   if (config_.waste.is_on) {
-    waste_ = std::make_shared<WasteTracker>(config_.waste, OwnName(),
-                                            [this](const JobRecord& job) { return notifier_->book().OnWasteOf(job); });
+    waste_ = std::make_shared<WasteTracker>(
+        config_.waste, OwnName(), [this](const JobRecord& job) { return notifier_->registry().OnWasteOf(job); });
     for (const auto& [key, text] : std::exchange(waste_rows_, {})) waste_->LoadSetting(key, text);
     const auto park = [this](const JobRecord& job, auto done) { routes_->ParkTenant(job, std::move(done)); };
-    waste_actor_ = std::make_unique<WasteActor>(*core_, *waste_, *notifier_, log_, park);
+    waste_actor_ = std::make_unique<WasteActor>(*driver_, *waste_, *notifier_, log_, park);
   }
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
     samples_->Add(cluster_sampler_.Look(*controller_, *samples_, seen.at), seen.at);
-    machine_events_.Look(*core_, *agent_door_, OwnName());
+    machine_events_.Look(*driver_, *agent_listener_, OwnName());
     routes_->OnSecond();
-    if (Agents* agents = agent_door_->agents()) agents->SetWatched(routes_->is_watched());
+    if (Agents* agents = agent_listener_->agents()) agents->SetWatched(routes_->is_watched());
     if (waste_actor_) waste_actor_->Look(*samples_, seen.at);
   });
 }
 
 void Daemon::LogChanges() {
   if (!log_.Writes(LogLevel::kDebug)) return;
-  core_->Subscribe([this](const std::vector<Change>& changes, Time) {
+  driver_->Subscribe([this](const std::vector<Change>& changes, Time) {
     for (const Change& change : changes) {
       const std::string which = change.job.is_set() ? "job=" + ToString(change.job) +
                                                           " event=changed state=" + std::string(Name(change.state))
@@ -438,17 +439,18 @@ Result<ApiPorts> Daemon::RoutePorts() {
   ports.find_user = KeptUsers(find_user);
   remote_ = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_, find_user), {}, ""});
   ports.remote = remote_;
-  ports.agents = agent_door_;
-  far_streams_ = std::make_shared<RemoteStreams>(
-      loop_, *core_, [this](Descriptor connection, const Peer& peer) { server_->Adopt(std::move(connection), peer); });
-  ports.remote_streams = far_streams_;
+  ports.agents = agent_listener_;
+  remote_streams_ = std::make_shared<RemoteStreams>(loop_, *driver_, [this](Descriptor connection, const Peer& peer) {
+    server_->Adopt(std::move(connection), peer);
+  });
+  ports.remote_streams = remote_streams_;
   ports.shares = share_board_;
   ports.own_shares = &host_.shares();
   ports.samples = samples_;
   ports.has_dcgm_names = config_.has_dcgm_names;
   auto counters = std::make_shared<Counters>();
   counters->Begin(*controller_);
-  core_->Subscribe([this, counters](const std::vector<Change>& changes, Time now) {
+  driver_->Subscribe([this, counters](const std::vector<Change>& changes, Time now) {
     counters->OnChanges(*controller_, changes, now);
   });
   ports.counters = std::move(counters);
@@ -458,7 +460,7 @@ Result<ApiPorts> Daemon::RoutePorts() {
   ports.login_environment = LoginEnvironment;
   DIVVY_TRY(Audit audit, Audit::Open(places_.state + "/audit.log"));
   ports.audit = std::make_shared<Audit>(std::move(audit));
-  ui_ = MakeUiDoor(ports.audit);
+  ui_ = MakeUiAuth(ports.audit);
   ports.ui = ui_;
   ports.shut_down = [this] { After(1ms, [this] { loop_.stop(); }); };
   ports.look_up_process = LookUpProcess;
@@ -467,7 +469,7 @@ Result<ApiPorts> Daemon::RoutePorts() {
 
 Status Daemon::Serve() {
   DIVVY_TRY(ApiPorts ports, RoutePorts());
-  routes_ = std::make_unique<Routes>(*core_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
+  routes_ = std::make_unique<Routes>(*driver_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
   HttpServerOptions options;
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;
@@ -476,7 +478,7 @@ Status Daemon::Serve() {
                       [this](const UserWithRight& user) { return errands_->RightByName(user); },
                       [this](const std::string& key, std::string text) {
                         controller_->KeepSetting(key, std::move(text));
-                        core_->Touch();
+                        driver_->Touch();
                       },
                       [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); }});
     options.on_local = [this](int connection, const Peer& peer) { rights_.Learn(connection, peer.uid, peer.gid); };
@@ -489,14 +491,14 @@ Status Daemon::Serve() {
               }
               if (ui_->Answers(peer, request, reply)) return;
               if (request.path == wire::kAgentPath && !peer.is_plain)
-                return agent_door_->OnRequest(peer, std::move(request), std::move(reply));
+                return agent_listener_->OnRequest(peer, std::move(request), std::move(reply));
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));
-  DIVVY_CHECK(OpenDoorToOthers());
+  DIVVY_CHECK(ListenForOthers());
   return ui_->Open();
 }
 
-std::shared_ptr<UiAuth> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
+std::shared_ptr<UiAuth> Daemon::MakeUiAuth(std::shared_ptr<Audit> audit) {
   // The page is off, so connections that wait at this listener would never be accepted.
   if (!config_.has_ui) kept_page_listener_.Reset();
   UiAuth::Ports ports;
@@ -515,12 +517,12 @@ std::shared_ptr<UiAuth> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
     server_->ListenPlain(std::move(listener));
     return port;
   };
-  return std::make_shared<UiAuth>(*core_, ui_sessions_, remote_, std::move(audit),
+  return std::make_shared<UiAuth>(*driver_, ui_sessions_, remote_, std::move(audit),
                                   UiAuth::Wishes{!config_.has_ui, config_.ui_listen, config_.is_ui_remote},
                                   std::move(ports));
 }
 
-Status Daemon::OpenDoorToOthers() {
+Status Daemon::ListenForOthers() {
   std::optional<HostPort> listen = config_.listen;
   if (!flags_.listen.empty()) {
     DIVVY_TRY(listen, ParseHostPort(flags_.listen));
@@ -535,26 +537,26 @@ Status Daemon::OpenDoorToOthers() {
         samples_->Add(snapshot, static_cast<samples::Second>(ToSeconds(clock_.Now())));
     };
   }
-  agent_door_->Open(*core_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, fleet_.get(),
-                    {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_,
-                     [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); },
-                     [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
-                       far_streams_->OnChannel(node, number, purpose);
-                     },
-                     [this](RemoteNode& node, JobId job) {
-                       host_.node().DropStreams(job);
-                       far_streams_->OnForeground(node, job);
-                     },
-                     on_samples, [this](const User& user) { return rights_.ByName(user); }});
-  DIVVY_CHECK(journal_->WriteEpoch(agent_door_->epoch()));
+  agent_listener_->Open(*driver_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, fleet_.get(),
+                        {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_,
+                         [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); },
+                         [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
+                           remote_streams_->OnChannel(node, number, purpose);
+                         },
+                         [this](RemoteNode& node, JobId job) {
+                           host_.node().DropStreams(job);
+                           remote_streams_->OnForeground(node, job);
+                         },
+                         on_samples, [this](const User& user) { return rights_.ByName(user); }});
+  DIVVY_CHECK(journal_->WriteEpoch(agent_listener_->epoch()));
   // Jobs that were active at the start may have been launched; agents that report them are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
-    for (const Seat& seat : SeatsOf(record)) {
-      if (!seat.node.empty()) agent_door_->agents()->Of(seat.node).Knows(id, record.attempt);
+    for (const NodeAllocation& seat : AllocationsOf(record)) {
+      if (!seat.node.empty()) agent_listener_->agents()->Of(seat.node).Knows(id, record.attempt);
     }
   }
-  DIVVY_CHECK(OpenRemoteDoor(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
+  DIVVY_CHECK(ListenRemotely(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
   // Posted to the loop: until it runs, standard error belongs to the command that waits for the start.
   asio::post(loop_, [this, text = ToString(*listen)] {
     log_.Write(LogLevel::kInfo, "event=listens address=" + LogQuoted(text));
@@ -606,12 +608,12 @@ Status Daemon::Start() {
   DIVVY_CHECK(Recover());
   host_.Run(config_.poll, [this](const std::vector<GpuObservation>& seen) {
     controller_->OnGpusObserved(seen);
-    core_->Touch();
+    driver_->Touch();
   });
   host_.WatchDisks({places_.runs, places_.logs}, [this](const std::string& what) {
     log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
-    core_->controller().OnNodeTrouble("", what);
-    core_->Touch();
+    driver_->controller().OnNodeTrouble("", what);
+    driver_->Touch();
   });
   KeepHouse();
   TakeSamples();
@@ -650,7 +652,7 @@ int DaemonMain(const std::vector<std::string>& words) {
     std::fprintf(stderr, "divvy: %s\n", flags.error().message.c_str());
     return 2;
   }
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   Daemon daemon(places, *flags);
   if (const Status started = daemon.Start(); !started) {
     std::fprintf(stderr, "divvy: %s\n", started.error().message.c_str());

@@ -110,7 +110,7 @@ bool Suits(GpuSet gpus, const GpuChoice& choice) {
   return !choice.is_strict() || choice.node->Satisfies(gpus, choice.topology);
 }
 
-int MostTogether(GpuSet gpus, const GpuChoice& choice) {
+int MostInOneDomain(GpuSet gpus, const GpuChoice& choice) {
   for (int count = gpus.size(); count > 1; --count) {
     if (Locality(gpus, count, choice)) return count;
   }

@@ -35,7 +35,7 @@ std::optional<GpuSet> PickGpus(GpuSet candidates, int count, const GpuChoice& ch
 bool Suits(GpuSet gpus, const GpuChoice& choice);
 
 /// Returns the size of the largest subset of `gpus` that satisfies the topology, whether required or preferred.
-int MostTogether(GpuSet gpus, const GpuChoice& choice);
+int MostInOneDomain(GpuSet gpus, const GpuChoice& choice);
 
 /// Returns sets of `count` GPUs that satisfy the topology of `choice`. Each set starts from one element of `order` and
 /// adds the first elements of `order` that are compatible. result[i] holds indices into `order`, ascending. Both

@@ -48,8 +48,8 @@ TEST(GpuChoice, APreferredTopologyTakesWhatIsFreeAndARequiredOneDoesNot) {
   EXPECT_EQ(Picked(GpuSet::Of({0, 2, 5}), 2, choice), (List{0, 2}));
   choice.requires_topology = true;
   EXPECT_EQ(Picked(GpuSet::Of({0, 2, 5}), 2, choice), List{-1});
-  EXPECT_EQ(MostTogether(GpuSet::Of({0, 2, 6, 7}), choice), 2);
-  EXPECT_EQ(MostTogether(GpuSet::Of({0, 2, 5}), choice), 1);
+  EXPECT_EQ(MostInOneDomain(GpuSet::Of({0, 2, 6, 7}), choice), 2);
+  EXPECT_EQ(MostInOneDomain(GpuSet::Of({0, 2, 5}), choice), 1);
   EXPECT_FALSE(Suits(GpuSet::Of({0, 2}), choice));
   EXPECT_TRUE(Suits(GpuSet::Of({2, 3}), choice));
 }

@@ -13,16 +13,16 @@ namespace divvy {
 enum class QueuePolicy { kSmallFirst, kFifo, kFair, kShortest };
 
 /// When running jobs are preempted or reclaimed for others. Off unless `reclaims`, `preempts` or `consolidates` is set.
-struct TakingBack {
+struct PreemptionSettings {
   bool reclaims = false;                      // Between teams: takes what a team holds beyond its share.
   bool preempts = false;                      // Within a team: takes from jobs of lower priority.
   bool consolidates = false;                  // Migrates jobs that can be paused so that a larger job fits.
-  Duration least_run{0};                      // Jobs that started more recently are not preempted.
-  Duration patience{0};                       // A job preempts only after it has waited this long.
+  Duration min_runtime{0};                    // Jobs that started more recently are not preempted.
+  Duration wait_before{0};                    // A job preempts only after it has waited this long.
   Duration grace = std::chrono::seconds(30);  // Time between a victim's signal and SIGKILL.
 
   bool is_on() const { return reclaims || preempts || consolidates; }
-  friend bool operator==(const TakingBack&, const TakingBack&) = default;
+  friend bool operator==(const PreemptionSettings&, const PreemptionSettings&) = default;
 };
 
 /// Defaults; each field's comment gives its reason.
@@ -35,7 +35,7 @@ struct Policy {
   int cpu_jobs_at_once = 256;
   /// For kFair: a team's past usage loses half its weight in this time.
   Duration usage_half_life = std::chrono::hours(24 * 7);
-  TakingBack taking_back;
+  PreemptionSettings preemption;
   /// For jobs that do not specify whether they are preemptible.
   Preemptible preemptible = Preemptible::kNever;
 

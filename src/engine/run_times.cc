@@ -56,13 +56,13 @@ std::string ShapeOf(const std::vector<std::string>& command) {
 }
 
 // From narrow to wide. The separator is a byte that names do not contain.
-std::array<std::string, 4> RunTimes::KeysOf(const RunKind& kind) {
+std::array<std::string, 4> RunTimes::KeysOf(const RunProfile& kind) {
   const std::string gpus = std::to_string(kind.gpus);
   return {"c\x1f" + kind.user + "\x1f" + kind.name + "\x1f" + kind.shape + "\x1f" + gpus,
           "n\x1f" + kind.user + "\x1f" + kind.name, "s\x1f" + kind.user + "\x1f" + gpus, "u\x1f" + kind.user};
 }
 
-void RunTimes::Add(const RunKind& kind, Duration ran) {
+void RunTimes::Add(const RunProfile& kind, Duration ran) {
   if (const auto estimate = Predict(kind)) {
     ++predicted_;
     const double typical = std::max(1.0, static_cast<double>(estimate->typical.count()));
@@ -90,7 +90,7 @@ void RunTimes::Forget() {
   }
 }
 
-std::optional<RunTimeEstimate> RunTimes::Predict(const RunKind& kind) const {
+std::optional<RunTimeEstimate> RunTimes::Predict(const RunProfile& kind) const {
   const Runs* best = nullptr;
   std::size_t best_level = 0;
   const auto keys = KeysOf(kind);

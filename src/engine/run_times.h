@@ -20,7 +20,7 @@
 namespace divvy {
 
 /// The properties of a job that are known before it runs.
-struct RunKind {
+struct RunProfile {
   std::string user;
   std::string name;
   std::string shape;  // The result of ShapeOf for its command.
@@ -52,8 +52,8 @@ class RunTimes {
 
   /// Records that a job of `kind` has ended. Runs that the user or the time limit ended count too, with the time they
   /// ran.
-  void Add(const RunKind& kind, Duration ran);
-  std::optional<RunTimeEstimate> Predict(const RunKind& kind) const;
+  void Add(const RunProfile& kind, Duration ran);
+  std::optional<RunTimeEstimate> Predict(const RunProfile& kind) const;
 
   /// Accuracy of the predictions, each made just before its run was recorded.
   struct Accuracy {
@@ -75,7 +75,7 @@ class RunTimes {
     double ratio;
     bool is_inside;
   };
-  static std::array<std::string, 4> KeysOf(const RunKind& kind);
+  static std::array<std::string, 4> KeysOf(const RunProfile& kind);
   void Forget();
 
   std::map<std::string, Runs> kinds_;

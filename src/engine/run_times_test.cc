@@ -5,7 +5,8 @@
 namespace divvy {
 namespace run_times_test {
 
-RunKind Kind(const std::string& user, const std::string& name, const std::vector<std::string>& command, int gpus = 1) {
+RunProfile Kind(const std::string& user, const std::string& name, const std::vector<std::string>& command,
+                int gpus = 1) {
   return {user, name, ShapeOf(command), gpus};
 }
 

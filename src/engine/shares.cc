@@ -140,7 +140,7 @@ class FairTreeWalk {
 
 }  // namespace
 
-std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims, std::int64_t unit) {
+std::vector<std::int64_t> Divide(std::int64_t total, std::span<const TeamDemand> claims, std::int64_t unit) {
   std::vector<std::int64_t> shares(claims.size(), 0);
   std::vector<std::int64_t> wants;
   std::int64_t rights = 0;

@@ -18,7 +18,7 @@ namespace divvy {
 inline constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
 
 /// One team among its siblings.
-struct Claim {
+struct TeamDemand {
   std::int64_t demand = 0;        // GPUs that it runs on or waits for.
   std::int64_t quota = 0;         // Its guaranteed GPUs; kNoBound: as many as the quotas of others leave.
   std::int64_t limit = kNoBound;  // Upper bound.
@@ -33,7 +33,7 @@ struct Claim {
 /// weights: first to claims without a quota, up to their demand, then to claims that want more than their quota.
 /// Amounts may be in parts of a GPU: then `unit` is the number of parts in a whole GPU. Satisfied claims get exactly
 /// their demand; the rest is divided in whole units.
-std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims, std::int64_t unit = 1);
+std::vector<std::int64_t> Divide(std::int64_t total, std::span<const TeamDemand> claims, std::int64_t unit = 1);
 
 /// Usage that decays: it halves every half-life.
 class DecayedUsage {

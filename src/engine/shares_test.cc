@@ -13,8 +13,8 @@ namespace shares_test {
 
 using Shares = std::vector<std::int64_t>;
 
-Claim Asks(std::int64_t demand, std::int64_t quota, std::uint64_t weight = 1, int priority = 0,
-           std::int64_t limit = kNoBound) {
+TeamDemand Asks(std::int64_t demand, std::int64_t quota, std::uint64_t weight = 1, int priority = 0,
+                std::int64_t limit = kNoBound) {
   return {demand, quota, limit, weight, priority};
 }
 
@@ -72,7 +72,7 @@ TEST(Divide, InvariantsHoldOnRandomClaims) {
   const auto below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
   for (int round = 0; round < 3000; ++round) {
     const std::int64_t total = below(40);
-    std::vector<Claim> claims;
+    std::vector<TeamDemand> claims;
     for (std::int64_t i = below(6); i >= 0; --i) {
       claims.push_back({below(30), below(4) == 0 ? kNoBound : below(12), below(3) == 0 ? below(15) : kNoBound,
                         static_cast<std::uint64_t>(below(4)), static_cast<int>(below(3))});
@@ -92,7 +92,7 @@ TEST(Divide, InvariantsHoldOnRandomClaims) {
       ASSERT_GE(shares[i], std::min({claims[i].demand, claims[i].limit, claims[i].quota}));
     // A larger demand never reduces a claim's share.
     if (claims.empty()) continue;
-    std::vector<Claim> more = claims;
+    std::vector<TeamDemand> more = claims;
     more[0].demand += 5;
     ASSERT_GE(Divide(total, more)[0], shares[0]);
   }

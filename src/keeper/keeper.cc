@@ -20,8 +20,9 @@ Result<std::unique_ptr<Keeper>> Keeper::Make(KeeperOptions options) {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options), std::move(loop)));
   Keeper* raw = keeper.get();
   KeeperContext& shared = raw->shared_;
-  DIVVY_TRY(shared.door, NodeDoor::Open(shared.loop, shared.options.directory, shared.options.node_uid,
-                                        [raw](const wire::KeeperRequest& request) { raw->OnRequest(request); }));
+  DIVVY_TRY(shared.listener,
+            NodeListener::Open(shared.loop, shared.options.directory, shared.options.node_uid,
+                               [raw](const wire::KeeperRequest& request) { raw->OnRequest(request); }));
   shared.mechanisms.is_emulated = !shared.options.cuda.empty();
   shared.mechanisms.has_interposer = !shared.options.interposer.empty();
   shared.mechanisms.mps_program = shared.options.mps_program;
@@ -70,7 +71,7 @@ void Keeper::SettlePlanner() {
     std::vector<sharing::Order> orders = shared_.planner.Decide(shared_.loop.Now());
     // Place orders first: a tenant needs its page before it gets a ceiling.
     std::stable_partition(orders.begin(), orders.end(), [](const sharing::Order& order) {
-      return std::holds_alternative<sharing::Place>(order.deed);
+      return std::holds_alternative<sharing::Place>(order.action);
     });
     for (const sharing::Order& order : orders) CarryOut(order);
   }
@@ -154,21 +155,21 @@ void Keeper::OnTick() {
 }
 
 void Keeper::CarryOut(const sharing::Order& order) {
-  if (const auto* place = std::get_if<sharing::Place>(&order.deed)) return OnPlace(*place);
-  if (const auto* ceiling = std::get_if<sharing::SetCeiling>(&order.deed))
+  if (const auto* place = std::get_if<sharing::Place>(&order.action)) return OnPlace(*place);
+  if (const auto* ceiling = std::get_if<sharing::SetCeiling>(&order.action))
     return memory_.SetCeiling(order.id, *ceiling);
-  if (const auto* answer = std::get_if<sharing::Answer>(&order.deed)) return memory_.Answer(*answer);
-  if (const auto* shrink = std::get_if<sharing::Shrink>(&order.deed)) return memory_.Shrink(order.id, *shrink);
-  if (const auto* requeue = std::get_if<sharing::Requeue>(&order.deed)) return OnRequeue(*requeue);
-  if (const auto* failed = std::get_if<sharing::Failed>(&order.deed)) return OnFailed(*failed);
-  if (const auto* ready = std::get_if<sharing::Ready>(&order.deed))
+  if (const auto* answer = std::get_if<sharing::Answer>(&order.action)) return memory_.Answer(*answer);
+  if (const auto* shrink = std::get_if<sharing::Shrink>(&order.action)) return memory_.Shrink(order.id, *shrink);
+  if (const auto* requeue = std::get_if<sharing::Requeue>(&order.action)) return OnRequeue(*requeue);
+  if (const auto* failed = std::get_if<sharing::Failed>(&order.action)) return OnFailed(*failed);
+  if (const auto* ready = std::get_if<sharing::Ready>(&order.action))
     return SliceTenants::IsOfSlices(ready->job) ? slices_.OnReady(ready->job) : takes_.OnReady(ready->job);
   const auto to_relocate = [&](TenantId id) {
     if (ManagedTenant* kept = shared_.Find(id)) relocations_.CarryOut(*kept, order);
   };
-  if (const auto* move = std::get_if<sharing::Move>(&order.deed)) to_relocate(move->tenant);
-  if (const auto* park = std::get_if<sharing::Park>(&order.deed)) to_relocate(park->tenant);
-  if (const auto* wake = std::get_if<sharing::Wake>(&order.deed)) to_relocate(wake->tenant);
+  if (const auto* move = std::get_if<sharing::Move>(&order.action)) to_relocate(move->tenant);
+  if (const auto* park = std::get_if<sharing::Park>(&order.action)) to_relocate(park->tenant);
+  if (const auto* wake = std::get_if<sharing::Wake>(&order.action)) to_relocate(wake->tenant);
 }
 
 void Keeper::OnPlace(const sharing::Place& place) {
@@ -209,14 +210,14 @@ void Keeper::OnRequeue(const sharing::Requeue& requeue) {
   said.attempt = requeue.borrower.attempt;
   said.owner = JobId(requeue.owner.job);
   said.bytes = requeue.bytes;
-  shared_.door->Say(line);
+  shared_.listener->Say(line);
 }
 
 // Returns false if the keeper's socket is gone. The keeper then ends once no tenant depends on it.
 bool Keeper::LookWhetherReachable() {
-  const NodeDoor::Place place = shared_.door->Look();
-  if (place == NodeDoor::Place::kThere && !shared_.is_abandoned) return true;
-  if (place == NodeDoor::Place::kTaken) {
+  const NodeListener::Place place = shared_.listener->Look();
+  if (place == NodeListener::Place::kThere && !shared_.is_abandoned) return true;
+  if (place == NodeListener::Place::kTaken) {
     // The directory's next keeper takes over the tenants as if this one had been killed.
     shared_.loop.Stop();
     return false;
@@ -244,7 +245,7 @@ bool Keeper::LookWhetherReachable() {
 void Keeper::LookWhetherNeeded() {
   const Time now = shared_.loop.Now();
   const bool is_empty = shared_.tenants.empty() && !slices_.HasSlicesToKeep();
-  if (!is_empty || !shared_.node.whole_jobs.empty() || (shared_.door->has_node() && !may_end_)) needed_at_ = now;
+  if (!is_empty || !shared_.node.whole_jobs.empty() || (shared_.listener->has_node() && !may_end_)) needed_at_ = now;
   if (now - needed_at_ > shared_.options.lingers || (may_end_ && is_empty)) shared_.loop.Stop();
 }
 

@@ -12,7 +12,7 @@
 #include "keeper/drivers/mechanisms.h"
 #include "keeper/keeper_options.h"
 #include "keeper/managed_tenant.h"
-#include "keeper/node_door.h"
+#include "keeper/node_listener.h"
 #include "keeper/tenants/folder_remover.h"
 #include "keeper/tenants/gates.h"
 #include "sharing/planner/share_planner.h"
@@ -42,7 +42,7 @@ struct KeeperContext {
   Mechanisms mechanisms;
   sharing::SharePlanner planner;
   Gates gates;
-  std::unique_ptr<NodeDoor> door;
+  std::unique_ptr<NodeListener> listener;
   RecordedNode node;
   std::map<GpuIndex, wire::KeeperGpu> gpus;
   std::map<TenantId, std::unique_ptr<ManagedTenant>> tenants;

@@ -10,7 +10,7 @@ namespace divvy::keeper {
 namespace {
 
 /// A user's command is answered by then, if necessary with the reason why it waits.
-constexpr Duration kCommandPatience = 60s;
+constexpr Duration kCommandTimeout = 60s;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
   if (request.resize) {
     const Status resized = Resize(request.resize->job, request.resize->share, request.resize->paper);
     SettlePlanner();  // The resize is in effect when it is answered.
-    return shared_.door->Answer(id, resized);
+    return shared_.listener->Answer(id, resized);
   }
   if (request.remove) {
     OnRemove(*request.remove);
@@ -43,12 +43,12 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
     wire::KeeperLine line;
     line.answer.emplace().id = id;
     line.answer->state = report_.State();
-    return shared_.door->Say(line);
+    return shared_.listener->Say(line);
   } else {
-    return shared_.door->Answer(
+    return shared_.listener->Answer(
         id, InvalidArgument("this keeper does not know the request; it may be an older release than the daemon"));
   }
-  shared_.door->Answer(id, {});
+  shared_.listener->Answer(id, {});
 }
 
 void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
@@ -68,13 +68,13 @@ void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
   welcome.version = wire::kKeeperVersion;
   welcome.pid = ::getpid();
   welcome.mechanisms = shared_.mechanisms.List();
-  shared_.door->Say(line);
+  shared_.listener->Say(line);
   report_.Forget();
 }
 
 void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
-  const auto refuse = [this, id](Error error) { shared_.door->Answer(id, std::move(error)); };
+  const auto refuse = [this, id](Error error) { shared_.listener->Answer(id, std::move(error)); };
   if (add.slice.any()) return slices_.Add(id, add);
   if (ManagedTenant* kept = shared_.Find(tenant)) {
     if (const Status resized = Resize(add.job, add.share, add.paper); !resized) return refuse(resized.error());
@@ -146,17 +146,17 @@ void Keeper::OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector
   const TenantId tenant = LatestOf(job);
   ManagedTenant* kept = shared_.Find(tenant);
   if (kept == nullptr || kept->tenant == nullptr)
-    return shared_.door->Answer(id, NotFound("job " + ToString(job) + " has no GPU fraction on this node"));
-  PendingRequest pending{id, goal, {}, shared_.loop.Now() + kCommandPatience};
+    return shared_.listener->Answer(id, NotFound("job " + ToString(job) + " has no GPU fraction on this node"));
+  PendingRequest pending{id, goal, {}, shared_.loop.Now() + kCommandTimeout};
   for (const int gpu : to) {
     if (gpu < 0 || gpu >= GpuSet::kCapacity)
-      return shared_.door->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
+      return shared_.listener->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
     pending.to.push_back(static_cast<GpuIndex>(gpu));
   }
   const Status asked = goal == Goal::kParked ? shared_.planner.ParkByUser(tenant)
                        : goal == Goal::kHere ? shared_.planner.WakeByUser(tenant)
                                              : shared_.planner.MoveByUser(tenant, pending.to);
-  if (!asked) return shared_.door->Answer(id, asked);
+  if (!asked) return shared_.listener->Answer(id, asked);
   kept->pending.push_back(std::move(pending));
 }
 

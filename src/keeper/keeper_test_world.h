@@ -34,10 +34,10 @@ namespace divvy::keeper {
 inline constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 // Long enough for a busy machine.
-inline constexpr Duration kPatience = 20s;
+inline constexpr Duration kTimeout = 20s;
 
-inline bool Eventually(const std::function<bool()>& is_so, Duration patience = kPatience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+inline bool Eventually(const std::function<bool()>& is_so, Duration timeout = kTimeout) {
+  const auto until = std::chrono::steady_clock::now() + timeout;
   while (!is_so()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::yield();
@@ -86,7 +86,7 @@ class NodeClient {
     EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
   }
   /// Returns the answer, or std::nullopt after the timeout.
-  std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration patience = kPatience) {
+  std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration timeout = kTimeout) {
     std::optional<wire::KeeperAnswer> answer;
     Eventually(
         [&] {
@@ -96,7 +96,7 @@ class NodeClient {
           answer = found->second;
           return true;
         },
-        patience);
+        timeout);
     return answer;
   }
   /// Sends the request and returns the error text, or "" for success.

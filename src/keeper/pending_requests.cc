@@ -26,7 +26,7 @@ void PendingRequests::Settle(ManagedTenant& kept) {
       case Goal::kHere:
         is_so = is_here;
         if (const std::string why = WhyNotBack(*known); !is_so && !why.empty()) {
-          shared_.door->Answer(pending.id, FailedPrecondition(why));
+          shared_.listener->Answer(pending.id, FailedPrecondition(why));
           return true;
         }
         break;
@@ -36,7 +36,7 @@ void PendingRequests::Settle(ManagedTenant& kept) {
           is_so = is_so && known->devices[i].gpu == pending.to[i];
         break;
     }
-    if (is_so) shared_.door->Answer(pending.id, {});
+    if (is_so) shared_.listener->Answer(pending.id, {});
     return is_so;
   });
 }
@@ -44,7 +44,7 @@ void PendingRequests::Settle(ManagedTenant& kept) {
 void PendingRequests::Fail(ManagedTenant& kept, std::optional<Goal> goal, const std::string& why) {
   std::erase_if(kept.pending, [&](const PendingRequest& pending) {
     if (goal && pending.goal != *goal) return false;
-    shared_.door->Answer(pending.id, FailedPrecondition(why));
+    shared_.listener->Answer(pending.id, FailedPrecondition(why));
     return true;
   });
 }
@@ -54,7 +54,8 @@ void PendingRequests::GiveUp(ManagedTenant& kept) {
   std::erase_if(kept.pending, [&](const PendingRequest& pending) {
     if (now < pending.until) return false;
     const std::string why = shared_.planner.WhyWaits(kept.id());
-    shared_.door->Answer(pending.id, FailedPrecondition(why.empty() ? "it has not finished yet; see divvy gpus" : why));
+    shared_.listener->Answer(pending.id,
+                             FailedPrecondition(why.empty() ? "it has not finished yet; see divvy gpus" : why));
     return true;
   });
 }
@@ -75,10 +76,10 @@ void PendingRequests::AnswerAdded(std::uint64_t id, ManagedTenant& kept) {
   added.environment = EnvironmentOf(kept);
   if (kept.mps) {
     const MpsEntry entry = *std::exchange(kept.mps, std::nullopt);
-    if (!entry.why_not.empty()) return shared_.door->Answer(id, FailedPrecondition(entry.why_not));
+    if (!entry.why_not.empty()) return shared_.listener->Answer(id, FailedPrecondition(entry.why_not));
     added.environment.insert(added.environment.end(), entry.environment.begin(), entry.environment.end());
   }
-  shared_.door->Say(line);
+  shared_.listener->Say(line);
 }
 
 /// Returns true once all MPS servers of the tenant have answered. The first call starts them.

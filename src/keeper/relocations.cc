@@ -50,9 +50,11 @@ void Relocations::CarryOut(ManagedTenant& kept, const sharing::Order& order) {
     kept.held_up.push_back(order);
     return;
   }
-  if (const auto* move = std::get_if<sharing::Move>(&order.deed)) Relocate(kept, order.id, Passage::kMoving, move->to);
-  if (std::holds_alternative<sharing::Park>(order.deed)) Relocate(kept, order.id, Passage::kParking, {});
-  if (const auto* wake = std::get_if<sharing::Wake>(&order.deed)) Relocate(kept, order.id, Passage::kWaking, wake->to);
+  if (const auto* move = std::get_if<sharing::Move>(&order.action))
+    Relocate(kept, order.id, Passage::kMoving, move->to);
+  if (std::holds_alternative<sharing::Park>(order.action)) Relocate(kept, order.id, Passage::kParking, {});
+  if (const auto* wake = std::get_if<sharing::Wake>(&order.action))
+    Relocate(kept, order.id, Passage::kWaking, wake->to);
 }
 
 void Relocations::OnCame(ManagedTenant& kept, Slot slot) {

@@ -41,20 +41,20 @@ void SliceTenants::OnHello(const wire::KeeperHello& hello) {
 void SliceTenants::Add(std::uint64_t id, const wire::KeeperAdd& add) {
   const TenantId tenant{add.job.value(), add.attempt};
   if (node_version_ != wire::kKeeperVersion)
-    return shared_.door->Answer(
+    return shared_.listener->Answer(
         id, FailedPrecondition("the keeper is from a different release than divvy on this node (" +
                                std::to_string(wire::kKeeperVersion) + ", not " + std::to_string(node_version_) +
                                ") and cannot make MIG instances; install the same release of both"));
   if (const auto known = sliced_.find(tenant); known != sliced_.end()) return AddAgain(id, add, known->second);
   if (add.paper.size() != 1 || !shared_.gpus.contains(static_cast<GpuIndex>(add.paper.front())))
-    return shared_.door->Answer(id, InvalidArgument("a slice needs exactly one GPU of this node"));
+    return shared_.listener->Answer(id, InvalidArgument("a slice needs exactly one GPU of this node"));
   if (!IsDriverName(add.slice.profile))
-    return shared_.door->Answer(
+    return shared_.listener->Answer(
         id, InvalidArgument("'" + add.slice.profile + "' is not a MIG profile; expected a name such as 1g.10gb"));
   RecordedTenant record;
   record.terms = add;
   record.gpus = add.paper;
-  if (const Status written = shared_.records.Write(record); !written) return shared_.door->Answer(id, written);
+  if (const Status written = shared_.records.Write(record); !written) return shared_.listener->Answer(id, written);
   Sliced& fresh = sliced_[tenant];
   fresh.record = std::move(record);
   fresh.pending.push_back(id);
@@ -66,10 +66,11 @@ void SliceTenants::AddAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced
   if (known.state == Sliced::State::kUnmaking) {
     // It can start once the remainder is gone.
     if (add.paper != known.record.gpus)
-      return shared_.door->Answer(id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) +
-                                                         " is still being destroyed"));
+      return shared_.listener->Answer(id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) +
+                                                             " is still being destroyed"));
     known.record.terms = add;
-    if (const Status written = shared_.records.Write(known.record); !written) return shared_.door->Answer(id, written);
+    if (const Status written = shared_.records.Write(known.record); !written)
+      return shared_.listener->Answer(id, written);
     known.comes_again = true;
   }
   known.pending.push_back(id);
@@ -120,7 +121,7 @@ void SliceTenants::OnFailed(std::uint64_t job, const std::string& why) {
 void SliceTenants::Fail(TenantId id, Sliced& sliced, const Error& why) {
   shared_.records.Forget(id);
   sliced.comes_again = false;
-  for (const std::uint64_t request : std::exchange(sliced.pending, {})) shared_.door->Answer(request, why);
+  for (const std::uint64_t request : std::exchange(sliced.pending, {})) shared_.listener->Answer(request, why);
 }
 
 void SliceTenants::OnMade(TenantId id, const Result<Slices::Made>& made) {
@@ -150,7 +151,7 @@ void SliceTenants::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
       is_lost ? why.message + std::string(kWhatIfLost) : "its MIG instance has not been found yet: " + why.message;
   sliced.state = is_lost ? Sliced::State::kThere : Sliced::State::kWaiting;
   for (const std::uint64_t request : std::exchange(sliced.pending, {}))
-    shared_.door->Answer(request, FailedPrecondition(sliced.trouble));
+    shared_.listener->Answer(request, FailedPrecondition(sliced.trouble));
   if (!is_lost) shared_.loop.After(kTakenUpAgainAfter, [this, gpu = sliced.gpu()] { MakeSlices(gpu); });
 }
 
@@ -179,7 +180,7 @@ void SliceTenants::OnLooked(TenantId id, const Status& is_there) {
 
 void SliceTenants::AnswerAdded(std::uint64_t id, const Sliced& sliced) {
   if (sliced.is_lost || sliced.made.instance.uuid.empty())
-    return shared_.door->Answer(id, FailedPrecondition(sliced.trouble));
+    return shared_.listener->Answer(id, FailedPrecondition(sliced.trouble));
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   wire::KeeperAdded& added = line.answer->added.emplace();
@@ -190,7 +191,7 @@ void SliceTenants::AnswerAdded(std::uint64_t id, const Sliced& sliced) {
   added.environment = {"CUDA_VISIBLE_DEVICES=" + uuid, "NVIDIA_VISIBLE_DEVICES=" + uuid,
                        "DIVVY_SLICE=" + sliced.record.terms.slice.profile};
   added.device_files = sliced.made.device_files;
-  shared_.door->Say(line);
+  shared_.listener->Say(line);
 }
 
 bool SliceTenants::Remove(TenantId id) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 #include "wire/messages/share_codec.h"
 
@@ -92,14 +92,14 @@ wire::KeeperState StateReport::State() const {
 
 void StateReport::Show() {
   const Time now = shared_.loop.Now();
-  if (!shared_.door->has_node() || now - shown_at_ < kBetweenShows) return;
+  if (!shared_.listener->has_node() || now - shown_at_ < kBetweenShows) return;
   shown_at_ = now;
   wire::KeeperLine line;
   line.state = State();
   std::string text = wire::EncodeShare(line);
   if (text == shown_) return;
   shown_ = std::move(text);
-  shared_.door->Say(line);
+  shared_.listener->Say(line);
 }
 
 }  // namespace divvy::keeper

@@ -14,9 +14,9 @@ share::Message Hello() {
 }
 
 /// Returns 1 for welcome, 0 for hung up, -1 for neither in time.
-int AnswerOn(int link, int patience_ms = 4000) {
+int AnswerOn(int link, int timeout_ms = 4000) {
   pollfd watched{link, POLLIN, 0};
-  if (::poll(&watched, 1, patience_ms) <= 0) return -1;
+  if (::poll(&watched, 1, timeout_ms) <= 0) return -1;
   share::Message message{};
   return ::recv(link, &message, sizeof message, 0) == sizeof message && message.word == share::Word::kWelcome ? 1 : 0;
 }

@@ -8,9 +8,9 @@ namespace divvy::keeper {
 namespace {
 
 /// How long a call that binds its process waits for the tenant to be settled.
-constexpr Duration kPinPatience = 30s;
+constexpr Duration kPinTimeout = 30s;
 /// A library frees unused pool memory at once or not at all.
-constexpr Duration kShrinkPatience = 2s;
+constexpr Duration kShrinkTimeout = 2s;
 constexpr Duration kLockRetry = 1ms;
 
 void SetText(share::Message& message, const std::string& text) {
@@ -35,7 +35,7 @@ void TenantMemory::OnPin(ManagedTenant& kept, Slot slot, const share::Message& m
   if (!number) return;
   shared_.planner.Pin(id, *number);
   // The program must not wait indefinitely, however long others take to make way.
-  shared_.loop.After(kPinPatience, [this, id, pin = *number] {
+  shared_.loop.After(kPinTimeout, [this, id, pin = *number] {
     const ManagedTenant* still = shared_.Find(id);
     if (still == nullptr || !still->wants.contains(pin)) return;
     shared_.planner.ForgetWant(id, pin);
@@ -65,7 +65,7 @@ void TenantMemory::OnGone(ManagedTenant& kept, Slot slot) {
 
 void TenantMemory::RemoveTenant(TenantId id) {
   std::erase_if(shrinking_, [id](const auto& entry) { return entry.second.tenant == id; });
-  std::erase_if(refused_ceilings_, [id](const CeilingOrder& order) { return order.deed.tenant == id; });
+  std::erase_if(refused_ceilings_, [id](const CeilingOrder& order) { return order.action.tenant == id; });
 }
 
 // A process has few threads that wait for an answer. Requests beyond the limit are denied, so that none is forgotten.
@@ -84,12 +84,12 @@ std::optional<std::uint64_t> TenantMemory::NumberFor(ManagedTenant& kept, Slot s
   return number;
 }
 
-void TenantMemory::SetCeiling(std::uint64_t id, const sharing::SetCeiling& deed) {
-  ManagedTenant* kept = shared_.Find(deed.tenant);
+void TenantMemory::SetCeiling(std::uint64_t id, const sharing::SetCeiling& action) {
+  ManagedTenant* kept = shared_.Find(action.tenant);
   if (kept == nullptr || kept->tenant == nullptr) return;
-  const auto ceiling = kept->tenant->SetCeiling(deed.device, static_cast<std::uint64_t>(deed.bytes.count()));
+  const auto ceiling = kept->tenant->SetCeiling(action.device, static_cast<std::uint64_t>(action.bytes.count()));
   if (!ceiling) {
-    refused_ceilings_.push_back({id, deed});
+    refused_ceilings_.push_back({id, action});
     if (refused_ceilings_.size() == 1) shared_.loop.After(kLockRetry, [this] { RetryCeilings(); });
     return;
   }
@@ -100,7 +100,7 @@ void TenantMemory::SetCeiling(std::uint64_t id, const sharing::SetCeiling& deed)
 }
 
 void TenantMemory::RetryCeilings() {
-  for (const CeilingOrder& order : std::exchange(refused_ceilings_, {})) SetCeiling(order.id, order.deed);
+  for (const CeilingOrder& order : std::exchange(refused_ceilings_, {})) SetCeiling(order.id, order.action);
 }
 
 void TenantMemory::Answer(const sharing::Answer& answer) {
@@ -135,8 +135,8 @@ void TenantMemory::Shrink(std::uint64_t id, const sharing::Shrink& shrink) {
   for (const auto& [slot, process] : kept->tenant->processes()) {
     if (kept->tenant->Send(slot, message)) shrinking.awaited.insert(slot);
   }
-  const Duration patience = shrinking.awaited.empty() ? Duration(0) : kShrinkPatience;
-  shared_.loop.After(patience, [this, number] { EndShrink(number); });
+  const Duration timeout = shrinking.awaited.empty() ? Duration(0) : kShrinkTimeout;
+  shared_.loop.After(timeout, [this, number] { EndShrink(number); });
 }
 
 void TenantMemory::EndShrink(std::uint64_t number) {

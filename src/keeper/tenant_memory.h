@@ -23,7 +23,7 @@ class TenantMemory {
   void OnGone(ManagedTenant& kept, Slot slot);
   void RemoveTenant(TenantId id);
 
-  void SetCeiling(std::uint64_t id, const sharing::SetCeiling& deed);
+  void SetCeiling(std::uint64_t id, const sharing::SetCeiling& action);
   void Answer(const sharing::Answer& answer);
   void Shrink(std::uint64_t id, const sharing::Shrink& shrink);
 
@@ -36,7 +36,7 @@ class TenantMemory {
   };
   struct CeilingOrder {
     std::uint64_t id = 0;
-    sharing::SetCeiling deed;
+    sharing::SetCeiling action;
   };
 
   std::optional<std::uint64_t> NumberFor(ManagedTenant& kept, Slot slot, const share::Message& message);

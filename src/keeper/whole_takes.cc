@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/duration_text.h"
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 
 namespace divvy::keeper {
 
@@ -31,7 +31,7 @@ void WholeTakes::TakeUp(const wire::KeeperHello& hello) {
   }
 }
 
-void WholeTakes::Take(std::uint64_t id, const wire::KeeperTakeWhole& take) {
+void WholeTakes::Take(std::uint64_t id, const wire::KeeperAcquireExclusive& take) {
   if (Postpone(id, take)) return;
   std::erase_if(shared_.node.whole_jobs, [&](const RecordedWhole& whole) { return whole.job == take.job; });
   shared_.node.whole_jobs.push_back({take.job, take.gpus});
@@ -43,12 +43,12 @@ void WholeTakes::Take(std::uint64_t id, const wire::KeeperTakeWhole& take) {
 void WholeTakes::Give(JobId job) {
   std::erase_if(postponed_, [&](const auto& waiting) {
     if (waiting.second.job != job) return false;
-    shared_.door->Answer(waiting.first, FailedPrecondition("the job has released its GPUs"));
+    shared_.listener->Answer(waiting.first, FailedPrecondition("the job has released its GPUs"));
     return true;
   });
   Release(job);
   if (const auto take = takes_.find(job.value()); take != takes_.end()) {
-    shared_.door->Answer(take->second.request, FailedPrecondition("the job has released its GPUs"));
+    shared_.listener->Answer(take->second.request, FailedPrecondition("the job has released its GPUs"));
     takes_.erase(take);
   }
   shared_.RecordNode();
@@ -64,7 +64,7 @@ void WholeTakes::OnReady(std::uint64_t job) {
   wire::KeeperLine line;
   line.answer.emplace().id = take->second.request;
   line.answer->room = wire::KeeperRoom{shared_.loop.Now() - take->second.since, take->second.bound};
-  shared_.door->Say(line);
+  shared_.listener->Say(line);
   takes_.erase(take);
 }
 
@@ -77,7 +77,7 @@ void WholeTakes::OnFailed(std::uint64_t job, const std::string& why) {
   Release(JobId(job));
   shared_.RecordNode();
   shared_.is_planner_due = true;
-  shared_.door->Answer(request, FailedPrecondition(why));
+  shared_.listener->Answer(request, FailedPrecondition(why));
 }
 
 void WholeTakes::Show(wire::KeeperState& state) const {
@@ -92,7 +92,7 @@ void WholeTakes::Show(wire::KeeperState& state) const {
   for (const auto& [job, take] : takes_) {
     std::string who;
     for (const auto& [id, tenant] : shared_.planner.tenants()) {
-      sharing::ForEachHold(tenant, [&, number = id.job](unsigned, GpuIndex gpu) {
+      sharing::ForEachOccupied(tenant, [&, number = id.job](unsigned, GpuIndex gpu) {
         if (!take.gpus.Contains(gpu)) return;
         who += (who.empty() ? "" : ", ") + ("job " + std::to_string(number)) + " is leaving GPU " + std::to_string(gpu);
       });
@@ -108,7 +108,7 @@ void WholeTakes::Release(JobId job) {
   std::erase_if(shared_.node.whole_jobs, [job](const RecordedWhole& whole) { return whole.job == job; });
 }
 
-bool WholeTakes::Postpone(std::uint64_t id, const wire::KeeperTakeWhole& take) {
+bool WholeTakes::Postpone(std::uint64_t id, const wire::KeeperAcquireExclusive& take) {
   const std::vector<int> gpus = take.gpus.ToVector();
   if (std::ranges::none_of(gpus, [this](int gpu) { return slices_.HasSlices(static_cast<GpuIndex>(gpu)); }))
     return false;
@@ -121,7 +121,7 @@ Duration WholeTakes::BoundOf(GpuSet gpus) {
   use_.RefreshAll();
   const bool is_used = std::ranges::any_of(shared_.planner.tenants(), [&](const auto& entry) {
     return std::ranges::any_of(gpus.ToVector(),
-                               [&](int gpu) { return sharing::Holds(entry.second, static_cast<GpuIndex>(gpu)); });
+                               [&](int gpu) { return sharing::Occupies(entry.second, static_cast<GpuIndex>(gpu)); });
   });
   const Duration bound = is_used ? shared_.planner.RepackBound(gpus) : Duration(0);
   return bound == Duration::max() ? Duration(0) : bound;

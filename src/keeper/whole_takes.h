@@ -23,7 +23,7 @@ class WholeTakes {
   void Recover(const std::vector<RecordedWhole>& whole_jobs);
   /// Takes GPUs that the earlier keeper did not record, before any tenant is spread onto them.
   void TakeUp(const wire::KeeperHello& hello);
-  void Take(std::uint64_t id, const wire::KeeperTakeWhole& take);
+  void Take(std::uint64_t id, const wire::KeeperAcquireExclusive& take);
   /// The job has released its GPUs, or no longer waits for them.
   void Give(JobId job);
   /// Tries requests again that waited for MIG instances.
@@ -43,14 +43,14 @@ class WholeTakes {
   };
 
   void Release(JobId job);
-  bool Postpone(std::uint64_t id, const wire::KeeperTakeWhole& take);
+  bool Postpone(std::uint64_t id, const wire::KeeperAcquireExclusive& take);
   Duration BoundOf(GpuSet gpus);
 
   KeeperContext& shared_;
   TenantUse& use_;
   const SliceTenants& slices_;
   std::map<std::uint64_t, WaitingTake> takes_;  // Keyed by the job that takes the GPUs.
-  std::vector<std::pair<std::uint64_t, wire::KeeperTakeWhole>> postponed_;
+  std::vector<std::pair<std::uint64_t, wire::KeeperAcquireExclusive>> postponed_;
 };
 
 }  // namespace divvy::keeper

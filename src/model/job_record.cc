@@ -22,7 +22,7 @@ bool operator==(const JobRecord&, const JobRecord&) = default;
 int GpuCountOf(const JobRecord& record) {
   if (record.gang.empty()) return record.gpus.size();
   int gpus = 0;
-  for (const Seat& seat : record.gang) gpus += seat.gpus.size();
+  for (const NodeAllocation& seat : record.gang) gpus += seat.gpus.size();
   return gpus;
 }
 
@@ -30,14 +30,14 @@ double GpusWorthOf(const JobRecord& record) {
   return GpuCountOf(record) * static_cast<double>(record.gpu_parts.ten_thousandths()) / GpuShare::kWhole;
 }
 
-std::vector<Seat> SeatsOf(const JobRecord& record) {
+std::vector<NodeAllocation> AllocationsOf(const JobRecord& record) {
   if (!record.gang.empty()) return record.gang;
-  return {Seat{record.node, record.gpus, record.request.tasks, 0, record.exit}};
+  return {NodeAllocation{record.node, record.gpus, record.request.tasks, 0, record.exit}};
 }
 
 bool IsOn(const JobRecord& record, std::string_view node) {
   if (record.gang.empty()) return record.node == node;
-  for (const Seat& seat : record.gang) {
+  for (const NodeAllocation& seat : record.gang) {
     if (seat.node == node) return true;
   }
   return false;

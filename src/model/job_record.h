@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/job.h"
-#include "model/seat.h"
+#include "model/node_allocation.h"
 
 namespace divvy {
 
@@ -61,7 +61,7 @@ struct JobRecord {
   GpuSet gpus;              // The GPUs that it holds, or held last.
   /// For jobs on several nodes: its resources on each node, in rank order. The first entry repeats `node` and `gpus`.
   /// Empty: it is on one node.
-  std::vector<Seat> gang;
+  std::vector<NodeAllocation> gang;
   bool was_let_go = false;               // All nodes of the gang were prepared, and were told to start.
   std::string gpu_model;                 // Model of `gpus`. Empty if they have several models.
   GpuShare gpu_parts{GpuShare::kWhole};  // The fraction that it has of each of `gpus`.
@@ -137,7 +137,7 @@ int GpuCountOf(const JobRecord& record);
 /// GPUs on all of its nodes, where a fraction counts as that fraction.
 double GpusWorthOf(const JobRecord& record);
 /// Its seats. For a job on one node: a single seat.
-std::vector<Seat> SeatsOf(const JobRecord& record);
+std::vector<NodeAllocation> AllocationsOf(const JobRecord& record);
 /// Whether the job has a seat on this node.
 bool IsOn(const JobRecord& record, std::string_view node);
 

@@ -20,7 +20,7 @@ std::string GpusText(GpuSet gpus) {
   return (gpus.size() == 1 ? "GPU " : "GPUs ") + ranges.ToString();
 }
 
-std::string SeatText(const std::string& node, GpuSet gpus) {
+std::string AllocationText(const std::string& node, GpuSet gpus) {
   const std::string text = GpusText(gpus);
   return node + (text.empty() ? "" : " (" + text + ")");
 }
@@ -43,12 +43,13 @@ bool AreGpus(std::string_view text) {
 }  // namespace
 
 std::string PlaceText(const JobRecord& record) {
-  if (record.gang.empty()) return record.node.empty() ? GpusText(record.gpus) : SeatText(record.node, record.gpus);
+  if (record.gang.empty())
+    return record.node.empty() ? GpusText(record.gpus) : AllocationText(record.node, record.gpus);
   std::string text;
   const std::size_t named = std::min(record.gang.size(), kMostNamed);
   for (std::size_t i = 0; i < named; ++i) {
-    const Seat& seat = record.gang[i];
-    text += (i > 0 ? ", " : "") + SeatText(seat.node.empty() ? std::string(kOwnMachine) : seat.node, seat.gpus);
+    const NodeAllocation& seat = record.gang[i];
+    text += (i > 0 ? ", " : "") + AllocationText(seat.node.empty() ? std::string(kOwnMachine) : seat.node, seat.gpus);
   }
   const std::size_t more = record.gang.size() - named;
   return text + (more > 0 ? " and " + std::to_string(more) + " more" : "");

@@ -72,15 +72,15 @@ class Engine : public EngineDecider {
   }
 
   void Submit(JobIndex index, const TraceJob& trace_job, Time now) override {
-    const core::Ask ask = AskOf(trace_job);
-    if (ask.groups.empty()) return;
-    for (const core::TaskGroup& group : ask.groups) {
+    const core::ResourceRequest request = RequestOf(trace_job);
+    if (request.groups.empty()) return;
+    for (const core::TaskGroup& group : request.groups) {
       for (int task = 0; task < group.least; ++task) demand_.Add(group.alternatives.front());
     }
     if (demand_.seen() >= next_lesson_) Learn();
     core::Job job;
     job.id = JobId(std::uint64_t{index} + 1);
-    job.ask = cluster_.Know(ask);
+    job.request = cluster_.Know(request);
     job.team = TeamOf(trace_job.team);
     job.user = UserOf(trace_job.user);
     job.priority = trace_job.priority;
@@ -105,7 +105,7 @@ class Engine : public EngineDecider {
       wakeup_ = plan.next_wakeup == kNever ? kNever : plan.next_wakeup - kShift;
       for (const core::Start& start : plan.starts) decision.starts.push_back(StartedOf(start, now));
       has_taken = !plan.preemptions.empty();
-      for (const core::Preemption& preemption : plan.preemptions) TakeBack(preemption.job, now, decision);
+      for (const core::Preemption& preemption : plan.preemptions) Preempt(preemption.job, now, decision);
     }
     return decision;
   }
@@ -144,7 +144,7 @@ class Engine : public EngineDecider {
     facts.cpu_milli = knows_cpus_ ? group.cpus * 1000 : 0;
     facts.memory_mib = knows_memory_ ? MebibytesOf(group.memory) : 0;
     facts.gpus = group.gpus;
-    facts.kind = kind;
+    facts.node_class = kind;
     facts.gpu_model = models_.try_emplace(group.model, static_cast<int>(models_.size())).first->second;
     facts.rack = rack;
     cluster_.AddNode(std::move(facts));
@@ -177,11 +177,11 @@ class Engine : public EngineDecider {
   }
 
   /// Without groups if no node could hold the job.
-  core::Ask AskOf(const TraceJob& job) const {
-    core::Ask ask;
+  core::ResourceRequest RequestOf(const TraceJob& job) const {
+    core::ResourceRequest request;
     const auto [models, most] = KindsFor(job);
-    if (models == 0 || (job.gpus > 0 && most == 0)) return ask;
-    ask.placement = rule_.placement;
+    if (models == 0 || (job.gpus > 0 && most == 0)) return request;
+    request.placement = rule_.placement;
     const int tasks = job.gpus > most ? job.gpus / most : 0;
     const int rest = job.gpus - tasks * most;
     const auto add = [&, models = models](int gpus, int count) {
@@ -193,11 +193,11 @@ class Engine : public EngineDecider {
       if (knows_cpus_) shape.cpu_milli = static_cast<std::int32_t>(job.cpus * part * 1000);
       if (knows_memory_)
         shape.memory_mib = static_cast<std::int32_t>(static_cast<double>(MebibytesOf(job.memory)) * part);
-      ask.groups.push_back({{shape}, count, count});
+      request.groups.push_back({{shape}, count, count});
     };
     if (tasks > 0) add(most, tasks);
     if (rest > 0 || tasks == 0) add(rest, 1);
-    return ask;
+    return request;
   }
 
   core::TeamIndex TeamOf(const std::string& name) {
@@ -217,7 +217,7 @@ class Engine : public EngineDecider {
   }
 
   /// If a trace hides its users, teams are the best substitute.
-  static RunKind KindOf(const TraceJob& job) {
+  static RunProfile KindOf(const TraceJob& job) {
     return {job.user.empty() ? job.team : job.user, job.name, {}, job.gpus};
   }
 
@@ -241,11 +241,12 @@ class Engine : public EngineDecider {
     const auto index = static_cast<JobIndex>(start.entry.value() - 1);
     jobs_.at(index).started = now + kShift;
     Started started{index, {}, 1};
-    for (const core::TaskPlacement& piece : start.pieces) started.gpus.push_back({piece.node, piece.place.gpus.size()});
+    for (const core::TaskPlacement& placed : start.placements)
+      started.gpus.push_back({placed.node, placed.place.gpus.size()});
     return started;
   }
 
-  void TakeBack(JobId id, Time now, Decision& decision) {
+  void Preempt(JobId id, Time now, Decision& decision) {
     const auto index = static_cast<JobIndex>(id.value() - 1);
     cluster_.Finish(id, now + kShift);
     cluster_.Put(jobs_.at(index).job, now + kShift);

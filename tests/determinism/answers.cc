@@ -205,13 +205,13 @@ TEST_F(Answers, SeatsAndSlack) {
         speeds.SetAlone(kind, type, Odd(draws, 1));
         for (std::size_t other = 0; other <= kind; ++other) {
           const std::pair<double, double> both{Odd(draws, 1), Odd(draws, 1)};
-          if (draws.Below(4) != 0) speeds.SetTogether(kind, other, type, both);
+          if (draws.Below(4) != 0) speeds.SetLocality(kind, other, type, both);
         }
       }
     }
     const std::vector<int> gpus{1 + draws.Below(12), 1 + draws.Below(12), draws.Below(12)};
     std::vector<rates::SeatJob> jobs(static_cast<std::size_t>(1 + draws.Below(40)));
-    std::vector<rates::Seat> seats;
+    std::vector<rates::NodeAllocation> seats;
     std::vector<double> got(jobs.size());
     for (rates::SeatJob& job : jobs) {
       job.kind = Index(draws, 4);
@@ -224,7 +224,7 @@ TEST_F(Answers, SeatsAndSlack) {
         Tell(jobs[job].weight);
       }
       seats = rates::BestSeats(jobs, speeds, gpus, seats, {.together = seed % 2 == 0});
-      for (const rates::Seat& seat : seats) {
+      for (const rates::NodeAllocation& seat : seats) {
         Tell(seat.type);
         Tell(seat.first);
         Tell(seat.second);

@@ -19,7 +19,7 @@ namespace {
 using namespace divvy;           // This program has only one source file.
 using namespace divvy::dialect;  // NOLINT
 
-ParseContext FuzzSurroundings() {
+ParseContext FuzzParseContext() {
   ParseContext around;
   around.now = Time(std::chrono::seconds(1'772'452'800));
   around.utc_offset = 1h;
@@ -38,7 +38,7 @@ void Check(const Result<T>& result) {
 }
 
 void ReadOptions(std::string_view text, bool is_gflow) {
-  const ParseContext around = FuzzSurroundings();
+  const ParseContext around = FuzzParseContext();
   std::vector<std::string> words;
   for (std::string_view word : Split(text, '\n')) words.emplace_back(word);
   JobSpec spec;
@@ -69,7 +69,7 @@ void ReadQuantities(std::string_view text) {
 }
 
 void ReadScripts(std::string_view text) {
-  const ParseContext around = FuzzSurroundings();
+  const ParseContext around = FuzzParseContext();
   JobSpec spec;
   const JobSpec before = spec;
   const Status read = ReadScript(text, "job.sh", around, spec);
@@ -82,7 +82,7 @@ void ReadScripts(std::string_view text) {
 
 void ReadSmall(std::string_view text) {
   JobSpec spec;
-  Check(ParseDependencies(text, FuzzSurroundings(), spec));
+  Check(ParseDependencies(text, FuzzParseContext(), spec));
   Check(ParseParameter(text, spec));
   Check(ParseParameterFile(text, "grid.csv", spec));
 }
@@ -93,8 +93,8 @@ void ReadValohai(std::string_view text) {
   const auto explained = ExplainValohai(std::string(text), "valohai.yaml");
   if (!project && !explained.had_errors) std::abort();
   if (!project) return;
-  for (const ValohaiStep& step : project->steps) Check(MakeExecution(*project, step.name, {}, FuzzSurroundings()));
-  for (const auto& task : project->tasks) Check(MakeTask(*project, task.name, {}, FuzzSurroundings()));
+  for (const ValohaiStep& step : project->steps) Check(MakeExecution(*project, step.name, {}, FuzzParseContext()));
+  for (const auto& task : project->tasks) Check(MakeTask(*project, task.name, {}, FuzzParseContext()));
 }
 
 }  // namespace

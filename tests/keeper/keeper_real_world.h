@@ -55,8 +55,8 @@ class Program {
     pid_ = 0;
   }
   /// Waits for the end and returns the exit code; -1 if it does not exit in time.
-  int Wait(Duration patience = 60s) {
-    Eventually([&] { return pid_ == 0 || ::waitpid(pid_, &status_, WNOHANG) == pid_; }, patience);
+  int Wait(Duration timeout = 60s) {
+    Eventually([&] { return pid_ == 0 || ::waitpid(pid_, &status_, WNOHANG) == pid_; }, timeout);
     const bool has_ended = WIFEXITED(status_);
     if (!has_ended) return -1;
     pid_ = 0;
@@ -66,8 +66,8 @@ class Program {
     std::ifstream file(output_);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  bool Says(const std::string& text, Duration patience = 30s) {
-    return Eventually([&] { return Output().find(text) != std::string::npos; }, patience);
+  bool Says(const std::string& text, Duration timeout = 30s) {
+    return Eventually([&] { return Output().find(text) != std::string::npos; }, timeout);
   }
 
  private:
@@ -118,8 +118,8 @@ class RealWorld {
     for (const auto& [name, value] : EmulationEnvironment(emulation, "")) variables.push_back(name + "=" + value);
     return variables;
   }
-  std::string Ask(const wire::KeeperRequest& request, Duration patience = 30s) {
-    const auto answer = node->AnswerTo(node->Send(request), patience);
+  std::string Ask(const wire::KeeperRequest& request, Duration timeout = 30s) {
+    const auto answer = node->AnswerTo(node->Send(request), timeout);
     return answer ? answer->error : "no answer";
   }
   wire::KeeperAdded Add(const wire::KeeperAdd& add) {

@@ -42,9 +42,9 @@ int Act(const Words& words, std::string_view verb,
   if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
+  std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
   const auto results = ((*api).*method)(request);
-  patience.reset();
+  progress.reset();
   return ReportActions(results, is_quiet != nullptr && *is_quiet);
 }
 
@@ -288,9 +288,9 @@ int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
   if (!api) return Fail(api.error());
   int code = 0;
   for (const std::string& body : bodies) {
-    std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
+    std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
     const auto text = api->Raw("POST", path, body);
-    patience.reset();
+    progress.reset();
     const auto answer = text ? DecodeShown<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
     if (!answer) code = Fail(answer.error());
     else std::printf("%s\n", answer->message.c_str());

@@ -18,7 +18,7 @@ namespace divvy::cli {
 namespace {
 
 /// Returns the controller that this machine's agent has joined. Returns "" if there is none, or if we may not read it.
-std::string ControllerOfAgentHere(const Places& places) {
+std::string ControllerOfAgentHere(const RuntimePaths& places) {
   std::ifstream file(places.state + "/agent/agent.state");
   for (std::string key, value; file >> key && std::getline(file >> std::ws, value);) {
     if (key == "controller") return value;
@@ -26,7 +26,7 @@ std::string ControllerOfAgentHere(const Places& places) {
   return "";
 }
 
-Error NoDaemon(const Places& places, const Error& error) {
+Error NoDaemon(const RuntimePaths& places, const Error& error) {
   // Never suggest a second scheduler for a node's GPUs.
   if (const std::string controller = ControllerOfAgentHere(places); !controller.empty()) {
     return Unreachable("no daemon answers at " + places.socket + ": this machine is a node of the controller at " +
@@ -110,10 +110,11 @@ Api& Api::operator=(Api&&) noexcept = default;
 Api::~Api() = default;
 
 Result<Api> Api::Connect() {
-  if (const std::string door = ChosenDoor(); !door.empty()) return ConnectDoor(door);
+  if (const std::string socket_path = ChosenAgentSocket(); !socket_path.empty())
+    return ConnectThroughAgent(socket_path);
   DIVVY_TRY(const std::optional<TokenLine> chosen, ChosenLogin());
   if (chosen) return Connect(*chosen);
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   auto api = Connect(places.socket);
   if (api) return api;
   // A machine without a daemon may be a workstation. One whose daemon is down is not, and neither is a job's command.
@@ -132,10 +133,10 @@ Result<Api> Api::Connect(const TokenLine& login) {
 
 bool Api::is_remote() const { return connection_->http.is_remote(); }
 
-bool Api::is_door() const { return connection_->http.is_door(); }
+bool Api::is_through_agent() const { return connection_->http.is_through_agent(); }
 
-Result<Api> Api::ConnectDoor(const std::string& socket) {
-  auto http = HttpClient::ConnectDoor(socket);
+Result<Api> Api::ConnectThroughAgent(const std::string& socket) {
+  auto http = HttpClient::ConnectThroughAgent(socket);
   if (!http)
     return Unreachable("the agent on this machine does not answer (" + http.error().message + "); jobs keep running");
   return Api(std::make_unique<Connection>(Connection{socket, *std::move(http), {}}));
@@ -195,9 +196,9 @@ void Api::Connection::Reconnect() {
   for (long pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
     ::nanosleep(&pause, nullptr);
-    auto again = login            ? HttpClient::Connect(*login)
-                 : http.is_door() ? HttpClient::ConnectDoor(socket)
-                                  : HttpClient::Connect(socket);
+    auto again = login                     ? HttpClient::Connect(*login)
+                 : http.is_through_agent() ? HttpClient::ConnectThroughAgent(socket)
+                                           : HttpClient::Connect(socket);
     // Another daemon has taken its place. Waiting does not help; the next request reports the error.
     if (!again && again.error().code == ErrorCode::kPermissionDenied) return;
     if (!again) continue;

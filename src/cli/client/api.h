@@ -26,15 +26,15 @@ class Api {
   static Result<Api> Connect();
   static Result<Api> Connect(const std::string& socket);
   static Result<Api> Connect(const TokenLine& login);
-  static Result<Api> ConnectDoor(const std::string& socket);
+  static Result<Api> ConnectThroughAgent(const std::string& socket);
   Api(Api&&) noexcept;
   Api& operator=(Api&&) noexcept;
   ~Api();
 
   /// True if the daemon runs on another machine.
   bool is_remote() const;
-  /// True if the connection goes through an agent's local socket (HttpClient::is_door).
-  bool is_door() const;
+  /// True if the connection goes through an agent's local socket (HttpClient::is_through_agent).
+  bool is_through_agent() const;
 
   Result<wire::StatusView> Status();
   Result<std::vector<wire::GpuView>> Gpus();

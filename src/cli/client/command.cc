@@ -175,7 +175,7 @@ Status FinishSpec(JobSpec& spec, Api& api) {
   const bool names_directory = !spec.directory.empty();
   CaptureInto(spec);
   dialect::CompleteCapture(spec);
-  if (api.is_remote() && !api.is_door()) {
+  if (api.is_remote() && !api.is_through_agent()) {
     KeepWhatTravels(spec);
     if (!names_directory) spec.directory.clear();  // The daemon takes the user's home folder there.
   }
@@ -200,7 +200,7 @@ Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_CHECK(FinishSpec(spec, api));
-  const ProgressIndicator patience("waiting for the daemon");
+  const ProgressIndicator progress("waiting for the daemon");
   DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
   for (const std::string& note : answer.notes) Note(note);
   return answer;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostFds = 6;  // The most that the daemon accepts with one request.
 constexpr std::size_t kReadSize = 64u << 10;
 /// Timeout for each address of a controller on another machine.
-constexpr Duration kPatience = std::chrono::seconds(10);
+constexpr Duration kTimeout = std::chrono::seconds(10);
 /// The daemon limits the size of requests, but its listings may be as long as its queue.
 constexpr HttpLimits kAnswerLimits{.header_bytes = 64u << 10, .body_bytes = std::size_t{4} << 30};
 
@@ -102,15 +102,15 @@ Result<HttpClient> HttpClient::Connect(const std::string& path) {
   return client;
 }
 
-Result<HttpClient> HttpClient::ConnectDoor(const std::string& path) {
+Result<HttpClient> HttpClient::ConnectThroughAgent(const std::string& path) {
   DIVVY_TRY(HttpClient client, Connect(path));
-  client.is_door_ = true;
+  client.is_through_agent_ = true;
   return client;
 }
 
 Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   DIVVY_TRY(const TlsContext context, TlsContext::Client(line.fingerprint));
-  DIVVY_TRY(const int fd, DialTcp(line.controller, kPatience));
+  DIVVY_TRY(const int fd, DialTcp(line.controller, kTimeout));
   HttpClient client(ToString(line.controller), fd);
   DIVVY_TRY(client.tls_, context.Begin(fd));
   client.authorization_ = "Bearer " + BearerOf(line);

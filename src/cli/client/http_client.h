@@ -23,7 +23,7 @@ class HttpClient {
   /// Fails with kUnreachable (no process listens there) or kPermissionDenied, naming the socket.
   static Result<HttpClient> Connect(const std::string& path);
   /// The same for an agent's local socket, which forwards to the daemon on another machine.
-  static Result<HttpClient> ConnectDoor(const std::string& path);
+  static Result<HttpClient> ConnectThroughAgent(const std::string& path);
   /// Connects to the controller that `line` names, as the user of the token. Fails with kUnreachable, or with
   /// kPermissionDenied if the peer is not that controller.
   static Result<HttpClient> Connect(const TokenLine& line);
@@ -32,7 +32,7 @@ class HttpClient {
         authorization_(std::move(other.authorization_)),
         fd_(std::exchange(other.fd_, -1)),
         tls_(std::move(other.tls_)),
-        is_door_(other.is_door_),
+        is_through_agent_(other.is_through_agent_),
         is_gone_(other.is_gone_),
         reader_(std::move(other.reader_)) {}
   HttpClient& operator=(HttpClient&& other) noexcept {
@@ -40,7 +40,7 @@ class HttpClient {
     std::swap(authorization_, other.authorization_);
     std::swap(fd_, other.fd_);
     std::swap(tls_, other.tls_);
-    std::swap(is_door_, other.is_door_);
+    std::swap(is_through_agent_, other.is_through_agent_);
     std::swap(is_gone_, other.is_gone_);
     std::swap(reader_, other.reader_);
     return *this;
@@ -49,9 +49,9 @@ class HttpClient {
 
   /// True if the daemon is on another machine: requests cannot carry file descriptors, and its files are not on this
   /// machine.
-  bool is_remote() const { return tls_.has_value() || is_door_; }
+  bool is_remote() const { return tls_.has_value() || is_through_agent_; }
   /// True if an agent's local socket forwards to it: remote, but the daemon knows the caller by their local user.
-  bool is_door() const { return is_door_; }
+  bool is_through_agent() const { return is_through_agent_; }
 
   /// Send, then Receive. `target` is path and query, already percent-encoded (UrlEncode). `fds` are sent with the
   /// request and stay open here. Returns the response whatever its status. Fails with kUnreachable if the daemon goes
@@ -92,7 +92,7 @@ class HttpClient {
   std::string authorization_;
   int fd_;
   std::optional<TlsChannel> tls_;
-  bool is_door_ = false;
+  bool is_through_agent_ = false;
   bool is_gone_ = false;
   HttpResponseReader reader_;
 };

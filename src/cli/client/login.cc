@@ -54,16 +54,16 @@ Status MakeFolder(const std::string& path) {
 
 }  // namespace
 
-std::string ChosenDoor() {
-  constexpr std::string_view kDoor = "unix:";
+std::string ChosenAgentSocket() {
+  constexpr std::string_view kUnixPrefix = "unix:";
   const char* chosen = std::getenv("DIVVY_CONTROLLER");
-  if (chosen == nullptr || !std::string_view(chosen).starts_with(kDoor)) return "";
-  return std::string(chosen).substr(kDoor.size());
+  if (chosen == nullptr || !std::string_view(chosen).starts_with(kUnixPrefix)) return "";
+  return std::string(chosen).substr(kUnixPrefix.size());
 }
 
 Result<std::optional<TokenLine>> ChosenLogin() {
   const char* chosen = std::getenv("DIVVY_CONTROLLER");
-  if (chosen == nullptr || *chosen == '\0' || !ChosenDoor().empty()) return std::optional<TokenLine>();
+  if (chosen == nullptr || *chosen == '\0' || !ChosenAgentSocket().empty()) return std::optional<TokenLine>();
   if (std::strchr(chosen, '#') != nullptr) {
     auto line = ParseTokenLine(chosen);
     if (!line) return Error{line.error().code, "DIVVY_CONTROLLER: " + line.error().message};

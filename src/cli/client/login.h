@@ -14,7 +14,7 @@ namespace divvy::cli {
 Result<std::optional<TokenLine>> ChosenLogin();
 /// Returns the socket of DIVVY_CONTROLLER=unix:PATH, which jobs on an agent's node have. Returns "" for any other
 /// value.
-std::string ChosenDoor();
+std::string ChosenAgentSocket();
 /// Returns the login that divvy login stored, or nullopt. Fails with kPermissionDenied if other users can read the
 /// file.
 Result<std::optional<TokenLine>> KeptLogin();

@@ -64,7 +64,7 @@ std::string NodeText(const wire::JobView& job, const std::string& own) {
   return text;
 }
 
-std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string& own) {
+std::vector<std::string> AllocationLines(const wire::JobDetail& job, const std::string& own) {
   std::vector<std::string> lines;
   std::int64_t rank = 0;
   for (const wire::SeatView& seat : job.seats) {

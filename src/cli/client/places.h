@@ -21,7 +21,7 @@ std::string OwnName(Api& api);
 std::string NodeText(const wire::JobView& job, const std::string& own);
 
 /// A job's resources on each node: "n1: ranks 0-3, GPUs 0-7". Empty for a job on a single-node server.
-std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string& own);
+std::vector<std::string> AllocationLines(const wire::JobDetail& job, const std::string& own);
 
 /// "2x4" for GPUs on each of several nodes; "2..8" for an elastic job.
 std::string GpuCount(const wire::RequestView& request);

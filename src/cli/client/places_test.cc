@@ -24,15 +24,16 @@ TEST(JobLocations, AJobIsOnOneNodeOrOnTheFirstAndACountOfMore) {
 
 TEST(JobLocations, EachNodeIsListedWithItsRanksAndGpus) {
   wire::JobDetail job;
-  EXPECT_EQ(SeatLines(job, ""), Lines());
+  EXPECT_EQ(AllocationLines(job, ""), Lines());
   job.node = "n2";
-  EXPECT_EQ(SeatLines(job, ""), Lines{"n2"});
+  EXPECT_EQ(AllocationLines(job, ""), Lines{"n2"});
   wire::JobDetail own;
-  EXPECT_EQ(SeatLines(own, "head"), Lines()) << "it waits";
+  EXPECT_EQ(AllocationLines(own, "head"), Lines()) << "it waits";
   own.start_time = 1;
-  EXPECT_EQ(SeatLines(own, "head"), Lines{"head"});
+  EXPECT_EQ(AllocationLines(own, "head"), Lines{"head"});
   job.seats = {{"n2", {0, 1, 2, 3}, 3}, {"", {5}, 1}, {"n3", {}, 2}};
-  EXPECT_EQ(SeatLines(job, "head"), (Lines{"n2: ranks 0-2, GPUs 0-3", "head: rank 3, GPU 5", "n3: ranks 4-5, no GPU"}));
+  EXPECT_EQ(AllocationLines(job, "head"),
+            (Lines{"n2: ranks 0-2, GPUs 0-3", "head: rank 3, GPU 5", "n3: ranks 4-5, no GPU"}));
 }
 
 TEST(JobLocations, TheTimeLeftUntilADeadlineIsNotARequestedTimeLimit) {

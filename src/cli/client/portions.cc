@@ -79,9 +79,9 @@ int Send(const Words& words, std::string_view action, std::vector<Option> table,
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
   // Moving, parking and waking copies gigabytes, and may first have to free host memory.
-  std::optional<ProgressIndicator> patience(std::in_place, std::string(action) + ": waiting for the daemon");
+  std::optional<ProgressIndicator> progress(std::in_place, std::string(action) + ": waiting for the daemon");
   const auto results = api->Portion(action, request);
-  patience.reset();
+  progress.reset();
   return ReportActions(results);
 }
 

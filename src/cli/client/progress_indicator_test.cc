@@ -26,14 +26,14 @@ TEST(ProgressIndicator, ShowsProgressAfterADelayAndErasesIt) {
   ASSERT_EQ(::pipe(ends), 0);
   std::FILE* const to = ::fdopen(ends[1], "w");
   ASSERT_NE(to, nullptr);
-  std::optional<ProgressIndicator> patience;
-  patience.emplace("moving", to, std::chrono::milliseconds(5));
+  std::optional<ProgressIndicator> progress;
+  progress.emplace("moving", to, std::chrono::milliseconds(5));
   char text[64] = "";
   // Blocks until the first line is printed; nothing can be read before.
   const ssize_t count = ::read(ends[0], text, sizeof text - 1);
   ASSERT_GT(count, 0);
   EXPECT_TRUE(std::string(text).starts_with("\r\033[Kmoving ... 0 s")) << text;
-  patience.reset();
+  progress.reset();
   std::fclose(to);
   std::string rest;
   for (ssize_t n = 0; (n = ::read(ends[0], text, sizeof text)) > 0;) rest.append(text, static_cast<std::size_t>(n));
@@ -82,7 +82,7 @@ TEST(ProgressIndicator, FastOperationsShowNothing) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* const to = ::open_memstream(&text, &size);
-  { const ProgressIndicator patience("moving", to, std::chrono::hours(1)); }
+  { const ProgressIndicator progress("moving", to, std::chrono::hours(1)); }
   std::fclose(to);
   EXPECT_EQ(std::string(text, size), "");
   std::free(text);

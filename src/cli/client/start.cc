@@ -161,9 +161,9 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
     ::close(ready[0]);
     return Internal("cannot start " + who + ": " + pid.error().message);
   }
-  std::optional<ProgressIndicator> patience(std::in_place, "starting " + who);
+  std::optional<ProgressIndicator> progress(std::in_place, "starting " + who);
   const auto said = AwaitReady(ready[0], who);
-  patience.reset();
+  progress.reset();
   ::close(ready[0]);
   if (!said) return said.error();
   if (*said == "ready\n") return {};

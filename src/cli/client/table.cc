@@ -379,9 +379,9 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
 
 int ShowListing(const ListingOptions& options, const std::function<Result<std::string>()>& draw) {
   if (!options.is_watched) {
-    std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
+    std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
     auto text = draw();
-    patience.reset();
+    progress.reset();
     if (!text) return Fail(text.error());
     std::fwrite(text->data(), 1, text->size(), stdout);
     return 0;

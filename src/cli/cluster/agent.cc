@@ -171,7 +171,7 @@ int StopAgent(bool is_quiet) {
 }
 
 /// The content of the agent's state file (daemon/agent/agent_state.h). Empty if there is none that can be trusted.
-std::string KeptState(const Places& places, RootTakes root_takes = RootTakes::kAll) {
+std::string KeptState(const RuntimePaths& places, RootTakes root_takes = RootTakes::kAll) {
   // Root reads it from another user's directory, so only a small regular file is accepted.
   return ReadSecret(places.state + "/agent/agent.state", kMostState, Readers::kNobody, root_takes).value_or("");
 }
@@ -186,7 +186,7 @@ std::string ValueIn(std::string_view state, std::string_view key) {
 
 /// Changes to the agent's user, because the agent does not run as root. Its launcher does, and gets the settings that
 /// only root may give.
-Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
+Status LeaveRoot(const RuntimePaths& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
   const std::string kept = KeptState(places);
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
@@ -218,7 +218,7 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
 }
 
 /// Reports this machine's node name and controller, from what the agent has just stored.
-void SayUp(const Places& places) {
+void SayUp(const RuntimePaths& places) {
   const std::string kept = KeptState(places);
   const std::string node = ValueIn(kept, "name"), controller = ValueIn(kept, "controller");
   std::printf("The agent is running: this machine is %s of %s; its log is %s/agent/agent.log.\n",
@@ -245,7 +245,7 @@ int AgentMain(const Words& words) {
   if (flags.is_stop) return StopAgent(flags.is_quiet);
   const auto line = JoinLine(flags);
   if (!line) return Fail(line.error());
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   if (places.is_machine_wide) {
     if (const Status ready = LeaveRoot(places, flags, *line); !ready) return Fail(ready.error());
   }

@@ -144,7 +144,7 @@ int UpMain(const Words& words) {
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
     return Fail(InvalidArgument("divvy up takes no argument '" + parsed->positional.front() + "'"));
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   if (auto running = Api::Connect(places.socket)) {
     const auto status = running->Status();
     // A killed daemon may accept connections for another moment.
@@ -195,9 +195,9 @@ int DownMain(const Words& words) {
   if (!api) return Fail(api.error());
   const auto status = api->Status();
   if (!status) return Fail(status.error());
-  std::optional<ProgressIndicator> patience(std::in_place, "stopping the daemon");
+  std::optional<ProgressIndicator> progress(std::in_place, "stopping the daemon");
   if (const auto down = api->Shutdown(); !down) {
-    patience.reset();
+    progress.reset();
     return Fail(down.error());
   }
   // Wait until the process is gone, so that the next divvy up does not find it.
@@ -206,7 +206,7 @@ int DownMain(const Words& words) {
     const timespec pause{0, 10'000'000};
     ::nanosleep(&pause, nullptr);
   }
-  patience.reset();
+  progress.reset();
   if (is_quiet) return 0;
   if (status->jobs_running > 0) {
     const char* const fate = status->jobs_running == 1 ? "keeps running, and the next daemon takes it over"

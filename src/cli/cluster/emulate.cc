@@ -8,7 +8,7 @@
 namespace divvy::cli {
 
 int EmulateMain(const Words& words) {
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   // An agent's emulation is in the agent's own directory.
   const std::string agents = places.state + "/agent/emulate";
   const bool is_agents = ::access(places.emulation.c_str(), F_OK) != 0 && ::access(agents.c_str(), F_OK) == 0;

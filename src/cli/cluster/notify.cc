@@ -177,9 +177,9 @@ int Test(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("divvy notify test takes one name; divvy notify list shows them"));
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<ProgressIndicator> patience(std::in_place, "sending a test to " + words.front());
+  std::optional<ProgressIndicator> progress(std::in_place, "sending a test to " + words.front());
   const auto text = api->Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
-  patience.reset();
+  progress.reset();
   if (!text) return Fail(text.error());
   const auto answer = DecodeShown<wire::NotifyTestAnswer>(*text);
   if (!answer) return Fail(answer.error());

@@ -380,7 +380,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
     if (job.request.time_limit_s > 0 && !is_by_deadline) AddField(out, "time limit", Span(job.request.time_limit_s));
   }
   AddField(out, "speeds", job.speeds);
-  for (const std::string& line : SeatLines(job, own)) AddField(out, "node", line);
+  for (const std::string& line : AllocationLines(job, own)) AddField(out, "node", line);
   if (job.share && !job.share->gpus.empty()) {
     for (const auto& [name, value] : ShareFields(*job.share)) AddField(out, name, value);
   } else if (!job.gpus.empty() && job.seats.empty()) {

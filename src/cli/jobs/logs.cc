@@ -89,10 +89,10 @@ constexpr std::size_t kFullPiece = std::size_t{256} << 10;
 std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = false) {
   std::size_t printed = 0;
   // On a terminal, the text itself shows progress.
-  std::optional<ProgressIndicator> patience;
-  if (until_now) patience.emplace("reading the log of job " + name);
+  std::optional<ProgressIndicator> progress;
+  if (until_now) progress.emplace("reading the log of job " + name);
   for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
-    if (::isatty(STDOUT_FILENO) == 1) patience.reset();
+    if (::isatty(STDOUT_FILENO) == 1) progress.reset();
     if (file.dropped() > 0) std::fflush(stdout);
     NoteDropped(file, name);
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -286,7 +286,7 @@ int WaitMain(const Words& words) {
   if (!ids) return Fail(ids.error());
   int code = 0;
   for (const std::string& id : *ids) {
-    const ProgressIndicator patience("waiting for job " + id + " to end");
+    const ProgressIndicator progress("waiting for job " + id + " to end");
     const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
     if (!end) return Fail(end.error());
     const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;

@@ -81,8 +81,8 @@ void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutpu
 struct StreamRelays::Input {
   std::mutex mutex;
   std::condition_variable changed;
-  int relay = -1;                     // The present daemon's relay, until the pump takes it.
-  std::atomic<bool> was_far = false;  // Input is or was copied to another node.
+  int relay = -1;                        // The present daemon's relay, until the pump takes it.
+  std::atomic<bool> was_remote = false;  // Input is or was copied to another node.
   std::function<void()> on_pumping, on_begun;
   std::function<void(bool is_here)> on_left;
   std::function<void(bool is_away)> on_away;
@@ -115,7 +115,7 @@ struct StreamRelays::Input {
       const Descriptor own(Next());
       is_away = false;
       const Where where = HearWhere(own.get());
-      if (where == Where::kElsewhere) was_far = true;
+      if (where == Where::kElsewhere) was_remote = true;
       if (where != Where::kNowhere && on_begun) on_begun();
       const Descriptor typed(where == Where::kHere ? CopyHere() : -1);
       if (where != Where::kElsewhere && !typed.is_open()) continue;
@@ -330,7 +330,7 @@ void StreamRelays::Begin() {
   }
 }
 
-wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0], came_[1], has_left()}; }
+wire::RejoinRequest StreamRelays::Had() const { return {input_->was_remote, came_[0], came_[1], has_left()}; }
 
 bool StreamRelays::has_left() const { return input_->has_left; }
 
@@ -338,7 +338,7 @@ bool StreamRelays::has_left() const { return input_->has_left; }
 // moment after the end of the stream that it is about. So wait until the other end is closed, for at most a second.
 void StreamRelays::TellLost() {
   constexpr int kLooks = 100, kLookMs = 10;
-  if (!on_lost_ || !input_->was_far) return;
+  if (!on_lost_ || !input_->was_remote) return;
   for (int look = 0; look < kLooks; ++look) {
     pollfd said{word_.get(), POLLRDHUP, 0};
     const bool is_over = ::poll(&said, 1, look == 0 ? 0 : kLookMs) != 0;

@@ -342,9 +342,9 @@ int SubmitMain(const std::vector<std::string>& words) {
   std::fflush(stdout);
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<ProgressIndicator> patience(std::in_place, "waiting for job " + id + " to end");
+  std::optional<ProgressIndicator> progress(std::in_place, "waiting for job " + id + " to end");
   const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
-  patience.reset();
+  progress.reset();
   if (!end) return Fail(end.error());
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }

@@ -239,9 +239,9 @@ int UpdateMain(const Words& words) {
   if (parsed->saw_dashes) (update.script ? update.arguments : update.command) = parsed->after_dashes;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  std::optional<ProgressIndicator> patience(std::in_place, "waiting for the daemon");
+  std::optional<ProgressIndicator> progress(std::in_place, "waiting for the daemon");
   const auto results = api->Update(update);
-  patience.reset();
+  progress.reset();
   return ReportActions(results);
 }
 

@@ -124,9 +124,9 @@ template <typename Report>
 int ShowReportAt(const ReportFlags& flags, const std::string& target, const ReportShape<Report>& shape) {
   return ShowListing(flags.listing, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
-    std::optional<ProgressIndicator> patience(std::in_place, "reading the history");
+    std::optional<ProgressIndicator> progress(std::in_place, "reading the history");
     DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
-    patience.reset();
+    progress.reset();
     if (flags.listing.json) return json + "\n";
     DIVVY_TRY(Report report, DecodeShown<Report>(json));
     if constexpr (requires { report.rows.front().group = std::string(); }) {

@@ -73,9 +73,9 @@ int SimulateHistory(const SimulateFlags& flags) {
     if (!span) return Fail(span.error());
     select.since = NowSeconds() - ToSeconds(*span);
   }
-  std::optional<ProgressIndicator> patience(std::in_place, "reading the history");
+  std::optional<ProgressIndicator> progress(std::in_place, "reading the history");
   const auto jobs = api->Jobs(select);
-  patience.reset();
+  progress.reset();
   if (!jobs) return Fail(jobs.error());
   simulate::Workload workload = WorkloadOf(*jobs);
   if (workload.jobs.empty()) return Fail(NotFound("no job ended here in that period, so there is nothing to replay"));

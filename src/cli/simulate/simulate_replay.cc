@@ -194,9 +194,9 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
 int SimulateTrace(const std::string& format, const SimulateFlags& flags) {
   if (flags.jobs.empty())
     return Fail(InvalidArgument("divvy simulate " + format + " needs --jobs FILE; see divvy help simulate"));
-  std::optional<ProgressIndicator> patience(std::in_place, "reading the trace");
+  std::optional<ProgressIndicator> progress(std::in_place, "reading the trace");
   auto workload = simulate::ReadWorkload(format, flags.jobs);
-  patience.reset();
+  progress.reset();
   if (!workload) return Fail(workload.error());
   if (!workload->knows_runtimes)
     return Fail(FailedPrecondition("traces of format " + format +

@@ -19,7 +19,7 @@ constexpr std::string_view kStays[] = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "
 std::vector<int> TasksOf(const GangFile& gang, std::size_t component) {
   std::vector<int> tasks(gang.seats.size());
   for (std::size_t seat = 0; seat < gang.seats.size(); ++seat) {
-    for (const SeatPart& part : gang.seats[seat].parts) {
+    for (const ComponentAllocation& part : gang.seats[seat].parts) {
       if (static_cast<std::size_t>(part.component) == component) tasks[seat] = part.tasks;
     }
   }
@@ -133,7 +133,7 @@ Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::s
 
 std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFile& gang, std::size_t component) {
   std::vector<std::size_t> places;
-  for (const SeatPart& part : gang.seats[gang.own].parts) {
+  for (const ComponentAllocation& part : gang.seats[gang.own].parts) {
     if (static_cast<std::size_t>(part.component) != component) continue;
     for (std::size_t place = 0; place < around.gpus.size(); ++place) {
       const auto index = ParseInteger(around.gpus[place].physical);

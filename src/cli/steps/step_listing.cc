@@ -26,7 +26,7 @@ constexpr std::size_t kTasksShown = 64;
 /// Possible paths of the step list: inside the job, the variable names it; else below this machine's daemon or agent. A
 /// daemon without root runs all jobs as its own user.
 std::vector<std::string> ListsOf(JobId job, const std::string& user) {
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   const std::int64_t own = ::geteuid();
   const std::int64_t uid = UserIdOf(user).value_or(own);
   std::vector<std::string> paths;
@@ -47,7 +47,7 @@ std::string RunTime(const wire::StepView& step, double now) {
 }
 
 /// "n[1-2] GPUs 0-3; n3 GPU 0": consecutive nodes with equal resources are merged.
-std::string SeatsText(const std::vector<wire::SeatView>& seats, const std::string& controller) {
+std::string AllocationsText(const std::vector<wire::SeatView>& seats, const std::string& controller) {
   std::string out;
   for (std::size_t first = 0; first < seats.size();) {
     std::size_t after = first;
@@ -117,7 +117,7 @@ std::string StepsText(const std::vector<wire::StepView>& steps, double now, cons
     std::string state = step.state == "cut_off" ? "ended with the job" : step.state;
     if (step.exit_code) state += ", exit code " + std::to_string(*step.exit_code);
     out += "  " + std::to_string(step.number) + "  " + state + "  " + Plural(step.tasks, "task");
-    if (!step.seats.empty()) out += "  on " + SeatsText(step.seats, controller);
+    if (!step.seats.empty()) out += "  on " + AllocationsText(step.seats, controller);
     else if (!step.gpus.empty()) out += "  GPUs " + step.gpus;
     if (const std::string time = RunTime(step, now); !time.empty()) out += "  " + time;
     out += "  " + (step.command.empty() ? step.name : step.command);

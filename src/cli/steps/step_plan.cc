@@ -96,7 +96,7 @@ void AddJobWords(const JobAround& around, const StepIdentity& identity, Environm
   if (identity.gang == nullptr) machines.push_back(ShortName(identity.hostname));
   else
     std::ranges::transform(identity.gang->seats, std::back_inserter(machines),
-                           [](const GangSeat& seat) { return NameOf(seat); });
+                           [](const GangMember& seat) { return NameOf(seat); });
   const std::string count = std::to_string(machines.size());
   const std::string list = dialect::FoldHostList(machines);
   for (const char* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) out.SetUnlessGiven(name, around.id);

@@ -133,7 +133,7 @@ std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFi
 void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own);
 /// A node's name as in Slurm: without the domain.
 std::string ShortName(const std::string& name);
-std::string NameOf(const GangSeat& seat);
+std::string NameOf(const GangMember& seat);
 /// For a file that tasks on several nodes share: opens it on the caller's node.
 void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread);
 /// The rank that reads the caller's input; nullopt if none does.

@@ -14,7 +14,7 @@ std::string ShortName(const std::string& name) {
   return is_address ? name : name.substr(0, name.find('.'));
 }
 
-std::string NameOf(const GangSeat& seat) { return ShortName(seat.name()); }
+std::string NameOf(const GangMember& seat) { return ShortName(seat.name()); }
 
 void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own) {
   const int all = layout.tasks();
@@ -60,7 +60,7 @@ namespace {
 
 constexpr std::size_t kShown = 8;
 
-std::vector<std::size_t> AllSeats(const GangFile& gang) {
+std::vector<std::size_t> AllNodes(const GangFile& gang) {
   std::vector<std::size_t> seats(gang.seats.size());
   std::iota(seats.begin(), seats.end(), std::size_t{0});
   return seats;
@@ -68,9 +68,9 @@ std::vector<std::size_t> AllSeats(const GangFile& gang) {
 
 Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
   LayoutAsk layout = ask.layout;
-  DIVVY_CHECK(TakeMachines(ask, gang, AllSeats(gang), "the job's nodes", layout));
+  DIVVY_CHECK(TakeMachines(ask, gang, AllNodes(gang), "the job's nodes", layout));
   std::vector<int> capacities;
-  for (const GangSeat& seat : gang.seats) capacities.push_back(seat.tasks);
+  for (const GangMember& seat : gang.seats) capacities.push_back(seat.tasks);
   return LayTasks(layout, capacities);
 }
 
@@ -132,7 +132,7 @@ Status CheckOnlyMachine(const StepAsk& ask, const std::string& node) {
   job.seats.push_back({node, {node, 0}, {}, 1});
   LayoutAsk layout;
   layout.nodes = ask.layout.nodes;
-  DIVVY_CHECK(TakeMachines(ask, job, AllSeats(job), "the job's nodes", layout));
+  DIVVY_CHECK(TakeMachines(ask, job, AllNodes(job), "the job's nodes", layout));
   const auto laid = LayTasks(layout, {1});
   return laid ? Status() : Status(laid.error());
 }

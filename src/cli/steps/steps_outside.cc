@@ -23,7 +23,7 @@ int RunInStepOf(const std::string& job, std::string_view command, const std::vec
   for (const std::string& word : words) all.push_back(word.c_str());
   StepCaller caller{.words = all, .environment = environ, .program = program, .asks_interrupts = program == "srun"};
   const auto number = ParseInteger(job);
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
     if (!number || *number <= 0) break;
     const std::string file = StepListPath(runs, ::geteuid(), static_cast<std::uint64_t>(*number));

@@ -13,75 +13,75 @@ namespace divvy {
 // Every order names its target node; empty: the controller's own machine.
 
 /// Start the job's process. The record contains its attempt and its GPUs on that node. For a gang (`record.gang`) the
-/// node prepares only its part, reports that, and waits for a GoOrder.
-struct LaunchOrder {
+/// node prepares only its part, reports that, and waits for a GoCommand.
+struct LaunchCommand {
   JobRecord record;
   std::string node;
   std::uint32_t seat = 0;  // Index into record.gang.
 };
 /// All nodes of the gang are ready.
-struct GoOrder {
+struct GoCommand {
   JobId job;
   std::uint32_t attempt = 0;
-  std::vector<SeatAddress> addresses;  // Indexed by seat; the daemon fills in the hosts.
+  std::vector<AllocationAddress> addresses;  // Indexed by seat; the daemon fills in the hosts.
   std::string node;
 };
 /// Stop the whole process tree: `signal` first, SIGKILL after `grace`.
-struct StopOrder {
+struct StopCommand {
   JobId job;
   int signal = 15;     // 0: the job's own stop signal.
   Duration grace{-1};  // Negative: the job's own.
   std::string node;
 };
-struct SignalOrder {
+struct SignalCommand {
   JobId job;
   int signal = 0;
   SignalReach reach = SignalReach::kTree;
   std::string node;
 };
-struct PauseOrder {
+struct PauseCommand {
   JobId job;
   bool is_paused = true;  // False: resumes.
   std::string node;
 };
-struct TimeLimitOrder {
+struct TimeLimitCommand {
   JobId job;
   Time deadline = kNever;
   std::string node;
 };
 /// The GPUs that a running elastic job may use have changed. The node updates the job's file, and signals the job if
 /// `is_signalled`.
-struct ResizeOrder {
+struct ResizeCommand {
   JobId job;
   GpuSet gpus;
   bool is_signalled = true;
   std::string node;
 };
 /// The share of its GPUs that a running job may use has changed, or on which GPUs it is accounted.
-struct PortionOrder {
+struct PortionCommand {
   JobId job;
   GpuPortion portion;
   GpuSet gpus;
   std::string node;
 };
 /// The job's run record on disk has been copied to the store and may be deleted.
-struct ForgetOrder {
+struct ForgetCommand {
   JobId job;
   std::uint32_t attempt = 0;
   std::string node;
 };
 /// The controller takes over a run that the node found and reported (Controller::OnFound).
-struct AdoptOrder {
+struct AdoptCommand {
   JobRecord record;
   std::string node;
 };
-using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder,
-                           GoOrder, PortionOrder, AdoptOrder>;
+using NodeCommand = std::variant<LaunchCommand, StopCommand, SignalCommand, PauseCommand, TimeLimitCommand,
+                                 ForgetCommand, ResizeCommand, GoCommand, PortionCommand, AdoptCommand>;
 
-inline const std::string& NodeOf(const Order& order) {
+inline const std::string& NodeOf(const NodeCommand& order) {
   return std::visit([](const auto& one) -> const std::string& { return one.node; }, order);
 }
-inline JobId JobOf(const Order& order) {
+inline JobId JobOf(const NodeCommand& order) {
   return std::visit(
       [](const auto& one) {
         if constexpr (requires { one.record; }) return one.record.id;
@@ -100,7 +100,7 @@ struct Change {
 
 struct Effects {
   Batch batch;
-  std::vector<Order> orders;
+  std::vector<NodeCommand> orders;
   std::vector<Change> changes;
   std::vector<JobRecord> finished;  // Jobs that became final in this step, for clients that wait for them.
 

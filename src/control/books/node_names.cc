@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kMostNamed = 8;
 
-std::string KnownText(const Scheduler& server) {
+std::string KnownText(const Scheduler& scheduler) {
   std::vector<std::string> names;
-  for (const NodeUsage& node : server.nodes()) {
+  for (const NodeUsage& node : scheduler.nodes()) {
     if (!node.words.name.empty()) names.push_back(node.words.name);
   }
   if (names.size() <= kMostNamed) return "nodes are " + AndList(names);
@@ -24,24 +24,24 @@ std::string KnownText(const Scheduler& server) {
   return "nodes are " + Join(names, ", ") + " and " + std::to_string(more) + " more (divvy nodes)";
 }
 
-Status CheckNames(const Scheduler& server, const std::vector<std::string>& names, std::string_view option) {
+Status CheckNames(const Scheduler& scheduler, const std::vector<std::string>& names, std::string_view option) {
   for (const std::string& name : names) {
     const auto is_it = [&](const NodeUsage& node) { return node.words.name == name; };
-    if (std::ranges::any_of(server.nodes(), is_it)) continue;
+    if (std::ranges::any_of(scheduler.nodes(), is_it)) continue;
     return InvalidArgument("there is no node '" + name + "', which " + std::string(option) + " names; " +
-                           KnownText(server));
+                           KnownText(scheduler));
   }
   return {};
 }
 
 }  // namespace
 
-Status CheckNodeNames(const Scheduler& server, const Request& request) {
-  if (!server.has_many()) return {};
+Status CheckNodeNames(const Scheduler& scheduler, const Request& request) {
+  if (!scheduler.has_many()) return {};
   for (std::size_t i = 0; i < request.components(); ++i) {
     const Request one = ComponentOf(request, i);
-    DIVVY_CHECK(CheckNames(server, one.node_list, "--nodelist"));
-    DIVVY_CHECK(CheckNames(server, one.excluded_nodes, "--exclude"));
+    DIVVY_CHECK(CheckNames(scheduler, one.node_list, "--nodelist"));
+    DIVVY_CHECK(CheckNames(scheduler, one.excluded_nodes, "--exclude"));
   }
   return {};
 }

@@ -9,6 +9,6 @@ namespace divvy {
 
 /// Checks that every node that the request includes or excludes exists, because a misspelt name would change the
 /// placement. Does nothing if there is only one node.
-Status CheckNodeNames(const Scheduler& server, const Request& request);
+Status CheckNodeNames(const Scheduler& scheduler, const Request& request);
 
 }  // namespace divvy

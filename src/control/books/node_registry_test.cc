@@ -36,18 +36,18 @@ MachineFacts Machine(const std::vector<std::string>& uuids) {
 
 class NodeRegistryTest : public testing::Test {
  protected:
-  NodeRegistryTest() { book_.SetOwn("head", Machine({"GPU-own"}).gpus); }
+  NodeRegistryTest() { registry_.SetOwn("head", Machine({"GPU-own"}).gpus); }
   std::string Refused(const std::string& name, const std::string& fingerprint, const MachineFacts& facts,
                       bool may_be_new = true) {
-    const auto joined = book_.Join(name, fingerprint, facts, kTerms, may_be_new, kNow);
+    const auto joined = registry_.Join(name, fingerprint, facts, kTerms, may_be_new, kNow);
     return joined ? "joined" : joined.error().message;
   }
   void Join(const std::string& name, const std::string& fingerprint, const std::vector<std::string>& uuids) {
-    const auto joined = book_.Join(name, fingerprint, Machine(uuids), kTerms, true, kNow);
+    const auto joined = registry_.Join(name, fingerprint, Machine(uuids), kTerms, true, kNow);
     ASSERT_TRUE(joined) << joined.error().message;
     kept_[joined->setting.first] = joined->setting.second;
   }
-  NodeRegistry book_;
+  NodeRegistry registry_;
   std::map<std::string, std::string> kept_;
 };
 
@@ -56,10 +56,10 @@ TEST_F(NodeRegistryTest, AJoinedNodeIsKnownByItsCertificateAndNeedsNoTokenAgain)
             "node n1 is not known here, or was removed; divvy token create --node on the controller prints the line "
             "that lets it join");
   Join("n1", "aa", {"GPU-1", "GPU-2"});
-  EXPECT_TRUE(book_.Knows("aa"));
-  EXPECT_FALSE(book_.Knows(""));
+  EXPECT_TRUE(registry_.Knows("aa"));
+  EXPECT_FALSE(registry_.Knows(""));
   EXPECT_EQ(Refused("n1", "aa", Machine({"GPU-1", "GPU-2"}), false), "joined");
-  EXPECT_EQ(book_.Find("n1")->joined, kNow);
+  EXPECT_EQ(registry_.Find("n1")->joined, kNow);
 }
 
 TEST_F(NodeRegistryTest, ANameBelongsToOneCertificateAndACertificateToOneName) {
@@ -73,7 +73,7 @@ TEST_F(NodeRegistryTest, ANameBelongsToOneCertificateAndACertificateToOneName) {
       Refused("head", "cc", Machine({"GPU-3"})),
       "there is a node head already, and it is the controller's own node; divvy agent --name chooses another name");
   EXPECT_NE(Refused("n3", "", Machine({})).find("must present a certificate"), std::string::npos);
-  EXPECT_EQ(book_.nodes().size(), 1u);
+  EXPECT_EQ(registry_.nodes().size(), 1u);
 }
 
 TEST_F(NodeRegistryTest, TheLaterOfTwoNodesThatClaimOneGpuIsRefused) {
@@ -83,7 +83,7 @@ TEST_F(NodeRegistryTest, TheLaterOfTwoNodesThatClaimOneGpuIsRefused) {
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-own"})),
             "n2 reports the GPU GPU-own, which node head has; it is the controller's own");
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-3", "GPU-3"})), "it reports the GPU GPU-3 twice");
-  EXPECT_EQ(book_.Find("n2"), nullptr);
+  EXPECT_EQ(registry_.Find("n2"), nullptr);
   // Once n1 has given it up, n2 may claim it.
   Join("n1", "aa", {"GPU-1"});
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-3", "GPU-2"})), "joined");
@@ -93,72 +93,72 @@ TEST_F(NodeRegistryTest, AChangedGpuCountIsAcceptedAndReportedAndDrainsNothing) 
   Join("n1", "aa", {"GPU-1", "GPU-2"});
   MachineFacts fewer = Machine({"GPU-1"});
   fewer.boot_id = "boot-2";
-  const auto joined = book_.Join("n1", "aa", fewer, kTerms, false, kNow + 1h);
+  const auto joined = registry_.Join("n1", "aa", fewer, kTerms, false, kNow + 1h);
   ASSERT_TRUE(joined);
   EXPECT_FALSE(joined->is_new);
   EXPECT_EQ(joined->changes, (std::vector<std::string>{"has 1 GPU now, had 2; GPU-2 is gone", "was rebooted"}));
-  EXPECT_EQ(book_.Find("n1")->work, NodeWork::kTakes);
-  EXPECT_EQ(book_.Find("n1")->facts.gpus.size(), 1u);
-  EXPECT_EQ(book_.Find("n1")->accounted_boot, "boot-1");  // It stays until its runs are reconciled.
+  EXPECT_EQ(registry_.Find("n1")->work, NodeWork::kTakes);
+  EXPECT_EQ(registry_.Find("n1")->facts.gpus.size(), 1u);
+  EXPECT_EQ(registry_.Find("n1")->accounted_boot, "boot-1");  // It stays until its runs are reconciled.
 }
 
 TEST_F(NodeRegistryTest, AdministratorsSettingsSurviveReconnectsAndRestarts) {
   Join("n1", "aa", {"GPU-1"});
-  kept_.insert_or_assign("node.of.n1", book_.Drain("n1", kNow + 2h, "new fan, by root", kNow)->second);
-  kept_.insert_or_assign("node.of.n1", book_.Label("n1", {{"rack", "r7"}, {"zone", "a b"}})->second);
+  kept_.insert_or_assign("node.of.n1", registry_.Drain("n1", kNow + 2h, "new fan, by root", kNow)->second);
+  kept_.insert_or_assign("node.of.n1", registry_.Label("n1", {{"rack", "r7"}, {"zone", "a b"}})->second);
   Join("n1", "aa", {"GPU-1"});
   NodeRegistry again;
   for (const auto& [key, text] : kept_) EXPECT_TRUE(again.LoadSetting(key, text));
   EXPECT_FALSE(again.LoadSetting("token.x", ""));
   ASSERT_NE(again.Find("n1"), nullptr);
-  EXPECT_EQ(*again.Find("n1"), *book_.Find("n1"));
+  EXPECT_EQ(*again.Find("n1"), *registry_.Find("n1"));
   EXPECT_EQ(again.Find("n1")->work, NodeWork::kDraining);
   EXPECT_EQ(again.Find("n1")->drain_deadline, kNow + 2h);
   EXPECT_EQ(again.Find("n1")->AllLabels().at("rack"), "r7");
   EXPECT_EQ(again.Find("n1")->AllLabels().at("arch"), "x86_64");
   // Its GPUs are registered there as well.
   EXPECT_FALSE(again.Join("n2", "bb", Machine({"GPU-1"}), kTerms, true, kNow));
-  const auto resumed = book_.Resume("n1");
-  EXPECT_EQ(resumed->second, FormatNode(*book_.Find("n1")));
-  EXPECT_EQ(book_.Find("n1")->reason, "");
-  EXPECT_EQ(book_.Label("n1", {{"zone", ""}})->second.find("zone"), std::string::npos);
-  EXPECT_EQ(book_.Cordon("n9", "", kNow).error().message, "there is no node 'n9'; divvy nodes lists all nodes");
+  const auto resumed = registry_.Resume("n1");
+  EXPECT_EQ(resumed->second, FormatNode(*registry_.Find("n1")));
+  EXPECT_EQ(registry_.Find("n1")->reason, "");
+  EXPECT_EQ(registry_.Label("n1", {{"zone", ""}})->second.find("zone"), std::string::npos);
+  EXPECT_EQ(registry_.Cordon("n9", "", kNow).error().message, "there is no node 'n9'; divvy nodes lists all nodes");
 }
 
 TEST_F(NodeRegistryTest, ErrorsWithoutJoinedNodesExplainHowANodeJoins) {
-  EXPECT_EQ(book_.Cordon("n1", "", kNow).error().message,
+  EXPECT_EQ(registry_.Cordon("n1", "", kNow).error().message,
             "there is no node 'n1'; none has joined yet: divvy token create --node prints the line by which one does");
 }
 
 TEST_F(NodeRegistryTest, RepeatingACordonKeepsItsTimestamp) {
   Join("n1", "aa", {"GPU-1"});
-  ASSERT_TRUE(book_.Cordon("n1", "fan, by root", kNow));
-  ASSERT_TRUE(book_.Drain("n1", kNow + 3h, "fan, by root", kNow + 1h));
-  EXPECT_EQ(book_.Find("n1")->work, NodeWork::kDraining);
-  EXPECT_EQ(book_.Find("n1")->work_since, kNow);
-  ASSERT_TRUE(book_.Cordon("n1", "disk, by root", kNow + 2h));
-  EXPECT_EQ(book_.Find("n1")->work_since, kNow + 2h);
-  ASSERT_TRUE(book_.Resume("n1"));
-  ASSERT_TRUE(book_.Cordon("n1", "disk, by root", kNow + 3h));
-  EXPECT_EQ(book_.Find("n1")->work_since, kNow + 3h);
+  ASSERT_TRUE(registry_.Cordon("n1", "fan, by root", kNow));
+  ASSERT_TRUE(registry_.Drain("n1", kNow + 3h, "fan, by root", kNow + 1h));
+  EXPECT_EQ(registry_.Find("n1")->work, NodeWork::kDraining);
+  EXPECT_EQ(registry_.Find("n1")->work_since, kNow);
+  ASSERT_TRUE(registry_.Cordon("n1", "disk, by root", kNow + 2h));
+  EXPECT_EQ(registry_.Find("n1")->work_since, kNow + 2h);
+  ASSERT_TRUE(registry_.Resume("n1"));
+  ASSERT_TRUE(registry_.Cordon("n1", "disk, by root", kNow + 3h));
+  EXPECT_EQ(registry_.Find("n1")->work_since, kNow + 3h);
 }
 
 TEST_F(NodeRegistryTest, ARenewedCertificateReplacesTheOldOneOnFirstUse) {
   Join("n1", "aa", {"GPU-1"});
   Join("n2", "bb", {"GPU-2"});
-  ASSERT_TRUE(book_.Renew("n1", "cc"));
-  EXPECT_EQ(book_.Renew("n2", "cc").error().message, "this certificate is that of node n1");
-  EXPECT_FALSE(book_.Renew("n2", "not hex"));
-  EXPECT_TRUE(book_.Knows("aa"));
-  EXPECT_TRUE(book_.Knows("cc"));
+  ASSERT_TRUE(registry_.Renew("n1", "cc"));
+  EXPECT_EQ(registry_.Renew("n2", "cc").error().message, "this certificate is that of node n1");
+  EXPECT_FALSE(registry_.Renew("n2", "not hex"));
+  EXPECT_TRUE(registry_.Knows("aa"));
+  EXPECT_TRUE(registry_.Knows("cc"));
   EXPECT_EQ(Refused("n1", "cc", Machine({"GPU-1"}), false), "joined");
-  EXPECT_FALSE(book_.Knows("aa"));
+  EXPECT_FALSE(registry_.Knows("aa"));
   EXPECT_NE(Refused("n1", "aa", Machine({"GPU-1"}), false), "joined");
 }
 
 TEST_F(NodeRegistryTest, ARemovedNodeHasToJoinAgain) {
   Join("n1", "aa", {"GPU-1"});
-  EXPECT_EQ(book_.Remove("n1")->second, "");
+  EXPECT_EQ(registry_.Remove("n1")->second, "");
   EXPECT_NE(Refused("n1", "aa", Machine({"GPU-1"}), false), "joined");
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-1"})), "joined");
 }
@@ -166,20 +166,20 @@ TEST_F(NodeRegistryTest, ARemovedNodeHasToJoinAgain) {
 // Assumptions about a lost node's jobs must hold whether or not the node has received its latest terms.
 TEST_F(NodeRegistryTest, LeaseTermsCountOnceConfirmedUnlessTheyAreWeaker) {
   Join("n1", "aa", {"GPU-1"});
-  EXPECT_EQ(book_.Find("n1")->terms, kTerms);
+  EXPECT_EQ(registry_.Find("n1")->terms, kTerms);
   const LeaseTerms longer = {5s, 60s, true}, shorter = {5s, 10s, true}, stays = {5s, 30s, false};
   const auto told = [&](const LeaseTerms& terms) {
-    EXPECT_TRUE(book_.Join("n1", "aa", Machine({"GPU-1"}), terms, false, kNow));
-    return book_.Find("n1")->terms;
+    EXPECT_TRUE(registry_.Join("n1", "aa", Machine({"GPU-1"}), terms, false, kNow));
+    return registry_.Find("n1")->terms;
   };
   EXPECT_EQ(told(longer), longer);
   EXPECT_EQ(told(shorter), longer);
-  ASSERT_TRUE(book_.Agree("n1", shorter));
-  EXPECT_EQ(book_.Find("n1")->terms, shorter);
+  ASSERT_TRUE(registry_.Agree("n1", shorter));
+  EXPECT_EQ(registry_.Find("n1")->terms, shorter);
   EXPECT_FALSE(told(stays).stops_jobs);
   EXPECT_FALSE(told(kTerms).stops_jobs);
-  ASSERT_TRUE(book_.Agree("n1", kTerms));
-  EXPECT_TRUE(book_.Find("n1")->terms.stops_jobs);
+  ASSERT_TRUE(registry_.Agree("n1", kTerms));
+  EXPECT_TRUE(registry_.Find("n1")->terms.stops_jobs);
 }
 
 TEST_F(NodeRegistryTest, RefusesInvalidNodes) {
@@ -196,12 +196,12 @@ TEST_F(NodeRegistryTest, RefusesInvalidNodes) {
   EXPECT_NE(Refused("n1", "aa", facts), "joined");
   facts.labels = {{"pool", "train,a b"}};
   EXPECT_NE(Refused("n1", "aa", facts), "joined") << "no pool is called so";
-  EXPECT_TRUE(book_.nodes().empty());
+  EXPECT_TRUE(registry_.nodes().empty());
   // Text from an agent cannot add lines.
   facts = Machine({"GPU-1"});
   facts.hostname = "x\nwork draining";
   EXPECT_EQ(Refused("n1", "aa", facts), "joined");
-  EXPECT_EQ(ParseNode("n1", FormatNode(*book_.Find("n1")))->work, NodeWork::kTakes);
+  EXPECT_EQ(ParseNode("n1", FormatNode(*registry_.Find("n1")))->work, NodeWork::kTakes);
 }
 
 }  // namespace node_book_test

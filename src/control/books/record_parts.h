@@ -64,7 +64,7 @@ inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
 /// The record as seen from one of its nodes: with the GPUs that it has there.
 inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   JobRecord part = record;
-  for (const Seat& seat : record.gang) {
+  for (const NodeAllocation& seat : record.gang) {
     if (seat.node != node) continue;
     part.node = node;
     part.gpus = part.gpus_used = seat.gpus;
@@ -73,14 +73,14 @@ inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
 }
 
 /// Returns whether the gang's part on the seat's node has ended.
-inline bool HasEnded(const JobRecord& record, const Seat& seat) {
+inline bool HasEnded(const JobRecord& record, const NodeAllocation& seat) {
   return !record.gang.empty() && seat.exit.has_value();
 }
 
 /// Prefix of the reason of a job that was preempted for another.
-inline constexpr std::string_view kTakenBack = "makes room for job ";
-inline bool WasTakenBack(const JobRecord& record) {
-  return record.stop_intent == StopIntent::kRequeue && record.reason.starts_with(kTakenBack);
+inline constexpr std::string_view kPreempted = "makes room for job ";
+inline bool WasPreempted(const JobRecord& record) {
+  return record.stop_intent == StopIntent::kRequeue && record.reason.starts_with(kPreempted);
 }
 
 /// Clears the resize state at the start and end of a run.

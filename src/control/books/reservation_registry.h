@@ -62,8 +62,8 @@ struct ReservationOccurrence {
 struct TurnView {
   ReservationOccurrence turn;
   bool is_held = false;
-  std::string reason;             // Why it is not booked.
-  std::vector<NodePlace> places;  // May still change before the occurrence begins.
+  std::string reason;                 // Why it is not booked.
+  std::vector<NodeResources> places;  // May still change before the occurrence begins.
 };
 
 /// An occurrence's id is reservation number x kTurnsPerReservation + ordinal.

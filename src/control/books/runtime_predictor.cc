@@ -6,7 +6,7 @@
 namespace divvy {
 namespace {
 
-RunKind KindFrom(const JobRecord& record, std::string shape) {
+RunProfile KindFrom(const JobRecord& record, std::string shape) {
   return {record.user.name, record.name, std::move(shape), record.request.gpus_in_all()};
 }
 
@@ -26,7 +26,7 @@ RuntimePredictor::Kind* RuntimePredictor::KindOf(const JobRecord& record) const 
 
 void RuntimePredictor::Know(const JobRecord& record, std::string shape) {
   Forget(record.id);
-  RunKind kind = KindFrom(record, std::move(shape));
+  RunProfile kind = KindFrom(record, std::move(shape));
   std::string key = kind.user + '\n' + kind.name + '\n' + std::to_string(kind.gpus) + '\n' + kind.shape;
   const auto [at, is_new] = kinds_.try_emplace(std::move(key));
   if (is_new) at->second.of = std::move(kind);

@@ -38,7 +38,7 @@ class RuntimePredictor {
 
  private:
   struct Kind {
-    RunKind of;
+    RunProfile of;
     std::uint64_t jobs = 0;  // The number of live jobs.
     std::uint64_t predicted_at = 0;
     Duration predicted{0};

@@ -84,7 +84,7 @@ void Controller::OnNodeRemoved(const std::string& name) {
 void Controller::FollowTeams(Time now) {
   const bool is_told = teams_.Follow(now);
   feed_.FollowTeams(now);
-  if (is_told) reservations_.BookAnew(now);
+  if (is_told) reservations_.ReserveAnew(now);
   effects_.RequestPlan();
 }
 
@@ -144,7 +144,7 @@ Time Controller::CarryOut(Time now) {
   effects_.SetNeedsPlan(false);
   const auto [plan, jobs] = scheduler_.Decide(now, [this](JobId entry) { return runs_.NextMember(entry); });
   for (std::size_t i = 0; i < jobs.size(); ++i) runs_.Start(plan.starts[i], jobs[i], now);
-  for (const Preemption& preemption : plan.preemptions) runs_.TakeBack(preemption, now);
+  for (const Preemption& preemption : plan.preemptions) runs_.Preempt(preemption, now);
   for (const Resizing& resizing : plan.resizings) elastic_.Resize(resizing, now);
   // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {

@@ -248,7 +248,7 @@ class Controller {
   // --- Reservations ---------------------------------------------------------------
 
   /// How far ahead occurrences are booked.
-  static constexpr Duration kBookingHorizon = ReservationBookings::kBookingHorizon;
+  static constexpr Duration kReservationHorizon = ReservationBookings::kReservationHorizon;
   /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
     return reservations_.Reserve(std::move(asked), caller, now);
@@ -262,8 +262,8 @@ class Controller {
     return reservations_.OccurrencesAhead(reservation, now);
   }
   /// The number of the reservation that a booking of the engine belongs to.
-  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const {
-    return reservations_.ReservationOfBooking(booking);
+  std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const {
+    return reservations_.NumberOfReservation(advance);
   }
 
   // --- Runs that the store does not know -------------------------------------------------

@@ -28,21 +28,21 @@ TEST(Components, ComponentsArePreparedAndEndTogether) {
   const auto job =
       world.controller_.Submit(Components(4, {WithGpus(4, 2)}), 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(job) << job.error().message;
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), (Names{"n1", "n2", "n3"}));
-  const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job->id), (Names{"n1", "n2", "n3"}));
+  const std::vector<NodeAllocation> seats = AllocationsOf(world.Of(job->id));
   ASSERT_EQ(seats.size(), 3U);
-  EXPECT_EQ(seats[0].parts, (std::vector<SeatPart>{{0, seats[0].gpus, 1}}));
-  EXPECT_EQ(seats[1].parts, (std::vector<SeatPart>{{1, seats[1].gpus, 1}}));
+  EXPECT_EQ(seats[0].parts, (std::vector<ComponentAllocation>{{0, seats[0].gpus, 1}}));
+  EXPECT_EQ(seats[1].parts, (std::vector<ComponentAllocation>{{1, seats[1].gpus, 1}}));
   world.Prepare(job->id, seats[0].node);
   world.Prepare(job->id, seats[2].node);
-  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job->id).empty()) << "one is not ready";
+  EXPECT_TRUE(Machines::Told<GoCommand>(world.Turn(), job->id).empty()) << "one is not ready";
   world.Prepare(job->id, seats[1].node);
-  EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id).size(), 3U);
+  EXPECT_EQ(Machines::Told<GoCommand>(world.Turn(), job->id).size(), 3U);
   world.controller_.OnStarted(job->id, 1, world.now_, seats[0].node);
   // A node of the second component loses its part.
   world.End(job->id, seats[2].node, 137);
   const Effects stopping = world.Turn();
-  EXPECT_EQ(Machines::Told<StopOrder>(stopping, job->id), (Names{seats[0].node, seats[1].node}));
+  EXPECT_EQ(Machines::Told<StopCommand>(stopping, job->id), (Names{seats[0].node, seats[1].node}));
   EXPECT_EQ(world.controller_.scheduler().free_count(), 0) << "nothing is free before all have ended";
   world.End(job->id, seats[0].node, 143);
   world.End(job->id, seats[1].node, 143);
@@ -55,13 +55,13 @@ TEST(Components, ComponentsOnOneNodeAreAGangOfOne) {
   const auto job =
       world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(job);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), Names{"n1"});
-  const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job->id), Names{"n1"});
+  const std::vector<NodeAllocation> seats = AllocationsOf(world.Of(job->id));
   ASSERT_EQ(seats.size(), 1U);
   EXPECT_EQ(seats[0].gpus.size(), 3);
   EXPECT_EQ(seats[0].parts.size(), 2U);
   world.Prepare(job->id, "n1");
-  EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id), Names{"n1"});
+  EXPECT_EQ(Machines::Told<GoCommand>(world.Turn(), job->id), Names{"n1"});
   world.controller_.OnStarted(job->id, 1, world.now_, "n1");
   world.End(job->id, "n1", 0);
   EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kSucceeded);

@@ -19,10 +19,10 @@ JobId SubmitElastic(World& world, int least, int most) {
   return result ? result->id : JobId();
 }
 
-std::vector<ResizeOrder> Resizes(const Effects& effects) {
-  std::vector<ResizeOrder> orders;
-  for (const Order& order : effects.orders) {
-    if (const auto* resize = std::get_if<ResizeOrder>(&order)) orders.push_back(*resize);
+std::vector<ResizeCommand> Resizes(const Effects& effects) {
+  std::vector<ResizeCommand> orders;
+  for (const NodeCommand& order : effects.orders) {
+    if (const auto* resize = std::get_if<ResizeCommand>(&order)) orders.push_back(*resize);
   }
   return orders;
 }

@@ -15,25 +15,25 @@ using namespace std::chrono_literals;
 TEST(NodeFaults, AJobThatANodeCannotStartMovesToAnotherNodeWhileTheNodePauses) {
   Machines world(2, 2);
   const JobId job = world.Submit(2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", kMachineCannot, "cannot write the run record of the job: No space left on device");
   const JobId next = world.Submit(2);
   const Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), Names{"n2"});
-  EXPECT_TRUE(Machines::Told<LaunchOrder>(effects, next).empty());
+  EXPECT_EQ(Machines::Told<LaunchCommand>(effects, job), Names{"n2"});
+  EXPECT_TRUE(Machines::Told<LaunchCommand>(effects, next).empty());
   world.now_ = world.controller_.next_wakeup();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), next), Names{"n1"});
 }
 
 TEST(NodeFaults, AfterRepeatedRefusalsTheJobIsStillTriedAgain) {
   Machines world(1, 2);
   const JobId job = world.Submit(2);
   for (int refusal = 1; refusal <= 3; ++refusal) {
-    EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"}) << refusal;
+    EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), Names{"n1"}) << refusal;
     world.End(job, "n1", kMachineCannot, "no more processes");
     EXPECT_EQ(world.StateOf(job), JobState::kQueued);
     EXPECT_EQ(world.Of(job).reason, "queued again: node n1 could not start it: no more processes");
-    EXPECT_TRUE(Machines::Told<LaunchOrder>(world.Turn(), job).empty());
+    EXPECT_TRUE(Machines::Told<LaunchCommand>(world.Turn(), job).empty());
     world.now_ += 30s;
   }
   world.Turn();
@@ -52,7 +52,7 @@ TEST(NodeFaults, ANodeErrorAfterTheStartEndsTheJob) {
   world.End(job, "n2", 143);
   EXPECT_EQ(world.StateOf(job), std::nullopt);
   const JobId next = world.SubmitGang(2, 2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), next), (Names{"n1", "n2"}));
 }
 
 TEST(NodeFaults, ANodeErrorDoesNotReplaceTheReasonForWhichTheJobEnds) {
@@ -75,7 +75,7 @@ TEST(NodeFaults, NoJobWaitsForARemovedNode) {
   world.Come("n2", 2);
   const auto taken = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(taken) << taken.error().message;
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), taken->id), Names{"n2"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), taken->id), Names{"n2"});
 }
 
 TEST(NodeFaults, AProgramThatCannotBeExecutedIsNoNodeFault) {
@@ -85,32 +85,32 @@ TEST(NodeFaults, AProgramThatCannotBeExecutedIsNoNodeFault) {
   world.End(job, "n1", 127, "cannot run 'trian.py': No such file or directory");
   EXPECT_EQ(world.StateOf(job), std::nullopt);
   const JobId next = world.Submit(2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), next), Names{"n1"});
 }
 
 TEST(NodeFaults, AnUnhealthyNodeGetsNoJobsUntilItRecovers) {
   Machines world(1, 2);
   world.controller_.OnNodeTrouble("n1", "its disk is full");
   const JobId job = world.Submit(2);
-  EXPECT_TRUE(Machines::Told<LaunchOrder>(world.Turn(), job).empty());
+  EXPECT_TRUE(Machines::Told<LaunchCommand>(world.Turn(), job).empty());
   world.controller_.OnNodeTrouble("n1", "");
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", 0);
   // A session begins, and the node reports its state again.
   world.controller_.OnNodeTrouble("n1", "its disk is full");
   world.controller_.OnNodeReconciled("n1");
   const JobId next = world.Submit(2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), next), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), next), Names{"n1"});
 }
 
 TEST(NodeFaults, AGangStartsWithoutANodeThatCannotPrepare) {
   Machines world(3, 2);
   const JobId job = world.SubmitGang(2, 2);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), (Names{"n1", "n2"}));
   world.End(job, "n2", kMachineCannot, "cannot make the run record '1': No space left on device");
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", 143);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n3"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), (Names{"n1", "n3"}));
 }
 
 }  // namespace controller_faults_test

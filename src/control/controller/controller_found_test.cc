@@ -39,8 +39,8 @@ class FoundRuns : public testing::Test {
   }
   template <typename Kind>
   static int Count(const Effects& effects) {
-    return static_cast<int>(
-        std::ranges::count_if(effects.orders, [](const Order& order) { return std::holds_alternative<Kind>(order); }));
+    return static_cast<int>(std::ranges::count_if(
+        effects.orders, [](const NodeCommand& order) { return std::holds_alternative<Kind>(order); }));
   }
   std::string Unmanaged(std::size_t gpu) const {
     return world_.controller_.scheduler().node(kOwnNode).availability.at(gpu).unmanaged;
@@ -61,7 +61,7 @@ TEST_F(FoundRuns, AnUnknownRunIsLeftAloneAndKeepsItsGpusAndId) {
   EXPECT_EQ(one, JobId(18));
   const Effects effects = world_.Turn();
   EXPECT_EQ(World::Launched(effects), std::vector{one});
-  EXPECT_EQ(Count<StopOrder>(effects), 0);
+  EXPECT_EQ(Count<StopCommand>(effects), 0);
   EXPECT_EQ(world_.StateOf(two), JobState::kQueued);
 }
 
@@ -71,7 +71,7 @@ TEST_F(FoundRuns, AnAdoptedRunIsAJobWithItsOldIdAndItsExitCodeIsStored) {
   const Effects effects = world_.Turn();
   ASSERT_EQ(effects.batch.inserts.size(), 1u);
   EXPECT_EQ(effects.batch.inserts[0].spec->command, std::vector<std::string>{"train"});
-  EXPECT_EQ(Count<AdoptOrder>(effects), 1);
+  EXPECT_EQ(Count<AdoptCommand>(effects), 1);
   EXPECT_EQ(Unmanaged(1), "");
   EXPECT_EQ(Adopt(17, world_.ada_).error().code, ErrorCode::kFailedPrecondition) << "once";
   EXPECT_EQ(world_.StateOf(JobId(17)), JobState::kRunning);
@@ -93,15 +93,15 @@ TEST_F(FoundRuns, OnlyTheOwnerAndAdministratorsAdoptOrEndARun) {
   grace.user = {1001, 1001, "grace"};
   EXPECT_EQ(Adopt(17, grace).error().code, ErrorCode::kPermissionDenied);
   EXPECT_EQ(world_.controller_.EndFound(JobId(17), grace).error().code, ErrorCode::kPermissionDenied);
-  EXPECT_EQ(Count<StopOrder>(world_.Turn()), 0);
+  EXPECT_EQ(Count<StopCommand>(world_.Turn()), 0);
   grace.is_admin = true;
   ASSERT_TRUE(world_.controller_.EndFound(JobId(17), grace));
-  EXPECT_EQ(Count<StopOrder>(world_.Turn()), 1);
+  EXPECT_EQ(Count<StopCommand>(world_.Turn()), 1);
   EXPECT_FALSE(Adopt(17, world_.ada_)) << "it is being ended";
   RunDescription ended = Seen(17, GpuSet::Of({1}));
   ended.exit = Code(143);
   Find(ended);
-  EXPECT_EQ(Count<ForgetOrder>(world_.Turn()), 1);
+  EXPECT_EQ(Count<ForgetCommand>(world_.Turn()), 1);
   EXPECT_TRUE(world_.controller_.found().empty());
 }
 
@@ -138,13 +138,13 @@ TEST_F(FoundRuns, AnEndedRunFreesItsGpusAndCanStillBeAdopted) {
   ended.exit = Code(0);
   EXPECT_EQ(Find(ended), Controller::Found::kUnknown);
   EXPECT_EQ(Unmanaged(1), "");
-  EXPECT_EQ(Count<ForgetOrder>(world_.Turn()), 0);
+  EXPECT_EQ(Count<ForgetCommand>(world_.Turn()), 0);
   world_.Submit(2);
   world_.Turn();
   EXPECT_TRUE(Adopt(17, world_.ada_)) << "others may have its GPUs by now";
   const Effects effects = world_.Turn();
   EXPECT_EQ(World::EndOf(effects, JobId(17)), JobState::kSucceeded);
-  EXPECT_EQ(Count<ForgetOrder>(effects), 1);
+  EXPECT_EQ(Count<ForgetCommand>(effects), 1);
 }
 
 TEST_F(FoundRuns, ALaterAttemptOfAKnownJobIsAdopted) {
@@ -156,7 +156,7 @@ TEST_F(FoundRuns, ALaterAttemptOfAKnownJobIsAdopted) {
   EXPECT_TRUE(World::Launched(effects).empty());
   EXPECT_EQ(world_.StateOf(job), JobState::kRunning);
   EXPECT_EQ(world_.controller_.Find(job)->attempt, 2u);
-  EXPECT_EQ(Count<AdoptOrder>(effects), 1);
+  EXPECT_EQ(Count<AdoptCommand>(effects), 1);
 }
 
 TEST_F(FoundRuns, AnArrayElementIsAdopted) {
@@ -178,7 +178,7 @@ TEST_F(FoundRuns, ARunThatHasEndedInTheStoreIsStopped) {
   lost.state = JobState::kLost;
   stored_ = [&](JobId) { return lost; };
   EXPECT_EQ(Find(Seen(17, GpuSet::Of({1}))), Controller::Found::kOver);
-  EXPECT_EQ(Count<StopOrder>(world_.Turn()), 1);
+  EXPECT_EQ(Count<StopCommand>(world_.Turn()), 1);
 }
 
 // --- The run journal -----------------------------------------------------------------------------------------------

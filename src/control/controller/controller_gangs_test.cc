@@ -20,8 +20,8 @@ TEST(ControllerNodes, AJobIsLaunchedOnTheNodeOfItsGpus) {
   Machines world(2, 2);
   const JobId first = world.Submit(2), second = world.Submit(2);
   const Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, first), Names{"n1"});
-  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, second), Names{"n2"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(effects, first), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(effects, second), Names{"n2"});
   EXPECT_EQ(world.Of(second).node, "n2");
   // A report from another node is ignored.
   world.End(second, "n2", 0);
@@ -29,7 +29,7 @@ TEST(ControllerNodes, AJobIsLaunchedOnTheNodeOfItsGpus) {
   divvy::Exit exit;
   world.controller_.OnExited(first, 1, exit, world.now_, world.now_, "n2");
   EXPECT_EQ(world.StateOf(first), JobState::kStarting);
-  EXPECT_EQ(Machines::Told<ForgetOrder>(world.Turn(), first), Names{"n2"});
+  EXPECT_EQ(Machines::Told<ForgetCommand>(world.Turn(), first), Names{"n2"});
 }
 
 TEST(ControllerNodes, AGangsStepsAreListedOnTheNodeOfItsScript) {
@@ -39,13 +39,13 @@ TEST(ControllerNodes, AGangsStepsAreListedOnTheNodeOfItsScript) {
   world.StartGang(job);
   divvy::Exit exit;
   exit.steps = "elsewhere";
-  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, SeatsOf(world.Of(job))[1].node);
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, AllocationsOf(world.Of(job))[1].node);
   exit.steps = "here";
-  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, SeatsOf(world.Of(job))[0].node);
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, AllocationsOf(world.Of(job))[0].node);
   const Effects effects = world.Turn();
   ASSERT_EQ(effects.finished.size(), 1u);
   EXPECT_EQ(effects.finished.front().exit->steps, "here");
-  for (const Seat& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
+  for (const NodeAllocation& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
 }
 
 TEST(ControllerNodes, TheReasonNamesTheNodeThatLostItsTasks) {
@@ -89,7 +89,7 @@ TEST(ControllerNodes, ALostNodeKeepsItsJobsUntilItIsFenced) {
   EXPECT_EQ(world.StateOf(job), JobState::kRunning);
   world.controller_.OnNodeFenced("n1", world.now_);
   const Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), Names{"n2"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(effects, job), Names{"n2"});
   EXPECT_EQ(world.Of(job).restarts, 1U);
   // A late report of the old run is ignored.
   divvy::Exit exit;
@@ -108,13 +108,13 @@ TEST(ControllerNodes, ADrainedNodeStopsItsJobsAtTheDeadlineAndTheyRunElsewhere) 
   row.reason = "disk, by root";
   world.controller_.OnNodeRow(row);
   world.Come("n2", 2);
-  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  EXPECT_TRUE(Machines::Told<StopCommand>(world.Turn(), job).empty());
   EXPECT_LE(world.controller_.next_wakeup(), world.now_ + 1h);
   world.now_ += 1h;
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), Names{"n1"});
   EXPECT_NE(world.Of(job).reason.find("disk"), std::string::npos) << world.Of(job).reason;
   world.End(job, "n1", 143);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n2"});
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), Names{"n2"});
 }
 
 TEST(ControllerNodes, AMissingGpuIsFaultyWhileAJobRunsThere) {
@@ -136,14 +136,14 @@ TEST(ControllerNodes, AMissingGpuIsFaultyWhileAJobRunsThere) {
 TEST(Gangs, AllNodesPrepareBeforeAnyStarts) {
   Machines world(3, 4);
   const JobId job = world.SubmitGang(2, 4);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), (Names{"n1", "n2"}));
   world.Prepare(job, "n1");
-  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job).empty());
+  EXPECT_TRUE(Machines::Told<GoCommand>(world.Turn(), job).empty());
   world.controller_.OnStarted(job, 1, world.now_, "n1");  // A false report.
   EXPECT_EQ(world.StateOf(job), JobState::kStarting);
   world.Prepare(job, "n2");
   const Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<GoOrder>(effects, job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<GoCommand>(effects, job), (Names{"n1", "n2"}));
   ASSERT_EQ(effects.batch.updates.size(), 1U);
   EXPECT_TRUE(effects.batch.updates[0].was_let_go);
   world.controller_.OnStarted(job, 1, world.now_, "n2");
@@ -160,7 +160,7 @@ TEST(Gangs, TheEndOnTheFirstNodeStopsTheOthersAndItsExitCodeCounts) {
   world.Turn();
   world.End(job, "n1", 3);
   Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<StopOrder>(effects, job), Names{"n2"});
+  EXPECT_EQ(Machines::Told<StopCommand>(effects, job), Names{"n2"});
   EXPECT_EQ(world.StateOf(job), JobState::kStopping);
   EXPECT_EQ(world.controller_.scheduler().free_count(), 0);
   world.End(job, "n2", 143);
@@ -177,11 +177,11 @@ TEST(Gangs, EachNodeGetsOneStopOrderHoweverTheNodesEnd) {
   world.StartGang(job);
   world.Turn();
   world.End(job, "n1", 0);
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n2", "n3", "n4"}));
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), (Names{"n2", "n3", "n4"}));
   world.End(job, "n3", 0);
-  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  EXPECT_TRUE(Machines::Told<StopCommand>(world.Turn(), job).empty());
   world.End(job, "n2", 0);
-  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  EXPECT_TRUE(Machines::Told<StopCommand>(world.Turn(), job).empty());
   world.End(job, "n4", 0);
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
 }
@@ -192,9 +192,9 @@ TEST(Gangs, AFailedPreparationStopsAllNodesAndNamesTheReason) {
   world.Turn();
   world.Prepare(job, "n1");
   world.End(job, "n2", 127, "there is no user ada");
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), Names{"n1"});
   world.Prepare(job, "n1");  // A repeated report that comes too late.
-  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job).empty());
+  EXPECT_TRUE(Machines::Told<GoCommand>(world.Turn(), job).empty());
   world.End(job, "n1", 143);
   const Effects effects = world.Turn();
   ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
@@ -210,7 +210,7 @@ TEST(Gangs, ANodeThatLosesItsTasksEndsTheJobAndIsNamed) {
   world.StartGang(job);
   world.Turn();
   world.controller_.OnVanished(job, 1, Controller::Vanished::kUnseen, world.now_, "n2");
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", 143);
   const Effects effects = world.Turn();
   ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
@@ -230,7 +230,7 @@ TEST(Gangs, ALossOnANodeCountsAsAnAttempt) {
             "try 1 of 3 ended: node n2 lost its part: the job's step process on this node has ended; tries again "
             "after 10 s");
   world.now_ += 10s;
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), (Names{"n1", "n2"}));
   // The user's program is missing, which is the same on every node.
   world.StartGang(job);
   world.End(job, "n1", 127, "cannot run 'nosuchprog': No such file or directory");
@@ -354,11 +354,11 @@ TEST(Gangs, ANodeThatDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {
   world.Turn();
   EXPECT_LE(world.controller_.next_wakeup(), world.now_ + Controller::kPrepareWithin);
   world.now_ += Controller::kPrepareWithin;
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), (Names{"n1", "n2"}));
   EXPECT_NE(world.Of(job).reason.find("node n2"), std::string::npos) << world.Of(job).reason;
   world.End(job, "n1", 143);
   world.End(job, "n2", 143);
-  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(world.Turn(), job), (Names{"n1", "n2"}));
   EXPECT_EQ(world.Of(job).attempt, 2U);
 }
 
@@ -370,10 +370,10 @@ TEST(Gangs, AGangLeavesAFencedNodeForNodesWithRoom) {
   world.Turn();
   world.controller_.OnNodeLost("n2", world.now_);
   world.controller_.OnNodeFenced("n2", world.now_);
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", 143);
   const Effects effects = world.Turn();
-  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), (Names{"n1", "n3"}));
+  EXPECT_EQ(Machines::Told<LaunchCommand>(effects, job), (Names{"n1", "n3"}));
   ASSERT_FALSE(effects.batch.history.empty());
   EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was disconnected and has stopped its jobs");
 }
@@ -413,7 +413,7 @@ TEST(Gangs, AJobThatStopsOnOtherNodesHoldsALostNodeUntilItHasEnded) {
   world.controller_.OnNodeDisconnected("n2");
   world.controller_.OnNodeGone("n2", world.now_);
   world.controller_.OnNodeRemoved("n2");
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), Names{"n1"});
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   world.End(job, "n1", 143);
   world.Turn();
@@ -427,7 +427,7 @@ TEST(Gangs, CancellingReachesEachNodeOnce) {
   const JobId job = world.SubmitGang(2, 4);
   world.Turn();
   ASSERT_TRUE(world.controller_.Cancel(job, 0, Duration(-1), "", world.ada_, world.now_));
-  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<StopCommand>(world.Turn(), job), (Names{"n1", "n2"}));
   world.End(job, "n2", 143);
   world.End(job, "n1", 143);
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kCancelled);
@@ -445,11 +445,11 @@ TEST(Gangs, ARestartUndoesPreparationsAndKeepsStartedGangs) {
   for (const auto& [id, record] : before.controller_.live()) live.push_back(record);
   after.controller_.Load(live, {}, 100, 2, World::NoHistory());
   Effects effects = after.Turn();
-  EXPECT_EQ(Machines::Told<StopOrder>(effects, unready), (Names{"n1", "n2"}));
-  EXPECT_TRUE(Machines::Told<StopOrder>(effects, ready).empty());
+  EXPECT_EQ(Machines::Told<StopCommand>(effects, unready), (Names{"n1", "n2"}));
+  EXPECT_TRUE(Machines::Told<StopCommand>(effects, ready).empty());
   // A reconnecting node may not have received the go order.
   after.controller_.OnNodeReconciled("n2");
-  EXPECT_EQ(Machines::Told<GoOrder>(after.Turn(), ready), (Names{"n1", "n2"}));
+  EXPECT_EQ(Machines::Told<GoCommand>(after.Turn(), ready), (Names{"n1", "n2"}));
 }
 
 /// Nodes that follow orders late and in any order, and sometimes fail, vanish or are fenced.
@@ -541,9 +541,9 @@ class History {
   }
 
   void Follow(const Effects& effects) {
-    for (const Order& order : effects.orders) {
+    for (const NodeCommand& order : effects.orders) {
       const std::pair key{JobOf(order), NodeOf(order)};
-      if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+      if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
         ASSERT_FALSE(parts_.contains(key)) << "job " << ToString(key.first) << " is launched twice on " << key.second;
         Part part;
         part.attempt = launch->record.attempt;
@@ -553,8 +553,8 @@ class History {
       }
       const auto at = parts_.find(key);
       if (at == parts_.end()) continue;
-      if (std::holds_alternative<StopOrder>(order)) at->second.is_stopping = true;
-      if (const auto* go = std::get_if<GoOrder>(&order); go != nullptr && go->attempt == at->second.attempt) {
+      if (std::holds_alternative<StopCommand>(order)) at->second.is_stopping = true;
+      if (const auto* go = std::get_if<GoCommand>(&order); go != nullptr && go->attempt == at->second.attempt) {
         for (const auto& [other, part] : parts_) {
           if (other.first != key.first) continue;
           EXPECT_TRUE(part.is_prepared) << "one goes before all are ready";
@@ -573,7 +573,7 @@ class History {
         ADD_FAILURE() << "job " << ToString(key.first) << " is still on " << key.second;
         continue;
       }
-      for (const Seat& seat : SeatsOf(*record)) {
+      for (const NodeAllocation& seat : AllocationsOf(*record)) {
         if (seat.node != key.second) continue;
         EXPECT_TRUE((taken[key.second] & seat.gpus).empty());
         taken[key.second] = taken[key.second] | seat.gpus;

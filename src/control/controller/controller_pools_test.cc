@@ -92,7 +92,7 @@ TEST_F(Pools, EachComponentMayNameItsOwnPool) {
   ASSERT_EQ(Submit(spec), "");
   EXPECT_EQ(Place(), "n1 in big");
   std::map<std::string, int> parts;
-  for (const Seat& seat : Of(last_).gang) parts[seat.node] = static_cast<int>(seat.parts.size());
+  for (const NodeAllocation& seat : Of(last_).gang) parts[seat.node] = static_cast<int>(seat.parts.size());
   EXPECT_EQ(parts, (std::map<std::string, int>{{"n1", 2}, {"n3", 1}})) << "without a word: the job's own pool";
   // The whole job counts in the pools of its components.
   EXPECT_EQ(world_.controller_.scheduler().group_gpus("pool small"), 3);

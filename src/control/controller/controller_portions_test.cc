@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "control/books/repay_consent.h"
+#include "control/books/borrow_requeue_policy.h"
 #include "control/controller/controller_test_world.h"
 #include "control/controller/start_reason.h"
 #include "model/exit_codes.h"
@@ -49,10 +49,10 @@ class GpuFractions : public World, public testing::Test {
     portion.request = GpuShare(parts);
     return controller_.ResizePortion(job, portion, caller, now_, NoHistory());
   }
-  static std::vector<PortionOrder> Ordered(const Effects& effects) {
-    std::vector<PortionOrder> orders;
-    for (const Order& order : effects.orders) {
-      if (const auto* portion = std::get_if<PortionOrder>(&order)) orders.push_back(*portion);
+  static std::vector<PortionCommand> Ordered(const Effects& effects) {
+    std::vector<PortionCommand> orders;
+    for (const NodeCommand& order : effects.orders) {
+      if (const auto* portion = std::get_if<PortionCommand>(&order)) orders.push_back(*portion);
     }
     return orders;
   }
@@ -304,7 +304,7 @@ TEST_F(GpuFractions, TenantsArePackedTogetherSoThatAWholeGpuJobStarts) {
   const JobId whole = Submit(1);
   const Effects effects = Turn();
   EXPECT_EQ(StateOf(whole), JobState::kStarting);
-  const std::vector<PortionOrder> told = Ordered(effects);
+  const std::vector<PortionCommand> told = Ordered(effects);
   ASSERT_EQ(told.size(), 1U) << "its machine brings them there";
   EXPECT_EQ(told[0].job, fourth);
   EXPECT_EQ(told[0].gpus, GpuSet::Of({0}));
@@ -349,7 +349,7 @@ TEST_F(GpuFractions, AGrowingTenantIsCountedOnAnotherGpuIfItsOwnHasNoRoom) {
   EXPECT_TRUE(Resize(a, 7'500, ada_));
   EXPECT_EQ(controller_.Find(a)->gpus, GpuSet::Of({1}));
   EXPECT_EQ(controller_.CheckInvariants(), "");
-  const std::vector<PortionOrder> told = Ordered(Turn());
+  const std::vector<PortionCommand> told = Ordered(Turn());
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].gpus, GpuSet::Of({1}));
 }

@@ -8,8 +8,8 @@ using namespace std::chrono_literals;
 
 Policy Preempting() {
   Policy policy;
-  policy.taking_back.preempts = true;
-  policy.taking_back.grace = 20s;
+  policy.preemption.preempts = true;
+  policy.preemption.grace = 20s;
   return policy;
 }
 
@@ -33,8 +33,8 @@ JobId SubmitWith(World& world, int gpus, int priority, Preemptible preemptible, 
 
 std::vector<JobId> Stopped(const Effects& effects) {
   std::vector<JobId> jobs;
-  for (const Order& order : effects.orders) {
-    if (const auto* stop = std::get_if<StopOrder>(&order)) jobs.push_back(stop->job);
+  for (const NodeCommand& order : effects.orders) {
+    if (const auto* stop = std::get_if<StopCommand>(&order)) jobs.push_back(stop->job);
   }
   return jobs;
 }
@@ -48,7 +48,7 @@ TEST(Preemption, AJobOfHigherPriorityPreemptsAPreemptibleJob) {
   const JobId high = SubmitWith(world, 2, 5, Preemptible::kNever);
   const Effects taken = world.Turn();
   ASSERT_EQ(Stopped(taken), std::vector<JobId>{low});
-  EXPECT_EQ(std::get<StopOrder>(taken.orders.front()).grace, 20s);
+  EXPECT_EQ(std::get<StopCommand>(taken.orders.front()).grace, 20s);
   EXPECT_EQ(world.controller_.Find(low)->reason, "makes room for job 2 of ada");
   EXPECT_EQ(world.StateOf(low), JobState::kStopping);
   EXPECT_EQ(world.StateOf(high), JobState::kQueued);
@@ -107,7 +107,7 @@ TEST(Preemption, IsOffByDefault) {
 
 TEST(Preemption, WaitBeforeEndsByTheClockAlone) {
   Policy policy = Preempting();
-  policy.taking_back.patience = 1min;
+  policy.preemption.wait_before = 1min;
   World world(1, policy);
   const JobId low = SubmitWith(world, 1, 0, Preemptible::kRequeue);
   world.Turn();

@@ -11,8 +11,8 @@ namespace divvy {
 namespace {
 
 /// For a gang that has not been let go: the nodes that are not ready.
-std::string UnreadyText(const std::vector<Seat>& seats) {
-  const auto is_unready = [](const Seat& seat) { return seat.port == 0 && !seat.exit; };
+std::string UnreadyText(const std::vector<NodeAllocation>& seats) {
+  const auto is_unready = [](const NodeAllocation& seat) { return seat.port == 0 && !seat.exit; };
   const auto first = std::ranges::find_if(seats, is_unready);
   if (first == seats.end()) return "";
   const auto others = std::count_if(first + 1, seats.end(), is_unready);
@@ -29,9 +29,9 @@ void NameBlocker(const Controller& controller, core::Blocker& blocker) {
   blocker.rule = WithTeamNames(blocker.rule);
   constexpr std::string_view kRule = "reservation ";
   if (blocker.kind != core::BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
-  const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
-  if (!booking || *booking <= 0) return;  // The rule is a job's reservation.
-  const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
+  const auto advance = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
+  if (!advance || *advance <= 0) return;  // The rule is a job's reservation.
+  const auto number = controller.NumberOfReservation(static_cast<std::uint64_t>(*advance));
   if (!number) return;
   const auto at = controller.reservations().all().find(*number);
   if (at == controller.reservations().all().end()) return;
@@ -80,16 +80,16 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   const bool is_stopping = record.state == JobState::kStopping;
   const bool has_begun = !is_stopping && record.state != JobState::kStarting;
   const bool may_run = record.gang.empty() || record.was_let_go;
-  const std::vector<Seat> seats = SeatsOf(record);
+  const std::vector<NodeAllocation> seats = AllocationsOf(record);
   // The job was told to start; only the node knows whether it has, because starts are not persisted at once
   // (RunTracker::OnStarted).
-  for (const Seat& seat : seats) {
+  for (const NodeAllocation& seat : seats) {
     const std::string absence = controller.DisconnectReason(seat.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;
     if (!absence.empty())
       return absence + (has_begun ? "; " + std::string(kMayGoOn) : may_run ? "; the job may run there" : "");
   }
-  for (const Seat& seat : seats) {
+  for (const NodeAllocation& seat : seats) {
     if (std::string drain = controller.DrainOf(seat.node); has_begun && !drain.empty()) return drain;
   }
   if (is_stopping || has_begun) return record.reason;

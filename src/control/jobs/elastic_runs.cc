@@ -28,7 +28,7 @@ void ElasticRuns::Resize(const Resizing& resizing, Time now) {
   if (resizing.asked_back.empty()) record.asked_back_at = kNoTime;
   if (resizing.is_silent) record.takes_resizes = false;
   effects_.Persist(record);
-  effects_.Send(record, ResizeOrder{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent, ""});
+  effects_.Send(record, ResizeCommand{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent, ""});
   effects_.Announce(record);
 }
 

@@ -1,7 +1,7 @@
 #include "control/jobs/fraction_commands.h"
 
+#include "control/books/borrow_requeue_policy.h"
 #include "control/books/record_parts.h"
-#include "control/books/repay_consent.h"
 #include "engine/scheduler/explain.h"
 #include "model/gpus/gpu_portion.h"
 
@@ -96,7 +96,7 @@ Result<std::string> FractionCommands::ResizePortion(JobId id, const GpuPortion& 
       id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
       now);
   effects_.Persist(*record);
-  effects_.Send(*record, PortionOrder{id, wanted, record->gpus, ""});
+  effects_.Send(*record, PortionCommand{id, wanted, record->gpus, ""});
   fractions_.Loosen(*record);
   effects_.Announce(*record);
   effects_.RequestPlan();

@@ -39,7 +39,7 @@ Result<std::string> JobCommands::Cancel(JobId id, int signal, Duration grace, co
   record->reason = why;
   effects_.Persist(*record);
   if (is_first) effects_.Note(id, why, now);
-  effects_.Send(*record, StopOrder{id, signal, grace, ""});
+  effects_.Send(*record, StopCommand{id, signal, grace, ""});
   effects_.Announce(*record);
   return std::string("stopping");
 }
@@ -85,7 +85,7 @@ Result<std::string> JobCommands::Requeue(JobId id, bool holds, const Caller& cal
   record->state = JobState::kStopping;
   record->reason = QueuedAgainBy(caller, id, holds);
   effects_.Persist(*record);
-  effects_.Send(*record, StopOrder{id, 0, Duration(-1), ""});
+  effects_.Send(*record, StopCommand{id, 0, Duration(-1), ""});
   effects_.Announce(*record);
   return std::string(holds ? "stopping, then held" : "stopping, then queued again");
 }
@@ -105,7 +105,7 @@ Result<std::string> JobCommands::Pause(JobId id, bool is_paused, const Caller& c
                 : record->start_reason;
   effects_.Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
   effects_.Persist(*record);
-  effects_.Send(*record, PauseOrder{id, is_paused, ""});
+  effects_.Send(*record, PauseCommand{id, is_paused, ""});
   effects_.Announce(*record);
   if (is_paused && record->request.is_portioned())
     return "paused; the memory of its GPU fraction is moved to the host where possible, until divvy resume";
@@ -130,13 +130,13 @@ Result<std::string> JobCommands::Signal(JobId id, int signal, SignalReach reach,
   // A foreground job has no script around it.
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
-  for (const Seat& seat : SeatsOf(*record)) {
+  for (const NodeAllocation& seat : AllocationsOf(*record)) {
     const std::string here = nodes_.DisconnectReason(seat.node);
     if (absence.empty()) absence = here;
     if (!nodes_.IsAccounted(seat.node))  // Signals for such a node are not kept.
       return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
   }
-  effects_.Send(*record, SignalOrder{id, signal, reach, ""});
+  effects_.Send(*record, SignalCommand{id, signal, reach, ""});
   if (absence.empty()) return std::string("sent");
   return absence + "; the signal is delivered when it reconnects, and lost if its agent was restarted meanwhile";
 }

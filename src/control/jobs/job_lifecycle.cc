@@ -68,7 +68,7 @@ void JobLifecycle::FinishArrayIfDone(JobId array, Time now) {
 void JobLifecycle::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
   effects_.Note(record.id, reason, now);
   // A preempted job loses its progress, but not its queue position.
-  if (!WasTakenBack(record)) record.queued_at = now;
+  if (!WasPreempted(record)) record.queued_at = now;
   if (record.state != JobState::kStarting) record.waits_since = now;  // Otherwise it has not run.
   record.ended = kNoTime;
   record.stop_intent = StopIntent::kNone;
@@ -139,7 +139,7 @@ JobRecord* JobLifecycle::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   return kept;
 }
 
-void JobLifecycle::TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array) {
+void JobLifecycle::SplitFromArray(const JobRecord& element, std::optional<JobRecord> array) {
   auto at = jobs_.live().find(element.array);
   if (at == jobs_.live().end()) {
     at = jobs_.live().emplace(element.array, *std::move(array)).first;

@@ -52,7 +52,7 @@ class JobLifecycle {
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
   /// Removes `element`, which has ended, from its array's counts of ended elements. `array`: its record if it is no
   /// longer live.
-  void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
+  void SplitFromArray(const JobRecord& element, std::optional<JobRecord> array);
 
  private:
   void EndLateElements(JobRecord& array, Time now);

@@ -236,7 +236,7 @@ void JobUpdates::Replace(const JobRecord& after, const JobChanges& changes, cons
     feed_.Put(record);
   } else if (changes.time_limit && record.array_count == 0) {
     scheduler_.SetKnownEnd(record.id, Deadline(record));
-    effects_.Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
+    effects_.Send(record, TimeLimitCommand{record.id, Deadline(record), ""});
   }
   effects_.Announce(record);
 }

@@ -46,13 +46,14 @@ bool RunAdoption::MayReplay(JobId job, std::uint32_t attempt) const {
 bool RunAdoption::HasRoomFor(const RunDescription& run, const JobRecord* known) const {
   const GpuShare share(static_cast<std::int32_t>(run.gpu_parts));
   if (share <= GpuShare() || share > GpuShare(GpuShare::kWhole)) return false;
-  for (const Seat& seat : SeatsOf(run.record)) {
+  for (const NodeAllocation& seat : AllocationsOf(run.record)) {
     const auto index = nodes_.IndexOf(seat.node);
     if (!index) return false;
     const NodeUsage& node = scheduler_.node(*index);
     for (const int gpu : (seat.gpus & node.present()).ToVector()) {
       GpuShare room = node.room(static_cast<GpuIndex>(gpu));
-      for (const Seat& own : known == nullptr || !IsActive(known->state) ? std::vector<Seat>() : SeatsOf(*known)) {
+      for (const NodeAllocation& own :
+           known == nullptr || !IsActive(known->state) ? std::vector<NodeAllocation>() : AllocationsOf(*known)) {
         if (own.node == seat.node && own.gpus.Contains(static_cast<GpuIndex>(gpu))) room = room + known->gpu_parts;
       }
       if (room < share) return false;
@@ -117,7 +118,7 @@ void RunAdoption::KeepEnd(JobRecord& record, const RunDescription& run, Time now
   record.ended = std::max(run.ended, record.started);
   record.exit = run.exit;
   record.stop_intent = StopIntent::kNone;
-  effects_.Send(ForgetOrder{record.id, record.attempt, run.record.node});
+  effects_.Send(ForgetCommand{record.id, record.attempt, run.record.node});
   const auto [state, reason] = runs_.Judge(record, *run.exit);
   if (!runs_.RunsAgain(record, state, *run.exit, now)) lifecycle_.Finish(record, state, reason, now);
 }
@@ -152,11 +153,11 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
   const JobRecord& seen = run.record;
   const JobId id = seen.id;
   const auto end = [&] {
-    if (run.exit) effects_.Send(ForgetOrder{id, seen.attempt, seen.node});
-    else effects_.Send(StopOrder{id, 9, Duration(0), seen.node});
+    if (run.exit) effects_.Send(ForgetCommand{id, seen.attempt, seen.node});
+    else effects_.Send(StopCommand{id, 9, Duration(0), seen.node});
     return Found::kOver;
   };
-  for (Seat& seat : run.record.gang) {
+  for (NodeAllocation& seat : run.record.gang) {
     if (seat.node == scheduler_.node(kOwnNode).words.name) seat.node.clear();  // Named as at its launch.
   }
   run.record.was_let_go = !seen.gang.empty() && seen.state == JobState::kRunning;
@@ -168,7 +169,7 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
       return Found::kTaken;
     }
     TakeUp(record, run, "a run of it that is newer than the store was found", now);
-    effects_.Send(AdoptOrder{PartOn(record, seen.node), seen.node});
+    effects_.Send(AdoptCommand{PartOn(record, seen.node), seen.node});
     found_.all().erase(id);
     return Found::kTaken;
   };
@@ -177,7 +178,7 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
   if (JobRecord* live = SameJob(seen)) {
     const bool is_there = IsActive(live->state) && live->attempt == seen.attempt && IsOn(*live, seen.node);
     if (is_there) {
-      effects_.Send(AdoptOrder{PartOn(*live, seen.node), seen.node});
+      effects_.Send(AdoptCommand{PartOn(*live, seen.node), seen.node});
       found_.all().erase(id);
       return Found::kTaken;
     }
@@ -195,7 +196,7 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
   const bool is_ending = before != found_.all().end() && before->second.is_ending;
   const std::string node = seen.node;
   if (is_ending && run.exit) {
-    effects_.Send(ForgetOrder{id, seen.attempt, node});
+    effects_.Send(ForgetCommand{id, seen.attempt, node});
     found_.all().erase(before);
     gpus_.RefreshGpusOf(node);
     return Found::kOver;
@@ -218,7 +219,7 @@ JobRecord& RunAdoption::Revive(JobRecord ended, const FindOutcome& outcome) {
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) {
     std::optional<JobRecord> array = outcome(record.array);
-    if (jobs_.live().contains(record.array) || array) lifecycle_.TakeBackFromArray(record, std::move(array));
+    if (jobs_.live().contains(record.array) || array) lifecycle_.SplitFromArray(record, std::move(array));
   }
   record.dependencies.clear();
   predictions_.Know(record);
@@ -288,7 +289,7 @@ Result<std::string> RunAdoption::Adopt(JobId id, const Caller& caller, Time now)
     return std::string("adopted; it had ended");
   }
   TakeUp(kept, taken, why, now);
-  effects_.Send(AdoptOrder{kept, kept.node});
+  effects_.Send(AdoptCommand{kept, kept.node});
   return std::string("adopted; it runs");
 }
 
@@ -301,14 +302,14 @@ Result<std::string> RunAdoption::EndFound(JobId id, const Caller& caller) {
   const JobRecord& record = at->second.run.record;
   DIVVY_CHECK(access_.Authorise(record, caller, "end"));
   if (at->second.run.exit) {
-    effects_.Send(ForgetOrder{id, record.attempt, record.node});
+    effects_.Send(ForgetCommand{id, record.attempt, record.node});
     const std::string node = record.node;
     found_.all().erase(at);
     gpus_.RefreshGpusOf(node);
     return std::string("forgotten: it had ended");
   }
   at->second.is_ending = true;
-  effects_.Send(StopOrder{id, 0, Duration(-1), record.node});
+  effects_.Send(StopCommand{id, 0, Duration(-1), record.node});
   return std::string("stopping: its stop signal now, SIGKILL after its grace");
 }
 

@@ -54,18 +54,18 @@ JobId RunTracker::NextMember(JobId entry) {
   return ElementId(entry, ordinal);
 }
 
-void RunTracker::TakeBack(const Preemption& preemption, Time now) {
+void RunTracker::Preempt(const Preemption& preemption, Time now) {
   JobRecord& record = jobs_.live().at(preemption.job);
-  const JobRecord& taker = jobs_.live().at(preemption.taker);
+  const JobRecord& preemptor = jobs_.live().at(preemption.preemptor);
   record.stop_intent = StopIntent::kRequeue;
   record.state = JobState::kStopping;
-  record.reason = std::string(kTakenBack) + DisplayId(taker) + " of " +
-                  (taker.team.empty() ? taker.user.name : "team " + taker.team);
+  record.reason = std::string(kPreempted) + DisplayId(preemptor) + " of " +
+                  (preemptor.team.empty() ? preemptor.user.name : "team " + preemptor.team);
   if (record.is_preemptible_set && record.preemptible == Preemptible::kPause)
     record.reason += "; it restarts, because the GPU memory of a paused job cannot be kept elsewhere";
   effects_.Note(record.id, record.reason, now);
   effects_.Persist(record);
-  effects_.Send(record, StopOrder{record.id, 0, feed_.policy().taking_back.grace, ""});
+  effects_.Send(record, StopCommand{record.id, 0, feed_.policy().preemption.grace, ""});
   effects_.Announce(record);
 }
 
@@ -86,7 +86,7 @@ void RunTracker::Start(const StartDecision& decision, JobId job, Time now) {
   record->gpu_parts = decision.share;
   record->gpu_slice = decision.slice;
   record->gang.clear();
-  for (const NodePlace& place : decision.gang)
+  for (const NodeResources& place : decision.gang)
     record->gang.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
   record->was_let_go = false;
   // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
@@ -159,7 +159,7 @@ void RunTracker::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   found->second.reason = found->second.start_reason;
   if (CutToDeadline(found->second)) {
     scheduler_.SetKnownEnd(job, Deadline(found->second));
-    effects_.Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
+    effects_.Send(found->second, TimeLimitCommand{job, Deadline(found->second), ""});
   }
   unkept_starts_.insert_or_assign(job, attempt);
   retries_.OnStarted(job);
@@ -186,17 +186,18 @@ void RunTracker::KeepStarts(Time now) {
 
 void RunTracker::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,
                           const std::string& node) {
-  effects_.Send(ForgetOrder{job, attempt, node});
+  effects_.Send(ForgetCommand{job, attempt, node});
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (record.gang.empty() && record.node != node) return;
   // It is no refusal if something has started, or if another node already reported why the gang ends.
-  const bool is_first = std::ranges::none_of(record.gang, [](const Seat& seat) { return seat.exit.has_value(); });
+  const bool is_first =
+      std::ranges::none_of(record.gang, [](const NodeAllocation& seat) { return seat.exit.has_value(); });
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
   if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
   if (!record.gang.empty()) {
-    if (gangs_.EndSeat(record, node, exit, at, now)) EndRun(record, now);
+    if (gangs_.EndAllocation(record, node, exit, at, now)) EndRun(record, now);
     return;
   }
   record.exit = exit;
@@ -212,7 +213,7 @@ void RunTracker::EndRun(JobRecord& record, Time now) {
   fractions_.Loosen(record);
   effects_.RequestPlan();
   budgets_.CountUsage(record, record.ended);
-  if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
+  if (exit.is_known && exit.failure.empty() && !WasPreempted(record))
     predictions_.LearnRunTime(record, record.ended - record.started);
   predictions_.LearnSpeed(record,
                           record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
@@ -222,7 +223,7 @@ void RunTracker::EndRun(JobRecord& record, Time now) {
 }
 
 // Ends a gang's part, and decides by `how` whether the job may start again.
-bool RunTracker::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
+bool RunTracker::VanishAllocation(JobRecord& record, const std::string& node, Vanished how, Time now) {
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and their exit status is unknown", "the node was rebooted",
       "the node was disconnected and has stopped its jobs", "the node is gone for good"};
@@ -238,16 +239,16 @@ bool RunTracker::VanishSeat(JobRecord& record, const std::string& node, Vanished
     record.reason =
         "queued again: " + where + (IsWithItsMachine(how) ? std::string(MachinesEnd(how)) : ": " + exit.failure);
   }
-  return gangs_.EndSeat(record, node, exit, now, now);
+  return gangs_.EndAllocation(record, node, exit, now, now);
 }
 
 void RunTracker::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {
-  effects_.Send(ForgetOrder{job, attempt, node});
+  effects_.Send(ForgetCommand{job, attempt, node});
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (!record.gang.empty()) {
-    if (VanishSeat(record, node, how, now)) EndRun(record, now);
+    if (VanishAllocation(record, node, how, now)) EndRun(record, now);
     return;
   }
   if (record.node != node) return;
@@ -353,7 +354,7 @@ void RunTracker::StopForDrain(NodeIndex node, Time now) {
     record.reason = (runs_again ? "queued again: " : "") + why;
     effects_.Note(job, "stopped at the deadline: " + why, now);
     effects_.Persist(record);
-    effects_.Send(record, StopOrder{job, 0, Duration(-1), ""});
+    effects_.Send(record, StopCommand{job, 0, Duration(-1), ""});
     effects_.Announce(record);
   }
 }

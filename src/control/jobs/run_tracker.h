@@ -56,7 +56,7 @@ class RunTracker {
   /// `decision.entry`, or an element of it, runs as `job` in the cluster already.
   void Start(const StartDecision& decision, JobId job, Time now);
   /// Stops the victim as its owner's "requeue" does; it keeps its queue position.
-  void TakeBack(const Preemption& preemption, Time now);
+  void Preempt(const Preemption& preemption, Time now);
 
   // --- Reports of nodes: see Controller ------------------------------------------------------------------------
 
@@ -83,8 +83,8 @@ class RunTracker {
  private:
   /// Call when all parts of the run have ended; its exit and end are set.
   void EndRun(JobRecord& record, Time now);
-  /// Ends a gang's part on a node without a known end. Returns whether it was the last part (see EndSeat).
-  bool VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now);
+  /// Ends a gang's part on a node without a known end. Returns whether it was the last part (see EndAllocation).
+  bool VanishAllocation(JobRecord& record, const std::string& node, Vanished how, Time now);
   /// A node could not start a job for reasons of its own.
   void OnRefusal(JobRecord& record, const std::string& node, const Exit& exit, Time now);
   /// The node's GPUs could not be emptied for the job.

@@ -155,7 +155,7 @@ RunningJob SchedulerFeed::RunningJobOf(const JobRecord& record) const {
   job.slice = record.gpu_slice;
   job.cpus = record.request.cpus;
   job.memory = record.request.memory;
-  for (const Seat& seat : record.gang)
+  for (const NodeAllocation& seat : record.gang)
     job.gang.push_back(
         PlaceOf(record.request, nodes_.IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
   if (!job.gang.empty()) {
@@ -170,7 +170,7 @@ RunningJob SchedulerFeed::RunningJobOf(const JobRecord& record) const {
   job.name = record.name;
   job.team = record.team;
   job.priority = record.priority;
-  job.is_leaving = WasTakenBack(record);
+  job.is_leaving = WasPreempted(record);
   job.queued_at = record.queued_at;
   job.request = record.request;
   job.is_resizable = record.takes_resizes;

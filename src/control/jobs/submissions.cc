@@ -170,7 +170,7 @@ Result<std::string> Submissions::RequeueEnded(JobRecord ended, const JobSpec& sp
   }
 
   JobRecord& record = jobs_.live().insert_or_assign(ended.id, std::move(ended)).first->second;
-  if (record.array.is_set()) lifecycle_.TakeBackFromArray(record, std::move(array));
+  if (record.array.is_set()) lifecycle_.SplitFromArray(record, std::move(array));
   // The other dependencies were met already. A singleton waits again for its namesakes.
   std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
   record.needs_any_dependency = false;
@@ -217,7 +217,7 @@ Forecast Submissions::ForecastOf(JobId waiting, Time now) const {
   for (const StartDecision& start : scheduler_.WouldDecide(now).starts) {
     if (start.entry != waiting) continue;
     forecast.start = now;
-    for (const NodePlace& place : start.gang)
+    for (const NodeResources& place : start.gang)
       forecast.seats.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks});
     if (start.gang.empty()) forecast.seats.push_back({nodes_.NodeName(start.node), start.gpus});
     return forecast;

@@ -30,7 +30,7 @@ Stretch BudgetTracker::StretchOf(const JobRecord& record, Time until) const {
   // Earlier sets of GPUs were counted before (control/jobs/elastic_runs.h).
   const std::int64_t parts = record.gpu_parts.ten_thousandths();
   Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
-  for (const Seat& seat : SeatsOf(record)) {
+  for (const NodeAllocation& seat : AllocationsOf(record)) {
     const auto node = nodes_.IndexOf(seat.node);
     if (!node) continue;
     for (const GpuFacts& facts : scheduler_.node(*node).capacity.gpus) {

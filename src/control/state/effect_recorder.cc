@@ -47,14 +47,14 @@ std::shared_ptr<const JobSpec> EffectRecorder::PendingSpec(JobId id) const {
   return inserted == index_.inserts.end() ? nullptr : effects_.batch.inserts[inserted->second].spec;
 }
 
-void EffectRecorder::Send(const JobRecord& record, Order order) {
+void EffectRecorder::Send(const JobRecord& record, NodeCommand order) {
   const auto send_to = [&](const std::string& node) {
-    Order one = order;
+    NodeCommand one = order;
     std::visit([&](auto& inner) { inner.node = node; }, one);
     Send(std::move(one));
   };
   if (record.gang.empty()) return send_to(record.node);
-  for (const Seat& seat : record.gang) {
+  for (const NodeAllocation& seat : record.gang) {
     if (!seat.exit) send_to(seat.node);
   }
 }

@@ -38,9 +38,9 @@ class EffectRecorder {
   // --- Orders --------------------------------------------------------------------------------------------------
 
   /// Sends the order to the node that it names.
-  void Send(Order order) { effects_.orders.push_back(std::move(order)); }
+  void Send(NodeCommand order) { effects_.orders.push_back(std::move(order)); }
   /// Sends the order to every node of the job whose part has not ended.
-  void Send(const JobRecord& record, Order order);
+  void Send(const JobRecord& record, NodeCommand order);
 
   // --- Watchers ------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ TEST(EffectRecorder, TrialLeavesOnlyItsWakeup) {
   effects.Persist(Record(1, 1));
   EffectRecorder before = effects.SetAside();
   effects.Persist(Record(1, 2));
-  effects.Send(StopOrder{JobId(1), 15, Duration(0), ""});
+  effects.Send(StopCommand{JobId(1), 15, Duration(0), ""});
   effects.RequestPlan();
   effects.WakeBy(Time(Duration(5)));
   effects.Restore(std::move(before));

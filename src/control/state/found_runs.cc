@@ -9,7 +9,7 @@ std::string FoundRuns::TextOf(const std::string& node, GpuIndex gpu) const {
   for (const auto& [id, found] : runs_) {
     const JobRecord& record = found.run.record;
     GpuSet gpus = record.gpus;
-    for (const Seat& seat : record.gang) {
+    for (const NodeAllocation& seat : record.gang) {
       if (seat.node == node) gpus = seat.gpus;
     }
     if (found.is_adopted || found.run.exit || record.node != node || !gpus.Contains(gpu)) continue;

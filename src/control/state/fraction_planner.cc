@@ -88,7 +88,7 @@ void FractionPlanner::SetPlannedGpus(JobRecord& record, GpuSet gpus) {
   record.gpus = gpus;
   effects_.RequestPlan();
   effects_.Persist(record);
-  effects_.Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
+  effects_.Send(record, PortionCommand{record.id, record.request.portion, gpus, ""});
 }
 
 }  // namespace divvy

@@ -7,7 +7,9 @@
 namespace divvy {
 namespace {
 
-std::string WhereText(const Seat& seat) { return seat.node.empty() ? "the controller's machine" : "node " + seat.node; }
+std::string WhereText(const NodeAllocation& seat) {
+  return seat.node.empty() ? "the controller's machine" : "node " + seat.node;
+}
 
 std::string HowText(const Exit& exit) {
   if (!exit.failure.empty()) return exit.failure;
@@ -17,7 +19,7 @@ std::string HowText(const Exit& exit) {
 }
 
 /// Explains, from the end of that part, why the job cannot continue.
-std::string SeatFailure(const JobRecord& record, const Seat& seat) {
+std::string SeatFailure(const JobRecord& record, const NodeAllocation& seat) {
   const bool is_head = &seat == record.gang.data();
   return WhereText(seat) +
          (!record.was_let_go ? " could not prepare its part: "
@@ -27,7 +29,7 @@ std::string SeatFailure(const JobRecord& record, const Seat& seat) {
 }
 
 /// Makes the lost part the reason of the job's end.
-void BlameSeat(JobRecord& record, const Seat& seat) {
+void BlameAllocation(JobRecord& record, const NodeAllocation& seat) {
   Exit& exit = *record.exit;
   exit.code = exit.code == 0 ? 1 : exit.code;
   exit.signal = 0;
@@ -39,12 +41,12 @@ void BlameSeat(JobRecord& record, const Seat& seat) {
 
 void GangLaunches::Launch(const JobRecord& record, Time now) {
   if (record.gang.empty()) {
-    effects_.Send(LaunchOrder{record, record.node, 0});
+    effects_.Send(LaunchCommand{record, record.node, 0});
     return;
   }
   for (std::uint32_t seat = 0; seat < record.gang.size(); ++seat) {
     const std::string& node = record.gang[seat].node;
-    effects_.Send(LaunchOrder{PartOn(record, node), node, seat});
+    effects_.Send(LaunchCommand{PartOn(record, node), node, seat});
   }
   preparing_[record.id] = AddSaturating(now, kPrepareWithin);
 }
@@ -53,11 +55,11 @@ void GangLaunches::OnPrepared(JobId job, std::uint32_t attempt, const std::strin
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
-  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
   if (seat == record.gang.end()) return;
   seat->port = port;
   if (record.was_let_go || record.state != JobState::kStarting) return;
-  if (std::ranges::any_of(record.gang, [](const Seat& one) { return one.port == 0 || one.exit; })) return;
+  if (std::ranges::any_of(record.gang, [](const NodeAllocation& one) { return one.port == 0 || one.exit; })) return;
   record.was_let_go = true;
   preparing_.erase(job);
   effects_.Note(job, "all of its " + std::to_string(record.gang.size()) + " nodes are ready", now);
@@ -73,9 +75,9 @@ void GangLaunches::RepeatGo(const std::string& node) const {
 
 void GangLaunches::LetGo(const JobRecord& record) const {
   if (record.gang.empty()) return;
-  std::vector<SeatAddress> addresses;
-  for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});
-  effects_.Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
+  std::vector<AllocationAddress> addresses;
+  for (const NodeAllocation& seat : record.gang) addresses.push_back({"", seat.port});
+  effects_.Send(record, GoCommand{record.id, record.attempt, std::move(addresses), ""});
 }
 
 Time GangLaunches::next_deadline() const {
@@ -96,7 +98,8 @@ void GangLaunches::Follow(Time now) {
     at = preparing_.erase(at);
     JobRecord& record = jobs_.live().at(job);
     if (record.was_let_go || record.state != JobState::kStarting) continue;
-    const auto late = std::ranges::find_if(record.gang, [](const Seat& seat) { return seat.port == 0 && !seat.exit; });
+    const auto late =
+        std::ranges::find_if(record.gang, [](const NodeAllocation& seat) { return seat.port == 0 && !seat.exit; });
     if (late == record.gang.end()) continue;
     if (until == kNoTime) {
       UndoGang(record, "the controller was restarted while its nodes were preparing", now);
@@ -117,12 +120,12 @@ void GangLaunches::UndoGang(JobRecord& record, const std::string& why, Time now)
   record.reason = why;
   effects_.Note(record.id, "rolled back on all nodes: " + why, now);
   effects_.Persist(record);
-  effects_.Send(record, StopOrder{record.id, 0, Duration(0), ""});
+  effects_.Send(record, StopCommand{record.id, 0, Duration(0), ""});
   effects_.Announce(record);
 }
 
-bool GangLaunches::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
-  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
+  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
   if (seat == record.gang.end() || seat->exit) return false;
   const bool is_head = seat == record.gang.begin();
   Exit own = exit;
@@ -135,7 +138,7 @@ bool GangLaunches::EndSeat(JobRecord& record, const std::string& node, const Exi
   if (!record.exit) {
     record.exit = own;
     record.ended = std::max(at, record.started);
-    if (is_lost) BlameSeat(record, *seat);
+    if (is_lost) BlameAllocation(record, *seat);
     else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
     if (is_lost) effects_.Note(record.id, record.exit->failure, now);
   } else if (is_head && record.exit->failure.empty()) {
@@ -149,14 +152,14 @@ bool GangLaunches::EndSeat(JobRecord& record, const std::string& node, const Exi
   }
   // Steps are listed where they were started; the other nodes have only parts of them.
   if (is_head) record.exit->steps = exit.steps;
-  const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
+  const bool is_over = std::ranges::all_of(record.gang, [](const NodeAllocation& one) { return one.exit.has_value(); });
   if (is_over) return true;
   // A stop was sent to the whole gang already. A node that may have missed it is told when it reconnects.
   const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
   if (record.stop_intent == StopIntent::kNone) record.reason = "its other nodes are being stopped";
   effects_.Persist(record);
-  if (!were_told) effects_.Send(record, StopOrder{record.id, 0, Duration(-1), ""});
+  if (!were_told) effects_.Send(record, StopCommand{record.id, 0, Duration(-1), ""});
   effects_.Announce(record);
   return false;
 }

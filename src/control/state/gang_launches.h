@@ -35,7 +35,7 @@ class GangLaunches {
   Time next_deadline() const;
   /// Records the end of a gang's part. Returns whether it was the last part. The job's exit is that of its first node,
   /// unless another part was lost before.
-  bool EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
+  bool EndAllocation(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
 
  private:
   /// Sends the go orders of a gang whose nodes are all ready.

@@ -38,7 +38,7 @@ const JobRecord* StrayOf(const JobTable& jobs, const std::string& node, GpuIndex
   if (process.started != kNoTime && process.started < record->started - kSlack)
     return nullptr;  // From the previous
                      // run.
-  for (const Seat& seat : SeatsOf(*record)) {
+  for (const NodeAllocation& seat : AllocationsOf(*record)) {
     if (seat.node != node) continue;
     // It may still be leaving the GPUs that it is giving back.
     const GpuSet its = record->takes_resizes ? seat.gpus | record->gpus_used : seat.gpus;

@@ -11,8 +11,8 @@ namespace {
 
 // Labels "rack" and "block" give the location, "pool" and "features" are lists. Every label except the two lists is
 // also a feature, both as its name alone and as "name=value".
-NodeWords WordsOf(const NodeRow& row) {
-  NodeWords words;
+NodeAttributes WordsOf(const NodeRow& row) {
+  NodeAttributes words;
   words.name = row.name;
   for (const auto& [key, value] : row.AllLabels()) {
     if (key == "rack") words.rack = value;
@@ -58,7 +58,7 @@ NodeTable::Machine& NodeTable::MachineOf(NodeIndex node) {
 }
 
 void NodeTable::SetOwnName(std::string name) {
-  NodeWords words = scheduler_.node(kOwnNode).words;
+  NodeAttributes words = scheduler_.node(kOwnNode).words;
   words.name = std::move(name);
   scheduler_.SetNode(kOwnNode, std::move(words), scheduler_.capacity());
 }
@@ -121,7 +121,7 @@ void NodeTable::KeepGpusOf(const JobRecord& record) {
     scheduler_.SetNode(node, scheduler_.node(node).words, std::move(capacity));
   };
   if (record.gang.empty()) keep(record.node, record.gpus);
-  for (const Seat& seat : record.gang) keep(seat.node, seat.gpus);
+  for (const NodeAllocation& seat : record.gang) keep(seat.node, seat.gpus);
 }
 
 void NodeTable::OnNodeRemoved(NodeIndex node) {
@@ -138,9 +138,9 @@ void NodeTable::EmptyRemoved(NodeIndex node) {
   const std::string& name = scheduler_.node(node).words.name;
   for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = jobs_.Find(id);
-    if (record != nullptr && std::ranges::count(SeatsOf(*record), name, &Seat::node) > 0) return;
+    if (record != nullptr && std::ranges::count(AllocationsOf(*record), name, &NodeAllocation::node) > 0) return;
   }
-  NodeWords words;
+  NodeAttributes words;
   words.name = name;
   scheduler_.SetNode(node, std::move(words), NodeCapacity());
 }
@@ -213,8 +213,9 @@ std::vector<JobId> NodeTable::RunsOn(const std::string& name) const {
   for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = jobs_.Find(id);
     if (record == nullptr) continue;
-    const auto seats = SeatsOf(*record);
-    if (std::ranges::any_of(seats, [&](const Seat& seat) { return seat.node == name && !HasEnded(*record, seat); }))
+    const auto seats = AllocationsOf(*record);
+    if (std::ranges::any_of(seats,
+                            [&](const NodeAllocation& seat) { return seat.node == name && !HasEnded(*record, seat); }))
       jobs.push_back(id);
   }
   return jobs;
@@ -309,7 +310,7 @@ void NodeTable::KnowModels(const NodeCapacity& capacity) {
 
 std::string NodeTable::ModelOf(const JobRecord& record) const {
   std::string model;
-  for (const Seat& seat : SeatsOf(record)) {
+  for (const NodeAllocation& seat : AllocationsOf(record)) {
     const auto node = IndexOf(seat.node);
     if (!node) return "";
     const std::vector<GpuFacts>& known = scheduler_.node(*node).capacity.gpus;

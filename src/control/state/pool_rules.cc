@@ -253,8 +253,8 @@ namespace {
 
 /// The first node that has a part of this component.
 std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
-  for (const Seat& seat : record.gang) {
-    for (const SeatPart& part : seat.parts) {
+  for (const NodeAllocation& seat : record.gang) {
+    for (const ComponentAllocation& part : seat.parts) {
       if (static_cast<std::size_t>(part.component) == component) return seat.node;
     }
   }

@@ -73,7 +73,7 @@ bool ReservationBookings::BookAgain(const GpuReservation& reservation, const Res
   const auto node = nodes_.IndexOf(kept.node);
   if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
     return BookTurn(reservation, turn, now);
-  NodePlace place;
+  NodeResources place;
   place.node = *node;
   place.gpus = kept.gpus;
   const auto booked = scheduler_.ReserveAt(place, reservation.team, reservation.user, turn.from, turn.until);
@@ -147,8 +147,8 @@ void ReservationBookings::Follow(Time now) {
       if (!is_held) next_booking_ = std::min(next_booking_, now + kTryAgain);
       next_booking_ = std::min(next_booking_, turn.from > now ? turn.from : turn.until);
       if (!is_held || turn.from > now) continue;
-      const std::vector<NodePlace> places = PlacesOfBooking(scheduler_, bookings_.at(turn.id).id);
-      const NodePlace& place = places.front();
+      const std::vector<NodeResources> places = PlacesOfBooking(scheduler_, bookings_.at(turn.id).id);
+      const NodeResources& place = places.front();
       const GpuReservation::Kept kept{turn.id, nodes_.NodeName(place.node), place.gpus};
       if (kept == reservation.kept) continue;
       begun.push_back(reservation);
@@ -174,7 +174,7 @@ std::vector<TurnView> ReservationBookings::OccurrencesAhead(const GpuReservation
     const auto booked = bookings_.find(turn.id);
     const bool is_held = booked != bookings_.end();
     views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now),
-                     is_held ? PlacesOfBooking(scheduler_, booked->second.id) : std::vector<NodePlace>()});
+                     is_held ? PlacesOfBooking(scheduler_, booked->second.id) : std::vector<NodeResources>()});
   }
   return views;
 }

@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/agent/agent_jobs_door.h"
+#include "daemon/agent/agent_jobs_listener.h"
 #include "daemon/agent/agent_logs.h"
 #include "daemon/agent/agent_samples.h"
 #include "daemon/agent/agent_session.h"
@@ -82,7 +82,7 @@ void StopRuns(const std::string& run_directory, const Node& node) {
 
 class Agent {
  public:
-  Agent(Places places, Flags flags)
+  Agent(RuntimePaths places, Flags flags)
       : places_(std::move(places)),
         flags_(std::move(flags)),
         folder_(places_.state + "/agent"),
@@ -104,7 +104,7 @@ class Agent {
   Status OpenNode(const dialect::Config& config);
   Status OpenSession();
   void OpenLogs(Duration keep);
-  Status OpenJobsDoor();
+  Status OpenJobsListener();
   std::string UserWithJob(std::int64_t uid);
   AgentSession::Ports SessionPorts();
   void Dial();
@@ -121,7 +121,7 @@ class Agent {
     std::_Exit(70);
   }
 
-  Places places_;
+  RuntimePaths places_;
   Flags flags_;
   std::string folder_;
   std::string runs_;  // The folder of run records; it belongs to the launcher if there is one.
@@ -145,7 +145,7 @@ class Agent {
   std::map<std::string, UserRight> rights_;  // By user name, as sent by the controller during the life of this process.
   std::unique_ptr<AgentStreams> streams_;
   std::unique_ptr<AgentSession> session_;
-  std::unique_ptr<AgentJobsDoor> jobs_door_;
+  std::unique_ptr<AgentJobsListener> jobs_listener_;
   int caller_ = -1;  // The descriptor of the process that waits for "ready", if detached.
   int failed_dials_ = 0;
   std::optional<Error> refused_;
@@ -215,7 +215,7 @@ Status Agent::WhoseNode() {
 
 Status Agent::OpenNode(const dialect::Config& config) {
   const std::string emulate = state_.emulate.empty() ? config.emulate : state_.emulate;
-  Places inside = places_;
+  RuntimePaths inside = places_;
   inside.state = folder_;
   GpuWishes wishes = {emulate, config.mig, runs_, state_.name};
   if (help_.errands) wishes.emulation = places_.emulation;
@@ -290,7 +290,7 @@ AgentSession::Ports Agent::SessionPorts() {
     streams_->OnChannel(*session_->channels(), number, purpose);
   };
   ports.on_disconnected = [this] {
-    if (jobs_door_) jobs_door_->CutAll();
+    if (jobs_listener_) jobs_listener_->CutAll();
   };
   ports.stop_all = [this] { StopRuns(runs_, host_.node()); };
   ports.keep_epoch = [this](std::uint64_t epoch) {
@@ -346,12 +346,12 @@ Status Agent::OpenSession() {
   return {};
 }
 
-Status Agent::OpenJobsDoor() {
-  AgentJobsDoor::Ports ports;
+Status Agent::OpenJobsListener() {
+  AgentJobsListener::Ports ports;
   ports.channels = [this]() -> Channels* { return session_->is_welcome() ? session_->channels() : nullptr; };
   ports.user_name = [this](std::int64_t uid) { return UserWithJob(uid); };
-  DIVVY_TRY(jobs_door_, AgentJobsDoor::Open(loop_, folder_ + "/jobs.sock", places_.is_machine_wide ? 0666 : 0600,
-                                            std::move(ports)));
+  DIVVY_TRY(jobs_listener_, AgentJobsListener::Open(loop_, folder_ + "/jobs.sock",
+                                                    places_.is_machine_wide ? 0666 : 0600, std::move(ports)));
   return {};
 }
 
@@ -398,7 +398,7 @@ Status Agent::Start() {
   DIVVY_CHECK(OpenNode(config));
   DIVVY_CHECK(OpenSession());
   OpenLogs(config.keep_logs);
-  DIVVY_CHECK(OpenJobsDoor());
+  DIVVY_CHECK(OpenJobsListener());
   dialler_ = std::make_unique<Worker>();
   host_.Run(config.poll, [this](const std::vector<GpuObservation>& seen) { session_->Glance(seen); });
   if (config.takes_samples) {

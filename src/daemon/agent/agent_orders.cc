@@ -13,30 +13,30 @@ struct ToMessage {
   const JobSpec* spec;
   const JobRecord* live;
 
-  void operator()(const LaunchOrder& order) const {
+  void operator()(const LaunchCommand& order) const {
     message.launch = wire::LaunchMessage{order.record, spec == nullptr ? JobSpec() : *spec, order.seat, ""};
   }
-  void operator()(const GoOrder& order) const {
+  void operator()(const GoCommand& order) const {
     message.go = wire::GoMessage{order.job, order.attempt, order.addresses};
   }
-  void operator()(const StopOrder& order) const {
+  void operator()(const StopCommand& order) const {
     message.stop = wire::StopMessage{order.job, order.signal, order.grace};
   }
-  void operator()(const SignalOrder& order) const {
+  void operator()(const SignalCommand& order) const {
     message.signal = wire::SignalMessage{order.job, order.signal, static_cast<int>(order.reach)};
   }
-  void operator()(const PauseOrder& order) const { message.pause = wire::PauseMessage{order.job, order.is_paused}; }
-  void operator()(const TimeLimitOrder& order) const {
+  void operator()(const PauseCommand& order) const { message.pause = wire::PauseMessage{order.job, order.is_paused}; }
+  void operator()(const TimeLimitCommand& order) const {
     message.time_limit = wire::TimeLimitMessage{order.job, live == nullptr ? Duration(0) : live->time_limit};
   }
-  void operator()(const ForgetOrder& order) const { message.forget = wire::ForgetMessage{order.job, order.attempt}; }
-  void operator()(const ResizeOrder& order) const {
+  void operator()(const ForgetCommand& order) const { message.forget = wire::ForgetMessage{order.job, order.attempt}; }
+  void operator()(const ResizeCommand& order) const {
     message.resize = wire::ResizeMessage{order.job, order.gpus, order.is_signalled};
   }
-  void operator()(const PortionOrder& order) const {
+  void operator()(const PortionCommand& order) const {
     message.portion = wire::PortionMessage{order.job, order.portion, order.gpus};
   }
-  void operator()(const AdoptOrder& order) const {
+  void operator()(const AdoptCommand& order) const {
     message.adopt = wire::AgentRun{order.record};
     if (spec == nullptr) return;
     message.adopt->stop_signal = spec->stop_signal;
@@ -47,34 +47,39 @@ struct ToMessage {
 
 }  // namespace
 
-wire::AgentOrder MessageOf(const Order& order, const JobSpec* spec, const JobRecord* live) {
+wire::AgentOrder MessageOf(const NodeCommand& order, const JobSpec* spec, const JobRecord* live) {
   wire::AgentOrder message;
   std::visit(ToMessage{message, spec, live}, order);
   return message;
 }
 
-std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
+std::optional<ReceivedCommand> OrderOf(wire::AgentOrder message) {
   if (message.launch) {
     auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
-    return NodeOrder{LaunchOrder{std::move(message.launch->record), "", message.launch->seat}, std::move(spec)};
+    return ReceivedCommand{LaunchCommand{std::move(message.launch->record), "", message.launch->seat}, std::move(spec)};
   }
-  if (auto& go = message.go) return NodeOrder{GoOrder{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};
-  if (const auto& stop = message.stop) return NodeOrder{StopOrder{stop->job, stop->signal, stop->grace, ""}, nullptr};
+  if (auto& go = message.go)
+    return ReceivedCommand{GoCommand{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};
+  if (const auto& stop = message.stop)
+    return ReceivedCommand{StopCommand{stop->job, stop->signal, stop->grace, ""}, nullptr};
   if (const auto& signal = message.signal) {
     const int most = static_cast<int>(SignalReach::kOthers);
     const auto reach = static_cast<SignalReach>(std::clamp(signal->reach, 0, most));
-    return NodeOrder{SignalOrder{signal->job, signal->signal, reach, ""}, nullptr};
+    return ReceivedCommand{SignalCommand{signal->job, signal->signal, reach, ""}, nullptr};
   }
-  if (const auto& pause = message.pause) return NodeOrder{PauseOrder{pause->job, pause->is_paused, ""}, nullptr};
-  if (const auto& limit = message.time_limit) return NodeOrder{TimeLimitOrder{limit->job, kNever, ""}, nullptr};
-  if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt, ""}, nullptr};
+  if (const auto& pause = message.pause)
+    return ReceivedCommand{PauseCommand{pause->job, pause->is_paused, ""}, nullptr};
+  if (const auto& limit = message.time_limit) return ReceivedCommand{TimeLimitCommand{limit->job, kNever, ""}, nullptr};
+  if (const auto& forget = message.forget)
+    return ReceivedCommand{ForgetCommand{forget->job, forget->attempt, ""}, nullptr};
   if (const auto& resize = message.resize)
-    return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
+    return ReceivedCommand{ResizeCommand{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
   if (const auto& portion = message.portion)
-    return NodeOrder{PortionOrder{portion->job, portion->portion, portion->gpus, ""}, nullptr};
+    return ReceivedCommand{PortionCommand{portion->job, portion->portion, portion->gpus, ""}, nullptr};
   if (auto& adopt = message.adopt) {
     JobSpec terms = TermsOf(*adopt);
-    return NodeOrder{AdoptOrder{std::move(adopt->record), ""}, std::make_shared<const JobSpec>(std::move(terms))};
+    return ReceivedCommand{AdoptCommand{std::move(adopt->record), ""},
+                           std::make_shared<const JobSpec>(std::move(terms))};
   }
   return std::nullopt;
 }

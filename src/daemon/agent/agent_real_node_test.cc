@@ -37,7 +37,7 @@ class RealNode : public testing::Test {
   }
   void TearDown() override {
     for (auto& [node, records] : fleet_.active) {
-      for (auto& [job, record] : records) fleet_.ports[node]->Execute(StopOrder{job, SIGKILL, Duration(0)}, nullptr);
+      for (auto& [job, record] : records) fleet_.ports[node]->Execute(StopCommand{job, SIGKILL, Duration(0)}, nullptr);
     }
     EXPECT_TRUE(TurnUntil([this] { return fleet_.active["n1"].empty(); }));
     if (dialler_.joinable()) dialler_.join();
@@ -68,7 +68,7 @@ class RealNode : public testing::Test {
     ports.spend = [](std::string_view) -> Result<NodeRegistry::Setting> {
       return NodeRegistry::Setting{"token.t1", ""};
     };
-    agents_ = std::make_unique<Agents>(book_, 1, Agents::Terms(), fleet_, std::move(ports));
+    agents_ = std::make_unique<Agents>(registry_, 1, Agents::Terms(), fleet_, std::move(ports));
     HttpServerOptions options;
     options.path = folder_ + "/socket";
     auto server = HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
@@ -146,7 +146,7 @@ class RealNode : public testing::Test {
     auto spec = std::make_shared<JobSpec>();
     spec->command = {"/bin/sh", "-c", script};
     spec->directory = folder_;
-    fleet_.ports["n1"]->Execute(LaunchOrder{record}, spec);
+    fleet_.ports["n1"]->Execute(LaunchCommand{record}, spec);
   }
 
   RealClock clock_;
@@ -155,7 +155,7 @@ class RealNode : public testing::Test {
   TlsIdentity controller_key_;
   TlsIdentity agent_key_;
   std::string bearer_ = "good";
-  NodeRegistry book_;
+  NodeRegistry registry_;
   RecordingFleet fleet_;
   std::unique_ptr<Agents> agents_;
   std::unique_ptr<HttpServer> server_;
@@ -205,7 +205,7 @@ TEST_F(RealNode, StopsAJobOnOrder) {
   ASSERT_TRUE(Hears("accounted n1"));
   Launch(7, "exec sleep 1000");
   ASSERT_TRUE(Hears("started n1 7.1"));
-  fleet_.ports["n1"]->Execute(StopOrder{JobId(7), SIGTERM, Duration(5s)}, nullptr);
+  fleet_.ports["n1"]->Execute(StopCommand{JobId(7), SIGTERM, Duration(5s)}, nullptr);
   EXPECT_TRUE(Hears("exited n1 7.1 code=143"));
 }
 

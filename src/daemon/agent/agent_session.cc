@@ -302,11 +302,11 @@ Status AgentSession::OnOrder(std::string_view text) {
   if (const auto& adopt = message.adopt) LearnRight(adopt->record, adopt->right);
   auto order = OrderOf(std::move(message));
   if (!order) return {};
-  if (const auto* timed = std::get_if<TimeLimitOrder>(&order->order)) {
+  if (const auto* timed = std::get_if<TimeLimitCommand>(&order->order)) {
     const auto believed = believed_.find(timed->job);
     if (believed == believed_.end()) return {};
     believed->second.record.time_limit = *limit;
-    order->order = TimeLimitOrder{timed->job, Deadline(believed->second.record)};
+    order->order = TimeLimitCommand{timed->job, Deadline(believed->second.record)};
   }
   Believe(order->order, order->spec);
   ports_.node->Execute(order->order, order->spec);
@@ -332,12 +332,12 @@ Status AgentSession::OnAsk(std::string_view payload) {
 }
 
 // Updates the agent's copy of the records that the node would find at the controller.
-void AgentSession::Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec) {
-  if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+void AgentSession::Believe(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
     believed_.insert_or_assign(launch->record.id, Believed{launch->record, spec});
     return;
   }
-  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) {
+  if (const auto* adopt = std::get_if<AdoptCommand>(&order)) {
     believed_.insert_or_assign(adopt->record.id, Believed{adopt->record, spec});
     return;
   }
@@ -345,22 +345,22 @@ void AgentSession::Believe(const Order& order, const std::shared_ptr<const JobSp
     const auto believed = believed_.find(job);
     return believed == believed_.end() ? nullptr : &believed->second.record;
   };
-  if (const auto* stop = std::get_if<StopOrder>(&order)) {
+  if (const auto* stop = std::get_if<StopCommand>(&order)) {
     if (JobRecord* record = record_of(stop->job)) record->stop_intent = StopIntent::kCancel;
-  } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
+  } else if (const auto* pause = std::get_if<PauseCommand>(&order)) {
     if (JobRecord* record = record_of(pause->job))
       record->state = pause->is_paused ? JobState::kPaused : JobState::kRunning;
-  } else if (const auto* resize = std::get_if<ResizeOrder>(&order)) {
+  } else if (const auto* resize = std::get_if<ResizeCommand>(&order)) {
     if (JobRecord* record = record_of(resize->job)) {
       record->takes_resizes |= resize->is_signalled;
       record->gpus_asked_back = record->gpus - resize->gpus;
       record->gpus = record->gpus | resize->gpus;
       record->gpus_used = resize->gpus;
     }
-  } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+  } else if (const auto* go = std::get_if<GoCommand>(&order)) {
     if (JobRecord* record = record_of(go->job); record != nullptr && record->attempt == go->attempt)
       record->was_let_go = true;
-  } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+  } else if (const auto* forget = std::get_if<ForgetCommand>(&order)) {
     const auto believed = believed_.find(forget->job);
     if (believed != believed_.end() && believed->second.record.attempt == forget->attempt) believed_.erase(believed);
   }

@@ -41,7 +41,7 @@ class AgentSession final : public ControllerPort {
     std::function<void()> dial;
 
     // The node.
-    OrderPort* node = nullptr;
+    NodeCommandPort* node = nullptr;
     /// Sets the key of the gang whose node allocation is launched next. Null if there are no gangs.
     std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
     /// Optional. Stores a user's right by name (RightText) before any action as that user.
@@ -145,7 +145,7 @@ class AgentSession final : public ControllerPort {
   void LearnRight(const JobRecord& record, const std::string& right) {
     if (ports_.learn_right && !right.empty()) ports_.learn_right(record.user, right);
   }
-  void Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec);
+  void Believe(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
   void ReportTrouble();
   void SendMessage(std::string message);

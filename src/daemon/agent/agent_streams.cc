@@ -53,10 +53,10 @@ AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t nu
   }
   Descriptor read_end(ends[0]), write_end(ends[1]);
   if (held != nullptr) held->Reset(::fcntl(ends[0], F_DUPFD_CLOEXEC, 3));
-  auto joint = is_input ? FdBridge::Make(loop_, Descriptor(), std::move(write_end))
-                        : FdBridge::Make(loop_, std::move(read_end), Descriptor());
-  joint->Accept(channels, number, is_input ? first : "");
-  return {std::move(is_input ? read_end : write_end), std::move(joint)};
+  auto bridge = is_input ? FdBridge::Make(loop_, Descriptor(), std::move(write_end))
+                         : FdBridge::Make(loop_, std::move(read_end), Descriptor());
+  bridge->Accept(channels, number, is_input ? first : "");
+  return {std::move(is_input ? read_end : write_end), std::move(bridge)};
 }
 
 void AgentStreams::OnParted(JobId job) {
@@ -73,8 +73,8 @@ void AgentStreams::OnParted(JobId job) {
 void AgentStreams::GiveUp(JobId job) {
   const auto given_up = pipes_.extract(job);
   for (const std::size_t output : {std::size_t{1}, std::size_t{2}}) LetGo(given_up.mapped(), output);
-  for (const auto& joint : given_up.mapped().joints) {
-    if (joint) joint->GiveUp(kSessionOver);
+  for (const auto& bridge : given_up.mapped().bridges) {
+    if (bridge) bridge->GiveUp(kSessionOver);
   }
 }
 
@@ -83,19 +83,19 @@ void AgentStreams::LetGo(const Pipes& pipes, std::size_t stream) {
   if (pipes.life.is_open()) static_cast<void>(!::send(pipes.life.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-void AgentStreams::OnOver(JobId job, std::size_t stream, const FdBridge* joint) {
+void AgentStreams::OnOver(JobId job, std::size_t stream, const FdBridge* bridge) {
   const auto pipes = pipes_.find(job);
-  if (pipes == pipes_.end() || pipes->second.joints[stream].get() != joint) return;
-  auto& joints = pipes->second.joints;
-  if (stream == 0) pipes->second.input = joints[0]->brought();
+  if (pipes == pipes_.end() || pipes->second.bridges[stream].get() != bridge) return;
+  auto& bridges = pipes->second.bridges;
+  if (stream == 0) pipes->second.input = bridges[0]->brought();
   else LetGo(pipes->second, stream);
-  joints[stream].reset();
+  bridges[stream].reset();
   ForgetLater(job);
 }
 
 void AgentStreams::ForgetLater(JobId job) {
   Pipes& pipes = pipes_.at(job);
-  if (std::ranges::any_of(pipes.joints, [](const auto& one) { return one != nullptr; })) return;
+  if (std::ranges::any_of(pipes.bridges, [](const auto& one) { return one != nullptr; })) return;
   pipes.gives_up.reset();
   OnParted(job);
 }
@@ -104,20 +104,20 @@ bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::Ch
   const auto pipes = pipes_.find(purpose.job);
   if (pipes == pipes_.end()) return false;
   pipes->second.gives_up.reset();
-  const auto joint = pipes->second.joints[static_cast<std::size_t>(purpose.stream)];
+  const auto bridge = pipes->second.bridges[static_cast<std::size_t>(purpose.stream)];
   const bool is_input = purpose.stream == 0;
-  const std::uint64_t brought = joint ? joint->brought() : pipes->second.input;
+  const std::uint64_t brought = bridge ? bridge->brought() : pipes->second.input;
   const std::string first = is_input ? std::to_string(brought) + "\n" : "";
-  if (joint && !joint->Rejoin(channels, number, is_input ? 0 : purpose.received, first)) {
+  if (bridge && !bridge->Rejoin(channels, number, is_input ? 0 : purpose.received, first)) {
     channels.Reset(number, wire::kStreamsGone);
-  } else if (!joint) {
+  } else if (!bridge) {
     // The stream was over, and all of it had been delivered.
     channels.Accept(number, {});
     channels.Send(number, first);
     channels.End(number);
   }
   // If all pipes are over, no later event would remove them.
-  if (!joint && pipes_.contains(purpose.job)) ForgetLater(purpose.job);
+  if (!bridge && pipes_.contains(purpose.job)) ForgetLater(purpose.job);
   return true;
 }
 
@@ -133,15 +133,15 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
   }
   if (stream > 0 && !coming_.contains(job)) return channels.Reset(number, "its input did not come first");
   Descriptor held;
-  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "", &held);
+  auto [end, bridge] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "", &held);
   // The session may have ended meanwhile.
-  if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
-  joint->OutliveSession(std::string(kSessionOver), [this, job] { OnParted(job); });
+  if (!bridge || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
+  bridge->OutliveSession(std::string(kSessionOver), [this, job] { OnParted(job); });
   if (stream == 0) {
-    coming_[job] = Coming{{}, joint.get(), {}};
+    coming_[job] = Coming{{}, bridge.get(), {}};
     pipes_.erase(job);
-    typed_[job] = joint;
-    joint->OnOver([this, job, input = joint.get()](const std::string&) {
+    typed_[job] = bridge;
+    bridge->OnOver([this, job, input = bridge.get()](const std::string&) {
       const auto coming = coming_.find(job);
       if (coming != coming_.end() && coming->second.input == input) coming_.erase(coming);
       const auto typed = typed_.find(job);
@@ -149,13 +149,13 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
       OnOver(job, 0, input);
     });
   } else {
-    joint->OnOver([this, job, stream, own = joint.get()](const std::string&) {
+    bridge->OnOver([this, job, stream, own = bridge.get()](const std::string&) {
       // Over before the launch: a later launch must use other streams.
       if (stream == 2) node_.DropStreams(job);
       OnOver(job, stream, own);
     });
   }
-  pipes_[job].joints[stream] = joint;
+  pipes_[job].bridges[stream] = bridge;
   coming_[job].streams[stream].Reset(end.Release());
   if (stream > 0) coming_[job].held[stream - 1].Reset(held.Release());
   if (stream < 2) return;
@@ -172,40 +172,40 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
 
 void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   if (purpose.stream == 0) {
-    auto [in, joint] = MakePipe(channels, number, true, Kind::kSocket);
-    if (!joint || !channels.Has(number)) return;
-    joint->DropUnread();
-    joint->OnOver([this, job = purpose.job, typed = joint.get()](const std::string&) {
+    auto [in, bridge] = MakePipe(channels, number, true, Kind::kSocket);
+    if (!bridge || !channels.Has(number)) return;
+    bridge->DropUnread();
+    bridge->OnOver([this, job = purpose.job, typed = bridge.get()](const std::string&) {
       const auto joining = joining_.find(job);
-      if (joining != joining_.end() && joining->second.joint.get() == typed) joining_.erase(joining);
+      if (joining != joining_.end() && joining->second.bridge.get() == typed) joining_.erase(joining);
     });
-    joining_[purpose.job] = Terminal{std::move(in), std::move(joint), SizeOf(purpose)};
+    joining_[purpose.job] = Terminal{std::move(in), std::move(bridge), SizeOf(purpose)};
     return;
   }
   auto joining = joining_.extract(purpose.job);
   if (!joining) return channels.Reset(number, "what is typed did not come first");
   Terminal terminal = std::move(joining.mapped());
   auto [out, shown] = MakePipe(channels, number, false, Kind::kSocket);
-  if (!shown) return terminal.joint->Reset("not joined");
+  if (!shown) return terminal.bridge->Reset("not joined");
   shown->Linger(kSaysWhyWithin);
   const Status attached =
-      node_.Attach(purpose.job, terminal.in.get(), out.get(), terminal.size, [typed = terminal.joint, shown = shown] {
+      node_.Attach(purpose.job, terminal.in.get(), out.get(), terminal.size, [typed = terminal.bridge, shown = shown] {
         shown->Finish(wire::kDetached);
         typed->Reset(wire::kDetached);
       });
   if (attached) return;
   shown->Reset(attached.error().message);
-  terminal.joint->Reset(attached.error().message);
+  terminal.bridge->Reset(attached.error().message);
 }
 
 void AgentStreams::OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   auto [ours, theirs] = MakeSocketPair();
   // The other end goes to a process of the job.
-  auto joint = FdBridge::OfSocket(loop_, ForeignDescriptor(ours.Release()));
-  if (!joint || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
-  (*joint)->Accept(channels, number);
+  auto bridge = FdBridge::OfSocket(loop_, ForeignDescriptor(ours.Release()));
+  if (!bridge || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
+  (*bridge)->Accept(channels, number);
   const Status called = node_.CallStep(purpose.job, theirs.get(), purpose.stops_only);
-  if (!called) (*joint)->Reset(called.error().message);
+  if (!called) (*bridge)->Reset(called.error().message);
 }
 
 void AgentStreams::OnTerminalLeft(JobId job) {

@@ -1,6 +1,6 @@
 // The agent's end of streams: the pipes of foreground jobs and the terminals of jobs on this node, which users see on
-// the controller's machine. Connections of jobs to the controller are in agent_jobs_door.h. Used on the loop's thread
-// only.
+// the controller's machine. Connections of jobs to the controller are in agent_jobs_listener.h. Used on the loop's
+// thread only.
 #pragma once
 
 #include <array>
@@ -72,8 +72,8 @@ class AgentStreams {
   std::map<JobId, Coming> coming_;
   /// The pipes of a foreground job. They outlive the session: a job does not end because its controller does.
   struct Pipes {
-    std::array<std::shared_ptr<FdBridge>, 3> joints;  // Null once over.
-    std::uint64_t input = 0;                          // The number of input bytes, once the input is over.
+    std::array<std::shared_ptr<FdBridge>, 3> bridges;  // Null once over.
+    std::uint64_t input = 0;                           // The number of input bytes, once the input is over.
     // Connected to the job's supervisor, which continues to read output when we cannot
     // (platform/supervisor/output_holder.h).
     Descriptor life;
@@ -83,14 +83,14 @@ class AgentStreams {
   };
   /// The stream is no longer read; its supervisor must stop reading it too.
   static void LetGo(const Pipes& pipes, std::size_t stream);
-  void OnOver(JobId job, std::size_t stream, const FdBridge* joint);
+  void OnOver(JobId job, std::size_t stream, const FdBridge* bridge);
   std::map<JobId, Pipes> pipes_;
   struct Terminal {
     Descriptor in;
-    std::shared_ptr<FdBridge> joint;
+    std::shared_ptr<FdBridge> bridge;
     WindowSize size;
   };
-  // Terminals that wait for their other direction; an entry lives no longer than the channel of `joint`.
+  // Terminals that wait for their other direction; an entry lives no longer than the channel of `bridge`.
   std::map<JobId, Terminal> joining_;
   /// Inputs of foreground jobs, while they continue.
   std::map<JobId, std::shared_ptr<FdBridge>> typed_;

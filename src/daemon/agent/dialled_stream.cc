@@ -21,8 +21,8 @@ namespace {
 namespace asio = boost::asio;
 using Io = TlsChannel::Io;
 
-constexpr Duration kConnectPatience = std::chrono::seconds(10);
-constexpr int kAnswerPatienceSeconds = 20;
+constexpr Duration kConnectTimeout = std::chrono::seconds(10);
+constexpr int kAnswerTimeoutSeconds = 20;
 constexpr std::size_t kRoom = std::size_t{64} << 10;
 constexpr std::size_t kLongestRefusal = std::size_t{64} << 10;
 /// The number of reads before other streams get their turn.
@@ -42,7 +42,7 @@ Status WriteAll(TlsChannel& channel, std::string_view text, const ControllerAddr
   while (!text.empty()) {
     const TlsChannel::Outcome put = channel.Write(text);
     if (put.io == Io::kNeedsRead || put.io == Io::kNeedsWrite)
-      return Unreachable(ToString(controller.at) + " did not answer in " + std::to_string(kAnswerPatienceSeconds) +
+      return Unreachable(ToString(controller.at) + " did not answer in " + std::to_string(kAnswerTimeoutSeconds) +
                          " s");
     if (put.io != Io::kDone) return FailureOf(channel, controller);
     text.remove_prefix(put.bytes);
@@ -66,7 +66,7 @@ Status AwaitAgreement(TlsChannel& channel, const ControllerAddress& controller) 
   while (true) {
     const TlsChannel::Outcome got = channel.Read(room);
     if (got.io == Io::kNeedsRead || got.io == Io::kNeedsWrite)
-      return Unreachable(ToString(controller.at) + " did not answer in " + std::to_string(kAnswerPatienceSeconds) +
+      return Unreachable(ToString(controller.at) + " did not answer in " + std::to_string(kAnswerTimeoutSeconds) +
                          " s");
     if (got.io != Io::kDone) return FailureOf(channel, controller);
     text.append(room.data(), got.bytes);
@@ -212,11 +212,11 @@ class DialledStream final : public ByteStream {
 
 Result<Dialled> DialController(const ControllerAddress& controller, const TlsIdentity& identity,
                                const std::string& bearer) {
-  DIVVY_TRY(const int fd, DialTcp(controller.at, kConnectPatience));
+  DIVVY_TRY(const int fd, DialTcp(controller.at, kConnectTimeout));
   Descriptor socket(fd);
-  const timeval patience{kAnswerPatienceSeconds, 0};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const timeval timeout{kAnswerTimeoutSeconds, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   DIVVY_TRY(const TlsContext context, TlsContext::Client(controller.fingerprint, identity));
   DIVVY_TRY(TlsChannel channel, context.Begin(fd));
   std::string request = "GET " + std::string(wire::kAgentPath) + " HTTP/1.1\r\nHost: " + ToString(controller.at) +

@@ -44,8 +44,8 @@ struct Routes::Owners {
   NotifyRoutes notify{api, table};
 };
 
-Routes::Routes(ControllerDriver& core, Node& node, About about, Admins admins, ApiPorts ports)
-    : api_{core, node, std::move(about), std::move(ports), std::move(admins)}, owners_(new Owners{api_, table_}) {
+Routes::Routes(ControllerDriver& driver, Node& node, About about, Admins admins, ApiPorts ports)
+    : api_{driver, node, std::move(about), std::move(ports), std::move(admins)}, owners_(new Owners{api_, table_}) {
   table_.Add(this, {{"GET", "/v1/openapi.json", &Routes::OpenApi}});
 }
 
@@ -67,13 +67,13 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
     if (auto viewer = api_.callers.Identify(peer, call.request, Touches::kNothing)) {
       call.caller = *std::move(viewer);
       call.refusals = api_.ports.audit.get();
-      call.clock = &api_.core.clock();
+      call.clock = &api_.driver.clock();
       return call.Refuse(caller.error());
     }
   }
   if (!caller) return TurnAway(call, caller.error());
   call.refusals = api_.ports.audit.get();
-  call.clock = &api_.core.clock();
+  call.clock = &api_.driver.clock();
   if (is_change && found.route->kind == RouteKind::kChange) call.audit = api_.ports.audit.get();
   call.privacy = JobPrivacy(*caller, api_.ports.hides_others_jobs);
   const auto by = call.request.query.find("by");
@@ -98,7 +98,7 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
 // Closes the connection of a caller without a valid token. The audit log records only a limited number of such requests
 // per hour.
 void Routes::TurnAway(ApiCall& call, const Error& error) {
-  const Time now = api_.core.Now();
+  const Time now = api_.driver.Now();
   if (now - turned_away_since_ >= std::chrono::hours(1)) {
     turned_away_since_ = now;
     turned_away_ = 0;

@@ -13,7 +13,7 @@ namespace divvy {
 /// Used on the loop's thread only.
 class Routes {
  public:
-  Routes(ControllerDriver& core, Node& node, About about, Admins admins, ApiPorts ports);
+  Routes(ControllerDriver& driver, Node& node, About about, Admins admins, ApiPorts ports);
   ~Routes();
 
   void Handle(const Peer& peer, HttpRequest&& request, Reply reply);

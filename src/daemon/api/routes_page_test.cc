@@ -34,8 +34,8 @@ class RoutesPage : public ::testing::Test {
     spec.capture.environment = std::move(captured);
     spec.extra_environment = std::move(asked);
     const auto result = world_.controller_.Submit(std::move(spec), elements, Caller{{uid, uid, "ada"}, false},
-                                                  world_.clock_.Now(), world_.core_->Outcomes());
-    world_.core_->Touch();
+                                                  world_.clock_.Now(), world_.driver_->Outcomes());
+    world_.driver_->Touch();
     return result->id;
   }
   static bool Has(const std::string& text, const std::string& part) {
@@ -60,9 +60,9 @@ TEST_F(RoutesPage, ElementsOfASweepShowTheirParametersAndLastMetrics) {
   spec.command = {"true"};
   ASSERT_TRUE(dialect::ParseParameter("lr=0.1,0.2", spec));
   const auto sweep = world_.controller_.Submit(std::move(spec), 2, Caller{{::getuid(), ::getuid(), "ada"}, false},
-                                               world_.clock_.Now(), world_.core_->Outcomes());
+                                               world_.clock_.Now(), world_.driver_->Outcomes());
   ASSERT_TRUE(sweep) << sweep.error().message;
-  world_.core_->Touch();
+  world_.driver_->Touch();
   world_.Settle();
   const JobId first = ElementId(sweep->id, 0), second = ElementId(sweep->id, 1);
   ASSERT_NE(world_.controller_.Find(first), nullptr);
@@ -158,7 +158,7 @@ TEST_F(RoutesPage, SharesOverTimeRefuseInvalidGroupsAndPoints) {
 
 TEST_F(RoutesPage, TheHistoryContainsNodeEvents) {
   world_.controller_.OnMachineEvent("GPU 0 works again", world_.clock_.Now());
-  world_.core_->Touch();
+  world_.driver_->Touch();
   world_.Settle();
   EXPECT_TRUE(Has(Get("/v1/history?limit=1"), R"("id":null,"text":"GPU 0 works again"})"));
   EXPECT_TRUE(Has(Get("/v1/history?limit=0"), "'limit' goes from 1 to 5000, not '0'"));

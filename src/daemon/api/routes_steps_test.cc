@@ -18,8 +18,8 @@ JobId SubmitAs(World& world, std::int64_t uid) {
   spec.command = {"true"};
   const auto result =
       world.controller_.Submit(std::move(spec), 0, Caller{{uid, uid, "user" + std::to_string(uid)}, false},
-                               world.clock_.Now(), world.core_->Outcomes());
-  world.core_->Touch();
+                               world.clock_.Now(), world.driver_->Outcomes());
+  world.driver_->Touch();
   world.Settle();
   return result->id;
 }

@@ -96,18 +96,18 @@ class World {
       done(store_.Commit(batches));
     };
     ports.after = [](Duration, const std::function<void()>&) {};
-    core_ = std::make_unique<ControllerDriver>(controller_, store_, clock_, node_, std::move(ports));
-    port_ = std::make_unique<LocalController>(*core_);
+    driver_ = std::make_unique<ControllerDriver>(controller_, store_, clock_, node_, std::move(ports));
+    port_ = std::make_unique<LocalController>(*driver_);
     node_.Join(*port_);
     ApiPorts routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.read = [this](std::function<std::function<void()>()> work) { reads_.push_back(std::move(work)); };
     routing.remote = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_, {}), {}, ""});
-    routing.agents = door_;
+    routing.agents = listener_;
     routing.step_callers = std::make_shared<StepCallers>(loop_);
     routing.samples = samples_;
     Admins admins({}, [](const User&, const std::string&) { return false; });
-    routes_ = std::make_unique<Routes>(*core_, node_, About(), std::move(admins), std::move(routing));
+    routes_ = std::make_unique<Routes>(*driver_, node_, About(), std::move(admins), std::move(routing));
     HttpServerOptions options;
     options.path = directory_ + "/socket";
     server_ = *HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
@@ -124,13 +124,13 @@ class World {
     spec.command = {"true"};
     spec.name = name;
     const auto result =
-        controller_.Submit(std::move(spec), 0, Caller{{0, 0, "ada"}, false}, clock_.Now(), core_->Outcomes());
-    core_->Touch();
+        controller_.Submit(std::move(spec), 0, Caller{{0, 0, "ada"}, false}, clock_.Now(), driver_->Outcomes());
+    driver_->Touch();
     return result->id;
   }
   void Exit(JobId job) {
     controller_.OnExited(job, controller_.Find(job)->attempt, divvy::Exit(), clock_.Now(), clock_.Now());
-    core_->Touch();
+    driver_->Touch();
   }
   /// Makes everything applied so far durable.
   void Settle() {
@@ -164,9 +164,9 @@ class World {
   NoLauncher launcher_;
   Controller controller_;
   Node node_;
-  std::unique_ptr<ControllerDriver> core_;
+  std::unique_ptr<ControllerDriver> driver_;
   std::unique_ptr<LocalController> port_;
-  std::shared_ptr<AgentListener> door_ = std::make_shared<AgentListener>();
+  std::shared_ptr<AgentListener> listener_ = std::make_shared<AgentListener>();
   std::shared_ptr<MetricStore> samples_ = std::make_shared<MetricStore>(
       MetricStore::Options(),
       MetricStore::Ports{[this](std::function<void()> task) { boost::asio::post(loop_, std::move(task)); },

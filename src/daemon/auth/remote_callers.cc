@@ -21,7 +21,7 @@ constexpr Duration kKeptUser = std::chrono::seconds(30);
 // Returns the token of this header, if its secret is right.
 Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std::string_view remedy, Time now) {
   DIVVY_TRY(const Bearer bearer, ParseBearer(authorization));
-  const TokenRow* row = book_.Find(bearer.id);
+  const TokenRow* row = registry_.Find(bearer.id);
   const std::string hash = Sha256Hex(bearer.secret);
   // The same amount of work for a token that does not exist.
   const bool is_right = IsSameSecret(row != nullptr ? row->hash : std::string(hash.size(), '0'), hash);
@@ -63,7 +63,7 @@ Result<Caller> RemoteCallers::Identify(std::string_view authorization, Touches t
 }
 
 Result<Caller> RemoteCallers::IdentifyById(std::string_view id, Touches touches, Time now) {
-  const TokenRow* row = book_.Find(id);
+  const TokenRow* row = registry_.Find(id);
   if (row == nullptr) {
     return PermissionDenied("token " + std::string(id) +
                             ", which you logged in with, has been removed; ask for a new " + "one, made by " +
@@ -119,16 +119,16 @@ Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& call
   row.hash = Sha256Hex(made.secret);
   row.uid = user->uid;
   row.made_by = caller.user.name;
-  DIVVY_TRY(made.setting, book_.Add(std::move(row)));
+  DIVVY_TRY(made.setting, registry_.Add(std::move(row)));
   return made;
 }
 
 Result<TokenRegistry::Setting> RemoteCallers::Remove(std::string_view id, const Caller& caller) {
-  const TokenRow* row = book_.Find(id);
+  const TokenRow* row = registry_.Find(id);
   if (row != nullptr && !caller.is_admin && row->user != caller.user.name && row->made_by != caller.user.name) {
     return PermissionDenied("token " + row->id + " is of " + row->user + "; removing it takes an administrator");
   }
-  return book_.Remove(id);
+  return registry_.Remove(id);
 }
 
 }  // namespace divvy

@@ -23,7 +23,7 @@ class RemoteCallers {
   /// user, or if jobs cannot run as that user.
   using FindUser = std::function<std::optional<User>(std::string_view name)>;
 
-  RemoteCallers(TokenRegistry& book, FindUser find_user) : book_(book), find_user_(std::move(find_user)) {}
+  RemoteCallers(TokenRegistry& book, FindUser find_user) : registry_(book), find_user_(std::move(find_user)) {}
 
   /// `authorization` is the value of the HTTP header of that name. Fails with kPermissionDenied and a remedy. As long
   /// as the secret is not proven, the message is the same whether or not the token exists.
@@ -46,7 +46,7 @@ class RemoteCallers {
   /// Allowed for the token's creator, its user and administrators.
   Result<TokenRegistry::Setting> Remove(std::string_view id, const Caller& caller);
 
-  TokenRegistry& book() { return book_; }
+  TokenRegistry& registry() { return registry_; }
 
  private:
   struct Known {
@@ -58,7 +58,7 @@ class RemoteCallers {
   Result<Caller> CallerBy(const TokenRow& row, Touches touches, Time now);
   const std::optional<User>& UserOf(const std::string& name, Time now);
 
-  TokenRegistry& book_;
+  TokenRegistry& registry_;
   FindUser find_user_;
   std::map<std::string, Known> known_;  // A lookup may block for as long as a network request.
 };

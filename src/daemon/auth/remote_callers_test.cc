@@ -35,8 +35,8 @@ class Remote : public testing::Test {
     return caller ? "" : caller.error().message;
   }
 
-  TokenRegistry book_;
-  RemoteCallers callers_{book_, Find};
+  TokenRegistry registry_;
+  RemoteCallers callers_{registry_, Find};
 };
 
 TEST_F(Remote, ATokenGrantsTheRightsOfItsUserOnly) {
@@ -79,9 +79,9 @@ TEST_F(Remote, ATokenEndsWithItsExpiryItsRemovalAndItsUser) {
   EXPECT_TRUE(callers_.Remove(header.substr(7, 8), Ada()));
   EXPECT_NE(ErrorOf(header).find("is unknown to this controller"), std::string::npos);
 
-  RemoteCallers later(book_, [](std::string_view) { return std::nullopt; });
+  RemoteCallers later(registry_, [](std::string_view) { return std::nullopt; });
   const std::string other = HeaderOf(For("ada"));
-  RemoteCallers renamed(book_, [](std::string_view) { return User{2000, 2000, "ada"}; });
+  RemoteCallers renamed(registry_, [](std::string_view) { return User{2000, 2000, "ada"}; });
   EXPECT_NE(renamed.Identify(other, Touches::kNothing, kNow).error().message.find("no longer has an account"),
             std::string::npos)
       << "somebody else of that name";
@@ -117,7 +117,7 @@ TEST_F(Remote, ANodeTokenLetsANodeJoinAndActsForNoUser) {
       std::string::npos);
   EXPECT_NE(callers_.AdmitNode(header, kNow + std::chrono::hours(1)).error().message.find("has expired"),
             std::string::npos);
-  ASSERT_TRUE(book_.Spend(header.substr(7, 8), kNow));
+  ASSERT_TRUE(registry_.Spend(header.substr(7, 8), kNow));
   EXPECT_EQ(callers_.AdmitNode(header, kNow).error().message,
             "token " + header.substr(7, 8) + " has admitted as many nodes as it may; ask for a new one, made on the " +
                 "controller by divvy token create --node, and divvy agent --join with it");

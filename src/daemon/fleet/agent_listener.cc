@@ -13,7 +13,7 @@ class NobodysFleet final : public FleetPort {
  public:
   std::vector<wire::AgentRun> RunsOn(const std::string&) override { return {}; }
   const JobRecord* Find(JobId) override { return nullptr; }
-  void OnJoined(const std::string&, const MachineFacts&, OrderPort&) override {}
+  void OnJoined(const std::string&, const MachineFacts&, NodeCommandPort&) override {}
   void OnAccounted(const std::string&) override {}
   void OnRow(const NodeRow&) override {}
   void OnRemoved(const std::string&) override {}
@@ -38,27 +38,27 @@ bool AgentListener::LoadSetting(std::string_view key, std::string_view text) {
     if (epoch && *epoch > 0) epoch_ = static_cast<std::uint64_t>(*epoch);
     return true;
   }
-  return book_.LoadSetting(key, text);
+  return registry_.LoadSetting(key, text);
 }
 
-void AgentListener::Open(ControllerDriver& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet,
+void AgentListener::Open(ControllerDriver& driver, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet,
                          Ports ports) {
   ++epoch_;
-  core.controller().KeepSetting(kEpochKey, std::to_string(epoch_));
-  core.Touch();
+  driver.controller().KeepSetting(kEpochKey, std::to_string(epoch_));
+  driver.Touch();
   if (fleet == nullptr) {
     nobody_ = std::make_unique<NobodysFleet>();
     fleet = nobody_.get();
   }
   fleet_ = fleet;
   Agents::Ports out;
-  out.now = [&core] { return core.Now(); };
-  out.keep = [&core](NodeRegistry::Setting setting) {
-    core.controller().KeepSetting(setting.first, std::move(setting.second));
-    core.Touch();
+  out.now = [&driver] { return driver.Now(); };
+  out.keep = [&driver](NodeRegistry::Setting setting) {
+    driver.controller().KeepSetting(setting.first, std::move(setting.second));
+    driver.Touch();
   };
-  out.after_commit = [&core](std::function<void()> task) {
-    core.AfterCommit([task = std::move(task)](const Status&) { task(); });
+  out.after_commit = [&driver](std::function<void()> task) {
+    driver.AfterCommit([task = std::move(task)](const Status&) { task(); });
   };
   out.after = std::move(ports.after);
   out.log = [log = ports.log](const std::string& line) {
@@ -69,11 +69,11 @@ void AgentListener::Open(ControllerDriver& core, RemoteCallers& callers, Agents:
   out.before_foreground = std::move(ports.before_foreground);
   out.on_samples = std::move(ports.on_samples);
   out.right_of = std::move(ports.right_of);
-  out.admit = [&core, &callers](std::string_view authorization) {
-    return callers.AdmitNode(authorization, core.Latest());
+  out.admit = [&driver, &callers](std::string_view authorization) {
+    return callers.AdmitNode(authorization, driver.Latest());
   };
-  out.spend = [&core, &callers](std::string_view token) { return callers.book().Spend(token, core.Latest()); };
-  agents_ = std::make_unique<Agents>(book_, epoch_, terms, *fleet, std::move(out));
+  out.spend = [&driver, &callers](std::string_view token) { return callers.registry().Spend(token, driver.Latest()); };
+  agents_ = std::make_unique<Agents>(registry_, epoch_, terms, *fleet, std::move(out));
   agents_->Start();
 }
 
@@ -91,45 +91,46 @@ std::string AgentListener::StateOf(const NodeRow& row) const {
 }
 
 Status AgentListener::Knows(const std::string& name) const {
-  if (book_.Find(name) != nullptr) return {};
-  if (name == book_.own_name())
+  if (registry_.Find(name) != nullptr) return {};
+  if (name == registry_.own_name())
     return FailedPrecondition(name + " is the controller's own node: it has no agent and no labels; " +
                               "divvy gpus restrict keeps work off its GPUs");
   return NotFound("there is no node '" + name.substr(0, 64) + "'; divvy nodes lists all nodes");
 }
 
-Status AgentListener::Keep(ControllerDriver& core, const std::string& name, Result<NodeRegistry::Setting> setting) {
+Status AgentListener::Keep(ControllerDriver& driver, const std::string& name, Result<NodeRegistry::Setting> setting) {
   if (!setting) return setting.error();
-  core.controller().KeepSetting(setting->first, std::move(setting->second));
-  core.Touch();
-  const NodeRow* row = book_.Find(name);
+  driver.controller().KeepSetting(setting->first, std::move(setting->second));
+  driver.Touch();
+  const NodeRow* row = registry_.Find(name);
   if (fleet_ != nullptr && row != nullptr) fleet_->OnRow(*row);
   return {};
 }
 
-Result<std::string> AgentListener::Cordon(ControllerDriver& core, const std::string& name, const std::string& reason) {
-  DIVVY_CHECK(Keep(core, name, book_.Cordon(name, reason, core.Now())));
+Result<std::string> AgentListener::Cordon(ControllerDriver& driver, const std::string& name,
+                                          const std::string& reason) {
+  DIVVY_CHECK(Keep(driver, name, registry_.Cordon(name, reason, driver.Now())));
   return name + " takes no new work; running jobs continue";
 }
 
-Result<std::string> AgentListener::Drain(ControllerDriver& core, const std::string& name, Time deadline,
+Result<std::string> AgentListener::Drain(ControllerDriver& driver, const std::string& name, Time deadline,
                                          const std::string& reason) {
-  DIVVY_CHECK(Keep(core, name, book_.Drain(name, deadline, reason, core.Now())));
+  DIVVY_CHECK(Keep(driver, name, registry_.Drain(name, deadline, reason, driver.Now())));
   return name + " takes no new work; " +
          (deadline == kNever ? "running jobs may finish" : "running jobs are stopped at the deadline");
 }
 
-Result<std::string> AgentListener::Resume(ControllerDriver& core, const std::string& name) {
-  DIVVY_CHECK(Keep(core, name, book_.Resume(name)));
+Result<std::string> AgentListener::Resume(ControllerDriver& driver, const std::string& name) {
+  DIVVY_CHECK(Keep(driver, name, registry_.Resume(name)));
   return name + " takes work again";
 }
 
-Result<std::string> AgentListener::Label(ControllerDriver& core, const std::string& name,
+Result<std::string> AgentListener::Label(ControllerDriver& driver, const std::string& name,
                                          const std::map<std::string, std::string>& labels) {
-  const NodeRow* row = book_.Find(name);
+  const NodeRow* row = registry_.Find(name);
   const auto before = row == nullptr ? std::map<std::string, std::string>() : row->AllLabels();
-  DIVVY_CHECK(Keep(core, name, book_.Label(name, labels)));
-  const auto after = book_.Find(name)->AllLabels();
+  DIVVY_CHECK(Keep(driver, name, registry_.Label(name, labels)));
+  const auto after = registry_.Find(name)->AllLabels();
   std::string text = after == before ? "the labels of " + name + " are unchanged" : "labelled " + name;
   for (const auto& [key, value] : labels) {
     if (const auto stays = after.find(key); value.empty() && stays != after.end())
@@ -148,7 +149,7 @@ Status AgentListener::CheckRemovable(const std::string& name, bool is_gone) {
                               " empties it, then divvy node remove " + name);
   const auto runs = fleet_->RunsOn(name);
   if (runs.empty() || is_gone) return {};
-  const NodeRow* row = book_.Find(name);
+  const NodeRow* row = registry_.Find(name);
   const bool is_draining = row != nullptr && row->work == NodeWork::kDraining;
   const std::string first = Plural(static_cast<std::int64_t>(runs.size()), "job") + " still " +
                             (runs.size() == 1 ? "runs" : "run") + " on " + name;
@@ -161,11 +162,11 @@ Status AgentListener::CheckRemovable(const std::string& name, bool is_gone) {
                                                  : "; divvy node drain " + name + " first"));
 }
 
-Result<std::string> AgentListener::Remove(ControllerDriver& core, const std::string& name, bool is_gone) {
+Result<std::string> AgentListener::Remove(ControllerDriver& driver, const std::string& name, bool is_gone) {
   DIVVY_CHECK(Knows(name));
   DIVVY_CHECK(CheckRemovable(name, is_gone));
   if (is_gone && fleet_ != nullptr) fleet_->OnGone(name);
-  DIVVY_CHECK(Keep(core, name, book_.Remove(name)));
+  DIVVY_CHECK(Keep(driver, name, registry_.Remove(name)));
   if (agents_) agents_->Forget(name);
   if (fleet_ != nullptr) fleet_->OnRemoved(name);
   return "removed " + name + "; it needs a new token to join again";

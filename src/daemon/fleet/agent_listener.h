@@ -10,9 +10,9 @@
 
 #include "control/books/node_registry.h"
 #include "daemon/auth/remote_callers.h"
-#include "driver/controller_driver.h"
 #include "daemon/fleet/agents.h"
 #include "daemon/runtime/log.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 
@@ -24,7 +24,7 @@ class AgentListener {
   /// Loads a row of the store; call before anything else. Returns true if the row was one of ours.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Sets the name and GPUs of this machine, which no agent may claim.
-  void SetOwn(std::string name, const std::vector<GpuFacts>& gpus) { book_.SetOwn(std::move(name), gpus); }
+  void SetOwn(std::string name, const std::vector<GpuFacts>& gpus) { registry_.SetOwn(std::move(name), gpus); }
 
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
@@ -36,26 +36,27 @@ class AgentListener {
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     std::function<std::string(const User& user)> right_of;
   };
-  /// `callers`, `core` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,
+  /// `callers`, `driver` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,
   /// nothing is placed on them.
-  void Open(ControllerDriver& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
+  void Open(ControllerDriver& driver, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
 
   /// Handles requests for wire::kAgentPath; refuses them before Open.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
 
-  // For administrators; each returns a message about what was done. `core` stores the change.
+  // For administrators; each returns a message about what was done. `driver` stores the change.
   Status Knows(const std::string& name) const;
-  Result<std::string> Cordon(ControllerDriver& core, const std::string& name, const std::string& reason);
-  Result<std::string> Drain(ControllerDriver& core, const std::string& name, Time deadline, const std::string& reason);
-  Result<std::string> Resume(ControllerDriver& core, const std::string& name);
+  Result<std::string> Cordon(ControllerDriver& driver, const std::string& name, const std::string& reason);
+  Result<std::string> Drain(ControllerDriver& driver, const std::string& name, Time deadline,
+                            const std::string& reason);
+  Result<std::string> Resume(ControllerDriver& driver, const std::string& name);
   /// Refused while jobs run on the node, unless `is_gone`. `is_gone`: the node is disconnected and will not come back;
   /// its jobs count as lost.
-  Result<std::string> Remove(ControllerDriver& core, const std::string& name, bool is_gone);
-  Result<std::string> Label(ControllerDriver& core, const std::string& name,
+  Result<std::string> Remove(ControllerDriver& driver, const std::string& name, bool is_gone);
+  Result<std::string> Label(ControllerDriver& driver, const std::string& name,
                             const std::map<std::string, std::string>& labels);
 
-  NodeRegistry& book() { return book_; }
-  const NodeRegistry& book() const { return book_; }
+  NodeRegistry& registry() { return registry_; }
+  const NodeRegistry& registry() const { return registry_; }
   /// Returns "up", "away" (disconnected a moment ago), "lost" (disconnected for longer than lost_after), "awaited" (not
   /// connected since the controller started), "cordoned" or "draining".
   std::string StateOf(const NodeRow& row) const;
@@ -67,9 +68,9 @@ class AgentListener {
 
  private:
   Status CheckRemovable(const std::string& name, bool is_gone);
-  NodeRegistry book_;
+  NodeRegistry registry_;
   std::uint64_t epoch_ = 0;
-  Status Keep(ControllerDriver& core, const std::string& name, Result<NodeRegistry::Setting> setting);
+  Status Keep(ControllerDriver& driver, const std::string& name, Result<NodeRegistry::Setting> setting);
 
   std::unique_ptr<FleetPort> nobody_;
   FleetPort* fleet_ = nullptr;

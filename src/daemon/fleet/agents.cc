@@ -31,14 +31,14 @@ struct Agents::Newcomer {
 };
 
 Agents::Agents(NodeRegistry& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports)
-    : book_(book),
+    : registry_(book),
       epoch_(epoch),
       terms_(terms),
       lease_(TermsFor(terms.lost_after, terms.requeue_lost_after)),
       fleet_(fleet),
       ports_(std::move(ports)),
       since_(ports_.now()) {
-  for (const auto& [name, row] : book_.nodes()) Of(name);
+  for (const auto& [name, row] : registry_.nodes()) Of(name);
 }
 
 Agents::~Agents() { *is_alive_ = false; }
@@ -65,7 +65,7 @@ void Agents::TurnAway(const Peer& peer, const Reply& reply, int status, const Er
 // Returns an empty string for a known certificate, otherwise the id of a token.
 Result<std::string> Agents::Admit(const std::string& fingerprint, std::string_view authorization) {
   if (fingerprint.empty()) return PermissionDenied("an agent must present its own certificate");
-  if (book_.Knows(fingerprint)) return std::string();
+  if (registry_.Knows(fingerprint)) return std::string();
   if (authorization.empty()) {
     return PermissionDenied(
         "the certificate of this agent is unknown here: its node was removed, or never joined; divvy " +
@@ -157,13 +157,13 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
   if (!version) return Refuse(id, version.error());
   hello->facts.logs = hello->logs;
   const auto joined =
-      book_.Join(hello->name, newcomer.fingerprint, hello->facts, lease_, !newcomer.token.empty(), ports_.now());
+      registry_.Join(hello->name, newcomer.fingerprint, hello->facts, lease_, !newcomer.token.empty(), ports_.now());
   if (!joined) return Refuse(id, joined.error());
   if (joined->is_new) {
     // The token may have been used up since the connection was accepted.
     auto spent = ports_.spend(newcomer.token);
     if (!spent) {
-      static_cast<void>(book_.Remove(hello->name));
+      static_cast<void>(registry_.Remove(hello->name));
       return Refuse(id, spent.error());
     }
     ports_.keep(*std::move(spent));
@@ -181,7 +181,7 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
 void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
   const auto found = newcomers_.find(id);
   if (found == newcomers_.end()) return;
-  const NodeRow* row = book_.Find(hello.name);
+  const NodeRow* row = registry_.Find(hello.name);
   if (row == nullptr) return Refuse(id, PermissionDenied("node " + hello.name + " was removed just now"));
   const bool was_rebooted = row->accounted_boot != hello.facts.boot_id;
   auto newcomer = std::move(newcomers_.extract(found).mapped());
@@ -204,7 +204,7 @@ RemoteNode::Ports Agents::NodePorts() {
   RemoteNode::Ports ports;
   ports.now = ports_.now;
   ports.gang_key = ports_.gang_key;
-  ports.own_name = book_.own_name();
+  ports.own_name = registry_.own_name();
   ports.on_channel = ports_.on_channel;
   ports.on_samples = ports_.on_samples;
   ports.right_of = ports_.right_of;
@@ -216,20 +216,20 @@ RemoteNode::Ports Agents::NodePorts() {
     });
   };
   ports.on_cut = [this](const std::string& name) {
-    if (book_.Find(name) != nullptr) fleet_.OnAway(name);
+    if (registry_.Find(name) != nullptr) fleet_.OnAway(name);
   };
   ports.on_beat = [this](const std::string& name) {
-    const NodeRow* row = book_.Find(name);
+    const NodeRow* row = registry_.Find(name);
     if (row == nullptr || row->terms == lease_) return;
-    if (auto setting = book_.Agree(name, lease_)) ports_.keep(*std::move(setting));
+    if (auto setting = registry_.Agree(name, lease_)) ports_.keep(*std::move(setting));
   };
   ports.on_accounted = [this](const std::string& name, const std::string& boot_id) {
-    const NodeRow* row = book_.Find(name);
+    const NodeRow* row = registry_.Find(name);
     if (row == nullptr || row->accounted_boot == boot_id) return;
-    if (auto setting = book_.AccountFor(name, boot_id)) ports_.keep(*std::move(setting));
+    if (auto setting = registry_.AccountFor(name, boot_id)) ports_.keep(*std::move(setting));
   };
   ports.on_renew = [this](const std::string& name, const std::string& fingerprint, std::function<void()> when_durable) {
-    auto setting = book_.Renew(name, fingerprint);
+    auto setting = registry_.Renew(name, fingerprint);
     if (!setting) {
       ports_.log("node=" + name + " event=renewal_refused reason=" + LogQuoted(setting.error().message));
       return;
@@ -264,7 +264,7 @@ void Agents::Forget(const std::string& name) {
   node.Refuse("node " + name + " was removed by an administrator", true);
   // Destroyed later: its last message must still be sent, and this may run inside one of its own calls.
   ports_.after(std::chrono::seconds(1), [this, alive = is_alive_, name] {
-    if (*alive && book_.Find(name) == nullptr) nodes_.erase(name);
+    if (*alive && registry_.Find(name) == nullptr) nodes_.erase(name);
   });
 }
 
@@ -278,7 +278,7 @@ void Agents::Tick() {
 }
 
 void Agents::Look(const std::string& name, Known& known) {
-  const NodeRow* row = book_.Find(name);
+  const NodeRow* row = registry_.Find(name);
   if (row == nullptr) return;
   RemoteNode& node = *known.node;
   // Silence counts from this process's start if the node was never heard in this process.

@@ -111,7 +111,7 @@ class Agents {
   void Look(const std::string& name, Known& known);
   RemoteNode::Ports NodePorts();
 
-  NodeRegistry& book_;
+  NodeRegistry& registry_;
   std::uint64_t epoch_;
   Terms terms_;
   LeaseTerms lease_;

@@ -92,7 +92,7 @@ TEST_F(AgentChannels, EndWithTheirSession) {
 class RemoteCallerStreams : public AgentChannels {
  protected:
   RemoteCallerStreams() {
-    before_foreground_ = [this](RemoteNode& node, JobId job) { far_.OnForeground(node, job); };
+    before_foreground_ = [this](RemoteNode& node, JobId job) { streams_.OnForeground(node, job); };
   }
   Streams MakeRelays() {
     Streams passed;
@@ -114,7 +114,7 @@ class RemoteCallerStreams : public AgentChannels {
   }
 
   World world_;
-  RemoteStreams far_{world_.loop_, *world_.core_, [](Descriptor, const Peer&) {}};
+  RemoteStreams streams_{world_.loop_, *world_.driver_, [](Descriptor, const Peer&) {}};
   Streams near_;
 };
 
@@ -122,8 +122,8 @@ TEST_F(RemoteCallerStreams, ACallerMayReconnectBeforeTheAgent) {
   KillController();
   StartController();
   RemoteNode& node = agents_->Of("n1");
-  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
-  far_.Rejoin(node, Job(7));
+  ASSERT_TRUE(streams_.Keep(Job(7), MakeRelays()));
+  streams_.Rejoin(node, Job(7));
   EXPECT_FALSE(IsAskedToPump());
   Pass(2s);
   Launch(7, 1, true);
@@ -137,16 +137,16 @@ TEST_F(RemoteCallerStreams, AWaitingJobGetsItsCallersStreamsWithTheSession) {
   wire_.CutAll();  // The agent may have missed the streams, or waits for a caller that does not come.
   KillController();
   StartController();
-  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
-  far_.Rejoin(agents_->Of("n1"), Job(7));
+  ASSERT_TRUE(streams_.Keep(Job(7), MakeRelays()));
+  streams_.Rejoin(agents_->Of("n1"), Job(7));
   fleet_.keeps_vanished = true;
   Pass(2s);
   EXPECT_TRUE(IsAskedToPump()) << came_;
 }
 
 TEST_F(RemoteCallerStreams, ACallerWhoseJobEndedWithTheSessionIsNotToldOfARestart) {
-  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
-  far_.Rejoin(agents_->Of("n1"), Job(7));
+  ASSERT_TRUE(streams_.Keep(Job(7), MakeRelays()));
+  streams_.Rejoin(agents_->Of("n1"), Job(7));
   Settle();
   ASSERT_TRUE(IsAskedToPump());
   // The node is disconnected for good, and the controller no longer has the job.
@@ -160,8 +160,8 @@ TEST_F(RemoteCallerStreams, ACallerWhoseJobEndedWithTheSessionIsNotToldOfARestar
 }
 
 TEST_F(RemoteCallerStreams, ACallerIsToldThatItsJobStartsOnThisNode) {
-  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
-  far_.Drop(Job(7));
+  ASSERT_TRUE(streams_.Keep(Job(7), MakeRelays()));
+  streams_.Drop(Job(7));
   std::array<char, 2> words{};
   EXPECT_EQ(::recv(near_[0].get(), words.data(), words.size(), 0), 1);
   EXPECT_EQ(words[0], kHereWord);
@@ -170,8 +170,8 @@ TEST_F(RemoteCallerStreams, ACallerIsToldThatItsJobStartsOnThisNode) {
 
 TEST_F(RemoteCallerStreams, IfNotAllStreamsCanBeOpenedAllAreClosed) {
   while (There().size() + 2 < Channels::kMost) ASSERT_TRUE(There().Open("x", {}));
-  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
-  far_.Rejoin(agents_->Of("n1"), Job(7));
+  ASSERT_TRUE(streams_.Keep(Job(7), MakeRelays()));
+  streams_.Rejoin(agents_->Of("n1"), Job(7));
   Settle();
   EXPECT_EQ(There().size() + 2, Channels::kMost);
   EXPECT_TRUE(came_.ends_with("(not all streams could be opened)(not all streams could be opened)")) << came_;
@@ -180,8 +180,8 @@ TEST_F(RemoteCallerStreams, IfNotAllStreamsCanBeOpenedAllAreClosed) {
 TEST_F(RemoteCallerStreams, AUserAttachesALimitedNumberOfTerminalsPerNode) {
   const auto join = [this](std::int64_t uid) {
     Streams relays = MakeRelays();
-    return far_.Attach(agents_->Of("n1"), Job(7), uid, std::move(relays[0]), std::move(relays[1]), WindowSize(),
-                       [](bool, const std::string&) {});
+    return streams_.Attach(agents_->Of("n1"), Job(7), uid, std::move(relays[0]), std::move(relays[1]), WindowSize(),
+                           [](bool, const std::string&) {});
   };
   for (std::size_t i = 0; i < RemoteStreams::kMostAttached; ++i) ASSERT_TRUE(join(1000));
   const Status refused = join(1000);
@@ -197,7 +197,7 @@ TEST_F(RemoteCallerStreams, AUserAttachesALimitedNumberOfTerminalsPerNode) {
 TEST_F(AgentChannels, AUserWithoutAJobOnTheNodeCannotOpenAChannel) {
   World world;
   int served = 0;
-  RemoteStreams far(world.loop_, *world.core_, [&](Descriptor, const Peer&) { ++served; });
+  RemoteStreams far(world.loop_, *world.driver_, [&](Descriptor, const Peer&) { ++served; });
   on_channel_ = [&far](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
     far.OnChannel(node, number, purpose);
   };

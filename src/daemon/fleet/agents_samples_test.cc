@@ -71,7 +71,7 @@ TEST_F(SamplesFromAgents, SamplesThatArriveAfterTheEndBelongToTheirRun) {
   Launch(5);
   Settle();
   for (int i = 0; i < 4; ++i) PassSecond();
-  fleet_.ports["n1"]->Execute(ForgetOrder{JobId(5), 1, "n1"}, nullptr);
+  fleet_.ports["n1"]->Execute(ForgetCommand{JobId(5), 1, "n1"}, nullptr);
   for (int i = 0; i < 6; ++i) PassSecond();
   ASSERT_EQ(samples_.size(), 10U);
   const auto is_of_job = [](const samples::Snapshot& seen) {

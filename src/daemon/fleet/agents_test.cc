@@ -17,7 +17,7 @@ TEST_F(AgentsWorld, AnAgentJoinsWithATokenAndRunsAJob) {
   Settle();
   EXPECT_EQ(fleet_.Take(), Words{"started n1 5.1"});
   fleet_.active["n1"][Job(5)].time_limit = 90s;
-  fleet_.ports["n1"]->Execute(TimeLimitOrder{Job(5), kNever}, nullptr);
+  fleet_.ports["n1"]->Execute(TimeLimitCommand{Job(5), kNever}, nullptr);
   agents_->Of("n1").Look(GpuSet::Of({0, 1}));
   Settle();
   EXPECT_EQ(machine_.orders, (Words{"launch 5", "limit 5 90"}));
@@ -47,7 +47,7 @@ TEST_F(AgentsWorld, ATokenAdmitsAsManyNodesAsItHasUses) {
   StartAgent("n2");
   Settle();
   EXPECT_EQ(agent_->refused, "no good token");
-  EXPECT_EQ(book_->Find("n2"), nullptr);
+  EXPECT_EQ(registry_->Find("n2"), nullptr);
   // With its own certificate the agent needs no token.
   KillAgent();
   machine_.fingerprint = "aa";
@@ -63,7 +63,7 @@ TEST_F(AgentsWorld, ASingleUseTokenAdmitsOnlyOneOfTwoNodesThatJoinAtOnce) {
   uses_ = 0;       // Another agent has used the token first.
   Settle();
   EXPECT_EQ(agent_->refused, "used up");
-  EXPECT_EQ(book_->Find("n1"), nullptr);
+  EXPECT_EQ(registry_->Find("n1"), nullptr);
   EXPECT_TRUE(fleet_.Take().empty());
 }
 
@@ -343,7 +343,7 @@ TEST_F(AgentsWorld, ARebootIsRememberedUntilItIsReconciled) {
   fleet_.Take();
   Settle();
   EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "vanished n1 5.1 otherwise", "accounted n1"}));
-  EXPECT_EQ(book_->Find("n1")->accounted_boot, "boot-2");
+  EXPECT_EQ(registry_->Find("n1")->accounted_boot, "boot-2");
 }
 
 TEST_F(AgentsWorld, AKeyIsRenewedOverAConnectionThatTheOldKeyAuthenticates) {
@@ -355,13 +355,13 @@ TEST_F(AgentsWorld, AKeyIsRenewedOverAConnectionThatTheOldKeyAuthenticates) {
   wire_.CutAll();
   Pass(2s);
   EXPECT_TRUE(agent_->session->is_welcome());
-  EXPECT_FALSE(book_->Knows("aa"));
+  EXPECT_FALSE(registry_->Knows("aa"));
 }
 
 TEST_F(AgentsWorld, ARemovedNodeIsToldSoAndDoesNotReconnect) {
   StartAgent();
   Settle();
-  kept_[book_->Remove("n1")->first] = "";
+  kept_[registry_->Remove("n1")->first] = "";
   agents_->Forget("n1");
   Settle();
   EXPECT_EQ(agent_->refused, "node n1 was removed by an administrator");

@@ -14,7 +14,7 @@
 namespace divvy {
 
 /// An agent process on a machine. Imitates the runs of Node in a few lines.
-class AgentProcess final : public OrderPort {
+class AgentProcess final : public NodeCommandPort {
  public:
   AgentProcess(Machine& machine, std::string name, Duration& now, Duration skew, std::function<void()> dial)
       : machine_(machine), now_(now), timers_(now) {
@@ -67,29 +67,29 @@ class AgentProcess final : public OrderPort {
     session->Begin();
   }
 
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override {
-    if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override {
+    if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
       EXPECT_EQ(spec->command, std::vector<std::string>{"true"});
       EXPECT_FALSE(machine_.runs.contains(launch->record.id)) << "a job runs twice";
       const bool is_part = !launch->record.gang.empty();
       machine_.runs[launch->record.id] = {launch->record.attempt, {}, is_part};
-      machine_.orders.push_back("launch " + ToString(launch->record.id) + SeatText(*launch));
+      machine_.orders.push_back("launch " + ToString(launch->record.id) + AllocationText(*launch));
       Say(launch->record.id);
-    } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+    } else if (const auto* go = std::get_if<GoCommand>(&order)) {
       machine_.orders.push_back("go " + ToString(go->job));
-      for (const SeatAddress& at : go->addresses)
+      for (const AllocationAddress& at : go->addresses)
         machine_.orders.back() += " " + at.host + ":" + std::to_string(at.port);
       const auto run = machine_.runs.find(go->job);
       if (run == machine_.runs.end() || run->second.attempt != go->attempt) return;
       run->second.awaits_go = false;
       Say(go->job);
-    } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
+    } else if (const auto* stop = std::get_if<StopCommand>(&order)) {
       machine_.orders.push_back("stop " + ToString(stop->job));
       End(stop->job, 143);
-    } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
+    } else if (const auto* limit = std::get_if<TimeLimitCommand>(&order)) {
       machine_.orders.push_back("limit " + ToString(limit->job) + " " +
                                 std::to_string(session->Find(limit->job)->time_limit / 1s));
-    } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+    } else if (const auto* forget = std::get_if<ForgetCommand>(&order)) {
       const auto run = machine_.runs.find(forget->job);
       if (run != machine_.runs.end() && run->second.attempt == forget->attempt) machine_.runs.erase(run);
     }
@@ -140,9 +140,9 @@ class AgentProcess final : public OrderPort {
     }
   }
   /// " 1 of n1,ctl by KEY": the node allocation's number, the gang's nodes, the key.
-  std::string SeatText(const LaunchOrder& launch) const {
+  std::string AllocationText(const LaunchCommand& launch) const {
     std::string names;
-    for (const Seat& seat : launch.record.gang) names += (names.empty() ? "" : ",") + seat.node;
+    for (const NodeAllocation& seat : launch.record.gang) names += (names.empty() ? "" : ",") + seat.node;
     return names.empty() ? "" : " " + std::to_string(launch.seat) + " of " + names + " by " + gang_key_;
   }
   static inline int processes_ = 0;
@@ -187,9 +187,9 @@ class AgentsWorld : public testing::Test {
       if (uses_-- <= 0) return PermissionDenied("used up");
       return NodeRegistry::Setting{"token.t1", ""};
     };
-    book_ = std::make_unique<NodeRegistry>();
-    for (const auto& [key, text] : kept_) book_->LoadSetting(key, text);
-    agents_ = std::make_unique<Agents>(*book_, ++epoch_, terms_, fleet_, std::move(ports));
+    registry_ = std::make_unique<NodeRegistry>();
+    for (const auto& [key, text] : kept_) registry_->LoadSetting(key, text);
+    agents_ = std::make_unique<Agents>(*registry_, ++epoch_, terms_, fleet_, std::move(ports));
     fleet_.ports.clear();
     for (const auto& [name, records] : fleet_.active) {
       for (const auto& [job, record] : records) agents_->Of(name).Knows(job, record.attempt);
@@ -245,7 +245,7 @@ class AgentsWorld : public testing::Test {
     fleet_.active["n1"][record.id] = record;
     auto spec = std::make_shared<JobSpec>();
     spec->command = {"true"};
-    fleet_.ports["n1"]->Execute(LaunchOrder{record}, spec);
+    fleet_.ports["n1"]->Execute(LaunchCommand{record}, spec);
   }
   /// Launches node allocation 1 of a gang on this node and the controller's own node.
   void LaunchPart(int id) {
@@ -258,7 +258,7 @@ class AgentsWorld : public testing::Test {
     fleet_.active["n1"][record.id] = record;
     auto spec = std::make_shared<JobSpec>();
     spec->command = {"true"};
-    fleet_.ports["n1"]->Execute(LaunchOrder{record, "n1", 1}, spec);
+    fleet_.ports["n1"]->Execute(LaunchCommand{record, "n1", 1}, spec);
   }
   static JobId Job(int id) { return JobId(static_cast<std::uint64_t>(id)); }
 
@@ -274,7 +274,7 @@ class AgentsWorld : public testing::Test {
   Wire wire_;
   std::map<std::string, std::string> kept_;
   RecordingFleet fleet_;
-  std::unique_ptr<NodeRegistry> book_;
+  std::unique_ptr<NodeRegistry> registry_;
   std::unique_ptr<Timers> controller_timers_;
   std::unique_ptr<Agents> agents_;
   Machine machine_;

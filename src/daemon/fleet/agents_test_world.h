@@ -105,7 +105,7 @@ class Timers {
   std::multimap<Duration, std::function<void()>> tasks_;
 };
 
-/// Records events, and answers durable ends with a ForgetOrder, as a controller does.
+/// Records events, and answers durable ends with a ForgetCommand, as a controller does.
 class RecordingFleet final : public FleetPort {
  public:
   std::vector<wire::AgentRun> RunsOn(const std::string& node) override {
@@ -119,7 +119,7 @@ class RecordingFleet final : public FleetPort {
     }
     return nullptr;
   }
-  void OnJoined(const std::string& node, const MachineFacts& facts, OrderPort& orders) override {
+  void OnJoined(const std::string& node, const MachineFacts& facts, NodeCommandPort& orders) override {
     said.push_back("joined " + node + " gpus=" + std::to_string(facts.gpus.size()));
     ports[node] = &orders;
   }
@@ -141,23 +141,23 @@ class RecordingFleet final : public FleetPort {
     said.push_back("exited " + node + " " + ToString(job) + "." + std::to_string(attempt) +
                    " code=" + std::to_string(exit.code));
     active[node].erase(job);
-    if (forgets) ports[node]->Execute(ForgetOrder{job, attempt}, nullptr);
+    if (forgets) ports[node]->Execute(ForgetCommand{job, attempt}, nullptr);
   }
   void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) override {
     said.push_back("vanished " + node + " " + ToString(job) + "." + std::to_string(attempt) + " " +
                    (how == RunVanished::kNeverStarted ? "never started" : "otherwise"));
     if (keeps_vanished) return;
     active[node].erase(job);
-    ports[node]->Execute(ForgetOrder{job, attempt}, nullptr);
+    ports[node]->Execute(ForgetCommand{job, attempt}, nullptr);
   }
   /// Behaves like a controller whose store knows that the run is over.
   bool OnFound(RunDescription run) override {
     const JobRecord& record = run.record;
     said.push_back("found " + record.node + " " + ToString(record.id) + "." + std::to_string(record.attempt) +
                    (run.exit ? " code=" + std::to_string(run.exit->code) : ""));
-    OrderPort& orders = *ports[record.node];
-    if (run.exit) orders.Execute(ForgetOrder{record.id, record.attempt, ""}, nullptr);
-    else orders.Execute(StopOrder{record.id, 9, Duration(0), ""}, nullptr);
+    NodeCommandPort& orders = *ports[record.node];
+    if (run.exit) orders.Execute(ForgetCommand{record.id, record.attempt, ""}, nullptr);
+    else orders.Execute(StopCommand{record.id, 9, Duration(0), ""}, nullptr);
     return false;
   }
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override {
@@ -176,7 +176,7 @@ class RecordingFleet final : public FleetPort {
   std::vector<std::string> Take() { return std::exchange(said, {}); }
 
   std::map<std::string, std::map<JobId, JobRecord>> active;
-  std::map<std::string, OrderPort*> ports;
+  std::map<std::string, NodeCommandPort*> ports;
   std::map<JobId, Time> started_at;
   std::map<JobId, std::uint16_t> prepared_at;
   std::vector<std::string> said;

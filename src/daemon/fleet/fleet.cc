@@ -26,26 +26,26 @@ std::string Fleet::GangKey(JobId job, std::uint32_t attempt) const {
   return Sha256Hex(key_seed_ + "/" + ToString(job) + "/" + std::to_string(attempt));
 }
 
-void Fleet::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
+void Fleet::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
   const std::string& node = NodeOf(order);
-  OrderPort* port = &own_;
+  NodeCommandPort* port = &own_;
   if (!node.empty()) port = ports_.find ? ports_.find(node) : nullptr;
   if (port == nullptr) return;  // The node was removed meanwhile, and none of our runs is there.
-  const auto* launch = std::get_if<LaunchOrder>(&order);
+  const auto* launch = std::get_if<LaunchCommand>(&order);
   if (launch != nullptr && node.empty() && launch->seat == 0 && ports_.before_own) ports_.before_own(launch->record.id);
   if (launch != nullptr && node.empty() && !launch->record.gang.empty()) return LaunchOwn(*launch, std::move(spec));
-  const auto* go = std::get_if<GoOrder>(&order);
+  const auto* go = std::get_if<GoCommand>(&order);
   if (go == nullptr) return port->Execute(order, std::move(spec));
-  const JobRecord* record = core_->controller().Find(go->job);
+  const JobRecord* record = driver_->controller().Find(go->job);
   if (record == nullptr) return;
-  GoOrder sent = *go;
+  GoCommand sent = *go;
   sent.addresses = WithHosts(*record, std::move(sent.addresses));
   port->Execute(sent, nullptr);
 }
 
 // Adds what RemoteNode adds to an agent's launch: the key, and the name of this node.
-void Fleet::LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec) {
-  for (Seat& seat : launch.record.gang) {
+void Fleet::LaunchOwn(LaunchCommand launch, std::shared_ptr<const JobSpec> spec) {
+  for (NodeAllocation& seat : launch.record.gang) {
     if (seat.node.empty()) seat.node = ports_.own_name;
   }
   if (ports_.set_own_key)
@@ -55,7 +55,8 @@ void Fleet::LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec) {
 
 // An agent is reached at the address that it connected from. An agent that connected over the loopback interface is on
 // the controller's machine. Other nodes reach it at the address that this machine has towards them.
-std::vector<SeatAddress> Fleet::WithHosts(const JobRecord& record, std::vector<SeatAddress> addresses) const {
+std::vector<AllocationAddress> Fleet::WithHosts(const JobRecord& record,
+                                                std::vector<AllocationAddress> addresses) const {
   std::string other;
   for (std::size_t i = 0; i < addresses.size() && i < record.gang.size(); ++i) {
     const std::string& node = record.gang[i].node;
@@ -63,7 +64,7 @@ std::vector<SeatAddress> Fleet::WithHosts(const JobRecord& record, std::vector<S
     if (!addresses[i].host.empty() && !IsLoopback(addresses[i].host)) other = addresses[i].host;
   }
   const std::string own = other.empty() ? "127.0.0.1" : AddressTowards(other);
-  for (SeatAddress& address : addresses) {
+  for (AllocationAddress& address : addresses) {
     if (address.host.empty() || (IsLoopback(address.host) && !other.empty())) address.host = own;
   }
   return addresses;
@@ -71,10 +72,10 @@ std::vector<SeatAddress> Fleet::WithHosts(const JobRecord& record, std::vector<S
 
 std::vector<wire::AgentRun> Fleet::RunsOn(const std::string& node) {
   std::vector<wire::AgentRun> runs;
-  for (const JobId job : core_->controller().RunsOn(node)) {
+  for (const JobId job : driver_->controller().RunsOn(node)) {
     wire::AgentRun run;
-    run.record = PartOn(*core_->controller().Find(job), node);
-    if (const auto spec = core_->SpecOf(run.record)) {
+    run.record = PartOn(*driver_->controller().Find(job), node);
+    if (const auto spec = driver_->SpecOf(run.record)) {
       run.stop_signal = (*spec)->stop_signal;
       run.resize_signal = (*spec)->resize_signal;
       run.grace = (*spec)->grace;
@@ -84,16 +85,16 @@ std::vector<wire::AgentRun> Fleet::RunsOn(const std::string& node) {
   return runs;
 }
 
-void Fleet::Join(ControllerDriver& core) {
-  core_ = &core;
-  core.Subscribe([this](const std::vector<Change>& changes, Time) {
+void Fleet::Join(ControllerDriver& driver) {
+  driver_ = &driver;
+  driver.Subscribe([this](const std::vector<Change>& changes, Time) {
     if (std::ranges::any_of(changes, [](const Change& change) { return change.job == JobId(); })) TellWithheld();
   });
 }
 
 std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
   std::vector<wire::WithheldGpu> withheld;
-  const std::vector<GpuAvailability>& gpus = core_->controller().scheduler().node(node).availability;
+  const std::vector<GpuAvailability>& gpus = driver_->controller().scheduler().node(node).availability;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string why;
     // The keeper knows runs that the store does not, from the node itself; their tenants stay where they are.
@@ -107,7 +108,7 @@ std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
 
 void Fleet::TellWithheld() {
   if (!ports_.withhold) return;
-  const Controller& controller = core_->controller();
+  const Controller& controller = driver_->controller();
   for (NodeIndex node = kOwnNode; node < controller.scheduler().nodes().size(); ++node) {
     const std::string name = controller.NodeName(node);
     std::vector<wire::WithheldGpu> withheld = WithheldOn(node);
@@ -117,101 +118,101 @@ void Fleet::TellWithheld() {
 }
 
 void Fleet::OnAccounted(const std::string& node) {
-  core_->controller().OnNodeReconciled(node);
+  driver_->controller().OnNodeReconciled(node);
   // The node may have restarted, and then does not know which GPUs are withheld.
-  if (const auto index = core_->controller().IndexOf(node); index && ports_.withhold) {
+  if (const auto index = driver_->controller().IndexOf(node); index && ports_.withhold) {
     told_withheld_[node] = WithheldOn(*index);
     ports_.withhold(node, told_withheld_[node]);
   }
-  core_->Touch();
+  driver_->Touch();
 }
 
 bool Fleet::OnFound(RunDescription run) {
-  const auto found = core_->controller().OnFound(std::move(run), core_->Now(), core_->Outcomes());
-  core_->Touch();
+  const auto found = driver_->controller().OnFound(std::move(run), driver_->Now(), driver_->Outcomes());
+  driver_->Touch();
   return found == Controller::Found::kUnknown;
 }
 
 void Fleet::OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) {
-  core_->controller().OnPrepared(job, attempt, node, port, core_->Now());
-  core_->Touch();
+  driver_->controller().OnPrepared(job, attempt, node, port, driver_->Now());
+  driver_->Touch();
 }
 
 void Fleet::OnDelayed(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) {
-  core_->controller().OnDelayed(job, attempt, why, node);
-  core_->Touch();
+  driver_->controller().OnDelayed(job, attempt, why, node);
+  driver_->Touch();
 }
 
 void Fleet::OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) {
-  core_->controller().OnStarted(job, attempt, at, node);
-  core_->Touch();
+  driver_->controller().OnStarted(job, attempt, at, node);
+  driver_->Touch();
 }
 
 void Fleet::OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) {
-  core_->controller().OnExited(job, attempt, exit, at, core_->Now(), node);
-  core_->Touch();
+  driver_->controller().OnExited(job, attempt, exit, at, driver_->Now(), node);
+  driver_->Touch();
 }
 
 void Fleet::OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) {
-  core_->controller().OnVanished(job, attempt, VanishedOf(how), core_->Now(), node);
-  core_->Touch();
+  driver_->controller().OnVanished(job, attempt, VanishedOf(how), driver_->Now(), node);
+  driver_->Touch();
 }
 
 void Fleet::OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) {
-  core_->controller().OnGpusObserved(node, seen);
-  core_->Touch();
+  driver_->controller().OnGpusObserved(node, seen);
+  driver_->Touch();
 }
 
 void Fleet::OnTrouble(const std::string& node, const std::string& what) {
-  core_->controller().OnNodeTrouble(node, what);
-  core_->Touch();
+  driver_->controller().OnNodeTrouble(node, what);
+  driver_->Touch();
 }
 
 void Fleet::OnShares(const std::string& node, const wire::KeeperState& state) {
-  TakeShares(*core_, ports_.shares.get(), node, state);
+  TakeShares(*driver_, ports_.shares.get(), node, state);
 }
 
 void Fleet::OnRepay(const std::string&, JobId job, std::uint32_t attempt, const std::string& why) {
-  core_->controller().OnRepay(job, attempt, why, core_->Now());
-  core_->Touch();
+  driver_->controller().OnRepay(job, attempt, why, driver_->Now());
+  driver_->Touch();
 }
 
 void Fleet::OnRow(const NodeRow& row) {
-  core_->controller().OnNodeRow(row);
-  core_->Touch();
+  driver_->controller().OnNodeRow(row);
+  driver_->Touch();
 }
 
 void Fleet::OnRemoved(const std::string& node) {
   if (ports_.shares) ports_.shares->Forget(node);
-  core_->controller().OnNodeRemoved(node);
-  core_->Touch();
+  driver_->controller().OnNodeRemoved(node);
+  driver_->Touch();
 }
 
 void Fleet::OnLost(const std::string& node) {
-  core_->controller().OnNodeLost(node, core_->Now());
-  core_->Touch();
+  driver_->controller().OnNodeLost(node, driver_->Now());
+  driver_->Touch();
 }
 
 void Fleet::OnAway(const std::string& node) {
   if (ports_.on_presence) ports_.on_presence(node, false);
-  core_->controller().OnNodeDisconnected(node);
-  core_->Touch();
+  driver_->controller().OnNodeDisconnected(node);
+  driver_->Touch();
 }
 
 void Fleet::OnFenced(const std::string& node) {
-  core_->controller().OnNodeFenced(node, core_->Now());
-  core_->Touch();
+  driver_->controller().OnNodeFenced(node, driver_->Now());
+  driver_->Touch();
 }
 
 void Fleet::OnGone(const std::string& node) {
-  core_->controller().OnNodeGone(node, core_->Now());
-  core_->Touch();
+  driver_->controller().OnNodeGone(node, driver_->Now());
+  driver_->Touch();
 }
 
 void Fleet::OnBack(const std::string& node) {
   if (ports_.on_presence) ports_.on_presence(node, true);
-  core_->controller().OnNodeBack(node);
-  core_->Touch();
+  driver_->controller().OnNodeBack(node);
+  driver_->Touch();
 }
 
 }  // namespace divvy

@@ -8,25 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "driver/controller_driver.h"
 #include "daemon/fleet/fleet_port.h"
-#include "driver/order_port.h"
 #include "daemon/shares/sharing_snapshot.h"
+#include "driver/controller_driver.h"
+#include "driver/order_port.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {
 
-class Fleet final : public FleetPort, public OrderPort {
+class Fleet final : public FleetPort, public NodeCommandPort {
  public:
   /// `own` is the controller's own node. `key_seed` is secret and differs between processes; the keys of gangs are
   /// derived from it.
-  Fleet(OrderPort& own, std::string key_seed) : own_(own), key_seed_(std::move(key_seed)) {}
+  Fleet(NodeCommandPort& own, std::string key_seed) : own_(own), key_seed_(std::move(key_seed)) {}
 
   /// Must be called before anything else except Execute.
-  void Join(ControllerDriver& core);
+  void Join(ControllerDriver& driver);
   struct Ports {
     /// Returns null if there is no such node.
-    std::function<OrderPort*(const std::string& node)> find;
+    std::function<NodeCommandPort*(const std::string& node)> find;
     /// The address of an agent, such as "10.0.0.7:4711"; empty: unknown.
     std::function<std::string(const std::string& node)> address;
     /// Tells the controller's own node the key of a gang's node allocation that is launched there next.
@@ -47,13 +47,13 @@ class Fleet final : public FleetPort, public OrderPort {
   /// 64 hexadecimal digits, the same for all node allocations of one attempt.
   std::string GangKey(JobId job, std::uint32_t attempt) const;
 
-  // OrderPort: passes each command to the node that it names.
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  // NodeCommandPort: passes each command to the node that it names.
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
 
   // FleetPort
   std::vector<wire::AgentRun> RunsOn(const std::string& node) override;
-  const JobRecord* Find(JobId job) override { return core_->controller().Find(job); }
-  void OnJoined(const std::string&, const MachineFacts&, OrderPort&) override {}
+  const JobRecord* Find(JobId job) override { return driver_->controller().Find(job); }
+  void OnJoined(const std::string&, const MachineFacts&, NodeCommandPort&) override {}
   void OnAccounted(const std::string& node) override;
   void OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) override;
   void OnDelayed(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) override;
@@ -76,12 +76,12 @@ class Fleet final : public FleetPort, public OrderPort {
  private:
   std::vector<wire::WithheldGpu> WithheldOn(NodeIndex node) const;
   void TellWithheld();
-  void LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec);
-  std::vector<SeatAddress> WithHosts(const JobRecord& record, std::vector<SeatAddress> addresses) const;
+  void LaunchOwn(LaunchCommand launch, std::shared_ptr<const JobSpec> spec);
+  std::vector<AllocationAddress> WithHosts(const JobRecord& record, std::vector<AllocationAddress> addresses) const;
 
-  OrderPort& own_;
+  NodeCommandPort& own_;
   std::string key_seed_;
-  ControllerDriver* core_ = nullptr;
+  ControllerDriver* driver_ = nullptr;
   std::map<std::string, std::vector<wire::WithheldGpu>> told_withheld_;  // By node; no entry: nothing is withheld.
   Ports ports_;
 };

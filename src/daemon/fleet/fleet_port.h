@@ -28,18 +28,18 @@ class FleetPort {
   /// The node has joined, perhaps with other GPUs than before. Its row is durable, and `orders` reaches it from now on,
   /// also across short disconnects. Its runs are known only after OnAccounted; until then nothing new should be placed
   /// there. `orders` lives as long as the node is known (until Agents::Forget).
-  virtual void OnJoined(const std::string& node, const MachineFacts& facts, OrderPort& orders) = 0;
+  virtual void OnJoined(const std::string& node, const MachineFacts& facts, NodeCommandPort& orders) = 0;
   /// Every run that RunsOn named has been accounted for by the earlier reports. Durable with the commit that contains
   /// those reports.
   virtual void OnAccounted(const std::string& node) = 0;
 
-  /// A gang's node allocation is prepared and waits for a GoOrder; repeated until that has arrived. The gang's other
+  /// A gang's node allocation is prepared and waits for a GoCommand; repeated until that has arrived. The gang's other
   /// nodes reach it at `port` (TCP).
   virtual void OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
   /// See ControllerPort::OnDelayed.
   virtual void OnDelayed(const std::string&, JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
   virtual void OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) = 0;
-  /// Must be answered with a ForgetOrder once it is durable; repeated until then.
+  /// Must be answered with a ForgetCommand once it is durable; repeated until then.
   virtual void OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) = 0;
   virtual void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) = 0;

@@ -21,21 +21,21 @@ std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
 
 }  // namespace
 
-void TakeShares(ControllerDriver& core, SharingSnapshot* board, const std::string& node,
+void TakeShares(ControllerDriver& driver, SharingSnapshot* board, const std::string& node,
                 const wire::KeeperState& state) {
-  bool has_changed = core.controller().OnTenants(node, TenantsOf(state));
+  bool has_changed = driver.controller().OnTenants(node, TenantsOf(state));
   std::map<GpuIndex, std::string> stuck;
   for (const wire::KeptGpu& gpu : state.gpus) {
     if (gpu.is_stuck) stuck[gpu.index] = gpu.trouble;
   }
-  core.controller().OnStuckGpus(node, stuck);
+  driver.controller().OnStuckGpus(node, stuck);
   if (board != nullptr) {
-    for (const ShareEvent& event : board->Set(node, state, core.Now())) {
-      core.controller().OnShareEvent(event.job, event.attempt, event.text, core.Now());
+    for (const ShareEvent& event : board->Set(node, state, driver.Now())) {
+      driver.controller().OnShareEvent(event.job, event.attempt, event.text, driver.Now());
       has_changed = true;
     }
   }
-  if (has_changed) core.Touch();
+  if (has_changed) driver.Touch();
 }
 
 Controller::Vanished VanishedOf(RunVanished how) {
@@ -53,64 +53,64 @@ Controller::Vanished VanishedOf(RunVanished how) {
 }
 
 void LocalController::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
-  core_.controller().OnPrepared(job, attempt, "", port, core_.Now());
-  core_.Touch();
+  driver_.controller().OnPrepared(job, attempt, "", port, driver_.Now());
+  driver_.Touch();
 }
 
 void LocalController::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why) {
-  core_.controller().OnDelayed(job, attempt, why);
-  core_.Touch();
+  driver_.controller().OnDelayed(job, attempt, why);
+  driver_.Touch();
 }
 
 void LocalController::OnStarted(JobId job, std::uint32_t attempt, Time at) {
-  core_.controller().OnStarted(job, attempt, at);
-  core_.Touch();
+  driver_.controller().OnStarted(job, attempt, at);
+  driver_.Touch();
 }
 
 void LocalController::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) {
-  core_.controller().OnExited(job, attempt, exit, at, core_.Now());
-  core_.Touch();
+  driver_.controller().OnExited(job, attempt, exit, at, driver_.Now());
+  driver_.Touch();
 }
 
 void LocalController::OnVanished(JobId job, std::uint32_t attempt, RunVanished how) {
-  core_.controller().OnVanished(job, attempt, VanishedOf(how), core_.Now());
-  core_.Touch();
+  driver_.controller().OnVanished(job, attempt, VanishedOf(how), driver_.Now());
+  driver_.Touch();
 }
 
 void LocalController::OnGpusObserved(const std::vector<GpuObservation>& observations) {
-  core_.controller().OnGpusObserved(observations);
-  core_.Touch();
+  driver_.controller().OnGpusObserved(observations);
+  driver_.Touch();
 }
 
-void LocalController::OnShares(const wire::KeeperState& state) { TakeShares(core_, shares_.get(), "", state); }
+void LocalController::OnShares(const wire::KeeperState& state) { TakeShares(driver_, shares_.get(), "", state); }
 
 void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::string& why) {
-  core_.controller().OnRepay(job, attempt, why, core_.Now());
-  core_.Touch();
+  driver_.controller().OnRepay(job, attempt, why, driver_.Now());
+  driver_.Touch();
 }
 
 bool LocalController::OnFound(const RunDescription& run) {
   RunDescription here = run;
   here.record.node.clear();
-  core_.controller().OnFound(std::move(here), core_.Now(), core_.Outcomes());
-  core_.Touch();
+  driver_.controller().OnFound(std::move(here), driver_.Now(), driver_.Outcomes());
+  driver_.Touch();
   return true;
 }
 
 std::vector<JobId> LocalController::ActiveRuns() const {
   std::vector<JobId> active;
-  for (const auto& [id, record] : core_.controller().live()) {
+  for (const auto& [id, record] : driver_.controller().live()) {
     if (!IsActive(record.state) || record.array_count != 0 || !IsOn(record, "")) continue;
     // The gang's node allocation on this node may have ended before the others.
     const bool has_ended =
-        std::ranges::any_of(record.gang, [](const Seat& seat) { return seat.node.empty() && seat.exit; });
+        std::ranges::any_of(record.gang, [](const NodeAllocation& seat) { return seat.node.empty() && seat.exit; });
     if (!has_ended) active.push_back(id);
   }
   return active;
 }
 
 const JobRecord* LocalController::Find(JobId job) const {
-  const JobRecord* record = core_.controller().Find(job);
+  const JobRecord* record = driver_.controller().Find(job);
   if (record == nullptr || record->gang.empty()) return record;
   part_ = PartOn(*record, "");
   return &part_;

@@ -1,25 +1,25 @@
 // The controller of this process, as seen by its own node.
 #pragma once
 
-#include "driver/controller_driver.h"
 #include "daemon/runtime/controller_port.h"
 #include "daemon/shares/sharing_snapshot.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 
 /// Converts to the controller's type.
 Controller::Vanished VanishedOf(RunVanished how);
 /// Passes a keeper's report on its tenants to the plan, to the share board, and to the tenants' histories.
-void TakeShares(ControllerDriver& core, SharingSnapshot* board, const std::string& node,
+void TakeShares(ControllerDriver& driver, SharingSnapshot* board, const std::string& node,
                 const wire::KeeperState& state);
 
 class LocalController final : public ControllerPort {
  public:
   /// `shares` stores the tenants of shared GPUs; null: they are not stored.
-  explicit LocalController(ControllerDriver& core, std::shared_ptr<SharingSnapshot> shares = nullptr)
-      : core_(core), shares_(std::move(shares)) {}
+  explicit LocalController(ControllerDriver& driver, std::shared_ptr<SharingSnapshot> shares = nullptr)
+      : driver_(driver), shares_(std::move(shares)) {}
 
-  Time Now() const override { return core_.Now(); }
+  Time Now() const override { return driver_.Now(); }
   void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override;
   void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why) override;
   void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
@@ -31,10 +31,12 @@ class LocalController final : public ControllerPort {
   bool OnFound(const RunDescription& run) override;
   std::vector<JobId> ActiveRuns() const override;
   const JobRecord* Find(JobId job) const override;
-  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override {
+    return driver_.SpecOf(record);
+  }
 
  private:
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   std::shared_ptr<SharingSnapshot> shares_;
   mutable JobRecord part_;  // The record that Find returned for a gang.
 };

@@ -51,20 +51,20 @@ std::vector<std::string> MachineEvents::News(const std::map<std::string, Machine
   return news;
 }
 
-void MachineEvents::Look(ControllerDriver& core, const AgentListener& door, const std::string& own_name) {
-  Controller& controller = core.controller();
+void MachineEvents::Look(ControllerDriver& driver, const AgentListener& listener, const std::string& own_name) {
+  Controller& controller = driver.controller();
   std::map<std::string, Machine> now;
   now.emplace(own_name, OwnMachine(controller));
-  for (const auto& [name, row] : door.book().nodes()) {
+  for (const auto& [name, row] : listener.registry().nodes()) {
     const auto index = controller.IndexOf(name);
     now.insert_or_assign(
-        name, Machine{door.StateOf(row), row.reason,
+        name, Machine{listener.StateOf(row), row.reason,
                       index ? controller.scheduler().node(*index).availability : std::vector<GpuAvailability>()});
   }
   if (std::exchange(has_looked_, true)) {
     const std::vector<std::string> news = News(known_, now);
-    for (const std::string& text : news) controller.OnMachineEvent(text, core.Now());
-    if (!news.empty()) core.Touch();
+    for (const std::string& text : news) controller.OnMachineEvent(text, driver.Now());
+    if (!news.empty()) driver.Touch();
   }
   known_ = std::move(now);
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/controller_driver.h"
 #include "daemon/fleet/agent_listener.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 
@@ -20,7 +20,7 @@ class MachineEvents {
   };
 
   /// Compares the present state of nodes and GPUs with the previous look. The first look reports nothing.
-  void Look(ControllerDriver& core, const AgentListener& door, const std::string& own_name);
+  void Look(ControllerDriver& driver, const AgentListener& listener, const std::string& own_name);
 
   /// Returns the differences, ordered by node, as sentences without a full stop. Omits the node's name if there is only
   /// one.

@@ -16,8 +16,8 @@ namespace divvy {
 namespace {
 
 /// The controller's own node has no name in records; sets it for other nodes.
-void NameSeats(JobRecord& record, const std::string& own_name) {
-  for (Seat& seat : record.gang) {
+void NameAllocations(JobRecord& record, const std::string& own_name) {
+  for (NodeAllocation& seat : record.gang) {
     if (seat.node.empty()) seat.node = own_name;
   }
 }
@@ -41,8 +41,8 @@ RemoteNode::~RemoteNode() {
 
 // ---- Commands -------------------------------------------------------------------------------------------------------
 
-void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+void RemoteNode::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
     if (spec == nullptr) {
       Exit exit;
       exit.code = 127;
@@ -51,8 +51,8 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     }
     Knows(launch->record.id, launch->record.attempt);
   }
-  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) Knows(adopt->record.id, adopt->record.attempt);
-  if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+  if (const auto* adopt = std::get_if<AdoptCommand>(&order)) Knows(adopt->record.id, adopt->record.attempt);
+  if (const auto* forget = std::get_if<ForgetCommand>(&order)) {
     const auto known = known_.find(forget->job);
     if (known != known_.end() && known->second == forget->attempt) {
       known_.erase(known);
@@ -60,17 +60,17 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     }
   }
   if (!session_) return;
-  const auto* limit = std::get_if<TimeLimitOrder>(&order);
+  const auto* limit = std::get_if<TimeLimitCommand>(&order);
   const JobRecord* live = limit == nullptr ? nullptr : fleet_.Find(limit->job);
   if (limit != nullptr && live == nullptr) return;
   wire::AgentOrder message = MessageOf(order, spec.get(), live);
   if (auto& launch = message.launch; launch && !launch->record.gang.empty()) {
     if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
-    NameSeats(launch->record, ports_.own_name);
+    NameAllocations(launch->record, ports_.own_name);
   }
   if (auto& launch = message.launch) launch->right = RightOf(launch->record);
   if (auto& adopt = message.adopt) {
-    NameSeats(adopt->record, ports_.own_name);
+    NameAllocations(adopt->record, ports_.own_name);
     adopt->right = RightOf(adopt->record);
   }
   if (message.launch && message.launch->record.is_foreground && message.launch->seat == 0 && ports_.before_foreground)
@@ -123,7 +123,7 @@ void RemoteNode::Ask(wire::AgentQuestion question, Answered answered) {
                                   " pieces of output already; try again in a moment"));
   }
   const std::uint64_t number = next_question_++;
-  NameSeats(question.record, ports_.own_name);
+  NameAllocations(question.record, ports_.own_name);
   question.right = RightOf(question.record);
   const Duration within = question.share_action.empty() ? kAnswerWithin : kActsWithin;
   questions_.emplace(number, Question{wire::EncodeAsk({number, std::move(question)}), std::move(answered)});
@@ -183,7 +183,7 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
   for (wire::AgentRun& run : fleet_.RunsOn(name_)) {
     const auto known = known_.find(run.record.id);
     if (known != known_.end() && known->second == run.record.attempt) {
-      NameSeats(run.record, ports_.own_name);
+      NameAllocations(run.record, ports_.own_name);
       run.right = RightOf(run.record);
       if (run.record.is_foreground) session_->foreground.emplace(run.record.id, run.record.attempt);
       welcome.runs.push_back(std::move(run));
@@ -392,8 +392,8 @@ Status RemoteNode::OnReport(std::string_view text) {
       exit.steps = KeptSteps(ReadStepList(exit.steps));
       fleet_.OnExited(name_, exited->job, exited->attempt, exit, OursOf(exited->at));
     } else {
-      // The end is already durable (and the ForgetOrder was lost with a session), or the run is not ours.
-      Send(MessageOf(ForgetOrder{exited->job, exited->attempt}, nullptr, nullptr));
+      // The end is already durable (and the ForgetCommand was lost with a session), or the run is not ours.
+      Send(MessageOf(ForgetCommand{exited->job, exited->attempt}, nullptr, nullptr));
     }
   }
   if (const auto& vanished = report.vanished) {
@@ -401,7 +401,7 @@ Status RemoteNode::OnReport(std::string_view text) {
     if (IsKnown(vanished->job, vanished->attempt)) {
       fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
     } else {
-      Send(MessageOf(ForgetOrder{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an exit.
+      Send(MessageOf(ForgetCommand{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an exit.
     }
   }
   if (report.found) {

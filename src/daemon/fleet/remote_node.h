@@ -25,7 +25,7 @@
 
 namespace divvy {
 
-class RemoteNode final : public OrderPort {
+class RemoteNode final : public NodeCommandPort {
  public:
   struct Ports {
     std::function<Time()> now;
@@ -73,7 +73,7 @@ class RemoteNode final : public OrderPort {
 
   /// Keeps commands and sends them in order if there is a session. Otherwise drops them, because the next session
   /// begins with the full state.
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
   /// Asks the node to probe these GPUs now; the result arrives as OnGpusObserved.
   void Look(GpuSet gpus);
 

@@ -53,7 +53,7 @@ wire::ChannelPurpose StreamPurpose(JobId job, int stream, const RemoteStreams::H
 }
 
 /// For standard input and a terminal's input the relay is read, otherwise it is written.
-std::shared_ptr<FdBridge> JointOf(boost::asio::io_context& loop, ForeignDescriptor relay, bool is_input) {
+std::shared_ptr<FdBridge> BridgeOf(boost::asio::io_context& loop, ForeignDescriptor relay, bool is_input) {
   return is_input ? FdBridge::Make(loop, std::move(relay), ForeignDescriptor())
                   : FdBridge::Make(loop, ForeignDescriptor(), std::move(relay));
 }
@@ -66,7 +66,8 @@ Error NoStreams(const RemoteNode& node) {
 bool GoesOnAt(const Controller& controller, JobId job, const std::string& node) {
   const JobRecord* record = controller.Find(job);
   if (record == nullptr || !IsActive(record->state)) return false;
-  return std::ranges::any_of(SeatsOf(*record), [&](const Seat& seat) { return seat.node == node && !seat.exit; });
+  return std::ranges::any_of(AllocationsOf(*record),
+                             [&](const NodeAllocation& seat) { return seat.node == node && !seat.exit; });
 }
 
 }  // namespace
@@ -95,28 +96,28 @@ void RemoteStreams::OpenAll(RemoteNode& node, JobId job) {
   const auto caller = HoldCaller(node.name(), relays[0]);
   std::vector<std::shared_ptr<FdBridge>> opened;
   for (int stream = 0; stream < 3; ++stream) {
-    const auto joint = JointOf(loop_, std::move(relays[static_cast<std::size_t>(stream)]), stream == 0);
+    const auto bridge = BridgeOf(loop_, std::move(relays[static_cast<std::size_t>(stream)]), stream == 0);
     if (stream == 0 && had) {
-      joint->OnBack([caller, said = std::string(1, kGoOnWord)](std::string_view bytes) mutable {
+      bridge->OnBack([caller, said = std::string(1, kGoOnWord)](std::string_view bytes) mutable {
         said.append(bytes);
         if (caller->is_open() && said.ends_with('\n')) Say(*caller, said);
       });
     }
-    joint->OnOver([this, job, stream, caller, name = node.name(),
-                   over = RemoteNode::SessionOver(node.name())](const std::string& why) {
+    bridge->OnOver([this, job, stream, caller, name = node.name(),
+                    over = RemoteNode::SessionOver(node.name())](const std::string& why) {
       if (stream == 0 && why == wire::kDetached && terminal_left_) terminal_left_(job);
       // If the node was fenced and has stopped its jobs, the job's end reports that.
-      const bool is_lost = (why == over && GoesOnAt(core_.controller(), job, name)) || why == wire::kStreamsGone;
+      const bool is_lost = (why == over && GoesOnAt(driver_.controller(), job, name)) || why == wire::kStreamsGone;
       if (stream != 0 && is_lost && caller->is_open()) Say(*caller, kLostWord);
     });
     // The session may have ended while opening one.
     channels = node.channels();
-    if (channels == nullptr || !joint->Open(*channels, wire::EncodeAgent(StreamPurpose(job, stream, had)))) {
+    if (channels == nullptr || !bridge->Open(*channels, wire::EncodeAgent(StreamPurpose(job, stream, had)))) {
       // The agent then does without all three, and reports that for the job.
       for (const auto& one : opened) one->Reset("not all streams could be opened");
       return;
     }
-    opened.push_back(joint);
+    opened.push_back(bridge);
   }
 }
 
@@ -145,7 +146,7 @@ Status RemoteStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Fore
   }
   Say(in, kPumpWord);
   const auto caller = HoldCaller(node.name(), in);
-  const auto typed = JointOf(loop_, std::move(in), true), shown = JointOf(loop_, std::move(out), false);
+  const auto typed = BridgeOf(loop_, std::move(in), true), shown = BridgeOf(loop_, std::move(out), false);
   typed->DropUnread();
   ++(*attached_)[viewer];
   shown->OnDone([attached = attached_, viewer, caller] {
@@ -162,7 +163,7 @@ Status RemoteStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Fore
   if (opened) opened = shown->Open(*node.channels(), wire::EncodeAgent(PurposeOf("attach", job, 1)));
   if (opened) return {};
   shown->OnOver({});  // The error is in our answer.
-  for (const auto& joint : {typed, shown}) joint->Reset("not all streams could be opened");
+  for (const auto& bridge : {typed, shown}) bridge->Reset("not all streams could be opened");
   return opened;
 }
 
@@ -180,12 +181,12 @@ Status RemoteStreams::Resize(RemoteNode& node, JobId job, WindowSize size) {
 Status RemoteStreams::CallStep(RemoteNode& node, JobId job, Descriptor socket, bool stops_only,
                                std::function<void(const std::string& why)> on_over) {
   if (!node.is_connected() || node.channels() == nullptr) return NoStreams(node);
-  DIVVY_TRY(const auto joint, FdBridge::OfSocket(loop_, std::move(socket)));
-  joint->OnOver(std::move(on_over));
+  DIVVY_TRY(const auto bridge, FdBridge::OfSocket(loop_, std::move(socket)));
+  bridge->OnOver(std::move(on_over));
   wire::ChannelPurpose purpose = PurposeOf("step", job, 0);
   purpose.stops_only = stops_only;
-  const Status opened = joint->Open(*node.channels(), wire::EncodeAgent(purpose));
-  if (!opened) joint->OnOver({});  // The error is in our answer.
+  const Status opened = bridge->Open(*node.channels(), wire::EncodeAgent(purpose));
+  if (!opened) bridge->OnOver({});  // The error is in our answer.
   return opened;
 }
 
@@ -204,13 +205,13 @@ void RemoteStreams::OnChannel(RemoteNode& node, std::uint64_t number, std::strin
   if (!purpose || purpose->kind != "door") return channels.Reset(number, "this controller takes no such stream");
   // An agent may act only for users whose jobs the controller has placed there.
   const User* user =
-      UserOn(core_.controller(), node.name(), [&](const User& known) { return known.name == purpose->user; });
+      UserOn(driver_.controller(), node.name(), [&](const User& known) { return known.name == purpose->user; });
   if (user == nullptr) return channels.Reset(number, "no job of this user runs on node " + node.name());
   auto [ours, theirs] = MakeSocketPair();
   if (!ours.is_open()) return channels.Reset(number, "the controller has no file descriptor left");
-  auto joint = FdBridge::OfSocket(loop_, std::move(ours));
-  if (!joint) return channels.Reset(number, joint.error().message);
-  (*joint)->Accept(channels, number);
+  auto bridge = FdBridge::OfSocket(loop_, std::move(ours));
+  if (!bridge) return channels.Reset(number, bridge.error().message);
+  (*bridge)->Accept(channels, number);
   Peer peer;
   peer.uid = user->uid;
   peer.gid = user->gid;

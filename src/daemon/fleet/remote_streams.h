@@ -19,10 +19,10 @@
 #include <utility>
 
 #include "base/result.h"
-#include "driver/controller_driver.h"
 #include "daemon/fleet/remote_node.h"
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"
+#include "driver/controller_driver.h"
 #include "platform/supervisor/pty.h"
 
 namespace divvy {
@@ -42,10 +42,10 @@ inline constexpr char kBackWord = 'b';
 
 class RemoteStreams {
  public:
-  /// Hands a connection to the HTTP server. `core` and `loop` must outlive this object.
+  /// Hands a connection to the HTTP server. `driver` and `loop` must outlive this object.
   using Serve = std::function<void(Descriptor connection, const Peer& peer)>;
-  RemoteStreams(boost::asio::io_context& loop, ControllerDriver& core, Serve serve)
-      : loop_(loop), core_(core), serve_(std::move(serve)) {}
+  RemoteStreams(boost::asio::io_context& loop, ControllerDriver& driver, Serve serve)
+      : loop_(loop), driver_(driver), serve_(std::move(serve)) {}
 
   /// How many bytes of the job's output and error a reconnecting caller has received; nullopt if it had no streams
   /// there yet.
@@ -99,7 +99,7 @@ class RemoteStreams {
   void TellCallers(const std::string& node, char word);
 
   boost::asio::io_context& loop_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   Serve serve_;
   struct Kept {
     Streams relays;

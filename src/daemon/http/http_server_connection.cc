@@ -122,8 +122,8 @@ void HttpConnection::ReadTls() {
 void HttpConnection::EndIfLate(std::chrono::steady_clock::time_point now) {
   if (unsent() == 0 || sent_in_all_ != sent_at_last_look_) takes_nothing_since_ = now;
   sent_at_last_look_ = sent_in_all_;
-  const auto patience = owner_.options().request_time;
-  if ((owes_since_ && now - *owes_since_ > patience) || now - takes_nothing_since_ > patience) End();
+  const auto timeout = owner_.options().request_time;
+  if ((owes_since_ && now - *owes_since_ > timeout) || now - takes_nothing_since_ > timeout) End();
 }
 
 void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {

@@ -21,7 +21,7 @@ namespace divvy {
 namespace http_server_test {
 
 using std::chrono::steady_clock;
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kTimeout = std::chrono::seconds(10);
 
 /// A client that never blocks: everything in these tests runs on one thread, so nothing depends on thread scheduling.
 class Client {
@@ -115,7 +115,7 @@ class HttpServerTest : public testing::Test {
   }
   template <typename Condition>
   [[nodiscard]] bool Until(Condition condition) {
-    auto deadline = steady_clock::now() + kPatience;
+    auto deadline = steady_clock::now() + kTimeout;
     while (!condition()) {
       if (steady_clock::now() > deadline) return false;
       loop_.restart();

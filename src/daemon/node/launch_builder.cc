@@ -60,7 +60,7 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
   JobSpec whole = spec;
   if (record.gang.empty()) return whole;
   whole.request.tasks = 0;
-  for (const Seat& seat : record.gang) whole.request.tasks += seat.tasks;
+  for (const NodeAllocation& seat : record.gang) whole.request.tasks += seat.tasks;
   return whole;
 }
 
@@ -100,7 +100,7 @@ std::string AboutLaunch(const JobRecord& record, GpuSet gpus, const JobSpec& spe
 
 int TasksOf(const JobRecord& record) {
   int tasks = 0;
-  for (const Seat& seat : record.gang) tasks += seat.tasks;
+  for (const NodeAllocation& seat : record.gang) tasks += seat.tasks;
   return std::max(tasks, 1);
 }
 
@@ -108,16 +108,16 @@ int TasksOf(const JobRecord& record) {
 std::int64_t ShareOfTasks(std::int64_t whole, int tasks, int all) { return (whole * tasks + all - 1) / all; }
 
 /// Returns the job's record reduced to its share on the node of `order`.
-JobRecord PartOf(const LaunchOrder& order) {
+JobRecord PartOf(const LaunchCommand& order) {
   JobRecord part = order.record;
   if (order.seat >= part.gang.size()) return part;
   const int tasks = part.gang[order.seat].tasks;
   if (part.request.is_heterogeneous()) {
-    const Seat& seat = part.gang[order.seat];
+    const NodeAllocation& seat = part.gang[order.seat];
     int cpus = 0;
     Bytes memory;
     bool is_unbound = false, has_all_cores = false;
-    for (const SeatPart& its : seat.parts) {
+    for (const ComponentAllocation& its : seat.parts) {
       const Request component = ComponentOf(part.request, static_cast<std::size_t>(its.component));
       const int all = component.spreads_tasks ? std::max(component.tasks, 1) : std::max(its.tasks, 1);
       cpus += static_cast<int>(ShareOfTasks(component.cpus, its.tasks, all));
@@ -144,7 +144,7 @@ OwnFolders FoldersOf(const JobSpec& spec) {
   return {asked.tmp, asked.shm};
 }
 
-LaunchRequest LaunchBuilder::RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
+LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& order, const JobSpec& spec, const User& here,
                                         const ShareGrant* grant) const {
   JobRecord record = PartOf(order);
   if (grant != nullptr) record.gpus = GpuSet::Of(grant->gpus);
@@ -205,7 +205,7 @@ LaunchRequest LaunchBuilder::RequestFor(const LaunchOrder& order, const JobSpec&
   request.lease = options_.lease;
   request.about = AboutLaunch(order.record, record.gpus, spec);
   request.memory_limit = record.request.memory;
-  if (!record.gang.empty()) TakeSeat(order, request);
+  if (!record.gang.empty()) TakeAllocation(order, request);
   return request;
 }
 
@@ -220,7 +220,7 @@ void LaunchBuilder::StartTasks(const JobRecord& record, const JobSpec& spec, Lau
 }
 
 // On the job's other nodes, only tasks of steps are started.
-void LaunchBuilder::TakeSeat(const LaunchOrder& order, LaunchRequest& request) const {
+void LaunchBuilder::TakeAllocation(const LaunchCommand& order, LaunchRequest& request) const {
   request.gang.starter = options_.divvy;
   request.gang.seat = order.seat;
   if (order.seat == 0) return;
@@ -234,7 +234,7 @@ void LaunchBuilder::TakeSeat(const LaunchOrder& order, LaunchRequest& request) c
   request.wants_pty = false;
 }
 
-std::vector<std::string> LaunchBuilder::DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
+std::vector<std::string> LaunchBuilder::DialectEnvironment(const LaunchCommand& order, const JobRecord& part,
                                                            const JobSpec& spec) const {
   if (spec.dialect == Dialect::kSlurm) {
     // If the job names several pools, this is the one that it runs in.
@@ -254,12 +254,12 @@ std::vector<std::string> LaunchBuilder::DialectEnvironment(const LaunchOrder& or
   return {};
 }
 
-std::vector<std::string> LaunchBuilder::SlurmVariables(const LaunchOrder& order, const JobRecord& part,
+std::vector<std::string> LaunchBuilder::SlurmVariables(const LaunchCommand& order, const JobRecord& part,
                                                        const JobSpec& spec) const {
   dialect::SlurmNodes nodes;
   nodes.own = order.seat;
   for (std::uint32_t i = 0; i < order.record.gang.size(); ++i) {
-    const JobRecord other = PartOf(LaunchOrder{order.record, "", i});
+    const JobRecord other = PartOf(LaunchCommand{order.record, "", i});
     nodes.names.push_back(options_.NameOf(order.record.gang[i]));
     nodes.tasks.push_back(other.request.tasks);
     nodes.cpus.push_back(std::max(other.request.cpus, other.request.tasks));

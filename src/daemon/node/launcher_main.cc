@@ -113,7 +113,7 @@ Status MoveRuns(const std::string& from, const std::string& runs, Numbers owner)
 /// Hands /var/lib/divvy of a daemon or an agent that ran as root over to user divvy. Until the last step everything in
 /// it belongs to root, so no other user can change it meanwhile. Logs keep their users as owners, and the daemon's
 /// group gets access.
-Status TakeOver(const Places& own, Numbers owner) {
+Status TakeOver(const RuntimePaths& own, Numbers owner) {
   const std::string& state = own.state;
   struct stat about = {};
   // A machine is taken over only once, before user divvy owns any runs.
@@ -145,7 +145,7 @@ struct Words {
 
 // If the configuration cannot be read, the setup stays unchanged: the daemon, which also reads it, reports the error.
 void Refresh(ErrandSetup& setup) {
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   const auto key = ReadSecret(places.controllers_key, kMostKeyText, Readers::kAll);
   setup.controllers_key = key ? ReadKey(*key) : "";
   const auto config = LoadConfig(places);
@@ -167,7 +167,7 @@ Result<ErrandSetup> MakeReady(const Words& words) {
     return PermissionDenied("the launcher must run as root; a private daemon does not need it (divvy up)");
   ::umask(022);
   DIVVY_TRY(const Numbers owner, MakeDaemonUser());
-  const Places places = FindPlaces();
+  const RuntimePaths places = FindPlaces();
   DIVVY_CHECK(MakeDirectory("/var/lib", 0755));
   DIVVY_CHECK(MakeFolder(kLauncherState, 0711, {}));
   DIVVY_CHECK(MakeFolder(kLauncherRuntime, 0755, {}));
@@ -207,7 +207,7 @@ Result<Words> Read(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int LauncherServiceMain(const std::vector<std::string>& words, SeatEntry seat) {
+int LauncherServiceMain(const std::vector<std::string>& words, AllocationEntry seat) {
   const auto refuse = [](const Error& error) {
     std::fprintf(stderr, "divvy: %s\n", error.message.c_str());
     return error.code == ErrorCode::kInvalidArgument ? 2 : 1;

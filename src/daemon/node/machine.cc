@@ -125,7 +125,7 @@ Result<std::string> ReadWhole(const std::string& path) {
   return text;
 }
 
-Result<dialect::Config> LoadConfig(const Places& places) {
+Result<dialect::Config> LoadConfig(const RuntimePaths& places) {
   const auto text = ReadWhole(places.config);
   if (text) return dialect::ParseConfig(*text, places.config);
   if (::access(places.config.c_str(), F_OK) != 0) return dialect::Config();
@@ -215,7 +215,7 @@ void RaiseFileLimit() {
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-std::string BootId(const Places& places) {
+std::string BootId(const RuntimePaths& places) {
   const auto text = ReadWhole(places.boot_id);
   return text ? std::string(Trim(*text)) : "";
 }
@@ -223,7 +223,7 @@ std::string BootId(const Places& places) {
 std::string KeeperDirectory(const std::string& runs) { return runs + "/share"; }
 
 /// The file with the --emulate description of the last start that had emulated GPUs.
-std::string LastEmulationPath(const Places& places) { return places.state + "/emulate/description"; }
+std::string LastEmulationPath(const RuntimePaths& places) { return places.state + "/emulate/description"; }
 
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine,
                                      const std::string& folder) {
@@ -233,7 +233,7 @@ Result<std::string> PrepareEmulation(const std::string& emulate, const std::stri
   return WriteEmulation(described, folder);
 }
 
-Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
+Result<GpuSource> OpenGpus(const GpuWishes& wishes, const RuntimePaths& places) {
   const std::string& emulate = wishes.emulate;
   const std::string slices = KeeperDirectory(wishes.runs);
   GpuSource source;
@@ -275,7 +275,7 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
   return source;
 }
 
-MachineFacts LearnMachine(const GpuSource& gpus, const Places& places) {
+MachineFacts LearnMachine(const GpuSource& gpus, const RuntimePaths& places) {
   MachineFacts facts;
   facts.hostname = HostName();
   facts.boot_id = BootId(places);

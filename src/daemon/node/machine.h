@@ -25,7 +25,7 @@ Status MakeDirectory(const std::string& path, mode_t mode);
 Result<std::string> ReadWhole(const std::string& path);
 /// Reads divvy.toml; returns the defaults if it does not exist. Fails with kPermissionDenied if it exists and cannot be
 /// read: it may forbid something, so the defaults must not replace it.
-Result<dialect::Config> LoadConfig(const Places& places);
+Result<dialect::Config> LoadConfig(const RuntimePaths& places);
 /// Replaces the file atomically and durably, with mode 0600.
 Status ReplaceFile(const std::string& path, std::string_view text);
 /// Sets up signals for a process that stays: the file size limit is reported as an error and handled like a full disk,
@@ -50,7 +50,7 @@ std::string HostName();
 /// shell's usual limit.
 void RaiseFileLimit();
 /// Returns "" if the boot id cannot be read.
-std::string BootId(const Places& places);
+std::string BootId(const RuntimePaths& places);
 
 /// The source of the GPUs: a description and the probe. Without a probe there are no GPUs; everything else works.
 struct GpuSource {
@@ -77,12 +77,12 @@ struct GpuWishes {
 /// Creates emulated GPUs in `folder` and returns the path of their NVML library. `emulate` and `machine` are as in
 /// GpuWishes.
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine, const std::string& folder);
-Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places);
+Result<GpuSource> OpenGpus(const GpuWishes& wishes, const RuntimePaths& places);
 
 /// The folder of the keeper of shared GPUs, for a folder of runs.
 std::string KeeperDirectory(const std::string& runs);
 
 /// Collects CPUs, memory, GPUs and labels, as the system reports them.
-MachineFacts LearnMachine(const GpuSource& gpus, const Places& places);
+MachineFacts LearnMachine(const GpuSource& gpus, const RuntimePaths& places);
 
 }  // namespace divvy

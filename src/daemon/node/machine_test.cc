@@ -56,7 +56,7 @@ TEST(LockFile, IsRefusedWhileItsOwnerLivesAndGrantedAfterwards) {
 TEST(EmulatedGpus, AreLimitedToTheGpusThatANodeMayHave) {
   std::string folder = ::testing::TempDir() + "gpus-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  Places places;
+  RuntimePaths places;
   places.state = folder;
   const auto refused = OpenGpus({"65xH100-80GB", {}, folder}, places);
   ASSERT_FALSE(refused);
@@ -69,7 +69,7 @@ TEST(EmulatedGpus, AreLimitedToTheGpusThatANodeMayHave) {
 TEST(NodeGpus, AStartWithoutEmulatedGpusNamesThoseOfTheLastStart) {
   std::string folder = testing::TempDir() + "divvy-machine-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  Places places;
+  RuntimePaths places;
   places.state = folder;
   ASSERT_TRUE(OpenGpus({"2xT4", {}, folder}, places));
   const auto without = OpenGpus({"", {}, folder}, places);

@@ -25,7 +25,7 @@ std::set<JobId> Node::runs() const {
   return jobs;
 }
 
-void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec) {
+void Node::Launch(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec) {
   const JobRecord& record = order.record;
   const auto kept = streams_.find(record.id);
   if (spec == nullptr) return FailLaunch(record, "its specification could not be read from the store");
@@ -95,7 +95,7 @@ void Node::KeepStreams(JobId job, Streams streams) {
 }
 
 // The streams of the job's caller were lost with the previous daemon; the caller still has them.
-void Node::AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec) {
+void Node::AwaitCaller(const LaunchCommand& order, std::shared_ptr<const JobSpec> spec) {
   const Time now = controller_->Now();
   const Time until = std::max(callers_return_until_, now + options_.awaits_callers);
   if (now >= until) return FailLaunch(order.record, "its terminal is gone");
@@ -112,18 +112,19 @@ void Node::FailUnclaimed() {
   for (const JobRecord& record : gone) FailLaunch(record, "its terminal is gone");
 }
 
-void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(*launch, spec);
-  if (const auto* forget = std::get_if<ForgetOrder>(&order)) return Forget(forget->job, forget->attempt);
-  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) return Adopt(*adopt);
+void Node::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&order)) return Launch(*launch, spec);
+  if (const auto* forget = std::get_if<ForgetCommand>(&order)) return Forget(forget->job, forget->attempt);
+  if (const auto* adopt = std::get_if<AdoptCommand>(&order)) return Adopt(*adopt);
   const JobId job = JobOf(order);
-  if (std::holds_alternative<StopOrder>(order)) {
+  if (std::holds_alternative<StopCommand>(order)) {
     if (const auto waiting = unclaimed_.extract(job))
       return FailLaunch(waiting.mapped().order.record, "stopped before it started");
   }
   const auto run = runs_.find(job);
   if (run == runs_.end()) {  // The run has ended meanwhile.
-    if (std::holds_alternative<GoOrder>(order)) Note("event=go_ignored job=" + ToString(job) + " reason=\"not here\"");
+    if (std::holds_alternative<GoCommand>(order))
+      Note("event=go_ignored job=" + ToString(job) + " reason=\"not here\"");
     return;
   }
   if (!IsListening(run->second.record) && !run->second.adopted) {
@@ -133,9 +134,9 @@ void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   Deliver(run->second, order);
 }
 
-void Node::Deliver(Run& run, const Order& order) {
+void Node::Deliver(Run& run, const NodeCommand& order) {
   const RunRecord& record = run.record;
-  if (const auto* stop = std::get_if<StopOrder>(&order)) {
+  if (const auto* stop = std::get_if<StopCommand>(&order)) {
     const int signal = stop->signal != 0 ? stop->signal : run.stop_signal;
     const Duration grace = stop->grace >= Duration(0) ? stop->grace : run.grace;
     if (run.adopted) {
@@ -147,26 +148,26 @@ void Node::Deliver(Run& run, const Order& order) {
       // If the supervisor is gone, it has reported that, or CheckSupervisors will find it.
       static_cast<void>(SendStop(record, signal, grace));
     }
-  } else if (const auto* send = std::get_if<SignalOrder>(&order)) {
+  } else if (const auto* send = std::get_if<SignalCommand>(&order)) {
     if (!run.adopted) static_cast<void>(SendSignal(record, send->signal, send->reach));
     else if (send->reach == SignalReach::kFirstProcess) SignalAdopted(run, send->signal, OrphanReach::kFirst);
     else SignalAdopted(run, send->signal, OrphanReach::kTree);
-  } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
+  } else if (const auto* pause = std::get_if<PauseCommand>(&order)) {
     if (run.adopted) SignalAdopted(run, pause->is_paused ? SIGSTOP : SIGCONT, OrphanReach::kTree);
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
-  } else if (const auto* resize = std::get_if<ResizeOrder>(&order)) {
+  } else if (const auto* resize = std::get_if<ResizeCommand>(&order)) {
     // A job that misses the news in the file gets it at its next checkpoint.
     static_cast<void>(errands_.SetGpusFile(resize->job, resize->gpus));
     if (!resize->is_signalled || run.resize_signal == 0) return;
     if (run.adopted) SignalAdopted(run, run.resize_signal, OrphanReach::kFirst);
     else static_cast<void>(SendSignal(record, run.resize_signal, SignalReach::kFirstProcess));
-  } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
+  } else if (const auto* limit = std::get_if<TimeLimitCommand>(&order)) {
     const JobRecord* live = controller_->Find(limit->job);
     if (live == nullptr) return;
     if (!run.adopted) static_cast<void>(SendTimeLimit(record, live->time_limit));
     else if (!record.awaits_go())
       run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
-  } else if (const auto* go = std::get_if<GoOrder>(&order)) {
+  } else if (const auto* go = std::get_if<GoCommand>(&order)) {
     LetGo(run, *go);
   }
 }
@@ -212,7 +213,7 @@ void Node::OnReport(const SupervisorReport& report) {
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
   if (const auto window = windows_.extract(record.job)) static_cast<void>(SendResize(record, window.mapped()));
   SayState(run->second);
-  for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
+  for (const NodeCommand& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
 }
 
 void Node::OnRefused(JobId job, std::uint32_t attempt) {

@@ -26,7 +26,7 @@ struct JobLog;
 /// The streams of a foreground job's caller, kept until the job's process has them. Closed when dropped.
 using Streams = std::array<ForeignDescriptor, 3>;
 
-class Node final : public OrderPort {
+class Node final : public NodeCommandPort {
  public:
   Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
 
@@ -52,10 +52,10 @@ class Node final : public OrderPort {
   /// controller may have missed, and ends runs that the controller does not know.
   void Reconcile();
 
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
-  /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchOrder of the node allocation.
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchCommand of the node allocation.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
-  /// Sets the GPUs on which a job with GPU fractions starts; the plan may name others. Called before its LaunchOrder.
+  /// Sets the GPUs on which a job with GPU fractions starts; the plan may name others. Called before its LaunchCommand.
   void SetShareGrant(JobId job, ShareGrant grant) { grants_[job] = std::move(grant); }
   /// Sets a callback for runs whose processes are gone; it runs before the controller is told.
   void SetOver(std::function<void(JobId job, std::uint32_t attempt)> over) { over_ = std::move(over); }
@@ -136,7 +136,7 @@ class Node final : public OrderPort {
     int resize_signal = 0;
     Duration grace{0};
     DeviceLock lock = DeviceLock::kNone;
-    std::vector<Order> waiting;  // Commands that wait until the supervisor has reported where it listens.
+    std::vector<NodeCommand> waiting;  // Commands that wait until the supervisor has reported where it listens.
     std::unique_ptr<AdoptedProcess> adopted;
     // The time limit of an adopted run, which no other process enforces; kNever: none.
     Time limit_at = kNever;
@@ -149,14 +149,14 @@ class Node final : public OrderPort {
 
   /// The supervisor has reported where it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
-  void Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
-  void Deliver(Run& run, const Order& order);
+  void Launch(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec);
+  void Deliver(Run& run, const NodeCommand& order);
   int SignalAdopted(const Run& run, int signal, OrphanReach reach) const {
     return errands_.SignalAdopted(run.record.job, *run.adopted, signal, reach);
   }
 
   // Gangs: the node allocation of one node (node_gang.cc).
-  void LetGo(Run& run, const GoOrder& order);
+  void LetGo(Run& run, const GoCommand& order);
   /// Reports the run's progress to the controller.
   void SayState(const Run& run);
   void LookAtAdoptedPart(Run& run);
@@ -182,11 +182,11 @@ class Node final : public OrderPort {
   /// makes no decisions about such runs: the caller must then end the run itself.
   bool ReportFound(Run& run, const RunRecord& record);
   RunDescription Describe(const RunRecord& record) const;
-  void Adopt(const AdoptOrder& order);
+  void Adopt(const AdoptCommand& order);
   void Forget(JobId job, std::uint32_t attempt);
   void NoteRefused(const RunRecord& record);
   void OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted);
-  void AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec);
+  void AwaitCaller(const LaunchCommand& order, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
 
   const NodeOptions options_;
@@ -208,7 +208,7 @@ class Node final : public OrderPort {
   /// Foreground jobs that may start and whose callers have not reconnected since the restart. They wait until
   /// callers_return_until_, or as long as NodeOptions say.
   struct Unclaimed {
-    LaunchOrder order;
+    LaunchCommand order;
     std::shared_ptr<const JobSpec> spec;
     Time until = kNoTime;
   };

@@ -32,21 +32,21 @@ Exit UnknownExit() {
 void Node::Remind(Run& run) {
   const JobRecord* live = controller_->Find(run.record.job);
   if (live == nullptr || live->attempt != run.record.attempt) return;
-  const auto say = [&](const Order& order) {
+  const auto say = [&](const NodeCommand& order) {
     if (IsListening(run.record) || run.adopted) Deliver(run, order);
     else run.waiting.push_back(order);
   };
   // A durable command may never have been sent. Sending it twice does no harm.
-  say(PauseOrder{live->id, live->state == JobState::kPaused, ""});
-  say(TimeLimitOrder{live->id, Deadline(*live)});
+  say(PauseCommand{live->id, live->state == JobState::kPaused, ""});
+  say(TimeLimitCommand{live->id, Deadline(*live)});
   if (live->takes_resizes) {
     const GpuSet usable = GpusHere(*live) - live->gpus_asked_back;
-    say(ResizeOrder{live->id, usable, usable != live->gpus_used});
+    say(ResizeCommand{live->id, usable, usable != live->gpus_used});
   }
   // An acknowledged stop may never have been sent; sending it twice does no harm. A gang's node allocation is also
   // stopped because another one has ended, without any stop request.
   const bool is_to_end = live->stop_intent != StopIntent::kNone || live->state == JobState::kStopping;
-  if (is_to_end) say(StopOrder{live->id, 0, Duration(-1), ""});
+  if (is_to_end) say(StopCommand{live->id, 0, Duration(-1), ""});
 }
 
 void Node::AdoptOrphan(const RunRecord& record) {
@@ -147,7 +147,7 @@ void Node::KeepTimeOfAdopted() {
       SayState(run);
     }
     run.hit_limit |= run.limit_at <= now;
-    if (run.limit_at <= now) Deliver(run, StopOrder{job, 0, Duration(-1)});
+    if (run.limit_at <= now) Deliver(run, StopCommand{job, 0, Duration(-1)});
     if (run.kill_at <= now) SignalAdopted(run, SIGKILL, OrphanReach::kTree);
   }
 }
@@ -254,7 +254,7 @@ bool Node::FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expec
   if (!ReportFound(run, record)) {
     run.found.reset();
     if (active != expected.end() || !record.exit) return end();
-    // The end may not be durable in the controller. It is repeated, and the record is removed on a ForgetOrder.
+    // The end may not be durable in the controller. It is repeated, and the record is removed on a ForgetCommand.
     SayEnded(record, *record.exit);
     return false;
   }
@@ -341,7 +341,7 @@ bool Node::ReportFound(Run& run, const RunRecord& record) {
   return true;
 }
 
-void Node::Adopt(const AdoptOrder& order) {
+void Node::Adopt(const AdoptCommand& order) {
   const auto at = runs_.find(order.record.id);
   if (at == runs_.end() || at->second.record.attempt != order.record.attempt || !at->second.found) return;
   Run& run = at->second;
@@ -370,7 +370,7 @@ void Node::OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted) {
     auto spec = controller_->SpecOf(*live);
     // An agent may know no more of the job than how to stop it.
     const bool is_whole = spec && (!(*spec)->command.empty() || !(*spec)->script.empty());
-    if (is_whole) return AwaitCaller(LaunchOrder{*live, "", 0}, *std::move(spec));
+    if (is_whole) return AwaitCaller(LaunchCommand{*live, "", 0}, *std::move(spec));
   }
   SayVanished(job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kNeverStarted);
 }
@@ -402,8 +402,8 @@ void Node::Reconcile() {
     }
     if (!is_ours) {
       // The controller does not want this run. Its end is reported like any other, and its record is removed on a
-      // ForgetOrder.
-      const Order end = StopOrder{job, SIGKILL, Duration(0)};
+      // ForgetCommand.
+      const NodeCommand end = StopCommand{job, SIGKILL, Duration(0)};
       if (IsListening(run.record) || run.adopted) Deliver(run, end);
       else run.waiting.push_back(end);
       continue;

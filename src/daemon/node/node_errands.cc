@@ -6,7 +6,7 @@
 #include "platform/isolation/job_cgroup.h"
 #include "platform/os/process_tree.h"
 #include "platform/records/step_list_file.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 
@@ -14,7 +14,7 @@ Status NodeErrands::SetGpusFile(JobId job, GpuSet gpus) const {
   return options_.errands ? options_.errands->WriteGpus(job, gpus) : WriteGpusFile(options_.run_directory, job, gpus);
 }
 
-// An adopted node allocation has no supervisor that could pass on the GoOrder.
+// An adopted node allocation has no supervisor that could pass on the GoCommand.
 Status NodeErrands::Stage(const RunRecord& run, bool is_adopted, const GangFile& gang, const User& owner) const {
   const JobId job = run.job;
   if (options_.errands)

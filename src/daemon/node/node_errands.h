@@ -19,7 +19,7 @@ class NodeErrands {
   /// Writes the file that tells an elastic job its GPUs.
   Status SetGpusFile(JobId job, GpuSet gpus) const;
   /// Writes what a gang's node allocation needs for its start. `is_adopted`: it has no supervisor that could pass on
-  /// the GoOrder, so this also starts it.
+  /// the GoCommand, so this also starts it.
   Status Stage(const RunRecord& run, bool is_adopted, const GangFile& gang, const User& owner) const;
   /// Returns how many processes had the signal sent to them; with OrphanReach::kFirst, 1.
   int SignalAdopted(JobId job, const AdoptedProcess& process, int signal, OrphanReach reach) const;

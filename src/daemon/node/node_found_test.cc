@@ -125,7 +125,7 @@ TEST_F(UnknownRecords, TheProcessIsLeftAloneAndReported) {
 TEST_F(UnknownRecords, AnAdoptedRunReportsItsEndAndKeepsItsRecordUntilThatIsDurable) {
   WriteRecord();
   ASSERT_TRUE(node_->AdoptRuns(false));
-  node_->Execute(AdoptOrder{controller_.found.at(JobId(17)).record, ""}, nullptr);
+  node_->Execute(AdoptCommand{controller_.found.at(JobId(17)).record, ""}, nullptr);
   ::kill(child_, SIGKILL);
   siginfo_t info = {};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT), 0);
@@ -133,14 +133,14 @@ TEST_F(UnknownRecords, AnAdoptedRunReportsItsEndAndKeepsItsRecordUntilThatIsDura
   on_exit_();
   EXPECT_TRUE(controller_.exits.contains(JobId(17)));
   EXPECT_TRUE(std::filesystem::exists(path()));
-  node_->Execute(ForgetOrder{JobId(17), 3, ""}, nullptr);
+  node_->Execute(ForgetCommand{JobId(17), 3, ""}, nullptr);
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
 TEST_F(UnknownRecords, AStopOrderEndsTheRunAndItsEndIsReportedAsFound) {
   WriteRecord();
   ASSERT_TRUE(node_->AdoptRuns(false));
-  node_->Execute(StopOrder{JobId(17), SIGTERM, Duration(-1), ""}, nullptr);
+  node_->Execute(StopCommand{JobId(17), SIGTERM, Duration(-1), ""}, nullptr);
   siginfo_t info = {};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT), 0);
   on_exit_();

@@ -77,7 +77,7 @@ Status CheckWhoseRuns(const NodeOptions& options) {
 
 }  // namespace
 
-Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what) {
+Result<LauncherHelp> ReachLauncher(const RuntimePaths& places, const std::string& what) {
   LauncherHelp help;
   if (!places.is_machine_wide) {
     help.ways = LearnIsolation();
@@ -92,7 +92,7 @@ Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what
                               " does not see the processes of others (/proc is mounted with hidepid); mount it with "
                               "gid=divvy, or without hidepid");
   }
-  help.errands = std::make_shared<RootErrands>(LauncherPlaces().errands);
+  help.errands = std::make_shared<RootErrands>(LauncherPaths().errands);
   DIVVY_TRY(help.ways, help.errands->Isolation());
   RelayRootCommands([errands = help.errands](const RunRecord& record, std::string_view text, std::span<const int> fds) {
     return errands->Command(record.job, text, fds);
@@ -112,7 +112,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   prober_ = std::make_unique<Worker>();
   ProcessLauncherOptions launching;
   launching.run_directory = options.run_directory;
-  if (options.errands) launching.served_at = LauncherPlaces().launches;
+  if (options.errands) launching.served_at = LauncherPaths().launches;
   errands_ = options.errands;
   DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
   if (options.errands) DIVVY_CHECK(CheckWhoseRuns(options));
@@ -165,7 +165,7 @@ void NodeHost::OpenShares(const NodeOptions& options) {
   client.note = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   keeper_ = std::make_unique<KeeperClient>(loop_, std::move(client));
   NodeShares::Ports ports;
-  ports.execute = [this](const Order& order, std::shared_ptr<const JobSpec> spec) {
+  ports.execute = [this](const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
     node_->Execute(order, std::move(spec));
   };
   ports.set_grant = [this](JobId job, ShareGrant grant) { node_->SetShareGrant(job, std::move(grant)); };

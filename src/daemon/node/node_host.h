@@ -32,7 +32,7 @@ struct LauncherHelp {
 /// `what` is "daemon" or "agent". On a served machine this process must not be root, since it reads untrusted input,
 /// and must see all processes. Also forwards commands to supervisors of an earlier release, which accept them from root
 /// only.
-Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what);
+Result<LauncherHelp> ReachLauncher(const RuntimePaths& places, const std::string& what);
 
 class NodeHost {
  public:

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "control/books/repay_consent.h"
+#include "control/books/borrow_requeue_policy.h"
 #include "model/exit_codes.h"
 
 namespace divvy {
@@ -61,7 +61,7 @@ wire::KeeperRequest NodeShares::RequestFor(const Holder& holder) const {
   const JobRecord& record = holder.record;
   wire::KeeperRequest request;
   if (!holder.is_tenant()) {
-    request.take_whole = wire::KeeperTakeWhole{record.id, holder.gpus};
+    request.take_whole = wire::KeeperAcquireExclusive{record.id, holder.gpus};
     return request;
   }
   wire::KeeperAdd add;
@@ -191,10 +191,10 @@ void NodeShares::TellAll() {
   for (Action& action : std::exchange(postponed_, {})) Ask(std::move(action));
 }
 
-void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Begin(*launch, spec);
+void NodeShares::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&order)) return Begin(*launch, spec);
   const JobId job = JobOf(order);
-  if (const auto* portion = std::get_if<PortionOrder>(&order)) {
+  if (const auto* portion = std::get_if<PortionCommand>(&order)) {
     const auto holder = holders_.find(job);
     if (holder == holders_.end()) return;
     holder->second.record.request.portion = portion->portion;
@@ -208,19 +208,19 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (const auto pausing = pausing_.find(job); pausing != pausing_.end()) {
       pausing->second.orders.push_back(order);
       // A job that is to end does not wait until its memory is moved away.
-      return std::holds_alternative<StopOrder>(order) ? PassPausing(job, pausing->second.number) : void();
+      return std::holds_alternative<StopCommand>(order) ? PassPausing(job, pausing->second.number) : void();
     }
-    const auto* pause = std::get_if<PauseOrder>(&order);
+    const auto* pause = std::get_if<PauseCommand>(&order);
     const auto holder = holders_.find(job);
     const bool is_tenant = holder != holders_.end() && holder->second.is_tenant();
     if (pause != nullptr && pause->is_paused && is_tenant) return ParkThenPause(order);
     return ports_.execute(order, std::move(spec));
   }
-  if (std::holds_alternative<StopOrder>(order)) return Fail(job, "stopped before it started", 127);
+  if (std::holds_alternative<StopCommand>(order)) return Fail(job, "stopped before it started", 127);
   waiting->second.behind.push_back(order);
 }
 
-void NodeShares::ParkThenPause(const Order& order) {
+void NodeShares::ParkThenPause(const NodeCommand& order) {
   const JobId job = JobOf(order);
   const std::uint64_t number = next_number_++;
   pausing_.insert_or_assign(job, Pausing{{order}, number});
@@ -238,10 +238,10 @@ void NodeShares::PassPausing(JobId job, std::uint64_t number) {
   const auto at = pausing_.find(job);
   if (at == pausing_.end() || at->second.number != number) return;
   const auto pausing = std::move(pausing_.extract(at).mapped());
-  for (const Order& order : pausing.orders) ports_.execute(order, nullptr);
+  for (const NodeCommand& order : pausing.orders) ports_.execute(order, nullptr);
 }
 
-void NodeShares::Begin(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec) {
+void NodeShares::Begin(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec) {
   const JobRecord& record = order.record;
   const GpuSet gpus = order.seat < record.gang.size() ? record.gang[order.seat].gpus : record.gpus;
   if (gpus.empty() || spec == nullptr) return ports_.execute(order, spec);
@@ -309,7 +309,7 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
 void NodeShares::Pass(JobId job) {
   auto waiting = std::move(waiting_.extract(job).mapped());
   ports_.execute(waiting.order, waiting.spec);
-  for (const Order& order : waiting.behind) ports_.execute(order, nullptr);
+  for (const NodeCommand& order : waiting.behind) ports_.execute(order, nullptr);
 }
 
 void NodeShares::Fail(JobId job, const std::string& why, int code) {
@@ -326,7 +326,7 @@ void NodeShares::Release(JobId job) {
   if (holder.empty() || !is_open_) return;
   wire::KeeperRequest request;
   if (holder.mapped().is_tenant()) request.remove = wire::KeeperRemove{job, holder.mapped().attempt};
-  else request.give_whole = wire::KeeperGiveWhole{job};
+  else request.give_whole = wire::KeeperReleaseExclusive{job};
   keeper_.Ask(std::move(request), [](const Result<wire::KeeperAnswer>&) {});
 }
 

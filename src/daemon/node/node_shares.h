@@ -11,18 +11,18 @@
 #include <vector>
 
 #include "daemon/runtime/controller_port.h"
-#include "driver/order_port.h"
 #include "daemon/shares/keeper_port.h"
 #include "daemon/shares/share_journal.h"
+#include "driver/order_port.h"
 #include "model/gpus/share_grant.h"
 
 namespace divvy {
 
-class NodeShares final : public OrderPort, public KeeperListener {
+class NodeShares final : public NodeCommandPort, public KeeperListener {
  public:
   struct Ports {
     /// Passes a command on to the node.
-    std::function<void(const Order&, std::shared_ptr<const JobSpec>)> execute;
+    std::function<void(const NodeCommand&, std::shared_ptr<const JobSpec>)> execute;
     /// Passes a grant to the node, before the launch that it is for.
     std::function<void(JobId, ShareGrant)> set_grant;
     /// Returns the local user as whom a user's jobs run; fails if they cannot run here.
@@ -60,8 +60,8 @@ class NodeShares final : public OrderPort, public KeeperListener {
   /// wants.
   void DropWaiting();
 
-  // OrderPort
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  // NodeCommandPort
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
   /// The processes of this run are gone: frees its GPUs before the controller is told.
   void OnOver(JobId job, std::uint32_t attempt);
   /// GPUs that tenants must not use now, as the controller says, with reasons such as "is restricted". The map replaces
@@ -75,7 +75,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   /// from it.
   void SetSeen(const std::vector<GpuObservation>& seen);
 
-  /// Runs "park", "wake" or "move" on a tenant of this node, or "resize" to the size of its last PortionOrder. Calls
+  /// Runs "park", "wake" or "move" on a tenant of this node, or "resize" to the size of its last PortionCommand. Calls
   /// `done` with the result.
   using Done = std::function<void(const Status&)>;
   void Act(JobId job, const std::string& action, const std::vector<int>& to, Done done);
@@ -99,14 +99,14 @@ class NodeShares final : public OrderPort, public KeeperListener {
   };
   /// Commands for a job that is parked before it is paused, in order.
   struct Pausing {
-    std::vector<Order> orders;
+    std::vector<NodeCommand> orders;
     std::uint64_t number = 0;
   };
   struct Waiting {
-    LaunchOrder order;
+    LaunchCommand order;
     std::shared_ptr<const JobSpec> spec;
-    std::vector<Order> behind;  // Later commands for the same job, in order.
-    std::uint64_t number = 0;   // Matches a late answer to its request.
+    std::vector<NodeCommand> behind;  // Later commands for the same job, in order.
+    std::uint64_t number = 0;         // Matches a late answer to its request.
   };
   /// A run that holds GPUs of this node.
   struct Holder {
@@ -125,12 +125,12 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void OnWelcome(const wire::KeeperAnswer& answer);
   bool AskSliceLater(JobId job, std::uint64_t number);
   void TellTroubles(const wire::KeeperState& state);
-  void ParkThenPause(const Order& order);
+  void ParkThenPause(const NodeCommand& order);
   void PassPausing(JobId job, std::uint64_t number);
   void Open();
   void TellGpus();
   void TellAll();
-  void Begin(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
+  void Begin(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec);
   void Ask(JobId job);
   void Ask(Action action);
   void GiveUpPostponed();

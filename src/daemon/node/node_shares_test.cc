@@ -88,7 +88,7 @@ class NodeSharesTest : public testing::Test {
   }
   NodeShares::Ports MakePorts() {
     NodeShares::Ports ports;
-    ports.execute = [this](const Order& order, std::shared_ptr<const JobSpec>) { passed_.push_back(order); };
+    ports.execute = [this](const NodeCommand& order, std::shared_ptr<const JobSpec>) { passed_.push_back(order); };
     ports.set_grant = [this](JobId job, ShareGrant grant) { grants_[job] = std::move(grant); };
     ports.owner_of = [](const User& user) -> Result<User> {
       if (user.name == "nobody") return NotFound("this machine has no user nobody");
@@ -99,8 +99,8 @@ class NodeSharesTest : public testing::Test {
     ports.after = [this](Duration, std::function<void()> task) { later_.push_back(std::move(task)); };
     return ports;
   }
-  static LaunchOrder Launch(int job, std::vector<int> gpus, int parts = 0) {
-    LaunchOrder order;
+  static LaunchCommand Launch(int job, std::vector<int> gpus, int parts = 0) {
+    LaunchCommand order;
     order.record.id = JobId(static_cast<std::uint64_t>(job));
     order.record.attempt = 1;
     order.record.user = {1000, 1000, "ada"};
@@ -109,13 +109,13 @@ class NodeSharesTest : public testing::Test {
     order.record.request.portion.request = GpuShare(parts);
     return order;
   }
-  static LaunchOrder Slice(int job, int gpu) {
-    LaunchOrder order = Launch(job, {gpu});
+  static LaunchCommand Slice(int job, int gpu) {
+    LaunchCommand order = Launch(job, {gpu});
     order.record.request.slice = "1g.10gb";
     order.record.gpu_slice = {"1g.10gb", 1, 1, 0};
     return order;
   }
-  void Execute(const Order& order) { shares_.Execute(order, std::make_shared<const JobSpec>()); }
+  void Execute(const NodeCommand& order) { shares_.Execute(order, std::make_shared<const JobSpec>()); }
   /// Launches the first tenant and grants its GPU.
   void StartTenant(int job, int gpu) {
     Execute(Launch(job, {gpu}, 5'000));
@@ -130,7 +130,7 @@ class NodeSharesTest : public testing::Test {
 
   FakeKeeper keeper_;
   FakeController controller_;
-  std::vector<Order> passed_;
+  std::vector<NodeCommand> passed_;
   std::map<JobId, ShareGrant> grants_;
   std::vector<std::string> notes_, told_;
   std::vector<std::function<void()>> later_;
@@ -140,7 +140,7 @@ class NodeSharesTest : public testing::Test {
 TEST_F(NodeSharesTest, WithoutTenantsThereIsNoKeeper) {
   Execute(Launch(1, {0, 1}));
   Execute(Launch(2, {}));
-  Execute(StopOrder{JobId(1), 15, Duration(0), ""});
+  Execute(StopCommand{JobId(1), 15, Duration(0), ""});
   EXPECT_EQ(passed_.size(), 3U);
   EXPECT_EQ(keeper_.opens, 0);
 }
@@ -176,14 +176,14 @@ TEST_F(NodeSharesTest, ATenantStartsOnTheGpusThatTheKeeperChooses) {
 TEST_F(NodeSharesTest, AWholeGpuJobWaitsUntilItsGpusAreEmpty) {
   StartTenant(7, 0);
   Execute(Launch(8, {0, 1}));
-  Execute(TimeLimitOrder{JobId(8), kNever, ""});
+  Execute(TimeLimitCommand{JobId(8), kNever, ""});
   EXPECT_EQ(passed_.size(), 1U);
   const auto take = keeper_.Next();
   ASSERT_TRUE(take.request.take_whole);
   take.answered(wire::KeeperAnswer());
   ASSERT_EQ(passed_.size(), 3U) << "the launch, and what was said to it meanwhile, in order";
-  EXPECT_TRUE(std::holds_alternative<LaunchOrder>(passed_[1]));
-  EXPECT_TRUE(std::holds_alternative<TimeLimitOrder>(passed_[2]));
+  EXPECT_TRUE(std::holds_alternative<LaunchCommand>(passed_[1]));
+  EXPECT_TRUE(std::holds_alternative<TimeLimitCommand>(passed_[2]));
   shares_.OnOver(JobId(8), 1);
   EXPECT_TRUE(keeper_.Next().request.give_whole);
 }
@@ -204,7 +204,7 @@ TEST_F(NodeSharesTest, AJobStoppedWhileItWaitsForTheKeeperNeverStarts) {
   StartTenant(7, 0);
   Execute(Launch(8, {0}));
   auto take = keeper_.Next();
-  Execute(StopOrder{JobId(8), 15, Duration(0), ""});
+  Execute(StopCommand{JobId(8), 15, Duration(0), ""});
   ASSERT_EQ(controller_.ended.size(), 1U);
   take.answered(wire::KeeperAnswer());
   EXPECT_EQ(passed_.size(), 1U) << "the late answer finds nobody";
@@ -281,14 +281,14 @@ TEST_F(NodeSharesTest, ARunningTenantKeepsGpusThatAreCurrentlyNotVisible) {
   blind.OnKeeper();
   keeper_.AnswerHello(shown);
   EXPECT_TRUE(keeper_.asked.empty()) << "neither is removed, nor told anew by who does not see its GPU";
-  blind.Execute(PortionOrder{JobId(1), record.request.portion, record.gpus}, nullptr);
+  blind.Execute(PortionCommand{JobId(1), record.request.portion, record.gpus}, nullptr);
   EXPECT_TRUE(keeper_.asked.empty());
   blind.OnOver(JobId(2), 1);
   EXPECT_TRUE(keeper_.Next().request.remove);
 }
 
 TEST_F(NodeSharesTest, AnEarlierAttemptIsRemovedBeforeTheNextIsAdded) {
-  LaunchOrder again = Launch(7, {0}, 9'000);
+  LaunchCommand again = Launch(7, {0}, 9'000);
   again.record.attempt = 2;
   Execute(again);
   shares_.OnKeeper();
@@ -309,7 +309,7 @@ TEST_F(NodeSharesTest, AResizeReachesTheKeeperAndItsSuccessor) {
   StartTenant(7, 0);
   GpuPortion more;
   more.request = GpuShare(7'500);
-  Execute(PortionOrder{JobId(7), more, GpuSet(), ""});
+  Execute(PortionCommand{JobId(7), more, GpuSet(), ""});
   const auto resize = keeper_.Next();
   ASSERT_TRUE(resize.request.resize);
   EXPECT_EQ(resize.request.resize->share.compute_request, GpuShare(7'500));
@@ -392,31 +392,31 @@ TEST_F(NodeSharesTest, ALaunchOfAnEarlierSessionIsDropped) {
 
 TEST_F(NodeSharesTest, APausedTenantIsParkedBeforeItIsStopped) {
   StartTenant(7, 0);
-  Execute(PauseOrder{JobId(7), true, ""});
+  Execute(PauseCommand{JobId(7), true, ""});
   EXPECT_EQ(passed_.size(), 1U) << "a process that stands still takes no step of a park";
   const auto park = keeper_.Next();
   ASSERT_TRUE(park.request.park);
-  Execute(PauseOrder{JobId(7), false, ""});
+  Execute(PauseCommand{JobId(7), false, ""});
   EXPECT_EQ(passed_.size(), 1U);
   park.answered(wire::KeeperAnswer());
   ASSERT_EQ(passed_.size(), 3U) << "in their order";
-  EXPECT_TRUE(std::get<PauseOrder>(passed_[1]).is_paused);
-  EXPECT_FALSE(std::get<PauseOrder>(passed_[2]).is_paused);
+  EXPECT_TRUE(std::get<PauseCommand>(passed_[1]).is_paused);
+  EXPECT_FALSE(std::get<PauseCommand>(passed_[2]).is_paused);
 }
 
 TEST_F(NodeSharesTest, ATenantThatCannotBeParkedIsPausedAnyway) {
   StartTenant(7, 0);
-  Execute(PauseOrder{JobId(7), true, ""});
+  Execute(PauseCommand{JobId(7), true, ""});
   keeper_.Next().answered(FailedPrecondition("uses CUDA IPC"));
   EXPECT_EQ(passed_.size(), 2U);
-  Execute(PauseOrder{JobId(7), true, ""});
+  Execute(PauseCommand{JobId(7), true, ""});
   keeper_.Next();
   ASSERT_FALSE(later_.empty());
   later_.back()();
   EXPECT_EQ(passed_.size(), 3U) << "a keeper that does not answer holds nobody up";
-  Execute(PauseOrder{JobId(7), true, ""});
+  Execute(PauseCommand{JobId(7), true, ""});
   keeper_.Next();
-  Execute(StopOrder{JobId(7), 15, Duration(0), ""});
+  Execute(StopCommand{JobId(7), 15, Duration(0), ""});
   EXPECT_EQ(passed_.size(), 5U) << "what is to end does not wait for it";
 }
 

@@ -16,7 +16,7 @@
 #include "model/steps/gang_file.h"
 #include "platform/os/process_tree.h"
 #include "platform/records/step_list_file.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace node_test {
@@ -124,7 +124,7 @@ class GangNode : public testing::Test {
   const LaunchRequest& Launch(std::uint32_t seat, const JobSpec& spec = Script(), JobRecord record = Gang()) {
     controller_.live[record.id] = record;
     node_->SetGangKey(record.id, record.attempt, "key");
-    node_->Execute(LaunchOrder{std::move(record), "", seat}, std::make_shared<const JobSpec>(spec));
+    node_->Execute(LaunchCommand{std::move(record), "", seat}, std::make_shared<const JobSpec>(spec));
     EXPECT_FALSE(launcher_.launched.empty());
     return launcher_.launched.back();
   }
@@ -135,7 +135,7 @@ class GangNode : public testing::Test {
     spec.output = "out.txt";
     return spec;
   }
-  GoOrder Go(std::uint32_t attempt = kAttempt) const {
+  GoCommand Go(std::uint32_t attempt = kAttempt) const {
     return {JobId(17), attempt, {{"10.0.0.1", 1001}, {"10.0.0.2", 1002}, {"10.0.0.3", 1003}}, ""};
   }
   RunRecord Part(std::uint16_t port) const {
@@ -269,7 +269,7 @@ TEST_F(GangNode, ReportsThatItIsPreparedAndStartsOnOrder) {
   EXPECT_EQ(gang->own, 1u);
   EXPECT_EQ(gang->attempt, kAttempt);
   ASSERT_EQ(gang->seats.size(), 3u);
-  EXPECT_EQ(gang->seats[2], (GangSeat{"n3", {"10.0.0.3", 1003}, GpuSet::Of({2}), 2}));
+  EXPECT_EQ(gang->seats[2], (GangMember{"n3", {"10.0.0.3", 1003}, GpuSet::Of({2}), 2}));
   RunRecord gone = Part(1002);
   gone.has_gone = true;
   Report(SupervisorReport::Kind::kStarted, gone);
@@ -297,7 +297,7 @@ TEST_F(GangNode, AnInvalidGoSignalIsIgnoredAndLogged) {
   Launch(1);
   Prepared();
   node_->Execute(Go(kAttempt + 1), nullptr);
-  GoOrder short_one = Go();
+  GoCommand short_one = Go();
   short_one.addresses.pop_back();
   node_->Execute(short_one, nullptr);
   EXPECT_EQ(Commands(), Words());
@@ -308,7 +308,7 @@ TEST_F(GangNode, AnInvalidGoSignalIsIgnoredAndLogged) {
 
 TEST_F(GangNode, AStopBeforeTheGoSignalReachesTheSupervisorOnceItListens) {
   Launch(1);
-  node_->Execute(StopOrder{JobId(17), 15, 5s, ""}, nullptr);
+  node_->Execute(StopCommand{JobId(17), 15, 5s, ""}, nullptr);
   Prepared(0);
   EXPECT_EQ(Commands(), Words{"stop"});
   RunRecord ended = Part(0);
@@ -487,7 +487,7 @@ class NodeUsers : public GangNode {
     record.gang.clear();
     record.user = user;
     controller_.live[record.id] = record;
-    node_->Execute(LaunchOrder{record, "", 0}, std::make_shared<const JobSpec>(Script()));
+    node_->Execute(LaunchCommand{record, "", 0}, std::make_shared<const JobSpec>(Script()));
     const Words said = controller_.Take();
     return said.empty() ? "" : said.front();
   }

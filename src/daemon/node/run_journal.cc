@@ -138,10 +138,10 @@ Status RunJournal::Write(const Effects& effects) {
   for (const JobRecord& record : effects.finished) {
     if (record.array_count == 0) lines += EndLine(record, false);
   }
-  for (const Order& order : effects.orders) {
-    if (const auto* launch = std::get_if<LaunchOrder>(&order); launch != nullptr && launch->seat == 0)
+  for (const NodeCommand& order : effects.orders) {
+    if (const auto* launch = std::get_if<LaunchCommand>(&order); launch != nullptr && launch->seat == 0)
       lines += LaunchLine(launch->record);
-    const auto* go = std::get_if<GoOrder>(&order);
+    const auto* go = std::get_if<GoCommand>(&order);
     if (go == nullptr) continue;
     const auto gang = std::ranges::find(effects.batch.updates, go->job, &JobRecord::id);
     if (gang != effects.batch.updates.end() && gang->gang.front().node == go->node) lines += LaunchLine(*gang);

@@ -18,7 +18,7 @@ std::string OnMachine(const std::string& node) { return node.empty() ? "" : " on
 std::string OnMachines(const JobRecord& record) {
   constexpr std::size_t kNamed = 3;
   if (record.gang.size() < 2) return OnMachine(record.node);
-  const bool have_names = std::ranges::none_of(record.gang, &std::string::empty, &Seat::node);
+  const bool have_names = std::ranges::none_of(record.gang, &std::string::empty, &NodeAllocation::node);
   if (!have_names || record.gang.size() > kNamed) return " on " + std::to_string(record.gang.size()) + " nodes";
   std::string text;
   for (std::size_t i = 0; i < record.gang.size(); ++i)

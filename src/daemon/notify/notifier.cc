@@ -40,7 +40,7 @@ void Append(Batch& batch, std::optional<NoticeQueue::Setting> row) {
 Notifier::Notifier(Options options, Ports ports)
     : options_(std::move(options)),
       ports_(std::move(ports)),
-      book_(options_.settings),
+      registry_(options_.settings),
       queue_(LimitsOf(options_.settings)) {}
 
 bool Notifier::LoadSetting(std::string_view key, std::string_view text) {
@@ -48,13 +48,13 @@ bool Notifier::LoadSetting(std::string_view key, std::string_view text) {
     if (auto told = wire::Decode<std::vector<wire::ToldGpu>>(text)) told_gpus_ = *std::move(told);
     return true;
   }
-  return queue_.LoadSetting(key, text) || book_.LoadSetting(key, text);
+  return queue_.LoadSetting(key, text) || registry_.LoadSetting(key, text);
 }
 
 void Notifier::OnLoaded() {
-  for (const auto& [id, record] : core_->controller().live()) {
+  for (const auto& [id, record] : driver_->controller().live()) {
     const bool runs = IsActive(record.state) || (record.array_count > 0 && record.state == JobState::kRunning);
-    if (runs && book_.HasAnybodyFor(record)) active_[id] = record.state != JobState::kStarting;
+    if (runs && registry_.HasAnybodyFor(record)) active_[id] = record.state != JobState::kStarting;
   }
 }
 
@@ -68,7 +68,7 @@ void Notifier::Open() {
 void Notifier::Complete(Effects& effects) {
   LearnWishes(effects.batch);
   for (const Change& change : effects.changes) LearnAgain(change, effects.batch);
-  if (book_.has_nobody()) return active_.clear();
+  if (registry_.has_nobody()) return active_.clear();
   Ended ended;
   for (const JobRecord& record : effects.finished) ended.emplace(record.id, &record);
   bool are_gpus_others = false;
@@ -82,7 +82,7 @@ void Notifier::Complete(Effects& effects) {
 void Notifier::LearnWishes(Batch& batch) {
   std::vector<NoticeQueue::Setting> rows;
   const auto learn = [&](JobId id, const JobSpec& spec) {
-    if (auto row = book_.SetWish(id, WishOf(spec))) rows.push_back(*std::move(row));
+    if (auto row = registry_.SetWish(id, WishOf(spec))) rows.push_back(*std::move(row));
   };
   for (const auto& insert : batch.inserts) {
     if (insert.spec != nullptr) learn(insert.record.spec_of, *insert.spec);
@@ -94,16 +94,16 @@ void Notifier::LearnWishes(Batch& batch) {
 // For a job that had ended and was queued again: its wish was removed at its end.
 void Notifier::LearnAgain(const Change& change, Batch& batch) {
   if (!change.job.is_set() || !IsWaiting(change.state)) return;
-  const JobRecord* record = core_->controller().Find(change.job);
-  if (record == nullptr || record->restarts == 0 || book_.WishOf(*record) != nullptr) return;
-  if (const auto spec = core_->SpecOf(*record)) Append(batch, book_.SetWish(record->spec_of, WishOf(**spec)));
+  const JobRecord* record = driver_->controller().Find(change.job);
+  if (record == nullptr || record->restarts == 0 || registry_.WishOf(*record) != nullptr) return;
+  if (const auto spec = driver_->SpecOf(*record)) Append(batch, registry_.SetWish(record->spec_of, WishOf(**spec)));
 }
 
 const JobRecord* Notifier::RecordOf(const Change& change, const Ended& ended) const {
   const auto found = ended.find(change.job);
   const JobRecord* last = found == ended.end() ? nullptr : found->second;
   if (IsFinal(change.state) && last != nullptr) return last;
-  const JobRecord* live = core_->controller().Find(change.job);
+  const JobRecord* live = driver_->controller().Find(change.job);
   // A short job may have started and ended in one step.
   return live != nullptr ? live : last;
 }
@@ -112,7 +112,7 @@ void Notifier::OnJob(const Change& change, const Ended& ended, Batch& batch) {
   const JobRecord* record = RecordOf(change, ended);
   if (record == nullptr) return;
   if (IsFinal(change.state)) active_.erase(change.job);
-  if (!book_.HasAnybodyFor(*record)) return;
+  if (!registry_.HasAnybodyFor(*record)) return;
   if (IsFinal(change.state)) return OnFinal(*record, batch);
   const auto known = active_.find(change.job);
   if (IsActive(change.state)) {
@@ -122,7 +122,7 @@ void Notifier::OnJob(const Change& change, const Ended& ended, Batch& batch) {
     if (was_told || !has_started) return;
     Tell(NotifyEvent::kStart, AsItStarted(*record), StartText(*record), batch);
     // The start of the first element is the start of the array.
-    const JobRecord* array = record->array.is_set() ? core_->controller().Find(record->array) : nullptr;
+    const JobRecord* array = record->array.is_set() ? driver_->controller().Find(record->array) : nullptr;
     if (array != nullptr && !std::exchange(active_[array->id], true))
       Tell(NotifyEvent::kStart, *array, StartText(*array), batch);
     return;
@@ -140,12 +140,12 @@ void Notifier::OnFinal(const JobRecord& record, Batch& batch) {
   const bool has_failed = record.state == JobState::kFailed || record.state == JobState::kTimedOut ||
                           record.state == JobState::kLost || (record.array_count > 0 && record.array_failed > 0);
   Tell(has_failed ? NotifyEvent::kFail : NotifyEvent::kEnd, record, EndedText(record), batch);
-  if (record.spec_of == record.id) Append(batch, book_.SetWish(record.id, JobWish()));
+  if (record.spec_of == record.id) Append(batch, registry_.SetWish(record.id, JobWish()));
 }
 
 void Notifier::OnGpus(Effects& effects) {
-  if (book_.For(NotifyEvent::kGpuFenced).empty() && book_.For(NotifyEvent::kGpuUnmanaged).empty()) return;
-  const Controller& controller = core_->controller();
+  if (registry_.For(NotifyEvent::kGpuFenced).empty() && registry_.For(NotifyEvent::kGpuUnmanaged).empty()) return;
+  const Controller& controller = driver_->controller();
   std::vector<wire::ToldGpu> now;
   for (std::size_t node = 0; node < controller.scheduler().nodes().size(); ++node) {
     for (const GpuTrouble& trouble : TroublesOf(controller, static_cast<NodeIndex>(node))) {
@@ -167,7 +167,7 @@ void Notifier::OnGpus(Effects& effects) {
 
 void Notifier::OnWaste(const JobRecord& record, const std::string& text, const wire::NoticeWaste& lost) {
   Batch batch;
-  const std::vector<std::string> to = book_.For(NotifyEvent::kWaste, record);
+  const std::vector<std::string> to = registry_.For(NotifyEvent::kWaste, record);
   if (to.empty()) return;
   wire::Notice notice =
       NoticeOf(std::string(Name(NotifyEvent::kWaste)), JobText(record) + " " + text + "; " + LostText(lost));
@@ -180,14 +180,14 @@ void Notifier::OnWaste(const JobRecord& record, const std::string& text, const w
 wire::Notice Notifier::NoticeOf(std::string event, std::string text) const {
   wire::Notice notice;
   notice.event = std::move(event);
-  notice.time = ToSeconds(core_->Now());
+  notice.time = ToSeconds(driver_->Now());
   notice.host = options_.host;
   notice.text = std::move(text);
   return notice;
 }
 
 void Notifier::Tell(NotifyEvent event, const JobRecord& record, std::string text, Batch& batch) {
-  const std::vector<std::string> to = book_.For(event, record);
+  const std::vector<std::string> to = registry_.For(event, record);
   if (to.empty()) return;
   wire::Notice notice = NoticeOf(std::string(Name(event)), std::move(text));
   notice.job = NoticeJobOf(record);
@@ -197,7 +197,7 @@ void Notifier::Tell(NotifyEvent event, const JobRecord& record, std::string text
 void Notifier::Tell(NotifyEvent event, const wire::NoticeGpu& gpu, std::string text, Batch& batch) {
   wire::Notice notice = NoticeOf(std::string(Name(event)), std::move(text));
   notice.gpu = gpu;
-  Enqueue(book_.For(event), notice, batch);
+  Enqueue(registry_.For(event), notice, batch);
 }
 
 void Notifier::Enqueue(const std::vector<std::string>& to, const wire::Notice& notice, Batch& batch) {
@@ -224,16 +224,16 @@ void Notifier::Carried(const Effects& effects) {
 
 void Notifier::Keep(std::vector<NoticeQueue::Setting> rows) {
   if (rows.empty()) return;
-  for (auto& [key, text] : rows) core_->controller().KeepSetting(key, std::move(text));
-  core_->Touch();
+  for (auto& [key, text] : rows) driver_->controller().KeepSetting(key, std::move(text));
+  driver_->Touch();
 }
 
 // --- Deliveries ------------------------------------------------------------------------------------------------------
 
 void Notifier::Deliver() {
   if (!is_open_) return;
-  for (const wire::QueuedNotice& queued : queue_.Take(core_->Now())) {
-    const auto known = book_.Find(queued.to);
+  for (const wire::QueuedNotice& queued : queue_.Take(driver_->Now())) {
+    const auto known = registry_.Find(queued.to);
     const auto order = known ? OrderFor(*known, queued.notice)
                              : Result<wire::DeliveryOrder>(NotFound("this receiver no longer exists"));
     const auto done = [this, to = queued.to, id = queued.notice.id,
@@ -241,7 +241,7 @@ void Notifier::Deliver() {
       if (!*alive) return;
       if (!result.is_done)
         ports_.log("event=notice_not_delivered to=\"" + to + "\" id=" + id + " reason=" + LogQuoted(result.message));
-      Keep(queue_.OnResult(to, id, result, core_->Now()));
+      Keep(queue_.OnResult(to, id, result, driver_->Now()));
       Deliver();
     };
     if (order) {
@@ -255,7 +255,7 @@ void Notifier::Deliver() {
 }
 
 void Notifier::Arm() {
-  const Time now = core_->Now();
+  const Time now = driver_->Now();
   const Time due = queue_.NextDue(now);
   if (due == kNever || due >= armed_for_) return;
   armed_for_ = due;
@@ -267,7 +267,7 @@ void Notifier::Arm() {
 }
 
 bool Notifier::MayGoInside(const NotifyRegistry::Known& known) const {
-  const NotifySettings& settings = book_.settings();
+  const NotifySettings& settings = registry_.settings();
   if (known.owner.uid < 0) return true;
   if (settings.user_webhooks == NotifySettings::Webhooks::kAny) return true;
   if (settings.user_webhooks == NotifySettings::Webhooks::kAsDaemon && !options_.is_machine_wide) return true;
@@ -275,7 +275,7 @@ bool Notifier::MayGoInside(const NotifyRegistry::Known& known) const {
 }
 
 Status Notifier::CheckPolicy(const NotifyRegistry::Known& known) const {
-  const NotifySettings& settings = book_.settings();
+  const NotifySettings& settings = registry_.settings();
   if (!settings.is_on) return FailedPrecondition("notifications are off: [notify] on = false in divvy.toml");
   if (known.owner.uid < 0) return {};
   switch (known.receiver.channel) {
@@ -303,7 +303,7 @@ Status Notifier::CheckPolicy(const NotifyRegistry::Known& known) const {
 
 Result<wire::DeliveryOrder> Notifier::OrderFor(const NotifyRegistry::Known& known, const wire::Notice& notice) const {
   DIVVY_CHECK(CheckPolicy(known));
-  const NotifySettings& settings = book_.settings();
+  const NotifySettings& settings = registry_.settings();
   const Receiver& receiver = known.receiver;
   wire::DeliveryOrder order;
   order.channel = Name(receiver.channel);
@@ -362,13 +362,13 @@ Result<wire::ReceiverAnswer> Notifier::Add(const User& owner, const wire::Receiv
   answer.message = "receiver " + receiver.name + ": " + std::string(Name(receiver.channel)) + " " +
                    ShownTarget(receiver.channel, receiver.target) + " receives the events " + ToText(receiver.events) +
                    " of your jobs";
-  DIVVY_TRY(auto row, book_.Add(owner, std::move(receiver), request.replaces));
+  DIVVY_TRY(auto row, registry_.Add(owner, std::move(receiver), request.replaces));
   Keep({std::move(row)});
   return answer;
 }
 
 Status Notifier::Remove(const User& owner, const std::string& name) {
-  DIVVY_TRY(auto removed, book_.Remove(owner, name));
+  DIVVY_TRY(auto removed, registry_.Remove(owner, name));
   auto rows = queue_.Drop(removed.first);
   rows.push_back(std::move(removed.second));
   Keep(std::move(rows));
@@ -377,7 +377,7 @@ Status Notifier::Remove(const User& owner, const std::string& name) {
 
 void Notifier::Test(const std::optional<User>& owner, const std::string& name,
                     std::function<void(Result<wire::NotifyTestAnswer>)> done) {
-  const auto all = book_.Of(owner);
+  const auto all = registry_.Of(owner);
   const auto known = std::ranges::find(all, name, [](const NotifyRegistry::Known& one) { return one.receiver.name; });
   if (known == all.end())
     return done(NotFound("there is no receiver '" + name.substr(0, 40) + "'; divvy notify list shows all receivers"));
@@ -415,13 +415,13 @@ wire::ReceiverView Notifier::ViewOf(const NotifyRegistry::Known& known, Time now
 }
 
 wire::NotifyAnswer Notifier::View(const User& user, bool has_admins) const {
-  const Time now = core_->Now();
+  const Time now = driver_->Now();
   wire::NotifyAnswer answer;
-  answer.is_on = book_.settings().is_on;
+  answer.is_on = registry_.settings().is_on;
   if (has_admins) {
-    for (const auto& known : book_.Of(std::nullopt)) answer.receivers.push_back(ViewOf(known, now));
+    for (const auto& known : registry_.Of(std::nullopt)) answer.receivers.push_back(ViewOf(known, now));
   }
-  for (const auto& known : book_.Of(user)) {
+  for (const auto& known : registry_.Of(user)) {
     answer.receivers.push_back(ViewOf(known, now));
     answer.receivers.back().may_be_removed = true;
   }
@@ -429,7 +429,7 @@ wire::NotifyAnswer Notifier::View(const User& user, bool has_admins) const {
   const std::string own_mail = "mail/" + std::to_string(user.uid) + "/";
   for (const std::string& to : queue_.Receivers()) {
     if (!to.starts_with(own_mail)) continue;
-    auto known = book_.Find(to);
+    auto known = registry_.Find(to);
     if (!known) continue;
     known->owner.name = user.name;
     answer.receivers.push_back(ViewOf(*known, now));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "control/controller/controller.h"
-#include "driver/controller_driver.h"
 #include "daemon/notify/notice_queue.h"
 #include "daemon/notify/notify_registry.h"
+#include "driver/controller_driver.h"
 #include "wire/messages/notify_messages.h"
 
 namespace divvy {
@@ -38,8 +38,8 @@ class Notifier {
   ~Notifier() { *is_alive_ = false; }
 
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// Must be called before the controller is loaded. Requires: `core` outlives this.
-  void Join(ControllerDriver& core) { core_ = &core; }
+  /// Must be called before the controller is loaded. Requires: `driver` outlives this.
+  void Join(ControllerDriver& driver) { driver_ = &driver; }
   /// The controller is loaded; the runs that it knows started earlier.
   void OnLoaded();
   /// Starts deliveries. Call once the runs on this node are known.
@@ -61,12 +61,12 @@ class Notifier {
             std::function<void(Result<wire::NotifyTestAnswer>)> done);
   /// Returns true if this user has a receiver of that name.
   bool Has(const User& owner, const std::string& name) const {
-    return book_.Find("user/" + std::to_string(owner.uid) + "/" + name).has_value();
+    return registry_.Find("user/" + std::to_string(owner.uid) + "/" + name).has_value();
   }
   /// A user's receivers and those that the user's jobs named; with `has_admins` also the administrators'.
   wire::NotifyAnswer View(const User& user, bool has_admins) const;
 
-  const NotifyRegistry& book() const { return book_; }
+  const NotifyRegistry& registry() const { return registry_; }
 
  private:
   /// Jobs that a step ended, by id. A step may end 100,000 jobs.
@@ -91,9 +91,9 @@ class Notifier {
 
   Options options_;
   Ports ports_;
-  NotifyRegistry book_;
+  NotifyRegistry registry_;
   NoticeQueue queue_;
-  ControllerDriver* core_ = nullptr;
+  ControllerDriver* driver_ = nullptr;
   bool is_open_ = false;
   Time armed_for_ = kNever;
   /// Jobs that hold GPUs or run and that have a receiver; the value tells whether their start was reported.

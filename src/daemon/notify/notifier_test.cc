@@ -4,8 +4,8 @@
 
 #include <deque>
 
-#include "driver/notify_rows.h"
 #include "daemon/notify/notice_text.h"
+#include "driver/notify_rows.h"
 #include "store/store_fake.h"
 #include "wire/messages/codec.h"
 
@@ -13,7 +13,7 @@ namespace divvy {
 namespace notifier_test {
 
 /// A daemon without threads and processes: a commit finishes at once, deliveries wait for the test.
-class NotifierTest : public testing::Test, public OrderPort {
+class NotifierTest : public testing::Test, public NodeCommandPort {
  protected:
   NotifierTest() {
     options_.own_uid = 1000;
@@ -33,7 +33,7 @@ class NotifierTest : public testing::Test, public OrderPort {
     controller_.SetCapacity(capacity);
     Begin();
   }
-  void Execute(const Order&, std::shared_ptr<const JobSpec>) override {}
+  void Execute(const NodeCommand&, std::shared_ptr<const JobSpec>) override {}
 
   /// Starts a daemon; of the previous one, which has died, only the store's content is left.
   void Begin() {
@@ -64,8 +64,8 @@ class NotifierTest : public testing::Test, public OrderPort {
     own.log = [](const std::string&) {};
     notifier_ = std::make_unique<Notifier>(options_, std::move(own));
     for (const auto& [key, text] : rows_) notifier_->LoadSetting(key, text);
-    core_ = std::make_unique<ControllerDriver>(controller_, *store_, clock_, *this, std::move(ports));
-    notifier_->Join(*core_);
+    driver_ = std::make_unique<ControllerDriver>(controller_, *store_, clock_, *this, std::move(ports));
+    notifier_->Join(*driver_);
     notifier_->OnLoaded();
     notifier_->Open();
   }
@@ -84,21 +84,21 @@ class NotifierTest : public testing::Test, public OrderPort {
       spec.array.emplace();
       spec.array->indices = IndexRanges::Parse("0-" + std::to_string(elements - 1), "").value();
     }
-    const auto made = controller_.Submit(std::move(spec), elements, ada_, clock_.Now(), core_->Outcomes());
+    const auto made = controller_.Submit(std::move(spec), elements, ada_, clock_.Now(), driver_->Outcomes());
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    core_->Touch();
+    driver_->Touch();
     Turn();
     return made->id;
   }
   void Run(JobId id) {
     controller_.OnStarted(id, controller_.Find(id)->attempt, clock_.Now());
-    core_->Touch();
+    driver_->Touch();
   }
   void End(JobId id, int code = 0) {
     Exit exit;
     exit.code = code;
     controller_.OnExited(id, controller_.Find(id)->attempt, exit, clock_.Now(), clock_.Now());
-    core_->Touch();
+    driver_->Touch();
   }
   void Turn() {
     while (!posted_.empty()) {
@@ -137,7 +137,7 @@ class NotifierTest : public testing::Test, public OrderPort {
   wire::DeliveryOrder last_;
   int ids_ = 0;
   std::unique_ptr<Notifier> notifier_;
-  std::unique_ptr<ControllerDriver> core_;
+  std::unique_ptr<ControllerDriver> driver_;
 };
 
 TEST_F(NotifierTest, StartAndEndAreSentOnce) {
@@ -147,7 +147,7 @@ TEST_F(NotifierTest, StartAndEndAreSentOnce) {
   Run(job);
   EXPECT_EQ(Told(), "start");
   controller_.OnShareEvent(job, controller_.Find(job)->attempt, "something in its history", clock_.Now());
-  core_->Touch();
+  driver_->Touch();
   EXPECT_EQ(Told(), "");
   End(job, 3);
   EXPECT_EQ(Told(), "fail");
@@ -192,10 +192,10 @@ TEST_F(NotifierTest, JobsThatRunAtARestartAreNotReportedAsStarted) {
   EXPECT_EQ(Told(), "start");
   Begin();
   controller_.OnShareEvent(job, controller_.Find(job)->attempt, "something", clock_.Now());
-  core_->Touch();
+  driver_->Touch();
   EXPECT_EQ(Told(), "");
   ASSERT_TRUE(controller_.Requeue(job, true, ada_, clock_.Now()));
-  core_->Touch();
+  driver_->Touch();
   End(job);
   EXPECT_EQ(Told(), "requeue");
 }
@@ -209,7 +209,7 @@ TEST_F(NotifierTest, ARequeuedJobsOwnerIsToldWhy) {
   divvy.is_admin = true;
   divvy.user.name = "divvy, because it wastes its GPUs";
   ASSERT_TRUE(controller_.Requeue(job, false, divvy, clock_.Now()));
-  core_->Touch();
+  driver_->Touch();
   End(job);
   EXPECT_EQ(Told(), "requeue");
   const auto notice = wire::Decode<wire::Notice>(last_.body).value();
@@ -235,10 +235,10 @@ TEST_F(NotifierTest, ARequeuedEndedJobSendsNoticesAgain) {
   Run(job);
   End(job);
   EXPECT_EQ(Told(), "end");
-  const JobRecord ended = core_->FindJob(job).value();
-  const auto spec = core_->SpecOf(ended).value();
+  const JobRecord ended = driver_->FindJob(job).value();
+  const auto spec = driver_->SpecOf(ended).value();
   ASSERT_TRUE(controller_.RequeueEnded(ended, *spec, std::nullopt, {}, false, ada_, clock_.Now()));
-  core_->Touch();
+  driver_->Touch();
   Turn();
   Run(job);
   End(job, 1);
@@ -264,7 +264,7 @@ TEST_F(NotifierTest, AdministratorsGetOneNoticePerFencedGpu) {
     seen[1].index = 1;
     seen[1].fault = fault;
     controller_.OnGpusObserved(seen);
-    core_->Touch();
+    driver_->Touch();
   };
   observe("");
   EXPECT_EQ(Told(), "");

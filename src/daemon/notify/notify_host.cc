@@ -16,7 +16,8 @@ constexpr std::size_t kNoticeIdBytes = 12;
 
 }  // namespace
 
-std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host) {
+std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const RuntimePaths& places,
+                                       const NotifyHost& host) {
   Notifier::Options options;
   options.settings = config.notify;
   options.host = HostName();

@@ -24,6 +24,7 @@ struct NotifyHost {
   std::shared_ptr<RootErrands> errands;
   std::function<UserRight(const User& user)> right_of;
 };
-std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host);
+std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const RuntimePaths& places,
+                                       const NotifyHost& host);
 
 }  // namespace divvy

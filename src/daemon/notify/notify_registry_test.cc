@@ -27,35 +27,35 @@ class NotifyRegistryTest : public testing::Test {
     spec.labels = std::move(labels);
     return spec;
   }
-  std::string For(NotifyEvent event, const JobRecord& record) const { return Join(book_.For(event, record), " "); }
+  std::string For(NotifyEvent event, const JobRecord& record) const { return Join(registry_.For(event, record), " "); }
 
   User ada_{1000, 1000, "ada"};
-  NotifyRegistry book_{NotifySettings()};
+  NotifyRegistry registry_{NotifySettings()};
 };
 
 TEST_F(NotifyRegistryTest, AUsersReceiversGetNoticesOfTheirOwnJobsOnly) {
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end,waste")));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "end,waste")));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "user/1000/phone");
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "user/1000/phone") << "a failure is an end";
   EXPECT_EQ(For(NotifyEvent::kStart, Job()), "");
   JobRecord other = Job();
   other.user = {1001, 1001, "grace"};
   EXPECT_EQ(For(NotifyEvent::kEnd, other), "");
-  EXPECT_FALSE(book_.HasAnybodyFor(other));
-  ASSERT_TRUE(book_.Remove(ada_, "phone"));
-  EXPECT_FALSE(book_.HasAnybodyFor(Job()));
-  EXPECT_FALSE(book_.Remove(ada_, "phone"));
+  EXPECT_FALSE(registry_.HasAnybodyFor(other));
+  ASSERT_TRUE(registry_.Remove(ada_, "phone"));
+  EXPECT_FALSE(registry_.HasAnybodyFor(Job()));
+  EXPECT_FALSE(registry_.Remove(ada_, "phone"));
 }
 
 TEST_F(NotifyRegistryTest, AJobsOwnSettingsOverrideTheReceivers) {
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
-  ASSERT_TRUE(book_.Add(ada_, Webhook("chat", "fail")));
-  book_.SetWish(JobId(17), WishOf(Spec({{"notify", "start"}})));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "end")));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("chat", "fail")));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"notify", "start"}})));
   EXPECT_EQ(For(NotifyEvent::kStart, Job()), "user/1000/chat user/1000/phone");
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "");
-  book_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}, {"notify-to", "chat,grace@example.org"}})));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}, {"notify-to", "chat,grace@example.org"}})));
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "user/1000/chat mail/1000/grace@example.org");
-  book_.SetWish(JobId(17), WishOf(Spec({{"notify", "none"}})));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"notify", "none"}})));
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "");
   EXPECT_EQ(For(NotifyEvent::kFail, Job(18)), "user/1000/chat user/1000/phone") << "others are as they were";
 }
@@ -64,20 +64,20 @@ TEST_F(NotifyRegistryTest, ASettingWithoutEffectIsNoted) {
   const auto nobody = [](const std::string&) { return false; };
   JobSpec spec = Spec({{"on-waste", "park"}});
   spec.request.gpus = 1;
-  ASSERT_EQ(book_.NotesOn(spec, ada_, nobody).size(), 1U);
-  EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody)[0].starts_with("--on-waste park: only jobs with a GPU fraction"));
+  ASSERT_EQ(registry_.NotesOn(spec, ada_, nobody).size(), 1U);
+  EXPECT_TRUE(registry_.NotesOn(spec, ada_, nobody)[0].starts_with("--on-waste park: only jobs with a GPU fraction"));
   spec.request.portion.request = GpuShare(2'500);
-  EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody).empty()) << "a part of a GPU is parked";
+  EXPECT_TRUE(registry_.NotesOn(spec, ada_, nobody).empty()) << "a part of a GPU is parked";
   spec = Spec({{"on-waste", "stop"}});
   spec.request.gpus = 1;
-  EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody).empty());
+  EXPECT_TRUE(registry_.NotesOn(spec, ada_, nobody).empty());
 }
 
 TEST_F(NotifyRegistryTest, UnknownReceiverNamesAreNoted) {
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "end")));
   const auto has_account = [](const std::string& name) { return name == "grace"; };
   const auto notes = [&](std::map<std::string, std::string> labels, const User& owner) {
-    return Join(book_.NotesOn(Spec(std::move(labels)), owner, has_account), "; ");
+    return Join(registry_.NotesOn(Spec(std::move(labels)), owner, has_account), "; ");
   };
   EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone,grace,x@y.org"}}, ada_), "");
   EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone,phne"}}, ada_),
@@ -92,7 +92,7 @@ TEST_F(NotifyRegistryTest, UnknownReceiverNamesAreNoted) {
 TEST_F(NotifyRegistryTest, MailWithoutSendmailIsNoted) {
   const auto has_account = [](const std::string&) { return true; };
   const auto notes = [&](std::map<std::string, std::string> labels) {
-    return Join(book_.NotesOn(Spec(std::move(labels)), ada_, has_account, false), "; ");
+    return Join(registry_.NotesOn(Spec(std::move(labels)), ada_, has_account, false), "; ");
   };
   const std::string note =
       "mail about this job cannot be sent now: the controller has no /usr/sbin/sendmail (sendmail in [notify] of "
@@ -100,41 +100,42 @@ TEST_F(NotifyRegistryTest, MailWithoutSendmailIsNoted) {
   EXPECT_EQ(notes({{"slurm.mail-type", "END"}}), note);
   EXPECT_EQ(notes({{"slurm.mail-type", "NONE"}}), "");
   EXPECT_EQ(notes({{"notify", "end"}}), note) << "a user without a receiver gets mail";
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "end")));
   EXPECT_EQ(notes({{"notify", "end"}}), "");
   EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone"}}), "");
   EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "x@y.org"}}), note);
 }
 
 TEST_F(NotifyRegistryTest, AUserWithoutAReceiverGetsMail) {
-  book_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}})));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}})));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "mail/1000/ada");
-  const auto known = book_.Find("mail/1000/ada");
+  const auto known = registry_.Find("mail/1000/ada");
   ASSERT_TRUE(known);
   EXPECT_EQ(known->receiver.channel, NotifyChannel::kMail);
   EXPECT_EQ(known->receiver.target, "ada");
 }
 
 TEST_F(NotifyRegistryTest, ReadsSlurmsMailTypes) {
-  book_.SetWish(JobId(17), WishOf(Spec({{"slurm.mail-type", "BEGIN,fail"}, {"slurm.mail-user", "a@b.org,c@d.org"}})));
+  registry_.SetWish(JobId(17),
+                    WishOf(Spec({{"slurm.mail-type", "BEGIN,fail"}, {"slurm.mail-user", "a@b.org,c@d.org"}})));
   EXPECT_EQ(For(NotifyEvent::kStart, Job()), "mail/1000/a@b.org mail/1000/c@d.org");
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "mail/1000/a@b.org mail/1000/c@d.org");
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "");
-  book_.SetWish(JobId(17), WishOf(Spec({{"slurm.mail-type", "ALL"}})));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"slurm.mail-type", "ALL"}})));
   EXPECT_EQ(For(NotifyEvent::kRequeue, Job()), "mail/1000/ada");
   EXPECT_EQ(For(NotifyEvent::kWaste, Job()), "") << "which Slurm has not";
-  book_.SetWish(JobId(17), WishOf(Spec({{"slurm.mail-type", "NONE"}})));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"slurm.mail-type", "NONE"}})));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "");
 }
 
 TEST_F(NotifyRegistryTest, ReadsGflowsNotifySettings) {
-  book_.SetWish(JobId(17), WishOf(Spec({{"gflow.notify_email", "a@b.org"}, {"gflow.notify_on", "job_failed"}})));
+  registry_.SetWish(JobId(17), WishOf(Spec({{"gflow.notify_email", "a@b.org"}, {"gflow.notify_on", "job_failed"}})));
   EXPECT_EQ(For(NotifyEvent::kFail, Job()), "mail/1000/a@b.org");
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "");
 }
 
 TEST_F(NotifyRegistryTest, AnArrayIsReportedAsAWhole) {
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "all")));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "all")));
   JobRecord array = Job(20);
   array.array_count = 100;
   JobRecord element = Job(21);
@@ -142,7 +143,7 @@ TEST_F(NotifyRegistryTest, AnArrayIsReportedAsAWhole) {
   EXPECT_EQ(For(NotifyEvent::kEnd, array), "user/1000/phone");
   EXPECT_EQ(For(NotifyEvent::kEnd, element), "");
   EXPECT_EQ(For(NotifyEvent::kWaste, element), "user/1000/phone") << "what an element wastes is its own";
-  book_.SetWish(JobId(20), WishOf(Spec({{"notify", "end,elements"}})));
+  registry_.SetWish(JobId(20), WishOf(Spec({{"notify", "end,elements"}})));
   EXPECT_EQ(For(NotifyEvent::kEnd, array), "");
   EXPECT_EQ(For(NotifyEvent::kEnd, element), "user/1000/phone");
 }
@@ -165,9 +166,9 @@ TEST_F(NotifyRegistryTest, AdministratorReceiversAreFilteredByTeam) {
 TEST_F(NotifyRegistryTest, IsRestoredFromTheStore) {
   Receiver receiver = Webhook("phone", "start,end");
   receiver.secret = "whsec_c2VjcmV0IG9mIDMyIGJ5dGVzIGluIGJhc2U2NA==";
-  std::vector<NotifyRegistry::Setting> rows = {book_.Add(ada_, receiver).value()};
+  std::vector<NotifyRegistry::Setting> rows = {registry_.Add(ada_, receiver).value()};
   rows.push_back(
-      book_.SetWish(JobId(17), WishOf(Spec({{"notify", "fail"}, {"notify-to", "phone"}, {"on-waste", "stop"}})))
+      registry_.SetWish(JobId(17), WishOf(Spec({{"notify", "fail"}, {"notify-to", "phone"}, {"on-waste", "stop"}})))
           .value());
   NotifyRegistry next{NotifySettings()};
   for (const auto& [key, text] : rows) EXPECT_TRUE(next.LoadSetting(key, text)) << key;
@@ -175,31 +176,31 @@ TEST_F(NotifyRegistryTest, IsRestoredFromTheStore) {
   ASSERT_TRUE(known);
   EXPECT_EQ(known->receiver, receiver);
   EXPECT_EQ(known->owner, ada_);
-  EXPECT_EQ(*next.WishOf(Job()), *book_.WishOf(Job()));
+  EXPECT_EQ(*next.WishOf(Job()), *registry_.WishOf(Job()));
   EXPECT_EQ(next.OnWasteOf(Job()), WasteAction::kStop);
   EXPECT_EQ(next.SetWish(JobId(17), JobWish()), (NotifyRegistry::Setting{rows[1].first, ""}));
   EXPECT_FALSE(next.LoadSetting("token.4f1c22aa", "x"));
 }
 
 TEST_F(NotifyRegistryTest, ReplacingAReceiverNeedsAnOption) {
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
-  const auto again = book_.Add(ada_, Webhook("phone", "start"));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "end")));
+  const auto again = registry_.Add(ada_, Webhook("phone", "start"));
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kAlreadyExists);
   EXPECT_NE(again.error().message.find("you have a receiver phone already (webhook http"), std::string::npos);
   EXPECT_NE(again.error().message.find("divvy notify add --replace"), std::string::npos);
   EXPECT_EQ(For(NotifyEvent::kStart, Job()), "") << "it is as it was";
-  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "start"), true));
+  ASSERT_TRUE(registry_.Add(ada_, Webhook("phone", "start"), true));
   EXPECT_EQ(For(NotifyEvent::kStart, Job()), "user/1000/phone");
-  EXPECT_TRUE(book_.Add({1001, 1001, "grace"}, Webhook("phone", "end"))) << "another's";
-  EXPECT_TRUE(book_.Add(ada_, Webhook("new", "end"), true));
+  EXPECT_TRUE(registry_.Add({1001, 1001, "grace"}, Webhook("phone", "end"))) << "another's";
+  EXPECT_TRUE(registry_.Add(ada_, Webhook("new", "end"), true));
 }
 
 TEST_F(NotifyRegistryTest, InvalidReceiversAreRefused) {
   const auto error = [&](auto change) {
     Receiver receiver = Webhook("phone", "end");
     change(receiver);
-    const auto added = book_.Add(ada_, receiver);
+    const auto added = registry_.Add(ada_, receiver);
     return added ? std::string("taken") : added.error().message;
   };
   EXPECT_NE(error([](Receiver& r) { r.name = "a/b"; }).find("is not a valid receiver name"), std::string::npos);
@@ -214,7 +215,7 @@ TEST_F(NotifyRegistryTest, InvalidReceiversAreRefused) {
             }).find("is not a mail address"),
             std::string::npos);
   for (std::size_t i = 0; i < NotifyRegistry::kMostOfAUser; ++i)
-    EXPECT_TRUE(book_.Add(ada_, Webhook("n" + std::to_string(i), "end")));
+    EXPECT_TRUE(registry_.Add(ada_, Webhook("n" + std::to_string(i), "end")));
   EXPECT_NE(error([](Receiver&) {}).find("receivers, which is the limit"), std::string::npos);
 }
 

@@ -62,7 +62,7 @@ wire::PredictionsReport ReportPredictions(std::vector<EndedRun> runs, ReportBy b
   for (const EndedRun& ended : runs) {
     const ReportedRun& run = ended.run;
     if (run.ended > stretch.until) break;
-    const RunKind kind{run.user, run.name, ShapeOf(ended.command), ended.gpus};
+    const RunProfile kind{run.user, run.name, ShapeOf(ended.command), ended.gpus};
     if (run.ended >= stretch.since) {
       const auto estimate = times.Predict(kind);
       const Duration ran = run.ended - run.started;

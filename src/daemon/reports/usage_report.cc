@@ -237,8 +237,8 @@ void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node,
   // A waiting job, for its first run or another, is on no node.
   const bool waits = run.started == kNoTime;
   if (by != ReportBy::kNode || waits) return runs.push_back(run);
-  const std::vector<Seat> seats = SeatsOf(record);
-  for (const Seat& seat : seats) {
+  const std::vector<NodeAllocation> seats = AllocationsOf(record);
+  for (const NodeAllocation& seat : seats) {
     ReportedRun& here = runs.emplace_back(run);
     here.node = seat.node.empty() ? own_node : seat.node;
     here.part = 1 / static_cast<double>(seats.size());

@@ -186,10 +186,10 @@ TEST(UsageReport, GroupedByNodeAJobOnSeveralNodesCountsOnEach) {
   gang.state = JobState::kSucceeded;
   gang.queued_at = gang.started = At(0);
   gang.ended = At(60);
-  Seat own;
+  NodeAllocation own;
   own.gpus.Insert(0);
   own.gpus.Insert(1);
-  Seat other;
+  NodeAllocation other;
   other.node = "n1";
   other.gpus.Insert(3);
   gang.gang = {own, other};

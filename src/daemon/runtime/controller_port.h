@@ -31,9 +31,9 @@ class ControllerPort {
   virtual ~ControllerPort() = default;
   virtual Time Now() const = 0;
 
-  // Events on this node. The run record on disk is kept until a ForgetOrder names the run.
+  // Events on this node. The run record on disk is kept until a ForgetCommand names the run.
 
-  /// A gang's node allocation is prepared and waits for a GoOrder. The gang's other nodes reach it at `port` (TCP).
+  /// A gang's node allocation is prepared and waits for a GoCommand. The gang's other nodes reach it at `port` (TCP).
   virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
   /// The start of a run is delayed by `why`: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
   /// OnStarted or OnExited follows.
@@ -49,8 +49,8 @@ class ControllerPort {
   virtual void OnRepay(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 
   /// Reports a run on this node that the controller did not name, or its end. The controller answers with an
-  /// AdoptOrder, a StopOrder, or a ForgetOrder once the run has ended. Without an answer the run is left alone. Returns
-  /// false if the controller is of an earlier release, which makes no decisions about such runs.
+  /// AdoptCommand, a StopCommand, or a ForgetCommand once the run has ended. Without an answer the run is left alone.
+  /// Returns false if the controller is of an earlier release, which makes no decisions about such runs.
   virtual bool OnFound(const RunDescription&) { return false; }
 
   // The controller's view.

@@ -47,16 +47,16 @@ class Counters {
     // A job that runs for milliseconds may have ended, or be queued again, before its start is reported.
     if (change.state == JobState::kRunning)
       began_.try_emplace(change.job, record != nullptr && record->started != kNoTime ? record->started : now);
-    if (change.state == JobState::kStopping && record != nullptr && WasTakenBack(*record) &&
-        std::exchange(taken_back_[change.job], record->attempt) != record->attempt)
+    if (change.state == JobState::kStopping && record != nullptr && WasPreempted(*record) &&
+        std::exchange(preempted_[change.job], record->attempt) != record->attempt)
       ++preemptions_;
     if (!IsFinal(change.state) && !IsWaiting(change.state)) return;
     if (const auto began = began_.extract(change.job)) runs_.Add(std::max(now - began.mapped(), Duration(0)));
-    if (IsFinal(change.state)) taken_back_.erase(change.job);
+    if (IsFinal(change.state)) preempted_.erase(change.job);
   }
 
-  std::map<JobId, Time> began_;                // Start times of the runs that have not ended.
-  std::map<JobId, std::uint32_t> taken_back_;  // The attempt that was counted last.
+  std::map<JobId, Time> began_;               // Start times of the runs that have not ended.
+  std::map<JobId, std::uint32_t> preempted_;  // The attempt that was counted last.
   std::uint64_t preemptions_ = 0;
   TimesTaken runs_{TimesTaken::kLong};
   std::map<JobState, std::uint64_t> ended_;

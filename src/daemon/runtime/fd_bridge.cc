@@ -53,18 +53,18 @@ std::shared_ptr<FdBridge> FdBridge::Make(asio::io_context& loop, ForeignDescript
 }
 
 Result<std::shared_ptr<FdBridge>> FdBridge::OfSocket(asio::io_context& loop, Descriptor socket) {
-  DIVVY_TRY(auto joint, OfSocket(loop, ForeignDescriptor(socket.Release())));
-  joint->is_foreign_ = false;
-  return joint;
+  DIVVY_TRY(auto bridge, OfSocket(loop, ForeignDescriptor(socket.Release())));
+  bridge->is_foreign_ = false;
+  return bridge;
 }
 
 Result<std::shared_ptr<FdBridge>> FdBridge::OfSocket(asio::io_context& loop, ForeignDescriptor socket) {
   ForeignDescriptor other(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!other.is_open()) return LimitExceeded("this process has no file descriptor left");
-  auto joint = Make(loop, std::move(socket), std::move(other));
+  auto bridge = Make(loop, std::move(socket), std::move(other));
   // A peer that no longer reads may have sent data before; it must still be read, and its end after it.
-  joint->DropUnread();
-  return joint;
+  bridge->DropUnread();
+  return bridge;
 }
 
 void FdBridge::Close(Stream& stream) {

@@ -53,9 +53,9 @@ class OutlivingBridge : public testing::TestWithParam<unsigned> {
     read_end.Reset(ends[0]);
     write_end.Reset(ends[1]);
   }
-  void Begin(const std::shared_ptr<FdBridge>& joint, std::uint64_t received, Channels::Listener listener) {
+  void Begin(const std::shared_ptr<FdBridge>& bridge, std::uint64_t received, Channels::Listener listener) {
     session_ = std::make_unique<Session>([&, this](std::uint64_t number, std::string_view) {
-      is_joined_ = joint->Rejoin(session_->far, number, received, first_);
+      is_joined_ = bridge->Rejoin(session_->far, number, received, first_);
       if (!is_joined_) session_->far.Reset(number, "gone");
     });
     number_ = *session_->near.Open("stream", std::move(listener));
@@ -79,11 +79,11 @@ TEST_P(OutlivingBridge, AllOutputArrivesOnce) {
   const std::string text = SomeText(random, 700'000);
   Descriptor theirs, ours;
   MakePipe(ours, theirs);
-  const auto joint = FdBridge::Make(loop_, std::move(ours), Descriptor());
+  const auto bridge = FdBridge::Make(loop_, std::move(ours), Descriptor());
   int parted = 0, sessions = 0;
   bool is_over = false;
-  joint->OutliveSession(kOver, [&] { ++parted; });
-  joint->OnOver([&](const std::string&) { is_over = true; });
+  bridge->OutliveSession(kOver, [&] { ++parted; });
+  bridge->OnOver([&](const std::string&) { is_over = true; });
   std::string came;
   std::size_t unconsumed = 0, written = 0;
   const auto begin = [&] {
@@ -94,7 +94,7 @@ TEST_P(OutlivingBridge, AllOutputArrivesOnce) {
     };
     unconsumed = 0;
     ++sessions;
-    Begin(joint, came.size(), std::move(listener));
+    Begin(bridge, came.size(), std::move(listener));
     ASSERT_TRUE(is_joined_);
     session_->near.End(number_);
   };
@@ -144,22 +144,22 @@ TEST_P(OutlivingBridge, AllInputArrivesOnce) {
   const std::string text = SomeText(random, 300'000);
   Descriptor theirs, ours;
   MakePipe(theirs, ours);
-  const auto joint = FdBridge::Make(loop_, Descriptor(), std::move(ours));
+  const auto bridge = FdBridge::Make(loop_, Descriptor(), std::move(ours));
   bool is_over = false;
-  joint->OutliveSession(kOver, [] {});
-  joint->OnOver([&](const std::string&) { is_over = true; });
+  bridge->OutliveSession(kOver, [] {});
+  bridge->OnOver([&](const std::string&) { is_over = true; });
   std::size_t sent = 0;
   std::string said, came;
   const auto begin = [&] {
     said.clear();
-    first_ = std::to_string(joint->brought()) + "\n";
+    first_ = std::to_string(bridge->brought()) + "\n";
     Channels::Listener listener;
     listener.on_bytes = [&](std::string_view bytes) {
       said += bytes;
       sent = std::stoul(said);  // It arrives in one piece.
       session_->near.Consumed(number_, bytes.size());
     };
-    Begin(joint, 0, std::move(listener));
+    Begin(bridge, 0, std::move(listener));
   };
   begin();
   bool is_at_end = false;
@@ -215,31 +215,31 @@ INSTANTIATE_TEST_SUITE_P(Seeds, OutlivingBridge, testing::Range(1U, 21U));
 TEST_F(OutlivingBridge, AStreamWhoseBufferWasDroppedCannotBeRejoined) {
   Descriptor theirs, ours;
   MakePipe(ours, theirs);
-  const auto joint = FdBridge::Make(loop_, std::move(ours), Descriptor());
-  joint->OutliveSession(kOver, [] {});
-  Begin(joint, 1, {});
+  const auto bridge = FdBridge::Make(loop_, std::move(ours), Descriptor());
+  bridge->OutliveSession(kOver, [] {});
+  Begin(bridge, 1, {});
   EXPECT_FALSE(is_joined_) << "from a byte that was never read";
-  Begin(joint, 0, {});
+  Begin(bridge, 0, {});
   EXPECT_TRUE(is_joined_);
   ASSERT_EQ(::write(theirs.get(), "abc", 3), 3);
   Turn();
   while (session_->Carry(false) || session_->Carry(true)) {
   }
   session_->far.Clear(kOver);
-  Begin(joint, 0, {});
+  Begin(bridge, 0, {});
   EXPECT_FALSE(is_joined_) << "these were confirmed";
-  Begin(joint, 3, {});
+  Begin(bridge, 3, {});
   EXPECT_TRUE(is_joined_);
 }
 
 TEST(SocketBridge, DataSentBeforeTheEndArrivesThoughTheOtherDirectionIsClosed) {
   boost::asio::io_context loop;
   auto [ours, theirs] = MakeSocketPair();
-  const auto joint = FdBridge::OfSocket(loop, std::move(ours));
-  ASSERT_TRUE(joint);
+  const auto bridge = FdBridge::OfSocket(loop, std::move(ours));
+  ASSERT_TRUE(bridge);
   std::unique_ptr<Session> session;
   session = std::make_unique<Session>(
-      [&](std::uint64_t number, std::string_view) { (*joint)->Accept(session->far, number); });
+      [&](std::uint64_t number, std::string_view) { (*bridge)->Accept(session->far, number); });
   std::string heard;
   Channels::Listener listener;
   listener.on_bytes = [&](std::string_view bytes) { heard += bytes; };
@@ -271,15 +271,15 @@ TEST_F(OutlivingBridge, GivingUpClosesBothEnds) {
   const auto output = FdBridge::Make(loop_, std::move(ours), Descriptor());
   const auto input = FdBridge::Make(loop_, Descriptor(), std::move(our_input));
   int over = 0;
-  for (const auto& joint : {output, input}) {
-    joint->OutliveSession(kOver, [] {});
-    joint->OnOver([&](const std::string&) { ++over; });
-    Begin(joint, 0, {});
+  for (const auto& bridge : {output, input}) {
+    bridge->OutliveSession(kOver, [] {});
+    bridge->OnOver([&](const std::string&) { ++over; });
+    Begin(bridge, 0, {});
     session_->far.Clear(kOver);
   }
   char byte = 0;
   EXPECT_EQ(::read(their_input.get(), &byte, 1), -1) << "it is held on to";
-  for (const auto& joint : {output, input}) joint->GiveUp(kOver);
+  for (const auto& bridge : {output, input}) bridge->GiveUp(kOver);
   EXPECT_EQ(over, 2);
   EXPECT_EQ(::read(their_input.get(), &byte, 1), 0);
   ::signal(SIGPIPE, SIG_IGN);

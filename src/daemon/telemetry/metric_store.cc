@@ -366,7 +366,8 @@ void MetricStore::AddSaidOn(const std::string& node, samples::Second at) {
   for (const std::uint64_t job : said_.jobs()) {
     const auto first = std::ranges::find_if(jobs_, [&](const auto& seen) { return seen.first.job == job; });
     if (first == jobs_.end() || first->first.node != node) continue;
-    for (const SaidMetrics::Second& second : said_.Take(job, at)) first->second.track.Add(second.at, second.readings);
+    for (const ReportedMetrics::Second& second : said_.Take(job, at))
+      first->second.track.Add(second.at, second.readings);
   }
 }
 

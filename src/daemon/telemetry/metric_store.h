@@ -139,7 +139,7 @@ class MetricStore {
     std::vector<samples::GpuCounters> counters;
   };
   std::map<std::string, OfNow> of_now_;  // By node.
-  SaidMetrics said_;
+  ReportedMetrics said_;
   samples::Second flushed_at_ = 0;
   samples::Second begun_at_ = 0;  // The first second that was sampled; 0: none.
   std::shared_ptr<Keeper> keeper_;

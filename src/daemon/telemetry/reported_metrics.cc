@@ -5,7 +5,7 @@
 
 namespace divvy {
 
-void SaidMetrics::Add(std::uint64_t job, samples::Second at, const std::vector<samples::Reading>& readings) {
+void ReportedMetrics::Add(std::uint64_t job, samples::Second at, const std::vector<samples::Reading>& readings) {
   std::vector<Second>& seconds = jobs_[job];
   if (seconds.empty() || seconds.back().at < at) seconds.push_back({at, {}});
   if (seconds.size() > kMostSeconds) seconds.erase(seconds.begin());
@@ -20,7 +20,7 @@ void SaidMetrics::Add(std::uint64_t job, samples::Second at, const std::vector<s
   }
 }
 
-std::vector<SaidMetrics::Second> SaidMetrics::Take(std::uint64_t job, samples::Second until) {
+std::vector<ReportedMetrics::Second> ReportedMetrics::Take(std::uint64_t job, samples::Second until) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return {};
   const auto end = std::ranges::upper_bound(found->second, until, {}, &Second::at);
@@ -30,11 +30,11 @@ std::vector<SaidMetrics::Second> SaidMetrics::Take(std::uint64_t job, samples::S
   return taken;
 }
 
-void SaidMetrics::Forget(samples::Second now) {
+void ReportedMetrics::Forget(samples::Second now) {
   std::erase_if(jobs_, [&](const auto& job) { return job.second.back().at < now - kReach; });
 }
 
-std::vector<std::uint64_t> SaidMetrics::jobs() const {
+std::vector<std::uint64_t> ReportedMetrics::jobs() const {
   std::vector<std::uint64_t> jobs;
   for (const auto& [job, seconds] : jobs_) jobs.push_back(job);
   return jobs;

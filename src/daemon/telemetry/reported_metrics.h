@@ -11,7 +11,7 @@
 
 namespace divvy {
 
-class SaidMetrics {
+class ReportedMetrics {
  public:
   static constexpr std::size_t kMostSeconds = 600;  // The limit per job; the oldest seconds are dropped.
   // Older values are dropped, because no more samples of that time are expected.

@@ -8,7 +8,7 @@ namespace said_metrics_test {
 samples::Reading Said(const std::string& name, double value) { return {samples::Metric::kGpuUtilization, value, name}; }
 
 TEST(ReportedMetrics, AreMatchedToTheSecondsOfTheirNode) {
-  SaidMetrics said;
+  ReportedMetrics said;
   said.Add(17, 100, {Said("loss", 3), Said("step", 1)});
   said.Add(17, 100, {Said("loss", 2)});
   said.Add(17, 101, {Said("loss", 1)});
@@ -25,7 +25,7 @@ TEST(ReportedMetrics, AreMatchedToTheSecondsOfTheirNode) {
 
 TEST(ReportedMetrics, OmittedLinesWithinASecondAreSummed) {
   using samples::Metric;
-  SaidMetrics said;
+  ReportedMetrics said;
   said.Add(17, 100, {{Metric::kOwnLinesLeftOut, 10}, {Metric::kOwnNamesLeftOut, 1}, Said("loss", 3)});
   said.Add(17, 100, {{Metric::kOwnLinesLeftOut, 5}, Said("loss", 2)});
   const auto taken = said.Take(17, 100);
@@ -36,7 +36,7 @@ TEST(ReportedMetrics, OmittedLinesWithinASecondAreSummed) {
 }
 
 TEST(ReportedMetrics, AClockThatWasSetBackKeepsTheOrder) {
-  SaidMetrics said;
+  ReportedMetrics said;
   said.Add(17, 100, {Said("loss", 3)});
   said.Add(17, 90, {Said("loss", 2)});
   const auto taken = said.Take(17, 100);
@@ -45,13 +45,13 @@ TEST(ReportedMetrics, AClockThatWasSetBackKeepsTheOrder) {
 }
 
 TEST(ReportedMetrics, AreLimitedAndForgotten) {
-  SaidMetrics said;
+  ReportedMetrics said;
   for (samples::Second at = 1; at <= 2'000; ++at) said.Add(17, at, {Said("loss", 1)});
-  said.Forget(2'000 + SaidMetrics::kReach);
+  said.Forget(2'000 + ReportedMetrics::kReach);
   EXPECT_FALSE(said.empty());
-  EXPECT_EQ(said.Take(17, 2'000).size(), SaidMetrics::kMostSeconds);
+  EXPECT_EQ(said.Take(17, 2'000).size(), ReportedMetrics::kMostSeconds);
   said.Add(18, 5, {Said("loss", 1)});
-  said.Forget(6 + SaidMetrics::kReach);
+  said.Forget(6 + ReportedMetrics::kReach);
   EXPECT_TRUE(said.empty());
 }
 

@@ -11,7 +11,7 @@ constexpr samples::Second kNow = 1'790'000'100;
 
 class ClusterSamplerTest : public testing::Test {
  protected:
-  ClusterSamplerTest() : controller_(Policy(), Limits(), 1), book_({}, {}) {
+  ClusterSamplerTest() : controller_(Policy(), Limits(), 1), store_({}, {}) {
     controller_.SetCapacity(MachineOfH100s(4));
   }
   void Make(TeamChange change) {
@@ -30,7 +30,7 @@ class ClusterSamplerTest : public testing::Test {
   }
   /// The present sample of a team; empty if there is none.
   std::vector<samples::Reading> Of(const std::string& team) {
-    for (const samples::Sample& sample : sampler_.Look(controller_, book_, kNow).samples) {
+    for (const samples::Sample& sample : sampler_.Look(controller_, store_, kNow).samples) {
       if (sample.subject.of == samples::Of::kTeam && sample.subject.node == team) return sample.readings;
     }
     return {};
@@ -38,7 +38,7 @@ class ClusterSamplerTest : public testing::Test {
 
   Caller root_{{0, 0, "root"}, true};
   Controller controller_;
-  MetricStore book_;
+  MetricStore store_;
   ClusterSampler sampler_;
 };
 

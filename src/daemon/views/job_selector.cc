@@ -12,16 +12,16 @@ namespace {
 // A range such as 1-999999 selects the jobs that exist; a longer one is a typing error.
 constexpr std::int64_t kRangeMost = 1'000'000;
 
-Result<JobId> Latest(ControllerDriver& core, std::uint64_t back, const Caller& caller) {
+Result<JobId> Latest(ControllerDriver& driver, std::uint64_t back, const Caller& caller) {
   // The last jobs may not be in the store yet. Ids grow, so live jobs are searched first.
   std::uint64_t skipped = 0;
-  const auto& live = core.controller().live();
+  const auto& live = driver.controller().live();
   std::set<JobId> mine;
   for (auto at = live.rbegin(); at != live.rend() && mine.size() <= back; ++at) {
     if (at->second.user.uid == caller.user.uid && !at->second.array.is_set()) mine.insert(at->first);
   }
   for (std::uint64_t i = 0; i <= back + mine.size(); ++i) {
-    const auto stored = core.store().LastOf(caller.user.uid, i);
+    const auto stored = driver.store().LastOf(caller.user.uid, i);
     if (!stored || !*stored) break;
     mine.insert(**stored);
   }
@@ -74,26 +74,26 @@ std::optional<std::pair<JobId, JobId>> RangeOf(std::string_view word) {
 }
 
 /// "17+1" selects the whole job, if it has such a component.
-Result<JobId> JobOfComponent(ControllerDriver& core, const std::string& word) {
+Result<JobId> JobOfComponent(ControllerDriver& driver, const std::string& word) {
   const auto plus = word.find('+');
   const auto id = ToId(std::string_view(word).substr(0, plus));
   const auto number = ParseInteger(std::string_view(word).substr(plus + 1));
   if (!id || !number || *number < 0) return InvalidArgument("'" + word + "': write a component as 17+1");
-  DIVVY_TRY(const JobRecord record, core.FindJob(*id));
+  DIVVY_TRY(const JobRecord record, driver.FindJob(*id));
   const bool has_it =
       record.request.is_heterogeneous() && static_cast<std::size_t>(*number) < record.request.components();
   if (!has_it) return NotFound("'" + word + "': job " + ToString(*id) + " has no component " + std::to_string(*number));
   return *id;
 }
 
-Status AddElements(ControllerDriver& core, std::string_view word, std::set<JobId>& ids) {
+Status AddElements(ControllerDriver& driver, std::string_view word, std::set<JobId>& ids) {
   const auto underscore = word.find('_');
   const auto array = ToId(word.substr(0, underscore));
   std::string_view inside = word.substr(underscore + 1);
   if (!array) return InvalidArgument("'" + std::string(word) + "': write an element as 17_3, or several as 17_[1-3,7]");
   if (inside.starts_with("[") && inside.ends_with("]")) inside = inside.substr(1, inside.size() - 2);
   DIVVY_TRY(const IndexRanges indices, IndexRanges::Parse(inside, "the elements of"));
-  DIVVY_TRY(const JobRecord record, core.FindJob(*array));
+  DIVVY_TRY(const JobRecord record, driver.FindJob(*array));
   for (const auto& range : indices.ranges()) {
     for (std::uint32_t index = range.first; index <= range.last; ++index) {
       DIVVY_TRY(const JobId id, ElementOf(record, index, std::string(word)));
@@ -103,19 +103,19 @@ Status AddElements(ControllerDriver& core, std::string_view word, std::set<JobId
   return {};
 }
 
-Status AddWord(ControllerDriver& core, const std::string& word, const Caller& caller, std::set<JobId>& ids) {
+Status AddWord(ControllerDriver& driver, const std::string& word, const Caller& caller, std::set<JobId>& ids) {
   if (const auto underscore = word.find('_'); underscore != std::string::npos && IsNumber(word.substr(0, underscore)))
-    return AddElements(core, word, ids);
+    return AddElements(driver, word, ids);
   if (IsRange(word)) {
     const auto range = RangeOf(word);
     if (!range) return InvalidArgument("'" + word + "' is not a range of ids; write 17-20");
-    const auto& live = core.controller().live();
+    const auto& live = driver.controller().live();
     for (auto at = live.lower_bound(range->first); at != live.end() && at->first <= range->second; ++at) {
       if (!at->second.array.is_set()) ids.insert(at->first);
     }
     return {};
   }
-  DIVVY_TRY(const JobId id, SelectOne(core, word, caller));
+  DIVVY_TRY(const JobId id, SelectOne(driver, word, caller));
   ids.insert(id);
   return {};
 }
@@ -130,30 +130,30 @@ std::vector<std::pair<JobId, JobId>> RangesOf(const std::vector<std::string>& wo
   return ranges;
 }
 
-Result<JobId> SelectOne(ControllerDriver& core, const std::string& word, const Caller& caller) {
+Result<JobId> SelectOne(ControllerDriver& driver, const std::string& word, const Caller& caller) {
   if (const auto id = ToId(word)) return *id;
   if (const auto plus = word.find('+'); plus != std::string::npos && IsNumber(word.substr(0, plus)))
-    return JobOfComponent(core, word);
-  if (word == "@") return Latest(core, 0, caller);
+    return JobOfComponent(driver, word);
+  if (word == "@") return Latest(driver, 0, caller);
   if (word.starts_with("@~")) {
     const auto back = ParseInteger(std::string_view(word).substr(2));
     if (!back || *back < 0 || *back > kRangeMost)
       return InvalidArgument("'" + word + "': write @~1 for the job before your last");
-    return Latest(core, static_cast<std::uint64_t>(*back), caller);
+    return Latest(driver, static_cast<std::uint64_t>(*back), caller);
   }
   if (word.find('_') != std::string::npos && IsNumber(word.substr(0, word.find('_')))) {
     std::set<JobId> ids;
-    DIVVY_CHECK(AddElements(core, word, ids));
+    DIVVY_CHECK(AddElements(driver, word, ids));
     if (ids.size() == 1) return *ids.begin();
     return InvalidArgument("'" + word + "' names " + Plural(static_cast<std::int64_t>(ids.size()), "job") +
                            "; name one");
   }
-  const auto& live = core.controller().live();
+  const auto& live = driver.controller().live();
   for (auto at = live.rbegin(); at != live.rend(); ++at) {
     if (at->second.name == word && at->second.user.uid == caller.user.uid && !at->second.array.is_set())
       return at->first;
   }
-  if (const auto named = core.store().Named(word, caller.user.name); named && !named->empty()) return named->front();
+  if (const auto named = driver.store().Named(word, caller.user.name); named && !named->empty()) return named->front();
   return NotFound(
       "there is no job '" + word +
       "' (give an id, an element 17_3, a component 17+1, @ for your last job, or the name of a job of yours)");
@@ -181,18 +181,18 @@ bool HasFilter(const wire::JobSelector& select) {
          select.array.has_value();
 }
 
-Result<std::vector<JobId>> SelectIds(ControllerDriver& core, LabelCache& labels, const wire::JobSelector& select,
+Result<std::vector<JobId>> SelectIds(ControllerDriver& driver, LabelCache& labels, const wire::JobSelector& select,
                                      const Caller& caller) {
   std::set<JobId> ids;
-  for (const std::string& word : select.ids) DIVVY_CHECK(AddWord(core, word, caller, ids));
+  for (const std::string& word : select.ids) DIVVY_CHECK(AddWord(driver, word, caller, ids));
   if (!select.ids.empty() && HasFilter(select)) {
     std::erase_if(ids, [&](JobId id) {
-      const auto record = core.FindJob(id);  // A job that does not exist is reported by the action on it.
+      const auto record = driver.FindJob(id);  // A job that does not exist is reported by the action on it.
       return record && !(Passes(*record, select, caller) && labels.Passes(*record, select));
     });
   }
   if (select.ids.empty() && (select.is_all || HasFilter(select))) {
-    for (const auto& [id, record] : core.controller().live()) {
+    for (const auto& [id, record] : driver.controller().live()) {
       const bool is_with_its_array = record.array.is_set() && select.states.empty();
       if (!is_with_its_array && Passes(record, select, caller) && labels.Passes(record, select)) ids.insert(id);
     }

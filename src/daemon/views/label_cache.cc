@@ -74,7 +74,7 @@ SpecLabels LabelCache::Remember(JobId spec_of, const SpecLabels& labels) {
 
 SpecLabels LabelCache::Of(const JobRecord& record) {
   if (const auto known = Known(record.spec_of)) return *known;
-  const auto spec = core_.SpecOf(record);
+  const auto spec = driver_.SpecOf(record);
   return spec ? Remember(record.spec_of, LabelsOf(**spec)) : SpecLabels();
 }
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "driver/controller_driver.h"
 #include "daemon/views/views.h"
+#include "driver/controller_driver.h"
 #include "wire/messages/messages.h"
 
 namespace divvy {
@@ -19,7 +19,7 @@ namespace divvy {
 /// Used on the loop's thread, except OfStored and Read. Memory is bounded: evicted labels are read again when needed.
 class LabelCache {
  public:
-  explicit LabelCache(ControllerDriver& core) : core_(core) {}
+  explicit LabelCache(ControllerDriver& driver) : driver_(driver) {}
 
   /// Caches the labels of an accepted submission. `id` must be greater than all earlier ones.
   void Learn(JobId id, const SpecLabels& labels);
@@ -44,7 +44,7 @@ class LabelCache {
   std::optional<SpecLabels> Known(JobId spec_of) const;
   SpecLabels Remember(JobId spec_of, const SpecLabels& labels);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   mutable std::mutex mutex_;             // Guards all members below.
   std::optional<JobId> all_known_from_;  // Submissions from this id on that are not in `learned_` have no labels.
   std::map<JobId, Shared> learned_;      // Only jobs that have labels.

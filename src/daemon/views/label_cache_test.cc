@@ -19,16 +19,16 @@ class CountingStore : public MemoryStore {
   int reads = 0;
 };
 
-class NoOrders : public OrderPort {
+class NoOrders : public NodeCommandPort {
  public:
-  void Execute(const Order&, std::shared_ptr<const JobSpec>) override {}
+  void Execute(const NodeCommand&, std::shared_ptr<const JobSpec>) override {}
 };
 
 /// A core that commits at once, over a store that outlives it.
 struct World {
   explicit World(CountingStore& s) : store(s) {
     auto loaded = store.Load();
-    controller.Load(std::move(loaded->live), loaded->settings, loaded->next_id, loaded->jobs_total, core.Outcomes());
+    controller.Load(std::move(loaded->live), loaded->settings, loaded->next_id, loaded->jobs_total, driver.Outcomes());
   }
 
   JobId Submit(const std::string& pool, const std::string& qos = "") {
@@ -39,19 +39,19 @@ struct World {
     spec.pool = pool;
     if (!qos.empty()) spec.labels["slurm.qos"] = qos;
     const SpecLabels given = LabelsOf(spec);
-    const auto result = controller.Submit(std::move(spec), 0, caller, clock.Now(), core.Outcomes());
+    const auto result = controller.Submit(std::move(spec), 0, caller, clock.Now(), driver.Outcomes());
     labels.Learn(result->id, given);
     static_cast<void>(store.Commit({controller.TakeEffects().batch}));
     return result->id;
   }
-  std::vector<JobId> Select(const wire::JobSelector& select) { return *SelectIds(core, labels, select, caller); }
+  std::vector<JobId> Select(const wire::JobSelector& select) { return *SelectIds(driver, labels, select, caller); }
 
   CountingStore& store;
   FakeClock clock{TimeFromSeconds(1'000'000)};
   Controller controller{Policy(), Limits(), 1};
   NoOrders orders;
-  ControllerDriver core{controller, store, clock, orders, {}};
-  LabelCache labels{core};
+  ControllerDriver driver{controller, store, clock, orders, {}};
+  LabelCache labels{driver};
   Caller caller{{1000, 1000, "ada"}, false};
 };
 

@@ -237,7 +237,7 @@ void AddNodes(Exposition& out, const MetricsAbout& about) {
   for (const char* state : {"up", "away", "lost", "awaited", "cordoned", "draining", "drained", "unfit"})
     nodes.try_emplace(state, 0);
   for (const auto& [state, count] : nodes) out.Add({{"state", state}}, count);
-  const Scheduler& cluster = about.core.controller().scheduler();
+  const Scheduler& cluster = about.driver.controller().scheduler();
   const auto each = [&](const auto& value_of) {
     for (const NodeUsage& node : cluster.nodes()) {
       const auto value = static_cast<double>(value_of(node.capacity));
@@ -272,8 +272,8 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
     out.Begin(name, Kind::kHistogram, "seconds", help);
     out.AddHistogram({}, times.bounds(), times.counts(), times.sum());
   };
-  add("divvy_scheduler_decision_seconds", "How long it takes to decide who starts.", about.core.decisions());
-  add("divvy_store_commit_seconds", "How long it takes to make changes durable.", about.core.commits());
+  add("divvy_scheduler_decision_seconds", "How long it takes to decide who starts.", about.driver.decisions());
+  add("divvy_store_commit_seconds", "How long it takes to make changes durable.", about.driver.commits());
   if (about.counters == nullptr) return;
   add("divvy_job_queue_wait_seconds", "How long jobs that started had waited.", about.counters->waits());
   add("divvy_job_run_seconds", "Duration of finished runs.", about.counters->runs());
@@ -328,13 +328,13 @@ void AddDcgm(Exposition& out, const LatestSamples& latest, const Counted& counte
 }  // namespace
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
-  const Controller& controller = about.core.controller();
-  const Time now = about.core.Now();
+  const Controller& controller = about.driver.controller();
+  const Time now = about.driver.Now();
   Exposition out(form);
   out.Begin("divvy_build_info", Kind::kGauge, "", "Which divvy this is; always 1.");
   out.Add({{"version", std::string(kVersion)}}, 1);
   out.Begin("divvy_accepts_work", Kind::kGauge, "", "0: no new work is accepted because the disk is full.");
-  out.Add({}, about.core.trouble().empty() ? 1 : 0);
+  out.Add({}, about.driver.trouble().empty() ? 1 : 0);
   AddJobs(out, controller);
   AddGpuFacts(out, controller, now);
   AddNodes(out, about);
@@ -343,8 +343,8 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   const auto second = static_cast<samples::Second>(ToSeconds(now));
   if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();
-  const LatestSamples latest = KnownNow(*about.samples, second,
-                                 [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
+  const LatestSamples latest = KnownNow(
+      *about.samples, second, [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
   const auto of_gpu = [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};
   };

@@ -5,16 +5,16 @@
 #include <map>
 #include <string>
 
-#include "driver/controller_driver.h"
 #include "daemon/runtime/counters.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/waste/waste_tracker.h"
+#include "driver/controller_driver.h"
 #include "wire/http/exposition.h"
 
 namespace divvy {
 
 struct MetricsAbout {
-  ControllerDriver& core;
+  ControllerDriver& driver;
   const MetricStore* samples = nullptr;  // Null: no samples are taken.
   const Counters* counters = nullptr;
   std::map<std::string, int> nodes;     // By state, as `divvy nodes` prints it.

@@ -58,7 +58,7 @@ class DcgmNames : public testing::Test {
     }
   }
   std::string Page(const Counters* counters = nullptr, const WasteTracker* waste = nullptr) {
-    return MetricsText({*world_.core_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true, waste},
+    return MetricsText({*world_.driver_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true, waste},
                        wire::Exposed::kPrometheus);
   }
   /// The values of a metric, by Hostname.
@@ -153,9 +153,9 @@ TEST_F(MetricsPage, CountsAllocatedGpusThatAreIdle) {
   spec.request.gpus = 1;
   const Time begun = world_.clock_.Now();
   const auto result =
-      world_.controller_.Submit(std::move(spec), 0, Caller{{0, 0, "ada"}, false}, begun, world_.core_->Outcomes());
+      world_.controller_.Submit(std::move(spec), 0, Caller{{0, 0, "ada"}, false}, begun, world_.driver_->Outcomes());
   ASSERT_TRUE(result);
-  world_.core_->Touch();
+  world_.driver_->Touch();
   world_.Settle();
   world_.controller_.OnStarted(result->id, world_.controller_.Find(result->id)->attempt, begun);
   WasteTracker waste({}, "n1");
@@ -200,9 +200,9 @@ TEST_F(MetricsPage, AnArrayElementHasItsDisplayId) {
   spec.command = {"true"};
   spec.name = "sweep";
   const auto array = world_.controller_.Submit(std::move(spec), 2, Caller{{0, 0, "ada"}, false}, world_.clock_.Now(),
-                                               world_.core_->Outcomes());
+                                               world_.driver_->Outcomes());
   ASSERT_TRUE(array);
-  world_.core_->Touch();
+  world_.driver_->Touch();
   world_.Settle();
   const JobId first = ElementId(array->id, 0);
   ASSERT_NE(world_.controller_.Find(first), nullptr);

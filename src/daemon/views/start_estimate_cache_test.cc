@@ -12,7 +12,7 @@ class StartEstimateCacheTest : public testing::Test {
     std::vector<JobId> ids;
     for (const std::uint64_t one : waiting) ids.emplace_back(one);
     std::vector<std::uint64_t> asked;
-    book_.Update(
+    cache_.Update(
         ids, now_,
         [&](JobId job) {
           asked.push_back(job.value());
@@ -23,14 +23,14 @@ class StartEstimateCacheTest : public testing::Test {
   }
   using Ids = std::vector<std::uint64_t>;
 
-  StartEstimateCache book_;
+  StartEstimateCache cache_;
   Time now_ = TimeFromSeconds(1'000'000);
 };
 
 TEST_F(StartEstimateCacheTest, StopsAtItsTimeBudgetAndContinuesThereNextTime) {
   EXPECT_EQ(Look({5, 3, 9, 1}, 2), (Ids{5, 3}));
-  EXPECT_NE(book_.Find(JobId(3)), nullptr);
-  EXPECT_EQ(book_.Find(JobId(9)), nullptr);
+  EXPECT_NE(cache_.Find(JobId(3)), nullptr);
+  EXPECT_EQ(cache_.Find(JobId(9)), nullptr);
   EXPECT_EQ(Look({5, 3, 9, 1}, 2), (Ids{9, 1}));
   EXPECT_EQ(Look({5, 3, 9, 1}, 2), (Ids{}));
 }
@@ -49,9 +49,9 @@ TEST_F(StartEstimateCacheTest, RefreshesTheOldestEstimateAfterAWhile) {
 TEST_F(StartEstimateCacheTest, ForgetsJobsThatNoLongerWait) {
   Look({5, 3}, 9);
   Look({3}, 9);
-  EXPECT_EQ(book_.Find(JobId(5)), nullptr);
-  ASSERT_NE(book_.Find(JobId(3)), nullptr);
-  EXPECT_EQ(book_.Find(JobId(3))->basis, "look 2");
+  EXPECT_EQ(cache_.Find(JobId(5)), nullptr);
+  ASSERT_NE(cache_.Find(JobId(3)), nullptr);
+  EXPECT_EQ(cache_.Find(JobId(3))->basis, "look 2");
 }
 
 }  // namespace start_book_test

@@ -9,7 +9,7 @@ namespace divvy {
 namespace {
 
 /// Tenants on GPUs that the job needs as a whole and that the keeper's own text does not mention.
-std::vector<std::string> Untold(const Seat& seat, const wire::KeeperState& state, const std::string& told) {
+std::vector<std::string> Untold(const NodeAllocation& seat, const wire::KeeperState& state, const std::string& told) {
   std::vector<std::string> names;
   for (const wire::KeptTenant& tenant : state.tenants) {
     const bool is_there = std::ranges::any_of(tenant.shares, [&](const wire::KeptShare& share) {
@@ -26,7 +26,7 @@ std::vector<std::string> Untold(const Seat& seat, const wire::KeeperState& state
 std::string StartWaitsText(const JobRecord& record, const SharingSnapshot& shares, const FindOutcome& find) {
   std::string text;
   std::vector<std::string> names;
-  for (const Seat& seat : SeatsOf(record)) {
+  for (const NodeAllocation& seat : AllocationsOf(record)) {
     const wire::KeeperState* state = shares.Find(seat.node);
     if (state == nullptr) continue;
     const auto wait = std::ranges::find(state->waits, record.id, &wire::KeptWait::job);

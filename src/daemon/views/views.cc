@@ -99,7 +99,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.state = Name(record.state);
   view.gpus = Indices(record.gpus);
   view.node = record.node;
-  view.seats = SeatViewsOf(record);
+  view.seats = AllocationViewsOf(record);
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.waits_since, record.begin));
@@ -179,11 +179,11 @@ std::vector<std::pair<Time, std::string>> HistoryLines(const JobRecord& record,
 
 }  // namespace
 
-std::vector<wire::SeatView> SeatViewsOf(const JobRecord& record) {
+std::vector<wire::SeatView> AllocationViewsOf(const JobRecord& record) {
   std::vector<wire::SeatView> seats;
-  for (const Seat& seat : record.gang) {
+  for (const NodeAllocation& seat : record.gang) {
     seats.push_back({seat.node, Indices(seat.gpus), seat.tasks, {}});
-    for (const SeatPart& part : seat.parts)
+    for (const ComponentAllocation& part : seat.parts)
       seats.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
   }
   return seats;
@@ -366,8 +366,8 @@ void MarkKept(const Controller& controller, const IdleGpus& idle, NodeIndex node
     view.reason = running->name + " of " + running->user + " has exclusive use of the node";
     return;
   }
-  const auto booking = idle.BookingOf(node, gpu);
-  const auto number = booking ? controller.ReservationOfBooking(*booking) : std::nullopt;
+  const auto advance = idle.AdvanceReservationOf(node, gpu);
+  const auto number = advance ? controller.NumberOfReservation(*advance) : std::nullopt;
   if (!number) return;
   const GpuReservation& reservation = controller.reservations().all().at(*number);
   view.state = "reserved";

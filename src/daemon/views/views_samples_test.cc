@@ -12,7 +12,7 @@ constexpr samples::Second kNow = 1'790'000'100;
 
 class LatestTest : public testing::Test {
  protected:
-  LatestTest() : book_(MetricStore::Options(), {[](const std::function<void()>&) {}, [](const std::string&) {}}) {
+  LatestTest() : store_(MetricStore::Options(), {[](const std::function<void()>&) {}, [](const std::string&) {}}) {
     samples::Snapshot seen;
     seen.at = kNow;
     for (const char* node : {"n2", "n1"}) {
@@ -25,15 +25,15 @@ class LatestTest : public testing::Test {
     seen.samples.push_back(
         {{Of::kJob, "n1", -1, -1, 18}, {{Metric::kCpuCores, 1, ""}, {Metric::kGpuUtilization, 0.3, "loss"}}});
     seen.processes.push_back({4711, 17, 1, 5e9, 0.25});
-    book_.Add(seen, kNow);
+    store_.Add(seen, kNow);
   }
   wire::LatestAnswer Latest(bool has_many, JobShown shown) {
     return LatestViewOf(
-        book_, Time(std::chrono::seconds(kNow)), has_many, [shown](JobId) { return shown; },
+        store_, Time(std::chrono::seconds(kNow)), has_many, [shown](JobId) { return shown; },
         [this](const std::string& node) { return node != away_; });
   }
   std::string away_;
-  MetricStore book_;
+  MetricStore store_;
 };
 
 TEST_F(LatestTest, ContainsEveryGpuNodeAndJobOnce) {
@@ -55,7 +55,7 @@ TEST_F(LatestTest, AJobOnThreeNodesHasTheirMean) {
   seen.at = kNow;
   for (const auto& [node, value] : {std::pair("n1", 0.9), std::pair("n2", 0.3), std::pair("n3", 0.0)})
     seen.samples.push_back({{Of::kJob, node, -1, -1, 19}, {{Metric::kGpuUtilization, value, ""}}});
-  book_.Add(seen, kNow);
+  store_.Add(seen, kNow);
   EXPECT_NEAR(Latest(true, JobShown::kAll).jobs.back().values.at("gpu_utilization"), 0.4, 1e-9);
 }
 
@@ -71,7 +71,7 @@ TEST_F(LatestTest, OmitsValuesThatAreNotCurrent) {
   next.at = kNow + 1;
   next.samples.push_back({{Of::kGpu, "n1", 0, -1, 0}, {{Metric::kGpuUtilization, 0.1, ""}}});
   next.samples.push_back({{Of::kNode, "n1", -1, -1, 0}, {{Metric::kCpuCores, 1, ""}}});
-  book_.Add(next, kNow + 1);
+  store_.Add(next, kNow + 1);
   auto latest = Latest(true, JobShown::kAll);
   ASSERT_EQ(latest.gpus.size(), 3U);
   EXPECT_EQ(latest.gpus[0].values.at("gpu_utilization"), 0.1);

@@ -26,7 +26,7 @@ std::string_view KindName(core::BlockerKind kind) {
       return "gpu_limit";
     case core::BlockerKind::kUnusable:
     case core::BlockerKind::kGpus:
-    case core::BlockerKind::kTogether:
+    case core::BlockerKind::kLocality:
     case core::BlockerKind::kOrder:
     case core::BlockerKind::kFit:
       return "gpus";
@@ -95,9 +95,9 @@ wire::HolderView HolderOf(JobId id, const std::optional<JobRecord>& record) {
 wire::HolderView HolderOf(const core::Holder& holder, const FindOutcome& find) {
   wire::HolderView view = HolderOf(holder.job, find(holder.job));
   view.gpus.clear();
-  for (const core::TaskPlacement& piece : holder.pieces) {
-    if (piece.node != holder.pieces.front().node) break;
-    for (int gpu : piece.place.gpus.ToVector()) view.gpus.push_back(gpu);
+  for (const core::TaskPlacement& placed : holder.placements) {
+    if (placed.node != holder.placements.front().node) break;
+    for (int gpu : placed.place.gpus.ToVector()) view.gpus.push_back(gpu);
   }
   return view;
 }

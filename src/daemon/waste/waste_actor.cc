@@ -22,46 +22,46 @@ Caller Divvy() {
 }  // namespace
 
 void WasteActor::Look(MetricStore& samples, samples::Second now) {
-  const std::vector<WasteTracker::News> all = book_.Look(core_.controller(), samples, now);
-  for (const JobRecord& record : book_.TakeUnknown(core_.controller())) {
-    AskPast(samples, record, book_.own_node(), book_.LooksBack(), now,
+  const std::vector<WasteTracker::News> all = tracker_.Look(driver_.controller(), samples, now);
+  for (const JobRecord& record : tracker_.TakeUnknown(driver_.controller())) {
+    AskPast(samples, record, tracker_.own_node(), tracker_.LooksBack(), now,
             [this, record, alive = is_alive_](const WastePast& past) {
-              if (*alive) book_.Resume(record, past.use, past.looks, past.idle_since);
+              if (*alive) tracker_.Resume(record, past.use, past.looks, past.idle_since);
             });
   }
   for (const WasteTracker::News& news : all) {
     log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
     // For a stopped job, its end reports this.
     if (news.action != WasteAction::kStop)
-      core_.controller().OnShareEvent(news.job, news.attempt, news.text, core_.Now());
-    const JobRecord* record = core_.controller().Find(news.job);
+      driver_.controller().OnShareEvent(news.job, news.attempt, news.text, driver_.Now());
+    const JobRecord* record = driver_.controller().Find(news.job);
     if (record == nullptr) continue;
     notifier_.OnWaste(*record, news.text, {news.lost_gpu_hours, news.lost_cost});
     if (news.action != WasteAction::kNone) Act(news, now);
   }
   KeepSteps();
-  if (!all.empty()) core_.Touch();
+  if (!all.empty()) driver_.Touch();
   for (; !ended_.empty() && ended_.front().first <= now; ended_.pop_front())
-    FindEndedWaste(samples, book_, core_.controller(), ended_.front().second, now, nullptr);
+    FindEndedWaste(samples, tracker_, driver_.controller(), ended_.front().second, now, nullptr);
 }
 
 void WasteActor::OnDurable(const Effects& effects) {
-  const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
+  const auto now = static_cast<samples::Second>(ToSeconds(driver_.Now()));
   for (const JobRecord& record : effects.finished) {
-    if (book_.JudgesEnded(record)) ended_.emplace_back(now + kAllIsSeenAfter + 1, record);
+    if (tracker_.JudgesEnded(record)) ended_.emplace_back(now + kAllIsSeenAfter + 1, record);
   }
 }
 
 void WasteActor::KeepSteps() {
-  auto rows = book_.TakeSettings(core_.controller());
-  for (auto& [key, text] : rows) core_.controller().KeepSetting(key, std::move(text));
-  if (!rows.empty()) core_.Touch();
+  auto rows = tracker_.TakeSettings(driver_.controller());
+  for (auto& [key, text] : rows) driver_.controller().KeepSetting(key, std::move(text));
+  if (!rows.empty()) driver_.Touch();
 }
 
 void WasteActor::Act(const WasteTracker::News& news, samples::Second now) {
-  Controller& controller = core_.controller();
+  Controller& controller = driver_.controller();
   const JobRecord record = *controller.Find(news.job);
-  const Time at = core_.Now();
+  const Time at = driver_.Now();
   const bool has_parts = record.request.is_portioned();
   switch (news.action) {
     case WasteAction::kNone:
@@ -82,15 +82,15 @@ void WasteActor::Act(const WasteTracker::News& news, samples::Second now) {
 }
 
 void WasteActor::OnActed(const WasteTracker::News& news, const Status& status, samples::Second now) {
-  book_.OnAction(news, status.has_value(), now);
+  tracker_.OnAction(news, status.has_value(), now);
   KeepSteps();
   if (status) return;
-  const JobRecord* record = core_.controller().Find(news.job);
+  const JobRecord* record = driver_.controller().Find(news.job);
   const std::string what = "could not be " + (record == nullptr ? "ended" : DoneText(news.action, *record)) +
                            " for wasting its GPUs: " + status.error().message;
   log_.Write(LogLevel::kWarning, "job=" + ToString(news.job) + " event=waste_action_failed what=" + LogQuoted(what));
-  core_.controller().OnShareEvent(news.job, news.attempt, what, core_.Now());
-  core_.Touch();
+  driver_.controller().OnShareEvent(news.job, news.attempt, what, driver_.Now());
+  driver_.Touch();
 }
 
 }  // namespace divvy

@@ -7,11 +7,11 @@
 #include <memory>
 #include <utility>
 
-#include "driver/controller_driver.h"
 #include "daemon/notify/notifier.h"
 #include "daemon/runtime/log.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/waste/waste_tracker.h"
+#include "driver/controller_driver.h"
 
 namespace divvy {
 
@@ -19,9 +19,9 @@ class WasteActor {
  public:
   using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
   /// All arguments must outlive this object. `park` parks a job with GPU fractions, on whichever node it runs.
-  WasteActor(ControllerDriver& core, WasteTracker& book, Notifier& notifier, Log& log, Park park)
-      : core_(core), book_(book), notifier_(notifier), log_(log), park_(std::move(park)) {
-    book_.ExpectPast();
+  WasteActor(ControllerDriver& driver, WasteTracker& book, Notifier& notifier, Log& log, Park park)
+      : driver_(driver), tracker_(book), notifier_(notifier), log_(log), park_(std::move(park)) {
+    tracker_.ExpectPast();
   }
   ~WasteActor() { *is_alive_ = false; }
 
@@ -35,8 +35,8 @@ class WasteActor {
   void KeepSteps();
   void OnActed(const WasteTracker::News& news, const Status& status, samples::Second now);
 
-  ControllerDriver& core_;
-  WasteTracker& book_;
+  ControllerDriver& driver_;
+  WasteTracker& tracker_;
   Notifier& notifier_;
   Log& log_;
   Park park_;

@@ -44,7 +44,7 @@ std::optional<double> Shown(const MetricStore::Answer& answer, int gpu, Metric m
 std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
                                                  const samples::Range& range) {
   std::vector<MetricStore::Question> questions;
-  for (const Seat& seat : SeatsOf(record)) {
+  for (const NodeAllocation& seat : AllocationsOf(record)) {
     MetricStore::Question gpus;
     gpus.of = Of::kGpu;
     gpus.node = seat.node.empty() ? own_node : seat.node;
@@ -70,7 +70,7 @@ std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const 
 std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                                const samples::Range& range, samples::Second every) {
   std::vector<samples::WasteWatch::Look> looks;
-  const std::vector<Seat> seats = SeatsOf(record);
+  const std::vector<NodeAllocation> seats = AllocationsOf(record);
   const MetricStore::Answer& own = answers.back();
   for (samples::Second at = range.since; at < range.until; at += every) {
     samples::WasteWatch::Look look;
@@ -102,7 +102,7 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
 std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                          const samples::Range& range) {
   std::vector<samples::Second> since;
-  const std::vector<Seat> seats = SeatsOf(record);
+  const std::vector<NodeAllocation> seats = AllocationsOf(record);
   if (IsSeenAsOne(record)) return since;  // The job's own samples show that.
   const MetricStore::Answer& own = answers.back();
   constexpr samples::Second kMayBeMissed = 60;
@@ -218,7 +218,7 @@ std::optional<double> MeanWithin(const MetricStore::Answer& answer, Metric metri
 samples::RunDetail DetailOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                             const samples::Range& range) {
   samples::RunDetail detail;
-  const std::vector<Seat> seats = SeatsOf(record);
+  const std::vector<NodeAllocation> seats = AllocationsOf(record);
   for (std::size_t i = 0; i < seats.size(); ++i) {
     const auto busy = MeanWithin(answers[2 * i + 1], Metric::kCpuUtilization, range);
     const bool was_known = i == 0 || detail.machine_cpus;

@@ -34,8 +34,8 @@ class WastePastTest : public MetricStoreOnDisk {
     Begin();
   }
   void Begin() {
-    book_ = std::make_unique<WasteTracker>(WasteRules(), "own");
-    book_->ExpectPast();
+    store_ = std::make_unique<WasteTracker>(WasteRules(), "own");
+    store_->ExpectPast();
   }
 
   JobId Run(int gpus) {
@@ -68,11 +68,11 @@ class WastePastTest : public MetricStoreOnDisk {
         of_job.readings.push_back({Metric::kCpuCores, 3, ""});
       }
       samples_->Add(seen, now_);
-      for (WasteTracker::News& news : book_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
-      for (const JobRecord& record : book_->TakeUnknown(controller_)) {
+      for (WasteTracker::News& news : store_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
+      for (const JobRecord& record : store_->TakeUnknown(controller_)) {
         past_ = Await<WastePast>(
-            [&](const auto& done) { AskPast(*samples_, record, "own", book_->LooksBack(), now_, done); });
-        book_->Resume(record, past_->use, past_->looks, past_->idle_since);
+            [&](const auto& done) { AskPast(*samples_, record, "own", store_->LooksBack(), now_, done); });
+        store_->Resume(record, past_->use, past_->looks, past_->idle_since);
       }
     }
     return all;
@@ -80,7 +80,7 @@ class WastePastTest : public MetricStoreOnDisk {
 
   std::vector<wire::WasteFinding> AskOfEnded(const JobRecord& record, Second now) {
     return Await<std::vector<wire::WasteFinding>>(
-        [&](const auto& done) { AskEndedWaste(*samples_, *book_, controller_, record, now, done); });
+        [&](const auto& done) { AskEndedWaste(*samples_, *store_, controller_, record, now, done); });
   }
   std::string KeptOf(JobId job) {
     return Await<std::string>([&](const auto& done) { samples_->AskKept(job.value(), done); });
@@ -88,7 +88,7 @@ class WastePastTest : public MetricStoreOnDisk {
 
   Controller controller_{Policy(), Limits(), 1};
   Caller ada_;
-  std::unique_ptr<WasteTracker> book_;
+  std::unique_ptr<WasteTracker> store_;
   std::optional<WastePast> past_;
   Second now_ = kStart;
 };
@@ -98,7 +98,7 @@ TEST_F(WastePastTest, LostHoursAndIdleTimeSurviveARestart) {
   Run(4);
   EXPECT_TRUE(Watch(60, {0.9, 0.9, 0.9, 0.9}).empty());
   ASSERT_EQ(Watch(60, {0, 0, 0, 0}).size(), 1U);
-  const double lost = book_->View(controller_, now_).jobs.at(0).lost_gpu_hours;
+  const double lost = store_->View(controller_, now_).jobs.at(0).lost_gpu_hours;
   EXPECT_NEAR(lost, 4.4, 0.1);
   EXPECT_FALSE(past_) << "this daemon saw it begin";
 
@@ -106,7 +106,7 @@ TEST_F(WastePastTest, LostHoursAndIdleTimeSurviveARestart) {
   Watch(1, {0, 0, 0, 0});
   ASSERT_TRUE(past_);
   EXPECT_NEAR(past_->use.idle_tail, 3600, 60);
-  const auto view = book_->View(controller_, now_);
+  const auto view = store_->View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U) << "half an hour is not waited for again";
   EXPECT_NEAR(view.jobs[0].lost_gpu_hours, lost + 4.0 / 60, 0.1);
   EXPECT_NEAR(view.jobs[0].gpu_hours, 8, 0.2);
@@ -119,7 +119,7 @@ TEST_F(WastePastTest, LostHoursAndIdleTimeSurviveARestart) {
   Watch(60, {0.5, 0.5, 0.5, 0.5});
   EXPECT_FALSE(past_);
   Watch(1, {0, 0, 0, 0});
-  for (const auto& job : book_->View(controller_, now_).jobs) EXPECT_NE(job.findings.at(0).kind, "idle");
+  for (const auto& job : store_->View(controller_, now_).jobs) EXPECT_NE(job.findings.at(0).kind, "idle");
 }
 
 TEST_F(WastePastTest, EachGpuIsTrackedSeparately) {
@@ -127,7 +127,7 @@ TEST_F(WastePastTest, EachGpuIsTrackedSeparately) {
   EXPECT_EQ(Watch(60, {0.9, 0, 0.9, 0}).size(), 1U);
   Open();
   Watch(1, {0.9, 0, 0.9, 0});
-  const auto view = book_->View(controller_, now_);
+  const auto view = store_->View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.jobs[0].findings.at(0).kind, "some_idle");
   EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "submit it with --gpus 2");
@@ -140,7 +140,7 @@ TEST_F(WastePastTest, IdleTimeOfSomeGpusSurvivesRestarts) {
   const Second idle_since = now_ + 10;
   Watch(150, {0.9, 0, 0.9, 0});
   const auto since = [&] {
-    const auto view = book_->View(controller_, now_);
+    const auto view = store_->View(controller_, now_);
     return view.jobs.empty() ? 0 : static_cast<Second>(view.jobs[0].findings.at(0).since);
   };
   EXPECT_EQ(since(), idle_since);
@@ -171,7 +171,7 @@ TEST_F(WastePastTest, UnobservedTimeIsNotIdleTime) {
   Open();
   now_ += 3600;
   EXPECT_TRUE(Watch(10, {0, 0, 0, 0}).empty()) << "nobody looked for an hour";
-  EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
+  EXPECT_TRUE(store_->View(controller_, now_).jobs.empty());
 }
 
 TEST_F(WastePastTest, PausedTimeIsNotIdleTime) {
@@ -186,7 +186,7 @@ TEST_F(WastePastTest, PausedTimeIsNotIdleTime) {
   EXPECT_NEAR(past_->use.seconds, 25 * 60, 90) << "neither used nor idle";
   EXPECT_NEAR(past_->use.idle_seconds, 25 * 60, 90);
   EXPECT_LT(past_->use.idle_tail, 60);
-  EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
+  EXPECT_TRUE(store_->View(controller_, now_).jobs.empty());
   ASSERT_EQ(Watch(21, {0, 0, 0, 0}).size(), 1U) << "half an hour anew";
 }
 

@@ -49,7 +49,7 @@ TEST_F(WasteReportTest, AWholeNodeAllocationOfAGangIsNotAFraction) {
   gang.started = TimeFromSeconds(2000);
   gang.ended = TimeFromSeconds(5600);
   for (const char* name : {"n1", "n2"}) {
-    Seat& seat = gang.gang.emplace_back();
+    NodeAllocation& seat = gang.gang.emplace_back();
     seat.node = name;
     seat.gpus = GpuSet::FirstN(4);
   }

@@ -32,7 +32,7 @@ samples::WasteShape ShapeOf(const JobRecord& record, const Controller& controlle
   shape.is_by_memory = request.portion.is_by_memory();
   if (!request.spreads_tasks && !request.is_heterogeneous()) shape.cpus = request.cpus;
   // Uses the smallest of its GPUs' memories and of its nodes' core counts.
-  for (const Seat& seat : SeatsOf(record)) {
+  for (const NodeAllocation& seat : AllocationsOf(record)) {
     const auto index = controller.IndexOf(seat.node);
     if (!index) continue;
     const NodeCapacity& capacity = controller.scheduler().nodes()[*index].capacity;
@@ -94,10 +94,10 @@ samples::WasteWatch::Look WasteTracker::LookAt(const JobRecord& record, const Me
                                                samples::Second now) const {
   samples::WasteWatch::Look look;
   look.at = now;
-  const std::vector<Seat> seats = SeatsOf(record);
+  const std::vector<NodeAllocation> seats = AllocationsOf(record);
   std::optional<double> cores = 0;
   std::optional<double> busy = 1;
-  for (const Seat& seat : seats) {
+  for (const NodeAllocation& seat : seats) {
     const std::string node = NodeIn(seat);
     // The mean since the last look, so that work between two looks counts.
     const auto mean_of = [&](const samples::Subject& subject, Metric metric) {

@@ -161,7 +161,7 @@ std::vector<Key> Keys(Config& config) {
   const auto mig = [](const ConfigValue& value) {
     return ConfigOneOf<MigUse>(value, {{"off", MigUse::kOff}, {"use", MigUse::kUse}, {"auto", MigUse::kAuto}});
   };
-  TakingBack& taking_back = config.policy.taking_back;
+  PreemptionSettings& preemption = config.policy.preemption;
   const auto size = [](const ConfigValue& value) -> Result<Bytes> {
     DIVVY_TRY(const std::string text, ConfigText(value, "500M"));
     if (ParseNumber(Trim(text)).value_or(0) != 0)
@@ -241,13 +241,13 @@ std::vector<Key> Keys(Config& config) {
       {"queue", "max_queued", Into(config.max_queued, queued)},
       {"queue", "max_queued_of_user", Into(config.max_queued_of_user, queued)},
       {"queue", "usage_half_life", IntoSpan(config.policy.usage_half_life, "7d", 1h, 24h * 365)},
-      {"taking_back", "reclaims", Into(taking_back.reclaims, ConfigYesOrNo)},
-      {"taking_back", "preempts", Into(taking_back.preempts, ConfigYesOrNo)},
-      {"taking_back", "consolidates", Into(taking_back.consolidates, ConfigYesOrNo)},
+      {"taking_back", "reclaims", Into(preemption.reclaims, ConfigYesOrNo)},
+      {"taking_back", "preempts", Into(preemption.preempts, ConfigYesOrNo)},
+      {"taking_back", "consolidates", Into(preemption.consolidates, ConfigYesOrNo)},
       {"taking_back", "preemptible", Into(config.policy.preemptible, preemptible)},
-      {"taking_back", "least_run", IntoSpan(taking_back.least_run, "10min")},
-      {"taking_back", "patience", IntoSpan(taking_back.patience, "1min")},
-      {"taking_back", "grace", IntoSpan(taking_back.grace, "30s", Duration(0), 24h)},
+      {"taking_back", "least_run", IntoSpan(preemption.min_runtime, "10min")},
+      {"taking_back", "patience", IntoSpan(preemption.wait_before, "1min")},
+      {"taking_back", "grace", IntoSpan(preemption.grace, "30s", Duration(0), 24h)},
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
       {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
       {"jobs", "root_jobs", Into(config.root_jobs, ConfigYesOrNo)},

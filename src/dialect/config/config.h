@@ -37,7 +37,7 @@ struct Config {
   Duration poll = 1s;            // Interval for polling the GPUs: 100 ms to 1 h.
 
   // [queue]
-  Policy policy;  // policy, escalate_after, placement, cpu_jobs_at_once, usage_half_life; and [taking_back]
+  Policy policy;  // policy, escalate_after, placement, cpu_jobs_at_once, usage_half_life; and [preemption]
   std::uint64_t max_queued = 1'000'000;
   std::uint64_t max_queued_of_user = 10'000;  // For each user who is not an administrator.
 

@@ -134,9 +134,13 @@ grace = "2min"
   EXPECT_EQ(config->policy.order, QueuePolicy::kFair);
   EXPECT_EQ(config->policy.usage_half_life, std::chrono::hours(24 * 14));
   EXPECT_EQ(config->policy.preemptible, Preemptible::kRequeue);
-  const TakingBack want{
-      .reclaims = true, .preempts = true, .consolidates = true, .least_run = 10min, .patience = 1min, .grace = 2min};
-  EXPECT_EQ(config->policy.taking_back, want);
+  const PreemptionSettings want{.reclaims = true,
+                                .preempts = true,
+                                .consolidates = true,
+                                .min_runtime = 10min,
+                                .wait_before = 1min,
+                                .grace = 2min};
+  EXPECT_EQ(config->policy.preemption, want);
   EXPECT_EQ(ParseConfig("[queue]\npolicy = \"shortest\"\n", "f").value().policy.order, QueuePolicy::kShortest);
 }
 

@@ -82,27 +82,27 @@ const BadInputKind kKinds[] = {
      }},
     {"dependency",
      [](const std::string& input) {
-       return ErrorWithoutEffect([&](JobSpec& spec) { return ParseDependencies(input, TestSurroundings(), spec); });
+       return ErrorWithoutEffect([&](JobSpec& spec) { return ParseDependencies(input, TestParseContext(), spec); });
      }},
     // A single option of divvy's own table. An error must not change the spec.
     {"option",
      [](const std::string& input) {
        return ErrorWithoutEffect([&](JobSpec& spec) {
-         const ParseContext around = TestSurroundings();
+         const ParseContext around = TestParseContext();
          return ApplyWords(JobOptions(spec, around), input);
        });
      }},
     {"gbatch",
      [](const std::string& input) {
        return ErrorWithoutEffect([&](JobSpec& spec) {
-         const ParseContext around = TestSurroundings();
+         const ParseContext around = TestParseContext();
          return ApplyWords(GflowOptions(spec, around), input);
        });
      }},
     // A command line whose options are valid individually but not together.
     {"command",
      [](const std::string& input) {
-       const ParseContext around = TestSurroundings();
+       const ParseContext around = TestParseContext();
        JobSpec spec;
        const std::vector<std::string> words = Words(input);
        auto parsed = ParseOptions(JobOptions(spec, around), words, ParseRules{.stops_at_first_positional = true});
@@ -114,7 +114,7 @@ const BadInputKind kKinds[] = {
      }},
     {"script",
      [](const std::string& input) {
-       const ParseContext around = TestSurroundings();
+       const ParseContext around = TestParseContext();
        const bool was_explained = ExplainScript(input, "job.sh", around).had_errors;
        auto error = ErrorWithoutEffect([&](JobSpec& spec) { return ReadScript(input, "job.sh", around, spec); });
        if (!error) {

@@ -15,7 +15,7 @@ Result<JobSpec> Submit(const std::string& words) {
   JobSpec spec;
   spec.directory = "/home/ada/work";
   spec.capture.environment = {"HOME=/home/ada"};
-  ParseContext around = TestSurroundings();
+  ParseContext around = TestParseContext();
   std::vector<std::string> list;
   for (const std::string_view word : SplitWords(words)) list.emplace_back(word);
   auto parsed = ParseOptions(JobOptions(spec, around), list, {true, true, false});
@@ -33,7 +33,7 @@ ContainerPlan PlanOf(const Result<JobSpec>& spec) {
 JobSpec Sbatch(const std::string& lines) {
   JobSpec spec;
   spec.capture.environment = {"HOME=/home/ada"};
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   const auto read = ReadScript("#!/bin/sh\n" + lines, "job.sh", around, spec);
   EXPECT_TRUE(read) << read.error().message;
   return spec;
@@ -113,7 +113,7 @@ TEST(ContainerOptions, PyxisOptionsMeanTheSame) {
   EXPECT_EQ((*plan)->variables, (std::vector<std::string>{"LR", "SEED"}));
   EXPECT_TRUE(spec.notes.empty()) << spec.notes.front();
   JobSpec bad;
-  EXPECT_NE(ReadScript("#!/bin/sh\n#SBATCH --container-image=a.sqsh\n", "job.sh", TestSurroundings(), bad)
+  EXPECT_NE(ReadScript("#!/bin/sh\n#SBATCH --container-image=a.sqsh\n", "job.sh", TestParseContext(), bad)
                 .error()
                 .message.find("is an enroot file"),
             std::string::npos);

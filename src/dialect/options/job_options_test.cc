@@ -14,7 +14,7 @@ namespace job_options_test {
 
 /// The spec after one level of options. A parse error fails the test.
 JobSpec Read(const std::string& line, JobSpec spec = {}) {
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   const auto parsed = ParseOptions(JobOptions(spec, around), *ShellSplit(line));
   EXPECT_TRUE(parsed) << line << ": " << parsed.error().message;
   return spec;
@@ -123,7 +123,7 @@ TEST(JobOptions, ReadsAGracePeriod) {
 
 TEST(JobOptions, NamesAndLettersAreUniqueAndEachOptionHasHelp) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   std::set<std::string_view> names;
   std::set<char> letters;
   for (const Option& option : JobOptions(spec, around)) {
@@ -140,7 +140,7 @@ TEST(JobOptions, NamesAndLettersAreUniqueAndEachOptionHasHelp) {
 
 TEST(JobOptions, EachOptionHasAGroup) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   std::set<OptionGroup> groups;
   std::string others;
   for (const Option& option : JobOptions(spec, around)) {
@@ -215,11 +215,11 @@ TEST(Dependencies, ReadsEveryForm) {
            {"afterany:12:pretrain_v2", "afterany:12,afterany:39"},
            {"aftercorr:5", "afterok:5"}}) {
     JobSpec spec;
-    const Status read = ParseDependencies(text, TestSurroundings(), spec);
+    const Status read = ParseDependencies(text, TestParseContext(), spec);
     ASSERT_TRUE(read) << text << ": " << read.error().message;
     EXPECT_EQ(Dependencies(spec), want) << text;
     JobSpec again;
-    ASSERT_TRUE(ParseDependencies(Dependencies(spec), TestSurroundings(), again));
+    ASSERT_TRUE(ParseDependencies(Dependencies(spec), TestParseContext(), again));
     EXPECT_EQ(again.dependencies, spec.dependencies) << "what is printed is read back";
   }
 }

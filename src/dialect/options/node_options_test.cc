@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 
 Result<JobSpec> Read(const std::string& words) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   DIVVY_TRY(const Parsed parsed,
             ParseOptions(JobOptions(spec, around), ShellSplit(words).value_or(Names()), {true, true, false}));
   spec.command = parsed.after_dashes;
@@ -42,7 +42,7 @@ TEST(NodeOptions, ReadNodeCountAndNodeLists) {
 TEST(NodeOptions, AreReadFromScriptLinesToo) {
   JobSpec spec;
   ASSERT_TRUE(
-      ReadScript("#!/bin/sh\n# DIVVY --nodes 2 --gpus 4\n# DIVVY -C ib\nx\n", "job.sh", TestSurroundings(), spec));
+      ReadScript("#!/bin/sh\n# DIVVY --nodes 2 --gpus 4\n# DIVVY -C ib\nx\n", "job.sh", TestParseContext(), spec));
   EXPECT_EQ(spec.request.nodes, 2);
   EXPECT_EQ(spec.request.constraint, "ib");
 }

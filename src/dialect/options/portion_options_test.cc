@@ -10,7 +10,7 @@ namespace portion_options_test {
 
 JobSpec Read(std::vector<std::string> words) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   const auto parsed = ParseOptions(JobOptions(spec, around), words);
   EXPECT_TRUE(parsed) << parsed.error().message;
   spec.command = {"true"};
@@ -61,7 +61,7 @@ TEST(FractionOptions, GpuMemoryWithoutAGpuCountRequestsAFraction) {
 
 std::string Refused(const std::vector<std::string>& words) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   const auto parsed = ParseOptions(JobOptions(spec, around), words);
   if (!parsed) return parsed.error().message;
   spec.command = {"true"};

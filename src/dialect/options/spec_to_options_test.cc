@@ -21,7 +21,7 @@ Status Finish(JobSpec& spec) {
 
 /// Parses the options as divvy submit does, with `command` to run.
 JobSpec Read(const std::string& options, JobSpec spec = {}, std::vector<std::string> command = {"train", "two words"}) {
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   const auto parsed = ReadComponents(
       JobOptions(spec, around), *ShellSplit(options), ParseRules{true, true, false}, spec,
       [&](JobSpec& component) { return JobOptions(component, around); }, Finish);
@@ -32,7 +32,7 @@ JobSpec Read(const std::string& options, JobSpec spec = {}, std::vector<std::str
 }
 
 std::string Line(const JobSpec& spec) {
-  const auto line = CommandLineOf(spec, "train.sh", TestSurroundings());
+  const auto line = CommandLineOf(spec, "train.sh", TestParseContext());
   return line ? *line : "refused: " + line.error().message;
 }
 
@@ -97,7 +97,7 @@ TEST(SpecToOptions, EachOptionNamesTheFieldsThatItSets) {
 TEST(SpecToOptions, OptionsFromTheScriptItselfAreOmitted) {
   JobSpec spec;
   const std::string text = "#!/bin/bash\n#SBATCH --gres=gpu:4 --time=1:00:00\n# DIVVY --hold\ntrue\n";
-  ASSERT_TRUE(ReadScript(text, "train.sh", TestSurroundings(), spec));
+  ASSERT_TRUE(ReadScript(text, "train.sh", TestParseContext(), spec));
   spec.arguments = {"alpha", "beta gamma"};
   EXPECT_EQ(Line(spec), "divvy submit train.sh alpha 'beta gamma'");
   spec.labels["slurm.submit-host"] = "another";

@@ -9,7 +9,7 @@ namespace divvy::dialect {
 /// Monday 2026-03-02 12:00:00 UTC, 13:00 local time.
 inline constexpr Time kTestNow = Time(std::chrono::seconds(1'772'452'800));
 
-inline ParseContext TestSurroundings() {
+inline ParseContext TestParseContext() {
   ParseContext around;
   around.now = kTestNow;
   around.utc_offset = 1h;

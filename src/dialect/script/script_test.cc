@@ -19,7 +19,7 @@ namespace script_test {
 
 JobSpec Read(const std::string& text, const std::string& path = "job.sh") {
   JobSpec spec;
-  const Status read = ReadScript(text, path, TestSurroundings(), spec);
+  const Status read = ReadScript(text, path, TestParseContext(), spec);
   EXPECT_TRUE(read) << text << ": " << read.error().message;
   return spec;
 }
@@ -57,7 +57,7 @@ TEST(Scripts, GflowLinesSelectTheDialectAndAllApply) {
 }
 
 TEST(Gflow, OptionsFillTheSpecification) {
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   JobSpec spec;
   const auto words = *ShellSplit(
       "--gpus=2 -m 16384 --gpu-memory 24G -t 90 -p 20 --depends-on-any 12,@ --no-auto-cancel --array 1-3 --param "
@@ -106,16 +106,16 @@ TEST(Gflow, SharingIsAFractionByMemoryAndNeedsBothSizes) {
   EXPECT_EQ(spec.request.portion.memory, 20_GiB);
   EXPECT_EQ(spec.request.gpu_memory, Bytes());
   JobSpec without;
-  EXPECT_FALSE(ReadScript("# GFLOW --shared --gpu-memory 20G\ntrue\n", "job.sh", TestSurroundings(), without));
+  EXPECT_FALSE(ReadScript("# GFLOW --shared --gpu-memory 20G\ntrue\n", "job.sh", TestParseContext(), without));
 }
 
 TEST(Gflow, ACommandRunsInsideItsCondaEnvironmentOnce) {
   JobSpec spec;
   spec.command = {"/usr/bin/python", "train.py", "a b"};
   spec.labels["gflow.conda_env"] = "my env";
-  ASSERT_TRUE(FinishGflow(spec, TestSurroundings()));
+  ASSERT_TRUE(FinishGflow(spec, TestParseContext()));
   spec.labels["gflow.conda_env"] = "other";
-  ASSERT_TRUE(FinishGflow(spec, TestSurroundings()));
+  ASSERT_TRUE(FinishGflow(spec, TestParseContext()));
   ASSERT_EQ(spec.command.size(), 7u);
   EXPECT_NE(spec.command[2].find("conda activate other"), std::string::npos);
   EXPECT_EQ(spec.command[2].find("my env"), std::string::npos);
@@ -140,8 +140,8 @@ class Conda : public ::testing::Test {
   /// The output of the script, run as a file with two arguments.
   std::string Run(JobSpec spec, const std::string& environment) {
     spec.labels["gflow.conda_env"] = environment;
-    EXPECT_TRUE(FinishGflow(spec, TestSurroundings()));
-    EXPECT_TRUE(FinishGflow(spec, TestSurroundings()));
+    EXPECT_TRUE(FinishGflow(spec, TestParseContext()));
+    EXPECT_TRUE(FinishGflow(spec, TestParseContext()));
     Write("job", spec.script);
     const std::string command =
         "CONDA_EXE=" + (directory_ / "conda").string() + " " + (directory_ / "job").string() + " one 'two three' 2>&1";
@@ -187,7 +187,7 @@ TEST(Explain, OutputMatchesTheGoldenFiles) {
       out << std::ifstream(path).rdbuf();
       return out.str();
     };
-    ParseContext around = TestSurroundings();
+    ParseContext around = TestParseContext();
     around.resolve_job = nullptr;
     const ScriptExplanation explanation = ExplainScript(slurp(entry.path()), entry.path().filename().string(), around);
     const std::string got = explanation.text + (explanation.had_errors ? "exit 1\n" : "exit 0\n");

@@ -95,7 +95,7 @@ std::string Differs(const JobSpec& spec, const Facts& facts) {
 }
 
 Result<JobSpec> ReadHeader(const std::string& text) {
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   JobSpec spec;
   DIVVY_CHECK(ApplySlurmLines(text, "job.sh", around, spec));
   DIVVY_CHECK(FinishSlurm(spec));

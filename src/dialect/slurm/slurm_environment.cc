@@ -229,7 +229,7 @@ ComponentNodes NodesOf(const JobRecord& record, const SlurmNodes& nodes, std::si
   const Request request = ComponentOf(record.request, component);
   ComponentNodes own;
   for (std::size_t i = 0; i < nodes.parts.size(); ++i) {
-    for (const SeatPart& part : nodes.parts[i]) {
+    for (const ComponentAllocation& part : nodes.parts[i]) {
       if (static_cast<std::size_t>(part.component) != component) continue;
       const int all = std::max(request.spreads_tasks ? request.tasks : part.tasks, 1);
       const int cpus = std::max((request.cpus * part.tasks + all - 1) / all, part.tasks);

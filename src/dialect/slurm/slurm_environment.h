@@ -21,7 +21,7 @@ struct SlurmNodes {
   std::vector<int> tasks;  // Tasks on each node.
   std::vector<int> cpus;   // CPUs on each node.
   /// For a heterogeneous job: the components on each node.
-  std::vector<std::vector<SeatPart>> parts = {};
+  std::vector<std::vector<ComponentAllocation>> parts = {};
   std::size_t own = 0;  // Index of this node.
 };
 

@@ -13,7 +13,7 @@ namespace slurm_environment_test {
 
 JobSpec Spec(const std::string& line) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   EXPECT_TRUE(ApplySlurmLines("#!/bin/sh\n#SBATCH " + line + "\n", "job.sh", around, spec));
   EXPECT_TRUE(FinishSlurm(spec));
   return spec;
@@ -102,7 +102,7 @@ TEST(SlurmEnvironment, AnArrayElementHasItsIndexVariables) {
 TEST(SlurmEnvironment, EachComponentHasItsOwnVariables) {
   JobSpec spec;
   const std::vector<std::string> words = {"-n2", "--gpus-per-task=1", ":", "-N2", "-c4", "-p", "big", "x"};
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   ASSERT_TRUE(ReadSlurmWords(SbatchOptions(spec, around), words, around, spec));
   ASSERT_TRUE(FinishSlurm(spec));
   spec.dialect = Dialect::kSlurm;

@@ -13,7 +13,7 @@ namespace slurm_noted_options_test {
 Result<JobSpec> Read(const std::string& line, const std::string& more = "-n1") {
   JobSpec spec;
   DIVVY_CHECK(
-      ReadSlurmLines("#!/bin/sh\n#SBATCH " + line + "\n#SBATCH " + more + "\n", "job.sh", TestSurroundings(), spec));
+      ReadSlurmLines("#!/bin/sh\n#SBATCH " + line + "\n#SBATCH " + more + "\n", "job.sh", TestParseContext(), spec));
   return spec;
 }
 
@@ -45,7 +45,7 @@ TEST(SlurmNoted, OptionsOfSitePluginsAreNotedAndNeverFatal) {
   const JobSpec behind = Good("--mysite-option 4 --lustre-stripe --gres=gpu:2");
   EXPECT_EQ(behind.notes, (Notes{"--mysite-option=4" + own, "--lustre-stripe" + own}));
   EXPECT_EQ(behind.request.gpus, 2) << "what stands behind them is read";
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   JobSpec spec;
   const auto parsed =
       ReadSlurmWords(SbatchOptions(spec, around), {"--mysite-flag", "train.sh", "--mysite-flag"}, around, spec);

@@ -22,7 +22,7 @@ namespace slurm_test {
 /// Parses a "#SBATCH" line and calls FinishSlurm.
 Result<JobSpec> Read(const std::string& line, const std::string& command_line = "",
                      std::vector<std::string> environment = {}) {
-  ParseContext around = TestSurroundings();
+  ParseContext around = TestParseContext();
   around.environment = std::move(environment);
   JobSpec spec;
   DIVVY_CHECK(ApplySlurmLines("#!/bin/sh\n#SBATCH " + line + "\n", "job.sh", around, spec));
@@ -168,7 +168,7 @@ TEST(SlurmLevels, CommandLineWinsOverEnvironmentWinsOverScript) {
 
 TEST(SlurmLevels, SallocAndSrunReadTheirOwnVariables) {
   const auto read = [](std::string_view prefix, std::vector<std::string> environment) {
-    ParseContext around = TestSurroundings();
+    ParseContext around = TestParseContext();
     around.environment = std::move(environment);
     JobSpec spec;
     EXPECT_TRUE(ApplyCommandEnvironment(prefix, around, spec));
@@ -179,7 +179,7 @@ TEST(SlurmLevels, SallocAndSrunReadTheirOwnVariables) {
   EXPECT_EQ(read("SALLOC_", {"SALLOC_OUTPUT=x"}).output, "slurm-%j.out") << "salloc has no --output";
   EXPECT_EQ(read("SLURM_", {"SLURM_NTASKS=4", "SLURM_PARTITION=gpu"}).request.tasks, 4);
   EXPECT_EQ(read("SLURM_", {"SLURM_NTASKS=4", "SLURM_JOB_ID=7"}).request.tasks, 1) << "they describe that job";
-  ParseContext around = TestSurroundings();
+  ParseContext around = TestParseContext();
   around.environment = {"SALLOC_GRES=gpu:x:y"};
   JobSpec spec;
   EXPECT_EQ(ApplyCommandEnvironment("SALLOC_", around, spec).error().message.substr(0, 35),
@@ -255,7 +255,7 @@ TEST(SlurmNodes, TasksMaySpreadOverNodesWithoutANodeCount) {
 }
 
 TEST(SlurmNodes, FinishingTwiceDividesOnce) {
-  ParseContext around = TestSurroundings();
+  ParseContext around = TestParseContext();
   JobSpec spec;
   ASSERT_TRUE(ApplySlurmLines("#!/bin/sh\n#SBATCH -N 2 --gpus=8 -c 3 --mem-per-gpu=1G\n", "job.sh", around, spec));
   for (int time = 0; time < 3; ++time) ASSERT_TRUE(FinishSlurm(spec));
@@ -275,7 +275,7 @@ TEST(SlurmNodes, AmountsFromDivvysOwnOptionsAreKept) {
 
 TEST(SlurmNodes, ScriptComponentsBelongToOneJob) {
   JobSpec spec;
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   const char* script =
       "#!/bin/sh\n#SBATCH -n 1 -t 10 -x n9 --mem=1G\n#SBATCH hetjob\n#SBATCH -N 2 --ntasks-per-node=2 -t 60\n"
       "#SBATCH --gres=gpu:h100:4 -p big\n#SBATCH hetjob\n#SBATCH -n 8 -c 2 -x n1 -J other\n";
@@ -316,7 +316,7 @@ TEST(SlurmNodes, ScriptComponentsBelongToOneJob) {
 }
 
 TEST(SlurmNodes, CommandLineComponentsAreRead) {
-  const ParseContext around = TestSurroundings();
+  const ParseContext around = TestParseContext();
   JobSpec wrong;
   EXPECT_FALSE(ApplySlurmLines("#!/bin/sh\n#SBATCH hetjob\n#SBATCH -n x\n", "job.sh", around, wrong));
   JobSpec words;
@@ -424,7 +424,7 @@ TEST(SlurmLines, StrayWordsAreNotedAndNotFatal) {
 
 TEST(SlurmExplain, SaysThatGresCountsPerNode) {
   ScriptExplanation explanation;
-  ExplainSlurmLines("#!/bin/sh\n#SBATCH --gres=gpu:2\n#SBATCH --switches=1\n", "job.sh", TestSurroundings(),
+  ExplainSlurmLines("#!/bin/sh\n#SBATCH --gres=gpu:2\n#SBATCH --switches=1\n", "job.sh", TestParseContext(),
                     explanation);
   EXPECT_FALSE(explanation.had_errors);
   EXPECT_NE(explanation.text.find("counts per node"), std::string::npos);
@@ -434,7 +434,7 @@ TEST(SlurmExplain, SaysThatGresCountsPerNode) {
 TEST(SlurmExplain, ContinuesAfterAnError) {
   ScriptExplanation explanation;
   ExplainSlurmLines("#!/bin/sh\n#SBATCH --gres=gpu:1:v100\n#SBATCH -t soon\n#SBATCH -n 2\n", "job.sh",
-                    TestSurroundings(), explanation);
+                    TestParseContext(), explanation);
   EXPECT_TRUE(explanation.had_errors);
   EXPECT_NE(explanation.text.find("gpu:v100:1"), std::string::npos);
   EXPECT_NE(explanation.text.find("soon"), std::string::npos);
@@ -473,7 +473,7 @@ TEST(SlurmScripts, MatchTheirGoldenFiles) {
     if (entry.path().extension() != ".sh") continue;
     ++seen;
     JobSpec spec;
-    const Status read = ReadScript(FileText(entry.path()), entry.path().filename().string(), TestSurroundings(), spec);
+    const Status read = ReadScript(FileText(entry.path()), entry.path().filename().string(), TestParseContext(), spec);
     ASSERT_TRUE(read) << entry.path() << ": " << read.error().message;
     const std::filesystem::path golden = std::filesystem::path(entry.path()).replace_extension(".want");
     if (rewrites) std::ofstream(golden) << Dump(spec);

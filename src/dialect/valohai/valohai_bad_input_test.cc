@@ -32,9 +32,9 @@ std::optional<std::string> ErrorOfYaml(const std::string& text, const ExecutionR
   if (!project)
     return explained.had_errors ? project.error().message : "EXPLAIN FINDS NOTHING: " + project.error().message;
   if (!project->tasks.empty())
-    return ErrorOf(MakeTask(*project, project->tasks.front().name, request, TestSurroundings()));
-  if (project->steps.empty()) return ErrorOf(MakeExecution(*project, "train", request, TestSurroundings()));
-  return ErrorOf(MakeExecution(*project, project->steps.front().name, request, TestSurroundings()));
+    return ErrorOf(MakeTask(*project, project->tasks.front().name, request, TestParseContext()));
+  if (project->steps.empty()) return ErrorOf(MakeExecution(*project, "train", request, TestParseContext()));
+  return ErrorOf(MakeExecution(*project, project->steps.front().name, request, TestParseContext()));
 }
 
 std::pair<std::string, std::string> SplitPair(const std::string& text) {

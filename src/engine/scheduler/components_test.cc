@@ -29,17 +29,17 @@ struct Machines : World {
       for (int gpu = 0; gpu < kinds[i].gpus; ++gpu) AddGpu(capacity, kinds[i].model, 80_GiB);
       capacity.cpus = kinds[i].cpus;
       capacity.memory = 64_GiB;
-      NodeWords words;
+      NodeAttributes words;
       words.name = "n" + std::to_string(i);
       words.features = kinds[i].features;
-      server.SetNode(static_cast<NodeIndex>(i), words, std::move(capacity));
+      scheduler.SetNode(static_cast<NodeIndex>(i), words, std::move(capacity));
     }
     Check();
   }
 
   std::vector<StartDecision> Decide() {
-    server.SetPolicy(policy);
-    auto decided = server.Decide(now, [](JobId entry) { return entry; });
+    scheduler.SetPolicy(policy);
+    auto decided = scheduler.Decide(now, [](JobId entry) { return entry; });
     Check();
     last_plan = decided.plan;
     return decided.plan.starts;
@@ -67,8 +67,8 @@ WaitingEntry Job(std::uint64_t id, const Component& first, std::vector<Component
 /// The nodes that a component is on, with its number of GPUs on each.
 std::map<NodeIndex, int> On(const StartDecision& start, int component) {
   std::map<NodeIndex, int> on;
-  for (const NodePlace& place : start.gang) {
-    for (const SeatPart& part : place.parts) {
+  for (const NodeResources& place : start.gang) {
+    for (const ComponentAllocation& part : place.parts) {
       if (part.component == component) on[place.node] = part.gpus.size();
     }
   }
@@ -85,13 +85,13 @@ TEST(Components, EachRunsOnNodesWithItsModel) {
   EXPECT_EQ(On(starts[0], 0), (Places{{1, 2}}));
   EXPECT_EQ(On(starts[0], 1), (Places{{2, 3}, {3, 3}}));
   EXPECT_EQ(starts[0].node, 1U) << "the first machine is the first component's";
-  EXPECT_EQ(world.server.free_count(), 4);
+  EXPECT_EQ(world.scheduler.free_count(), 4);
 }
 
 TEST(Components, AllStartTogetherOrNoneDoes) {
   Machines world({{0}, {4, kA100}, {4, kH100}});
   world.Submit(World::Job(1, 1));
-  world.server.Put([] {
+  world.scheduler.Put([] {
     WaitingEntry holder = World::Job(2, 3);
     holder.request.gpu_type = "h100";
     holder.queued_at = Time(1000h);
@@ -100,10 +100,10 @@ TEST(Components, AllStartTogetherOrNoneDoes) {
   ASSERT_EQ(world.Decide().size(), 2U);
   world.Submit(Job(3, Of(2, "a100"), {Of(2, "h100")}));
   EXPECT_TRUE(world.Decide().empty()) << "two A100s are free, and one H100";
-  world.server.Finish(JobId(2));
+  world.scheduler.Finish(JobId(2));
   ASSERT_EQ(world.Decide().size(), 1U);
-  world.server.Finish(JobId(3));
-  EXPECT_EQ(world.server.free_count(), 7);
+  world.scheduler.Finish(JobId(3));
+  EXPECT_EQ(world.scheduler.free_count(), 7);
 }
 
 TEST(Components, ShareANodeWhereThereIsRoomForBoth) {
@@ -113,7 +113,7 @@ TEST(Components, ShareANodeWhereThereIsRoomForBoth) {
   ASSERT_EQ(starts.size(), 1U);
   ASSERT_EQ(starts[0].gang.size(), 1U);
   ASSERT_EQ(starts[0].gang[0].parts.size(), 2U);
-  const NodePlace& place = starts[0].gang[0];
+  const NodeResources& place = starts[0].gang[0];
   EXPECT_EQ(place.gpus, place.parts[0].gpus | place.parts[1].gpus);
   EXPECT_TRUE((place.parts[0].gpus & place.parts[1].gpus).empty());
   EXPECT_EQ(place.tasks, 2);
@@ -126,14 +126,14 @@ TEST(Components, RunOnASingleServerWithRoomForBoth) {
   entry.request.cpus = 3;
   entry.request.others[1].cpus = 4;
   world.Submit(entry);
-  auto decided = world.server.Decide(world.now, [](JobId id) { return id; });
+  auto decided = world.scheduler.Decide(world.now, [](JobId id) { return id; });
   world.Check();
   ASSERT_EQ(decided.plan.starts.size(), 1U);
-  EXPECT_EQ(world.server.cpus_claimed(), 7);
-  EXPECT_EQ(world.server.free_count(), 1);
-  world.server.Finish(JobId(1));
+  EXPECT_EQ(world.scheduler.cpus_claimed(), 7);
+  EXPECT_EQ(world.scheduler.free_count(), 1);
+  world.scheduler.Finish(JobId(1));
   world.Check();
-  EXPECT_EQ(world.server.cpus_claimed(), 0);
+  EXPECT_EQ(world.scheduler.cpus_claimed(), 0);
 }
 
 TEST(Components, NodesOfOneComponentAreDistinct) {
@@ -167,14 +167,14 @@ TEST(Components, EachComponentUsesOneModelAndTheyMayDiffer) {
 
 TEST(Components, ACapCountsAllComponents) {
   Machines world({{0}, {8}});
-  world.server.SetGroupGpuLimit("user ada", 4);
+  world.scheduler.SetGroupGpuLimit("user ada", 4);
   WaitingEntry entry = Job(1, Of(2), {Of(3)});
   entry.groups = {"user ada"};
   world.Submit(entry);
   EXPECT_TRUE(world.Decide().empty());
-  world.server.SetGroupGpuLimit("user ada", 5);
+  world.scheduler.SetGroupGpuLimit("user ada", 5);
   EXPECT_EQ(world.Decide().size(), 1U);
-  EXPECT_EQ(world.server.group_gpus("user ada"), 5);
+  EXPECT_EQ(world.scheduler.group_gpus("user ada"), 5);
 }
 
 TEST(Components, WhyNamesTheComponentThatDoesNotFit) {
@@ -185,7 +185,7 @@ TEST(Components, WhyNamesTheComponentThatDoesNotFit) {
   world.Decide();
   world.Submit(Job(2, Of(2, "a100"), {Of(2, "h100")}));
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   EXPECT_EQ(why.blockers[0].text.find("component 1 needs 2 GPUs"), 0U) << why.blockers[0].text;
   ASSERT_EQ(why.blockers[0].holders.size(), 1U);
@@ -200,7 +200,7 @@ TEST(Components, WhyNamesHoldersWithoutATimeLimitButWithAPrediction) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(World::Job(2, 2));
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   ASSERT_EQ(why.blockers[0].holders.size(), 1U) << why.blockers[0].text;
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
@@ -212,12 +212,12 @@ TEST(Components, WhyNamesTheHoldersGpusOfTheMissingModel) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(Job(2, Of(1, "h100"), {Of(2, "h100")}));
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   ASSERT_EQ(why.blockers[0].holders.size(), 1U) << why.blockers[0].text;
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
-  EXPECT_EQ(why.blockers[0].holders[0].pieces.front().node, 2U);
-  EXPECT_EQ(core::GpusOf(why.blockers[0].holders[0].pieces).size(), 3);
+  EXPECT_EQ(why.blockers[0].holders[0].placements.front().node, 2U);
+  EXPECT_EQ(core::GpusOf(why.blockers[0].holders[0].placements).size(), 3);
 }
 
 TEST(Components, WhyNamesHoldersOfWhatAllComponentsTogetherLack) {
@@ -226,7 +226,7 @@ TEST(Components, WhyNamesHoldersOfWhatAllComponentsTogetherLack) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(Job(2, Of(2), {Of(1)}));
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   EXPECT_EQ(why.blockers[0].text, "each of its components fits alone, but not all of them at once");
   ASSERT_EQ(why.blockers[0].holders.size(), 1U);
@@ -235,7 +235,7 @@ TEST(Components, WhyNamesHoldersOfWhatAllComponentsTogetherLack) {
 
 TEST(Components, ComponentsThatNeverFitTogetherAreRefused) {
   Machines world({{0}, {4, kA100}, {4, kH100}});
-  const auto check = [&](const WaitingEntry& entry) { return CheckFeasible(world.server, entry.request); };
+  const auto check = [&](const WaitingEntry& entry) { return CheckFeasible(world.scheduler, entry.request); };
   EXPECT_TRUE(check(Job(1, Of(4, "a100"), {Of(4, "h100")})));
   const Status alone = check(Job(1, Of(4, "a100"), {Of(5, "h100")}));
   ASSERT_FALSE(alone);
@@ -258,10 +258,10 @@ TEST(Components, AreNotRefusedIfOnlyTheLimitedSearchFails) {
     for (std::size_t i = 1; i < cpus.size(); ++i) job.request.others[i - 1].cpus = cpus[i];
     return job.request;
   };
-  const Status fits = CheckFeasible(world.server, with({44, 34, 22, 14, 13, 12, 12, 11, 8, 6, 4, 3}));
+  const Status fits = CheckFeasible(world.scheduler, with({44, 34, 22, 14, 13, 12, 12, 11, 8, 6, 4, 3}));
   EXPECT_TRUE(fits) << fits.error().message;
   for (const std::vector<int>& never : {std::vector{40, 40, 40, 40}, {44, 34, 22, 14, 13, 12, 12, 11, 8, 6, 4, 4}}) {
-    const Status refused = CheckFeasible(world.server, with(never));
+    const Status refused = CheckFeasible(world.scheduler, with(never));
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("no room for all of them at once"), std::string::npos);
   }
@@ -272,14 +272,14 @@ TEST(Components, ARunningJobIsAdoptedUnchanged) {
   before.Submit(Job(1, Of(2, "a100"), {Of(3, "h100"), Of(1)}));
   const auto starts = before.Decide();
   ASSERT_EQ(starts.size(), 1U);
-  const RunningJob job = *before.server.running(JobId(1));
+  const RunningJob job = *before.scheduler.running(JobId(1));
   Machines after({{0}, {4, kA100}, {4, kH100}});
-  after.server.Adopt(job);
+  after.scheduler.Adopt(job);
   after.Check();
-  EXPECT_EQ(after.server.free_count(), 2);
-  after.server.Finish(JobId(1));
+  EXPECT_EQ(after.scheduler.free_count(), 2);
+  after.scheduler.Finish(JobId(1));
   after.Check();
-  EXPECT_EQ(after.server.free_count(), 8);
+  EXPECT_EQ(after.scheduler.free_count(), 8);
 }
 
 TEST(Components, AReservationIsKeptUntilTheHoldersHaveEnded) {
@@ -301,7 +301,7 @@ TEST(Components, AReservationIsKeptUntilTheHoldersHaveEnded) {
   EXPECT_EQ(world.last_plan.reservations[0].entry, JobId(2));
   EXPECT_EQ(world.last_plan.reservations[0].start, Time(1000h) + 1h);
   world.now = Time(1000h) + 1h;
-  world.server.Finish(JobId(1));
+  world.scheduler.Finish(JobId(1));
   const auto starts = world.Decide();
   ASSERT_EQ(starts.size(), 1U);
   EXPECT_EQ(starts[0].entry, JobId(2));
@@ -320,7 +320,7 @@ TEST(Components, WithoutAKnownEndTheReservedGpusAreDrained) {
   world.Submit(other);
   world.now += 48h;
   EXPECT_TRUE(world.Decide().empty()) << "what is free is kept for job 2";
-  world.server.Finish(JobId(1));
+  world.scheduler.Finish(JobId(1));
   const auto starts = world.Decide();
   ASSERT_GE(starts.size(), 1U);
   EXPECT_EQ(starts[0].entry, JobId(2));
@@ -328,9 +328,9 @@ TEST(Components, WithoutAKnownEndTheReservedGpusAreDrained) {
 
 TEST(Components, PreemptAndArePreemptedAsAWhole) {
   Machines world({{0}, {2, kA100}, {2, kH100}});
-  world.policy.taking_back.preempts = true;
-  world.policy.taking_back.least_run = 0s;
-  world.policy.taking_back.patience = 0s;
+  world.policy.preemption.preempts = true;
+  world.policy.preemption.min_runtime = 0s;
+  world.policy.preemption.wait_before = 0s;
   WaitingEntry low = Job(1, Of(1, "a100"), {Of(2, "h100")});
   low.preemptible = Preemptible::kRequeue;
   world.Submit(low);
@@ -342,9 +342,9 @@ TEST(Components, PreemptAndArePreemptedAsAWhole) {
   world.Decide();
   ASSERT_EQ(world.last_plan.preemptions.size(), 1U);
   EXPECT_EQ(world.last_plan.preemptions[0].job, JobId(1));
-  EXPECT_EQ(world.last_plan.preemptions[0].taker, JobId(2));
+  EXPECT_EQ(world.last_plan.preemptions[0].preemptor, JobId(2));
   EXPECT_TRUE(world.last_plan.starts.empty()) << "what was taken is not free yet";
-  world.server.Finish(JobId(1));
+  world.scheduler.Finish(JobId(1));
   const auto starts = world.Decide();
   ASSERT_EQ(starts.size(), 1U);
   EXPECT_EQ(On(starts[0], 0), (Places{{1, 2}}));

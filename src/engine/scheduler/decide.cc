@@ -28,7 +28,7 @@ Time UntilOf(const WaitingEntry& entry, Time now) {
 }  // namespace
 
 Decision::Decision(core::Cluster& core, const SchedulerFacts& book, const core::NodeClassIndex& kinds, Time now)
-    : core_(core), book_(book), kinds_(kinds), now_(now) {}
+    : core_(core), facts_(book), classifier_(kinds), now_(now) {}
 
 Decided Decision::Run(const Scheduler::NameMember& name) {
   ForgetSilent();
@@ -37,12 +37,13 @@ Decided Decision::Run(const Scheduler::NameMember& name) {
   if (GrowElastic()) Note(core_.Decide(now_, name));
   for (int round = 0; round < kMostRounds && ResizeRunning(); ++round) Note(core_.Decide(now_, name));
   for (const core::BackfillReservation& reservation : core_.reservations()) {
-    const Request& request = book_.waiting(reservation.entry)->request;
-    const core::Ask& ask = AskOf(core_.state().waiting.at(reservation.entry).job_class);
-    decided_.plan.reservations.push_back(
-        {reservation.entry, reservation.start, PlacesOf(request, ask, reservation.pieces), reservation.is_claim});
+    const Request& request = facts_.waiting(reservation.entry)->request;
+    const core::ResourceRequest& resources = RequestOf(core_.state().waiting.at(reservation.entry).job_class);
+    decided_.plan.reservations.push_back({reservation.entry, reservation.start,
+                                          PlacesOf(request, resources, reservation.placements),
+                                          reservation.is_nomination});
   }
-  for (const auto& [id, job] : book_.running_jobs()) {
+  for (const auto& [id, job] : facts_.running_jobs()) {
     if (!job.asked_back.empty() && job.asked_at != kNoTime && job.asked_at + kAnswersWithin > now_)
       decided_.plan.next_wakeup = std::min(decided_.plan.next_wakeup, job.asked_at + kAnswersWithin);
   }
@@ -55,57 +56,58 @@ Decided Decision::Run(const Scheduler::NameMember& name) {
 
 void Decision::Note(const core::Plan& plan) {
   for (const core::Start& start : plan.starts) {
-    const WaitingEntry& entry = *book_.waiting(start.entry);
-    const core::Ask& ask = AskOf(core_.running(start.job)->job_class);
-    std::vector<NodePlace> places = PlacesOf(entry.request, ask, start.pieces);
-    for (NodePlace& place : places) NameSlice(place);
+    const WaitingEntry& entry = *facts_.waiting(start.entry);
+    const core::ResourceRequest& resources = RequestOf(core_.running(start.job)->job_class);
+    std::vector<NodeResources> places = PlacesOf(entry.request, resources, start.placements);
+    for (NodeResources& place : places) NameSlice(place);
     const GpuShare share = places.front().share;
     StartDecision decision{start.entry, places.front().node,    places.front().gpus, share, places.front().slice,
                            {},          ReasonFor(start, entry)};
     if (places.size() > 1 || entry.request.is_heterogeneous()) decision.gang = std::move(places);
-    decision.pool = PoolOf(start.job, start.pieces.front());
+    decision.pool = PoolOf(start.job, start.placements.front());
     decided_.plan.starts.push_back(std::move(decision));
     decided_.jobs.push_back(start.job);
   }
   for (const core::Preemption& preemption : plan.preemptions) {
     decided_.plan.preemptions.push_back(
-        {preemption.job, preemption.taker, "makes room for job " + ToString(preemption.taker)});
+        {preemption.job, preemption.preemptor, "makes room for job " + ToString(preemption.preemptor)});
   }
   for (const core::Move& move : plan.moves) {
     decided_.plan.preemptions.push_back(
-        {move.job, move.taker,
-         "continues on " + WhereText(move.to) + ", so that job " + ToString(move.taker) + " fits"});
+        {move.job, move.preemptor,
+         "continues on " + WhereText(move.to) + ", so that job " + ToString(move.preemptor) + " fits"});
   }
   decided_.plan.next_wakeup = plan.next_wakeup;
 }
 
 // Sets the profile name that the node's driver uses.
-void Decision::NameSlice(NodePlace& place) const {
+void Decision::NameSlice(NodeResources& place) const {
   if (!place.slice.any()) return;
   const auto gpu = static_cast<std::size_t>(place.gpus.ToVector().front());
-  for (const SliceProfile& profile : book_.node(place.node).capacity.gpus[gpu].slices) {
+  for (const SliceProfile& profile : facts_.node(place.node).capacity.gpus[gpu].slices) {
     if (profile.compute == place.slice.compute && profile.size == place.slice.size) place.slice.profile = profile.name;
   }
 }
 
-const core::Ask& Decision::AskOf(core::ClassIndex job_class) const {
-  return core_.ask(core_.state().classes[job_class].key.ask);
+const core::ResourceRequest& Decision::RequestOf(core::ClassIndex job_class) const {
+  return core_.request(core_.state().classes[job_class].key.request);
 }
 
-std::string Decision::PoolOf(JobId running, const core::TaskPlacement& piece) const {
+std::string Decision::PoolOf(JobId running, const core::TaskPlacement& placed) const {
   const core::Run& run = *core_.running(running);
-  const core::Ask& ask = AskOf(run.job_class);
-  const std::vector<core::FilterIndex>& filters = ask.groups[piece.group].filters;
-  return piece.alternative < filters.size() ? kinds_.filter(filters[piece.alternative]).pool : "";
+  const core::ResourceRequest& resources = RequestOf(run.job_class);
+  const std::vector<core::FilterIndex>& filters = resources.groups[placed.group].filters;
+  return placed.alternative < filters.size() ? classifier_.filter(filters[placed.alternative]).pool : "";
 }
 
 // "GPUs 0 and 1"; with several nodes "GPUs 0 and 1 of n2".
-std::string Decision::WhereText(const std::vector<core::TaskPlacement>& pieces) const {
-  if (pieces.empty()) return "other GPUs";
-  const bool is_one = std::ranges::all_of(pieces, [&](const auto& piece) { return piece.node == pieces.front().node; });
+std::string Decision::WhereText(const std::vector<core::TaskPlacement>& placements) const {
+  if (placements.empty()) return "other GPUs";
+  const bool is_one =
+      std::ranges::all_of(placements, [&](const auto& placed) { return placed.node == placements.front().node; });
   if (!is_one) return "other nodes";
-  std::string text = GpusText(GpusOf(pieces));
-  if (book_.nodes().size() > 1) text += " of " + book_.node(pieces.front().node).words.name;
+  std::string text = GpusText(GpusOf(placements));
+  if (facts_.nodes().size() > 1) text += " of " + facts_.node(placements.front().node).words.name;
   return text;
 }
 
@@ -128,7 +130,7 @@ bool Decision::GrowElastic() {
   bool has_grown = false;
   std::map<JobId, std::uint32_t> started;
   for (std::size_t i = 0; i < decided_.jobs.size(); ++i) {
-    const WaitingEntry& entry = *book_.waiting(decided_.plan.starts[i].entry);
+    const WaitingEntry& entry = *facts_.waiting(decided_.plan.starts[i].entry);
     const std::uint32_t members_left = entry.count - started[entry.id]++;
     if (!entry.request.is_elastic()) continue;
     const std::uint64_t draw = entry.placement_draw + members_left;
@@ -143,7 +145,7 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   const core::ClassKey& key = core_.state().classes[run.job_class].key;
   core::Job job;
   job.id = id;
-  job.ask = key.ask;
+  job.request = key.request;
   job.priority = run.priority;
   job.queued_at = run.queued_at;
   job.team = key.team;
@@ -153,30 +155,30 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   job.caps = key.caps;
   job.preemptible = key.preemptible;
   const int had = start.gpus.size();
-  std::vector<core::TaskPlacement> pieces = run.pieces;
+  std::vector<core::TaskPlacement> placements = run.placements;
   core_.Finish(id, now_);
-  const int idle = core_.state_of(pieces.front().node).whole;
+  const int idle = core_.state_of(placements.front().node).whole;
   bool has_grown = false;
   for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
     if (!MayHold(job, gpus)) continue;
-    core::Ask ask = core_.ask(key.ask);
-    for (core::Shape& shape : ask.groups.front().alternatives) {
+    core::ResourceRequest resources = core_.request(key.request);
+    for (core::Shape& shape : resources.groups.front().alternatives) {
       shape.gpus = static_cast<std::int16_t>(gpus);
       shape.parts = placement::kGpuParts;
     }
     core::Placer placing(core_.state(), now_, now_);
     placing.SetDraw(draw);
-    std::vector<core::TaskPlacement> more = placing.Find(ask, job.limit, {}, true, job.team, job.user);
+    std::vector<core::TaskPlacement> more = placing.Find(resources, job.limit, {}, true, job.team, job.user);
     if (more.empty()) continue;
     has_grown = true;
-    job.ask = core_.Know(ask);
-    pieces = std::move(more);
-    start.node = pieces.front().node;
-    start.gpus = GpusOf(pieces);
+    job.request = core_.Know(resources);
+    placements = std::move(more);
+    start.node = placements.front().node;
+    start.gpus = GpusOf(placements);
     start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
   }
-  const core::TaskPlacement first = pieces.front();
-  core_.Adopt(job, std::move(pieces), now_, now_);
+  const core::TaskPlacement first = placements.front();
+  core_.Adopt(job, std::move(placements), now_, now_);
   start.pool = PoolOf(id, first);
   return has_grown;
 }
@@ -195,7 +197,7 @@ bool Decision::MayHold(const core::Job& job, int gpus) const {
 // Stops asking jobs that did not answer in time. Runs before the decision, because it cancels nominations on the GPUs
 // that these jobs do not give back.
 void Decision::ForgetSilent() {
-  for (const auto& [id, job] : book_.running_jobs()) {
+  for (const auto& [id, job] : facts_.running_jobs()) {
     if (job.asked_back.empty() || job.is_leaving || now_ - job.asked_at < kAnswersWithin) continue;
     Resize(id, job.gpus, GpuSet(), "it did not answer for " + DurationText(now_ - job.asked_at));
     ResizingOf(id).is_silent = true;
@@ -204,7 +206,7 @@ void Decision::ForgetSilent() {
 
 bool Decision::ResizeRunning() {
   std::vector<const RunningJob*> jobs;
-  for (const auto& [id, job] : book_.running_jobs()) {
+  for (const auto& [id, job] : facts_.running_jobs()) {
     const core::Run* run = job.is_resizable ? core_.running(id) : nullptr;
     if (run == nullptr || run->is_leaving || job.request.gpus == 0) continue;
     const bool is_silent = !job.asked_back.empty() && now_ - job.asked_at >= kAnswersWithin;
@@ -220,13 +222,13 @@ bool Decision::ResizeRunning() {
 bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
   std::map<NodeIndex, GpuSet> claimed;
   for (const core::BackfillReservation& reservation : core_.reservations()) {
-    if (!reservation.is_claim) continue;
-    for (const core::TaskPlacement& piece : reservation.pieces) claimed[piece.node] |= piece.place.gpus;
+    if (!reservation.is_nomination) continue;
+    for (const core::TaskPlacement& placed : reservation.placements) claimed[placed.node] |= placed.place.gpus;
   }
   bool has_changed = false;
   for (const RunningJob* job : jobs) {
     const core::Run& run = *core_.running(job->id);
-    const GpuSet asked = core::AskedOf(run);
+    const GpuSet asked = core::RequestedOf(run);
     const GpuSet still = asked & claimed[job->node];
     if (asked == still) continue;
     Resize(job->id, core::GpusOf(run), still, "it may keep " + GpusText(asked - still));
@@ -239,7 +241,7 @@ bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
   std::vector<core::Surplus> surplus;
   for (const RunningJob* job : jobs) {
     const core::Run& run = *core_.running(job->id);
-    const GpuSet stays = core::GpusOf(run) - core::AskedOf(run);
+    const GpuSet stays = core::GpusOf(run) - core::RequestedOf(run);
     surplus.push_back({job->id, stays.size() - job->request.gpus, std::max(job->grown_at, job->started)});
   }
   const std::vector<core::GiveBack> given = core::AskBack(core_, std::move(surplus), now_);
@@ -248,8 +250,8 @@ bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
       const core::Run& run = *core_.running(part.job);
       Resizing& resizing = ResizingOf(part.job);
       resizing.gpus = core::GpusOf(run);
-      resizing.asked_back = core::AskedOf(run);
-      resizing.reason = "job " + ToString(one.taker) + " waits for " + GpusText(part.gpus);
+      resizing.asked_back = core::RequestedOf(run);
+      resizing.reason = "job " + ToString(one.preemptor) + " waits for " + GpusText(part.gpus);
     }
   }
   return !given.empty();
@@ -264,8 +266,8 @@ bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
       const core::Run& run = *core_.running(job->id);
       const GpuSet has = core::GpusOf(run);
       if (has.size() >= job->request.gpus_most) return true;
-      const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
-      const placement::ModelSet models = core::ShapeOf(ask, run.pieces.front()).models;
+      const core::ResourceRequest& resources = core_.request(core_.state().classes[run.job_class].key.request);
+      const placement::ModelSet models = core::ShapeOf(resources, run.placements.front()).models;
       const core::Taste taste{models, OfGpus(job->request.topology), job->request.requires_topology};
       const GpuSet more = core::OneMore(core_, job->id, taste, now_);
       if (more.empty()) return true;
@@ -298,10 +300,10 @@ Resizing& Decision::ResizingOf(JobId job) {
 
 Decided Scheduler::Decide(Time now, const NameMember& name) {
   now_ = now;
-  Decided decided = Decision(core_, book_, kinds_.book(), now).Run(name);
+  Decided decided = Decision(core_, facts_, classifier_.class_index(), now).Run(name);
   for (std::size_t i = 0; i < decided.jobs.size(); ++i) {
     const StartDecision& start = decided.plan.starts[i];
-    const WaitingEntry& entry = *book_.waiting(start.entry);
+    const WaitingEntry& entry = *facts_.waiting(start.entry);
     RunningJob job;
     job.id = decided.jobs[i];
     job.node = start.node;
@@ -326,23 +328,23 @@ Decided Scheduler::Decide(Time now, const NameMember& name) {
     // The entry counts as a user of its limits until its last member has left; each started member is another user.
     for (const GroupName& group : Normalised(entry.groups)) caps_.Use(core_, group);
     if (entry.count == 1) LeaveCaps(entry.groups);
-    KeepAsk(start.entry, job.id, entry.count == 1);
-    book_.Adopt(std::move(job));
-    book_.Leave(start.entry);
+    KeepRequest(start.entry, job.id, entry.count == 1);
+    facts_.Adopt(std::move(job));
+    facts_.Leave(start.entry);
   }
   Enter(decided.plan, now);
   return decided;
 }
 
 void Scheduler::Enter(const Plan& plan, Time now) {
-  for (const Preemption& preemption : plan.preemptions) book_.find_running(preemption.job)->is_leaving = true;
+  for (const Preemption& preemption : plan.preemptions) facts_.find_running(preemption.job)->is_leaving = true;
   for (const Resizing& resizing : plan.resizings) {
-    RunningJob& job = *book_.find_running(resizing.job);
+    RunningJob& job = *facts_.find_running(resizing.job);
     if (!(resizing.gpus - job.gpus).empty()) job.grown_at = now;
     if (!(resizing.asked_back - job.asked_back).empty()) job.asked_at = now;
     if (resizing.asked_back.empty()) job.asked_at = kNoTime;
     if (resizing.is_silent) job.is_resizable = false;
-    book_.Resize(resizing.job, resizing.gpus, resizing.asked_back);
+    facts_.Resize(resizing.job, resizing.gpus, resizing.asked_back);
   }
 }
 
@@ -350,7 +352,7 @@ Plan Scheduler::WouldDecide(Time now) const {
   core::Cluster copy = core_.Copy();
   // Ids that no job uses.
   std::uint64_t next = std::uint64_t{1} << 62;
-  return Decision(copy, book_, kinds_.book(), now).Run([&next](JobId) { return JobId(next++); }).plan;
+  return Decision(copy, facts_, classifier_.class_index(), now).Run([&next](JobId) { return JobId(next++); }).plan;
 }
 
 void Scheduler::SetPolicy(const Policy& policy) {

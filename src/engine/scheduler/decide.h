@@ -27,11 +27,11 @@ class Decision {
 
  private:
   void Note(const core::Plan& plan);
-  void NameSlice(NodePlace& place) const;
-  const core::Ask& AskOf(core::ClassIndex job_class) const;
+  void NameSlice(NodeResources& place) const;
+  const core::ResourceRequest& RequestOf(core::ClassIndex job_class) const;
   /// The requested pool in which this task placement lies; empty if the job requested no pool.
-  std::string PoolOf(JobId running, const core::TaskPlacement& piece) const;
-  std::string WhereText(const std::vector<core::TaskPlacement>& pieces) const;
+  std::string PoolOf(JobId running, const core::TaskPlacement& placed) const;
+  std::string WhereText(const std::vector<core::TaskPlacement>& placements) const;
   Reason ReasonFor(const core::Start& start, const WaitingEntry& entry) const;
   /// Shrinks and grows elastic jobs that were running before this decision. Returns true if anything changed.
   bool ResizeRunning();
@@ -46,8 +46,8 @@ class Decision {
   bool MayHold(const core::Job& job, int gpus) const;
 
   core::Cluster& core_;
-  const SchedulerFacts& book_;
-  const core::NodeClassIndex& kinds_;
+  const SchedulerFacts& facts_;
+  const core::NodeClassIndex& classifier_;
   Time now_;
   Decided decided_;
 };

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "engine/core/explain/explain_blockers.h"
 #include "engine/core/explain/explain_text.h"
-#include "engine/core/explain/kind_words.h"
+#include "engine/core/explain/node_class_text.h"
 #include "engine/core/place/job_perspective.h"
 #include "engine/core/state/queue_order.h"
 #include "engine/core/state/state.h"
@@ -54,19 +54,19 @@ std::string WithheldText(const NodeUsage& node, GpuSet gpus) {
   return Join(parts, "; ");
 }
 
-core::Names NamesOf(const Scheduler& server) {
-  core::Names names = core::NamesOf(server.kinds().book());
-  names.withheld = [&server](NodeIndex index, GpuSet gpus) {
-    const NodeUsage& node = server.node(index);
+core::Names NamesOf(const Scheduler& scheduler) {
+  core::Names names = core::NamesOf(scheduler.classifier().class_index());
+  names.withheld = [&scheduler](NodeIndex index, GpuSet gpus) {
+    const NodeUsage& node = scheduler.node(index);
     if (!node.takes_work) return node.idle_reason;
-    return (server.has_many() ? "on " + node.words.name + " " : std::string()) + WithheldText(node, gpus);
+    return (scheduler.has_many() ? "on " + node.words.name + " " : std::string()) + WithheldText(node, gpus);
   };
   return names;
 }
 
 /// When the jobs that it depends on should have ended.
-core::Estimate StartAfterDependencies(const Scheduler& server, const WaitingEntry& entry, Time now) {
-  const WithPredictions scope(server.core());
+core::Estimate StartAfterDependencies(const Scheduler& scheduler, const WaitingEntry& entry, Time now) {
+  const WithPredictions scope(scheduler.core());
   core::Estimate start;
   start.basis = "no estimate: it waits for " + entry.unmet_dependencies.front();
   if (entry.waits_for.empty()) return start;
@@ -75,12 +75,12 @@ core::Estimate StartAfterDependencies(const Scheduler& server, const WaitingEntr
   Time typical = now;
   Time latest = now;
   for (const JobId job : entry.waits_for) {
-    const core::Run* run = server.core().running(job);
+    const core::Run* run = scheduler.core().running(job);
     if (run == nullptr) {
       start.basis += ", and job " + ToString(job) + " has not started";
       return start;
     }
-    typical = std::max(typical, core::EndOf(server.core().rules(), *run, now));
+    typical = std::max(typical, core::EndOf(scheduler.core().rules(), *run, now));
     latest = std::max(latest, run->end);
   }
   if (typical == kNever) {
@@ -114,8 +114,8 @@ std::vector<core::Blocker> OwnBlockers(const WaitingEntry& entry, Time now) {
 /// Completes the blockers that the core found for one entry.
 class Completion {
  public:
-  Completion(const Scheduler& server, const WaitingEntry& entry, Time now)
-      : server_(server), entry_(entry), now_(now) {}
+  Completion(const Scheduler& scheduler, const WaitingEntry& entry, Time now)
+      : scheduler_(scheduler), entry_(entry), now_(now) {}
 
   void AddTo(std::vector<core::Blocker>& blockers) const {
     // The entry states its own begin time below: jobs with other begin times may share what the core found.
@@ -130,7 +130,7 @@ class Completion {
  private:
   // Also finds what the core does not look at: fractions, slices and components.
   void RefuseImpossible(std::vector<core::Blocker>& blockers) const {
-    const Status status = CheckFeasible(server_, entry_.request, entry_.pool);
+    const Status status = CheckFeasible(scheduler_, entry_.request, entry_.pool);
     if (status) {
       std::ranges::stable_sort(blockers, {},
                                [](const core::Blocker& one) { return one.kind != BlockerKind::kImpossible; });
@@ -142,7 +142,7 @@ class Completion {
     never.unit = core::BlockerUnit::kCount;  // Whole GPUs.
     never.text = "can never start: " + status.error().message;
     never.needed = entry_.request.gpus_in_all();
-    never.available = server_.gpu_count();
+    never.available = scheduler_.gpu_count();
     blockers.insert(blockers.begin(), std::move(never));
   }
 
@@ -150,7 +150,7 @@ class Completion {
     if (blocker.kind == BlockerKind::kCap && entry_.request.gpus_in_all() == 0 &&
         blocker.text.starts_with("jobs without GPUs ")) {
       blocker.kind = BlockerKind::kCpuJobs;
-      blocker.text = std::to_string(server_.cpu_jobs_running()) + " jobs without GPUs run, which is the limit";
+      blocker.text = std::to_string(scheduler_.cpu_jobs_running()) + " jobs without GPUs run, which is the limit";
       blocker.rule = "cpu_jobs_at_once";
     }
     if (blocker.kind == BlockerKind::kCpus) RewordExclusive(blocker);
@@ -162,11 +162,12 @@ class Completion {
     const std::vector<std::string> pools = PoolsIn(entry_.pool);
     for (const std::string& pool : pools) {
       const bool is_meant = pools.size() == 1 || blocker.text.find("pool " + pool) != std::string::npos;
-      if (!is_meant || !server_.kinds().IsExclusive(pool)) continue;
+      if (!is_meant || !scheduler_.classifier().IsExclusive(pool)) continue;
       blocker.text = "pool " + pool + " allocates whole nodes, and other jobs run on every node that fits its request";
       return;
     }
-    if (entry_.request.cpus > 0 || entry_.request.is_heterogeneous() || server_.kinds().exclusive_sizes() == 0) return;
+    if (entry_.request.cpus > 0 || entry_.request.is_heterogeneous() || scheduler_.classifier().exclusive_sizes() == 0)
+      return;
     blocker.text = "the nodes that fit its request are used exclusively by other jobs, as their pool requires";
   }
 
@@ -176,7 +177,7 @@ class Completion {
     const Request& request = entry_.request;
     if (!request.is_portioned() || request.portion.is_by_memory() || request.gpu_memory > Bytes()) return;
     const Bytes least = LeastGpuMemory(request.portion);
-    for (const NodeUsage& node : server_.nodes()) {
+    for (const NodeUsage& node : scheduler_.nodes()) {
       if (std::ranges::any_of(node.capacity.gpus, [&](const GpuFacts& gpu) { return gpu.memory_total < least; }))
         return;
     }
@@ -187,12 +188,12 @@ class Completion {
 
   // Elastic jobs that were asked to give back GPUs that are reserved for this job.
   void AddAskedBack(std::vector<core::Blocker>& blockers) const {
-    for (const core::BackfillReservation& reservation : server_.core().reservations()) {
-      if (reservation.entry != entry_.id || !reservation.is_claim) continue;
-      for (const auto& [id, job] : server_.running_jobs()) {
+    for (const core::BackfillReservation& reservation : scheduler_.core().reservations()) {
+      if (reservation.entry != entry_.id || !reservation.is_nomination) continue;
+      for (const auto& [id, job] : scheduler_.running_jobs()) {
         GpuSet kept;
-        for (const core::TaskPlacement& piece : reservation.pieces) {
-          if (piece.node == job.node) kept |= piece.place.gpus;
+        for (const core::TaskPlacement& placed : reservation.placements) {
+          if (placed.node == job.node) kept |= placed.place.gpus;
         }
         const GpuSet asked = job.asked_back & kept;
         if (asked.empty()) continue;
@@ -204,30 +205,30 @@ class Completion {
         blocker.rule = "an elastic job gives GPUs back at its own checkpoint";
         core::Holder& holder = blocker.holders.emplace_back();
         holder.job = id;
-        holder.pieces.push_back({job.node, {asked}, 0, 0});
+        holder.placements.push_back({job.node, {asked}, 0, 0});
         holder.until = job.known_end;
       }
     }
   }
 
-  const Scheduler& server_;
+  const Scheduler& scheduler_;
   const WaitingEntry& entry_;
   Time now_;
 };
 
-core::Explanation ExplainEntry(const Scheduler& server, const WaitingEntry& entry, Time now,
+core::Explanation ExplainEntry(const Scheduler& scheduler, const WaitingEntry& entry, Time now,
                                const core::SpreadOf& spread, bool seeks_change, std::uint64_t members_before) {
   core::Explanation answer;
   {
-    const WithPredictions scope(server.core());
-    answer = core::Explain(server.core(), entry.id, now, NamesOf(server), spread, seeks_change, members_before);
+    const WithPredictions scope(scheduler.core());
+    answer = core::Explain(scheduler.core(), entry.id, now, NamesOf(scheduler), spread, seeks_change, members_before);
   }
-  Completion(server, entry, now).AddTo(answer.blockers);
+  Completion(scheduler, entry, now).AddTo(answer.blockers);
   const bool is_impossible = !answer.blockers.empty() && answer.blockers.front().kind == BlockerKind::kImpossible;
   if (entry.is_held) answer.start = {.basis = "it is held"};
-  else if (!entry.unmet_dependencies.empty()) answer.start = StartAfterDependencies(server, entry, now);
+  else if (!entry.unmet_dependencies.empty()) answer.start = StartAfterDependencies(scheduler, entry, now);
   else if (is_impossible)
-    answer.start = {.basis = server.has_many() ? "never on this cluster as it is" : "never on this server as it is"};
+    answer.start = {.basis = scheduler.has_many() ? "never on this cluster as it is" : "never on this server as it is"};
   // An elastic job would still take what it can get.
   if (answer.change && answer.change->kind == core::ChangeKind::kFewerGpus && entry.request.gpus_most > 0) {
     const std::size_t end = std::min(answer.change->text.find(" ("), answer.change->text.size());
@@ -238,27 +239,28 @@ core::Explanation ExplainEntry(const Scheduler& server, const WaitingEntry& entr
 
 }  // namespace
 
-core::Estimate StartOf(const Scheduler& server, JobId id, Time now, const core::SpreadOf& spread) {
-  const WaitingEntry* entry = server.waiting(id);
-  return entry == nullptr ? core::Estimate() : ExplainEntry(server, *entry, now, spread, false, 0).start;
+core::Estimate StartOf(const Scheduler& scheduler, JobId id, Time now, const core::SpreadOf& spread) {
+  const WaitingEntry* entry = scheduler.waiting(id);
+  return entry == nullptr ? core::Estimate() : ExplainEntry(scheduler, *entry, now, spread, false, 0).start;
 }
 
-core::Explanation Explain(const Scheduler& server, JobId id, Time now, const core::SpreadOf& spread,
+core::Explanation Explain(const Scheduler& scheduler, JobId id, Time now, const core::SpreadOf& spread,
                           std::uint64_t members_before) {
-  const WaitingEntry* entry = server.waiting(id);
-  return entry == nullptr ? core::Explanation() : ExplainEntry(server, *entry, now, spread, true, members_before);
+  const WaitingEntry* entry = scheduler.waiting(id);
+  return entry == nullptr ? core::Explanation() : ExplainEntry(scheduler, *entry, now, spread, true, members_before);
 }
 
-FirstBlockers::FirstBlockers(const Scheduler& server, Time now) : server_(server), now_(now), names_(NamesOf(server)) {}
+FirstBlockers::FirstBlockers(const Scheduler& scheduler, Time now)
+    : scheduler_(scheduler), now_(now), names_(NamesOf(scheduler)) {}
 
 std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
-  const WaitingEntry& entry = *server_.waiting(id);
+  const WaitingEntry& entry = *scheduler_.waiting(id);
   std::optional<Like> like;
   std::vector<core::Blocker> found;
   {
-    const WithPredictions scope(server_.core());
+    const WithPredictions scope(scheduler_.core());
     // A JobPerspective removes reserved capacity temporarily and restores it: the server is the same before and after.
-    auto& state = const_cast<core::Cluster::State&>(server_.core().state());
+    auto& state = const_cast<core::Cluster::State&>(scheduler_.core().state());
     core::JobPerspective view(state, core::SeekerOf(state, id), now_);
     const auto is_own = [&](const core::ReservationSlot& slot) { return slot.reservation.entry == id; };
     like.emplace(state.waiting.at(id).job_class, view.before(),
@@ -272,7 +274,7 @@ std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
     bare.is_held = false;
     bare.begin = kNoTime;
     bare.unmet_dependencies.clear();
-    Completion(server_, bare, now_).AddTo(found);
+    Completion(scheduler_, bare, now_).AddTo(found);
     if (!found.empty()) at->second = std::move(found.front());
   }
   const std::optional<core::Blocker>& first = at->second;
@@ -282,8 +284,8 @@ std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
   return first;
 }
 
-std::vector<JobId> QueueOrder(const Scheduler& server, Time now, std::size_t limit) {
-  return core::QueueOrder(server.core(), now, limit);
+std::vector<JobId> QueueOrder(const Scheduler& scheduler, Time now, std::size_t limit) {
+  return core::QueueOrder(scheduler.core(), now, limit);
 }
 
 }  // namespace divvy

@@ -17,18 +17,18 @@ namespace divvy {
 
 /// core::Explain of the server as its last decision left it, with the blockers that only the controller knows: holds,
 /// dependencies, and elastic jobs that were asked to give back GPUs. `spread` says how long similar jobs ran; optional.
-core::Explanation Explain(const Scheduler& server, JobId entry, Time now, const core::SpreadOf& spread = {},
+core::Explanation Explain(const Scheduler& scheduler, JobId entry, Time now, const core::SpreadOf& spread = {},
                           std::uint64_t members_before = 0);
 
 /// Only the start that Explain reports, which costs less. An empty estimate for a job that does not wait.
-core::Estimate StartOf(const Scheduler& server, JobId entry, Time now, const core::SpreadOf& spread = {});
+core::Estimate StartOf(const Scheduler& scheduler, JobId entry, Time now, const core::SpreadOf& spread = {});
 
 /// The blocker that Explain would name first, without its holders, for listings of many jobs at one moment. Jobs with
 /// the same request behind the same reservations share one search.
 /// Requires: the server does not change while this object is used.
 class FirstBlockers {
  public:
-  FirstBlockers(const Scheduler& server, Time now);
+  FirstBlockers(const Scheduler& scheduler, Time now);
   /// Nothing: the next decision starts the job. Requires: it waits.
   std::optional<core::Blocker> Find(JobId entry);
 
@@ -38,7 +38,7 @@ class FirstBlockers {
   /// it.
   using Like = std::tuple<core::ClassIndex, std::vector<JobId>, JobId, JobId, Request, std::string, PlacementStrategy>;
 
-  const Scheduler& server_;
+  const Scheduler& scheduler_;
   Time now_;
   core::Names names_;
   std::map<Like, std::optional<core::Blocker>> known_;
@@ -51,14 +51,14 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
 /// Refuses with kLimitExceeded what the present nodes could never run; the message names the nearest possible request:
 /// "asks for 9 GPUs, but this server has 8; --gpus 8 is the maximum". GPUs that are restricted or fenced
 /// count as present, because they may come back. `pool`: only nodes of this pool; empty: all nodes.
-Status CheckFeasible(const Scheduler& server, const Request& request, const std::string& pool = {});
+Status CheckFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool = {});
 
 /// Refuses what the limit or the quota of the team, or of a team above it, never allows; the message says what would
 /// have to change.
-Status CheckTeamFeasible(const Scheduler& server, const Request& request, const std::string& pool,
+Status CheckTeamFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool,
                          const std::string& team, Preemptible preemptible);
 
 /// Waiting entries in queue order, those not in line last; at most `limit` of them (0: all).
-std::vector<JobId> QueueOrder(const Scheduler& server, Time now, std::size_t limit);
+std::vector<JobId> QueueOrder(const Scheduler& scheduler, Time now, std::size_t limit);
 
 }  // namespace divvy

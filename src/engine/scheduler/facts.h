@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "model/gpus/gpu.h"
 #include "model/job.h"
-#include "model/seat.h"
+#include "model/node_allocation.h"
 
 namespace divvy {
 
@@ -40,28 +40,29 @@ using NodeIndex = std::uint32_t;
 inline constexpr NodeIndex kOwnNode = 0;
 
 /// Attributes of a node that requests can refer to, besides its GPUs, CPUs and memory.
-struct NodeWords {
+struct NodeAttributes {
   std::string name;
   std::vector<std::string> features;
   std::vector<std::string> pools;
   std::string rack;   // Empty: not known.
   std::string block;  // A group of racks that are close to each other. Empty: not known.
 
-  friend bool operator==(const NodeWords&, const NodeWords&) = default;
+  friend bool operator==(const NodeAttributes&, const NodeAttributes&) = default;
 };
 
 /// The resources that a job holds on one node.
-struct NodePlace {
+struct NodeResources {
   NodeIndex node = kOwnNode;
   GpuSet gpus;
   int tasks = 1;
   int cpus = 0;
   Bytes memory;
-  std::vector<SeatPart> parts = {};  // Heterogeneous jobs only: by component; the fields above are their totals.
+  std::vector<ComponentAllocation> parts =
+      {};                            // Heterogeneous jobs only: by component; the fields above are their totals.
   GpuShare share{GpuShare::kWhole};  // The fraction that the job holds of each of `gpus`.
   GpuSlice slice = {};               // Optional. The MIG instance; `gpus` is a single GPU then.
 
-  friend bool operator==(const NodePlace&, const NodePlace&) = default;
+  friend bool operator==(const NodeResources&, const NodeResources&) = default;
 };
 
 /// A set of jobs under a common limit on running jobs or on held GPUs: a named group, an array with "%8", a user.
@@ -122,7 +123,7 @@ struct RunningJob {
   int cpus = 0;
   Bytes memory;
   /// For jobs on several nodes: all of them; the first repeats the fields above. Empty: the job is on one node.
-  std::vector<NodePlace> gang;
+  std::vector<NodeResources> gang;
   std::vector<GroupName> groups;
   Time started = kNoTime;
   Time known_end = kNever;  // End by the time limit; kNever without one.
@@ -144,19 +145,20 @@ struct RunningJob {
   std::vector<ModelSpeed> speeds;  // See WaitingEntry::speeds.
   std::string pool;                // The one of WaitingEntry::pool in which it runs.
 
-  std::vector<NodePlace> places() const {
-    return gang.empty() ? std::vector<NodePlace>{{node, gpus, request.tasks, cpus, memory, {}, share, slice}} : gang;
+  std::vector<NodeResources> places() const {
+    return gang.empty() ? std::vector<NodeResources>{{node, gpus, request.tasks, cpus, memory, {}, share, slice}}
+                        : gang;
   }
   /// GPUs on all nodes; a GPU of which it holds a fraction counts as one.
   int gpu_count() const {
     int count = 0;
-    for (const NodePlace& place : gang) count += place.gpus.size();
+    for (const NodeResources& place : gang) count += place.gpus.size();
     return gang.empty() ? gpus.size() : count;
   }
   /// GPUs on all nodes in ten-thousandths, fractions included.
   std::int64_t gpu_parts() const { return std::int64_t{gpu_count()} * share.ten_thousandths(); }
   GpuSet gpus_on(NodeIndex which) const {
-    for (const NodePlace& place : gang) {
+    for (const NodeResources& place : gang) {
       if (place.node == which) return place.gpus;
     }
     return gang.empty() && node == which ? gpus : GpuSet();

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "engine/core/explain/explanation.h"
 #include "engine/core/explain/feasible.h"
-#include "engine/core/explain/kind_words.h"
+#include "engine/core/explain/node_class_text.h"
 #include "engine/core/place/placer.h"
 #include "engine/gpu_choice.h"
 #include "engine/gpu_type.h"
@@ -20,12 +20,12 @@ namespace divvy {
 namespace {
 
 // The memory of the largest GPU that the request accepts by type; 0 where there is none.
-Bytes LargestMemory(const Scheduler& server, const Request& request) {
+Bytes LargestMemory(const Scheduler& scheduler, const Request& request) {
   Request by_type;
   by_type.gpus = 1;
   by_type.gpu_type = request.gpu_type;
   Bytes largest;
-  for (const NodeUsage& node : server.nodes()) {
+  for (const NodeUsage& node : scheduler.nodes()) {
     for (const int gpu : MatchingGpus(node.capacity, by_type).ToVector())
       largest = std::max(largest, node.capacity.gpus[static_cast<std::size_t>(gpu)].memory_total);
   }
@@ -33,9 +33,9 @@ Bytes LargestMemory(const Scheduler& server, const Request& request) {
 }
 
 // The MIG profiles of all GPUs, smallest first: "1g.10gb (9.8 GiB)".
-std::vector<std::string> SlicesOf(const Scheduler& server) {
+std::vector<std::string> SlicesOf(const Scheduler& scheduler) {
   std::set<std::tuple<Bytes, int, std::string>> all;
-  for (const NodeUsage& node : server.nodes()) {
+  for (const NodeUsage& node : scheduler.nodes()) {
     for (const GpuFacts& gpu : node.capacity.gpus) {
       for (const SliceProfile& profile : gpu.slices) all.emplace(profile.memory, profile.compute, profile.name);
     }
@@ -49,8 +49,8 @@ std::vector<std::string> SlicesOf(const Scheduler& server) {
 }
 
 // True if the request could be served if each MIG-capable GPU were in MIG mode.
-bool CouldBeCut(const Scheduler& server, const Request& request) {
-  return std::ranges::any_of(server.nodes(), [&](const NodeUsage& node) {
+bool CouldBeCut(const Scheduler& scheduler, const Request& request) {
+  return std::ranges::any_of(scheduler.nodes(), [&](const NodeUsage& node) {
     NodeCapacity divided = node.capacity;
     for (GpuFacts& gpu : divided.gpus) {
       if (gpu.is_mig_capable) gpu.slices = UsualSlices(gpu.memory_total);
@@ -59,15 +59,15 @@ bool CouldBeCut(const Scheduler& server, const Request& request) {
   });
 }
 
-Status CheckSlice(const Scheduler& server, const Request& request) {
-  const std::string where = server.has_many() ? "any node" : "this server";
+Status CheckSlice(const Scheduler& scheduler, const Request& request) {
+  const std::string where = scheduler.has_many() ? "any node" : "this server";
   bool has_capable = false;
-  for (const NodeUsage& node : server.nodes()) {
+  for (const NodeUsage& node : scheduler.nodes()) {
     if (!MatchingGpus(node.capacity, request).empty()) return {};
     for (const GpuFacts& gpu : node.capacity.gpus) has_capable = has_capable || gpu.is_mig_capable;
   }
   const std::string asks = "asks for a slice " + request.slice + " of a GPU, but ";
-  const std::vector<std::string> there = SlicesOf(server);
+  const std::vector<std::string> there = SlicesOf(scheduler);
   if (!there.empty()) {
     const std::string type = request.gpu_type.empty() ? "" : " of type " + ShellQuote(request.gpu_type);
     return LimitExceeded(asks + "no GPU" + type + " of " + where + " supports it; available: --slice " +
@@ -75,7 +75,7 @@ Status CheckSlice(const Scheduler& server, const Request& request) {
   }
   if (!has_capable)
     return LimitExceeded(asks + "no GPU of " + where + " supports MIG; request a GPU fraction: --gpus 0.25");
-  if (!CouldBeCut(server, request))
+  if (!CouldBeCut(scheduler, request))
     return LimitExceeded(asks + "no GPU of " + where +
                          " supports it, in MIG mode or not; --slice 1g is the "
                          "smallest slice, and --gpus requests whole GPUs or fractions");
@@ -86,7 +86,7 @@ Status CheckSlice(const Scheduler& server, const Request& request) {
 }
 
 // True if the request exceeds the GPUs, CPUs or memory of all nodes together.
-bool IsMoreThanAll(const Scheduler& server, const Request& request) {
+bool IsMoreThanAll(const Scheduler& scheduler, const Request& request) {
   std::int64_t gpus = -std::int64_t{request.gpus_in_all()};
   std::int64_t cpus = 0;
   Bytes memory;
@@ -95,8 +95,8 @@ bool IsMoreThanAll(const Scheduler& server, const Request& request) {
     cpus -= std::int64_t{one.cpus} * one.nodes;
     memory = Bytes(memory.count() - one.memory.count() * one.nodes);
   }
-  for (NodeIndex node = 0; node < server.nodes().size(); ++node) {
-    const NodeCapacity& capacity = server.node(node).capacity;
+  for (NodeIndex node = 0; node < scheduler.nodes().size(); ++node) {
+    const NodeCapacity& capacity = scheduler.node(node).capacity;
     gpus += static_cast<std::int64_t>(capacity.gpus.size());
     cpus += capacity.cpus;
     memory = Bytes(memory.count() + capacity.memory.count());
@@ -106,15 +106,15 @@ bool IsMoreThanAll(const Scheduler& server, const Request& request) {
 
 // Checks whether all components fit at once on idle nodes. The search is not exhaustive: a request is refused only if
 // it is proven impossible or exceeds the sum of all nodes. Requires: each component fits alone.
-Status CheckTogether(const Scheduler& server, const Request& request, const core::Ask& ask) {
-  core::Cluster idle(server.core().rules());
-  for (NodeIndex node = 0; node < server.nodes().size(); ++node) idle.AddNode(server.core().node(node));
+Status CheckLocality(const Scheduler& scheduler, const Request& request, const core::ResourceRequest& resources) {
+  core::Cluster idle(scheduler.core().rules());
+  for (NodeIndex node = 0; node < scheduler.nodes().size(); ++node) idle.AddNode(scheduler.core().node(node));
   core::Placer placing(idle.state(), Time(Duration(1)), Time(Duration(1)));
-  if (!placing.Find(ask, Duration(0), {}, true, core::kRootTeam, 0).empty()) return {};
-  if (!placing.is_proven() && !IsMoreThanAll(server, request)) return {};
+  if (!placing.Find(resources, Duration(0), {}, true, core::kRootTeam, 0).empty()) return {};
+  if (!placing.is_proven() && !IsMoreThanAll(scheduler, request)) return {};
   return LimitExceeded(
       "each of its components fits alone, but " +
-      std::string(server.has_many() ? "the nodes have" : "this server has") +
+      std::string(scheduler.has_many() ? "the nodes have" : "this server has") +
       " no room for all of them at once, even when idle; make them smaller, or submit each as a job of "
       "its own");
 }
@@ -141,9 +141,9 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
                        PartsText(SmallestParts(gpu_memory)) + " or --gpu-memory " + BytesFlag(kSmallestPart));
 }
 
-Status CheckFeasible(const Scheduler& server, const Request& request, const std::string& pool) {
-  if (!request.slice.empty()) DIVVY_CHECK(CheckSlice(server, request));
-  if (!server.has_many() && !request.is_heterogeneous() && request.nodes > 1) {
+Status CheckFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool) {
+  if (!request.slice.empty()) DIVVY_CHECK(CheckSlice(scheduler, request));
+  if (!scheduler.has_many() && !request.is_heterogeneous() && request.nodes > 1) {
     return LimitExceeded("asks for " + std::to_string(request.nodes) +
                          " nodes, but there is only this one; divvy token create --node prints the command that adds "
                          "another, or leave --nodes out");
@@ -151,24 +151,24 @@ Status CheckFeasible(const Scheduler& server, const Request& request, const std:
   for (std::size_t i = 0; i < request.components(); ++i) {
     const Request one = ComponentOf(request, i);
     if (!one.is_portioned()) continue;
-    const Status fits = CheckPortion(one.portion, LargestMemory(server, one),
-                                     server.has_many() ? "the largest of any node" : "the largest of this server");
+    const Status fits = CheckPortion(one.portion, LargestMemory(scheduler, one),
+                                     scheduler.has_many() ? "the largest of any node" : "the largest of this server");
     if (!fits && request.is_heterogeneous())
       return Error{fits.error().code, "component " + std::to_string(i) + " " + fits.error().message};
     DIVVY_CHECK(fits);
   }
   std::string why;
-  const core::Ask ask = server.AskAbout(request, pool, PlacementStrategy::kSequential, &why);
+  const core::ResourceRequest resources = scheduler.AskAbout(request, pool, PlacementStrategy::kSequential, &why);
   if (!why.empty()) return InvalidArgument(why);
-  const core::NodeKinds kinds(server.core().state(), core::NodeKinds::Of::kAll);
-  DIVVY_CHECK(core::Feasible(kinds, ask, core::NamesOf(server.kinds().book())));
-  return request.is_heterogeneous() ? CheckTogether(server, request, ask) : Status();
+  const core::HardwareClasses kinds(scheduler.core().state(), core::HardwareClasses::Of::kAll);
+  DIVVY_CHECK(core::Feasible(kinds, resources, core::NamesOf(scheduler.classifier().class_index())));
+  return request.is_heterogeneous() ? CheckLocality(scheduler, request, resources) : Status();
 }
 
-Status CheckTeamFeasible(const Scheduler& server, const Request& request, const std::string& pool,
+Status CheckTeamFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool,
                          const std::string& team, Preemptible preemptible) {
-  const core::Ask ask = server.AskAbout(request, pool, PlacementStrategy::kSequential);
-  return core::FeasibleForTeam(server.core(), ask, server.TeamOf(team), preemptible);
+  const core::ResourceRequest resources = scheduler.AskAbout(request, pool, PlacementStrategy::kSequential);
+  return core::FeasibleForTeam(scheduler.core(), resources, scheduler.TeamOf(team), preemptible);
 }
 
 }  // namespace divvy

@@ -6,23 +6,23 @@
 
 namespace divvy {
 
-IdleGpus::IdleGpus(const Scheduler& server, Time now) {
-  nodes_.reserve(server.nodes().size());
-  for (const NodeUsage& node : server.nodes()) nodes_.push_back({node.free(), {}, {}});
-  for (const core::AdvanceReservation& booking : server.core().state().bookings) {
-    if (booking.from > now || booking.until <= now) continue;
-    for (const core::TaskPlacement& piece : booking.pieces) {
-      OnNode& node = nodes_[piece.node];
-      const GpuSet kept = node.free & piece.place.gpus;
+IdleGpus::IdleGpus(const Scheduler& scheduler, Time now) {
+  nodes_.reserve(scheduler.nodes().size());
+  for (const NodeUsage& node : scheduler.nodes()) nodes_.push_back({node.free(), {}, {}});
+  for (const core::AdvanceReservation& advance : scheduler.core().state().advance_reservations) {
+    if (advance.from > now || advance.until <= now) continue;
+    for (const core::TaskPlacement& placed : advance.placements) {
+      OnNode& node = nodes_[placed.node];
+      const GpuSet kept = node.free & placed.place.gpus;
       node.free = node.free - kept;
       node.reserved = node.reserved | kept;
-      for (const int gpu : kept.ToVector()) bookings_[{piece.node, static_cast<GpuIndex>(gpu)}] = booking.id;
+      for (const int gpu : kept.ToVector()) reserved_[{placed.node, static_cast<GpuIndex>(gpu)}] = advance.id;
     }
   }
-  if (server.kinds().exclusive_sizes() == 0) return;
-  for (const auto& [id, job] : server.running_jobs()) {
-    if (job.pool.empty() || !server.kinds().IsExclusive(job.pool)) continue;
-    for (const NodePlace& place : job.places()) {
+  if (scheduler.classifier().exclusive_sizes() == 0) return;
+  for (const auto& [id, job] : scheduler.running_jobs()) {
+    if (job.pool.empty() || !scheduler.classifier().IsExclusive(job.pool)) continue;
+    for (const NodeResources& place : job.places()) {
       OnNode& node = nodes_[place.node];
       node.unused = node.unused | node.free | node.reserved;
       node.free = node.reserved = GpuSet();
@@ -31,9 +31,9 @@ IdleGpus::IdleGpus(const Scheduler& server, Time now) {
   }
 }
 
-std::optional<std::uint64_t> IdleGpus::BookingOf(NodeIndex node, GpuIndex gpu) const {
-  const auto at = bookings_.find({node, gpu});
-  if (at == bookings_.end() || !nodes_[node].reserved.Contains(gpu)) return std::nullopt;
+std::optional<std::uint64_t> IdleGpus::AdvanceReservationOf(NodeIndex node, GpuIndex gpu) const {
+  const auto at = reserved_.find({node, gpu});
+  if (at == reserved_.end() || !nodes_[node].reserved.Contains(gpu)) return std::nullopt;
   return at->second;
 }
 
@@ -54,14 +54,14 @@ int IdleGpus::reserved_count() const {
   return count;
 }
 
-std::vector<NodePlace> PlacesOfBooking(const Scheduler& server, std::uint64_t booking) {
-  std::vector<NodePlace> places;
-  const core::AdvanceReservation* found = core::BookingOf(server.core().state(), booking);
+std::vector<NodeResources> PlacesOfReservation(const Scheduler& scheduler, std::uint64_t advance) {
+  std::vector<NodeResources> places;
+  const core::AdvanceReservation* found = core::AdvanceReservationOf(scheduler.core().state(), advance);
   if (found == nullptr) return places;
-  for (const core::TaskPlacement& piece : found->pieces) {
-    NodePlace place;
-    place.node = piece.node;
-    place.gpus = piece.place.gpus;
+  for (const core::TaskPlacement& placed : found->placements) {
+    NodeResources place;
+    place.node = placed.node;
+    place.gpus = placed.place.gpus;
     places.push_back(std::move(place));
   }
   return places;

@@ -14,7 +14,7 @@ namespace divvy {
 
 class IdleGpus {
  public:
-  IdleGpus(const Scheduler& server, Time now);
+  IdleGpus(const Scheduler& scheduler, Time now);
 
   /// GPUs that take new work of any job.
   GpuSet free(NodeIndex node) const { return nodes_[node].free; }
@@ -23,7 +23,7 @@ class IdleGpus {
   /// Idle GPUs of a node that one job has exclusively.
   GpuSet unused(NodeIndex node) const { return nodes_[node].unused; }
   /// The active advance reservation that keeps a reserved GPU.
-  std::optional<std::uint64_t> BookingOf(NodeIndex node, GpuIndex gpu) const;
+  std::optional<std::uint64_t> AdvanceReservationOf(NodeIndex node, GpuIndex gpu) const;
   /// The job that has the node exclusively because of its pool.
   std::optional<JobId> AloneOn(NodeIndex node) const;
   /// The number of free (reserved) GPUs on all nodes.
@@ -37,11 +37,11 @@ class IdleGpus {
     GpuSet unused;
   };
   std::vector<OnNode> nodes_;
-  std::map<std::pair<NodeIndex, GpuIndex>, std::uint64_t> bookings_;
+  std::map<std::pair<NodeIndex, GpuIndex>, std::uint64_t> reserved_;
   std::map<NodeIndex, JobId> alone_;
 };
 
 /// The GPUs of an advance reservation; they may still change before it begins. Empty if there is no such reservation.
-std::vector<NodePlace> PlacesOfBooking(const Scheduler& server, std::uint64_t booking);
+std::vector<NodeResources> PlacesOfReservation(const Scheduler& scheduler, std::uint64_t advance);
 
 }  // namespace divvy

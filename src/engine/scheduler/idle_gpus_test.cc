@@ -13,12 +13,12 @@ using namespace std::chrono_literals;
 
 struct Machines : World {
   Machines() {
-    server.SetNode(kOwnNode, Words("head"), Capacity(0));
-    server.SetNode(1, Words("n1"), Capacity(4, "NVIDIA H100 80GB HBM3"));
-    server.SetNode(2, Words("n2"), Capacity(2, "Tesla V100-SXM2-32GB"));
+    scheduler.SetNode(kOwnNode, Words("head"), Capacity(0));
+    scheduler.SetNode(1, Words("n1"), Capacity(4, "NVIDIA H100 80GB HBM3"));
+    scheduler.SetNode(2, Words("n2"), Capacity(2, "Tesla V100-SXM2-32GB"));
   }
-  static NodeWords Words(const std::string& name) {
-    NodeWords words;
+  static NodeAttributes Words(const std::string& name) {
+    NodeAttributes words;
     words.name = name;
     return words;
   }
@@ -30,24 +30,24 @@ struct Machines : World {
     return capacity;
   }
   std::vector<JobId> Decide() {
-    return server.Decide(now, [](JobId entry) { return entry; }).jobs;
+    return scheduler.Decide(now, [](JobId entry) { return entry; }).jobs;
   }
 };
 
 TEST(IdleGpus, GpusOfAnActiveReservationBelongToItsOwner) {
   Machines world;
-  const auto booking = world.server.Reserve(3, "", "ada", world.now, world.now + 1h, world.now);
-  ASSERT_TRUE(booking);
-  world.server.Reserve(1, "", "eve", world.now + 2h, world.now + 3h, world.now);
-  const IdleGpus idle(world.server, world.now);
+  const auto advance = world.scheduler.Reserve(3, "", "ada", world.now, world.now + 1h, world.now);
+  ASSERT_TRUE(advance);
+  world.scheduler.Reserve(1, "", "eve", world.now + 2h, world.now + 3h, world.now);
+  const IdleGpus idle(world.scheduler, world.now);
   EXPECT_EQ(idle.free(1).size(), 1);
   EXPECT_EQ(idle.reserved(1), GpuSet::Of({0, 1, 2}));
-  EXPECT_EQ(idle.BookingOf(1, 1), booking);
-  EXPECT_FALSE(idle.BookingOf(1, 3));
+  EXPECT_EQ(idle.AdvanceReservationOf(1, 1), advance);
+  EXPECT_FALSE(idle.AdvanceReservationOf(1, 3));
   EXPECT_EQ(idle.free_count(), 3);
   EXPECT_EQ(idle.reserved_count(), 3);
-  EXPECT_EQ(IdleGpus(world.server, world.now + 1h).free_count(), 6) << "it is over";
-  const auto places = PlacesOfBooking(world.server, *booking);
+  EXPECT_EQ(IdleGpus(world.scheduler, world.now + 1h).free_count(), 6) << "it is over";
+  const auto places = PlacesOfReservation(world.scheduler, *advance);
   ASSERT_EQ(places.size(), 1U);
   EXPECT_EQ(places[0].node, 1U);
   EXPECT_EQ(places[0].gpus, GpuSet::Of({0, 1, 2}));
@@ -59,18 +59,18 @@ TEST(IdleGpus, GpusOfAnExclusiveNodeBelongToItsJob) {
   whole.name = "whole";
   whole.nodes = {"n1"};
   whole.is_exclusive = true;
-  world.server.SetPools({whole});
+  world.scheduler.SetPools({whole});
   WaitingEntry entry = World::Job(1, 0);
   entry.pool = "whole";
   world.Submit(entry);
   ASSERT_EQ(world.Decide(), std::vector<JobId>{JobId(1)});
-  const IdleGpus idle(world.server, world.now);
+  const IdleGpus idle(world.scheduler, world.now);
   EXPECT_EQ(idle.AloneOn(1), JobId(1));
   EXPECT_FALSE(idle.AloneOn(2));
   EXPECT_EQ(idle.unused(1).size(), 4);
   EXPECT_EQ(idle.free_count(), 2);
-  world.server.Finish(JobId(1));
-  EXPECT_EQ(IdleGpus(world.server, world.now).free_count(), 6);
+  world.scheduler.Finish(JobId(1));
+  EXPECT_EQ(IdleGpus(world.scheduler, world.now).free_count(), 6);
 }
 
 }  // namespace idle_gpus_test

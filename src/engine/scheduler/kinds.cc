@@ -50,7 +50,7 @@ std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
 
 }  // namespace
 
-std::vector<std::string> Kinds::FindPools(const NodeUsage& node) const {
+std::vector<std::string> NodeClassifier::FindPools(const NodeUsage& node) const {
   std::vector<std::string> pools = node.words.pools;
   if (pools_.empty()) return pools;
   const std::vector<std::string> features = FeaturesOf(node);
@@ -63,29 +63,29 @@ std::vector<std::string> Kinds::FindPools(const NodeUsage& node) const {
   return pools;
 }
 
-bool Kinds::IsExclusive(const std::string& name) const {
+bool NodeClassifier::IsExclusive(const std::string& name) const {
   return std::any_of(pools_.begin(), pools_.end(),
                      [&](const PoolRow& pool) { return pool.is_exclusive && pool.name == name; });
 }
 
-bool Kinds::has_exclusive() const {
+bool NodeClassifier::has_exclusive() const {
   return std::any_of(pools_.begin(), pools_.end(), [](const PoolRow& pool) { return pool.is_exclusive; });
 }
 
-std::size_t Kinds::exclusive_sizes() const {
+std::size_t NodeClassifier::exclusive_sizes() const {
   std::size_t sizes = 0;
   for (const auto& [pool, cpus] : exclusive_cpus_) sizes += cpus.size();
   return sizes;
 }
 
-std::size_t Kinds::told_apart() const {
+std::size_t NodeClassifier::told_apart() const {
   std::size_t count = exclusive_sizes();
   for (const auto& [model, profiles] : slices_) count += profiles.size();
   return count;
 }
 
-core::NodeTraits Kinds::TraitsOf(NodeIndex node, const NodeUsage& now) const {
-  core::NodeTraits traits;
+core::NodeProperties NodeClassifier::PropertiesOf(NodeIndex node, const NodeUsage& now) const {
+  core::NodeProperties traits;
   traits.name = now.words.name;
   traits.pools = PoolsOf(node);
   traits.features = FeaturesOf(now);
@@ -96,7 +96,7 @@ core::NodeTraits Kinds::TraitsOf(NodeIndex node, const NodeUsage& now) const {
   return traits;
 }
 
-void Kinds::Know(NodeIndex node, const NodeUsage& now) {
+void NodeClassifier::Know(NodeIndex node, const NodeUsage& now) {
   for (const GpuFacts& gpu : now.capacity.gpus) {
     models_[{gpu.model, gpu.memory_total}] += 1;
     if (gpu.slices.empty()) continue;
@@ -112,25 +112,25 @@ void Kinds::Know(NodeIndex node, const NodeUsage& now) {
   }
 }
 
-bool Kinds::Add(const NodeUsage& node) {
+bool NodeClassifier::Add(const NodeUsage& node) {
   const auto index = static_cast<NodeIndex>(pools_of_.size());
   pools_of_.push_back(FindPools(node));
-  core::NodeTraits traits = TraitsOf(index, node);
+  core::NodeProperties traits = PropertiesOf(index, node);
   const std::string name = traits.name;
   Know(index, node);
-  if (book_.AddNode(std::move(traits))) return true;
-  const Status bare = book_.AddNode({name, {}, {}, {}});
+  if (facts_.AddNode(std::move(traits))) return true;
+  const Status bare = facts_.AddNode({name, {}, {}, {}});
   DIVVY_ASSERT(bare);
   return false;
 }
 
-bool Kinds::Change(NodeIndex node, const NodeUsage& now) {
+bool NodeClassifier::Change(NodeIndex node, const NodeUsage& now) {
   pools_of_[node] = FindPools(now);
   Know(node, now);
-  return static_cast<bool>(book_.SetTraits(node, TraitsOf(node, now)));
+  return static_cast<bool>(facts_.SetProperties(node, PropertiesOf(node, now)));
 }
 
-core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
+core::NodeFacts NodeClassifier::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
   DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(GpuSet::kCapacity));
   core::NodeFacts facts;
   facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
@@ -143,11 +143,12 @@ core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) con
     if (gpu.is_only_sliced) facts.only_sliced.Insert(gpu.index);
   }
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
-  book_.Fill(node, facts);
+  facts_.Fill(node, facts);
   return facts;
 }
 
-std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std::vector<ModelSpeed>& learned) const {
+std::vector<core::AtSpeed> NodeClassifier::FastestFirst(const Request& request,
+                                                        const std::vector<ModelSpeed>& learned) const {
   const bool by_hand = SaysSpeeds(request.gpu_type);
   if (!by_hand && learned.empty()) return {};
   const auto speed_on = [&](const std::string& model) {
@@ -182,7 +183,7 @@ std::vector<core::AtSpeed> Kinds::FastestFirst(const Request& request, const std
 }
 
 // A memory size is a different fraction of each size of GPU. The smallest sufficient GPU comes first; it wastes least.
-std::vector<core::AtSpeed> Kinds::BySize(const Request& request) const {
+std::vector<core::AtSpeed> NodeClassifier::BySize(const Request& request) const {
   std::map<std::int32_t, std::set<std::string>, std::greater<>> by_parts;
   for (const auto& [kind, count] : models_) {
     const auto& [model, memory] = kind;
@@ -199,7 +200,7 @@ std::vector<core::AtSpeed> Kinds::BySize(const Request& request) const {
 
 // An exclusive pool yields one wish for each CPU count of its nodes.
 // Takes the smallest profile of each model and sorts models by it, the smallest first.
-std::vector<core::AtSpeed> Kinds::BySlice(const Request& request) const {
+std::vector<core::AtSpeed> NodeClassifier::BySlice(const Request& request) const {
   std::map<std::pair<int, int>, std::vector<std::string>> by_size;
   for (const auto& [model, profiles] : slices_) {
     if (!MatchesGpuType(request.gpu_type, model)) continue;
@@ -219,7 +220,7 @@ std::vector<core::AtSpeed> Kinds::BySlice(const Request& request) const {
   return sets;
 }
 
-std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
+std::vector<core::PoolWish> NodeClassifier::WishesOf(const std::string& pools) const {
   std::vector<core::PoolWish> wishes;
   for (const std::string& pool : PoolsIn(pools)) {
     const auto sizes = exclusive_cpus_.find(pool);
@@ -233,9 +234,10 @@ std::vector<core::PoolWish> Kinds::WishesOf(const std::string& pools) const {
   return wishes;
 }
 
-core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& pool,
-                     const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used, std::string* why) {
-  if (request.is_heterogeneous()) return UseComponents(std::move(ask), request, pool, used, why);
+core::ResourceRequest NodeClassifier::Use(core::ResourceRequest resources, const Request& request,
+                                          const std::string& pool, const std::vector<ModelSpeed>& learned,
+                                          std::vector<core::FilterIndex>& used, std::string* why) {
+  if (request.is_heterogeneous()) return UseComponents(std::move(resources), request, pool, used, why);
   core::NodeWishes wishes;
   wishes.gpu_type = request.gpu_type;
   // Elastic jobs ignore speeds and use one set of GPUs.
@@ -247,33 +249,33 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, LeastGpuMemory(request.portion)));
   // A single node without configured pools ignores requested features, node names and pools.
   Result<FeatureWish> features = FeatureWish();
-  if (book_.node_count() > 1 || !pools_.empty()) {
+  if (facts_.node_count() > 1 || !pools_.empty()) {
     wishes.nodes = request.node_list;
     wishes.excluded = request.excluded_nodes;
     features = ParseFeatureWish(request.constraint);
     wishes.pools = WishesOf(pool);
   }
   if (has_exclusive()) {
-    for (core::TaskGroup& group : ask.groups) {
+    for (core::TaskGroup& group : resources.groups) {
       for (core::Shape& shape : group.alternatives) shape.cpu_milli = std::max(shape.cpu_milli, 1);
     }
   }
-  Result<core::Ask> made = InvalidArgument("");
+  Result<core::ResourceRequest> made = InvalidArgument("");
   if (is_uncuttable) {
     made = LimitExceeded("no GPU supports the slice " + request.slice);
   } else if (features) {
     wishes.features = *std::move(features);
-    if (ask.groups.size() > 1) wishes.features.counted.clear();
-    made = core::AskFor(book_, ask, wishes);
+    if (resources.groups.size() > 1) wishes.features.counted.clear();
+    made = core::CompileRequest(facts_, resources, wishes);
   } else {
     made = features.error();
   }
   if (!made) {
     if (why != nullptr) *why = made.error().message;
-    for (core::TaskGroup& group : ask.groups) {
+    for (core::TaskGroup& group : resources.groups) {
       for (core::Shape& shape : group.alternatives) shape.models = 0;
     }
-    return ask;
+    return resources;
   }
   for (const core::TaskGroup& group : made->groups) used.insert(used.end(), group.filters.begin(), group.filters.end());
   // A job runs as fast as its slowest GPU, so all its tasks get GPUs of one speed.
@@ -281,14 +283,15 @@ core::Ask Kinds::Use(core::Ask ask, const Request& request, const std::string& p
   return *std::move(made);
 }
 
-core::Ask Kinds::UseComponents(core::Ask ask, const Request& request, const std::string& pool,
-                               std::vector<core::FilterIndex>& used, std::string* why) {
+core::ResourceRequest NodeClassifier::UseComponents(core::ResourceRequest resources, const Request& request,
+                                                    const std::string& pool, std::vector<core::FilterIndex>& used,
+                                                    std::string* why) {
   std::vector<core::TaskGroup> groups;
   for (std::size_t i = 0; i < request.components(); ++i) {
     const std::string& own = i > 0 ? request.others[i - 1].pool : pool;
     std::string lacking;
-    core::Ask one = Use(core::ComponentAsk(ask, static_cast<std::uint8_t>(i)), ComponentOf(request, i),
-                        own.empty() ? pool : own, {}, used, &lacking);
+    core::ResourceRequest one = Use(core::ComponentRequest(resources, static_cast<std::uint8_t>(i)),
+                                    ComponentOf(request, i), own.empty() ? pool : own, {}, used, &lacking);
     if (why != nullptr && why->empty() && !lacking.empty()) *why = "component " + std::to_string(i) + ": " + lacking;
     for (core::TaskGroup& group : one.groups) {
       group.component = static_cast<std::uint8_t>(i);
@@ -298,18 +301,18 @@ core::Ask Kinds::UseComponents(core::Ask ask, const Request& request, const std:
   // Must come last: a later filter may have split a class that an earlier one accepts.
   for (core::TaskGroup& group : groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i)
-      group.alternatives[i].models = book_.Accepted(group.filters[i]);
+      group.alternatives[i].models = facts_.Accepted(group.filters[i]);
   }
-  ask.groups = std::move(groups);
-  return ask;
+  resources.groups = std::move(groups);
+  return resources;
 }
 
-void Kinds::UseAgain(const std::vector<core::FilterIndex>& used) {
-  for (const core::FilterIndex filter : used) static_cast<void>(book_.Use(book_.filter(filter)));
+void NodeClassifier::UseAgain(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) static_cast<void>(facts_.Use(facts_.filter(filter)));
 }
 
-void Kinds::Leave(const std::vector<core::FilterIndex>& used) {
-  for (const core::FilterIndex filter : used) book_.Leave(filter);
+void NodeClassifier::Leave(const std::vector<core::FilterIndex>& used) {
+  for (const core::FilterIndex filter : used) facts_.Leave(filter);
 }
 
 }  // namespace divvy

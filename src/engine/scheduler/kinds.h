@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/state/ask_for.h"
 #include "engine/core/state/cluster.h"
+#include "engine/core/state/compile_request.h"
 #include "engine/core/state/node_class_index.h"
 #include "engine/pool_row.h"
 #include "engine/scheduler/facts.h"
@@ -18,10 +18,10 @@ namespace divvy {
 
 /// Groups nodes into classes by what requests refer to: GPUs, features, names and pools. Attributes that no request
 /// mentions do not split a class, so there are never many (engine/core/state/node_class_index.h).
-class Kinds {
+class NodeClassifier {
  public:
-  Kinds() = default;
-  explicit Kinds(std::vector<PoolRow> pools) : pools_(std::move(pools)) {}
+  NodeClassifier() = default;
+  explicit NodeClassifier(std::vector<PoolRow> pools) : pools_(std::move(pools)) {}
 
   /// Adds the next node. Returns false if it has more kinds of GPUs than can be distinguished; it then counts as a node
   /// without GPUs.
@@ -36,8 +36,9 @@ class Kinds {
   /// Leave. If a condition is invalid, or too many classes exist to distinguish its nodes, the ask fits no node and
   /// `why` receives the reason. Each component of a heterogeneous job is compiled separately, with its own pool or else
   /// `pool`.
-  core::Ask Use(core::Ask ask, const Request& request, const std::string& pool, const std::vector<ModelSpeed>& learned,
-                std::vector<core::FilterIndex>& used, std::string* why = nullptr);
+  core::ResourceRequest Use(core::ResourceRequest resources, const Request& request, const std::string& pool,
+                            const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used,
+                            std::string* why = nullptr);
   void Leave(const std::vector<core::FilterIndex>& used);
   /// Adds another user of filters that are already in use.
   void UseAgain(const std::vector<core::FilterIndex>& used);
@@ -51,8 +52,8 @@ class Kinds {
   std::size_t exclusive_sizes() const;
   /// The number of things for which requests have separate alternatives: exclusive_sizes() and MIG profiles by model.
   std::size_t told_apart() const;
-  core::NodeClassIndex& book() { return book_; }
-  const core::NodeClassIndex& book() const { return book_; }
+  core::NodeClassIndex& facts() { return facts_; }
+  const core::NodeClassIndex& facts() const { return facts_; }
 
  private:
   /// Groups the accepted GPU models by speed, the fastest group first. Speeds come from the request, or else from
@@ -64,10 +65,10 @@ class Kinds {
   std::vector<core::AtSpeed> BySize(const Request& request) const;
   /// For a MIG instance: groups GPU models by their smallest profile that satisfies the request.
   std::vector<core::AtSpeed> BySlice(const Request& request) const;
-  core::Ask UseComponents(core::Ask ask, const Request& request, const std::string& pool,
-                          std::vector<core::FilterIndex>& used, std::string* why);
+  core::ResourceRequest UseComponents(core::ResourceRequest resources, const Request& request, const std::string& pool,
+                                      std::vector<core::FilterIndex>& used, std::string* why);
   std::vector<std::string> FindPools(const NodeUsage& node) const;
-  core::NodeTraits TraitsOf(NodeIndex node, const NodeUsage& now) const;
+  core::NodeProperties PropertiesOf(NodeIndex node, const NodeUsage& now) const;
   void Know(NodeIndex node, const NodeUsage& now);
   bool has_exclusive() const;
   std::vector<core::PoolWish> WishesOf(const std::string& pools) const;
@@ -75,7 +76,7 @@ class Kinds {
   std::vector<PoolRow> pools_;
   std::vector<std::vector<std::string>> pools_of_;       // By node.
   std::map<std::string, std::set<int>> exclusive_cpus_;  // By exclusive pool: the CPU counts of its nodes.
-  core::NodeClassIndex book_;
+  core::NodeClassIndex facts_;
   std::map<std::pair<std::string, Bytes>, int> models_;      // Counts by model and memory, former nodes included.
   std::map<std::string, std::vector<SliceProfile>> slices_;  // By model: the union of the MIG profiles of its GPUs.
 };

@@ -18,24 +18,24 @@ NodeCapacity Capacity(int gpus, int cpus = 64, const std::string& model = "NVIDI
   return capacity;
 }
 
-NodeWords Named(const std::string& name) {
-  NodeWords words;
+NodeAttributes Named(const std::string& name) {
+  NodeAttributes words;
   words.name = name;
   return words;
 }
 
 struct Machines : World {
   explicit Machines(int count, int gpus = 8, int own_gpus = 0) {
-    server.SetNode(kOwnNode, Named("head"), Capacity(own_gpus));
+    scheduler.SetNode(kOwnNode, Named("head"), Capacity(own_gpus));
     for (int i = 1; i <= count; ++i) {
-      server.SetNode(static_cast<NodeIndex>(i), Named("n" + std::to_string(i)), Capacity(gpus));
+      scheduler.SetNode(static_cast<NodeIndex>(i), Named("n" + std::to_string(i)), Capacity(gpus));
     }
     Check();
   }
 
   std::vector<StartDecision> Decide() {
-    server.SetPolicy(policy);
-    auto decided = server.Decide(now, [](JobId entry) { return entry; });
+    scheduler.SetPolicy(policy);
+    auto decided = scheduler.Decide(now, [](JobId entry) { return entry; });
     Check();
     last_plan = decided.plan;
     return decided.plan.starts;
@@ -52,10 +52,10 @@ WaitingEntry Gang(std::uint64_t id, int nodes, int gpus) {
 TEST(ManyNodes, WhyNamesNodesWhoseGpusAreRestricted) {
   Machines world(2, 2);
   for (const GpuIndex gpu : {GpuIndex{0}, GpuIndex{1}})
-    world.server.SetAvailability(1, gpu, {.is_restricted = true, .fault = "", .unmanaged = ""});
+    world.scheduler.SetAvailability(1, gpu, {.is_restricted = true, .fault = "", .unmanaged = ""});
   world.Submit(Gang(1, 2, 1));
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(1), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(1), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   EXPECT_TRUE(why.blockers[0].text.ends_with("on n1 GPUs 0 and 1 are restricted")) << why.blockers[0].text;
 }
@@ -69,9 +69,9 @@ TEST(ManyNodes, JobsFillOneNodeAfterTheOther) {
   EXPECT_EQ(starts[1].node, 1U);
   EXPECT_EQ(starts[2].node, 2U);
   EXPECT_EQ(starts[3].node, 2U);
-  EXPECT_EQ(world.server.free_count(), 0);
-  EXPECT_EQ(world.server.holders(2, 1), std::vector{JobId(4)});
-  world.server.Finish(JobId(2));
+  EXPECT_EQ(world.scheduler.free_count(), 0);
+  EXPECT_EQ(world.scheduler.holders(2, 1), std::vector{JobId(4)});
+  world.scheduler.Finish(JobId(2));
   const auto next = world.Decide();
   ASSERT_EQ(next.size(), 1U);
   EXPECT_EQ(next[0].node, 1U);
@@ -97,8 +97,8 @@ TEST(ManyNodes, AGangWaitsUntilTwoNodesHaveRoom) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(Gang(2, 2, 4));
   EXPECT_TRUE(world.Decide().empty());
-  EXPECT_EQ(world.server.free_count(), 6);
-  const core::Explanation why = Explain(world.server, JobId(2), world.now);
+  EXPECT_EQ(world.scheduler.free_count(), 6);
+  const core::Explanation why = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("2"), std::string::npos) << why.blockers.front().text;
   world.now += 1h;
@@ -110,16 +110,16 @@ TEST(ManyNodes, AGangWaitsUntilTwoNodesHaveRoom) {
 
 TEST(ManyNodes, AGangOfThreeNodesIsRefusedInAClusterOfTwo) {
   Machines world(2, 8);
-  const Status status = CheckFeasible(world.server, Gang(1, 3, 4).request);
+  const Status status = CheckFeasible(world.scheduler, Gang(1, 3, 4).request);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("3"), std::string::npos) << status.error().message;
-  EXPECT_TRUE(CheckFeasible(world.server, Gang(1, 2, 8).request));
+  EXPECT_TRUE(CheckFeasible(world.scheduler, Gang(1, 2, 8).request));
 }
 
 TEST(ManyNodes, TheErrorOfASingleNodeClusterSaysHowOthersJoin) {
   World world;
   world.Node(8);
-  const Status status = CheckFeasible(world.server, Gang(1, 2, 4).request);
+  const Status status = CheckFeasible(world.scheduler, Gang(1, 2, 4).request);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("divvy token create --node"), std::string::npos) << status.error().message;
 }
@@ -143,20 +143,20 @@ TEST(ManyNodes, SpreadableTasksUseOneNodeIfTheyFitAndOtherwiseAsFewAsPossible) {
   ASSERT_EQ(starts[0].gang.size(), 2U);
   EXPECT_EQ(starts[0].gang[0].tasks + starts[0].gang[1].tasks, 12);
   EXPECT_EQ(starts[0].gang[0].gpus.size(), starts[0].gang[0].tasks);
-  EXPECT_EQ(world.server.running(JobId(2))->gpu_count(), 12);
+  EXPECT_EQ(world.scheduler.running(JobId(2))->gpu_count(), 12);
 }
 
 TEST(ManyNodes, ACordonedNodeKeepsItsRunningJobs) {
   Machines world(2, 2);
   world.Submit(World::Job(1, 2));
   ASSERT_EQ(world.Decide().front().node, 1U);
-  world.server.SetTakesWork(1, false, "node n1 is cordoned");
-  world.server.SetTakesWork(2, false, "node n2 is cordoned");
+  world.scheduler.SetTakesWork(1, false, "node n1 is cordoned");
+  world.scheduler.SetTakesWork(2, false, "node n2 is cordoned");
   world.Submit(World::Job(2, 1));
   EXPECT_TRUE(world.Decide().empty());
-  EXPECT_EQ(world.server.free_count(), 0);
-  EXPECT_NE(world.server.running(JobId(1)), nullptr);
-  world.server.SetTakesWork(2, true, "");
+  EXPECT_EQ(world.scheduler.free_count(), 0);
+  EXPECT_NE(world.scheduler.running(JobId(1)), nullptr);
+  world.scheduler.SetTakesWork(2, true, "");
   ASSERT_EQ(world.Decide().size(), 1U);
 }
 
@@ -165,13 +165,13 @@ TEST(ManyNodes, ANodeMayJoinWhileJobsRunAndWait) {
   world.Submit(World::Job(1, 2));
   world.Submit(World::Job(2, 2));
   ASSERT_EQ(world.Decide().size(), 1U);
-  world.server.SetNode(2, Named("n2"), Capacity(2));
+  world.scheduler.SetNode(2, Named("n2"), Capacity(2));
   world.Check();
   auto starts = world.Decide();
   ASSERT_EQ(starts.size(), 1U);
   EXPECT_EQ(starts[0].node, 2U);
   // A capacity of another kind rebuilds the core.
-  world.server.SetNode(3, Named("n3"), Capacity(4, 64, "NVIDIA A100-SXM4-40GB"));
+  world.scheduler.SetNode(3, Named("n3"), Capacity(4, 64, "NVIDIA A100-SXM4-40GB"));
   world.Check();
   WaitingEntry entry = World::Job(3, 2);
   entry.request.gpu_type = "a100";
@@ -193,25 +193,25 @@ TEST(ManyNodes, AGangThatRanBeforeIsAdoptedWhereItIs) {
   job.request.tasks = 3;
   job.request.spreads_tasks = true;
   job.started = world.now;
-  world.server.Adopt(job);
+  world.scheduler.Adopt(job);
   world.Check();
-  EXPECT_EQ(world.server.holders(3, 3), std::vector{JobId(7)});
-  EXPECT_EQ(world.server.node(2).cpus_claimed, 4);
-  EXPECT_EQ(world.server.free_count(), 9);
-  world.server.Finish(JobId(7));
+  EXPECT_EQ(world.scheduler.holders(3, 3), std::vector{JobId(7)});
+  EXPECT_EQ(world.scheduler.node(2).cpus_claimed, 4);
+  EXPECT_EQ(world.scheduler.free_count(), 9);
+  world.scheduler.Finish(JobId(7));
   world.Check();
-  EXPECT_EQ(world.server.free_count(), 12);
+  EXPECT_EQ(world.scheduler.free_count(), 12);
 }
 
 TEST(ManyNodes, ARemovedNodeHasNoGpusAndKeepsItsIndexForItsReturn) {
   Machines world(2, 2);
-  world.server.SetNode(2, Named("n2"), NodeCapacity());
+  world.scheduler.SetNode(2, Named("n2"), NodeCapacity());
   world.Check();
-  EXPECT_EQ(world.server.gpu_count(), 2);
-  EXPECT_EQ(world.server.FindNode("n2"), NodeIndex{2});
-  world.server.SetNode(2, Named("n2"), Capacity(4));
+  EXPECT_EQ(world.scheduler.gpu_count(), 2);
+  EXPECT_EQ(world.scheduler.FindNode("n2"), NodeIndex{2});
+  world.scheduler.SetNode(2, Named("n2"), Capacity(4));
   world.Check();
-  EXPECT_EQ(world.server.gpu_count(), 6);
+  EXPECT_EQ(world.scheduler.gpu_count(), 6);
 }
 
 // --- Choice of nodes ---------------------------------------------------------------------------------------------
@@ -225,21 +225,21 @@ struct Racks : Machines {
   }
   void Add(const std::string& name, std::vector<std::string> features, std::vector<std::string> pools,
            const std::string& rack) {
-    NodeWords words = Named(name);
+    NodeAttributes words = Named(name);
     words.features = std::move(features);
     words.pools = std::move(pools);
     words.rack = rack;
-    server.SetNode(static_cast<NodeIndex>(server.nodes().size()), words, Capacity(4));
+    scheduler.SetNode(static_cast<NodeIndex>(scheduler.nodes().size()), words, Capacity(4));
   }
   /// The node on which a job with this request starts; 0: none.
   NodeIndex Where(const std::function<void(WaitingEntry&)>& wish) {
     WaitingEntry entry = World::Job(next_, 2);
     wish(entry);
-    if (!CheckFeasible(server, entry.request, entry.pool)) return 0;
+    if (!CheckFeasible(scheduler, entry.request, entry.pool)) return 0;
     Submit(entry);
     const auto starts = Decide();
-    if (starts.size() == 1) server.Finish(JobId(next_));
-    else server.Remove(JobId(next_));
+    if (starts.size() == 1) scheduler.Finish(JobId(next_));
+    else scheduler.Remove(JobId(next_));
     ++next_;
     Check();
     return starts.size() == 1 ? starts[0].node : 0;
@@ -273,7 +273,7 @@ TEST(NodeSelection, ARequiredRackOrBlockIsKept) {
     request.nodes = request.tasks = nodes;
     request.topology = need;
     request.requires_topology = is_required;
-    const Status feasible = CheckFeasible(world.server, request);
+    const Status feasible = CheckFeasible(world.scheduler, request);
     return feasible ? std::string("fits") : feasible.error().message;
   };
   EXPECT_EQ(on(2, TopologyNeed::kRack, true), "fits");
@@ -289,7 +289,7 @@ TEST(NodeSelection, ARequiredRackOrBlockIsKept) {
   entry.request.requires_topology = true;
   world.Submit(entry);
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(101), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(101), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("in one rack"), std::string::npos) << why.blockers.front().text;
   EXPECT_EQ(why.blockers.front().rule, "--topology rack:required");
@@ -300,13 +300,13 @@ TEST(NodeSelection, ARefusalNamesWhatNoNodeHas) {
   Request request;
   request.gpus = 1;
   request.constraint = "gold";
-  EXPECT_NE(CheckFeasible(world.server, request).error().message.find("gold"), std::string::npos)
-      << CheckFeasible(world.server, request).error().message;
+  EXPECT_NE(CheckFeasible(world.scheduler, request).error().message.find("gold"), std::string::npos)
+      << CheckFeasible(world.scheduler, request).error().message;
   request.constraint = "ib&(";
-  EXPECT_FALSE(CheckFeasible(world.server, request));
+  EXPECT_FALSE(CheckFeasible(world.scheduler, request));
   request.constraint.clear();
-  EXPECT_NE(CheckFeasible(world.server, request, "gpu").error().message.find("gpu"), std::string::npos)
-      << CheckFeasible(world.server, request, "gpu").error().message;
+  EXPECT_NE(CheckFeasible(world.scheduler, request, "gpu").error().message.find("gpu"), std::string::npos)
+      << CheckFeasible(world.scheduler, request, "gpu").error().message;
 }
 
 TEST(NodeSelection, AJobThatWaitsForAFeatureIsToldSo) {
@@ -319,7 +319,7 @@ TEST(NodeSelection, AJobThatWaitsForAFeatureIsToldSo) {
   second.request.constraint = "ib&nvme";
   world.Submit(second);
   EXPECT_TRUE(world.Decide().empty());
-  const core::Explanation why = Explain(world.server, JobId(51), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(51), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("ib"), std::string::npos) << why.blockers.front().text;
   EXPECT_FALSE(why.change_text().empty());
@@ -333,8 +333,8 @@ TEST(NodeSelection, AGangPrefersOneRack) {
   world.Submit(Gang(61, 2, 4));
   const auto starts = world.Decide();
   ASSERT_EQ(starts.size(), 1U);
-  EXPECT_EQ(world.server.node(starts[0].gang[0].node).words.rack, "r2");
-  EXPECT_EQ(world.server.node(starts[0].gang[1].node).words.rack, "r2");
+  EXPECT_EQ(world.scheduler.node(starts[0].gang[0].node).words.rack, "r2");
+  EXPECT_EQ(world.scheduler.node(starts[0].gang[1].node).words.rack, "r2");
 }
 
 TEST(NodeSelection, AChangedLabelMovesNoJobAndCountsForLaterOnes) {
@@ -343,11 +343,11 @@ TEST(NodeSelection, AChangedLabelMovesNoJobAndCountsForLaterOnes) {
   entry.request.constraint = "nvme";
   world.Submit(entry);
   ASSERT_EQ(world.Decide().front().node, 2U);
-  NodeWords words = world.server.node(1).words;
+  NodeAttributes words = world.scheduler.node(1).words;
   words.features = {"ib", "nvme"};
-  world.server.SetNode(1, words, world.server.node(1).capacity);
+  world.scheduler.SetNode(1, words, world.scheduler.node(1).capacity);
   world.Check();
-  EXPECT_EQ(world.server.running(JobId(70))->node, 2U);
+  EXPECT_EQ(world.scheduler.running(JobId(70))->node, 2U);
   EXPECT_EQ(world.Where([](auto& job) {
     job.request.constraint = "nvme";
     job.request.excluded_nodes = {"n2", "n3"};

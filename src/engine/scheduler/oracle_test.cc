@@ -37,7 +37,7 @@ struct OracleRun {
   bool is_capped = false;
 };
 
-struct OraclePromise {
+struct OracleReservation {
   const OracleJob* job = nullptr;
   Time start = kNever;
   unsigned gpus = 0;
@@ -53,14 +53,14 @@ struct Oracle {
   int cap = 0;  // Limit on the GPUs that capped jobs hold together; 0: no limit.
 
   // A backfill reservation of a capped job counts against the limit from its start on.
-  bool IsBarred(const OracleJob& job, const std::vector<OraclePromise>& before) const {
+  bool IsBarred(const OracleJob& job, const std::vector<OracleReservation>& before) const {
     if (cap == 0 || !job.is_capped) return false;
     int held = job.gpus;
     for (const OracleRun& run : runs) held += run.is_capped ? __builtin_popcount(run.gpus) : 0;
     if (held > cap) return true;
-    for (const OraclePromise& promise : before) {
-      if (promise.job->is_capped && promise.start < Until(job, now)) held += promise.job->gpus;
-      else if (promise.job->is_capped && promise.start == kNever) held += promise.job->gpus;
+    for (const OracleReservation& reservation : before) {
+      if (reservation.job->is_capped && reservation.start < Until(job, now)) held += reservation.job->gpus;
+      else if (reservation.job->is_capped && reservation.start == kNever) held += reservation.job->gpus;
     }
     return held > cap;
   }
@@ -85,12 +85,12 @@ struct Oracle {
     return order;
   }
 
-  bool IsFree(int gpu, Time from, Time until, const std::vector<OraclePromise>& before) const {
+  bool IsFree(int gpu, Time from, Time until, const std::vector<OracleReservation>& before) const {
     for (const OracleRun& run : runs) {
       if ((run.gpus >> gpu & 1) != 0 && run.end > from) return false;
     }
-    for (const OraclePromise& promise : before) {
-      for (const auto& [start, end] : promise.kept[gpu]) {
+    for (const OracleReservation& reservation : before) {
+      for (const auto& [start, end] : reservation.kept[gpu]) {
         if (start < until && from < end) return false;
       }
     }
@@ -114,17 +114,17 @@ struct Oracle {
     return sets;
   }
 
-  OraclePromise BackfillReservation(const OracleJob& job, const std::vector<OraclePromise>& before) const {
+  OracleReservation BackfillReservation(const OracleJob& job, const std::vector<OracleReservation>& before) const {
     std::vector<Time> moments = {now};
     for (const OracleRun& run : runs) moments.push_back(run.end);
-    for (const OraclePromise& promise : before) {
-      for (const auto& kept : promise.kept) {
+    for (const OracleReservation& reservation : before) {
+      for (const auto& kept : reservation.kept) {
         for (const auto& [start, end] : kept) moments.push_back(end);
       }
     }
     std::sort(moments.begin(), moments.end());
-    OraclePromise promise;
-    promise.job = &job;
+    OracleReservation reservation;
+    reservation.job = &job;
     for (Time start : moments) {
       if (start == kNever) break;
       for (unsigned set : Sets(job.gpus, job.matches)) {
@@ -133,58 +133,58 @@ struct Oracle {
           fits = fits && ((set >> gpu & 1) == 0 || IsFree(gpu, start, Until(job, start), before));
         }
         if (!fits) continue;
-        promise.start = start;
-        promise.gpus = set;
+        reservation.start = start;
+        reservation.gpus = set;
         for (int gpu = 0; gpu < gpu_count; ++gpu) {
-          if ((set >> gpu & 1) != 0) promise.kept[gpu].emplace_back(start, Until(job, start));
+          if ((set >> gpu & 1) != 0) reservation.kept[gpu].emplace_back(start, Until(job, start));
         }
-        return promise;
+        return reservation;
       }
     }
-    if (IsEscalated(job)) Drain(job, before, promise);
-    return promise;
+    if (IsEscalated(job)) Drain(job, before, reservation);
+    return reservation;
   }
 
-  void Drain(const OracleJob& job, const std::vector<OraclePromise>& before, OraclePromise& promise) const {
+  void Drain(const OracleJob& job, const std::vector<OracleReservation>& before, OracleReservation& reservation) const {
     std::vector<std::tuple<Time, int, Time, int>> ranked;  // Free from, reservations, owner's start, index.
     for (int gpu = 0; gpu < gpu_count; ++gpu) {
       if ((job.matches >> gpu & 1) == 0) continue;
       Time from = now;
       Time since = kNoTime;
-      int promised = 0;
+      int reserved_starts = 0;
       for (const OracleRun& run : runs) {
         if ((run.gpus >> gpu & 1) != 0) from = run.end, since = run.started;
       }
-      for (const OraclePromise& other : before) {
-        for (const auto& [start, end] : other.kept[gpu]) from = std::max(from, end), ++promised;
+      for (const OracleReservation& other : before) {
+        for (const auto& [start, end] : other.kept[gpu]) from = std::max(from, end), ++reserved_starts;
       }
-      ranked.emplace_back(from, promised, since, gpu);
+      ranked.emplace_back(from, reserved_starts, since, gpu);
     }
     std::sort(ranked.begin(), ranked.end());
     for (int i = 0; i < job.gpus; ++i) {
-      const auto& [from, promised, since, gpu] = ranked[static_cast<std::size_t>(i)];
-      promise.gpus |= 1u << gpu;
-      promise.kept[gpu].emplace_back(from, kNever);
+      const auto& [from, reserved_starts, since, gpu] = ranked[static_cast<std::size_t>(i)];
+      reservation.gpus |= 1u << gpu;
+      reservation.kept[gpu].emplace_back(from, kNever);
     }
   }
 
   // The reservations after `job` started on `set`, or nothing if one would be later or a drained GPU would be taken.
-  std::optional<std::vector<OraclePromise>> After(const OracleJob& job, unsigned set,
-                                                  const std::vector<OraclePromise>& promises) {
-    for (const OraclePromise& promise : promises) {
-      if (promise.start != kNever) continue;
+  std::optional<std::vector<OracleReservation>> After(const OracleJob& job, unsigned set,
+                                                      const std::vector<OracleReservation>& reservations) {
+    for (const OracleReservation& reservation : reservations) {
+      if (reservation.start != kNever) continue;
       for (int gpu = 0; gpu < gpu_count; ++gpu) {
-        for (const auto& [from, until] : promise.kept[gpu]) {
+        for (const auto& [from, until] : reservation.kept[gpu]) {
           if ((set >> gpu & 1) != 0 && from < Until(job, now)) return std::nullopt;
         }
       }
     }
     runs.push_back({set, Until(job, now), now, job.is_capped});
-    std::vector<OraclePromise> anew;
+    std::vector<OracleReservation> anew;
     bool is_fine = true;
-    for (const OraclePromise& promise : promises) {
-      anew.push_back(BackfillReservation(*promise.job, anew));
-      is_fine = is_fine && anew.back().start <= promise.start;
+    for (const OracleReservation& reservation : reservations) {
+      anew.push_back(BackfillReservation(*reservation.job, anew));
+      is_fine = is_fine && anew.back().start <= reservation.start;
     }
     runs.pop_back();
     if (!is_fine) return std::nullopt;
@@ -210,7 +210,7 @@ struct Oracle {
     for (bool again = true; again;) {
       again = false;
       bool is_first_blocked = true;
-      std::vector<OraclePromise> promises;
+      std::vector<OracleReservation> reservations;
       std::vector<const OracleJob*> line = Order();
       const std::size_t in_order = line.size();
       for (const OracleJob* filler : Fillers()) line.push_back(filler);
@@ -218,17 +218,17 @@ struct Oracle {
         const OracleJob* job = line[turn];
         const bool is_filler = policy.order == QueuePolicy::kFifo && !is_first_blocked && !IsEscalated(*job);
         if (is_filler != (turn >= in_order)) continue;
-        if (has_started[job->id] || Sets(job->gpus, job->matches).empty() || IsBarred(*job, promises)) continue;
+        if (has_started[job->id] || Sets(job->gpus, job->matches).empty() || IsBarred(*job, reservations)) continue;
         bool starts_now = false;
         for (unsigned set : Sets(job->gpus, job->matches)) {
           bool is_idle = true;
           for (int gpu = 0; gpu < gpu_count; ++gpu)
             is_idle = is_idle && ((set >> gpu & 1) == 0 || IsFree(gpu, now, kNever, {}));
           if (!is_idle) continue;
-          auto anew = After(*job, set, promises);
+          auto anew = After(*job, set, reservations);
           if (!anew) continue;
-          again = again || !promises.empty();
-          promises = std::move(*anew);
+          again = again || !reservations.empty();
+          reservations = std::move(*anew);
           runs.push_back({set, Until(*job, now), now, job->is_capped});
           starts.emplace_back(job->id, set);
           has_started[job->id] = starts_now = true;
@@ -236,8 +236,8 @@ struct Oracle {
         }
         if (starts_now) continue;
         if (is_first_blocked || IsEscalated(*job)) {
-          OraclePromise promise = BackfillReservation(*job, promises);
-          if (promise.gpus != 0) promises.push_back(std::move(promise));
+          OracleReservation reservation = BackfillReservation(*job, reservations);
+          if (reservation.gpus != 0) reservations.push_back(std::move(reservation));
         }
         is_first_blocked = false;
       }
@@ -271,13 +271,13 @@ std::string StartsText(std::vector<std::pair<std::uint64_t, unsigned>> starts) {
 
 // Returns the difference between oracle and engine; empty if both agree.
 std::string Difference(Oracle oracle) {
-  Scheduler server;
+  Scheduler scheduler;
   NodeCapacity capacity;
   // One model per GPU, named by its index, so that a job can request any set of them.
   for (int i = 0; i < oracle.gpu_count; ++i)
     World::AddGpu(capacity, "GPU" + std::string(1, static_cast<char>('A' + i)), 80_GiB);
-  server.SetCapacity(std::move(capacity));
-  server.SetGroupGpuLimit("user ada", oracle.cap);
+  scheduler.SetCapacity(std::move(capacity));
+  scheduler.SetGroupGpuLimit("user ada", oracle.cap);
   std::uint64_t next = 100;
   for (const OracleRun& run : oracle.runs) {
     RunningJob job;
@@ -286,7 +286,7 @@ std::string Difference(Oracle oracle) {
     job.known_end = run.end;
     job.started = run.started;
     if (run.is_capped) job.groups = {"user ada"};
-    server.Adopt(std::move(job));
+    scheduler.Adopt(std::move(job));
   }
   const unsigned all = (1u << oracle.gpu_count) - 1;
   for (OracleJob& job : oracle.jobs) {
@@ -302,11 +302,11 @@ std::string Difference(Oracle oracle) {
               (entry.request.gpu_type.empty() ? "gpu" : "|gpu") + std::string(1, static_cast<char>('a' + i));
       }
     }
-    server.Put(std::move(entry));
+    scheduler.Put(std::move(entry));
   }
   std::vector<std::pair<std::uint64_t, unsigned>> actual;
-  server.SetPolicy(oracle.policy);
-  for (const StartDecision& start : server.Decide(oracle.now, [](JobId id) { return id; }).plan.starts) {
+  scheduler.SetPolicy(oracle.policy);
+  for (const StartDecision& start : scheduler.Decide(oracle.now, [](JobId id) { return id; }).plan.starts) {
     actual.emplace_back(start.entry.value(), static_cast<unsigned>(start.gpus.bits()));
   }
   const auto expected = Oracle(oracle).Starts();

@@ -15,7 +15,7 @@ struct StartDecision {
   GpuSlice slice;                    // Optional. The MIG instance; `gpus` is a single GPU then.
   /// For jobs on several nodes: all of them, in rank order; the first is `node`. Empty: the job is on one node. Never
   /// empty for a heterogeneous job.
-  std::vector<NodePlace> gang;
+  std::vector<NodeResources> gang;
   /// For users and for the job's record: "first in line", "backfilled: ends before job 9 starts in 2 h".
   Reason reason;
   std::string pool = {};  // The requested pool in which it starts; empty if it requested none.
@@ -25,15 +25,15 @@ struct StartDecision {
 struct Reservation {
   JobId entry;
   Time start = kNever;  // kNever: the job waits for these GPUs to drain and no end is known.
-  std::vector<NodePlace> places;
-  bool is_claim = false;  // Those of its GPUs that are not free were asked back or preempted for this job.
+  std::vector<NodeResources> places;
+  bool is_nomination = false;  // Those of its GPUs that are not free were asked back or preempted for this job.
 };
 
 /// A running job must end because another job has precedence for its resources. It holds its GPUs until Finish.
 struct Preemption {
   JobId job;
-  JobId taker;    // The job for which it is preempted.
-  Reason reason;  // "makes room for job 12".
+  JobId preemptor;  // The job for which it is preempted.
+  Reason reason;    // "makes room for job 12".
 };
 
 /// A running elastic job has a different set of GPUs from now on, or is asked to give some back.

@@ -8,8 +8,8 @@ namespace portions_test {
 
 /// Starts the jobs that fit now; returns their GPUs by job.
 std::map<JobId, GpuSet> Start(World& world) {
-  world.server.SetPolicy(world.policy);
-  const Decided decided = world.server.Decide(world.now, [](JobId id) { return id; });
+  world.scheduler.SetPolicy(world.policy);
+  const Decided decided = world.scheduler.Decide(world.now, [](JobId id) { return id; });
   std::map<JobId, GpuSet> started;
   for (std::size_t i = 0; i < decided.jobs.size(); ++i) started[decided.jobs[i]] = decided.plan.starts[i].gpus;
   world.Check();
@@ -38,13 +38,13 @@ TEST(GpuFractions, ArePackedAndLeaveWholeGpusToOthers) {
   ASSERT_EQ(started.size(), 3U);
   EXPECT_EQ(started.at(JobId(1)), started.at(JobId(2)));
   EXPECT_NE(started.at(JobId(3)), started.at(JobId(1)));
-  EXPECT_EQ(world.server.holders(kOwnNode, 0), (std::vector{JobId(1), JobId(2)}));
-  EXPECT_EQ(world.server.node(kOwnNode).room(0), GpuShare());
-  world.server.Finish(JobId(1));
-  EXPECT_EQ(world.server.node(kOwnNode).room(0), GpuShare(5'000));
-  EXPECT_EQ(world.server.free(), GpuSet()) << "nobody's GPUs are those that no one has a part of";
-  world.server.Finish(JobId(2));
-  EXPECT_EQ(world.server.free(), GpuSet::Of({0}));
+  EXPECT_EQ(world.scheduler.holders(kOwnNode, 0), (std::vector{JobId(1), JobId(2)}));
+  EXPECT_EQ(world.scheduler.node(kOwnNode).room(0), GpuShare());
+  world.scheduler.Finish(JobId(1));
+  EXPECT_EQ(world.scheduler.node(kOwnNode).room(0), GpuShare(5'000));
+  EXPECT_EQ(world.scheduler.free(), GpuSet()) << "nobody's GPUs are those that no one has a part of";
+  world.scheduler.Finish(JobId(2));
+  EXPECT_EQ(world.scheduler.free(), GpuSet::Of({0}));
   world.Check();
 }
 
@@ -53,7 +53,7 @@ TEST(GpuFractions, NeverAddUpToMoreThanAGpu) {
   world.Node(1);
   for (std::uint64_t id = 1; id <= 5; ++id) world.Submit(Part(id, 3'000));
   EXPECT_EQ(Start(world).size(), 3U);
-  world.server.Finish(JobId(2));
+  world.scheduler.Finish(JobId(2));
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
@@ -76,7 +76,7 @@ TEST(GpuFractions, AMemoryRequestIsAnotherFractionOfEachGpuSize) {
   World::AddGpu(capacity, "NVIDIA L4", 24_GiB);
   capacity.cpus = 8;
   capacity.memory = 64_GiB;
-  world.server.SetCapacity(capacity);
+  world.scheduler.SetCapacity(capacity);
   world.Submit(ByMemory(1, 20_GiB));
   world.Submit(ByMemory(2, 20_GiB));
   world.Submit(ByMemory(3, 30_GiB));
@@ -85,9 +85,9 @@ TEST(GpuFractions, AMemoryRequestIsAnotherFractionOfEachGpuSize) {
   EXPECT_EQ(started.at(JobId(1)), GpuSet::Of({1})) << "the smallest that has it, which wastes least";
   EXPECT_EQ(started.at(JobId(2)), GpuSet::Of({0}));
   EXPECT_EQ(started.at(JobId(3)), GpuSet::Of({0}));
-  EXPECT_EQ(world.server.node(kOwnNode).room(0), GpuShare(GpuShare::kWhole) -
-                                                     PartsOf(world.server.running(JobId(2))->request.portion, 80_GiB) -
-                                                     PartsOf(world.server.running(JobId(3))->request.portion, 80_GiB));
+  EXPECT_EQ(world.scheduler.node(kOwnNode).room(0),
+            GpuShare(GpuShare::kWhole) - PartsOf(world.scheduler.running(JobId(2))->request.portion, 80_GiB) -
+                PartsOf(world.scheduler.running(JobId(3))->request.portion, 80_GiB));
 }
 
 TEST(GpuFractions, AreKeptWhenARunningJobIsAdopted) {
@@ -100,7 +100,7 @@ TEST(GpuFractions, AreKeptWhenARunningJobIsAdopted) {
   job.request.gpus = 1;
   job.request.portion.request = GpuShare(7'000);
   job.started = world.now;
-  world.server.Adopt(job);
+  world.scheduler.Adopt(job);
   world.Check();
   world.Submit(Part(5, 4'000));
   EXPECT_EQ(Start(world).at(JobId(5)), GpuSet::Of({0}));
@@ -114,16 +114,16 @@ TEST(GpuFractions, GrowOnlyWhereThereIsRoom) {
   ASSERT_EQ(Start(world).size(), 2U);
   GpuPortion more;
   more.request = GpuShare(8'000);
-  const Status refused = world.server.SetPortion(JobId(1), more);
+  const Status refused = world.scheduler.SetPortion(JobId(1), more);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("GPU 0 has room for 0.75 next to"), std::string::npos);
-  EXPECT_EQ(world.server.running(JobId(1))->share, GpuShare(5'000));
+  EXPECT_EQ(world.scheduler.running(JobId(1))->share, GpuShare(5'000));
   more.request = GpuShare(7'500);
-  EXPECT_TRUE(world.server.SetPortion(JobId(1), more));
-  EXPECT_EQ(world.server.node(kOwnNode).room(0), GpuShare());
+  EXPECT_TRUE(world.scheduler.SetPortion(JobId(1), more));
+  EXPECT_EQ(world.scheduler.node(kOwnNode).room(0), GpuShare());
   world.Check();
   more.request = GpuShare(1'000);
-  EXPECT_TRUE(world.server.SetPortion(JobId(1), more));
+  EXPECT_TRUE(world.scheduler.SetPortion(JobId(1), more));
   world.Check();
   world.Submit(Part(3, 6'500));
   EXPECT_EQ(Start(world).size(), 1U);
@@ -135,11 +135,11 @@ TEST(GpuFractions, ARequestThatNoGpuCanServeIsRefusedWithItsSize) {
   Request request;
   request.gpus = 1;
   request.portion.memory = 90_GiB;
-  const Status refused = CheckFeasible(world.server, request, "");
+  const Status refused = CheckFeasible(world.scheduler, request, "");
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("90 GiB"), std::string::npos) << refused.error().message;
   request.portion.memory = 70_GiB;
-  EXPECT_TRUE(CheckFeasible(world.server, request, ""));
+  EXPECT_TRUE(CheckFeasible(world.scheduler, request, ""));
 }
 
 TEST(GpuFractions, AWaitingJobIsToldHowMuchIsFree) {
@@ -149,7 +149,7 @@ TEST(GpuFractions, AWaitingJobIsToldHowMuchIsFree) {
   ASSERT_EQ(Start(world).size(), 1U);
   world.Submit(Part(2, 5'000));
   EXPECT_TRUE(Start(world).empty());
-  const core::Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("0.5"), std::string::npos) << why.blockers.front().text;
   EXPECT_EQ(why.change_text(), "--gpus 0.25 (GPU 0 has 0.25 left)") << "it is not free";
@@ -161,16 +161,16 @@ TEST(GpuFractions, NoFractionIsSmallerThanACudaContext) {
   Request request;
   request.gpus = 1;
   request.portion.request = GpuShare(10);
-  const Status refused = CheckFeasible(world.server, request, "");
+  const Status refused = CheckFeasible(world.scheduler, request, "");
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("request at least --gpus 0.0065 or --gpu-memory 512M"), std::string::npos)
       << refused.error().message;
   request.portion.request = SmallestParts(80_GiB);
-  EXPECT_TRUE(CheckFeasible(world.server, request, ""));
+  EXPECT_TRUE(CheckFeasible(world.scheduler, request, ""));
   request.portion = GpuPortion();
   request.portion.memory = 20_GiB;
   request.portion.memory_limit = 200_GiB;
-  EXPECT_FALSE(CheckFeasible(world.server, request, "")) << "more than any GPU has";
+  EXPECT_FALSE(CheckFeasible(world.scheduler, request, "")) << "more than any GPU has";
 }
 
 TEST(GpuFractions, UseOnlyGpusOnWhichACudaContextFits) {
@@ -180,7 +180,7 @@ TEST(GpuFractions, UseOnlyGpusOnWhichACudaContextFits) {
   World::AddGpu(capacity, "NVIDIA H200", 141_GiB);
   capacity.cpus = 8;
   capacity.memory = 64_GiB;
-  world.server.SetCapacity(capacity);
+  world.scheduler.SetCapacity(capacity);
   world.Submit(Part(1, 100));
   const auto started = Start(world);
   ASSERT_EQ(started.size(), 1U);

@@ -39,12 +39,12 @@ class History {
     if (kind.has_topology) JoinPairs(capacity);
     capacity.cpus = 16;
     capacity.memory = 64_GiB;
-    world.server.SetCapacity(std::move(capacity));
+    world.scheduler.SetCapacity(std::move(capacity));
     if (Draw(3) == 0) world.policy.order = QueuePolicy::kFifo;
     world.policy.cpu_jobs_at_once = 3;
-    if (kind.has_groups) world.server.SetGroupLimit("g", 2);
+    if (kind.has_groups) world.scheduler.SetGroupLimit("g", 2);
     if (kind.has_gpu_caps) {
-      for (const char* user : {"user ada", "user bob"}) world.server.SetGroupGpuLimit(user, 1 + Draw(gpus));
+      for (const char* user : {"user ada", "user bob"}) world.scheduler.SetGroupGpuLimit(user, 1 + Draw(gpus));
     }
   }
 
@@ -69,7 +69,7 @@ class History {
   }
 
   void Submit() {
-    WaitingEntry entry = World::Job(next_id_++, 1 + Draw(static_cast<int>(world.server.capacity().gpus.size())));
+    WaitingEntry entry = World::Job(next_id_++, 1 + Draw(static_cast<int>(world.scheduler.capacity().gpus.size())));
     if (kind_.has_limits || Draw(3) > 0) entry.time_limit = (1 + Draw(12)) * 15 * kMinute;
     if (kind_.is_mixed && Draw(2) == 0) entry.request.gpu_type = Draw(2) == 0 ? "h100" : "l4";
     if (kind_.is_mixed && Draw(2) == 0) entry.speeds = {{"NVIDIA L4", 550}, {"NVIDIA H100 80GB HBM3", 1000}};
@@ -87,7 +87,7 @@ class History {
     if (Draw(10) == 0) entry.begin = world.now + Draw(90) * kMinute;
     if (Draw(20) == 0) entry.is_held = true;
     // Infeasible jobs are left out: they would only wait.
-    if (CheckFeasible(world.server, entry.request)) world.Submit(std::move(entry));
+    if (CheckFeasible(world.scheduler, entry.request)) world.Submit(std::move(entry));
   }
 
   void WantTopology(WaitingEntry& entry) {
@@ -101,29 +101,29 @@ class History {
   // Elastic jobs with an odd id accept resizing, and answer at a random later time.
   void Checkpoint() {
     std::vector<JobId> answering;
-    for (const auto& [id, job] : world.server.running_jobs()) {
+    for (const auto& [id, job] : world.scheduler.running_jobs()) {
       if (!job.request.is_elastic() || job.request.gpus == 0 || id.value() % 2 == 0 || Draw(3) > 0) continue;
       answering.push_back(id);
     }
     for (const JobId id : answering) {
-      const RunningJob& job = *world.server.running(id);
-      if (!job.is_resizable) world.server.SetResizable(id);
-      if (!job.asked_back.empty()) world.server.Resize(id, job.gpus - job.asked_back);
+      const RunningJob& job = *world.scheduler.running(id);
+      if (!job.is_resizable) world.scheduler.SetResizable(id);
+      if (!job.asked_back.empty()) world.scheduler.Resize(id, job.gpus - job.asked_back);
     }
     world.Check();
   }
 
   void EndOne() {
-    const auto& running = world.server.running_jobs();
+    const auto& running = world.scheduler.running_jobs();
     if (running.empty()) return;
-    world.server.Finish(std::next(running.begin(), Draw(static_cast<int>(running.size())))->first);
+    world.scheduler.Finish(std::next(running.begin(), Draw(static_cast<int>(running.size())))->first);
   }
 
   void ChangeGpu() {
     GpuAvailability state;
     state.is_restricted = Draw(2) == 0;
-    world.server.SetAvailability(
-        kOwnNode, static_cast<GpuIndex>(Draw(static_cast<int>(world.server.capacity().gpus.size()))), state);
+    world.scheduler.SetAvailability(
+        kOwnNode, static_cast<GpuIndex>(Draw(static_cast<int>(world.scheduler.capacity().gpus.size()))), state);
   }
 
   World world;
@@ -138,33 +138,33 @@ bool IsInLine(const WaitingEntry& entry, Time now) {
   return !entry.is_held && entry.unmet_dependencies.empty() && entry.begin <= now;
 }
 
-bool IsFull(const Scheduler& server, const GroupName& group, int gpus) {
-  const int jobs_limit = server.group_limit(group);
-  const int gpus_limit = server.group_gpu_limit(group);
-  return (jobs_limit > 0 && server.group_running(group) >= jobs_limit) ||
-         (gpus_limit > 0 && server.group_gpus(group) + gpus > gpus_limit);
+bool IsFull(const Scheduler& scheduler, const GroupName& group, int gpus) {
+  const int jobs_limit = scheduler.group_limit(group);
+  const int gpus_limit = scheduler.group_gpu_limit(group);
+  return (jobs_limit > 0 && scheduler.group_running(group) >= jobs_limit) ||
+         (gpus_limit > 0 && scheduler.group_gpus(group) + gpus > gpus_limit);
 }
 
 // The first job in the queue that no limit blocks must not fit.
 void CheckHeadIsNotIdle(const World& world) {
   // GPUs that are asked back are kept for one job, together with free GPUs, so the check does not apply.
-  for (const auto& [id, job] : world.server.running_jobs()) {
+  for (const auto& [id, job] : world.scheduler.running_jobs()) {
     if (!job.asked_back.empty()) return;
   }
-  for (JobId id : QueueOrder(world.server, world.now, 0)) {
-    const WaitingEntry& entry = *world.server.waiting(id);
+  for (JobId id : QueueOrder(world.scheduler, world.now, 0)) {
+    const WaitingEntry& entry = *world.scheduler.waiting(id);
     if (!IsInLine(entry, world.now)) continue;
     if (entry.request.gpus == 0) return;  // A backfill reservation may keep the CPUs.
     const bool is_capped = std::any_of(entry.groups.begin(), entry.groups.end(), [&](const GroupName& group) {
-      return IsFull(world.server, group, entry.request.gpus);
+      return IsFull(world.scheduler, group, entry.request.gpus);
     });
-    const GpuSet matches = MatchingGpus(world.server.capacity(), entry.request);
-    if (is_capped || (matches & world.server.usable()).size() < entry.request.gpus) continue;
+    const GpuSet matches = MatchingGpus(world.scheduler.capacity(), entry.request);
+    if (is_capped || (matches & world.scheduler.usable()).size() < entry.request.gpus) continue;
     const GpuChoice choice = {entry.placement, 0, entry.request.topology, entry.request.requires_topology,
-                              &world.server.topology()};
-    if (!PickGpus(matches & world.server.usable(), entry.request.gpus, choice)) continue;
-    const bool fits = PickGpus(matches & world.server.free(), entry.request.gpus, choice) &&
-                      world.server.cpus_claimed() + entry.request.cpus <= world.server.capacity().cpus;
+                              &world.scheduler.topology()};
+    if (!PickGpus(matches & world.scheduler.usable(), entry.request.gpus, choice)) continue;
+    const bool fits = PickGpus(matches & world.scheduler.free(), entry.request.gpus, choice) &&
+                      world.scheduler.cpus_claimed() + entry.request.cpus <= world.scheduler.capacity().cpus;
     EXPECT_FALSE(fits) << "job " << id.value() << " is first in line, fits and waits";
     return;
   }
@@ -180,8 +180,8 @@ bool AreEqual(const WaitingEntry& a, const WaitingEntry& b) {
 void CheckEqualsInOrder(const World& world, const std::vector<WaitingEntry>& started) {
   const auto place = [](const WaitingEntry& entry) { return std::tuple(-entry.priority, SinceOf(entry), entry.id); };
   for (const WaitingEntry& entry : started) {
-    for (JobId id : QueueOrder(world.server, world.now, 0)) {
-      const WaitingEntry& other = *world.server.waiting(id);
+    for (JobId id : QueueOrder(world.scheduler, world.now, 0)) {
+      const WaitingEntry& other = *world.scheduler.waiting(id);
       if (id == entry.id || !IsInLine(other, world.now) || !AreEqual(entry, other)) continue;
       EXPECT_LT(place(entry), place(other)) << "job " << entry.id.value() << " passed its equal";
     }
@@ -190,9 +190,9 @@ void CheckEqualsInOrder(const World& world, const std::vector<WaitingEntry>& sta
 
 void CheckPass(World& world) {
   std::map<JobId, WaitingEntry> before;
-  for (JobId id : QueueOrder(world.server, world.now, 0)) before.emplace(id, *world.server.waiting(id));
+  for (JobId id : QueueOrder(world.scheduler, world.now, 0)) before.emplace(id, *world.scheduler.waiting(id));
   std::vector<WaitingEntry> started;
-  for (const World::Started& start : world.Pass()) {
+  for (const World::Started& start : world.RunCycle()) {
     EXPECT_TRUE(IsInLine(before.at(start.entry), world.now)) << "job " << start.entry.value() << " is not in line";
     EXPECT_FALSE(start.reason.empty());
     started.push_back(before.at(start.entry));
@@ -203,28 +203,28 @@ void CheckPass(World& world) {
   EXPECT_TRUE(second.starts.empty()) << "a second pass starts more";
   for (const Resizing& one : second.resizings) ADD_FAILURE() << "a second pass resizes " << one.job.value();
   EXPECT_GT(world.last_plan.next_wakeup, world.now);
-  EXPECT_LE(world.server.group_running("g"), 2);
+  EXPECT_LE(world.scheduler.group_running("g"), 2);
   for (const char* user : {"user ada", "user bob"}) {
-    const int most = world.server.group_gpu_limit(user);
-    EXPECT_TRUE(most == 0 || world.server.group_gpus(user) <= most) << user << " holds more than " << most;
+    const int most = world.scheduler.group_gpu_limit(user);
+    EXPECT_TRUE(most == 0 || world.scheduler.group_gpus(user) <= most) << user << " holds more than " << most;
   }
-  EXPECT_LE(world.server.cpu_jobs_running(), world.policy.cpu_jobs_at_once);
-  EXPECT_LE(world.server.cpus_claimed(), world.server.capacity().cpus);
+  EXPECT_LE(world.scheduler.cpu_jobs_running(), world.policy.cpu_jobs_at_once);
+  EXPECT_LE(world.scheduler.cpus_claimed(), world.scheduler.capacity().cpus);
 }
 
 // Every waiting job has a blocker, FirstBlockers names the first of them, and estimated starts are not in the past.
 void CheckExplanations(const World& world) {
   std::uint64_t last_position = 0;
-  FirstBlockers first(world.server, world.now);
-  for (JobId id : QueueOrder(world.server, world.now, 0)) {
-    const core::Explanation why = Explain(world.server, id, world.now);
+  FirstBlockers first(world.scheduler, world.now);
+  for (JobId id : QueueOrder(world.scheduler, world.now, 0)) {
+    const core::Explanation why = Explain(world.scheduler, id, world.now);
     ASSERT_TRUE(why.is_waiting);
     EXPECT_FALSE(why.blockers.empty()) << "job " << id.value() << " waits without a reason";
     const std::optional<core::Blocker> named = first.Find(id);
     EXPECT_EQ(named ? named->text : "", why.blockers.empty() ? "" : why.blockers.front().text);
     EXPECT_FALSE(why.start.basis.empty());
     EXPECT_GE(why.start.typical, world.now);
-    const WaitingEntry& entry = *world.server.waiting(id);
+    const WaitingEntry& entry = *world.scheduler.waiting(id);
     EXPECT_EQ(why.position > 0, IsInLine(entry, world.now));
     if (why.position == 0) continue;
     EXPECT_EQ(why.position, last_position + 1) << "positions follow the order of the queue";
@@ -283,21 +283,22 @@ TEST(Properties, AnEscalatedReservationIsNeverMovedBack) {
     kind.has_topology = seed % 3 == 0;
     History history(seed, kind);
     history.world.policy.order = QueuePolicy::kSmallFirst;
-    JobId promised;
+    JobId reserved_starts;
     Time start = kNever;
     for (int step = 0; step < 80; ++step) {
       history.Step();
-      history.world.Pass();
+      history.world.RunCycle();
       const std::vector<Reservation>& reservations = history.world.last_plan.reservations;
-      const WaitingEntry* first = reservations.empty() ? nullptr : history.world.server.waiting(reservations[0].entry);
+      const WaitingEntry* first =
+          reservations.empty() ? nullptr : history.world.scheduler.waiting(reservations[0].entry);
       // A nomination is excluded: it is not known when its GPUs become free.
-      const bool is_escalated = first != nullptr && !reservations[0].is_claim && first->count == 1 &&
+      const bool is_escalated = first != nullptr && !reservations[0].is_nomination && first->count == 1 &&
                                 IsEscalated(history.world.policy, *first, history.world.now);
-      if (is_escalated && reservations[0].entry == promised) {
-        ASSERT_LE(reservations[0].start, start) << "job " << promised.value();
+      if (is_escalated && reservations[0].entry == reserved_starts) {
+        ASSERT_LE(reservations[0].start, start) << "job " << reserved_starts.value();
         ++compared;
       }
-      promised = is_escalated ? reservations[0].entry : JobId();
+      reserved_starts = is_escalated ? reservations[0].entry : JobId();
       start = is_escalated ? reservations[0].start : kNever;
     }
   }
@@ -315,22 +316,22 @@ TEST(Properties, TheLargestJobStartsWithinOneGenerationOfBecomingTheOldest) {
     world.Node(gpus);
     std::uint64_t next = 2;
     world.Submit(World::Job(next++, 1));
-    world.Pass();
+    world.RunCycle();
     world.Submit(World::Job(1, gpus));
     const Time submitted = world.now;
     std::map<JobId, Time> ends;
-    for (int minute = 0; minute < 200 && world.server.waiting(JobId(1)) != nullptr; ++minute) {
+    for (int minute = 0; minute < 200 && world.scheduler.waiting(JobId(1)) != nullptr; ++minute) {
       world.now += kMinute;
       for (int i = 0; i < 2; ++i) world.Submit(World::Job(next++, 1));
       std::vector<JobId> over;
-      for (const auto& [id, job] : world.server.running_jobs()) {
+      for (const auto& [id, job] : world.scheduler.running_jobs()) {
         const auto [end, is_new] = ends.emplace(id, job.started + static_cast<int>(1 + random() % 60) * kMinute);
         if (end->second <= world.now) over.push_back(id);
       }
-      for (JobId id : over) world.server.Finish(id);
-      world.Pass();
+      for (JobId id : over) world.scheduler.Finish(id);
+      world.RunCycle();
     }
-    ASSERT_EQ(world.server.waiting(JobId(1)), nullptr) << "the large job starves";
+    ASSERT_EQ(world.scheduler.waiting(JobId(1)), nullptr) << "the large job starves";
     EXPECT_LE(world.now - submitted, std::chrono::hours(2) + 2 * kMinute);
   }
 }

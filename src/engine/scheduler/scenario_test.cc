@@ -19,8 +19,8 @@ Policy PolicyOf(const core::RuleWords& rules) {
                                                          : QueuePolicy::kSmallFirst;
   policy.escalate_after = rules.escalate_after;
   policy.cpu_jobs_at_once = rules.cpu_jobs.value_or(policy.cpu_jobs_at_once);
-  policy.taking_back = {rules.reclaims,  rules.preempts, rules.consolidates,
-                        rules.least_run, rules.patience, rules.grace};
+  policy.preemption = {rules.reclaims,    rules.preempts,    rules.consolidates,
+                       rules.min_runtime, rules.wait_before, rules.grace};
   return policy;
 }
 
@@ -43,12 +43,12 @@ class SchedulerWorld : public core::ScenarioWorld {
   const core::Cluster& cluster() const override { return scheduler_.core(); }
   std::string CheckInvariants() const override { return scheduler_.CheckInvariants(); }
 
-  void AddNode(const std::string& name, const core::NodeWords& words) override {
+  void AddNode(const std::string& name, const core::NodeAttributes& words) override {
     NodeCapacity capacity{core::GpusOf(words), words.cpu_milli / 1000, BytesOf(words.memory_mib)};
     for (GpuFacts& gpu : capacity.gpus) {
       if (gpu.memory_total == Bytes(0)) gpu.memory_total = 80_GiB;
     }
-    NodeWords attributes;
+    NodeAttributes attributes;
     attributes.name = name;
     attributes.features = words.features;
     if (!words.pool.empty()) attributes.pools.push_back(words.pool);
@@ -84,7 +84,8 @@ class SchedulerWorld : public core::ScenarioWorld {
   static Request RequestOf(const JobWords& job) {
     const core::TaskWords& task = job.groups.front();
     EXPECT_TRUE(job.groups.size() == 1 && task.tasks == 1 && task.types.size() < 2 && !task.shape.slice &&
-                task.shape.parts % placement::kGpuParts == 0 && job.ask.together == core::Ask().together)
+                task.shape.parts % placement::kGpuParts == 0 &&
+                job.request.locality == core::ResourceRequest().locality)
         << "the scheduler's scenarios have only jobs of one task, with whole GPUs of one type";
     Request request;
     request.gpus = task.has_gpus ? task.shape.gpus : 1;
@@ -93,8 +94,8 @@ class SchedulerWorld : public core::ScenarioWorld {
     request.gpu_memory = BytesOf(job.wishes.least_gpu_memory_mib);
     request.cpus = task.shape.cpu_milli / 1000;
     request.memory = BytesOf(task.shape.memory_mib);
-    request.topology = job.ask.topology;
-    request.requires_topology = job.ask.requires_topology;
+    request.topology = job.request.topology;
+    request.requires_topology = job.request.requires_topology;
     request.constraint = job.constraint;
     request.node_list = job.wishes.nodes;
     request.excluded_nodes = job.wishes.excluded;
@@ -133,12 +134,12 @@ class SchedulerWorld : public core::ScenarioWorld {
     scheduler_.Put(std::move(entry));
   }
 
-  void Adopt(const JobWords& words, std::vector<core::TaskPlacement> pieces) override {
-    ASSERT_EQ(pieces.size(), 1u);
+  void Adopt(const JobWords& words, std::vector<core::TaskPlacement> placements) override {
+    ASSERT_EQ(placements.size(), 1u);
     RunningJob job;
     job.id = words.job.id;
-    job.node = pieces.front().node;
-    job.gpus = pieces.front().place.gpus;
+    job.node = placements.front().node;
+    job.gpus = placements.front().place.gpus;
     job.request = RequestOf(words);
     if (!words.groups.front().has_gpus) job.request.gpus = job.gpus.size();
     job.cpus = job.request.cpus;
@@ -156,8 +157,8 @@ class SchedulerWorld : public core::ScenarioWorld {
 
   void Remove(JobId waiting) override { scheduler_.Remove(waiting); }
   void End(JobId running) override { scheduler_.Finish(running); }
-  void GiveBack(JobId running, const std::vector<core::TaskPlacement>& pieces) override {
-    scheduler_.Resize(running, scheduler_.running(running)->gpus - core::GpusOf(pieces));
+  void GiveBack(JobId running, const std::vector<core::TaskPlacement>& placements) override {
+    scheduler_.Resize(running, scheduler_.running(running)->gpus - core::GpusOf(placements));
   }
 
   void SetResizable(const Words& words) {
@@ -183,7 +184,7 @@ class SchedulerWorld : public core::ScenarioWorld {
     for (std::size_t i = 0; i < plan.starts.size(); ++i) {
       const JobId job = decided.jobs[i];
       Began(plan.starts[i].entry, job);
-      Tell() << NameOf(job) << " starts on " << PlaceOf(job, cluster().running(job)->pieces) << ": "
+      Tell() << NameOf(job) << " starts on " << PlaceOf(job, cluster().running(job)->placements) << ": "
              << plan.starts[i].reason << "\n";
     }
     for (const Preemption& preemption : plan.preemptions) {
@@ -207,9 +208,9 @@ class SchedulerWorld : public core::ScenarioWorld {
   }
 
   /// All GPUs of a job together. A resized job may have several pieces for its one task.
-  std::string PlaceOf(JobId /*id*/, const std::vector<core::TaskPlacement>& pieces) const override {
-    const GpuSet gpus = core::GpusOf(pieces);
-    return NodeName(pieces.front().node) + (gpus.empty() ? "" : " " + GpusText(gpus));
+  std::string PlaceOf(JobId /*id*/, const std::vector<core::TaskPlacement>& placements) const override {
+    const GpuSet gpus = core::GpusOf(placements);
+    return NodeName(placements.front().node) + (gpus.empty() ? "" : " " + GpusText(gpus));
   }
 
   core::Explanation ExplainJob(JobId id) const override {

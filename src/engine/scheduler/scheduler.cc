@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "engine/core/cycle/resize.h"
-#include "engine/core/explain/kind_words.h"
+#include "engine/core/explain/node_class_text.h"
 #include "engine/core/place/start_blocker.h"
 #include "engine/core/state/predicted_end.h"
 #include "engine/core/state/state.h"
@@ -37,42 +37,42 @@ Scheduler::Scheduler(Duration usage_half_life) : usage_half_life_(usage_half_lif
 
 // Removes all jobs from the core and returns its teams with their usage.
 core::Teams Scheduler::TakeTeams() {
-  for (const auto& [id, job] : book_.running_jobs()) core_.Finish(id, now_);
-  for (const auto& [id, entry] : book_.waiting_entries()) core_.Remove(id, now_);
+  for (const auto& [id, job] : facts_.running_jobs()) core_.Finish(id, now_);
+  for (const auto& [id, entry] : facts_.waiting_entries()) core_.Remove(id, now_);
   return std::move(core_.teams());
 }
 
 // Rebuilds the core from all facts: nodes and job classes cannot be removed from it one by one.
 void Scheduler::Rebuild(core::Teams teams) {
-  std::vector<std::pair<core::AdvanceReservation, core::Ask>> bookings;
-  for (const core::AdvanceReservation& booking : core_.state().bookings)
-    bookings.emplace_back(booking, core_.ask(booking.ask));
+  std::vector<std::pair<core::AdvanceReservation, core::ResourceRequest>> advance_reservations;
+  for (const core::AdvanceReservation& advance : core_.state().advance_reservations)
+    advance_reservations.emplace_back(advance, core_.request(advance.request));
   core_ = core::Cluster(core_.rules());
   core_.teams() = std::move(teams);
   for (const PoolRow& pool : pools_) core_.AddPool(RulesOf(policy_, pool));
-  kinds_ = Kinds(pools_);
+  classifier_ = NodeClassifier(pools_);
   filters_.clear();
-  for (const NodeUsage& node : book_.nodes()) kinds_.Add(node);
+  for (const NodeUsage& node : facts_.nodes()) classifier_.Add(node);
   const std::map<std::string, GroupLimits> limits = caps_.limits();
   caps_ = GroupCaps();
   is_overcommitted_ = false;
   cpu_jobs_cap_ = core_.AddCap("jobs without GPUs", cpu_jobs_at_once_);
-  for (NodeIndex node = 0; node < book_.nodes().size(); ++node) core_.AddNode(FactsOf(node));
-  static_cast<void>(kinds_.book().TakeChange());
+  for (NodeIndex node = 0; node < facts_.nodes().size(); ++node) core_.AddNode(FactsOf(node));
+  static_cast<void>(classifier_.class_index().TakeChange());
   core_.SetScorer(MakeScorer());
   CountGpus();
   for (const auto& [name, limit] : limits) caps_.SetLimits(core_, name, limit);
-  for (const auto& [id, job] : book_.running_jobs()) AdoptInCore(job);
-  for (NodeIndex node = 0; node < book_.nodes().size(); ++node) ShowUsable(node);
+  for (const auto& [id, job] : facts_.running_jobs()) AdoptInCore(job);
+  for (NodeIndex node = 0; node < facts_.nodes().size(); ++node) ShowUsable(node);
   // In id order, so that the same facts make the same core.
   std::vector<const WaitingEntry*> entries;
-  entries.reserve(book_.waiting_entries().size());
-  for (const auto& [id, entry] : book_.waiting_entries()) entries.push_back(&entry);
+  entries.reserve(facts_.waiting_entries().size());
+  for (const auto& [id, entry] : facts_.waiting_entries()) entries.push_back(&entry);
   std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
   for (const WaitingEntry* entry : entries) PutInCore(*entry);
-  for (auto& [booking, ask] : bookings) {
-    booking.ask = core_.Know(ask);
-    core_.Book(std::move(booking), now_);
+  for (auto& [advance, resources] : advance_reservations) {
+    advance.request = core_.Know(resources);
+    core_.Reserve(std::move(advance), now_);
   }
 }
 
@@ -80,17 +80,17 @@ void Scheduler::Rebuild(core::Teams teams) {
 // jobs, the core is rebuilt. The classes added since the last rebuild pay for its cost.
 void Scheduler::ForgetOldClasses() {
   const std::size_t known = core_.state().classes.size();
-  if (known <= kClassesKept + 4 * (book_.waiting_entries().size() + book_.running_jobs().size())) return;
+  if (known <= kClassesKept + 4 * (facts_.waiting_entries().size() + facts_.running_jobs().size())) return;
   Rebuild(TakeTeams());
 }
 
 void Scheduler::ShowUsable(NodeIndex node) {
-  core_.SetUsable(node, book_.node(node).usable, book_.node(node).takes_work);
+  core_.SetUsable(node, facts_.node(node).usable, facts_.node(node).takes_work);
 }
 
 core::NodeFacts Scheduler::FactsOf(NodeIndex index) {
-  const NodeUsage& node = book_.node(index);
-  core::NodeFacts facts = kinds_.FactsOf(index, node.capacity);
+  const NodeUsage& node = facts_.node(index);
+  core::NodeFacts facts = classifier_.FactsOf(index, node.capacity);
   facts.name = has_many() && !node.words.name.empty() ? node.words.name : "this server";
   // A node without a rack gets a rack of its own. A rack without a block gets a block of its own.
   constexpr std::uint32_t kAlone = std::uint32_t{1} << 31, kRackAlone = std::uint32_t{1} << 30;
@@ -107,13 +107,13 @@ void Scheduler::CountGpus() { core_.teams().SetCapacity(std::int64_t{gpu_count()
 
 int Scheduler::gpu_count() const {
   std::size_t count = 0;
-  for (const NodeUsage& node : book_.nodes()) count += node.capacity.gpus.size();
+  for (const NodeUsage& node : facts_.nodes()) count += node.capacity.gpus.size();
   return static_cast<int>(count);
 }
 
 int Scheduler::free_count() const {
   int count = 0;
-  for (const NodeUsage& node : book_.nodes()) count += node.free().size();
+  for (const NodeUsage& node : facts_.nodes()) count += node.free().size();
   return count;
 }
 
@@ -122,33 +122,33 @@ std::optional<NodeIndex> Scheduler::FindNode(std::string_view name) const {
   return at == nodes_.end() ? std::nullopt : std::optional(at->second);
 }
 
-void Scheduler::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) {
-  DIVVY_ASSERT(node <= book_.nodes().size());
-  const bool is_new = node == book_.nodes().size();
-  const bool is_same = !is_new && book_.node(node).capacity == capacity && book_.node(node).words == words;
+void Scheduler::SetNode(NodeIndex node, NodeAttributes words, NodeCapacity capacity) {
+  DIVVY_ASSERT(node <= facts_.nodes().size());
+  const bool is_new = node == facts_.nodes().size();
+  const bool is_same = !is_new && facts_.node(node).capacity == capacity && facts_.node(node).words == words;
   if (is_same && core_.node_count() > node) return;
   // With the first agent's node, the controller's own node gets its name, which needs a rebuild.
   const bool may_add = is_new && node > 1;
-  const bool may_rename = !is_new && book_.node(node).capacity == capacity && core_.node_count() > node;
+  const bool may_rename = !is_new && facts_.node(node).capacity == capacity && core_.node_count() > node;
   const auto enter = [&] {
     if (!words.name.empty()) nodes_[words.name] = node;
-    book_.SetCapacity(node, std::move(capacity));
-    book_.SetWords(node, std::move(words));
+    facts_.SetCapacity(node, std::move(capacity));
+    facts_.SetWords(node, std::move(words));
   };
   if (may_rename) {
-    const bool is_moved = words.rack != book_.node(node).words.rack || words.block != book_.node(node).words.block;
+    const bool is_moved = words.rack != facts_.node(node).words.rack || words.block != facts_.node(node).words.block;
     enter();
-    const std::size_t sizes = kinds_.told_apart();
-    const bool is_told = !is_moved && kinds_.Change(node, book_.node(node));
-    if (is_told && kinds_.told_apart() == sizes) return FollowKinds();
+    const std::size_t sizes = classifier_.told_apart();
+    const bool is_told = !is_moved && classifier_.Change(node, facts_.node(node));
+    if (is_told && classifier_.told_apart() == sizes) return FollowKinds();
     return Rebuild(TakeTeams());
   }
   if (may_add) {
     enter();
-    const std::size_t sizes = kinds_.told_apart();
-    kinds_.Add(book_.node(node));
+    const std::size_t sizes = classifier_.told_apart();
+    classifier_.Add(facts_.node(node));
     // The asks of known jobs have no alternative for nodes of such a size.
-    if (kinds_.told_apart() != sizes) return Rebuild(TakeTeams());
+    if (classifier_.told_apart() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
     FollowKinds();
     ShowUsable(node);
@@ -161,30 +161,30 @@ void Scheduler::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) 
 }
 
 void Scheduler::SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason) {
-  const bool did = book_.node(node).takes_work;
-  book_.SetTakesWork(node, takes_work, std::move(idle_reason));
+  const bool did = facts_.node(node).takes_work;
+  facts_.SetTakesWork(node, takes_work, std::move(idle_reason));
   if (did != takes_work) ShowUsable(node);
 }
 
 void Scheduler::SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability) {
-  const GpuSet before = book_.node(node).usable;
-  book_.SetAvailability(node, gpu, std::move(availability));
-  if (book_.node(node).usable != before) ShowUsable(node);
+  const GpuSet before = facts_.node(node).usable;
+  facts_.SetAvailability(node, gpu, std::move(availability));
+  if (facts_.node(node).usable != before) ShowUsable(node);
 }
 
 void Scheduler::SetGroupLimits(const GroupName& group, GroupLimits limits) {
   limits = {std::max(limits.jobs, 0), std::max(limits.gpus, 0)};
-  if (book_.group_limits(group) == limits) return;
-  book_.SetGroupLimits(group, limits);
+  if (facts_.group_limits(group) == limits) return;
+  facts_.SetGroupLimits(group, limits);
   caps_.SetLimits(core_, group, limits);
 }
 
 void Scheduler::SetGroupLimit(const GroupName& group, int jobs) {
-  SetGroupLimits(group, {jobs, book_.group_limits(group).gpus});
+  SetGroupLimits(group, {jobs, facts_.group_limits(group).gpus});
 }
 
 void Scheduler::SetGroupGpuLimit(const GroupName& group, int gpus) {
-  SetGroupLimits(group, {book_.group_limits(group).jobs, gpus});
+  SetGroupLimits(group, {facts_.group_limits(group).jobs, gpus});
 }
 
 void Scheduler::SetTeams(std::vector<core::TeamSpec> teams, Time now) {
@@ -199,7 +199,7 @@ void Scheduler::SetTeams(std::vector<core::TeamSpec> teams, Time now) {
     if (const auto team = teams_.find(name); team != teams_.end() && amount > 0)
       made.SetUsage(team->second, amount * kPartsOfMilli, now_);
   }
-  core_.state().bookings.clear();
+  core_.state().advance_reservations.clear();
   Rebuild(std::move(made));
 }
 
@@ -237,57 +237,59 @@ void Scheduler::LeaveCaps(std::vector<GroupName> groups) {
 
 // --- Node classes and demand statistics --------------------------------------------------------------------------
 
-core::Ask Scheduler::UseAsk(JobId id, core::Ask ask, const Request& request, const std::string& pool,
-                            const std::vector<ModelSpeed>& speeds) {
+core::ResourceRequest Scheduler::UseRequest(JobId id, core::ResourceRequest resources, const Request& request,
+                                            const std::string& pool, const std::vector<ModelSpeed>& speeds) {
   std::vector<core::FilterIndex> used;
-  core::Ask made = kinds_.Use(std::move(ask), request, pool, speeds, used);
+  core::ResourceRequest made = classifier_.Use(std::move(resources), request, pool, speeds, used);
   FollowKinds();
   if (std::ranges::any_of(used, [](core::FilterIndex filter) { return filter != core::kNoFilter; }))
     filters_[id] = std::move(used);
   return made;
 }
 
-void Scheduler::LeaveAsk(JobId id) {
+void Scheduler::LeaveRequest(JobId id) {
   const auto at = filters_.find(id);
   if (at == filters_.end()) return;
-  kinds_.Leave(at->second);
+  classifier_.Leave(at->second);
   filters_.erase(at);
 }
 
-void Scheduler::KeepAsk(JobId entry, JobId job, bool is_last) {
+void Scheduler::KeepRequest(JobId entry, JobId job, bool is_last) {
   const auto at = filters_.find(entry);
   if (at == filters_.end() || (is_last && entry == job)) return;
   std::vector<core::FilterIndex> used = at->second;
   if (is_last) filters_.erase(at);
-  else kinds_.UseAgain(used);
+  else classifier_.UseAgain(used);
   filters_[job] = std::move(used);
 }
 
-core::Ask Scheduler::AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
-                              std::string* why) const {
+core::ResourceRequest Scheduler::AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
+                                          std::string* why) const {
   std::vector<core::FilterIndex> used;
-  core::Ask ask = kinds_.Use(AskOf(request, placement, request.gpus), request, pool, {}, used, why);
+  core::ResourceRequest resources =
+      classifier_.Use(ResourceRequestOf(request, placement, request.gpus), request, pool, {}, used, why);
   FollowKinds();
-  kinds_.Leave(used);
-  return ask;
+  classifier_.Leave(used);
+  return resources;
 }
 
 void Scheduler::FollowKinds() const {
-  const core::KindChange change = kinds_.book().TakeChange();
-  if (!change.empty()) core_.SetKinds(kinds_.book(), change, MakeScorer());
+  const core::NodeClassChange change = classifier_.class_index().TakeChange();
+  if (!change.empty()) core_.SetNodeClasses(classifier_.class_index(), change, MakeScorer());
 }
 
 // A single node needs no scorer: there is nothing to choose.
 std::shared_ptr<const placement::Scorer> Scheduler::MakeScorer() const {
   if (!has_many()) return nullptr;
-  return placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), kinds_.book().CapacityParts(),
-                               kinds_.book().Alike());
+  return placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(),
+                               classifier_.class_index().CapacityParts(), classifier_.class_index().Alike());
 }
 
-void Scheduler::RecordDemand(const core::Ask& ask, std::uint32_t count) {
+void Scheduler::RecordDemand(const core::ResourceRequest& resources, std::uint32_t count) {
   if (!has_many()) return;
   constexpr std::uint32_t kMostOfOne = 100;  // Keeps one large array from dominating the statistics.
-  for (std::uint32_t i = 0; i < std::min(count, kMostOfOne); ++i) demand_.Add(ask.groups.front().alternatives.front());
+  for (std::uint32_t i = 0; i < std::min(count, kMostOfOne); ++i)
+    demand_.Add(resources.groups.front().alternatives.front());
   if (demand_.seen() < next_lesson_) return;
   next_lesson_ = demand_.seen() + std::max(kMinDemandSamples, demand_.seen() / 4);
   core_.SetScorer(MakeScorer());
@@ -298,7 +300,7 @@ void Scheduler::RecordDemand(const core::Ask& ask, std::uint32_t count) {
 // A job that names several pools waits in the one with the lowest priority. So naming more pools never moves it
 // forward.
 core::PoolIndex Scheduler::LineOf(const std::string& pools) const {
-  core::PoolIndex line = core::kWholeCluster;
+  core::PoolIndex pool_index = core::kWholeCluster;
   int tier = 0;
   bool is_first = true;
   for (const std::string& name : PoolsIn(pools)) {
@@ -307,19 +309,20 @@ core::PoolIndex Scheduler::LineOf(const std::string& pools) const {
     if (!is_first && its >= tier) continue;
     is_first = false;
     tier = its;
-    line = at == pools_.end() ? core::kWholeCluster : static_cast<core::PoolIndex>(at - pools_.begin() + 1);
+    pool_index = at == pools_.end() ? core::kWholeCluster : static_cast<core::PoolIndex>(at - pools_.begin() + 1);
   }
-  return line;
+  return pool_index;
 }
 
 core::Job Scheduler::JobOf(const WaitingEntry& entry) {
   core::Job job;
   job.id = entry.id;
   job.count = entry.count;
-  core::Ask ask = UseAsk(entry.id, AskOf(entry.request, entry.placement, entry.request.gpus), entry.request, entry.pool,
-                         entry.speeds);
-  ask.pool = LineOf(entry.pool);
-  job.ask = core_.Know(ask);
+  core::ResourceRequest resources =
+      UseRequest(entry.id, ResourceRequestOf(entry.request, entry.placement, entry.request.gpus), entry.request,
+                 entry.pool, entry.speeds);
+  resources.pool = LineOf(entry.pool);
+  job.request = core_.Know(resources);
   job.team = TeamOf(entry.team);
   job.user = UserOf(entry.user);
   job.priority = entry.priority;
@@ -336,29 +339,29 @@ core::Job Scheduler::JobOf(const WaitingEntry& entry) {
 void Scheduler::PutInCore(const WaitingEntry& entry) {
   core::Job job = JobOf(entry);
   job.caps = UseCaps(entry.groups, entry.request.gpus_in_all() == 0);
-  RecordDemand(core_.ask(job.ask), entry.count);
+  RecordDemand(core_.request(job.request), entry.count);
   // A job with a begin time stays out of the queue until a decision finds it due.
   core_.Put(std::move(job), kNoTime);
 }
 
 void Scheduler::RemoveFromCore(const WaitingEntry& entry) {
   core_.Remove(entry.id, now_);
-  LeaveAsk(entry.id);
+  LeaveRequest(entry.id);
   LeaveCaps(entry.groups);
 }
 
 void Scheduler::Put(WaitingEntry entry) {
-  if (const WaitingEntry* old = book_.waiting(entry.id)) RemoveFromCore(*old);
+  if (const WaitingEntry* old = facts_.waiting(entry.id)) RemoveFromCore(*old);
   PutInCore(entry);
-  book_.Put(std::move(entry));
+  facts_.Put(std::move(entry));
   ForgetOldClasses();
 }
 
 void Scheduler::Remove(JobId waiting) {
-  const WaitingEntry* entry = book_.waiting(waiting);
+  const WaitingEntry* entry = facts_.waiting(waiting);
   DIVVY_ASSERT(entry != nullptr);
   RemoveFromCore(*entry);
-  book_.Remove(waiting);
+  facts_.Remove(waiting);
 }
 
 // --- Running ---------------------------------------------------------------------------------------------------
@@ -373,16 +376,17 @@ void Scheduler::AdoptInCore(const RunningJob& job) {
   known.predicted = job.predicted;
   known.preemptible = PreemptibleOf(job.preemptible, job.request);
   known.caps = UseCaps(job.groups, job.gpu_count() == 0);
-  // Its original request determines where it may continue after a migration (Policy::taking_back.consolidates).
-  const std::vector<NodePlace> places = PartPlaces(job.request, job.places());
-  core::Ask ask = UseAsk(job.id, AskOfPlaces(job.request, places), job.request, job.pool, job.speeds);
+  // Its original request determines where it may continue after a migration (Policy::preemption.consolidates).
+  const std::vector<NodeResources> places = PartPlaces(job.request, job.places());
+  core::ResourceRequest resources =
+      UseRequest(job.id, RequestOfPlaces(job.request, places), job.request, job.pool, job.speeds);
   // A job that can be resized counts without speeds (core::Resize), so it does from the start.
-  if (job.request.is_elastic()) ask.groups.front().speeds.clear();
-  if (job.slice.any()) KeepSlice(places.front(), ask);
-  ask.pool = LineOf(job.pool);
-  FitHosts(places, ask);
-  known.ask = core_.Know(ask);
-  core_.Adopt(known, PiecesOf(places, ask), job.started, now_);
+  if (job.request.is_elastic()) resources.groups.front().speeds.clear();
+  if (job.slice.any()) KeepSlice(places.front(), resources);
+  resources.pool = LineOf(job.pool);
+  FitHosts(places, resources);
+  known.request = core_.Know(resources);
+  core_.Adopt(known, PlacementsOf(places, resources), job.started, now_);
   if (job.known_end != kNever) core_.SetEnd(job.id, job.known_end);
   if (job.predicted_end != kNever) core::SetPredictedEnd(core_, job.id, job.predicted_end);
   if (!job.asked_back.empty()) core::Resize(core_, job.id, job.gpus, job.asked_back, now_);
@@ -390,8 +394,8 @@ void Scheduler::AdoptInCore(const RunningJob& job) {
 }
 
 // Sets the MIG instance that the job really has, even if such a request would get another one now.
-void Scheduler::KeepSlice(const NodePlace& place, core::Ask& ask) const {
-  for (core::Shape& shape : ask.groups.front().alternatives) {
+void Scheduler::KeepSlice(const NodeResources& place, core::ResourceRequest& resources) const {
+  for (core::Shape& shape : resources.groups.front().alternatives) {
     shape.slice = placement::MigProfileOf(place.slice.compute, place.slice.size);
     shape.parts = static_cast<std::int16_t>(place.share.ten_thousandths());
   }
@@ -399,71 +403,72 @@ void Scheduler::KeepSlice(const NodePlace& place, core::Ask& ask) const {
 
 // Reduces CPUs and memory in the ask to what the nodes have free. A job may claim more if its node has lost CPUs or
 // memory since the job started.
-void Scheduler::FitHosts(const std::vector<NodePlace>& places, core::Ask& ask) {
+void Scheduler::FitHosts(const std::vector<NodeResources>& places, core::ResourceRequest& resources) {
   std::size_t group = 0;
-  int left = ask.groups.front().least;
+  int left = resources.groups.front().least;
   std::map<NodeIndex, std::pair<std::int32_t, std::int32_t>> used;  // CPUs and memory of earlier places on the node.
-  for (const NodePlace& place : places) {
-    if (left-- == 0) left = ask.groups[++group].least - 1;
+  for (const NodeResources& place : places) {
+    if (left-- == 0) left = resources.groups[++group].least - 1;
     const core::NodeState& state = core_.state_of(place.node);
     auto& [cpu_used, memory_used] = used[place.node];
-    for (core::Shape& shape : ask.groups[group].alternatives) {
+    for (core::Shape& shape : resources.groups[group].alternatives) {
       const std::int32_t cpu = std::min(shape.cpu_milli, std::max(state.cpu_free - cpu_used, 0));
       const std::int32_t memory = std::min(shape.memory_mib, std::max(state.memory_free - memory_used, 0));
       is_overcommitted_ = is_overcommitted_ || cpu < shape.cpu_milli || memory < shape.memory_mib;
       shape.cpu_milli = cpu;
       shape.memory_mib = memory;
     }
-    cpu_used += ask.groups[group].alternatives.front().cpu_milli;
-    memory_used += ask.groups[group].alternatives.front().memory_mib;
+    cpu_used += resources.groups[group].alternatives.front().cpu_milli;
+    memory_used += resources.groups[group].alternatives.front().memory_mib;
   }
 }
 
-std::vector<core::TaskPlacement> Scheduler::PiecesOf(const std::vector<NodePlace>& places, const core::Ask& ask) const {
-  std::vector<core::TaskPlacement> pieces;
+std::vector<core::TaskPlacement> Scheduler::PlacementsOf(const std::vector<NodeResources>& places,
+                                                         const core::ResourceRequest& resources) const {
+  std::vector<core::TaskPlacement> placements;
   std::uint8_t group = 0;
-  int left = ask.groups.front().least;
-  for (const NodePlace& place : places) {
-    if (left-- == 0) left = ask.groups[++group].least - 1;
+  int left = resources.groups.front().least;
+  for (const NodeResources& place : places) {
+    if (left-- == 0) left = resources.groups[++group].least - 1;
     std::vector<std::uint8_t> kinds;
     const core::NodeFacts& facts = core_.node(place.node);
     for (const int gpu : place.gpus.ToVector()) {
-      kinds.push_back(facts.gpu_kinds.empty() ? static_cast<std::uint8_t>(facts.kind)
-                                              : facts.gpu_kinds[static_cast<std::size_t>(gpu)]);
+      kinds.push_back(facts.gpu_classes.empty() ? static_cast<std::uint8_t>(facts.node_class)
+                                                : facts.gpu_classes[static_cast<std::size_t>(gpu)]);
     }
-    if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.kind));
-    pieces.push_back({place.node, PlaceIn(place), group, AlternativeOf(ask.groups[group], kinds)});
+    if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.node_class));
+    placements.push_back({place.node, PlaceIn(place), group, AlternativeOf(resources.groups[group], kinds)});
   }
-  return pieces;
+  return placements;
 }
 
 void Scheduler::Adopt(RunningJob job) {
   AdoptInCore(job);
-  book_.Adopt(std::move(job));
+  facts_.Adopt(std::move(job));
 }
 
 void Scheduler::SetKnownEnd(JobId running, Time end) {
-  RunningJob* job = book_.find_running(running);
+  RunningJob* job = facts_.find_running(running);
   DIVVY_ASSERT(job != nullptr);
   job->known_end = end;
   core_.SetEnd(running, end);
 }
 
 void Scheduler::SetPredictedEnd(JobId running, Time end) {
-  RunningJob* job = book_.find_running(running);
+  RunningJob* job = facts_.find_running(running);
   DIVVY_ASSERT(job != nullptr);
   job->predicted_end = end;
   core::SetPredictedEnd(core_, running, end);
 }
 
 void Scheduler::SetName(JobId running, std::string name) {
-  RunningJob* job = book_.find_running(running);
+  RunningJob* job = facts_.find_running(running);
   DIVVY_ASSERT(job != nullptr);
   job->name = std::move(name);
 }
 
 void Scheduler::SetLeaving(JobId running) {
-  RunningJob* job = book_.find_running(running);
+  RunningJob* job = facts_.find_running(running);
   DIVVY_ASSERT(job != nullptr);
   if (job->is_leaving) return;
   job->is_leaving = true;
@@ -471,30 +476,30 @@ void Scheduler::SetLeaving(JobId running) {
 }
 
 void Scheduler::Finish(JobId running) {
-  const RunningJob* job = book_.running(running);
+  const RunningJob* job = facts_.running(running);
   DIVVY_ASSERT(job != nullptr);
   LeaveCaps(job->groups);
   core_.Finish(running, now_);
-  LeaveAsk(running);
-  book_.Finish(running);
+  LeaveRequest(running);
+  facts_.Finish(running);
   if (is_overcommitted_) Rebuild(TakeTeams());
 }
 
 void Scheduler::SetResizable(JobId running) {
-  RunningJob* job = book_.find_running(running);
+  RunningJob* job = facts_.find_running(running);
   DIVVY_ASSERT(job != nullptr && job->request.is_elastic());
   job->is_resizable = true;
 }
 
 void Scheduler::Resize(JobId running, GpuSet gpus) {
   core::Resize(core_, running, gpus, {}, now_);
-  book_.Resize(running, gpus, GpuSet());
+  facts_.Resize(running, gpus, GpuSet());
 }
 
 Status Scheduler::SetPortion(JobId running, const GpuPortion& portion) {
-  RunningJob job = *book_.running(running);
+  RunningJob job = *facts_.running(running);
   DIVVY_ASSERT(job.request.is_portioned() && portion.any() && job.gang.empty());
-  const NodeUsage& node = book_.node(job.node);
+  const NodeUsage& node = facts_.node(job.node);
   const GpuShare before = job.share;
   for (const int index : job.gpus.ToVector()) {
     const auto gpu = static_cast<GpuIndex>(index);
@@ -513,7 +518,7 @@ Status Scheduler::SetPortion(JobId running, const GpuPortion& portion) {
 }
 
 void Scheduler::SetPlannedGpus(JobId running, GpuSet gpus) {
-  RunningJob job = *book_.running(running);
+  RunningJob job = *facts_.running(running);
   DIVVY_ASSERT(job.request.is_portioned() && job.gang.empty() && gpus.size() == job.gpus.size());
   job.gpus = gpus;
   Finish(running);
@@ -531,31 +536,31 @@ bool Scheduler::IsBarredByTeam(JobId waiting) const {
 }
 
 std::string Scheduler::CheckInvariants() const {
-  if (std::string broken = book_.CheckInvariants(); !broken.empty()) return broken;
+  if (std::string broken = facts_.CheckInvariants(); !broken.empty()) return broken;
   if (std::string broken = core_.CheckInvariants(); !broken.empty()) return "core: " + broken;
-  if (core_.waiting_count() != book_.waiting_count()) return "core knows other jobs that wait";
-  if (core_.running_count() != book_.running_jobs().size()) return "core knows other jobs that run";
-  for (const auto& [id, job] : book_.running_jobs()) {
+  if (core_.waiting_count() != facts_.waiting_count()) return "core knows other jobs that wait";
+  if (core_.running_count() != facts_.running_jobs().size()) return "core knows other jobs that run";
+  for (const auto& [id, job] : facts_.running_jobs()) {
     const core::Run* run = core_.running(id);
     if (run == nullptr) return "core does not know that job " + ToString(id) + " runs";
     std::map<NodeIndex, core::GpuPlace> held;
-    for (const core::TaskPlacement& piece : run->pieces) {
-      core::GpuPlace& place = held[piece.node];
-      place.gpus |= piece.place.gpus;
-      place.slices |= piece.place.slices;
+    for (const core::TaskPlacement& placed : run->placements) {
+      core::GpuPlace& place = held[placed.node];
+      place.gpus |= placed.place.gpus;
+      place.slices |= placed.place.slices;
     }
-    for (const NodePlace& place : job.places()) {
+    for (const NodeResources& place : job.places()) {
       if (held[place.node] != PlaceIn(place)) return "core has job " + ToString(id) + " on other GPUs";
       held.erase(place.node);
     }
     if (!held.empty()) return "core has job " + ToString(id) + " on more machines";
-    if (core::AskedOf(*run) != job.asked_back)
+    if (core::RequestedOf(*run) != job.asked_back)
       return "core does not know what job " + ToString(id) + " is to give back";
     if (run->started != job.started) return "core has another start of job " + ToString(id);
     if (run->end != job.known_end) return "core has another end of job " + ToString(id);
     if (run->is_leaving != job.is_leaving) return "core does not know whether job " + ToString(id) + " is to end";
   }
-  for (const auto& [id, entry] : book_.waiting_entries()) {
+  for (const auto& [id, entry] : facts_.waiting_entries()) {
     if (!core_.is_waiting(id)) return "core does not know that job " + ToString(id) + " waits";
   }
   return "";

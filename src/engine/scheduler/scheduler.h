@@ -3,9 +3,9 @@
 // core and translates its plans and answers back: GPUs by node and index, limits by name. With a single node, texts are
 // worded for one server: "8 of 64 CPUs are free".
 //
-// Two members are kept in step: `book_` stores the facts as callers report them, and `core_` decides. Every fact goes
-// into both, and every decision of the core is entered in `book_` before Decide returns. There is no clock: `now` is an
-// argument, and the same facts at the same times give the same plans.
+// Two members are kept in step: `facts_` stores the facts as callers report them, and `core_` decides. Every fact goes
+// into both, and every decision of the core is entered in `facts_` before Decide returns. There is no clock: `now` is
+// an argument, and the same facts at the same times give the same plans.
 //
 // Cost: a fact takes microseconds, however many jobs wait; a decision costs as much as core::Cluster::Decide.
 //
@@ -46,11 +46,11 @@ class Scheduler {
 
   /// Sets the capacity of the controller's own node. Call it first; it may be called again with a capacity that
   /// includes all GPUs that jobs hold.
-  void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, book_.node(kOwnNode).words, std::move(capacity)); }
+  void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, facts_.node(kOwnNode).words, std::move(capacity)); }
   /// Sets an existing node, or adds the node of the next number. Requires: `capacity` includes all GPUs that jobs hold.
   /// Usually cheap for a new node, and for a change of nothing but its name, features or pools. A change of its
   /// capacity, rack or block rebuilds the core from all facts.
-  void SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity);
+  void SetNode(NodeIndex node, NodeAttributes words, NodeCapacity capacity);
   /// `idle_reason`: why the node takes no new work: "node n2 is cordoned: disk". Running jobs stay.
   void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
   void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
@@ -97,10 +97,10 @@ class Scheduler {
                                        Time until, Time now);
   /// Restores an advance reservation on given GPUs, even if jobs run there now. Returns nothing if the node does not
   /// have these GPUs, or if they are reserved already.
-  std::optional<std::uint64_t> ReserveAt(const NodePlace& place, const std::string& team, const std::string& user,
+  std::optional<std::uint64_t> ReserveAt(const NodeResources& place, const std::string& team, const std::string& user,
                                          Time from, Time until);
   /// Ends a reservation of Reserve or ReserveAt, by the id that it returned.
-  void CancelReservation(std::uint64_t booking);
+  void CancelReservation(std::uint64_t advance);
 
   // --- Decisions -----------------------------------------------------------------------------------------------
 
@@ -118,31 +118,31 @@ class Scheduler {
 
   // --- Questions -----------------------------------------------------------------------------------------------
 
-  const std::vector<NodeUsage>& nodes() const { return book_.nodes(); }
-  const NodeUsage& node(NodeIndex node) const { return book_.node(node); }
+  const std::vector<NodeUsage>& nodes() const { return facts_.nodes(); }
+  const NodeUsage& node(NodeIndex node) const { return facts_.node(node); }
   /// True if agents have added nodes.
-  bool has_many() const { return book_.nodes().size() > 1; }
+  bool has_many() const { return facts_.nodes().size() > 1; }
   std::optional<NodeIndex> FindNode(std::string_view name) const;
-  std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const { return book_.holders(node, gpu); }
+  std::vector<JobId> holders(NodeIndex node, GpuIndex gpu) const { return facts_.holders(node, gpu); }
   int gpu_count() const;   // On all nodes.
   int free_count() const;  // GPUs on all nodes that take new work and that no job holds.
   // The following are about the controller's own node.
-  const NodeCapacity& capacity() const { return book_.node(kOwnNode).capacity; }
-  const GpuTopology& topology() const { return book_.node(kOwnNode).topology; }
-  GpuSet usable() const { return book_.node(kOwnNode).taking(); }  // GPUs that take new work, held or not.
-  GpuSet free() const { return book_.node(kOwnNode).free(); }
-  int cpus_claimed() const { return book_.node(kOwnNode).cpus_claimed; }
-  Bytes memory_claimed() const { return book_.node(kOwnNode).memory_claimed; }
-  const WaitingEntry* waiting(JobId id) const { return book_.waiting(id); }
-  const RunningJob* running(JobId id) const { return book_.running(id); }
-  const std::map<JobId, RunningJob>& running_jobs() const { return book_.running_jobs(); }
-  std::uint64_t waiting_count() const { return book_.waiting_count(); }  // Members, not entries.
-  std::uint64_t waiting_of(const std::string& user) const { return book_.waiting_of(user); }
-  int group_limit(const GroupName& group) const { return book_.group_limits(group).jobs; }
-  int group_gpu_limit(const GroupName& group) const { return book_.group_limits(group).gpus; }
-  int group_running(const GroupName& group) const { return book_.group_running(group); }
-  int group_gpus(const GroupName& group) const { return book_.group_gpus(group); }
-  int cpu_jobs_running() const { return book_.cpu_jobs_running(); }
+  const NodeCapacity& capacity() const { return facts_.node(kOwnNode).capacity; }
+  const GpuTopology& topology() const { return facts_.node(kOwnNode).topology; }
+  GpuSet usable() const { return facts_.node(kOwnNode).taking(); }  // GPUs that take new work, held or not.
+  GpuSet free() const { return facts_.node(kOwnNode).free(); }
+  int cpus_claimed() const { return facts_.node(kOwnNode).cpus_claimed; }
+  Bytes memory_claimed() const { return facts_.node(kOwnNode).memory_claimed; }
+  const WaitingEntry* waiting(JobId id) const { return facts_.waiting(id); }
+  const RunningJob* running(JobId id) const { return facts_.running(id); }
+  const std::map<JobId, RunningJob>& running_jobs() const { return facts_.running_jobs(); }
+  std::uint64_t waiting_count() const { return facts_.waiting_count(); }  // Members, not entries.
+  std::uint64_t waiting_of(const std::string& user) const { return facts_.waiting_of(user); }
+  int group_limit(const GroupName& group) const { return facts_.group_limits(group).jobs; }
+  int group_gpu_limit(const GroupName& group) const { return facts_.group_limits(group).gpus; }
+  int group_running(const GroupName& group) const { return facts_.group_running(group); }
+  int group_gpus(const GroupName& group) const { return facts_.group_gpus(group); }
+  int cpu_jobs_running() const { return facts_.cpu_jobs_running(); }
   const core::Teams& teams() const { return core_.teams(); }
   core::TeamIndex TeamOf(const std::string& name) const;
 
@@ -150,19 +150,19 @@ class Scheduler {
   std::string CheckInvariants() const;
 
   /// All pools that a node is in, in ascending order.
-  const std::vector<std::string>& PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(node); }
+  const std::vector<std::string>& PoolsOf(NodeIndex node) const { return classifier_.PoolsOf(node); }
 
   /// The time of the last decision.
   Time decided_at() const { return now_; }
 
   // For the files of this folder.
-  const SchedulerFacts& book() const { return book_; }
+  const SchedulerFacts& facts() const { return facts_; }
   const core::Cluster& core() const { return core_; }
-  const Kinds& kinds() const { return kinds_; }
+  const NodeClassifier& classifier() const { return classifier_; }
   /// Compiles a request into an ask as of now, for queries. `why` receives the reason if the request cannot be compiled
   /// and therefore fits no node.
-  core::Ask AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
-                     std::string* why = nullptr) const;
+  core::ResourceRequest AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
+                                 std::string* why = nullptr) const;
   core::CapIndex cpu_jobs_cap() const { return cpu_jobs_cap_; }
 
  private:
@@ -175,32 +175,33 @@ class Scheduler {
   core::UserIndex UserOf(const std::string& name);
   core::PoolIndex LineOf(const std::string& pools) const;
   core::Job JobOf(const WaitingEntry& entry);
-  core::Ask UseAsk(JobId id, core::Ask ask, const Request& request, const std::string& pool,
-                   const std::vector<ModelSpeed>& speeds);
-  void LeaveAsk(JobId id);
+  core::ResourceRequest UseRequest(JobId id, core::ResourceRequest resources, const Request& request,
+                                   const std::string& pool, const std::vector<ModelSpeed>& speeds);
+  void LeaveRequest(JobId id);
   /// Makes the member `job` a user of the filters of `entry`. If it `is_last`, the entry stops using them.
-  void KeepAsk(JobId entry, JobId job, bool is_last);
-  /// Passes changed node classes of `kinds_` on to the core.
+  void KeepRequest(JobId entry, JobId job, bool is_last);
+  /// Passes changed node classes of `classifier_` on to the core.
   void FollowKinds() const;
   std::shared_ptr<const placement::Scorer> MakeScorer() const;
-  void RecordDemand(const core::Ask& ask, std::uint32_t count);
+  void RecordDemand(const core::ResourceRequest& resources, std::uint32_t count);
   void PutInCore(const WaitingEntry& entry);
   void RemoveFromCore(const WaitingEntry& entry);
   void AdoptInCore(const RunningJob& job);
-  void KeepSlice(const NodePlace& place, core::Ask& ask) const;
-  void FitHosts(const std::vector<NodePlace>& places, core::Ask& ask);
-  std::vector<core::TaskPlacement> PiecesOf(const std::vector<NodePlace>& places, const core::Ask& ask) const;
+  void KeepSlice(const NodeResources& place, core::ResourceRequest& resources) const;
+  void FitHosts(const std::vector<NodeResources>& places, core::ResourceRequest& resources);
+  std::vector<core::TaskPlacement> PlacementsOf(const std::vector<NodeResources>& places,
+                                                const core::ResourceRequest& resources) const;
   void Enter(const Plan& plan, Time now);
   std::vector<core::CapIndex> UseCaps(std::vector<GroupName> groups, bool is_cpu_job);
   void LeaveCaps(std::vector<GroupName> groups);
 
   Duration usage_half_life_;
-  SchedulerFacts book_;
+  SchedulerFacts facts_;
   Policy policy_;
   std::vector<PoolRow> pools_;  // The core's number of a pool is its index here plus one.
   // A query may split a node class, which does not affect decisions.
   mutable core::Cluster core_;
-  mutable Kinds kinds_;
+  mutable NodeClassifier classifier_;
   std::map<JobId, std::vector<core::FilterIndex>> filters_;  // Filters in use, by waiting entry or running job.
   placement::RunningDemand demand_{kDemandHalfLife};
   std::int64_t next_lesson_ = kMinDemandSamples;
@@ -213,7 +214,7 @@ class Scheduler {
   std::map<std::string, std::uint32_t> blocks_;
   core::CapIndex cpu_jobs_cap_ = 0;
   int cpu_jobs_at_once_ = Policy().cpu_jobs_at_once;
-  std::uint64_t last_booking_ = 0;
+  std::uint64_t last_reservation_ = 0;
   bool is_overcommitted_ = false;  // Running jobs claim more CPUs or memory than exist; the core counts what fits.
   Time now_ = kNoTime;             // The time of the last decision.
 };

@@ -114,7 +114,7 @@ void SchedulerFacts::Leave(JobId entry) {
   if (--at->second.count == 0) waiting_.erase(at);
 }
 
-void SchedulerFacts::Take(JobId job, const NodePlace& place) {
+void SchedulerFacts::Take(JobId job, const NodeResources& place) {
   NodeUsage& node = nodes_[place.node];
   DIVVY_ASSERT((place.gpus - node.present()).empty());
   for (int index : place.gpus.ToVector()) {
@@ -128,7 +128,7 @@ void SchedulerFacts::Take(JobId job, const NodePlace& place) {
   node.memory_claimed += place.memory;
 }
 
-void SchedulerFacts::Free(JobId job, const NodePlace& place) {
+void SchedulerFacts::Free(JobId job, const NodeResources& place) {
   NodeUsage& node = nodes_[place.node];
   for (int index : place.gpus.ToVector()) {
     const auto gpu = static_cast<GpuIndex>(index);
@@ -148,7 +148,7 @@ void SchedulerFacts::Free(JobId job, const NodePlace& place) {
 void SchedulerFacts::Adopt(RunningJob job) {
   job.groups = Normalised(std::move(job.groups));
   DIVVY_ASSERT(!running_.contains(job.id));
-  for (const NodePlace& place : job.places()) Take(job.id, place);
+  for (const NodeResources& place : job.places()) Take(job.id, place);
   if (job.gpu_count() == 0) cpu_jobs_running_ += 1;
   for (const GroupName& name : job.groups) {
     Group& group = groups_[name];
@@ -164,7 +164,7 @@ void SchedulerFacts::Finish(JobId running) {
   DIVVY_ASSERT(at != running_.end());
   const RunningJob job = std::move(at->second);
   running_.erase(at);
-  for (const NodePlace& place : job.places()) Free(running, place);
+  for (const NodeResources& place : job.places()) Free(running, place);
   if (job.gpu_count() == 0) cpu_jobs_running_ -= 1;
   for (const GroupName& name : job.groups) {
     const auto group = groups_.find(name);
@@ -177,7 +177,7 @@ void SchedulerFacts::Finish(JobId running) {
 void SchedulerFacts::Resize(JobId running, GpuSet gpus, GpuSet asked_back) {
   RunningJob& job = running_.at(running);
   DIVVY_ASSERT(job.gang.empty() && (asked_back - gpus).empty() && !gpus.empty());
-  NodePlace place = job.places().front();
+  NodeResources place = job.places().front();
   Free(running, place);
   place.gpus = gpus;
   Take(running, place);
@@ -237,7 +237,7 @@ std::string SchedulerFacts::CheckNode(NodeIndex index) const {
   int cpus = 0;
   Bytes memory;
   for (const auto& [id, job] : running_) {
-    for (const NodePlace& place : job.places()) {
+    for (const NodeResources& place : job.places()) {
       if (place.node != index) continue;
       const std::string name = "running job " + ToString(id);
       if (!(place.gpus - node.present()).empty()) return name + " holds a GPU that is none" + where;

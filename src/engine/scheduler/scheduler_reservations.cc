@@ -11,15 +11,15 @@ namespace divvy {
 namespace {
 
 /// Returns an advance reservation without an owner.
-core::AdvanceReservation BookingOf(core::Cluster& core, std::uint64_t id, int gpus, Time from, Time until) {
+core::AdvanceReservation AdvanceReservationOf(core::Cluster& core, std::uint64_t id, int gpus, Time from, Time until) {
   Request request;
   request.gpus = gpus;
-  core::AdvanceReservation booking;
-  booking.id = id;
-  booking.ask = core.Know(AskOf(request, PlacementStrategy::kSequential, gpus));
-  booking.from = from;
-  booking.until = until;
-  return booking;
+  core::AdvanceReservation advance;
+  advance.id = id;
+  advance.request = core.Know(ResourceRequestOf(request, PlacementStrategy::kSequential, gpus));
+  advance.from = from;
+  advance.until = until;
+  return advance;
 }
 
 }  // namespace
@@ -27,29 +27,29 @@ core::AdvanceReservation BookingOf(core::Cluster& core, std::uint64_t id, int gp
 std::optional<std::uint64_t> Scheduler::Reserve(int gpus, const std::string& team, const std::string& user, Time from,
                                                 Time until, Time now) {
   now_ = std::max(now_, now);
-  core::AdvanceReservation booking = BookingOf(core_, ++last_booking_, gpus, from, until);
+  core::AdvanceReservation advance = AdvanceReservationOf(core_, ++last_reservation_, gpus, from, until);
   // No owner while it is placed: GPUs that are already kept for the same owner must not be used again.
-  booking.user = std::numeric_limits<core::UserIndex>::max();
-  const auto booked = core_.Book(std::move(booking), now);
-  if (!booked) return std::nullopt;
-  core::AdvanceReservation& made = core_.state().bookings.back();
+  advance.user = std::numeric_limits<core::UserIndex>::max();
+  const auto reserved = core_.Reserve(std::move(advance), now);
+  if (!reserved) return std::nullopt;
+  core::AdvanceReservation& made = core_.state().advance_reservations.back();
   made.team = TeamOf(team);
   made.user = user.empty() ? std::nullopt : std::optional(UserOf(user));
-  return booked->id;
+  return reserved->id;
 }
 
-std::optional<std::uint64_t> Scheduler::ReserveAt(const NodePlace& place, const std::string& team,
+std::optional<std::uint64_t> Scheduler::ReserveAt(const NodeResources& place, const std::string& team,
                                                   const std::string& user, Time from, Time until) {
-  if (place.gpus.empty() || place.node >= book_.nodes().size() || !(place.gpus - node(place.node).present()).empty())
+  if (place.gpus.empty() || place.node >= facts_.nodes().size() || !(place.gpus - node(place.node).present()).empty())
     return std::nullopt;
-  core::AdvanceReservation booking = BookingOf(core_, ++last_booking_, place.gpus.size(), from, until);
-  booking.pieces = {{place.node, {place.gpus}}};
-  booking.team = TeamOf(team);
-  if (!user.empty()) booking.user = UserOf(user);
-  const auto booked = core_.Book(std::move(booking), now_);
-  return booked ? std::optional(booked->id) : std::nullopt;
+  core::AdvanceReservation advance = AdvanceReservationOf(core_, ++last_reservation_, place.gpus.size(), from, until);
+  advance.placements = {{place.node, {place.gpus}}};
+  advance.team = TeamOf(team);
+  if (!user.empty()) advance.user = UserOf(user);
+  const auto reserved = core_.Reserve(std::move(advance), now_);
+  return reserved ? std::optional(reserved->id) : std::nullopt;
 }
 
-void Scheduler::CancelReservation(std::uint64_t booking) { core_.Unbook(booking); }
+void Scheduler::CancelReservation(std::uint64_t advance) { core_.CancelReservation(advance); }
 
 }  // namespace divvy

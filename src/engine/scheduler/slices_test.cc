@@ -20,7 +20,7 @@ std::vector<SliceProfile> ProfilesOf(Bytes memory) {
 
 void Give(World& world, int gpus, const std::string& model = "NVIDIA H100 80GB HBM3", Bytes memory = 80_GiB,
           bool only_slices = false) {
-  NodeCapacity capacity = world.server.capacity();
+  NodeCapacity capacity = world.scheduler.capacity();
   for (int i = 0; i < gpus; ++i) {
     World::AddGpu(capacity, model, memory);
     capacity.gpus.back().is_mig_capable = true;
@@ -29,7 +29,7 @@ void Give(World& world, int gpus, const std::string& model = "NVIDIA H100 80GB H
   }
   capacity.cpus = 64;
   capacity.memory = 512_GiB;
-  world.server.SetCapacity(std::move(capacity));
+  world.scheduler.SetCapacity(std::move(capacity));
 }
 
 WaitingEntry Slice(std::uint64_t id, std::string slice, Duration limit = Duration(0)) {
@@ -39,8 +39,8 @@ WaitingEntry Slice(std::uint64_t id, std::string slice, Duration limit = Duratio
 }
 
 std::map<JobId, StartDecision> Start(World& world) {
-  world.server.SetPolicy(world.policy);
-  const Decided decided = world.server.Decide(world.now, [](JobId id) { return id; });
+  world.scheduler.SetPolicy(world.policy);
+  const Decided decided = world.scheduler.Decide(world.now, [](JobId id) { return id; });
   std::map<JobId, StartDecision> started;
   for (std::size_t i = 0; i < decided.jobs.size(); ++i) started[decided.jobs[i]] = decided.plan.starts[i];
   world.Check();
@@ -48,7 +48,7 @@ std::map<JobId, StartDecision> Start(World& world) {
 }
 
 std::string Refusal(const World& world, const Request& request) {
-  const Status fits = CheckFeasible(world.server, request, "");
+  const Status fits = CheckFeasible(world.scheduler, request, "");
   return fits ? "" : fits.error().message;
 }
 
@@ -60,7 +60,7 @@ TEST(ServerSlices, ASlicedOnlyGpuIsNotFreeForWholeGpuJobs) {
   ASSERT_EQ(Start(world).size(), 1U);
   world.Submit(World::Job(2, 2));
   EXPECT_TRUE(Start(world).empty());
-  EXPECT_EQ(FirstBlockers(world.server, world.now).Find(JobId(2)).value_or(core::Blocker()).text,
+  EXPECT_EQ(FirstBlockers(world.scheduler, world.now).Find(JobId(2)).value_or(core::Blocker()).text,
             "needs 2 GPUs, 1 is free");
 }
 
@@ -95,7 +95,7 @@ TEST(ServerSlices, AWholeGpuJobAndAFractionWaitForTheLastSlice) {
   part.request.portion.request = GpuShare(2'500);
   world.Submit(part);
   EXPECT_TRUE(Start(world).empty());
-  world.server.Finish(JobId(1));
+  world.scheduler.Finish(JobId(1));
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
@@ -121,20 +121,20 @@ TEST(ServerSlices, AreAdoptedUnchanged) {
   Give(world, 1);
   world.Submit(Slice(1, "2g.20gb"));
   const auto started = Start(world);
-  RunningJob job = *world.server.running(JobId(1));
+  RunningJob job = *world.scheduler.running(JobId(1));
   EXPECT_EQ(job.slice, started.at(JobId(1)).slice);
-  world.server.Finish(JobId(1));
+  world.scheduler.Finish(JobId(1));
   world.Check();
   // The GPU is reported again and can no longer be cut; the running job stays.
-  NodeCapacity capacity = world.server.capacity();
-  world.server.Adopt(job);
+  NodeCapacity capacity = world.scheduler.capacity();
+  world.scheduler.Adopt(job);
   world.Check();
   capacity.gpus[0].slices.clear();
-  world.server.SetCapacity(capacity);
+  world.scheduler.SetCapacity(capacity);
   world.Check();
   world.Submit(World::Job(2, 1));
   EXPECT_TRUE(Start(world).empty());
-  world.server.Finish(JobId(1));
+  world.scheduler.Finish(JobId(1));
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
@@ -149,7 +149,7 @@ TEST(ServerSlices, AGpuThatStaysInMigModeRunsSlicesOnly) {
   const auto started = Start(world);
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started.at(JobId(2)).slice.profile, "7g.80gb");
-  world.server.Finish(JobId(2));
+  world.scheduler.Finish(JobId(2));
   EXPECT_TRUE(Start(world).empty());
 }
 
@@ -160,9 +160,9 @@ TEST(ServerSlices, AnImpossibleRequestIsRefusedWithWhatExists) {
             std::string::npos);
   World capable;
   Give(capable, 1);
-  NodeCapacity capacity = capable.server.capacity();
+  NodeCapacity capacity = capable.scheduler.capacity();
   capacity.gpus[0].slices.clear();
-  capable.server.SetCapacity(capacity);
+  capable.scheduler.SetCapacity(capacity);
   EXPECT_NE(Refusal(capable, Slice(1, "1g.10gb").request).find("is in MIG mode; nvidia-smi -i N -mig 1"),
             std::string::npos);
   for (const char* never : {"1g.18gb", ">=160G"})
@@ -182,7 +182,7 @@ TEST(ServerSlices, AWaitingJobIsToldWhichSliceWouldStart) {
   ASSERT_EQ(Start(world).size(), 1U);
   world.Submit(Slice(2, "4g.40gb"));
   EXPECT_TRUE(Start(world).empty());
-  const core::Explanation answer = Explain(world.server, JobId(2), world.now);
+  const core::Explanation answer = Explain(world.scheduler, JobId(2), world.now);
   ASSERT_FALSE(answer.blockers.empty());
   EXPECT_EQ(answer.blockers.front().text,
             "needs a 4g slice of a GPU of type NVIDIA H100 80GB HBM3, and no GPU has room for one");
@@ -194,9 +194,9 @@ TEST(ServerSlices, AWaitingJobIsToldWhichSliceWouldStart) {
 TEST(ServerSlices, WhyNamesOnlyHoldersThatCouldMakeRoom) {
   World world;
   Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
-  NodeCapacity capacity = world.server.capacity();
+  NodeCapacity capacity = world.scheduler.capacity();
   World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
-  world.server.SetCapacity(std::move(capacity));
+  world.scheduler.SetCapacity(std::move(capacity));
   world.Submit(Slice(1, "4g.40gb"));
   world.Submit(World::Job(2, 1));
   ASSERT_EQ(Start(world).size(), 2U);
@@ -206,7 +206,7 @@ TEST(ServerSlices, WhyNamesOnlyHoldersThatCouldMakeRoom) {
   world.Submit(part);
   EXPECT_TRUE(Start(world).empty());
   const auto named = [&](std::uint64_t id) {
-    const core::Explanation why = Explain(world.server, JobId(id), world.now);
+    const core::Explanation why = Explain(world.scheduler, JobId(id), world.now);
     std::vector<JobId> jobs;
     for (const core::Holder& holder : why.blockers.front().holders) jobs.push_back(holder.job);
     return jobs;
@@ -220,14 +220,14 @@ TEST(ServerSlices, ANodeWithANewerDriverAddsItsProfiles) {
   for (const bool is_new_first : {true, false}) {
     World world;
     Give(world, 1);
-    const NodeCapacity newer = world.server.capacity();
+    const NodeCapacity newer = world.scheduler.capacity();
     NodeCapacity older = newer;
     std::erase_if(older.gpus[0].slices, [](const SliceProfile& profile) { return profile.size == 2; });
-    if (!is_new_first) world.server.SetCapacity(older);
-    world.server.SetNode(1, {"n1"}, {});
+    if (!is_new_first) world.scheduler.SetCapacity(older);
+    world.scheduler.SetNode(1, {"n1"}, {});
     world.Submit(Slice(1, "2g.20gb"));
-    world.server.SetNode(2, {"n2"}, is_new_first ? older : newer);
-    world.server.SetTakesWork(2, true, "");
+    world.scheduler.SetNode(2, {"n2"}, is_new_first ? older : newer);
+    world.scheduler.SetTakesWork(2, true, "");
     world.Submit(Slice(2, "2g.20gb"));
     EXPECT_EQ(Start(world).size(), 2U) << is_new_first;
   }

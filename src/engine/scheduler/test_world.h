@@ -22,7 +22,7 @@ struct World {
     Reason reason;
   };
 
-  Scheduler server;
+  Scheduler scheduler;
   Policy policy;
   Time now = Time(std::chrono::hours(1000));
   std::map<JobId, std::uint64_t> members_started;
@@ -34,7 +34,7 @@ struct World {
     for (int i = 0; i < gpus; ++i) AddGpu(capacity, model, gpu_memory);
     capacity.cpus = cpus;
     capacity.memory = memory;
-    server.SetCapacity(std::move(capacity));
+    scheduler.SetCapacity(std::move(capacity));
   }
 
   static void AddGpu(NodeCapacity& capacity, const std::string& model, Bytes memory) {
@@ -57,17 +57,17 @@ struct World {
 
   void Submit(WaitingEntry entry) {
     if (entry.queued_at == kNoTime) entry.queued_at = now;
-    server.Put(std::move(entry));
+    scheduler.Put(std::move(entry));
     Check();
   }
 
   /// Runs one decision and returns the started jobs.
-  std::vector<Started> Pass() {
-    server.SetPolicy(policy);
-    const GpuSet free = server.free();
+  std::vector<Started> RunCycle() {
+    scheduler.SetPolicy(policy);
+    const GpuSet free = scheduler.free();
     std::map<JobId, WaitingEntry> entries;
-    auto decided = server.Decide(now, [&](JobId id) {
-      const WaitingEntry& entry = entries.try_emplace(id, *server.waiting(id)).first->second;
+    auto decided = scheduler.Decide(now, [&](JobId id) {
+      const WaitingEntry& entry = entries.try_emplace(id, *scheduler.waiting(id)).first->second;
       return NameOf(entry);
     });
     last_plan = std::move(decided.plan);
@@ -86,8 +86,8 @@ struct World {
 
   /// Returns the plan that another decision would make.
   Plan WouldDecide() {
-    server.SetPolicy(policy);
-    return server.WouldDecide(now);
+    scheduler.SetPolicy(policy);
+    return scheduler.WouldDecide(now);
   }
 
   JobId NameOf(const WaitingEntry& entry) {
@@ -98,15 +98,15 @@ struct World {
   /// Ends the jobs whose known end has come and returns their ids.
   std::vector<JobId> EndDue() {
     std::vector<JobId> due;
-    for (const auto& [id, job] : server.running_jobs()) {
+    for (const auto& [id, job] : scheduler.running_jobs()) {
       if (job.known_end <= now) due.push_back(id);
     }
-    for (JobId id : due) server.Finish(id);
+    for (JobId id : due) scheduler.Finish(id);
     Check();
     return due;
   }
 
-  void Check() const { ASSERT_EQ(server.CheckInvariants(), ""); }
+  void Check() const { ASSERT_EQ(scheduler.CheckInvariants(), ""); }
 };
 
 }  // namespace divvy

@@ -47,32 +47,32 @@ core::Shape ShapeOf(const Request& request, int gpus) {
   return shape;
 }
 
-void WantTopology(const Request& request, core::Ask& ask) {
-  ask.topology = OfGpus(request.topology);
-  ask.requires_topology = request.requires_topology && ask.topology != TopologyNeed::kAny;
+void WantTopology(const Request& request, core::ResourceRequest& resources) {
+  resources.topology = OfGpus(request.topology);
+  resources.requires_topology = request.requires_topology && resources.topology != TopologyNeed::kAny;
 }
 
 // Applies a requested rack or block. By default a gang prefers nodes that are close to each other. With a required
 // block single racks are still tried first.
-void WantMachines(const Request& request, core::Ask& ask) {
+void WantMachines(const Request& request, core::ResourceRequest& resources) {
   if (!IsOfMachines(request.topology) || !request.is_gang()) return;
   if (request.topology == TopologyNeed::kBlock) {
-    if (request.requires_topology) ask.widest = core::Locality::kBlock;
-    else if (request.nodes > 1) ask.together = core::Locality::kBlock;
+    if (request.requires_topology) resources.widest = core::Locality::kBlock;
+    else if (request.nodes > 1) resources.locality = core::Locality::kBlock;
   } else if (request.requires_topology) {
-    ask.widest = core::Locality::kRack;
-    ask.requires_together = request.nodes > 1;
+    resources.widest = core::Locality::kRack;
+    resources.requires_locality = request.nodes > 1;
   }
 }
 
 }  // namespace
 
-core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
+core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrategy placement, int gpus) {
   if (request.is_heterogeneous()) {
-    core::Ask all;
+    core::ResourceRequest all;
     for (std::size_t i = 0; i < request.components(); ++i) {
       const Request component = ComponentOf(request, i);
-      core::Ask one = AskOf(component, placement, component.gpus);
+      core::ResourceRequest one = ResourceRequestOf(component, placement, component.gpus);
       one.groups.front().component = static_cast<std::uint8_t>(i);
       all.groups.push_back(std::move(one.groups.front()));
     }
@@ -81,10 +81,10 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
     return all;
   }
   core::Shape shape = ShapeOf(request, gpus);
-  core::Ask ask;
-  ask.placement = placement;
+  core::ResourceRequest resources;
+  resources.placement = placement;
   if (gpus > 0) {
-    // A fraction given by memory depends on the GPU (Kinds::Use). Until that is known, it is the smallest one.
+    // A fraction given by memory depends on the GPU (NodeClassifier::Use). Until that is known, it is the smallest one.
     if (request.portion.request > GpuShare())
       shape.parts = static_cast<std::int16_t>(request.portion.request.ten_thousandths());
     else shape.parts = request.is_portioned() ? std::int16_t{1} : std::int16_t{placement::kGpuParts};
@@ -93,29 +93,30 @@ core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus) {
       shape.slice = placement::MigProfile::k1g;
       shape.parts = placement::SliceShape(*shape.slice).parts;
     }
-    WantTopology(request, ask);
+    WantTopology(request, resources);
   }
-  const int pieces = request.spreads_tasks ? request.tasks : request.nodes;
-  ask.groups.push_back({{shape}, pieces, pieces, {}, {}, request.nodes > 1});
-  if (request.spreads_tasks) ask.together = core::Locality::kNode;
-  ask.wants_few_nodes = request.spreads_tasks && placement != PlacementStrategy::kSpread;
-  if (request.nodes > 1) ask.together = core::Locality::kRack;
-  WantMachines(request, ask);
-  return ask;
+  const int placements = request.spreads_tasks ? request.tasks : request.nodes;
+  resources.groups.push_back({{shape}, placements, placements, {}, {}, request.nodes > 1});
+  if (request.spreads_tasks) resources.locality = core::Locality::kNode;
+  resources.wants_few_nodes = request.spreads_tasks && placement != PlacementStrategy::kSpread;
+  if (request.nodes > 1) resources.locality = core::Locality::kRack;
+  WantMachines(request, resources);
+  return resources;
 }
 
-NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks, std::vector<SeatPart> parts) {
+NodeResources PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks,
+                      std::vector<ComponentAllocation> parts) {
   if (!parts.empty()) {
-    NodePlace all{node, gpus, tasks, 0, Bytes(0), std::move(parts)};
-    for (const SeatPart& part : all.parts) {
-      const NodePlace one =
+    NodeResources all{node, gpus, tasks, 0, Bytes(0), std::move(parts)};
+    for (const ComponentAllocation& part : all.parts) {
+      const NodeResources one =
           PlaceOf(ComponentOf(request, static_cast<std::size_t>(part.component)), node, part.gpus, part.tasks);
       all.cpus += one.cpus;
       all.memory += one.memory;
     }
     return all;
   }
-  NodePlace place{node, gpus, tasks, request.cpus, request.memory, {}};
+  NodeResources place{node, gpus, tasks, request.cpus, request.memory, {}};
   if (!request.spreads_tasks) return place;
   const int all = std::max(request.tasks, 1);
   place.cpus = Share(request.cpus * tasks, all);
@@ -126,16 +127,17 @@ NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks
 namespace {
 
 // Computes the places of each component, then merges those on the same node.
-std::vector<NodePlace> PlacesOfComponents(const Request& request, const core::Ask& ask,
-                                          const std::vector<core::TaskPlacement>& pieces) {
-  std::vector<NodePlace> places;
+std::vector<NodeResources> PlacesOfComponents(const Request& request, const core::ResourceRequest& resources,
+                                              const std::vector<core::TaskPlacement>& placements) {
+  std::vector<NodeResources> places;
   for (std::size_t i = 0; i < request.components(); ++i) {
     std::vector<core::TaskPlacement> own;
-    std::ranges::copy_if(pieces, std::back_inserter(own),
-                         [&](const core::TaskPlacement& piece) { return ask.groups[piece.group].component == i; });
-    for (const NodePlace& part : PlacesOf(ComponentOf(request, i), ask, own)) {
-      auto at = std::ranges::find(places, part.node, &NodePlace::node);
-      if (at == places.end()) at = places.insert(places.end(), NodePlace{part.node, GpuSet(), 0, 0, Bytes(0), {}});
+    std::ranges::copy_if(placements, std::back_inserter(own), [&](const core::TaskPlacement& placed) {
+      return resources.groups[placed.group].component == i;
+    });
+    for (const NodeResources& part : PlacesOf(ComponentOf(request, i), resources, own)) {
+      auto at = std::ranges::find(places, part.node, &NodeResources::node);
+      if (at == places.end()) at = places.insert(places.end(), NodeResources{part.node, GpuSet(), 0, 0, Bytes(0), {}});
       at->gpus = at->gpus | part.gpus;
       at->tasks += part.tasks;
       at->cpus += part.cpus;
@@ -148,17 +150,17 @@ std::vector<NodePlace> PlacesOfComponents(const Request& request, const core::As
 
 }  // namespace
 
-core::GpuPlace PlaceIn(const NodePlace& place) {
+core::GpuPlace PlaceIn(const NodeResources& place) {
   if (!place.slice.any()) return {place.gpus};
   return {place.gpus, static_cast<std::uint8_t>(((1u << place.slice.size) - 1) << place.slice.start)};
 }
 
-std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<NodePlace>& places) {
+std::vector<NodeResources> PartPlaces(const Request& request, const std::vector<NodeResources>& places) {
   if (!request.is_heterogeneous()) return places;
-  std::vector<NodePlace> parts;
+  std::vector<NodeResources> parts;
   for (std::size_t i = 0; i < request.components(); ++i) {
-    for (const NodePlace& place : places) {
-      for (const SeatPart& part : place.parts) {
+    for (const NodeResources& place : places) {
+      for (const ComponentAllocation& part : place.parts) {
         if (static_cast<std::size_t>(part.component) != i) continue;
         parts.push_back(PlaceOf(request, place.node, part.gpus, part.tasks, {part}));
       }
@@ -177,28 +179,28 @@ GpuSlice SliceOf(placement::MigProfile profile, const core::GpuPlace& place) {
 
 }  // namespace
 
-std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask,
-                                const std::vector<core::TaskPlacement>& pieces) {
-  if (request.is_heterogeneous()) return PlacesOfComponents(request, ask, pieces);
-  std::vector<NodePlace> places;
-  for (const core::TaskPlacement& piece : pieces) {
+std::vector<NodeResources> PlacesOf(const Request& request, const core::ResourceRequest& resources,
+                                    const std::vector<core::TaskPlacement>& placements) {
+  if (request.is_heterogeneous()) return PlacesOfComponents(request, resources, placements);
+  std::vector<NodeResources> places;
+  for (const core::TaskPlacement& placed : placements) {
     const auto at =
-        std::find_if(places.begin(), places.end(), [&](const NodePlace& one) { return one.node == piece.node; });
-    NodePlace& place =
-        at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
-    place.gpus = place.gpus | piece.place.gpus;
+        std::find_if(places.begin(), places.end(), [&](const NodeResources& one) { return one.node == placed.node; });
+    NodeResources& place =
+        at == places.end() ? places.emplace_back(NodeResources{placed.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
+    place.gpus = place.gpus | placed.place.gpus;
     place.tasks += 1;
-    const core::Shape& shape = core::ShapeOf(ask, piece);
-    if (!piece.place.gpus.empty()) place.share = GpuShare(shape.parts);
-    if (shape.slice) place.slice = SliceOf(*shape.slice, piece.place);
+    const core::Shape& shape = core::ShapeOf(resources, placed);
+    if (!placed.place.gpus.empty()) place.share = GpuShare(shape.parts);
+    if (shape.slice) place.slice = SliceOf(*shape.slice, placed.place);
   }
   // Tasks that were not placed one by one are divided evenly; the first nodes get one more.
   const int machines = static_cast<int>(places.size());
   for (int i = 0; i < machines; ++i) {
-    NodePlace& place = places[static_cast<std::size_t>(i)];
+    NodeResources& place = places[static_cast<std::size_t>(i)];
     const int tasks =
         request.spreads_tasks ? place.tasks : request.tasks / machines + (i < request.tasks % machines ? 1 : 0);
-    const NodePlace before = place;
+    const NodeResources before = place;
     place = PlaceOf(request, place.node, place.gpus, std::max(tasks, 1));
     place.share = before.share;
     place.slice = before.slice;
@@ -206,37 +208,37 @@ std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask,
   return places;
 }
 
-core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places) {
+core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<NodeResources>& places) {
   Request on_one = request;
   on_one.nodes = 1;
   on_one.spreads_tasks = false;
   on_one.others.clear();
-  const auto component_of = [](const NodePlace& place) {
+  const auto component_of = [](const NodeResources& place) {
     return static_cast<std::uint8_t>(place.parts.empty() ? 0 : place.parts.front().component);
   };
-  core::Ask ask;
-  const NodePlace* before = nullptr;
-  for (const NodePlace& place : places) {
+  core::ResourceRequest resources;
+  const NodeResources* before = nullptr;
+  for (const NodeResources& place : places) {
     const bool is_equal = before != nullptr && before->gpus.size() == place.gpus.size() && before->cpus == place.cpus &&
                           before->memory == place.memory && component_of(*before) == component_of(place);
     before = &place;
     if (is_equal) {
-      ask.groups.back().least = ask.groups.back().most += 1;
+      resources.groups.back().least = resources.groups.back().most += 1;
       continue;
     }
     on_one.cpus = place.cpus;
     on_one.memory = place.memory;
-    core::Ask one = AskOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
+    core::ResourceRequest one = ResourceRequestOf(on_one, PlacementStrategy::kSequential, place.gpus.size());
     if (!place.gpus.empty()) {
       core::Shape& shape = one.groups.front().alternatives.front();
       shape.parts = static_cast<std::int16_t>(place.share.ten_thousandths());
       if (place.slice.any()) shape.slice = placement::MigProfileOf(place.slice.compute, place.slice.size);
     }
-    if (ask.groups.empty()) ask = one;
-    else ask.groups.push_back(one.groups.front());
-    ask.groups.back().component = component_of(place);
+    if (resources.groups.empty()) resources = one;
+    else resources.groups.push_back(one.groups.front());
+    resources.groups.back().component = component_of(place);
   }
-  return ask;
+  return resources;
 }
 
 std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds) {
@@ -276,12 +278,12 @@ core::Rules RulesOf(const Policy& policy) {
   // Backfill reservations rely on time limits alone.
   rules.uses_predictions = false;
   rules.cpu_jobs_pass = true;
-  rules.reclaims = policy.taking_back.reclaims;
-  rules.preempts = policy.taking_back.preempts;
-  rules.consolidates = policy.taking_back.consolidates;
-  rules.least_run = policy.taking_back.least_run;
-  rules.patience = policy.taking_back.patience;
-  rules.grace = policy.taking_back.grace;
+  rules.reclaims = policy.preemption.reclaims;
+  rules.preempts = policy.preemption.preempts;
+  rules.consolidates = policy.preemption.consolidates;
+  rules.min_runtime = policy.preemption.min_runtime;
+  rules.wait_before = policy.preemption.wait_before;
+  rules.grace = policy.preemption.grace;
   return rules;
 }
 

@@ -15,22 +15,23 @@ namespace divvy {
 
 /// Compiles `request` with `gpus` GPUs into one task; for a job on several nodes into one task per node, or one per
 /// task of the job. CPUs and memory are rounded up to the core's units.
-core::Ask AskOf(const Request& request, PlacementStrategy placement, int gpus);
+core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrategy placement, int gpus);
 /// Returns what the job holds on a node with `tasks` of its tasks; for a heterogeneous job according to `parts`, if
 /// any.
-NodePlace PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks, std::vector<SeatPart> parts = {});
-/// Groups task placements by node, in order of first appearance. `ask`: the ask that was placed.
-std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask,
-                                const std::vector<core::TaskPlacement>& pieces);
+NodeResources PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks,
+                      std::vector<ComponentAllocation> parts = {});
+/// Groups task placements by node, in order of first appearance. `resources`: the ask that was placed.
+std::vector<NodeResources> PlacesOf(const Request& request, const core::ResourceRequest& resources,
+                                    const std::vector<core::TaskPlacement>& placements);
 /// For a heterogeneous job, splits each place into one place per part, in component order. Other jobs' places are
 /// returned unchanged.
-std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<NodePlace>& places);
+std::vector<NodeResources> PartPlaces(const Request& request, const std::vector<NodeResources>& places);
 /// Reconstructs the ask of a running job from its places (see PartPlaces): exactly what it holds, with one task group
 /// for each run of equal places.
-core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places);
+core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<NodeResources>& places);
 
 /// The GPUs, and the memory slices of a MIG instance, in the core's representation.
-core::GpuPlace PlaceIn(const NodePlace& place);
+core::GpuPlace PlaceIn(const NodeResources& place);
 
 /// Returns the alternative of the group that accepts GPUs of these kinds, or the first if none does.
 std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);

@@ -24,11 +24,11 @@ constexpr Duration kQuickly = 10s;  // For calls that move no memory.
 /// The slowest link to the host that was measured.
 constexpr std::uint64_t kSlowestBytesPerSecond = 2'500'000'000;
 /// Covers contexts and code in addition to the known bytes.
-constexpr Duration kLeastPatience = 30s;
+constexpr Duration kLeastTimeout = 30s;
 constexpr Duration kLookForEnded = 100ms;
 constexpr Duration kStart = 30s;  // cuInit on a machine with many GPUs.
 /// For helpers of an earlier keeper. One that hangs this long may hang indefinitely.
-constexpr Duration kPlacePatience = 60s;
+constexpr Duration kPlaceTimeout = 60s;
 constexpr Duration kLookForPlace = 10ms;
 
 /// A killed helper that hangs in the driver may end late. Nothing waits for it; it is reaped once it has ended.
@@ -101,7 +101,7 @@ bool DriverHelpers::HasPlace() {
   if (place_.empty() || held_.is_open()) return true;
   if (waits_since_ == kNoTime) waits_since_ = loop_.Now();
   // The old file stays locked, without a name.
-  if (loop_.Now() - waits_since_ > kPlacePatience) ::unlink(place_.c_str());
+  if (loop_.Now() - waits_since_ > kPlaceTimeout) ::unlink(place_.c_str());
   Descriptor file(::open(place_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   // If this file cannot be created, no record of a move can be written either.
   if (!file.is_open()) return true;
@@ -137,8 +137,8 @@ void DriverHelpers::Next() {
     helper.call = std::make_unique<Call>(std::move(waiting_.front()));
     waiting_.pop_front();
     const std::string line = helper.call->line + "\n";
-    helper.alarm = loop_.After(helper.call->patience, [this, raw = &helper] {
-      End(*raw, "the driver did not answer within " + std::to_string(raw->call->patience / 1s) + " s");
+    helper.alarm = loop_.After(helper.call->timeout, [this, raw = &helper] {
+      End(*raw, "the driver did not answer within " + std::to_string(raw->call->timeout / 1s) + " s");
     });
     // A line is far shorter than a socket's buffer. If the peer has closed, the read side reports it.
     [[maybe_unused]] const auto sent = ::send(helper.link.get(), line.data(), line.size(), MSG_NOSIGNAL);
@@ -203,17 +203,17 @@ void DriverHelpers::Ask(std::int64_t pid, std::function<void(Result<DriverState>
         }});
 }
 
-void DriverHelpers::Lock(std::int64_t pid, Duration patience, Ended then) {
-  Make({"lock " + std::to_string(pid) + " " + std::to_string(patience / 1ms), pid, patience + kQuickly,
+void DriverHelpers::Lock(std::int64_t pid, Duration timeout, Ended then) {
+  Make({"lock " + std::to_string(pid) + " " + std::to_string(timeout / 1ms), pid, timeout + kQuickly,
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }
 
-Duration DriverHelpers::PatienceFor(std::uint64_t bytes) {
-  return kLeastPatience + 2 * std::chrono::seconds(static_cast<std::int64_t>(bytes / kSlowestBytesPerSecond));
+Duration DriverHelpers::TimeoutFor(std::uint64_t bytes) {
+  return kLeastTimeout + 2 * std::chrono::seconds(static_cast<std::int64_t>(bytes / kSlowestBytesPerSecond));
 }
 
 void DriverHelpers::Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then) {
-  Make({"checkpoint " + std::to_string(pid), pid, PatienceFor(bytes),
+  Make({"checkpoint " + std::to_string(pid), pid, TimeoutFor(bytes),
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }
 
@@ -228,7 +228,7 @@ void DriverHelpers::Restore(std::int64_t pid, const std::vector<std::pair<std::s
     }
     line += " " + from + "=" + to;
   }
-  Make({line, pid, PatienceFor(bytes),
+  Make({line, pid, TimeoutFor(bytes),
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }
 

@@ -45,9 +45,9 @@ class DriverHelpers {
   /// Each of the following calls `then` exactly once, later. An error carries the driver's message and the pid.
   void Ask(std::int64_t pid, std::function<void(Result<DriverState>)> then);
   /// Waits for the process's work on the GPU. From then on, calls that submit more work block.
-  void Lock(std::int64_t pid, Duration patience, Ended then);
+  void Lock(std::int64_t pid, Duration timeout, Ended then);
   /// Returns the timeout for a call that moves this many bytes: twice the time that the slowest link needs.
-  static Duration PatienceFor(std::uint64_t bytes);
+  static Duration TimeoutFor(std::uint64_t bytes);
   /// Moves the memory of a locked process to the host and frees its GPUs. `bytes` estimates the amount, for the
   /// timeout.
   void Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then);
@@ -64,7 +64,7 @@ class DriverHelpers {
   struct Call {
     std::string line;
     std::int64_t pid = 0;
-    Duration patience{0};
+    Duration timeout{0};
     std::function<void(Result<std::string>)> then;
   };
   struct Helper {

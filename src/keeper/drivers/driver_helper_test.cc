@@ -94,8 +94,8 @@ TEST(DriverHelpers, AHelperThatHangsIsKilledAndOthersContinue) {
 
 TEST(DriverHelpers, TimeoutsCoverTheLargestGpuOnTheSlowestPath) {
   constexpr std::uint64_t kB200 = 192'000'000'000;
-  EXPECT_GT(DriverHelpers::PatienceFor(kB200), 2 * 76s);
-  EXPECT_LT(DriverHelpers::PatienceFor(0), 60s);
+  EXPECT_GT(DriverHelpers::TimeoutFor(kB200), 2 * 76s);
+  EXPECT_LT(DriverHelpers::TimeoutFor(0), 60s);
 }
 
 TEST(DriverHelpers, CallsBeyondTheHelperCountAreQueued) {

@@ -157,7 +157,7 @@ Status MpsServers::Run(GpuIndex gpu, Server& server, bool is_start) {
     return Internal(std::string("watching ") + program_ + ": " + std::strerror(reason));
   }
   loop_.Watch(server.life.get(), [this, gpu] { OnEnded(gpu); });
-  server.alarm = loop_.After(patience_, [pid = server.pid] { ::kill(pid, SIGKILL); });
+  server.alarm = loop_.After(timeout_, [pid = server.pid] { ::kill(pid, SIGKILL); });
   return {};
 }
 
@@ -177,7 +177,7 @@ void MpsServers::OnEnded(GpuIndex gpu) {
   if (was_start && is_good) server.state = State::kUp;
   if (was_start && !is_good) {
     const std::string what = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
-                                 ? " did not answer within " + std::to_string(patience_ / 1s) + " s"
+                                 ? " did not answer within " + std::to_string(timeout_ / 1s) + " s"
                                  : " refused to start a server";
     return Answer(gpu, FailedPrecondition(program_ + what + " for GPU " + std::to_string(gpu) + "; see " +
                                           PipesOf(gpu) + "/control.log"));

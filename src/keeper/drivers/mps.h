@@ -30,9 +30,9 @@ class MpsServers {
   using Joined = std::function<void(const Result<std::vector<std::string>>&)>;
 
   /// `program`: path of nvidia-cuda-mps-control; empty if not installed. `directory`: for the servers' pipes and logs.
-  /// `patience`: timeout for one run of the program.
-  MpsServers(EventLoop& loop, std::string program, std::string directory, Duration patience = 30s)
-      : loop_(loop), program_(std::move(program)), directory_(std::move(directory)), patience_(patience) {}
+  /// `timeout`: timeout for one run of the program.
+  MpsServers(EventLoop& loop, std::string program, std::string directory, Duration timeout = 30s)
+      : loop_(loop), program_(std::move(program)), directory_(std::move(directory)), timeout_(timeout) {}
   ~MpsServers();
   MpsServers(const MpsServers&) = delete;
   MpsServers& operator=(const MpsServers&) = delete;
@@ -72,7 +72,7 @@ class MpsServers {
   EventLoop& loop_;
   std::string program_;
   std::string directory_;
-  Duration patience_;
+  Duration timeout_;
   std::map<GpuIndex, Server> servers_;
 };
 

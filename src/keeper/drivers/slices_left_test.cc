@@ -14,7 +14,7 @@ TEST_F(KeptSlices, AGpuStuckInMigModeIsReportedToTheJobThatWaitsForIt) {
   EXPECT_TRUE(Has(TroubleOfGpu(), "end the programs that hold the GPU open")) << TroubleOfGpu();
   EXPECT_FALSE(world_->node->State().gpus.front().is_stuck) << "slices can still be had of it";
   wire::KeeperRequest whole;
-  whole.take_whole = wire::KeeperTakeWhole{JobId(9), GpuSet::Of({0})};
+  whole.take_whole = wire::KeeperAcquireExclusive{JobId(9), GpuSet::Of({0})};
   const std::uint64_t asked = world_->node->Send(whole);
   EXPECT_TRUE(Has(WhyWaits(9), "GPU 0: its MIG mode cannot be switched off")) << WhyWaits(9);
   // A slice does not need the whole GPU.

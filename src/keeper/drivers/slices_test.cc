@@ -43,7 +43,7 @@ TEST_F(KeptSlices, AWholeGpuJobWaitsUntilTheLastSliceIsGone) {
   MaySwitch();
   Added(1, kSmall);
   wire::KeeperRequest whole;
-  whole.take_whole = wire::KeeperTakeWhole{JobId(9), GpuSet::Of({0})};
+  whole.take_whole = wire::KeeperAcquireExclusive{JobId(9), GpuSet::Of({0})};
   const std::uint64_t asked = world_->node->Send(whole);
   EXPECT_FALSE(world_->node->AnswerTo(asked, 50ms));
   EXPECT_EQ(world_->Command(1, "remove"), "");

@@ -9,13 +9,13 @@ namespace divvy::keeper {
 namespace {
 
 /// Timeout of one step of the library: the minimum, and the slowest link that is still waited for.
-constexpr Duration kLibraryPatience = 20s;
+constexpr Duration kLibraryTimeout = 20s;
 constexpr std::uint64_t kSlowestBytesPerSecond = 500'000'000;
 /// A library dials at least twice a second.
-constexpr Duration kDialPatience = 5s;
+constexpr Duration kDialTimeout = 5s;
 constexpr Duration kDialAgain = 10ms;
 /// A process has been emptied before it is locked, so nothing is in flight.
-constexpr Duration kLockPatience = 10s;
+constexpr Duration kLockTimeout = 10s;
 
 std::uint64_t NextOrder() {
   static std::uint64_t next = 0;
@@ -38,7 +38,7 @@ Relocation::~Relocation() = default;
 
 void Relocation::Start() {
   if (tenant_.missing() != 0) {
-    if (loop_.Now() - began_ < kDialPatience) {
+    if (loop_.Now() - began_ < kDialTimeout) {
       loop_.After(kDialAgain, [this, alive = std::weak_ptr<bool>(is_alive_)] {
         if (!alive.expired()) Start();
       });
@@ -132,14 +132,14 @@ void Relocation::Step() {
     for (const Slot slot : those) TellDriver(slot, is_upwards() ? step_from_ - 1 : step_from_ + 1);
     return;
   }
-  const Duration patience =
-      kLibraryPatience + std::chrono::seconds(static_cast<std::int64_t>(plan_.bytes / kSlowestBytesPerSecond));
-  loop_.After(patience, [this, step, patience, alive = std::weak_ptr<bool>(is_alive_)] {
+  const Duration timeout =
+      kLibraryTimeout + std::chrono::seconds(static_cast<std::int64_t>(plan_.bytes / kSlowestBytesPerSecond));
+  loop_.After(timeout, [this, step, timeout, alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired() || step != step_) return;
     std::set<Slot> late;
     for (const auto& [id, slot] : told_) late.insert(slot);
     told_.clear();
-    for (const Slot slot : late) Fail(slot, "it did not answer within " + std::to_string(patience / 1s) + " s");
+    for (const Slot slot : late) Fail(slot, "it did not answer within " + std::to_string(timeout / 1s) + " s");
     OnStepEnd();
   });
   LookAtThoseThatStand();
@@ -260,7 +260,7 @@ void Relocation::CallDriver(Slot slot, int to) {
   const std::int64_t pid = found->second.pid;
   if (to == kCheckpointed) return driver_.Checkpoint(pid, plan_.bytes, ended);
   if (to == kEmptied) return driver_.Unlock(pid, ended);
-  if (!is_upwards()) return driver_.Lock(pid, kLockPatience, ended);
+  if (!is_upwards()) return driver_.Lock(pid, kLockTimeout, ended);
   std::vector<std::pair<std::string, std::string>> map;
   for (std::size_t i = 0; i < onto().size() && i < found->second.uuids.size(); ++i)
     map.emplace_back(found->second.uuids[i], onto()[i]);

@@ -13,7 +13,7 @@
 
 #include "keeper/drivers/driver_helper.h"
 #include "keeper/tenants/tenant.h"
-#include "sharing/order.h"
+#include "sharing/action.h"
 
 namespace divvy::keeper {
 

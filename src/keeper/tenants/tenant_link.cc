@@ -23,7 +23,7 @@ namespace {
 /// Limit of a tenant's connections without hello; beyond it, the oldest is closed.
 constexpr std::size_t kMostCallers = 256;
 /// A process says hello right after connecting.
-constexpr Duration kHelloPatience = 5s;
+constexpr Duration kHelloTimeout = 5s;
 constexpr int kCallersAtOnce = 64;
 constexpr int kMostAside = 100;
 
@@ -81,7 +81,7 @@ void Tenant::AcceptAll() {
     caller->number = next_caller_++;
     caller->link = std::move(link);
     caller->peer = std::move(peer);
-    caller->alarm = loop_.After(kHelloPatience, [this, number = caller->number] {
+    caller->alarm = loop_.After(kHelloTimeout, [this, number = caller->number] {
       const auto found = callers_.find(number);
       HangUp(*found->second);
       callers_.erase(found);

@@ -12,8 +12,8 @@ std::string ComponentNodes(const GangFile& gang) {
   std::vector<std::string> components;
   for (std::size_t i = 0; i < gang.components(); ++i) {
     std::vector<std::string> names;
-    for (const GangSeat& seat : gang.seats) {
-      for (const SeatPart& part : seat.parts) {
+    for (const GangMember& seat : gang.seats) {
+      for (const ComponentAllocation& part : seat.parts) {
         if (static_cast<std::size_t>(part.component) == i) names.push_back(seat.name());
       }
     }
@@ -28,21 +28,21 @@ int GangPort(std::uint64_t job, std::uint64_t step) { return static_cast<int>(10
 
 std::string OpenMpiHosts(const GangFile& gang) {
   std::string text;
-  for (const GangSeat& seat : gang.seats)
+  for (const GangMember& seat : gang.seats)
     text += seat.name() + " slots=" + std::to_string(std::max(seat.tasks, 1)) + "\n";
   return text;
 }
 
 std::string HydraHosts(const GangFile& gang) {
   std::string text;
-  for (const GangSeat& seat : gang.seats) text += seat.name() + ":" + std::to_string(std::max(seat.tasks, 1)) + "\n";
+  for (const GangMember& seat : gang.seats) text += seat.name() + ":" + std::to_string(std::max(seat.tasks, 1)) + "\n";
   return text;
 }
 
 std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string& steps) {
   std::vector<std::string> names;
   std::vector<std::string> hosts;
-  for (const GangSeat& seat : gang.seats) {
+  for (const GangMember& seat : gang.seats) {
     names.push_back(seat.name());
     hosts.push_back(seat.address.host);
   }

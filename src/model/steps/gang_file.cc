@@ -26,8 +26,8 @@ bool IsName(std::string_view text) {
   return text.size() <= 255 && std::ranges::none_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
 }
 
-std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
-  std::vector<SeatPart> parts;
+std::optional<std::vector<ComponentAllocation>> ReadParts(std::string_view text) {
+  std::vector<ComponentAllocation> parts;
   for (const std::string_view one : Split(text, ';')) {
     const std::vector<std::string_view> fields = Split(one, ':');
     if (fields.size() != 3) return std::nullopt;
@@ -41,11 +41,11 @@ std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
   return parts;
 }
 
-Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t line) {
+Result<GangMember> ReadSeat(std::string_view text, std::size_t rank, std::size_t line) {
   const std::vector<std::string_view> fields = Split(text, '\t');
   if (fields.size() != 6 && fields.size() != 7) return Wrong(line, "a node has six or seven fields");
-  if (Number(fields[0], kSeatsMost) != rank) return Wrong(line, "node " + std::to_string(rank) + " is expected");
-  GangSeat seat;
+  if (Number(fields[0], kMostNodes) != rank) return Wrong(line, "node " + std::to_string(rank) + " is expected");
+  GangMember seat;
   if (!IsName(fields[1]) || !IsName(fields[2]) || fields[2].empty()) return Wrong(line, "invalid node name");
   seat.node = fields[1];
   seat.address.host = fields[2];
@@ -86,8 +86,9 @@ std::optional<GpuSet> ReadGpuIndices(std::string_view text) {
 
 std::size_t GangFile::components() const {
   std::size_t count = 1;
-  for (const GangSeat& seat : seats) {
-    for (const SeatPart& part : seat.parts) count = std::max(count, static_cast<std::size_t>(part.component) + 1);
+  for (const GangMember& seat : seats) {
+    for (const ComponentAllocation& part : seat.parts)
+      count = std::max(count, static_cast<std::size_t>(part.component) + 1);
   }
   return count;
 }
@@ -113,9 +114,9 @@ std::string GangFileText(const GangFile& gang) {
   text += "\njob " + std::to_string(gang.job) + " " + std::to_string(gang.attempt);
   text += "\nseat " + std::to_string(gang.own) + "\n";
   for (std::size_t rank = 0; rank < gang.seats.size(); ++rank) {
-    const GangSeat& seat = gang.seats[rank];
+    const GangMember& seat = gang.seats[rank];
     std::vector<std::string> parts;
-    for (const SeatPart& part : seat.parts)
+    for (const ComponentAllocation& part : seat.parts)
       parts.push_back(std::to_string(part.component) + ":" + GpuIndicesText(part.gpus) + ":" +
                       std::to_string(part.tasks));
     text += std::to_string(rank) + "\t" + seat.node + "\t" + seat.address.host + "\t" +
@@ -138,9 +139,9 @@ Result<GangFile> ReadGangText(std::string_view text) {
   if (!attempt) return Wrong(2, "'job ID ATTEMPT' is expected");
   gang.job = *id;
   gang.attempt = static_cast<std::uint32_t>(*attempt);
-  if (lines.size() - 3 > kSeatsMost) return Wrong(lines.size(), "too many nodes");
+  if (lines.size() - 3 > kMostNodes) return Wrong(lines.size(), "too many nodes");
   for (std::size_t line = 3; line < lines.size(); ++line) {
-    DIVVY_TRY(GangSeat seat, ReadSeat(lines[line], line - 3, line + 1));
+    DIVVY_TRY(GangMember seat, ReadSeat(lines[line], line - 3, line + 1));
     gang.seats.push_back(std::move(seat));
   }
   const auto own = SplitWords(lines[2]);

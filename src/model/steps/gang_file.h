@@ -24,29 +24,29 @@
 
 #include "base/result.h"
 #include "model/gpus/gpu.h"
-#include "model/seat.h"
+#include "model/node_allocation.h"
 
 namespace divvy {
 
 /// One node of a job. Its rank is its index in the list.
-struct GangSeat {
-  std::string node;     // The node's name in divvy. May be empty for the controller's own node.
-  SeatAddress address;  // The address where its step process listens.
+struct GangMember {
+  std::string node;           // The node's name in divvy. May be empty for the controller's own node.
+  AllocationAddress address;  // The address where its step process listens.
   GpuSet gpus;
   int tasks = 1;
-  std::vector<SeatPart> parts = {};  // For heterogeneous jobs: by component, ascending.
+  std::vector<ComponentAllocation> parts = {};  // For heterogeneous jobs: by component, ascending.
 
   /// The name for people and MPI: the node's name, else its host.
   const std::string& name() const { return node.empty() ? address.host : node; }
 
-  friend bool operator==(const GangSeat&, const GangSeat&) = default;
+  friend bool operator==(const GangMember&, const GangMember&) = default;
 };
 
 struct GangFile {
   std::uint64_t job = 0;
   std::uint32_t attempt = 0;
   std::size_t own = 0;  // Index in `seats` of the node that reads this.
-  std::vector<GangSeat> seats;
+  std::vector<GangMember> seats;
 
   /// Number of the job's components; 1 if it is not heterogeneous.
   std::size_t components() const;
@@ -56,7 +56,7 @@ struct GangFile {
   friend bool operator==(const GangFile&, const GangFile&) = default;
 };
 
-constexpr std::size_t kSeatsMost = 4096;
+constexpr std::size_t kMostNodes = 4096;
 
 /// "0,3"; empty for none.
 std::string GpuIndicesText(GpuSet gpus);

@@ -58,7 +58,7 @@ std::vector<StepMachine> ReadMachines(std::string_view text) {
     const auto gpus = ReadGpuIndices(fields[2]);
     const auto next = machines.empty() ? 0 : static_cast<std::int64_t>(machines.back().seat) + 1;
     const bool is_right = first && last && *first >= next && *last >= *first &&
-                          *last < static_cast<std::int64_t>(kSeatsMost) && tasks && *tasks >= 0 &&
+                          *last < static_cast<std::int64_t>(kMostNodes) && tasks && *tasks >= 0 &&
                           *tasks <= kStepTasksMost && gpus;
     if (!is_right) return {};
     for (auto seat = *first; seat <= *last; ++seat)
@@ -129,7 +129,7 @@ std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text) {
     if (!rank) return std::nullopt;
     task.rank = *rank;
     if (fields.size() < 4) continue;
-    task.seat = ReadPlace(fields[3], kSeatsMost);
+    task.seat = ReadPlace(fields[3], kMostNodes);
     if (!task.seat) return std::nullopt;
   }
   return map;

@@ -324,7 +324,7 @@ bool JobCgroup::Remove() const {
   return is_gone;
 }
 
-void JobCgroup::End(std::chrono::milliseconds patience) const {
+void JobCgroup::End(std::chrono::milliseconds timeout) const {
   constexpr std::chrono::milliseconds kPause{10};
   while (true) {
     // Kernels before 5.14 cannot kill a whole cgroup at once.
@@ -334,9 +334,9 @@ void JobCgroup::End(std::chrono::milliseconds patience) const {
         if (const auto pid = ParseInteger(line); pid && *pid > 0) ::kill(static_cast<pid_t>(*pid), SIGKILL);
       }
     }
-    if (Remove() || patience <= kPause) return;
+    if (Remove() || timeout <= kPause) return;
     ::poll(nullptr, 0, static_cast<int>(kPause.count()));
-    patience -= kPause;
+    timeout -= kPause;
   }
 }
 

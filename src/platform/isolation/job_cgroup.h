@@ -95,9 +95,9 @@ class JobCgroup {
   bool Kill() const;
   /// Requires: no process is left in it. Returns false if one is, and keeps the cgroup.
   bool Remove() const;
-  /// Kills its processes repeatedly until none is left, then removes it. Waits for at most `patience`: a process that
+  /// Kills its processes repeatedly until none is left, then removes it. Waits for at most `timeout`: a process that
   /// hangs in the kernel keeps its cgroup.
-  void End(std::chrono::milliseconds patience) const;
+  void End(std::chrono::milliseconds timeout) const;
 
  private:
   std::vector<std::string> directories_;

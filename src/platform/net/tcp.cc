@@ -36,11 +36,11 @@ Result<Addresses> LookUp(const std::string& host, std::uint16_t port, int flags)
 }
 
 /// Returns 0, or the errno of the failure.
-int Connect(int fd, const addrinfo& address, Duration patience) {
+int Connect(int fd, const addrinfo& address, Duration timeout) {
   if (::connect(fd, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   pollfd ready{fd, POLLOUT, 0};
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   int count = 0;
   do {
     count = ::poll(&ready, 1, static_cast<int>(milliseconds));
@@ -78,7 +78,7 @@ Result<int> ListenTcp(const std::string& host, std::uint16_t port) {
   return refused;
 }
 
-Result<int> DialTcp(const HostPort& address, Duration patience) {
+Result<int> DialTcp(const HostPort& address, Duration timeout) {
   DIVVY_TRY(const Addresses addresses, LookUp(address.host, address.port, 0));
   int error = ECONNREFUSED;
   for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
@@ -87,7 +87,7 @@ Result<int> DialTcp(const HostPort& address, Duration patience) {
       error = errno;
       continue;
     }
-    error = Connect(fd, *one, patience);
+    error = Connect(fd, *one, timeout);
     if (error == 0) {
       const int yes = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

@@ -12,8 +12,8 @@ namespace divvy {
 /// Returns a non-blocking listening socket on the first address of the host. Port 0 chooses any free port. Resolves
 /// names, which may take as long as the network does.
 Result<int> ListenTcp(const std::string& host, std::uint16_t port);
-/// Returns a connected, blocking socket. Tries every address of the host in turn, each for at most `patience`.
-Result<int> DialTcp(const HostPort& address, Duration patience);
+/// Returns a connected, blocking socket. Tries every address of the host in turn, each for at most `timeout`.
+Result<int> DialTcp(const HostPort& address, Duration timeout);
 /// Returns the port of a listening socket, or 0 if it has none.
 std::uint16_t PortOf(int fd);
 /// Returns the address of the other end: "10.0.0.9", "fd00::7".

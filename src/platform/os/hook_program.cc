@@ -67,9 +67,9 @@ class Talk {
     for (const Descriptor* fd : {&in_, &out_}) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
     if (input_.empty()) in_.Reset();
   }
-  void Step(int patience) {
+  void Step(int timeout) {
     std::array<pollfd, 2> waited = {pollfd{in_.get(), POLLOUT, 0}, pollfd{out_.get(), POLLIN, 0}};
-    if (::poll(waited.data(), waited.size(), patience) <= 0) return;
+    if (::poll(waited.data(), waited.size(), timeout) <= 0) return;
     if (waited[0].revents != 0) Write();
     if (waited[1].revents != 0) Read();
   }

@@ -18,8 +18,8 @@ bool Exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
-Places Under(const std::string& state, const std::string& socket, const std::string& config) {
-  Places places;
+RuntimePaths Under(const std::string& state, const std::string& socket, const std::string& config) {
+  RuntimePaths places;
   places.state = state;
   places.socket = socket;
   places.config = config;
@@ -31,13 +31,13 @@ Places Under(const std::string& state, const std::string& socket, const std::str
 
 }  // namespace
 
-Places FindPlaces() {
+RuntimePaths FindPlaces() {
   if (std::string home = Variable("DIVVY_HOME"); !home.empty()) {
     if (home.front() != '/') {
       char here[4096];
       if (::getcwd(here, sizeof here) != nullptr) home = std::string(here) + "/" + home;
     }
-    Places places = Under(home, home + "/divvy.sock", home + "/divvy.toml");
+    RuntimePaths places = Under(home, home + "/divvy.sock", home + "/divvy.toml");
     places.home = home;
     if (std::string boot_id = Variable("DIVVY_BOOT_ID_FILE"); !boot_id.empty()) places.boot_id = std::move(boot_id);
     return places;
@@ -46,7 +46,7 @@ Places FindPlaces() {
   struct stat folder {};
   const bool is_its_user = ::stat("/run/divvy", &folder) == 0 && folder.st_uid == ::geteuid();
   if (is_its_user || ::geteuid() == 0 || Exists(machine_socket) || Exists("/run/divvy-launcher/launches")) {
-    Places places = Under("/var/lib/divvy", machine_socket, "/etc/divvy/divvy.toml");
+    RuntimePaths places = Under("/var/lib/divvy", machine_socket, "/etc/divvy/divvy.toml");
     places.runs = "/var/lib/divvy-launcher/runs";
     places.emulation = "/var/lib/divvy-launcher/emulate";
     places.launcher_key = "/var/lib/divvy-launcher/right.pub";

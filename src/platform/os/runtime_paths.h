@@ -6,7 +6,7 @@
 
 namespace divvy {
 
-struct Places {
+struct RuntimePaths {
   std::string state;  // Holds the database, logs and runs.
   std::string socket;
   std::string config;     // Path of divvy.toml, whether or not it exists.
@@ -27,6 +27,6 @@ struct Places {
 /// Returns the paths of DIVVY_HOME if that is set. Otherwise returns the machine-wide ones (/run/divvy, /var/lib/divvy)
 /// if we are root or the daemon's user, or if the machine-wide daemon's or launcher's socket exists. Otherwise returns
 /// the user's own: $XDG_RUNTIME_DIR/divvy and $XDG_STATE_HOME/divvy, with their usual fallbacks.
-Places FindPlaces();
+RuntimePaths FindPlaces();
 
 }  // namespace divvy

@@ -103,7 +103,7 @@ Result<GangFile> ReadGangFile(const std::string& steps) {
 }
 
 Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
-                                 Duration patience) {
+                                 Duration timeout) {
   std::array<int, 2> out = {-1, -1};
   std::array<int, 2> err = {-1, -1};
   if (::pipe2(out.data(), O_CLOEXEC) != 0) return GangFileError("cannot start the step process of", steps);
@@ -117,7 +117,7 @@ Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& s
   if (child == 0) BecomeSteps(main, {"--listen=" + listen, "--stay", steps}, out[1], err[1]);
   out_start.Reset();
   err_start.Reset();
-  const std::string said = ReadLine(out_end.get(), MonotonicNow() + patience);
+  const std::string said = ReadLine(out_end.get(), MonotonicNow() + timeout);
   const auto numbers = SplitWords(said);
   const auto pid = numbers.empty() ? std::nullopt : ParseInteger(numbers[0]);
   const auto port = numbers.size() < 2 ? std::nullopt : ParseInteger(numbers[1]);

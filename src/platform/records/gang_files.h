@@ -6,7 +6,7 @@
 //   step
 //                process is started; if it exists, the step process listens for other nodes.
 //   STEPS.go     all nodes of the job (model/steps/gang_file.h), and the signal to start
-//                (platform/supervisor/supervisor_seat.h).
+//                (platform/supervisor/node_allocation_start.h).
 //   STEPS.hosts  the nodes and their tasks for OpenMPI; STEPS.machines is the same for Hydra. STEPS.rsh is a link to
 //   this
 //                executable: the command with which MPI starts its daemons on another node.
@@ -58,11 +58,11 @@ struct GangSteps {
   pid_t pid = -1;  // The step process. It runs until SIGTERM arrives and no step is left.
   std::uint16_t port = 0;
 };
-/// Starts the step process and waits, for at most `patience`, until it listens. It runs as the job's user, in the job's
+/// Starts the step process and waits, for at most `timeout`, until it listens. It runs as the job's user, in the job's
 /// cgroup and session. It is a fork of this program and is not executed, because exec costs more than everything else
 /// here. It is a child of our parent, so that the program that we become has no child that it does not know. On failure
 /// no process is left. Requires: one thread.
 Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
-                                 Duration patience);
+                                 Duration timeout);
 
 }  // namespace divvy

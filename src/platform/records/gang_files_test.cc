@@ -12,7 +12,7 @@
 
 #include "platform/os/process_tree.h"
 #include "platform/records/step_list_file.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace gang_files_test {
@@ -60,7 +60,7 @@ TEST_F(GangFilesTest, TheNodeListIsReadableOnceTheGangStarts) {
   ASSERT_TRUE(SayGo(steps_));
   EXPECT_EQ(ReadGangFile(steps_), Two());
   EXPECT_EQ(Mode(".go"), 0600u);
-  RemoveSeatFiles(steps_);
+  RemoveAllocationFiles(steps_);
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
 }
 

@@ -28,7 +28,7 @@ void Prepare(int fd) {
 
 }  // namespace
 
-Result<std::unique_ptr<GangLink>> GangLink::Dial(const SeatAddress& address, const TlsContext& context) {
+Result<std::unique_ptr<GangLink>> GangLink::Dial(const AllocationAddress& address, const TlsContext& context) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -69,9 +69,9 @@ void GangLink::TryNextAddress(std::string why) {
     }
     Prepare(socket_.get());
     // We send little and the peer always reads it, so unacknowledged data means that the peer is gone.
-    const auto patience =
+    const auto timeout =
         static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(kSilenceMost).count());
-    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
     state_ = State::kConnecting;
     if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(address.bytes.data()),
                   static_cast<socklen_t>(address.bytes.size())) == 0 ||

@@ -15,7 +15,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "model/seat.h"
+#include "model/node_allocation.h"
 #include "platform/net/tls.h"
 #include "platform/os/unique_fd.h"
 #include "platform/records/gang_wire.h"
@@ -30,7 +30,7 @@ class GangLink {
   static constexpr Duration kSilenceMost = std::chrono::seconds(60);
 
   /// `context` must outlive the link. Fails if the host has no address.
-  static Result<std::unique_ptr<GangLink>> Dial(const SeatAddress& address, const TlsContext& context);
+  static Result<std::unique_ptr<GangLink>> Dial(const AllocationAddress& address, const TlsContext& context);
   /// `socket` was just accepted.
   static Result<std::unique_ptr<GangLink>> Accept(Descriptor socket, const TlsContext& context);
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "model/seat.h"
+#include "model/node_allocation.h"
 #include "platform/records/gang_wire.h"
 #include "platform/steps/gang_link.h"
 
@@ -20,7 +20,7 @@ namespace divvy {
 
 struct PartPlan {
   std::string host;  // Used in messages.
-  SeatAddress address;
+  AllocationAddress address;
   std::vector<std::size_t> ranks;
 };
 

@@ -20,7 +20,7 @@ constexpr Duration kAbandonedGrace = std::chrono::seconds(5);
 }  // namespace
 
 std::string StepServer::CannotEver(const StepPlan& plan) const {
-  if (book_.CanEver(plan.need)) return "";
+  if (resources_.CanEver(plan.need)) return "";
   const std::string has = std::string(", the job has ") + (spreads() ? "on this node " : "");
   std::string why = "it asks for more GPUs of a component" + has + "there";
   if (plan.need.cores > options_.cores && options_.cores > 0)
@@ -52,7 +52,7 @@ void StepServer::OnBusy(RunningStep& step) {
 }
 
 void StepServer::GrantNext() {
-  for (const StepGrant& grant : book_.TakeGrants()) {
+  for (const StepGrant& grant : resources_.TakeGrants()) {
     const auto at = steps_.find(grant.step);
     if (at != steps_.end()) Begin(at->second, grant);
   }
@@ -87,7 +87,7 @@ bool StepServer::AwaitsDirectories(RunningStep& step, const std::vector<StepTask
       for (const StepStream& stream : step.plan.spread->files) add(stream, step.plan.directory);
     }
     step.awaited.emplace(DirectoryWatch({}, {directories.begin(), directories.end()}),
-                         MonotonicNow() + kDirectoryPatience);
+                         MonotonicNow() + kDirectoryTimeout);
   }
   const auto missing = step.awaited->watch.FirstMissing();
   // Once the patience is over, opening the file fails, and that failure is reported.
@@ -97,8 +97,8 @@ bool StepServer::AwaitsDirectories(RunningStep& step, const std::vector<StepTask
   }
   if (is_new) {
     list_.Write(step.line);
-    Tell(step, step.plan.program + ": waiting up to " + DurationText(kDirectoryPatience) + " for directory " +
-                   *missing + ", which does not exist\n");
+    Tell(step, step.plan.program + ": waiting up to " + DurationText(kDirectoryTimeout) + " for directory " + *missing +
+                   ", which does not exist\n");
   }
   return true;
 }
@@ -286,7 +286,7 @@ void StepServer::ListEnd(RunningStep& step, int code) {
 void StepServer::Leave(RunningStep& step) {
   const StepNumber number = step.line.number;
   if (step.served == nullptr || step.served->link().is_lost()) steps_.erase(number);
-  book_.Leave(number);
+  resources_.Leave(number);
   GrantNext();
 }
 

@@ -25,7 +25,7 @@ namespace divvy {
 class StepServer {
  public:
   explicit StepServer(StepServerOptions options)
-      : options_(std::move(options)), book_(options_.gpus, options_.cores), list_(options_.file) {}
+      : options_(std::move(options)), resources_(options_.gpus, options_.cores), list_(options_.file) {}
   int Run();
 
  private:
@@ -138,7 +138,7 @@ class StepServer {
   bool HandFiles(RunningStep& step, Client& client);
 
   StepServerOptions options_;
-  StepResources book_;
+  StepResources resources_;
   StepListFile list_;
   Descriptor listener_;
   Descriptor signals_;

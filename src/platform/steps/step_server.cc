@@ -215,12 +215,12 @@ void StepServer::OnCall(Client& client, StepFrame frame) {
     BeginAsking(step);
   } else {
     step.call.bytes = {};
-    book_.Ask(number, step.plan.need);
+    resources_.Ask(number, step.plan.need);
     GrantNext();
   }
   const auto waiting = steps_.find(number);
   if (waiting == steps_.end() || !waiting->second.is_waiting()) return;
-  if (book_.IsWaiting(number)) return OnBusy(waiting->second);
+  if (resources_.IsWaiting(number)) return OnBusy(waiting->second);
   list_.Write(waiting->second.line);
 }
 

@@ -175,14 +175,14 @@ void StepServer::OnPartCall(EarlyCall early) {
     return;
   }
   if (!plan) return refuse(plan.error().message);
-  if (!book_.CanEver(plan->need)) return refuse(std::string(Trim(CannotEver(*plan))));
+  if (!resources_.CanEver(plan->need)) return refuse(std::string(Trim(CannotEver(*plan))));
   // Usually the number that it has where it was called, so that both lists agree.
   const StepNumber number = part->step >= next_ && part->step - next_ < kNumbersAhead ? part->step : next_;
   next_ = number + 1;
   plan->spread.reset();
   RunningStep& step = Enter(number, *std::move(call), *std::move(plan));
   step.served = std::make_unique<ServedPart>(std::move(link));
-  book_.Ask(number, step.plan.need);
+  resources_.Ask(number, step.plan.need);
   GrantNext();
   const auto waiting = steps_.find(number);
   if (waiting == steps_.end() || waiting->second.grant) return;
@@ -256,7 +256,7 @@ void StepServer::Advance(RunningStep& step) {
   for (std::size_t place = 0; place <= step.parts->size(); ++place) {
     if (place == spread.own_place && spread.has_own && !step.grant) {
       if (!std::exchange(step.is_asking, true)) {
-        book_.Ask(step.line.number, step.plan.need);
+        resources_.Ask(step.line.number, step.plan.need);
         return GrantNext();  // GrantNext() may continue the step.
       }
       if (spread.reserves) return;

@@ -162,9 +162,9 @@ Status ProcessLauncher::Connect() {
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return NoLauncher(path, std::strerror(errno));
-  const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(2 * kOldLauncherWait);
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(2 * kOldLauncherWait);
   pollfd polled = {.fd = socket.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&polled, 1, static_cast<int>(patience.count())) <= 0) return NoLauncher(path, "it does not answer");
+  if (::poll(&polled, 1, static_cast<int>(timeout.count())) <= 0) return NoLauncher(path, "it does not answer");
   std::vector<Descriptor> reports = ReceiveDescriptors(socket.get(), 1);
   if (reports.empty()) {
     std::array<char, 512> why = {};

@@ -37,8 +37,8 @@
 
 namespace divvy {
 
-/// This node's allocation of a gang. It is prepared and then waits for SendGo (supervisor_seat.h).
-struct LaunchSeat {
+/// This node's allocation of a gang. It is prepared and then waits for SendGo (node_allocation_start.h).
+struct LaunchAllocation {
   std::string starter;     // Absolute path of this executable. Empty: the job runs on one node.
   std::uint32_t seat = 0;  // Index of the node allocation.
   std::string key;         // The job's key, by which its nodes authenticate each other: 64 hexadecimal digits.
@@ -91,11 +91,11 @@ struct LaunchRequest {
   Duration leftover_grace = std::chrono::seconds(2);  // The same for processes that outlive the first one.
   /// How long the start waits for missing directories of the job's files: a client may create them a moment after it
   /// has submitted the job.
-  Duration directory_patience = kDirectoryPatience;
+  Duration directory_timeout = kDirectoryTimeout;
   Bytes memory_limit;  // 0: no limit. Enforced if CanEnforceMemory().
   JobIsolation isolation;
   LeasePlace lease;
-  LaunchSeat gang;
+  LaunchAllocation gang;
   /// One line that the run record stores unchanged: the job's owner and resources, for a daemon that finds the record
   /// and does not know the job.
   std::string about;
@@ -195,12 +195,12 @@ class ProcessLauncher final : public Launcher {
   std::size_t sent_of_first_ = 0;  // How many bytes of to_send_.front() were sent.
 };
 
-/// Runs the first process of a gang's node allocation from its start on (RunSeat); returns its exit code. `words`: the
-/// arguments made by SeatProgram (supervisor_seat.h), from argv[0] on.
-using SeatEntry = std::function<int(const std::vector<std::string>& words)>;
+/// Runs the first process of a gang's node allocation from its start on (RunNodeAllocation); returns its exit code.
+/// `words`: the arguments made by NodeAllocationProgram (node_allocation_start.h), from argv[0] on.
+using AllocationEntry = std::function<int(const std::vector<std::string>& words)>;
 
 /// The launcher's main function. Returns its exit code after the daemon has closed the other end of `socket_fd`. Call
 /// it only in a process of its own, before any thread is started.
-int LauncherMain(int socket_fd, SeatEntry seat);
+int LauncherMain(int socket_fd, AllocationEntry seat);
 
 }  // namespace divvy

@@ -46,7 +46,7 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.stop_signal);
   archive(request.grace);
   archive(request.leftover_grace);
-  archive(request.directory_patience);
+  archive(request.directory_timeout);
   archive(request.memory_limit);
   archive(request.isolation.lock);
   archive(request.isolation.closed_devices);

@@ -35,7 +35,7 @@ struct LaunchFrameHeader {
   std::uint64_t sequence = 0;
   std::int64_t uid = 0;  // Must equal the request's uid, as `gid` must; otherwise the supervisor starts nothing.
   std::int64_t gid = 0;
-  std::uint32_t is_part = 0;  // 1 if the request has LaunchSeat set.
+  std::uint32_t is_part = 0;  // 1 if the request has LaunchAllocation set.
   std::uint32_t stream_count = 0;
   UserRight right = {};          // Used if the launcher serves a daemon that is not root.
   std::uint32_t is_removal = 0;  // 1: not a launch, but a request to remove the run record of `job`.

@@ -12,7 +12,7 @@
 #include "model/exit_codes.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/supervisor/launch_test_world.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace launch_test {
@@ -196,7 +196,7 @@ TEST_F(Launch, DirectoriesAndFilesThatCannotBeOpenedAreNamed) {
   EXPECT_EQ(Run(request).failure, "cannot enter directory '/nowhere': No such file or directory");
   request = Command({"true"});
   request.output = "/nowhere/out";
-  request.directory_patience = 1ms;
+  request.directory_timeout = 1ms;
   EXPECT_EQ(Run(request).failure,
             "cannot open '/nowhere/out': its directory '/nowhere' does not exist and was not created within 1 ms; "
             "create it before the job starts, or choose another file with --output");
@@ -348,7 +348,7 @@ int StandInForSteps() {
 
 int main(int argc, char** argv) {
   const auto seat = [](const std::vector<std::string>& words) {
-    return divvy::RunSeat(
+    return divvy::RunNodeAllocation(
         words,
         [](const divvy::GangFile& gang, const std::string&) {
           return std::vector<std::string>{"GANG_HOST=" + gang.seats.front().address.host, "MINE=no"};

@@ -24,12 +24,12 @@
 
 namespace divvy {
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr std::int64_t kNobody = 65534;
 
-/// Returns true as soon as `holds` returns true; false if that takes longer than kPatience.
+/// Returns true as soon as `holds` returns true; false if that takes longer than kTimeout.
 inline bool Eventually(const std::function<bool()>& holds) {
-  for (const auto end = std::chrono::steady_clock::now() + kPatience; std::chrono::steady_clock::now() < end;) {
+  for (const auto end = std::chrono::steady_clock::now() + kTimeout; std::chrono::steady_clock::now() < end;) {
     if (holds()) return true;
     ::poll(nullptr, 0, 1);
   }

@@ -251,7 +251,7 @@ void TakeLauncherSignals() {
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
 }
 
-int LauncherMain(int socket_fd, SeatEntry seat) {
+int LauncherMain(int socket_fd, AllocationEntry seat) {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   ::setsid();  // A Ctrl-C at the daemon's terminal must not reach the launcher.
   TakeNullStreams();
@@ -264,7 +264,7 @@ int LauncherMain(int socket_fd, SeatEntry seat) {
   return LauncherLoop(socket_fd, std::move(setup), std::nullopt).Run();
 }
 
-int ServeLaunches(int socket, int reports, const ErrandSetup& errands, RightChecker checker, SeatEntry seat) {
+int ServeLaunches(int socket, int reports, const ErrandSetup& errands, RightChecker checker, AllocationEntry seat) {
   ::prctl(PR_SET_NAME, "divvy-launches");
   const auto lock = AwaitLauncherLock(errands.run_directory);
   const std::int64_t pid = ::getpid();

@@ -14,7 +14,7 @@ void TakeLauncherSignals();
 /// one byte, `reports` (the socket on which supervisors report) and this process's pid (8 bytes). If it cannot serve
 /// the daemon, it sends the byte without a descriptor, then the reason as text, then closes the socket. Requires: only
 /// 0, 1, 2 and these two descriptors are open.
-int ServeLaunches(int socket, int reports, const ErrandSetup& setup, RightChecker checker, SeatEntry seat);
+int ServeLaunches(int socket, int reports, const ErrandSetup& setup, RightChecker checker, AllocationEntry seat);
 
 /// Takes the lock on RUN_DIRECTORY/launcher.lock; waits up to 5 s for an earlier launcher to exit.
 Result<Descriptor> AwaitLauncherLock(const std::string& run_directory);

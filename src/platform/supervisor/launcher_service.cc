@@ -68,7 +68,7 @@ Result<std::unique_ptr<LauncherService>> LauncherService::Open(LauncherServiceOp
   DIVVY_TRY(RightIssuer issuer, RightIssuer::Open(options.places.key));
   DIVVY_CHECK(PrepareRunDirectory(options.errands));
   std::unique_ptr<LauncherService> service(new LauncherService(std::move(options), std::move(issuer)));
-  const LauncherPlaces& places = service->options_.places;
+  const LauncherPaths& places = service->options_.places;
   // First, because it fails if another launcher service listens there.
   DIVVY_TRY(service->launches_, ListenUnix(places.launches, 0600));
   DIVVY_TRY(service->errands_, ListenErrands(places.errands));

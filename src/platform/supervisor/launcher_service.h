@@ -18,7 +18,7 @@
 namespace divvy {
 
 /// Paths of the launcher service's sockets and keys.
-struct LauncherPlaces {
+struct LauncherPaths {
   std::string launches = "/run/divvy-launcher/launches";  // Stream socket: frames of launch_message.h.
   std::string errands = "/run/divvy-launcher/errands";    // Message socket: messages of root_errand.h.
   std::string key = "/var/lib/divvy-launcher/right.key";
@@ -26,11 +26,11 @@ struct LauncherPlaces {
 };
 
 struct LauncherServiceOptions {
-  LauncherPlaces places;
+  LauncherPaths places;
   ErrandSetup errands;  // The run directory is created with mode 2751 and belongs to root and the daemon's group.
   // Reads root's settings again; called for each daemon that connects.
   std::function<void(ErrandSetup& setup)> refresh;
-  SeatEntry seat;
+  AllocationEntry seat;
   bool leaves_when_idle = false;  // Exits some seconds after the last daemon has disconnected.
 };
 

@@ -21,9 +21,9 @@
 #include "platform/os/process_tree.h"
 #include "platform/os/unix_socket.h"
 #include "platform/records/step_list_file.h"
+#include "platform/supervisor/node_allocation_start.h"
 #include "platform/supervisor/supervisor_adoption.h"
 #include "platform/supervisor/supervisor_control.h"
-#include "platform/supervisor/supervisor_seat.h"
 #include "platform/users/open_as_user.h"
 #include "platform/users/user_identity.h"
 #include "platform/users/user_limits.h"
@@ -72,7 +72,7 @@ constexpr unsigned kErrandSeconds = 60;
 // A program ends itself at its time limit and reports that. If it does not, it is killed this much later.
 constexpr int kProgramGraceSeconds = 5;
 constexpr std::int64_t kLongestProgramSeconds = 3600;
-constexpr std::chrono::seconds kEndPatience{30};
+constexpr std::chrono::seconds kEndTimeout{30};
 
 struct AnswerHeader {
   std::int32_t error = 0;     // errno of the requested operation.
@@ -643,7 +643,7 @@ class Errand {
     ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
     pollfd ended = {.fd = kept, .events = POLLIN, .revents = 0};
     if (program.is_open()) ::poll(&ended, 1, static_cast<int>((limit_seconds + kProgramGraceSeconds) * 1000));
-    cgroup_.End(kEndPatience);
+    cgroup_.End(kEndTimeout);
     ::_exit(0);  // The descriptors are closed already.
   }
 

@@ -16,7 +16,7 @@
 #include "platform/os/process_tree.h"
 #include "platform/os/unique_fd.h"
 #include "platform/records/step_list_file.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace {
@@ -143,7 +143,7 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) 
   if (!record.own_tmp.empty()) SetAsideOwnTmp(record.own_tmp);
   ::unlink(GpusFile(run_directory, record.job).c_str());
   RemoveStepList(run_directory, record.uid, record.job.value());
-  RemoveSeatFiles(StepListPath(run_directory, record.uid, record.job.value()));
+  RemoveAllocationFiles(StepListPath(run_directory, record.uid, record.job.value()));
   ::unlink((prefix + ToString(record.job)).c_str());
 }
 

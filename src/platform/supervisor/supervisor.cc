@@ -20,9 +20,9 @@
 #include "platform/os/process_tree.h"
 #include "platform/records/step_list_file.h"
 #include "platform/records/step_wire.h"
+#include "platform/supervisor/node_allocation_start.h"
 #include "platform/supervisor/supervisor_files.h"
 #include "platform/supervisor/supervisor_job.h"
-#include "platform/supervisor/supervisor_seat.h"
 #include "platform/users/directory_watch.h"
 
 namespace divvy {
@@ -108,8 +108,8 @@ bool Supervisor::AwaitDirectories() {
   RecordWriter lines;
   AddWatch(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
-  const Duration give_up = MonotonicNow() + request_.directory_patience;
-  const std::string patience = DurationText(request_.directory_patience);
+  const Duration give_up = MonotonicNow() + request_.directory_timeout;
+  const std::string wait_limit = DurationText(request_.directory_timeout);
   while (missing) {
     const auto file = std::ranges::find(files, *missing, [](const OpenedFile& one) { return DirectoryOf(one.path); });
     const std::string role(file->role);
@@ -117,11 +117,11 @@ bool Supervisor::AwaitDirectories() {
     const Duration left = give_up - MonotonicNow();
     if (left <= Duration(0)) {
       return Fail("cannot open '" + file->path + "': its directory '" + *missing +
-                  "' does not exist and was not created within " + patience +
+                  "' does not exist and was not created within " + wait_limit +
                   "; create it before the job starts, or choose another file with --" + role);
     }
-    const std::string delay =
-        "waits up to " + patience + " for directory '" + *missing + "' of its " + role + " file, which does not exist";
+    const std::string delay = "waits up to " + wait_limit + " for directory '" + *missing + "' of its " + role +
+                              " file, which does not exist";
     if (std::exchange(record_.delay, delay) != delay) reports_.ReportState();
     std::array<pollfd, 2> polled = {{{station_.control.get(), POLLIN, 0}, {watch.fd(), POLLIN, 0}}};
     const Duration wait = std::min(left, reports_.is_empty() ? kDirectoryLookPause : kReportPause);
@@ -209,8 +209,8 @@ bool Supervisor::Start() {
   JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
   Descriptor key;
   if (is_part()) {
-    RemoveSeatFiles(StepsPath());
-    program = SeatProgram(request_.gang, StepsPath(), request_.stop_signal, std::move(program));
+    RemoveAllocationFiles(StepsPath());
+    program = NodeAllocationProgram(request_.gang, StepsPath(), request_.stop_signal, std::move(program));
     key = OfferKey();
   }
   // Earlier steps may have taken long, such as a file system that hung.
@@ -289,7 +289,7 @@ void Supervisor::Watch() {
     reports_.Flush(WhenFull::kReturn);
     OnTimers(MonotonicNow());
     if (ready <= 0) continue;
-    if (seat < polled.size() && polled[seat].revents != 0) HearSeat();
+    if (seat < polled.size() && polled[seat].revents != 0) HearAllocation();
     if ((polled[0].revents & POLLIN) != 0) {
       if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) {
         OnCommand(*command);
@@ -325,7 +325,7 @@ Duration Supervisor::NextDue() const {
 }
 
 void Supervisor::OnTimers(Duration now) {
-  if (watch_.look_at <= now) LookAtSeat();
+  if (watch_.look_at <= now) LookAtAllocation();
   if (watch_.lease_look_at <= now) LookAtLease();
   if (watch_.warn_at <= now) {
     watch_.warn_at = kNeverDue;
@@ -508,10 +508,11 @@ void Supervisor::Finish() {
     exit_.signal = watch_.signal;
     // False only if the end of the first process could not be seen, because a guard was killed at the wrong moment.
     exit_.is_known = watch_.has_first_ended;
-    if (is_part() && exit_.code != 0) exit_.failure = ReadSeatReport(StepsPath()).value_or(SeatReport()).failure;
+    if (is_part() && exit_.code != 0)
+      exit_.failure = ReadAllocationReport(StepsPath()).value_or(AllocationReport()).failure;
     if (!exit_.failure.empty()) exit_.code = WithoutMachinesFault(exit_.code);
   }
-  if (is_part()) RemoveSeatFiles(StepsPath());
+  if (is_part()) RemoveAllocationFiles(StepsPath());
   record_.was_cut_off = watch_.was_cut_off;
   if (record_.was_cut_off) exit_.failure = kCutOff;
   exit_.hit_time_limit = watch_.hit_time_limit;

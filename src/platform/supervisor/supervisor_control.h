@@ -73,7 +73,7 @@ Status SendTimeLimit(const RunRecord& record, Duration limit);
 Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window);
 Status SendResize(const RunRecord& record, WindowSize window);
 
-/// Starts a prepared node allocation of a gang: publishes what StageGo (supervisor_seat.h) prepared. Succeeds if it has
+/// Starts a prepared node allocation of a gang: publishes what StageGo (node_allocation_start.h) prepared. Succeeds if it has
 /// already started.
 Status SendGo(const RunRecord& record);
 

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "platform/records/step_list_file.h"
+#include "platform/supervisor/node_allocation_start.h"
 #include "platform/supervisor/supervisor_life.h"
-#include "platform/supervisor/supervisor_seat.h"
 
 namespace divvy {
 namespace {
@@ -33,14 +33,14 @@ Descriptor Supervisor::OfferKey() {
   return Descriptor(ends[0]);
 }
 
-void Supervisor::HearSeat() {
+void Supervisor::HearAllocation() {
   seat_.Reset();
-  LookAtSeat();
+  LookAtAllocation();
 }
 
-void Supervisor::LookAtSeat() {
+void Supervisor::LookAtAllocation() {
   watch_.look_at = kNeverDue;
-  const auto said = ReadSeatReport(StepsPath());
+  const auto said = ReadAllocationReport(StepsPath());
   if (!said) {
     watch_.look_at = DueAfter(MonotonicNow(), kLookPause);
   } else if (said->port != 0 && record_.port == 0) {

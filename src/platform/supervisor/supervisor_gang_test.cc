@@ -14,7 +14,7 @@
 #include "platform/records/step_list_file.h"
 #include "platform/supervisor/launch_test_world.h"
 #include "platform/supervisor/supervisor_adoption.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace supervisor_gang_test {

@@ -62,7 +62,7 @@ TEST_F(GuardProcess, GuardNeedsNeitherDaemonNorLauncher) {
 TEST_F(GuardProcess, ALaunchThatWaitsForADirectoryIsRepeatedAfterAKill) {
   LaunchRequest request = Shell("echo written");
   request.output = Work("later/out");
-  request.directory_patience = 1h;
+  request.directory_timeout = 1h;
   ASSERT_TRUE(launcher_->Launch(request));
   ASSERT_TRUE(AwaitDelay(request.job));
   const RunRecord before = delayed_[request.job.value()];

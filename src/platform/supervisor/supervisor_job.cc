@@ -26,7 +26,7 @@
 #include "platform/os/process_title.h"
 #include "platform/os/process_tree.h"
 #include "platform/os/unix_socket.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 #include "platform/users/user_limits.h"
 
 extern char** environ;
@@ -207,7 +207,7 @@ void ResetSignals() {
 // Runs in its own copy of the memory. Its title and environment look as if it had been executed.
 [[noreturn]] void BecomeSeat(Start& start) {
   const StartPlan& plan = *start.plan;
-  CloseFrom(kSeatKeyDescriptor + 1);
+  CloseFrom(kAllocationKeyDescriptor + 1);
   environ = start.environment.data();
   std::string title;
   for (const std::string& word : plan.program->argv) title += (title.empty() ? "" : " ") + word;
@@ -237,7 +237,7 @@ int RunChild(void* argument) {
     Fail(start, Step::kPrivileges);
   }
   // This overwrites a descriptor of the supervisor that this process does not need.
-  if (plan.key >= 0 && ::dup2(plan.key, kSeatKeyDescriptor) < 0) Fail(start, Step::kKey);
+  if (plan.key >= 0 && ::dup2(plan.key, kAllocationKeyDescriptor) < 0) Fail(start, Step::kKey);
   ResetSignals();
   std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
                 kTaskPid.data(), ::syscall(SYS_getpid));

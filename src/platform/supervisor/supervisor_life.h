@@ -62,7 +62,7 @@ class Supervisor {
   bool Fail(std::string text, int code = 126);
   /// The user with whose rights files are created.
   FileOwner Owner() const;
-  /// Waits for the directories of the job's files, at most for request_.directory_patience. Handles commands meanwhile.
+  /// Waits for the directories of the job's files, at most for request_.directory_timeout. Handles commands meanwhile.
   bool AwaitDirectories();
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
@@ -72,12 +72,12 @@ class Supervisor {
   bool Start();
   void PassStreams();
 
-  // For a node allocation of a gang (supervisor_seat.h).
+  // For a node allocation of a gang (node_allocation_start.h).
   bool is_part() const { return record_.is_part; }
   std::string StepsPath() const;
   Descriptor OfferKey();
-  void HearSeat();
-  void LookAtSeat();
+  void HearAllocation();
+  void LookAtAllocation();
   void Go();
   /// Tells the first process that it may start, and starts the time limit.
   void LetGo();

@@ -98,7 +98,7 @@ TEST_F(Supervise, StartWaitsForTheDirectoriesOfAllItsFiles) {
 TEST_F(Supervise, StopEndsTheWaitForADirectory) {
   LaunchRequest request = Shell("echo written");
   request.output = Work("later/out");
-  request.directory_patience = 1h;
+  request.directory_timeout = 1h;
   ASSERT_TRUE(launcher_->Launch(request));
   ASSERT_TRUE(AwaitDelay(request.job));
   ASSERT_TRUE(SendStop(delayed_[request.job.value()], SIGTERM, 1h));
@@ -109,7 +109,7 @@ TEST_F(Supervise, StopEndsTheWaitForADirectory) {
 TEST_F(Supervise, ANewDaemonFindsAJobThatWaitsForADirectory) {
   LaunchRequest request = Shell("echo written");
   request.output = Work("later/out");
-  request.directory_patience = 1h;
+  request.directory_timeout = 1h;
   ASSERT_TRUE(launcher_->Launch(request));
   ASSERT_TRUE(AwaitDelay(request.job));
   StopDaemon();
@@ -132,7 +132,7 @@ TEST_F(Supervise, DirectoriesAreLookedUpWithTheRightsOfTheJobsUser) {
   LaunchRequest request = Shell("true");
   request.uid = request.gid = kNobody;
   request.output = In("closed/later/out");
-  request.directory_patience = 1h;
+  request.directory_timeout = 1h;
   EXPECT_EQ(Run(request).failure, "cannot open '" + In("closed/later/out") + "' for writing: Permission denied");
   request = Shell("echo written");
   request.uid = request.gid = kNobody;

@@ -13,7 +13,7 @@
 namespace divvy {
 
 /// How long a start waits for the directory of one of its files.
-constexpr Duration kDirectoryPatience = std::chrono::seconds(10);
+constexpr Duration kDirectoryTimeout = std::chrono::seconds(10);
 /// How often the waiter checks without an event. inotify does not report what another machine does on a network file
 /// system. It reports nothing at all if the user may not list the parent directory or has no inotify instance left.
 constexpr Duration kDirectoryLookPause = std::chrono::milliseconds(500);

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {
 
 void Evacuation::ReportUnusable() {
   for (const auto& [id, tenant] : node_.tenants()) {
-    ForEachHold(tenant, [&](unsigned, GpuIndex gpu) {
+    ForEachOccupied(tenant, [&](unsigned, GpuIndex gpu) {
       if (const std::string& why = node_.gpus().at(gpu).why_unusable; !why.empty()) {
         orders_.FailForGpu(id, "is on GPU " + std::to_string(gpu) + ", which " + why);
       }
@@ -82,7 +82,7 @@ std::string Evacuation::WhoBlocks(GpuSet gpus) const {
   for (const auto& [id, tenant] : node_.tenants()) {
     const std::string why = node_.WhyStays(tenant);
     if (why.empty()) continue;
-    ForEachHold(tenant, [&, &at = tenant](unsigned device, GpuIndex gpu) {
+    ForEachOccupied(tenant, [&, &at = tenant](unsigned device, GpuIndex gpu) {
       std::string& text = gpus.Contains(gpu) ? there : elsewhere;
       if (!gpus.Contains(gpu) && gpu == at.devices[device].paper) return;
       text += (text.empty() ? "" : "; ") + TenantText(at.id) + " stays on GPU " + std::to_string(gpu) + ": " + why;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 
 namespace divvy::sharing {
 
@@ -99,16 +99,16 @@ bool MemoryCeilings::IsGrantUnused(GpuIndex gpu, const Tenant* owner) {
 
 bool MemoryCeilings::IsBeingFreed(GpuIndex gpu) const {
   for (const auto& [id, flight] : orders_.in_flight()) {
-    const Deed& deed = flight.deed;
-    const auto is_there = [&](TenantId tenant) { return Holds(node_.tenants().at(tenant), gpu); };
-    if (const auto* move = std::get_if<Move>(&deed)) {
+    const Action& action = flight.action;
+    const auto is_there = [&](TenantId tenant) { return Occupies(node_.tenants().at(tenant), gpu); };
+    if (const auto* move = std::get_if<Move>(&action)) {
       // This also covers two devices that exchange GPUs: each counts on both GPUs until the move ends.
       for (std::size_t device = 0; device < move->from.size(); ++device) {
         if (move->from[device] == gpu && move->to[device] != gpu) return true;
       }
     }
-    if (const auto* park = std::get_if<Park>(&deed); park != nullptr && is_there(park->tenant)) return true;
-    if (const auto* shrink = std::get_if<Shrink>(&deed)) {
+    if (const auto* park = std::get_if<Park>(&action); park != nullptr && is_there(park->tenant)) return true;
+    if (const auto* shrink = std::get_if<Shrink>(&action)) {
       if (node_.tenants().at(shrink->tenant).devices[shrink->device].gpu == gpu) return true;
     }
   }

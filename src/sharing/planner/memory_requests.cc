@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "sharing/holds.h"
 #include "sharing/loans.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {
@@ -14,45 +14,46 @@ void MemoryRequests::BeginDecision() {
 }
 
 void MemoryRequests::RemoveTenant(TenantId id) {
-  std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id; });
+  std::erase_if(requests_, [&](const AllocationRequest& want) { return want.tenant == id; });
   std::erase_if(wishes_, [&](const auto& entry) { return entry.first.first == id; });
 }
 
 void MemoryRequests::Add(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
   Tenant* tenant = node_.Find(id);
   if (tenant == nullptr || device >= tenant->devices.size()) return;
-  wants_.push_back({.tenant = id, .device = device, .bytes = std::max(bytes, Bytes(0)), .request = request});
+  requests_.push_back({.tenant = id, .device = device, .bytes = std::max(bytes, Bytes(0)), .request = request});
   if (tenant->state == State::kParked) tenant->wants_to_wake = true;
 }
 
 void MemoryRequests::Forget(TenantId id, std::uint64_t request) {
-  std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
+  std::erase_if(requests_, [&](const AllocationRequest& want) { return want.tenant == id && want.request == request; });
 }
 
 bool MemoryRequests::IsWaiting(TenantId id) const {
-  return std::ranges::any_of(wants_, [id](const OpenWant& want) { return want.tenant == id; });
+  return std::ranges::any_of(requests_, [id](const AllocationRequest& want) { return want.tenant == id; });
 }
 
 void MemoryRequests::AnswerAll(Right right) {
-  const auto is_right = [&](const OpenWant& want) {
+  const auto is_right = [&](const AllocationRequest& want) {
     const Tenant& tenant = node_.tenants().at(want.tenant);
     return NeedOf(want) <= tenant.share.memory_request;
   };
   // Interactive tenants first, otherwise in order of arrival.
-  std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
+  std::stable_sort(requests_.begin(), requests_.end(), [&](const AllocationRequest& a, const AllocationRequest& b) {
     return !node_.tenants().at(a.tenant).share.is_interactive < !node_.tenants().at(b.tenant).share.is_interactive;
   });
-  std::erase_if(wants_,
-                [&](OpenWant& want) { return is_right(want) == (right == Right::kRequest) && AnswerWant(want); });
+  std::erase_if(requests_, [&](AllocationRequest& want) {
+    return is_right(want) == (right == Right::kRequest) && AnswerRequest(want);
+  });
 }
 
 /// Returns the total need, including memory just granted to the tenant's other processes and not in use yet.
-Bytes MemoryRequests::NeedOf(const OpenWant& want) const {
+Bytes MemoryRequests::NeedOf(const AllocationRequest& want) const {
   return ceilings_.FloorOf(node_.tenants().at(want.tenant), want.device) + want.bytes;
 }
 
 /// Returns true if the request was answered.
-bool MemoryRequests::AnswerWant(OpenWant& want) {
+bool MemoryRequests::AnswerRequest(AllocationRequest& want) {
   Tenant& tenant = node_.tenants().at(want.tenant);
   const Bytes need = NeedOf(want);
   if (need > tenant.share.memory_limit) {
@@ -66,7 +67,7 @@ bool MemoryRequests::AnswerWant(OpenWant& want) {
   return need <= tenant.share.memory_request ? AnswerRight(want, tenant, need) : AnswerLoan(want, tenant, need);
 }
 
-bool MemoryRequests::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
+bool MemoryRequests::AnswerRight(const AllocationRequest& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   std::string why = "there is no room on GPU " + std::to_string(device.gpu);
   switch (repayment_.MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kRequest, &why)) {
@@ -85,12 +86,12 @@ bool MemoryRequests::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes nee
 /// Returns the bytes that loans leave free on the GPU.
 Bytes MemoryRequests::GrowthRoom(GpuIndex gpu) const {
   const auto tenants = std::count_if(node_.tenants().begin(), node_.tenants().end(), [&](const auto& entry) {
-    return entry.second.state == State::kHere && Holds(entry.second, gpu);
+    return entry.second.state == State::kHere && Occupies(entry.second, gpu);
   });
   return Bytes(std::min(node_.settings().growth.count(), node_.gpus().at(gpu).capacity.count() / 64) * tenants);
 }
 
-bool MemoryRequests::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
+bool MemoryRequests::AnswerLoan(AllocationRequest& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   const std::string gpu = "GPU " + std::to_string(device.gpu);
   const Bytes borrows = need - tenant.share.memory_request;
@@ -131,7 +132,7 @@ bool MemoryRequests::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   return Deny(want, gpu + " does not have enough memory to lend");
 }
 
-void MemoryRequests::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
+void MemoryRequests::Grant(const AllocationRequest& want, Tenant& tenant, Bytes need, Bytes most) {
   const Device& device = tenant.devices[want.device];
   // Grants a little more than requested, so that not every allocation needs a request.
   const Bytes left = need > tenant.share.memory_request ? GrowthRoom(device.gpu) : Bytes(0);
@@ -142,7 +143,7 @@ void MemoryRequests::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Byt
   orders_.Send(Answer{tenant.id, want.device, want.request, true, ""});
 }
 
-bool MemoryRequests::Deny(const OpenWant& want, std::string why) {
+bool MemoryRequests::Deny(const AllocationRequest& want, std::string why) {
   orders_.Send(Answer{want.tenant, want.device, want.request, false, std::move(why)});
   return true;
 }

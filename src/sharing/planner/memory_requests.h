@@ -22,11 +22,11 @@ class MemoryRequests {
   void Forget(TenantId id, std::uint64_t request);
   /// `right`: handles requests that stay within the guaranteed amount, or all others.
   void AnswerAll(Right right);
-  bool is_empty() const { return wants_.empty(); }
+  bool is_empty() const { return requests_.empty(); }
   bool IsWaiting(TenantId id) const;
 
  private:
-  struct OpenWant {
+  struct AllocationRequest {
     TenantId tenant;
     unsigned device = 0;
     Bytes bytes;
@@ -34,13 +34,13 @@ class MemoryRequests {
     Time waits_until = kNoTime;  // When waiting for others to get their due ends. kNoTime: not waiting.
   };
 
-  Bytes NeedOf(const OpenWant& want) const;
-  bool AnswerWant(OpenWant& want);
-  bool AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need);
-  bool AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need);
+  Bytes NeedOf(const AllocationRequest& want) const;
+  bool AnswerRequest(AllocationRequest& want);
+  bool AnswerRight(const AllocationRequest& want, Tenant& tenant, Bytes need);
+  bool AnswerLoan(AllocationRequest& want, Tenant& tenant, Bytes need);
   Bytes GrowthRoom(GpuIndex gpu) const;
-  void Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most);
-  bool Deny(const OpenWant& want, std::string why);
+  void Grant(const AllocationRequest& want, Tenant& tenant, Bytes need, Bytes most);
+  bool Deny(const AllocationRequest& want, std::string why);
   Bytes LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const;
 
   NodeOccupancy& node_;
@@ -48,7 +48,7 @@ class MemoryRequests {
   MemoryCeilings& ceilings_;
   Repayment& repayment_;
   const PinRequests& pins_;
-  std::vector<OpenWant> wants_;
+  std::vector<AllocationRequest> requests_;
   std::map<DeviceKey, TimedNeed> wishes_;  // Recently denied loans.
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {
@@ -134,7 +134,7 @@ void NodeOccupancy::RemoveTenant(TenantId id) {
 }
 
 // Sets the planned GPUs. A device that is on one of them keeps it; the other devices get the rest in order.
-Status NodeOccupancy::TakePaper(GpuSet paper, Tenant& tenant) {
+Status NodeOccupancy::TakePlannedGpus(GpuSet paper, Tenant& tenant) {
   if (static_cast<std::size_t>(paper.size()) != tenant.devices.size())
     return InvalidArgument(TenantText(tenant.id) + " has fractions of " + std::to_string(tenant.devices.size()) +
                            " GPUs, but its new plan names " + std::to_string(paper.size()));
@@ -156,7 +156,7 @@ Status NodeOccupancy::Resize(TenantId id, const Share& share, std::optional<GpuS
   DIVVY_TRY(Tenant * tenant, Lookup(id));
   Tenant changed = *tenant;
   changed.share = share;
-  if (paper) DIVVY_CHECK(TakePaper(*paper, changed));
+  if (paper) DIVVY_CHECK(TakePlannedGpus(*paper, changed));
   DIVVY_CHECK(CheckShare(changed));
   tenant->share = share;
   tenant->devices = std::move(changed.devices);
@@ -230,7 +230,7 @@ GpuLoad NodeOccupancy::LoadOf(GpuIndex gpu, const Tenant* except) const {
   GpuLoad load;
   for (const auto& [id, tenant] : tenants_) {
     if (&tenant == except) continue;
-    ForEachHold(tenant, [&](unsigned device, GpuIndex held) {
+    ForEachOccupied(tenant, [&](unsigned device, GpuIndex held) {
       if (held != gpu) return;
       load.ceilings += tenant.devices[device].ceiling;
       load.requests += tenant.share.memory_request;
@@ -327,7 +327,7 @@ std::string NodeOccupancy::CheckInvariants() const {
   for (const auto& [index, gpu] : gpus_) {
     Bytes used;
     for (const auto& [id, tenant] : tenants_) {
-      ForEachHold(tenant, [&, &counted = tenant](unsigned device, GpuIndex held) {
+      ForEachOccupied(tenant, [&, &counted = tenant](unsigned device, GpuIndex held) {
         if (held == index) used += std::max(counted.devices[device].used, Bytes(0));
       });
     }

@@ -94,7 +94,7 @@ class NodeOccupancy {
   };
 
   Status CheckShare(const Tenant& tenant) const;
-  static Status TakePaper(GpuSet paper, Tenant& tenant);
+  static Status TakePlannedGpus(GpuSet paper, Tenant& tenant);
   void NoteExcess(GpuIndex gpu);
 
   Settings settings_;

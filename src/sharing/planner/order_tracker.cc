@@ -10,12 +10,12 @@ void OrderTracker::BeginDecision() {
 void OrderTracker::RemoveTenant(TenantId id) {
   std::erase_if(in_flight_, [&](const auto& entry) {
     return std::visit(
-        [&](const auto& deed) {
-          if constexpr (requires { deed.borrower; }) return deed.borrower == id;
-          else if constexpr (requires { deed.tenant; }) return deed.tenant == id;
+        [&](const auto& action) {
+          if constexpr (requires { action.borrower; }) return action.borrower == id;
+          else if constexpr (requires { action.tenant; }) return action.tenant == id;
           else return false;
         },
-        entry.second.deed);
+        entry.second.action);
   });
   waits_.erase(id);
   said_of_tenants_.erase(id);
@@ -23,10 +23,10 @@ void OrderTracker::RemoveTenant(TenantId id) {
   fails_for_gpu_.erase(id);
 }
 
-void OrderTracker::Issue(Deed deed, ParkedBy parked_by) {
+void OrderTracker::Issue(Action action, ParkedBy parked_by) {
   const std::uint64_t id = next_order_++;
-  in_flight_.emplace(id, InFlight{deed, parked_by});
-  orders_.push_back({id, std::move(deed)});
+  in_flight_.emplace(id, InFlight{action, parked_by});
+  orders_.push_back({id, std::move(action)});
 }
 
 std::optional<OrderTracker::InFlight> OrderTracker::End(std::uint64_t order) {

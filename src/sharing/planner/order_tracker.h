@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "sharing/order.h"
+#include "sharing/action.h"
 
 namespace divvy::sharing {
 
 class OrderTracker {
  public:
   struct InFlight {
-    Deed deed;
+    Action action;
     ParkedBy parked_by = ParkedBy::kNobody;  // Reason of a Park order.
   };
 
@@ -30,9 +30,9 @@ class OrderTracker {
   // --- Orders --------------------------------------------------------------------------------------------------------
 
   /// Adds an order that is in flight until End.
-  void Issue(Deed deed, ParkedBy parked_by = ParkedBy::kNobody);
+  void Issue(Action action, ParkedBy parked_by = ParkedBy::kNobody);
   /// Adds an order that has no end.
-  void Send(Deed deed) { orders_.push_back({0, std::move(deed)}); }
+  void Send(Action action) { orders_.push_back({0, std::move(action)}); }
   /// Returns the order that has ended; nullopt if its tenant was removed meanwhile.
   std::optional<InFlight> End(std::uint64_t order);
   const std::map<std::uint64_t, InFlight>& in_flight() const { return in_flight_; }

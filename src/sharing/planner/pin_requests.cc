@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 
 namespace divvy::sharing {
 
@@ -72,7 +72,7 @@ bool PinRequests::IsRepaying(Tenant& tenant) {
     is_under_way |= ceilings_.IsLowering(tenant.id, device);
     if (tenant.share.can_be_requeued || Borrowed(tenant, device) == Bytes(0)) continue;
     const bool is_asked = std::any_of(orders_.in_flight().begin(), orders_.in_flight().end(), [&](const auto& entry) {
-      const auto* shrink = std::get_if<Shrink>(&entry.second.deed);
+      const auto* shrink = std::get_if<Shrink>(&entry.second.action);
       return shrink != nullptr && shrink->tenant == tenant.id;
     });
     const bool was_asked = repayment_.HasShrunkLately(tenant.id);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 
 namespace divvy::sharing {
 
@@ -46,7 +46,7 @@ bool Rebalancer::HasStoodEmpty(GpuIndex gpu) {
 bool Rebalancer::IsQuiet(GpuIndex gpu) {
   return std::ranges::all_of(node_.tenants(), [&](const auto& entry) {
     const Tenant& tenant = entry.second;
-    if (!Holds(tenant, gpu)) return true;
+    if (!Occupies(tenant, gpu)) return true;
     if (!tenant.is_active && !node_.IsIdle(tenant))
       orders_.DecideAgainBy(AddSaturating(tenant.last_active, node_.settings().idle_after));
     return node_.IsIdle(tenant);
@@ -58,7 +58,7 @@ bool Rebalancer::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
   bool can_gain = false;  // A tenant there can use more than its request.
   std::vector<Tenant*> movers;
   for (auto& [id, tenant] : node_.tenants()) {
-    if (tenant.state != State::kHere || !Holds(tenant, crowded)) continue;
+    if (tenant.state != State::kHere || !Occupies(tenant, crowded)) continue;
     busy += tenant.is_active ? 1 : 0;
     can_gain |= tenant.is_active && (tenant.share.memory_limit > tenant.share.memory_request ||
                                      tenant.share.compute_limit > tenant.share.compute_request);

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {

@@ -106,7 +106,7 @@ class Scenario {
  private:
   void Command(const std::string& text) {
     static const std::map<std::string, void (Scenario::*)(Words&)> kCommands = {
-        {"gpus", &Scenario::Gpus},         {"tenant", &Scenario::AddTenant}, {"want", &Scenario::Want},
+        {"gpus", &Scenario::Gpus},         {"tenant", &Scenario::AddTenant}, {"want", &Scenario::RequestMemory},
         {"free", &Scenario::Free},         {"pool", &Scenario::Pool},        {"residual", &Scenario::Residual},
         {"active", &Scenario::Active},     {"idle", &Scenario::Idle},        {"calls", &Scenario::Calls},
         {"cannot", &Scenario::Cannot},     {"resize", &Scenario::Resize},    {"take", &Scenario::Take},
@@ -197,7 +197,7 @@ class Scenario {
     Answer(name, node_.AddTenant(tenant));
     Rest();
   }
-  void Want(Words& words) {
+  void RequestMemory(Words& words) {
     const TenantId id = IdOf(words);
     const unsigned device = DeviceOf(words);
     const Bytes before = node_.pages.at(id).devices[device].used;

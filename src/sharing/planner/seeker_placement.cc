@@ -4,12 +4,12 @@
 #include <set>
 #include <tuple>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {
 
-void SeekerPlacement::SeatSeekers(Right right) {
+void SeekerPlacement::PlaceSeekers(Right right) {
   // Tenants without a waiting call come last, and only while no other tenant waits.
   const auto rank = [&](const Tenant* tenant) {
     const bool is_waited_for = tenant->state == State::kArriving || tenant->wants_to_wake;
@@ -25,13 +25,13 @@ void SeekerPlacement::SeatSeekers(Right right) {
   std::sort(seekers.begin(), seekers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
   bool is_first = !orders_.has_waits();
   for (Tenant* seeker : seekers) {
-    Seat(*seeker, is_first);
+    PlaceSeeker(*seeker, is_first);
     is_first &= seeker->state != State::kParked && seeker->state != State::kArriving;
   }
 }
 
 /// `is_first`: no earlier tenant remained without a place.
-void SeekerPlacement::Seat(Tenant& tenant, bool is_first) {
+void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
   if (std::string why = node_.WhyRefused(tenant.id); !why.empty()) {
     orders_.SetWaits(tenant.id, std::move(why));
     return;
@@ -48,7 +48,7 @@ void SeekerPlacement::Seat(Tenant& tenant, bool is_first) {
   }
   if (!places.empty()) {
     if (tenant.state == State::kArriving) mover_.PlaceNew(tenant, places.front());
-    else SeatParked(tenant, places);
+    else PlaceParked(tenant, places);
     return;
   }
   orders_.SetWaits(tenant.id, "waits until other tenants leave its GPU");
@@ -58,7 +58,7 @@ void SeekerPlacement::Seat(Tenant& tenant, bool is_first) {
   orders_.SetWaits(tenant.id, "no GPU that it may use can be freed");
 }
 
-void SeekerPlacement::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
+void SeekerPlacement::PlaceParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
   const bool is_right = IsWithinRequest(tenant);
   const Time due = AddSaturating(tenant.last_move, node_.settings().memory_turn);
   if (!is_right && tenant.parked_by == ParkedBy::kPlanner && node_.now() < due) {
@@ -128,7 +128,7 @@ bool SeekerPlacement::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
 std::vector<Tenant*> SeekerPlacement::WhoMakesWay(GpuIndex gpu, Bytes needed) {
   std::vector<Tenant*> candidates;
   for (auto& [id, other] : node_.tenants()) {
-    if (other.state != State::kHere || !Holds(other, gpu) || !node_.WhyKeepsGpu(other).empty()) continue;
+    if (other.state != State::kHere || !Occupies(other, gpu) || !node_.WhyKeepsGpu(other).empty()) continue;
     const Time had_turn = AddSaturating(other.last_move, node_.settings().memory_turn);
     const bool may = node_.IsIdle(other) || (IsBorrower(other, gpu) && node_.now() >= had_turn);
     if (may) candidates.push_back(&other);

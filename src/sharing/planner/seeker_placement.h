@@ -14,11 +14,11 @@ class SeekerPlacement {
       : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
 
   /// `right`: handles tenants within their requests, or those above them.
-  void SeatSeekers(Right right);
+  void PlaceSeekers(Right right);
 
  private:
-  void Seat(Tenant& tenant, bool is_first);
-  void SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places);
+  void PlaceSeeker(Tenant& tenant, bool is_first);
+  void PlaceParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places);
   bool SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to);
   std::vector<Tenant*> WhoMakesWay(GpuIndex gpu, Bytes needed);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/planner/evacuation.h"
 #include "sharing/planner/memory_requests.h"
 #include "sharing/planner/rebalancer.h"
@@ -76,11 +76,11 @@ void SharePlanner::SetCannot(TenantId id, std::string why_cannot_move, std::stri
   parts_->node.SetCannot(id, std::move(why_cannot_move), std::move(why_cannot_park));
 }
 
-void SharePlanner::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
+void SharePlanner::RequestMemory(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
   parts_->requests.Add(id, device, bytes, request);
 }
 
-void SharePlanner::ForgetWant(TenantId id, std::uint64_t request) {
+void SharePlanner::ForgetRequest(TenantId id, std::uint64_t request) {
   parts_->pins.Forget(id, request);
   parts_->requests.Forget(id, request);
 }
@@ -99,11 +99,11 @@ void SharePlanner::OnDone(std::uint64_t order, const Done& done, Time now) {
   const std::optional<OrderTracker::InFlight> ended = parts_->orders.End(order);
   if (!ended) return;  // The tenant was removed meanwhile.
   std::map<TenantId, Tenant>& tenants = parts_->node.tenants();
-  if (const auto* ceiling = std::get_if<SetCeiling>(&ended->deed)) parts_->ceilings.OnSet(*ceiling, done.bytes);
-  if (const auto* shrink = std::get_if<Shrink>(&ended->deed)) parts_->repayment.OnShrunk(shrink->tenant, now);
-  if (const auto* move = std::get_if<Move>(&ended->deed)) parts_->mover.OnMoved(tenants.at(move->tenant), done, now);
-  if (const auto* wake = std::get_if<Wake>(&ended->deed)) parts_->mover.OnWoken(tenants.at(wake->tenant), done, now);
-  if (const auto* park = std::get_if<Park>(&ended->deed)) {
+  if (const auto* ceiling = std::get_if<SetCeiling>(&ended->action)) parts_->ceilings.OnSet(*ceiling, done.bytes);
+  if (const auto* shrink = std::get_if<Shrink>(&ended->action)) parts_->repayment.OnShrunk(shrink->tenant, now);
+  if (const auto* move = std::get_if<Move>(&ended->action)) parts_->mover.OnMoved(tenants.at(move->tenant), done, now);
+  if (const auto* wake = std::get_if<Wake>(&ended->action)) parts_->mover.OnWoken(tenants.at(wake->tenant), done, now);
+  if (const auto* park = std::get_if<Park>(&ended->action)) {
     parts_->repayment.OnParkEnded(park->tenant);
     parts_->mover.OnParked(tenants.at(park->tenant), ended->parked_by, done, now);
   }
@@ -126,12 +126,12 @@ std::vector<Order> SharePlanner::Decide(Time now) {
   parts.pins.Settle();
   parts.evacuation.EmptyWithheld();
   parts.orders.WithdrawGpuFailures();
-  parts.commands.MoveAsAsked();
-  parts.commands.ParkAsAsked();
+  parts.commands.MoveAsRequested();
+  parts.commands.ParkAsRequested();
   parts.evacuation.Uncrowd();
   // First tenants and requests within their share's request, then borrowers.
   for (const Right right : {Right::kRequest, Right::kLoan}) {
-    parts.seekers.SeatSeekers(right);
+    parts.seekers.PlaceSeekers(right);
     parts.requests.AnswerAll(right);
   }
   parts.repayment.LowerLeaving();
@@ -159,10 +159,10 @@ bool SharePlanner::IsAtWork() const { return !parts_->orders.in_flight().empty()
 std::string SharePlanner::CheckInvariants() const {
   for (const auto& [id, tenant] : tenants()) {
     const auto is_of_it = [&](const auto& entry) {
-      const Deed& deed = entry.second.deed;
-      if (const auto* move = std::get_if<Move>(&deed)) return move->tenant == id;
-      if (const auto* park = std::get_if<Park>(&deed)) return park->tenant == id;
-      if (const auto* wake = std::get_if<Wake>(&deed)) return wake->tenant == id;
+      const Action& action = entry.second.action;
+      if (const auto* move = std::get_if<Move>(&action)) return move->tenant == id;
+      if (const auto* park = std::get_if<Park>(&action)) return park->tenant == id;
+      if (const auto* wake = std::get_if<Wake>(&action)) return wake->tenant == id;
       return false;
     };
     const auto& in_flight = parts_->orders.in_flight();

@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sharing/action.h"
 #include "sharing/facts.h"
-#include "sharing/order.h"
 #include "sharing/settings.h"
 
 namespace divvy::sharing {
@@ -78,9 +78,9 @@ class SharePlanner {
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
   /// Requests `bytes` beyond the present use; call SetUse first. Exactly one Answer with the same `request` follows,
   /// unless the tenant is removed before.
-  void Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
+  void RequestMemory(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
   /// Drops a request, or a Pin, whose process has ended.
-  void ForgetWant(TenantId id, std::uint64_t request);
+  void ForgetRequest(TenantId id, std::uint64_t request);
   /// Announces a call that will bind the tenant to its GPUs permanently; the caller holds that call back. The tenant
   /// first moves to its planned GPUs, and borrowed memory is reclaimed, as far as possible. Exactly one Answer
   /// (granted) follows, unless the tenant is removed before.

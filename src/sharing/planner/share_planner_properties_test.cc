@@ -2,7 +2,7 @@
 // the planner and in the pages after every decision, guarantees are kept, and in the end nothing is left in flight.
 #include <random>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/planner/share_planner_test_world.h"
 
 namespace divvy::sharing {
@@ -16,7 +16,7 @@ class History {
     for (int gpu = 0; gpu < gpus; ++gpu) {
       node_.SetGpu({.index = static_cast<GpuIndex>(gpu), .capacity = 80_GiB, .bytes_per_second = 20'000'000'000});
     }
-    node_.on_order = [this](const Deed& deed) { CheckOrder(deed); };
+    node_.on_order = [this](const Action& action) { CheckOrder(action); };
   }
 
   void Run(int steps) {
@@ -204,24 +204,24 @@ class History {
     }
   }
 
-  void CheckOrder(const Deed& deed) {
+  void CheckOrder(const Action& action) {
     const auto is_open = [&](GpuIndex gpu) {
       const Gpu& at = node_.planner.gpus().at(gpu);
       return at.whole_job == 0 && at.why_unusable.empty();
     };
-    ++orders[deed.index()];
+    ++orders[action.index()];
     const auto check = [&](TenantId id, const std::vector<GpuIndex>& to) {
       const std::vector<GpuIndex> from = GpusOf(*node_.planner.Find(id));
       for (std::size_t i = 0; i < to.size(); ++i) {
         const bool stays =
-            !std::holds_alternative<Place>(deed) && !std::holds_alternative<Wake>(deed) && to[i] == from[i];
+            !std::holds_alternative<Place>(action) && !std::holds_alternative<Wake>(action) && to[i] == from[i];
         EXPECT_TRUE(stays || is_open(to[i])) << node_.NameOf(id) << " comes to a withheld GPU\n" << node_.log_text();
       }
       CheckRequests(id, to);
     };
-    if (const auto* place = std::get_if<Place>(&deed)) check(place->tenant, place->to);
-    if (const auto* wake = std::get_if<Wake>(&deed)) check(wake->tenant, wake->to);
-    if (const auto* move = std::get_if<Move>(&deed)) {
+    if (const auto* place = std::get_if<Place>(&action)) check(place->tenant, place->to);
+    if (const auto* wake = std::get_if<Wake>(&action)) check(wake->tenant, wake->to);
+    if (const auto* move = std::get_if<Move>(&action)) {
       const Tenant& tenant = *node_.planner.Find(move->tenant);
       EXPECT_EQ(tenant.why_cannot_move, "");
       // A tenant may be moved again so soon only for whole jobs, for a request without a GPU, by a user, or before it
@@ -231,11 +231,12 @@ class History {
                                                   << node_.log_text();
       check(move->tenant, move->to);
     }
-    if (const auto* park = std::get_if<Park>(&deed)) {
+    if (const auto* park = std::get_if<Park>(&action)) {
       EXPECT_EQ(node_.planner.Find(park->tenant)->why_cannot_park, "");
     }
-    if (const auto* answer = std::get_if<Answer>(&deed); answer != nullptr && !answer->is_granted) CheckDenial(*answer);
-    if (const auto* requeue = std::get_if<Requeue>(&deed)) {
+    if (const auto* answer = std::get_if<Answer>(&action); answer != nullptr && !answer->is_granted)
+      CheckDenial(*answer);
+    if (const auto* requeue = std::get_if<Requeue>(&action)) {
       EXPECT_TRUE(node_.planner.Find(requeue->borrower)->share.can_be_requeued);
       ++requeues;
       leaving_.push_back(requeue->borrower);
@@ -249,7 +250,7 @@ class History {
     for (const auto& [id, tenant] : node_.planner.tenants()) {
       const bool is_under_way = tenant.state != State::kHere && !tenant.is_lost;
       if (id == owner.id || !is_under_way) continue;
-      ForEachHold(tenant, [&, &other = tenant](unsigned device, GpuIndex gpu) {
+      ForEachOccupied(tenant, [&, &other = tenant](unsigned device, GpuIndex gpu) {
         const bool borrows = other.devices[device].used > other.share.memory_request;
         EXPECT_FALSE(borrows && gpu == owner.devices[answer.device].gpu)
             << node_.NameOf(owner.id) << " is denied its own while " << node_.NameOf(other.id)
@@ -275,7 +276,7 @@ class History {
     for (const GpuIndex gpu : to) {
       Bytes requests;
       for (const auto& [id, tenant] : node_.planner.tenants()) {
-        const bool is_there = Holds(tenant, gpu) || id == newcomer;
+        const bool is_there = Occupies(tenant, gpu) || id == newcomer;
         if (is_there) requests += tenant.share.memory_request;
       }
       const std::vector<GpuIndex> from = GpusOf(*node_.planner.Find(newcomer));
@@ -359,7 +360,7 @@ TEST(SharePlannerProperties, HoldOverRandomHistories) {
   EXPECT_GT(arrivals, 100);
   EXPECT_GT(restarts, 1000);
   EXPECT_GT(moves, 500);
-  for (std::size_t kind = 0; kind < std::variant_size_v<Deed>; ++kind) {
+  for (std::size_t kind = 0; kind < std::variant_size_v<Action>; ++kind) {
     EXPECT_GT(orders[kind], 0) << "no history has an order of kind " << kind;
   }
 }
@@ -372,7 +373,7 @@ TEST(SharePlannerProperties, StateReadFromThePagesMatchesThePlanner) {
     history.Run(60);  // Nothing is in flight afterwards.
     ASSERT_FALSE(HasFailure());
     ModelledNode& node = history.node();
-    node.on_order = [](const Deed&) {};
+    node.on_order = [](const Action&) {};
     const auto before = node.planner.tenants();
     const std::string log = node.log_text();
     if (std::any_of(before.begin(), before.end(), [](const auto& entry) { return entry.second.is_lost; })) continue;

@@ -85,7 +85,7 @@ class ModelledNode {
     planner.SetUse(id, device, at.used);
     const std::uint64_t request = next_request++;
     asked[request] = {id, {device, bytes}};
-    planner.Want(id, device, bytes, request);
+    planner.RequestMemory(id, device, bytes, request);
     return true;
   }
   /// Announces an operation that will bind the tenant to its GPUs; the tenant waits for the answer.
@@ -105,7 +105,7 @@ class ModelledNode {
   void Leave(TenantId id, unsigned device, Bytes left) {
     PageDevice& at = pages.at(id).devices[device];
     const bool is_parking = std::any_of(under_way.begin(), under_way.end(), [&](const UnderWay& entry) {
-      return entry.tenant == id && std::holds_alternative<Park>(entry.deed);
+      return entry.tenant == id && std::holds_alternative<Park>(entry.action);
     });
     if (!is_parking || left >= at.used) return;
     at.away += at.used - left;
@@ -178,7 +178,7 @@ class ModelledNode {
     for (const auto& [request, ask] : asked) {
       // Each process repeats its request.
       if (ask.second.bytes == Bytes(0)) planner.Pin(ask.first, request);
-      else planner.Want(ask.first, ask.second.device, ask.second.bytes, request);
+      else planner.RequestMemory(ask.first, ask.second.device, ask.second.bytes, request);
     }
   }
 
@@ -205,7 +205,7 @@ class ModelledNode {
     Time ends = kNoTime;
     Duration took{0};
     Bytes bytes;
-    Deed deed;
+    Action action;
   };
 
   Settings settings;
@@ -221,7 +221,7 @@ class ModelledNode {
   std::deque<Fate> fates;
   std::vector<std::string> log;
   std::map<std::uint64_t, std::string> names;
-  std::function<void(const Deed&)> on_order = [](const Deed&) {};
+  std::function<void(const Action&)> on_order = [](const Action&) {};
   int moves = 0;
   bool is_silent = false;
 
@@ -260,66 +260,67 @@ class ModelledNode {
   }
 
   void Execute(const Order& order) {
-    on_order(order.deed);
-    std::visit([&](const auto& deed) { Do(order, deed); }, order.deed);
+    on_order(order.action);
+    std::visit([&](const auto& action) { Do(order, action); }, order.action);
   }
   void Say(const std::string& line) {
     if (!is_silent) Log(line);
   }
 
-  void Do(const Order& order, const SetCeiling& deed) {
-    PageDevice& at = pages.at(deed.tenant).devices[deed.device];
-    at.ceiling = std::max(deed.bytes, at.used);
+  void Do(const Order& order, const SetCeiling& action) {
+    PageDevice& at = pages.at(action.tenant).devices[action.device];
+    at.ceiling = std::max(action.bytes, at.used);
     planner.OnDone(order.id, {.bytes = at.ceiling}, now);
   }
-  void Do(const Order&, const Answer& deed) {
-    const auto at = asked.find(deed.request);
+  void Do(const Order&, const Answer& action) {
+    const auto at = asked.find(action.request);
     ASSERT_NE(at, asked.end()) << "an answer that nobody asked for, or a second one\n" << log_text();
     const Asked ask = at->second.second;
     asked.erase(at);
-    if (!deed.is_granted) return Say(NameOf(deed.tenant) + " denied " + BytesText(ask.bytes) + ": " + deed.why);
-    Say(NameOf(deed.tenant) + " granted " + BytesText(ask.bytes));
-    PageDevice& page = pages.at(deed.tenant).devices[deed.device];
+    if (!action.is_granted) return Say(NameOf(action.tenant) + " denied " + BytesText(ask.bytes) + ": " + action.why);
+    Say(NameOf(action.tenant) + " granted " + BytesText(ask.bytes));
+    PageDevice& page = pages.at(action.tenant).devices[action.device];
     ASSERT_LE(page.used + ask.bytes, page.ceiling) << "granted, and the ceiling is too low\n" << log_text();
     page.used += ask.bytes;
-    planner.SetUse(deed.tenant, deed.device, page.used);
+    planner.SetUse(action.tenant, action.device, page.used);
   }
-  void Do(const Order& order, const Shrink& deed) {
-    PageDevice& at = pages.at(deed.tenant).devices[deed.device];
-    const Bytes given = std::min(at.pooled, deed.bytes);
+  void Do(const Order& order, const Shrink& action) {
+    PageDevice& at = pages.at(action.tenant).devices[action.device];
+    const Bytes given = std::min(at.pooled, action.bytes);
     at.pooled -= given;
     at.used -= given;
-    Say(NameOf(deed.tenant) + " is asked for " + BytesText(deed.bytes) + " of its pools, gives " + BytesText(given));
-    planner.SetUse(deed.tenant, deed.device, at.used);
+    Say(NameOf(action.tenant) + " is asked for " + BytesText(action.bytes) + " of its pools, gives " +
+        BytesText(given));
+    planner.SetUse(action.tenant, action.device, at.used);
     planner.OnDone(order.id, {.bytes = given}, now);
   }
-  void Do(const Order&, const Place& deed) {
-    Page& page = pages.at(deed.tenant);
-    page.at = deed.to;
+  void Do(const Order&, const Place& action) {
+    Page& page = pages.at(action.tenant);
+    page.at = action.to;
     page.is_placed = true;
-    Say(NameOf(deed.tenant) + " placed on " + GpusText(deed.to));
+    Say(NameOf(action.tenant) + " placed on " + GpusText(action.to));
   }
-  void Do(const Order& order, const Move& deed) {
-    Say(NameOf(deed.tenant) + " moves " + GpusText(deed.from) + " -> " + GpusText(deed.to));
-    Begin(order, deed.tenant, 2);
+  void Do(const Order& order, const Move& action) {
+    Say(NameOf(action.tenant) + " moves " + GpusText(action.from) + " -> " + GpusText(action.to));
+    Begin(order, action.tenant, 2);
     ++moves;
   }
-  void Do(const Order& order, const Park& deed) {
-    Say(NameOf(deed.tenant) + " parks: " + deed.why);
-    Begin(order, deed.tenant, 1);
+  void Do(const Order& order, const Park& action) {
+    Say(NameOf(action.tenant) + " parks: " + action.why);
+    Begin(order, action.tenant, 1);
   }
-  void Do(const Order& order, const Wake& deed) {
-    Say(NameOf(deed.tenant) + " wakes on " + GpusText(deed.to));
-    Begin(order, deed.tenant, 1);
+  void Do(const Order& order, const Wake& action) {
+    Say(NameOf(action.tenant) + " wakes on " + GpusText(action.to));
+    Begin(order, action.tenant, 1);
   }
-  void Do(const Order&, const Requeue& deed) {
-    Say(NameOf(deed.borrower) + " is requeued: " + BytesText(deed.bytes) + " of GPU " + std::to_string(deed.gpu) +
-        " are for " + NameOf(deed.owner));
+  void Do(const Order&, const Requeue& action) {
+    Say(NameOf(action.borrower) + " is requeued: " + BytesText(action.bytes) + " of GPU " + std::to_string(action.gpu) +
+        " are for " + NameOf(action.owner));
   }
-  void Do(const Order&, const Ready& deed) { Say(NameOf({deed.job, 0}) + " ready"); }
-  void Do(const Order&, const Failed& deed) {
-    const std::string who = deed.job != 0 ? NameOf({deed.job, 0}) : NameOf(deed.tenant);
-    Say(who + (deed.why.empty() ? " is well on its GPU again" : " failed: " + deed.why));
+  void Do(const Order&, const Ready& action) { Say(NameOf({action.job, 0}) + " ready"); }
+  void Do(const Order&, const Failed& action) {
+    const std::string who = action.job != 0 ? NameOf({action.job, 0}) : NameOf(action.tenant);
+    Say(who + (action.why.empty() ? " is well on its GPU again" : " failed: " + action.why));
   }
 
   void Begin(const Order& order, TenantId id, int ways) {
@@ -333,7 +334,7 @@ class ModelledNode {
                  static_cast<double>(gpus.at(page.at[device]).bytes_per_second);
     }
     const Duration took(static_cast<std::int64_t>(seconds * 1e9));
-    under_way.push_back({order.id, id, now + took, took, bytes, order.deed});
+    under_way.push_back({order.id, id, now + took, took, bytes, order.action});
   }
 
   void FinishDue() {
@@ -350,7 +351,7 @@ class ModelledNode {
         fates.pop_front();
       }
       // A tenant cannot return if others already took its memory.
-      const bool is_stuck = std::holds_alternative<Park>(ended.deed) && !CanComeIn(pages.at(ended.tenant));
+      const bool is_stuck = std::holds_alternative<Park>(ended.action) && !CanComeIn(pages.at(ended.tenant));
       if (fate.outcome == Outcome::kUnchanged && is_stuck) fate.outcome = Outcome::kParked;
       Apply(ended, fate.outcome);
       planner.OnDone(ended.order, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
@@ -359,13 +360,13 @@ class ModelledNode {
 
   void Apply(const UnderWay& ended, Outcome outcome) {
     Page& page = pages.at(ended.tenant);
-    if (const auto* move = std::get_if<Move>(&ended.deed)) {
+    if (const auto* move = std::get_if<Move>(&ended.action)) {
       if (outcome == Outcome::kDone) page.at = move->to;
       page.is_on_host = outcome == Outcome::kParked;
-    } else if (std::holds_alternative<Park>(ended.deed)) {
+    } else if (std::holds_alternative<Park>(ended.action)) {
       ComeTogether(page);
       page.is_on_host = outcome == Outcome::kDone || outcome == Outcome::kParked;
-    } else if (const auto* wake = std::get_if<Wake>(&ended.deed)) {
+    } else if (const auto* wake = std::get_if<Wake>(&ended.action)) {
       if (outcome == Outcome::kDone) page.at = wake->to;
       page.is_on_host = outcome != Outcome::kDone;
     }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 
 namespace divvy::sharing {
 

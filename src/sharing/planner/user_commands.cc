@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "sharing/holds.h"
+#include "sharing/occupied_gpus.h"
 #include "sharing/words.h"
 
 namespace divvy::sharing {
@@ -16,13 +16,13 @@ Status UserCommands::Park(TenantId id) {
     return FailedPrecondition(TenantText(id) + " cannot be parked: " + why);
   }
   if (tenant.state == State::kArriving) return FailedPrecondition(TenantText(id) + " has no GPU yet");
-  asked_parks_.insert(id);
+  requested_parks_.insert(id);
   return {};
 }
 
 Status UserCommands::Wake(TenantId id) {
   DIVVY_CHECK(node_.Lookup(id));
-  asked_parks_.erase(id);
+  requested_parks_.erase(id);
   node_.WantWake(id);
   node_.ForgetRefusal(id);
   return {};
@@ -70,17 +70,17 @@ Status UserCommands::Move(TenantId id, const std::vector<GpuIndex>& to) {
   if (!node_.RequestsFit(tenant, to)) {
     return FailedPrecondition("there is no room for the request of " + name + " next to the requests of other tenants");
   }
-  asked_moves_[id] = to;
+  requested_moves_[id] = to;
   return {};
 }
 
 void UserCommands::RemoveTenant(TenantId id) {
-  asked_moves_.erase(id);
-  asked_parks_.erase(id);
+  requested_moves_.erase(id);
+  requested_parks_.erase(id);
 }
 
-void UserCommands::MoveAsAsked() {
-  for (auto at = asked_moves_.begin(); at != asked_moves_.end();) {
+void UserCommands::MoveAsRequested() {
+  for (auto at = requested_moves_.begin(); at != requested_moves_.end();) {
     Tenant& tenant = node_.tenants().at(at->first);
     const std::vector<GpuIndex>& to = at->second;
     Room room = Room::kNone;
@@ -103,12 +103,12 @@ void UserCommands::MoveAsAsked() {
     if (room == Room::kNone && to != GpusOf(tenant))
       orders_.FailTenant(at->first, "was not moved as requested: " + why);
     if (room == Room::kUnderWay) ++at;
-    else at = asked_moves_.erase(at);
+    else at = requested_moves_.erase(at);
   }
 }
 
-void UserCommands::ParkAsAsked() {
-  std::erase_if(asked_parks_, [&](TenantId id) {
+void UserCommands::ParkAsRequested() {
+  std::erase_if(requested_parks_, [&](TenantId id) {
     Tenant& tenant = node_.tenants().at(id);
     // Retried when the tenant has arrived.
     if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;

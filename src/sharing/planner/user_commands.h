@@ -19,8 +19,8 @@ class UserCommands {
   Status Wake(TenantId id);
   Status Move(TenantId id, const std::vector<GpuIndex>& to);
   void RemoveTenant(TenantId id);
-  void MoveAsAsked();
-  void ParkAsAsked();
+  void MoveAsRequested();
+  void ParkAsRequested();
 
  private:
   Status CheckTarget(GpuIndex from, GpuIndex to) const;
@@ -29,8 +29,8 @@ class UserCommands {
   OrderTracker& orders_;
   TenantMover& mover_;
   Repayment& repayment_;
-  std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
-  std::set<TenantId> asked_parks_;
+  std::map<TenantId, std::vector<GpuIndex>> requested_moves_;
+  std::set<TenantId> requested_parks_;
 };
 
 }  // namespace divvy::sharing

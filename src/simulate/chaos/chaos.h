@@ -15,26 +15,26 @@ namespace divvy::simulate {
 /// Wrong protocols, each without one rule, to show that the checks detect it.
 enum class ChaosMutation {
   kNone,
-  kAnswersBeforeCommit,   // A command is answered before it is durable.
-  kLaunchesBeforeCommit,  // A job is started before its start is durable.
-  kForgetsExits,          // The end of a job is not written to the store.
-  kTearsCommits,          // A crash during a commit keeps a part of it.
-  kFreesGpusEarly,        // A job that was asked to stop counts as ended.
-  kRepeatsOnSuspicion,    // A launch is repeated although it may have happened.
-  kForgetsBeforeCommit,   // A run record is removed before its end is durable.
-  kRemovesAnyRecord,      // A late report removes the run record of a later attempt.
-  kForgetsToConfirm,      // An end that was found without a report does not confirm its launch.
-  kForgetsToResume,       // After a restart, a resumed job is not resumed again.
-  kForgetsLimits,         // After a restart, a changed time limit is not sent again.
-  kForgetsVoidClaims,     // A failed claim of an earlier launcher is not noticed.
-  kSkipsRows,             // A commit with several changed jobs leaves one out.
-  kSkipsSettings,         // Settings, such as group limits, are not written to the store.
-  kCommitsFirstOnly,      // Only the first of several batches is written.
-  kHidesFullDisk,         // A commit that the full disk refused counts as durable.
-  kAcceptsRefused,        // A submission that was refused is answered as accepted.
-  kLosesTimers,           // Timers of the daemon's loop never fire.
-  kDropsStops,            // Stop commands do not reach the node.
-  kRepeatsOrders,         // Each node command is carried out twice.
+  kAnswersBeforeCommit,     // A command is answered before it is durable.
+  kLaunchesBeforeCommit,    // A job is started before its start is durable.
+  kForgetsExits,            // The end of a job is not written to the store.
+  kTearsCommits,            // A crash during a commit keeps a part of it.
+  kFreesGpusEarly,          // A job that was asked to stop counts as ended.
+  kRepeatsOnSuspicion,      // A launch is repeated although it may have happened.
+  kForgetsBeforeCommit,     // A run record is removed before its end is durable.
+  kRemovesAnyRecord,        // A late report removes the run record of a later attempt.
+  kForgetsToConfirm,        // An end that was found without a report does not confirm its launch.
+  kForgetsToResume,         // After a restart, a resumed job is not resumed again.
+  kForgetsLimits,           // After a restart, a changed time limit is not sent again.
+  kForgetsVoidNominations,  // A failed claim of an earlier launcher is not noticed.
+  kSkipsRows,               // A commit with several changed jobs leaves one out.
+  kSkipsSettings,           // Settings, such as group limits, are not written to the store.
+  kCommitsFirstOnly,        // Only the first of several batches is written.
+  kHidesFullDisk,           // A commit that the full disk refused counts as durable.
+  kAcceptsRefused,          // A submission that was refused is answered as accepted.
+  kLosesTimers,             // Timers of the daemon's loop never fire.
+  kDropsStops,              // Stop commands do not reach the node.
+  kRepeatsOrders,           // Each node command is carried out twice.
 };
 
 struct ChaosOptions {

@@ -71,12 +71,12 @@ void ChaosNode::OnStranded(JobId job, std::uint32_t attempt) {
 
 // --- Orders ---------------------------------------------------------------------------------------------------------
 
-void ChaosNode::Execute(const Order& order, const std::shared_ptr<const JobSpec>& spec) {
-  if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(launch->record, spec);
-  if (const auto* forget = std::get_if<ForgetOrder>(&order)) return Forget(forget->job, forget->attempt);
+void ChaosNode::Execute(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&order)) return Launch(launch->record, spec);
+  if (const auto* forget = std::get_if<ForgetCommand>(&order)) return Forget(forget->job, forget->attempt);
   const auto run = runs_.find(JobOf(order));
   if (run == runs_.end()) return;
-  if (mutation_ == ChaosMutation::kFreesGpusEarly && std::holds_alternative<StopOrder>(order)) {
+  if (mutation_ == ChaosMutation::kFreesGpusEarly && std::holds_alternative<StopCommand>(order)) {
     Exit exit;
     exit.code = 143;
     exit.signal = 15;
@@ -96,8 +96,8 @@ bool ChaosNode::Send(const Run& run, CommandMessage::Kind kind, int signal, Dura
 
 void ChaosNode::Signal(const Run& run, int signal) { machine_.SignalTree(run.file.job, run.file.attempt, signal); }
 
-void ChaosNode::Deliver(Run& run, const Order& order) {
-  if (const auto* stop = std::get_if<StopOrder>(&order)) {
+void ChaosNode::Deliver(Run& run, const NodeCommand& order) {
+  if (const auto* stop = std::get_if<StopCommand>(&order)) {
     const int signal = stop->signal != 0 ? stop->signal : run.stop_signal;
     const Duration grace = stop->grace >= Duration(0) ? stop->grace : run.grace;
     if (!run.is_adopted) {
@@ -108,13 +108,13 @@ void ChaosNode::Deliver(Run& run, const Order& order) {
     Signal(run, SIGCONT);
     run.kill_at = std::min(run.kill_at, AddSaturating(ports_.now(), grace));
     run.limit_at = kNever;
-  } else if (const auto* send = std::get_if<SignalOrder>(&order)) {
+  } else if (const auto* send = std::get_if<SignalCommand>(&order)) {
     if (run.is_adopted) Signal(run, send->signal);
     else Send(run, CommandMessage::Kind::kSignal, send->signal);
-  } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
+  } else if (const auto* pause = std::get_if<PauseCommand>(&order)) {
     if (run.is_adopted) Signal(run, pause->is_paused ? SIGSTOP : SIGCONT);
     else Send(run, pause->is_paused ? CommandMessage::Kind::kPause : CommandMessage::Kind::kContinue);
-  } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
+  } else if (const auto* limit = std::get_if<TimeLimitCommand>(&order)) {
     const JobRecord* live = controller_.Find(limit->job);
     if (live == nullptr) return;
     if (!run.is_adopted) Send(run, CommandMessage::Kind::kTimeLimit, 0, live->time_limit);
@@ -146,7 +146,7 @@ void ChaosNode::OnReport(const ReportMessage& report) {
   if (before != 0 && before != file.watcher) Remind(run->second);
   controller_.OnStarted(file.job, file.attempt, file.started);
   ports_.touch();
-  for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
+  for (const NodeCommand& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
 }
 
 void ChaosNode::RemoveRecordOf(const RunFile& file) {
@@ -186,14 +186,14 @@ void ChaosNode::Exited(const RunFile& file) {
 void ChaosNode::Remind(Run& run) {
   const JobRecord* live = controller_.Find(run.file.job);
   if (live == nullptr || live->attempt != run.file.attempt) return;
-  const auto say = [&](const Order& order) {
+  const auto say = [&](const NodeCommand& order) {
     if (run.file.watcher != 0 || run.is_adopted) Deliver(run, order);
     else run.waiting.push_back(order);
   };
-  if (live->state == JobState::kPaused) say(PauseOrder{live->id, true});
-  else if (mutation_ != ChaosMutation::kForgetsToResume) say(PauseOrder{live->id, false});
-  if (mutation_ != ChaosMutation::kForgetsLimits) say(TimeLimitOrder{live->id, Deadline(*live)});
-  if (live->stop_intent != StopIntent::kNone) say(StopOrder{live->id, 0, Duration(-1)});
+  if (live->state == JobState::kPaused) say(PauseCommand{live->id, true});
+  else if (mutation_ != ChaosMutation::kForgetsToResume) say(PauseCommand{live->id, false});
+  if (mutation_ != ChaosMutation::kForgetsLimits) say(TimeLimitCommand{live->id, Deadline(*live)});
+  if (live->stop_intent != StopIntent::kNone) say(StopCommand{live->id, 0, Duration(-1)});
 }
 
 void ChaosNode::AdoptOrphan(const RunFile& file) {
@@ -263,7 +263,7 @@ void ChaosNode::KeepTimeOfAdopted() {
     }
     if (run.file.exit) continue;
     run.hit_limit |= run.limit_at <= now;
-    if (run.limit_at <= now) Deliver(run, StopOrder{job, 0, Duration(-1)});
+    if (run.limit_at <= now) Deliver(run, StopCommand{job, 0, Duration(-1)});
     if (run.kill_at <= now) Signal(run, SIGKILL);
   }
   for (const RunFile& file : ended) OnEnded(file);
@@ -304,7 +304,8 @@ void ChaosNode::CheckSupervisors() {
         if (EndLeftovers(record->first)) OnVanished(record->first, attempt);
         break;
       case RunState::kNeverStarted:
-        if (is_waited_for || mutation_ == ChaosMutation::kForgetsVoidClaims) break;  // The launcher repeats the launch.
+        if (is_waited_for || mutation_ == ChaosMutation::kForgetsVoidNominations)
+          break;  // The launcher repeats the launch.
         machine_.Remove(job);
         runs_.erase(job);
         controller_.OnVanished(job, attempt, Controller::Vanished::kNeverStarted, ports_.now());

@@ -28,7 +28,7 @@ class ChaosNode {
       : controller_(controller), machine_(machine), trace_(trace), mutation_(mutation), ports_(std::move(ports)) {}
 
   void AdoptRuns(bool was_rebooted);
-  void Execute(const Order& order, const std::shared_ptr<const JobSpec>& spec);
+  void Execute(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec);
   void OnReport(const ReportMessage& report);
   void CheckSupervisors();
   /// From now on, the GPUs of an ended job are observed before they are reused, which takes some time.
@@ -54,7 +54,7 @@ class ChaosNode {
     RunFile file;
     int stop_signal = 15;
     Duration grace{0};
-    std::vector<Order> waiting;
+    std::vector<NodeCommand> waiting;
     bool is_adopted = false;
     Time limit_at = kNever;
     bool hit_limit = false;
@@ -70,7 +70,7 @@ class ChaosNode {
   void Launch(const JobRecord& record, const std::shared_ptr<const JobSpec>& spec);
   void FailLaunch(const JobRecord& record, const std::string& why);
   void RepeatLost();
-  void Deliver(Run& run, const Order& order);
+  void Deliver(Run& run, const NodeCommand& order);
   bool Send(const Run& run, CommandMessage::Kind kind, int signal = 0, Duration duration = Duration(0));
   void Signal(const Run& run, int signal);
   void OnEnded(const RunFile& file);

@@ -118,7 +118,7 @@ TEST_P(RareOmittedRule, IsCaught) {
 INSTANTIATE_TEST_SUITE_P(Later, RareOmittedRule,
                          testing::Values(ChaosMutation::kRepeatsOnSuspicion, ChaosMutation::kRemovesAnyRecord,
                                          ChaosMutation::kForgetsToConfirm, ChaosMutation::kForgetsToResume,
-                                         ChaosMutation::kForgetsLimits, ChaosMutation::kForgetsVoidClaims));
+                                         ChaosMutation::kForgetsLimits, ChaosMutation::kForgetsVoidNominations));
 
 }  // namespace chaos_test
 }  // namespace divvy::simulate

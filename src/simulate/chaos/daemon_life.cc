@@ -119,12 +119,12 @@ void DaemonLife::RunTask() {
 }
 
 void DaemonLife::OnDecided(Effects& effects) {
-  const auto launch_of = [](const Order& order) { return std::get_if<LaunchOrder>(&order); };
-  for (const Order& order : effects.orders) {
+  const auto launch_of = [](const NodeCommand& order) { return std::get_if<LaunchCommand>(&order); };
+  for (const NodeCommand& order : effects.orders) {
     if (const auto* launch = launch_of(order)) parts_.ledger.OnStartDecided(launch->record, controller_, Now());
   }
   if (parts_.mutation != ChaosMutation::kLaunchesBeforeCommit) return;
-  for (const Order& order : effects.orders) {
+  for (const NodeCommand& order : effects.orders) {
     if (const auto* launch = launch_of(order)) node_.Execute(order, SpecOf(launch->record));
   }
   std::erase_if(effects.orders, launch_of);
@@ -194,10 +194,10 @@ bool DaemonLife::DiesNow() {
   return is_dead_;
 }
 
-void DaemonLife::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
+void DaemonLife::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
   if (DiesNow()) return;
-  const auto* launch = std::get_if<LaunchOrder>(&order);
-  if (parts_.mutation == ChaosMutation::kDropsStops && std::holds_alternative<StopOrder>(order)) return;
+  const auto* launch = std::get_if<LaunchCommand>(&order);
+  if (parts_.mutation == ChaosMutation::kDropsStops && std::holds_alternative<StopCommand>(order)) return;
   if (launch != nullptr && spec != nullptr) parts_.ledger.OnLaunch(launch->record, *spec);
   if (launch != nullptr) parts_.trace.Note("launch sent: job", launch->record.id, launch->record.attempt);
   node_.Execute(order, spec);

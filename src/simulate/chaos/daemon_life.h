@@ -32,7 +32,7 @@ struct ChaosParts {
   ChaosMutation mutation = ChaosMutation::kNone;
 };
 
-class DaemonLife : private OrderPort {
+class DaemonLife : private NodeCommandPort {
  public:
   DaemonLife(const ChaosParts& parts, const Policy& policy, const Limits& limits);
 
@@ -83,7 +83,7 @@ class DaemonLife : private OrderPort {
   };
 
   ControllerDriver::Ports PortsOfDriver();
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
   void OnDecided(Effects& effects);
   void BeginCommit(std::vector<Batch> batches, std::function<void(Status)> done);
   std::shared_ptr<const JobSpec> SpecOf(const JobRecord& record);

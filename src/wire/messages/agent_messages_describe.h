@@ -24,7 +24,7 @@ BOOST_DESCRIBE_STRUCT(GpuProcess, (),
 BOOST_DESCRIBE_STRUCT(GpuObservation, (),
                       (index, is_present, fault, memory_used, utilisation_percent, memory_utilisation_percent,
                        temperature_celsius, power_watts, processes, cut_by_others))
-BOOST_DESCRIBE_STRUCT(SeatAddress, (), (host, port))
+BOOST_DESCRIBE_STRUCT(AllocationAddress, (), (host, port))
 BOOST_DESCRIBE_STRUCT(MachineFacts, (),
                       (hostname, boot_id, agent_version, gpu_source, gpus, cpus, memory, labels, logs))
 
@@ -44,7 +44,7 @@ struct RecordMessage {
   Duration time_limit{0};
   std::string node;
   GpuSet gpus;
-  std::vector<Seat> gang;
+  std::vector<NodeAllocation> gang;
   bool was_let_go = false;
   std::string gpu_model;
   GpuSlice gpu_slice;

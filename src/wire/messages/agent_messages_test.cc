@@ -51,7 +51,7 @@ static_assert(IsDescribedFully<wire::ExitedMessage>());
 static_assert(IsDescribedFully<wire::LaunchMessage>());
 static_assert(IsDescribedFully<wire::GoMessage>());
 static_assert(IsDescribedFully<wire::PreparedMessage>());
-static_assert(IsDescribedFully<SeatAddress>());
+static_assert(IsDescribedFully<AllocationAddress>());
 
 JobRecord Record() {
   JobRecord record;

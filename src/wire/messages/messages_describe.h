@@ -8,7 +8,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "model/job.h"
-#include "model/seat.h"
+#include "model/node_allocation.h"
 #include "wire/messages/messages.h"
 
 namespace divvy {
@@ -45,8 +45,8 @@ BOOST_DESCRIBE_STRUCT(JobSpec, (),
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak, steps))
-BOOST_DESCRIBE_STRUCT(SeatPart, (), (component, gpus, tasks))
-BOOST_DESCRIBE_STRUCT(Seat, (), (node, gpus, tasks, port, exit, parts))
+BOOST_DESCRIBE_STRUCT(ComponentAllocation, (), (component, gpus, tasks))
+BOOST_DESCRIBE_STRUCT(NodeAllocation, (), (node, gpus, tasks, port, exit, parts))
 
 }  // namespace divvy
 

@@ -97,12 +97,12 @@ struct KeeperRemove {
 
 /// A job with whole GPUs is about to start on them, so all tenants must leave. Answered when the GPUs are empty. If a
 /// tenant cannot be moved, the answer is an error that names it and says why; then nothing has changed.
-struct KeeperTakeWhole {
+struct KeeperAcquireExclusive {
   JobId job;
   GpuSet gpus;
 };
 /// The job with whole GPUs has ended.
-struct KeeperGiveWhole {
+struct KeeperReleaseExclusive {
   JobId job;
 };
 
@@ -155,8 +155,8 @@ struct KeeperRequest {
   std::optional<KeeperHello> hello;
   std::optional<KeeperAdd> add;
   std::optional<KeeperRemove> remove;
-  std::optional<KeeperTakeWhole> take_whole;
-  std::optional<KeeperGiveWhole> give_whole;
+  std::optional<KeeperAcquireExclusive> take_whole;
+  std::optional<KeeperReleaseExclusive> give_whole;
   std::optional<KeeperResize> resize;
   std::optional<KeeperPark> park;
   std::optional<KeeperWake> wake;

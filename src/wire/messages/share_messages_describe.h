@@ -19,8 +19,8 @@ BOOST_DESCRIBE_STRUCT(KeeperAdd, (),
                       (job, attempt, uid, gid, owner, paper, share, idle_park, priority, is_interactive, may_requeue,
                        slice, uses_mps))
 BOOST_DESCRIBE_STRUCT(KeeperRemove, (), (job, attempt))
-BOOST_DESCRIBE_STRUCT(KeeperTakeWhole, (), (job, gpus))
-BOOST_DESCRIBE_STRUCT(KeeperGiveWhole, (), (job))
+BOOST_DESCRIBE_STRUCT(KeeperAcquireExclusive, (), (job, gpus))
+BOOST_DESCRIBE_STRUCT(KeeperReleaseExclusive, (), (job))
 BOOST_DESCRIBE_STRUCT(KeeperResize, (), (job, share, paper))
 BOOST_DESCRIBE_STRUCT(KeeperPark, (), (job))
 BOOST_DESCRIBE_STRUCT(KeeperWake, (), (job))

@@ -38,7 +38,7 @@ constexpr bool AreDescribedFully() {
            !TakesFields<T>(std::make_index_sequence<kDescribed + 1>());
   }() && ...);
 }
-static_assert(AreDescribedFully<KeeperGpu, KeeperHello, ShareTerms, KeeperAdd, KeeperRemove, KeeperTakeWhole>());
+static_assert(AreDescribedFully<KeeperGpu, KeeperHello, ShareTerms, KeeperAdd, KeeperRemove, KeeperAcquireExclusive>());
 static_assert(AreDescribedFully<KeeperRequest, KeptShare, KeptTenant, KeptMechanism, KeeperState, KeeperAdded>());
 static_assert(AreDescribedFully<KeeperAnswer, KeeperRequeue, KeeperLine, KeeperMove, KeeperResize>());
 

@@ -21,9 +21,9 @@ Status ReadMachines(JobSpec& spec, StepAsk& ask) {
   LayoutAsk& layout = ask.layout;
   if (const auto nodes = options::Value(spec, "nodes")) {
     DIVVY_TRY(const options::NodeRange range, options::ParseNodes(*nodes));
-    layout.nodes = static_cast<int>(std::clamp<std::int64_t>(range.least, 0, kSeatsMost));
+    layout.nodes = static_cast<int>(std::clamp<std::int64_t>(range.least, 0, kMostNodes));
     // As in Slurm, "2" means "2-2" for a step.
-    layout.nodes_most = static_cast<int>(std::clamp<std::int64_t>(range.most, layout.nodes, kSeatsMost));
+    layout.nodes_most = static_cast<int>(std::clamp<std::int64_t>(range.most, layout.nodes, kMostNodes));
   }
   for (const auto& [option, names] : {std::pair("nodelist", &ask.machines), std::pair("exclude", &ask.left_out)}) {
     const std::string list = options::Value(spec, option).value_or("");

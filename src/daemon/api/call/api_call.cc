@@ -4,9 +4,9 @@
 
 namespace divvy {
 
-void AnswerMessage(ControllerDriver& core, ApiCall& call, const Result<std::string>& done) {
+void AnswerMessage(ControllerDriver& driver, ApiCall& call, const Result<std::string>& done) {
   if (!done) return call.Refuse(done.error());
-  AnswerAfterCommit(core, call, wire::MessageAnswer{*done});
+  AnswerAfterCommit(driver, call, wire::MessageAnswer{*done});
 }
 
 }  // namespace divvy

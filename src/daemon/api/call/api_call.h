@@ -58,13 +58,13 @@ struct ApiCall {
 
 /// Sends `answer` once everything applied so far is durable. Takes the call over.
 template <typename Message>
-void AnswerAfterCommit(ControllerDriver& core, ApiCall& call, Message answer) {
-  core.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status&) {
+void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer) {
+  driver.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status&) {
     call->Answer(answer);
   });
 }
 
 /// Refuses the call if `done` is an error; otherwise sends its text like AnswerAfterCommit.
-void AnswerMessage(ControllerDriver& core, ApiCall& call, const Result<std::string>& done);
+void AnswerMessage(ControllerDriver& driver, ApiCall& call, const Result<std::string>& done);
 
 }  // namespace divvy

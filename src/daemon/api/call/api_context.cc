@@ -23,14 +23,14 @@ void CallReader::ReadUnless(bool is_quick, ApiCall& call, std::function<FinishCa
   read()(call);
 }
 
-RemoteNode* FarNode(const ApiPorts& ports, const std::string& name) {
+RemoteNode* FindRemoteNode(const ApiPorts& ports, const std::string& name) {
   Agents* agents = name.empty() || ports.agents == nullptr ? nullptr : ports.agents->agents();
   return agents == nullptr ? nullptr : agents->Find(name);
 }
 
 std::string OwnNodeName(const ApiPorts& ports) {
-  AgentListener* door = ports.agents.get();
-  return door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
+  AgentListener* listener = ports.agents.get();
+  return listener == nullptr || listener->registry().own_name().empty() ? "localhost" : listener->registry().own_name();
 }
 
 }  // namespace divvy

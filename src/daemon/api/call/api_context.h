@@ -38,19 +38,19 @@ class CallReader {
 
 /// Used on the loop's thread only, except where a member allows others.
 struct ApiContext {
-  ControllerDriver& core;
+  ControllerDriver& driver;
   Node& node;
   const About about;
   const ApiPorts ports;
   Admins admins;
-  CallerIdentifier callers{core, admins, ports};
-  LabelCache labels{core};
+  CallerIdentifier callers{driver, admins, ports};
+  LabelCache labels{driver};
   UserLoads loads = {};
   CallReader reader{ports};
 };
 
 /// Returns the agent's node of this name, or null if it has never connected.
-RemoteNode* FarNode(const ApiPorts& ports, const std::string& name);
+RemoteNode* FindRemoteNode(const ApiPorts& ports, const std::string& name);
 /// Returns the name of the controller's own node.
 std::string OwnNodeName(const ApiPorts& ports);
 

@@ -16,7 +16,8 @@ Result<Caller> CallerIdentifier::Identify(const Peer& peer, const HttpRequest& r
   if (peer.is_remote() && ports_.ui != nullptr && UiAuth::IsFromPage(request))
     return CallerAtPage(peer, request, touches);
   if (peer.is_remote()) {
-    DIVVY_TRY(Caller caller, ports_.remote->callers.Identify(request.header("authorization"), touches, core_.Latest()));
+    DIVVY_TRY(Caller caller,
+              ports_.remote->callers.Identify(request.header("authorization"), touches, driver_.Latest()));
     caller.groups = GroupsOf(caller.user);
     return caller;
   }
@@ -26,7 +27,7 @@ Result<Caller> CallerIdentifier::Identify(const Peer& peer, const HttpRequest& r
 Result<Caller> CallerIdentifier::CallerOnNode(const Peer& peer) {
   // Checked for each request, because a connection may outlive its job.
   const User* user =
-      RemoteStreams::UserOn(core_.controller(), peer.node, [&](const User& known) { return known.uid == peer.uid; });
+      RemoteStreams::UserOn(driver_.controller(), peer.node, [&](const User& known) { return known.uid == peer.uid; });
   if (user == nullptr) return PermissionDenied("no job of yours runs on node " + peer.node + " any more");
   Caller caller;
   caller.user = *user;
@@ -39,7 +40,7 @@ Result<Caller> CallerIdentifier::CallerOnNode(const Peer& peer) {
 Result<Caller> CallerIdentifier::CallerAtPage(const Peer& peer, const HttpRequest& request, Touches touches) {
   DIVVY_TRY(const UiIdentity identity, ports_.ui->IdentityOf(peer.is_plain, request));
   if (!identity.token.empty()) {
-    DIVVY_TRY(Caller caller, ports_.remote->callers.IdentifyById(identity.token, touches, core_.Latest()));
+    DIVVY_TRY(Caller caller, ports_.remote->callers.IdentifyById(identity.token, touches, driver_.Latest()));
     caller.groups = GroupsOf(caller.user);
     return caller;
   }
@@ -49,7 +50,7 @@ Result<Caller> CallerIdentifier::CallerAtPage(const Peer& peer, const HttpReques
 // A uid may be reassigned to another user while the daemon runs, so its name is looked up again after a while.
 const std::string& CallerIdentifier::NameOf(std::int64_t uid) {
   KeptName& kept = names_[uid];
-  if (const Time now = core_.Now(); kept.until <= now) kept = {ports_.user_name(uid), now + kNamesLive};
+  if (const Time now = driver_.Now(); kept.until <= now) kept = {ports_.user_name(uid), now + kNamesLive};
   return kept.name;
 }
 
@@ -58,15 +59,15 @@ Caller CallerIdentifier::LocalCaller(User user) {
   user.name = NameOf(user.uid);
   Caller caller;
   caller.user = std::move(user);
-  caller.is_admin = admins_.Contains(caller.user, core_.Now());
+  caller.is_admin = admins_.Contains(caller.user, driver_.Now());
   caller.groups = GroupsOf(caller.user);
   return caller;
 }
 
 std::vector<std::string> CallerIdentifier::GroupsOf(const User& user) {
-  const std::vector<std::string> named = core_.controller().teams().GroupsNamed();
+  const std::vector<std::string> named = driver_.controller().teams().GroupsNamed();
   if (named.empty() || !ports_.is_in_group) return {};
-  const Time now = core_.Now();
+  const Time now = driver_.Now();
   Groups& known = groups_[user.uid];
   if (known.at == kNoTime || now - known.at >= kKeepGroups || known.asked != named) {
     known = {named, {}, now};

@@ -16,8 +16,8 @@ namespace divvy {
 /// Used on the loop's thread only. Names and groups of users are cached for half a minute.
 class CallerIdentifier {
  public:
-  CallerIdentifier(ControllerDriver& core, Admins& admins, const ApiPorts& ports)
-      : core_(core), admins_(admins), ports_(ports) {}
+  CallerIdentifier(ControllerDriver& driver, Admins& admins, const ApiPorts& ports)
+      : driver_(driver), admins_(admins), ports_(ports) {}
 
   /// Fails with kPermissionDenied and a remedy if the caller is unknown, or has no right to requests of this kind.
   Result<Caller> Identify(const Peer& peer, const HttpRequest& request, Touches touches);
@@ -42,7 +42,7 @@ class CallerIdentifier {
     Time until = kNoTime;  // The name is looked up again after this time.
   };
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   Admins& admins_;
   const ApiPorts& ports_;
   std::map<std::int64_t, Groups> groups_;   // By uid.

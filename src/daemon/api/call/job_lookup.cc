@@ -6,10 +6,10 @@
 
 namespace divvy {
 
-FoundJob FindHere(ControllerDriver& core, JobId id) {
+FoundJob FindHere(ControllerDriver& driver, JobId id) {
   FoundJob found;
-  found.record = core.FindUnstored(id);
-  if (found.record) found.spec = core.UnstoredSpecOf(*found.record);
+  found.record = driver.FindUnstored(id);
+  if (found.record) found.spec = driver.UnstoredSpecOf(*found.record);
   return found;
 }
 
@@ -39,16 +39,16 @@ FindOutcome LiveNames(const Controller& controller) {
   };
 }
 
-Reason ReasonNow(ControllerDriver& core, AgentListener* door, const JobRecord& record, FirstBlockers* blockers) {
+Reason ReasonNow(ControllerDriver& driver, AgentListener* listener, const JobRecord& record, FirstBlockers* blockers) {
   std::optional<FirstBlockers> own;
-  if (blockers == nullptr) blockers = &own.emplace(core.controller().scheduler(), core.Now());
-  Reason reason = StateReason(core.controller(), record, blockers);
-  if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
-  for (const Seat& seat : SeatsOf(record)) {
-    const NodeRow* row = door->book().Find(seat.node);
-    const RemoteNode* node = door->agents()->Find(seat.node);
+  if (blockers == nullptr) blockers = &own.emplace(driver.controller().scheduler(), driver.Now());
+  Reason reason = StateReason(driver.controller(), record, blockers);
+  if (!reason.ends_with(kMayGoOn) || listener == nullptr || listener->agents() == nullptr) return reason;
+  for (const NodeAllocation& seat : AllocationsOf(record)) {
+    const NodeRow* row = listener->registry().Find(seat.node);
+    const RemoteNode* node = listener->agents()->Find(seat.node);
     if (row == nullptr || node == nullptr || node->heard() == kNoTime || !row->terms.stops_jobs) continue;
-    if (core.Now() < AddSaturating(node->heard(), row->terms.lease)) continue;
+    if (driver.Now() < AddSaturating(node->heard(), row->terms.lease)) continue;
     reason.replace(reason.size() - kMayGoOn.size(), kMayGoOn.size(),
                    "its lease has expired: it is being stopped there");
     break;

@@ -21,7 +21,7 @@ struct FoundJob {
 };
 
 /// Returns what the loop knows of the job. Complete reads the rest from the store.
-FoundJob FindHere(ControllerDriver& core, JobId id);
+FoundJob FindHere(ControllerDriver& driver, JobId id);
 /// Any thread. Fails if there is no such job; a specification that cannot be read stays null.
 Status Complete(Store& store, JobId id, FoundJob& found);
 
@@ -36,7 +36,7 @@ std::shared_ptr<const JobSpec> VisibleSpec(const Controller& controller, const C
 FindOutcome LiveNames(const Controller& controller);
 /// Calls StateReason; for a job on a lost node, adds whether its lease has ended there. `blockers` is shared by all
 /// jobs of a listing; null for a single job.
-Reason ReasonNow(ControllerDriver& core, AgentListener* door, const JobRecord& record,
+Reason ReasonNow(ControllerDriver& driver, AgentListener* listener, const JobRecord& record,
                  FirstBlockers* blockers = nullptr);
 /// Returns the present GPUs of a job with GPU fractions.
 std::optional<wire::ShareView> ShareOf(const Controller& controller, const SharingSnapshot* shares,

@@ -79,9 +79,9 @@ void AnswerFile(Reply& reply, const UiFile& file, const HttpRequest& request) {
 
 }  // namespace
 
-UiAuth::UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
+UiAuth::UiAuth(ControllerDriver& driver, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
                std::shared_ptr<Audit> audit, Wishes wishes, Ports ports)
-    : core_(core),
+    : driver_(driver),
       sessions_(sessions),
       remote_(std::move(remote)),
       audit_(std::move(audit)),
@@ -91,8 +91,8 @@ UiAuth::UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<Rem
 Status UiAuth::Open() {
   plain_port_ = wishes_.is_off ? std::uint16_t{0} : ports_.listen_again();
   if (plain_port_ != 0) return {};
-  for (auto& setting : sessions_.EndPlain()) core_.controller().KeepSetting(setting.first, std::move(setting.second));
-  core_.Touch();
+  for (auto& setting : sessions_.EndPlain()) driver_.controller().KeepSetting(setting.first, std::move(setting.second));
+  driver_.Touch();
   if (wishes_.is_off) return {};
   if (wishes_.listen) {
     DIVVY_TRY(plain_port_, ports_.listen(*wishes_.listen));
@@ -111,8 +111,8 @@ Status UiAuth::OpenPlain() {
   if (!port) return port.error();
   plain_port_ = *port;
   auto setting = sessions_.KeepPort(plain_port_);
-  core_.controller().KeepSetting(setting.first, std::move(setting.second));
-  core_.Touch();
+  driver_.controller().KeepSetting(setting.first, std::move(setting.second));
+  driver_.Touch();
   return {};
 }
 
@@ -188,48 +188,48 @@ std::string UiAuth::CookieText(bool is_plain, const std::string& value, Duration
 }
 
 Result<UiIdentity> UiAuth::IdentityOf(bool is_plain, const HttpRequest& request) const {
-  return sessions_.Find(CookieOf(is_plain, request), request.header(kHeader), is_plain, core_.Latest());
+  return sessions_.Find(CookieOf(is_plain, request), request.header(kHeader), is_plain, driver_.Latest());
 }
 
 Result<UiIdentity> UiAuth::LetIn(const Peer& peer, const HttpRequest& request) {
   DIVVY_TRY(const wire::UiLogin login, wire::Decode<wire::UiLogin>(request.body));
-  if (!login.link.empty()) return sessions_.UseLink(login.link, peer.is_plain, core_.Latest());
+  if (!login.link.empty()) return sessions_.UseLink(login.link, peer.is_plain, driver_.Latest());
   const std::string_view text = Trim(login.token);
   const auto line = ParseTokenLine(text);
   const std::string bearer = "Bearer " + (line ? BearerOf(*line) : std::string(text));
   DIVVY_TRY(const Bearer parsed, ParseBearer(bearer));
-  DIVVY_TRY(const Caller caller, remote_->callers.Identify(bearer, Touches::kNothing, core_.Latest()));
+  DIVVY_TRY(const Caller caller, remote_->callers.Identify(bearer, Touches::kNothing, driver_.Latest()));
   return UiIdentity{caller.user.uid, caller.user.gid, caller.user.name, parsed.id, peer.is_plain};
 }
 
 void UiAuth::LogIn(const Peer& peer, const HttpRequest& request, Reply reply) {
   const auto identity = LetIn(peer, request);
   if (audit_) {
-    audit_->Write({core_.Now(), identity ? identity->user : "", identity ? identity->uid : -1, peer.address,
+    audit_->Write({driver_.Now(), identity ? identity->user : "", identity ? identity->uid : -1, peer.address,
                    request.method, request.path, "", identity ? 200 : kUnauthorized,
                    identity ? std::string_view() : std::string_view(identity.error().message)});
   }
   if (!identity) return AnswerError(reply, kUnauthorized, identity.error());
-  auto made = sessions_.Begin(*identity, core_.Latest());
+  auto made = sessions_.Begin(*identity, driver_.Latest());
   if (!made) return AnswerError(reply, HttpStatusOf(made.error().code), made.error());
-  for (auto& setting : made->settings) core_.controller().KeepSetting(setting.first, std::move(setting.second));
+  for (auto& setting : made->settings) driver_.controller().KeepSetting(setting.first, std::move(setting.second));
   HttpResponse response;
   response.headers = PageHeaders();
   response.headers.emplace_back("Cache-Control", "no-store");
   response.headers.emplace_back("Set-Cookie", CookieText(peer.is_plain, made->cookie, UiSessions::kSessionLives));
   response.body = wire::Encode(wire::UiLoginAnswer{made->page, identity->user, ToSeconds(made->expires)});
-  core_.AfterCommit(
+  driver_.AfterCommit(
       [reply = std::move(reply), response = std::move(response)](const Status&) { Reply(reply).Answer(response); });
 }
 
 void UiAuth::LogOut(const Peer& peer, const HttpRequest& request, Reply reply) {
   if (auto setting = sessions_.End(CookieOf(peer.is_plain, request), request.header(kHeader)))
-    core_.controller().KeepSetting(setting->first, std::move(setting->second));
+    driver_.controller().KeepSetting(setting->first, std::move(setting->second));
   HttpResponse response;
   response.headers = PageHeaders();
   response.headers.emplace_back("Set-Cookie", CookieText(peer.is_plain, "", Duration(0)));
   response.body = "{}";
-  core_.AfterCommit(
+  driver_.AfterCommit(
       [reply = std::move(reply), response = std::move(response)](const Status&) { Reply(reply).Answer(response); });
 }
 
@@ -250,7 +250,7 @@ Result<wire::UiLinkAnswer> UiAuth::MakeLink(UiIdentity identity) {
     where = "https://" + ToString(remote_->address);
     answer.fingerprint = remote_->fingerprint;
   }
-  DIVVY_TRY(const std::string secret, sessions_.MakeLink(std::move(identity), core_.Latest()));
+  DIVVY_TRY(const std::string secret, sessions_.MakeLink(std::move(identity), driver_.Latest()));
   // After '#': browsers do not send it to servers, so it never appears in request logs.
   answer.url = where + "/#login=" + secret;
   answer.lives_s = ToSeconds(UiSessions::kLinkLives);

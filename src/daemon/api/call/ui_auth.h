@@ -39,7 +39,7 @@ class UiAuth {
     std::function<std::uint16_t()> listen_again;
     std::string host;  // This machine's host name.
   };
-  UiAuth(ControllerDriver& core, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
+  UiAuth(ControllerDriver& driver, UiSessions& sessions, std::shared_ptr<RemoteAccess> remote,
          std::shared_ptr<Audit> audit, Wishes wishes, Ports ports);
 
   /// Call at the daemon's start. Listens where divvy.toml says, or at the port that browsers have bookmarked. Ends the
@@ -72,7 +72,7 @@ class UiAuth {
   void LogOut(const Peer& peer, const HttpRequest& request, Reply reply);
   Status OpenPlain();
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   UiSessions& sessions_;
   std::shared_ptr<RemoteAccess> remote_;
   std::shared_ptr<Audit> audit_;

@@ -35,27 +35,27 @@ class UiWorld : public World {
   /// Opens the door as after a restart: only stored data is known.
   void Open(const UiAuth::Wishes& wishes = {}) {
     server_.reset();
-    UiAuth::Ports door;
-    door.host = "gpu1";
-    door.listen = [this](const HostPort&) -> Result<std::uint16_t> {
+    UiAuth::Ports listener;
+    listener.host = "gpu1";
+    listener.listen = [this](const HostPort&) -> Result<std::uint16_t> {
       DIVVY_TRY(const int fd, ListenTcp("127.0.0.1", 0));
       kept_ = Descriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
       server_->ListenPlain(Descriptor(fd));
       return server_->plain_port();
     };
-    door.listen_again = [this]() -> std::uint16_t {
+    listener.listen_again = [this]() -> std::uint16_t {
       if (!kept_.is_open()) return 0;
       server_->ListenPlain(Descriptor(::fcntl(kept_.get(), F_DUPFD_CLOEXEC, 0)));
       return server_->plain_port();
     };
-    ui_ = std::make_shared<UiAuth>(*core_, sessions_, remote_, nullptr, wishes, std::move(door));
+    ui_ = std::make_shared<UiAuth>(*driver_, sessions_, remote_, nullptr, wishes, std::move(listener));
     ApiPorts routing;
     routing.user_name = [](std::int64_t) { return "ada"; };
     routing.remote = remote_;
-    routing.agents = door_;
+    routing.agents = listener_;
     routing.ui = ui_;
     Admins admins({}, [](const User&, const std::string&) { return false; });
-    routes_ = std::make_unique<Routes>(*core_, node_, About(), std::move(admins), std::move(routing));
+    routes_ = std::make_unique<Routes>(*driver_, node_, About(), std::move(admins), std::move(routing));
     HttpServerOptions options;
     options.path = directory_ + "/ui-socket";
     server_ = *HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {

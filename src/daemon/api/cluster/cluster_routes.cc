@@ -23,7 +23,7 @@ std::string StateText(const Controller::FoundRun& found) {
 }  // namespace
 
 ClusterRoutes::ClusterRoutes(ApiContext& api, RouteTable& table)
-    : core_(api.core), node_(api.node), about_(api.about), ports_(api.ports) {
+    : driver_(api.driver), node_(api.node), about_(api.about), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/status", &ClusterRoutes::DaemonStatus},
                    {"POST", "/v1/shutdown", &ClusterRoutes::Shutdown},
                    {"GET", "/v1/gpus", &ClusterRoutes::Gpus},
@@ -35,12 +35,12 @@ ClusterRoutes::ClusterRoutes(ApiContext& api, RouteTable& table)
 }
 
 void ClusterRoutes::DaemonStatus(ApiCall& call) {
-  const Controller& controller = core_.controller();
+  const Controller& controller = driver_.controller();
   const Scheduler& cluster = controller.scheduler();
   wire::StatusView view;
   view.pid = about_.pid;
   view.version = kVersion;
-  view.uptime_s = ToSeconds(core_.Now() - about_.since);
+  view.uptime_s = ToSeconds(driver_.Now() - about_.since);
   view.home = about_.home;
   view.socket = about_.socket;
   view.user = about_.user;
@@ -52,7 +52,7 @@ void ClusterRoutes::DaemonStatus(ApiCall& call) {
     view.isolation += "; " + std::to_string(count) + " opens refused since the daemon began";
   if (ports_.remote->address.port != 0) view.listens = ToString(ports_.remote->address);
   view.gpus = cluster.gpu_count();
-  const IdleGpus idle(cluster, core_.Now());
+  const IdleGpus idle(cluster, driver_.Now());
   view.gpus_free = idle.free_count();
   view.gpus_reserved = idle.reserved_count();
   view.gpus_lent = LentCount(controller, idle, *ports_.shares);
@@ -64,8 +64,8 @@ void ClusterRoutes::DaemonStatus(ApiCall& call) {
     if (record.state == JobState::kQueued) view.jobs_queued += members;
   }
   view.jobs_total = static_cast<std::int64_t>(controller.jobs_total());
-  view.accepts_work = core_.trouble().empty();
-  view.trouble = core_.trouble();
+  view.accepts_work = driver_.trouble().empty();
+  view.trouble = driver_.trouble();
   view.warnings = about_.warnings;
   for (std::string& warning : FoundWarnings()) view.warnings.push_back(std::move(warning));
   call.Answer(view);
@@ -76,7 +76,7 @@ void ClusterRoutes::Shutdown(ApiCall& call) {
     return call.Refuse(
         PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is not one"));
   // Also on a full disk: changes that could not be stored were not acknowledged.
-  core_.AfterCommit(
+  driver_.AfterCommit(
       [this, call = std::make_shared<ApiCall>(std::move(call))](const Status&) {
         call->Send(200, "{}");
         ports_.shut_down();
@@ -85,10 +85,11 @@ void ClusterRoutes::Shutdown(ApiCall& call) {
 }
 
 void ClusterRoutes::Gpus(ApiCall& call) {
-  std::vector<wire::GpuView> views = GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now());
+  std::vector<wire::GpuView> views =
+      GpuViews(driver_.controller(), about_.gpu_isolation, *ports_.shares, driver_.Now());
   for (wire::GpuView& view : views) {
     for (const JobId id : view.jobs) {
-      const JobRecord* record = core_.controller().Find(id);
+      const JobRecord* record = driver_.controller().Find(id);
       if (!call.privacy.hides_others() || record == nullptr || call.privacy.IsShown(record->user.name)) continue;
       view.reason = "a job of " + record->user.name;
     }
@@ -111,14 +112,14 @@ void ClusterRoutes::Restrict(ApiCall& call) {
   const std::vector<std::string> own = {""};
   if (unknown) {
     // For a range such as 0-99, the first GPU that the node does not have is named below, with the GPUs that it has.
-    const Controller& controller = core_.controller();
+    const Controller& controller = driver_.controller();
     const auto machine = controller.IndexOf(request->nodes.empty() ? "" : request->nodes.front());
     const auto count = machine ? controller.scheduler().node(*machine).capacity.gpus.size() : 0;
     if ((*allowed - GpuSet::FirstN(static_cast<int>(count))).empty())
       return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(*unknown)));
   }
   const auto now_allowed =
-      core_.controller().Restrict(allowed, call.caller, request->nodes.empty() ? own : request->nodes);
+      driver_.controller().Restrict(allowed, call.caller, request->nodes.empty() ? own : request->nodes);
   if (!now_allowed) return call.Refuse(now_allowed.error());
   wire::RestrictAnswer answer;
   IndexRanges ranges;
@@ -133,7 +134,7 @@ void ClusterRoutes::Restrict(ApiCall& call) {
                        ? "New work" + where + " may use no GPU; running jobs stay, and GPU fractions are moved."
                        : "New work" + where + " uses GPU" + (answer.gpus.size() > 1 ? "s " : " ") + ranges.ToString() +
                              " only; running jobs stay, and GPU fractions are moved.";
-  AnswerAfterCommit(core_, call, std::move(answer));
+  AnswerAfterCommit(driver_, call, std::move(answer));
 }
 
 void ClusterRoutes::Ignore(ApiCall& call) {
@@ -142,7 +143,7 @@ void ClusterRoutes::Ignore(ApiCall& call) {
   IgnoredProcess process;
   process.identity.pid = request->pid;
   // Processes of other nodes are known only to the controller, from observations of their GPUs.
-  const bool is_own = request->node.empty() || core_.controller().IndexOf(request->node) == kOwnNode;
+  const bool is_own = request->node.empty() || driver_.controller().IndexOf(request->node) == kOwnNode;
   if (request->is_ignored && is_own) {
     auto found = ports_.look_up_process(request->pid);
     if (!found) return call.Refuse(NotFound("there is no process " + std::to_string(request->pid)));
@@ -150,14 +151,14 @@ void ClusterRoutes::Ignore(ApiCall& call) {
   }
   process.gpu = static_cast<int>(request->gpu);
   process.node = request->node;
-  const auto done = core_.controller().Ignore(process, request->is_ignored, call.caller);
+  const auto done = driver_.controller().Ignore(process, request->is_ignored, call.caller);
   if (!done) return call.Refuse(done.error());
-  AnswerAfterCommit(core_, call, wire::IgnoreAnswer{{}, *done});
+  AnswerAfterCommit(driver_, call, wire::IgnoreAnswer{{}, *done});
 }
 
 void ClusterRoutes::IgnoreRules(ApiCall& call) {
   wire::IgnoreAnswer answer;
-  for (const IgnoredProcess& rule : core_.controller().ignored()) {
+  for (const IgnoredProcess& rule : driver_.controller().ignored()) {
     answer.rules.push_back({rule.gpu, rule.identity.pid, static_cast<std::int64_t>(rule.identity.start_ticks),
                             rule.user, rule.command, rule.node});
   }
@@ -166,7 +167,7 @@ void ClusterRoutes::IgnoreRules(ApiCall& call) {
 
 void ClusterRoutes::FoundRuns(ApiCall& call) {
   std::vector<wire::FoundView> views;
-  for (const auto& [id, found] : core_.controller().found()) {
+  for (const auto& [id, found] : driver_.controller().found()) {
     if (found.is_adopted) continue;
     const JobRecord& record = found.run.record;
     wire::FoundView& view = views.emplace_back();
@@ -185,11 +186,11 @@ void ClusterRoutes::FoundRuns(ApiCall& call) {
 void ClusterRoutes::ChangeFound(ApiCall& call) {
   const auto request = wire::Decode<wire::FoundRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const auto done = request->ends ? core_.controller().EndFound(request->job, call.caller)
-                                  : core_.controller().Adopt(request->job, call.caller, core_.Now());
+  const auto done = request->ends ? driver_.controller().EndFound(request->job, call.caller)
+                                  : driver_.controller().Adopt(request->job, call.caller, driver_.Now());
   if (!done) return call.Refuse(done.error());
   wire::MessageAnswer answer{ToString(request->job) + " " + *done};
-  core_.AfterCommit(
+  driver_.AfterCommit(
       [call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status& kept) {
         if (kept) call->Answer(answer);
         else call->Refuse(kept.error());
@@ -199,7 +200,7 @@ void ClusterRoutes::ChangeFound(ApiCall& call) {
 
 std::vector<std::string> ClusterRoutes::FoundWarnings() const {
   std::vector<std::string> warnings;
-  for (const auto& [id, found] : core_.controller().found()) {
+  for (const auto& [id, found] : driver_.controller().found()) {
     if (found.is_adopted) continue;
     const JobRecord& record = found.run.record;
     const std::string gpus = GpuListText(record.gpus);

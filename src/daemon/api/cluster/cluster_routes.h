@@ -24,7 +24,7 @@ class ClusterRoutes {
   void ChangeFound(ApiCall& call);
   std::vector<std::string> FoundWarnings() const;
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   Node& node_;
   const About& about_;
   const ApiPorts& ports_;

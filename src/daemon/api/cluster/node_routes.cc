@@ -46,10 +46,10 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus&
   if (view.state == kUnfit) view.reason = controller.NodeHealthProblem(node);
 }
 
-wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentListener& door) {
+wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentListener& listener) {
   wire::NodeView view;
   view.name = row.name;
-  view.state = door.StateOf(row);
+  view.state = listener.StateOf(row);
   view.reason = row.reason;
   if (row.work_since != kNoTime) view.reason_since = ToSeconds(row.work_since);
   AddGpus(view, row.facts.gpus);
@@ -61,7 +61,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
   view.joined = ToSeconds(row.joined);
   if (row.drain_deadline != kNever) view.deadline = ToSeconds(row.drain_deadline);
   view.labels = row.AllLabels();
-  const Agents* agents = door.agents();
+  const Agents* agents = listener.agents();
   if (agents == nullptr) {
     if (view.reason.empty())
       view.reason =
@@ -75,7 +75,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
 
 }  // namespace
 
-NodeRoutes::NodeRoutes(ApiContext& api, RouteTable& table) : core_(api.core), about_(api.about), ports_(api.ports) {
+NodeRoutes::NodeRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver), about_(api.about), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/nodes", &NodeRoutes::Nodes},
                    {"GET", "/v1/pools", &NodeRoutes::Pools},
                    {"POST", "/v1/nodes/cordon", &NodeRoutes::CordonNodes},
@@ -85,30 +85,32 @@ NodeRoutes::NodeRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ab
                    {"POST", "/v1/nodes/label", &NodeRoutes::LabelNodes}});
 }
 
-std::map<std::string, int> NodesByState(const Controller& controller, const AgentListener* door) {
+std::map<std::string, int> NodesByState(const Controller& controller, const AgentListener* listener) {
   std::map<std::string, int> nodes = {{StateOf("up", "", controller), 1}};  // The controller's own node.
-  if (door == nullptr) return nodes;
-  for (const auto& [name, row] : door->book().nodes()) ++nodes[StateOf(door->StateOf(row), name, controller)];
+  if (listener == nullptr) return nodes;
+  for (const auto& [name, row] : listener->registry().nodes())
+    ++nodes[StateOf(listener->StateOf(row), name, controller)];
   return nodes;
 }
 
 void NodeRoutes::Nodes(ApiCall& call) {
   std::vector<wire::NodeView> views;
-  const IdleGpus idle(core_.controller().scheduler(), core_.Now());
-  AgentListener* door = ports_.agents.get();
+  const IdleGpus idle(driver_.controller().scheduler(), driver_.Now());
+  AgentListener* listener = ports_.agents.get();
   wire::NodeView own;
   own.name = OwnNodeName(ports_);
   own.state = "up";
   own.is_controller = true;
-  const NodeCapacity& capacity = core_.controller().scheduler().capacity();
+  const NodeCapacity& capacity = driver_.controller().scheduler().capacity();
   AddGpus(own, capacity.gpus);
-  AddLoad(own, core_.controller(), idle, "");
+  AddLoad(own, driver_.controller(), idle, "");
   own.gpu_source = about_.gpu_source;
   own.cpus = capacity.cpus;
   own.memory_bytes = capacity.memory.count();
   views.push_back(std::move(own));
-  if (door != nullptr) {
-    for (const auto& [name, row] : door->book().nodes()) views.push_back(ViewOf(row, core_.controller(), idle, *door));
+  if (listener != nullptr) {
+    for (const auto& [name, row] : listener->registry().nodes())
+      views.push_back(ViewOf(row, driver_.controller(), idle, *listener));
   }
   call.Answer(views);
 }
@@ -141,9 +143,9 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
 }
 
 /// A request without a reason keeps the previous one.
-std::string ReasonOf(AgentListener& door, const std::string& name, const wire::NodeRequest& request,
+std::string ReasonOf(AgentListener& listener, const std::string& name, const wire::NodeRequest& request,
                      const Caller& caller) {
-  const NodeRow* row = door.book().Find(name);
+  const NodeRow* row = listener.registry().Find(name);
   if (request.reason.empty() && row != nullptr && row->work != NodeWork::kTakes && !row->reason.empty())
     return row->reason;
   return (request.reason.empty() ? "" : request.reason + ", ") + "by " + caller.user.name;
@@ -152,8 +154,8 @@ std::string ReasonOf(AgentListener& door, const std::string& name, const wire::N
 }  // namespace
 
 void NodeRoutes::Pools(ApiCall& call) {
-  const Controller& controller = core_.controller();
-  const IdleGpus idle(controller.scheduler(), core_.Now());
+  const Controller& controller = driver_.controller();
+  const IdleGpus idle(controller.scheduler(), driver_.Now());
   std::vector<wire::PoolView> views;
   for (const auto& [name, load] : controller.PoolLoads()) {
     wire::PoolView view;
@@ -187,53 +189,53 @@ void NodeRoutes::ChangeNodes(ApiCall& call, const NodeChange& change) {
   }
   if (request->names.empty()) return call.Refuse(InvalidArgument("name at least one node; divvy nodes lists them"));
   if (!ports_.agents) return call.Refuse(NotFound("this daemon has no other nodes"));
-  AgentListener& door = *ports_.agents;
+  AgentListener& listener = *ports_.agents;
   for (const std::string& name : request->names) {
-    if (const Status known = door.Knows(name); !known) return call.Refuse(known.error());
+    if (const Status known = listener.Knows(name); !known) return call.Refuse(known.error());
   }
   std::string message;
   for (const std::string& name : request->names) {
-    const auto done = change(door, name, *request);
+    const auto done = change(listener, name, *request);
     if (!done) return call.Refuse(done.error());
     message += (message.empty() ? "" : "\n") + *done;
   }
-  AnswerMessage(core_, call, message);
+  AnswerMessage(driver_, call, message);
 }
 
 void NodeRoutes::CordonNodes(ApiCall& call) {
-  ChangeNodes(call, [this, &call](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
-    return door.Cordon(core_, name, ReasonOf(door, name, request, call.caller));
+  ChangeNodes(call, [this, &call](AgentListener& listener, const std::string& name, const wire::NodeRequest& request) {
+    return listener.Cordon(driver_, name, ReasonOf(listener, name, request, call.caller));
   });
 }
 
 void NodeRoutes::DrainNodes(ApiCall& call) {
   ChangeNodes(call,
-              [this, &call](AgentListener& door, const std::string& name,
+              [this, &call](AgentListener& listener, const std::string& name,
                             const wire::NodeRequest& request) -> Result<std::string> {
                 if (request.deadline_s > kLongestDrain)
                   return InvalidArgument("the deadline of a drain must be within a year");
                 const Time deadline = request.deadline_s < 0
                                           ? kNever
-                                          : core_.Now() + TimeFromSeconds(request.deadline_s).time_since_epoch();
-                return door.Drain(core_, name, deadline, ReasonOf(door, name, request, call.caller));
+                                          : driver_.Now() + TimeFromSeconds(request.deadline_s).time_since_epoch();
+                return listener.Drain(driver_, name, deadline, ReasonOf(listener, name, request, call.caller));
               });
 }
 
 void NodeRoutes::ResumeNodes(ApiCall& call) {
-  ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest&) {
-    return door.Resume(core_, name);
+  ChangeNodes(call, [this](AgentListener& listener, const std::string& name, const wire::NodeRequest&) {
+    return listener.Resume(driver_, name);
   });
 }
 
 void NodeRoutes::RemoveNodes(ApiCall& call) {
-  ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
-    return door.Remove(core_, name, request.is_gone);
+  ChangeNodes(call, [this](AgentListener& listener, const std::string& name, const wire::NodeRequest& request) {
+    return listener.Remove(driver_, name, request.is_gone);
   });
 }
 
 void NodeRoutes::LabelNodes(ApiCall& call) {
-  ChangeNodes(call, [this](AgentListener& door, const std::string& name, const wire::NodeRequest& request) {
-    return door.Label(core_, name, request.labels);
+  ChangeNodes(call, [this](AgentListener& listener, const std::string& name, const wire::NodeRequest& request) {
+    return listener.Label(driver_, name, request.labels);
   });
 }
 

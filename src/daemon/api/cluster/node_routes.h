@@ -14,16 +14,16 @@ namespace wire {
 struct NodeRequest;
 }
 
-/// Returns the number of nodes in each state that `divvy nodes` shows, including the controller's own. `door` is null
-/// if there are no agents.
-std::map<std::string, int> NodesByState(const Controller& controller, const AgentListener* door);
+/// Returns the number of nodes in each state that `divvy nodes` shows, including the controller's own. `listener` is
+/// null if there are no agents.
+std::map<std::string, int> NodesByState(const Controller& controller, const AgentListener* listener);
 
 class NodeRoutes {
  public:
   NodeRoutes(ApiContext& api, RouteTable& table);
 
  private:
-  using NodeChange = std::function<Result<std::string>(AgentListener& door, const std::string& name,
+  using NodeChange = std::function<Result<std::string>(AgentListener& listener, const std::string& name,
                                                        const wire::NodeRequest& request)>;
   void Nodes(ApiCall& call);
   void Pools(ApiCall& call);
@@ -34,7 +34,7 @@ class NodeRoutes {
   void LabelNodes(ApiCall& call);
   void ChangeNodes(ApiCall& call, const NodeChange& change);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const About& about_;
   const ApiPorts& ports_;
 };

@@ -23,7 +23,7 @@ wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller
   view.by = reservation.by;
   for (const TurnView& turn : controller.OccurrencesAhead(reservation, now)) {
     view.turns.push_back({ToSeconds(turn.turn.from), ToSeconds(turn.turn.until), turn.is_held, turn.reason, {}});
-    for (const NodePlace& place : turn.places) {
+    for (const NodeResources& place : turn.places) {
       wire::ReservedPlace& out = view.turns.back().places.emplace_back();
       if (controller.scheduler().has_many()) out.node = controller.scheduler().node(place.node).words.name;
       for (const int gpu : place.gpus.ToVector()) out.gpus.push_back(gpu);
@@ -36,7 +36,7 @@ Duration SecondsOf(double seconds) { return TimeFromSeconds(seconds).time_since_
 
 }  // namespace
 
-ReservationRoutes::ReservationRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ports_(api.ports) {
+ReservationRoutes::ReservationRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/reservations", &ReservationRoutes::Reservations},
                    {"POST", "/v1/reservations", &ReservationRoutes::Reserve},
                    {"POST", "/v1/reservations/cancel", &ReservationRoutes::CancelReservation}});
@@ -44,8 +44,8 @@ ReservationRoutes::ReservationRoutes(ApiContext& api, RouteTable& table) : core_
 
 void ReservationRoutes::Reservations(ApiCall& call) {
   std::vector<wire::ReservationView> views;
-  for (const auto& [number, reservation] : core_.controller().reservations().all())
-    views.push_back(ViewOf(reservation, core_.controller(), core_.Now()));
+  for (const auto& [number, reservation] : driver_.controller().reservations().all())
+    views.push_back(ViewOf(reservation, driver_.controller(), driver_.Now()));
   call.Answer(views);
 }
 
@@ -66,20 +66,20 @@ void ReservationRoutes::Reserve(ApiCall& call) {
   asked.duration = std::chrono::floor<std::chrono::seconds>(SecondsOf(request->duration_s));
   asked.every = *every;
   asked.utc_offset = SecondsOf(request->utc_offset_s);
-  if (asked.start == kNoTime) asked.start = std::chrono::floor<std::chrono::seconds>(core_.Now());
+  if (asked.start == kNoTime) asked.start = std::chrono::floor<std::chrono::seconds>(driver_.Now());
   if (!asked.user.empty() && ports_.find_user && !ports_.find_user(asked.user))
     return call.Refuse(CannotRunAs(asked.user, "a reservation"));
-  const auto made = core_.controller().Reserve(std::move(asked), call.caller, core_.Now());
+  const auto made = driver_.controller().Reserve(std::move(asked), call.caller, driver_.Now());
   if (!made) return call.Refuse(made.error());
-  core_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), reservation = *made](const Status&) {
-    call->Answer(ViewOf(reservation, core_.controller(), core_.Now()));
+  driver_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), reservation = *made](const Status&) {
+    call->Answer(ViewOf(reservation, driver_.controller(), driver_.Now()));
   });
 }
 
 void ReservationRoutes::CancelReservation(ApiCall& call) {
   const auto name = wire::Decode<wire::ReservationName>(call.request.body);
   if (!name) return call.Refuse(name.error());
-  AnswerMessage(core_, call, core_.controller().CancelReservation(name->which, call.caller, core_.Now()));
+  AnswerMessage(driver_, call, driver_.controller().CancelReservation(name->which, call.caller, driver_.Now()));
 }
 
 }  // namespace divvy

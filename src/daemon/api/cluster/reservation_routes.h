@@ -15,7 +15,7 @@ class ReservationRoutes {
   void Reserve(ApiCall& call);
   void CancelReservation(ApiCall& call);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
 };
 

@@ -67,7 +67,7 @@ std::string UnknownMembersNote(const TeamChange& change) {
 
 }  // namespace
 
-TeamRoutes::TeamRoutes(ApiContext& api, RouteTable& table) : core_(api.core) {
+TeamRoutes::TeamRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver) {
   table.Add(this, {{"GET", "/v1/teams", &TeamRoutes::Teams},
                    {"POST", "/v1/teams", &TeamRoutes::SetTeam},
                    {"POST", "/v1/teams/remove", &TeamRoutes::RemoveTeam},
@@ -76,8 +76,8 @@ TeamRoutes::TeamRoutes(ApiContext& api, RouteTable& table) : core_(api.core) {
 }
 
 void TeamRoutes::Teams(ApiCall& call) {
-  const Controller& controller = core_.controller();
-  const auto loads = controller.TeamLoads(core_.Now());
+  const Controller& controller = driver_.controller();
+  const auto loads = controller.TeamLoads(driver_.Now());
   wire::TeamsView view;
   view.are_quotas_on = controller.teams().are_quotas_on();
   for (const TeamRow* row : controller.teams().InOrder()) {
@@ -105,7 +105,7 @@ void TeamRoutes::Teams(ApiCall& call) {
     FillCaps(everybody->second.caps, user);
     view.users.insert(view.users.begin(), std::move(user));
   }
-  for (const auto& [member, used] : controller.MemberUsage(core_.Now()))
+  for (const auto& [member, used] : controller.MemberUsage(driver_.Now()))
     view.members.push_back({member.first, member.second, Amount(used.gpu_hours_milli()), Amount(used.cost_milli())});
   call.Answer(view);
 }
@@ -113,27 +113,27 @@ void TeamRoutes::Teams(ApiCall& call) {
 void TeamRoutes::SetTeam(ApiCall& call) {
   const auto change = wire::Decode<TeamChange>(call.request.body);
   if (!change) return call.Refuse(change.error());
-  Result<std::string> done = core_.controller().SetTeam(*change, call.caller, core_.Now());
+  Result<std::string> done = driver_.controller().SetTeam(*change, call.caller, driver_.Now());
   if (done) *done += UnknownMembersNote(*change);
-  AnswerMessage(core_, call, done);
+  AnswerMessage(driver_, call, done);
 }
 
 void TeamRoutes::RemoveTeam(ApiCall& call) {
   const auto team = wire::Decode<wire::TeamName>(call.request.body);
   if (!team) return call.Refuse(team.error());
-  AnswerMessage(core_, call, core_.controller().RemoveTeam(team->name, call.caller, core_.Now()));
+  AnswerMessage(driver_, call, driver_.controller().RemoveTeam(team->name, call.caller, driver_.Now()));
 }
 
 void TeamRoutes::SetTeamUser(ApiCall& call) {
   const auto change = wire::Decode<UserChange>(call.request.body);
   if (!change) return call.Refuse(change.error());
-  AnswerMessage(core_, call, core_.controller().SetTeamUser(*change, call.caller, core_.Now()));
+  AnswerMessage(driver_, call, driver_.controller().SetTeamUser(*change, call.caller, driver_.Now()));
 }
 
 void TeamRoutes::SetQuotas(ApiCall& call) {
   const auto request = wire::Decode<wire::QuotasRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  AnswerMessage(core_, call, core_.controller().SetQuotas(request->are_on, call.caller, core_.Now()));
+  AnswerMessage(driver_, call, driver_.controller().SetQuotas(request->are_on, call.caller, driver_.Now()));
 }
 
 }  // namespace divvy

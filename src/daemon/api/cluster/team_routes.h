@@ -17,7 +17,7 @@ class TeamRoutes {
   void SetTeamUser(ApiCall& call);
   void SetQuotas(ApiCall& call);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
 };
 
 }  // namespace divvy

@@ -33,7 +33,7 @@ wire::TokenView ViewOf(const TokenRow& row, Time now) {
 
 }  // namespace
 
-TokenRoutes::TokenRoutes(ApiContext& api, RouteTable& table) : core_(api.core), remote_(*api.ports.remote) {
+TokenRoutes::TokenRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver), remote_(*api.ports.remote) {
   table.Add(this, {{"GET", "/v1/tokens", &TokenRoutes::Tokens},
                    {"POST", "/v1/tokens", &TokenRoutes::CreateToken},
                    {"POST", "/v1/tokens/remove", &TokenRoutes::RemoveToken}});
@@ -42,9 +42,9 @@ TokenRoutes::TokenRoutes(ApiContext& api, RouteTable& table) : core_(api.core), 
 // Tokens of other users are shown only to administrators, because they reveal where users connect from.
 void TokenRoutes::Tokens(ApiCall& call) {
   std::vector<wire::TokenView> views;
-  for (const auto& [id, row] : remote_.callers.book().tokens()) {
+  for (const auto& [id, row] : remote_.callers.registry().tokens()) {
     if (call.caller.is_admin || row.user == call.caller.user.name || row.made_by == call.caller.user.name)
-      views.push_back(ViewOf(row, core_.Latest()));
+      views.push_back(ViewOf(row, driver_.Latest()));
   }
   call.Answer(views);
 }
@@ -78,15 +78,15 @@ void TokenRoutes::CreateToken(ApiCall& call) {
   row.user = request->user;
   row.role = *role;
   row.label = request->label;
-  row.made_at = core_.Latest();
+  row.made_at = driver_.Latest();
   if (*role == TokenRole::kNode) row.uses_left = static_cast<int>(request->uses);
   if (request->lives_s > 0 && request->lives_s < kLongestLife)
-    row.expires = core_.Latest() + TimeFromSeconds(request->lives_s).time_since_epoch();
-  for (auto& setting : remote_.callers.book().DropExpired(core_.Latest() - kKeptExpired))
-    core_.controller().KeepSetting(setting.first, std::move(setting.second));
+    row.expires = driver_.Latest() + TimeFromSeconds(request->lives_s).time_since_epoch();
+  for (auto& setting : remote_.callers.registry().DropExpired(driver_.Latest() - kKeptExpired))
+    driver_.controller().KeepSetting(setting.first, std::move(setting.second));
   auto made = remote_.callers.Make(row, call.caller);
   if (!made) return call.Refuse(made.error());
-  core_.controller().KeepSetting(made->setting.first, std::move(made->setting.second));
+  driver_.controller().KeepSetting(made->setting.first, std::move(made->setting.second));
   wire::TokenAnswer answer;
   answer.id = made->id;
   answer.line = ToString(TokenLine{at, made->id, made->secret, remote_.fingerprint});
@@ -94,7 +94,7 @@ void TokenRoutes::CreateToken(ApiCall& call) {
   answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
   if (*role == TokenRole::kNode)
     answer.message = "token " + made->id + ", with which " + Plural(request->uses, "node") + " may join";
-  AnswerAfterCommit(core_, call, std::move(answer));
+  AnswerAfterCommit(driver_, call, std::move(answer));
 }
 
 void TokenRoutes::RemoveToken(ApiCall& call) {
@@ -102,8 +102,8 @@ void TokenRoutes::RemoveToken(ApiCall& call) {
   if (!name) return call.Refuse(name.error());
   auto setting = remote_.callers.Remove(name->id, call.caller);
   if (!setting) return call.Refuse(setting.error());
-  core_.controller().KeepSetting(setting->first, std::move(setting->second));
-  AnswerMessage(core_, call, "removed token " + name->id + "; requests with it are now refused");
+  driver_.controller().KeepSetting(setting->first, std::move(setting->second));
+  AnswerMessage(driver_, call, "removed token " + name->id + "; requests with it are now refused");
 }
 
 }  // namespace divvy

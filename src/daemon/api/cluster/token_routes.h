@@ -15,7 +15,7 @@ class TokenRoutes {
   void CreateToken(ApiCall& call);
   void RemoveToken(ApiCall& call);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   RemoteAccess& remote_;
 };
 

@@ -36,7 +36,7 @@ std::string FailureText(const std::string& display_id, const std::string& why) {
 }  // namespace
 
 FractionRoutes::FractionRoutes(ApiContext& api, RouteTable& table)
-    : core_(api.core), ports_(api.ports), labels_(api.labels) {
+    : driver_(api.driver), ports_(api.ports), labels_(api.labels) {
   table.Add(this, {{"POST", "/v1/jobs/resize", &FractionRoutes::ResizePortions},
                    {"POST", "/v1/jobs/park", &FractionRoutes::Park},
                    {"POST", "/v1/jobs/wake", &FractionRoutes::Wake},
@@ -46,22 +46,22 @@ FractionRoutes::FractionRoutes(ApiContext& api, RouteTable& table)
 void FractionRoutes::ResizePortions(ApiCall& call) {
   const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const auto ids = SelectIds(core_, labels_, request->select, call.caller);
+  const auto ids = SelectIds(driver_, labels_, request->select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   auto act = std::make_shared<PortionAct>();
   act->action = "resize";
   for (const JobId id : *ids) {
     const auto done =
-        core_.controller().ResizePortion(id, request->portion, call.caller, core_.Now(), core_.Outcomes());
-    const auto record = core_.FindJob(id);
+        driver_.controller().ResizePortion(id, request->portion, call.caller, driver_.Now(), driver_.Outcomes());
+    const auto record = driver_.FindJob(id);
     act->answer.results.push_back(
         {id, record ? PublicId(*record) : ToString(id), done.has_value(), done ? *done : done.error().message});
   }
-  core_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), act](const Status& status) {
+  driver_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), act](const Status& status) {
     if (!status) return call->Refuse(status.error());
     SettlePortions(call, act);
   });
-  core_.Touch();
+  driver_.Touch();
 }
 
 // The commands of this commit have told the job's node. The answer waits until the node confirms.
@@ -71,7 +71,7 @@ void FractionRoutes::SettlePortions(const std::shared_ptr<ApiCall>& call, const 
     if (--act->open == 0) call->Answer(act->answer);
   };
   for (std::size_t i = 0; i < act->answer.results.size(); ++i) {
-    const auto record = core_.controller().FindTenant(act->answer.results[i].id, call->caller, act->action);
+    const auto record = driver_.controller().FindTenant(act->answer.results[i].id, call->caller, act->action);
     if (!act->answer.results[i].is_done || !record) {
       count();
       continue;
@@ -92,7 +92,7 @@ void FractionRoutes::ActOnTenant(const JobRecord& record, const std::string& act
     if (ports_.own_shares == nullptr) return done(FailedPrecondition("no GPU is shared on this node"));
     return ports_.own_shares->Act(record.id, action, to, std::move(done));
   }
-  RemoteNode* there = FarNode(ports_, record.node);
+  RemoteNode* there = FindRemoteNode(ports_, record.node);
   if (there == nullptr || !there->is_connected())
     return done(Unreachable("node " + record.node + " is away; try again when it is back"));
   wire::AgentQuestion question;
@@ -123,7 +123,7 @@ bool FractionRoutes::IsThere(const JobRecord& record, const std::vector<int>& to
 void FractionRoutes::ActOnPortions(ApiCall& call, const std::string& action) {
   const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const auto ids = SelectIds(core_, labels_, request->select, call.caller);
+  const auto ids = SelectIds(driver_, labels_, request->select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   std::vector<int> to;
   for (const std::int64_t gpu : request->to) {
@@ -142,9 +142,9 @@ void FractionRoutes::ActOnPortions(ApiCall& call, const std::string& action) {
   for (std::size_t i = 0; i < ids->size(); ++i) {
     wire::ActionResult& result = act->answer.results[i];
     result.id = (*ids)[i];
-    const auto known = core_.FindJob(result.id);
+    const auto known = driver_.FindJob(result.id);
     result.display_id = known ? PublicId(*known) : ToString(result.id);
-    const auto record = core_.controller().FindTenant(result.id, shared->caller, action);
+    const auto record = driver_.controller().FindTenant(result.id, shared->caller, action);
     if (!record) {
       result.message = record.error().message;
       count();

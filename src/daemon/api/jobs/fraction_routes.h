@@ -38,7 +38,7 @@ class FractionRoutes {
   /// Returns true if the job is on exactly these GPUs, in this order.
   bool IsThere(const JobRecord& record, const std::vector<int>& to) const;
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
   LabelCache& labels_;
 };

@@ -10,7 +10,8 @@
 
 namespace divvy {
 
-JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), labels_(api.labels) {
+JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table)
+    : api_(api), driver_(api.driver), labels_(api.labels) {
   table.Add(this, {{"POST", "/v1/jobs/cancel", &JobActionRoutes::Cancel},
                    {"POST", "/v1/jobs/hold", &JobActionRoutes::Hold},
                    {"POST", "/v1/jobs/release", &JobActionRoutes::Release},
@@ -27,13 +28,13 @@ JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table) : api_(api)
 void JobActionRoutes::Act(ApiCall& call, const Action& action, const ActionOnEnded& on_ended) {
   const auto request = wire::Decode<wire::ActionRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const auto ids = SelectIds(core_, labels_, request->select, call.caller);
+  const auto ids = SelectIds(driver_, labels_, request->select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   wire::ActionAnswer answer;
   for (JobId id : *ids) {
     wire::ActionResult result;
     result.id = id;
-    const auto record = core_.FindJob(id);
+    const auto record = driver_.FindJob(id);
     result.display_id = record
                             ? (record->array.is_set() || record->array_count == 0 ? DisplayId(*record) : ToString(id))
                             : ToString(id);
@@ -52,7 +53,7 @@ void JobActionRoutes::Act(ApiCall& call, const Action& action, const ActionOnEnd
     }
     answer.results.push_back(std::move(result));
   }
-  AnswerAfterCommit(core_, call, std::move(answer));
+  AnswerAfterCommit(driver_, call, std::move(answer));
 }
 
 void JobActionRoutes::Cancel(ApiCall& call) {
@@ -62,47 +63,49 @@ void JobActionRoutes::Cancel(ApiCall& call) {
     const Duration grace = request.grace_s
                                ? Duration(static_cast<std::int64_t>(std::clamp(*request.grace_s, 0.0, 1e6) * 1e9))
                                : Duration(-1);
-    return core_.controller().Cancel(id, static_cast<int>(request.signal), grace, request.reason, caller, core_.Now());
+    return driver_.controller().Cancel(id, static_cast<int>(request.signal), grace, request.reason, caller,
+                                       driver_.Now());
   });
 }
 
 void JobActionRoutes::Hold(ApiCall& call) {
   Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return core_.controller().Hold(id, caller, core_.Now());
+    return driver_.controller().Hold(id, caller, driver_.Now());
   });
 }
 
 void JobActionRoutes::Release(ApiCall& call) {
   Act(call, [this](JobId id, const wire::ActionRequest& request, const Caller& caller) {
-    return core_.controller().Release(id, request.at > 0 ? TimeFromSeconds(request.at) : kNoTime, caller, core_.Now());
+    return driver_.controller().Release(id, request.at > 0 ? TimeFromSeconds(request.at) : kNoTime, caller,
+                                        driver_.Now());
   });
 }
 
 void JobActionRoutes::Requeue(ApiCall& call) {
   const auto again = [this](JobId id, const wire::ActionRequest& request, const Caller& caller) {
-    return core_.controller().Requeue(id, request.holds, caller, core_.Now());
+    return driver_.controller().Requeue(id, request.holds, caller, driver_.Now());
   };
   Act(call, again,
       [this](const JobRecord& ended, const wire::ActionRequest& request, const Caller& caller) -> Result<std::string> {
-        DIVVY_TRY(const auto spec, core_.NewestSpecOf(ended));
+        DIVVY_TRY(const auto spec, driver_.NewestSpecOf(ended));
         std::optional<JobRecord> array;
         if (ended.array.is_set()) {
-          DIVVY_TRY(array, core_.FindJob(ended.array));
+          DIVVY_TRY(array, driver_.FindJob(ended.array));
         }
-        return core_.controller().RequeueEnded(ended, *spec, std::move(array), api_.callers.GroupsOf(ended.user),
-                                               request.holds, caller, core_.Now());
+        return driver_.controller().RequeueEnded(ended, *spec, std::move(array), api_.callers.GroupsOf(ended.user),
+                                                 request.holds, caller, driver_.Now());
       });
 }
 
 void JobActionRoutes::Pause(ApiCall& call) {
   Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return core_.controller().Pause(id, true, caller, core_.Now());
+    return driver_.controller().Pause(id, true, caller, driver_.Now());
   });
 }
 
 void JobActionRoutes::Resume(ApiCall& call) {
   Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return core_.controller().Pause(id, false, caller, core_.Now());
+    return driver_.controller().Pause(id, false, caller, driver_.Now());
   });
 }
 
@@ -115,7 +118,7 @@ void JobActionRoutes::Signal(ApiCall& call) {
     else if (request.reach == "others") reach = SignalReach::kOthers;
     else if (!request.reach.empty())
       return InvalidArgument("'reach' is \"script\", \"others\" or empty, not '" + request.reach + "'");
-    return core_.controller().Signal(id, static_cast<int>(request.signal), reach, caller);
+    return driver_.controller().Signal(id, static_cast<int>(request.signal), reach, caller);
   });
 }
 
@@ -128,12 +131,12 @@ void JobActionRoutes::Update(ApiCall& call) {
   call.request.body = wire::Encode(wire::ActionRequest{update->select, 0, std::nullopt, "", 0, "", false});
   Act(call,
       [this, &changes, &update](JobId id, const wire::ActionRequest&, const Caller& caller) -> Result<std::string> {
-        DIVVY_TRY(const JobRecord record, core_.FindJob(id));
-        DIVVY_CHECK(core_.controller().Authorise(record, caller, "change"));
-        DIVVY_TRY(const auto spec, core_.NewestSpecOf(record));
+        DIVVY_TRY(const JobRecord record, driver_.FindJob(id));
+        DIVVY_CHECK(driver_.controller().Authorise(record, caller, "change"));
+        DIVVY_TRY(const auto spec, driver_.NewestSpecOf(record));
         JobChanges own = *changes;
         DIVVY_CHECK(CompleteChanges(*update, record, *spec, own));
-        DIVVY_TRY(std::string done, core_.controller().Update(id, own, caller, core_.Now(), core_.Outcomes()));
+        DIVVY_TRY(std::string done, driver_.controller().Update(id, own, caller, driver_.Now(), driver_.Outcomes()));
         if (own.spec != nullptr) labels_.Replace(id, LabelsOf(*own.spec));
         return done;
       });
@@ -143,48 +146,49 @@ void JobActionRoutes::GroupLimit(ApiCall& call) {
   const auto request = wire::Decode<wire::GroupLimitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const int limit = static_cast<int>(std::clamp<std::int64_t>(request->limit, -1, 1'000'000));
-  const auto done = core_.controller().SetGroupLimit(request->group, limit, call.caller, core_.Now());
+  const auto done = driver_.controller().SetGroupLimit(request->group, limit, call.caller, driver_.Now());
   if (!done) return call.Refuse(done.error());
   wire::ActionAnswer answer;
   answer.results.push_back({JobId(), request->group, true, *done});
-  AnswerAfterCommit(core_, call, std::move(answer));
+  AnswerAfterCommit(driver_, call, std::move(answer));
 }
 
 void JobActionRoutes::Checkpoint(ApiCall& call) {
   const auto request = wire::Decode<wire::CheckpointRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   // The job keeps its GPUs rather than wait for the disk.
-  if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("no GPUs can be released now: " + core_.trouble()));
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!driver_.trouble().empty())
+    return call.Refuse(LimitExceeded("no GPUs can be released now: " + driver_.trouble()));
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   if (request->attempt < 0 || request->attempt > UINT32_MAX)
     return call.Refuse(InvalidArgument("'attempt' must be the value of DIVVY_ATTEMPT"));
   const auto done =
-      core_.controller().Checkpoint(*id, static_cast<std::uint32_t>(request->attempt), call.caller, core_.Now());
+      driver_.controller().Checkpoint(*id, static_cast<std::uint32_t>(request->attempt), call.caller, driver_.Now());
   if (!done) return call.Refuse(done.error());
   wire::CheckpointAnswer answer{*id, GpuListText(done->gpus), done->has_changed};
-  AnswerAfterCommit(core_, call, std::move(answer));
-  core_.Touch();
+  AnswerAfterCommit(driver_, call, std::move(answer));
+  driver_.Touch();
 }
 
 void JobActionRoutes::ReportProgress(ApiCall& call) {
   const auto request = wire::Decode<wire::ProgressRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   if (request->attempt < 0 || request->attempt > UINT32_MAX)
     return call.Refuse(InvalidArgument("'attempt' must be the value of DIVVY_ATTEMPT"));
   const ProgressReport report{request->fraction, request->step, request->steps};
-  const auto done = core_.controller().ReportProgress(*id, static_cast<std::uint32_t>(request->attempt), report,
-                                                      call.caller, core_.Now());
+  const auto done = driver_.controller().ReportProgress(*id, static_cast<std::uint32_t>(request->attempt), report,
+                                                        call.caller, driver_.Now());
   if (!done) return call.Refuse(done.error());
   wire::ProgressAnswer answer;
   answer.id = *id;
   answer.fraction = static_cast<double>(done->done) / static_cast<double>(Progress::kAll);
-  if (const auto end = ExpectedEnd(*core_.controller().Find(*id))) answer.expected_end = ToSeconds(*end);
+  if (const auto end = ExpectedEnd(*driver_.controller().Find(*id))) answer.expected_end = ToSeconds(*end);
   // Progress is not stored at once (control/state/progress_tracker.h), so the job need not wait for the disk either.
   call.Answer(answer);
-  core_.Touch();
+  driver_.Touch();
 }
 
 }  // namespace divvy

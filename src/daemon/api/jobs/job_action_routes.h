@@ -33,7 +33,7 @@ class JobActionRoutes {
   void ReportProgress(ApiCall& call);
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   LabelCache& labels_;
 };
 

@@ -76,7 +76,7 @@ JobRecord Named(JobRecord record, const Scheduler& cluster) {
 }  // namespace
 
 JobDetailRoutes::JobDetailRoutes(ApiContext& api, RouteTable& table)
-    : api_(api), core_(api.core), node_(api.node), ports_(api.ports) {
+    : api_(api), driver_(api.driver), node_(api.node), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/jobs/*", &JobDetailRoutes::Show},
                    {"GET", "/v1/jobs/*/log", &JobDetailRoutes::Log},
                    {"GET", "/v1/jobs/*/environment", &JobDetailRoutes::Environment},
@@ -91,30 +91,30 @@ void JobDetailRoutes::Show(ApiCall& call) {
     if (is_optional && error.code == ErrorCode::kNotFound) asked.Send(200, "null");
     else asked.Refuse(error);
   };
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return refuse(call, id.error());
-  FoundJob found = FindHere(core_, *id);
+  FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(
       found.record.has_value(), call, [this, refuse, id = *id, found = std::move(found)]() mutable -> FinishCall {
-        if (!Complete(core_.store(), id, found))
+        if (!Complete(driver_.store(), id, found))
           return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
-        if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
+        if (auto history = driver_.store().HistoryOf(id)) found.history = *std::move(history);
         return [this, found = std::move(found)](ApiCall& asked) { AnswerDetail(asked, found); };
       });
 }
 
 void JobDetailRoutes::AnswerDetail(ApiCall& call, const FoundJob& found) {
   const JobRecord& record = *found.record;
-  const std::shared_ptr<const JobSpec> visible = VisibleSpec(core_.controller(), call.caller, found);
+  const std::shared_ptr<const JobSpec> visible = VisibleSpec(driver_.controller(), call.caller, found);
   const JobSpec* shown = visible.get();
-  const Reason reason = ReasonNow(core_, ports_.agents.get(), record);
+  const Reason reason = ReasonNow(driver_, ports_.agents.get(), record);
   static const std::vector<GpuFacts> kNone;
-  const auto node = core_.controller().IndexOf(record.node);
+  const auto node = driver_.controller().IndexOf(record.node);
   wire::JobDetail detail =
-      DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(), core_.Outcomes(),
-               node ? core_.controller().scheduler().node(*node).capacity.gpus : kNone, found.history);
-  if (!IsFinal(record.state)) detail.speeds = core_.controller().SpeedsOf(record);
-  detail.share = ShareOf(core_.controller(), ports_.shares.get(), record);
+      DetailOf(record, shown, reason, found.spec ? LabelsOf(*found.spec) : SpecLabels(), driver_.Outcomes(),
+               node ? driver_.controller().scheduler().node(*node).capacity.gpus : kNone, found.history);
+  if (!IsFinal(record.state)) detail.speeds = driver_.controller().SpeedsOf(record);
+  detail.share = ShareOf(driver_.controller(), ports_.shares.get(), record);
   detail.pid = node_.pid_of(record.id);
   if (IsActive(record.state) && record.node.empty())
     detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.seats);
@@ -124,21 +124,22 @@ void JobDetailRoutes::AnswerDetail(ApiCall& call, const FoundJob& found) {
     detail.error = PathOf(found, *shown, true);
   }
   if (!MaySee(call.caller, record)) detail.script.clear();
-  call.Answer(InFull(std::move(detail), record, core_.Outcomes(), found.history));
+  call.Answer(InFull(std::move(detail), record, driver_.Outcomes(), found.history));
 }
 
 void JobDetailRoutes::Steps(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  const auto record = core_.FindJob(*id);
+  const auto record = driver_.FindJob(*id);
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
-  const bool has_commands = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
+  const bool has_commands = MaySee(call.caller, *record) || driver_.controller().Leads(call.caller, *record);
   if (!IsActive(record->state)) {
     const std::string kept = record->exit ? record->exit->steps : "";
-    return call.Answer(wire::StepViewsOf(ReadStepList(kept), record->ended, has_commands, SeatViewsOf(*record)));
+    return call.Answer(wire::StepViewsOf(ReadStepList(kept), record->ended, has_commands, AllocationViewsOf(*record)));
   }
   if (!record->node.empty()) return AskForSteps(call, *record, has_commands);
-  call.Answer(wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, SeatViewsOf(*record)));
+  call.Answer(
+      wire::StepViewsOf(ReadStepListFile(node_.StepsOf(*record)), kNoTime, has_commands, AllocationViewsOf(*record)));
 }
 
 void JobDetailRoutes::AskForSteps(ApiCall& call, const JobRecord& record, bool has_commands) {
@@ -151,7 +152,7 @@ void JobDetailRoutes::AskForSteps(ApiCall& call, const JobRecord& record, bool h
   question.wants_steps = true;
   auto shared = std::make_shared<ApiCall>(std::move(call));
   asked->Ask(std::move(question),
-             [shared, has_commands, seats = SeatViewsOf(record)](Result<wire::NumberedAnswer> answered) {
+             [shared, has_commands, seats = AllocationViewsOf(record)](Result<wire::NumberedAnswer> answered) {
                if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
                shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands, seats));
              });
@@ -159,7 +160,7 @@ void JobDetailRoutes::AskForSteps(ApiCall& call, const JobRecord& record, bool h
 
 // For holders on several nodes, names the node where they hold, or have reserved, the missing resources.
 void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::WhyView& view) const {
-  const Controller& controller = core_.controller();
+  const Controller& controller = driver_.controller();
   if (!controller.scheduler().has_many()) return;
   for (std::size_t i = 0; i < std::min(explanation.blockers.size(), view.blockers.size()); ++i) {
     const std::vector<core::Holder>& holders = explanation.blockers[i].holders;
@@ -174,16 +175,17 @@ void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::W
 }
 
 void JobDetailRoutes::Why(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  const auto record = core_.FindJob(*id);
+  const auto record = driver_.FindJob(*id);
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
-  const Controller& controller = core_.controller();
-  const FindOutcome names = call.privacy.Names(core_.Outcomes());
-  if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.scheduler()), names, core_.Now()));
+  const Controller& controller = driver_.controller();
+  const FindOutcome names = call.privacy.Names(driver_.Outcomes());
+  if (IsFinal(record->state))
+    return call.Answer(WhyFinal(Named(*record, controller.scheduler()), names, driver_.Now()));
   // An element that is not separate yet waits as part of its array.
   const JobRecord* array = controller.ArrayOf(*id);
-  core::Explanation explanation = Explain(controller.scheduler(), array != nullptr ? array->id : *id, core_.Now(),
+  core::Explanation explanation = Explain(controller.scheduler(), array != nullptr ? array->id : *id, driver_.Now(),
                                           controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
   for (core::Blocker& blocker : explanation.blockers) NameBlocker(controller, blocker);
   explanation.start.basis = WithTeamNames(std::move(explanation.start.basis));
@@ -193,8 +195,8 @@ void JobDetailRoutes::Why(ApiCall& call) {
     explanation.change.reset();
   }
   wire::WhyView view =
-      WhyOf(Named(*record, controller.scheduler()), explanation, ReasonNow(core_, ports_.agents.get(), *record), names,
-            core_.Now(), ShareOf(core_.controller(), ports_.shares.get(), *record));
+      WhyOf(Named(*record, controller.scheduler()), explanation, ReasonNow(driver_, ports_.agents.get(), *record),
+            names, driver_.Now(), ShareOf(driver_.controller(), ports_.shares.get(), *record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {
@@ -204,19 +206,19 @@ void JobDetailRoutes::Why(ApiCall& call) {
     }
   }
   if (record->state == JobState::kStarting && ports_.shares)
-    view.summary += StartWaitsText(*record, *ports_.shares, LiveNames(core_.controller()));
+    view.summary += StartWaitsText(*record, *ports_.shares, LiveNames(driver_.controller()));
   view.speeds = controller.SpeedsOf(*record);
   call.Answer(view);
 }
 
 // The environment may contain secrets, so it is shown to the same users as the script.
 void JobDetailRoutes::Environment(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  FoundJob found = FindHere(core_, *id);
+  FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(found.record.has_value(), call,
                          [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
-                           if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                           if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
                              return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
                            if (!MaySee(caller, *found.record)) {
                              return [name = found.record->user.name](ApiCall& asked) {
@@ -230,15 +232,15 @@ void JobDetailRoutes::Environment(ApiCall& call) {
 
 // Parameters and reported numbers are visible to the same users as the job's command and output.
 void JobDetailRoutes::Elements(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto limit = CountIn(call.request, "limit", kUsualElements, kMostElements);
   if (!limit) return call.Refuse(limit.error());
-  FoundJob found = FindHere(core_, *id);
+  FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(
       found.record.has_value(), call,
       [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> FinishCall {
-        if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+        if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
           return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
         if (found.record->array_count == 0) {
           return [](ApiCall& asked) {
@@ -254,7 +256,7 @@ void JobDetailRoutes::Elements(ApiCall& call) {
 
 void JobDetailRoutes::AnswerElements(ApiCall& call, const FoundJob& found, wire::ElementsView view) {
   const JobRecord& array = *found.record;
-  if (VisibleSpec(core_.controller(), call.caller, found) == nullptr)
+  if (VisibleSpec(driver_.controller(), call.caller, found) == nullptr)
     return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + array.user.name +
                                         "; its parameters and numbers are visible to its owner, the leaders of its "
                                         "team and administrators"));

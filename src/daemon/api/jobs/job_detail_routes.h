@@ -41,7 +41,7 @@ class JobDetailRoutes {
   std::string PathOf(const FoundJob& found, const JobSpec& spec, bool is_error) const;
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   Node& node_;
   const ApiPorts& ports_;
 };

@@ -81,7 +81,7 @@ struct JobListRoutes::Listing {
 };
 
 JobListRoutes::JobListRoutes(ApiContext& api, RouteTable& table)
-    : api_(api), core_(api.core), ports_(api.ports), labels_(api.labels) {
+    : api_(api), driver_(api.driver), ports_(api.ports), labels_(api.labels) {
   table.Add(this, {{"GET", "/v1/jobs", &JobListRoutes::List},
                    {"POST", "/v1/jobs/select", &JobListRoutes::Select, RouteKind::kQuestion}});
 }
@@ -96,7 +96,7 @@ void JobListRoutes::List(ApiCall& call) { AnswerJobs(call, SelectorOf(call.reque
 
 std::vector<JobRecord> JobListRoutes::LiveInOrder(const wire::JobSelector& select, const Caller& caller,
                                                   std::map<JobId, std::uint64_t>& positions) {
-  const Controller& controller = core_.controller();
+  const Controller& controller = driver_.controller();
   const std::size_t limit = select.limit > 0 ? static_cast<std::size_t>(select.limit) : 0;
   const auto is_full = [&](const std::vector<JobRecord>& out) { return limit > 0 && out.size() >= limit; };
   const auto passes = [&](const JobRecord& record) {
@@ -112,12 +112,12 @@ std::vector<JobRecord> JobListRoutes::LiveInOrder(const wire::JobSelector& selec
   const bool filters = HasFilter(others);
   const std::size_t wanted = filters || limit == 0 ? 0 : limit;
   std::uint64_t position = 0;
-  for (JobId id : QueueOrder(controller.scheduler(), core_.Now(), wanted)) {
+  for (JobId id : QueueOrder(controller.scheduler(), driver_.Now(), wanted)) {
     const JobRecord* record = controller.Find(id);
     if (record == nullptr) continue;
     const WaitingEntry* entry = controller.scheduler().waiting(id);
     const bool is_in_line =
-        entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= core_.Now();
+        entry != nullptr && !entry->is_held && entry->unmet_dependencies.empty() && entry->begin <= driver_.Now();
     if (is_in_line) positions[id] = position + 1, position += entry->count;
     if (!is_full(out) && passes(*record)) out.push_back(*record);
   }
@@ -125,9 +125,9 @@ std::vector<JobRecord> JobListRoutes::LiveInOrder(const wire::JobSelector& selec
 }
 
 wire::JobView JobListRoutes::LiveView(const JobRecord& record, const FindOutcome& find, FirstBlockers& blockers) {
-  const Reason reason = ReasonNow(core_, ports_.agents.get(), record, &blockers);
+  const Reason reason = ReasonNow(driver_, ports_.agents.get(), record, &blockers);
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
-  view.share = ShareOf(core_.controller(), ports_.shares.get(), record);
+  view.share = ShareOf(driver_.controller(), ports_.shares.get(), record);
   return view;
 }
 
@@ -137,18 +137,18 @@ void JobListRoutes::AnswerJobs(ApiCall& call, const wire::JobSelector& select, b
   const bool is_long = select.limit <= 0 || select.limit > kLabelsReadAtOnce || !select.pools.empty() ||
                        !select.accounts.empty() || !select.qos.empty();
   if (is_long && !has_labels) {
-    auto unknown = labels_.UnknownAmong(core_.controller().live());
+    auto unknown = labels_.UnknownAmong(driver_.controller().live());
     if (unknown.size() > static_cast<std::size_t>(kLabelsReadAtOnce)) {
       return api_.reader.Read(call, [this, select, unknown = std::move(unknown)]() -> FinishCall {
-        labels_.Read(unknown, core_.store());
+        labels_.Read(unknown, driver_.store());
         return [this, select](ApiCall& asked) { AnswerJobs(asked, select, true); };
       });
     }
   }
   Listing listing;
   std::map<JobId, std::uint64_t> positions;
-  const FindOutcome find = LiveNames(core_.controller());
-  FirstBlockers blockers(core_.controller().scheduler(), core_.Now());
+  const FindOutcome find = LiveNames(driver_.controller());
+  FirstBlockers blockers(driver_.controller().scheduler(), driver_.Now());
   for (const JobRecord& record : LiveInOrder(select, call.caller, positions)) {
     listing.views.push_back(LiveView(record, find, blockers));
     if (const auto at = positions.find(record.id); at != positions.end())
@@ -162,7 +162,7 @@ void JobListRoutes::AnswerJobs(ApiCall& call, const wire::JobSelector& select, b
   listing.select = select;
   listing.privacy = call.privacy;
   listing.filter = *filter;
-  for (JobRecord& record : core_.EndedUnstored()) {
+  for (JobRecord& record : driver_.EndedUnstored()) {
     if (record.ended >= filter->since && Passes(record, select, call.caller) && labels_.Passes(record, select))
       listing.ended.push_back(std::move(record));
   }
@@ -174,7 +174,7 @@ void JobListRoutes::AnswerJobs(ApiCall& call, const wire::JobSelector& select, b
 
 // Runs on the reader's thread.
 FinishCall JobListRoutes::ReadListing(Listing& listing) {
-  auto history = core_.store().History(listing.filter);
+  auto history = driver_.store().History(listing.filter);
   if (!history) return [error = history.error()](ApiCall& call) { call.Refuse(error); };
   std::set<JobId> known;
   for (const wire::JobView& view : listing.views) known.insert(view.id);
@@ -194,7 +194,7 @@ FinishCall JobListRoutes::ReadListing(Listing& listing) {
   std::size_t room = listing.room.value_or(ended.size());
   for (const JobRecord& record : ended) {
     if (room == 0) break;
-    const SpecLabels labels = labels_.OfStored(record, core_.store());
+    const SpecLabels labels = labels_.OfStored(record, driver_.store());
     if (!LabelCache::Passes(record, labels, listing.select)) continue;
     listing.views.push_back(ViewOf(record, record.reason, labels, find));
     --room;
@@ -204,21 +204,21 @@ FinishCall JobListRoutes::ReadListing(Listing& listing) {
 }
 
 void JobListRoutes::AnswerNamed(ApiCall& call, const wire::JobSelector& select) {
-  const auto ids = SelectIds(core_, labels_, select, call.caller);
+  const auto ids = SelectIds(driver_, labels_, select, call.caller);
   if (!ids) return call.Refuse(ids.error());
-  const FindOutcome find = LiveNames(core_.controller());
-  FirstBlockers blockers(core_.controller().scheduler(), core_.Now());
+  const FindOutcome find = LiveNames(driver_.controller());
+  FirstBlockers blockers(driver_.controller().scheduler(), driver_.Now());
   std::vector<std::pair<JobId, std::optional<wire::JobView>>> views;
   bool is_complete = true;
   for (const JobId id : *ids) {
-    const auto record = core_.FindUnstored(id);
+    const auto record = driver_.FindUnstored(id);
     const bool is_shown = !record || select.includes_final || !IsFinal(record->state);
     if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find, blockers)) : std::nullopt);
     is_complete &= record.has_value();
   }
   // The ended jobs of a range are in the store, or not there yet.
   auto ranges = select.includes_final ? RangesOf(select.ids) : std::vector<std::pair<JobId, JobId>>();
-  for (const JobRecord& record : ranges.empty() ? std::vector<JobRecord>() : core_.EndedUnstored()) {
+  for (const JobRecord& record : ranges.empty() ? std::vector<JobRecord>() : driver_.EndedUnstored()) {
     const bool is_in = std::ranges::any_of(
         ranges, [&](const auto& range) { return range.first <= record.id && record.id <= range.second; });
     const bool is_new = std::ranges::find(*ids, record.id) == ids->end() && !record.array.is_set();
@@ -239,18 +239,18 @@ void JobListRoutes::AnswerNamed(ApiCall& call, const wire::JobSelector& select) 
             all.push_back(*view);
             continue;
           }
-          const auto record = core_.store().Find(id);
+          const auto record = driver_.store().Find(id);
           if (!record) return [error = record.error()](ApiCall& asked) { asked.Refuse(error); };
           const FindOutcome nobody = [](JobId) { return std::nullopt; };
           if (wants_final)
-            all.push_back(ViewOf(*record, record->reason, labels_.OfStored(*record, core_.store()), nobody));
+            all.push_back(ViewOf(*record, record->reason, labels_.OfStored(*record, driver_.store()), nobody));
         }
         for (const auto& range : ranges) {
-          const auto ended = core_.store().History({.ids = range});
+          const auto ended = driver_.store().History({.ids = range});
           if (!ended) return [error = ended.error()](ApiCall& asked) { asked.Refuse(error); };
           for (const JobRecord& record : *ended) {
             if (!IsFinal(record.state) || !known.insert(record.id).second || !Passes(record, select, caller)) continue;
-            const SpecLabels labels = labels_.OfStored(record, core_.store());
+            const SpecLabels labels = labels_.OfStored(record, driver_.store());
             const FindOutcome nobody = [](JobId) { return std::nullopt; };
             if (LabelCache::Passes(record, labels, select))
               all.push_back(ViewOf(record, record.reason, labels, nobody));

@@ -32,7 +32,7 @@ class JobListRoutes {
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find, FirstBlockers& blockers);
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
   LabelCache& labels_;
 };

@@ -116,7 +116,7 @@ std::string SurePath(const JobRecord& record, const JobSpec& spec, bool is_error
 
 // The log is read with the rights of the job's user, whoever asks (job_log.h).
 void JobDetailRoutes::Log(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto number = [&](const char* name) {
     const auto at = call.request.query.find(name);
@@ -125,9 +125,9 @@ void JobDetailRoutes::Log(ApiCall& call) {
   const auto at = number("at"), last = number("last"), run = number("run");
   if (!at || !last || !run) return call.Refuse(InvalidArgument("'at', 'last' and 'run' are whole numbers"));
   const bool is_error = call.request.query.contains("error");
-  FoundJob found = FindHere(core_, *id);
+  FoundJob found = FindHere(driver_, *id);
   api_.reader.Read(call, [=, this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
-    if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+    if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
       return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
     JobRecord& record = *found.record;
     if (!MaySee(caller, record)) {
@@ -136,7 +136,7 @@ void JobDetailRoutes::Log(ApiCall& call) {
                                       ", and only the owner may read its log"));
       };
     }
-    if (*run >= 0 && !TakeRun(*run, core_.store().HistoryOf(id), record)) {
+    if (*run >= 0 && !TakeRun(*run, driver_.store().HistoryOf(id), record)) {
       return [run = *run](ApiCall& asked) {
         asked.Refuse(NotFound("job " + asked.argument + " had no run " + std::to_string(run)));
       };
@@ -159,7 +159,7 @@ void JobDetailRoutes::AskForLog(ApiCall& call, const wire::AgentQuestion& questi
   Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
   RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(node);
   if (asked == nullptr) {
-    const bool is_shut = ports_.agents != nullptr && ports_.agents->book().Find(node) != nullptr;
+    const bool is_shut = ports_.agents != nullptr && ports_.agents->registry().Find(node) != nullptr;
     return call.Refuse(is_shut ? Unreachable("node " + node + " cannot be asked for its output: this daemon does not " +
                                              "listen for agents (divvy up --controller)")
                                : NotFound("node " + node + " was removed; its output is only on that machine"));
@@ -180,13 +180,13 @@ void JobDetailRoutes::AskForLog(ApiCall& call, const wire::AgentQuestion& questi
 
 std::string JobDetailRoutes::PathOf(const FoundJob& found, const JobSpec& spec, bool is_error) const {
   JobRecord record = *found.record;
-  const std::optional<std::string> node = MachineOf(record, found.history, core_.controller().scheduler());
+  const std::optional<std::string> node = MachineOf(record, found.history, driver_.controller().scheduler());
   if (!node) return SurePath(record, spec, is_error);
   record.node = *node;
   if (record.node.empty()) return is_error ? node_.ErrorOf(record, spec) : node_.OutputOf(record, spec);
   const NodeNames names{record.node, "", record.node};
   const bool is_kept_there = !is_error && spec.output.empty() && !spec.is_foreground;
-  const NodeRow* row = ports_.agents == nullptr ? nullptr : ports_.agents->book().Find(record.node);
+  const NodeRow* row = ports_.agents == nullptr ? nullptr : ports_.agents->registry().Find(record.node);
   if (is_kept_there && (row == nullptr || !row->facts.logs.starts_with('/'))) return "";
   const std::string path =
       is_error ? ErrorPath(record, spec, names) : OutputPath(record, spec, names, is_kept_there ? row->facts.logs : "");

@@ -74,20 +74,20 @@ Status KeepHere(const Scheduler& cluster, JobSpec& spec) {
 }  // namespace
 
 SubmitRoutes::SubmitRoutes(ApiContext& api, RouteTable& table, TerminalRoutes& terminals)
-    : api_(api), core_(api.core), ports_(api.ports), terminals_(terminals) {
+    : api_(api), driver_(api.driver), ports_(api.ports), terminals_(terminals) {
   table.Add(this, {{"POST", "/v1/jobs", &SubmitRoutes::Submit}});
 }
 
 void SubmitRoutes::Submit(ApiCall& call) {
   const Duration wait = call.caller.is_admin || !ports_.after
                             ? Duration(0)
-                            : api_.loads.NextSubmission(call.caller.user.uid, core_.Now());
+                            : api_.loads.NextSubmission(call.caller.user.uid, driver_.Now());
   if (wait <= Duration(0)) return TakeSubmission(call);
   ports_.after(wait, [this, call = std::make_shared<ApiCall>(std::move(call))] { TakeSubmission(*call); });
 }
 
 void SubmitRoutes::TakeSubmission(ApiCall& call) {
-  if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("no new work is taken: " + core_.trouble()));
+  if (!driver_.trouble().empty()) return call.Refuse(LimitExceeded("no new work is taken: " + driver_.trouble()));
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   JobSpec& spec = request->spec;
@@ -104,7 +104,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
         PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
                          "under [jobs] in divvy.toml and restart the daemon"));
   }
-  if (const Scheduler& cluster = core_.controller().scheduler(); !cluster.has_many()) {
+  if (const Scheduler& cluster = driver_.controller().scheduler(); !cluster.has_many()) {
     const Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
     if (!is_one) return call.Refuse(is_one.error());
   }
@@ -121,7 +121,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   std::ranges::sort(spec.capture.environment);
 
   if (ports_.notifier) {
-    const NotifyRegistry& notify = ports_.notifier->book();
+    const NotifyRegistry& notify = ports_.notifier->registry();
     const bool has_sendmail = ::access(notify.settings().sendmail.c_str(), X_OK) == 0;
     for (const std::string& note : notify.NotesOn(spec, call.caller.user, HasAccount, has_sendmail))
       dialect::AddNote(spec, note);
@@ -132,14 +132,15 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   if (request->is_test) return AnswerForecast(call, std::move(spec), *elements, std::move(answer));
   const bool is_foreground = spec.is_foreground;
-  if (const Status here = is_foreground && streams == 3 ? KeepHere(core_.controller().scheduler(), spec) : Status();
+  if (const Status here = is_foreground && streams == 3 ? KeepHere(driver_.controller().scheduler(), spec) : Status();
       !here)
     return call.Refuse(here.error());
   SpecLabels labels = LabelsOf(spec);
-  const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
+  const auto result =
+      driver_.controller().Submit(std::move(spec), *elements, call.caller, driver_.Now(), driver_.Outcomes());
   if (!result) return call.Refuse(result.error());
   // The accepted specification includes the defaults of its pool.
-  if (const auto kept = core_.controller().PendingSpec(result->id)) {
+  if (const auto kept = driver_.controller().PendingSpec(result->id)) {
     labels.pool = kept->pool;
     answer.notes = kept->notes;
     answer.summary = SummaryOf(*kept, *elements);
@@ -150,20 +151,20 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   if (is_foreground) {
     if (const Status kept = terminals_.KeepCaller(answer.id, call.request.fds); !kept) {
       static_cast<void>(
-          core_.controller().Cancel(answer.id, 0, Duration(-1), kept.error().message, call.caller, core_.Now()));
-      core_.Touch();
+          driver_.controller().Cancel(answer.id, 0, Duration(-1), kept.error().message, call.caller, driver_.Now()));
+      driver_.Touch();
       return call.Refuse(kept.error());
     }
     terminals_.ExpectCaller(answer.id);
   }
-  core_.AfterCommit(
+  driver_.AfterCommit(
       [this, call = std::make_shared<ApiCall>(std::move(call)), answer](const Status& status) mutable {
         if (!status) {
           terminals_.DropCaller(answer.id);
           return call->Refuse(status.error());
         }
         // The present state: with free GPUs the job has already started.
-        const auto record = core_.FindJob(answer.id);
+        const auto record = driver_.FindJob(answer.id);
         answer.state = record ? Name(record->state) : "queued";
         call->Answer(answer);
       },
@@ -171,17 +172,17 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
 }
 
 void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer) {
-  const Time now = core_.Now();
-  const auto forecast = core_.controller().Foresee(std::move(spec), elements, call.caller, now, core_.Outcomes());
+  const Time now = driver_.Now();
+  const auto forecast = driver_.controller().Foresee(std::move(spec), elements, call.caller, now, driver_.Outcomes());
   if (!forecast) return call.Refuse(forecast.error());
   answer.id = forecast->id;
   answer.count = static_cast<std::int64_t>(std::max<std::uint64_t>(elements, 1));
   answer.state = "queued";
   if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
-  answer.prediction_basis = WithPublicIds(forecast->basis, core_.Outcomes());
+  answer.prediction_basis = WithPublicIds(forecast->basis, driver_.Outcomes());
   wire::ForecastAnswer full;
-  for (const Seat& seat : forecast->seats) {
-    const std::string node = seat.node.empty() ? core_.controller().scheduler().node(kOwnNode).words.name : seat.node;
+  for (const NodeAllocation& seat : forecast->seats) {
+    const std::string node = seat.node.empty() ? driver_.controller().scheduler().node(kOwnNode).words.name : seat.node;
     answer.nodes.push_back(node);
     const std::vector<int> gpus = seat.gpus.ToVector();
     full.seats.push_back({node, {gpus.begin(), gpus.end()}, seat.tasks, {}});

@@ -19,7 +19,7 @@ class SubmitRoutes {
   void AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
   TerminalRoutes& terminals_;
 };

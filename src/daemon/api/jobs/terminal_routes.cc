@@ -42,7 +42,7 @@ wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
 }  // namespace
 
 TerminalRoutes::TerminalRoutes(ApiContext& api, RouteTable& table)
-    : core_(api.core), node_(api.node), ports_(api.ports) {
+    : driver_(api.driver), node_(api.node), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/jobs/*/wait", &TerminalRoutes::Wait},
                    {"POST", "/v1/jobs/*/rejoin", &TerminalRoutes::Rejoin, RouteKind::kOwnJob},
                    {"POST", "/v1/jobs/*/attach", &TerminalRoutes::Attach},
@@ -85,13 +85,13 @@ void TerminalRoutes::DropCaller(JobId id) {
 
 void TerminalRoutes::ExpectCaller(JobId id) {
   submitted_.insert(id);
-  static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { submitted_.erase(id); }));
+  static_cast<void>(driver_.WaitFor(id, [this, id](const JobRecord&) { submitted_.erase(id); }));
 }
 
 void TerminalRoutes::AnswerWhenFinal(ApiCall& call, JobId id, std::function<void()> on_closed) {
   auto shared = std::make_shared<ApiCall>(std::move(call));
   auto waiter = std::make_shared<std::uint64_t>(0);
-  const auto handle = core_.WaitFor(id, [this, shared, id](const JobRecord& record) {
+  const auto handle = driver_.WaitFor(id, [this, shared, id](const JobRecord& record) {
     DropCaller(id);
     wire::WaitAnswer answer = WaitAnswerOf(record);
     answer.reason = shared->privacy.Reason(record.user.name, std::move(answer.reason));
@@ -100,15 +100,15 @@ void TerminalRoutes::AnswerWhenFinal(ApiCall& call, JobId id, std::function<void
   if (!handle) return shared->Refuse(NotFound("there is no job " + ToString(id)));
   *waiter = *handle;
   shared->reply.OnClosed([this, id, waiter, on_closed = std::move(on_closed)] {
-    core_.StopWaiting(id, *waiter);
+    driver_.StopWaiting(id, *waiter);
     if (on_closed) on_closed();
   });
 }
 
 void TerminalRoutes::Wait(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  const JobRecord* record = core_.controller().Find(*id);
+  const JobRecord* record = driver_.controller().Find(*id);
   // Callers on other machines have no terminal here, and a caller that reconnects says so (Rejoin).
   const bool is_caller = call.address.empty() && record != nullptr && record->is_foreground &&
                          record->user.uid == call.caller.user.uid && submitted_.erase(*id) != 0;
@@ -125,9 +125,10 @@ void TerminalRoutes::AnswerCaller(ApiCall& call, JobId id) {
 // after a restart of the daemon, it is told when it does.
 void TerminalRoutes::OnTerminalLeft(JobId id) {
   auto caller = callers_.extract(id);
-  const JobRecord* record = core_.controller().Find(id);
+  const JobRecord* record = driver_.controller().Find(id);
   if (record == nullptr || !record->is_foreground || !IsActive(record->state)) return;
-  if (left_.insert(id).second) static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
+  if (left_.insert(id).second)
+    static_cast<void>(driver_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
   if (!caller) return;
   DropCaller(id);  // After a restart of the daemon, the caller waits for the end of the streams that it passed.
   AnswerLeft(caller.mapped(), id);
@@ -136,21 +137,22 @@ void TerminalRoutes::OnTerminalLeft(JobId id) {
 // A foreground job ends when its caller's connection is closed.
 std::function<void()> TerminalRoutes::EndsWithItsTerminal(JobId id, const Caller& caller) {
   return [this, id, caller] {
-    static_cast<void>(core_.controller().Cancel(id, 0, Duration(-1), "its terminal went away", caller, core_.Now()));
+    static_cast<void>(
+        driver_.controller().Cancel(id, 0, Duration(-1), "its terminal went away", caller, driver_.Now()));
     DropCaller(id);
-    core_.Touch();
+    driver_.Touch();
   };
 }
 
 void TerminalRoutes::Rejoin(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto request = wire::Decode<wire::RejoinRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   RemoteStreams::Had had;
   if (request->had_streams && request->output >= 0 && request->error >= 0)
     had = std::array{static_cast<std::uint64_t>(request->output), static_cast<std::uint64_t>(request->error)};
-  const auto record = core_.FindJob(*id);
+  const auto record = driver_.FindJob(*id);
   if (!record) return AnswerWhenFinal(call, *id, nullptr);
   if (!record->is_foreground)
     return call.Refuse(FailedPrecondition("job " + PublicId(*record) + " has no caller's terminal; divvy wait " +
@@ -166,16 +168,17 @@ void TerminalRoutes::Rejoin(ApiCall& call) {
   if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // The job has ended meanwhile.
   if (const Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
   // The rest of an ended job's output may still be available.
-  RemoteNode* launched_on = IsActive(record->state) || IsFinal(record->state) ? FarNode(ports_, record->node) : nullptr;
+  RemoteNode* launched_on =
+      IsActive(record->state) || IsFinal(record->state) ? FindRemoteNode(ports_, record->node) : nullptr;
   if (launched_on != nullptr && ports_.remote_streams) ports_.remote_streams->Rejoin(*launched_on, *id);
   if (IsFinal(record->state)) return AnswerWhenFinal(call, *id, nullptr);
   AnswerCaller(call, *id);
 }
 
 void TerminalRoutes::Attach(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  const JobRecord* record = core_.controller().Find(*id);
+  const JobRecord* record = driver_.controller().Find(*id);
   if (record == nullptr || !IsActive(record->state))
     return call.Refuse(FailedPrecondition("job " + call.argument + " is not running"));
   if (!call.caller.is_admin && call.caller.user.uid != record->user.uid)
@@ -185,7 +188,7 @@ void TerminalRoutes::Attach(ApiCall& call) {
   if (call.request.fds.size() < 2) return call.Refuse(InvalidArgument("attach needs the caller's streams"));
   if (const auto good = CheckCallersStreams(call.request.fds, true, call.caller.user.uid); !good)
     return call.Refuse(good.error());
-  if (!record->node.empty()) return AttachFar(call, *record);
+  if (!record->node.empty()) return AttachRemote(call, *record);
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;
   const auto attached = node_.Attach(*id, fds.peek()[0], fds.peek()[1], WindowSize(),
@@ -196,11 +199,11 @@ void TerminalRoutes::Attach(ApiCall& call) {
 }
 
 void TerminalRoutes::Resize(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto size = wire::Decode<wire::WinsizeRequest>(call.request.body);
   if (!size) return call.Refuse(size.error());
-  const JobRecord* record = core_.controller().Find(*id);
+  const JobRecord* record = driver_.controller().Find(*id);
   if (record == nullptr) return call.Refuse(NotFound("there is no queued or running job " + call.argument));
   if (!call.caller.is_admin && call.caller.user.uid != record->user.uid)
     return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + record->user.name));
@@ -208,7 +211,7 @@ void TerminalRoutes::Resize(ApiCall& call) {
   if (!in_range(size->rows) || !in_range(size->columns))
     return call.Refuse(InvalidArgument("rows and columns must be from 0 to 10000"));
   const WindowSize window{static_cast<int>(size->rows), static_cast<int>(size->columns)};
-  RemoteNode* there = FarNode(ports_, record->node);
+  RemoteNode* there = FindRemoteNode(ports_, record->node);
   if (!record->node.empty() && (there == nullptr || !ports_.remote_streams))
     return call.Refuse(
         Unreachable("job " + call.argument + " has its terminal on node " + record->node + ", which is away"));
@@ -218,8 +221,8 @@ void TerminalRoutes::Resize(ApiCall& call) {
   call.Send(200, "{}");
 }
 
-void TerminalRoutes::AttachFar(ApiCall& call, const JobRecord& record) {
-  RemoteNode* node = FarNode(ports_, record.node);
+void TerminalRoutes::AttachRemote(ApiCall& call, const JobRecord& record) {
+  RemoteNode* node = FindRemoteNode(ports_, record.node);
   if (node == nullptr || !ports_.remote_streams)
     return call.Refuse(Unreachable("job " + call.argument + " runs on node " + record.node + ", which is away"));
   const std::vector<int> fds = call.request.fds.Take();
@@ -245,13 +248,13 @@ void TerminalRoutes::AttachFar(ApiCall& call, const JobRecord& record) {
 }
 
 void TerminalRoutes::CallStep(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const bool stops_only = call.request.query.contains("stop");
-  const JobRecord* record = core_.controller().Find(*id);
+  const JobRecord* record = driver_.controller().Find(*id);
   if (record == nullptr || !IsActive(record->state)) {
     const std::string job = "job " + call.argument;
-    const auto kept = core_.FindJob(*id);
+    const auto kept = driver_.FindJob(*id);
     return call.Refuse(!kept                  ? NotFound("there is no " + job)
                        : IsFinal(kept->state) ? FailedPrecondition(job + " has ended, and has no steps any more")
                                               : FailedPrecondition(job +
@@ -269,7 +272,7 @@ void TerminalRoutes::CallStep(ApiCall& call) {
   if (!EqualsIgnoringCase(call.request.header("upgrade"), kStepProtocol))
     return call.Refuse(InvalidArgument(
         "steps are started by a connection that asks for 'Upgrade: " + std::string(kStepProtocol) + "'"));
-  RemoteNode* node = record->node.empty() ? nullptr : FarNode(ports_, record->node);
+  RemoteNode* node = record->node.empty() ? nullptr : FindRemoteNode(ports_, record->node);
   if (!record->node.empty() && (node == nullptr || !ports_.remote_streams || !node->is_connected()))
     return call.Refuse(Unreachable("job " + PublicId(*record) + " runs on node " + record->node + ", which is away"));
   if (!ports_.step_callers) return call.Refuse(FailedPrecondition("this daemon starts no steps from outside a job"));
@@ -277,7 +280,7 @@ void TerminalRoutes::CallStep(ApiCall& call) {
   auto joined = callers.Admit(call.caller.user.uid);
   if (!joined) return call.Refuse(joined.error());
   if (call.audit != nullptr) {
-    call.audit->Write({core_.Now(), call.caller.user.name, call.caller.user.uid, call.address, call.request.method,
+    call.audit->Write({driver_.Now(), call.caller.user.name, call.caller.user.uid, call.address, call.request.method,
                        call.request.path, call.request.body, 101, ""});
   }
   auto stream = call.reply.TakeOver(kStepProtocol);

@@ -42,9 +42,9 @@ class TerminalRoutes {
   void OnTerminalLeft(JobId id);
   std::function<void()> EndsWithItsTerminal(JobId id, const Caller& caller);
   /// Attaches to the terminal of a job on an agent's node.
-  void AttachFar(ApiCall& call, const JobRecord& record);
+  void AttachRemote(ApiCall& call, const JobRecord& record);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   Node& node_;
   const ApiPorts& ports_;
   std::map<JobId, Reply> callers_;  // The callers of foreground jobs, which wait at their terminals.

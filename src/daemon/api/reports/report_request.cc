@@ -54,8 +54,8 @@ void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch
     const std::uint32_t run = IsWaiting(record.state) ? 0 : record.attempt;
     if (known.emplace(record.id, run).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
   };
-  for (const auto& [id, record] : api.core.controller().live()) add(record);
-  for (const JobRecord& record : api.core.EndedUnstored()) add(record);
+  for (const auto& [id, record] : api.driver.controller().live()) add(record);
+  for (const JobRecord& record : api.driver.EndedUnstored()) add(record);
   HistoryFilter filter;
   filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost};
   filter.since = stretch.since;
@@ -63,14 +63,14 @@ void ReportRuns(ApiContext& api, ApiCall& call, ReportBy by, const ReportStretch
   api.reader.Read(call,
                   [&api, by, own_node, filter, known = std::move(known), runs = std::move(runs), past,
                    report = std::move(report)]() mutable -> FinishCall {
-                    const auto history = api.core.store().History(filter);
+                    const auto history = api.driver.store().History(filter);
                     if (!history) return [error = history.error()](ApiCall& asked) { asked.Refuse(error); };
                     for (const JobRecord& record : *history) {
                       if (!known.contains(record.id) && record.array_count == 0) AddRunOf(record, by, own_node, runs);
                     }
                     bool is_cut = history->size() >= filter.limit;
                     if (past == PastRuns::kCount) {
-                      const auto over = api.core.store().PastRuns(filter.since, kMostReported);
+                      const auto over = api.driver.store().PastRuns(filter.since, kMostReported);
                       if (!over) return [error = over.error()](ApiCall& asked) { asked.Refuse(error); };
                       for (const JobRecord& record : *over) {
                         // The run may have become an earlier one since the running jobs were collected.

@@ -22,7 +22,7 @@ constexpr std::int64_t kMostSteps = 2'000;
 
 }  // namespace
 
-ReportRoutes::ReportRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+ReportRoutes::ReportRoutes(ApiContext& api, RouteTable& table) : api_(api), driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/reports/predictions", &ReportRoutes::Predictions},
                    {"GET", "/v1/reports/speeds", &ReportRoutes::Speeds},
                    {"GET", "/v1/reports/usage", &ReportRoutes::Usage},
@@ -35,14 +35,14 @@ void ReportRoutes::Predictions(ApiCall& call) {
   const auto by = ReportByOf(call.request, kWaitingIsBy);
   if (!by) return call.Refuse(by.error());
   const bool is_all = !call.request.query.contains("since");
-  auto stretch = StretchOf(call.request, core_.Now());
+  auto stretch = StretchOf(call.request, driver_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   if (is_all) stretch->since = kNoTime;
   api_.reader.Read(call, [this, by = *by, stretch = *stretch, own_node = OwnNodeName(ports_)]() -> FinishCall {
     HistoryFilter filter;
     filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut};
     filter.limit = kMostRuns;
-    const auto history = core_.store().History(filter);
+    const auto history = driver_.store().History(filter);
     if (!history) return [error = history.error()](ApiCall& asked) { asked.Refuse(error); };
     std::vector<EndedRun> runs;
     JobId spec_of;
@@ -50,7 +50,7 @@ void ReportRoutes::Predictions(ApiCall& call) {
     for (const JobRecord& record : *history) {
       if (record.array_count > 0 || record.started == kNoTime) continue;
       if (record.spec_of != spec_of) {
-        const auto spec = core_.store().Spec(record.spec_of);
+        const auto spec = driver_.store().Spec(record.spec_of);
         command = spec ? spec->command : std::vector<std::string>();
         spec_of = record.spec_of;
       }
@@ -68,9 +68,9 @@ void ReportRoutes::Predictions(ApiCall& call) {
 void ReportRoutes::Usage(ApiCall& call) {
   const auto by = ReportByOf(call.request, kUsageIsBy);
   if (!by) return call.Refuse(by.error());
-  const auto stretch = StretchOf(call.request, core_.Now());
+  const auto stretch = StretchOf(call.request, driver_.Now());
   if (!stretch) return call.Refuse(stretch.error());
-  const double gpus = core_.controller().scheduler().gpu_count();
+  const double gpus = driver_.controller().scheduler().gpu_count();
   ReportRuns(api_, call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch, gpus](const std::vector<ReportedRun>& runs, bool is_cut) {
                wire::UsageReport report = ReportUsage(runs, by, stretch);
@@ -83,7 +83,7 @@ void ReportRoutes::Usage(ApiCall& call) {
 void ReportRoutes::Fairness(ApiCall& call) {
   const auto by = ReportByOf(call.request, kWaitingIsBy);
   if (!by) return call.Refuse(by.error());
-  const auto stretch = StretchOf(call.request, core_.Now());
+  const auto stretch = StretchOf(call.request, driver_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   ReportRuns(api_, call, *by, *stretch, PastRuns::kCount,
              [by = *by, stretch = *stretch](const std::vector<ReportedRun>& runs, bool is_cut) {
@@ -96,7 +96,7 @@ void ReportRoutes::Fairness(ApiCall& call) {
 void ReportRoutes::Speeds(ApiCall& call) {
   wire::SpeedsReport report;
   report.runs_needed = static_cast<std::int64_t>(ThroughputModel::kEnough);
-  for (const ThroughputModel::Learned* learned : core_.controller().speeds().All()) {
+  for (const ThroughputModel::Learned* learned : driver_.controller().speeds().All()) {
     const bool may_see = call.caller.is_admin || call.caller.user.name == learned->user;
     for (const ThroughputModel::Learned::Model& model : learned->models) {
       wire::SpeedRow row;
@@ -117,7 +117,7 @@ void ReportRoutes::Speeds(ApiCall& call) {
 void ReportRoutes::Shares(ApiCall& call) {
   const auto by = ReportByOf(call.request, kSharesAreBy);
   if (!by) return call.Refuse(by.error());
-  const auto stretch = StretchOf(call.request, core_.Now());
+  const auto stretch = StretchOf(call.request, driver_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);
   if (!points) return call.Refuse(points.error());
@@ -138,7 +138,7 @@ void ReportRoutes::Shares(ApiCall& call) {
   question.range.until = static_cast<samples::Second>(std::ceil(ToSeconds(stretch->until)));
   question.range.points = std::min(steps, samples::kMostChartPoints);
   auto shared = std::make_shared<ApiCall>(std::move(call));
-  ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(core_.Now())),
+  ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(driver_.Now())),
                       [answer, shared](Result<MetricStore::Answer> kept) -> std::function<void()> {
                         // Without the recorded entitlements, the report shows only held GPUs.
                         if (!kept) return [answer, shared] { answer(*shared, {}); };

@@ -18,7 +18,7 @@ class ReportRoutes {
   void Shares(ApiCall& call);
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
 };
 

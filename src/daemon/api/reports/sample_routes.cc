@@ -106,7 +106,7 @@ Error NoMachine(const std::string& name) {
 
 }  // namespace
 
-SampleRoutes::SampleRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ports_(api.ports) {
+SampleRoutes::SampleRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/latest", &SampleRoutes::Latest},
                    {"GET", "/v1/series", &SampleRoutes::Series},
                    {"GET", "/v1/events", &SampleRoutes::Events},
@@ -115,26 +115,26 @@ SampleRoutes::SampleRoutes(ApiContext& api, RouteTable& table) : core_(api.core)
 }
 
 wire::LatestAnswer SampleRoutes::LatestFor(const Caller& caller) const {
-  const Controller& controller = core_.controller();
+  const Controller& controller = driver_.controller();
   const auto shown = [&](JobId id) {
     const JobRecord* record = controller.Find(id);
     if (record == nullptr || !IsActive(record->state)) return JobShown::kNothing;
     return MaySee(caller, *record) || controller.Leads(caller, *record) ? JobShown::kAll : JobShown::kUse;
   };
-  return LatestViewOf(*ports_.samples, core_.Now(), controller.scheduler().has_many(), shown,
+  return LatestViewOf(*ports_.samples, driver_.Now(), controller.scheduler().has_many(), shown,
                       [&](const std::string& node) { return controller.DisconnectReason(node).empty(); });
 }
 
 bool SampleRoutes::is_watched() const {
   // A client that has asked recently will probably ask again.
-  return !watchers_.empty() || core_.Now() - latest_asked_ < 10s;
+  return !watchers_.empty() || driver_.Now() - latest_asked_ < 10s;
 }
 
 void SampleRoutes::Latest(ApiCall& call) {
-  latest_asked_ = core_.Now();
+  latest_asked_ = driver_.Now();
   if (!ports_.samples) {
     wire::LatestAnswer answer;
-    answer.time = ToSeconds(core_.Now());
+    answer.time = ToSeconds(driver_.Now());
     answer.is_on = false;
     return call.Answer(answer);
   }
@@ -143,22 +143,22 @@ void SampleRoutes::Latest(ApiCall& call) {
 
 void SampleRoutes::Series(ApiCall& call) {
   if (!ports_.samples) return call.Refuse(IsOff());
-  const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
+  const auto now = static_cast<samples::Second>(ToSeconds(driver_.Now()));
   auto question = SeriesAskedBy(call.request, now);
   if (!question) return call.Refuse(question.error());
   bool has_own = false;
   if (question->of == samples::Of::kJob) {
     const auto word = call.request.query.find("id");
     if (word == call.request.query.end()) return call.Refuse(InvalidArgument("of=job needs the 'id' of one"));
-    const auto id = SelectOne(core_, word->second, call.caller);
+    const auto id = SelectOne(driver_, word->second, call.caller);
     if (!id) return call.Refuse(id.error());
-    const auto record = core_.FindJob(*id);
+    const auto record = driver_.FindJob(*id);
     if (!record) return call.Refuse(NotFound("there is no job " + word->second));
-    has_own = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
+    has_own = MaySee(call.caller, *record) || driver_.controller().Leads(call.caller, *record);
     question->job = id->value();
   }
-  const bool has_many = core_.controller().scheduler().has_many();
-  const bool is_known = !question->node || core_.controller().IndexOf(*question->node) ||
+  const bool has_many = driver_.controller().scheduler().has_many();
+  const bool is_known = !question->node || driver_.controller().IndexOf(*question->node) ||
                         *question->node == OwnNodeName(ports_) || *question->node == HostName();
   if (!has_many && !is_known) return call.Refuse(NoMachine(*question->node));
   const std::string missing = is_known ? "" : *question->node;
@@ -180,13 +180,13 @@ void SampleRoutes::AddOwnMetrics(ApiCall& call) {
   const auto request = wire::Decode<wire::OwnMetricsRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   if (!ports_.samples) return call.Refuse(IsOff());
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  const auto record = core_.FindJob(*id);
+  const auto record = driver_.FindJob(*id);
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
   if (!MaySee(call.caller, *record))
     return call.Refuse(PermissionDenied("job " + DisplayId(*record) + " belongs to " + record->user.name));
-  if (const Status speaks = CheckSaysNumbers(*record, *request, core_.Now()); !speaks)
+  if (const Status speaks = CheckSaysNumbers(*record, *request, driver_.Now()); !speaks)
     return call.Refuse(speaks.error());
   wire::OwnNumbers numbers;
   for (const auto& [name, value] : request->values) wire::KeepNewest(numbers, name, value);
@@ -196,7 +196,7 @@ void SampleRoutes::AddOwnMetrics(ApiCall& call) {
   };
   add(samples::Metric::kOwnLinesLeftOut, request->lines_left_out);
   add(samples::Metric::kOwnNamesLeftOut, request->names_left_out);
-  ports_.samples->AddSaid(id->value(), readings, static_cast<samples::Second>(ToSeconds(core_.Now())));
+  ports_.samples->AddSaid(id->value(), readings, static_cast<samples::Second>(ToSeconds(driver_.Now())));
   call.Answer(wire::MessageAnswer{"taken"});
 }
 
@@ -205,7 +205,7 @@ void SampleRoutes::Metrics(ApiCall& call) {
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
   response.body = MetricsText(
-      {core_, ports_.samples.get(), ports_.counters.get(), NodesByState(core_.controller(), ports_.agents.get()),
+      {driver_, ports_.samples.get(), ports_.counters.get(), NodesByState(driver_.controller(), ports_.agents.get()),
        ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs},
       form);
   Reply(call.reply).Answer(response);
@@ -216,10 +216,10 @@ void SampleRoutes::Events(ApiCall& call) {
   auto handle = std::make_shared<std::uint64_t>(0);
   call.reply.BeginStream("text/event-stream");
   call.reply.OnClosed([this, handle] {
-    core_.Unsubscribe(*handle);
+    driver_.Unsubscribe(*handle);
     watchers_.erase(*handle);
   });
-  *handle = core_.Subscribe(
+  *handle = driver_.Subscribe(
       [this, handle, reply = call.reply, privacy = call.privacy](const std::vector<Change>& changes, Time now) mutable {
         std::string text;
         for (const Change& change : changes) {
@@ -232,12 +232,12 @@ void SampleRoutes::Events(ApiCall& call) {
           }
           event.reason = change.reason;
           if (change.job.is_set() && !privacy.sees_all() && !change.reason.empty()) {
-            const auto record = core_.FindUnstored(change.job);
+            const auto record = driver_.FindUnstored(change.job);
             event.reason = privacy.Reason(record ? record->user.name : "", change.reason);
           }
           text += "event: " + event.kind + "\ndata: " + wire::Encode(event) + "\n\n";
         }
-        if (!reply.Send(text)) core_.Unsubscribe(*handle);
+        if (!reply.Send(text)) driver_.Unsubscribe(*handle);
       });
   if (call.request.query.contains("samples")) watchers_.emplace(*handle, Watcher{call.caller, call.reply});
 }

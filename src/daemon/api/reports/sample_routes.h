@@ -35,7 +35,7 @@ class SampleRoutes {
     Reply reply;
   };
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
   std::map<std::uint64_t, Watcher> watchers_;  // Clients that watch samples, by subscription.
   Time latest_asked_ = kNoTime;                // The time of the last request for the latest samples.

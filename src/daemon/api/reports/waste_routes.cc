@@ -40,7 +40,7 @@ WasteRules RulesOf(const WasteTracker* waste) { return waste != nullptr ? waste-
 
 }  // namespace
 
-WasteRoutes::WasteRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+WasteRoutes::WasteRoutes(ApiContext& api, RouteTable& table) : api_(api), driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/waste", &WasteRoutes::Waste},
                    {"GET", "/v1/jobs/*/waste", &WasteRoutes::JobWaste},
                    {"GET", "/v1/reports/waste", &WasteRoutes::WasteReport},
@@ -48,9 +48,9 @@ WasteRoutes::WasteRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(
 }
 
 wire::WasteAnswer WasteRoutes::WasteNow() const {
-  if (ports_.waste) return ports_.waste->View(core_.controller(), SecondOf(core_.Now()));
+  if (ports_.waste) return ports_.waste->View(driver_.controller(), SecondOf(driver_.Now()));
   wire::WasteAnswer answer;
-  answer.time = ToSeconds(core_.Now());
+  answer.time = ToSeconds(driver_.Now());
   answer.is_on = false;
   return answer;
 }
@@ -60,16 +60,16 @@ void WasteRoutes::Waste(ApiCall& call) { call.Answer(WasteNow()); }
 // The use of a waiting job belongs to an earlier run; the reports include it.
 void WasteRoutes::JobWaste(ApiCall& call) {
   if (ports_.samples == nullptr) return call.Refuse(NoSamples());
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  FoundJob found = FindHere(core_, *id);
+  FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(
       found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> FinishCall {
-        if (!Complete(core_.store(), id, found))
+        if (!Complete(driver_.store(), id, found))
           return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
         return [this, record = *found.record](ApiCall& asked) {
           auto shared = std::make_shared<ApiCall>(std::move(asked));
-          const Time end = IsFinal(record.state) ? record.ended : core_.Now();
+          const Time end = IsFinal(record.state) ? record.ended : driver_.Now();
           ports_.samples->AskUsesOf(record.id.value(), {SecondOf(record.started)}, SecondOf(end) + 1,
                                     [this, shared, record](const std::vector<samples::JobUse>& uses) {
                                       const auto answer = [this, shared, record, use = uses.front()](
@@ -78,8 +78,8 @@ void WasteRoutes::JobWaste(ApiCall& call) {
                                       };
                                       if (!IsFinal(record.state)) return answer(FindingsNow(WasteNow(), record.id));
                                       if (!ports_.waste) return answer({});
-                                      AskEndedWaste(*ports_.samples, *ports_.waste, core_.controller(), record,
-                                                    SecondOf(core_.Now()), answer);
+                                      AskEndedWaste(*ports_.samples, *ports_.waste, driver_.controller(), record,
+                                                    SecondOf(driver_.Now()), answer);
                                     });
         };
       });
@@ -101,30 +101,30 @@ void WasteRoutes::AnswerWaste(ApiCall& call, const JobRecord& record, const samp
   waste.lost_gpu_hours = hours.lost();
   waste.idle_gpu_hours = hours.idle;
   waste.lost_share = hours.lost() / hours.known;
-  waste.lost_cost = CostOf(hours.lost(), record, core_.controller());
+  waste.lost_cost = CostOf(hours.lost(), record, driver_.controller());
   waste.findings = std::move(findings);
-  const Time end = waste.has_ended ? record.ended : core_.Now();
+  const Time end = waste.has_ended ? record.ended : driver_.Now();
   waste.is_small = waste.findings.empty() &&
                    !samples::IsWorthTelling(hours.lost(), end - record.started, RulesOf(ports_.waste.get()));
   call.Answer(waste);
 }
 
 void WasteRoutes::WasteReport(ApiCall& call) {
-  const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
+  const auto scope = ScopeOf(call.request, ports_.samples.get(), driver_.Now());
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, MetricStore::Kept kept) {
     PriceOfModel price;
-    if (!core_.controller().teams().prices().empty()) {
+    if (!driver_.controller().teams().prices().empty()) {
       // A copy, because the report is made on another thread.
-      price = [teams = core_.controller().teams()](const std::string& model) {
+      price = [teams = driver_.controller().teams()](const std::string& model) {
         return static_cast<double>(teams.PriceOf(model)) / 1000;
       };
     }
     wire::WasteAnswer now = WasteNow();
     std::vector<JobId> first_runs;
     for (const wire::WastefulJob& job : now.jobs) {
-      const JobRecord* const record = core_.controller().Find(job.id);
+      const JobRecord* const record = driver_.controller().Find(job.id);
       if (record != nullptr && record->restarts == 0) first_runs.push_back(job.id);
     }
     ReportRuns(api_, *shared, of.by, of.stretch, PastRuns::kLeaveOut,
@@ -142,7 +142,7 @@ void WasteRoutes::WasteReport(ApiCall& call) {
 }
 
 void WasteRoutes::Efficiency(ApiCall& call) {
-  const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
+  const auto scope = ScopeOf(call.request, ports_.samples.get(), driver_.Now());
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<ApiCall>(std::move(call));
   ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, const MetricStore::Kept&) {

@@ -30,7 +30,7 @@ class WasteRoutes {
   wire::WasteAnswer WasteNow() const;
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
 };
 

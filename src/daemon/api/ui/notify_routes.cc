@@ -7,7 +7,7 @@
 
 namespace divvy {
 
-NotifyRoutes::NotifyRoutes(ApiContext& api, RouteTable& table) : core_(api.core), ports_(api.ports) {
+NotifyRoutes::NotifyRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/notify", &NotifyRoutes::Notify},
                    {"POST", "/v1/notify", &NotifyRoutes::AddReceiver},
                    {"POST", "/v1/notify/remove", &NotifyRoutes::RemoveReceiver},
@@ -32,7 +32,7 @@ void NotifyRoutes::AddReceiver(ApiCall& call) {
   const auto answer = ports_.notifier->Add(call.caller.user, *request);
   if (!answer) return call.Refuse(answer.error());
   auto shared = std::make_shared<ApiCall>(std::move(call));
-  core_.AfterCommit([shared, answer = *answer](const Status& status) {
+  driver_.AfterCommit([shared, answer = *answer](const Status& status) {
     if (!status) return shared->Refuse(status.error());
     shared->Answer(answer);
   });
@@ -44,7 +44,7 @@ void NotifyRoutes::RemoveReceiver(ApiCall& call) {
   if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
   const Status removed = ports_.notifier->Remove(call.caller.user, name->name);
   if (!removed) return call.Refuse(removed.error());
-  AnswerMessage(core_, call, "removed receiver " + name->name + " and its undelivered messages");
+  AnswerMessage(driver_, call, "removed receiver " + name->name + " and its undelivered messages");
 }
 
 void NotifyRoutes::TestReceiver(ApiCall& call) {

@@ -16,7 +16,7 @@ class NotifyRoutes {
   void RemoveReceiver(ApiCall& call);
   void TestReceiver(ApiCall& call);
 
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
 };
 

@@ -25,7 +25,7 @@ constexpr auto kStartsTakeAtMost = std::chrono::milliseconds(15);
 
 }  // namespace
 
-PageRoutes::PageRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+PageRoutes::PageRoutes(ApiContext& api, RouteTable& table) : api_(api), driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"POST", "/v1/ui/links", &PageRoutes::UiLink, RouteKind::kQuestion},
                    {"GET", "/v1/ui/me", &PageRoutes::UiMe},
                    {"GET", "/v1/history", &PageRoutes::LatestHistory},
@@ -49,7 +49,7 @@ void PageRoutes::UiLink(ApiCall& call) {
   identity.is_plain = call.address.empty() && !request->is_remote;
   auto answer = ports_.ui->MakeLink(std::move(identity));
   if (!answer) return call.Refuse(answer.error());
-  AnswerAfterCommit(core_, call, *std::move(answer));
+  AnswerAfterCommit(driver_, call, *std::move(answer));
 }
 
 void PageRoutes::UiMe(ApiCall& call) {
@@ -57,12 +57,12 @@ void PageRoutes::UiMe(ApiCall& call) {
   me.user = call.caller.user.name;
   me.uid = call.caller.user.uid;
   me.is_admin = call.caller.is_admin;
-  me.time = ToSeconds(core_.Now());
+  me.time = ToSeconds(driver_.Now());
   me.program = OwnPath();
   if (ports_.ui != nullptr) {
     me.host = ports_.ui->host();
     const auto identity = ports_.ui->IdentityOf(call.is_plain, call.request);
-    const TokenRow* row = identity ? ports_.remote->callers.book().Find(identity->token) : nullptr;
+    const TokenRow* row = identity ? ports_.remote->callers.registry().Find(identity->token) : nullptr;
     me.may_change = row == nullptr || row->role != TokenRole::kViewer;
   }
   call.Answer(me);
@@ -73,19 +73,19 @@ void PageRoutes::LatestHistory(ApiCall& call) {
   const auto limit = CountIn(call.request, "limit", kUsualLines, kMostLines);
   if (!limit) return call.Refuse(limit.error());
   api_.reader.Read(call, [this, count = static_cast<std::uint64_t>(*limit), privacy = call.privacy]() -> FinishCall {
-    auto lines = core_.store().LatestHistory(count);
+    auto lines = driver_.store().LatestHistory(count);
     if (!lines) return [error = lines.error()](ApiCall& from) { from.Refuse(error); };
     std::map<JobId, std::string> owners;
     for (Batch::HistoryLine& line : *lines) {
       if (privacy.sees_all() || !line.job.is_set()) continue;
       const auto [owner, is_new] = owners.try_emplace(line.job);
       if (is_new) {
-        if (const auto record = core_.store().Find(line.job)) owner->second = record->user.name;
+        if (const auto record = driver_.store().Find(line.job)) owner->second = record->user.name;
       }
       line.text = privacy.Reason(owner->second, std::move(line.text));
     }
     return [this, lines = *lines](ApiCall& from) {
-      const FindOutcome find = LiveNames(core_.controller());
+      const FindOutcome find = LiveNames(driver_.controller());
       std::vector<wire::HistoryEvent> events;
       for (const Batch::HistoryLine& line : lines)
         events.push_back({ToSeconds(line.at), line.job.is_set() ? std::optional(line.job) : std::nullopt,
@@ -99,8 +99,8 @@ void PageRoutes::LatestHistory(ApiCall& call) {
 void PageRoutes::Starts(ApiCall& call) {
   const auto limit = CountIn(call.request, "limit", kUsualStarts, kMostStarts);
   if (!limit) return call.Refuse(limit.error());
-  const Controller& controller = core_.controller();
-  const Time now = core_.Now();
+  const Controller& controller = driver_.controller();
+  const Time now = driver_.Now();
   const std::vector<JobId> waiting = QueueOrder(controller.scheduler(), now, static_cast<std::size_t>(*limit));
   const auto until = std::chrono::steady_clock::now() + kStartsTakeAtMost;
   starts_.Update(
@@ -109,7 +109,7 @@ void PageRoutes::Starts(ApiCall& call) {
       [&] { return std::chrono::steady_clock::now() < until; });
   wire::StartsAnswer answer;
   answer.time = ToSeconds(now);
-  const FindOutcome find = LiveNames(core_.controller());
+  const FindOutcome find = LiveNames(driver_.controller());
   for (const JobId job : waiting) {
     const core::Estimate* start = starts_.Find(job);
     answer.is_complete &= start != nullptr;

@@ -19,7 +19,7 @@ class PageRoutes {
   void Starts(ApiCall& call);
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
   StartEstimateCache starts_;
 };

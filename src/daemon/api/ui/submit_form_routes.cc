@@ -12,7 +12,8 @@
 
 namespace divvy {
 
-SubmitFormRoutes::SubmitFormRoutes(ApiContext& api, RouteTable& table) : api_(api), core_(api.core), ports_(api.ports) {
+SubmitFormRoutes::SubmitFormRoutes(ApiContext& api, RouteTable& table)
+    : api_(api), driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/jobs/*/again", &SubmitFormRoutes::Again},
                    {"POST", "/v1/words", &SubmitFormRoutes::Words, RouteKind::kQuestion},
                    {"POST", "/v1/script", &SubmitFormRoutes::Script, RouteKind::kQuestion},
@@ -21,7 +22,7 @@ SubmitFormRoutes::SubmitFormRoutes(ApiContext& api, RouteTable& table) : api_(ap
 
 dialect::ParseContext SubmitFormRoutes::ParseContextOf(const ApiCall& call) const {
   dialect::ParseContext around;
-  around.now = core_.Now();
+  around.now = driver_.Now();
   const auto seconds = static_cast<std::time_t>(ToSeconds(around.now));
   std::tm local{};
   localtime_r(&seconds, &local);
@@ -39,10 +40,10 @@ dialect::ParseContext SubmitFormRoutes::ParseContextOf(const ApiCall& call) cons
 
 // The environment belongs to the job's owner; no other user, not even an administrator, may run with it.
 void SubmitFormRoutes::Again(ApiCall& call) {
-  const auto id = SelectOne(core_, call.argument, call.caller);
+  const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
-  FoundJob found = FindHere(core_, *id);
-  const auto answer = [now = core_.Now(), grace = ports_.default_grace](ApiCall& asked, const FoundJob& whole) {
+  FoundJob found = FindHere(driver_, *id);
+  const auto answer = [now = driver_.Now(), grace = ports_.default_grace](ApiCall& asked, const FoundJob& whole) {
     if (!MaySee(asked.caller, *whole.record)) {
       return asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + whole.record->user.name +
                                            ", and only the owner may submit it again"));
@@ -57,7 +58,7 @@ void SubmitFormRoutes::Again(ApiCall& call) {
   };
   api_.reader.ReadUnless(found.record.has_value() && found.spec != nullptr, call,
                          [this, id = *id, answer, found = std::move(found)]() mutable -> FinishCall {
-                           if (!Complete(core_.store(), id, found) || found.spec == nullptr)
+                           if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
                              return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
                            return [answer, found = std::move(found)](ApiCall& asked) { answer(asked, found); };
                          });
@@ -93,7 +94,7 @@ void SubmitFormRoutes::Valohai(ApiCall& call) {
   // As in vh: a daemon of one user keeps them with its other files.
   if (!api_.about.is_machine_wide && !api_.about.home.empty())
     place.root = api_.about.home + "/executions/" + place.execution_id;
-  place.default_gpus = core_.controller().scheduler().gpu_count() > 0 ? 1 : 0;
+  place.default_gpus = driver_.controller().scheduler().gpu_count() > 0 ? 1 : 0;
   // Parsing a long text may take a while.
   api_.reader.Read(call, [question = *std::move(question), place = std::move(place)]() -> FinishCall {
     return [text = wire::Encode(ReadValohai(question, place))](ApiCall& asked) { asked.Send(200, text); };

@@ -24,7 +24,7 @@ class SubmitFormRoutes {
   dialect::ParseContext ParseContextOf(const ApiCall& call) const;
 
   ApiContext& api_;
-  ControllerDriver& core_;
+  ControllerDriver& driver_;
   const ApiPorts& ports_;
 };
 

@@ -20,7 +20,7 @@ Cluster TwoModels(const std::vector<std::pair<int, int>>& model_and_gpus) {
   int index = 0;
   for (const auto& [model, gpus] : model_and_gpus) {
     NodeFacts facts = PlainNode(index, gpus);
-    facts.kind = facts.gpu_model = model;
+    facts.node_class = facts.gpu_model = model;
     facts.rack = static_cast<std::uint32_t>(1 + index / 2);
     ++index;
     cluster.AddNode(facts);
@@ -31,50 +31,51 @@ Cluster TwoModels(const std::vector<std::pair<int, int>>& model_and_gpus) {
 struct Wanted {
   int gpus = 1;
   int tasks = 1;
-  bool apart = false;
+  bool anti_affinity = false;
   placement::ModelSet models = placement::kAnyModel;
 };
 
-Ask Of(const std::vector<Wanted>& wanted) {
-  Ask ask;
+ResourceRequest Of(const std::vector<Wanted>& wanted) {
+  ResourceRequest request;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    TaskGroup group = GpuAsk(wanted[i].gpus, wanted[i].tasks).groups.front();
+    TaskGroup group = GpuRequest(wanted[i].gpus, wanted[i].tasks).groups.front();
     group.alternatives.front().models = wanted[i].models;
-    group.apart = wanted[i].apart;
+    group.anti_affinity = wanted[i].anti_affinity;
     group.component = static_cast<std::uint8_t>(i);
-    ask.groups.push_back(group);
+    request.groups.push_back(group);
   }
-  return ask;
+  return request;
 }
 
 /// `is_proven`: set if nothing was found and nothing exists.
-std::vector<TaskPlacement> Find(Cluster& cluster, const Ask& ask, bool* is_proven = nullptr) {
+std::vector<TaskPlacement> Find(Cluster& cluster, const ResourceRequest& request, bool* is_proven = nullptr) {
   Placer placing(cluster.state(), At(0), At(0));
-  std::vector<TaskPlacement> pieces = placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
-  if (is_proven != nullptr) *is_proven = placing.is_proven() && pieces.empty();
-  return pieces;
+  std::vector<TaskPlacement> placements = placing.Find(request, Duration(0), {}, true, kRootTeam, 0);
+  if (is_proven != nullptr) *is_proven = placing.is_proven() && placements.empty();
+  return placements;
 }
 
 /// Returns "", or what is wrong with a result.
-std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<TaskPlacement>& pieces) {
+std::string Wrong(const Cluster& cluster, const ResourceRequest& request,
+                  const std::vector<TaskPlacement>& placements) {
   std::map<NodeIndex, GpuSet> taken;
   std::map<int, int> tasks;
   std::map<int, std::set<NodeIndex>> nodes;
   std::map<int, std::set<int>> models;
-  for (const TaskPlacement& piece : pieces) {
-    const TaskGroup& group = ask.groups[piece.group];
-    const Shape& shape = ShapeOf(ask, piece);
-    if (!(taken[piece.node] & piece.place.gpus).empty()) return "a GPU twice";
-    taken[piece.node] |= piece.place.gpus;
-    if (piece.place.gpus.size() != shape.gpus) return "another number of GPUs";
-    if (((shape.models >> cluster.node(piece.node).kind) & 1) == 0) return "on another model";
-    tasks[piece.group] += 1;
-    if (!nodes[piece.group].insert(piece.node).second && group.apart) return "two that are apart on one node";
-    if (shape.gpus > 0) models[piece.group].insert(cluster.node(piece.node).gpu_model);
+  for (const TaskPlacement& placed : placements) {
+    const TaskGroup& group = request.groups[placed.group];
+    const Shape& shape = ShapeOf(request, placed);
+    if (!(taken[placed.node] & placed.place.gpus).empty()) return "a GPU twice";
+    taken[placed.node] |= placed.place.gpus;
+    if (placed.place.gpus.size() != shape.gpus) return "another number of GPUs";
+    if (((shape.models >> cluster.node(placed.node).node_class) & 1) == 0) return "on another model";
+    tasks[placed.group] += 1;
+    if (!nodes[placed.group].insert(placed.node).second && group.anti_affinity) return "two that are apart on one node";
+    if (shape.gpus > 0) models[placed.group].insert(cluster.node(placed.node).gpu_model);
   }
-  for (std::size_t i = 0; i < ask.groups.size(); ++i) {
-    if (tasks[static_cast<int>(i)] != ask.groups[i].least) return "another number of tasks";
-    if (ask.groups[i].least > 1 && models[static_cast<int>(i)].size() > 1) return "a component on two models";
+  for (std::size_t i = 0; i < request.groups.size(); ++i) {
+    if (tasks[static_cast<int>(i)] != request.groups[i].least) return "another number of tasks";
+    if (request.groups[i].least > 1 && models[static_cast<int>(i)].size() > 1) return "a component on two models";
   }
   return "";
 }
@@ -90,7 +91,7 @@ bool IsPossible(const Cluster& cluster, const std::vector<Wanted>& wanted, std::
   }
   for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
     const int its = cluster.node(node).gpu_model;
-    if (free[node] < one.gpus || ((one.models >> its) & 1) == 0 || (one.apart && own.contains(node))) continue;
+    if (free[node] < one.gpus || ((one.models >> its) & 1) == 0 || (one.anti_affinity && own.contains(node))) continue;
     if (one.gpus > 0 && model >= 0 && its != model) continue;
     const bool is_new = own.insert(node).second;
     free[node] -= one.gpus;
@@ -119,25 +120,25 @@ TEST(PlaceComponents, AreFoundWheneverAPlacementExistsOnSmallClusters) {
       Wanted one;
       one.gpus = 1 + draws.Below(3);
       one.tasks = 1 + draws.Below(2);
-      one.apart = draws.Below(2) == 0;
+      one.anti_affinity = draws.Below(2) == 0;
       const int models = draws.Below(3);
       if (models > 0) one.models = placement::ModelSet{1} << (models - 1);
       wanted.push_back(one);
     }
     Cluster cluster = TwoModels(nodes);
-    const Ask ask = Of(wanted);
+    const ResourceRequest request = Of(wanted);
     bool is_proven = false;
-    const std::vector<TaskPlacement> pieces = Find(cluster, ask, &is_proven);
-    if (!pieces.empty()) {
-      ASSERT_EQ(Wrong(cluster, ask, pieces), "") << "seed " << seed;
+    const std::vector<TaskPlacement> placements = Find(cluster, request, &is_proven);
+    if (!placements.empty()) {
+      ASSERT_EQ(Wrong(cluster, request, placements), "") << "seed " << seed;
     }
     std::vector<int> free;
     for (const auto& [model, gpus] : nodes) free.push_back(gpus);
     std::set<NodeIndex> own;
     const bool can = IsPossible(cluster, wanted, free, 0, 0, own, -1);
     (can ? possible : impossible) += 1;
-    ASSERT_TRUE(can || pieces.empty()) << "seed " << seed;
-    missed += can && pieces.empty();
+    ASSERT_TRUE(can || placements.empty()) << "seed " << seed;
+    missed += can && placements.empty();
     ASSERT_FALSE(can && is_proven) << "seed " << seed;
     proven += is_proven;
     // The search leaves no trace.
@@ -151,12 +152,12 @@ TEST(PlaceComponents, AreFoundWheneverAPlacementExistsOnSmallClusters) {
 
 TEST(PlaceComponents, TaskPlacementsNameTheirComponent) {
   Cluster cluster = TwoModels({{0, 2}, {1, 4}});
-  const std::vector<TaskPlacement> pieces = Find(cluster, Of({{1, 2, false, 2}, {2, 1, false, 1}}));
-  ASSERT_EQ(pieces.size(), 3U);
-  EXPECT_EQ(pieces[0].group, 0);
-  EXPECT_EQ(pieces[0].node, 1U);
-  EXPECT_EQ(pieces[2].group, 1);
-  EXPECT_EQ(pieces[2].node, 0U);
+  const std::vector<TaskPlacement> placements = Find(cluster, Of({{1, 2, false, 2}, {2, 1, false, 1}}));
+  ASSERT_EQ(placements.size(), 3U);
+  EXPECT_EQ(placements[0].group, 0);
+  EXPECT_EQ(placements[0].node, 1U);
+  EXPECT_EQ(placements[2].group, 1);
+  EXPECT_EQ(placements[2].node, 0U);
 }
 
 }  // namespace components_test

@@ -11,8 +11,8 @@
 #include "engine/core/cycle/resize.h"
 #include "engine/core/cycle/statement.h"
 #include "engine/core/place/caps.h"
-#include "engine/core/place/claims.h"
 #include "engine/core/place/limit_reservations.h"
+#include "engine/core/place/nominations.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/place/start_blocker.h"
 
@@ -58,8 +58,8 @@ class Asker {
     std::vector<Head> heads;
     for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
       const JobClass& job_class = state_.classes[index];
-      if (job_class.line.empty() || !job_class.wants_gpu) continue;
-      const Place& place = job_class.line.At(job_class.line.begin()).place;
+      if (job_class.queue.empty() || !job_class.wants_gpu) continue;
+      const Place& place = job_class.queue.At(job_class.queue.begin()).place;
       heads.push_back({state_.KeyAt(index, place, now_), index, place});
     }
     std::make_heap(heads.begin(), heads.end(), Head::Later);
@@ -68,12 +68,12 @@ class Asker {
       Head head = heads.back();
       heads.pop_back();
       const ReservationSlot* slot = SlotOf(state_, head.place.id);
-      const bool is_served = (slot != nullptr && slot->reservation.is_claim) || Serve(head);
+      const bool is_served = (slot != nullptr && slot->reservation.is_nomination) || Serve(head);
       if (!is_served) continue;
-      const ClassQueue& line = state_.classes[head.job_class].line;
-      const ClassQueue::Position next = line.Next(line.LowerBound(head.place));
-      if (line.IsEnd(next)) continue;
-      head.place = line.At(next).place;
+      const ClassQueue& queue = state_.classes[head.job_class].queue;
+      const ClassQueue::Position next = queue.Next(queue.LowerBound(head.place));
+      if (queue.IsEnd(next)) continue;
+      head.place = queue.At(next).place;
       head.key = state_.KeyAt(head.job_class, head.place, now_);
       heads.push_back(std::move(head));
       std::push_heap(heads.begin(), heads.end(), Head::Later);
@@ -89,9 +89,9 @@ class Asker {
   /// Returns whether the job could start this way, and sooner than its reservation.
   bool IsWorthALook(const Head& head) const {
     const ClassKey& key = state_.classes[head.job_class].key;
-    const Ask& ask = state_.asks[key.ask];
-    if (ask.groups.size() != 1 || ask.groups.front().least != 1) return false;
-    if (!ask.groups.front().alternatives.front().is_whole()) return false;
+    const ResourceRequest& request = state_.requests[key.request];
+    if (request.groups.size() != 1 || request.groups.front().least != 1) return false;
+    if (!request.groups.front().alternatives.front().is_whole()) return false;
     if (StartBlockerOf(state_, head.job_class).could_never_run) return false;
     // No job ends, so a full job count stays full. Under a cap on GPUs, released GPUs may make room.
     if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))
@@ -101,29 +101,31 @@ class Asker {
   }
 
   // A nomination lasts until the GPUs are released, and as long as it lasts no later start can be reserved on its node
-  // (Placer::ClaimsStand). A job before this one with such a reservation would lose it.
-  bool PassesAPromise(const Head& head) const {
+  // (Placer::NominationsHold). A job before this one with such a reservation would lose it.
+  bool OvertakesReservation(const Head& head) const {
     return std::any_of(state_.reservations.begin(), state_.reservations.end(), [&](const ReservationSlot& slot) {
       const BackfillReservation& reservation = slot.reservation;
-      const bool has_date = !reservation.is_claim && reservation.start != kNever && reservation.entry != head.place.id;
+      const bool has_date =
+          !reservation.is_nomination && reservation.start != kNever && reservation.entry != head.place.id;
       if (!has_date || !(slot.key < head.key)) return false;
-      return std::any_of(reservation.pieces.begin(), reservation.pieces.end(), [&](const TaskPlacement& piece) {
-        return std::any_of(surplus_.begin(), surplus_.end(), [&](const Surplus& one) {
-          return one.most > 0 && cluster_.running(one.job)->pieces.front().node == piece.node;
-        });
-      });
+      return std::any_of(reservation.placements.begin(), reservation.placements.end(),
+                         [&](const TaskPlacement& placed) {
+                           return std::any_of(surplus_.begin(), surplus_.end(), [&](const Surplus& one) {
+                             return one.most > 0 && cluster_.running(one.job)->placements.front().node == placed.node;
+                           });
+                         });
     });
   }
 
   bool Serve(const Head& head) {
-    if (!IsWorthALook(head) || PassesAPromise(head)) return false;
+    if (!IsWorthALook(head) || OvertakesReservation(head)) return false;
     std::vector<NodeIndex> nodes;
     for (const Surplus& one : surplus_) {
-      const NodeIndex node = cluster_.running(one.job)->pieces.front().node;
+      const NodeIndex node = cluster_.running(one.job)->placements.front().node;
       if (one.most > 0 && std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
     }
     std::sort(nodes.begin(), nodes.end());
-    LiftedHolds own(state_, head.place.id);
+    LiftedCapacity own(state_, head.place.id);
     for (const NodeIndex node : nodes) {
       std::vector<Choice> choices = ChoicesOn(node, head);
       std::sort(choices.begin(), choices.end());
@@ -141,14 +143,14 @@ class Asker {
   }
 
   const Shape& ShapeOf(const Head& head) const {
-    return state_.asks[state_.classes[head.job_class].key.ask].groups.front().alternatives.front();
+    return state_.requests[state_.classes[head.job_class].key.request].groups.front().alternatives.front();
   }
 
   /// GPUs of the job on `node` that were not requested yet; empty if it has no surplus.
   GpuSet Own(const Surplus& one, NodeIndex node) const {
     const core::Run& run = *cluster_.running(one.job);
-    if (one.most <= 0 || run.pieces.front().node != node) return {};
-    return GpusOf(run) - AskedOf(run);
+    if (one.most <= 0 || run.placements.front().node != node) return {};
+    return GpusOf(run) - RequestedOf(run);
   }
 
   /// The GPUs of a node among which sets for a taker are searched.
@@ -163,7 +165,7 @@ class Asker {
   std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
     const Node& node = state_.nodes[index];
     const Shape& shape = ShapeOf(head);
-    const Ask& ask = state_.asks[state_.classes[head.job_class].key.ask];
+    const ResourceRequest& request = state_.requests[state_.classes[head.job_class].key.request];
     Searched searched;
     for (std::size_t i = 0; i < surplus_.size(); ++i) {
       searched.own[i] = Own(surplus_[i], index) - node.blocked;
@@ -172,12 +174,12 @@ class Asker {
     searched.open = searched.pool;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
       if (placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts) searched.open.Insert(gpu);
-      const int kind = node.is_mixed() ? node.facts.gpu_kinds[static_cast<std::size_t>(gpu)] : node.facts.kind;
+      const int kind = node.is_mixed() ? node.facts.gpu_classes[static_cast<std::size_t>(gpu)] : node.facts.node_class;
       if (((shape.models >> kind) & 1) == 0) searched.open.Erase(gpu);
     }
     std::vector<Choice> choices;
     if (searched.open.size() < shape.gpus) return choices;
-    if (static_cast<std::size_t>(searched.open.size()) > kSearched) searched = Narrow(searched, node, ask);
+    if (static_cast<std::size_t>(searched.open.size()) > kSearched) searched = Narrow(searched, node, request);
     const GpuTopology* topology = node.facts.topology.get();
     const bool is_picky = topology != nullptr && !topology->is_uniform();
     const std::uint64_t open = searched.open.bits();
@@ -195,7 +197,7 @@ class Asker {
         is_allowed = count <= surplus_[i].most;
       }
       if (is_allowed && is_picky) {
-        is_allowed = !ask.requires_topology || topology->Satisfies(gpus, ask.topology);
+        is_allowed = !request.requires_topology || topology->Satisfies(gpus, request.topology);
         choice.worst_pair = -topology->WorstPair(gpus);
         choice.sum_of_pairs = -topology->SumOfPairs(gpus);
       }
@@ -207,12 +209,12 @@ class Asker {
   /// Reduces the GPUs to search if more than kSearched are usable. GPUs are ordered: free ones first, then those of the
   /// jobs with the most surplus. The first ones are always used, and the kSearched around the last needed one are
   /// searched. If the GPUs must be connected, one connected set is searched.
-  Searched Narrow(const Searched& all, const Node& node, const Ask& ask) const {
-    const std::size_t count = static_cast<std::size_t>(ask.groups.front().alternatives.front().gpus);
+  Searched Narrow(const Searched& all, const Node& node, const ResourceRequest& request) const {
+    const std::size_t count = static_cast<std::size_t>(request.groups.front().alternatives.front().gpus);
     std::vector<int> order;
-    if (ask.requires_topology && node.facts.topology != nullptr) {
+    if (request.requires_topology && node.facts.topology != nullptr) {
       static const SizeDemand kUsual = UsualSizeDemand();
-      order = node.facts.topology->Pick(all.open, static_cast<int>(count), kUsual, ask.topology)
+      order = node.facts.topology->Pick(all.open, static_cast<int>(count), kUsual, request.topology)
                   .value_or(GpuSet())
                   .ToVector();
     } else {
@@ -254,33 +256,33 @@ class Asker {
     Statement trial(state_);
     for (const GiveBack::Part& part : parts) {
       const core::Run& run = *cluster_.running(part.job);
-      TaskPlacement piece = run.pieces.front();
-      Shape shape = core::ShapeOf(state_.ask_of(run), piece);
-      trial.Remove(part.job, piece, shape);
-      piece.place.gpus -= part.gpus;
-      shape.gpus = static_cast<std::int16_t>(piece.place.gpus.size());
-      trial.Add(part.job, piece, shape);
+      TaskPlacement placed = run.placements.front();
+      Shape shape = core::ShapeOf(state_.request_of(run), placed);
+      trial.Remove(part.job, placed, shape);
+      placed.place.gpus -= part.gpus;
+      shape.gpus = static_cast<std::int16_t>(placed.place.gpus.size());
+      trial.Add(part.job, placed, shape);
       losses.push_back({state_.classes[run.job_class].key.team, std::int64_t{placement::kGpuParts} * part.gpus.size(),
                         run.priority});
       cap_losses.push_back({run.job_class, losses.back().parts});
     }
     if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;
     if (state_.teams.has_rules() && !PreemptionPolicy(state_).FitsItsTeams(head.job_class, losses)) return std::nullopt;
-    const Ask& ask = state_.asks[key.ask];
-    return core::ShiftsFor(state_, ask, {node, {gpus}, 0, 0}, Length(Duration(0)), key.team, key.user, now_);
+    const ResourceRequest& request = state_.requests[key.request];
+    return core::ShiftsFor(state_, request, {node, {gpus}, 0, 0}, Length(Duration(0)), key.team, key.user, now_);
   }
 
   void Apply(const Head& head, NodeIndex node, GpuSet gpus) {
     GiveBack given{head.place.id, PartsOf(node, gpus)};
     for (const GiveBack::Part& part : given.parts) {
       const core::Run& run = *cluster_.running(part.job);
-      const GpuSet asked = AskedOf(run) | part.gpus;
+      const GpuSet asked = RequestedOf(run) | part.gpus;
       Resize(cluster_, part.job, GpusOf(run), asked, now_);
       for (Surplus& one : surplus_) {
         if (one.job == part.job) one.most -= part.gpus.size();
       }
     }
-    Claim(state_, now_, head.key, head.job_class, head.place.id, {{node, {gpus}, 0, 0}}, kNever);
+    Nominate(state_, now_, head.key, head.job_class, head.place.id, {{node, {gpus}, 0, 0}}, kNever);
     given_.push_back(std::move(given));
   }
 

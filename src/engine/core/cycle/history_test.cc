@@ -26,7 +26,7 @@ using std::chrono::minutes;
 struct Kind {
   bool is_calm = false;  // All jobs have a limit and use it fully, nodes stay, and there are no priorities.
   bool has_teams = false;
-  bool has_bookings = false;
+  bool has_advance_reservations = false;
   bool has_gpu_caps = false;
   bool has_components = false;
   int first_gpu = 0;  // On each node, GPUs below this one are out of service.
@@ -34,10 +34,10 @@ struct Kind {
 
 // GPU numbers in the output are relative to `first_gpu`.
 
-std::string TextOf(const std::vector<TaskPlacement>& pieces, int first_gpu) {
+std::string TextOf(const std::vector<TaskPlacement>& placements, int first_gpu) {
   std::ostringstream out;
-  for (const TaskPlacement& piece : pieces) {
-    out << " " << piece.node << "/" << std::hex << (piece.place.gpus.bits() >> first_gpu) << std::dec;
+  for (const TaskPlacement& placed : placements) {
+    out << " " << placed.node << "/" << std::hex << (placed.place.gpus.bits() >> first_gpu) << std::dec;
   }
   return out.str();
 }
@@ -48,7 +48,7 @@ std::string TextOf(const std::vector<BackfillReservation>& reservations, Time no
     out << "reservation " << reservation.entry.value() << " ";
     if (reservation.start == kNever) out << "drains";
     else out << (reservation.start - now).count();
-    out << TextOf(reservation.pieces, first_gpu) << "\n";
+    out << TextOf(reservation.placements, first_gpu) << "\n";
   }
   return out.str();
 }
@@ -56,11 +56,11 @@ std::string TextOf(const std::vector<BackfillReservation>& reservations, Time no
 std::string TextOf(const Plan& plan, Time now, int first_gpu) {
   std::ostringstream out;
   for (const Start& start : plan.starts) {
-    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces, first_gpu)
+    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.placements, first_gpu)
         << " passes " << start.passed.value() << "\n";
   }
   for (const Growth& growth : plan.growths)
-    out << "growth " << growth.job.value() << TextOf(growth.pieces, first_gpu) << "\n";
+    out << "growth " << growth.job.value() << TextOf(growth.placements, first_gpu) << "\n";
   if (plan.next_wakeup == kNever) out << "sleeps\n";
   else out << "wakes " << (plan.next_wakeup - now).count() << "\n";
   return out.str();
@@ -72,7 +72,7 @@ class History {
     cap_ = cluster_.AddCap("group", 1 + draws_.Below(4));
     if (kind_.has_gpu_caps) MakeGpuCaps();
     if (kind_.has_teams) MakeTeams();
-    for (int i = 0; i < 6; ++i) asks_.push_back(RandomAsk());
+    for (int i = 0; i < 6; ++i) asks_.push_back(RandomRequest());
   }
 
   /// Returns "", or what went wrong.
@@ -145,30 +145,30 @@ class History {
   }
   std::int64_t RandomGpuCap() { return placement::kGpuParts / 2 * (1 + draws_.Below(16)); }
 
-  Ask RandomGpuAsk() {
+  ResourceRequest RandomGpuRequest() {
     const int tasks = 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0);
-    return GpuAsk(draws_.Below(5), tasks);
+    return GpuRequest(draws_.Below(5), tasks);
   }
 
-  Ask RandomComponents() {
-    Ask ask;
+  ResourceRequest RandomComponents() {
+    ResourceRequest request;
     const int count = 2 + draws_.Below(2);
     for (int i = 0; i < count; ++i) {
-      Ask one = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
-      one.groups.front().apart = draws_.Below(2) == 0;
+      ResourceRequest one = draws_.Below(4) == 0 ? ShareRequest(1000 * (1 + draws_.Below(9))) : RandomGpuRequest();
+      one.groups.front().anti_affinity = draws_.Below(2) == 0;
       one.groups.front().component = static_cast<std::uint8_t>(i);
-      ask.groups.push_back(one.groups.front());
+      request.groups.push_back(one.groups.front());
     }
-    return ask;
+    return request;
   }
 
-  Ask RandomAsk() {
+  ResourceRequest RandomRequest() {
     if (kind_.has_components && draws_.Below(2) == 0) return RandomComponents();
-    Ask ask = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
-    if (draws_.Below(3) == 0) ask.together = static_cast<Locality>(draws_.Below(4));
-    ask.requires_together = draws_.Below(3) == 0;
-    if (draws_.Below(5) == 0 && !kind_.is_calm) ask.groups.front().most += 2;
-    return ask;
+    ResourceRequest request = draws_.Below(4) == 0 ? ShareRequest(1000 * (1 + draws_.Below(9))) : RandomGpuRequest();
+    if (draws_.Below(3) == 0) request.locality = static_cast<Locality>(draws_.Below(4));
+    request.requires_locality = draws_.Below(3) == 0;
+    if (draws_.Below(5) == 0 && !kind_.is_calm) request.groups.front().most += 2;
+    return request;
   }
 
   void Happen() {
@@ -179,7 +179,7 @@ class History {
       cluster_.Remove(id, At(now_));
       waiting_.erase(id);
     }
-    if (kind_.has_bookings && draws_.Below(10) == 0) Book();
+    if (kind_.has_advance_reservations && draws_.Below(10) == 0) Reserve();
     if (kind_.has_gpu_caps && draws_.Below(15) == 0) {
       const std::int64_t parts = draws_.Below(4) == 0 ? 0 : RandomGpuCap();
       const int jobs = draws_.Below(3);
@@ -219,16 +219,16 @@ class History {
     cluster_.Put(job, At(now_));
   }
 
-  void Book() {
-    AdvanceReservation booking;
-    booking.id = ++bookings_;
-    booking.ask = cluster_.Know(GpuAsk(1 + draws_.Below(2)));
-    if (teams_ > 0 && draws_.Below(2) == 0) booking.team = static_cast<TeamIndex>(1 + draws_.Below(teams_));
-    else booking.user = static_cast<UserIndex>(draws_.Below(3));
-    booking.from = At(now_ + draws_.Below(2000));
-    booking.until = booking.from + minutes(5 + draws_.Below(60));
-    if (const auto booked = cluster_.Book(booking, At(now_)))
-      dump_ += "booked" + TextOf(booked->pieces, kind_.first_gpu) + "\n";
+  void Reserve() {
+    AdvanceReservation advance;
+    advance.id = ++reserved_;
+    advance.request = cluster_.Know(GpuRequest(1 + draws_.Below(2)));
+    if (teams_ > 0 && draws_.Below(2) == 0) advance.team = static_cast<TeamIndex>(1 + draws_.Below(teams_));
+    else advance.user = static_cast<UserIndex>(draws_.Below(3));
+    advance.from = At(now_ + draws_.Below(2000));
+    advance.until = advance.from + minutes(5 + draws_.Below(60));
+    if (const auto reserved = cluster_.Reserve(advance, At(now_)))
+      dump_ += "booked" + TextOf(reserved->placements, kind_.first_gpu) + "\n";
   }
 
   void EndDue() {
@@ -255,9 +255,9 @@ class History {
     if (std::string wrong = cluster_.CheckInvariants(); !wrong.empty()) return wrong;
     if (std::string wrong = CheckTeams(); !wrong.empty()) return wrong;
     if (std::string wrong = CheckCaps(held); !wrong.empty()) return wrong + "\n" + text;
-    if (std::string wrong = CheckBookings(); !wrong.empty()) return wrong;
+    if (std::string wrong = CheckAdvanceReservations(); !wrong.empty()) return wrong;
     if (kind_.is_calm) {
-      if (std::string wrong = CheckPromises(plan); !wrong.empty()) return wrong;
+      if (std::string wrong = CheckReservations(plan); !wrong.empty()) return wrong;
     }
     const std::string before = TextOf(cluster_.reservations(), now, kind_.first_gpu);
     const Plan again = cluster_.Decide(now);
@@ -281,7 +281,7 @@ class History {
       end = std::min(end, now_ + static_cast<int>(limit / std::chrono::seconds(1)));
     }
     ends_[start.job] = end;
-    if (kind_.is_calm && !kind_.has_bookings && !kind_.has_teams) {
+    if (kind_.is_calm && !kind_.has_advance_reservations && !kind_.has_teams) {
       // Each of the jobs ahead runs 90 minutes at most, and so did the jobs that were running at its submission.
       const auto bound = static_cast<std::int64_t>(at->second.ahead + 2) * 5400;
       if (now_ - at->second.since > bound + 5 * 5400) return "job " + std::to_string(start.job.value()) + " starved";
@@ -296,7 +296,7 @@ class History {
     }
     for (const Start& start : plan.starts) {
       if (!cluster_.is_waiting(start.entry)) waiting_.erase(start.entry);
-      promised_.erase(start.entry);  // The next member of an array gets a reservation of its own.
+      reserved_starts_.erase(start.entry);  // The next member of an array gets a reservation of its own.
     }
     return "";
   }
@@ -332,16 +332,16 @@ class History {
   }
 
   // In a calm history, started bookings are free of other jobs, and only their owners start there.
-  std::string CheckBookings() const {
+  std::string CheckAdvanceReservations() const {
     const Cluster::State& state = cluster_.state();
-    for (const AdvanceReservation& booking : state.bookings) {
-      if (booking.from > At(now_) || booking.until <= At(now_)) continue;
-      for (const TaskPlacement& piece : booking.pieces) {
-        for (const RunPiece& one : state.nodes[piece.node].pieces) {
-          if ((one.place.gpus & piece.place.gpus).empty()) continue;
+    for (const AdvanceReservation& advance : state.advance_reservations) {
+      if (advance.from > At(now_) || advance.until <= At(now_)) continue;
+      for (const TaskPlacement& placed : advance.placements) {
+        for (const RunningTask& one : state.nodes[placed.node].placements) {
+          if ((one.place.gpus & placed.place.gpus).empty()) continue;
           const ClassKey& key = state.classes[state.running.at(one.job).job_class].key;
-          const bool is_theirs = booking.user ? *booking.user == key.user : booking.team == key.team;
-          const bool came_later = one.started >= booking.from;
+          const bool is_theirs = advance.user ? *advance.user == key.user : advance.team == key.team;
+          const bool came_later = one.started >= advance.from;
           if (!is_theirs && (kind_.is_calm || came_later)) {
             return "job " + std::to_string(one.job.value()) + " runs on what is booked";
           }
@@ -353,23 +353,23 @@ class History {
 
   // Under first come, first served with exact limits, a reservation is postponed only by an earlier job that starts, or
   // gets a reservation, as soon as it fits anywhere.
-  std::string CheckPromises(const Plan& plan) {
-    std::map<JobId, Promised> promised;
+  std::string CheckReservations(const Plan& plan) {
+    std::map<JobId, Reserved> reserved_starts;
     std::optional<JobId> first_moved;
     for (const BackfillReservation& reservation : cluster_.reservations()) {
-      const auto before = promised_.find(reservation.entry);
-      const bool is_late = before != promised_.end() && reservation.start > before->second.start;
+      const auto before = reserved_starts_.find(reservation.entry);
+      const bool is_late = before != reserved_starts_.end() && reservation.start > before->second.start;
       const bool has_cause =
           HasStartedBefore(reservation.entry, plan) || (first_moved && *first_moved < reservation.entry);
-      if (is_late && !kind_.has_bookings && !kind_.has_teams && !has_cause) {
+      if (is_late && !kind_.has_advance_reservations && !kind_.has_teams && !has_cause) {
         return "the start of job " + std::to_string(reservation.entry.value()) + " was put off\n" + trail_;
       }
-      Promised now{reservation.start, reservation.pieces};
-      const bool has_moved = before == promised_.end() || !(before->second == now);
+      Reserved now{reservation.start, reservation.placements};
+      const bool has_moved = before == reserved_starts_.end() || !(before->second == now);
       if (has_moved && (!first_moved || reservation.entry < *first_moved)) first_moved = reservation.entry;
-      promised[reservation.entry] = std::move(now);
+      reserved_starts[reservation.entry] = std::move(now);
     }
-    promised_ = std::move(promised);
+    reserved_starts_ = std::move(reserved_starts);
     return "";
   }
 
@@ -380,7 +380,7 @@ class History {
   // Without further arrivals, every job that can run does.
   std::string RunOut() {
     for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, InService(), true);
-    promised_.clear();
+    reserved_starts_.clear();
     kind_.is_calm = false;
     for (int step = 0; step < 4000; ++step) {
       if (std::string wrong = DecideOnce(); !wrong.empty()) return wrong;
@@ -443,16 +443,16 @@ class History {
   CapIndex cap_ = 0;
   std::vector<CapIndex> gpu_caps_;  // The first is for a group, the others are for the users.
   int teams_ = 0;
-  std::uint64_t bookings_ = 0;
-  std::vector<Ask> asks_;
+  std::uint64_t reserved_ = 0;
+  std::vector<ResourceRequest> asks_;
   std::map<JobId, int> ends_;
   std::map<JobId, Since> waiting_;
-  struct Promised {
+  struct Reserved {
     Time start = kNever;
-    std::vector<TaskPlacement> pieces;
-    friend bool operator==(const Promised&, const Promised&) = default;
+    std::vector<TaskPlacement> placements;
+    friend bool operator==(const Reserved&, const Reserved&) = default;
   };
-  std::map<JobId, Promised> promised_;
+  std::map<JobId, Reserved> reserved_starts_;
   std::uint64_t next_id_ = 1;
   int now_ = 0;
   Time wakeup_ = kNever;
@@ -482,7 +482,9 @@ void RunAll(Kind kind, int from, int until) {
 TEST(History, InvariantsHoldOnRandomClusters) { RunAll({}, 0, 60); }
 TEST(History, InvariantsHoldWithFewChanges) { RunAll({.is_calm = true}, 100, 160); }
 TEST(History, InvariantsHoldWithTeams) { RunAll({.has_teams = true}, 200, 250); }
-TEST(History, InvariantsHoldWithAdvanceReservations) { RunAll({.is_calm = true, .has_bookings = true}, 300, 330); }
+TEST(History, InvariantsHoldWithAdvanceReservations) {
+  RunAll({.is_calm = true, .has_advance_reservations = true}, 300, 330);
+}
 TEST(History, InvariantsHoldWithGpuCaps) { RunAll({.has_gpu_caps = true}, 600, 640); }
 TEST(History, InvariantsHoldWithGpuCapsAndTeams) { RunAll({.has_teams = true, .has_gpu_caps = true}, 700, 720); }
 TEST(History, InvariantsHoldWithComponents) { RunAll({.has_components = true}, 800, 840); }
@@ -490,16 +492,16 @@ TEST(History, InvariantsHoldWithComponentsAndFewChanges) {
   RunAll({.is_calm = true, .has_components = true}, 900, 930);
 }
 TEST(History, InvariantsHoldWithComponentsTeamsAndAdvanceReservations) {
-  RunAll({.has_teams = true, .has_bookings = true, .has_components = true}, 1000, 1030);
+  RunAll({.has_teams = true, .has_advance_reservations = true, .has_components = true}, 1000, 1030);
 }
 TEST(History, InvariantsHoldWithTeamsAndAdvanceReservations) {
-  RunAll({.has_teams = true, .has_bookings = true}, 400, 440);
+  RunAll({.has_teams = true, .has_advance_reservations = true}, 400, 440);
 }
 
 TEST(History, TheSameInputGivesTheSamePlans) {
   for (std::uint64_t seed = 500; seed < 504; ++seed) {
-    History one(seed, {.has_teams = true, .has_bookings = true});
-    History other(seed, {.has_teams = true, .has_bookings = true});
+    History one(seed, {.has_teams = true, .has_advance_reservations = true});
+    History other(seed, {.has_teams = true, .has_advance_reservations = true});
     ASSERT_EQ(one.Run(40), other.Run(40));
     ASSERT_EQ(one.dump(), other.dump());
     EXPECT_FALSE(one.dump().empty());
@@ -508,7 +510,8 @@ TEST(History, TheSameInputGivesTheSamePlans) {
 
 // The first GPUs of a node and the last ones of a large node behave the same.
 TEST(History, TheLastGpusOfALargeNodeBehaveLikeTheFirst) {
-  for (const Kind kind : {Kind{}, Kind{.is_calm = true, .has_bookings = true}, Kind{.has_components = true}}) {
+  for (const Kind kind :
+       {Kind{}, Kind{.is_calm = true, .has_advance_reservations = true}, Kind{.has_components = true}}) {
     Kind last = kind;
     last.first_gpu = GpuSet::kCapacity - 8;
     for (std::uint64_t seed = 1100; seed < 1115; ++seed) {

@@ -23,16 +23,16 @@ PoolRules Ordered(Order order, int tier = 0) {
 void AddNodes(Cluster& cluster, int count, int gpus, int kind) {
   for (int i = 0; i < count; ++i) {
     NodeFacts facts = PlainNode(i, gpus);
-    facts.kind = kind;
+    facts.node_class = kind;
     cluster.AddNode(facts);
   }
 }
 
-Ask PoolAsk(int gpus, PoolIndex pool, int kind, int tasks = 1) {
-  Ask ask = GpuAsk(gpus, tasks);
-  ask.pool = pool;
-  ask.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
-  return ask;
+ResourceRequest PoolRequest(int gpus, PoolIndex pool, int kind, int tasks = 1) {
+  ResourceRequest request = GpuRequest(gpus, tasks);
+  request.pool = pool;
+  request.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
+  return request;
 }
 
 std::vector<std::uint64_t> Started(const Plan& plan) {
@@ -47,10 +47,10 @@ TEST(Pools, EachPoolHasItsOwnQueuePolicy) {
   AddNodes(cluster, 1, 4, 1);
   const PoolIndex fifo = cluster.AddPool(Ordered(Order::kFifo));
   const PoolIndex small = cluster.AddPool(Ordered(Order::kSmallFirst));
-  cluster.Put(MakeJob(cluster, 1, PoolAsk(3, fifo, 0), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, PoolAsk(2, fifo, 0), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 3, PoolAsk(3, small, 1), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 4, PoolAsk(2, small, 1), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, PoolRequest(3, fifo, 0), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, PoolRequest(2, fifo, 0), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 3, PoolRequest(3, small, 1), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 4, PoolRequest(2, small, 1), At(0)), At(0));
   std::vector<std::uint64_t> started = Started(cluster.Decide(At(0)));
   std::sort(started.begin(), started.end());
   EXPECT_EQ(started, (std::vector<std::uint64_t>{1, 4}));
@@ -64,17 +64,17 @@ TEST(Pools, TheFirstBlockedJobOfEachPoolHasABackfillReservation) {
   AddNodes(cluster, 1, 2, 1);
   const PoolIndex a = cluster.AddPool(Ordered(Order::kFifo));
   const PoolIndex b = cluster.AddPool(Ordered(Order::kFifo));
-  cluster.Put(MakeJob(cluster, 1, PoolAsk(1, a, 0), At(0), hours(1)), At(0));
-  cluster.Put(MakeJob(cluster, 2, PoolAsk(1, b, 1), At(0), hours(2)), At(0));
+  cluster.Put(MakeJob(cluster, 1, PoolRequest(1, a, 0), At(0), hours(1)), At(0));
+  cluster.Put(MakeJob(cluster, 2, PoolRequest(1, b, 1), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 3, PoolAsk(2, a, 0), At(1), hours(1)), At(1));
-  cluster.Put(MakeJob(cluster, 4, PoolAsk(2, b, 1), At(1), hours(1)), At(1));
-  cluster.Put(MakeJob(cluster, 5, PoolAsk(1, b, 1), At(2), hours(3)), At(2));
+  cluster.Put(MakeJob(cluster, 3, PoolRequest(2, a, 0), At(1), hours(1)), At(1));
+  cluster.Put(MakeJob(cluster, 4, PoolRequest(2, b, 1), At(1), hours(1)), At(1));
+  cluster.Put(MakeJob(cluster, 5, PoolRequest(1, b, 1), At(2), hours(3)), At(2));
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty()) << "it would run past the start of 4";
-  std::map<std::uint64_t, Time> promised;
+  std::map<std::uint64_t, Time> reserved_starts;
   for (const BackfillReservation& reservation : cluster.reservations())
-    promised[reservation.entry.value()] = reservation.start;
-  EXPECT_EQ(promised, (std::map<std::uint64_t, Time>{{3, At(3600)}, {4, At(7200)}}));
+    reserved_starts[reservation.entry.value()] = reservation.start;
+  EXPECT_EQ(reserved_starts, (std::map<std::uint64_t, Time>{{3, At(3600)}, {4, At(7200)}}));
 }
 
 TEST(Pools, OnSharedNodesThePoolOfTheHigherTierGoesFirst) {
@@ -82,8 +82,8 @@ TEST(Pools, OnSharedNodesThePoolOfTheHigherTierGoesFirst) {
   AddNodes(cluster, 1, 1, 0);
   const PoolIndex low = cluster.AddPool(Ordered(Order::kFifo));
   const PoolIndex high = cluster.AddPool(Ordered(Order::kShortest, 1));
-  cluster.Put(MakeJob(cluster, 1, PoolAsk(1, low, 0), At(0), minutes(1)), At(0));
-  cluster.Put(MakeJob(cluster, 2, PoolAsk(1, high, 0), At(1), hours(9)), At(1));
+  cluster.Put(MakeJob(cluster, 1, PoolRequest(1, low, 0), At(0), minutes(1)), At(0));
+  cluster.Put(MakeJob(cluster, 2, PoolRequest(1, high, 0), At(1), hours(9)), At(1));
   EXPECT_EQ(Started(cluster.Decide(At(1))), (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(Explain(cluster, JobId(1), At(1)).position, 1u);
 }
@@ -96,10 +96,10 @@ TEST(Pools, StrictOrderAppliesWithinEachPool) {
   AddNodes(cluster, 1, 2, 1);
   const PoolIndex a = cluster.AddPool(Ordered(Order::kFifo));
   const PoolIndex b = cluster.AddPool(Ordered(Order::kFifo));
-  cluster.Put(MakeJob(cluster, 1, PoolAsk(1, a, 0), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, PoolAsk(2, a, 0), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 3, PoolAsk(1, a, 0), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 4, PoolAsk(1, b, 1), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, PoolRequest(1, a, 0), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, PoolRequest(2, a, 0), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 3, PoolRequest(1, a, 0), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 4, PoolRequest(1, b, 1), At(0)), At(0));
   EXPECT_EQ(Started(cluster.Decide(At(0))), (std::vector<std::uint64_t>{1, 4}));
 }
 
@@ -108,20 +108,20 @@ TEST(Pools, AJobWithoutGpusStaysOnTheNodesOfItsPool) {
   AddNodes(cluster, 1, 1, 0);
   AddNodes(cluster, 1, 1, 1);
   const PoolIndex pool = cluster.AddPool(Ordered(Order::kFifo));
-  cluster.Put(MakeJob(cluster, 1, PoolAsk(0, pool, 1), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, PoolRequest(0, pool, 1), At(0)), At(0));
   const Plan plan = cluster.Decide(At(0));
   ASSERT_EQ(plan.starts.size(), 1u);
-  EXPECT_EQ(plan.starts[0].pieces[0].node, 1u);
+  EXPECT_EQ(plan.starts[0].placements[0].node, 1u);
 }
 
 TEST(Pools, AQueuePolicyCanBeChangedWhileJobsWait) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
   const PoolIndex pool = cluster.AddPool(Ordered(Order::kFifo));
-  cluster.Put(MakeJob(cluster, 1, PoolAsk(1, pool, 0), At(0), hours(9)), At(0));
+  cluster.Put(MakeJob(cluster, 1, PoolRequest(1, pool, 0), At(0), hours(9)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 2, PoolAsk(1, pool, 0), At(1), hours(9)), At(1));
-  cluster.Put(MakeJob(cluster, 3, PoolAsk(1, pool, 0), At(2), minutes(1)), At(2));
+  cluster.Put(MakeJob(cluster, 2, PoolRequest(1, pool, 0), At(1), hours(9)), At(1));
+  cluster.Put(MakeJob(cluster, 3, PoolRequest(1, pool, 0), At(2), minutes(1)), At(2));
   cluster.Decide(At(2));
   cluster.SetPool(pool, Ordered(Order::kShortest));
   cluster.Finish(JobId(1), At(3));
@@ -191,10 +191,10 @@ class Twins {
     const Duration limit = draws_.Below(4) == 0 ? Duration(0) : Duration(minutes(1 + draws_.Below(60)));
     const std::uint64_t id = next_id_++;
     pool_of_[id] = pool;
-    Ask ask = PoolAsk(gpus, static_cast<PoolIndex>(pool + 1), static_cast<int>(pool), tasks);
-    together_.Put(MakeJob(together_, id, ask, At(now_), limit), At(now_));
-    ask.pool = kWholeCluster;
-    apart_[pool].Put(MakeJob(apart_[pool], id, ask, At(now_), limit), At(now_));
+    ResourceRequest request = PoolRequest(gpus, static_cast<PoolIndex>(pool + 1), static_cast<int>(pool), tasks);
+    together_.Put(MakeJob(together_, id, request, At(now_), limit), At(now_));
+    request.pool = kWholeCluster;
+    apart_[pool].Put(MakeJob(apart_[pool], id, request, At(now_), limit), At(now_));
   }
 
   template <typename List>
@@ -203,8 +203,8 @@ class Twins {
     for (const auto& one : list) {
       if (pool_of_.at(IdOf(one)) != pool) continue;
       text += std::to_string(IdOf(one)) + ":";
-      for (const TaskPlacement& piece : one.pieces) {
-        text += " " + std::to_string(piece.node - first) + "/" + std::to_string(piece.place.gpus.bits());
+      for (const TaskPlacement& placed : one.placements) {
+        text += " " + std::to_string(placed.node - first) + "/" + std::to_string(placed.place.gpus.bits());
       }
       text += TimeOf(one) + "\n";
     }

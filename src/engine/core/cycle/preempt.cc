@@ -5,22 +5,22 @@
 
 #include "base/result.h"
 #include "engine/core/cycle/preempt_search.h"
-#include "engine/core/place/claims.h"
 #include "engine/core/place/limit_reservations.h"
+#include "engine/core/place/nominations.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/place/start_blocker.h"
 
 namespace divvy::core {
 namespace {
 
-struct TakerHead {
+struct PreemptorHead {
   Key key;
-  Taker taker;
-  static bool Later(const TakerHead& a, const TakerHead& b) { return b.key < a.key; }
+  Preemptor preemptor;
+  static bool Later(const PreemptorHead& a, const PreemptorHead& b) { return b.key < a.key; }
 };
 
-void Apply(Cluster::State& state, Time now, const TakerHead& head, Seizure seizure, Plan& plan) {
-  const JobId entry = head.taker.place.id;
+void Apply(Cluster::State& state, Time now, const PreemptorHead& head, Seizure seizure, Plan& plan) {
+  const JobId entry = head.preemptor.place.id;
   for (Seizure::Part& part : seizure.parts) {
     Run& run = state.running.at(part.job);
     if (part.is_all) {
@@ -33,30 +33,31 @@ void Apply(Cluster::State& state, Time now, const TakerHead& head, Seizure seizu
       plan.preemptions.push_back({part.job, std::move(part.from), part.is_all, entry});
       continue;
     }
-    const AskIndex ask = state.classes[run.job_class].key.ask;
-    for (const TaskPlacement& piece : part.to) {
-      state.AddHold(piece.node, ClaimHold(part.job, ShapeOf(state.asks[ask], piece), piece, now));
+    const RequestIndex request = state.classes[run.job_class].key.request;
+    for (const TaskPlacement& placed : part.to) {
+      state.AddReserved(placed.node,
+                        NominatedCapacity(part.job, ShapeOf(state.requests[request], placed), placed, now));
     }
-    state.moving[part.job] = {ask, part.to, part.is_all};
+    state.moving[part.job] = {request, part.to, part.is_all};
     plan.moves.push_back({part.job, std::move(part.from), std::move(part.to), entry});
   }
-  Claim(state, now, head.key, head.taker.job_class, entry, std::move(seizure.place),
-        AddSaturating(now, state.rules.grace));
+  Nominate(state, now, head.key, head.preemptor.job_class, entry, std::move(seizure.place),
+           AddSaturating(now, state.rules.grace));
 }
 
-std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started,
+std::optional<Seizure> Look(Cluster::State& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started,
                             Time& again_at) {
   const Rules& rules = state.rules;
-  Search search(state, now, taker, started);
+  Search search(state, now, preemptor, started);
   std::optional<Seizure> found = search.Nothing();
-  const Time patient = AddSaturating(taker.place.since, rules.patience);
+  const Time patient = AddSaturating(preemptor.place.since, rules.wait_before);
   if (!found && patient > now) {
     again_at = patient;
     return found;
   }
-  if (!found && rules.consolidates) found = search.Find(TakeMode::kMove, true);
-  for (const auto& [is_on, mode] : {std::pair(rules.reclaims && state.teams.has_rules(), TakeMode::kReclaim),
-                                    std::pair(rules.preempts, TakeMode::kPreempt)}) {
+  if (!found && rules.consolidates) found = search.Find(PreemptMode::kMove, true);
+  for (const auto& [is_on, mode] : {std::pair(rules.reclaims && state.teams.has_rules(), PreemptMode::kReclaim),
+                                    std::pair(rules.preempts, PreemptMode::kPreempt)}) {
     if (!is_on || found) continue;
     found = search.Find(mode, true);
     if (!found) found = search.Find(mode, false);
@@ -66,31 +67,32 @@ std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker,
 }
 
 /// Returns whether preemption could help the job, and start it sooner than its reservation.
-bool IsWorthALook(const Cluster::State& state, const Taker& taker, Time now) {
-  if (!FitsItsCaps(state, taker.job_class) || StartBlockerOf(state, taker.job_class).could_never_run) return false;
-  const ReservationSlot* slot = SlotOf(state, taker.place.id);
+bool IsWorthALook(const Cluster::State& state, const Preemptor& preemptor, Time now) {
+  if (!FitsItsCaps(state, preemptor.job_class) || StartBlockerOf(state, preemptor.job_class).could_never_run)
+    return false;
+  const ReservationSlot* slot = SlotOf(state, preemptor.place.id);
   return slot == nullptr || slot->reservation.start > AddSaturating(now, state.rules.grace);
 }
 
 }  // namespace
 
-void Cluster::State::MarkLeaving(JobId id, const std::vector<TaskPlacement>& pieces) {
+void Cluster::State::MarkLeaving(JobId id, const std::vector<TaskPlacement>& placements) {
   const Run& run = running.at(id);
-  for (const TaskPlacement& piece : pieces) {
-    const Shape& shape = ShapeOf(ask_of(run), piece);
-    for (RunPiece& one : nodes[piece.node].pieces) {
-      if (one.job != id || one.place != piece.place || one.shape != shape || one.is_leaving) continue;
+  for (const TaskPlacement& placed : placements) {
+    const Shape& shape = ShapeOf(request_of(run), placed);
+    for (RunningTask& one : nodes[placed.node].placements) {
+      if (one.job != id || one.place != placed.place || one.shape != shape || one.is_leaving) continue;
       one.is_leaving = true;
       break;
     }
   }
   leaving.insert(id);
-  take_epoch += 1;
+  preempt_epoch += 1;
 }
 
 void Cluster::State::DropMoving(JobId id) {
   const auto at = moving.find(id);
-  for (const TaskPlacement& piece : at->second.to) DropHolds(piece.node, id, 0);
+  for (const TaskPlacement& placed : at->second.to) DropReserved(placed.node, id, 0);
   moving.erase(at);
 }
 
@@ -100,7 +102,7 @@ void Cluster::State::ResumeMoved(JobId id, Time now) {
   const auto entry = waiting.find(id);
   if (at == moving.end()) return;
   const Moving moved = at->second;
-  if (entry->second.lane != Waiting::Lane::kReady || classes[entry->second.job_class].key.ask != moved.ask ||
+  if (entry->second.lane != Waiting::Lane::kReady || classes[entry->second.job_class].key.request != moved.request ||
       !moved.is_all) {
     DropMoving(id);
     return;
@@ -118,14 +120,14 @@ void Cluster::SetLeaving(JobId running) {
   Run& run = state_->running.at(running);
   if (run.is_leaving) return;
   run.is_leaving = true;
-  state_->MarkLeaving(running, run.pieces);
+  state_->MarkLeaving(running, run.placements);
 }
 
 std::vector<Move> Cluster::moving() const {
   std::vector<Move> moves;
   for (const auto& [id, moved] : state_->moving) {
     const Run* run = running(id);
-    if (run != nullptr) moves.push_back({id, run->is_leaving ? run->pieces : run->leaving, moved.to, JobId()});
+    if (run != nullptr) moves.push_back({id, run->is_leaving ? run->placements : run->leaving, moved.to, JobId()});
   }
   return moves;
 }
@@ -133,30 +135,30 @@ std::vector<Move> Cluster::moving() const {
 namespace {
 
 template <typename StateOf>
-bool ClaimFits(const Cluster::State& state, const ReservationSlot& slot, StateOf state_of) {
-  const Ask& ask = state.asks[state.classes[slot.job_class].key.ask];
+bool NominationFits(const Cluster::State& state, const ReservationSlot& slot, StateOf state_of) {
+  const ResourceRequest& request = state.requests[state.classes[slot.job_class].key.request];
   std::vector<std::pair<NodeIndex, NodeState>> after;
-  for (const TaskPlacement& piece : slot.reservation.pieces) {
-    auto at = std::find_if(after.begin(), after.end(), [&](const auto& one) { return one.first == piece.node; });
+  for (const TaskPlacement& placed : slot.reservation.placements) {
+    auto at = std::find_if(after.begin(), after.end(), [&](const auto& one) { return one.first == placed.node; });
     if (at == after.end()) {
-      after.emplace_back(piece.node, state_of(piece.node));
+      after.emplace_back(placed.node, state_of(placed.node));
       at = std::prev(after.end());
     }
-    const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(at->second, shape, piece.place)) return false;
-    placement::Take(at->second, shape, piece.place);
+    const Shape& shape = ShapeOf(request, placed);
+    if (!FitsOn(at->second, shape, placed.place)) return false;
+    placement::Take(at->second, shape, placed.place);
   }
   return true;
 }
 
 }  // namespace
 
-bool ClaimStands(const Cluster::State& state, const ReservationSlot& slot) {
-  return ClaimFits(state, slot, [&](NodeIndex node) { return StateWithoutLeaving(state, node); });
+bool NominationHolds(const Cluster::State& state, const ReservationSlot& slot) {
+  return NominationFits(state, slot, [&](NodeIndex node) { return StateWithoutLeaving(state, node); });
 }
 
-bool ClaimIsFree(const Cluster::State& state, const ReservationSlot& slot) {
-  return ClaimFits(state, slot, [&](NodeIndex node) { return state.nodes[node].state; });
+bool NominationIsFree(const Cluster::State& state, const ReservationSlot& slot) {
+  return NominationFits(state, slot, [&](NodeIndex node) { return state.nodes[node].state; });
 }
 
 void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
@@ -173,71 +175,71 @@ void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
     if (run.is_leaving || !run.leaving.empty()) continue;
     state.DropMoving(id);
     Growth growth{id, {}};
-    for (const TaskPlacement& piece : moved.to) {
-      const Shape& shape = ShapeOf(state.ask_of(run), piece);
-      if (!FitsOn(state.nodes[piece.node].state, shape, piece.place)) continue;
-      state.TakePiece(id, run, piece);
-      run.pieces.push_back(piece);
-      state.CountStart(state.classes[run.job_class], UseOf(state.ask_of(run), piece), 0, now);
-      growth.pieces.push_back(piece);
+    for (const TaskPlacement& placed : moved.to) {
+      const Shape& shape = ShapeOf(state.request_of(run), placed);
+      if (!FitsOn(state.nodes[placed.node].state, shape, placed.place)) continue;
+      state.TakePlacement(id, run, placed);
+      run.placements.push_back(placed);
+      state.CountStart(state.classes[run.job_class], UseOf(state.request_of(run), placed), 0, now);
+      growth.placements.push_back(placed);
     }
-    if (!growth.pieces.empty()) plan.growths.push_back(std::move(growth));
+    if (!growth.placements.empty()) plan.growths.push_back(std::move(growth));
   }
 }
 
-void TakeBack(Cluster::State& state, Time now, Plan& plan) {
+void Preempt(Cluster::State& state, Time now, Plan& plan) {
   const Rules& rules = state.rules;
   if (!rules.reclaims && !rules.preempts && !rules.consolidates && state.leaving.empty()) return;
   state.MakeFleet();
-  std::vector<TakerHead> heads;
+  std::vector<PreemptorHead> heads;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
     const JobClass& job_class = state.classes[index];
-    if (job_class.line.empty()) continue;
-    if (job_class.tried_epoch == state.take_epoch && now < job_class.try_again) continue;
+    if (job_class.queue.empty()) continue;
+    if (job_class.tried_epoch == state.preempt_epoch && now < job_class.try_again) continue;
     state.HeadChanged(index, now);
-    heads.push_back({state.keys[index], {index, job_class.line.At(job_class.line.begin()).place}});
+    heads.push_back({state.keys[index], {index, job_class.queue.At(job_class.queue.begin()).place}});
   }
-  std::make_heap(heads.begin(), heads.end(), TakerHead::Later);
+  std::make_heap(heads.begin(), heads.end(), PreemptorHead::Later);
   std::vector<ClassIndex> failed;
   std::set<JobId> started;
   for (const Start& start : plan.starts) started.insert(start.job);
-  int takers = 0;
-  while (!heads.empty() && takers < kMostTakers) {
-    std::pop_heap(heads.begin(), heads.end(), TakerHead::Later);
-    TakerHead head = std::move(heads.back());
+  int preemptors = 0;
+  while (!heads.empty() && preemptors < kMostPreemptors) {
+    std::pop_heap(heads.begin(), heads.end(), PreemptorHead::Later);
+    PreemptorHead head = std::move(heads.back());
     heads.pop_back();
-    JobClass& job_class = state.classes[head.taker.job_class];
-    const ReservationSlot* slot = SlotOf(state, head.taker.place.id);
-    bool goes_on = slot != nullptr && slot->reservation.is_claim;
+    JobClass& job_class = state.classes[head.preemptor.job_class];
+    const ReservationSlot* slot = SlotOf(state, head.preemptor.place.id);
+    bool goes_on = slot != nullptr && slot->reservation.is_nomination;
     if (!goes_on) {
       job_class.try_again = kNever;
       std::optional<Seizure> seizure;
-      if (IsWorthALook(state, head.taker, now)) {
-        takers += 1;
-        LiftedHolds own(state, head.taker.place.id);
-        seizure = Look(state, now, head.taker, started, job_class.try_again);
+      if (IsWorthALook(state, head.preemptor, now)) {
+        preemptors += 1;
+        LiftedCapacity own(state, head.preemptor.place.id);
+        seizure = Look(state, now, head.preemptor, started, job_class.try_again);
         if (seizure) own.Forget();
       }
       if (seizure) {
         Apply(state, now, head, std::move(*seizure), plan);
         goes_on = true;
       } else {
-        failed.push_back(head.taker.job_class);
+        failed.push_back(head.preemptor.job_class);
       }
     }
     if (!goes_on) continue;
-    const ClassQueue::Position next = job_class.line.Next(job_class.line.LowerBound(head.taker.place));
-    if (job_class.line.IsEnd(next)) continue;
-    head.taker.place = job_class.line.At(next).place;
-    head.key = state.KeyAt(head.taker.job_class, head.taker.place, now);
+    const ClassQueue::Position next = job_class.queue.Next(job_class.queue.LowerBound(head.preemptor.place));
+    if (job_class.queue.IsEnd(next)) continue;
+    head.preemptor.place = job_class.queue.At(next).place;
+    head.key = state.KeyAt(head.preemptor.job_class, head.preemptor.place, now);
     heads.push_back(std::move(head));
-    std::push_heap(heads.begin(), heads.end(), TakerHead::Later);
+    std::push_heap(heads.begin(), heads.end(), PreemptorHead::Later);
   }
   // Preemptions made meanwhile can only have made it harder for the jobs that failed before.
-  for (const ClassIndex index : failed) state.classes[index].tried_epoch = state.take_epoch;
-  state.take_again = kNever;
+  for (const ClassIndex index : failed) state.classes[index].tried_epoch = state.preempt_epoch;
+  state.preempt_again = kNever;
   for (const JobClass& job_class : state.classes) {
-    if (!job_class.line.empty()) state.take_again = std::min(state.take_again, job_class.try_again);
+    if (!job_class.queue.empty()) state.preempt_again = std::min(state.preempt_again, job_class.try_again);
   }
 }
 

@@ -26,9 +26,9 @@ struct Problem {
   int gpus = 0;       // In service.
   int first_gpu = 0;  // GPUs below this one are not in service.
   std::vector<Placed> jobs;
-  int taker_gpus = 0;
-  int taker_parts = placement::kGpuParts;
-  int taker_tasks = 1;
+  int preemptor_gpus = 0;
+  int preemptor_parts = placement::kGpuParts;
+  int preemptor_tasks = 1;
   std::vector<std::int64_t> quotas;  // For teams 1, 2, ...; empty: no job has a team.
 };
 
@@ -62,14 +62,14 @@ Problem Draw(Draws& draws, bool has_teams) {
     for (const int gpu : job.place.gpus) room[static_cast<std::size_t>(gpu - problem.first_gpu)] -= job.parts;
     problem.jobs.push_back(job);
   }
-  problem.taker_tasks = draws.Below(3) == 0 ? 2 : 1;
-  problem.taker_gpus = 1 + draws.Below(problem.gpus);
-  if (problem.taker_gpus == 1 && draws.Below(2) == 0) problem.taker_parts = 6000;
+  problem.preemptor_tasks = draws.Below(3) == 0 ? 2 : 1;
+  problem.preemptor_gpus = 1 + draws.Below(problem.gpus);
+  if (problem.preemptor_gpus == 1 && draws.Below(2) == 0) problem.preemptor_parts = 6000;
   return problem;
 }
 
-TakingWorld MakeWorld(const Problem& problem, Rules rules) {
-  TakingWorld world(problem.nodes, problem.first_gpu + problem.gpus, rules);
+PreemptWorld MakeWorld(const Problem& problem, Rules rules) {
+  PreemptWorld world(problem.nodes, problem.first_gpu + problem.gpus, rules);
   const GpuSet usable = GpuSet::FirstN(GpuSet::kCapacity) - GpuSet::FirstN(problem.first_gpu);
   for (NodeIndex node = 0; node < world.cluster.node_count(); ++node) world.cluster.SetUsable(node, usable, true);
   return world;
@@ -84,17 +84,17 @@ bool Fits(const Problem& problem, std::uint32_t taken) {
       if (((taken >> i) & 1) != 0 || job.node != static_cast<NodeIndex>(node)) continue;
       for (const int gpu : job.place.gpus) free[static_cast<std::size_t>(gpu - problem.first_gpu)] -= job.parts;
     }
-    if (problem.taker_parts < placement::kGpuParts) {
-      for (const int one : free) room += one / problem.taker_parts;
+    if (problem.preemptor_parts < placement::kGpuParts) {
+      for (const int one : free) room += one / problem.preemptor_parts;
     } else {
-      room += static_cast<int>(std::count(free.begin(), free.end(), placement::kGpuParts)) / problem.taker_gpus;
+      room += static_cast<int>(std::count(free.begin(), free.end(), placement::kGpuParts)) / problem.preemptor_gpus;
     }
   }
-  return room >= problem.taker_tasks;
+  return room >= problem.preemptor_tasks;
 }
 
 constexpr std::int64_t kNow = 1000;
-constexpr std::uint64_t kTaker = 50;
+constexpr std::uint64_t kPreemptor = 50;
 
 using Cost = std::array<std::int64_t, 5>;
 
@@ -122,15 +122,15 @@ TEST_P(PreemptionOracle, PreemptsTheSetThatCostsLeast) {
     const int priority = 1 + draws.Below(4);
     Rules rules;
     rules.preempts = true;
-    TakingWorld world = MakeWorld(problem, rules);
+    PreemptWorld world = MakeWorld(problem, rules);
     for (const Placed& job : problem.jobs) {
-      Ask ask = GpuAsk(job.gpus);
-      ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
-      world.Run(world.Make(job.id, ask, job.priority), {{job.node, job.place, 0, 0}}, job.started);
+      ResourceRequest request = GpuRequest(job.gpus);
+      request.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
+      world.Run(world.Make(job.id, request, job.priority), {{job.node, job.place, 0, 0}}, job.started);
     }
-    Ask ask = GpuAsk(problem.taker_gpus, problem.taker_tasks);
-    ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(problem.taker_parts);
-    world.Wait(world.Make(kTaker, ask, priority), kNow);
+    ResourceRequest request = GpuRequest(problem.preemptor_gpus, problem.preemptor_tasks);
+    request.groups.front().alternatives.front().parts = static_cast<std::int16_t>(problem.preemptor_parts);
+    world.Wait(world.Make(kPreemptor, request, priority), kNow);
     std::optional<Cost> best;
     for (std::uint32_t taken = 0; taken < (1u << problem.jobs.size()); ++taken) {
       bool is_allowed = true;
@@ -156,7 +156,7 @@ TEST_P(PreemptionOracle, PreemptsTheSetThatCostsLeast) {
     EXPECT_EQ(CostOf(problem, taken), *best) << "seed " << GetParam() << " round " << round;
     world.Leave(plan, kNow + 1);
     world.Round(kNow + 1);
-    EXPECT_NE(world.cluster.running(JobId(kTaker)), nullptr);
+    EXPECT_NE(world.cluster.running(JobId(kPreemptor)), nullptr);
     EXPECT_EQ(world.cluster.CheckInvariants(), "");
   }
 }
@@ -170,20 +170,22 @@ TEST_P(PreemptionOracle, ReclaimingBetweenTeamsComesToRest) {
     rules.backfill = draws.Below(2) == 0 ? Backfill::kAnything : Backfill::kReserved;
     rules.reclaims = rules.preempts = true;
     rules.consolidates = draws.Below(2) == 0;
-    TakingWorld world = MakeWorld(problem, rules);
+    PreemptWorld world = MakeWorld(problem, rules);
     world.SetTeams({{problem.quotas[0], static_cast<std::uint64_t>(draws.Below(3))},
                     {problem.quotas[1], 1},
                     {problem.quotas[2], 2}});
     const auto kind = [&] { return draws.Below(2) == 0 ? Preemptible::kRequeue : Preemptible::kPause; };
     for (const Placed& job : problem.jobs) {
-      Ask ask = GpuAsk(job.gpus);
-      ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
-      world.Run(world.Make(job.id, ask, job.priority, kind(), job.team), {{job.node, job.place, 0, 0}}, job.started);
+      ResourceRequest request = GpuRequest(job.gpus);
+      request.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
+      world.Run(world.Make(job.id, request, job.priority, kind(), job.team), {{job.node, job.place, 0, 0}},
+                job.started);
     }
-    for (std::uint64_t id = kTaker; id < kTaker + 6; ++id) {
+    for (std::uint64_t id = kPreemptor; id < kPreemptor + 6; ++id) {
       const int gpus = 1 + draws.Below(problem.gpus);
-      const Ask ask = gpus == 1 && draws.Below(2) == 0 ? ShareAsk(5000) : GpuAsk(gpus, 1 + draws.Below(2));
-      world.Wait(world.Make(id, ask, draws.Below(4), kind(), static_cast<TeamIndex>(1 + draws.Below(3))), kNow);
+      const ResourceRequest request =
+          gpus == 1 && draws.Below(2) == 0 ? ShareRequest(5000) : GpuRequest(gpus, 1 + draws.Below(2));
+      world.Wait(world.Make(id, request, draws.Below(4), kind(), static_cast<TeamIndex>(1 + draws.Below(3))), kNow);
     }
     int rounds = 0;
     Plan plan;
@@ -197,7 +199,7 @@ TEST_P(PreemptionOracle, ReclaimingBetweenTeamsComesToRest) {
       EXPECT_TRUE(plan.preemptions.empty() && plan.moves.empty() && plan.starts.empty());
     }
     // No nomination stays forever.
-    for (const BackfillReservation& reservation : world.cluster.reservations()) EXPECT_FALSE(reservation.is_claim);
+    for (const BackfillReservation& reservation : world.cluster.reservations()) EXPECT_FALSE(reservation.is_nomination);
   }
 }
 

@@ -19,20 +19,20 @@ Toll Sum(const Toll& a, const Toll& b) {
 
 }  // namespace
 
-Search::Search(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started)
+Search::Search(Cluster::State& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started)
     : state_(state),
       now_(now),
-      taker_(taker),
-      taker_class_(state.classes[taker.job_class]),
-      ask_(state.asks[taker_class_.key.ask]),
+      preemptor_(preemptor),
+      preemptor_class_(state.classes[preemptor.job_class]),
+      request_(state.requests[preemptor_class_.key.request]),
       started_(started),
-      rights_(state),
-      trial_(state) {
+      policy_(state),
+      statement_(state) {
   // Leaving resources count as gone; nominations of them exist as holds.
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
-    const std::vector<TaskPlacement>& gone = run.is_leaving ? run.pieces : run.leaving;
-    for (const TaskPlacement& piece : gone) trial_.Remove(id, piece, ShapeOf(state.ask_of(run), piece));
+    const std::vector<TaskPlacement>& gone = run.is_leaving ? run.placements : run.leaving;
+    for (const TaskPlacement& placed : gone) statement_.Remove(id, placed, ShapeOf(state.request_of(run), placed));
   }
 }
 
@@ -43,39 +43,39 @@ Length Search::LengthAfterGrace(const ClassKey& key) const {
   return {after(length.sure), after(length.likely)};
 }
 
-std::vector<TaskPlacement> Search::PlaceTaker() {
+std::vector<TaskPlacement> Search::PlacePreemptor() {
   Placer placing(state_, now_, now_);
-  const ClassKey& key = taker_class_.key;
+  const ClassKey& key = preemptor_class_.key;
   const Length length = LengthAfterGrace(key);
-  if (node_) return placing.Find(ask_, length, std::vector<NodeIndex>{*node_}, false, key.team, key.user);
-  return placing.Find(ask_, length, {}, true, key.team, key.user);
+  if (node_) return placing.Find(request_, length, std::vector<NodeIndex>{*node_}, false, key.team, key.user);
+  return placing.Find(request_, length, {}, true, key.team, key.user);
 }
 
 std::optional<Seizure> Search::Nothing() {
-  if (state_.leaving.empty() || !rights_.FitsItsTeams(taker_.job_class, {})) return std::nullopt;
+  if (state_.leaving.empty() || !policy_.FitsItsTeams(preemptor_.job_class, {})) return std::nullopt;
   Seizure seizure;
-  seizure.place = PlaceTaker();
+  seizure.place = PlacePreemptor();
   if (seizure.place.empty()) return std::nullopt;
   return seizure;
 }
 
 // --- Possible victims -----------------------------------------------------------------------------------------------
 
-bool Search::MayBeTaken(TakeMode mode, const Run& run) {
+bool Search::MayBeTaken(PreemptMode mode, const Run& run) {
   const JobClass& job_class = state_.classes[run.job_class];
   if (job_class.is_firm() || run.is_leaving || !run.leaving.empty()) return false;
   switch (mode) {
-    case TakeMode::kMove:
+    case PreemptMode::kMove:
       if (job_class.key.preemptible != Preemptible::kPause) return false;
       break;
-    case TakeMode::kReclaim:
-      if (!rights_.IsReclaimable(taker_.job_class, job_class.key.team)) return false;
+    case PreemptMode::kReclaim:
+      if (!policy_.IsReclaimable(preemptor_.job_class, job_class.key.team)) return false;
       break;
-    case TakeMode::kPreempt:
-      if (job_class.key.team != taker_class_.key.team || run.priority >= taker_.place.priority) return false;
+    case PreemptMode::kPreempt:
+      if (job_class.key.team != preemptor_class_.key.team || run.priority >= preemptor_.place.priority) return false;
       break;
   }
-  Time of_age = AddSaturating(run.started, state_.rules.least_run);
+  Time of_age = AddSaturating(run.started, state_.rules.min_runtime);
   // A job that this decision starts is not stopped in the same decision.
   if (started_.contains(run.id)) of_age = std::max(of_age, now_ + std::chrono::seconds(1));
   if (of_age > now_) {
@@ -87,7 +87,7 @@ bool Search::MayBeTaken(TakeMode mode, const Run& run) {
 
 Search::Victim Search::Describe(const Run& run) const {
   const JobClass& job_class = state_.classes[run.job_class];
-  const Ask& ask = state_.asks[job_class.key.ask];
+  const ResourceRequest& request = state_.requests[job_class.key.request];
   Victim victim;
   victim.job = run.id;
   victim.run = &run;
@@ -97,22 +97,22 @@ Search::Victim Search::Describe(const Run& run) const {
   victim.parts = state_.PartsOf(run);
   victim.rank = RankOf(run);
   // Surplus pieces are released in reverse order: the piece that was added last goes first.
-  std::vector<int> spare(ask.groups.size());
-  for (const TaskPlacement& piece : run.pieces) spare[piece.group] += 1;
-  for (std::size_t group = 0; group < spare.size(); ++group) spare[group] -= ask.groups[group].least;
-  for (auto piece = run.pieces.rbegin(); piece != run.pieces.rend(); ++piece) {
-    if (node_ && piece->node != *node_) continue;
-    if (spare[piece->group] <= 0) continue;
-    spare[piece->group] -= 1;
-    victim.surplus.push_back(*piece);
-    victim.surplus_parts.push_back(ShapeOf(ask, *piece).gpu_parts());
+  std::vector<int> spare(request.groups.size());
+  for (const TaskPlacement& placed : run.placements) spare[placed.group] += 1;
+  for (std::size_t group = 0; group < spare.size(); ++group) spare[group] -= request.groups[group].least;
+  for (auto placed = run.placements.rbegin(); placed != run.placements.rend(); ++placed) {
+    if (node_ && placed->node != *node_) continue;
+    if (spare[placed->group] <= 0) continue;
+    spare[placed->group] -= 1;
+    victim.surplus.push_back(*placed);
+    victim.surplus_parts.push_back(ShapeOf(request, *placed).gpu_parts());
   }
   Duration lost = now_ - run.started;
   if (victim.can_move) lost = std::min(lost, kPauseCost);
   const auto seconds = std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(lost).count(), 0);
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - run.queued_at).count();
-  if (mode_ == TakeMode::kReclaim) {
-    const std::int64_t saturation = rights_.Saturation(taker_.job_class, victim.team);
+  if (mode_ == PreemptMode::kReclaim) {
+    const std::int64_t saturation = policy_.Saturation(preemptor_.job_class, victim.team);
     victim.is_within = saturation <= 1000;
     victim.evenness = kMostSaturation - std::min(saturation, kMostSaturation);
   }
@@ -122,7 +122,7 @@ Search::Victim Search::Describe(const Run& run) const {
   return victim;
 }
 
-std::vector<Search::Victim> Search::Collect(TakeMode mode) {
+std::vector<Search::Victim> Search::Collect(PreemptMode mode) {
   std::vector<const Run*> runs;
   for (const auto& [id, run] : state_.running) {
     if (MayBeTaken(mode, run)) runs.push_back(&run);
@@ -134,9 +134,9 @@ std::vector<Search::Victim> Search::Collect(TakeMode mode) {
   return victims;
 }
 
-std::vector<TaskPlacement> Search::PiecesOf(const Choice& choice) const {
+std::vector<TaskPlacement> Search::PlacementsOf(const Choice& choice) const {
   const Victim& victim = victims_[choice.victim];
-  if (IsAll(choice)) return victim.run->pieces;
+  if (IsAll(choice)) return victim.run->placements;
   return {victim.surplus.begin(), victim.surplus.begin() + static_cast<std::ptrdiff_t>(choice.level)};
 }
 
@@ -168,21 +168,21 @@ std::vector<Loss> Search::LossesOf(const std::vector<Choice>& set) const {
 }
 
 bool Search::IsAllowed(const std::vector<Loss>& losses, bool is_empty) const {
-  if (is_empty) return rights_.FitsItsTeams(taker_.job_class, {});
+  if (is_empty) return policy_.FitsItsTeams(preemptor_.job_class, {});
   switch (mode_) {
-    case TakeMode::kMove:
-      return rights_.FitsItsTeams(taker_.job_class, {});
-    case TakeMode::kReclaim:
-      return rights_.MayReclaim(taker_.job_class, losses);
-    case TakeMode::kPreempt:
-      return rights_.MayPreempt(taker_.job_class, taker_.place.priority, losses);
+    case PreemptMode::kMove:
+      return policy_.FitsItsTeams(preemptor_.job_class, {});
+    case PreemptMode::kReclaim:
+      return policy_.MayReclaim(preemptor_.job_class, losses);
+    case PreemptMode::kPreempt:
+      return policy_.MayPreempt(preemptor_.job_class, preemptor_.place.priority, losses);
   }
   return false;
 }
 
 // --- Search ---------------------------------------------------------------------------------------------------------
 
-std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
+std::optional<Seizure> Search::Find(PreemptMode mode, bool moves_all) {
   mode_ = mode;
   moves_all_ = moves_all;
   best_.reset();
@@ -191,14 +191,14 @@ std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
   std::vector<Victim> all = Collect(mode);
   if (moves_all) std::erase_if(all, [](const Victim& victim) { return !victim.can_move; });
   if (all.empty()) return std::nullopt;
-  if (LeastTasks(ask_) > 1 || ask_.groups.size() > 1) {
+  if (LeastTasks(request_) > 1 || request_.groups.size() > 1) {
     victims_ = std::move(all);
     SearchHere();
   } else {
     std::map<NodeIndex, std::vector<const Run*>> by_node;
     for (const Victim& victim : all) {
-      for (const TaskPlacement& piece : victim.run->pieces) {
-        auto& runs = by_node[piece.node];
+      for (const TaskPlacement& placed : victim.run->placements) {
+        auto& runs = by_node[placed.node];
         if (runs.empty() || runs.back() != victim.run) runs.push_back(victim.run);
       }
     }
@@ -224,24 +224,25 @@ std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
 
 void Search::SearchHere() {
   chosen_.clear();
-  const std::size_t mark = trial_.mark();
+  const std::size_t mark = statement_.mark();
   if (victims_.size() <= kExactVictims) {
     Descend(0, Toll{});
   } else {
     Greedy();
   }
-  trial_.BackTo(mark);
+  statement_.Rollback(mark);
 }
 
 void Search::RemoveChoice(const Choice& choice) {
   const Victim& victim = victims_[choice.victim];
-  const Ask& ask = state_.ask_of(*victim.run);
-  for (const TaskPlacement& piece : PiecesOf(choice)) trial_.Remove(victim.job, piece, ShapeOf(ask, piece));
+  const ResourceRequest& request = state_.request_of(*victim.run);
+  for (const TaskPlacement& placed : PlacementsOf(choice))
+    statement_.Remove(victim.job, placed, ShapeOf(request, placed));
 }
 
 bool Search::CouldFit() const {
   if (!node_) return true;
-  const std::vector<Shape>& shapes = ask_.groups.front().alternatives;
+  const std::vector<Shape>& shapes = request_.groups.front().alternatives;
   return std::any_of(shapes.begin(), shapes.end(),
                      [&](const Shape& shape) { return placement::Fits(state_.nodes[*node_].state, shape); });
 }
@@ -270,10 +271,10 @@ void Search::Descend(std::size_t first, const Toll& toll) {
       chosen_.push_back(choice);
       if (IsBetter(sum, chosen_)) {
         steps_left_ -= 1;
-        const std::size_t mark = trial_.mark();
+        const std::size_t mark = statement_.mark();
         RemoveChoice(choice);
         if (!CouldFit() || !Accept(sum)) Descend(i + 1, sum);
-        trial_.BackTo(mark);
+        statement_.Rollback(mark);
       }
       chosen_.pop_back();
     }
@@ -286,14 +287,14 @@ void Search::Greedy() {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return victims_[a].toll < victims_[b].toll; });
   if (order.size() > kMostVictims) order.resize(kMostVictims);
-  const std::size_t mark = trial_.mark();
+  const std::size_t mark = statement_.mark();
   const auto toll_of = [&](const std::vector<Choice>& set) {
     Toll toll{};
     for (const Choice& choice : set) toll = Sum(toll, TollOf(choice));
     return toll;
   };
   const auto fits = [&](const std::vector<Choice>& set) {
-    trial_.BackTo(mark);
+    statement_.Rollback(mark);
     chosen_ = set;
     for (const Choice& choice : set) RemoveChoice(choice);
     steps_left_ -= static_cast<int>(set.size());
@@ -306,10 +307,10 @@ void Search::Greedy() {
     std::vector<Choice> more = set;
     std::erase_if(more, [&](const Choice& other) { return other.victim == choice.victim; });
     more.push_back(choice);
-    if (mode_ == TakeMode::kReclaim && !rights_.MayReclaim(taker_.job_class, LossesOf(more))) {
+    if (mode_ == PreemptMode::kReclaim && !policy_.MayReclaim(preemptor_.job_class, LossesOf(more))) {
       // The whole set may be allowed only after more is taken, but every victim alone must be allowed.
       std::vector<Choice> alone{choice};
-      if (!rights_.MayReclaim(taker_.job_class, LossesOf(alone))) return false;
+      if (!policy_.MayReclaim(preemptor_.job_class, LossesOf(alone))) return false;
     }
     set = std::move(more);
     return steps_left_ > 0 && fits(set);
@@ -332,7 +333,7 @@ void Search::Greedy() {
       if (fits(less)) kept = std::move(less);
     }
   }
-  trial_.BackTo(mark);
+  statement_.Rollback(mark);
   chosen_.clear();
 }
 
@@ -343,12 +344,13 @@ bool Search::Accept(const Toll& toll) {
   if (!IsAllowed(losses, false)) return false;
   Seizure seizure;
   seizure.toll = toll;
-  seizure.place = PlaceTaker();
+  seizure.place = PlacePreemptor();
   if (seizure.place.empty()) return false;
-  const std::size_t mark = trial_.mark();
-  for (const TaskPlacement& piece : seizure.place) trial_.Add(taker_.place.id, piece, ShapeOf(ask_, piece));
+  const std::size_t mark = statement_.mark();
+  for (const TaskPlacement& placed : seizure.place)
+    statement_.Add(preemptor_.place.id, placed, ShapeOf(request_, placed));
   const bool is_placed = PlaceVictims(seizure);
-  trial_.BackTo(mark);
+  statement_.Rollback(mark);
   if (!is_placed) return false;
   best_ = std::move(seizure);
   best_ranks_ = RanksOf(chosen_);
@@ -366,23 +368,23 @@ bool Search::PlaceVictims(Seizure& seizure) {
   for (const Choice& choice : order) {
     const Victim& victim = victims_[choice.victim];
     const ClassKey& key = state_.classes[victim.run->job_class].key;
-    const Ask& ask = state_.asks[key.ask];
-    Seizure::Part part{victim.job, PiecesOf(choice), {}, IsAll(choice)};
+    const ResourceRequest& request = state_.requests[key.request];
+    Seizure::Part part{victim.job, PlacementsOf(choice), {}, IsAll(choice)};
     if (victim.can_move) {
       Placer placing(state_, now_, now_);
       if (part.is_all) {
         // Migrate with all pieces; if that fails, with the minimum, rather than stop it.
-        Ask whole = ask;
+        ResourceRequest whole = request;
         for (std::size_t group = 0; group < whole.groups.size(); ++group) {
           whole.groups[group].least = static_cast<std::int32_t>(std::count_if(
-              part.from.begin(), part.from.end(), [&](const TaskPlacement& piece) { return piece.group == group; }));
+              part.from.begin(), part.from.end(), [&](const TaskPlacement& placed) { return placed.group == group; }));
         }
         part.to = placing.Find(whole, LengthAfterGrace(key), {}, true, key.team, key.user);
-        if (part.to.empty() && !moves_all_ && IsElastic(ask)) {
-          part.to = placing.Find(ask, LengthAfterGrace(key), {}, true, key.team, key.user);
+        if (part.to.empty() && !moves_all_ && IsElastic(request)) {
+          part.to = placing.Find(request, LengthAfterGrace(key), {}, true, key.team, key.user);
         }
       } else if (part.from.size() == 1) {
-        const auto to = placing.FindOne(ask, part.from.front().group, *victim.run, {});
+        const auto to = placing.FindOne(request, part.from.front().group, *victim.run, {});
         if (to) part.to.push_back(*to);
       }
     }
@@ -390,7 +392,7 @@ bool Search::PlaceVictims(Seizure& seizure) {
       if (moves_all_) return false;
       taken.push_back(choice);
     }
-    for (const TaskPlacement& piece : part.to) trial_.Add(victim.job, piece, ShapeOf(ask, piece));
+    for (const TaskPlacement& placed : part.to) statement_.Add(victim.job, placed, ShapeOf(request, placed));
     is_any_moved = is_any_moved || !part.to.empty();
     seizure.parts.push_back(std::move(part));
   }

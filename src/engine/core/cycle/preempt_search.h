@@ -37,7 +37,7 @@ inline constexpr int kMostSteps = 20'000;
 /// The maximum cost of pausing and resuming a job.
 inline constexpr Duration kPauseCost = std::chrono::minutes(1);
 
-enum class TakeMode { kMove, kReclaim, kPreempt };
+enum class PreemptMode { kMove, kReclaim, kPreempt };
 
 using Toll = std::array<std::int64_t, 7>;
 
@@ -54,7 +54,7 @@ struct Seizure {
   Toll toll{};
 };
 
-struct Taker {
+struct Preemptor {
   ClassIndex job_class = 0;
   Place place;
 };
@@ -62,12 +62,12 @@ struct Taker {
 class Search {
  public:
   /// `started`: jobs that this decision started; they are not preempted.
-  Search(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started);
+  Search(Cluster::State& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started);
 
   /// Returns a place if the job fits once the jobs that are already leaving have left.
   std::optional<Seizure> Nothing();
   /// `moves_all`: only migrates; every victim must fit elsewhere.
-  std::optional<Seizure> Find(TakeMode mode, bool moves_all);
+  std::optional<Seizure> Find(PreemptMode mode, bool moves_all);
 
   /// When a job that is too young to be preempted becomes old enough; kNever: there is none.
   Time again_at() const { return again_at_; }
@@ -99,10 +99,10 @@ class Search {
     std::size_t level = 0;
   };
 
-  std::vector<Victim> Collect(TakeMode mode);
-  bool MayBeTaken(TakeMode mode, const Run& run);
+  std::vector<Victim> Collect(PreemptMode mode);
+  bool MayBeTaken(PreemptMode mode, const Run& run);
   Victim Describe(const Run& run) const;
-  std::vector<TaskPlacement> PiecesOf(const Choice& choice) const;
+  std::vector<TaskPlacement> PlacementsOf(const Choice& choice) const;
   Toll TollOf(const Choice& choice) const;
   bool IsAll(const Choice& choice) const { return choice.level > victims_[choice.victim].surplus.size(); }
   std::vector<Loss> LossesOf(const std::vector<Choice>& set) const;
@@ -119,18 +119,18 @@ class Search {
   std::vector<Rank> RanksOf(const std::vector<Choice>& set) const;
   bool Accept(const Toll& toll);
   Length LengthAfterGrace(const ClassKey& key) const;
-  std::vector<TaskPlacement> PlaceTaker();
+  std::vector<TaskPlacement> PlacePreemptor();
   bool PlaceVictims(Seizure& seizure);
 
   Cluster::State& state_;
   Time now_;
-  Taker taker_;
-  const JobClass& taker_class_;
-  const Ask& ask_;
+  Preemptor preemptor_;
+  const JobClass& preemptor_class_;
+  const ResourceRequest& request_;
   const std::set<JobId>& started_;
-  PreemptionPolicy rights_;
-  Statement trial_;
-  TakeMode mode_ = TakeMode::kMove;
+  PreemptionPolicy policy_;
+  Statement statement_;
+  PreemptMode mode_ = PreemptMode::kMove;
   bool moves_all_ = false;
   std::optional<NodeIndex> node_;  // If set, the only node considered.
   std::vector<Victim> victims_;

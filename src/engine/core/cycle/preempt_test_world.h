@@ -10,9 +10,9 @@
 
 namespace divvy::core {
 
-class TakingWorld {
+class PreemptWorld {
  public:
-  TakingWorld(int nodes, int gpus, Rules rules) : cluster(MakeCluster(nodes, gpus, rules)) {
+  PreemptWorld(int nodes, int gpus, Rules rules) : cluster(MakeCluster(nodes, gpus, rules)) {
     cluster.SetScorer(placement::MakeSimpleScorer("pack"));
   }
 
@@ -30,17 +30,17 @@ class TakingWorld {
     cluster.RecountTeams(At(0));
   }
 
-  Job Make(std::uint64_t id, const Ask& ask, int priority = 0, Preemptible preemptible = Preemptible::kRequeue,
-           TeamIndex team = kRootTeam) {
-    Job job = MakeJob(cluster, id, ask, At(static_cast<std::int64_t>(id)));
+  Job Make(std::uint64_t id, const ResourceRequest& request, int priority = 0,
+           Preemptible preemptible = Preemptible::kRequeue, TeamIndex team = kRootTeam) {
+    Job job = MakeJob(cluster, id, request, At(static_cast<std::int64_t>(id)));
     job.priority = priority;
     job.preemptible = preemptible;
     job.team = team;
     jobs[id] = job;
     return job;
   }
-  void Run(const Job& job, std::vector<TaskPlacement> pieces, std::int64_t started = 0) {
-    cluster.Adopt(job, std::move(pieces), At(started), At(started));
+  void Run(const Job& job, std::vector<TaskPlacement> placements, std::int64_t started = 0) {
+    cluster.Adopt(job, std::move(placements), At(started), At(started));
   }
   void Wait(const Job& job, std::int64_t now = 100) { cluster.Put(job, At(now)); }
 
@@ -55,7 +55,7 @@ class TakingWorld {
       if (preemption.is_all) {
         Requeue(preemption.job, now);
       } else {
-        cluster.GiveBack(preemption.job, preemption.pieces, At(now));
+        cluster.GiveBack(preemption.job, preemption.placements, At(now));
       }
     }
     for (const Move& move : plan.moves) {

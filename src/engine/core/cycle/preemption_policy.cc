@@ -9,19 +9,19 @@ PreemptionPolicy::PreemptionPolicy(const Cluster::State& state)
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     const JobClass& job_class = state.classes[run.job_class];
-    const std::vector<TaskPlacement>& gone = run.is_leaving ? run.pieces : run.leaving;
-    for (const TaskPlacement& piece : gone) {
-      Add(job_class.key.team, -ShapeOf(state.ask_of(run), piece).gpu_parts(), job_class.is_firm());
+    const std::vector<TaskPlacement>& gone = run.is_leaving ? run.placements : run.leaving;
+    for (const TaskPlacement& placed : gone) {
+      Add(job_class.key.team, -ShapeOf(state.request_of(run), placed).gpu_parts(), job_class.is_firm());
     }
     // Migrated resources are held elsewhere.
     const auto moving = state.moving.find(id);
     if (moving == state.moving.end()) continue;
-    for (const TaskPlacement& piece : moving->second.to) {
-      Add(job_class.key.team, ShapeOf(state.asks[moving->second.ask], piece).gpu_parts(), job_class.is_firm());
+    for (const TaskPlacement& placed : moving->second.to) {
+      Add(job_class.key.team, ShapeOf(state.requests[moving->second.request], placed).gpu_parts(), job_class.is_firm());
     }
   }
   for (const ReservationSlot& slot : state.reservations) {
-    if (!slot.reservation.is_claim) continue;
+    if (!slot.reservation.is_nomination) continue;
     const JobClass& job_class = state.classes[slot.job_class];
     Add(job_class.key.team, job_class.least_parts, job_class.is_firm());
   }
@@ -54,14 +54,14 @@ TeamIndex PreemptionPolicy::LevelOf(TeamIndex team, TeamIndex other) const {
   return team;
 }
 
-std::int64_t PreemptionPolicy::Saturation(ClassIndex taker, TeamIndex victim) const {
-  const TeamIndex level = LevelOf(victim, state_.classes[taker].key.team);
+std::int64_t PreemptionPolicy::Saturation(ClassIndex preemptor, TeamIndex victim) const {
+  const TeamIndex level = LevelOf(victim, state_.classes[preemptor].key.team);
   return Held(level) * 1000 / std::max<std::int64_t>(Share(level), 1);
 }
 
-bool PreemptionPolicy::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const {
+bool PreemptionPolicy::FitsItsTeams(ClassIndex preemptor, const std::vector<Loss>& losses) const {
   if (!state_.teams.has_rules()) return true;
-  const JobClass& job_class = state_.classes[taker];
+  const JobClass& job_class = state_.classes[preemptor];
   for (TeamIndex at = job_class.key.team; at != kRootTeam; at = state_.teams.spec(at).parent) {
     const TeamSpec& spec = state_.teams.spec(at);
     std::int64_t freed = 0;
@@ -77,8 +77,8 @@ bool PreemptionPolicy::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& l
   return true;
 }
 
-bool PreemptionPolicy::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
-  const JobClass& job_class = state_.classes[taker];
+bool PreemptionPolicy::IsReclaimable(ClassIndex preemptor, TeamIndex victim) const {
+  const JobClass& job_class = state_.classes[preemptor];
   const TeamIndex team = job_class.key.team;
   // A job without a team has no entitlement, and a job without GPUs has no share of them.
   if (team == kRootTeam || victim == kRootTeam || job_class.least_parts == 0 || IsAbove(team, victim) ||
@@ -89,19 +89,19 @@ bool PreemptionPolicy::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
   return Held(level) > std::min(Share(level), state_.teams.spec(level).quota_parts);
 }
 
-bool PreemptionPolicy::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const {
-  if (!FitsItsTeams(taker, losses)) return false;
-  const JobClass& job_class = state_.classes[taker];
+bool PreemptionPolicy::MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const {
+  if (!FitsItsTeams(preemptor, losses)) return false;
+  const JobClass& job_class = state_.classes[preemptor];
   // Indexed by the victims' team at the level where they branch: everything that it would lose.
   struct Side {
-    TeamIndex taker = kRootTeam;
+    TeamIndex preemptor = kRootTeam;
     std::int64_t lost = 0;
     std::int64_t largest = 0;
   };
   std::map<TeamIndex, Side> sides;
   for (const Loss& loss : losses) {
     Side& side = sides[LevelOf(loss.team, job_class.key.team)];
-    side.taker = LevelOf(job_class.key.team, loss.team);
+    side.preemptor = LevelOf(job_class.key.team, loss.team);
     side.lost += loss.parts;
     side.largest = std::max(side.largest, loss.parts);
   }
@@ -114,14 +114,14 @@ bool PreemptionPolicy::MayReclaim(ClassIndex taker, const std::vector<Loss>& los
     // The last victim may be the largest: a team is brought down to its share, and one big job cannot keep it above.
     const std::int64_t before_last = Held(level) - side.lost + side.largest;
     bool is_within = true;
-    for (TeamIndex at = job_class.key.team; at != side.taker; at = state_.teams.spec(at).parent) {
+    for (TeamIndex at = job_class.key.team; at != side.preemptor; at = state_.teams.spec(at).parent) {
       is_within = is_within && after(at) <= Share(at);
     }
-    const std::int64_t own = after(side.taker);
-    const bool by_share = is_within && own <= Share(side.taker) && before_last > Share(level);
-    const bool by_level = is_within && before_last > Share(level) && Share(side.taker) > 0 && Share(level) > 0 &&
-                          own * Share(level) < (Held(level) - side.lost) * Share(side.taker);
-    const std::int64_t quota = state_.teams.spec(side.taker).quota_parts;
+    const std::int64_t own = after(side.preemptor);
+    const bool by_share = is_within && own <= Share(side.preemptor) && before_last > Share(level);
+    const bool by_level = is_within && before_last > Share(level) && Share(side.preemptor) > 0 && Share(level) > 0 &&
+                          own * Share(level) < (Held(level) - side.lost) * Share(side.preemptor);
+    const std::int64_t quota = state_.teams.spec(side.preemptor).quota_parts;
     const bool by_quota = (quota == kNoBound || own <= quota) && state_.teams.spec(level).quota_parts != kNoBound &&
                           before_last > state_.teams.spec(level).quota_parts;
     if (!by_share && !by_quota && !by_level) return false;
@@ -129,9 +129,9 @@ bool PreemptionPolicy::MayReclaim(ClassIndex taker, const std::vector<Loss>& los
   return true;
 }
 
-bool PreemptionPolicy::MayPreempt(ClassIndex taker, int priority, const std::vector<Loss>& losses) const {
+bool PreemptionPolicy::MayPreempt(ClassIndex preemptor, int priority, const std::vector<Loss>& losses) const {
   return std::all_of(losses.begin(), losses.end(), [&](const Loss& loss) { return loss.priority < priority; }) &&
-         FitsItsTeams(taker, losses);
+         FitsItsTeams(preemptor, losses);
 }
 
 }  // namespace divvy::core

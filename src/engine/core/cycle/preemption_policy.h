@@ -34,16 +34,16 @@ class PreemptionPolicy {
 
   /// Returns whether teams and priorities allow the preemptor to take these. With empty `losses` only its own limits
   /// count.
-  bool MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const;
-  bool MayPreempt(ClassIndex taker, int priority, const std::vector<Loss>& losses) const;
+  bool MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const;
+  bool MayPreempt(ClassIndex preemptor, int priority, const std::vector<Loss>& losses) const;
   /// Checks only limits and quotas of the preemptor's teams.
-  bool FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const;
+  bool FitsItsTeams(ClassIndex preemptor, const std::vector<Loss>& losses) const;
 
   /// Returns false if MayReclaim refuses every set of victims that includes this team's jobs.
-  bool IsReclaimable(ClassIndex taker, TeamIndex victim) const;
+  bool IsReclaimable(ClassIndex preemptor, TeamIndex victim) const;
   /// The usage of the victim's team relative to its share, in thousandths, at the level where it branches from the
   /// preemptor's path.
-  std::int64_t Saturation(ClassIndex taker, TeamIndex victim) const;
+  std::int64_t Saturation(ClassIndex preemptor, TeamIndex victim) const;
 
  private:
   std::int64_t Share(TeamIndex team) const;

@@ -18,14 +18,14 @@ Shape OnGpus(Shape shape, GpuSet gpus) {
 }
 
 // GPUs that stay form one task and those to be released another, so that the cluster knows what will be free.
-Ask AskFor(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
-  Ask ask;
-  ask.placement = PlacementStrategy::kSequential;
-  ask.groups.push_back({{OnGpus(shape, stays)}, 1, 1, {}, filters});
-  if (goes.empty()) return ask;
+ResourceRequest CompileRequest(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
+  ResourceRequest request;
+  request.placement = PlacementStrategy::kSequential;
+  request.groups.push_back({{OnGpus(shape, stays)}, 1, 1, {}, filters});
+  if (goes.empty()) return request;
   shape.cpu_milli = shape.memory_mib = 0;
-  ask.groups.push_back({{OnGpus(shape, goes)}, 1, 1, {}, filters});
-  return ask;
+  request.groups.push_back({{OnGpus(shape, goes)}, 1, 1, {}, filters});
+  return request;
 }
 
 Job JobOf(const Run& run, const ClassKey& key) {
@@ -44,42 +44,43 @@ Job JobOf(const Run& run, const ClassKey& key) {
 
 }  // namespace
 
-std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const TaskPlacement& piece,
-                                            Length length, TeamIndex team, UserIndex user, Time now) {
+std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const ResourceRequest& request,
+                                            const TaskPlacement& placed, Length length, TeamIndex team, UserIndex user,
+                                            Time now) {
   {
     Placer placing(state, now, now);
-    if (!placing.Keeps(ask, {piece}, length, team, user)) return std::nullopt;
+    if (!placing.Keeps(request, {placed}, length, team, user)) return std::nullopt;
   }
   Placer placing(state, now, now);
-  return placing.Shifts(ask, {piece}, length, team, user);
+  return placing.Shifts(request, {placed}, length, team, user);
 }
 
-GpuSet GpusOf(const Run& run) { return GpusOf(run.pieces); }
+GpuSet GpusOf(const Run& run) { return GpusOf(run.placements); }
 
-GpuSet AskedOf(const Run& run) { return GpusOf(run.leaving); }
+GpuSet RequestedOf(const Run& run) { return GpusOf(run.leaving); }
 
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const Run run = *cluster.running(id);
   DIVVY_ASSERT((asked - gpus).empty() && asked != gpus);
   Cluster::State& state = cluster.state();
   const ClassKey key = state.classes[run.job_class].key;
-  const NodeIndex node = run.pieces.front().node;
+  const NodeIndex node = run.placements.front().node;
   const GpuSet stays = gpus - asked;
   Job job = JobOf(run, key);
-  const Ask& before = state.asks[key.ask];
-  const TaskPlacement& first = run.pieces.front();
+  const ResourceRequest& before = state.requests[key.request];
+  const TaskPlacement& first = run.placements.front();
   const std::vector<FilterIndex>& filters = before.groups[first.group].filters;
   std::vector<FilterIndex> filter;
   if (!filters.empty()) filter = {filters[first.alternative]};
-  job.ask = cluster.Know(AskFor(ShapeOf(before, first), filter, stays, asked));
-  std::vector<TaskPlacement> pieces = {{node, {stays}, 0, 0}};
-  if (!asked.empty()) pieces.push_back({node, {asked}, 1, 0});
+  job.request = cluster.Know(CompileRequest(ShapeOf(before, first), filter, stays, asked));
+  std::vector<TaskPlacement> placements = {{node, {stays}, 0, 0}};
+  if (!asked.empty()) placements.push_back({node, {asked}, 1, 0});
   cluster.Finish(id, now);
-  cluster.Adopt(job, pieces, run.started, now);
+  cluster.Adopt(job, placements, run.started, now);
   if (run.end != kNever || key.limit > Duration(0)) cluster.SetEnd(id, run.end);
   if (!asked.empty()) {
-    state.running.at(id).leaving = {pieces.back()};
-    state.MarkLeaving(id, {pieces.back()});
+    state.running.at(id).leaving = {placements.back()};
+    state.MarkLeaving(id, {placements.back()});
   }
   if (run.is_leaving) cluster.SetLeaving(id);
 }
@@ -95,7 +96,7 @@ GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
     const KeptOfTeams kept = KeptByTeam(state, run.end, IsAnybody);
     if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuParts, kept)) return {};
   }
-  const NodeIndex index = run.pieces.front().node;
+  const NodeIndex index = run.placements.front().node;
   const Node& node = state.nodes[index];
   Shape shape;
   shape.gpus = 1;
@@ -117,11 +118,11 @@ GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
     candidates.emplace_back(-topology->WorstPair(all), -topology->SumOfPairs(all), topology->NumaNodes(all), gpu);
   }
   std::sort(candidates.begin(), candidates.end());
-  Ask ask;
-  ask.groups.push_back({{shape}, 1, 1});
+  ResourceRequest request;
+  request.groups.push_back({{shape}, 1, 1});
   const Length length(run.end == kNever ? Duration(0) : run.end - now);
   for (const auto& [worst, sum, numa, gpu] : candidates) {
-    const auto shifts = ShiftsFor(state, ask, {index, {GpuSet::Only(gpu)}, 0, 0}, length, key.team, key.user, now);
+    const auto shifts = ShiftsFor(state, request, {index, {GpuSet::Only(gpu)}, 0, 0}, length, key.team, key.user, now);
     if (!shifts) continue;
     Apply(state, *shifts);
     return GpuSet::Only(gpu);

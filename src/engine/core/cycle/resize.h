@@ -14,14 +14,15 @@ namespace divvy::core {
 /// `gpus`.
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
 
-/// Returns which holds must move so that `piece` can be taken now without delaying any hold; nothing if that is
+/// Returns which holds must move so that `placed` can be taken now without delaying any hold; nothing if that is
 /// impossible.
-std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const TaskPlacement& piece,
-                                            Length length, TeamIndex team, UserIndex user, Time now);
+std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const ResourceRequest& request,
+                                            const TaskPlacement& placed, Length length, TeamIndex team, UserIndex user,
+                                            Time now);
 
 /// All GPUs of the job, including those that it was told to release.
 GpuSet GpusOf(const Run& run);
-GpuSet AskedOf(const Run& run);
+GpuSet RequestedOf(const Run& run);
 
 struct Taste {
   placement::ModelSet models = placement::kAnyModel;

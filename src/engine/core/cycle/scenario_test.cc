@@ -5,14 +5,14 @@
 
 #include "engine/core/cycle/scenario_test_world.h"
 #include "engine/core/explain/feasible.h"
-#include "engine/core/explain/kind_words.h"
+#include "engine/core/explain/node_class_text.h"
 
 namespace divvy::core {
 namespace scenario_test {
 
 /// The node's properties that requests can name.
-NodeTraits TraitsOf(const NodeWords& words, std::string name) {
-  NodeTraits traits;
+NodeProperties PropertiesOf(const NodeAttributes& words, std::string name) {
+  NodeProperties traits;
   traits.name = std::move(name);
   if (!words.pool.empty()) traits.pools.push_back(words.pool);
   traits.features = words.features;
@@ -41,7 +41,7 @@ TaskGroup GroupOf(const TaskWords& words) {
 /// preferred.
 Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups, const TaskWords& words,
                                      NodeWishes wishes, bool* alike) {
-  Ask bare;
+  ResourceRequest bare;
   bare.groups = groups;
   wishes.pool = words.pool;
   std::vector<TaskGroup> made;
@@ -49,11 +49,11 @@ Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<Tas
   for (const std::string& type : words.types.empty() ? any : words.types) {
     const std::size_t star = std::min(type.find('*'), type.size());
     wishes.gpu_type = Join(ReadList(type.substr(0, star), '+'), "|");
-    DIVVY_TRY(Ask ask, AskFor(book, bare, wishes));
-    *alike = *alike || ask.alike;
-    if (made.empty()) made.resize(ask.groups.size());
+    DIVVY_TRY(ResourceRequest request, CompileRequest(book, bare, wishes));
+    *alike = *alike || request.alike;
+    if (made.empty()) made.resize(request.groups.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
-      TaskGroup& group = ask.groups[i];
+      TaskGroup& group = request.groups[i];
       const bool has_speed = star < type.size();
       const int speed = has_speed ? ReadDecimal(type.substr(star + 1), 1000) : 1000;
       group.speeds.assign(group.alternatives.size(), static_cast<std::int16_t>(speed));
@@ -73,8 +73,8 @@ Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<Tas
   return made;
 }
 
-/// Makes `job.ask`; its filters are in use from then on.
-Status MakeAsk(NodeClassIndex& book, JobWords& job) {
+/// Makes `job.request`; its filters are in use from then on.
+Status MakeRequest(NodeClassIndex& book, JobWords& job) {
   DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
   std::vector<TaskGroup> groups;
   bool is_same = true;  // A constraint treats groups with equal node requirements as one.
@@ -83,14 +83,14 @@ Status MakeAsk(NodeClassIndex& book, JobWords& job) {
     is_same = is_same && words.types == job.groups.front().types && words.pool == job.groups.front().pool;
   }
   if (is_same) {
-    DIVVY_TRY(job.ask.groups, PutOn(book, groups, job.groups.front(), job.wishes, &job.ask.alike));
+    DIVVY_TRY(job.request.groups, PutOn(book, groups, job.groups.front(), job.wishes, &job.request.alike));
     return {};
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(book, {groups[i]}, job.groups[i], job.wishes, &job.ask.alike));
-    job.ask.groups.insert(job.ask.groups.end(), made.begin(), made.end());
+    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(book, {groups[i]}, job.groups[i], job.wishes, &job.request.alike));
+    job.request.groups.insert(job.request.groups.end(), made.begin(), made.end());
   }
-  for (TaskGroup& group : job.ask.groups) {
+  for (TaskGroup& group : job.request.groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
       group.alternatives[i].models = book.Accepted(group.filters[i]);
     }
@@ -161,7 +161,7 @@ class ClusterWorld : public ScenarioWorld {
     return broken.empty() ? cluster_.CheckInvariants() : broken;
   }
 
-  void AddNode(const std::string& name, const NodeWords& node) override {
+  void AddNode(const std::string& name, const NodeAttributes& node) override {
     NodeFacts facts;
     facts.name = name;
     facts.cpu_milli = node.cpu_milli;
@@ -174,7 +174,7 @@ class ClusterWorld : public ScenarioWorld {
       facts.gpu_memory_mib.push_back(node.MemoryMib(gpu));
     }
     if (node.has_mig) facts.sliceable = GpuSet::FirstN(node.gpus);
-    traits_.push_back(TraitsOf(node, name));
+    traits_.push_back(PropertiesOf(node, name));
     const Status added = book_.AddNode(traits_.back());
     ASSERT_TRUE(added) << added.error().message;
     book_.Fill(static_cast<NodeIndex>(cluster_.node_count()), facts);
@@ -187,7 +187,7 @@ class ClusterWorld : public ScenarioWorld {
   void SetFeatures(const Words& words) {
     const NodeIndex node = NodeOf(words.Plain(1));
     traits_[node].features = ReadList(words.Plain(2), ',');
-    const Status set = book_.SetTraits(node, traits_[node]);
+    const Status set = book_.SetProperties(node, traits_[node]);
     ASSERT_TRUE(set) << set.error().message;
     FollowKinds();
   }
@@ -247,17 +247,18 @@ class ClusterWorld : public ScenarioWorld {
     TaskWords task;
     TaskTable().at("gpus")(task, book.gpus);
     TaskTable().at("tasks")(task, book.tasks);
-    Ask ask;
-    ask.groups.push_back(GroupOf(task));
+    ResourceRequest request;
+    request.groups.push_back(GroupOf(task));
     AdvanceReservation wanted;
     wanted.id = ++last_booking_;
-    wanted.ask = cluster_.Know(ask);
+    wanted.request = cluster_.Know(request);
     wanted.team = TeamOf(book.team);
     if (!book.user.empty()) wanted.user = UserOf(book.user);
     wanted.from = now_ + book.from;
     wanted.until = now_ + book.until;
     const std::optional<AdvanceReservation> booking = cluster_.Book(wanted, now_);
-    Tell() << words.Plain(1) << (booking ? " keeps " + PlaceText(ask, booking->pieces) : " finds no room") << "\n";
+    Tell() << words.Plain(1) << (booking ? " keeps " + PlaceText(request, booking->placements) : " finds no room")
+           << "\n";
     if (booking) bookings_[words.Plain(1)] = booking->id;
   }
   void Unbook(const Words& words) {
@@ -275,14 +276,14 @@ class ClusterWorld : public ScenarioWorld {
 
   Status Prepare(JobWords& job) override {
     EXPECT_TRUE(job.after.empty() && job.asked_back.empty()) << "only the scheduler knows after= and asked=";
-    DIVVY_CHECK(MakeAsk(book_, job));
+    DIVVY_CHECK(MakeRequest(book_, job));
     FollowKinds();
-    job.ask.placement = job.placement.value_or(job.ask.placement);
+    job.request.placement = job.placement.value_or(job.request.placement);
     if (!job.line.empty()) {
       EXPECT_TRUE(lines_.contains(job.line)) << "no such line: " << job.line;
-      job.ask.pool = lines_[job.line];
+      job.request.pool = lines_[job.line];
     }
-    job.job.ask = cluster_.Know(job.ask);
+    job.job.request = cluster_.Know(job.request);
     job.job.team = TeamOf(job.team);
     job.job.user = UserOf(job.user);
     for (const std::string& cap : job.caps) {
@@ -294,18 +295,18 @@ class ClusterWorld : public ScenarioWorld {
     return {};
   }
   Status CheckFeasible(const JobWords& job) const override {
-    DIVVY_CHECK(Feasible(cluster_, job.ask, NamesOf(book_)));
-    return FeasibleForTeam(cluster_, job.ask, job.job.team, job.job.preemptible);
+    DIVVY_CHECK(Feasible(cluster_, job.request, NamesOf(book_)));
+    return FeasibleForTeam(cluster_, job.request, job.job.team, job.job.preemptible);
   }
   void Put(const JobWords& job) override { cluster_.Put(job.job, now_); }
-  void Adopt(const JobWords& job, std::vector<TaskPlacement> pieces) override {
-    ASSERT_EQ(pieces.front().place.gpus.size(), job.ask.groups.front().alternatives.front().gpus);
-    cluster_.Adopt(job.job, std::move(pieces), now_ - job.since, now_);
+  void Adopt(const JobWords& job, std::vector<TaskPlacement> placements) override {
+    ASSERT_EQ(placements.front().place.gpus.size(), job.request.groups.front().alternatives.front().gpus);
+    cluster_.Adopt(job.job, std::move(placements), now_ - job.since, now_);
   }
   void Remove(JobId waiting) override { cluster_.Remove(waiting, now_); }
   void End(JobId running) override { cluster_.Finish(running, now_); }
-  void GiveBack(JobId running, const std::vector<TaskPlacement>& pieces) override {
-    cluster_.GiveBack(running, pieces, now_);
+  void GiveBack(JobId running, const std::vector<TaskPlacement>& placements) override {
+    cluster_.GiveBack(running, placements, now_);
   }
 
   // --- Decisions ----------------------------------------------------------------------------------------------------
@@ -315,24 +316,24 @@ class ClusterWorld : public ScenarioWorld {
     for (const Start& start : plan.starts) Began(start.entry, start.job);
     for (const Carving& carving : plan.carvings) {
       Tell() << NodeName(carving.node) << " GPU " << carving.gpu << (carving.is_merge ? " is merged" : " is carved")
-             << " for " << NameOf(carving.taker) << "\n";
+             << " for " << NameOf(carving.preemptor) << "\n";
     }
     for (const Start& start : plan.starts) {
-      Tell() << NameOf(start.job) << " starts on " << PlaceOf(start.job, start.pieces)
+      Tell() << NameOf(start.job) << " starts on " << PlaceOf(start.job, start.placements)
              << (start.is_backfilled ? ", passing " + NameOf(start.passed) : "") << "\n";
     }
     for (const Growth& growth : plan.growths) {
-      Tell() << NameOf(growth.job) << " grows by " << PlaceOf(growth.job, growth.pieces) << "\n";
+      Tell() << NameOf(growth.job) << " grows by " << PlaceOf(growth.job, growth.placements) << "\n";
     }
     for (const Preemption& preemption : plan.preemptions) {
       BeginsToLeave(preemption.job);
       Tell() << NameOf(preemption.job) << (preemption.is_all ? " makes room on " : " gives back ")
-             << PlaceOf(preemption.job, preemption.pieces) << " for " << NameOf(preemption.taker) << "\n";
+             << PlaceOf(preemption.job, preemption.placements) << " for " << NameOf(preemption.preemptor) << "\n";
     }
     for (const Move& move : plan.moves) {
       BeginsToLeave(move.job);
       Tell() << NameOf(move.job) << " moves from " << PlaceOf(move.job, move.from) << " to "
-             << PlaceOf(move.job, move.to) << " for " << NameOf(move.taker) << "\n";
+             << PlaceOf(move.job, move.to) << " for " << NameOf(move.preemptor) << "\n";
     }
     return plan.next_wakeup;
   }
@@ -359,13 +360,13 @@ class ClusterWorld : public ScenarioWorld {
 
   // Node kinds change while jobs run and wait; this alone must change nothing for the jobs.
   void FollowKinds() {
-    const KindChange change = book_.TakeChange();
-    if (!change.empty()) cluster_.SetKinds(book_, change, ScorerOfDemand());
+    const NodeClassChange change = book_.TakeChange();
+    if (!change.empty()) cluster_.SetNodeClasses(book_, change, ScorerOfDemand());
   }
 
   Cluster cluster_{Rules{}};
   NodeClassIndex book_;
-  std::vector<NodeTraits> traits_;
+  std::vector<NodeProperties> traits_;
   std::map<std::string, PoolIndex> lines_;
   std::vector<Shape> demand_;
   std::vector<TeamSpec> specs_;

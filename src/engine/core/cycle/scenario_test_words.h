@@ -14,8 +14,8 @@
 #include "base/index_ranges.h"
 #include "base/scenario_test_files.h"
 #include "base/text.h"
-#include "engine/core/state/ask_for.h"
 #include "engine/core/state/cluster.h"
+#include "engine/core/state/compile_request.h"
 
 namespace divvy::core {
 
@@ -133,7 +133,7 @@ inline std::string Spaced(std::string text) {
 }
 
 /// The options of "node". Nodes of a scenario are n0, n1, ... in order.
-struct NodeWords {
+struct NodeAttributes {
   int count = 1;
   int gpus = 8;
   std::string model = "h100";
@@ -156,25 +156,26 @@ struct NodeWords {
   }
 };
 
-inline const WordTable<NodeWords>& NodeTable() {
-  static const WordTable<NodeWords> table = {
-      {"count", [](NodeWords& node, const std::string& text) { node.count = ReadInt(text); }},
-      {"gpus", [](NodeWords& node, const std::string& text) { node.gpus = ReadInt(text); }},
-      {"model", [](NodeWords& node, const std::string& text) { node.model = Spaced(text); }},
-      {"pool", [](NodeWords& node, const std::string& text) { node.pool = text; }},
-      {"cpus", [](NodeWords& node, const std::string& text) { node.cpu_milli = ReadCpus(text); }},
-      {"memory", [](NodeWords& node, const std::string& text) { node.memory_mib = ReadMib(text); }},
-      {"rack", [](NodeWords& node, const std::string& text) { node.rack = static_cast<std::uint32_t>(ReadInt(text)); }},
+inline const WordTable<NodeAttributes>& NodeTable() {
+  static const WordTable<NodeAttributes> table = {
+      {"count", [](NodeAttributes& node, const std::string& text) { node.count = ReadInt(text); }},
+      {"gpus", [](NodeAttributes& node, const std::string& text) { node.gpus = ReadInt(text); }},
+      {"model", [](NodeAttributes& node, const std::string& text) { node.model = Spaced(text); }},
+      {"pool", [](NodeAttributes& node, const std::string& text) { node.pool = text; }},
+      {"cpus", [](NodeAttributes& node, const std::string& text) { node.cpu_milli = ReadCpus(text); }},
+      {"memory", [](NodeAttributes& node, const std::string& text) { node.memory_mib = ReadMib(text); }},
+      {"rack",
+       [](NodeAttributes& node, const std::string& text) { node.rack = static_cast<std::uint32_t>(ReadInt(text)); }},
       {"block",
-       [](NodeWords& node, const std::string& text) { node.block = static_cast<std::uint32_t>(ReadInt(text)); }},
-      {"numa", [](NodeWords& node, const std::string& text) { node.numa = ReadInt(text); }},
-      {"nvlink", [](NodeWords& node, const std::string& text) { node.nvlink = ReadInt(text); }},
-      {"gpu_memory", [](NodeWords& node, const std::string& text) { node.gpu_memory_mib = ReadMib(text); }},
-      {"features", [](NodeWords& node, const std::string& text) { node.features = ReadList(text, ','); }},
-      {"compute", [](NodeWords& node, const std::string& text) { node.compute = ReadDecimal(text, 10); }},
-      {"mig", [](NodeWords& node, const std::string&) { node.has_mig = true; }},
+       [](NodeAttributes& node, const std::string& text) { node.block = static_cast<std::uint32_t>(ReadInt(text)); }},
+      {"numa", [](NodeAttributes& node, const std::string& text) { node.numa = ReadInt(text); }},
+      {"nvlink", [](NodeAttributes& node, const std::string& text) { node.nvlink = ReadInt(text); }},
+      {"gpu_memory", [](NodeAttributes& node, const std::string& text) { node.gpu_memory_mib = ReadMib(text); }},
+      {"features", [](NodeAttributes& node, const std::string& text) { node.features = ReadList(text, ','); }},
+      {"compute", [](NodeAttributes& node, const std::string& text) { node.compute = ReadDecimal(text, 10); }},
+      {"mig", [](NodeAttributes& node, const std::string&) { node.has_mig = true; }},
       {"mixed",
-       [](NodeWords& node, const std::string& text) {
+       [](NodeAttributes& node, const std::string& text) {
          for (const std::string& part : ReadList(text, '+')) {
            const std::size_t x = part.find('x') + 1;
            const std::size_t colon = std::min(part.find(':'), part.size());
@@ -189,7 +190,7 @@ inline const WordTable<NodeWords>& NodeTable() {
 }
 
 /// The node's GPUs: on NUMA nodes of `numa`, connected by NVLink in groups of `nvlink`; 0: unknown or none.
-inline std::vector<GpuFacts> GpusOf(const NodeWords& node) {
+inline std::vector<GpuFacts> GpusOf(const NodeAttributes& node) {
   std::vector<GpuFacts> gpus(static_cast<std::size_t>(node.gpus));
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
     GpuFacts& one = gpus[static_cast<std::size_t>(gpu)];
@@ -235,8 +236,8 @@ inline const WordTable<RuleWords>& RuleTable() {
       {"reclaims", [](RuleWords& rules, const std::string&) { rules.reclaims = true; }},
       {"preempts", [](RuleWords& rules, const std::string&) { rules.preempts = true; }},
       {"consolidates", [](RuleWords& rules, const std::string&) { rules.consolidates = true; }},
-      {"least_run", [](RuleWords& rules, const std::string& text) { rules.least_run = ReadDuration(text); }},
-      {"patience", [](RuleWords& rules, const std::string& text) { rules.patience = ReadDuration(text); }},
+      {"least_run", [](RuleWords& rules, const std::string& text) { rules.min_runtime = ReadDuration(text); }},
+      {"patience", [](RuleWords& rules, const std::string& text) { rules.wait_before = ReadDuration(text); }},
       {"grace", [](RuleWords& rules, const std::string& text) { rules.grace = ReadDuration(text); }},
   };
   return table;
@@ -290,7 +291,7 @@ inline const WordTable<TaskWords>& TaskTable() {
 
 /// The other options of "submit".
 struct JobWords {
-  Ask ask;
+  ResourceRequest request;
   Job job;
   std::string team;
   std::string user;
@@ -323,12 +324,12 @@ inline const WordTable<JobWords>& JobTable() {
   static const WordTable<JobWords> table = {
       {"together",
        [](JobWords& job, const std::string& text) {
-         job.ask.together = ReadTogether(text);
-         job.ask.requires_together = text.ends_with(":required");
+         job.request.locality = ReadTogether(text);
+         job.request.requires_locality = text.ends_with(":required");
        }},
-      {"widest", [](JobWords& job, const std::string& text) { job.ask.widest = ReadTogether(text); }},
-      {"few", [](JobWords& job, const std::string&) { job.ask.wants_few_nodes = true; }},
-      {"mixes", [](JobWords& job, const std::string&) { job.ask.mixes_models = true; }},
+      {"widest", [](JobWords& job, const std::string& text) { job.request.widest = ReadTogether(text); }},
+      {"few", [](JobWords& job, const std::string&) { job.request.wants_few_nodes = true; }},
+      {"mixes", [](JobWords& job, const std::string&) { job.request.mixes_models = true; }},
       {"placement",
        [](JobWords& job, const std::string& text) {
          job.placement = ReadOneOf<PlacementStrategy>(text, {{"best", PlacementStrategy::kBest},
@@ -343,9 +344,9 @@ inline const WordTable<JobWords>& JobTable() {
        }},
       {"topology",
        [](JobWords& job, const std::string& text) {
-         job.ask.topology = ReadOneOf<TopologyNeed>(text.substr(0, text.find(':')),
-                                                    {{"numa", TopologyNeed::kNuma}, {"nvlink", TopologyNeed::kNvlink}});
-         job.ask.requires_topology = text.ends_with(":required");
+         job.request.topology = ReadOneOf<TopologyNeed>(
+             text.substr(0, text.find(':')), {{"numa", TopologyNeed::kNuma}, {"nvlink", TopologyNeed::kNvlink}});
+         job.request.requires_topology = text.ends_with(":required");
        }},
       {"limit", [](JobWords& job, const std::string& text) { job.job.limit = ReadDuration(text); }},
       {"predicted", [](JobWords& job, const std::string& text) { job.job.predicted = ReadDuration(text); }},

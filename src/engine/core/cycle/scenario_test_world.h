@@ -67,7 +67,7 @@ class ScenarioWorld {
 
   virtual const Cluster& cluster() const = 0;
   virtual std::string CheckInvariants() const = 0;
-  virtual void AddNode(const std::string& name, const NodeWords& words) = 0;
+  virtual void AddNode(const std::string& name, const NodeAttributes& words) = 0;
   virtual void SetRules(const Words& words) = 0;
   /// Limits the running jobs of a group and the GPUs that they hold; 0: no limit.
   virtual void SetCap(const std::string& name, int jobs, int gpus) = 0;
@@ -77,10 +77,10 @@ class ScenarioWorld {
   virtual Status CheckFeasible(const JobWords& job) const = 0;
   /// Queues the job, or replaces the waiting job of its id.
   virtual void Put(const JobWords& job) = 0;
-  virtual void Adopt(const JobWords& job, std::vector<TaskPlacement> pieces) = 0;
+  virtual void Adopt(const JobWords& job, std::vector<TaskPlacement> placements) = 0;
   virtual void Remove(JobId waiting) = 0;
   virtual void End(JobId running) = 0;
-  virtual void GiveBack(JobId running, const std::vector<TaskPlacement>& pieces) = 0;
+  virtual void GiveBack(JobId running, const std::vector<TaskPlacement>& placements) = 0;
   /// Decides, and writes what changes. Returns when the clock alone can change the plan.
   virtual Time DecideOnce() = 0;
   virtual Explanation ExplainJob(JobId id) const = 0;
@@ -146,25 +146,26 @@ class ScenarioWorld {
     return 0;
   }
 
-  const Ask& AskOf(JobId id) const {
+  const ResourceRequest& RequestOf(JobId id) const {
     const Run* run = cluster().running(id);
     const Cluster::State& state = cluster().state();
-    return cluster().ask(state.classes[run != nullptr ? run->job_class : state.waiting.at(id).job_class].key.ask);
+    return cluster().request(
+        state.classes[run != nullptr ? run->job_class : state.waiting.at(id).job_class].key.request);
   }
   /// See PlaceText.
-  virtual std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& pieces) const {
-    return PlaceText(AskOf(id), pieces);
+  virtual std::string PlaceOf(JobId id, const std::vector<TaskPlacement>& placements) const {
+    return PlaceText(RequestOf(id), placements);
   }
 
   /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for a task without GPUs.
-  std::string PlaceText(const Ask& ask, const std::vector<TaskPlacement>& pieces) const {
+  std::string PlaceText(const ResourceRequest& request, const std::vector<TaskPlacement>& placements) const {
     std::vector<std::string> places;
-    for (const TaskPlacement& piece : pieces) {
-      const Shape& shape = ShapeOf(ask, piece);
-      std::string place = NodeName(piece.node);
-      if (!piece.place.gpus.empty()) place += " " + GpusText(piece.place.gpus);
+    for (const TaskPlacement& placed : placements) {
+      const Shape& shape = ShapeOf(request, placed);
+      std::string place = NodeName(placed.node);
+      if (!placed.place.gpus.empty()) place += " " + GpusText(placed.place.gpus);
       if (shape.slice) {
-        const int slice = std::countr_zero(piece.place.slices);
+        const int slice = std::countr_zero(placed.place.slices);
         place = std::string(MigProfileName(*shape.slice)) + " at " + std::to_string(slice) + " of " + place;
       } else if (shape.gpus > 0 && shape.parts < placement::kGpuParts) {
         place = GpusFlag(shape) + " of " + place;
@@ -188,7 +189,7 @@ class ScenarioWorld {
   // --- Facts --------------------------------------------------------------------------------------------------------
 
   void Node(const Words& words) {
-    NodeWords node;
+    NodeAttributes node;
     ReadWords(NodeTable(), words, 1, node);
     for (int i = 0; i < node.count; ++i, ++node_count_) AddNode(NodeName(node_count_), node);
   }
@@ -221,15 +222,15 @@ class ScenarioWorld {
     JobWords job = ReadJob(words);
     const Status status = Prepare(job);
     ASSERT_TRUE(status) << status.error().message;
-    std::vector<TaskPlacement> pieces;
+    std::vector<TaskPlacement> placements;
     for (const std::string& place : job.on) {
       const std::size_t colon = place.find(':');
       const NodeIndex node = NodeOf(place.substr(0, colon));
-      pieces.push_back({node, {colon == std::string::npos ? GpuSet() : ReadGpus(place.substr(colon + 1))}, 0, 0});
+      placements.push_back({node, {colon == std::string::npos ? GpuSet() : ReadGpus(place.substr(colon + 1))}, 0, 0});
     }
-    ASSERT_FALSE(pieces.empty()) << name << " is adopted on no node";
+    ASSERT_FALSE(placements.empty()) << name << " is adopted on no node";
     Note(name, job);
-    Adopt(job, std::move(pieces));
+    Adopt(job, std::move(placements));
     if (::testing::Test::HasFailure()) return;
     Began(job.job.id, job.job.id);
   }
@@ -267,10 +268,10 @@ class ScenarioWorld {
   }
 
   void TellReservation(const BackfillReservation& reservation) {
-    const std::string place = PlaceOf(reservation.entry, reservation.pieces);
+    const std::string place = PlaceOf(reservation.entry, reservation.placements);
     Tell() << NameOf(reservation.entry);
     const bool is_dated = reservation.start != kNever;
-    if (reservation.is_claim) out_ << " awaits ";
+    if (reservation.is_nomination) out_ << " awaits ";
     else if (is_dated) out_ << (reservation.is_sure ? " is promised " : " expects ");
     else out_ << " drains ";
     out_ << place << (is_dated ? " " + When(reservation.start) : "") << "\n";
@@ -370,7 +371,7 @@ class ScenarioWorld {
       out_ << "does not wait\n";
       return;
     }
-    if (answer.is_in_line) out_ << "number " << answer.position << ", " << GpuText(answer.ahead_parts) << " ahead";
+    if (answer.is_queued) out_ << "number " << answer.position << ", " << GpuText(answer.ahead_parts) << " ahead";
     else out_ << "not in line";
     out_ << " (" << answer.key << ")\n";
     for (const Blocker& blocker : answer.blockers) TellBlocker(blocker);
@@ -388,9 +389,9 @@ class ScenarioWorld {
     if (!blocker.rule.empty()) out_ << " [" << blocker.rule << "]";
     for (const Holder& holder : blocker.holders) {
       out_ << "; " << (holder.job.is_set() ? NameOf(holder.job) : "a reservation") << " has ";
-      if (holder.pieces.empty()) out_ << "some";
-      else if (holder.job.is_set()) out_ << PlaceOf(holder.job, holder.pieces);
-      else out_ << holder.pieces.size() << " of its places";
+      if (holder.placements.empty()) out_ << "some";
+      else if (holder.job.is_set()) out_ << PlaceOf(holder.job, holder.placements);
+      else out_ << holder.placements.size() << " of its places";
       if (holder.until != kNever) out_ << " for " << DurationText(holder.until - now_);
     }
     out_ << "\n";
@@ -413,7 +414,7 @@ class ScenarioWorld {
     job.user = key.user;
     job.predicted = key.predicted;
     job.caps = key.caps;
-    job.ask = copy.Know(change.ask);
+    job.request = copy.Know(change.request);
     job.limit = change.limit;
     job.preemptible = change.preemptible;
     copy.Put(job, now_);
@@ -428,8 +429,8 @@ class ScenarioWorld {
     for (const BackfillReservation& reservation : cluster.reservations()) {
       text += ToString(reservation.entry) + " " + std::to_string(reservation.start.time_since_epoch().count());
       text += reservation.is_sure ? " sure" : " likely";
-      for (const TaskPlacement& piece : reservation.pieces) {
-        text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.place.gpus.bits());
+      for (const TaskPlacement& placed : reservation.placements) {
+        text += " " + std::to_string(placed.node) + ":" + std::to_string(placed.place.gpus.bits());
       }
       text += "\n";
     }

@@ -31,7 +31,7 @@ Plan SchedulingCycle::Decide() {
   do {
     Round();
   } while (MustGoOn());
-  TakeBack(state_, now_, plan_);
+  Preempt(state_, now_, plan_);
   GrowElastic();
   plan_.carvings = std::exchange(state_.carvings, {});
   FindWakeup();
@@ -48,11 +48,11 @@ bool SchedulingCycle::MustGoOn() const {
 
 void SchedulingCycle::TakeDue() {
   has_overrun_ = state_.PutOffOverdue(now_);
-  state_.TurnBookings(now_);
+  state_.UpdateAdvanceReservations(now_);
   while (!state_.dated.empty() && state_.dated.begin()->first <= now_) {
     const JobId id = state_.dated.begin()->second;
     state_.dated.erase(state_.dated.begin());
-    state_.LineUp(state_.waiting.at(id));
+    state_.Enqueue(state_.waiting.at(id));
   }
 }
 
@@ -65,26 +65,27 @@ void SchedulingCycle::Push(Candidate candidate) {
 const SchedulingCycle::Candidate* SchedulingCycle::Next() {
   if (!is_pool_checked_) {
     is_pool_checked_ = true;
-    pool_front_.reset();
-    std::erase_if(pool_, [&](ClassIndex index) { return !state_.fronts[index].is_waiting || !FitsOnGrown(index); });
+    pool_head_.reset();
+    std::erase_if(pool_,
+                  [&](ClassIndex index) { return !state_.queue_heads[index].is_waiting || !FitsOnGrown(index); });
     const auto first = std::min_element(pool_.begin(), pool_.end(),
                                         [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; });
     if (first != pool_.end()) {
       const JobClass& job_class = state_.classes[*first];
-      pool_front_ = {state_.keys[*first], *first, job_class.line.At(job_class.line.begin()).place, false, false};
+      pool_head_ = {state_.keys[*first], *first, job_class.queue.At(job_class.queue.begin()).place, false, false};
     }
   }
-  if (heap_.empty()) return pool_front_ ? &*pool_front_ : nullptr;
-  return pool_front_ && Later(heap_.front(), *pool_front_) ? &*pool_front_ : &heap_.front();
+  if (heap_.empty()) return pool_head_ ? &*pool_head_ : nullptr;
+  return pool_head_ && Later(heap_.front(), *pool_head_) ? &*pool_head_ : &heap_.front();
 }
 
 SchedulingCycle::Candidate SchedulingCycle::Pop() {
   const Candidate* next = Next();
-  if (pool_front_ && next == &*pool_front_) {
-    Candidate candidate = std::move(*pool_front_);
+  if (pool_head_ && next == &*pool_head_) {
+    Candidate candidate = std::move(*pool_head_);
     std::erase(pool_, candidate.job_class);
     is_pool_checked_ = false;
-    pool_front_.reset();
+    pool_head_.reset();
     return candidate;
   }
   std::pop_heap(heap_.begin(), heap_.end(), Later);
@@ -97,7 +98,7 @@ bool SchedulingCycle::IsFiller(const Candidate& candidate) {
   if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
   if (state_.RulesOf(candidate.job_class).order != Order::kFifo || !first_blocked(candidate.job_class).is_set())
     return false;
-  return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !IsPromised(candidate.place.id);
+  return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !HasReservation(candidate.place.id);
 }
 
 // Returns whether all other jobs of their pool and priority have been considered.
@@ -122,10 +123,10 @@ void SchedulingCycle::Round() {
   has_started_ = false;
   while (true) {
     const Candidate* next = Next();
-    const bool has_promise = settled_ < state_.reservations.size();
+    const bool has_reservation = settled_ < state_.reservations.size();
     if (AreFillersNext(next)) {
       Try(std::move(fillers_.extract(fillers_.begin()).value().candidate));
-    } else if (has_promise && (next == nullptr || !(next->key < state_.reservations[settled_].key))) {
+    } else if (has_reservation && (next == nullptr || !(next->key < state_.reservations[settled_].key))) {
       reached_ = state_.reservations[settled_].key;
       Settle();
     } else if (next != nullptr) {
@@ -147,32 +148,32 @@ void SchedulingCycle::Round() {
 // Updates the keys of the heads and of the reservations.
 void SchedulingCycle::RankHeads() {
   if (!state_.IsAnyFair()) {
-    RankDue(RankPromises());
+    RankDue(RankReservations());
     return;
   }
   // Every start and end moves all jobs of the teams concerned, but does not reorder the jobs of one team.
   RankDue({});
-  state_.FindTeamFronts(now_);
-  const std::vector<KeyChange> promised = RankPromises();
-  const bool has_moved =
-      std::any_of(promised.begin(), promised.end(), [](const KeyChange& one) { return one.before != one.after; });
-  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
-    if (!state_.fronts[index].is_waiting) continue;
+  state_.FindTeamHeads(now_);
+  const std::vector<KeyChange> reserved_starts = RankReservations();
+  const bool has_moved = std::any_of(reserved_starts.begin(), reserved_starts.end(),
+                                     [](const KeyChange& one) { return one.before != one.after; });
+  for (ClassIndex index = 0; index < state_.queue_heads.size(); ++index) {
+    if (!state_.queue_heads[index].is_waiting) continue;
     Key& key = state_.keys[index];
     const Key before = key;
     if (state_.IsFair(index)) {
-      const auto& rank = state_.team_fronts[state_.FrontOf(index)].rank;
+      const auto& rank = state_.team_heads[state_.TeamHeadOf(index)].rank;
       const auto of_team = key.rank.begin() + kPoolRanks;
       if (!has_moved && std::equal(rank.begin(), rank.end(), of_team)) continue;
       std::copy(rank.begin(), rank.end(), of_team);
     }
-    if (Passes(promised, before, key)) state_.Freshen(index);
+    if (Passes(reserved_starts, before, key)) state_.Freshen(index);
   }
   state_.must_find_head = true;
 }
 
 // Updates the classes whose head changed or has escalated.
-void SchedulingCycle::RankDue(const std::vector<KeyChange>& promised) {
+void SchedulingCycle::RankDue(const std::vector<KeyChange>& reserved_starts) {
   if (now_ < state_.next_change) {
     for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
       const Key before = state_.keys[index];
@@ -183,20 +184,20 @@ void SchedulingCycle::RankDue(const std::vector<KeyChange>& promised) {
   }
   state_.next_change = kNever;
   for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
-    if (!state_.fronts[index].is_waiting) continue;
+    if (!state_.queue_heads[index].is_waiting) continue;
     const Key before = state_.keys[index];
     const bool is_due = state_.classes[index].head_changes_at <= now_;
     state_.HeadChanged(index, now_);
     const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Which jobs it overtook is not known
                                                                                 // yet.
-    if (is_due || is_ahead || Passes(promised, before, state_.keys[index])) state_.Freshen(index);
+    if (is_due || is_ahead || Passes(reserved_starts, before, state_.keys[index])) state_.Freshen(index);
   }
   state_.stale_heads.clear();
 }
 
 // Returns whether the job may have overtaken a job whose hold bound it.
-bool SchedulingCycle::Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after) {
-  return std::any_of(promised.begin(), promised.end(),
+bool SchedulingCycle::Passes(const std::vector<KeyChange>& reserved_starts, const Key& before, const Key& after) {
+  return std::any_of(reserved_starts.begin(), reserved_starts.end(),
                      [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
 }
 
@@ -208,28 +209,28 @@ void SchedulingCycle::Collect() {
   for (const NodeIndex node : grown_) state_.nodes[node].has_grown = false;
   heap_.clear();
   pool_.clear();
-  pool_front_.reset();
+  pool_head_.reset();
   fillers_.clear();
   is_pool_checked_ = true;
   const auto add = [&](ClassIndex index) {
     JobClass& job_class = state_.classes[index];
     job_class.looked = state_.round;
-    heap_.push_back({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
+    heap_.push_back({state_.keys[index], index, job_class.queue.At(job_class.queue.begin()).place, false, true});
   };
   // Under strict order, jobs behind a blocked job are not examined, so it is unknown whether they are blocked.
   const bool is_strict = state_.rules.backfill == Backfill::kNone;
   const bool is_all = grown_.size() > kManyGrown || is_strict;
   for (const ClassIndex index : std::exchange(state_.fresh, {})) {
     state_.classes[index].is_fresh = false;
-    if (state_.fronts[index].is_waiting && !is_all) add(index);
+    if (state_.queue_heads[index].is_waiting && !is_all) add(index);
   }
   if (is_all) {
-    for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
-      if (state_.fronts[index].is_waiting) add(index);
+    for (ClassIndex index = 0; index < state_.queue_heads.size(); ++index) {
+      if (state_.queue_heads[index].is_waiting) add(index);
     }
   } else if (!grown_.empty()) {
-    for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
-      if (state_.fronts[index].is_waiting && FitsOnGrown(index)) pool_.push_back(index);
+    for (ClassIndex index = 0; index < state_.queue_heads.size(); ++index) {
+      if (state_.queue_heads[index].is_waiting && FitsOnGrown(index)) pool_.push_back(index);
     }
     is_pool_checked_ = pool_.empty();
   }
@@ -247,7 +248,7 @@ void SchedulingCycle::Collect() {
 
 // Jobs escalate and teams are served while a reservation exists, so its key is updated. Returns the keys before and
 // after.
-std::vector<SchedulingCycle::KeyChange> SchedulingCycle::RankPromises() {
+std::vector<SchedulingCycle::KeyChange> SchedulingCycle::RankReservations() {
   std::vector<KeyChange> keys;
   for (ReservationSlot& slot : state_.reservations) {
     const Place& place = state_.waiting.at(slot.reservation.entry).place;
@@ -264,11 +265,11 @@ std::vector<SchedulingCycle::KeyChange> SchedulingCycle::RankPromises() {
 }
 
 bool SchedulingCycle::FitsOnGrown(ClassIndex index) const {
-  const QueueHead& front = state_.fronts[index];
+  const QueueHead& front = state_.queue_heads[index];
   for (const NodeIndex node : grown_) {
     if (placement::Fits(state_.nodes[node].state, front.shape)) return true;
     if (front.is_plain) continue;
-    for (const TaskGroup& group : state_.asks[state_.classes[index].key.ask].groups) {
+    for (const TaskGroup& group : state_.requests[state_.classes[index].key.request].groups) {
       for (const Shape& shape : group.alternatives) {
         if (placement::Fits(state_.nodes[node].state, shape)) return true;
       }
@@ -280,7 +281,7 @@ bool SchedulingCycle::FitsOnGrown(ClassIndex index) const {
 // Pushes a job that waits, and that no change could have helped, so that it keeps its position in the order.
 void SchedulingCycle::PushBlocked(JobId entry) {
   const Waiting& waiting = state_.waiting.at(entry);
-  if (waiting.lane != Waiting::Lane::kReady || IsPromised(entry)) return;
+  if (waiting.lane != Waiting::Lane::kReady || HasReservation(entry)) return;
   const Key key = state_.KeyAt(waiting.job_class, waiting.place, now_);
   if (reached_ && !(*reached_ < key)) return;
   if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
@@ -292,8 +293,8 @@ void SchedulingCycle::FindHeads() {
   if (state_.rules.backfill != Backfill::kReserved) return;
   std::vector<ClassIndex> escalated;
   std::vector<std::optional<ClassIndex>> first(state_.heads.size());
-  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
-    const QueueHead& front = state_.fronts[index];
+  for (ClassIndex index = 0; index < state_.queue_heads.size(); ++index) {
+    const QueueHead& front = state_.queue_heads[index];
     if (!front.is_waiting || state_.classes[index].looked == state_.round) continue;
     const Key& key = state_.keys[index];
     auto& head = first[state_.HeadOf(index)];
@@ -304,13 +305,13 @@ void SchedulingCycle::FindHeads() {
     if (is_escalated) escalated.push_back(index);
   }
   const auto before = [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; };
-  if (escalated.size() > kMostPromises) {
-    std::nth_element(escalated.begin(), escalated.begin() + kMostPromises, escalated.end(), before);
-    escalated.resize(kMostPromises);
+  if (escalated.size() > kMostReservations) {
+    std::nth_element(escalated.begin(), escalated.begin() + kMostReservations, escalated.end(), before);
+    escalated.resize(kMostReservations);
   }
   const auto entry = [&](ClassIndex index) {
-    const ClassQueue& line = state_.classes[index].line;
-    return line.At(line.begin()).place.id;
+    const ClassQueue& queue = state_.classes[index].queue;
+    return queue.At(queue.begin()).place.id;
   };
   for (const auto& head : first) {
     if (head) PushBlocked(entry(*head));
@@ -328,19 +329,19 @@ bool SchedulingCycle::IsBarred(ClassIndex index) {
 
 std::vector<TaskPlacement> SchedulingCycle::Find(ClassIndex index, JobId entry, bool is_everywhere) {
   const ClassKey& key = state_.classes[index].key;
-  const Ask& ask = state_.asks[key.ask];
+  const ResourceRequest& request = state_.requests[key.request];
   Placer placing(state_, now_, now_);
   placing.SetDraw(state_.DrawOf(entry));
-  const bool is_gang = ask.groups.size() > 1 || ask.groups.front().least > 1;
-  return placing.Find(ask, LengthOf(state_.rules, key), grown_, is_everywhere || is_gang, key.team, key.user);
+  const bool is_gang = request.groups.size() > 1 || request.groups.front().least > 1;
+  return placing.Find(request, LengthOf(state_.rules, key), grown_, is_everywhere || is_gang, key.team, key.user);
 }
 
 // --- Jobs -----------------------------------------------------------------------------------------------------------
 
 void SchedulingCycle::Try(Candidate candidate) {
   JobClass& job_class = state_.classes[candidate.job_class];
-  const ClassQueue::Position at = job_class.line.LowerBound(candidate.place);
-  const bool is_there = !job_class.line.IsEnd(at) && job_class.line.At(at).place == candidate.place;
+  const ClassQueue::Position at = job_class.queue.LowerBound(candidate.place);
+  const bool is_there = !job_class.queue.IsEnd(at) && job_class.queue.At(at).place == candidate.place;
   if (candidate.is_blocked) {
     // The job that represented all unexamined ones has started or may not start now, so another takes its role.
     if (is_there && !IsBarred(candidate.job_class) && !IsKept(candidate.job_class)) Blocked(candidate);
@@ -355,9 +356,9 @@ void SchedulingCycle::Try(Candidate candidate) {
     candidate.key = state_.keys[candidate.job_class];
     if (is_worse) {
       const Candidate* next = Next();
-      const bool has_promise = settled_ < state_.reservations.size();
+      const bool has_reservation = settled_ < state_.reservations.size();
       if ((next != nullptr && next->key < candidate.key) ||
-          (has_promise && !(candidate.key < state_.reservations[settled_].key))) {
+          (has_reservation && !(candidate.key < state_.reservations[settled_].key))) {
         Push(std::move(candidate));
         return;
       }
@@ -365,22 +366,22 @@ void SchedulingCycle::Try(Candidate candidate) {
   }
   if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
   // Settling its reservation has already tried it, without its own holds in the way.
-  if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
+  if (HasReservation(candidate.place.id) || IsBarred(candidate.job_class)) return;
   if (IsKept(candidate.job_class)) return;
   // Reservations of jobs behind it do not bind it. But those of escalated jobs are spared if there is other room.
-  std::vector<TaskPlacement> pieces;
-  if (IsAnyEscalated(settled_)) pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
-  if (pieces.empty()) {
+  std::vector<TaskPlacement> placements;
+  if (IsAnyEscalated(settled_)) placements = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+  if (placements.empty()) {
     const bool has_lifted = Lift(settled_);
-    pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
-    if (pieces.empty() && has_lifted) Restore(false);
+    placements = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+    if (placements.empty() && has_lifted) Restore(false);
   }
-  if (pieces.empty()) pieces = MovePromises(candidate);
-  if (pieces.empty()) {
+  if (placements.empty()) placements = MoveReservations(candidate);
+  if (placements.empty()) {
     Blocked(candidate);
     return;
   }
-  Launch(candidate.job_class, candidate.place, std::move(pieces));
+  Launch(candidate.job_class, candidate.place, std::move(placements));
   Restore(true);
   PushNext(candidate.job_class);
 }
@@ -388,12 +389,12 @@ void SchedulingCycle::Try(Candidate candidate) {
 // Pushes the next job of a class whose head has started.
 void SchedulingCycle::PushNext(ClassIndex index) {
   JobClass& job_class = state_.classes[index];
-  if (job_class.line.empty()) return;
+  if (job_class.queue.empty()) return;
   job_class.looked = state_.round;
-  Push({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
+  Push({state_.keys[index], index, job_class.queue.At(job_class.queue.begin()).place, false, true});
 }
 
-void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<TaskPlacement> pieces) {
+void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<TaskPlacement> placements) {
   JobClass& job_class = state_.classes[index];
   const auto at = state_.waiting.find(place.id);
   Waiting& entry = at->second;
@@ -403,7 +404,7 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
   run.job_class = index;
   run.priority = place.priority;
   run.queued_at = place.since;
-  run.pieces = std::move(pieces);
+  run.placements = std::move(placements);
   run.started = now_;
   if (job_class.key.limit > Duration(0)) run.end = AddSaturating(now_, job_class.key.limit);
   if (job_class.key.predicted > Duration(0)) run.predicted_end = AddSaturating(now_, job_class.key.predicted);
@@ -412,20 +413,20 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
   for (const ReservationSlot& slot : state_.reservations) {
     if (slot.reservation.entry == first) passed_start = slot.reservation.start;
   }
-  plan_.starts.push_back({run.id, place.id, run.pieces, first.is_set(), first, passed_start});
+  plan_.starts.push_back({run.id, place.id, run.placements, first.is_set(), first, passed_start});
 
   state_.teams.AddWaiting(job_class.key.team, -job_class.least_parts);
   state_.waiting_count -= 1;
   entry.count -= 1;
   entry.named += 1;
   if (entry.count > 0) {
-    job_class.line.SetCount(place, entry.count);
+    job_class.queue.SetCount(place, entry.count);
   } else {
-    job_class.line.Erase(place);
+    job_class.queue.Erase(place);
     state_.waiting.erase(at);
     state_.draws.erase(place.id);
-    if (job_class.line.empty()) {
-      state_.fronts[index].is_waiting = false;
+    if (job_class.queue.empty()) {
+      state_.queue_heads[index].is_waiting = false;
       for (const CapIndex cap : job_class.key.caps) state_.caps[cap].classes.erase(index);
     }
   }
@@ -437,14 +438,15 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
     Forget(i);
     break;
   }
-  PartHolds(index, run.pieces, now_);
+  PartHolds(index, run.placements, now_);
   // The booking now reserves less by what its owners use, and possibly frees CPUs and memory.
-  for (const TaskPlacement& piece : run.pieces) {
-    const std::vector<ReservedCapacity>& holds = state_.nodes[piece.node].holds;
-    const bool is_booked = std::any_of(holds.begin(), holds.end(), [&](const ReservedCapacity& hold) {
-      return hold.booking != 0 && hold.from <= now_ && placement::Overlap(hold.place, piece.place);
-    });
-    if (is_booked) state_.Grow(piece.node);
+  for (const TaskPlacement& placed : run.placements) {
+    const std::vector<ReservedCapacity>& all_reserved = state_.nodes[placed.node].reserved;
+    const bool is_reserved =
+        std::any_of(all_reserved.begin(), all_reserved.end(), [&](const ReservedCapacity& reserved) {
+          return reserved.advance != 0 && reserved.from <= now_ && placement::Overlap(reserved.place, placed.place);
+        });
+    if (is_reserved) state_.Grow(placed.node);
   }
   state_.AddRun(std::move(run), now_);
   NoteBarred(index);
@@ -463,7 +465,7 @@ void SchedulingCycle::NoteBarred(ClassIndex started) {
     return shares_cap || shares_team || StartBlockerOf(state_, other).any();
   };
   for (const ReservationSlot& slot : state_.reservations) {
-    if (!slot.reservation.is_claim && is_concerned(slot.job_class)) state_.must_find_head = true;
+    if (!slot.reservation.is_nomination && is_concerned(slot.job_class)) state_.must_find_head = true;
   }
   for (const JobId head : first_blocked_) {
     const auto at = head.is_set() ? state_.waiting.find(head) : state_.waiting.end();
@@ -473,14 +475,14 @@ void SchedulingCycle::NoteBarred(ClassIndex started) {
 
 void SchedulingCycle::FindWakeup() {
   Time next = state_.dated.empty() ? kNever : state_.dated.begin()->first;
-  next = std::min({next, state_.next_change, state_.take_again});
+  next = std::min({next, state_.next_change, state_.preempt_again});
   for (const ReservationSlot& slot : state_.reservations) {
     if (slot.reservation.start != kNever)
       next = std::min(next, std::max(slot.reservation.start, now_ + std::chrono::seconds(1)));
   }
-  for (const AdvanceReservation& booking : state_.bookings) {
-    if (booking.until > now_) next = std::min(next, booking.until);
-    if (booking.from > now_) next = std::min(next, booking.from);
+  for (const AdvanceReservation& advance : state_.advance_reservations) {
+    if (advance.until > now_) next = std::min(next, advance.until);
+    if (advance.from > now_) next = std::min(next, advance.from);
   }
   plan_.next_wakeup = next;
 }
@@ -489,9 +491,9 @@ Plan Cluster::Decide(Time now, const NameMember& name) { return SchedulingCycle(
 
 Plan Cluster::DecideAnew(Time now, const NameMember& name) {
   for (ClassIndex index = 0; index < state_->classes.size(); ++index) state_->Freshen(index);
-  SchedulingCycle pass(*state_, now, name, 0);
-  pass.KeepPromises();
-  return pass.Decide();
+  SchedulingCycle cycle(*state_, now, name, 0);
+  cycle.KeepReservations();
+  return cycle.Decide();
 }
 
 }  // namespace divvy::core

@@ -14,7 +14,7 @@ namespace divvy::core {
 
 /// The maximum number of reservations at a time. Each costs a look at the ends of running jobs. Jobs further back get
 /// theirs when they come nearer to the head. Slurm bounds its backfill in the same way (bf_max_job_test).
-inline constexpr std::size_t kMostPromises = 16;
+inline constexpr std::size_t kMostReservations = 16;
 
 /// How many reservations are recomputed in one decision so that jobs may pass that fit if reservations move elsewhere.
 inline constexpr int kMostRemakes = 32;
@@ -29,7 +29,7 @@ class SchedulingCycle {
  public:
   SchedulingCycle(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);
   /// Leaves reservations unchanged: no job gets one, and jobs that have one do not start.
-  void KeepPromises() { keeps_promises_ = true; }
+  void KeepReservations() { keeps_reservations_ = true; }
   Plan Decide();
 
  private:
@@ -70,10 +70,10 @@ class SchedulingCycle {
     Key before;
     Key after;
   };
-  std::vector<KeyChange> RankPromises();
+  std::vector<KeyChange> RankReservations();
   void RankHeads();
-  void RankDue(const std::vector<KeyChange>& promised);
-  static bool Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after);
+  void RankDue(const std::vector<KeyChange>& reserved_starts);
+  static bool Passes(const std::vector<KeyChange>& reserved_starts, const Key& before, const Key& after);
   bool FitsOnGrown(ClassIndex index) const;
   const Candidate* Next();
   Candidate Pop();
@@ -81,7 +81,7 @@ class SchedulingCycle {
   bool AreFillersNext(const Candidate* next) const;
   void PushFiller(Candidate candidate);
   bool Concerns(const ReservationSlot& slot) const;
-  bool IsPromised(JobId entry) const;
+  bool HasReservation(JobId entry) const;
   bool IsBarred(ClassIndex index);
   bool IsKept(ClassIndex index);
   bool IsBarredUntilItsStart(const ReservationSlot& slot) const;
@@ -92,17 +92,17 @@ class SchedulingCycle {
   void Push(Candidate candidate);
   void Settle();
   bool Resettle(ReservationSlot slot, const Place& place, bool is_escalated);
-  void PartHolds(ClassIndex index, const std::vector<TaskPlacement>& pieces, Time at);
+  void PartHolds(ClassIndex index, const std::vector<TaskPlacement>& placements, Time at);
   void Unhold(ReservationSlot& slot);
   void Forget(std::size_t index);
   bool IsPutOff(const ReservationSlot& slot) const;
   bool Stands(const ReservationSlot& slot) const;
   bool IsReady(const ReservationSlot& slot) const;
   struct Outlook {
-    std::vector<TaskPlacement> pieces;  // The job starts there now.
+    std::vector<TaskPlacement> placements;  // The job starts there now.
     std::optional<BackfillReservation> reservation;
     bool is_later = false;  // The start is later than its reservation's.
-    bool is_kept() const { return !pieces.empty() || (reservation && !is_later); }
+    bool is_kept() const { return !placements.empty() || (reservation && !is_later); }
   };
   Outlook Look(const ReservationSlot& slot, bool is_escalated);
   std::optional<BackfillReservation> Renewed(const ReservationSlot& slot, bool is_escalated);
@@ -114,10 +114,10 @@ class SchedulingCycle {
   void Restore(bool has_changed);
   void Try(Candidate candidate);
   void Blocked(const Candidate& candidate);
-  std::vector<TaskPlacement> MovePromises(const Candidate& candidate);
-  void HoldFor(ReservationSlot& slot);
+  std::vector<TaskPlacement> MoveReservations(const Candidate& candidate);
+  void ReserveFor(ReservationSlot& slot);
   void HoldAgain(ReservationSlot& slot);
-  void Launch(ClassIndex index, const Place& place, std::vector<TaskPlacement> pieces);
+  void Launch(ClassIndex index, const Place& place, std::vector<TaskPlacement> placements);
   void NoteBarred(ClassIndex started);
   void GrowElastic();
   std::optional<TaskPlacement> GrowByOne(JobId id);
@@ -134,7 +134,7 @@ class SchedulingCycle {
   // Classes that fit on a grown node. They are many, and few of them start, so they are not sorted: the first is
   // searched each time, and classes that no longer fit are dropped.
   std::vector<ClassIndex> pool_;
-  std::optional<Candidate> pool_front_;
+  std::optional<Candidate> pool_head_;
   bool is_pool_checked_ = true;
   std::set<Filler> fillers_;
   std::size_t settled_ = 0;           // reservations[0..settled_) are settled in this round.
@@ -146,7 +146,7 @@ class SchedulingCycle {
   int remakes_left_ = 0;
   int drains_left_ = kMostBetterDrains;
   bool has_overrun_ = false;  // A job is running past its expected end.
-  bool keeps_promises_ = false;
+  bool keeps_reservations_ = false;
 };
 
 }  // namespace divvy::core

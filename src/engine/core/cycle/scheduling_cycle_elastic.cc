@@ -10,7 +10,7 @@ namespace divvy::core {
 
 void SchedulingCycle::GrowElastic() {
   if (state_.elastic.empty()) return;
-  const bool somebody_waits = std::any_of(state_.fronts.begin(), state_.fronts.end(),
+  const bool somebody_waits = std::any_of(state_.queue_heads.begin(), state_.queue_heads.end(),
                                           [](const QueueHead& front) { return front.wants_gpu && front.is_waiting; });
   if (somebody_waits) return;
   // One task per job in turn, so that no job takes all.
@@ -20,13 +20,13 @@ void SchedulingCycle::GrowElastic() {
   for (Growth& growth : growths) open.push_back(&growth);
   while (!open.empty()) {
     std::erase_if(open, [&](Growth* growth) {
-      const std::optional<TaskPlacement> piece = GrowByOne(growth->job);
-      if (piece) growth->pieces.push_back(*piece);
-      return !piece;
+      const std::optional<TaskPlacement> placed = GrowByOne(growth->job);
+      if (placed) growth->placements.push_back(*placed);
+      return !placed;
     });
   }
   for (Growth& growth : growths) {
-    if (!growth.pieces.empty()) plan_.growths.push_back(std::move(growth));
+    if (!growth.placements.empty()) plan_.growths.push_back(std::move(growth));
   }
 }
 
@@ -34,30 +34,30 @@ std::optional<TaskPlacement> SchedulingCycle::GrowByOne(JobId id) {
   Run& run = state_.running.at(id);
   if (run.is_leaving || !run.leaving.empty()) return std::nullopt;
   const JobClass& job_class = state_.classes[run.job_class];
-  const Ask& ask = state_.asks[job_class.key.ask];
-  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-    const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
-                                   [&](const TaskPlacement& piece) { return piece.group == group; });
-    if (has >= ask.groups[group].most) continue;
-    const std::int64_t parts = ask.groups[group].alternatives.front().gpu_parts();
+  const ResourceRequest& request = state_.requests[job_class.key.request];
+  for (std::size_t group = 0; group < request.groups.size(); ++group) {
+    const auto has = std::count_if(run.placements.begin(), run.placements.end(),
+                                   [&](const TaskPlacement& placed) { return placed.group == group; });
+    if (has >= request.groups[group].most) continue;
+    const std::int64_t parts = request.groups[group].alternatives.front().gpu_parts();
     if (parts > RoomToGrow(state_, job_class.key.caps)) continue;
     if (state_.teams.has_rules()) {
       const KeptOfTeams kept = KeptByTeam(state_, run.end, IsAnybody);
       if (!TeamsHaveRoom(state_.teams, job_class.key.team, job_class.is_firm(), parts, kept)) continue;
     }
     std::vector<NodeIndex> beside;
-    if (ask.together == Locality::kNode && ask.requires_together) beside.push_back(run.pieces.front().node);
-    std::optional<TaskPlacement> piece;
+    if (request.locality == Locality::kNode && request.requires_locality) beside.push_back(run.placements.front().node);
+    std::optional<TaskPlacement> placed;
     {
       Placer placing(state_, now_, now_);
-      piece = placing.FindOne(ask, group, run, beside);
+      placed = placing.FindOne(request, group, run, beside);
     }
-    if (!piece) continue;
-    state_.TakePiece(id, run, *piece);
-    run.pieces.push_back(*piece);
-    state_.CountStart(job_class, UseOf(ask, *piece), 0, now_);
-    if (!state_.nodes[piece->node].holds.empty()) RefitHolds(state_, piece->node, now_);
-    return piece;
+    if (!placed) continue;
+    state_.TakePlacement(id, run, *placed);
+    run.placements.push_back(*placed);
+    state_.CountStart(job_class, UseOf(request, *placed), 0, now_);
+    if (!state_.nodes[placed->node].reserved.empty()) RefitReserved(state_, placed->node, now_);
+    return placed;
   }
   return std::nullopt;
 }

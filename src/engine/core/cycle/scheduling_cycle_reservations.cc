@@ -13,7 +13,7 @@
 
 namespace divvy::core {
 
-bool SchedulingCycle::IsPromised(JobId entry) const {
+bool SchedulingCycle::HasReservation(JobId entry) const {
   return std::any_of(state_.reservations.begin(), state_.reservations.end(),
                      [&](const ReservationSlot& slot) { return slot.reservation.entry == entry; });
 }
@@ -37,9 +37,9 @@ bool SchedulingCycle::IsKept(ClassIndex index) {
   return is_of_team;
 }
 
-void SchedulingCycle::HoldFor(ReservationSlot& slot) {
+void SchedulingCycle::ReserveFor(ReservationSlot& slot) {
   if (slot.reservation.start > now_ && slot.reservation.start != kNever) {
-    PartHolds(slot.job_class, slot.reservation.pieces, slot.reservation.start);
+    PartHolds(slot.job_class, slot.reservation.placements, slot.reservation.start);
   }
   HoldAgain(slot);
 }
@@ -47,34 +47,34 @@ void SchedulingCycle::HoldFor(ReservationSlot& slot) {
 // Restores the holds at the places of the reservation.
 void SchedulingCycle::HoldAgain(ReservationSlot& slot) {
   const ClassKey& key = state_.classes[slot.job_class].key;
-  for (const TaskPlacement& piece : slot.reservation.pieces) {
-    ReservedCapacity hold;
-    hold.entry = slot.reservation.entry;
-    hold.shape = ShapeOf(state_.asks[key.ask], piece);
-    hold.place = piece.place;
-    hold.drains = slot.reservation.start == kNever || slot.reservation.is_claim;
-    hold.is_claim = slot.reservation.is_claim;
-    hold.from = hold.drains ? now_ : slot.reservation.start;
-    hold.is_sure = slot.reservation.is_sure;
-    hold.ends_surely = slot.reservation.is_sure && key.limit > Duration(0);
+  for (const TaskPlacement& placed : slot.reservation.placements) {
+    ReservedCapacity reserved;
+    reserved.entry = slot.reservation.entry;
+    reserved.shape = ShapeOf(state_.requests[key.request], placed);
+    reserved.place = placed.place;
+    reserved.drains = slot.reservation.start == kNever || slot.reservation.is_nomination;
+    reserved.is_nomination = slot.reservation.is_nomination;
+    reserved.from = reserved.drains ? now_ : slot.reservation.start;
+    reserved.is_sure = slot.reservation.is_sure;
+    reserved.ends_surely = slot.reservation.is_sure && key.limit > Duration(0);
     const Duration likely = LengthOf(state_.rules, key).likely;
-    hold.until = likely > Duration(0) && !hold.drains ? AddSaturating(slot.reservation.start, likely) : kNever;
-    state_.AddHold(piece.node, hold);
+    reserved.until = likely > Duration(0) && !reserved.drains ? AddSaturating(slot.reservation.start, likely) : kNever;
+    state_.AddReserved(placed.node, reserved);
   }
   slot.is_lifted = slot.is_lost = false;
 }
 
 // The placement may rely on moving another job's hold to other GPUs of the node; this moves it.
-void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacement>& pieces, Time at) {
-  if (std::all_of(pieces.begin(), pieces.end(),
-                  [&](const TaskPlacement& piece) { return state_.nodes[piece.node].holds.empty(); })) {
+void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacement>& placements, Time at) {
+  if (std::all_of(placements.begin(), placements.end(),
+                  [&](const TaskPlacement& placed) { return state_.nodes[placed.node].reserved.empty(); })) {
     return;
   }
   const ClassKey& key = state_.classes[index].key;
   std::optional<std::vector<Shift>> shifts;
   {
     Placer placing(state_, now_, at);
-    shifts = placing.Shifts(state_.asks[key.ask], pieces, LengthOf(state_.rules, key), key.team, key.user);
+    shifts = placing.Shifts(state_.requests[key.request], placements, LengthOf(state_.rules, key), key.team, key.user);
   }
   if (shifts) Apply(state_, *shifts);
 }
@@ -83,11 +83,11 @@ void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacemen
 // grown.
 void SchedulingCycle::Unhold(ReservationSlot& slot) {
   slot.is_lifted = true;
-  for (const TaskPlacement& piece : slot.reservation.pieces) {
-    const bool had_grown = state_.nodes[piece.node].has_grown;
-    state_.DropHolds(piece.node, slot.reservation.entry, 0);
-    if (had_grown || !state_.nodes[piece.node].has_grown) continue;
-    state_.nodes[piece.node].has_grown = false;
+  for (const TaskPlacement& placed : slot.reservation.placements) {
+    const bool had_grown = state_.nodes[placed.node].has_grown;
+    state_.DropReserved(placed.node, slot.reservation.entry, 0);
+    if (had_grown || !state_.nodes[placed.node].has_grown) continue;
+    state_.nodes[placed.node].has_grown = false;
     state_.grown.pop_back();
   }
 }
@@ -98,7 +98,7 @@ bool SchedulingCycle::Lift(std::size_t from) {
   bool has_lifted = false;
   for (std::size_t i = from; i < state_.reservations.size(); ++i) {
     ReservationSlot& slot = state_.reservations[i];
-    if (slot.is_lifted || slot.reservation.is_claim) continue;
+    if (slot.is_lifted || slot.reservation.is_nomination) continue;
     Unhold(slot);
     has_lifted = true;
   }
@@ -119,7 +119,7 @@ void SchedulingCycle::Restore(bool has_changed) {
     ReservationSlot& slot = state_.reservations[i];
     if (!slot.is_lifted) continue;
     if (has_changed && Stands(slot)) {
-      HoldFor(slot);
+      ReserveFor(slot);
     } else if (has_changed) {
       slot.is_stale = slot.is_lost = true;
     } else if (!slot.is_lost) {
@@ -129,35 +129,38 @@ void SchedulingCycle::Restore(bool has_changed) {
 }
 
 void SchedulingCycle::Forget(std::size_t index) {
-  state_.DropPromise(index);
+  state_.DropReservation(index);
   if (index < settled_) settled_ -= 1;
 }
 
 // Returns whether an end that the reservation relies on will be later, because a job runs longer than predicted.
 bool SchedulingCycle::IsPutOff(const ReservationSlot& slot) const {
-  if (slot.reservation.start == kNever || slot.reservation.is_claim) return false;
+  if (slot.reservation.start == kNever || slot.reservation.is_nomination) return false;
   if (!has_overrun_) return false;
-  const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+  const ResourceRequest& request = state_.requests[state_.classes[slot.job_class].key.request];
   std::map<NodeIndex, NodeState> then;
-  return std::any_of(slot.reservation.pieces.begin(), slot.reservation.pieces.end(), [&](const TaskPlacement& piece) {
-    const auto [at, is_new] = then.try_emplace(piece.node);
-    if (is_new) at->second = StateAt(state_, piece.node, now_, slot.reservation.start);
-    const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(at->second, shape, piece.place)) return true;
-    placement::Take(at->second, shape, piece.place);
-    return false;
-  });
+  return std::any_of(slot.reservation.placements.begin(), slot.reservation.placements.end(),
+                     [&](const TaskPlacement& placed) {
+                       const auto [at, is_new] = then.try_emplace(placed.node);
+                       if (is_new) at->second = StateAt(state_, placed.node, now_, slot.reservation.start);
+                       const Shape& shape = ShapeOf(request, placed);
+                       if (!FitsOn(at->second, shape, placed.place)) return true;
+                       placement::Take(at->second, shape, placed.place);
+                       return false;
+                     });
 }
 
 // Returns whether the reservation is still valid, that is, no job before it took its resources. Call while its holds
 // are lifted.
 bool SchedulingCycle::Stands(const ReservationSlot& slot) const {
-  if (slot.reservation.is_claim) return true;
+  if (slot.reservation.is_nomination) return true;
   if (slot.reservation.start <= now_) return false;
   const ClassKey& key = state_.classes[slot.job_class].key;
-  if (slot.reservation.start == kNever) return DrainStands(state_, state_.asks[key.ask], slot.reservation.pieces);
+  if (slot.reservation.start == kNever)
+    return DrainStands(state_, state_.requests[key.request], slot.reservation.placements);
   Placer placing(state_, now_, slot.reservation.start);
-  return placing.Keeps(state_.asks[key.ask], slot.reservation.pieces, LengthOf(state_.rules, key), key.team, key.user);
+  return placing.Keeps(state_.requests[key.request], slot.reservation.placements, LengthOf(state_.rules, key), key.team,
+                       key.user);
 }
 
 // Returns whether its start time has come and exactly its reserved resources are free.
@@ -165,16 +168,17 @@ bool SchedulingCycle::IsReady(const ReservationSlot& slot) const {
   if (slot.reservation.start > now_) return false;
   const ClassKey& key = state_.classes[slot.job_class].key;
   Placer placing(state_, now_, now_);
-  return placing.Keeps(state_.asks[key.ask], slot.reservation.pieces, LengthOf(state_.rules, key), key.team, key.user);
+  return placing.Keeps(state_.requests[key.request], slot.reservation.placements, LengthOf(state_.rules, key), key.team,
+                       key.user);
 }
 
 // Returns whether a grown node has room for one of its tasks before its start.
 bool SchedulingCycle::Concerns(const ReservationSlot& slot) const {
   if (slot.reservation.start == kNever) return !grown_.empty();
-  const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
+  const ResourceRequest& request = state_.requests[state_.classes[slot.job_class].key.request];
   return std::any_of(grown_.begin(), grown_.end(), [&](NodeIndex node) {
     const NodeState then = StateAt(state_, node, now_, slot.reservation.start - Duration(1));
-    for (const TaskGroup& group : ask.groups) {
+    for (const TaskGroup& group : request.groups) {
       for (const Shape& shape : group.alternatives) {
         if (placement::Fits(then, shape)) return true;
       }
@@ -188,16 +192,17 @@ void SchedulingCycle::Settle() {
   const Place place = state_.waiting.at(slot.reservation.entry).place;
   const bool is_escalated = state_.IsEscalatedAt(slot.job_class, place.since, now_);
   JobId& first = first_blocked(slot.job_class);
-  if (keeps_promises_) {
+  if (keeps_reservations_) {
     if (!first.is_set()) first = place.id;
     settled_ += 1;
     return;
   }
   // A nominated job waits for its victims, which may also count against its team's limit.
-  const bool is_claim = slot.reservation.is_claim;
-  const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
-  const bool is_barred = !is_claim && IsBarred(slot.job_class);
-  const bool is_over = is_claim ? StartBlockerOf(state_, slot.job_class).could_never_run || !ClaimStands(state_, slot)
+  const bool is_nomination = slot.reservation.is_nomination;
+  const bool deserves = is_nomination || !first.is_set() || first == place.id || is_escalated;
+  const bool is_barred = !is_nomination && IsBarred(slot.job_class);
+  const bool is_over = is_nomination
+                           ? StartBlockerOf(state_, slot.job_class).could_never_run || !NominationHolds(state_, slot)
                        : is_barred ? !IsBarredUntilItsStart(slot)
                                    : IsKept(slot.job_class);
   if (!deserves || is_over) {
@@ -221,7 +226,7 @@ void SchedulingCycle::Settle() {
     settled_ += 1;
     return;
   }
-  const bool is_broken = slot.is_stale || slot.is_lifted || slot.reservation.start <= now_ || is_claim;
+  const bool is_broken = slot.is_stale || slot.is_lifted || slot.reservation.start <= now_ || is_nomination;
   if (is_broken || Concerns(slot)) {
     slot.is_stale = is_broken;
     if (!Resettle(slot, place, is_escalated)) return;
@@ -248,17 +253,17 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
   // The reservation is first improved with unreserved resources only. Reservations behind it give way if it is lost, or
   // if the job can start at once.
   Outlook outlook = Look(slot, is_escalated);
-  if (outlook.pieces.empty() && Lift(settled_ + 1)) {
+  if (outlook.placements.empty() && Lift(settled_ + 1)) {
     if (!outlook.is_kept()) {
       outlook = Look(slot, is_escalated);
-    } else if (!slot.reservation.is_claim) {
-      outlook.pieces = Find(slot.job_class, place.id, slot.is_stale);
+    } else if (!slot.reservation.is_nomination) {
+      outlook.placements = Find(slot.job_class, place.id, slot.is_stale);
     }
   }
   JobId& first = first_blocked(slot.job_class);
-  if (!outlook.pieces.empty()) {
+  if (!outlook.placements.empty()) {
     Forget(settled_);
-    Launch(slot.job_class, place, std::move(outlook.pieces));
+    Launch(slot.job_class, place, std::move(outlook.placements));
     Restore(true);
     PushNext(slot.job_class);
     FindHeads();
@@ -271,16 +276,16 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
     Restore(true);
     return false;
   }
-  const bool has_changed =
-      outlook.reservation->start != slot.reservation.start || outlook.reservation->pieces != slot.reservation.pieces;
+  const bool has_changed = outlook.reservation->start != slot.reservation.start ||
+                           outlook.reservation->placements != slot.reservation.placements;
   if (has_changed) {
-    for (const TaskPlacement& piece : slot.reservation.pieces) state_.Grow(piece.node);
+    for (const TaskPlacement& placed : slot.reservation.placements) state_.Grow(placed.node);
     state_.FreshenRights(slot.job_class);
     state_.room_epoch += 1;
   }
   slot.reservation = std::move(*outlook.reservation);
   slot.is_stale = false;
-  if (has_changed) HoldFor(slot);
+  if (has_changed) ReserveFor(slot);
   else HoldAgain(slot);
   state_.reservations[settled_] = std::move(slot);
   settled_ += 1;
@@ -292,14 +297,14 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
 // Returns what a reserved job can get now while its own holds are lifted: a start, or its reservation from here on.
 SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool is_escalated) {
   Outlook outlook;
-  const bool is_claim = slot.reservation.is_claim;
-  if (is_claim && ClaimIsFree(state_, slot)) {
-    if (!IsBarred(slot.job_class)) outlook.pieces = slot.reservation.pieces;
-  } else if (!is_claim || !IsBarred(slot.job_class)) {
-    outlook.pieces = Find(slot.job_class, slot.reservation.entry, slot.is_stale);
-    if (outlook.pieces.empty() && IsReady(slot)) outlook.pieces = slot.reservation.pieces;
+  const bool is_nomination = slot.reservation.is_nomination;
+  if (is_nomination && NominationIsFree(state_, slot)) {
+    if (!IsBarred(slot.job_class)) outlook.placements = slot.reservation.placements;
+  } else if (!is_nomination || !IsBarred(slot.job_class)) {
+    outlook.placements = Find(slot.job_class, slot.reservation.entry, slot.is_stale);
+    if (outlook.placements.empty() && IsReady(slot)) outlook.placements = slot.reservation.placements;
   }
-  if (!outlook.pieces.empty()) return outlook;
+  if (!outlook.placements.empty()) return outlook;
   outlook.reservation = Renewed(slot, is_escalated);
   outlook.is_later = outlook.reservation && outlook.reservation->start > slot.reservation.start;
   return outlook;
@@ -309,16 +314,16 @@ SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool
 std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlot& slot, bool is_escalated) {
   const JobId entry = slot.reservation.entry;
   const bool stands = !slot.is_stale || Stands(slot);
-  if (stands && slot.reservation.is_claim) return slot.reservation;
+  if (stands && slot.reservation.is_nomination) return slot.reservation;
   std::optional<BackfillReservation> reservation;
   if (slot.is_stale) {
     reservation = Earliest(state_, slot.job_class, entry, now_, is_escalated);
   } else if (idle_rounds_ < kMostIdleRounds) {
     reservation = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.reservation.start);
     if (!reservation && slot.reservation.start == kNever && !grown_.empty() && drains_left_ > 0) {
-      const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
-      if (LeastTasks(ask) > 1) drains_left_ -= 1;  // For a gang this visits every node.
-      reservation = BetterDrain(state_, ask, grown_, slot.reservation.pieces);
+      const ResourceRequest& request = state_.requests[state_.classes[slot.job_class].key.request];
+      if (LeastTasks(request) > 1) drains_left_ -= 1;  // For a gang this visits every node.
+      reservation = BetterDrain(state_, request, grown_, slot.reservation.placements);
       if (reservation) reservation->entry = entry;
       if (reservation) return reservation;
     }
@@ -340,9 +345,9 @@ bool SchedulingCycle::IsHopeless(ClassIndex index, bool is_escalated) {
 std::uint64_t& SchedulingCycle::HopelessSince(ClassIndex index, bool is_escalated) {
   JobClass& job_class = state_.classes[index];
   const std::size_t kind = is_escalated ? 1 : 0;
-  if (!state_.bookings.empty()) return job_class.hopeless[kind];
-  if (state_.hopeless_asks.size() < state_.asks.size()) state_.hopeless_asks.resize(state_.asks.size());
-  return state_.hopeless_asks[job_class.key.ask][kind];
+  if (!state_.advance_reservations.empty()) return job_class.hopeless[kind];
+  if (state_.hopeless_requests.size() < state_.requests.size()) state_.hopeless_requests.resize(state_.requests.size());
+  return state_.hopeless_requests[job_class.key.request][kind];
 }
 
 void SchedulingCycle::Blocked(const Candidate& candidate) {
@@ -351,11 +356,12 @@ void SchedulingCycle::Blocked(const Candidate& candidate) {
   if (!first.is_set()) first = candidate.place.id;
   const bool is_first = first == candidate.place.id;
   const bool is_escalated = state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_);
-  if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated) || keeps_promises_) return;
-  if (IsPromised(candidate.place.id)) return;
+  if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated) || keeps_reservations_) return;
+  if (HasReservation(candidate.place.id)) return;
   // Only the first jobs in order have reservations.
-  const bool is_full = state_.reservations.size() >= kMostPromises && !is_first;
-  if (is_full && (settled_ == state_.reservations.size() || state_.reservations.back().reservation.is_claim)) return;
+  const bool is_full = state_.reservations.size() >= kMostReservations && !is_first;
+  if (is_full && (settled_ == state_.reservations.size() || state_.reservations.back().reservation.is_nomination))
+    return;
   // If this job is hopeless, so are those behind it in its class.
   if (IsHopeless(candidate.job_class, is_escalated)) return;
   Lift(settled_);
@@ -368,7 +374,7 @@ void SchedulingCycle::Blocked(const Candidate& candidate) {
   }
   if (is_full) Forget(state_.reservations.size() - 1);
   ReservationSlot slot{std::move(*reservation), candidate.key, candidate.job_class, job_class.wants_gpu};
-  HoldFor(slot);
+  ReserveFor(slot);
   state_.reservations.insert(state_.reservations.begin() + static_cast<std::ptrdiff_t>(settled_), std::move(slot));
   settled_ += 1;
   Restore(true);
@@ -377,21 +383,21 @@ void SchedulingCycle::Blocked(const Candidate& candidate) {
 
 // The next job of its class may have escalated as well.
 void SchedulingCycle::PushBehind(ClassIndex index, const Place& place) {
-  const ClassQueue& line = state_.classes[index].line;
-  ClassQueue::Position at = line.LowerBound(place);
-  if (!line.IsEnd(at) && line.At(at).place == place) at = line.Next(at);
-  if (line.IsEnd(at) || !state_.IsEscalatedAt(index, line.At(at).place.since, now_)) return;
-  PushBlocked(line.At(at).place.id);
+  const ClassQueue& queue = state_.classes[index].queue;
+  ClassQueue::Position at = queue.LowerBound(place);
+  if (!queue.IsEnd(at) && queue.At(at).place == place) at = queue.Next(at);
+  if (queue.IsEnd(at) || !state_.IsEscalatedAt(index, queue.At(at).place.since, now_)) return;
+  PushBlocked(queue.At(at).place.id);
 }
 
 // The job fits only on reserved resources. If every reservation before this job can be kept elsewhere with no later
 // start, they move.
-std::vector<TaskPlacement> SchedulingCycle::MovePromises(const Candidate& candidate) {
+std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& candidate) {
   if (settled_ == 0 || remakes_left_ < static_cast<int>(settled_)) return {};
   const ClassKey& key = state_.classes[candidate.job_class].key;
-  const Ask& ask = state_.asks[key.ask];
-  if (LeastTasks(ask) > 1 || ask.groups.size() > 1) return {};
-  const Shape& shape = ask.groups.front().alternatives.front();
+  const ResourceRequest& request = state_.requests[key.request];
+  if (LeastTasks(request) > 1 || request.groups.size() > 1) return {};
+  const Shape& shape = request.groups.front().alternatives.front();
   std::vector<NodeIndex> nodes;
   for (const NodeIndex node : state_.held) {
     if (placement::Fits(state_.nodes[node].state, shape)) nodes.push_back(node);
@@ -403,7 +409,7 @@ std::vector<TaskPlacement> SchedulingCycle::MovePromises(const Candidate& candid
                                             state_.reservations.begin() + static_cast<std::ptrdiff_t>(settled_));
   // Draining reservations and nominations have no start to compare, so their holds stay.
   const auto has_date = [](const ReservationSlot& slot) {
-    return slot.reservation.start != kNever && !slot.reservation.is_claim;
+    return slot.reservation.start != kNever && !slot.reservation.is_nomination;
   };
   const auto lift_settled = [&] {
     for (std::size_t i = 0; i < settled_; ++i) {
@@ -411,19 +417,20 @@ std::vector<TaskPlacement> SchedulingCycle::MovePromises(const Candidate& candid
     }
   };
   lift_settled();
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
   {
     Placer placing(state_, now_, now_);
     placing.SetDraw(state_.DrawOf(candidate.place.id));
-    pieces = placing.Find(ask, LengthOf(state_.rules, key), nodes, false, key.team, key.user);
+    placements = placing.Find(request, LengthOf(state_.rules, key), nodes, false, key.team, key.user);
   }
-  bool is_fine = !pieces.empty();
+  bool is_fine = !placements.empty();
   if (is_fine) {
     // Simulate that the job runs, with a stand-in piece on the node.
-    Node& node = state_.nodes[pieces.front().node];
+    Node& node = state_.nodes[placements.front().node];
     const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
-    node.pieces.push_back({candidate.place.id, ShapeOf(ask, pieces.front()), pieces.front().place, now_, end, kNever});
-    state_.Rebuild(pieces.front().node);
+    node.placements.push_back(
+        {candidate.place.id, ShapeOf(request, placements.front()), placements.front().place, now_, end, kNever});
+    state_.Rebuild(placements.front().node);
     for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
       ReservationSlot& slot = state_.reservations[i];
       if (!has_date(slot)) continue;
@@ -432,19 +439,19 @@ std::vector<TaskPlacement> SchedulingCycle::MovePromises(const Candidate& candid
       is_fine = reservation && reservation->start <= slot.reservation.start;
       if (!is_fine) break;
       slot.reservation = std::move(*reservation);
-      HoldFor(slot);
+      ReserveFor(slot);
     }
-    node.pieces.pop_back();
-    state_.Rebuild(pieces.front().node);
+    node.placements.pop_back();
+    state_.Rebuild(placements.front().node);
   }
   if (is_fine) {
     // The resources that they held before may help others.
     for (std::size_t i = 0; i < settled_; ++i) {
-      if (state_.reservations[i].reservation.pieces == before[i].reservation.pieces) continue;
-      for (const TaskPlacement& piece : before[i].reservation.pieces) state_.Grow(piece.node);
+      if (state_.reservations[i].reservation.placements == before[i].reservation.placements) continue;
+      for (const TaskPlacement& placed : before[i].reservation.placements) state_.Grow(placed.node);
       state_.room_epoch += 1;
     }
-    return pieces;
+    return placements;
   }
   lift_settled();
   for (std::size_t i = 0; i < settled_; ++i) {

@@ -25,30 +25,30 @@ Cluster MakeSliceable(int nodes, int gpus) {
   return cluster;
 }
 
-Ask SliceAsk(MigProfile profile) {
-  Ask ask = GpuAsk(1);
-  ask.groups.front().alternatives = {placement::SliceShape(profile)};
-  return ask;
+ResourceRequest SliceRequest(MigProfile profile) {
+  ResourceRequest request = GpuRequest(1);
+  request.groups.front().alternatives = {placement::SliceShape(profile)};
+  return request;
 }
 
-Ask MemoryAsk(int parts, std::int32_t gpu_memory_mib) {
-  Ask ask = ShareAsk(parts);
-  ask.groups.front().alternatives.front().gpu_memory_mib = gpu_memory_mib;
-  return ask;
+ResourceRequest MemoryRequest(int parts, std::int32_t gpu_memory_mib) {
+  ResourceRequest request = ShareRequest(parts);
+  request.groups.front().alternatives.front().gpu_memory_mib = gpu_memory_mib;
+  return request;
 }
 
 TEST(SlicePlan, CutsAnIdleGpuAndMergesItForAWholeGpuJob) {
   Cluster cluster = MakeSliceable(1, 1);
-  cluster.Put(MakeJob(cluster, 1, SliceAsk(MigProfile::k2g), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, SliceAsk(MigProfile::k2g), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, SliceRequest(MigProfile::k2g), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, SliceRequest(MigProfile::k2g), At(0)), At(0));
   Plan plan = cluster.Decide(At(0));
   ASSERT_EQ(plan.starts.size(), 2u);
   ASSERT_EQ(plan.carvings.size(), 1u) << "once for both";
   EXPECT_FALSE(plan.carvings[0].is_merge);
-  EXPECT_EQ(plan.carvings[0].taker, JobId(1));
-  EXPECT_FALSE(placement::Overlap(plan.starts[0].pieces[0].place, plan.starts[1].pieces[0].place));
+  EXPECT_EQ(plan.carvings[0].preemptor, JobId(1));
+  EXPECT_FALSE(placement::Overlap(plan.starts[0].placements[0].place, plan.starts[1].placements[0].place));
 
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(1), At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(1), At(1)), At(1));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   cluster.Finish(JobId(1), At(2));
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty()) << "an instance is still on it";
@@ -57,31 +57,31 @@ TEST(SlicePlan, CutsAnIdleGpuAndMergesItForAWholeGpuJob) {
   ASSERT_EQ(plan.starts.size(), 1u);
   ASSERT_EQ(plan.carvings.size(), 1u);
   EXPECT_TRUE(plan.carvings[0].is_merge);
-  EXPECT_EQ(plan.carvings[0].taker, JobId(3));
+  EXPECT_EQ(plan.carvings[0].preemptor, JobId(3));
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
 TEST(SlicePlan, FillsACutGpuBeforeAnotherIsCut) {
   Cluster cluster = MakeSliceable(2, 2);
   for (std::uint64_t id = 1; id <= 7; ++id) {
-    cluster.Put(MakeJob(cluster, id, SliceAsk(MigProfile::k1g), At(0)), At(0));
+    cluster.Put(MakeJob(cluster, id, SliceRequest(MigProfile::k1g), At(0)), At(0));
   }
   const Plan plan = cluster.Decide(At(0));
   ASSERT_EQ(plan.starts.size(), 7u);
   for (const Start& start : plan.starts) {
-    EXPECT_EQ(start.pieces[0].node, 0u);
-    EXPECT_EQ(start.pieces[0].place.gpus, GpuSet::Only(0));
+    EXPECT_EQ(start.placements[0].node, 0u);
+    EXPECT_EQ(start.placements[0].place.gpus, GpuSet::Only(0));
   }
   EXPECT_EQ(plan.carvings.size(), 1u);
 }
 
 TEST(SlicePlan, AWholeGpuJobHasAReservationWhenTheSlicesEnd) {
   Cluster cluster = MakeSliceable(1, 1);
-  cluster.Put(MakeJob(cluster, 1, SliceAsk(MigProfile::k3g), At(0), hours(2)), At(0));
+  cluster.Put(MakeJob(cluster, 1, SliceRequest(MigProfile::k3g), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(1), hours(1)), At(1));
-  cluster.Put(MakeJob(cluster, 3, SliceAsk(MigProfile::k1g), At(1), hours(3)), At(1));
-  cluster.Put(MakeJob(cluster, 4, SliceAsk(MigProfile::k1g), At(1), hours(1)), At(1));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(1), At(1), hours(1)), At(1));
+  cluster.Put(MakeJob(cluster, 3, SliceRequest(MigProfile::k1g), At(1), hours(3)), At(1));
+  cluster.Put(MakeJob(cluster, 4, SliceRequest(MigProfile::k1g), At(1), hours(1)), At(1));
   Rules rules;
   rules.order = Order::kFifo;
   cluster.SetRules(rules);
@@ -95,9 +95,9 @@ TEST(SlicePlan, AWholeGpuJobHasAReservationWhenTheSlicesEnd) {
 
 TEST(SlicePlan, MemoryAndComputeAreCountedSeparately) {
   Cluster cluster = MakeSliceable(1, 1);
-  cluster.Put(MakeJob(cluster, 1, MemoryAsk(2500, 61'440), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, MemoryAsk(2500, 40'960), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 3, MemoryAsk(7500, 20'480), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, MemoryRequest(2500, 61'440), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, MemoryRequest(2500, 40'960), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 3, MemoryRequest(7500, 20'480), At(0)), At(0));
   const Plan plan = cluster.Decide(At(0));
   ASSERT_EQ(plan.starts.size(), 2u);
   EXPECT_EQ(plan.starts[0].job, JobId(1));
@@ -106,9 +106,9 @@ TEST(SlicePlan, MemoryAndComputeAreCountedSeparately) {
 
 TEST(SliceWhy, NamesTheSliceAndTheNextThatWouldStart) {
   Cluster cluster = MakeSliceable(1, 1);
-  cluster.Put(MakeJob(cluster, 1, SliceAsk(MigProfile::k4g), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, SliceRequest(MigProfile::k4g), At(0)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 2, SliceAsk(MigProfile::k4g), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, SliceRequest(MigProfile::k4g), At(0)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Explain(cluster, JobId(2), At(0));
   ASSERT_FALSE(answer.blockers.empty());
@@ -118,13 +118,13 @@ TEST(SliceWhy, NamesTheSliceAndTheNextThatWouldStart) {
 }
 
 TEST(SliceWhy, RefusesWhatNoGpuCanProvide) {
-  const Status cut = Feasible(MakeCluster(2, 2), SliceAsk(MigProfile::k1g));
+  const Status cut = Feasible(MakeCluster(2, 2), SliceRequest(MigProfile::k1g));
   ASSERT_FALSE(cut);
   EXPECT_EQ(
       cut.error().message,
       "asks for a 1g slice of a GPU, but no node has a GPU that supports slices; --gpus 0.125 asks for a GPU fraction "
       "instead");
-  const Status memory = Feasible(MakeSliceable(1, 1), MemoryAsk(5000, 100'352));
+  const Status memory = Feasible(MakeSliceable(1, 1), MemoryRequest(5000, 100'352));
   ASSERT_FALSE(memory);
   EXPECT_EQ(memory.error().message,
             "asks for 0.5 of a GPU with 98 GiB, but the GPU with the most has 80 GiB; --gpu-memory 80G is the maximum");
@@ -161,7 +161,7 @@ TEST(SliceHistory, EveryWaitingJobHasABlockerAndTheSuggestedChangeStartsIt) {
       if (!answer.change) continue;
       ++changes;
       Cluster copy = world.cluster().Copy();
-      Job changed = RandomWorld::JobOf(job, answer.change->ask, copy);
+      Job changed = RandomWorld::JobOf(job, answer.change->request, copy);
       changed.limit = answer.change->limit;
       changed.preemptible = answer.change->preemptible;
       copy.Put(changed, world.now());

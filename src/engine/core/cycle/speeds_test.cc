@@ -29,14 +29,14 @@ Teams TwoTeams(std::int64_t quota = 0) {
 }
 
 TEST(GpuUse, IsWeightedByTheSpeedOfTheAlternative) {
-  Ask ask = GpuAsk(4);
-  ask.groups.front().alternatives.push_back(ask.groups.front().alternatives.front());
+  ResourceRequest request = GpuRequest(4);
+  request.groups.front().alternatives.push_back(request.groups.front().alternatives.front());
   const TaskPlacement fast{0, AtGpus(0b1111), 0, 0}, slow{0, AtGpus(0b1111), 0, 1};
-  EXPECT_EQ(UseOf(ask, slow).worth, 4 * kGpu) << "no speeds";
-  ask.groups.front().speeds = {1000, 550};
-  EXPECT_EQ(UseOf(ask, fast).worth, 4 * kGpu);
-  EXPECT_EQ(UseOf(ask, slow).parts, 4 * kGpu);
-  EXPECT_EQ(UseOf(ask, slow).worth, 22'000);
+  EXPECT_EQ(UseOf(request, slow).worth, 4 * kGpu) << "no speeds";
+  request.groups.front().speeds = {1000, 550};
+  EXPECT_EQ(UseOf(request, fast).worth, 4 * kGpu);
+  EXPECT_EQ(UseOf(request, slow).parts, 4 * kGpu);
+  EXPECT_EQ(UseOf(request, slow).worth, 22'000);
 }
 
 TEST(TeamsAtSpeeds, AreComparedByTheSpeedOfTheirGpus) {
@@ -67,7 +67,7 @@ class History {
     cluster_ = Cluster(rules);
     for (int node = 0; node < 3; ++node) {
       NodeFacts facts = PlainNode(node, 4);
-      facts.kind = facts.gpu_model = node % 2;
+      facts.node_class = facts.gpu_model = node % 2;
       cluster_.AddNode(facts);
     }
     TeamSpec a, b;
@@ -92,7 +92,7 @@ class History {
     }
     for (const Start& start : cluster_.Decide(now).starts) {
       running_.push_back(start.job);
-      starts.emplace_back(start.job, start.pieces);
+      starts.emplace_back(start.job, start.placements);
     }
     ASSERT_EQ(cluster_.CheckInvariants(), "");
   }
@@ -106,14 +106,14 @@ class History {
 
  private:
   void Submit(Time now) {
-    Ask ask = GpuAsk(1 + static_cast<int>(draws_.Next() % 3));
-    TaskGroup& group = ask.groups.front();
+    ResourceRequest request = GpuRequest(1 + static_cast<int>(draws_.Next() % 3));
+    TaskGroup& group = request.groups.front();
     const bool prefers_second = draws_.Next() % 2 == 0;
     group.alternatives.push_back(group.alternatives.front());
     group.alternatives[0].models = prefers_second ? 2 : 1;
     group.alternatives[1].models = prefers_second ? 1 : 2;
     group.speeds = speeds_;
-    Job job = MakeJob(cluster_, ++last_, ask, now, draws_.Next() % 2 == 0 ? Duration(0) : Duration(hours(1)));
+    Job job = MakeJob(cluster_, ++last_, request, now, draws_.Next() % 2 == 0 ? Duration(0) : Duration(hours(1)));
     job.team = static_cast<TeamIndex>(1 + draws_.Next() % 2);
     job.preemptible = Preemptible::kRequeue;
     cluster_.Put(job, now);

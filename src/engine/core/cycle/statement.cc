@@ -6,38 +6,38 @@
 
 namespace divvy::core {
 
-void Statement::Remove(JobId job, const TaskPlacement& piece, const Shape& shape) {
-  auto& pieces = state_.nodes[piece.node].pieces;
-  const auto at = std::find_if(pieces.begin(), pieces.end(), [&](const RunPiece& one) {
-    return one.job == job && one.place == piece.place && one.shape == shape;
+void Statement::Remove(JobId job, const TaskPlacement& placed, const Shape& shape) {
+  auto& placements = state_.nodes[placed.node].placements;
+  const auto at = std::find_if(placements.begin(), placements.end(), [&](const RunningTask& one) {
+    return one.job == job && one.place == placed.place && one.shape == shape;
   });
-  DIVVY_ASSERT(at != pieces.end());
-  steps_.push_back({piece.node, static_cast<std::size_t>(at - pieces.begin()), *at, false});
-  pieces.erase(at);
-  state_.Rebuild(piece.node);
+  DIVVY_ASSERT(at != placements.end());
+  steps_.push_back({placed.node, static_cast<std::size_t>(at - placements.begin()), *at, false});
+  placements.erase(at);
+  state_.Rebuild(placed.node);
 }
 
-void Statement::Add(JobId job, const TaskPlacement& piece, const Shape& shape) {
-  RunPiece one;
+void Statement::Add(JobId job, const TaskPlacement& placed, const Shape& shape) {
+  RunningTask one;
   one.job = job;
   one.shape = shape;
-  one.place = piece.place;
-  auto& pieces = state_.nodes[piece.node].pieces;
-  steps_.push_back({piece.node, pieces.size(), one, true});
-  pieces.push_back(one);
-  state_.Rebuild(piece.node);
+  one.place = placed.place;
+  auto& placements = state_.nodes[placed.node].placements;
+  steps_.push_back({placed.node, placements.size(), one, true});
+  placements.push_back(one);
+  state_.Rebuild(placed.node);
 }
 
-void Statement::BackTo(std::size_t mark) {
+void Statement::Rollback(std::size_t mark) {
   while (steps_.size() > mark) {
     const Step step = std::move(steps_.back());
     steps_.pop_back();
-    auto& pieces = state_.nodes[step.node].pieces;
-    const auto at = pieces.begin() + static_cast<std::ptrdiff_t>(step.at);
+    auto& placements = state_.nodes[step.node].placements;
+    const auto at = placements.begin() + static_cast<std::ptrdiff_t>(step.at);
     if (step.is_added) {
-      pieces.erase(at);
+      placements.erase(at);
     } else {
-      pieces.insert(at, step.piece);
+      placements.insert(at, step.placed);
     }
     state_.Rebuild(step.node);
   }

@@ -11,23 +11,23 @@ namespace divvy::core {
 class Statement {
  public:
   explicit Statement(Cluster::State& state) : state_(state) {}
-  ~Statement() { BackTo(0); }
+  ~Statement() { Rollback(0); }
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
   /// Requires: the job has the piece there.
-  void Remove(JobId job, const TaskPlacement& piece, const Shape& shape);
+  void Remove(JobId job, const TaskPlacement& placed, const Shape& shape);
   /// Requires: there is room for it.
-  void Add(JobId job, const TaskPlacement& piece, const Shape& shape);
+  void Add(JobId job, const TaskPlacement& placed, const Shape& shape);
 
   std::size_t mark() const { return steps_.size(); }
-  void BackTo(std::size_t mark);
+  void Rollback(std::size_t mark);
 
  private:
   struct Step {
     NodeIndex node = 0;
     std::size_t at = 0;
-    RunPiece piece;
+    RunningTask placed;
     bool is_added = false;
   };
   Cluster::State& state_;

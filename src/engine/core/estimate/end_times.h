@@ -18,7 +18,7 @@ class EndTimes {
       : rules_(rules), now_(now), outcome_(outcome), spread_(spread) {}
 
   Time Of(JobId job, Time started, Time end, Time predicted_end) const;
-  Time Of(const RunPiece& piece) const { return Of(piece.job, piece.started, piece.end, piece.predicted_end); }
+  Time Of(const RunningTask& placed) const { return Of(placed.job, placed.started, placed.end, placed.predicted_end); }
   Time Of(const Run& run) const { return Of(run.id, run.started, run.end, run.predicted_end); }
   /// The expected run time of a waiting job; nothing if unknown.
   std::optional<Duration> Length(JobId entry, const ClassKey& key) const;

@@ -17,8 +17,8 @@ namespace {
 
 class Estimator {
  public:
-  Estimator(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread)
-      : view_(view), state_(view.state()), now_(view.now()), ahead_(ahead) {
+  Estimator(JobPerspective& perspective, const Ahead& ahead, const SpreadOf& spread)
+      : perspective_(perspective), state_(perspective.state()), now_(perspective.now()), ahead_(ahead) {
     if (spread && state_.running.size() <= kMostAsked) spread_ = &spread;
   }
 
@@ -26,16 +26,16 @@ class Estimator {
     // The reservation of an array belongs to its next member.
     const auto slot =
         std::find_if(state_.reservations.begin(), state_.reservations.end(), [&](const ReservationSlot& one) {
-          return ahead_.own == 0 && one.reservation.entry == view_.seeker().place.id;
+          return ahead_.own == 0 && one.reservation.entry == perspective_.seeker().place.id;
         });
     // A blocked job with a reservation waits for the ends of the jobs that block it.
     const bool is_dated =
         slot != state_.reservations.end() && slot->reservation.start > now_ && slot->reservation.start != kNever;
-    const Supply supply(view_, ahead_, spread_);
-    if (slot != state_.reservations.end() && (is_dated || !view_.IsBarred())) {
-      const bool is_open = supply.may_be_passed() && !slot->reservation.is_claim;
-      Estimate estimate = FromPromise(*slot, is_open);
-      if (slot->reservation.is_claim) return estimate;
+    const Supply supply(perspective_, ahead_, spread_);
+    if (slot != state_.reservations.end() && (is_dated || !perspective_.IsBarred())) {
+      const bool is_open = supply.may_be_passed() && !slot->reservation.is_nomination;
+      Estimate estimate = FromReservation(*slot, is_open);
+      if (slot->reservation.is_nomination) return estimate;
       const Estimate likelier = FromSupply(supply);
       if (is_open) PutOff(estimate, likelier, At(supply, Outcome::kLatest).at);
       TakeEarlier(estimate, likelier);
@@ -63,14 +63,14 @@ class Estimator {
 
   // Of identical jobs, the first is not estimated to start after a later one that has a reservation.
   void NotBeforeItsLike(Estimate& estimate) const {
-    const ClassKey& own = view_.seeker().key;
+    const ClassKey& own = perspective_.seeker().key;
     for (const ReservationSlot& slot : state_.reservations) {
       const ClassKey& other = state_.classes[slot.job_class].key;
-      const bool is_alike =
-          std::tie(other.ask, other.limit, other.caps, other.team) == std::tie(own.ask, own.limit, own.caps, own.team);
-      if (!is_alike || !view_.IsBefore(slot)) continue;
-      if (slot.reservation.is_claim) estimate.typical = std::max(estimate.typical, slot.reservation.start);
-      if (slot.reservation.is_sure || slot.reservation.is_claim)
+      const bool is_alike = std::tie(other.request, other.limit, other.caps, other.team) ==
+                            std::tie(own.request, own.limit, own.caps, own.team);
+      if (!is_alike || !perspective_.IsBefore(slot)) continue;
+      if (slot.reservation.is_nomination) estimate.typical = std::max(estimate.typical, slot.reservation.start);
+      if (slot.reservation.is_sure || slot.reservation.is_nomination)
         estimate.latest = std::max(estimate.latest, slot.reservation.start);
     }
   }
@@ -81,9 +81,9 @@ class Estimator {
   Time FreeAt(const BackfillReservation& reservation, Outcome outcome) const {
     const EndTimes ends(state_.rules, now_, outcome, spread_);
     Time latest = now_;
-    for (const TaskPlacement& piece : reservation.pieces) {
-      for (const RunPiece& other : state_.nodes[piece.node].pieces) {
-        if (placement::Overlap(other.place, piece.place)) latest = std::max(latest, ends.Of(other));
+    for (const TaskPlacement& placed : reservation.placements) {
+      for (const RunningTask& other : state_.nodes[placed.node].placements) {
+        if (placement::Overlap(other.place, placed.place)) latest = std::max(latest, ends.Of(other));
       }
     }
     return latest;
@@ -91,9 +91,9 @@ class Estimator {
 
   std::vector<JobId> JobsOn(const BackfillReservation& reservation, bool is_known) const {
     std::vector<JobId> jobs;
-    for (const TaskPlacement& piece : reservation.pieces) {
-      for (const RunPiece& other : state_.nodes[piece.node].pieces) {
-        const bool is_in_way = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty();
+    for (const TaskPlacement& placed : reservation.placements) {
+      for (const RunningTask& other : state_.nodes[placed.node].placements) {
+        const bool is_in_way = placement::Overlap(other.place, placed.place) || placed.place.gpus.empty();
         const Time end = EndOf(state_.rules, other, now_);
         if (!is_in_way || (end != kNever) != is_known || (is_known && end > reservation.start)) continue;
         if (std::find(jobs.begin(), jobs.end(), other.job) == jobs.end()) jobs.push_back(other.job);
@@ -104,27 +104,28 @@ class Estimator {
   }
 
   // Returns whether the start coincides with the end of a booking of some of its GPUs.
-  bool EndsBooking(const BackfillReservation& reservation) const {
-    const auto is_on = [&](const AdvanceReservation& booking, const TaskPlacement& piece) {
-      return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const TaskPlacement& booked) {
-        return booked.node == piece.node && placement::Overlap(booked.place, piece.place);
+  bool EndsAdvanceReservation(const BackfillReservation& reservation) const {
+    const auto is_on = [&](const AdvanceReservation& advance, const TaskPlacement& placed) {
+      return std::any_of(advance.placements.begin(), advance.placements.end(), [&](const TaskPlacement& booked) {
+        return booked.node == placed.node && placement::Overlap(booked.place, placed.place);
       });
     };
-    return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const AdvanceReservation& booking) {
-      return booking.until == reservation.start &&
-             std::any_of(reservation.pieces.begin(), reservation.pieces.end(),
-                         [&](const TaskPlacement& piece) { return is_on(booking, piece); });
-    });
+    return std::any_of(state_.advance_reservations.begin(), state_.advance_reservations.end(),
+                       [&](const AdvanceReservation& advance) {
+                         return advance.until == reservation.start &&
+                                std::any_of(reservation.placements.begin(), reservation.placements.end(),
+                                            [&](const TaskPlacement& placed) { return is_on(advance, placed); });
+                       });
   }
 
   // Only the first reservation is an upper bound: a job before another may start early and delay the other. `is_open`:
   // a job that a limit blocks now, and that has no reservation, may do the same.
-  Estimate FromPromise(const ReservationSlot& slot, bool is_open) {
+  Estimate FromReservation(const ReservationSlot& slot, bool is_open) {
     const BackfillReservation& reservation = slot.reservation;
     Estimate estimate;
-    if (reservation.is_claim) {
+    if (reservation.is_nomination) {
       estimate.typical = estimate.latest = std::max(reservation.start, now_ + std::chrono::seconds(1));
-      estimate.is_promise = true;
+      estimate.is_guaranteed = true;
       estimate.basis = "when the jobs that make room for it have released their resources";
       return estimate;
     }
@@ -143,10 +144,11 @@ class Estimator {
     const std::vector<JobId> jobs = JobsOn(reservation, true);
     // If another job has reserved the same GPUs first, the ends of the jobs running now say little.
     const bool is_alone =
-        std::none_of(reservation.pieces.begin(), reservation.pieces.end(), [&](const TaskPlacement& piece) {
-          const auto& holds = state_.nodes[piece.node].holds;
-          return std::any_of(holds.begin(), holds.end(),
-                             [&](const ReservedCapacity& hold) { return placement::Overlap(hold.place, piece.place); });
+        std::none_of(reservation.placements.begin(), reservation.placements.end(), [&](const TaskPlacement& placed) {
+          const auto& all_reserved = state_.nodes[placed.node].reserved;
+          return std::any_of(all_reserved.begin(), all_reserved.end(), [&](const ReservedCapacity& reserved) {
+            return placement::Overlap(reserved.place, placed.place);
+          });
         });
     estimate.typical = reservation.start;
     if (is_alone)
@@ -154,12 +156,12 @@ class Estimator {
           std::min(reservation.start, std::max(FreeAt(reservation, Outcome::kTypical), now_ + std::chrono::seconds(1)));
     if (reservation.is_sure) estimate.latest = reservation.start;
     else if (is_alone) estimate.latest = std::max(FreeAt(reservation, Outcome::kLatest), reservation.start);
-    estimate.is_promise = is_bound;
+    estimate.is_guaranteed = is_bound;
     if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(reservation, Outcome::kEarliest));
     const std::string in = "in " + DurationText(reservation.start - now_);
-    const std::string when = EndsBooking(reservation) ? "when a reservation ends"
-                             : jobs.empty()           ? ""
-                                                      : WhenTheyEnd(jobs, true);
+    const std::string when = EndsAdvanceReservation(reservation) ? "when a reservation ends"
+                             : jobs.empty()                      ? ""
+                                                                 : WhenTheyEnd(jobs, true);
     if (estimate.typical < reservation.start) {
       estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest " : "; reserved ") + in +
                        (when.empty() ? "" : ", " + when);
@@ -189,7 +191,7 @@ class Estimator {
     if (estimate.earliest > estimate.typical) estimate.earliest = estimate.typical;
     estimate.basis =
         likelier.basis + "; " +
-        (estimate.is_promise ? "at the latest in " + DurationText(estimate.latest - now_) : estimate.basis);
+        (estimate.is_guaranteed ? "at the latest in " + DurationText(estimate.latest - now_) : estimate.basis);
   }
 
   // --- From expected ends --------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ class Estimator {
     if (answer.at != kNever) later(supply.Fits(outcome, answer.at), Rests::kEnds);
     later(turn.limits, Rests::kBarrier);
     // The rest of its limits is reserved for a job whose start is unknown.
-    if (answer.at <= now_ && view_.IsBarred()) later({}, Rests::kBarrier);
+    if (answer.at <= now_ && perspective_.IsBarred()) later({}, Rests::kBarrier);
     if (answer.at <= now_) later(Unkept(), Rests::kKept);
     return answer;
   }
@@ -216,12 +218,12 @@ class Estimator {
     for (const NodeIndex index : state_.held) {
       const Node& node = state_.nodes[index];
       std::int64_t room = 0;
-      for (const TaskGroup& group : view_.seeker().ask.groups) room += RoomOf(node.state, group);
+      for (const TaskGroup& group : perspective_.seeker().request.groups) room += RoomOf(node.state, group);
       if (room == 0) continue;
-      for (const ReservedCapacity& hold : node.holds) {
-        if (!view_.Binds(hold)) continue;
+      for (const ReservedCapacity& reserved : node.reserved) {
+        if (!perspective_.Binds(reserved)) continue;
         is_kept = true;
-        if (!hold.drains) moment.at = std::min(moment.at, hold.until);
+        if (!reserved.drains) moment.at = std::min(moment.at, reserved.until);
       }
     }
     if (!is_kept) moment.at = now_;
@@ -234,8 +236,8 @@ class Estimator {
     const Answer answer = At(supply, Outcome::kTypical);
     Estimate estimate;
     estimate.typical = answer.at;
-    const ClassKey& own = view_.seeker().key;
-    const char* never = WhyNeverAllowed(state_, own, LeastGpuParts(view_.seeker().ask));
+    const ClassKey& own = perspective_.seeker().key;
+    const char* never = WhyNeverAllowed(state_, own, LeastGpuParts(perspective_.seeker().request));
     if (answer.at == kNever && never != nullptr) {
       estimate.basis = never;
       return estimate;
@@ -244,7 +246,7 @@ class Estimator {
       case Rests::kNow:
         estimate.basis = "it is next in the queue";
         // Components are estimated one by one, and may need the same nodes.
-        if (IsHeterogeneous(view_.seeker().ask) && !view_.Room()) {
+        if (IsHeterogeneous(perspective_.seeker().request) && !perspective_.Room()) {
           estimate.typical = kNever;
           estimate.basis = "no estimate: its components fit one by one, but not yet all at once";
         }
@@ -253,9 +255,9 @@ class Estimator {
         estimate.basis = LimitText(answer);
         break;
       case Rests::kEnds:
-        estimate.basis = answer.at == kNever          ? WhyNever(answer.moment)
-                         : answer.moment.ends_booking ? "when a reservation ends"
-                                                      : WhenTheyEnd(answer.moment.waits_for, false);
+        estimate.basis = answer.at == kNever                      ? WhyNever(answer.moment)
+                         : answer.moment.ends_advance_reservation ? "when a reservation ends"
+                                                                  : WhenTheyEnd(answer.moment.waits_for, false);
         break;
       case Rests::kLine:
         estimate.basis = LineText(answer);
@@ -285,11 +287,11 @@ class Estimator {
     const EndTimes ends(state_.rules, now_, Outcome::kTypical, spread_);
     std::set<JobId> jobs;
     for (const Node& node : state_.nodes) {
-      const auto serves = [&](const Shape& shape) { return IsOfKind(node.facts, shape); };
+      const auto serves = [&](const Shape& shape) { return IsAccepted(node.facts, shape); };
       const auto may_have = [&](const TaskGroup& group) { return std::ranges::any_of(group.alternatives, serves); };
-      if (!node.accepts || std::ranges::none_of(view_.seeker().ask.groups, may_have)) continue;
-      for (const RunPiece& piece : node.pieces) {
-        if (ends.Of(piece) == kNever) jobs.insert(piece.job);
+      if (!node.accepts || std::ranges::none_of(perspective_.seeker().request.groups, may_have)) continue;
+      for (const RunningTask& placed : node.placements) {
+        if (ends.Of(placed) == kNever) jobs.insert(placed.job);
       }
     }
     return {jobs.begin(), jobs.end()};
@@ -325,14 +327,14 @@ class Estimator {
 
   // "when jobs 12 and 14 end, predicted from earlier jobs or reported progress".
   // A reservation uses time limits where there are any; an estimate uses the likelier end.
-  std::string WhenTheyEnd(std::vector<JobId> jobs, bool is_promise) const {
+  std::string WhenTheyEnd(std::vector<JobId> jobs, bool is_guaranteed) const {
     if (jobs.empty()) return "when running jobs end";
     std::sort(jobs.begin(), jobs.end());
     bool all_limits = true;
     bool all_predicted = true;
     for (const JobId job : jobs) {
       const Run& run = state_.running.at(job);
-      const bool by_limit = run.end != kNever && (is_promise || !state_.rules.uses_predictions ||
+      const bool by_limit = run.end != kNever && (is_guaranteed || !state_.rules.uses_predictions ||
                                                   run.predicted_end == kNever || run.end <= run.predicted_end);
       (by_limit ? all_predicted : all_limits) = false;
     }
@@ -343,7 +345,7 @@ class Estimator {
                           : ", predicted from earlier jobs, reported progress and time limits");
   }
 
-  JobPerspective& view_;
+  JobPerspective& perspective_;
   const Cluster::State& state_;
   Time now_;
   const Ahead& ahead_;
@@ -352,8 +354,8 @@ class Estimator {
 
 }  // namespace
 
-Estimate EstimateStart(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread) {
-  return Estimator(view, ahead, spread).Find();
+Estimate EstimateStart(JobPerspective& perspective, const Ahead& ahead, const SpreadOf& spread) {
+  return Estimator(perspective, ahead, spread).Find();
 }
 
 }  // namespace divvy::core

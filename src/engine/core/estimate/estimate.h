@@ -26,14 +26,14 @@ struct Ahead;
 class JobPerspective;
 
 struct Estimate {
-  Time typical = kNever;    // kNever: no known event makes it start.
-  Time earliest = kNoTime;  // kNoTime: unknown.
-  Time latest = kNever;     // kNever: unknown.
-  bool is_promise = false;  // The scheduler guarantees `latest` as long as GPUs stay in service.
-  std::string basis;        // "when job 12 reaches its time limit", or why no estimate.
+  Time typical = kNever;       // kNever: no known event makes it start.
+  Time earliest = kNoTime;     // kNoTime: unknown.
+  Time latest = kNever;        // kNever: unknown.
+  bool is_guaranteed = false;  // The scheduler guarantees `latest` as long as GPUs stay in service.
+  std::string basis;           // "when job 12 reaches its time limit", or why no estimate.
 };
 
 /// Requires: the view's job waits and will not start at once.
-Estimate EstimateStart(JobPerspective& view, const Ahead& ahead, const SpreadOf& spread);
+Estimate EstimateStart(JobPerspective& perspective, const Ahead& ahead, const SpreadOf& spread);
 
 }  // namespace divvy::core

@@ -52,7 +52,7 @@ struct Asked {
 
 void Put(Cluster& cluster, std::uint64_t first, std::uint64_t last, const Asked& asked) {
   for (std::uint64_t id = first; id <= last; ++id) {
-    Job job = MakeJob(cluster, id, GpuAsk(asked.gpus), At(0), asked.limit);
+    Job job = MakeJob(cluster, id, GpuRequest(asked.gpus), At(0), asked.limit);
     job.caps = asked.caps;
     job.team = asked.team;
     job.preemptible = asked.preemptible;
@@ -145,7 +145,7 @@ TEST(EstimateLimits, APredictedEndReturnsRoom) {
   Cluster cluster = MakeCluster(1, 8, rules);
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    Job job = MakeJob(cluster, id, GpuAsk(1), At(0));
+    Job job = MakeJob(cluster, id, GpuRequest(1), At(0));
     job.predicted = minutes(30);
     job.caps = {cap};
     cluster.Put(job, At(0));
@@ -170,14 +170,14 @@ TEST(EstimateLimits, JobsOnOtherGpusCountTowardTheCap) {
   Cluster cluster(Fifo());
   for (int kind = 0; kind < 2; ++kind) {
     NodeFacts facts = PlainNode(kind, 4);
-    facts.kind = facts.gpu_model = kind;
+    facts.node_class = facts.gpu_model = kind;
     cluster.AddNode(facts);
   }
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 4; ++id) {
-    Ask ask = GpuAsk(1);
-    ask.groups.front().alternatives.front().models = std::uint64_t{1} << (id % 2);
-    Job job = MakeJob(cluster, id, ask, At(0), hours(1));
+    ResourceRequest request = GpuRequest(1);
+    request.groups.front().alternatives.front().models = std::uint64_t{1} << (id % 2);
+    Job job = MakeJob(cluster, id, request, At(0), hours(1));
     job.caps = {cap};
     cluster.Put(job, At(0));
   }
@@ -194,7 +194,7 @@ TEST(EstimateLimits, AReservationIsNoBoundIfACapBlocksEarlierJobs) {
   cluster.Decide(At(0));
   const Estimate start = When(cluster, 5, 0);
   EXPECT_EQ(start.typical, At(2 * 3600));
-  EXPECT_FALSE(start.is_promise);
+  EXPECT_FALSE(start.is_guaranteed);
   EXPECT_EQ(start.latest, At(2 * 3600));
   EXPECT_EQ(start.basis, "after the 2 jobs ahead of it, estimated from predictions and time limits");
   EXPECT_EQ(When(cluster, 6, 0).typical, At(2 * 3600));
@@ -205,16 +205,16 @@ TEST(EstimateLimits, ALongQueueUnderACap) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("array 1", 2);
   Put(cluster, 1, 2, {.caps = {cap}});
-  Job array = MakeJob(cluster, 3, GpuAsk(1), At(1), hours(1));
+  Job array = MakeJob(cluster, 3, GpuRequest(1), At(1), hours(1));
   array.count = 6000;
   array.caps = {cap};
   cluster.Put(array, At(1));
   Put(cluster, 4, 9, {.limit = hours(2)});
   cluster.Decide(At(1));
-  Job behind = MakeJob(cluster, 10, GpuAsk(1), At(2), hours(1));
+  Job behind = MakeJob(cluster, 10, GpuRequest(1), At(2), hours(1));
   behind.caps = {cap};
   cluster.Put(behind, At(2));
-  cluster.Put(MakeJob(cluster, 11, GpuAsk(1), At(2), hours(1)), At(2));
+  cluster.Put(MakeJob(cluster, 11, GpuRequest(1), At(2), hours(1)), At(2));
   cluster.Decide(At(2));
   EXPECT_NEAR(ToSeconds(When(cluster, 10, 2).typical - At(0)), 3001 * 3600.0, 2 * 3600.0);
   EXPECT_NEAR(ToSeconds(When(cluster, 11, 2).typical - At(0)), 2 * 3600, 120.0);  // Its cap allows it two GPUs at a
@@ -227,7 +227,7 @@ TEST(EstimateLimits, ALongQueueUnderACap) {
 TEST(EstimateLimits, AnElementComesAfterEarlierElementsOfItsArray) {
   for (const bool is_capped : {false, true}) {
     Cluster cluster = MakeCluster(1, 4, Fifo());
-    Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
+    Job array = MakeJob(cluster, 1, GpuRequest(1), At(0), hours(1));
     array.count = 9;
     if (is_capped) array.caps = {cluster.AddCap("array 1", 2)};
     cluster.Put(array, At(0));
@@ -251,7 +251,7 @@ TEST(EstimateLimits, AnElementComesAfterEarlierElementsOfItsArray) {
 
 TEST(EstimateLimits, AnElementOfAnArrayWithABeginTime) {
   Cluster cluster = MakeCluster(1, 4, Fifo());
-  Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
+  Job array = MakeJob(cluster, 1, GpuRequest(1), At(0), hours(1));
   array.count = 9;
   array.begin = At(7200);
   cluster.Put(array, At(0));
@@ -284,7 +284,7 @@ Cluster MakeBounded(std::uint64_t seed, Bounds bounds, Time& now) {
   const auto jobs = static_cast<std::uint64_t>(10 + draws.Below(30));
   for (std::uint64_t id = 1; id <= jobs; ++id) {
     now += minutes(draws.Below(3));
-    Job job = MakeJob(cluster, id, GpuAsk(1), now, hours(1));
+    Job job = MakeJob(cluster, id, GpuRequest(1), now, hours(1));
     const int of = draws.Below(4);
     if (bounds == Bounds::kTeams) job.team = static_cast<TeamIndex>(of);
     else if (of < 3) job.caps = {caps[static_cast<std::size_t>(of)]};

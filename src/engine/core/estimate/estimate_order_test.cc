@@ -51,7 +51,7 @@ Cluster MakeQueue(std::uint64_t seed, const Kind& kind, Time& now) {
     now = At(second);
     const int gpus = draws.Below(3) == 0 ? 4 : 1 + draws.Below(2);
     const bool is_gang = kind.has_gangs && draws.Below(5) == 0;
-    Job job = MakeJob(cluster, static_cast<std::uint64_t>(i), GpuAsk(gpus, is_gang ? 2 : 1), now);
+    Job job = MakeJob(cluster, static_cast<std::uint64_t>(i), GpuRequest(gpus, is_gang ? 2 : 1), now);
     if (kind.has_limits || draws.Below(4) > 0) job.limit = (1 + draws.Below(3)) * minutes(60);
     if (kind.has_predictions && draws.Below(2) == 0) job.predicted = (1 + draws.Below(2)) * minutes(20);
     job.user = static_cast<UserIndex>(draws.Below(2));
@@ -59,8 +59,8 @@ Cluster MakeQueue(std::uint64_t seed, const Kind& kind, Time& now) {
     if (draws.Below(10) == 0) job.count = static_cast<std::uint32_t>(1 + draws.Below(4));
     if (kind.is_one_kind_capped && !job.caps.empty()) {
       const Time queued = job.queued_at;
-      job =
-          MakeJob(cluster, static_cast<std::uint64_t>(i), GpuAsk(1 + static_cast<int>(seed % 3)), queued, minutes(60));
+      job = MakeJob(cluster, static_cast<std::uint64_t>(i), GpuRequest(1 + static_cast<int>(seed % 3)), queued,
+                    minutes(60));
       job.caps = {cap};
     }
     cluster.Put(job, now);
@@ -88,13 +88,13 @@ void Check(std::uint64_t seed, const Kind& kind) {
       if (job.value() % 3 == 0) return std::nullopt;
       return RunSpread{minutes(10), minutes(50)};
     };
-  std::map<std::tuple<AskIndex, Duration, std::vector<CapIndex>>, std::pair<JobId, Estimate>> before;
+  std::map<std::tuple<RequestIndex, Duration, std::vector<CapIndex>>, std::pair<JobId, Estimate>> before;
   for (const JobId id : QueueOrder(cluster, now, 0)) {
     const Waiting& waiting = cluster.state().waiting.at(id);
     if (waiting.lane != Waiting::Lane::kReady) continue;
     const Estimate start = Explain(cluster, id, now, {}, spread).start;
     const ClassKey& key = cluster.state().classes[waiting.job_class].key;
-    const auto [at, is_first] = before.try_emplace({key.ask, key.limit, key.caps}, id, start);
+    const auto [at, is_first] = before.try_emplace({key.request, key.limit, key.caps}, id, start);
     if (!is_first) {
       const auto& [ahead, its] = at->second;
       const std::string where = "seed " + std::to_string(seed) + ": job " + ToString(ahead) + " (" + its.basis +
@@ -159,11 +159,11 @@ TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastInALongQueue) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(3, 8, rules);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(8, 3), At(0), minutes(60)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(8, 3), At(0), minutes(60)), At(0));
   cluster.Decide(At(0));
   constexpr std::uint64_t kJobs = kMostStepped + 600;
   for (std::uint64_t id = 2; id < kJobs; ++id) {
-    cluster.Put(MakeJob(cluster, id, GpuAsk(id % 3 == 0 ? 5 : 7), At(1), minutes(id % 2 == 0 ? 30 : 70)), At(1));
+    cluster.Put(MakeJob(cluster, id, GpuRequest(id % 3 == 0 ? 5 : 7), At(1), minutes(id % 2 == 0 ? 30 : 70)), At(1));
   }
   cluster.Decide(At(1));
   std::map<ClassIndex, Estimate> before;

@@ -22,13 +22,18 @@ void Note(std::vector<JobId>& jobs, JobId job) {
 
 }  // namespace
 
-Supply::Supply(const JobPerspective& view, const Ahead& ahead, const SpreadOf* spread)
-    : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread), limits_(view.state()) {
-  if (TakesOneAlternative(ask_)) {
-    for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) alike_.push_back(Narrowed(ask_, i));
+Supply::Supply(const JobPerspective& perspective, const Ahead& ahead, const SpreadOf* spread)
+    : perspective_(perspective),
+      state_(perspective.state()),
+      request_(perspective.seeker().request),
+      spread_(spread),
+      limits_(perspective.state()) {
+  if (TakesOneAlternative(request_)) {
+    for (std::size_t i = 0; i < request_.groups.front().alternatives.size(); ++i)
+      alike_.push_back(Narrowed(request_, i));
   }
-  counts_gpus_ = WantsGpu(ask_);
-  counts_cpus_ = ask_.groups.front().alternatives.front().cpu_milli > 0;
+  counts_gpus_ = WantsGpu(request_);
+  counts_cpus_ = request_.groups.front().alternatives.front().cpu_milli > 0;
   const EndTimes earliest = ends(Outcome::kEarliest);
   const EndTimes typical = ends(Outcome::kTypical);
   const EndTimes latest = ends(Outcome::kLatest);
@@ -41,16 +46,16 @@ Supply::Supply(const JobPerspective& view, const Ahead& ahead, const SpreadOf* s
     const Node& node = state_.nodes[index];
     if (!Suits(node)) continue;
     nodes_.push_back(index);
-    kinds_ |= placement::ModelSet{1} << node.facts.kind;
+    kinds_ |= placement::ModelSet{1} << node.facts.node_class;
     Close(index);
     free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
     // Reading the pieces of all nodes takes long, so those of later nodes are prefetched.
-    if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].pieces.data());
-    for (const RunPiece& piece : node.pieces) {
-      units_.push_back(static_cast<std::int32_t>(UnitsOf(piece.shape)));
-      at_[static_cast<std::size_t>(Outcome::kTypical)].push_back(typical.Of(piece));
-      at_[static_cast<std::size_t>(Outcome::kLatest)].push_back(latest.Of(piece));
-      if (spread_ != nullptr) at_[static_cast<std::size_t>(Outcome::kEarliest)].push_back(earliest.Of(piece));
+    if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].placements.data());
+    for (const RunningTask& placed : node.placements) {
+      units_.push_back(static_cast<std::int32_t>(UnitsOf(placed.shape)));
+      at_[static_cast<std::size_t>(Outcome::kTypical)].push_back(typical.Of(placed));
+      at_[static_cast<std::size_t>(Outcome::kLatest)].push_back(latest.Of(placed));
+      if (spread_ != nullptr) at_[static_cast<std::size_t>(Outcome::kEarliest)].push_back(earliest.Of(placed));
     }
     first_.push_back(units_.size());
   }
@@ -61,17 +66,17 @@ std::int64_t Supply::UnitsOf(const Shape& shape) const {
   return counts_gpus_ ? shape.gpu_parts() : counts_cpus_ ? shape.cpu_milli : shape.memory_mib;
 }
 
-std::int64_t Supply::UnitsOf(const Ask& ask) const {
+std::int64_t Supply::UnitsOf(const ResourceRequest& request) const {
   std::int64_t sum = 0;
-  for (const TaskGroup& group : ask.groups) sum += group.least * UnitsOf(group.alternatives.front());
+  for (const TaskGroup& group : request.groups) sum += group.least * UnitsOf(group.alternatives.front());
   return sum;
 }
 
 bool Supply::Suits(const Node& node) const {
   if (!node.accepts) return false;
-  for (const TaskGroup& group : ask_.groups) {
+  for (const TaskGroup& group : request_.groups) {
     for (const Shape& shape : group.alternatives) {
-      if (IsOfKind(node.facts, shape) && shape.gpus <= node.facts.gpus - node.blocked.size() &&
+      if (IsAccepted(node.facts, shape) && shape.gpus <= node.facts.gpus - node.blocked.size() &&
           shape.cpu_milli <= node.facts.cpu_milli && shape.memory_mib <= node.facts.memory_mib) {
         return true;
       }
@@ -82,11 +87,11 @@ bool Supply::Suits(const Node& node) const {
 
 bool Supply::Holds(const NodeState& state, const Node& node) const {
   static const SizeDemand kUsual = UsualSizeDemand();
-  for (const Shape& shape : ask_.groups.front().alternatives) {
+  for (const Shape& shape : request_.groups.front().alternatives) {
     if (!FitsNode(node, state, shape)) continue;
     const GpuTopology* topology = node.facts.topology.get();
-    if (topology == nullptr || !NeedsTopology(ask_, shape)) return true;
-    if (topology->Pick(WholeFreeOf(state), shape.gpus, kUsual, ask_.topology)) return true;
+    if (topology == nullptr || !NeedsTopology(request_, shape)) return true;
+    if (topology->Pick(WholeFreeOf(state), shape.gpus, kUsual, request_.topology)) return true;
   }
   return false;
 }
@@ -102,14 +107,14 @@ void Supply::ForEachState(Outcome outcome, std::size_t index, Time before, Visit
   if (closed == closed_.end()) {
     std::sort(gone.begin(), gone.end());
     NodeState state = node.state;
-    for (const auto& [time, piece] : gone) {
-      ReleasePiece(node, node.pieces[piece], state);
+    for (const auto& [time, placed] : gone) {
+      ReleaseTask(node, node.placements[placed], state);
       if (visit(time, state)) return;
     }
     return;
   }
   std::set<Time> moments;
-  for (const auto& [time, piece] : gone) moments.insert(time);
+  for (const auto& [time, placed] : gone) moments.insert(time);
   for (const Closed::Stretch& stretch : closed->second.stretches) {
     if (stretch.until < before) moments.insert(stretch.until);
   }
@@ -137,17 +142,17 @@ void Supply::ForEachFreed(Outcome outcome, Visit visit) const {
 }
 
 Supply::Moment Supply::Fits(Outcome outcome, Time soon) const {
-  if (IsSingle(ask_)) return FitsOne(outcome, soon);
+  if (IsSingle(request_)) return FitsOne(outcome, soon);
   if (GangFitsBy(outcome, soon)) return {soon, {}, 0, 0};
   return FitsGang(outcome);
 }
 
 std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment) const {
   std::vector<JobId> jobs;
-  const std::vector<RunPiece>& pieces = state_.nodes[nodes_[node]].pieces;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || !pieces[i].place.gpus.empty()))
-      Note(jobs, pieces[i].job);
+  const std::vector<RunningTask>& placements = state_.nodes[nodes_[node]].placements;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || !placements[i].place.gpus.empty()))
+      Note(jobs, placements[i].job);
   }
   return jobs;
 }
@@ -158,7 +163,7 @@ Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
   // A quick check of the released amounts alone.
   std::int64_t units = UnitsLeft(node.state);
   for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) units += at(outcome)[i] < before ? units_[i] : 0;
-  const auto& alternatives = ask_.groups.front().alternatives;
+  const auto& alternatives = request_.groups.front().alternatives;
   const bool may_fit = std::any_of(alternatives.begin(), alternatives.end(),
                                    [&](const Shape& shape) { return units >= UnitsOf(shape); });
   if (!may_fit) return before;
@@ -172,7 +177,7 @@ Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
 
 Supply::Moment Supply::FitsOne(Outcome outcome, Time soon) const {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (Holds(StateNow(i), state_.nodes[nodes_[i]])) return {view_.now()};
+    if (Holds(StateNow(i), state_.nodes[nodes_[i]])) return {perspective_.now()};
   }
   Time best = kNever;
   std::size_t where = 0;
@@ -184,15 +189,15 @@ Supply::Moment Supply::FitsOne(Outcome outcome, Time soon) const {
     if (best <= soon) break;
   }
   if (best == kNever) return Endless(outcome);
-  return {best, GoneBy(outcome, where, best), 0, 0, EndsBooking(where, best)};
+  return {best, GoneBy(outcome, where, best), 0, 0, EndsAdvanceReservation(where, best)};
 }
 
 Supply::Moment Supply::Endless(Outcome outcome) const {
   Moment never;
   for (std::size_t i = 0; i < nodes_.size() && never.waits_for.size() < kMostWaitedFor; ++i) {
-    const std::vector<RunPiece>& pieces = state_.nodes[nodes_[i]].pieces;
-    for (std::size_t k = 0; k < pieces.size(); ++k) {
-      if (at(outcome)[first_[i] + k] == kNever) Note(never.waits_for, pieces[k].job);
+    const std::vector<RunningTask>& placements = state_.nodes[nodes_[i]].placements;
+    for (std::size_t k = 0; k < placements.size(); ++k) {
+      if (at(outcome)[first_[i] + k] == kNever) Note(never.waits_for, placements[k].job);
     }
   }
   return never;
@@ -201,48 +206,48 @@ Supply::Moment Supply::Endless(Outcome outcome) const {
 // Visits what the tasks of a gang may share, encoded as a number: the alternative that they agree on, and the model.
 template <typename Visit>
 void Supply::ForEachCommon(const NodeFacts& facts, Visit visit) const {
-  const bool is_one_model = RunsOnOneModel(ask_);
+  const bool is_one_model = RunsOnOneModel(request_);
   for (std::size_t i = 0; i < std::max<std::size_t>(alike_.size(), 1); ++i) {
     ForEachModel(facts, is_one_model, [&](int model) {
       const auto only = is_one_model ? std::optional(model) : std::nullopt;
-      visit(static_cast<int>(i << 16) | model, alike_.empty() ? ask_ : alike_[i], only);
+      visit(static_cast<int>(i << 16) | model, alike_.empty() ? request_ : alike_[i], only);
     });
   }
 }
 
 void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& steps) const {
   const Node& node = state_.nodes[nodes_[index]];
-  ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
-    std::vector<std::int64_t> room(ask_.groups.size());
+  ForEachCommon(node.facts, [&](int common, const ResourceRequest& request, std::optional<int> only) {
+    std::vector<std::int64_t> room(request_.groups.size());
     const auto look = [&](Time time, const NodeState& state) {
       for (std::size_t group = 0; group < room.size(); ++group) {
-        const std::int64_t more = RoomOn(node.facts, state, ask.groups[group], only) - room[group];
+        const std::int64_t more = RoomOn(node.facts, state, request.groups[group], only) - room[group];
         if (more == 0) continue;
         room[group] += more;
         steps.push_back({time, index, group, common, more});
       }
       return false;
     };
-    look(view_.now(), StateNow(index));
+    look(perspective_.now(), StateNow(index));
     ForEachState(outcome, index, kNever, look);
   });
 }
 
 // FitsGang for one moment: visits every node once.
 bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
-  const Locality level = WidestOf(ask_);
+  const Locality level = WidestOf(request_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = state_.nodes[nodes_[i]];
     const NodeState state = StateBy(outcome, i, moment);
     bool fits = false;
-    ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
+    ForEachCommon(node.facts, [&](int common, const ResourceRequest& request, std::optional<int> only) {
       std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), common}];
-      sum.resize(ask_.groups.size());
+      sum.resize(request_.groups.size());
       bool is_enough = true;
       for (std::size_t group = 0; group < sum.size(); ++group) {
-        sum[group] += RoomOn(node.facts, state, ask.groups[group], only);
-        is_enough &= sum[group] >= ask_.groups[group].least;
+        sum[group] += RoomOn(node.facts, state, request.groups[group], only);
+        is_enough &= sum[group] >= request_.groups[group].least;
       }
       fits |= is_enough;
     });
@@ -256,20 +261,20 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) AddSteps(outcome, i, steps);
   std::priority_queue<Step, std::vector<Step>, std::greater<>> next(std::greater<>(), std::move(steps));
-  const Locality level = WidestOf(ask_);
+  const Locality level = WidestOf(request_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
   for (; !next.empty(); next.pop()) {
     const Step& step = next.top();
     const NodeIndex index = nodes_[step.node];
     const NodeFacts& facts = state_.nodes[index].facts;
     std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), step.common}];
-    sum.resize(ask_.groups.size());
+    sum.resize(request_.groups.size());
     sum[step.group] += step.more;
     bool is_enough = true;
-    for (std::size_t group = 0; group < sum.size(); ++group) is_enough &= sum[group] >= ask_.groups[group].least;
+    for (std::size_t group = 0; group < sum.size(); ++group) is_enough &= sum[group] >= request_.groups[group].least;
     if (!is_enough) continue;
-    if (step.at <= view_.now()) return {view_.now()};
-    return {step.at, GoneBy(outcome, step.node, step.at), 0, 0, EndsBooking(step.node, step.at)};
+    if (step.at <= perspective_.now()) return {perspective_.now()};
+    return {step.at, GoneBy(outcome, step.node, step.at), 0, 0, EndsAdvanceReservation(step.node, step.at)};
   }
   return Endless(outcome);
 }
@@ -280,8 +285,8 @@ double Supply::ShareOf(placement::ModelSet models) const {
   double here = 0;
   double there = 0;
   for (const Node& node : state_.nodes) {
-    if (!node.accepts || ((models >> node.facts.kind) & 1) == 0) continue;
-    (((kinds_ >> node.facts.kind) & 1) != 0 ? here : there) += node.facts.gpus;
+    if (!node.accepts || ((models >> node.facts.node_class) & 1) == 0) continue;
+    (((kinds_ >> node.facts.node_class) & 1) != 0 ? here : there) += node.facts.gpus;
   }
   return here == 0 ? 0 : here / (here + there);
 }
@@ -289,7 +294,7 @@ double Supply::ShareOf(placement::ModelSet models) const {
 std::vector<Stock::Chunk> Supply::Chunks(Outcome outcome) const {
   std::vector<Stock::Chunk> chunks;
   chunks.reserve(units_.size() + 1);
-  chunks.push_back({view_.now(), free_units_});
+  chunks.push_back({perspective_.now(), free_units_});
   ForEachFreed(outcome, [&](Time at, std::int64_t units) { chunks.push_back({at, units}); });
   return chunks;
 }
@@ -297,40 +302,40 @@ std::vector<Stock::Chunk> Supply::Chunks(Outcome outcome) const {
 void Supply::GatherWork(const Ahead& ahead) {
   std::map<placement::ModelSet, double> shares;
   const bool asks_spread = spread_ != nullptr && ahead.parts.size() <= kMostAsked;
-  const ClassKey& own = view_.seeker().key;
+  const ClassKey& own = perspective_.seeker().key;
   for (const Ahead::Part& part : ahead.parts) {
     const JobClass& job_class = state_.classes[part.job_class];
     limits_.Expect(job_class.key, job_class.least_parts, part.members);
   }
-  limits_.Expect(own, LeastGpuParts(ask_), 1);
-  own_uses_ = limits_.UsesOf(own, LeastGpuParts(ask_));
+  limits_.Expect(own, LeastGpuParts(request_), 1);
+  own_uses_ = limits_.UsesOf(own, LeastGpuParts(request_));
   for (const Ahead::Part& part : ahead.parts) {
-    const QueueHead& front = state_.fronts[part.job_class];
+    const QueueHead& front = state_.queue_heads[part.job_class];
     const JobClass& job_class = state_.classes[part.job_class];
-    const Ask& ask = state_.asks[job_class.key.ask];
+    const ResourceRequest& request = state_.requests[job_class.key.request];
     const bool goes_here = front.wants_gpu == counts_gpus_ && (!counts_gpus_ || (front.shape.models & kinds_) != 0);
     if (!goes_here && own_uses_.empty()) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
     Work work{part.job_class, part.members, 0, {}, 0, 0, limits_.UsesOf(job_class.key, job_class.least_parts)};
     const bool is_alike = Share(work.uses, own_uses_);
     if (!goes_here && !is_alike) continue;
-    if (goes_here) work.units = counts_gpus_ ? job_class.least_parts : UnitsOf(ask);
+    if (goes_here) work.units = counts_gpus_ ? job_class.least_parts : UnitsOf(request);
     if (goes_here && counts_gpus_) {
       const auto [share, is_new] = shares.try_emplace(front.shape.models, 0);
       if (is_new) share->second = ShareOf(front.shape.models);
       work.units = static_cast<std::int64_t>(static_cast<double>(work.units) * share->second);
     }
-    may_be_passed_ |= work.units > 0 && !work.uses.empty() && IsBarred(state_, ask, job_class.key) &&
+    may_be_passed_ |= work.units > 0 && !work.uses.empty() && IsBarred(state_, request, job_class.key) &&
                       WhyNeverAllowed(state_, job_class.key, job_class.least_parts) == nullptr;
     work.is_bound_apart = std::any_of(work.uses.begin(), work.uses.end(), [&](const Limits::Use& use) {
       return !Share({&use, 1}, own_uses_);
     });
     for (const ReservationSlot& slot : state_.reservations) {
-      work.promised += slot.job_class == part.job_class && view_.IsBefore(slot) ? 1 : 0;
+      work.reserved_starts += slot.job_class == part.job_class && perspective_.IsBefore(slot) ? 1 : 0;
     }
-    const JobId head = asks_spread ? job_class.line.At(job_class.line.begin()).place.id : JobId();
+    const JobId head = asks_spread ? job_class.queue.At(job_class.queue.begin()).place.id : JobId();
     for (const Outcome outcome : {Outcome::kEarliest, Outcome::kTypical, Outcome::kLatest}) {
-      const EndTimes ends(state_.rules, view_.now(), outcome, asks_spread ? spread_ : nullptr);
+      const EndTimes ends(state_.rules, perspective_.now(), outcome, asks_spread ? spread_ : nullptr);
       work.length[static_cast<std::size_t>(outcome)] = ends.Length(head, job_class.key);
     }
     members_ += part.members;
@@ -345,12 +350,14 @@ void Supply::GatherWork(const Ahead& ahead) {
 // Collects the first members of all classes in queue order, as many as are placed one by one.
 void Supply::GatherFirst() {
   std::vector<Head> heads;
-  const auto line = [&](std::size_t work) -> const ClassQueue& { return state_.classes[works_[work].job_class].line; };
+  const auto queue = [&](std::size_t work) -> const ClassQueue& {
+    return state_.classes[works_[work].job_class].queue;
+  };
   const auto key = [&](std::size_t work, ClassQueue::Position at) {
-    return state_.KeyAt(works_[work].job_class, line(work).At(at).place, view_.now());
+    return state_.KeyAt(works_[work].job_class, queue(work).At(at).place, perspective_.now());
   };
   for (std::size_t i = 0; i < works_.size(); ++i) {
-    const ClassQueue::Position at = line(i).begin();
+    const ClassQueue::Position at = queue(i).begin();
     heads.push_back({key(i, at), i, at, works_[i].members});
   }
   std::priority_queue<Head, std::vector<Head>, std::greater<>> next(std::greater<>(), std::move(heads));
@@ -358,24 +365,24 @@ void Supply::GatherFirst() {
     Head head = next.top();
     next.pop();
     const std::uint64_t most = std::min<std::uint64_t>(head.left, kMostStepped - stepped_.size());
-    const std::uint64_t count = std::min<std::uint64_t>(line(head.work).At(head.at).count, most);
+    const std::uint64_t count = std::min<std::uint64_t>(queue(head.work).At(head.at).count, most);
     stepped_.insert(stepped_.end(), count, static_cast<std::uint32_t>(head.work));
     works_[head.work].stepped += count;
     if (count == head.left || stepped_.size() == kMostStepped) continue;
     head.left -= count;
-    head.at = line(head.work).Next(head.at);
+    head.at = queue(head.work).Next(head.at);
     head.key = key(head.work, head.at);
     next.push(std::move(head));
   }
 }
 
 Supply::Turn Supply::Served(Outcome outcome) const {
-  Turn turn{{view_.now(), {}, ahead_here_}, {view_.now(), {}, ahead_alike_}};
+  Turn turn{{perspective_.now(), {}, ahead_here_}, {perspective_.now(), {}, ahead_alike_}};
   if (members_ == 0 && own_uses_.empty()) return turn;
   const bool is_whole = members_ == stepped_.size();
   const bool is_exact = units_.size() <= kMostExact || (is_whole && limits_.size() == 0);
   Stock free(is_exact ? Chunks(outcome) : Rounded(outcome));
-  std::vector<Stock> limits = limits_.Stocks(ends(outcome), view_.now());
+  std::vector<Stock> limits = limits_.Stocks(ends(outcome), perspective_.now());
   turn.supply.endless = Serve(outcome, free, limits);
   for (const Limits::Use& use : own_uses_) {
     Stock& limit = limits[use.limit];
@@ -389,9 +396,9 @@ Supply::Turn Supply::Served(Outcome outcome) const {
     turn.limits.limit = limits_.NameOf(use.limit);
   }
   if (ahead_here_ == 0) return turn;
-  const std::int64_t own = UnitsOf(ask_);
+  const std::int64_t own = UnitsOf(request_);
   turn.supply.at =
-      std::max(view_.now(), is_whole ? free.From(own) : Summed(outcome, std::move(free), own, &Work::units));
+      std::max(perspective_.now(), is_whole ? free.From(own) : Summed(outcome, std::move(free), own, &Work::units));
   if (is_whole) return turn;
   for (const Work& work : works_) {
     if (!work.length[static_cast<std::size_t>(outcome)]) turn.supply.endless += work.members - work.stepped;
@@ -408,13 +415,13 @@ std::uint64_t Supply::Serve(Outcome outcome, Stock& free, std::vector<Stock>& li
 
 // Returns false if the member's start or end is unknown.
 bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
-  Time allowed = view_.now();
+  Time allowed = perspective_.now();
   for (const Limits::Use& use : work.uses) allowed = std::max(allowed, limits[use.limit].From(use.amount));
   if (allowed == kNever) return false;  // A job that its limits never allow delays no other.
   const Time fits = work.units > 0 ? free.From(work.units) : allowed;
   const Time start = std::max(allowed, fits);
   // It is unknown whether others pass a job without a known start. Limits reserved for it are kept.
-  if (start == kNever && work.promised == 0) return false;
+  if (start == kNever && work.reserved_starts == 0) return false;
   for (const Limits::Use& use : work.uses) limits[use.limit].TakeLast(use.amount, start);
   if (start == kNever) return false;
   if (fits >= allowed) free.TakeFirst(work.units);
@@ -443,7 +450,7 @@ Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, Amoun
   const auto own = static_cast<double>(own_amount);
   if (stuck + own > static_cast<double>(stock.left())) return kNever;
   double width = -stuck;  // The free amount, minus what jobs without an end have taken by then.
-  Time at = view_.now();
+  Time at = perspective_.now();
   while (true) {
     std::optional<Stock::Chunk> first = stock.First();
     for (; first && first->at <= at; first = stock.First()) {
@@ -462,10 +469,10 @@ Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, Amoun
 
 // Rounds to seconds at first, and never coarser than 1/64 of the distance from now.
 std::vector<Stock::Chunk> Supply::Rounded(Outcome outcome) const {
-  std::vector<Stock::Chunk> freed = {{view_.now(), free_units_}};
+  std::vector<Stock::Chunk> freed = {{perspective_.now(), free_units_}};
   std::vector<std::int64_t> buckets;
   ForEachFreed(outcome, [&](Time at, std::int64_t units) {
-    const auto seconds = static_cast<std::uint64_t>((at - view_.now()) / std::chrono::seconds(1));
+    const auto seconds = static_cast<std::uint64_t>((at - perspective_.now()) / std::chrono::seconds(1));
     const int shift = seconds < 128 ? 0 : 57 - __builtin_clzll(seconds);
     const auto bucket = static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * 64 + (seconds >> shift));
     if (buckets.size() <= bucket) buckets.resize(bucket + 1);
@@ -475,7 +482,7 @@ std::vector<Stock::Chunk> Supply::Rounded(Outcome outcome) const {
     if (buckets[bucket] == 0) continue;
     const std::size_t shift = bucket < 128 ? 0 : bucket / 64 - 1;
     const std::size_t seconds = ((bucket - shift * 64) + 1) << shift;
-    freed.push_back({view_.now() + std::chrono::seconds(seconds), buckets[bucket]});
+    freed.push_back({perspective_.now() + std::chrono::seconds(seconds), buckets[bucket]});
   }
   return freed;
 }

@@ -29,15 +29,15 @@ inline constexpr std::size_t kMostAsked = 2'000;
 class Supply {
  public:
   /// `spread`: null if spreads must not be queried; then kEarliest is unknown.
-  Supply(const JobPerspective& view, const Ahead& ahead, const SpreadOf* spread);
+  Supply(const JobPerspective& perspective, const Ahead& ahead, const SpreadOf* spread);
 
   struct Moment {
     Time at = kNever;
-    std::vector<JobId> waits_for;  // Jobs whose ends decide; at kNever, jobs without a known end.
-    std::uint64_t behind = 0;      // Members ahead that it waits for.
-    std::uint64_t endless = 0;     // Out of these, members without a known start or end.
-    bool ends_booking = false;     // At that time a booking ends.
-    std::string limit;             // The limit that decides, by the group that it counts; empty if unknown.
+    std::vector<JobId> waits_for;           // Jobs whose ends decide; at kNever, jobs without a known end.
+    std::uint64_t behind = 0;               // Members ahead that it waits for.
+    std::uint64_t endless = 0;              // Out of these, members without a known start or end.
+    bool ends_advance_reservation = false;  // At that time a booking ends.
+    std::string limit;                      // The limit that decides, by the group that it counts; empty if unknown.
   };
   /// From when a node, or as many nodes as needed, has room for the job, considering only running jobs. If that is no
   /// later than `soon`, the search stops there and the result may be any time up to it.
@@ -59,7 +59,7 @@ class Supply {
     std::int64_t units = 0;                         // Per member; 0: it does not use these nodes.
     std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: unknown.
     std::uint64_t stepped = 0;                      // Members that are in stepped_.
-    std::uint64_t promised = 0;                     // Members that have a reservation.
+    std::uint64_t reserved_starts = 0;              // Members that have a reservation.
     std::vector<Limits::Use> uses;
     bool is_bound_apart = false;  // Under a limit that does not bind the job itself, so others may pass it.
   };
@@ -93,10 +93,10 @@ class Supply {
     }
   };
 
-  EndTimes ends(Outcome outcome) const { return {state_.rules, view_.now(), outcome, spread_}; }
+  EndTimes ends(Outcome outcome) const { return {state_.rules, perspective_.now(), outcome, spread_}; }
   const std::vector<Time>& at(Outcome outcome) const { return at_[static_cast<std::size_t>(outcome)]; }
   std::int64_t UnitsOf(const Shape& shape) const;
-  std::int64_t UnitsOf(const Ask& ask) const;
+  std::int64_t UnitsOf(const ResourceRequest& request) const;
   std::int64_t UnitsLeft(const NodeState& state) const {
     return counts_gpus_ ? state.gpu_free : counts_cpus_ ? state.cpu_free : state.memory_free;
   }
@@ -111,7 +111,7 @@ class Supply {
   /// Calls visit(time, units) for everything that becomes free at a known time.
   template <typename Visit>
   void ForEachFreed(Outcome outcome, Visit visit) const;
-  bool EndsBooking(std::size_t node, Time moment) const;
+  bool EndsAdvanceReservation(std::size_t node, Time moment) const;
   bool Holds(const NodeState& state, const Node& node) const;
   Time FitsOnNode(Outcome outcome, std::size_t node, Time before) const;
   Moment FitsOne(Outcome outcome, Time soon) const;
@@ -132,10 +132,10 @@ class Supply {
   template <typename AmountOf>
   Time Summed(Outcome outcome, Stock stock, std::int64_t own, AmountOf amount_of) const;
 
-  const JobPerspective& view_;
+  const JobPerspective& perspective_;
   const Cluster::State& state_;
-  const Ask& ask_;
-  std::vector<Ask> alike_;  // The Ask with each alternative alone, if tasks must agree on one.
+  const ResourceRequest& request_;
+  std::vector<ResourceRequest> alike_;  // The Ask with each alternative alone, if tasks must agree on one.
   const SpreadOf* spread_;
   bool counts_gpus_ = false;
   bool counts_cpus_ = false;

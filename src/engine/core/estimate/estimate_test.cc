@@ -16,19 +16,19 @@ Estimate When(Cluster& cluster, std::uint64_t id, int seconds, const SpreadOf& s
 }
 
 Job Predicted(Cluster& cluster, std::uint64_t id, int gpus, Duration predicted, Duration limit = Duration(0)) {
-  Job job = MakeJob(cluster, id, GpuAsk(gpus), At(0), limit);
+  Job job = MakeJob(cluster, id, GpuRequest(gpus), At(0), limit);
   job.predicted = predicted;
   return job;
 }
 
 TEST(Estimate, IsBoundedByTheFirstReservation) {
   Cluster cluster = MakeCluster(1, 8);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(6), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(4), At(1), hours(1)), At(1));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(4), At(1), hours(1)), At(1));
   cluster.Decide(At(1));
   const Estimate start = When(cluster, 2, 1);
-  EXPECT_TRUE(start.is_promise);
+  EXPECT_TRUE(start.is_guaranteed);
   EXPECT_EQ(start.latest, At(7200));
   EXPECT_EQ(start.typical, At(7200));
   EXPECT_EQ(start.basis, "reserved: at the latest when job 1 reaches its time limit");
@@ -38,7 +38,7 @@ TEST(Estimate, ExpectsThePredictedEndAndIsBoundedByTimeLimits) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.Put(Predicted(cluster, 1, 8, hours(1), hours(3)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(4), At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(4), At(1)), At(1));
   cluster.Decide(At(1));
   const SpreadOf spread = [](JobId) { return RunSpread{minutes(30), hours(2)}; };
   const Estimate start = When(cluster, 2, 60, spread);
@@ -52,12 +52,12 @@ TEST(Estimate, UsesPredictionsIfThereAreNoTimeLimits) {
   cluster.Put(Predicted(cluster, 1, 4, hours(1)), At(0));
   cluster.Put(Predicted(cluster, 2, 4, hours(2)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(8), At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(8), At(1)), At(1));
   cluster.Decide(At(1));
   const Estimate start = When(cluster, 3, 1);
   EXPECT_EQ(start.typical, At(7200));
   EXPECT_EQ(start.latest, kNever);
-  EXPECT_FALSE(start.is_promise);
+  EXPECT_FALSE(start.is_guaranteed);
   EXPECT_EQ(start.basis, "reserved: when jobs 1 and 2 end, predicted from earlier jobs or reported progress");
 }
 
@@ -65,12 +65,12 @@ TEST(Estimate, PlacesJobsAheadOneAfterTheOther) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(8), At(0), hours(1)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(8), At(0), hours(1)), At(0));
   cluster.Decide(At(0));
   for (std::uint64_t id = 2; id <= 4; ++id) {
-    cluster.Put(MakeJob(cluster, id, GpuAsk(8), At(static_cast<int>(id)), hours(1)), At(static_cast<int>(id)));
+    cluster.Put(MakeJob(cluster, id, GpuRequest(8), At(static_cast<int>(id)), hours(1)), At(static_cast<int>(id)));
   }
-  cluster.Put(MakeJob(cluster, 9, GpuAsk(4), At(9)), At(9));
+  cluster.Put(MakeJob(cluster, 9, GpuRequest(4), At(9)), At(9));
   cluster.Decide(At(9));
   const Estimate start = When(cluster, 9, 9);
   EXPECT_EQ(start.typical, At(4 * 3600));
@@ -82,12 +82,12 @@ TEST(Estimate, SumsALongQueue) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(10, 8, rules);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(8, 10), At(0), hours(1)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(8, 10), At(0), hours(1)), At(0));
   cluster.Decide(At(0));
-  Job array = MakeJob(cluster, 100, GpuAsk(1), At(1), hours(1));
+  Job array = MakeJob(cluster, 100, GpuRequest(1), At(1), hours(1));
   array.count = 8000;
   cluster.Put(array, At(1));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(2)), At(2));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(1), At(2)), At(2));
   cluster.Decide(At(2));
   // 80 run at a time.
   const Estimate start = When(cluster, 2, 2);
@@ -97,9 +97,9 @@ TEST(Estimate, SumsALongQueue) {
 
 TEST(Estimate, NamesJobsWhoseEndIsUnknown) {
   Cluster cluster = MakeCluster(1, 8);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(6), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(6), At(0)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(4), At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(4), At(1)), At(1));
   cluster.Decide(At(1));
   const Estimate start = When(cluster, 2, 1);
   EXPECT_EQ(start.typical, kNever);
@@ -111,7 +111,7 @@ TEST(Estimate, NamesJobsWhoseEndIsUnknown) {
 
 TEST(Estimate, WaitsForTheBeginTime) {
   Cluster cluster = MakeCluster(1, 8);
-  Job job = MakeJob(cluster, 1, GpuAsk(1), At(0));
+  Job job = MakeJob(cluster, 1, GpuRequest(1), At(0));
   job.begin = At(600);
   cluster.Put(job, At(0));
   cluster.Decide(At(0));
@@ -126,7 +126,7 @@ TEST(Estimate, WaitsForACap) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 2; ++id) {
-    Job job = MakeJob(cluster, id, GpuAsk(1), At(0), hours(1));
+    Job job = MakeJob(cluster, id, GpuRequest(1), At(0), hours(1));
     job.caps = {cap};
     cluster.Put(job, At(0));
   }

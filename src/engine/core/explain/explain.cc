@@ -26,13 +26,13 @@ std::string TeamText(const Teams& teams, TeamIndex team) {
 
 // Describes what the queue policy compares.
 std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now) {
-  const PoolRules& rules = state.pools[seeker.ask.pool];
+  const PoolRules& rules = state.pools[seeker.request.pool];
   const Place& place = seeker.place;
   std::string text = rules.order == Order::kFair ? TeamText(state.teams, seeker.key.team) : "";
   text += "priority " + std::to_string(place.priority);
   const bool is_sized = rules.order == Order::kSmallFirst || rules.order == Order::kFair;
   if (is_sized && IsEscalated(rules, place.since, now)) text += ", escalated";
-  if (rules.order != Order::kFifo) text += ", " + GpuText(LeastGpuParts(seeker.ask));
+  if (rules.order != Order::kFifo) text += ", " + GpuText(LeastGpuParts(seeker.request));
   if (rules.order == Order::kShortest) {
     const Duration length = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
     text += length > Duration(0)
@@ -60,18 +60,18 @@ bool HasKind(const std::vector<Blocker>& blockers, BlockerKind kind) {
 
 // Turns the estimate for the next element of the array into one for the element behind `members` others; the result is
 // never earlier.
-void FollowOwn(JobPerspective& view, Ahead ahead, const Waiting& waiting, std::uint64_t members, const SpreadOf& spread,
-               Explanation& answer) {
+void FollowOwn(JobPerspective& perspective, Ahead ahead, const Waiting& waiting, std::uint64_t members,
+               const SpreadOf& spread, Explanation& answer) {
   Estimate& start = answer.start;
-  start.is_promise = false;
+  start.is_guaranteed = false;
   if (start.typical == kNever) return;
-  if (!answer.is_in_line) {  // Its begin time has not come.
+  if (!answer.is_queued) {  // Its begin time has not come.
     start.latest = kNever;
     start.basis = "the begin time of its array; other elements go first";
     return;
   }
-  AddOwn(view.state(), waiting, members, ahead);
-  const Estimate next = std::exchange(start, EstimateStart(view, ahead, spread));
+  AddOwn(perspective.state(), waiting, members, ahead);
+  const Estimate next = std::exchange(start, EstimateStart(perspective, ahead, spread));
   start.typical = std::max(start.typical, next.typical);
   start.latest = std::max(start.latest, next.latest);
 }
@@ -88,19 +88,19 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
   const Waiting& waiting = at->second;
   const Seeker seeker = SeekerOf(state, entry);
   answer.is_waiting = true;
-  answer.is_in_line = waiting.lane == Waiting::Lane::kReady;
+  answer.is_queued = waiting.lane == Waiting::Lane::kReady;
   answer.key = KeyText(state, seeker, now);
   const bool is_ahead = waiting.lane == Waiting::Lane::kDated && seeker.place.since > now;
   Ahead ahead;
   {
-    JobPerspective view(state, seeker, now);
-    ahead = CountAhead(state, view.order(), now);
+    JobPerspective perspective(state, seeker, now);
+    ahead = CountAhead(state, perspective.order(), now);
     members_before = std::min<std::uint64_t>(members_before, waiting.count - 1);
     answer.members_before = members_before;
-    answer.blockers = FindBlockers(view, names);
-    if (answer.is_in_line) {
+    answer.blockers = FindBlockers(perspective, names);
+    if (answer.is_queued) {
       answer.position = ahead.members + members_before + 1;
-      answer.ahead_parts = ahead.gpu_parts + static_cast<std::int64_t>(members_before) * LeastGpuParts(seeker.ask);
+      answer.ahead_parts = ahead.gpu_parts + static_cast<std::int64_t>(members_before) * LeastGpuParts(seeker.request);
     }
     if (waiting.lane == Waiting::Lane::kParked) {
       answer.start.basis = "no estimate: it is not in the queue";
@@ -117,15 +117,16 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
     } else if (HasKind(answer.blockers, BlockerKind::kUnusable)) {
       answer.start.basis = "no estimate: not enough of what it needs is in service";
     } else {
-      answer.start = answer.blockers.empty() ? Estimate{now, now, now, false, ""} : EstimateStart(view, ahead, spread);
+      answer.start =
+          answer.blockers.empty() ? Estimate{now, now, now, false, ""} : EstimateStart(perspective, ahead, spread);
       if (is_ahead && answer.start.typical <= seeker.place.since) {
         answer.start = {seeker.place.since, seeker.place.since, answer.start.latest, false, "its begin time"};
         if (answer.start.latest < seeker.place.since) answer.start.latest = seeker.place.since;
       }
-      if (!is_next) FollowOwn(view, std::move(ahead), waiting, members_before, spread, answer);
+      if (!is_next) FollowOwn(perspective, std::move(ahead), waiting, members_before, spread, answer);
     }
   }
-  if (answer.is_in_line && seeks_change && !answer.blockers.empty())
+  if (answer.is_queued && seeks_change && !answer.blockers.empty())
     answer.change = FindChange(cluster, seeker, now, names);
   return answer;
 }

@@ -45,7 +45,7 @@ struct Tally {
 GpuSet GpusFor(const Node& node, const Shape& shape) {
   const GpuSet all = GpuSet::FirstN(node.facts.gpus);
   const GpuSet suited = shape.slice ? node.state.sliceable : all - node.state.only_sliced;
-  return suited - NotOfKind(node.facts, shape) - node.blocked;
+  return suited - NotAccepted(node.facts, shape) - node.blocked;
 }
 
 constexpr const char* kKeptAhead = ", and the rest is reserved for a job ahead";
@@ -55,23 +55,23 @@ constexpr std::size_t kMostWithheldNamed = 3;
 
 class BlockerFinder {
  public:
-  BlockerFinder(JobPerspective& view, const Names& names, bool has_holders)
-      : view_(view),
-        state_(view.state()),
-        ask_(view.seeker().ask),
-        key_(view.seeker().key),
+  BlockerFinder(JobPerspective& perspective, const Names& names, bool has_holders)
+      : perspective_(perspective),
+        state_(perspective.state()),
+        request_(perspective.seeker().request),
+        key_(perspective.seeker().key),
         names_(names),
-        now_(view.now()),
+        now_(perspective.now()),
         has_holders_(has_holders) {}
 
   std::vector<Blocker> All() {
-    const Place& place = view_.seeker().place;
+    const Place& place = perspective_.seeker().place;
     if (state_.waiting.at(place.id).lane == Waiting::Lane::kDated && place.since > now_)
       Add(BlockerKind::kBeginTime, "may begin in " + DurationText(place.since - now_), 0, 0);
     FindCaps();
     FindTeams();
     if (!FindImpossible()) FindRoom();
-    if (const auto first = view_.BlockedBefore()) {
+    if (const auto first = perspective_.BlockedBefore()) {
       Blocker& blocker =
           Add(BlockerKind::kOrder, "waits behind job " + ToString(*first) + ", the first that cannot start", 0, 0);
       blocker.rule = "strict order, without backfill";
@@ -122,9 +122,9 @@ class BlockerFinder {
   void FindCaps() {
     for (const CapIndex index : key_.caps) {
       const Cap& cap = state_.caps[index];
-      const CapUse kept = view_.KeptOf(index);
+      const CapUse kept = perspective_.KeptOf(index);
       if (RefusesJobs(cap, kept)) FindJobCap(index);
-      if (RefusesGpus(cap, LeastGpuParts(ask_), kept)) FindGpuCap(index);
+      if (RefusesGpus(cap, LeastGpuParts(request_), kept)) FindGpuCap(index);
     }
   }
 
@@ -140,7 +140,7 @@ class BlockerFinder {
 
   void FindGpuCap(CapIndex index) {
     const Cap& cap = state_.caps[index];
-    const std::int64_t parts = LeastGpuParts(ask_);
+    const std::int64_t parts = LeastGpuParts(request_);
     const std::string most = GpuText(cap.parts_limit);
     std::string text = "can never start: asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " +
                        most + " at once";
@@ -183,8 +183,8 @@ class BlockerFinder {
   void FindTeams() {
     if (!state_.teams.has_rules()) return;
     const Teams& teams = state_.teams;
-    const std::int64_t parts = LeastGpuParts(ask_);
-    const KeptOfTeams kept = view_.KeptOfItsTeams();
+    const std::int64_t parts = LeastGpuParts(request_);
+    const KeptOfTeams kept = perspective_.KeptOfItsTeams();
     for (TeamIndex team = teams.OverLimit(key_.team, parts, kept.all); team != kRootTeam;
          team = teams.OverLimit(teams.spec(team).parent, parts, kept.all)) {
       const TeamSpec& spec = teams.spec(team);
@@ -214,7 +214,7 @@ class BlockerFinder {
                                  : "the quota of team " + spec.name + " is in use: its non-preemptible jobs hold " +
                                        used + ", and this one needs " + GpuNumber(parts) + " more";
       text += "; --preemptible requeue lets it borrow idle GPUs";
-      if (is_never) text = BeyondQuotaText(spec, ask_);
+      if (is_never) text = BeyondQuotaText(spec, request_);
       Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), parts,
                              std::max<std::int64_t>(spec.quota_parts - teams.firm(team), 0));
       blocker.rule = "quota of team " + spec.name + ": " + GpuText(spec.quota_parts);
@@ -223,18 +223,18 @@ class BlockerFinder {
   }
 
   bool FindImpossible() {
-    const NodeKinds usable(state_, NodeKinds::Of::kUsable);
-    std::optional<Lack> lack = Impossible(usable, ask_, names_);
+    const HardwareClasses usable(state_, HardwareClasses::Of::kUsable);
+    std::optional<Lack> lack = Impossible(usable, request_, names_);
     if (!lack) return false;
-    const NodeKinds all(state_, NodeKinds::Of::kAll);
-    std::optional<Lack> never = Impossible(all, ask_, names_);
+    const HardwareClasses all(state_, HardwareClasses::Of::kAll);
+    std::optional<Lack> never = Impossible(all, request_, names_);
     Blocker& blocker = Add(never ? BlockerKind::kImpossible : BlockerKind::kUnusable,
                            never ? "can never start: " + never->text : std::move(lack->text),
                            (never ? *never : *lack).needed, (never ? *never : *lack).available);
     blocker.unit = (never ? *never : *lack).unit;
     blocker.rule = never ? "no node has what it asks for" : "GPUs that are out of service take no new work";
     if (never) return true;
-    const TaskGroup& group = ask_.groups.front();
+    const TaskGroup& group = request_.groups.front();
     const std::string why = WithheldText(Count(group, MergedAlternatives(group, !state_.mixed.empty()).front()));
     if (!why.empty()) blocker.text += ": " + why;
     return true;
@@ -275,12 +275,12 @@ class BlockerFinder {
         tally.most_of_any = std::max(tally.most_of_any, FreeGpus(node.state, shape));
       }
       tally.room += RoomOn(node.facts, node.state, group);
-      if (!IsOfKind(node.facts, shape)) continue;
-      const int others = shape.gpus == 0 ? 0 : NotOfKind(node.facts, shape).size();
+      if (!IsAccepted(node.facts, shape)) continue;
+      const int others = shape.gpus == 0 ? 0 : NotAccepted(node.facts, shape).size();
       if (node.facts.gpus - others < shape.gpus) continue;  // Too small even when idle.
       tally.nodes.push_back(index);
-      tally.kinds |= placement::ModelSet{1} << node.facts.kind;
-      const GpuSet withheld = shape.gpus == 0 ? node.blocked : node.blocked - NotOfKind(node.facts, shape);
+      tally.kinds |= placement::ModelSet{1} << node.facts.node_class;
+      const GpuSet withheld = shape.gpus == 0 ? node.blocked : node.blocked - NotAccepted(node.facts, shape);
       const int blocked = node.accepts ? withheld.size() : node.facts.gpus - others;
       tally.gpus += node.facts.gpus - others - blocked;
       tally.withheld += blocked;
@@ -310,8 +310,8 @@ class BlockerFinder {
 
   void FindRoom() {
     bool is_short = false;
-    for (std::size_t i = 0; i < ask_.groups.size(); ++i) {
-      const TaskGroup& group = ask_.groups[i];
+    for (std::size_t i = 0; i < request_.groups.size(); ++i) {
+      const TaskGroup& group = request_.groups[i];
       // Alternatives that differ in more than models are reported separately: in an exclusive pool a job takes whole
       // nodes.
       std::vector<Shape> shapes = MergedAlternatives(group, false);
@@ -324,17 +324,17 @@ class BlockerFinder {
         else FindForMany(group, shape, tally);
       }
     }
-    const bool has_room = !is_short && view_.Room().has_value();
+    const bool has_room = !is_short && perspective_.Room().has_value();
     if (has_room) return;
-    const bool is_apart = !is_short && FindTogether();
-    const bool is_unjoined = !is_short && !is_apart && FindTopology();
-    std::vector<Blocker> reservations = FindReservations(view_);
+    const bool has_anti_affinity = !is_short && FindInDomain();
+    const bool is_unjoined = !is_short && !has_anti_affinity && FindTopology();
+    std::vector<Blocker> reservations = FindReservations(perspective_);
     const bool is_kept = !reservations.empty();
     for (Blocker& blocker : reservations) found_.push_back(std::move(blocker));
-    if (is_short || is_apart || is_unjoined || is_kept) return;
-    const std::string what = IsHeterogeneous(ask_) ? "components" : "tasks";
+    if (is_short || has_anti_affinity || is_unjoined || is_kept) return;
+    const std::string what = IsHeterogeneous(request_) ? "components" : "tasks";
     AddHoldersOfAll(Add(BlockerKind::kFit, "each of its " + what + " fits alone, but not all of them at once",
-                        LeastTasks(ask_), 0));
+                        LeastTasks(request_), 0));
   }
 
   // Adds the holders of anything that one of its tasks could use.
@@ -343,7 +343,7 @@ class BlockerFinder {
     Tally all;
     std::vector<Shape> shapes;
     bool is_of_gpus = true;
-    for (const TaskGroup& group : ask_.groups) {
+    for (const TaskGroup& group : request_.groups) {
       for (const Shape& shape : group.alternatives) {
         const Tally tally = Count(group, shape);
         all.kinds |= tally.kinds;
@@ -362,12 +362,14 @@ class BlockerFinder {
     if (!has_holders_) return;
     std::vector<bool> is_such(state_.nodes.size());
     for (const NodeIndex node : tally.nodes) is_such[node] = true;
-    const auto could_help = [&](const TaskPlacement& piece) {
-      return is_such[piece.node] && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-               return !(piece.place.gpus & GpusFor(state_.nodes[piece.node], shape)).empty();
+    const auto could_help = [&](const TaskPlacement& placed) {
+      return is_such[placed.node] && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+               return !(placed.place.gpus & GpusFor(state_.nodes[placed.node], shape)).empty();
              });
     };
-    const auto has = [&](const Run& run) { return std::any_of(run.pieces.begin(), run.pieces.end(), could_help); };
+    const auto has = [&](const Run& run) {
+      return std::any_of(run.placements.begin(), run.placements.end(), could_help);
+    };
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
@@ -375,10 +377,10 @@ class BlockerFinder {
   void AddHostHolders(const Tally& tally, Blocker& blocker) const {
     if (!has_holders_) return;
     const auto has = [&](const Run& run) {
-      if (!IsOnKinds(state_, run, tally.kinds, false)) return false;
-      const Ask& ask = state_.ask_of(run);
-      return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const TaskPlacement& piece) {
-        const Shape& shape = ShapeOf(ask, piece);
+      if (!IsOnNodeClasses(state_, run, tally.kinds, false)) return false;
+      const ResourceRequest& request = state_.request_of(run);
+      return std::any_of(run.placements.begin(), run.placements.end(), [&](const TaskPlacement& placed) {
+        const Shape& shape = ShapeOf(request, placed);
         return (blocker.kind == BlockerKind::kCpus ? shape.cpu_milli : shape.memory_mib) > 0;
       });
     };
@@ -424,7 +426,7 @@ class BlockerFinder {
   }
 
   std::string Needs(const TaskGroup& group) const {
-    return IsHeterogeneous(ask_) ? "component " + std::to_string(group.component) + " needs " : "needs ";
+    return IsHeterogeneous(request_) ? "component " + std::to_string(group.component) + " needs " : "needs ";
   }
 
   void FindForOne(const TaskGroup& group, const Shape& shape, const Tally& tally) {
@@ -488,8 +490,8 @@ class BlockerFinder {
   }
 
   void FindForMany(const TaskGroup& group, const Shape& shape, const Tally& tally) {
-    const std::string tasks = Plural(group.least, group.apart ? "node" : "task");
-    const std::string of = group.apart ? " with " : " of ";
+    const std::string tasks = Plural(group.least, group.anti_affinity ? "node" : "task");
+    const std::string of = group.anti_affinity ? " with " : " of ";
     const auto room_for = [&](std::int64_t room) {
       return "there is room for " + (room == 0 ? "none" : std::to_string(room)) + " of them";
     };
@@ -521,12 +523,12 @@ class BlockerFinder {
 
   // There is room for all its tasks, but no single alternative has room for all of them.
   bool FindAlike() {
-    if (!TakesOneAlternative(ask_)) return false;
-    const TaskGroup& first = ask_.groups.front();
+    if (!TakesOneAlternative(request_)) return false;
+    const TaskGroup& first = request_.groups.front();
     std::optional<std::size_t> best;
     std::int64_t most = 0;
     for (std::size_t i = 0; i < first.alternatives.size(); ++i) {
-      const Ask narrow = Narrowed(ask_, i);
+      const ResourceRequest narrow = Narrowed(request_, i);
       bool is_enough = true;
       for (const TaskGroup& group : narrow.groups) {
         std::int64_t room = 0;
@@ -539,24 +541,24 @@ class BlockerFinder {
       }
       if (is_enough) return false;
     }
-    const std::string which = OfModels(Narrowed(ask_, *best).groups.front(), first.alternatives[*best]);
-    Blocker& blocker = Add(BlockerKind::kTogether,
-                           "its " + Plural(LeastTasks(ask_), "task") +
+    const std::string which = OfModels(Narrowed(request_, *best).groups.front(), first.alternatives[*best]);
+    Blocker& blocker = Add(BlockerKind::kLocality,
+                           "its " + Plural(LeastTasks(request_), "task") +
                                " need nodes that are alike; there is room for at most " + std::to_string(most) + which,
-                           LeastTasks(ask_), most);
+                           LeastTasks(request_), most);
     blocker.rule = "all tasks of a job use the same alternative";
     AddHoldersOfAll(blocker);
     return true;
   }
 
   // There is room for all its tasks, but not within one node, rack or block, or not on one GPU model, as required.
-  bool FindTogether() {
-    if (LeastTasks(ask_) == 1) return false;
+  bool FindInDomain() {
+    if (LeastTasks(request_) == 1) return false;
     if (FindAlike()) return true;
-    const bool is_one_model = RunsOnOneModel(ask_);
-    const Locality level = WidestOf(ask_);
+    const bool is_one_model = RunsOnOneModel(request_);
+    const Locality level = WidestOf(request_);
     if (!is_one_model && level == Locality::kAnywhere) return false;
-    for (const TaskGroup& group : ask_.groups) {
+    for (const TaskGroup& group : request_.groups) {
       const bool by_model = is_one_model && group.alternatives.front().gpus > 0;
       std::map<int, std::int64_t> models;
       std::map<std::pair<std::uint64_t, int>, std::int64_t> domains;
@@ -573,9 +575,9 @@ class BlockerFinder {
         });
       }
       if (most >= group.least) continue;
-      const std::string tasks = "its " + Plural(group.least, group.apart ? "part" : "task");
+      const std::string tasks = "its " + Plural(group.least, group.anti_affinity ? "part" : "task");
       if (most_of_model < group.least) {
-        Blocker& blocker = Add(BlockerKind::kTogether,
+        Blocker& blocker = Add(BlockerKind::kLocality,
                                tasks + " need GPUs of the same model; there is room for at most " +
                                    std::to_string(most_of_model) + " on GPUs of one model",
                                group.least, most_of_model);
@@ -583,10 +585,10 @@ class BlockerFinder {
         AddHoldersOfAll(blocker);
         return true;
       }
-      const std::string name(TogetherName(level));
-      const bool is_required = ask_.requires_together && level == ask_.together;
+      const std::string name(LocalityName(level));
+      const bool is_required = request_.requires_locality && level == request_.locality;
       Blocker& blocker =
-          Add(BlockerKind::kTogether,
+          Add(BlockerKind::kLocality,
               tasks + " must be in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
               group.least, most);
       blocker.rule = is_required ? "--topology " + name + ":required" : "all within one " + name;
@@ -599,9 +601,9 @@ class BlockerFinder {
   // Enough GPUs are free on one node, but no set of them has the required topology.
   bool FindTopology() {
     static const SizeDemand kUsual = UsualSizeDemand();
-    const TaskGroup& group = ask_.groups.front();
+    const TaskGroup& group = request_.groups.front();
     const Shape& shape = group.alternatives.front();
-    if (!NeedsTopology(ask_, shape)) return false;
+    if (!NeedsTopology(request_, shape)) return false;
     int most = 0;
     int free = 0;
     Tally tally;
@@ -609,34 +611,34 @@ class BlockerFinder {
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
       const NodeState seen = SeenBy(node, node.state, shape);
-      if (RoomOn(node.facts, node.state, ask_.groups.front()) == 0) continue;
+      if (RoomOn(node.facts, node.state, request_.groups.front()) == 0) continue;
       tally.nodes.push_back(index);
-      tally.kinds |= placement::ModelSet{1} << node.facts.kind;
+      tally.kinds |= placement::ModelSet{1} << node.facts.node_class;
       free = std::max<int>(free, seen.whole);
       const GpuSet idle = WholeFreeOf(seen);
       const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, seen.whole);
       if (is_new && node.facts.topology != nullptr) {
         const GpuTopology& topology = *node.facts.topology;
-        while (at->second > 1 && !topology.Pick(idle, at->second, kUsual, ask_.topology)) at->second -= 1;
+        while (at->second > 1 && !topology.Pick(idle, at->second, kUsual, request_.topology)) at->second -= 1;
       }
       most = std::max(most, at->second);
     }
     if (most >= shape.gpus) return false;
     Blocker& blocker =
         Add(BlockerKind::kTopology,
-            "needs " + GpusOf(shape) + OfModels(group, shape) + " " + std::string(TopologyPhrase(ask_.topology)) +
+            "needs " + GpusOf(shape) + OfModels(group, shape) + " " + std::string(TopologyPhrase(request_.topology)) +
                 "; " + std::to_string(free) + (is_one_node() ? " are free, " : " are free on one node, ") +
                 (most < 2 ? "no two" : "at most " + std::to_string(most)) + " of them " +
-                (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
+                (request_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
             shape.gpu_parts(), std::int64_t{most} * placement::kGpuParts);
-    blocker.rule = "--topology " + std::string(TopologyName(ask_.topology)) + ":required";
+    blocker.rule = "--topology " + std::string(TopologyName(request_.topology)) + ":required";
     AddGpuHolders(tally, {shape}, blocker);
     return true;
   }
 
-  JobPerspective& view_;
+  JobPerspective& perspective_;
   const Cluster::State& state_;
-  const Ask& ask_;
+  const ResourceRequest& request_;
   const ClassKey& key_;
   const Names& names_;
   Time now_;
@@ -646,8 +648,8 @@ class BlockerFinder {
 
 }  // namespace
 
-std::vector<Blocker> FindBlockers(JobPerspective& view, const Names& names, bool has_holders) {
-  return BlockerFinder(view, names, has_holders).All();
+std::vector<Blocker> FindBlockers(JobPerspective& perspective, const Names& names, bool has_holders) {
+  return BlockerFinder(perspective, names, has_holders).All();
 }
 
 }  // namespace divvy::core

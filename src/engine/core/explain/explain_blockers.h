@@ -10,6 +10,6 @@ namespace divvy::core {
 
 /// Returns the blockers, the hardest first. Empty: the next decision starts the job. Without `has_holders` blockers
 /// name no holders, which costs less. Requires: the job of the view waits.
-std::vector<Blocker> FindBlockers(JobPerspective& view, const Names& names, bool has_holders = true);
+std::vector<Blocker> FindBlockers(JobPerspective& perspective, const Names& names, bool has_holders = true);
 
 }  // namespace divvy::core

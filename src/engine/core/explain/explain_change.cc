@@ -34,14 +34,14 @@ class Search {
 
   std::optional<Change> Find() {
     // A suggested option could not say which component it applies to.
-    if (IsHeterogeneous(seeker_.ask)) return std::nullopt;
+    if (IsHeterogeneous(seeker_.request)) return std::nullopt;
     // No change of the request helps against a limit on running jobs.
     for (const CapIndex index : seeker_.key.caps) {
       const Cap& cap = state_.caps[index];
       if (RefusesJobs(cap)) return std::nullopt;
       if (cap.parts_limit > 0) cap_room_ = std::min(cap_room_, cap.parts_limit - cap.parts);
     }
-    if (cap_room_ <= 0 && WantsGpu(seeker_.ask)) return std::nullopt;
+    if (cap_room_ <= 0 && WantsGpu(seeker_.request)) return std::nullopt;
     for (const auto attempt :
          {&Search::Preempt, &Search::TimeLimit, &Search::Apart, &Search::Topology, &Search::Host, &Search::Model,
           &Search::FewerGpus, &Search::FewerTasks, &Search::SmallerSlice, &Search::LessGpuMemory, &Search::Share}) {
@@ -51,22 +51,22 @@ class Search {
   }
 
  private:
-  Change Same(ChangeKind kind) const { return {kind, seeker_.ask, seeker_.key.limit, seeker_.key.preemptible, ""}; }
+  Change Same(ChangeKind kind) const { return {kind, seeker_.request, seeker_.key.limit, seeker_.key.preemptible, ""}; }
 
-  const TaskGroup& group() const { return seeker_.ask.groups.front(); }
+  const TaskGroup& group() const { return seeker_.request.groups.front(); }
   const Shape& shape() const { return group().alternatives.front(); }
-  bool HasOneGroup() const { return seeker_.ask.groups.size() == 1; }
+  bool HasOneGroup() const { return seeker_.request.groups.size() == 1; }
 
   bool Helps(const Change& change) const { return TryChange(cluster_, seeker_, change, now_).starts; }
 
   // "GPUs 3 and 5 are free", "GPU 0 of n2 has 0.5 left", "there is room on n2"; "" if there is nothing to add.
   std::string RoomText(const Change& change, const ChangeTrial& trial) const {
     const bool has_many = state_.nodes.size() > 1;
-    const std::int64_t tasks = LeastTasks(change.ask);
+    const std::int64_t tasks = LeastTasks(change.request);
     if (has_many && tasks > 1) return "there is room for " + Plural(tasks, "task");
-    const GpuSet gpus = GpusOf(trial.pieces);  // All on one node: there is only one node, or only one task.
+    const GpuSet gpus = GpusOf(trial.placements);  // All on one node: there is only one node, or only one task.
     if (gpus.empty()) return has_many ? "there is room on " + state_.nodes[trial.node].facts.name : "";
-    const Node& node = state_.nodes[trial.pieces.front().node];
+    const Node& node = state_.nodes[trial.placements.front().node];
     const std::string which = GpusText(gpus) + (has_many ? " of " + node.facts.name : "");
     if (shape().slice) return which + " has room";
     std::int16_t least = placement::kGpuParts;
@@ -87,7 +87,7 @@ class Search {
 
   std::optional<Change> Preempt() {
     if (seeker_.key.preemptible != Preemptible::kNever || !state_.teams.has_rules()) return std::nullopt;
-    const std::int64_t parts = LeastGpuParts(seeker_.ask);
+    const std::int64_t parts = LeastGpuParts(seeker_.request);
     if (state_.teams.OverFirmQuota(seeker_.key.team, parts) == kRootTeam) return std::nullopt;
     Change change = Same(ChangeKind::kPreemptible);
     change.preemptible = Preemptible::kRequeue;
@@ -97,13 +97,14 @@ class Search {
   std::optional<Change> TimeLimit() {
     std::set<std::pair<Time, JobId>> begins;  // When reservations begin on nodes where the job would fit.
     {
-      const JobPerspective view(state_, seeker_, now_);
+      const JobPerspective perspective(state_, seeker_, now_);
       for (const NodeIndex index : state_.held) {
         std::int64_t room = 0;
-        for (const TaskGroup& one : seeker_.ask.groups) room += RoomOf(state_.nodes[index].state, one);
+        for (const TaskGroup& one : seeker_.request.groups) room += RoomOf(state_.nodes[index].state, one);
         if (room == 0) continue;
-        for (const ReservedCapacity& hold : state_.nodes[index].holds) {
-          if (view.Binds(hold) && !hold.drains && hold.from > now_) begins.emplace(hold.from, hold.entry);
+        for (const ReservedCapacity& reserved : state_.nodes[index].reserved) {
+          if (perspective.Binds(reserved) && !reserved.drains && reserved.from > now_)
+            begins.emplace(reserved.from, reserved.entry);
         }
       }
     }
@@ -130,29 +131,29 @@ class Search {
   }
 
   std::optional<Change> Apart() {
-    const Ask& ask = seeker_.ask;
-    const Locality widest = WidestOf(ask);
-    if (widest == Locality::kAnywhere || LeastTasks(ask) == 1) return std::nullopt;
+    const ResourceRequest& request = seeker_.request;
+    const Locality widest = WidestOf(request);
+    if (widest == Locality::kAnywhere || LeastTasks(request) == 1) return std::nullopt;
     for (int level = static_cast<int>(widest) - 1; level > 0; --level) {
-      Change change = Same(ChangeKind::kTogether);
-      change.ask.together = static_cast<Locality>(level);
-      change.ask.requires_together = true;
-      change.ask.widest = Locality::kAnywhere;
-      const std::string name(TogetherName(change.ask.together));
+      Change change = Same(ChangeKind::kLocality);
+      change.request.locality = static_cast<Locality>(level);
+      change.request.requires_locality = true;
+      change.request.widest = Locality::kAnywhere;
+      const std::string name(LocalityName(change.request.locality));
       if (auto found = Try(std::move(change), "--topology " + name + ":required")) return found;
     }
-    Change change = Same(ChangeKind::kTogether);
-    change.ask.together = ClosestOf(ask);
-    change.ask.requires_together = false;
-    change.ask.widest = Locality::kAnywhere;
-    return Try(std::move(change), "--topology " + std::string(TogetherName(change.ask.together)));
+    Change change = Same(ChangeKind::kLocality);
+    change.request.locality = ClosestOf(request);
+    change.request.requires_locality = false;
+    change.request.widest = Locality::kAnywhere;
+    return Try(std::move(change), "--topology " + std::string(LocalityName(change.request.locality)));
   }
 
   std::optional<Change> Topology() {
-    if (!NeedsTopology(seeker_.ask, shape())) return std::nullopt;
+    if (!NeedsTopology(seeker_.request, shape())) return std::nullopt;
     Change change = Same(ChangeKind::kTopology);
-    change.ask.requires_topology = false;
-    return Try(std::move(change), "--topology " + std::string(TopologyName(seeker_.ask.topology)));
+    change.request.requires_topology = false;
+    return Try(std::move(change), "--topology " + std::string(TopologyName(seeker_.request.topology)));
   }
 
   // --- Fewer CPUs or less memory ------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ class Search {
 
   std::optional<Change> TryHost(std::int32_t cpus, std::int32_t memory) {
     Change change = Same(ChangeKind::kHost);
-    for (TaskGroup& one : change.ask.groups) {
+    for (TaskGroup& one : change.request.groups) {
       for (Shape& alternative : one.alternatives) {
         alternative.cpu_milli = std::min(alternative.cpu_milli, cpus);
         alternative.memory_mib = std::min(alternative.memory_mib, memory);
@@ -182,7 +183,7 @@ class Search {
 
   std::optional<Change> Host() {
     if (!HasOneGroup() || (shape().cpu_milli == 0 && shape().memory_mib == 0)) return std::nullopt;
-    if (!IsSingle(seeker_.ask)) {
+    if (!IsSingle(seeker_.request)) {
       for (const int part : {2, kLeastPart}) {
         const std::int32_t cpus = Rounded(shape().cpu_milli / part, 1000);
         const std::int32_t memory = Rounded(shape().memory_mib / part, 1024);
@@ -224,19 +225,20 @@ class Search {
 
   // --- Other GPUs, fewer, or less of one ----------------------------------------------------------------------------
 
-  // The node kinds of a shape that accepts GPUs of `kind`: also nodes that mix them with others (NodeFacts::gpu_kinds).
+  // The node kinds of a shape that accepts GPUs of `kind`: also nodes that mix them with others
+  // (NodeFacts::gpu_classes).
   placement::ModelSet Accepting(int kind) const {
     placement::ModelSet kinds = placement::ModelSet{1} << kind;
     for (const Node& node : state_.nodes) {
-      if (std::ranges::find(node.facts.gpu_kinds, kind) != node.facts.gpu_kinds.end())
-        kinds |= placement::ModelSet{1} << node.facts.kind;
+      if (std::ranges::find(node.facts.gpu_classes, kind) != node.facts.gpu_classes.end())
+        kinds |= placement::ModelSet{1} << node.facts.node_class;
     }
     return kinds;
   }
 
   std::optional<Change> Model() {
     placement::ModelSet asked = 0;
-    for (const TaskGroup& one : seeker_.ask.groups) {
+    for (const TaskGroup& one : seeker_.request.groups) {
       for (const Shape& alternative : one.alternatives) {
         if (alternative.gpus > 0 || alternative.models != placement::kAnyModel) asked |= alternative.models;
       }
@@ -253,16 +255,16 @@ class Search {
       if (FitsNode(node, node.state, any)) kinds.push_back(kind);
     };
     for (const Node& node : state_.nodes) {
-      if (node.facts.gpu_kinds.empty()) consider(node, node.facts.kind);
-      for (const std::uint8_t kind : node.facts.gpu_kinds) consider(node, kind);
+      if (node.facts.gpu_classes.empty()) consider(node, node.facts.node_class);
+      for (const std::uint8_t kind : node.facts.gpu_classes) consider(node, kind);
     }
     for (const int kind : kinds) {
       Change change = Same(ChangeKind::kModel);
-      for (TaskGroup& one : change.ask.groups) {
+      for (TaskGroup& one : change.request.groups) {
         for (Shape& alternative : one.alternatives) alternative.models = Accepting(kind);
         one.filters.clear();
       }
-      const std::vector<FilterIndex>& filters = seeker_.ask.groups.front().filters;
+      const std::vector<FilterIndex>& filters = seeker_.request.groups.front().filters;
       const std::string name = names_.instead && !filters.empty() ? names_.instead(filters.front(), kind)
                                : names_.kind                      ? names_.kind(kind)
                                                                   : "another --gpu-type";
@@ -277,7 +279,7 @@ class Search {
     if (!HasOneGroup() || shape().gpus < 2 || !shape().is_whole()) return std::nullopt;
     int most = 0;
     for (const Node& node : state_.nodes) {
-      if (!IsOfKind(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
+      if (!IsAccepted(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
           node.state.memory_free < shape().memory_mib) {
         continue;
       }
@@ -288,11 +290,11 @@ class Search {
     most = static_cast<int>(std::min<std::int64_t>(most, in_caps));
     for (int tries = 0; most > 0 && tries < kMostTries; --most, ++tries) {
       Change change = Same(ChangeKind::kFewerGpus);
-      for (Shape& alternative : change.ask.groups.front().alternatives) {
+      for (Shape& alternative : change.request.groups.front().alternatives) {
         alternative.gpus = std::min(alternative.gpus, static_cast<std::int16_t>(most));
       }
-      const std::string flag = (IsSingle(seeker_.ask) ? "--gpus " : "--gpus-per-task ") +
-                               GpusFlag(change.ask.groups.front().alternatives.front());
+      const std::string flag = (IsSingle(seeker_.request) ? "--gpus " : "--gpus-per-task ") +
+                               GpusFlag(change.request.groups.front().alternatives.front());
       if (auto found = Try(std::move(change), flag)) return found;
     }
     return std::nullopt;
@@ -303,14 +305,17 @@ class Search {
     std::int64_t room = 0;
     for (const Node& node : state_.nodes) room += RoomOf(node.state, group());
     // The tasks of a job that is elastic on one node are its GPUs.
-    const bool is_elastic = IsElastic(seeker_.ask);
-    const bool counts_gpus = seeker_.ask.together == Locality::kNode && shape().gpus == 1;
+    const bool is_elastic = IsElastic(seeker_.request);
+    const bool counts_gpus = seeker_.request.locality == Locality::kNode && shape().gpus == 1;
     const auto attempt = [&](std::int64_t tasks) {
       Change change = Same(ChangeKind::kFewerTasks);
-      TaskGroup& changed = change.ask.groups.front();
+      TaskGroup& changed = change.request.groups.front();
       changed.least = static_cast<std::int32_t>(tasks);
       if (!is_elastic) changed.most = changed.least;
-      std::string flag = (counts_gpus ? "--gpus " : group().apart ? "--nodes " : "--tasks ") + std::to_string(tasks);
+      std::string flag = (counts_gpus             ? "--gpus "
+                          : group().anti_affinity ? "--nodes "
+                                                  : "--tasks ") +
+                         std::to_string(tasks);
       if (is_elastic) flag += ".." + std::to_string(changed.most);
       return Try(std::move(change), flag);
     };
@@ -334,19 +339,19 @@ class Search {
     if (!HasOneGroup() || shape().gpus != 1 || shape().slice) return std::nullopt;
     std::int16_t most = 0;
     for (const Node& node : state_.nodes) {
-      if (!IsOfKind(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
+      if (!IsAccepted(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||
           node.state.memory_free < shape().memory_mib) {
         continue;
       }
       most = std::max(most, std::min<std::int16_t>(node.state.most_free, placement::kGpuParts));
     }
     most = static_cast<std::int16_t>(std::min<std::int64_t>(most, cap_room_));
-    if (most >= shape().parts || !IsEnough(most, shape().parts) || !IsSingle(seeker_.ask)) return std::nullopt;
+    if (most >= shape().parts || !IsEnough(most, shape().parts) || !IsSingle(seeker_.request)) return std::nullopt;
     Change change = Same(ChangeKind::kShare);
-    for (Shape& alternative : change.ask.groups.front().alternatives) {
+    for (Shape& alternative : change.request.groups.front().alternatives) {
       alternative.parts = std::min(alternative.parts, most);
     }
-    const std::string flag = "--gpus " + GpusFlag(change.ask.groups.front().alternatives.front());
+    const std::string flag = "--gpus " + GpusFlag(change.request.groups.front().alternatives.front());
     return Try(std::move(change), flag);
   }
 
@@ -356,7 +361,7 @@ class Search {
     for (int i = static_cast<int>(*shape().slice) - 1; i >= 0; --i) {
       const auto profile = static_cast<placement::MigProfile>(i);
       Change change = Same(ChangeKind::kShare);
-      for (Shape& alternative : change.ask.groups.front().alternatives) {
+      for (Shape& alternative : change.request.groups.front().alternatives) {
         alternative.slice = profile;
         alternative.parts = placement::SliceShape(profile).parts;
       }
@@ -381,7 +386,7 @@ class Search {
     }
     if (!IsEnough(most, shape().gpu_memory_mib) || most >= shape().gpu_memory_mib) return std::nullopt;
     Change change = Same(ChangeKind::kShare);
-    for (Shape& alternative : change.ask.groups.front().alternatives) alternative.gpu_memory_mib = most;
+    for (Shape& alternative : change.request.groups.front().alternatives) alternative.gpu_memory_mib = most;
     return Try(std::move(change), "--gpu-memory " + MibFlag(most));
   }
 
@@ -397,7 +402,7 @@ class Search {
 
 std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now) {
   Seeker changed = seeker;
-  changed.ask = change.ask;
+  changed.request = change.request;
   changed.key.limit = change.limit;
   changed.key.preemptible = change.preemptible;
   // If the change moves the job back in the queue, jobs that its own reservation kept back may take its room first.
@@ -429,7 +434,7 @@ ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change
   job.preemptible = change.preemptible;
   if (const auto draw = state.draws.find(job.id); draw != state.draws.end()) job.draw = draw->second;
   Cluster copy = cluster.Copy();
-  job.ask = copy.Know(change.ask);
+  job.request = copy.Know(change.request);
   copy.Put(std::move(job), now);
   // Ids that no job uses.
   std::uint64_t next = std::uint64_t{1} << 62;
@@ -437,7 +442,7 @@ ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change
   const auto start = std::find_if(plan.starts.begin(), plan.starts.end(),
                                   [&](const Start& one) { return one.entry == seeker.place.id; });
   if (start == plan.starts.end()) return {};
-  return {true, *node, start->pieces};
+  return {true, *node, start->placements};
 }
 
 }  // namespace divvy::core

@@ -35,8 +35,8 @@ std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& see
 /// Whether and where a changed job would start at once.
 struct ChangeTrial {
   bool starts = false;
-  NodeIndex node = 0;                 // The node of its first task, from a trial on the cluster itself.
-  std::vector<TaskPlacement> pieces;  // From a decision on a copy; empty if the cluster is too large to copy.
+  NodeIndex node = 0;                     // The node of its first task, from a trial on the cluster itself.
+  std::vector<TaskPlacement> placements;  // From a decision on a copy; empty if the cluster is too large to copy.
 };
 /// Requires: `seeker` waits in line. The cluster is the same before and after.
 ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now);

@@ -19,7 +19,7 @@ std::string ChangeText(Cluster& cluster, std::uint64_t id, int seconds) {
 bool StartsWith(const Cluster& cluster, const Job& job, const Change& change, Time now) {
   Cluster copy = cluster.Copy();
   Job changed = job;
-  changed.ask = copy.Know(change.ask);
+  changed.request = copy.Know(change.request);
   changed.limit = change.limit;
   changed.preemptible = change.preemptible;
   copy.Put(changed, now);
@@ -29,31 +29,31 @@ bool StartsWith(const Cluster& cluster, const Job& job, const Change& change, Ti
 
 TEST(Change, SuggestsTheMostGpusThatOneNodeHas) {
   Cluster cluster = MakeCluster(2, 8);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(3), At(0)), {{0, AtGpus(0x07), 0, 0}}, At(0), At(0));
-  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(5), At(0)), {{1, AtGpus(0x1f), 0, 0}}, At(0), At(0));
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(8), At(0)), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuRequest(3), At(0)), {{0, AtGpus(0x07), 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 2, GpuRequest(5), At(0)), {{1, AtGpus(0x1f), 0, 0}}, At(0), At(0));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(8), At(0)), At(0));
   cluster.Decide(At(0));
   EXPECT_EQ(ChangeText(cluster, 3, 0), "--gpus 5 (GPUs 3-7 of n0 are free)");
 }
 
 TEST(Change, LowersTheMinimumOfAnElasticJob) {
   Cluster cluster = MakeCluster(1, 8);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(5), At(0)), {{0, AtGpus(0x1f), 0, 0}}, At(0), At(0));
-  Ask ask = GpuAsk(1, 4, 8);
-  ask.together = Locality::kNode;
-  ask.requires_together = true;
-  cluster.Put(MakeJob(cluster, 2, ask, At(0)), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuRequest(5), At(0)), {{0, AtGpus(0x1f), 0, 0}}, At(0), At(0));
+  ResourceRequest request = GpuRequest(1, 4, 8);
+  request.locality = Locality::kNode;
+  request.requires_locality = true;
+  cluster.Put(MakeJob(cluster, 2, request, At(0)), At(0));
   cluster.Decide(At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 3..8 (GPUs 5-7 are free)");
 }
 
 TEST(Change, SuggestsASmallerFractionButNotATinyOne) {
   Cluster cluster = MakeCluster(1, 1);
-  cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(0)), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, ShareRequest(6000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(1), At(0)), At(0));
   cluster.Decide(At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 0.4 (GPU 0 has 0.4 left)");
-  cluster.Adopt(MakeJob(cluster, 3, ShareAsk(3000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 3, ShareRequest(3000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "");
 }
 
@@ -61,10 +61,10 @@ TEST(Change, SuggestsNoTimeLimitBelowThePredictedRunTime) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), {{0, AtGpus(0x3f), 0, 0}}, At(0), At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(0)), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuRequest(6), At(0), hours(2)), {{0, AtGpus(0x3f), 0, 0}}, At(0), At(0));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(8), At(0)), At(0));
   for (std::uint64_t id = 3; id <= 4; ++id) {
-    Job job = MakeJob(cluster, id, GpuAsk(1), At(1));
+    Job job = MakeJob(cluster, id, GpuRequest(1), At(1));
     job.predicted = id == 3 ? hours(3) : hours(1);
     cluster.Put(job, At(1));
   }
@@ -77,7 +77,7 @@ TEST(Change, SuggestsNothingIfACapIsFull) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 2; ++id) {
-    Job job = MakeJob(cluster, id, GpuAsk(2), At(0));
+    Job job = MakeJob(cluster, id, GpuRequest(2), At(0));
     job.caps = {cap};
     cluster.Put(job, At(0));
   }

@@ -13,9 +13,9 @@ Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<N
   Holder holder;
   holder.job = run.id;
   std::copy_if(
-      run.pieces.begin(), run.pieces.end(), std::back_inserter(holder.pieces),
-      [&](const TaskPlacement& piece) { return std::find(nodes.begin(), nodes.end(), piece.node) != nodes.end(); });
-  if (holder.pieces.empty()) holder.pieces = run.pieces;
+      run.placements.begin(), run.placements.end(), std::back_inserter(holder.placements),
+      [&](const TaskPlacement& placed) { return std::find(nodes.begin(), nodes.end(), placed.node) != nodes.end(); });
+  if (holder.placements.empty()) holder.placements = run.placements;
   holder.until = EndOf(state.rules, {run.id, Shape(), {}, run.started, run.end, run.predicted_end, false}, now);
   holder.is_leaving = run.is_leaving;
   return holder;
@@ -45,10 +45,10 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
   looked = 0;
   for (const NodeIndex node : nodes) {
     if (blocker.has_more_holders || looked > kMostLooked) break;
-    for (const RunPiece& piece : state.nodes[node].pieces) {
+    for (const RunningTask& placed : state.nodes[node].placements) {
       ++looked;
-      const auto run = state.running.find(piece.job);
-      if (run == state.running.end() || run->second.expected != kNever || is_known(piece.job)) continue;
+      const auto run = state.running.find(placed.job);
+      if (run == state.running.end() || run->second.expected != kNever || is_known(placed.job)) continue;
       if (!offer(run->second)) break;
     }
   }
@@ -56,9 +56,10 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
             [](const Holder& a, const Holder& b) { return std::tie(a.until, a.job) < std::tie(b.until, b.job); });
 }
 
-bool IsOnKinds(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
-  return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const TaskPlacement& piece) {
-    return (!with_gpus || !piece.place.gpus.empty()) && ((kinds >> state.nodes[piece.node].facts.kind) & 1) != 0;
+bool IsOnNodeClasses(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
+  return std::any_of(run.placements.begin(), run.placements.end(), [&](const TaskPlacement& placed) {
+    return (!with_gpus || !placed.place.gpus.empty()) &&
+           ((kinds >> state.nodes[placed.node].facts.node_class) & 1) != 0;
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // Capacity that is kept for one owner on nodes where the job would fit.
 struct Kept {
-  std::vector<TaskPlacement> pieces;  // Kept GPUs that are free, by node; with `is_ahead` those that will be free.
+  std::vector<TaskPlacement> placements;  // Kept GPUs that are free, by node; with `is_ahead` those that will be free.
   std::vector<NodeIndex> nodes;
   ReservedCapacity first;  // The one that begins first.
   std::int64_t of = 0;     // GPUs on these nodes that would serve the job: free ones, or all with `is_ahead`.
@@ -36,8 +36,11 @@ GpuSet Fitting(const NodeState& state, const Shape& shape) {
 
 class ReservationFinder {
  public:
-  explicit ReservationFinder(const JobPerspective& view)
-      : view_(view), state_(view.state()), ask_(view.seeker().ask), shape_(ask_.groups.front().alternatives.front()) {}
+  explicit ReservationFinder(const JobPerspective& perspective)
+      : perspective_(perspective),
+        state_(perspective.state()),
+        request_(perspective.seeker().request),
+        shape_(request_.groups.front().alternatives.front()) {}
 
   std::vector<Blocker> All() {
     Collect();
@@ -55,21 +58,21 @@ class ReservationFinder {
     for (const NodeIndex index : state_.held) {
       const Node& node = state_.nodes[index];
       std::int64_t room = 0;
-      for (const TaskGroup& group : ask_.groups) room += RoomOf(node.state, group);
+      for (const TaskGroup& group : request_.groups) room += RoomOf(node.state, group);
       if (room == 0) continue;
       const GpuSet fitting = Fitting(node.state, shape_);
       GpuSet unkept = fitting;
-      for (const ReservedCapacity& hold : node.holds) {
-        if (!view_.Binds(hold)) continue;
-        unkept -= hold.place.gpus;
-        Kept& kept = kept_[{hold.booking == 0 ? hold.entry : JobId(), hold.booking}];
-        if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
+      for (const ReservedCapacity& reserved : node.reserved) {
+        if (!perspective_.Binds(reserved)) continue;
+        unkept -= reserved.place.gpus;
+        Kept& kept = kept_[{reserved.advance == 0 ? reserved.entry : JobId(), reserved.advance}];
+        if (kept.nodes.empty() || reserved.from < kept.first.from) kept.first = reserved;
         if (kept.nodes.empty() || kept.nodes.back() != index) {
           kept.nodes.push_back(index);
           kept.of += fitting.size();
         }
-        const GpuSet gpus = hold.place.gpus & fitting;
-        if (!gpus.empty()) kept.pieces.push_back({index, {gpus}, 0, 0});
+        const GpuSet gpus = reserved.place.gpus & fitting;
+        if (!gpus.empty()) kept.placements.push_back({index, {gpus}, 0, 0});
       }
       available_ = std::max<std::int64_t>(available_, unkept.size());
     }
@@ -77,8 +80,8 @@ class ReservationFinder {
 
   // Collects advance reservations that leave too little room for the job even once all running jobs have ended.
   void CollectAhead() {
-    if (state_.bookings.empty()) return;
-    std::vector<std::int64_t> rooms(ask_.groups.size());
+    if (state_.advance_reservations.empty()) return;
+    std::vector<std::int64_t> rooms(request_.groups.size());
     std::map<Owner, Kept> ahead;
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
@@ -87,24 +90,24 @@ class ReservationFinder {
       placement::Block(idle, node.blocked);
       const GpuSet fitting = Fitting(SeenBy(node.facts, idle, shape_), shape_);
       GpuSet booked;
-      for (const ReservedCapacity& hold : node.holds) {
-        const GpuSet gpus = hold.place.gpus & fitting;
-        if (hold.booking == 0 || gpus.empty() || !view_.Binds(hold)) continue;
+      for (const ReservedCapacity& reserved : node.reserved) {
+        const GpuSet gpus = reserved.place.gpus & fitting;
+        if (reserved.advance == 0 || gpus.empty() || !perspective_.Binds(reserved)) continue;
         booked |= gpus;
-        Kept& kept = ahead[{JobId(), hold.booking}];
-        if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
+        Kept& kept = ahead[{JobId(), reserved.advance}];
+        if (kept.nodes.empty() || reserved.from < kept.first.from) kept.first = reserved;
         if (kept.nodes.empty() || kept.nodes.back() != index) {
           kept.nodes.push_back(index);
           kept.of += fitting.size();
         }
-        kept.pieces.push_back({index, {gpus}, 0, 0});
+        kept.placements.push_back({index, {gpus}, 0, 0});
         kept.is_ahead = true;
       }
       placement::Block(idle, booked);
       bool is_enough = true;
       for (std::size_t i = 0; i < rooms.size(); ++i) {
-        rooms[i] += RoomOn(node.facts, idle, ask_.groups[i]);
-        is_enough = is_enough && rooms[i] >= ask_.groups[i].least;
+        rooms[i] += RoomOn(node.facts, idle, request_.groups[i]);
+        is_enough = is_enough && rooms[i] >= request_.groups[i].least;
       }
       if (is_enough) return;
     }
@@ -115,7 +118,7 @@ class ReservationFinder {
   // advance reservation may move to other GPUs before it begins.
   std::string CountText(const Kept& kept, bool may_move) const {
     std::int64_t gpus = 0;
-    for (const TaskPlacement& piece : kept.pieces) gpus += piece.place.gpus.size();
+    for (const TaskPlacement& placed : kept.placements) gpus += placed.place.gpus.size();
     const std::string which = std::string(kept.is_ahead ? " GPU" : " free GPU") + (kept.of == 1 ? "" : "s") +
                               (state_.nodes.size() == 1 ? ""
                                : kept.nodes.size() == 1 ? " of " + state_.nodes[kept.nodes.front()].facts.name
@@ -123,51 +126,52 @@ class ReservationFinder {
     const std::string count = gpus < kept.of ? std::to_string(gpus) + " of the " + std::to_string(kept.of)
                               : gpus == 1    ? "the only"
                                              : "all " + std::to_string(gpus);
-    const std::string needs = IsSingle(ask_) ? "needs " + GpusOf(shape_) + "; " : "";
-    const bool are_named = !may_move && kept.pieces.size() == 1 && gpus < kept.of;
-    const std::string names = are_named ? " (" + GpusText(kept.pieces.front().place.gpus) + ")" : "";
+    const std::string needs = IsSingle(request_) ? "needs " + GpusOf(shape_) + "; " : "";
+    const bool are_named = !may_move && kept.placements.size() == 1 && gpus < kept.of;
+    const std::string names = are_named ? " (" + GpusText(kept.placements.front().place.gpus) + ")" : "";
     return needs + count + which + names + " " + std::string(IsOrAre(gpus)) + " reserved";
   }
 
   std::string WhatText(const Kept& kept) const {
-    if (kept.pieces.empty()) {
+    if (kept.placements.empty()) {
       return "the free resources of " + state_.nodes[kept.nodes.front()].facts.name +
              (kept.nodes.size() > 1 ? " and other nodes" : "") + " are reserved";
     }
-    if (kept.pieces.size() == 1) {
-      const TaskPlacement& piece = kept.pieces.front();
-      const GpuSet gpus = piece.place.gpus;
-      const std::string where = state_.nodes.size() > 1 ? " of " + state_.nodes[piece.node].facts.name : "";
+    if (kept.placements.size() == 1) {
+      const TaskPlacement& placed = kept.placements.front();
+      const GpuSet gpus = placed.place.gpus;
+      const std::string where = state_.nodes.size() > 1 ? " of " + state_.nodes[placed.node].facts.name : "";
       return GpusText(gpus) + where + " " + std::string(IsOrAre(gpus.size())) + " free, but reserved";
     }
     std::int64_t gpus = 0;
-    for (const TaskPlacement& piece : kept.pieces) gpus += piece.place.gpus.size();
+    for (const TaskPlacement& placed : kept.placements) gpus += placed.place.gpus.size();
     return Plural(gpus, "GPU") + " on " + Plural(static_cast<std::int64_t>(kept.nodes.size()), "node") +
            " are free, but reserved";
   }
 
   std::string PastText() const {
-    return view_.seeker().key.limit == Duration(0) ? "; without a time limit, this job could run past that"
-                                                   : "; this job could run past that";
+    return perspective_.seeker().key.limit == Duration(0) ? "; without a time limit, this job could run past that"
+                                                          : "; this job could run past that";
   }
 
-  std::string ForJobText(JobId job, const ReservedCapacity& hold) const {
+  std::string ForJobText(JobId job, const ReservedCapacity& reserved) const {
     const std::string text = " for job " + ToString(job);
     if (state_.moving.contains(job)) return text + ", which is moving there";
-    if (hold.is_claim) return text + ", for which other jobs make room";
-    if (hold.drains) return text + ", which has waited long and gets whatever becomes free";
-    return text + ", which is planned to start in " + DurationText(hold.from - view_.now()) + PastText();
+    if (reserved.is_nomination) return text + ", for which other jobs make room";
+    if (reserved.drains) return text + ", which has waited long and gets whatever becomes free";
+    return text + ", which is planned to start in " + DurationText(reserved.from - perspective_.now()) + PastText();
   }
 
-  std::string BookedText(const AdvanceReservation& booking) const {
-    const std::string& team = state_.teams.spec(booking.team).name;
-    const std::string whose = booking.user ? " for one user" : team.empty() ? " for others" : " for team " + team;
-    if (booking.from <= view_.now()) {
-      const ClassKey& key = view_.seeker().key;
-      return whose + (booking.until == kNever ? "" : " for " + DurationText(booking.until - view_.now()) + " more") +
-             (IsTheirs(booking, key.team, key.user) ? "; a job of its owner must end by then" : "");
+  std::string ReservedText(const AdvanceReservation& advance) const {
+    const std::string& team = state_.teams.spec(advance.team).name;
+    const std::string whose = advance.user ? " for one user" : team.empty() ? " for others" : " for team " + team;
+    if (advance.from <= perspective_.now()) {
+      const ClassKey& key = perspective_.seeker().key;
+      return whose +
+             (advance.until == kNever ? "" : " for " + DurationText(advance.until - perspective_.now()) + " more") +
+             (IsTheirs(advance, key.team, key.user) ? "; a job of its owner must end by then" : "");
     }
-    return whose + " in " + DurationText(booking.from - view_.now()) + PastText();
+    return whose + " in " + DurationText(advance.from - perspective_.now()) + PastText();
   }
 
   Blocker Describe(const Owner& owner, const Kept& kept) const {
@@ -176,14 +180,14 @@ class ReservationFinder {
     blocker.unit = BlockerUnit::kGpuParts;
     blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuParts;
     blocker.available = available_ * placement::kGpuParts;
-    Holder holder{owner.first, kept.pieces, kept.first.from, false};
-    const AdvanceReservation* booking = BookingOf(state_, owner.second);
-    const bool is_counted = booking != nullptr && !kept.pieces.empty();
-    blocker.text = is_counted ? CountText(kept, booking->from > view_.now()) : WhatText(kept);
+    Holder holder{owner.first, kept.placements, kept.first.from, false};
+    const AdvanceReservation* advance = AdvanceReservationOf(state_, owner.second);
+    const bool is_counted = advance != nullptr && !kept.placements.empty();
+    blocker.text = is_counted ? CountText(kept, advance->from > perspective_.now()) : WhatText(kept);
     if (owner.second != 0) {
-      if (booking != nullptr) {
-        blocker.text += BookedText(*booking);
-        holder.until = booking->until;
+      if (advance != nullptr) {
+        blocker.text += ReservedText(*advance);
+        holder.until = advance->until;
       }
       blocker.rule = "reservation " + std::to_string(owner.second);
     } else {
@@ -195,9 +199,9 @@ class ReservationFinder {
     return blocker;
   }
 
-  const JobPerspective& view_;
+  const JobPerspective& perspective_;
   const Cluster::State& state_;
-  const Ask& ask_;
+  const ResourceRequest& request_;
   const Shape& shape_;
   std::map<Owner, Kept> kept_;
   std::int64_t available_ = 0;  // The most unreserved free GPUs on one node.
@@ -205,6 +209,8 @@ class ReservationFinder {
 
 }  // namespace
 
-std::vector<Blocker> FindReservations(const JobPerspective& view) { return ReservationFinder(view).All(); }
+std::vector<Blocker> FindReservations(const JobPerspective& perspective) {
+  return ReservationFinder(perspective).All();
+}
 
 }  // namespace divvy::core

@@ -11,6 +11,6 @@
 namespace divvy::core {
 
 /// Returns one blocker for each job or advance reservation that keeps room. Requires: the view has no room.
-std::vector<Blocker> FindReservations(const JobPerspective& view);
+std::vector<Blocker> FindReservations(const JobPerspective& perspective);
 
 }  // namespace divvy::core

@@ -30,9 +30,9 @@ std::string Picture(const Cluster& cluster) {
   const Cluster::State& state = cluster.state();
   for (const Node& node : state.nodes) {
     out << node.state.gpu_free << ' ' << node.state.cpu_free << ' ' << node.has_grown << ':';
-    for (const ReservedCapacity& hold : node.holds) {
-      out << hold.entry.value() << '/' << hold.booking << '/' << hold.place.gpus.bits() << '/'
-          << hold.from.time_since_epoch().count() << ' ';
+    for (const ReservedCapacity& reserved : node.reserved) {
+      out << reserved.entry.value() << '/' << reserved.advance << '/' << reserved.place.gpus.bits() << '/'
+          << reserved.from.time_since_epoch().count() << ' ';
     }
     out << ';';
   }
@@ -45,7 +45,7 @@ std::string Picture(const Cluster& cluster) {
 }
 
 void Fill(Cluster& cluster, std::uint64_t id, int gpus, Duration limit = hours(2)) {
-  cluster.Put(MakeJob(cluster, id, GpuAsk(gpus), At(0), limit), At(0));
+  cluster.Put(MakeJob(cluster, id, GpuRequest(gpus), At(0), limit), At(0));
   cluster.Decide(At(0));
 }
 
@@ -59,7 +59,7 @@ TEST(Explain, SaysNothingAboutAJobThatDoesNotWait) {
 TEST(Explain, CountsGpusOnOneServer) {
   Cluster cluster = MakeCluster(1, 8);
   Fill(cluster, 1, 6);
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(4), At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(4), At(1)), At(1));
   cluster.Decide(At(1));
   const Explanation answer = Why(cluster, 2, 1);
   EXPECT_EQ(TextOf(answer), "needs 4 GPUs, 2 are free");
@@ -78,16 +78,16 @@ TEST(Explain, CountsGpusOverManyNodes) {
   Fill(cluster, 1, 3);
   Fill(cluster, 2, 2);
   Fill(cluster, 3, 3);
-  cluster.Put(MakeJob(cluster, 4, GpuAsk(4), At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 4, GpuRequest(4), At(1)), At(1));
   cluster.Decide(At(1));
   EXPECT_EQ(TextOf(Why(cluster, 4, 1)), "needs 4 GPUs on one node; 4 are free on 3 nodes, at most 2 on one");
 }
 
 TEST(Explain, DistinguishesFractionsFromWholeGpus) {
   Cluster cluster = MakeCluster(1, 1);
-  cluster.Put(MakeJob(cluster, 1, ShareAsk(7000), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, ShareAsk(4000), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(1), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, ShareRequest(7000), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, ShareRequest(4000), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(1), At(0)), At(0));
   cluster.Decide(At(0));
   // The smaller job started.
   EXPECT_EQ(TextOf(Why(cluster, 1, 0)), "needs 0.7 of a GPU; at most 0.6 of one GPU is free");
@@ -98,14 +98,14 @@ TEST(Explain, NamesTheModelIfOnlyThatIsMissing) {
   Cluster cluster = MakeCluster(1, 4);
   NodeFacts other = cluster.node(0);
   other.name = "a";
-  other.kind = other.gpu_model = 1;
+  other.node_class = other.gpu_model = 1;
   cluster.AddNode(other);
-  Ask ask = GpuAsk(2);
-  ask.groups[0].alternatives[0].models = 2;
-  cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, ask, At(0)), At(0));
+  ResourceRequest request = GpuRequest(2);
+  request.groups[0].alternatives[0].models = 2;
+  cluster.Put(MakeJob(cluster, 1, request, At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, request, At(0)), At(0));
   cluster.Decide(At(0));
-  cluster.Put(MakeJob(cluster, 3, ask, At(1)), At(1));
+  cluster.Put(MakeJob(cluster, 3, request, At(1)), At(1));
   cluster.Decide(At(1));
   Names names;
   names.models = [](placement::ModelSet) { return "of type a100"; };
@@ -119,15 +119,15 @@ TEST(Explain, NamesTheModelIfOnlyThatIsMissing) {
 
 TEST(Explain, NamesMissingCpusAndMemory) {
   Cluster cluster = MakeCluster(2, 4);
-  Ask big = GpuAsk(1);
+  ResourceRequest big = GpuRequest(1);
   big.groups[0].alternatives[0].cpu_milli = 60'000;
   big.groups[0].alternatives[0].memory_mib = 400 * 1024;
   for (std::uint64_t id = 1; id <= 2; ++id) cluster.Put(MakeJob(cluster, id, big, At(0)), At(0));
   cluster.Decide(At(0));
-  Ask ask = GpuAsk(2);
-  ask.groups[0].alternatives[0].cpu_milli = 8'000;
-  ask.groups[0].alternatives[0].memory_mib = 200 * 1024;
-  cluster.Put(MakeJob(cluster, 3, ask, At(1)), At(1));
+  ResourceRequest request = GpuRequest(2);
+  request.groups[0].alternatives[0].cpu_milli = 8'000;
+  request.groups[0].alternatives[0].memory_mib = 200 * 1024;
+  cluster.Put(MakeJob(cluster, 3, request, At(1)), At(1));
   cluster.Decide(At(1));
   const Explanation answer = Why(cluster, 3, 1);
   EXPECT_EQ(TextOf(answer),
@@ -142,8 +142,8 @@ TEST(Explain, NamesTheBackfillReservationInTheWay) {
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
   Fill(cluster, 1, 6);
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(1), hours(1)), At(1));
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(1), At(2)), At(2));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(8), At(1), hours(1)), At(1));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(1), At(2)), At(2));
   cluster.Decide(At(2));
   const Explanation answer = Why(cluster, 3, 2);
   EXPECT_EQ(TextOf(answer),
@@ -158,14 +158,14 @@ TEST(Explain, NamesTheBackfillReservationInTheWay) {
 
 TEST(Explain, NamesAnAdvanceReservation) {
   Cluster cluster = MakeCluster(1, 4);
-  AdvanceReservation booking;
-  booking.id = 7;
-  booking.ask = cluster.Know(GpuAsk(4));
-  booking.user = 9;
-  booking.from = At(3600);
-  booking.until = At(7200);
-  ASSERT_TRUE(cluster.Book(booking, At(0)));
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(2)), At(0));
+  AdvanceReservation advance;
+  advance.id = 7;
+  advance.request = cluster.Know(GpuRequest(4));
+  advance.user = 9;
+  advance.from = At(3600);
+  advance.until = At(7200);
+  ASSERT_TRUE(cluster.Reserve(advance, At(0)));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(2), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
   EXPECT_EQ(TextOf(answer),
@@ -183,7 +183,7 @@ TEST(Explain, NamesCapsLimitsAndQuotas) {
   cluster.RecountTeams(At(0));
   const CapIndex cap = cluster.AddCap("array 10", 1);
   const auto put = [&](std::uint64_t id) {
-    Job job = MakeJob(cluster, id, GpuAsk(4), At(0), hours(1));
+    Job job = MakeJob(cluster, id, GpuRequest(4), At(0), hours(1));
     job.team = 1;
     job.caps = {cap};
     cluster.Put(job, At(0));
@@ -210,7 +210,7 @@ TEST(Explain, SuggestsPreemptibleToAJobBlockedByTheQuotaOnly) {
   team.quota_parts = 2 * placement::kGpuParts;
   cluster.teams().Reset({team});
   cluster.RecountTeams(At(0));
-  Job job = MakeJob(cluster, 1, GpuAsk(4), At(0));
+  Job job = MakeJob(cluster, 1, GpuRequest(4), At(0));
   job.team = 1;
   cluster.Put(job, At(0));
   cluster.Decide(At(0));
@@ -222,12 +222,12 @@ TEST(Explain, SuggestsPreemptibleToAJobBlockedByTheQuotaOnly) {
 TEST(Explain, DistinguishesRackFragmentationFromMissingGpus) {
   Cluster cluster = MakeCluster(8, 8);
   for (const NodeIndex node : {0u, 1u, 2u, 4u, 5u}) {
-    cluster.Adopt(MakeJob(cluster, 10 + node, GpuAsk(8), At(0)), {{node, AtGpus(0xff), 0, 0}}, At(0), At(0));
+    cluster.Adopt(MakeJob(cluster, 10 + node, GpuRequest(8), At(0)), {{node, AtGpus(0xff), 0, 0}}, At(0), At(0));
   }
-  Ask ask = GpuAsk(8, 3);
-  ask.together = Locality::kRack;
-  ask.requires_together = true;
-  cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
+  ResourceRequest request = GpuRequest(8, 3);
+  request.locality = Locality::kRack;
+  request.requires_locality = true;
+  cluster.Put(MakeJob(cluster, 1, request, At(0)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
   EXPECT_EQ(TextOf(answer), "its 3 tasks must be in one rack; one rack has room for at most 2");
@@ -239,7 +239,7 @@ TEST(Explain, CountsTheTasksOfAGang) {
   Cluster cluster = MakeCluster(4, 8);
   Fill(cluster, 1, 5);
   Fill(cluster, 2, 5);
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(8, 3), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(8, 3), At(0)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 3, 0);
   EXPECT_EQ(TextOf(answer),
@@ -250,8 +250,8 @@ TEST(Explain, CountsTheTasksOfAGang) {
 
 TEST(Explain, NamesImpossibleRequestsAndNodesOutOfService) {
   Cluster cluster = MakeCluster(2, 8);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(16), At(0)), At(0));
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(16), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(8), At(0)), At(0));
   cluster.SetUsable(0, GpuSet::FromBits(0x0f), true);
   cluster.SetUsable(1, GpuSet::FromBits(0xff), false);
   cluster.Decide(At(0));
@@ -282,13 +282,13 @@ TEST(Explain, SuggestsFewerGpusThanARequiredTopologyNeeds) {
   Cluster cluster{Rules()};
   cluster.AddNode(facts);
   for (const int gpu : {0, 2}) {
-    cluster.Adopt(MakeJob(cluster, static_cast<std::uint64_t>(10 + gpu), GpuAsk(1), At(0)),
+    cluster.Adopt(MakeJob(cluster, static_cast<std::uint64_t>(10 + gpu), GpuRequest(1), At(0)),
                   {{0, {GpuSet::Only(gpu)}, 0, 0}}, At(0), At(0));
   }
-  Ask ask = GpuAsk(2);
-  ask.topology = TopologyNeed::kNvlink;
-  ask.requires_topology = true;
-  cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
+  ResourceRequest request = GpuRequest(2);
+  request.topology = TopologyNeed::kNvlink;
+  request.requires_topology = true;
+  cluster.Put(MakeJob(cluster, 1, request, At(0)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
   EXPECT_EQ(TextOf(answer), "needs 2 GPUs joined by NVLink; 2 are free, no two of them joined");
@@ -299,12 +299,12 @@ TEST(Explain, SuggestsFewerGpusThanARequiredTopologyNeeds) {
 TEST(Explain, FindsTheQueuePositionByTheQueueKey) {
   Cluster cluster = MakeCluster(1, 8);
   Fill(cluster, 1, 8);
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(4), At(5)), At(5));
-  cluster.Put(MakeJob(cluster, 3, GpuAsk(2), At(6)), At(6));
-  Job array = MakeJob(cluster, 10, GpuAsk(1), At(7));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(4), At(5)), At(5));
+  cluster.Put(MakeJob(cluster, 3, GpuRequest(2), At(6)), At(6));
+  Job array = MakeJob(cluster, 10, GpuRequest(1), At(7));
   array.count = 5;
   cluster.Put(array, At(7));
-  cluster.Put(MakeJob(cluster, 4, GpuAsk(4), At(8)), At(8));
+  cluster.Put(MakeJob(cluster, 4, GpuRequest(4), At(8)), At(8));
   cluster.Decide(At(8));
   const Explanation answer = Why(cluster, 4, 8);
   EXPECT_EQ(answer.position, 8u);
@@ -334,7 +334,7 @@ TEST_P(RandomExplained, EveryWaitingJobHasABlocker) {
             << answer.blockers.front().text << ": seed " << seed << " step " << step << " job " << ToString(id);
         for (const Blocker& blocker : answer.blockers) ASSERT_FALSE(blocker.text.empty());
         ASSERT_FALSE(answer.start.basis.empty());
-        if (!answer.is_in_line) continue;
+        if (!answer.is_queued) continue;
         const Cluster::State& state = world.cluster().state();
         const Key own = OrderOf(state, SeekerOf(state, id), world.now());
         std::uint64_t ahead = 0;

@@ -25,7 +25,7 @@ class RandomWorld {
       facts.cpu_milli = 8'000 * (1 + draws_.Below(3));
       facts.memory_mib = 65'536 * (1 + draws_.Below(3));
       facts.gpus = gpus;
-      facts.kind = facts.gpu_model = draws_.Below(2);
+      facts.node_class = facts.gpu_model = draws_.Below(2);
       facts.rack = static_cast<std::uint32_t>(i / 2);
       facts.block = static_cast<std::uint32_t>(i / 4);
       if (has_slices_) {
@@ -40,7 +40,7 @@ class RandomWorld {
       user_caps_.push_back(cluster_.AddCap("user " + std::to_string(user), 0,
                                            placement::kGpuParts / 2 * (1 + draws_.Below(2 * nodes_ * gpus))));
     }
-    for (int i = 0; i < 8; ++i) asks_.push_back(RandomAsk(gpus));
+    for (int i = 0; i < 8; ++i) asks_.push_back(RandomRequest(gpus));
   }
 
   Cluster& cluster() { return cluster_; }
@@ -77,9 +77,9 @@ class RandomWorld {
     }
   }
 
-  static Job JobOf(const Job& job, const Ask& ask, Cluster& cluster) {
+  static Job JobOf(const Job& job, const ResourceRequest& request, Cluster& cluster) {
     Job other = job;
-    other.ask = cluster.Know(ask);
+    other.request = cluster.Know(request);
     return other;
   }
 
@@ -105,23 +105,24 @@ class RandomWorld {
     has_teams_ = true;
   }
 
-  Ask RandomAsk(int gpus) {
-    Ask ask = draws_.Below(5) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9)))
-                                   : GpuAsk(draws_.Below(gpus + 1), 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0));
-    Shape& shape = ask.groups.front().alternatives.front();
+  ResourceRequest RandomRequest(int gpus) {
+    ResourceRequest request =
+        draws_.Below(5) == 0 ? ShareRequest(1000 * (1 + draws_.Below(9)))
+                             : GpuRequest(draws_.Below(gpus + 1), 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0));
+    Shape& shape = request.groups.front().alternatives.front();
     if (draws_.Below(2) == 0) shape.cpu_milli = 1000 * (1 + draws_.Below(12));
     if (draws_.Below(3) == 0) shape.memory_mib = 8'192 * (1 + draws_.Below(12));
     if (shape.gpus > 0 && draws_.Below(4) == 0) shape.models = placement::ModelSet{1} << draws_.Below(2);
     if (draws_.Below(8) == 0) {
       Shape other = shape;
       other.models = ~shape.models;
-      if (other.models != 0 && shape.gpus > 0) ask.groups.front().alternatives.push_back(other);
+      if (other.models != 0 && shape.gpus > 0) request.groups.front().alternatives.push_back(other);
     }
-    if (draws_.Below(3) == 0) ask.together = static_cast<Locality>(draws_.Below(4));
-    ask.requires_together = draws_.Below(3) == 0;
-    if (draws_.Below(5) == 0) ask.groups.front().most += 2;
-    if (has_slices_) MakeParts(ask.groups.front());
-    return ask;
+    if (draws_.Below(3) == 0) request.locality = static_cast<Locality>(draws_.Below(4));
+    request.requires_locality = draws_.Below(3) == 0;
+    if (draws_.Below(5) == 0) request.groups.front().most += 2;
+    if (has_slices_) MakeParts(request.groups.front());
+    return request;
   }
 
   // Turns some requests into MIG instances, and gives fractions a random memory requirement.
@@ -157,13 +158,13 @@ class RandomWorld {
   }
 
   void Reserve() {
-    AdvanceReservation booking;
-    booking.id = ++bookings_;
-    booking.ask = cluster_.Know(GpuAsk(1));
-    booking.user = static_cast<UserIndex>(draws_.Below(2));
-    booking.from = At(now_ + draws_.Below(2000));
-    booking.until = booking.from + std::chrono::seconds(600 + draws_.Below(3000));
-    cluster_.Book(booking, now());
+    AdvanceReservation advance;
+    advance.id = ++reserved_;
+    advance.request = cluster_.Know(GpuRequest(1));
+    advance.user = static_cast<UserIndex>(draws_.Below(2));
+    advance.from = At(now_ + draws_.Below(2000));
+    advance.until = advance.from + std::chrono::seconds(600 + draws_.Below(3000));
+    cluster_.Reserve(advance, now());
   }
 
   void Note(const Start& start) {
@@ -186,11 +187,11 @@ class RandomWorld {
   bool has_teams_ = false;
   CapIndex cap_ = 0;
   std::vector<CapIndex> user_caps_;  // Limits on GPUs; may be empty.
-  std::vector<Ask> asks_;
+  std::vector<ResourceRequest> asks_;
   std::map<JobId, Time> ends_;
   std::map<JobId, Job> waiting_;
   std::uint64_t next_id_ = 1;
-  std::uint64_t bookings_ = 0;
+  std::uint64_t reserved_ = 0;
 };
 
 }  // namespace divvy::core

@@ -49,7 +49,7 @@ std::string CpusFlag(std::int64_t cpu_milli) { return Decimal(cpu_milli, 1000); 
 
 std::string MibFlag(std::int64_t mib) { return BytesFlag(Bytes(mib << 20)); }
 
-std::string_view TogetherName(Locality level) {
+std::string_view LocalityName(Locality level) {
   switch (level) {
     case Locality::kAnywhere:
       return "cluster";
@@ -77,8 +77,8 @@ std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nod
       alike.models = shape.models;
       return alike == shape;
     });
-    const bool is_apart = has_mixed_nodes && shape.gpus > 1;
-    if (same == merged.end() || is_apart) merged.push_back(shape);
+    const bool has_anti_affinity = has_mixed_nodes && shape.gpus > 1;
+    if (same == merged.end() || has_anti_affinity) merged.push_back(shape);
     else same->models |= shape.models;
   }
   return merged;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/explain/explanation.h"
-#include "engine/core/state/ask.h"
+#include "engine/core/state/resource_request.h"
 #include "engine/message_text.h"
 
 namespace divvy::core {
@@ -26,7 +26,7 @@ std::string GpusFlag(const Shape& shape);
 std::string CpusFlag(std::int64_t cpu_milli);
 std::string MibFlag(std::int64_t mib);
 /// "node", "rack", "block".
-std::string_view TogetherName(Locality level);
+std::string_view LocalityName(Locality level);
 /// "numa", "nvlink", "any".
 std::string_view TopologyName(TopologyNeed need);
 /// Merges shapes that differ only in their models into one with all these models; the order is kept. With

@@ -30,7 +30,7 @@ enum class BlockerKind : std::uint8_t {
   kKind,         // Enough GPUs are free, but of another kind.
   kCpus,         // Too few CPUs are free.
   kMemory,       // Too little host memory is free.
-  kTogether,     // There is enough room, but not in one rack, block or node, or not on one model.
+  kLocality,     // There is enough room, but not in one rack, block or node, or not on one model.
   kTopology,     // Enough GPUs are free on one node, but they are not joined as the job requires.
   kReservation,  // There is room, but it is reserved for others.
   kOrder,        // Strict order: no job may pass the first blocked one.
@@ -40,7 +40,7 @@ enum class BlockerKind : std::uint8_t {
 /// A job, or an advance reservation, that has what a blocked job lacks.
 struct Holder {
   JobId job;  // It runs, or has a backfill reservation. Not set: an advance reservation.
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
   Time until = kNever;  // A running job's expected end, a reservation's start; kNever: not known.
   bool is_leaving = false;
 };
@@ -64,7 +64,7 @@ inline constexpr std::size_t kMostHolders = 16;
 enum class ChangeKind : std::uint8_t {
   kPreemptible,
   kTimeLimit,
-  kTogether,
+  kLocality,
   kTopology,
   kHost,  // Fewer CPUs, less memory.
   kModel,
@@ -76,7 +76,7 @@ enum class ChangeKind : std::uint8_t {
 /// A change of the request with which the job would start at once.
 struct Change {
   ChangeKind kind = ChangeKind::kTimeLimit;
-  Ask ask;  // The changed request.
+  ResourceRequest request;  // The changed request.
   Duration limit{0};
   Preemptible preemptible = Preemptible::kNever;
   std::string text;  // "--time 1h (it would end before job 9 starts in 1 h)", "--gpus 2 (GPUs 3 and 5 are free)".
@@ -84,7 +84,7 @@ struct Change {
 
 struct Explanation {
   bool is_waiting = false;
-  bool is_in_line = false;           // False: parked, or its begin time is ahead.
+  bool is_queued = false;            // False: parked, or its begin time is ahead.
   std::uint64_t position = 0;        // Place in the queue, from 1; 0: not in line.
   std::uint64_t members_before = 0;  // Elements of its own array that go before it.
   std::int64_t ahead_parts = 0;      // Ten-thousandths of GPUs requested by the jobs ahead of it.
@@ -97,7 +97,7 @@ struct Explanation {
   std::string change_text() const { return change ? change->text : std::string(); }
 };
 
-/// Text for things that the cluster knows by number only. Each function is optional; kind_words.h has those that a
+/// Text for things that the cluster knows by number only. Each function is optional; node_class_text.h has those that a
 /// NodeClassIndex can answer.
 struct Names {
   /// The GPUs of these kinds, as a phrase after "4 GPUs": "of type h100". Empty for all kinds.

@@ -16,7 +16,8 @@ namespace {
 
 // Phrases whose wording depends on "never" or "not now", and on one node or many.
 struct Scope {
-  explicit Scope(const NodeKinds& kinds) : is_all(kinds.which == NodeKinds::Of::kAll), is_one(kinds.nodes == 1) {}
+  explicit Scope(const HardwareClasses& kinds)
+      : is_all(kinds.which == HardwareClasses::Of::kAll), is_one(kinds.nodes == 1) {}
   std::string AtMost(const std::string& amount) const {
     if (is_one) return is_all ? "this server has " + amount : "only " + amount + " can be used now";
     return (is_all ? "the largest has " : "the largest that can be used now has ") + amount;
@@ -29,7 +30,7 @@ struct Scope {
   bool is_one;
 };
 
-int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
+int MostJoined(const HardwareClasses::HardwareClass& kind, TopologyNeed need) {
   static const SizeDemand kUsual = UsualSizeDemand();
   if (kind.facts.topology == nullptr) return kind.idle.whole;
   for (int count = kind.idle.whole; count > 1; --count) {
@@ -39,8 +40,9 @@ int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
 }
 
 // A node of the kind with only the GPUs that a task of `shape` accepts, restricted to `model` if it is set.
-NodeKinds::Kind SeenBy(const NodeKinds::Kind& kind, const Shape& shape, std::optional<int> model = {}) {
-  NodeKinds::Kind seen = kind;
+HardwareClasses::HardwareClass SeenBy(const HardwareClasses::HardwareClass& kind, const Shape& shape,
+                                      std::optional<int> model = {}) {
+  HardwareClasses::HardwareClass seen = kind;
   seen.idle = SeenBy(kind.facts, kind.idle, shape, model);
   seen.gpus = WholeFreeOf(seen.idle);
   return seen;
@@ -48,69 +50,70 @@ NodeKinds::Kind SeenBy(const NodeKinds::Kind& kind, const Shape& shape, std::opt
 
 class Judge {
  public:
-  Judge(const NodeKinds& kinds, const Ask& ask, const Names& names)
-      : kinds_(kinds), ask_(ask), names_(names), scope_(kinds) {}
+  Judge(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names)
+      : classes_(kinds), request_(request), names_(names), scope_(kinds) {}
 
   std::optional<Lack> Find() {
-    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+    for (std::size_t group = 0; group < request_.groups.size(); ++group) {
       if (auto lack = OfOneTask(group)) return lack;
     }
-    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+    for (std::size_t group = 0; group < request_.groups.size(); ++group) {
       if (auto lack = OfAllTasks(group)) return lack;
     }
     return std::nullopt;
   }
 
  private:
-  using Kind = NodeKinds::Kind;
+  using HardwareClass = HardwareClasses::HardwareClass;
 
-  bool HoldsOne(const Kind& kind, const Shape& shape, std::optional<int> model = {}) const {
+  bool HoldsOne(const HardwareClass& kind, const Shape& shape, std::optional<int> model = {}) const {
     if (model && shape.gpus > 0 && !HasModel(kind.facts, *model)) return false;
-    if (!kind.facts.gpu_kinds.empty()) return Holds(SeenBy(kind, shape, model), shape);
+    if (!kind.facts.gpu_classes.empty()) return Holds(SeenBy(kind, shape, model), shape);
     return Holds(kind, shape);
   }
-  bool Holds(const Kind& kind, const Shape& shape) const {
-    return placement::Fits(kind.idle, shape) && (!NeedsTopology(ask_, shape) || IsJoined(kind, shape));
+  bool Holds(const HardwareClass& kind, const Shape& shape) const {
+    return placement::Fits(kind.idle, shape) && (!NeedsTopology(request_, shape) || IsJoined(kind, shape));
   }
-  bool IsJoined(const Kind& kind, const Shape& shape) const {
-    return kind.facts.topology == nullptr || MostJoined(kind, ask_.topology) >= shape.gpus;
+  bool IsJoined(const HardwareClass& kind, const Shape& shape) const {
+    return kind.facts.topology == nullptr || MostJoined(kind, request_.topology) >= shape.gpus;
   }
 
   std::string Asks(std::size_t group) const {
-    if (IsHeterogeneous(ask_)) return "component " + std::to_string(ask_.groups[group].component) + " asks for ";
-    return (ask_.groups.size() > 1 ? "task group " + std::to_string(group + 1) + " " : "") + "asks for ";
+    if (IsHeterogeneous(request_))
+      return "component " + std::to_string(request_.groups[group].component) + " asks for ";
+    return (request_.groups.size() > 1 ? "task group " + std::to_string(group + 1) + " " : "") + "asks for ";
   }
   std::string OfModels(std::size_t group, const Shape& shape) const {
-    return WhichText(names_, ask_.groups[group], shape);
+    return WhichText(names_, request_.groups[group], shape);
   }
   // The reason why no node is acceptable: the first condition that no node meets, or else `otherwise`.
   std::string Such(std::size_t group, const std::string& otherwise) const {
-    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    const std::vector<FilterIndex>& filters = request_.groups[group].filters;
     const std::string lacking =
         scope_.is_all && names_.lacking && !filters.empty() ? names_.lacking(filters.front()) : "";
     return ", but " + (lacking.empty() ? (scope_.is_all ? otherwise : "none of these can be used now") : lacking);
   }
   std::string Options(std::size_t group) const {
-    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    const std::vector<FilterIndex>& filters = request_.groups[group].filters;
     return names_.options && !filters.empty() ? names_.options(filters.front()) : "--gpu-type";
   }
-  std::string OnOne() const { return kinds_.nodes > 1 ? " on one node" : ""; }
+  std::string OnOne() const { return classes_.nodes > 1 ? " on one node" : ""; }
 
-  Ask With(std::size_t group, const Shape& shape) const {
-    Ask ask = ask_;
-    ask.groups[group].alternatives = {shape};
-    ask.groups[group].speeds.clear();
-    ask.groups[group].filters.clear();
-    ask.alike = false;
-    return ask;
+  ResourceRequest With(std::size_t group, const Shape& shape) const {
+    ResourceRequest request = request_;
+    request.groups[group].alternatives = {shape};
+    request.groups[group].speeds.clear();
+    request.groups[group].filters.clear();
+    request.alike = false;
+    return request;
   }
 
   // Checks whether one task fits on some node where nothing else runs.
   std::optional<Lack> OfOneTask(std::size_t group) const {
-    const bool has_mixed = std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(),
-                                       [](const Kind& kind) { return !kind.facts.gpu_kinds.empty(); });
-    const std::vector<Shape> shapes = MergedAlternatives(ask_.groups[group], has_mixed);
-    for (const Kind& kind : kinds_.kinds) {
+    const bool has_mixed = std::any_of(classes_.kinds.begin(), classes_.kinds.end(),
+                                       [](const HardwareClass& kind) { return !kind.facts.gpu_classes.empty(); });
+    const std::vector<Shape> shapes = MergedAlternatives(request_.groups[group], has_mixed);
+    for (const HardwareClass& kind : classes_.kinds) {
       for (const Shape& shape : shapes) {
         if (HoldsOne(kind, shape)) return std::nullopt;
       }
@@ -126,9 +129,9 @@ class Judge {
 
   // Checks whether a node of an accepted kind exists, for a task without GPUs.
   std::optional<Lack> OfNodes(std::size_t group, const Shape& shape) const {
-    const auto is_of_kind = [&](const Kind& kind) { return IsOfKind(kind.facts, shape); };
+    const auto is_of_kind = [&](const HardwareClass& kind) { return IsAccepted(kind.facts, shape); };
     // A task that requests no CPUs or memory lacks nothing that OfHost could name.
-    const bool is_out_of_service = kinds_.kinds.empty() && shape.cpu_milli <= 1 && shape.memory_mib == 0;
+    const bool is_out_of_service = classes_.kinds.empty() && shape.cpu_milli <= 1 && shape.memory_mib == 0;
     if (is_out_of_service) {
       Lack lack;
       lack.part = LackingPart::kHost;
@@ -136,10 +139,11 @@ class Judge {
       lack.needed = shape.cpu_milli;
       lack.text = Asks(group) + "a node" + OfModels(group, shape) +
                   (scope_.is_all ? ", but there are no nodes" : ", but no node takes new work now");
-      lack.ask = With(group, shape);
+      lack.request = With(group, shape);
       return lack;
     }
-    if (kinds_.kinds.empty() || std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(), is_of_kind)) return std::nullopt;
+    if (classes_.kinds.empty() || std::any_of(classes_.kinds.begin(), classes_.kinds.end(), is_of_kind))
+      return std::nullopt;
     Lack lack;
     lack.part = LackingPart::kKind;
     lack.unit = BlockerUnit::kCpuMilli;
@@ -149,7 +153,7 @@ class Judge {
     lack.nearest = "leave " + Options(group) + " out";
     Shape any = shape;
     any.models = placement::kAnyModel;
-    lack.ask = With(group, any);
+    lack.request = With(group, any);
     return lack;
   }
 
@@ -158,10 +162,10 @@ class Judge {
     int most_of_any = 0;   // The most GPUs on one node of any kind.
     std::int64_t all = 0;  // GPUs on all nodes of accepted kinds.
     bool has_gpus = false;
-    for (const Kind& kind : kinds_.kinds) {
+    for (const HardwareClass& kind : classes_.kinds) {
       most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));
       has_gpus = has_gpus || kind.facts.gpus > 0;
-      if (!IsOfKind(kind.facts, shape)) continue;
+      if (!IsAccepted(kind.facts, shape)) continue;
       const int gpus = FreeGpus(SeenBy(kind.facts, kind.idle, shape), shape);
       most = std::max(most, gpus);
       all += gpus * kind.nodes;
@@ -190,10 +194,10 @@ class Judge {
       any.models = placement::kAnyModel;
       any.gpus = static_cast<std::int16_t>(std::min<int>(shape.gpus, most_of_any));
       const std::string options = Options(group);
-      lack.nearest = "leave " + options + " out" + (options == "--gpu-type" ? KindsThatHold(any) : "");
+      lack.nearest = "leave " + options + " out" + (options == "--gpu-type" ? ModelsThatFit(any) : "");
       if (const std::int32_t largest = LargestMemory(group); largest > 0)
         lack.nearest = scope_.IsTheMost("--gpu-memory " + MibFlag(largest));
-      lack.ask = With(group, any);
+      lack.request = With(group, any);
       return lack;
     }
     if (most < shape.gpus) {
@@ -202,11 +206,12 @@ class Judge {
       const bool is_any = shape.models == placement::kAnyModel;
       lack.text = asks + OnOne() + ", but " + scope_.AtMost(std::to_string(most) + (is_any ? "" : " of them"));
       lack.nearest = scope_.IsTheMost("--gpus " + GpusFlag(less));
-      if (!ask_.groups[group].speeds.empty()) lack.nearest += ", or leave the speeds out of --gpu-type to take any mix";
-      if (all >= shape.gpus && !scope_.is_one && ask_.groups.size() == 1 && ask_.groups.front().least == 1) {
+      if (!request_.groups[group].speeds.empty())
+        lack.nearest += ", or leave the speeds out of --gpu-type to take any mix";
+      if (all >= shape.gpus && !scope_.is_one && request_.groups.size() == 1 && request_.groups.front().least == 1) {
         lack.nearest += "; all nodes together have " + std::to_string(all) + ", for a job of several tasks";
       }
-      lack.ask = With(group, less);
+      lack.request = With(group, less);
       return lack;
     }
     return OfTopology(group, shape, asks, lack);
@@ -216,9 +221,9 @@ class Judge {
   // MIG instance.
   std::optional<Lack> OfDivided(const Shape& shape, int most, const std::string& asks, Lack lack) const {
     if (shape.slice || most >= shape.gpus) return std::nullopt;
-    for (const Kind& kind : kinds_.kinds) {
+    for (const HardwareClass& kind : classes_.kinds) {
       const int divided = kind.facts.only_sliced.size();
-      if (divided == 0 || !IsOfKind(kind.facts, shape) || kind.facts.gpus < shape.gpus) continue;
+      if (divided == 0 || !IsAccepted(kind.facts, shape) || kind.facts.gpus < shape.gpus) continue;
       lack.text = asks + ", but " + std::to_string(divided) + " of the " + std::to_string(kind.facts.gpus) +
                   (scope_.is_one ? " here " : " of " + kind.facts.name + " ") + std::string(IsOrAre(divided)) +
                   " in MIG mode and " + (divided == 1 ? "takes" : "take") + " slices only";
@@ -231,7 +236,7 @@ class Judge {
 
   // The memory of the largest GPU if the filters request more than any GPU has; otherwise 0.
   std::int32_t LargestMemory(std::size_t group) const {
-    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    const std::vector<FilterIndex>& filters = request_.groups[group].filters;
     return names_.largest_memory_mib && !filters.empty() ? names_.largest_memory_mib(filters.front()) : 0;
   }
 
@@ -241,13 +246,13 @@ class Judge {
     rest.slice.reset();
     rest.gpu_memory_mib = 0;
     std::int32_t most = 0;
-    for (const Kind& kind : kinds_.kinds) {
+    for (const HardwareClass& kind : classes_.kinds) {
       if (FreeGpus(kind.idle, rest) == 0) continue;
       for (const placement::GpuRoom& gpu : kind.idle.rooms()) most = std::max(most, gpu.memory_free);
     }
     if (most == 0) return std::nullopt;
     Lack lack;
-    lack.ask = With(group, rest);
+    lack.request = With(group, rest);
     if (shape.slice) {
       lack.needed = shape.parts;
       lack.text = asks + (scope_.is_all ? ", but no node has a GPU that supports slices"
@@ -262,30 +267,30 @@ class Judge {
     lack.text = asks + ", but the GPU with the most has " + MibText(most);
     lack.nearest = scope_.IsTheMost("--gpu-memory " + MibFlag(most));
     rest.gpu_memory_mib = most;
-    lack.ask = With(group, rest);
+    lack.request = With(group, rest);
     return lack;
   }
 
-  std::string KindsThatHold(const Shape& shape) const {
+  std::string ModelsThatFit(const Shape& shape) const {
     if (!names_.kind) return "";
     std::vector<std::string> names;
     const auto add = [&](int kind) {
       const std::string name = names_.kind(kind);
       if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
-    for (const Kind& kind : kinds_.kinds) {
+    for (const HardwareClass& kind : classes_.kinds) {
       if (!placement::Fits(kind.idle, shape)) continue;
-      if (kind.facts.gpu_kinds.empty()) add(kind.facts.kind);
-      for (const std::uint8_t gpu_kind : kind.facts.gpu_kinds) add(gpu_kind);
+      if (kind.facts.gpu_classes.empty()) add(kind.facts.node_class);
+      for (const std::uint8_t gpu_kind : kind.facts.gpu_classes) add(gpu_kind);
     }
     return names.empty() ? "" : ", or ask for " + Join(names, " or ");
   }
 
   std::optional<Lack> OfTopology(std::size_t group, const Shape& shape, const std::string& asks, Lack lack) const {
-    if (!NeedsTopology(ask_, shape)) return std::nullopt;
+    if (!NeedsTopology(request_, shape)) return std::nullopt;
     int most = 0;
-    for (const Kind& kind : kinds_.kinds) {
-      if (IsOfKind(kind.facts, shape)) most = std::max(most, MostJoined(SeenBy(kind, shape), ask_.topology));
+    for (const HardwareClass& kind : classes_.kinds) {
+      if (IsAccepted(kind.facts, shape)) most = std::max(most, MostJoined(SeenBy(kind, shape), request_.topology));
     }
     if (most >= shape.gpus) return std::nullopt;
     lack.part = LackingPart::kTopology;
@@ -293,16 +298,16 @@ class Judge {
     const std::string where = !scope_.is_one  ? " of one node are"
                               : scope_.is_all ? " on this server are"
                                               : " of those that can be used now are";
-    lack.text = asks + " " + std::string(TopologyPhrase(ask_.topology)) + ", but " +
+    lack.text = asks + " " + std::string(TopologyPhrase(request_.topology)) + ", but " +
                 (most < 2 ? "no two" : "at most " + std::to_string(most)) + where;
     lack.nearest = "without ':required' the job takes the best GPUs available";
-    lack.ask = ask_;
-    lack.ask->requires_topology = false;
+    lack.request = request_;
+    lack.request->requires_topology = false;
     if (most >= 2) {
       Shape less = shape;
       less.gpus = static_cast<std::int16_t>(most);
       lack.nearest = scope_.IsTheMost("--gpus " + std::to_string(most)) + " with this topology; " + lack.nearest;
-      lack.ask = With(group, less);
+      lack.request = With(group, less);
     }
     return lack;
   }
@@ -314,7 +319,7 @@ class Judge {
     std::int32_t cpus = 0;
     std::int32_t memory = 0;
     std::int32_t memory_beside = 0;  // Memory on nodes that also have enough CPUs.
-    for (const Kind& kind : kinds_.kinds) {
+    for (const HardwareClass& kind : classes_.kinds) {
       if (!HoldsOne(kind, without)) continue;
       cpus = std::max(cpus, kind.idle.cpu_free);
       memory = std::max(memory, kind.idle.memory_free);
@@ -350,20 +355,20 @@ class Judge {
                   " of memory" + beside + ", but no node has enough of " + (names_gpus ? "all three" : "both");
       lack.nearest = "with that many CPUs, " + scope_.IsTheMost("--memory " + MibFlag(memory_beside));
     }
-    lack.ask = With(group, less);
+    lack.request = With(group, less);
     return lack;
   }
 
   // Checks whether all tasks that must start together fit when nothing else runs.
   std::optional<Lack> OfAllTasks(std::size_t group) const {
-    const TaskGroup& tasks = ask_.groups[group];
+    const TaskGroup& tasks = request_.groups[group];
     if (tasks.least <= 1) return std::nullopt;
     const Shape& shape = tasks.alternatives.front();
-    const bool by_model = RunsOnOneModel(ask_) && shape.gpus > 0;
+    const bool by_model = RunsOnOneModel(request_) && shape.gpus > 0;
     std::vector<Rooms> rooms;
     std::int64_t all = 0;
     std::map<int, std::int64_t> of_model;
-    for (const Kind& kind : kinds_.kinds) {
+    for (const HardwareClass& kind : classes_.kinds) {
       all += RoomOnOne(kind, tasks, std::nullopt) * kind.nodes;
       Rooms& room = rooms.emplace_back();
       ForEachModel(kind.facts, by_model, [&](int model) {
@@ -372,10 +377,10 @@ class Judge {
       });
     }
     const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 1 ? CpusText(shape.cpu_milli) : "";
-    const std::string asks = Asks(group) + Plural(tasks.least, tasks.apart ? "node" : "task") +
-                             (each.empty()  ? ""
-                              : tasks.apart ? " with "
-                                            : " of ") +
+    const std::string asks = Asks(group) + Plural(tasks.least, tasks.anti_affinity ? "node" : "task") +
+                             (each.empty()          ? ""
+                              : tasks.anti_affinity ? " with "
+                                                    : " of ") +
                              each + OfModels(group, shape);
     std::int64_t most_of_model = 0;
     for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
@@ -388,18 +393,18 @@ class Judge {
     if (by_model) {
       if (most_of_model < tasks.least) {
         return OfSum(group, LackingPart::kOneModel, most_of_model,
-                     asks + ", but the " + (tasks.apart ? "nodes" : "tasks") +
+                     asks + ", but the " + (tasks.anti_affinity ? "nodes" : "tasks") +
                          " of a job need GPUs of the same model: " + RoomByModel(of_model));
       }
     }
-    if (WidestOf(ask_) == Locality::kAnywhere) return std::nullopt;
-    const std::int64_t most = MostTogether(rooms);
+    if (WidestOf(request_) == Locality::kAnywhere) return std::nullopt;
+    const std::int64_t most = MostInOneDomain(rooms);
     if (most >= tasks.least) return std::nullopt;
-    const std::string level(TogetherName(WidestOf(ask_)));
+    const std::string level(LocalityName(WidestOf(request_)));
     Lack lack =
-        OfSum(group, LackingPart::kTogether, most,
+        OfSum(group, LackingPart::kLocality, most,
               asks + " in one " + level + ", but one " + level + " has room for at most " + std::to_string(most));
-    if (!ask_.requires_together || ask_.together != WidestOf(ask_)) return lack;
+    if (!request_.requires_locality || request_.locality != WidestOf(request_)) return lack;
     lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may be spread out");
     return lack;
   }
@@ -413,12 +418,12 @@ class Judge {
       placement::ModelSet kinds = 0;
       std::string where;
       std::int64_t nodes = 0;
-      for (const Kind& kind : kinds_.kinds) {
+      for (const HardwareClass& kind : classes_.kinds) {
         if (!HasModel(kind.facts, model)) continue;
-        kinds |= placement::ModelSet{1} << kind.facts.kind;
-        for (std::size_t gpu = 0; gpu < kind.facts.gpu_kinds.size(); ++gpu) {
+        kinds |= placement::ModelSet{1} << kind.facts.node_class;
+        for (std::size_t gpu = 0; gpu < kind.facts.gpu_classes.size(); ++gpu) {
           if (ModelOf(kind.facts, static_cast<int>(gpu)) == model)
-            kinds |= placement::ModelSet{1} << kind.facts.gpu_kinds[gpu];
+            kinds |= placement::ModelSet{1} << kind.facts.gpu_classes[gpu];
         }
         if (nodes == 0) where = kind.facts.name;
         nodes += kind.nodes;
@@ -434,7 +439,7 @@ class Judge {
   // The number of tasks of the group that fit on one node, by model; a single entry if models do not matter.
   using Rooms = std::vector<std::pair<int, std::int64_t>>;
 
-  std::int64_t RoomOnOne(const Kind& kind, const TaskGroup& tasks, std::optional<int> model) const {
+  std::int64_t RoomOnOne(const HardwareClass& kind, const TaskGroup& tasks, std::optional<int> model) const {
     std::int64_t most = 0;
     for (const Shape& shape : tasks.alternatives) {
       if (!HoldsOne(kind, shape, model)) continue;
@@ -448,26 +453,27 @@ class Judge {
     lack.part = part;
     lack.unit = BlockerUnit::kCount;
     lack.text = std::move(text);
-    lack.needed = ask_.groups[group].least;
+    lack.needed = request_.groups[group].least;
     lack.available = most;
     if (most > 0) {
-      lack.nearest = (ask_.groups[group].apart ? "--nodes " : "--tasks ") + std::to_string(most) + " is the maximum" +
-                     (scope_.is_all ? "" : " now");
-      lack.ask = ask_;
-      lack.ask->groups[group].least = static_cast<std::int32_t>(most);
+      lack.nearest = (request_.groups[group].anti_affinity ? "--nodes " : "--tasks ") + std::to_string(most) +
+                     " is the maximum" + (scope_.is_all ? "" : " now");
+      lack.request = request_;
+      lack.request->groups[group].least = static_cast<std::int32_t>(most);
     }
     return lack;
   }
 
-  std::int64_t MostTogether(const std::vector<Rooms>& rooms) const {
+  std::int64_t MostInOneDomain(const std::vector<Rooms>& rooms) const {
     std::int64_t most = 0;
-    if (WidestOf(ask_) == Locality::kNode) {
+    if (WidestOf(request_) == Locality::kNode) {
       for (const Rooms& room : rooms) {
         for (const auto& [model, count] : room) most = std::max(most, count);
       }
       return most;
     }
-    const std::vector<NodeKinds::Cell>& cells = WidestOf(ask_) == Locality::kRack ? kinds_.racks : kinds_.blocks;
+    const std::vector<HardwareClasses::Cell>& cells =
+        WidestOf(request_) == Locality::kRack ? classes_.racks : classes_.blocks;
     std::map<int, std::int64_t> sums;  // Room in one domain, by model.
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (i > 0 && cells[i].domain != cells[i - 1].domain) sums.clear();
@@ -478,8 +484,8 @@ class Judge {
     return most;
   }
 
-  const NodeKinds& kinds_;
-  const Ask& ask_;
+  const HardwareClasses& classes_;
+  const ResourceRequest& request_;
   const Names& names_;
   Scope scope_;
 };
@@ -495,19 +501,21 @@ class Cells {
     }
     cells_.push_back({domain, kind, 1});
   }
-  std::vector<NodeKinds::Cell> Sorted() && {
-    const auto before = [](const NodeKinds::Cell& a, const NodeKinds::Cell& b) { return a.domain < b.domain; };
+  std::vector<HardwareClasses::Cell> Sorted() && {
+    const auto before = [](const HardwareClasses::Cell& a, const HardwareClasses::Cell& b) {
+      return a.domain < b.domain;
+    };
     if (!std::is_sorted(cells_.begin(), cells_.end(), before)) std::stable_sort(cells_.begin(), cells_.end(), before);
     return std::move(cells_);
   }
 
  private:
-  std::vector<NodeKinds::Cell> cells_;
+  std::vector<HardwareClasses::Cell> cells_;
 };
 
 }  // namespace
 
-NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
+HardwareClasses::HardwareClasses(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
   using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuSet, GpuSet, GpuSet,
                            std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<int>>;
   std::map<Facts, std::uint32_t> known;
@@ -519,11 +527,11 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
     const NodeFacts& facts = node.facts;
     const GpuSet blocked = which == Of::kUsable ? node.blocked : GpuSet();
     const auto [at, is_new] = known.try_emplace(
-        Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind, facts.gpu_model, facts.topology.get(), blocked,
-              facts.sliceable, facts.only_sliced, facts.gpu_memory_mib, facts.gpu_kinds, facts.gpu_models},
+        Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.node_class, facts.gpu_model, facts.topology.get(),
+              blocked, facts.sliceable, facts.only_sliced, facts.gpu_memory_mib, facts.gpu_classes, facts.gpu_models},
         static_cast<std::uint32_t>(kinds.size()));
     if (is_new) {
-      Kind kind;
+      HardwareClass kind;
       kind.idle = Cluster::State::EmptyState(facts);
       placement::Block(kind.idle, blocked);
       kind.gpus = WholeFreeOf(kind.idle);
@@ -538,50 +546,51 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
   blocks = std::move(in_blocks).Sorted();
 }
 
-std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
-  std::optional<Lack> lack = Judge(kinds, ask, names).Find();
-  if (lack || !TakesOneAlternative(ask)) return lack;
+std::optional<Lack> Impossible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names) {
+  std::optional<Lack> lack = Judge(kinds, request, names).Find();
+  if (lack || !TakesOneAlternative(request)) return lack;
   // Every task fits somewhere; now all tasks must fit on the same alternative. If none works, the lack with the most
   // available is reported.
-  for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
-    std::optional<Lack> of_one = Judge(kinds, Narrowed(ask, i), names).Find();
+  for (std::size_t i = 0; i < request.groups.front().alternatives.size(); ++i) {
+    std::optional<Lack> of_one = Judge(kinds, Narrowed(request, i), names).Find();
     if (!of_one) return std::nullopt;
     if (!lack || of_one->available > lack->available) lack = std::move(of_one);
   }
   return lack;
 }
 
-Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
-  const std::optional<Lack> lack = Impossible(kinds, ask, names);
+Status Feasible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names) {
+  const std::optional<Lack> lack = Impossible(kinds, request, names);
   if (!lack) return {};
   return LimitExceeded(lack->text + (lack->nearest.empty() ? "" : "; " + lack->nearest));
 }
 
-Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names) {
-  return Feasible(NodeKinds(cluster.state(), NodeKinds::Of::kAll), ask, names);
+Status Feasible(const Cluster& cluster, const ResourceRequest& request, const Names& names) {
+  return Feasible(HardwareClasses(cluster.state(), HardwareClasses::Of::kAll), request, names);
 }
 
-Status Feasible(const Cluster& cluster, const Ask& ask) { return Feasible(cluster, ask, Names()); }
+Status Feasible(const Cluster& cluster, const ResourceRequest& request) { return Feasible(cluster, request, Names()); }
 
-std::string BeyondQuotaText(const TeamSpec& team, const Ask& ask) {
-  const std::int64_t parts = LeastGpuParts(ask);
+std::string BeyondQuotaText(const TeamSpec& team, const ResourceRequest& request) {
+  const std::int64_t parts = LeastGpuParts(request);
   std::string text = GpuText(parts) + (parts == placement::kGpuParts ? " exceeds" : " exceed") + " team " + team.name +
                      "'s quota of " + GpuNumber(team.quota_parts) +
                      " and the job may not borrow, so it can never start; ";
-  Shape less = ask.groups.front().alternatives.front();
+  Shape less = request.groups.front().alternatives.front();
   if (less.is_whole())
     less.gpus = static_cast<std::int16_t>(std::min<std::int64_t>(less.gpus, team.quota_parts / placement::kGpuParts));
   else less.parts = static_cast<std::int16_t>(std::min<std::int64_t>(less.parts, team.quota_parts));
   const bool is_counted = !less.slice && less.gpu_memory_mib == 0 && (less.is_whole() || less.gpus == 1);
-  const bool has_less = IsSingle(ask) && is_counted && less.gpus > 0 && less.parts > 0;
+  const bool has_less = IsSingle(request) && is_counted && less.gpus > 0 && less.parts > 0;
   if (has_less) text += "use --gpus " + GpusFlag(less) + ", or ";
   return text + "submit it with --preemptible requeue to borrow idle GPUs, or ask an administrator: divvy teams set " +
          ShellQuote(team.name) + " --quota " + GpuNumber(parts);
 }
 
-Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible) {
+Status FeasibleForTeam(const Cluster& cluster, const ResourceRequest& request, TeamIndex team,
+                       Preemptible preemptible) {
   const Teams& teams = cluster.teams();
-  const std::int64_t parts = LeastGpuParts(ask);
+  const std::int64_t parts = LeastGpuParts(request);
   for (TeamIndex at = team; at != kRootTeam; at = teams.spec(at).parent) {
     const TeamSpec& spec = teams.spec(at);
     if (spec.limit_parts != kNoBound && parts > spec.limit_parts) {
@@ -589,13 +598,13 @@ Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, P
                            GpuText(spec.limit_parts) + " at once; ask for at most that");
     }
     if (preemptible == Preemptible::kNever && spec.quota_parts != kNoBound && parts > spec.quota_parts)
-      return LimitExceeded(BeyondQuotaText(spec, ask));
+      return LimitExceeded(BeyondQuotaText(spec, request));
   }
   return {};
 }
 
-Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps) {
-  const std::int64_t parts = LeastGpuParts(ask);
+Status FeasibleForCaps(const Cluster& cluster, const ResourceRequest& request, const std::vector<CapIndex>& caps) {
+  const std::int64_t parts = LeastGpuParts(request);
   for (const CapIndex index : caps) {
     const Cap& cap = cluster.state().caps[index];
     if (cap.parts_limit == 0 || parts <= cap.parts_limit) continue;

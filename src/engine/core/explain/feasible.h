@@ -1,6 +1,6 @@
 // Refuses at submission what could never run, even on an idle cluster, and names the nearest possible request. GPUs
-// that are out of service count as present, because they may come back. Impossible with NodeKinds::Of::kUsable answers
-// the same question for the GPUs that are usable now.
+// that are out of service count as present, because they may come back. Impossible with HardwareClasses::Of::kUsable
+// answers the same question for the GPUs that are usable now.
 //
 // Nodes with the same hardware are treated as one kind. Counting them takes one short look at each node's facts, and
 // each check after that takes microseconds; together well under a millisecond for 10,000 nodes. A check never refuses a
@@ -21,11 +21,11 @@ namespace divvy::core {
 
 /// The nodes of a cluster grouped by hardware. It stays valid until a node is added or, for kUsable, until a node or
 /// GPU goes in or out of service. Checks use only these groups and do not look at the nodes again.
-struct NodeKinds {
+struct HardwareClasses {
   enum class Of { kAll, kUsable };
-  NodeKinds(const Cluster::State& state, Of which);
+  HardwareClasses(const Cluster::State& state, Of which);
 
-  struct Kind {
+  struct HardwareClass {
     NodeState idle;
     GpuSet gpus;      // GPUs that count: all of them, or those in service (kUsable).
     NodeFacts facts;  // The facts of one of these nodes; the others differ only in name, rack and block.
@@ -39,7 +39,7 @@ struct NodeKinds {
   };
   Of which = Of::kAll;
   std::size_t nodes = 0;
-  std::vector<Kind> kinds;
+  std::vector<HardwareClass> kinds;
   std::vector<Cell> racks;  // Sorted by domain, as are the blocks.
   std::vector<Cell> blocks;
 };
@@ -54,7 +54,7 @@ enum class LackingPart : std::uint8_t {
   kTopology,
   kTasks,
   kOneModel,
-  kTogether
+  kLocality
 };
 
 /// The first part of an ask that nothing can serve.
@@ -65,21 +65,21 @@ struct Lack {
   BlockerUnit unit = BlockerUnit::kGpuParts;  // This field and the next two: see Blocker.
   std::int64_t needed = 0;
   std::int64_t available = 0;
-  std::optional<Ask> ask;  // The nearest possible request, if `nearest` names one.
+  std::optional<ResourceRequest> request;  // The nearest possible request, if `nearest` names one.
 };
 
 /// Returns the first part of the ask that nothing can serve, or nothing if the ask is possible.
-std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names);
+std::optional<Lack> Impossible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names);
 
 /// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible
 /// request. FeasibleForTeam and FeasibleForCaps do the same for the team's limit and quota, and for limits on GPUs.
-Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names);
-Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names);
-Status Feasible(const Cluster& cluster, const Ask& ask);
+Status Feasible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names);
+Status Feasible(const Cluster& cluster, const ResourceRequest& request, const Names& names);
+Status Feasible(const Cluster& cluster, const ResourceRequest& request);
 /// Says by how much a job that may not be preempted exceeds its team's quota, and what would have to change: "8 GPUs
 /// exceed team nlp's quota of 4 and the job may not borrow, so it can never start; use --gpus 4, or ...".
-std::string BeyondQuotaText(const TeamSpec& team, const Ask& ask);
-Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible);
-Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps);
+std::string BeyondQuotaText(const TeamSpec& team, const ResourceRequest& request);
+Status FeasibleForTeam(const Cluster& cluster, const ResourceRequest& request, TeamIndex team, Preemptible preemptible);
+Status FeasibleForCaps(const Cluster& cluster, const ResourceRequest& request, const std::vector<CapIndex>& caps);
 
 }  // namespace divvy::core

@@ -9,19 +9,20 @@
 namespace divvy::core {
 namespace feasible_test {
 
-std::string Refusal(const Cluster& cluster, const Ask& ask, const Names& names = {}) {
-  const Status status = Feasible(cluster, ask, names);
+std::string Refusal(const Cluster& cluster, const ResourceRequest& request, const Names& names = {}) {
+  const Status status = Feasible(cluster, request, names);
   return status ? "" : status.error().message;
 }
 
 TEST(Feasible, NamesTheMostThatOneNodeHas) {
   const Cluster cluster = MakeCluster(4, 8);
-  EXPECT_EQ(Refusal(cluster, GpuAsk(8)), "");
-  EXPECT_EQ(Refusal(cluster, GpuAsk(16)),
+  EXPECT_EQ(Refusal(cluster, GpuRequest(8)), "");
+  EXPECT_EQ(Refusal(cluster, GpuRequest(16)),
             "asks for 16 GPUs on one node, but the largest has 8; --gpus 8 is the maximum for one node; all nodes "
             "together have 32, for a job of several tasks");
-  EXPECT_EQ(Refusal(MakeCluster(1, 8), GpuAsk(9)), "asks for 9 GPUs, but this server has 8; --gpus 8 is the maximum");
-  EXPECT_EQ(Refusal(MakeCluster(1, 0), GpuAsk(1)),
+  EXPECT_EQ(Refusal(MakeCluster(1, 8), GpuRequest(9)),
+            "asks for 9 GPUs, but this server has 8; --gpus 8 is the maximum");
+  EXPECT_EQ(Refusal(MakeCluster(1, 0), GpuRequest(1)),
             "asks for 1 GPU, but this server has none; leave --gpus out to run without GPUs, or add a node that has "
             "some (divvy "
             "token create --node)");
@@ -30,17 +31,17 @@ TEST(Feasible, NamesTheMostThatOneNodeHas) {
 TEST(Feasible, CountsResourcesOutOfService) {
   Cluster cluster = MakeCluster(1, 8);
   cluster.SetUsable(0, {}, false);
-  EXPECT_EQ(Refusal(cluster, GpuAsk(8)), "");
+  EXPECT_EQ(Refusal(cluster, GpuRequest(8)), "");
 }
 
 TEST(Feasible, NamesExistingModels) {
   const Cluster cluster = MakeCluster(2, 8);
-  Ask ask = GpuAsk(2);
-  ask.groups[0].alternatives[0].models = 4;
+  ResourceRequest request = GpuRequest(2);
+  request.groups[0].alternatives[0].models = 4;
   Names names;
   names.models = [](placement::ModelSet) { return "of type b200"; };
   names.kind = [](int) { return "--gpu-type h100"; };
-  EXPECT_EQ(Refusal(cluster, ask, names),
+  EXPECT_EQ(Refusal(cluster, request, names),
             "asks for 2 GPUs of type b200, but no node has any; leave --gpu-type out, or ask for --gpu-type h100");
 }
 
@@ -51,40 +52,40 @@ TEST(Feasible, ChecksCpusAndMemoryToo) {
   big.cpu_milli = 256'000;
   big.memory_mib = 4 << 20;
   cluster.AddNode(big);
-  Ask ask = GpuAsk(8);
-  Shape& shape = ask.groups[0].alternatives[0];
+  ResourceRequest request = GpuRequest(8);
+  Shape& shape = request.groups[0].alternatives[0];
   shape.cpu_milli = 100'000;
-  EXPECT_EQ(Refusal(cluster, ask),
+  EXPECT_EQ(Refusal(cluster, request),
             "asks for 100 CPUs and 8 GPUs on one node, but the largest has 64 CPUs; --cpus 64 is the maximum for "
             "one node");
   shape.cpu_milli = 0;
   shape.memory_mib = 1 << 20;
-  EXPECT_EQ(Refusal(cluster, ask),
+  EXPECT_EQ(Refusal(cluster, request),
             "asks for 1 TiB of memory and 8 GPUs on one node, but the largest has 512 GiB; --memory 512G is the "
             "maximum for one node");
 }
 
 TEST(Feasible, CountsTasksModelsAndRacks) {
   Cluster cluster = MakeCluster(8, 8);
-  EXPECT_EQ(Refusal(cluster, GpuAsk(8, 9)),
+  EXPECT_EQ(Refusal(cluster, GpuRequest(8, 9)),
             "asks for 9 tasks of 8 GPUs, but the whole cluster has room for 8; --tasks 8 is the maximum");
-  Ask ask = GpuAsk(8, 5);
-  ask.together = Locality::kRack;
-  EXPECT_EQ(Refusal(cluster, ask), "");
-  ask.requires_together = true;
-  EXPECT_EQ(Refusal(cluster, ask),
+  ResourceRequest request = GpuRequest(8, 5);
+  request.locality = Locality::kRack;
+  EXPECT_EQ(Refusal(cluster, request), "");
+  request.requires_locality = true;
+  EXPECT_EQ(Refusal(cluster, request),
             "asks for 5 tasks of 8 GPUs in one rack, but one rack has room for at most 4; --tasks 4 is the maximum; "
             "without ':required' they may be spread out");
   for (int i = 0; i < 2; ++i) {
     NodeFacts other = cluster.node(0);
-    other.gpu_model = other.kind = 1;
+    other.gpu_model = other.node_class = 1;
     cluster.AddNode(other);
   }
   EXPECT_EQ(
-      Refusal(cluster, GpuAsk(8, 9)),
+      Refusal(cluster, GpuRequest(8, 9)),
       "asks for 9 tasks of 8 GPUs, but the tasks of a job need GPUs of the same model: there is room for 8 on GPUs of "
       "model 0 (n0 and others) and for 2 on GPUs of model 1 (n0 and others); --tasks 8 is the maximum");
-  EXPECT_EQ(Refusal(cluster, GpuAsk(8, 11)),
+  EXPECT_EQ(Refusal(cluster, GpuRequest(8, 11)),
             "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the maximum")
       << "what is proposed is taken";
 }
@@ -96,16 +97,16 @@ TEST(Feasible, ChecksTheTeamsOwnLimits) {
   team.limit_parts = 16 * placement::kGpuParts;
   team.quota_parts = 4 * placement::kGpuParts;
   cluster.teams().Reset({team});
-  EXPECT_TRUE(FeasibleForTeam(cluster, GpuAsk(4), 1, Preemptible::kNever));
-  EXPECT_TRUE(FeasibleForTeam(cluster, GpuAsk(8), 1, Preemptible::kRequeue));
-  const Status quota = FeasibleForTeam(cluster, GpuAsk(8), 1, Preemptible::kNever);
+  EXPECT_TRUE(FeasibleForTeam(cluster, GpuRequest(4), 1, Preemptible::kNever));
+  EXPECT_TRUE(FeasibleForTeam(cluster, GpuRequest(8), 1, Preemptible::kRequeue));
+  const Status quota = FeasibleForTeam(cluster, GpuRequest(8), 1, Preemptible::kNever);
   ASSERT_FALSE(quota);
   EXPECT_EQ(
       quota.error().message,
       "8 GPUs exceed team vision's quota of 4 and the job may not borrow, so it can never start; use --gpus 4, or "
       "submit it with --preemptible requeue to borrow idle GPUs, or ask an administrator: divvy teams set vision "
       "--quota 8");
-  EXPECT_FALSE(FeasibleForTeam(cluster, GpuAsk(8, 3), 1, Preemptible::kRequeue));
+  EXPECT_FALSE(FeasibleForTeam(cluster, GpuRequest(8, 3), 1, Preemptible::kRequeue));
 }
 
 // Impossible agrees with what starts on an idle cluster, and the request that it names as nearest lacks at most a later
@@ -122,30 +123,31 @@ TEST(Feasible, AgreesWithWhatStartsOnAnIdleCluster) {
       facts.cpu_milli = 4000 * (1 + draws.Below(4));
       facts.memory_mib = 1024 * (1 + draws.Below(4));
       facts.gpus = draws.Below(5);
-      facts.kind = facts.gpu_model = draws.Below(3);
+      facts.node_class = facts.gpu_model = draws.Below(3);
       facts.rack = static_cast<std::uint32_t>(i / 2);
-      if (facts.gpus > 1 && draws.Below(3) == 0) MixKinds(draws, 3, facts, 4 + i);
+      if (facts.gpus > 1 && draws.Below(3) == 0) MixNodeClasses(draws, 3, facts, 4 + i);
       cluster.AddNode(facts);
     }
-    Ask ask = draws.Below(5) == 0 ? ShareAsk(1000 * (1 + draws.Below(9))) : GpuAsk(draws.Below(6), 1 + draws.Below(4));
-    Shape& shape = ask.groups[0].alternatives[0];
+    ResourceRequest request = draws.Below(5) == 0 ? ShareRequest(1000 * (1 + draws.Below(9)))
+                                                  : GpuRequest(draws.Below(6), 1 + draws.Below(4));
+    Shape& shape = request.groups[0].alternatives[0];
     shape.cpu_milli = 1000 * draws.Below(20);
     shape.memory_mib = 512 * draws.Below(10);
     if (shape.gpus > 0 && draws.Below(3) == 0) {
       shape.models = Accepting(cluster, 1 + static_cast<placement::ModelSet>(draws.Below(15)));
     }
-    if (draws.Below(3) == 0) ask.widest = static_cast<Locality>(draws.Below(4));
-    ask.together = static_cast<Locality>(draws.Below(4));
-    ask.requires_together = draws.Below(2) == 0;
-    const NodeKinds kinds(cluster.state(), NodeKinds::Of::kAll);
-    const std::optional<Lack> lack = Impossible(kinds, ask, Names());
-    cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
+    if (draws.Below(3) == 0) request.widest = static_cast<Locality>(draws.Below(4));
+    request.locality = static_cast<Locality>(draws.Below(4));
+    request.requires_locality = draws.Below(2) == 0;
+    const HardwareClasses kinds(cluster.state(), HardwareClasses::Of::kAll);
+    const std::optional<Lack> lack = Impossible(kinds, request, Names());
+    cluster.Put(MakeJob(cluster, 1, request, At(0)), At(0));
     const bool starts = !cluster.Decide(At(0)).starts.empty();
     ASSERT_EQ(!lack, starts) << "seed " << seed << ": " << (lack ? lack->text : "");
     if (!lack) continue;
     refused += 1;
-    if (lack->ask) {
-      const auto again = Impossible(kinds, *lack->ask, Names());
+    if (lack->request) {
+      const auto again = Impossible(kinds, *lack->request, Names());
       // A lack names one part at a time: the nearest request may lack a later part, but not the same one.
       ASSERT_TRUE(!again || again->part > lack->part) << "seed " << seed << ": " << lack->text << ", " << again->text;
     }

@@ -24,22 +24,24 @@ Ids Started(const Plan& plan) {
   return ids;
 }
 
-Job Capped(Cluster& cluster, std::uint64_t id, const Ask& ask, std::vector<CapIndex> caps, Duration limit = hours(1)) {
-  Job job = MakeJob(cluster, id, ask, At(0), limit);
+Job Capped(Cluster& cluster, std::uint64_t id, const ResourceRequest& request, std::vector<CapIndex> caps,
+           Duration limit = hours(1)) {
+  Job job = MakeJob(cluster, id, request, At(0), limit);
   job.caps = std::move(caps);
   return job;
 }
 
-void Wait(Cluster& cluster, std::uint64_t id, const Ask& ask, std::vector<CapIndex> caps, Duration limit = hours(1)) {
-  cluster.Put(Capped(cluster, id, ask, std::move(caps), limit), At(0));
+void Wait(Cluster& cluster, std::uint64_t id, const ResourceRequest& request, std::vector<CapIndex> caps,
+          Duration limit = hours(1)) {
+  cluster.Put(Capped(cluster, id, request, std::move(caps), limit), At(0));
 }
 
 TEST(Caps, CountRunningJobs) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
-  for (std::uint64_t id = 1; id <= 4; ++id) Wait(cluster, id, GpuAsk(1), {cap});
-  Wait(cluster, 5, ShareAsk(5000), {cap});
-  Wait(cluster, 6, GpuAsk(3), {});
+  for (std::uint64_t id = 1; id <= 4; ++id) Wait(cluster, id, GpuRequest(1), {cap});
+  Wait(cluster, 5, ShareRequest(5000), {cap});
+  Wait(cluster, 6, GpuRequest(3), {});
   // Smallest first: half a GPU, then two whole ones.
   EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{5, 1, 2, 6}));
   cluster.Finish(JobId(1), At(1));
@@ -52,23 +54,23 @@ TEST(Caps, CountRunningJobs) {
 TEST(Caps, OnGpusDoNotBlockJobsWithoutGpus) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, kGpu);
-  Wait(cluster, 1, GpuAsk(1), {cap});
-  Wait(cluster, 2, GpuAsk(0), {cap});
-  Wait(cluster, 3, GpuAsk(1), {cap});
+  Wait(cluster, 1, GpuRequest(1), {cap});
+  Wait(cluster, 2, GpuRequest(0), {cap});
+  Wait(cluster, 3, GpuRequest(1), {cap});
   EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{2, 1}));
   cluster.SetCap(cap, 0, 500);
-  Wait(cluster, 4, GpuAsk(0), {cap});
+  Wait(cluster, 4, GpuRequest(0), {cap});
   EXPECT_EQ(Started(cluster.Decide(At(1))), (Ids{4}));
 }
 
 TEST(Caps, ASmallerJobStartsIfALargerOneExceedsTheCap) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("group eval", 0, 4 * kGpu);
-  Wait(cluster, 1, GpuAsk(3), {cap});
+  Wait(cluster, 1, GpuRequest(3), {cap});
   cluster.Decide(At(0));
-  Wait(cluster, 2, GpuAsk(2), {cap});
+  Wait(cluster, 2, GpuRequest(2), {cap});
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
-  Wait(cluster, 3, GpuAsk(1), {cap});
+  Wait(cluster, 3, GpuRequest(1), {cap});
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{3}));
   cluster.Finish(JobId(1), At(3));
   EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
@@ -77,7 +79,7 @@ TEST(Caps, ASmallerJobStartsIfALargerOneExceedsTheCap) {
 TEST(Caps, RaisingACapStartsJobsAndLoweringItStopsNone) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * kGpu);
-  for (std::uint64_t id = 1; id <= 6; ++id) Wait(cluster, id, GpuAsk(1), {cap});
+  for (std::uint64_t id = 1; id <= 6; ++id) Wait(cluster, id, GpuRequest(1), {cap});
   EXPECT_EQ(cluster.Decide(At(0)).starts.size(), 2u);
   cluster.SetCap(cap, 0, 4 * kGpu);
   EXPECT_EQ(cluster.Decide(At(1)).starts.size(), 2u);
@@ -94,13 +96,13 @@ TEST(Caps, KeepRoomForAJobWithAReservation) {
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(2, 4, rules);
   const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
-  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(2), At(0), hours(1)), {{1, AtGpus(3), 0, 0}}, At(0), At(0));
-  Wait(cluster, 3, GpuAsk(4), {cap}, hours(1));
+  cluster.Adopt(MakeJob(cluster, 1, GpuRequest(2), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 2, GpuRequest(2), At(0), hours(1)), {{1, AtGpus(3), 0, 0}}, At(0), At(0));
+  Wait(cluster, 3, GpuRequest(4), {cap}, hours(1));
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.reservations().size(), 1u);
   // There are free GPUs besides the reservation, but not within the cap.
-  Wait(cluster, 4, GpuAsk(1), {cap}, hours(3));
+  Wait(cluster, 4, GpuRequest(1), {cap}, hours(3));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   const Explanation why = Explain(cluster, JobId(4), At(1));
   ASSERT_FALSE(why.blockers.empty());
@@ -111,14 +113,14 @@ TEST(Caps, KeepRoomForAJobWithAReservation) {
 TEST(Caps, LimitTheGrowthOfElasticJobs) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
-  Wait(cluster, 1, GpuAsk(1, 2, 6), {cap});
+  Wait(cluster, 1, GpuRequest(1, 2, 6), {cap});
   cluster.Decide(At(0));
-  ASSERT_EQ(cluster.running(JobId(1))->pieces.size(), 4u);
+  ASSERT_EQ(cluster.running(JobId(1))->placements.size(), 4u);
   EXPECT_EQ(cluster.CheckInvariants(), "");
-  Wait(cluster, 2, GpuAsk(1), {cap});
+  Wait(cluster, 2, GpuRequest(1), {cap});
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   // Released GPUs are available to other jobs of the cap.
-  cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->pieces.back()}, At(2));
+  cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->placements.back()}, At(2));
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{2}));
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
@@ -133,13 +135,13 @@ class CapOverTwoNodeClasses : public testing::Test {
       facts.cpu_milli = 64'000;
       facts.memory_mib = 65'536;
       facts.gpus = 4;
-      facts.kind = facts.gpu_model = kind;
+      facts.node_class = facts.gpu_model = kind;
       cluster.AddNode(facts);
     }
   }
-  static Ask On(int kind, Ask ask) {
-    ask.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
-    return ask;
+  static ResourceRequest On(int kind, ResourceRequest request) {
+    request.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
+    return request;
   }
 
   Cluster cluster = MakeCluster(0, 0);
@@ -147,12 +149,12 @@ class CapOverTwoNodeClasses : public testing::Test {
 };
 
 TEST_F(CapOverTwoNodeClasses, GpusReturnedUnderTheCapLetAJobStartOnAnotherNode) {
-  Wait(cluster, 1, On(0, GpuAsk(1, 2, 4)), {cap});
+  Wait(cluster, 1, On(0, GpuRequest(1, 2, 4)), {cap});
   cluster.Decide(At(0));
-  ASSERT_EQ(cluster.running(JobId(1))->pieces.size(), 4u);
-  Wait(cluster, 2, On(1, GpuAsk(1)), {cap});
+  ASSERT_EQ(cluster.running(JobId(1))->placements.size(), 4u);
+  Wait(cluster, 2, On(1, GpuRequest(1)), {cap});
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
-  cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->pieces.back()}, At(2));
+  cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->placements.back()}, At(2));
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{2}));
 }
 
@@ -160,11 +162,11 @@ TEST_F(CapOverTwoNodeClasses, ADroppedReservationLetsAJobStartOnAnotherNode) {
   Rules rules;
   rules.order = Order::kFifo;
   cluster.SetRules(rules);
-  cluster.Adopt(MakeJob(cluster, 1, On(0, GpuAsk(2)), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
-  Wait(cluster, 2, On(0, GpuAsk(4)), {cap});
+  cluster.Adopt(MakeJob(cluster, 1, On(0, GpuRequest(2)), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
+  Wait(cluster, 2, On(0, GpuRequest(4)), {cap});
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.reservations().size(), 1u);
-  Wait(cluster, 3, On(1, GpuAsk(1)), {cap}, hours(3));
+  Wait(cluster, 3, On(1, GpuRequest(1)), {cap}, hours(3));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   cluster.Remove(JobId(2), At(2));
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{3}));
@@ -174,7 +176,7 @@ TEST_F(CapOverTwoNodeClasses, ADroppedReservationLetsAJobStartOnAnotherNode) {
 class ResizedUnderACap : public testing::Test {
  protected:
   ResizedUnderACap() {
-    Job job = Capped(cluster, 1, GpuAsk(2), {cap}, Duration(0));
+    Job job = Capped(cluster, 1, GpuRequest(2), {cap}, Duration(0));
     cluster.Adopt(job, {{0, AtGpus(3), 0, 0}}, At(0), At(0));
   }
   GpuSet Grow(std::int64_t now) {
@@ -194,13 +196,13 @@ TEST_F(ResizedUnderACap, AnElasticJobGrowsUpToItAndShrinksForAnotherJobOfTheCap)
   EXPECT_TRUE(Grow(1).empty());
   EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
   // Four GPUs are free, but the cap has room only for GPUs that the elastic job releases.
-  Wait(cluster, 2, GpuAsk(1), {cap});
+  Wait(cluster, 2, GpuRequest(1), {cap});
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
-  Wait(cluster, 3, GpuAsk(3), {cap});
+  Wait(cluster, 3, GpuRequest(3), {cap});
   const std::vector<GiveBack> given = AskBack(cluster, {{JobId(1), 2, At(1)}}, At(2));
   ASSERT_EQ(given.size(), 1u);
-  EXPECT_EQ(given.front().taker, JobId(2));
-  EXPECT_EQ(AskedOf(*cluster.running(JobId(1))), given.front().parts.front().gpus);
+  EXPECT_EQ(given.front().preemptor, JobId(2));
+  EXPECT_EQ(RequestedOf(*cluster.running(JobId(1))), given.front().parts.front().gpus);
   Resize(cluster, JobId(1), Held() - given.front().parts.front().gpus, {}, At(3));
   EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
   EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
@@ -211,16 +213,16 @@ TEST_F(ResizedUnderACap, NoShrinkIsRequestedForAJobWhoseCapStaysFull) {
   cluster.SetCap(cap, 0, 0);
   EXPECT_FALSE(Grow(1).empty());
   const CapIndex other = cluster.AddCap("user bob", 0, kGpu);
-  cluster.Adopt(Capped(cluster, 4, GpuAsk(1), {other}), {{0, AtGpus(0x80), 0, 0}}, At(1), At(1));
-  Wait(cluster, 5, GpuAsk(1), {other});
+  cluster.Adopt(Capped(cluster, 4, GpuRequest(1), {other}), {{0, AtGpus(0x80), 0, 0}}, At(1), At(1));
+  Wait(cluster, 5, GpuRequest(1), {other});
   cluster.Decide(At(1));
   EXPECT_TRUE(AskBack(cluster, {{JobId(1), 1, At(1)}}, At(2)).empty());
 }
 
 TEST_F(ResizedUnderACap, GrowthLeavesRoomForReservationsWithinIt) {
   cluster.SetCap(cap, 0, 5 * kGpu);
-  cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, AtGpus(0xf0), 0, 0}}, At(0), At(0));
-  Wait(cluster, 5, GpuAsk(3), {cap});
+  cluster.Adopt(MakeJob(cluster, 4, GpuRequest(4), At(0), hours(1)), {{0, AtGpus(0xf0), 0, 0}}, At(0), At(0));
+  Wait(cluster, 5, GpuRequest(3), {cap});
   cluster.Decide(At(1));
   ASSERT_EQ(cluster.reservations().size(), 1u);
   EXPECT_TRUE(Grow(2).empty());
@@ -229,18 +231,18 @@ TEST_F(ResizedUnderACap, GrowthLeavesRoomForReservationsWithinIt) {
 TEST(Caps, APreemptorWhoseCapIsFullPreemptsNothing) {
   Rules rules;
   rules.preempts = true;
-  TakingWorld world(1, 2, rules);
+  PreemptWorld world(1, 2, rules);
   const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
-  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
-  Job held = world.Make(2, GpuAsk(1));
+  world.Run(world.Make(1, GpuRequest(1)), {{0, AtGpus(1), 0, 0}});
+  Job held = world.Make(2, GpuRequest(1));
   held.caps = {cap};
   held.priority = 9;
   world.jobs[2] = held;
   world.Run(held, {{0, AtGpus(2), 0, 0}});
-  Job taker = world.Make(3, GpuAsk(1), 5);
-  taker.caps = {cap};
-  world.jobs[3] = taker;
-  world.Wait(taker);
+  Job preemptor = world.Make(3, GpuRequest(1), 5);
+  preemptor.caps = {cap};
+  world.jobs[3] = preemptor;
+  world.Wait(preemptor);
   EXPECT_TRUE(world.Round(100).preemptions.empty());
   world.cluster.SetCap(cap, 0, 2 * kGpu);
   EXPECT_EQ(TakenBy(world.Round(101)), (Ids{1}));
@@ -249,15 +251,15 @@ TEST(Caps, APreemptorWhoseCapIsFullPreemptsNothing) {
 TEST(Caps, PreemptorsOfOneCapPreemptNoMoreThanItAllows) {
   Rules rules;
   rules.preempts = true;
-  TakingWorld world(1, 2, rules);
+  PreemptWorld world(1, 2, rules);
   const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
-  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(2), 0, 0}});
+  world.Run(world.Make(1, GpuRequest(1)), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuRequest(1)), {{0, AtGpus(2), 0, 0}});
   for (std::uint64_t id = 3; id <= 4; ++id) {
-    Job taker = world.Make(id, GpuAsk(1), 5);
-    taker.caps = {cap};
-    world.jobs[id] = taker;
-    world.Wait(taker);
+    Job preemptor = world.Make(id, GpuRequest(1), 5);
+    preemptor.caps = {cap};
+    world.jobs[id] = preemptor;
+    world.Wait(preemptor);
   }
   EXPECT_EQ(world.Round(100).preemptions.size(), 1u);
   EXPECT_TRUE(world.Round(101).preemptions.empty());
@@ -266,10 +268,10 @@ TEST(Caps, PreemptorsOfOneCapPreemptNoMoreThanItAllows) {
 TEST(Caps, AreNamedWithTheirNumbers) {
   Cluster cluster = MakeCluster(1, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 3 * kGpu);
-  Wait(cluster, 1, GpuAsk(2), {cap});
+  Wait(cluster, 1, GpuRequest(2), {cap});
   cluster.Decide(At(0));
-  Wait(cluster, 2, GpuAsk(2), {cap});
-  Wait(cluster, 3, GpuAsk(4), {cap});
+  Wait(cluster, 2, GpuRequest(2), {cap});
+  Wait(cluster, 3, GpuRequest(4), {cap});
   cluster.Decide(At(0));
   const Explanation second = Explain(cluster, JobId(2), At(0));
   ASSERT_EQ(second.blockers.size(), 1u);
@@ -296,9 +298,9 @@ TEST(Caps, AreNamedWithTheirNumbers) {
 TEST(Caps, RefuseRequestsThatExceedThem) {
   Cluster cluster = MakeCluster(2, 8);
   const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
-  EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(2), {cap}));
-  EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(8), {}));
-  const Status refused = FeasibleForCaps(cluster, GpuAsk(1, 3), {cap});
+  EXPECT_TRUE(FeasibleForCaps(cluster, GpuRequest(2), {cap}));
+  EXPECT_TRUE(FeasibleForCaps(cluster, GpuRequest(8), {}));
+  const Status refused = FeasibleForCaps(cluster, GpuRequest(1, 3), {cap});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "asks for 3 GPUs, but user ada never holds more than 2.5 GPUs at once; ask for at most that");
@@ -325,7 +327,7 @@ TEST(Caps, BlockersAreExplainedOnRandomClusters) {
         if (!is_capped || !answer.change) continue;
         changed += 1;
         Cluster copy = world.cluster().Copy();
-        Job other = RandomWorld::JobOf(job, answer.change->ask, copy);
+        Job other = RandomWorld::JobOf(job, answer.change->request, copy);
         other.limit = answer.change->limit;
         other.preemptible = answer.change->preemptible;
         copy.Put(other, world.now());

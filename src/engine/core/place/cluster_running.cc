@@ -27,8 +27,8 @@ Time EndOf(const Rules& rules, Time started, Time end, Time predicted_end, Time 
 
 }  // namespace
 
-Time EndOf(const Rules& rules, const RunPiece& piece, Time now) {
-  return EndOf(rules, piece.started, piece.end, piece.predicted_end, now);
+Time EndOf(const Rules& rules, const RunningTask& placed, Time now) {
+  return EndOf(rules, placed.started, placed.end, placed.predicted_end, now);
 }
 
 Time EndOf(const Rules& rules, const Run& run, Time now) {
@@ -37,7 +37,7 @@ Time EndOf(const Rules& rules, const Run& run, Time now) {
 
 GpuUse Cluster::State::UseOf(const Run& run) const {
   GpuUse use;
-  for (const TaskPlacement& piece : run.pieces) use += core::UseOf(ask_of(run), piece);
+  for (const TaskPlacement& placed : run.placements) use += core::UseOf(request_of(run), placed);
   return use;
 }
 
@@ -46,50 +46,50 @@ std::uint64_t Cluster::State::DrawOf(JobId entry) const {
   return at == draws.end() ? 0 : at->second + waiting.at(entry).count;
 }
 
-void Cluster::State::TakePiece(JobId job, const Run& run, const TaskPlacement& piece) {
-  Node& node = nodes[piece.node];
-  const Shape& shape = ShapeOf(ask_of(run), piece);
-  node.pieces.push_back({job, shape, piece.place, run.started, run.end, run.predicted_end});
-  const GpuSet gpus = piece.place.gpus;
+void Cluster::State::TakePlacement(JobId job, const Run& run, const TaskPlacement& placed) {
+  Node& node = nodes[placed.node];
+  const Shape& shape = ShapeOf(request_of(run), placed);
+  node.placements.push_back({job, shape, placed.place, run.started, run.end, run.predicted_end});
+  const GpuSet gpus = placed.place.gpus;
   for (const int gpu : shape.slice ? gpus - node.carved : gpus& node.carved) {
-    carvings.push_back({piece.node, gpu, !shape.slice, job});
+    carvings.push_back({placed.node, gpu, !shape.slice, job});
   }
   node.carved = shape.slice ? node.carved | gpus : node.carved - gpus;
   if (node.blocked.empty() && node.accepts) {
-    placement::Take(node.state, shape, piece.place);
-    Show(piece.node);
+    placement::Take(node.state, shape, placed.place);
+    Show(placed.node);
   } else {
-    Rebuild(piece.node);
+    Rebuild(placed.node);
   }
 }
 
-void Cluster::State::DropPiece(JobId job, const TaskPlacement& piece) {
-  Node& node = nodes[piece.node];
-  const Shape& shape = ShapeOf(ask_of(running.at(job)), piece);
-  const auto is_it = [&](const RunPiece& one) {
-    return one.job == job && one.place == piece.place && one.shape == shape;
+void Cluster::State::DropPlacement(JobId job, const TaskPlacement& placed) {
+  Node& node = nodes[placed.node];
+  const Shape& shape = ShapeOf(request_of(running.at(job)), placed);
+  const auto is_it = [&](const RunningTask& one) {
+    return one.job == job && one.place == placed.place && one.shape == shape;
   };
   // Among equal pieces (tasks without GPUs), leaving ones go first.
-  auto at = std::find_if(node.pieces.begin(), node.pieces.end(),
-                         [&](const RunPiece& one) { return one.is_leaving && is_it(one); });
-  if (at == node.pieces.end()) at = std::find_if(node.pieces.begin(), node.pieces.end(), is_it);
-  DIVVY_ASSERT(at != node.pieces.end());
-  const RunPiece gone = *at;
-  node.pieces.erase(at);
+  auto at = std::find_if(node.placements.begin(), node.placements.end(),
+                         [&](const RunningTask& one) { return one.is_leaving && is_it(one); });
+  if (at == node.placements.end()) at = std::find_if(node.placements.begin(), node.placements.end(), is_it);
+  DIVVY_ASSERT(at != node.placements.end());
+  const RunningTask gone = *at;
+  node.placements.erase(at);
   if (gone.end == kNever && (gone.predicted_end == kNever || !rules.uses_predictions)) room_epoch += 1;
   if (node.blocked.empty() && node.accepts) {
     placement::Release(node.state, gone.shape, gone.place);
-    Show(piece.node);
+    Show(placed.node);
   } else {
-    Rebuild(piece.node);
+    Rebuild(placed.node);
   }
-  Grow(piece.node);
+  Grow(placed.node);
 }
 
 void Cluster::State::CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now) {
   const std::int64_t parts = use.parts;
   teams.AddRunning(job_class.key.team, use, job_class.is_firm(), now);
-  take_epoch += 1;
+  preempt_epoch += 1;
   if (parts < 0) {
     for (const ClassIndex index : std::exchange(team_blocked, {})) Freshen(index);
   }
@@ -104,8 +104,8 @@ void Cluster::State::CountStart(const JobClass& job_class, GpuUse use, int jobs,
 void Cluster::State::AddRun(Run run, Time now) {
   const JobId id = run.id;
   CountStart(classes[run.job_class], UseOf(run), 1, now);
-  for (const TaskPlacement& piece : run.pieces) TakePiece(id, run, piece);
-  if (IsElastic(ask_of(run))) elastic.insert(id);
+  for (const TaskPlacement& placed : run.placements) TakePlacement(id, run, placed);
+  if (IsElastic(request_of(run))) elastic.insert(id);
   const auto [at, is_new] = running.emplace(id, std::move(run));
   DIVVY_ASSERT(is_new);
   Expect(at->second, EndOf(rules, at->second, at->second.started));
@@ -127,23 +127,23 @@ bool Cluster::State::PutOffOverdue(Time now) {
   return has_any;
 }
 
-void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> pieces, Time started, Time now) {
+void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now) {
   State& s = *state_;
   Run run;
   run.id = job.id;
   run.job_class = s.ClassOf(job);
   run.priority = job.priority;
   run.queued_at = job.queued_at;
-  run.pieces = std::move(pieces);
+  run.placements = std::move(placements);
   run.started = started;
   if (job.limit > Duration(0)) run.end = AddSaturating(started, job.limit);
   if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
-  const std::vector<TaskPlacement> taken = run.pieces;
+  const std::vector<TaskPlacement> taken = run.placements;
   s.AddRun(std::move(run), now);
   s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
   // It was placed without checking holds.
-  for (const TaskPlacement& piece : taken) {
-    if (!s.nodes[piece.node].holds.empty()) RefitHolds(s, piece.node, now);
+  for (const TaskPlacement& placed : taken) {
+    if (!s.nodes[placed.node].reserved.empty()) RefitReserved(s, placed.node, now);
   }
   for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }
@@ -154,24 +154,24 @@ void Cluster::Finish(JobId id, Time now) {
   DIVVY_ASSERT(at != s.running.end());
   const Run& run = at->second;
   s.CountStart(s.classes[run.job_class], -s.UseOf(run), -1, now);
-  for (const TaskPlacement& piece : run.pieces) s.DropPiece(id, piece);
+  for (const TaskPlacement& placed : run.placements) s.DropPlacement(id, placed);
   if (run.expected != kNever) s.ends.erase({run.expected, id});
   s.elastic.erase(id);
   s.leaving.erase(id);
   s.running.erase(at);
 }
 
-void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& pieces, Time now) {
+void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& placements, Time now) {
   State& s = *state_;
   Run& run = s.running.at(id);
   GpuUse use;
-  for (const TaskPlacement& piece : pieces) {
-    const auto at = std::find(run.pieces.begin(), run.pieces.end(), piece);
-    DIVVY_ASSERT(at != run.pieces.end());
-    use += core::UseOf(s.ask_of(run), piece);
-    s.DropPiece(id, piece);
-    run.pieces.erase(at);
-    if (const auto left = std::find(run.leaving.begin(), run.leaving.end(), piece); left != run.leaving.end()) {
+  for (const TaskPlacement& placed : placements) {
+    const auto at = std::find(run.placements.begin(), run.placements.end(), placed);
+    DIVVY_ASSERT(at != run.placements.end());
+    use += core::UseOf(s.request_of(run), placed);
+    s.DropPlacement(id, placed);
+    run.placements.erase(at);
+    if (const auto left = std::find(run.leaving.begin(), run.leaving.end(), placed); left != run.leaving.end()) {
       run.leaving.erase(left);
     }
   }
@@ -184,11 +184,11 @@ void Cluster::SetEnd(JobId running, Time end) {
   Run& run = s.running.at(running);
   run.end = end;
   s.Expect(run, EndOf(s.rules, run, run.started));
-  for (const TaskPlacement& piece : run.pieces) {
-    for (RunPiece& one : s.nodes[piece.node].pieces) {
+  for (const TaskPlacement& placed : run.placements) {
+    for (RunningTask& one : s.nodes[placed.node].placements) {
       if (one.job == running) one.end = end;
     }
-    s.Grow(piece.node);
+    s.Grow(placed.node);
   }
   s.room_epoch += 1;
   for (ReservationSlot& slot : s.reservations) slot.is_stale = true;

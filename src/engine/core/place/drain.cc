@@ -30,16 +30,16 @@ struct Spot {
 
 class Drain {
  public:
-  Drain(const Cluster::State& state, const Ask& ask) : state_(state), ask_(ask) {}
+  Drain(const Cluster::State& state, const ResourceRequest& request) : state_(state), request_(request) {}
 
-  /// Starts with the room that earlier components of the job left, in the form of Unpromised().
-  void Begin(std::map<NodeIndex, NodeState> unpromised) { before_ = std::move(unpromised); }
-  /// Returns the unreserved room after `pieces` are taken as well.
-  std::map<NodeIndex, NodeState> With(const std::vector<TaskPlacement>& pieces) {
-    unpromised_ = before_;
-    for (const TaskPlacement& piece : pieces)
-      placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.place);
-    return std::move(unpromised_);
+  /// Starts with the room that earlier components of the job left, in the form of Unreserved().
+  void Begin(std::map<NodeIndex, NodeState> unreserved) { before_ = std::move(unreserved); }
+  /// Returns the unreserved room after `placements` are taken as well.
+  std::map<NodeIndex, NodeState> With(const std::vector<TaskPlacement>& placements) {
+    unreserved_ = before_;
+    for (const TaskPlacement& placed : placements)
+      placement::Take(Unreserved(placed.node), ShapeOf(request_, placed), placed.place);
+    return std::move(unreserved_);
   }
 
   /// Restricts the search to these nodes, if there are any.
@@ -51,22 +51,22 @@ class Drain {
     std::optional<Wait> least;
     if (than != nullptr) least = Wait{BusyOf(*than), kNoTime};
     for (const Domain& domain : Domains()) {
-      unpromised_ = before_;
+      unreserved_ = before_;
       Wait wait;
-      std::vector<TaskPlacement> pieces;
-      if (!Fill(domain, pieces, wait) || (least && !(wait < *least))) continue;
+      std::vector<TaskPlacement> placements;
+      if (!Fill(domain, placements, wait) || (least && !(wait < *least))) continue;
       least = wait;
-      best = std::move(pieces);
+      best = std::move(placements);
     }
     return best;
   }
 
-  bool Stands(const std::vector<TaskPlacement>& pieces) {
-    return std::all_of(pieces.begin(), pieces.end(), [&](const TaskPlacement& piece) {
-      NodeState& unpromised = Unpromised(piece.node);
-      const Shape& shape = ShapeOf(ask_, piece);
-      if (!state_.nodes[piece.node].accepts || !FitsOn(unpromised, shape, piece.place)) return false;
-      placement::Take(unpromised, shape, piece.place);
+  bool Stands(const std::vector<TaskPlacement>& placements) {
+    return std::all_of(placements.begin(), placements.end(), [&](const TaskPlacement& placed) {
+      NodeState& unreserved = Unreserved(placed.node);
+      const Shape& shape = ShapeOf(request_, placed);
+      if (!state_.nodes[placed.node].accepts || !FitsOn(unreserved, shape, placed.place)) return false;
+      placement::Take(unreserved, shape, placed.place);
       return true;
     });
   }
@@ -79,12 +79,12 @@ class Drain {
     std::vector<NodeIndex> nodes;
   };
 
-  int BusyOf(const std::vector<TaskPlacement>& pieces) {
+  int BusyOf(const std::vector<TaskPlacement>& placements) {
     int busy = 0;
-    for (const TaskPlacement& piece : pieces) {
-      const Node& node = state_.nodes[piece.node];
-      const Shape& shape = ShapeOf(ask_, piece);
-      for (const int gpu : piece.place.gpus) busy += IsBusy(piece.node, shape, gpu);
+    for (const TaskPlacement& placed : placements) {
+      const Node& node = state_.nodes[placed.node];
+      const Shape& shape = ShapeOf(request_, placed);
+      for (const int gpu : placed.place.gpus) busy += IsBusy(placed.node, shape, gpu);
       if (IsHostBusy(node, shape)) busy += 1;
     }
     return busy;
@@ -94,7 +94,7 @@ class Drain {
   bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
     const Node& node = state_.nodes[index];
     NodeState left = node.state;
-    for (const ReservedCapacity& hold : node.holds) Deduct(left, hold.shape, hold.place);
+    for (const ReservedCapacity& reserved : node.reserved) Deduct(left, reserved.shape, reserved.place);
     return !placement::FitsGpu(left, gpu, shape);
   }
 
@@ -105,12 +105,12 @@ class Drain {
   // Uses the widest allowed locality: a preference for closeness must not lengthen the wait.
   std::vector<Domain> Domains() const {
     std::vector<std::optional<int>> models;
-    if (RunsOnOneModel(ask_)) {
-      const std::vector<int> list = ModelsFor(state_, ask_);
+    if (RunsOnOneModel(request_)) {
+      const std::vector<int> list = ModelsFor(state_, request_);
       if (list.size() > 1) models.assign(list.begin(), list.end());
     }
     if (models.empty()) models.emplace_back();
-    const bool is_all_gpus = std::all_of(ask_.groups.begin(), ask_.groups.end(),
+    const bool is_all_gpus = std::all_of(request_.groups.begin(), request_.groups.end(),
                                          [](const TaskGroup& group) { return group.alternatives.front().gpus > 0; });
     std::vector<Domain> all;
     for (const std::optional<int>& model : models) {
@@ -118,7 +118,7 @@ class Drain {
       const auto add = [&](NodeIndex index) {
         const NodeFacts& facts = state_.nodes[index].facts;
         if (!state_.nodes[index].accepts || (model && is_all_gpus && !HasModel(facts, *model))) return;
-        domains[DomainOf(facts, index, WidestOf(ask_))].nodes.push_back(index);
+        domains[DomainOf(facts, index, WidestOf(request_))].nodes.push_back(index);
       };
       if (nodes_.empty()) {
         for (NodeIndex index = 0; index < state_.nodes.size(); ++index) add(index);
@@ -127,7 +127,8 @@ class Drain {
       }
       for (auto& [name, domain] : domains) {
         domain.model = model;
-        const std::size_t alternatives = TakesOneAlternative(ask_) ? ask_.groups.front().alternatives.size() : 0;
+        const std::size_t alternatives =
+            TakesOneAlternative(request_) ? request_.groups.front().alternatives.size() : 0;
         for (std::size_t i = 0; i < alternatives; ++i) {
           all.push_back(domain);
           all.back().alternative = i;
@@ -138,24 +139,24 @@ class Drain {
     return all;
   }
 
-  bool Fill(const Domain& domain, std::vector<TaskPlacement>& pieces, Wait& wait) {
-    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
-      for (int task = 0; task < ask_.groups[group].least; ++task) {
+  bool Fill(const Domain& domain, std::vector<TaskPlacement>& placements, Wait& wait) {
+    for (std::size_t group = 0; group < request_.groups.size(); ++group) {
+      for (int task = 0; task < request_.groups[group].least; ++task) {
         std::optional<Spot> best;
         for (const NodeIndex node : domain.nodes) {
-          for (std::size_t i = 0; i < ask_.groups[group].alternatives.size(); ++i) {
+          for (std::size_t i = 0; i < request_.groups[group].alternatives.size(); ++i) {
             if (domain.alternative && *domain.alternative != i) continue;
-            if (ask_.groups[group].apart && HasPiece(pieces, node)) continue;
-            const auto spot = On(node, ask_.groups[group].alternatives[i], domain.model);
+            if (request_.groups[group].anti_affinity && HasPiece(placements, node)) continue;
+            const auto spot = On(node, request_.groups[group].alternatives[i], domain.model);
             if (!spot || (best && !(spot->wait < best->wait))) continue;
             best = spot;
             best->alternative = static_cast<std::uint8_t>(i);
           }
         }
         if (!best) return false;
-        const Shape& shape = ask_.groups[group].alternatives[best->alternative];
-        placement::Take(Unpromised(best->node), shape, best->place);
-        pieces.push_back({best->node, best->place, static_cast<std::uint8_t>(group), best->alternative});
+        const Shape& shape = request_.groups[group].alternatives[best->alternative];
+        placement::Take(Unreserved(best->node), shape, best->place);
+        placements.push_back({best->node, best->place, static_cast<std::uint8_t>(group), best->alternative});
         wait.busy += best->wait.busy;
         wait.youngest = std::max(wait.youngest, best->wait.youngest);
       }
@@ -163,19 +164,20 @@ class Drain {
     return true;
   }
 
-  static bool HasPiece(const std::vector<TaskPlacement>& pieces, NodeIndex node) {
-    return std::any_of(pieces.begin(), pieces.end(), [&](const TaskPlacement& piece) { return piece.node == node; });
+  static bool HasPiece(const std::vector<TaskPlacement>& placements, NodeIndex node) {
+    return std::any_of(placements.begin(), placements.end(),
+                       [&](const TaskPlacement& placed) { return placed.node == node; });
   }
 
   // The idle node minus its holds.
-  NodeState& Unpromised(NodeIndex index) {
-    const auto [at, is_new] = unpromised_.try_emplace(index);
+  NodeState& Unreserved(NodeIndex index) {
+    const auto [at, is_new] = unreserved_.try_emplace(index);
     if (!is_new) return at->second;
     const Node& node = state_.nodes[index];
     at->second = IdleState(node);
-    for (const ReservedCapacity& hold : node.holds) {
-      Deduct(at->second, hold.shape, hold.place);
-      DeductHost(at->second, hold.shape);
+    for (const ReservedCapacity& reserved : node.reserved) {
+      Deduct(at->second, reserved.shape, reserved.place);
+      DeductHost(at->second, reserved.shape);
     }
     return at->second;
   }
@@ -184,17 +186,17 @@ class Drain {
     const Node& node = state_.nodes[index];
     if (model && shape.gpus > 0 && !HasModel(node.facts, *model)) return std::nullopt;
     std::optional<NodeState> of_model;
-    if (model && !node.facts.gpu_models.empty()) of_model = SeenBy(node.facts, Unpromised(index), shape, model);
-    const NodeState& unpromised = of_model ? *of_model : Unpromised(index);
-    if (!FitsNode(node, unpromised, shape)) return std::nullopt;
+    if (model && !node.facts.gpu_models.empty()) of_model = SeenBy(node.facts, Unreserved(index), shape, model);
+    const NodeState& unreserved = of_model ? *of_model : Unreserved(index);
+    if (!FitsNode(node, unreserved, shape)) return std::nullopt;
     // Free GPUs first, then those whose owners have run longest.
     std::vector<std::tuple<bool, Time, int>> gpus;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      if (!placement::FitsGpu(unpromised, gpu, shape)) continue;
+      if (!placement::FitsGpu(unreserved, gpu, shape)) continue;
       const bool is_busy = IsBusy(index, shape, gpu);
       Time owner = kNoTime;
-      for (const RunPiece& piece : node.pieces) {
-        if (is_busy && piece.place.gpus.Contains(gpu)) owner = std::max(owner, piece.started);
+      for (const RunningTask& placed : node.placements) {
+        if (is_busy && placed.place.gpus.Contains(gpu)) owner = std::max(owner, placed.started);
       }
       gpus.emplace_back(is_busy, owner, gpu);
     }
@@ -202,7 +204,7 @@ class Drain {
     Spot spot;
     spot.node = index;
     if (shape.gpus > 0) {
-      const std::optional<GpuPlace> chosen = Choose(node, shape, unpromised, gpus);
+      const std::optional<GpuPlace> chosen = Choose(node, shape, unreserved, gpus);
       if (!chosen) return std::nullopt;
       spot.place = *chosen;
     }
@@ -217,21 +219,21 @@ class Drain {
 
   // Uses the shortest prefix of `gpus` that suffices. If the GPUs must be connected, uses the connected set with the
   // shortest wait.
-  std::optional<GpuPlace> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
+  std::optional<GpuPlace> Choose(const Node& node, const Shape& shape, const NodeState& unreserved,
                                  const std::vector<std::tuple<bool, Time, int>>& gpus) const {
-    if (ask_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unpromised, gpus);
-    NodeState few = unpromised;
+    if (request_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unreserved, gpus);
+    NodeState few = unreserved;
     placement::Block(few, GpuSet::FirstN(node.facts.gpus));
     for (const auto& [is_busy, owner, gpu] : gpus) {
-      placement::CopyGpu(few, unpromised, gpu);
-      if (const auto chosen = ChooseGpus(state_, ask_, shape, node, few, 0)) return chosen;
+      placement::CopyGpu(few, unreserved, gpu);
+      if (const auto chosen = ChooseGpus(state_, request_, shape, node, few, 0)) return chosen;
     }
     return std::nullopt;
   }
 
-  std::optional<GpuPlace> Joined(const Node& node, const Shape& shape, const NodeState& unpromised,
+  std::optional<GpuPlace> Joined(const Node& node, const Shape& shape, const NodeState& unreserved,
                                  const std::vector<std::tuple<bool, Time, int>>& gpus) const {
-    const NodeState seen = SeenBy(node, unpromised, shape);
+    const NodeState seen = SeenBy(node, unreserved, shape);
     std::vector<std::tuple<bool, Time, int>> suitable;
     std::vector<int> order;
     for (const auto& gpu : gpus) {
@@ -239,7 +241,7 @@ class Drain {
       suitable.push_back(gpu);
       order.push_back(std::get<2>(gpu));
     }
-    const GpuChoice choice{ask_.placement, 0, ask_.topology, true, node.facts.topology.get()};
+    const GpuChoice choice{request_.placement, 0, request_.topology, true, node.facts.topology.get()};
     std::optional<Wait> least;
     GpuSet best;
     for (const std::vector<std::size_t>& places : GrownSets(order, shape.gpus, choice)) {
@@ -260,71 +262,73 @@ class Drain {
   }
 
   const Cluster::State& state_;
-  const Ask& ask_;
+  const ResourceRequest& request_;
   std::vector<NodeIndex> nodes_;
   std::map<NodeIndex, NodeState> before_;
-  std::map<NodeIndex, NodeState> unpromised_;
+  std::map<NodeIndex, NodeState> unreserved_;
 };
 
 // Places each component next to the earlier ones; the component with the fewest possible nodes goes first.
-std::vector<TaskPlacement> ComponentsOf(const Cluster::State& state, const Ask& ask) {
+std::vector<TaskPlacement> ComponentsOf(const Cluster::State& state, const ResourceRequest& request) {
   struct One {
     std::size_t nodes = 0;
     std::size_t first_group = 0;
-    Ask ask;
+    ResourceRequest request;
   };
   std::vector<One> components;
-  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-    if (ask.groups[group].component < components.size()) continue;
-    One& one = components.emplace_back(One{0, group, ComponentAsk(ask, ask.groups[group].component)});
-    const std::vector<Shape>& shapes = one.ask.groups.front().alternatives;
+  for (std::size_t group = 0; group < request.groups.size(); ++group) {
+    if (request.groups[group].component < components.size()) continue;
+    One& one = components.emplace_back(One{0, group, ComponentRequest(request, request.groups[group].component)});
+    const std::vector<Shape>& shapes = one.request.groups.front().alternatives;
     one.nodes = static_cast<std::size_t>(std::ranges::count_if(state.nodes, [&](const Node& node) {
       const NodeState idle = IdleState(node);
       return node.accepts && std::ranges::any_of(shapes, [&](const auto& s) { return FitsNode(node, idle, s); });
     }));
   }
   std::ranges::stable_sort(components, {}, &One::nodes);
-  std::vector<TaskPlacement> pieces;
-  std::map<NodeIndex, NodeState> unpromised;
+  std::vector<TaskPlacement> placements;
+  std::map<NodeIndex, NodeState> unreserved;
   for (const One& one : components) {
-    Drain drain(state, one.ask);
-    drain.Begin(std::move(unpromised));
+    Drain drain(state, one.request);
+    drain.Begin(std::move(unreserved));
     std::vector<TaskPlacement> found = drain.Find(nullptr);
     if (found.empty()) return {};
-    unpromised = drain.With(found);
-    for (TaskPlacement& piece : found) {
-      piece.group = static_cast<std::uint8_t>(piece.group + one.first_group);
-      pieces.push_back(piece);
+    unreserved = drain.With(found);
+    for (TaskPlacement& placed : found) {
+      placed.group = static_cast<std::uint8_t>(placed.group + one.first_group);
+      placements.push_back(placed);
     }
   }
-  std::ranges::stable_sort(pieces, {}, &TaskPlacement::group);
-  return pieces;
+  std::ranges::stable_sort(placements, {}, &TaskPlacement::group);
+  return placements;
 }
 
 }  // namespace
 
-std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const Ask& ask) {
+std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const ResourceRequest& request) {
   BackfillReservation reservation;
-  reservation.pieces = IsHeterogeneous(ask) ? ComponentsOf(state, ask) : Drain(state, ask).Find(nullptr);
-  if (reservation.pieces.empty()) return std::nullopt;
+  reservation.placements =
+      IsHeterogeneous(request) ? ComponentsOf(state, request) : Drain(state, request).Find(nullptr);
+  if (reservation.placements.empty()) return std::nullopt;
   return reservation;
 }
 
-bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<TaskPlacement>& pieces) {
-  return Drain(state, ask).Stands(pieces);
+bool DrainStands(const Cluster::State& state, const ResourceRequest& request,
+                 const std::vector<TaskPlacement>& placements) {
+  return Drain(state, request).Stands(placements);
 }
 
-std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const Ask& ask,
+std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than) {
   // Improving a drain of several components is not implemented.
-  if (IsHeterogeneous(ask)) return std::nullopt;
-  Drain drain(state, ask);
+  if (IsHeterogeneous(request)) return std::nullopt;
+  Drain drain(state, request);
   // For a gang, better nodes alone do not show whether the whole gang improves.
-  if (LeastTasks(ask) == 1 && ask.groups.size() == 1) drain.Restrict(nodes);
+  if (LeastTasks(request) == 1 && request.groups.size() == 1) drain.Restrict(nodes);
   BackfillReservation reservation;
-  reservation.pieces = drain.Find(&than);
-  if (reservation.pieces.empty()) return std::nullopt;
+  reservation.placements = drain.Find(&than);
+  if (reservation.placements.empty()) return std::nullopt;
   return reservation;
 }
 

@@ -36,19 +36,21 @@ class Ends {
 };
 
 // Returns whether the reservation rests on time limits alone.
-bool IsSure(const Cluster::State& state, const Ask& ask, const BackfillReservation& reservation, Time now) {
-  for (const TaskPlacement& piece : reservation.pieces) {
-    const NodeState& left = state.nodes[piece.node].state;
-    const Shape& shape = ShapeOf(ask, piece);
+bool IsSure(const Cluster::State& state, const ResourceRequest& request, const BackfillReservation& reservation,
+            Time now) {
+  for (const TaskPlacement& placed : reservation.placements) {
+    const NodeState& left = state.nodes[placed.node].state;
+    const Shape& shape = ShapeOf(request, placed);
     // It waits for CPUs or memory, which any job on the node may use.
     const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
-    for (const RunPiece& other : state.nodes[piece.node].pieces) {
-      const bool overlaps = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty() || lacks_host;
+    for (const RunningTask& other : state.nodes[placed.node].placements) {
+      const bool overlaps = placement::Overlap(other.place, placed.place) || placed.place.gpus.empty() || lacks_host;
       if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= reservation.start) return false;
     }
-    for (const ReservedCapacity& hold : state.nodes[piece.node].holds) {
-      const bool overlaps = placement::Overlap(hold.place, piece.place) || piece.place.gpus.empty() || lacks_host;
-      if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= reservation.start) return false;
+    for (const ReservedCapacity& reserved : state.nodes[placed.node].reserved) {
+      const bool overlaps = placement::Overlap(reserved.place, placed.place) || placed.place.gpus.empty() || lacks_host;
+      if (overlaps && !reserved.ends_surely && reserved.advance == 0 && reserved.until <= reservation.start)
+        return false;
     }
   }
   return true;
@@ -59,22 +61,22 @@ class Search {
   Search(Cluster::State& state, ClassIndex job_class, JobId entry, Time now)
       : state_(state),
         key_(state.classes[job_class].key),
-        ask_(state.asks[key_.ask]),
+        request_(state.requests[key_.request]),
         now_(now),
         draw_(state.DrawOf(entry)) {}
-  /// A search with the same parameters for another Ask. Requires: `ask` outlives it.
-  Search(const Search& other, const Ask& ask)
-      : state_(other.state_), key_(other.key_), ask_(ask), now_(other.now_), draw_(other.draw_) {}
+  /// A search with the same parameters for another Ask. Requires: `request` outlives it.
+  Search(const Search& other, const ResourceRequest& request)
+      : state_(other.state_), key_(other.key_), request_(request), now_(other.now_), draw_(other.draw_) {}
 
-  bool IsSingle() const { return LeastTasks(ask_) == 1 && ask_.groups.size() == 1; }
+  bool IsSingle() const { return LeastTasks(request_) == 1 && request_.groups.size() == 1; }
 
   std::optional<BackfillReservation> Single() {
     Moments moments(*this);
     while (moments.Next()) {
       std::vector<NodeIndex> scope = moments.lifted;
       for (const JobId job : moments.ended) {
-        for (const TaskPlacement& piece : state_.running.at(job).pieces) {
-          if (Suits(piece.node)) scope.push_back(piece.node);
+        for (const TaskPlacement& placed : state_.running.at(job).placements) {
+          if (Suits(placed.node)) scope.push_back(placed.node);
         }
       }
       if (auto reservation = At(moments.at, scope)) return reservation;
@@ -85,24 +87,24 @@ class Search {
   // The earliest start over the alternatives that the tasks must agree on.
   std::optional<BackfillReservation> GangAlike() {
     std::optional<BackfillReservation> best;
-    for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) {
-      const Ask narrow = Narrowed(ask_, i);
+    for (std::size_t i = 0; i < request_.groups.front().alternatives.size(); ++i) {
+      const ResourceRequest narrow = Narrowed(request_, i);
       Search search(*this, narrow);
       std::optional<BackfillReservation> reservation = search.Gang();
       if (!reservation || (best && best->start <= reservation->start)) continue;
-      for (TaskPlacement& piece : reservation->pieces) piece.alternative = static_cast<std::uint8_t>(i);
+      for (TaskPlacement& placed : reservation->placements) placed.alternative = static_cast<std::uint8_t>(i);
       best = std::move(reservation);
     }
     return best;
   }
 
   std::optional<BackfillReservation> Gang() {
-    if (TakesOneAlternative(ask_)) return GangAlike();
+    if (TakesOneAlternative(request_)) return GangAlike();
     std::vector<int> room(state_.nodes.size());
     std::map<std::pair<NodeIndex, int>, int> mixed_room;  // For mixed nodes, by model.
     std::map<int, std::int64_t> sums;                     // Indexed by model.
-    const TaskGroup& group = ask_.groups.front();
-    const bool by_model = RunsOnOneModel(ask_) && group.alternatives.front().gpus > 0;
+    const TaskGroup& group = request_.groups.front();
+    const bool by_model = RunsOnOneModel(request_) && group.alternatives.front().gpus > 0;
     const auto count = [&](Placer& placing, NodeIndex node) {
       if (!Suits(node)) return;
       const NodeFacts& facts = state_.nodes[node].facts;
@@ -130,7 +132,7 @@ class Search {
     while (moments.Next()) {
       for (const JobId job : moments.ended) {
         Placer placing(state_, now_, moments.at);
-        for (const TaskPlacement& piece : state_.running.at(job).pieces) count(placing, piece.node);
+        for (const TaskPlacement& placed : state_.running.at(job).placements) count(placing, placed.node);
       }
       if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= group.least; })) continue;
       if (auto reservation = At(moments.at, Roomiest(room, group.least))) return reservation;
@@ -143,13 +145,13 @@ class Search {
     if (scope.empty()) return std::nullopt;
     Placer placing(state_, now_, moment);
     placing.SetDraw(draw_);
-    std::vector<TaskPlacement> pieces =
-        placing.Find(ask_, LengthOf(state_.rules, key_), scope, false, key_.team, key_.user);
-    if (pieces.empty()) return std::nullopt;
+    std::vector<TaskPlacement> placements =
+        placing.Find(request_, LengthOf(state_.rules, key_), scope, false, key_.team, key_.user);
+    if (placements.empty()) return std::nullopt;
     BackfillReservation reservation;
     reservation.start = moment;
-    reservation.pieces = std::move(pieces);
-    reservation.is_sure = IsSure(state_, ask_, reservation, now_);
+    reservation.placements = std::move(placements);
+    reservation.is_sure = IsSure(state_, request_, reservation, now_);
     return reservation;
   }
 
@@ -157,9 +159,9 @@ class Search {
   bool Suits(NodeIndex index) const {
     const Node& node = state_.nodes[index];
     if (!node.accepts) return false;
-    for (const TaskGroup& group : ask_.groups) {
+    for (const TaskGroup& group : request_.groups) {
       for (const Shape& shape : group.alternatives) {
-        if (shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.kind) & 1) != 0) return true;
+        if (shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.node_class) & 1) != 0) return true;
       }
     }
     return false;
@@ -170,12 +172,13 @@ class Search {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {
       if (!Suits(node)) continue;
-      for (const ReservedCapacity& hold : state_.nodes[node].holds) {
-        if (hold.drains) continue;
-        if (hold.until != kNever && hold.until > now_) found.emplace_back(hold.until, node);
-        const AdvanceReservation* booking = hold.booking == 0 ? nullptr : BookingOf(state_, hold.booking);
-        if (booking != nullptr && hold.from > now_ && IsTheirs(*booking, key_.team, key_.user)) {
-          found.emplace_back(hold.from, node);
+      for (const ReservedCapacity& reserved : state_.nodes[node].reserved) {
+        if (reserved.drains) continue;
+        if (reserved.until != kNever && reserved.until > now_) found.emplace_back(reserved.until, node);
+        const AdvanceReservation* advance =
+            reserved.advance == 0 ? nullptr : AdvanceReservationOf(state_, reserved.advance);
+        if (advance != nullptr && reserved.from > now_ && IsTheirs(*advance, key_.team, key_.user)) {
+          found.emplace_back(reserved.from, node);
         }
       }
     }
@@ -219,7 +222,7 @@ class Search {
       if (room[node] > 0) nodes.push_back(node);
     }
     const auto most = static_cast<std::size_t>(std::max(4 * tasks, 64));
-    if (IsHeterogeneous(ask_)) {
+    if (IsHeterogeneous(request_)) {
       // Its other components may be able to use nodes that the first cannot.
       nodes.clear();
       for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
@@ -227,7 +230,7 @@ class Search {
       }
       return nodes;
     }
-    if (ClosestOf(ask_) != Locality::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
+    if (ClosestOf(request_) != Locality::kAnywhere || request_.groups.size() > 1 || nodes.size() <= most) return nodes;
     std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return room[a] > room[b]; });
     nodes.resize(most);
     return nodes;
@@ -235,7 +238,7 @@ class Search {
 
   Cluster::State& state_;
   const ClassKey& key_;
-  const Ask& ask_;
+  const ResourceRequest& request_;
   Time now_;
   std::uint64_t draw_;
 };
@@ -246,7 +249,7 @@ std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex jo
                                             bool may_drain) {
   Search search(state, job_class, entry, now);
   std::optional<BackfillReservation> reservation = search.IsSingle() ? search.Single() : search.Gang();
-  if (!reservation && may_drain) reservation = DrainFor(state, state.asks[state.classes[job_class].key.ask]);
+  if (!reservation && may_drain) reservation = DrainFor(state, state.requests[state.classes[job_class].key.request]);
   if (reservation) reservation->entry = entry;
   return reservation;
 }
@@ -256,8 +259,8 @@ std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex j
   Search search(state, job_class, entry, now);
   std::vector<std::pair<Time, NodeIndex>> moments;
   for (const NodeIndex node : nodes) {
-    for (const RunPiece& piece : state.nodes[node].pieces) {
-      const Time end = EndOf(state.rules, piece, now);
+    for (const RunningTask& placed : state.nodes[node].placements) {
+      const Time end = EndOf(state.rules, placed, now);
       if (end < before) moments.emplace_back(end, node);
     }
   }
@@ -271,14 +274,14 @@ std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex j
   return std::nullopt;
 }
 
-bool CouldRun(const Cluster::State& state, const Ask& ask) {
-  if (TakesOneAlternative(ask)) {
-    for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
-      if (CouldRun(state, Narrowed(ask, i))) return true;
+bool CouldRun(const Cluster::State& state, const ResourceRequest& request) {
+  if (TakesOneAlternative(request)) {
+    for (std::size_t i = 0; i < request.groups.front().alternatives.size(); ++i) {
+      if (CouldRun(state, Narrowed(request, i))) return true;
     }
     return false;
   }
-  for (const TaskGroup& group : ask.groups) {
+  for (const TaskGroup& group : request.groups) {
     int left = group.least;
     for (std::size_t i = 0; i < state.nodes.size() && left > 0; ++i) {
       const Node& node = state.nodes[i];
@@ -286,13 +289,13 @@ bool CouldRun(const Cluster::State& state, const Ask& ask) {
       NodeState idle = IdleState(node);
       const int before = left;
       for (const Shape& shape : group.alternatives) {
-        if (group.apart && left < before) break;
+        if (group.anti_affinity && left < before) break;
         while (left > 0) {
-          const std::optional<GpuPlace> gpus = ChooseGpus(state, ask, shape, node, idle, 0);
+          const std::optional<GpuPlace> gpus = ChooseGpus(state, request, shape, node, idle, 0);
           if (!gpus) break;
           placement::Take(idle, shape, *gpus);
           --left;
-          if (group.apart) break;
+          if (group.anti_affinity) break;
         }
       }
     }

@@ -18,12 +18,13 @@ std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex jo
 
 /// Reserves places for all tasks as they become free, out of what no other job has reserved. Returns nothing if there
 /// are none.
-std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const Ask& ask);
+std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const ResourceRequest& request);
 /// Returns whether these places still are valid for DrainFor.
-bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<TaskPlacement>& pieces);
+bool DrainStands(const Cluster::State& state, const ResourceRequest& request,
+                 const std::vector<TaskPlacement>& placements);
 /// Like DrainFor, but returns only places for which fewer owners must leave than for `than`. `nodes`: those that
 /// changed.
-std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const Ask& ask,
+std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than);
 
@@ -32,7 +33,7 @@ std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, cons
 std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
                                              const std::vector<NodeIndex>& nodes, Time before);
 
-/// Returns whether `ask` would fit on the usable nodes if nothing ran there.
-bool CouldRun(const Cluster::State& state, const Ask& ask);
+/// Returns whether `request` would fit on the usable nodes if nothing ran there.
+bool CouldRun(const Cluster::State& state, const ResourceRequest& request);
 
 }  // namespace divvy::core

@@ -17,29 +17,29 @@ class Counter {
   Counter(const Cluster::State& state, const Key& key, Time now) : state_(state), key_(key), now_(now) {}
 
   std::uint64_t Count(ClassIndex index) const {
-    const ClassQueue& line = state_.classes[index].line;
-    for (ClassQueue::Position at = line.begin(); !line.IsEnd(at);) {
-      const Place& first = line.At(at).place;
-      if (!IsBefore(index, first)) return MembersUpTo(line, at);
+    const ClassQueue& queue = state_.classes[index].queue;
+    for (ClassQueue::Position at = queue.begin(); !queue.IsEnd(at);) {
+      const Place& first = queue.At(at).place;
+      if (!IsBefore(index, first)) return MembersUpTo(queue, at);
       if (!IsBefore(index, {now_, kLast, first.priority})) return Divide(index, first);
-      at = line.AfterPriority(first.priority);
+      at = queue.AfterPriority(first.priority);
     }
-    return line.members();
+    return queue.members();
   }
 
  private:
   bool IsBefore(ClassIndex index, const Place& place) const { return state_.KeyAt(index, place, now_) < key_; }
 
   // Counts the members before `at`; without arrays in the queue this follows from the position.
-  static std::uint64_t MembersUpTo(const ClassQueue& line, ClassQueue::Position at) {
-    if (line.IsEnd(at)) return line.members();
-    if (line.members() != line.entries()) return line.MembersBefore(line.At(at).place);
-    return (at.chunk == 0 ? 0 : line.MembersBefore(line.At({at.chunk, 0}).place)) + at.index;
+  static std::uint64_t MembersUpTo(const ClassQueue& queue, ClassQueue::Position at) {
+    if (queue.IsEnd(at)) return queue.members();
+    if (queue.members() != queue.entries()) return queue.MembersBefore(queue.At(at).place);
+    return (at.chunk == 0 ? 0 : queue.MembersBefore(queue.At({at.chunk, 0}).place)) + at.index;
   }
 
   // `first` is the first of its priority and before the key; the last of that priority is not.
   std::uint64_t Divide(ClassIndex index, const Place& first) const {
-    const ClassQueue& line = state_.classes[index].line;
+    const ClassQueue& queue = state_.classes[index].queue;
     Time before = first.since;  // A place at this time with the lowest id is before the key.
     Time behind = now_;         // A place at this time with the highest id is not.
     // The key's own time or the moment of escalation is usually the boundary.
@@ -51,14 +51,14 @@ class Counter {
       }
     }
     while (true) {
-      ClassQueue::Position at = line.LowerBound({before, JobId(0), first.priority});
-      for (int step = 0; step < kMostWalked; ++step, at = line.Next(at)) {
-        if (line.IsEnd(at)) return line.members();
-        const Place& place = line.At(at).place;
-        if (place.priority != first.priority || !IsBefore(index, place)) return MembersUpTo(line, at);
+      ClassQueue::Position at = queue.LowerBound({before, JobId(0), first.priority});
+      for (int step = 0; step < kMostWalked; ++step, at = queue.Next(at)) {
+        if (queue.IsEnd(at)) return queue.members();
+        const Place& place = queue.At(at).place;
+        if (place.priority != first.priority || !IsBefore(index, place)) return MembersUpTo(queue, at);
       }
-      if (line.IsEnd(at)) return line.members();
-      if (behind - before <= Duration(1)) return AmongEquals(index, line, line.At(at).place);
+      if (queue.IsEnd(at)) return queue.members();
+      if (behind - before <= Duration(1)) return AmongEquals(index, queue, queue.At(at).place);
       const Time middle = before + (behind - before) / 2;
       if (IsBefore(index, {middle, kLast, first.priority})) before = middle;
       else behind = middle;
@@ -66,10 +66,10 @@ class Counter {
   }
 
   // Very many members wait since the same time, so the search continues by id. The boundary is at or after `place`.
-  std::uint64_t AmongEquals(ClassIndex index, const ClassQueue& line, Place place) const {
+  std::uint64_t AmongEquals(ClassIndex index, const ClassQueue& queue, Place place) const {
     std::uint64_t low = place.id.value();
     std::uint64_t high = kLast.value();
-    if (!IsBefore(index, place)) return line.MembersBefore(place);
+    if (!IsBefore(index, place)) return queue.MembersBefore(place);
     while (high - low > 1) {
       const std::uint64_t middle = low + (high - low) / 2;
       place.id = JobId(middle);
@@ -77,12 +77,12 @@ class Counter {
     }
     place.id = JobId(high);
     // All members of this time are before the key; those of later times are examined one by one.
-    ClassQueue::Position at = line.LowerBound(place);
-    while (!line.IsEnd(at) && line.At(at).place.priority == place.priority && IsBefore(index, line.At(at).place)) {
-      at = line.Next(at);
+    ClassQueue::Position at = queue.LowerBound(place);
+    while (!queue.IsEnd(at) && queue.At(at).place.priority == place.priority && IsBefore(index, queue.At(at).place)) {
+      at = queue.Next(at);
     }
-    if (line.IsEnd(at)) return line.members();
-    return line.MembersBefore(line.At(at).place);
+    if (queue.IsEnd(at)) return queue.members();
+    return queue.MembersBefore(queue.At(at).place);
   }
 
   const Cluster::State& state_;
@@ -98,7 +98,7 @@ Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
   const bool has_keys = state.stale_heads.empty() && now < state.next_change && !state.IsAnyFair();
   Ahead ahead;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
-    if (!state.fronts[index].is_waiting || (has_keys && !(state.keys[index] < key))) continue;
+    if (!state.queue_heads[index].is_waiting || (has_keys && !(state.keys[index] < key))) continue;
     const std::uint64_t members = counter.Count(index);
     if (members == 0) continue;
     ahead.members += members;

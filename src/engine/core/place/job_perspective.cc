@@ -23,13 +23,13 @@ Seeker SeekerOf(const Cluster::State& state, JobId entry) {
   const auto at = state.waiting.find(entry);
   DIVVY_ASSERT(at != state.waiting.end());
   const ClassKey& key = state.classes[at->second.job_class].key;
-  return {state.asks[key.ask], key, at->second.place};
+  return {state.requests[key.request], key, at->second.place};
 }
 
 Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now) {
   Standing standing = state.StandingOf(state.waiting.at(seeker.place.id).job_class, seeker.place);
   const bool is_own_front = standing.front_parts == standing.gpu_parts;
-  standing.gpu_parts = LeastGpuParts(seeker.ask);
+  standing.gpu_parts = LeastGpuParts(seeker.request);
   if (is_own_front) standing.front_parts = standing.gpu_parts;
   standing.predicted = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
   return KeyOf(state.pools[standing.pool], state.teams, standing, now);
@@ -66,14 +66,14 @@ std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGro
   std::int64_t most = 0;
   for (const Shape& shape : group.alternatives) {
     if (model && shape.gpus > 0 && !HasModel(facts, *model)) continue;
-    if (facts.gpu_kinds.empty()) most = std::max(most, RoomOf(node, shape));
+    if (facts.gpu_classes.empty()) most = std::max(most, RoomOf(node, shape));
     else most = std::max(most, RoomOf(SeenBy(facts, node, shape, model), shape));
   }
   return group.AtMostOnOne(most);
 }
 
-bool NeedsTopology(const Ask& ask, const Shape& shape) {
-  return ask.requires_topology && ask.topology != TopologyNeed::kAny && shape.gpus > 1 && shape.is_whole();
+bool NeedsTopology(const ResourceRequest& request, const Shape& shape) {
+  return request.requires_topology && request.topology != TopologyNeed::kAny && shape.gpus > 1 && shape.is_whole();
 }
 
 GpuSet WholeFreeOf(const NodeState& node) {
@@ -95,33 +95,33 @@ JobPerspective::JobPerspective(Cluster::State& state, Seeker seeker, Time now)
     const Place& place = state_.waiting.at(slot.reservation.entry).place;
     if (state_.KeyAt(slot.job_class, place, now_) < order_) {
       before_.push_back(slot.reservation.entry);
-    } else if (!slot.reservation.is_claim) {
+    } else if (!slot.reservation.is_nomination) {
       Lift(slot);
     }
   }
 }
 
 void JobPerspective::Lift(const ReservationSlot& slot) {
-  for (const TaskPlacement& piece : slot.reservation.pieces) {
-    Node& node = state_.nodes[piece.node];
+  for (const TaskPlacement& placed : slot.reservation.placements) {
+    Node& node = state_.nodes[placed.node];
     const bool is_known =
-        std::any_of(lifted_.begin(), lifted_.end(), [&](const Lifted& one) { return one.node == piece.node; });
-    if (!is_known) lifted_.push_back({piece.node, node.holds});
-    std::erase_if(node.holds, [&](const ReservedCapacity& hold) {
-      return hold.entry == slot.reservation.entry && hold.booking == 0;
+        std::any_of(lifted_.begin(), lifted_.end(), [&](const Lifted& one) { return one.node == placed.node; });
+    if (!is_known) lifted_.push_back({placed.node, node.reserved});
+    std::erase_if(node.reserved, [&](const ReservedCapacity& reserved) {
+      return reserved.entry == slot.reservation.entry && reserved.advance == 0;
     });
   }
 }
 
 JobPerspective::~JobPerspective() {
   for (Lifted& one : lifted_) {
-    state_.nodes[one.node].holds = std::move(one.holds);
+    state_.nodes[one.node].reserved = std::move(one.reserved);
     state_.Show(one.node);  // Trying a gang may have shown the node to the fleet without these holds.
   }
 }
 
-bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key) {
-  const std::int64_t parts = LeastGpuParts(ask);
+bool IsBarred(const Cluster::State& state, const ResourceRequest& request, const ClassKey& key) {
+  const std::int64_t parts = LeastGpuParts(request);
   if (RefusedBy(state, key.caps, parts)) return true;
   return !TeamsHaveRoom(state.teams, key.team, key.preemptible == Preemptible::kNever, parts);
 }
@@ -144,8 +144,8 @@ KeptOfTeams JobPerspective::KeptOfItsTeams() const {
 }
 
 bool JobPerspective::IsBarred() const {
-  if (core::IsBarred(state_, seeker_.ask, seeker_.key)) return true;
-  const std::int64_t parts = LeastGpuParts(seeker_.ask);
+  if (core::IsBarred(state_, seeker_.request, seeker_.key)) return true;
+  const std::int64_t parts = LeastGpuParts(seeker_.request);
   const bool is_of_cap = std::any_of(seeker_.key.caps.begin(), seeker_.key.caps.end(),
                                      [&](CapIndex cap) { return Refuses(state_.caps[cap], parts, KeptOf(cap)); });
   if (is_of_cap || !state_.teams.has_rules()) return is_of_cap;
@@ -155,19 +155,19 @@ bool JobPerspective::IsBarred() const {
 
 std::optional<JobId> JobPerspective::BlockedBefore() const {
   if (state_.rules.backfill != Backfill::kNone) return std::nullopt;
-  const bool wants_gpu = WantsGpu(seeker_.ask);
+  const bool wants_gpu = WantsGpu(seeker_.request);
   std::optional<Key> first;
-  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+  for (ClassIndex index = 0; index < state_.queue_heads.size(); ++index) {
     const JobClass& job_class = state_.classes[index];
-    const QueueHead& front = state_.fronts[index];
-    if (!front.is_waiting || front.wants_gpu != wants_gpu || front.pool != seeker_.ask.pool) continue;
-    ClassQueue::Position at = job_class.line.begin();
-    if (job_class.line.At(at).place.id == seeker_.place.id) at = job_class.line.Next(at);
-    if (job_class.line.IsEnd(at)) continue;
-    const Key key = state_.KeyAt(index, job_class.line.At(at).place, now_);
+    const QueueHead& front = state_.queue_heads[index];
+    if (!front.is_waiting || front.wants_gpu != wants_gpu || front.pool != seeker_.request.pool) continue;
+    ClassQueue::Position at = job_class.queue.begin();
+    if (job_class.queue.At(at).place.id == seeker_.place.id) at = job_class.queue.Next(at);
+    if (job_class.queue.IsEnd(at)) continue;
+    const Key key = state_.KeyAt(index, job_class.queue.At(at).place, now_);
     if (order_ < key || (first && *first < key)) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
-    if (core::IsBarred(state_, state_.asks[job_class.key.ask], job_class.key)) continue;
+    if (core::IsBarred(state_, state_.requests[job_class.key.request], job_class.key)) continue;
     first = key;
   }
   if (!first) return std::nullopt;
@@ -176,30 +176,30 @@ std::optional<JobId> JobPerspective::BlockedBefore() const {
 
 // The same rule as in Placer. A hold does not bind the job if the booking is open to the job, or if the hold is over
 // before the job starts or begins after it has ended.
-bool JobPerspective::Binds(const ReservedCapacity& hold) const {
+bool JobPerspective::Binds(const ReservedCapacity& reserved) const {
   const Time until = Until();
-  if ((hold.from >= until || hold.until <= now_) && !hold.drains) return false;
-  if (hold.booking == 0) return true;
-  const AdvanceReservation* booking = BookingOf(state_, hold.booking);
-  const bool is_open = booking != nullptr && IsTheirs(*booking, seeker_.key.team, seeker_.key.user) &&
-                       now_ >= booking->from && until <= booking->until;
+  if ((reserved.from >= until || reserved.until <= now_) && !reserved.drains) return false;
+  if (reserved.advance == 0) return true;
+  const AdvanceReservation* advance = AdvanceReservationOf(state_, reserved.advance);
+  const bool is_open = advance != nullptr && IsTheirs(*advance, seeker_.key.team, seeker_.key.user) &&
+                       now_ >= advance->from && until <= advance->until;
   return !is_open;
 }
 
 bool JobPerspective::HasTopology(const Node& node, const Shape& shape) {
   const GpuTopology* topology = node.facts.topology.get();
-  if (topology == nullptr || !NeedsTopology(seeker_.ask, shape)) return true;
+  if (topology == nullptr || !NeedsTopology(seeker_.request, shape)) return true;
   const GpuSet idle = WholeFreeOf(node.state);
   for (const Joined& one : joined_) {
     if (one.topology == topology && one.idle == idle && one.gpus == shape.gpus) return one.is_there;
   }
   static const SizeDemand kUsual = UsualSizeDemand();
-  const bool is_there = topology->Pick(idle, shape.gpus, kUsual, seeker_.ask.topology).has_value();
+  const bool is_there = topology->Pick(idle, shape.gpus, kUsual, seeker_.request.topology).has_value();
   joined_.push_back({topology, idle, shape.gpus, is_there});
   return is_there;
 }
 
-std::optional<NodeIndex> JobPerspective::Room() { return IsSingle(seeker_.ask) ? RoomForOne() : RoomForGang(); }
+std::optional<NodeIndex> JobPerspective::Room() { return IsSingle(seeker_.request) ? RoomForOne() : RoomForGang(); }
 
 std::optional<NodeIndex> JobPerspective::WouldStart() {
   if (IsBarred()) return std::nullopt;
@@ -211,11 +211,11 @@ std::optional<NodeIndex> JobPerspective::WouldStart() {
 // On a node of one kind without holds, fitting is enough. Other nodes are checked the way a decision does.
 std::optional<NodeIndex> JobPerspective::RoomForOne() {
   std::vector<NodeIndex> held;
-  for (const Shape& shape : seeker_.ask.groups.front().alternatives) {
+  for (const Shape& shape : seeker_.request.groups.front().alternatives) {
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
       if (!FitsNode(node, node.state, shape)) continue;
-      if (!node.holds.empty() || node.is_mixed()) held.push_back(index);
+      if (!node.reserved.empty() || node.is_mixed()) held.push_back(index);
       else if (HasTopology(node, shape)) return index;
     }
   }
@@ -223,36 +223,36 @@ std::optional<NodeIndex> JobPerspective::RoomForOne() {
   std::sort(held.begin(), held.end());
   held.erase(std::unique(held.begin(), held.end()), held.end());
   Placer placing(state_, now_, now_);
-  const std::vector<TaskPlacement> pieces =
-      placing.Find(seeker_.ask, LengthOf(state_.rules, seeker_.key), held, false, seeker_.key.team, seeker_.key.user);
-  if (pieces.empty()) return std::nullopt;
-  return pieces.front().node;
+  const std::vector<TaskPlacement> placements = placing.Find(seeker_.request, LengthOf(state_.rules, seeker_.key), held,
+                                                             false, seeker_.key.team, seeker_.key.user);
+  if (placements.empty()) return std::nullopt;
+  return placements.front().node;
 }
 
 // Equal tasks of whole GPUs fit wherever there is room, so without holds the totals decide.
 bool JobPerspective::IsCountable() const {
-  const Ask& ask = seeker_.ask;
-  if (ask.groups.size() != 1 || ask.groups.front().alternatives.size() != 1) return false;
-  const Shape& shape = ask.groups.front().alternatives.front();
-  return !NeedsTopology(ask, shape) && (shape.gpus == 0 || shape.is_whole());
+  const ResourceRequest& request = seeker_.request;
+  if (request.groups.size() != 1 || request.groups.front().alternatives.size() != 1) return false;
+  const Shape& shape = request.groups.front().alternatives.front();
+  return !NeedsTopology(request, shape) && (shape.gpus == 0 || shape.is_whole());
 }
 
 bool JobPerspective::FitsUnheld() const {
-  const Ask& ask = seeker_.ask;
-  const Locality level = WidestOf(ask);
-  const bool is_one_model = RunsOnOneModel(ask);
+  const ResourceRequest& request = seeker_.request;
+  const Locality level = WidestOf(request);
+  const bool is_one_model = RunsOnOneModel(request);
   std::map<std::pair<std::uint64_t, int>, std::int64_t> sums;
   for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
     const Node& node = state_.nodes[index];
-    if (!node.holds.empty()) continue;
+    if (!node.reserved.empty()) continue;
     bool is_enough = false;
     ForEachModel(node.facts, is_one_model, [&](int model) {
       const auto only = is_one_model ? std::optional(model) : std::nullopt;
-      const std::int64_t room = RoomOn(node.facts, node.state, ask.groups.front(), only);
+      const std::int64_t room = RoomOn(node.facts, node.state, request.groups.front(), only);
       if (room == 0) return;
       std::int64_t& sum = sums[{DomainOf(node.facts, index, level), model}];
       sum += room;
-      is_enough |= sum >= ask.groups.front().least;
+      is_enough |= sum >= request.groups.front().least;
     });
     if (is_enough) return true;
   }
@@ -265,15 +265,15 @@ std::vector<NodeIndex> JobPerspective::GangScope() const {
   for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
     const Node& node = state_.nodes[index];
     std::int64_t room = 0;
-    for (const TaskGroup& group : seeker_.ask.groups) room += RoomOf(node.state, group);
+    for (const TaskGroup& group : seeker_.request.groups) room += RoomOf(node.state, group);
     if (room == 0) continue;
-    const bool is_held = !node.holds.empty();
+    const bool is_held = !node.reserved.empty();
     held += is_held;
     roomy.emplace_back(is_held ? std::numeric_limits<std::int64_t>::max() : room, index);
   }
-  const bool lies_together =
-      WidestOf(seeker_.ask) != Locality::kAnywhere || TakesOneAlternative(seeker_.ask) || IsHeterogeneous(seeker_.ask);
-  const std::size_t most = held + std::max(kScope, 2 * static_cast<std::size_t>(LeastTasks(seeker_.ask)));
+  const bool lies_together = WidestOf(seeker_.request) != Locality::kAnywhere || TakesOneAlternative(seeker_.request) ||
+                             IsHeterogeneous(seeker_.request);
+  const std::size_t most = held + std::max(kScope, 2 * static_cast<std::size_t>(LeastTasks(seeker_.request)));
   if (!lies_together && roomy.size() > most) {
     std::stable_sort(roomy.begin(), roomy.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     roomy.resize(most);
@@ -290,13 +290,13 @@ std::optional<NodeIndex> JobPerspective::RoomForGang() {
     const std::vector<NodeIndex> scope = GangScope();
     if (scope.empty()) return std::nullopt;
     Placer placing(state_, now_, now_);
-    const std::vector<TaskPlacement> pieces = placing.Find(seeker_.ask, LengthOf(state_.rules, seeker_.key), scope,
-                                                           false, seeker_.key.team, seeker_.key.user);
-    if (pieces.empty()) return std::nullopt;
-    return pieces.front().node;
+    const std::vector<TaskPlacement> placements = placing.Find(seeker_.request, LengthOf(state_.rules, seeker_.key),
+                                                               scope, false, seeker_.key.team, seeker_.key.user);
+    if (placements.empty()) return std::nullopt;
+    return placements.front().node;
   }
   for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
-    if (RoomOf(state_.nodes[index].state, seeker_.ask.groups.front()) > 0) return index;
+    if (RoomOf(state_.nodes[index].state, seeker_.request.groups.front()) > 0) return index;
   }
   return std::nullopt;
 }

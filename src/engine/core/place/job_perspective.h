@@ -16,7 +16,7 @@
 namespace divvy::core {
 
 struct Seeker {
-  Ask ask;
+  ResourceRequest request;
   ClassKey key;  // key.ask is ignored; it may predate the hypothetical change.
   Place place;
 };
@@ -25,7 +25,7 @@ Seeker SeekerOf(const Cluster::State& state, JobId entry);
 Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now);
 
 /// Returns whether a cap, a limit or a quota blocks such a job even if everything were free.
-bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key);
+bool IsBarred(const Cluster::State& state, const ResourceRequest& request, const ClassKey& key);
 
 /// How many tasks of `shape` fit on a node with this free room.
 std::int64_t RoomOf(const NodeState& node, const Shape& shape);
@@ -39,9 +39,13 @@ inline int FreeGpus(const NodeState& node, const Shape& shape) {
   const bool is_plain = shape.is_whole() && shape.gpu_memory_mib == 0;
   return is_plain ? node.whole : placement::CountFitting(node, shape);
 }
-inline bool IsOfKind(const NodeFacts& facts, const Shape& shape) { return ((shape.models >> facts.kind) & 1) != 0; }
-inline bool IsSingle(const Ask& ask) { return ask.groups.size() == 1 && ask.groups.front().least == 1; }
-bool NeedsTopology(const Ask& ask, const Shape& shape);
+inline bool IsAccepted(const NodeFacts& facts, const Shape& shape) {
+  return ((shape.models >> facts.node_class) & 1) != 0;
+}
+inline bool IsSingle(const ResourceRequest& request) {
+  return request.groups.size() == 1 && request.groups.front().least == 1;
+}
+bool NeedsTopology(const ResourceRequest& request, const Shape& shape);
 GpuSet WholeFreeOf(const NodeState& node);
 
 class JobPerspective {
@@ -73,12 +77,12 @@ class JobPerspective {
   std::optional<NodeIndex> WouldStart();
 
   /// Returns whether the hold blocks resources for this job, now or before it would end.
-  bool Binds(const ReservedCapacity& hold) const;
+  bool Binds(const ReservedCapacity& reserved) const;
 
  private:
   struct Lifted {
     NodeIndex node = 0;
-    std::vector<ReservedCapacity> holds;
+    std::vector<ReservedCapacity> reserved;
   };
   void Lift(const ReservationSlot& slot);
   Time Until() const;

@@ -8,7 +8,9 @@
 namespace divvy::core {
 namespace {
 
-bool IsDated(const BackfillReservation& reservation) { return reservation.start != kNever && !reservation.is_claim; }
+bool IsDated(const BackfillReservation& reservation) {
+  return reservation.start != kNever && !reservation.is_nomination;
+}
 
 void AddUpwards(const Teams& teams, TeamIndex team, std::int64_t parts, TeamUse& use) {
   use.resize(std::max(use.size(), teams.size()));
@@ -32,7 +34,8 @@ CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const Is
 KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before) {
   KeptOfTeams kept;
   for (const ReservationSlot& slot : state.reservations) {
-    if (slot.reservation.is_claim || (IsDated(slot.reservation) && slot.reservation.start >= until) || !is_before(slot))
+    if (slot.reservation.is_nomination || (IsDated(slot.reservation) && slot.reservation.start >= until) ||
+        !is_before(slot))
       continue;
     const JobClass& other = state.classes[slot.job_class];
     AddUpwards(state.teams, other.key.team, other.least_parts, kept.all);
@@ -92,21 +95,21 @@ CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     if (!IsCountedIn(state.classes[run.job_class].key, cap)) continue;
-    for (const TaskPlacement& piece : run.is_leaving ? run.pieces : run.leaving) {
-      use.parts += ShapeOf(state.ask_of(run), piece).gpu_parts();
+    for (const TaskPlacement& placed : run.is_leaving ? run.placements : run.leaving) {
+      use.parts += ShapeOf(state.request_of(run), placed).gpu_parts();
     }
     const auto moving = state.moving.find(id);
     if (run.is_leaving && moving == state.moving.end()) use.jobs += 1;
     if (moving == state.moving.end()) continue;
-    for (const TaskPlacement& piece : moving->second.to) {
-      use.parts -= ShapeOf(state.asks[moving->second.ask], piece).gpu_parts();
+    for (const TaskPlacement& placed : moving->second.to) {
+      use.parts -= ShapeOf(state.requests[moving->second.request], placed).gpu_parts();
     }
   }
   return use;
 }
 
 CapUse ClaimedOf(const Cluster::State& state, CapIndex cap) {
-  return KeptOfCap(state, cap, kNever, [](const ReservationSlot& slot) { return slot.reservation.is_claim; });
+  return KeptOfCap(state, cap, kNever, [](const ReservationSlot& slot) { return slot.reservation.is_nomination; });
 }
 
 }  // namespace

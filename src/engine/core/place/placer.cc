@@ -39,11 +39,11 @@ bool FitsNode(const Node& node, const NodeState& state, const Shape& shape) {
 
 namespace {
 
-const placement::Scorer& ScorerOf(const Cluster::State& cluster, const Ask& ask) {
+const placement::Scorer& ScorerOf(const Cluster::State& cluster, const ResourceRequest& request) {
   static const std::unique_ptr<placement::Scorer> kPack = placement::MakeSimpleScorer("pack");
   static const std::unique_ptr<placement::Scorer> kSpread = placement::MakeSimpleScorer("spread");
   static const placement::AnyRoom kAny;
-  switch (ask.placement) {
+  switch (request.placement) {
     case PlacementStrategy::kPack:
       return *kPack;
     case PlacementStrategy::kSpread:
@@ -57,48 +57,50 @@ const placement::Scorer& ScorerOf(const Cluster::State& cluster, const Ask& ask)
   return cluster.fleet ? cluster.fleet->scorer() : kAny;
 }
 
-const Ask* AskOf(const Cluster::State& cluster, const ReservedCapacity& hold) {
-  if (hold.booking != 0) {
-    const AdvanceReservation* booking = BookingOf(cluster, hold.booking);
-    return booking == nullptr ? nullptr : &cluster.asks[booking->ask];
+const ResourceRequest* RequestOf(const Cluster::State& cluster, const ReservedCapacity& reserved) {
+  if (reserved.advance != 0) {
+    const AdvanceReservation* advance = AdvanceReservationOf(cluster, reserved.advance);
+    return advance == nullptr ? nullptr : &cluster.requests[advance->request];
   }
-  const auto at = cluster.waiting.find(hold.entry);
-  return at == cluster.waiting.end() ? nullptr : &cluster.asks[cluster.classes[at->second.job_class].key.ask];
+  const auto at = cluster.waiting.find(reserved.entry);
+  return at == cluster.waiting.end() ? nullptr : &cluster.requests[cluster.classes[at->second.job_class].key.request];
 }
 
 }  // namespace
 
-std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
-                                   const NodeState& state, std::uint64_t draw) {
+std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const ResourceRequest& request, const Shape& shape,
+                                   const Node& node, const NodeState& state, std::uint64_t draw) {
   if (shape.gpus == 0) return Fits(state, shape) ? std::optional(GpuPlace()) : std::nullopt;
   const NodeState seen = SeenBy(node, state, shape);
   if (!Fits(seen, shape)) return std::nullopt;
   const GpuTopology* topology = node.facts.topology.get();
   // On a node, the job's own requirements decide. A scorer rates nodes and GPU shares only.
-  if (shape.is_whole() && (topology != nullptr || ask.placement == PlacementStrategy::kRandom)) {
-    GpuChoice choice{ask.placement, draw, ask.topology, ask.requires_topology, topology};
+  if (shape.is_whole() && (topology != nullptr || request.placement == PlacementStrategy::kRandom)) {
+    GpuChoice choice{request.placement, draw, request.topology, request.requires_topology, topology};
     if (topology == nullptr) choice.topology = TopologyNeed::kAny;
     const std::optional<GpuSet> set = PickGpus(WholeFree(seen), shape.gpus, choice);
     if (!set) return std::nullopt;
     return GpuPlace{*set};
   }
-  const placement::Scorer& scorer = ScorerOf(cluster, ask);
+  const placement::Scorer& scorer = ScorerOf(cluster, request);
   return placement::ChooseOn(scorer, seen, scorer.Worth(seen), shape);
 }
 
-std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& hold,
+std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& reserved,
                                  const NodeState& state) {
-  if (FitsOn(state, hold.shape, hold.place)) return hold.place;
-  const Ask* ask = AskOf(cluster, hold);
-  NodeState seen = SeenBy(node, state, hold.shape);
+  if (FitsOn(state, reserved.shape, reserved.place)) return reserved.place;
+  const ResourceRequest* request = RequestOf(cluster, reserved);
+  NodeState seen = SeenBy(node, state, reserved.shape);
   // The job's other tasks run on this model.
-  if (!node.facts.gpu_models.empty() && ask != nullptr && RunsOnOneModel(*ask) && !hold.place.gpus.empty()) {
-    const int model = ModelOf(node.facts, hold.place.gpus.First());
-    seen = SeenBy(node.facts, state, hold.shape, model);
+  if (!node.facts.gpu_models.empty() && request != nullptr && RunsOnOneModel(*request) &&
+      !reserved.place.gpus.empty()) {
+    const int model = ModelOf(node.facts, reserved.place.gpus.First());
+    seen = SeenBy(node.facts, state, reserved.shape, model);
   }
-  if (!Fits(seen, hold.shape)) return std::nullopt;
-  if (ask != nullptr && ask->requires_topology) return ChooseGpus(cluster, *ask, hold.shape, node, seen, 0);
-  return hold.shape.gpus == 0 ? GpuPlace() : placement::TightestGpus(seen, hold.shape);
+  if (!Fits(seen, reserved.shape)) return std::nullopt;
+  if (request != nullptr && request->requires_topology)
+    return ChooseGpus(cluster, *request, reserved.shape, node, seen, 0);
+  return reserved.shape.gpus == 0 ? GpuPlace() : placement::TightestGpus(seen, reserved.shape);
 }
 
 std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level) {
@@ -122,15 +124,15 @@ NodeState IdleState(const Node& node) {
   return idle;
 }
 
-void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after) {
-  const GpuSet gpus = piece.place.gpus - node.blocked;
-  if (gpus == piece.place.gpus) {
-    placement::Release(after, piece.shape, piece.place);
+void ReleaseTask(const Node& node, const RunningTask& placed, NodeState& after) {
+  const GpuSet gpus = placed.place.gpus - node.blocked;
+  if (gpus == placed.place.gpus) {
+    placement::Release(after, placed.shape, placed.place);
     return;
   }
-  after.cpu_free += piece.shape.cpu_milli;
-  after.memory_free += piece.shape.memory_mib;
-  Shape rest = piece.shape;
+  after.cpu_free += placed.shape.cpu_milli;
+  after.memory_free += placed.shape.memory_mib;
+  Shape rest = placed.shape;
   rest.gpus = static_cast<std::int16_t>(gpus.size());
   rest.cpu_milli = rest.memory_mib = 0;
   if (rest.gpus > 0) placement::Release(after, rest, {gpus});
@@ -140,8 +142,8 @@ NodeState StateAt(const Cluster::State& state, NodeIndex index, Time now, Time a
   const Node& node = state.nodes[index];
   NodeState after = node.state;
   if (at <= now || !node.accepts) return after;
-  for (const RunPiece& piece : node.pieces) {
-    if (EndOf(state.rules, piece, now) <= at) ReleasePiece(node, piece, after);
+  for (const RunningTask& placed : node.placements) {
+    if (EndOf(state.rules, placed, now) <= at) ReleaseTask(node, placed, after);
   }
   return after;
 }
@@ -150,38 +152,38 @@ NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex index) {
   const Node& node = state.nodes[index];
   NodeState after = node.state;
   if (!node.accepts) return after;
-  for (const RunPiece& piece : node.pieces) {
-    if (piece.is_leaving) ReleasePiece(node, piece, after);
+  for (const RunningTask& placed : node.placements) {
+    if (placed.is_leaving) ReleaseTask(node, placed, after);
   }
   return after;
 }
 
-bool IsTheirs(const AdvanceReservation& booking, TeamIndex team, UserIndex user) {
-  return booking.user ? *booking.user == user : booking.team == team && team != kRootTeam;
+bool IsTheirs(const AdvanceReservation& advance, TeamIndex team, UserIndex user) {
+  return advance.user ? *advance.user == user : advance.team == team && team != kRootTeam;
 }
 
-const AdvanceReservation* BookingOf(const Cluster::State& state, std::uint64_t id) {
-  const auto at = std::find_if(state.bookings.begin(), state.bookings.end(),
+const AdvanceReservation* AdvanceReservationOf(const Cluster::State& state, std::uint64_t id) {
+  const auto at = std::find_if(state.advance_reservations.begin(), state.advance_reservations.end(),
                                [&](const AdvanceReservation& one) { return one.id == id; });
-  return at == state.bookings.end() ? nullptr : &*at;
+  return at == state.advance_reservations.end() ? nullptr : &*at;
 }
 
-ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& hold, Time now,
+ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& reserved, Time now,
                           Time moment) {
-  ReservedCapacity rest = hold;
-  if (hold.booking == 0 || hold.from > now) return rest;
-  const AdvanceReservation* booking = BookingOf(state, hold.booking);
-  if (booking == nullptr) return rest;
-  rest.closed = hold.place.gpus;
-  for (const RunPiece& piece : node.pieces) {
-    if ((piece.place.gpus & hold.place.gpus).empty()) continue;
-    const auto owner = state.running.find(piece.job);
-    if (owner == state.running.end()) continue;  // A stand-in piece (SchedulingCycle::MovePromises).
+  ReservedCapacity rest = reserved;
+  if (reserved.advance == 0 || reserved.from > now) return rest;
+  const AdvanceReservation* advance = AdvanceReservationOf(state, reserved.advance);
+  if (advance == nullptr) return rest;
+  rest.closed = reserved.place.gpus;
+  for (const RunningTask& placed : node.placements) {
+    if ((placed.place.gpus & reserved.place.gpus).empty()) continue;
+    const auto owner = state.running.find(placed.job);
+    if (owner == state.running.end()) continue;  // A stand-in piece (SchedulingCycle::MoveReservations).
     const ClassKey& key = state.classes[owner->second.job_class].key;
-    if (!IsTheirs(*booking, key.team, key.user) || EndOf(state.rules, piece, now) <= moment) continue;
-    rest.place.gpus -= piece.place.gpus;
-    rest.shape.cpu_milli = std::max(0, rest.shape.cpu_milli - piece.shape.cpu_milli);
-    rest.shape.memory_mib = std::max(0, rest.shape.memory_mib - piece.shape.memory_mib);
+    if (!IsTheirs(*advance, key.team, key.user) || EndOf(state.rules, placed, now) <= moment) continue;
+    rest.place.gpus -= placed.place.gpus;
+    rest.shape.cpu_milli = std::max(0, rest.shape.cpu_milli - placed.shape.cpu_milli);
+    rest.shape.memory_mib = std::max(0, rest.shape.memory_mib - placed.shape.memory_mib);
   }
   rest.shape.gpus = static_cast<std::int16_t>(rest.place.gpus.size());
   return rest;
@@ -211,8 +213,8 @@ NodeState Placer::StateOf(NodeIndex node) const {
   return state;
 }
 
-bool Placer::IsPassed(const ReservedCapacity& hold) const {
-  return passes_gpu_holds_ && hold.shape.gpus > 0 && hold.booking == 0 && !hold.is_claim;
+bool Placer::IsPassed(const ReservedCapacity& reserved) const {
+  return passes_gpu_holds_ && reserved.shape.gpus > 0 && reserved.advance == 0 && !reserved.is_nomination;
 }
 
 void Placer::SetLength(Length length) {
@@ -221,141 +223,142 @@ void Placer::SetLength(Length length) {
 }
 
 // A wrong prediction may delay reservations that rest on predictions, but never sure ones.
-Time Placer::UntilFor(const ReservedCapacity& hold) const {
-  return hold.is_sure || hold.booking != 0 ? until_ : likely_until_;
+Time Placer::UntilFor(const ReservedCapacity& reserved) const {
+  return reserved.is_sure || reserved.advance != 0 ? until_ : likely_until_;
 }
 
-bool Placer::Binds(const ReservedCapacity& hold) const {
-  if (IsPassed(hold)) return false;
-  if (hold.from >= UntilFor(hold) || hold.until <= at_) {
-    if (!hold.drains) return false;
+bool Placer::Binds(const ReservedCapacity& reserved) const {
+  if (IsPassed(reserved)) return false;
+  if (reserved.from >= UntilFor(reserved) || reserved.until <= at_) {
+    if (!reserved.drains) return false;
   }
-  if (hold.booking == 0) return true;
-  return !IsOpen(hold);
+  if (reserved.advance == 0) return true;
+  return !IsOpen(reserved);
 }
 
 // Returns whether this job may use the booking: it was made for the job's team or user, and the job stays inside its
 // time.
-bool Placer::IsOpen(const ReservedCapacity& hold) const {
-  if (hold.booking == 0) return false;
-  const AdvanceReservation* booking = BookingOf(state_, hold.booking);
-  return booking != nullptr && IsTheirs(*booking, team_, user_) && at_ >= booking->from && until_ <= booking->until;
+bool Placer::IsOpen(const ReservedCapacity& reserved) const {
+  if (reserved.advance == 0) return false;
+  const AdvanceReservation* advance = AdvanceReservationOf(state_, reserved.advance);
+  return advance != nullptr && IsTheirs(*advance, team_, user_) && at_ >= advance->from && until_ <= advance->until;
 }
 
-std::optional<GpuPlace> Placer::Choose(const Ask& ask, const Shape& shape, NodeIndex node,
+std::optional<GpuPlace> Placer::Choose(const ResourceRequest& request, const Shape& shape, NodeIndex node,
                                        const NodeState& state) const {
-  return ChooseGpus(state_, ask, shape, state_.nodes[node], state, draw_);
+  return ChooseGpus(state_, request, shape, state_.nodes[node], state, draw_);
 }
 
 NodeState Undrained(const Node& node, const NodeState& state) {
   NodeState rest = state;
-  for (const ReservedCapacity& hold : node.holds) {
-    if (hold.drains) Deduct(rest, hold.shape, hold.place);
+  for (const ReservedCapacity& reserved : node.reserved) {
+    if (reserved.drains) Deduct(rest, reserved.shape, reserved.place);
   }
   return rest;
 }
 
-std::optional<GpuPlace> Placer::On(const Ask& ask, const Shape& shape, NodeIndex index, const NodeState& state) {
+std::optional<GpuPlace> Placer::On(const ResourceRequest& request, const Shape& shape, NodeIndex index,
+                                   const NodeState& state) {
   const Node& node = state_.nodes[index];
   if (!FitsNode(node, state, shape)) return std::nullopt;
-  NodeState unpromised = state;
+  NodeState unreserved = state;
   GpuSet booked;
   bool is_bound = false;
-  for (const ReservedCapacity& hold : node.holds) {
-    if (IsOpen(hold)) booked |= hold.place.gpus;
-    if (!Binds(hold)) continue;
+  for (const ReservedCapacity& reserved : node.reserved) {
+    if (IsOpen(reserved)) booked |= reserved.place.gpus;
+    if (!Binds(reserved)) continue;
     is_bound = true;
-    Deduct(unpromised, hold.shape, hold.place);
+    Deduct(unreserved, reserved.shape, reserved.place);
   }
-  if (!is_bound && booked.empty()) return Choose(ask, shape, index, state);
+  if (!is_bound && booked.empty()) return Choose(request, shape, index, state);
   if (!booked.empty()) {
     // Prefer what is reserved for this job's own team or user: no other job can use it.
     NodeState own = state;
     placement::Block(own, GpuSet::FirstN(node.facts.gpus) - booked);
     if (FitsNode(node, own, shape)) {
-      const std::optional<GpuPlace> gpus = Choose(ask, shape, index, own);
-      if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+      const std::optional<GpuPlace> gpus = Choose(request, shape, index, own);
+      if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
     }
   }
   // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and holds
   // move.
-  if (ask.placement != PlacementStrategy::kBest && at_ <= now_) {
-    const std::optional<GpuPlace> gpus = Choose(ask, shape, index, state);
-    if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+  if (request.placement != PlacementStrategy::kBest && at_ <= now_) {
+    const std::optional<GpuPlace> gpus = Choose(request, shape, index, state);
+    if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
   }
-  if (FitsNode(node, unpromised, shape)) {
-    const std::optional<GpuPlace> gpus = Choose(ask, shape, index, unpromised);
-    if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+  if (FitsNode(node, unreserved, shape)) {
+    const std::optional<GpuPlace> gpus = Choose(request, shape, index, unreserved);
+    if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
   }
-  const std::optional<GpuPlace> gpus = Choose(ask, shape, index, state);
-  if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
+  const std::optional<GpuPlace> gpus = Choose(request, shape, index, state);
+  if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
   return std::nullopt;
 }
 
-void Placer::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
+void Placer::Offer(const ResourceRequest& request, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
                    std::optional<Spot>& best) {
   const NodeFacts& facts = state_.nodes[node].facts;
-  if (is_apart_ && HasOfComponent(node)) return;
+  if (has_anti_affinity_ && HasOfComponent(node)) return;
   if (gpu_model && shape.gpus > 0 && !HasModel(facts, *gpu_model)) return;
   NodeState state = StateOf(node);
   if (gpu_model && !facts.gpu_models.empty()) state = SeenBy(facts, state, shape, gpu_model);
   const NodeState seen = SeenBy(state_.nodes[node], state, shape);
-  const placement::Scorer& scorer = ScorerOf(state_, ask);
+  const placement::Scorer& scorer = ScorerOf(state_, request);
   const placement::Score score = placement::RateNode(scorer, seen, scorer.Worth(seen), shape);
-  if (score == kNoRoom || (best && (best->score > score || (best->score == score && best->piece.node < node)))) return;
-  const std::optional<GpuPlace> gpus = On(ask, shape, node, state);
+  if (score == kNoRoom || (best && (best->score > score || (best->score == score && best->placed.node < node)))) return;
+  const std::optional<GpuPlace> gpus = On(request, shape, node, state);
   if (gpus) best = Spot{{node, *gpus, 0, 0}, score};
 }
 
-std::optional<Placer::Spot> Placer::Best(const Ask& ask, std::size_t group, const Domain& domain) {
-  const std::vector<Shape>& alternatives = ask.groups[group].alternatives;
-  is_apart_ = ask.groups[group].apart;
-  component_ = ask.groups[group].component;
+std::optional<Placer::Spot> Placer::Best(const ResourceRequest& request, std::size_t group, const Domain& domain) {
+  const std::vector<Shape>& alternatives = request.groups[group].alternatives;
+  has_anti_affinity_ = request.groups[group].anti_affinity;
+  component_ = request.groups[group].component;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     if (!domain.Allows(i)) continue;
     Shape shape = alternatives[i];
     std::optional<Spot> best;
     const bool uses_fleet = domain.is_everywhere && at_ <= now_ && !domain.gpu_model &&
-                            ask.placement == PlacementStrategy::kBest && !ask.requires_topology &&
-                            !IsHeterogeneous(ask);
+                            request.placement == PlacementStrategy::kBest && !request.requires_topology &&
+                            !IsHeterogeneous(request);
     if (uses_fleet) {
       const placement::ShapeIndex known = state_.fleet->Know(shape);
       if (const auto found = state_.fleet->Find(known)) {
         const NodeState& state = state_.fleet->nodes()[found->node];
-        const placement::Scorer& scorer = ScorerOf(state_, ask);
-        const std::optional<GpuPlace> gpus = Choose(ask, shape, found->node, state);
+        const placement::Scorer& scorer = ScorerOf(state_, request);
+        const std::optional<GpuPlace> gpus = Choose(request, shape, found->node, state);
         best = Spot{{found->node, gpus.value_or(found->place), 0, 0},
                     placement::RateNode(scorer, state, scorer.Worth(state), shape)};
       }
-      for (const NodeIndex node : state_.held) Offer(ask, shape, node, {}, best);
+      for (const NodeIndex node : state_.held) Offer(request, shape, node, {}, best);
       for (const NodeIndex node : state_.mixed) {
-        if (state_.nodes[node].holds.empty()) Offer(ask, shape, node, {}, best);
+        if (state_.nodes[node].reserved.empty()) Offer(request, shape, node, {}, best);
       }
     } else if (domain.is_everywhere) {
-      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) Offer(ask, shape, node, domain.gpu_model, best);
+      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) Offer(request, shape, node, domain.gpu_model, best);
     } else {
-      for (const NodeIndex node : domain.nodes) Offer(ask, shape, node, domain.gpu_model, best);
+      for (const NodeIndex node : domain.nodes) Offer(request, shape, node, domain.gpu_model, best);
     }
     if (!best) continue;
-    best->piece.group = static_cast<std::uint8_t>(group);
-    best->piece.alternative = static_cast<std::uint8_t>(i);
+    best->placed.group = static_cast<std::uint8_t>(group);
+    best->placed.alternative = static_cast<std::uint8_t>(i);
     return best;
   }
   return std::nullopt;
 }
 
-void Placer::Put(const Ask& ask, const TaskPlacement& piece) {
-  extras_[piece.node].push_back({ShapeOf(ask, piece), piece.place, ask.groups[piece.group].component});
+void Placer::Put(const ResourceRequest& request, const TaskPlacement& placed) {
+  extras_[placed.node].push_back({ShapeOf(request, placed), placed.place, request.groups[placed.group].component});
   // Nodes are examined one by one for heterogeneous jobs: placer_components.cc.
-  if (IsHeterogeneous(ask)) return;
-  if (at_ > now_ || !state_.nodes[piece.node].holds.empty() || state_.nodes[piece.node].is_mixed()) return;
-  NodeState left = StateOf(piece.node);
-  if (ask.groups[piece.group].apart) {
+  if (IsHeterogeneous(request)) return;
+  if (at_ > now_ || !state_.nodes[placed.node].reserved.empty() || state_.nodes[placed.node].is_mixed()) return;
+  NodeState left = StateOf(placed.node);
+  if (request.groups[placed.group].anti_affinity) {
     // Hides the node until Undo shows it again.
-    placement::Block(left, GpuSet::FirstN(state_.nodes[piece.node].facts.gpus));
+    placement::Block(left, GpuSet::FirstN(state_.nodes[placed.node].facts.gpus));
     left.cpu_free = left.memory_free = -1;
   }
-  state_.fleet->Set(piece.node, left);
+  state_.fleet->Set(placed.node, left);
 }
 
 int Placer::Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model) {
@@ -372,9 +375,9 @@ int Placer::Room(NodeIndex node, const Shape& shape, int most, std::optional<int
 }
 
 // Tightest domain first, which fragments less.
-std::vector<Placer::Domain> Placer::DomainsOf(const Ask& ask, Locality level, const Domain& within) {
+std::vector<Placer::Domain> Placer::DomainsOf(const ResourceRequest& request, Locality level, const Domain& within) {
   std::map<std::uint64_t, std::pair<std::int64_t, Domain>> found;
-  const int tasks = LeastTasks(ask);
+  const int tasks = LeastTasks(request);
   const auto room_for = [&](NodeIndex index, const TaskGroup& group) {
     int most = 0;
     for (std::size_t i = 0; i < group.alternatives.size(); ++i) {
@@ -385,8 +388,8 @@ std::vector<Placer::Domain> Placer::DomainsOf(const Ask& ask, Locality level, co
     return most;
   };
   const auto look = [&](NodeIndex index) {
-    const int room = room_for(index, ask.groups.front());
-    const bool serves = room > 0 || std::any_of(ask.groups.begin() + 1, ask.groups.end(),
+    const int room = room_for(index, request.groups.front());
+    const bool serves = room > 0 || std::any_of(request.groups.begin() + 1, request.groups.end(),
                                                 [&](const TaskGroup& group) { return room_for(index, group) > 0; });
     if (!serves) return;
     auto& [sum, domain] = found[DomainOf(state_.nodes[index].facts, index, level)];
@@ -400,7 +403,7 @@ std::vector<Placer::Domain> Placer::DomainsOf(const Ask& ask, Locality level, co
   }
   std::vector<std::pair<std::int64_t, Domain>> fitting;
   for (auto& [name, entry] : found) {
-    if (entry.first < ask.groups.front().least) continue;
+    if (entry.first < request.groups.front().least) continue;
     entry.second.gpu_model = within.gpu_model;
     entry.second.alternative = within.alternative;
     fitting.push_back(std::move(entry));
@@ -412,37 +415,38 @@ std::vector<Placer::Domain> Placer::DomainsOf(const Ask& ask, Locality level, co
 }
 
 // Large tasks first, because they fit in the fewest places.
-bool Placer::Fill(const Ask& ask, const Domain& domain, std::vector<TaskPlacement>& pieces) {
-  std::vector<std::size_t> order(ask.groups.size());
+bool Placer::Fill(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements) {
+  std::vector<std::size_t> order(request.groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return ask.groups[a].alternatives.front().gpu_parts() > ask.groups[b].alternatives.front().gpu_parts();
+    return request.groups[a].alternatives.front().gpu_parts() > request.groups[b].alternatives.front().gpu_parts();
   });
   for (const std::size_t group : order) {
-    if (FillGroup(ask, group, domain, pieces)) continue;
+    if (FillGroup(request, group, domain, placements)) continue;
     Undo();
-    pieces.clear();
+    placements.clear();
     return false;
   }
-  std::stable_sort(pieces.begin(), pieces.end(),
+  std::stable_sort(placements.begin(), placements.end(),
                    [](const TaskPlacement& a, const TaskPlacement& b) { return a.group < b.group; });
   return true;
 }
 
-bool Placer::FillGroup(const Ask& ask, std::size_t group, const Domain& domain, std::vector<TaskPlacement>& pieces) {
-  for (int task = 0; task < ask.groups[group].least; ++task) {
-    const std::optional<Spot> spot = Best(ask, group, domain);
+bool Placer::FillGroup(const ResourceRequest& request, std::size_t group, const Domain& domain,
+                       std::vector<TaskPlacement>& placements) {
+  for (int task = 0; task < request.groups[group].least; ++task) {
+    const std::optional<Spot> spot = Best(request, group, domain);
     if (!spot) return false;
-    pieces.push_back(spot->piece);
-    Put(ask, spot->piece);
+    placements.push_back(spot->placed);
+    Put(request, spot->placed);
   }
   return true;
 }
 
 // Preemption the roomiest nodes first uses the fewest nodes for equal tasks. The last node is the one that the rest
 // just fits on.
-Placer::Domain Placer::FewestOf(const Ask& ask, const Domain& within) {
-  const TaskGroup& group = ask.groups.front();
+Placer::Domain Placer::FewestOf(const ResourceRequest& request, const Domain& within) {
+  const TaskGroup& group = request.groups.front();
   std::vector<std::pair<int, NodeIndex>> rooms;  // Room is negated, so that the list sorts by descending room, then by
                                                  // node.
   const auto look = [&](NodeIndex node) {
@@ -475,19 +479,19 @@ Placer::Domain Placer::FewestOf(const Ask& ask, const Domain& within) {
   return few;
 }
 
-bool Placer::FillFew(const Ask& ask, const Domain& domain, std::vector<TaskPlacement>& pieces) {
-  return ask.wants_few_nodes && ask.groups.size() == 1 && Fill(ask, FewestOf(ask, domain), pieces);
+bool Placer::FillFew(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements) {
+  return request.wants_few_nodes && request.groups.size() == 1 && Fill(request, FewestOf(request, domain), placements);
 }
 
 // Lists the choices that all tasks must share wherever they run: the alternative and the GPU model.
-std::vector<Placer::Domain> Placer::DomainsAlike(const Ask& ask, const Domain& within) const {
+std::vector<Placer::Domain> Placer::DomainsAlike(const ResourceRequest& request, const Domain& within) const {
   std::vector<int> models;
-  if (RunsOnOneModel(ask)) models = ModelsFor(state_, ask);
-  const std::size_t alternatives = TakesOneAlternative(ask) ? ask.groups.front().alternatives.size() : 1;
+  if (RunsOnOneModel(request)) models = ModelsFor(state_, request);
+  const std::size_t alternatives = TakesOneAlternative(request) ? request.groups.front().alternatives.size() : 1;
   std::vector<Domain> domains;
   for (std::size_t i = 0; i < alternatives; ++i) {
     for (std::size_t k = 0; k < std::max<std::size_t>(models.size(), 1); ++k) {
-      if (models.empty() && RunsOnOneModel(ask)) continue;
+      if (models.empty() && RunsOnOneModel(request)) continue;
       domains.push_back(within);
       if (alternatives > 1) domains.back().alternative = i;
       if (models.size() > 1) domains.back().gpu_model = models[k];
@@ -496,71 +500,73 @@ std::vector<Placer::Domain> Placer::DomainsAlike(const Ask& ask, const Domain& w
   return domains;
 }
 
-std::vector<TaskPlacement> Placer::Find(const Ask& ask, Length length, std::span<const NodeIndex> scope,
+std::vector<TaskPlacement> Placer::Find(const ResourceRequest& request, Length length, std::span<const NodeIndex> scope,
                                         bool is_everywhere, TeamIndex team, UserIndex user) {
   SetLength(length);
   team_ = team;
   user_ = user;
-  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
+  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(request);
   Domain all;
   all.is_everywhere = is_everywhere;
   if (!is_everywhere) all.nodes.assign(scope.begin(), scope.end());
-  std::vector<TaskPlacement> pieces;
-  if (LeastTasks(ask) == 1 && ask.groups.size() == 1) {
-    if (const auto spot = Best(ask, 0, all)) pieces.push_back(spot->piece);
-    return pieces;
+  std::vector<TaskPlacement> placements;
+  if (LeastTasks(request) == 1 && request.groups.size() == 1) {
+    if (const auto spot = Best(request, 0, all)) placements.push_back(spot->placed);
+    return placements;
   }
-  if (IsHeterogeneous(ask)) return FindComponents(ask, all);
-  const std::vector<Domain> models = DomainsAlike(ask, all);
-  for (int level = static_cast<int>(ClosestOf(ask)); level >= static_cast<int>(WidestOf(ask)); --level) {
+  if (IsHeterogeneous(request)) return FindComponents(request, all);
+  const std::vector<Domain> models = DomainsAlike(request, all);
+  for (int level = static_cast<int>(ClosestOf(request)); level >= static_cast<int>(WidestOf(request)); --level) {
     for (const Domain& domain : models) {
       if (level == static_cast<int>(Locality::kAnywhere)) {
-        if (FillFew(ask, domain, pieces) || Fill(ask, domain, pieces)) return pieces;
+        if (FillFew(request, domain, placements) || Fill(request, domain, placements)) return placements;
         continue;
       }
-      for (const Domain& part : DomainsOf(ask, static_cast<Locality>(level), domain)) {
-        if (FillFew(ask, part, pieces) || Fill(ask, part, pieces)) return pieces;
+      for (const Domain& part : DomainsOf(request, static_cast<Locality>(level), domain)) {
+        if (FillFew(request, part, placements) || Fill(request, part, placements)) return placements;
       }
     }
   }
   return {};
 }
 
-bool Placer::Keeps(const Ask& ask, const std::vector<TaskPlacement>& pieces, Length length, TeamIndex team,
-                   UserIndex user) {
+bool Placer::Keeps(const ResourceRequest& request, const std::vector<TaskPlacement>& placements, Length length,
+                   TeamIndex team, UserIndex user) {
   SetLength(length);
   team_ = team;
   user_ = user;
-  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
-  for (const TaskPlacement& piece : pieces) {
-    const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(StateOf(piece.node), shape, piece.place) || !HoldsStand(piece.node, shape, piece.place)) return false;
-    Put(ask, piece);
+  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(request);
+  for (const TaskPlacement& placed : placements) {
+    const Shape& shape = ShapeOf(request, placed);
+    if (!FitsOn(StateOf(placed.node), shape, placed.place) || !ReservedStands(placed.node, shape, placed.place))
+      return false;
+    Put(request, placed);
   }
   return true;
 }
 
-std::optional<std::vector<Shift>> Placer::Shifts(const Ask& ask, const std::vector<TaskPlacement>& pieces,
-                                                 Length length, TeamIndex team, UserIndex user) {
+std::optional<std::vector<Shift>> Placer::Shifts(const ResourceRequest& request,
+                                                 const std::vector<TaskPlacement>& placements, Length length,
+                                                 TeamIndex team, UserIndex user) {
   SetLength(length);
   team_ = team;
   user_ = user;
-  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
+  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(request);
   std::vector<Shift> shifts;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const TaskPlacement& piece = pieces[i];
-    const bool is_last = std::none_of(pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, pieces.end(),
-                                      [&](const TaskPlacement& other) { return other.node == piece.node; });
-    if (is_last && !state_.nodes[piece.node].holds.empty()) {
-      if (!HoldsStand(piece.node, ShapeOf(ask, piece), piece.place, &shifts)) return std::nullopt;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const TaskPlacement& placed = placements[i];
+    const bool is_last = std::none_of(placements.begin() + static_cast<std::ptrdiff_t>(i) + 1, placements.end(),
+                                      [&](const TaskPlacement& other) { return other.node == placed.node; });
+    if (is_last && !state_.nodes[placed.node].reserved.empty()) {
+      if (!ReservedStands(placed.node, ShapeOf(request, placed), placed.place, &shifts)) return std::nullopt;
     }
-    extras_[piece.node].push_back({ShapeOf(ask, piece), piece.place, 0});
+    extras_[placed.node].push_back({ShapeOf(request, placed), placed.place, 0});
   }
   extras_.clear();
   return shifts;
 }
 
-std::optional<TaskPlacement> Placer::FindOne(const Ask& ask, std::size_t group, const Run& run,
+std::optional<TaskPlacement> Placer::FindOne(const ResourceRequest& request, std::size_t group, const Run& run,
                                              std::vector<NodeIndex> nodes) {
   const ClassKey& key = state_.classes[run.job_class].key;
   until_ = run.end;
@@ -569,8 +575,8 @@ std::optional<TaskPlacement> Placer::FindOne(const Ask& ask, std::size_t group, 
   user_ = key.user;
   Domain domain;
   domain.nodes = std::move(nodes);
-  const NodeIndex first = run.pieces.front().node;
-  const Locality level = WidestOf(ask);
+  const NodeIndex first = run.placements.front().node;
+  const Locality level = WidestOf(request);
   if (domain.nodes.empty() && level != Locality::kAnywhere) {
     const auto domain_of = [&](NodeIndex node) { return DomainOf(state_.nodes[node].facts, node, level); };
     for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
@@ -578,16 +584,16 @@ std::optional<TaskPlacement> Placer::FindOne(const Ask& ask, std::size_t group, 
     }
   }
   domain.is_everywhere = domain.nodes.empty();
-  if (!ask.mixes_models && WantsGpu(ask) && ModelsFor(state_, ask).size() > 1) {
-    const std::vector<int> models = ModelsOf(state_, run.pieces);
+  if (!request.mixes_models && WantsGpu(request) && ModelsFor(state_, request).size() > 1) {
+    const std::vector<int> models = ModelsOf(state_, run.placements);
     // A single task may span several models; then no other task can match it.
-    if (models.size() > 1 && ask.groups[group].alternatives.front().gpus > 0) return std::nullopt;
+    if (models.size() > 1 && request.groups[group].alternatives.front().gpus > 0) return std::nullopt;
     if (!models.empty()) domain.gpu_model = models.front();
   }
-  if (TakesOneAlternative(ask)) domain.alternative = run.pieces.front().alternative;
-  const auto spot = Best(ask, group, domain);
+  if (TakesOneAlternative(request)) domain.alternative = run.placements.front().alternative;
+  const auto spot = Best(request, group, domain);
   if (!spot) return std::nullopt;
-  return spot->piece;
+  return spot->placed;
 }
 
 }  // namespace divvy::core

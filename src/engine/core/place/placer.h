@@ -18,7 +18,7 @@ namespace divvy::core {
 struct Shift {
   NodeIndex node = 0;
   JobId entry;
-  std::uint64_t booking = 0;
+  std::uint64_t advance = 0;
   GpuPlace from;
   GpuPlace to;
 };
@@ -44,30 +44,33 @@ class Placer {
   /// Sets the draw for random placement (State::DrawOf).
   void SetDraw(std::uint64_t draw) { draw_ = draw; }
 
-  /// Places the minimum number of tasks of `ask`, to run for `length`. A hold that rests on predictions is compared
+  /// Places the minimum number of tasks of `request`, to run for `length`. A hold that rests on predictions is compared
   /// with the likely length only. `scope`: the nodes to use; ignored if `is_everywhere`, which means all nodes. Holds
   /// of bookings that `team` or `user` may use during `length` do not bind. Returns nothing (empty) if there is no
   /// room.
-  std::vector<TaskPlacement> Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
-                                  TeamIndex team, UserIndex user);
+  std::vector<TaskPlacement> Find(const ResourceRequest& request, Length length, std::span<const NodeIndex> scope,
+                                  bool is_everywhere, TeamIndex team, UserIndex user);
   /// After Find failed for several components: true if there certainly is no place, even beyond what the search tried.
   bool is_proven() const { return is_proven_; }
   /// Places one more task of `group` for a running job; only on these nodes if the list is not empty.
-  std::optional<TaskPlacement> FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes);
+  std::optional<TaskPlacement> FindOne(const ResourceRequest& request, std::size_t group, const Run& run,
+                                       std::vector<NodeIndex> nodes);
 
   /// Returns whether exactly these pieces are still available.
-  bool Keeps(const Ask& ask, const std::vector<TaskPlacement>& pieces, Length length, TeamIndex team, UserIndex user);
+  bool Keeps(const ResourceRequest& request, const std::vector<TaskPlacement>& placements, Length length,
+             TeamIndex team, UserIndex user);
 
-  /// Returns which holds must move when `pieces`, as found by Find, are taken. Nothing if a hold could not be served.
-  std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<TaskPlacement>& pieces, Length length,
-                                           TeamIndex team, UserIndex user);
+  /// Returns which holds must move when `placements`, as found by Find, are taken. Nothing if a hold could not be
+  /// served.
+  std::optional<std::vector<Shift>> Shifts(const ResourceRequest& request, const std::vector<TaskPlacement>& placements,
+                                           Length length, TeamIndex team, UserIndex user);
 
   /// Returns how many tasks of `shape` fit on the node, at most `most`; only on GPUs of `gpu_model` if given.
   int Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model = {});
 
  private:
   struct Spot {
-    TaskPlacement piece;
+    TaskPlacement placed;
     placement::Score score = placement::kNoRoom;
   };
   /// The free room of a node at some moment.
@@ -86,43 +89,46 @@ class Placer {
   };
 
   NodeState StateOf(NodeIndex node) const;
-  bool Fill(const Ask& ask, const Domain& domain, std::vector<TaskPlacement>& pieces);
+  bool Fill(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements);
   /// Places the tasks of one group, next to those placed already.
-  bool FillGroup(const Ask& ask, std::size_t group, const Domain& domain, std::vector<TaskPlacement>& pieces);
+  bool FillGroup(const ResourceRequest& request, std::size_t group, const Domain& domain,
+                 std::vector<TaskPlacement>& placements);
   /// Places the remaining components, in the order of `order`. If a later one finds no room, earlier ones are tried
   /// elsewhere.
-  bool FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
-                      std::vector<TaskPlacement>& pieces);
-  std::vector<TaskPlacement> FindComponents(const Ask& ask, const Domain& all);
+  bool FillComponents(const ResourceRequest& request, std::span<const std::uint8_t> order, const Domain& all,
+                      std::vector<TaskPlacement>& placements);
+  std::vector<TaskPlacement> FindComponents(const ResourceRequest& request, const Domain& all);
   /// Returns whether the search, if it does not run out of tries, covers all ways that make a difference for this
   /// order.
-  bool TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const;
+  bool TriesAllWays(const ResourceRequest& request, std::span<const std::uint8_t> order) const;
   /// The domains in which one component may be placed, preferred first.
-  std::vector<Domain> DomainsOfComponent(const Ask& component, const Domain& all);
+  std::vector<Domain> DomainsOfComponent(const ResourceRequest& component, const Domain& all);
   /// Nodes with room for one of its tasks, next to those placed already.
-  std::vector<NodeIndex> NodesOf(const Ask& component, const Domain& all) const;
+  std::vector<NodeIndex> NodesOf(const ResourceRequest& component, const Domain& all) const;
   /// Like Fill, but on as few nodes as possible. Does nothing unless the Ask prefers few nodes; fails if holds
   /// interfere.
-  bool FillFew(const Ask& ask, const Domain& domain, std::vector<TaskPlacement>& pieces);
-  Domain FewestOf(const Ask& ask, const Domain& within);
-  std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
-  void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
+  bool FillFew(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements);
+  Domain FewestOf(const ResourceRequest& request, const Domain& within);
+  std::optional<Spot> Best(const ResourceRequest& request, std::size_t group, const Domain& domain);
+  void Offer(const ResourceRequest& request, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
              std::optional<Spot>& best);
-  std::optional<GpuPlace> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
-  bool HoldsStand(NodeIndex node, const Shape& shape, const GpuPlace& place,
-                  std::vector<Shift>* shifts = nullptr) const;
+  std::optional<GpuPlace> On(const ResourceRequest& request, const Shape& shape, NodeIndex node,
+                             const NodeState& state);
+  bool ReservedStands(NodeIndex node, const Shape& shape, const GpuPlace& place,
+                      std::vector<Shift>* shifts = nullptr) const;
   Left LeftAt(NodeIndex node, Time moment, const std::vector<ReservedCapacity>& placed) const;
-  bool ClaimsStand(NodeIndex node, const Shape& shape, const GpuPlace& place) const;
-  bool Binds(const ReservedCapacity& hold) const;
+  bool NominationsHold(NodeIndex node, const Shape& shape, const GpuPlace& place) const;
+  bool Binds(const ReservedCapacity& reserved) const;
   void SetLength(Length length);
-  Time UntilFor(const ReservedCapacity& hold) const;
-  bool IsOpen(const ReservedCapacity& hold) const;
-  std::optional<GpuPlace> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
-  bool IsPassed(const ReservedCapacity& hold) const;
-  void Put(const Ask& ask, const TaskPlacement& piece);
+  Time UntilFor(const ReservedCapacity& reserved) const;
+  bool IsOpen(const ReservedCapacity& reserved) const;
+  std::optional<GpuPlace> Choose(const ResourceRequest& request, const Shape& shape, NodeIndex node,
+                                 const NodeState& state) const;
+  bool IsPassed(const ReservedCapacity& reserved) const;
+  void Put(const ResourceRequest& request, const TaskPlacement& placed);
   void Undo();
-  std::vector<Domain> DomainsOf(const Ask& ask, Locality level, const Domain& within);
-  std::vector<Domain> DomainsAlike(const Ask& ask, const Domain& within) const;
+  std::vector<Domain> DomainsOf(const ResourceRequest& request, Locality level, const Domain& within);
+  std::vector<Domain> DomainsAlike(const ResourceRequest& request, const Domain& within) const;
   bool HasOfComponent(NodeIndex node) const;
 
   Cluster::State& state_;
@@ -133,9 +139,9 @@ class Placer {
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
   std::uint64_t draw_ = 0;
-  bool is_apart_ = false;       // The current group avoids nodes with other tasks of its component.
-  std::uint8_t component_ = 0;  // The component being placed.
-  int tries_left_ = 0;          // For FillComponents; negative: it gave up.
+  bool has_anti_affinity_ = false;  // The current group avoids nodes with other tasks of its component.
+  std::uint8_t component_ = 0;      // The component being placed.
+  int tries_left_ = 0;              // For FillComponents; negative: it gave up.
   bool is_proven_ = false;
   bool passes_gpu_holds_ = false;  // The job has no GPUs, and such jobs ignore the holds of GPU jobs.
   struct Extra {
@@ -153,11 +159,11 @@ std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level);
 NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
 
 /// Returns whether the booking was made for this user, or for the team.
-bool IsTheirs(const AdvanceReservation& booking, TeamIndex team, UserIndex user);
-const AdvanceReservation* BookingOf(const Cluster::State& state, std::uint64_t id);
+bool IsTheirs(const AdvanceReservation& advance, TeamIndex team, UserIndex user);
+const AdvanceReservation* AdvanceReservationOf(const Cluster::State& state, std::uint64_t id);
 
 /// The part of a hold that still must be served at `moment`. For a started booking, excludes what its owners' jobs use.
-ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& hold, Time now,
+ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& reserved, Time now,
                           Time moment);
 
 /// The node's state after all leaving jobs have left.
@@ -167,11 +173,12 @@ NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex node);
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
 /// Returns whether `shape` fits, counting only GPUs that it accepts.
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
-/// Chooses GPUs for one task of `ask` on `node` in `state`. Nothing if it does not fit or a requirement of `ask` fails.
-std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
-                                   const NodeState& state, std::uint64_t draw);
+/// Chooses GPUs for one task of `request` on `node` in `state`. Nothing if it does not fit or a requirement of
+/// `request` fails.
+std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const ResourceRequest& request, const Shape& shape,
+                                   const Node& node, const NodeState& state, std::uint64_t draw);
 /// Returns where a hold can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
-std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& hold,
+std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& reserved,
                                  const NodeState& state);
 
 /// Holds are deducted clamped at 0, because they may get their resources from jobs that end.
@@ -182,7 +189,7 @@ void DeductHost(NodeState& state, const Shape& shape);
 /// The node's state without running jobs; unusable GPUs count as taken.
 NodeState IdleState(const Node& node);
 /// Releases the piece in `after`, except for GPUs that are out of service.
-void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after);
+void ReleaseTask(const Node& node, const RunningTask& placed, NodeState& after);
 
 /// `state` minus draining holds: another hold must not move there.
 NodeState Undrained(const Node& node, const NodeState& state);
@@ -191,6 +198,6 @@ void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
 
 /// Call after `node` changed without checking holds. Moves holds whose GPUs are no longer free in time to other GPUs of
 /// the node.
-void RefitHolds(Cluster::State& state, NodeIndex node, Time now);
+void RefitReserved(Cluster::State& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

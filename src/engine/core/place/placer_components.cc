@@ -24,7 +24,7 @@ bool Placer::HasOfComponent(NodeIndex node) const {
          std::ranges::any_of(at->second, [&](const Extra& extra) { return extra.component == component_; });
 }
 
-std::vector<NodeIndex> Placer::NodesOf(const Ask& component, const Domain& all) const {
+std::vector<NodeIndex> Placer::NodesOf(const ResourceRequest& component, const Domain& all) const {
   std::vector<NodeIndex> found;
   const auto look = [&](NodeIndex node) {
     const NodeState state = StateOf(node);
@@ -42,7 +42,7 @@ std::vector<NodeIndex> Placer::NodesOf(const Ask& component, const Domain& all) 
   return found;
 }
 
-std::vector<Placer::Domain> Placer::DomainsOfComponent(const Ask& component, const Domain& all) {
+std::vector<Placer::Domain> Placer::DomainsOfComponent(const ResourceRequest& component, const Domain& all) {
   std::vector<Domain> domains;
   for (int level = static_cast<int>(ClosestOf(component)); level >= static_cast<int>(Locality::kAnywhere); --level) {
     for (const Domain& domain : DomainsAlike(component, all)) {
@@ -71,66 +71,67 @@ std::vector<Placer::Domain> Placer::DomainsOfComponent(const Ask& component, con
   return domains;
 }
 
-bool Placer::FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
-                            std::vector<TaskPlacement>& pieces) {
+bool Placer::FillComponents(const ResourceRequest& request, std::span<const std::uint8_t> order, const Domain& all,
+                            std::vector<TaskPlacement>& placements) {
   if (order.empty()) return true;
-  const Ask component = ComponentAsk(ask, order.front());
+  const ResourceRequest component = ComponentRequest(request, order.front());
   const auto extras = extras_;
-  const std::size_t had = pieces.size();
+  const std::size_t had = placements.size();
   for (const Domain& domain : DomainsOfComponent(component, all)) {
     if (tries_left_-- <= 0) return false;
     bool has_room = true;
-    for (std::size_t group = 0; has_room && group < ask.groups.size(); ++group) {
-      if (ask.groups[group].component == order.front()) has_room = FillGroup(ask, group, domain, pieces);
+    for (std::size_t group = 0; has_room && group < request.groups.size(); ++group) {
+      if (request.groups[group].component == order.front()) has_room = FillGroup(request, group, domain, placements);
     }
-    if (has_room && FillComponents(ask, order.subspan(1), all, pieces)) return true;
+    if (has_room && FillComponents(request, order.subspan(1), all, placements)) return true;
     extras_ = extras;
-    pieces.resize(had);
+    placements.resize(had);
   }
   return false;
 }
 
 // Without topology requirements, whole GPUs of one model are interchangeable, and single tasks are tried on every node.
 // How the last component is spread does not matter, because nothing is placed after it.
-bool Placer::TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const {
+bool Placer::TriesAllWays(const ResourceRequest& request, std::span<const std::uint8_t> order) const {
   const auto is_plain = [](const TaskGroup& group) {
     return std::ranges::all_of(
         group.alternatives, [](const Shape& shape) { return shape.gpus == 0 || shape.parts == placement::kGpuParts; });
   };
   const auto is_single = [&](std::uint8_t component) {
-    const Ask one = ComponentAsk(ask, component);
+    const ResourceRequest one = ComponentRequest(request, component);
     return LeastTasks(one) == 1 && one.groups.size() == 1;
   };
-  return !ask.requires_topology && std::ranges::all_of(ask.groups, is_plain) &&
+  return !request.requires_topology && std::ranges::all_of(request.groups, is_plain) &&
          std::ranges::none_of(state_.nodes, &Node::is_mixed) &&
          std::ranges::all_of(order.first(order.size() - 1), is_single);
 }
 
-std::vector<TaskPlacement> Placer::FindComponents(const Ask& ask, const Domain& all) {
-  std::vector<std::uint8_t> order(std::size_t{1} + ask.groups.back().component);
+std::vector<TaskPlacement> Placer::FindComponents(const ResourceRequest& request, const Domain& all) {
+  std::vector<std::uint8_t> order(std::size_t{1} + request.groups.back().component);
   std::iota(order.begin(), order.end(), std::uint8_t{0});
   std::vector<std::pair<std::size_t, std::int64_t>> keys;
   for (const std::uint8_t component : order) {
-    const Ask one = ComponentAsk(ask, component);
+    const ResourceRequest one = ComponentRequest(request, component);
     const std::size_t nodes = NodesOf(one, all).size();
     is_proven_ = nodes == 0;
     if (is_proven_) return {};
     keys.emplace_back(nodes, -LeastGpuParts(one));
   }
   std::ranges::stable_sort(order, [&](std::uint8_t a, std::uint8_t b) { return keys[a] < keys[b]; });
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
   const auto fills = [&] {
     tries_left_ = kMostTriesEachWay;
-    const bool filled = FillComponents(ask, order, all, pieces);
-    is_proven_ = is_proven_ || (!filled && tries_left_ >= 0 && TriesAllWays(ask, order));
+    const bool filled = FillComponents(request, order, all, placements);
+    is_proven_ = is_proven_ || (!filled && tries_left_ >= 0 && TriesAllWays(request, order));
     return filled;
   };
   if (!fills()) {
     std::ranges::reverse(order);
     if (!fills()) return {};
   }
-  std::ranges::stable_sort(pieces, [](const TaskPlacement& a, const TaskPlacement& b) { return a.group < b.group; });
-  return pieces;
+  std::ranges::stable_sort(placements,
+                           [](const TaskPlacement& a, const TaskPlacement& b) { return a.group < b.group; });
+  return placements;
 }
 
 }  // namespace divvy::core

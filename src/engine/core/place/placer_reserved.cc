@@ -8,9 +8,10 @@
 namespace divvy::core {
 
 // Nominations must still be served as soon as the leaving jobs have left.
-bool Placer::ClaimsStand(NodeIndex index, const Shape& shape, const GpuPlace& place) const {
+bool Placer::NominationsHold(NodeIndex index, const Shape& shape, const GpuPlace& place) const {
   const Node& node = state_.nodes[index];
-  if (std::none_of(node.holds.begin(), node.holds.end(), [](const ReservedCapacity& hold) { return hold.is_claim; }))
+  if (std::none_of(node.reserved.begin(), node.reserved.end(),
+                   [](const ReservedCapacity& reserved) { return reserved.is_nomination; }))
     return true;
   NodeState state = StateWithoutLeaving(state_, index);
   const auto take = [&](const Shape& one, const GpuPlace& at) {
@@ -24,44 +25,46 @@ bool Placer::ClaimsStand(NodeIndex index, const Shape& shape, const GpuPlace& pl
     }
   }
   if (!take(shape, place)) return false;
-  return std::all_of(node.holds.begin(), node.holds.end(),
-                     [&](const ReservedCapacity& hold) { return !hold.is_claim || take(hold.shape, hold.place); });
+  return std::all_of(node.reserved.begin(), node.reserved.end(), [&](const ReservedCapacity& reserved) {
+    return !reserved.is_nomination || take(reserved.shape, reserved.place);
+  });
 }
 
 // Draining holds have no time: free resources are kept for them up to what they need. Every other hold of the node must
 // still be served from its own time on, with `shape` at `place` from at_ to until_, possibly on other GPUs.
-bool Placer::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& place, std::vector<Shift>* shifts) const {
+bool Placer::ReservedStands(NodeIndex index, const Shape& shape, const GpuPlace& place,
+                            std::vector<Shift>* shifts) const {
   const Node& node = state_.nodes[index];
-  if (!ClaimsStand(index, shape, place)) return false;
-  std::vector<const ReservedCapacity*> holds;
+  if (!NominationsHold(index, shape, place)) return false;
+  std::vector<const ReservedCapacity*> all_reserved;
   std::optional<NodeState> undrained;
-  for (const ReservedCapacity& hold : node.holds) {
-    if (hold.is_claim || IsPassed(hold)) continue;
-    if (hold.drains) {
+  for (const ReservedCapacity& reserved : node.reserved) {
+    if (reserved.is_nomination || IsPassed(reserved)) continue;
+    if (reserved.drains) {
       if (!undrained) undrained = StateOf(index);
-      Deduct(*undrained, hold.shape, hold.place);
-      DeductHost(*undrained, hold.shape);
-    } else if (hold.until > now_) {
-      holds.push_back(&hold);
+      Deduct(*undrained, reserved.shape, reserved.place);
+      DeductHost(*undrained, reserved.shape);
+    } else if (reserved.until > now_) {
+      all_reserved.push_back(&reserved);
     }
   }
   if (undrained && !FitsOn(*undrained, shape, place)) return false;
-  std::stable_sort(holds.begin(), holds.end(), [](const ReservedCapacity* a, const ReservedCapacity* b) {
+  std::stable_sort(all_reserved.begin(), all_reserved.end(), [](const ReservedCapacity* a, const ReservedCapacity* b) {
     return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
   });
   std::vector<ReservedCapacity> before;
   std::vector<ReservedCapacity> placed;
   bool has_moved = false;
-  for (const ReservedCapacity* hold : holds) {
+  for (const ReservedCapacity* reserved : all_reserved) {
     // Later holds are not affected unless an earlier one moved to their place.
-    if (hold->from >= until_ && !has_moved) break;
-    const bool overlaps = hold->from < UntilFor(*hold) && hold->until > at_;
-    const Time from = std::max(hold->from, now_);
-    ReservedCapacity rest = Unserved(state_, node, *hold, now_, overlaps ? std::max(from, at_) : from);
-    const bool is_open = IsOpen(*hold);
+    if (reserved->from >= until_ && !has_moved) break;
+    const bool overlaps = reserved->from < UntilFor(*reserved) && reserved->until > at_;
+    const Time from = std::max(reserved->from, now_);
+    ReservedCapacity rest = Unserved(state_, node, *reserved, now_, overlaps ? std::max(from, at_) : from);
+    const bool is_open = IsOpen(*reserved);
     if (is_open) rest.closed = {};
     if (overlaps && !(place.gpus & rest.closed).empty()) return false;
-    if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) {
+    if (reserved->advance != 0 && rest.shape.gpus == 0 && reserved->shape.gpus > 0) {
       before.push_back(rest);
       placed.push_back(std::move(rest));
       continue;
@@ -90,8 +93,8 @@ bool Placer::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& pla
       }
       before.push_back(rest);
       if (*served != rest.place) {
-        if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners rely on these GPUs.
-        if (shifts != nullptr) shifts->push_back({index, hold->entry, hold->booking, hold->place, *served});
+        if (reserved->advance != 0 && reserved->from <= now_) return false;  // Its owners rely on these GPUs.
+        if (shifts != nullptr) shifts->push_back({index, reserved->entry, reserved->advance, reserved->place, *served});
         rest.place = *served;
         has_moved = true;
       }
@@ -105,10 +108,10 @@ bool Placer::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& pla
 Placer::Left Placer::LeftAt(NodeIndex index, Time moment, const std::vector<ReservedCapacity>& placed) const {
   Left room;
   room.left = StateAt(state_, index, now_, moment);
-  for (const ReservedCapacity& hold : placed) {
-    if (hold.from > moment || hold.until <= moment) continue;
-    if (FitsOn(room.left, hold.shape, hold.place)) placement::Take(room.left, hold.shape, hold.place);
-    if (!hold.closed.empty()) placement::Block(room.left, hold.closed);
+  for (const ReservedCapacity& reserved : placed) {
+    if (reserved.from > moment || reserved.until <= moment) continue;
+    if (FitsOn(room.left, reserved.shape, reserved.place)) placement::Take(room.left, reserved.shape, reserved.place);
+    if (!reserved.closed.empty()) placement::Block(room.left, reserved.closed);
   }
   return room;
 }

@@ -14,7 +14,7 @@ StartBlocker StartBlockerOf(const Cluster::State& state, ClassIndex index) {
     if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_parts);
   }
   if (job_class.checked_epoch != state.usable_epoch) {
-    job_class.could_run = CouldRun(state, state.asks[job_class.key.ask]);
+    job_class.could_run = CouldRun(state, state.requests[job_class.key.request]);
     job_class.checked_epoch = state.usable_epoch;
   }
   barrier.could_never_run = !job_class.could_run;

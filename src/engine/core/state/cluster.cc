@@ -27,9 +27,9 @@ NodeIndex Cluster::AddNode(NodeFacts facts) {
   const auto index = static_cast<NodeIndex>(s.nodes.size());
   Node node;
   node.facts = std::move(facts);
-  DIVVY_ASSERT(node.facts.gpu_kinds.empty() ||
-               node.facts.gpu_kinds.size() == static_cast<std::size_t>(node.facts.gpus));
-  DIVVY_ASSERT(node.facts.gpu_models.empty() || node.facts.gpu_models.size() == node.facts.gpu_kinds.size());
+  DIVVY_ASSERT(node.facts.gpu_classes.empty() ||
+               node.facts.gpu_classes.size() == static_cast<std::size_t>(node.facts.gpus));
+  DIVVY_ASSERT(node.facts.gpu_models.empty() || node.facts.gpu_models.size() == node.facts.gpu_classes.size());
   if (node.is_mixed()) s.mixed.push_back(index);
   s.nodes.push_back(std::move(node));
   s.fleet.reset();
@@ -48,7 +48,7 @@ void Cluster::SetUsable(NodeIndex node, GpuSet usable, bool accepts) {
   State& s = *state_;
   s.nodes[node].blocked = GpuSet::FirstN(s.nodes[node].facts.gpus) - usable;
   s.nodes[node].accepts = accepts;
-  s.take_epoch += 1;
+  s.preempt_epoch += 1;
   s.usable_epoch += 1;
   s.room_epoch += 1;
   s.must_find_head = true;
@@ -65,7 +65,7 @@ void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
 PoolIndex Cluster::AddPool(PoolRules rules) {
   state_->pools.push_back(rules);
   state_->heads.resize(2 * state_->pools.size());
-  state_->team_fronts.clear();
+  state_->team_heads.clear();
   return static_cast<PoolIndex>(state_->pools.size() - 1);
 }
 
@@ -81,7 +81,7 @@ void Cluster::SetRules(Rules rules) {
   for (auto& [id, run] : state_->running) state_->Expect(run, EndOf(rules, run, run.started));
   // New rules may grant reservations to other jobs, so all are dropped. Nominations stay.
   for (std::size_t i = state_->reservations.size(); i-- > 0;) {
-    if (!state_->reservations[i].reservation.is_claim) state_->DropPromise(i);
+    if (!state_->reservations[i].reservation.is_nomination) state_->DropReservation(i);
   }
   state_->room_epoch += 1;
   state_->FreshenAll();
@@ -99,7 +99,7 @@ void Cluster::State::MakeFleet() {
 }
 
 NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
-  NodeState state = placement::MakeNode(facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind);
+  NodeState state = placement::MakeNode(facts.cpu_milli, facts.memory_mib, facts.gpus, facts.node_class);
   for (std::size_t gpu = 0; gpu < facts.gpu_memory_mib.size(); ++gpu) {
     state.rooms()[gpu].memory_free = facts.gpu_memory_mib[gpu];
   }
@@ -112,7 +112,7 @@ void Cluster::State::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
   NodeState state = EmptyState(node.facts);
   state.carved = node.carved;
-  for (const RunPiece& piece : node.pieces) placement::Take(state, piece.shape, piece.place);
+  for (const RunningTask& placed : node.placements) placement::Take(state, placed.shape, placed.place);
   placement::Block(state, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
   if (!node.accepts) state.cpu_free = state.memory_free = 0;
   node.state = state;
@@ -122,7 +122,7 @@ void Cluster::State::Rebuild(NodeIndex index) {
 void Cluster::State::Show(NodeIndex index) {
   if (!fleet) return;
   const Node& node = nodes[index];
-  if (node.holds.empty() && !node.is_mixed()) {
+  if (node.reserved.empty() && !node.is_mixed()) {
     fleet->Set(index, node.state);
     return;
   }
@@ -157,7 +157,7 @@ void Cluster::RecountTeams(Time now) {
     const JobClass& job_class = s.classes[entry.job_class];
     s.teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
   }
-  s.team_fronts.clear();  // Queries before the next decision use each job's own request instead.
+  s.team_heads.clear();  // Queries before the next decision use each job's own request instead.
   s.FreshenAll();
 }
 
@@ -170,12 +170,12 @@ void Cluster::SetCap(CapIndex cap, int limit, std::int64_t parts_limit) {
   state_->caps[cap].limit = limit;
   state_->caps[cap].parts_limit = parts_limit;
   for (const ClassIndex index : state_->caps[cap].classes) state_->Freshen(index);
-  state_->take_epoch += 1;
+  state_->preempt_epoch += 1;
 }
 
 void Cluster::State::Freshen(ClassIndex index) {
   JobClass& job_class = classes[index];
-  if (job_class.is_fresh || job_class.line.empty()) return;
+  if (job_class.is_fresh || job_class.queue.empty()) return;
   job_class.is_fresh = true;
   fresh.push_back(index);
 }
@@ -186,34 +186,35 @@ void Cluster::State::FreshenAll() {
     stale_heads.push_back(index);  // Its key may have changed.
   }
   must_find_head = true;
-  take_epoch += 1;
+  preempt_epoch += 1;
   for (ReservationSlot& slot : reservations) slot.is_stale = true;
 }
 
 // --- Waiting --------------------------------------------------------------------------------------------------------
 
-AskIndex Cluster::Know(const Ask& ask) {
+RequestIndex Cluster::Know(const ResourceRequest& request) {
   State& s = *state_;
-  const auto [at, is_new] = s.ask_index.try_emplace(ask, static_cast<AskIndex>(s.asks.size()));
-  if (is_new) s.asks.push_back(ask);
+  const auto [at, is_new] = s.request_index.try_emplace(request, static_cast<RequestIndex>(s.requests.size()));
+  if (is_new) s.requests.push_back(request);
   return at->second;
 }
 
 ClassIndex Cluster::State::ClassOf(const Job& job) {
-  ClassKey key{job.ask, job.team, job.user, job.limit, job.predicted, job.caps, job.preemptible};
+  ClassKey key{job.request, job.team, job.user, job.limit, job.predicted, job.caps, job.preemptible};
   const auto [at, is_new] = class_index.try_emplace(std::move(key), static_cast<ClassIndex>(classes.size()));
   if (is_new) {
     JobClass job_class;
     job_class.key = at->first;
-    job_class.least_parts = LeastGpuParts(asks[job.ask]);
-    job_class.wants_gpu = WantsGpu(asks[job.ask]);
+    job_class.least_parts = LeastGpuParts(requests[job.request]);
+    job_class.wants_gpu = WantsGpu(requests[job.request]);
     QueueHead front;
     front.wants_gpu = job_class.wants_gpu;
     front.team = job.team;
-    front.pool = asks[job.ask].pool;
-    front.is_plain = asks[job.ask].groups.size() == 1 && asks[job.ask].groups.front().alternatives.size() == 1;
-    front.shape = asks[job.ask].groups.front().alternatives.front();
-    fronts.push_back(front);
+    front.pool = requests[job.request].pool;
+    front.is_plain =
+        requests[job.request].groups.size() == 1 && requests[job.request].groups.front().alternatives.size() == 1;
+    front.shape = requests[job.request].groups.front().alternatives.front();
+    queue_heads.push_back(front);
     keys.emplace_back();
     classes.push_back(std::move(job_class));
   }
@@ -224,9 +225,9 @@ Standing Cluster::State::StandingOf(ClassIndex index, const Place& place) const 
   const JobClass& job_class = classes[index];
   const Duration predicted = job_class.key.predicted > Duration(0) ? job_class.key.predicted : job_class.key.limit;
   const TeamIndex team = job_class.key.team;
-  const std::size_t at = FrontOf(index);
-  const bool has_front = at < team_fronts.size() && team_fronts[at].is_set;
-  const std::int64_t front = has_front ? team_fronts[at].parts : job_class.least_parts;
+  const std::size_t at = TeamHeadOf(index);
+  const bool has_front = at < team_heads.size() && team_heads[at].is_set;
+  const std::int64_t front = has_front ? team_heads[at].parts : job_class.least_parts;
   return {place, job_class.least_parts, predicted, team, front, PoolOf(index)};
 }
 
@@ -239,7 +240,7 @@ bool Cluster::State::IsAnyFair() const {
 }
 
 // Teams are compared by the job that each would start next, so that all jobs of a team have one position among teams.
-void Cluster::State::FindTeamFronts(Time now) {
+void Cluster::State::FindTeamHeads(Time now) {
   constexpr ClassIndex kNone = ~ClassIndex{0};
   std::vector<ClassIndex> first(pools.size() * teams.size(), kNone);
   const auto is_before = [&](ClassIndex a, ClassIndex b) {
@@ -248,15 +249,15 @@ void Cluster::State::FindTeamFronts(Time now) {
     constexpr std::size_t kSame = kPoolRanks + kTeamRanks;
     return std::lexicographical_compare(one.begin() + kSame, one.end(), other.begin() + kSame, other.end());
   };
-  for (ClassIndex index = 0; index < fronts.size(); ++index) {
-    if (!fronts[index].is_waiting || !IsFair(index)) continue;
-    ClassIndex& known = first[FrontOf(index)];
+  for (ClassIndex index = 0; index < queue_heads.size(); ++index) {
+    if (!queue_heads[index].is_waiting || !IsFair(index)) continue;
+    ClassIndex& known = first[TeamHeadOf(index)];
     if (known == kNone || is_before(index, known)) known = index;
   }
-  team_fronts.assign(first.size(), {});
+  team_heads.assign(first.size(), {});
   for (std::size_t at = 0; at < first.size(); ++at) {
     if (first[at] == kNone) continue;
-    TeamFront& front = team_fronts[at];
+    TeamHead& front = team_heads[at];
     front.is_set = true;
     front.parts = classes[first[at]].least_parts;
     RankTeam(teams, classes[first[at]].key.team, front.parts, now, front.rank.data());
@@ -265,31 +266,31 @@ void Cluster::State::FindTeamFronts(Time now) {
 
 void Cluster::State::HeadChanged(ClassIndex index, Time now) {
   JobClass& job_class = classes[index];
-  if (job_class.line.empty()) return;
-  const Place& place = job_class.line.At(job_class.line.begin()).place;
+  if (job_class.queue.empty()) return;
+  const Place& place = job_class.queue.At(job_class.queue.begin()).place;
   keys[index] = KeyAt(index, place, now);
-  fronts[index].since = place.since;
+  queue_heads[index].since = place.since;
   // When the next job of the class escalates: it may then get a reservation and pass others.
   job_class.head_changes_at = kNever;
   const PoolRules& own = RulesOf(index);
   if (own.escalate_after <= Duration(0)) return;
   const Place young = {now - own.escalate_after + Duration(1), JobId(0), place.priority};
-  const ClassQueue::Position at = job_class.line.LowerBound(young);
-  if (job_class.line.IsEnd(at) || job_class.line.At(at).place.priority != place.priority) return;
-  job_class.head_changes_at = EscalatesAt(own, job_class.line.At(at).place.since);
+  const ClassQueue::Position at = job_class.queue.LowerBound(young);
+  if (job_class.queue.IsEnd(at) || job_class.queue.At(at).place.priority != place.priority) return;
+  job_class.head_changes_at = EscalatesAt(own, job_class.queue.At(at).place.since);
   next_change = std::min(next_change, job_class.head_changes_at);
 }
 
-void Cluster::State::LineUp(Waiting& entry) {
+void Cluster::State::Enqueue(Waiting& entry) {
   JobClass& job_class = classes[entry.job_class];
-  const bool was_empty = job_class.line.empty();
-  const bool is_first = was_empty || entry.place < job_class.line.At(job_class.line.begin()).place;
-  job_class.line.Insert(entry.place, entry.count);
+  const bool was_empty = job_class.queue.empty();
+  const bool is_first = was_empty || entry.place < job_class.queue.At(job_class.queue.begin()).place;
+  job_class.queue.Insert(entry.place, entry.count);
   entry.lane = Waiting::Lane::kReady;
   teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
-  take_epoch += 1;
+  preempt_epoch += 1;
   // Behind an equal job that could not start, no other can start.
-  fronts[entry.job_class].is_waiting = true;
+  queue_heads[entry.job_class].is_waiting = true;
   if (is_first) {
     stale_heads.push_back(entry.job_class);
     Freshen(entry.job_class);
@@ -301,7 +302,7 @@ void Cluster::State::LineUp(Waiting& entry) {
   }
 }
 
-void Cluster::State::StepOut(JobId id, const Waiting& entry) {
+void Cluster::State::Dequeue(JobId id, const Waiting& entry) {
   switch (entry.lane) {
     case Waiting::Lane::kParked:
       return;
@@ -312,11 +313,11 @@ void Cluster::State::StepOut(JobId id, const Waiting& entry) {
       break;
   }
   JobClass& job_class = classes[entry.job_class];
-  const bool was_first = job_class.line.At(job_class.line.begin()).place.id == id;
-  job_class.line.Erase(entry.place);
+  const bool was_first = job_class.queue.At(job_class.queue.begin()).place.id == id;
+  job_class.queue.Erase(entry.place);
   teams.AddWaiting(job_class.key.team, -job_class.least_parts * entry.count);
-  if (job_class.line.empty()) {
-    fronts[entry.job_class].is_waiting = false;
+  if (job_class.queue.empty()) {
+    queue_heads[entry.job_class].is_waiting = false;
     for (const CapIndex cap : job_class.key.caps) caps[cap].classes.erase(entry.job_class);
   } else if (was_first) {
     stale_heads.push_back(entry.job_class);
@@ -324,7 +325,7 @@ void Cluster::State::StepOut(JobId id, const Waiting& entry) {
   if (heads[HeadOf(entry.job_class)] == id) must_find_head = true;
   for (std::size_t i = 0; i < reservations.size(); ++i) {
     if (reservations[i].reservation.entry != id) continue;
-    DropPromise(i);
+    DropReservation(i);
     break;
   }
 }
@@ -348,10 +349,10 @@ void Cluster::Put(Job job, Time now) {
     entry.lane = Waiting::Lane::kDated;
     s.dated.insert({entry.place.since, job.id});
   } else {
-    s.LineUp(entry);
+    s.Enqueue(entry);
   }
   s.waiting.emplace(job.id, entry);
-  if (s.asks[job.ask].placement == PlacementStrategy::kRandom) s.draws[job.id] = job.draw;
+  if (s.requests[job.request].placement == PlacementStrategy::kRandom) s.draws[job.id] = job.draw;
   if (!s.moving.empty()) s.ResumeMoved(job.id, now);
 }
 
@@ -359,7 +360,7 @@ void Cluster::Remove(JobId id, Time) {
   State& s = *state_;
   const auto at = s.waiting.find(id);
   DIVVY_ASSERT(at != s.waiting.end());
-  s.StepOut(id, at->second);
+  s.Dequeue(id, at->second);
   s.waiting_count -= at->second.count;
   s.waiting.erase(at);
   s.draws.erase(id);
@@ -368,7 +369,7 @@ void Cluster::Remove(JobId id, Time) {
 // --- Questions ------------------------------------------------------------------------------------------------------
 
 const NodeState& Cluster::state_of(NodeIndex node) const { return state_->nodes[node].state; }
-const Ask& Cluster::ask(AskIndex index) const { return state_->asks[index]; }
+const ResourceRequest& Cluster::request(RequestIndex index) const { return state_->requests[index]; }
 const Rules& Cluster::rules() const { return state_->rules; }
 bool Cluster::is_waiting(JobId id) const { return state_->waiting.contains(id); }
 std::uint64_t Cluster::waiting_count() const { return state_->waiting_count; }

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/state/ask.h"
+#include "engine/core/state/resource_request.h"
 #include "engine/core/state/rules.h"
 #include "engine/core/state/teams.h"
 #include "engine/gpu_sets.h"
@@ -31,10 +31,10 @@ struct NodeFacts {
   std::int32_t memory_mib = 0;
   int gpus = 0;
   /// The node class that requests select by: GPU model, pool and features together. Below placement::kMaxModels.
-  int kind = 0;
-  /// The kind of each GPU, if they differ. Then `kind` is the node's own kind, and a shape that accepts any of its GPUs
-  /// accepts that kind as well. Empty: all GPUs are of `kind`.
-  std::vector<std::uint8_t> gpu_kinds;
+  int node_class = 0;
+  /// The kind of each GPU, if they differ. Then `node_class` is the node's own kind, and a shape that accepts any of
+  /// its GPUs accepts that kind as well. Empty: all GPUs are of `node_class`.
+  std::vector<std::uint8_t> gpu_classes;
   /// Memory of each GPU, MiB. Empty: GPU memory is not accounted.
   std::vector<std::int32_t> gpu_memory_mib;
   /// GPUs that can be divided into MIG instances while nothing else runs on them.
@@ -43,7 +43,7 @@ struct NodeFacts {
   GpuSet only_sliced;
   /// The GPU model alone: tasks of one job run on one model.
   int gpu_model = 0;
-  /// The model of each GPU, if `gpu_kinds` is set. Empty: all are `gpu_model`.
+  /// The model of each GPU, if `gpu_classes` is set. Empty: all are `gpu_model`.
   std::vector<int> gpu_models;
   std::uint32_t rack = 0;
   std::uint32_t block = 0;
@@ -54,7 +54,7 @@ struct NodeFacts {
 struct Job {
   JobId id;
   std::uint32_t count = 1;
-  AskIndex ask = 0;
+  RequestIndex request = 0;
   TeamIndex team = kRootTeam;
   UserIndex user = 0;
   int priority = 0;
@@ -75,7 +75,7 @@ struct Run {
   ClassIndex job_class = 0;
   int priority = 0;
   Time queued_at = kNoTime;
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
   Time started = kNoTime;
   Time end = kNever;  // By its time limit.
   Time predicted_end = kNever;
@@ -87,7 +87,7 @@ struct Run {
 struct Start {
   JobId job;    // The running member's id, chosen by the caller (NameMember).
   JobId entry;  // The waiting entry that it comes from.
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
   bool is_backfilled = false;
   JobId passed;  // The first blocked job that it was started ahead of; unset: none.
   /// The start reserved for `passed` at that moment; kNever if it drains nodes, kNoTime if it has no reservation.
@@ -97,9 +97,9 @@ struct Start {
 /// Pieces that a running job must release: all of them, or an elastic job's surplus.
 struct Preemption {
   JobId job;
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
   bool is_all = true;
-  JobId taker;
+  JobId preemptor;
 };
 
 /// A running job is migrated.
@@ -107,13 +107,13 @@ struct Move {
   JobId job;
   std::vector<TaskPlacement> from;
   std::vector<TaskPlacement> to;
-  JobId taker;
+  JobId preemptor;
 };
 
 /// An elastic job gets more pieces.
 struct Growth {
   JobId job;
-  std::vector<TaskPlacement> pieces;
+  std::vector<TaskPlacement> placements;
 };
 
 /// An idle GPU is switched to MIG mode, or back (is_merge), before the job that needs it starts. The instances
@@ -122,16 +122,16 @@ struct Carving {
   NodeIndex node = 0;
   int gpu = 0;
   bool is_merge = false;
-  JobId taker;
+  JobId preemptor;
 };
 
 /// A backfill reservation, or a preemptor's nomination, for a waiting job.
 struct BackfillReservation {
   JobId entry;
-  Time start = kNever;    // kNever: it drains `pieces`, whose owners have no known end.
-  bool is_sure = false;   // Based on time limits alone; false: also on predictions.
-  bool is_claim = false;  // A nomination: the resources were preempted for this job and will soon be free.
-  std::vector<TaskPlacement> pieces;
+  Time start = kNever;         // kNever: it drains `placements`, whose owners have no known end.
+  bool is_sure = false;        // Based on time limits alone; false: also on predictions.
+  bool is_nomination = false;  // A nomination: the resources were preempted for this job and will soon be free.
+  std::vector<TaskPlacement> placements;
 };
 
 struct Plan {
@@ -147,8 +147,8 @@ struct Plan {
 /// GPUs reserved for a user or team during a time interval.
 struct AdvanceReservation {
   std::uint64_t id = 0;
-  std::vector<TaskPlacement> pieces;  // Shape: whole GPUs.
-  AskIndex ask = 0;
+  std::vector<TaskPlacement> placements;  // Shape: whole GPUs.
+  RequestIndex request = 0;
   TeamIndex team = kRootTeam;
   std::optional<UserIndex> user;  // Unset: every user of the team.
   Time from = kNoTime;
@@ -156,7 +156,7 @@ struct AdvanceReservation {
 };
 
 class NodeClassIndex;
-class KindChange;
+class NodeClassChange;
 
 class Cluster {
  public:
@@ -176,11 +176,12 @@ class Cluster {
   /// Sets how nodes are rated: "best", "pack" ... The caller makes the scorer, because it depends on the usual demand.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);
-  /// Applies a reclassification of nodes: nodes and asks (TaskGroup::filters) get the kinds of `book`. If kinds were
-  /// only split or merged, no decision changes. `scorer` must be rebuilt with the kinds, because it refers to them by
-  /// number; null: all nodes with room are equally good. Requires: `book` has the same nodes.
-  void SetKinds(const NodeClassIndex& book, const KindChange& change, std::shared_ptr<const placement::Scorer> scorer);
-  /// Adds a queue for jobs that name it in Ask::pool.
+  /// Applies a reclassification of nodes: nodes and asks (TaskGroup::filters) get the kinds of `class_index`. If kinds
+  /// were only split or merged, no decision changes. `scorer` must be rebuilt with the kinds, because it refers to them
+  /// by number; null: all nodes with room are equally good. Requires: `class_index` has the same nodes.
+  void SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
+                      std::shared_ptr<const placement::Scorer> scorer);
+  /// Adds a queue for jobs that name it in ResourceRequest::pool.
   PoolIndex AddPool(PoolRules rules);
   void SetPool(PoolIndex pool, PoolRules rules);
   Teams& teams();
@@ -190,25 +191,25 @@ class Cluster {
   CapIndex AddCap(std::string name, int limit, std::int64_t parts_limit = 0);
   void SetCap(CapIndex cap, int limit, std::int64_t parts_limit);
 
-  /// Interns `ask`.
-  AskIndex Know(const Ask& ask);
+  /// Interns `request`.
+  RequestIndex Know(const ResourceRequest& request);
 
   /// Adds a waiting job, or replaces the one with the same id.
   void Put(Job job, Time now);
   /// Removes a waiting job from the queue. Requires: it waits.
   void Remove(JobId id, Time now);
   /// Adds a running job that was not waiting. Requires: its pieces are free.
-  void Adopt(const Job& job, std::vector<TaskPlacement> pieces, Time started, Time now);
+  void Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now);
   /// Records that a running job has ended (Finish), or has released some of its pieces (GiveBack).
   void Finish(JobId id, Time now);
-  void GiveBack(JobId id, const std::vector<TaskPlacement>& pieces, Time now);
+  void GiveBack(JobId id, const std::vector<TaskPlacement>& placements, Time now);
   void SetEnd(JobId running, Time end);
   /// Records that the job was told to end, so its pieces will soon be free. Requires: it runs.
   void SetLeaving(JobId running);
-  /// Reserves nodes for a team or user: `booking.pieces` if given, whatever runs there; otherwise it searches for room.
-  /// Returns nothing if there is no room.
-  std::optional<AdvanceReservation> Book(AdvanceReservation booking, Time now);
-  void Unbook(std::uint64_t id);
+  /// Reserves nodes for a team or user: `advance.placements` if given, whatever runs there; otherwise it searches for
+  /// room. Returns nothing if there is no room.
+  std::optional<AdvanceReservation> Reserve(AdvanceReservation advance, Time now);
+  void CancelReservation(std::uint64_t id);
 
   // --- Decisions ----------------------------------------------------------------------------------------------------
 
@@ -228,7 +229,7 @@ class Cluster {
   std::size_t node_count() const;
   const NodeFacts& node(NodeIndex node) const;
   const NodeState& state_of(NodeIndex node) const;
-  const Ask& ask(AskIndex index) const;
+  const ResourceRequest& request(RequestIndex index) const;
   const Run* running(JobId id) const;
   bool is_waiting(JobId id) const;
   std::uint64_t waiting_count() const;

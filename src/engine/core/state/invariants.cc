@@ -12,20 +12,20 @@ std::string OnNode(const Node& node, const std::string& what) { return "node " +
 std::string Cluster::CheckInvariants() const {
   const State& s = *state_;
   // Each node's free room must follow from its pieces.
-  std::size_t pieces = 0;
+  std::size_t placements = 0;
   for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
     const Node& node = s.nodes[index];
     std::vector<int> used(static_cast<std::size_t>(node.facts.gpus));
     std::int64_t cpu = 0;
     std::int64_t memory = 0;
-    for (const RunPiece& piece : node.pieces) {
-      ++pieces;
-      if (!s.running.contains(piece.job))
-        return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
-      cpu += piece.shape.cpu_milli;
-      memory += piece.shape.memory_mib;
-      for (const int gpu : piece.place.gpus& GpuSet::FirstN(node.facts.gpus)) {
-        used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
+    for (const RunningTask& placed : node.placements) {
+      ++placements;
+      if (!s.running.contains(placed.job))
+        return OnNode(node, "holds a piece of job " + ToString(placed.job) + ", which does not run");
+      cpu += placed.shape.cpu_milli;
+      memory += placed.shape.memory_mib;
+      for (const int gpu : placed.place.gpus& GpuSet::FirstN(node.facts.gpus)) {
+        used[static_cast<std::size_t>(gpu)] += placed.shape.parts;
       }
     }
     // A removed node has a negative CPU count.
@@ -43,21 +43,21 @@ std::string Cluster::CheckInvariants() const {
       }
     }
     NodeState from_nothing = Cluster::State::EmptyState(node.facts);
-    for (const RunPiece& piece : node.pieces) placement::Take(from_nothing, piece.shape, piece.place);
+    for (const RunningTask& placed : node.placements) placement::Take(from_nothing, placed.shape, placed.place);
     placement::Block(from_nothing, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
     if (!std::ranges::equal(from_nothing.rooms(), node.state.rooms())) {
       return OnNode(node, "shows other slices or GPU memory than its pieces leave");
     }
-    for (const RunPiece& piece : node.pieces) {
-      const GpuSet carved = piece.place.gpus & node.carved;
-      if (carved != (piece.shape.slice ? piece.place.gpus : GpuSet())) {
+    for (const RunningTask& placed : node.placements) {
+      const GpuSet carved = placed.place.gpus & node.carved;
+      if (carved != (placed.shape.slice ? placed.place.gpus : GpuSet())) {
         return OnNode(node, "a GPU is carved and has whole work, or has an instance and is not carved");
       }
     }
     if (node.state.carved != node.carved) return OnNode(node, "something that was only tried is left of its carving");
     if (node.accepts && node.state.cpu_free != node.facts.cpu_milli - cpu) return OnNode(node, "free CPUs are wrong");
-    if (node.holds.empty() == s.held.contains(index)) return OnNode(node, "its holds are not known as such");
-    if (s.fleet && node.holds.empty() && !node.is_mixed() && !(s.fleet->nodes()[index] == node.state)) {
+    if (node.reserved.empty() == s.held.contains(index)) return OnNode(node, "its holds are not known as such");
+    if (s.fleet && node.reserved.empty() && !node.is_mixed() && !(s.fleet->nodes()[index] == node.state)) {
       return OnNode(node, "the index knows another state");
     }
   }
@@ -65,20 +65,20 @@ std::string Cluster::CheckInvariants() const {
   GpuUse running;
   std::vector<CapUse> cap_uses(s.caps.size());
   for (const auto& [id, run] : s.running) {
-    expected += run.pieces.size();
+    expected += run.placements.size();
     running += s.UseOf(run);
-    const Ask& ask = s.ask_of(run);
-    for (std::size_t group = 0; group < ask.groups.size(); ++group) {
-      const auto has = std::count_if(run.pieces.begin(), run.pieces.end(),
-                                     [&](const TaskPlacement& piece) { return piece.group == group; });
-      if (has < ask.groups[group].least || has > ask.groups[group].most) {
+    const ResourceRequest& request = s.request_of(run);
+    for (std::size_t group = 0; group < request.groups.size(); ++group) {
+      const auto has = std::count_if(run.placements.begin(), run.placements.end(),
+                                     [&](const TaskPlacement& placed) { return placed.group == group; });
+      if (has < request.groups[group].least || has > request.groups[group].most) {
         return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
       }
     }
-    const auto differs = [&](const TaskPlacement& piece) {
-      return piece.alternative != run.pieces.front().alternative;
+    const auto differs = [&](const TaskPlacement& placed) {
+      return placed.alternative != run.placements.front().alternative;
     };
-    if (TakesOneAlternative(ask) && std::any_of(run.pieces.begin(), run.pieces.end(), differs)) {
+    if (TakesOneAlternative(request) && std::any_of(run.placements.begin(), run.placements.end(), differs)) {
       return "job " + ToString(id) + " runs with tasks of several alternatives, which are to be alike";
     }
     for (const CapIndex cap : s.classes[run.job_class].key.caps) {
@@ -86,7 +86,7 @@ std::string Cluster::CheckInvariants() const {
       cap_uses[cap].parts += s.PartsOf(run);
     }
   }
-  if (pieces != expected) return "nodes and running jobs disagree about pieces";
+  if (placements != expected) return "nodes and running jobs disagree about pieces";
   if (s.teams.running(kRootTeam) != running.parts) return "the teams' sum is not what runs";
   if (s.teams.worth(kRootTeam) != running.worth) return "the teams' sum is worth another amount than what runs";
   for (CapIndex cap = 0; cap < s.caps.size(); ++cap) {
@@ -100,7 +100,7 @@ std::string Cluster::CheckInvariants() const {
     if (entry.lane == Waiting::Lane::kReady) in_line += entry.count;
   }
   std::uint64_t lines = 0;
-  for (const JobClass& job_class : s.classes) lines += job_class.line.members();
+  for (const JobClass& job_class : s.classes) lines += job_class.queue.members();
   if (members != s.waiting_count || in_line != lines) return "the lines are not what waits";
   for (const ReservationSlot& slot : s.reservations) {
     if (!s.waiting.contains(slot.reservation.entry)) {

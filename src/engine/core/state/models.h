@@ -9,8 +9,9 @@
 namespace divvy::core {
 
 /// Returns whether the tasks must all run on one GPU model. A single task may use any GPUs that it accepts.
-inline bool RunsOnOneModel(const Ask& ask) {
-  return !ask.mixes_models && !IsHeterogeneous(ask) && WantsGpu(ask) && (LeastTasks(ask) > 1 || ask.groups.size() > 1);
+inline bool RunsOnOneModel(const ResourceRequest& request) {
+  return !request.mixes_models && !IsHeterogeneous(request) && WantsGpu(request) &&
+         (LeastTasks(request) > 1 || request.groups.size() > 1);
 }
 
 inline int ModelOf(const NodeFacts& facts, int gpu) {
@@ -19,7 +20,7 @@ inline int ModelOf(const NodeFacts& facts, int gpu) {
 bool HasModel(const NodeFacts& facts, int model);
 
 /// GPUs whose kind the shape does not accept. Nonempty only for mixed nodes.
-GpuSet NotOfKind(const NodeFacts& facts, const Shape& shape);
+GpuSet NotAccepted(const NodeFacts& facts, const Shape& shape);
 /// GPUs of any other model than `model`.
 GpuSet NotOfModel(const NodeFacts& facts, int model);
 
@@ -41,9 +42,9 @@ void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
   }
 }
 
-/// The models on which tasks of `ask` may run, ascending.
-std::vector<int> ModelsFor(const Cluster::State& state, const Ask& ask);
+/// The models on which tasks of `request` may run, ascending.
+std::vector<int> ModelsFor(const Cluster::State& state, const ResourceRequest& request);
 /// The GPU models of these pieces, ascending.
-std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& pieces);
+std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& placements);
 
 }  // namespace divvy::core

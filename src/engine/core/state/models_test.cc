@@ -24,43 +24,45 @@ Cluster MixedCluster(Draws& draws) {
     facts.cpu_milli = 64'000;
     facts.memory_mib = 1024;
     facts.gpus = 1 + draws.Below(5);
-    facts.kind = facts.gpu_model = draws.Below(kModels);
+    facts.node_class = facts.gpu_model = draws.Below(kModels);
     facts.rack = static_cast<std::uint32_t>(i / 2);
     facts.block = static_cast<std::uint32_t>(i / 4);
-    if (draws.Below(2) == 0) MixKinds(draws, kModels, facts, kModels + i);
+    if (draws.Below(2) == 0) MixNodeClasses(draws, kModels, facts, kModels + i);
     cluster.AddNode(facts);
   }
   return cluster;
 }
 
-Ask DrawnAsk(Draws& draws, const Cluster& cluster) {
+ResourceRequest DrawnRequest(Draws& draws, const Cluster& cluster) {
   const int tasks = 1 + draws.Below(4);
-  Ask ask = GpuAsk(1 + draws.Below(2), tasks, tasks + (draws.Below(4) == 0 ? 2 : 0));
-  Shape& shape = ask.groups.front().alternatives.front();
+  ResourceRequest request = GpuRequest(1 + draws.Below(2), tasks, tasks + (draws.Below(4) == 0 ? 2 : 0));
+  Shape& shape = request.groups.front().alternatives.front();
   if (draws.Below(3) == 0) {
     shape.models = Accepting(cluster, placement::ModelSet{1} << draws.Below(kModels));
     if (draws.Below(2) == 0) {
       Shape other = shape;
       other.models = placement::kAnyModel;
-      ask.groups.front().alternatives.push_back(other);
+      request.groups.front().alternatives.push_back(other);
     }
   }
-  if (draws.Below(3) == 0) ask.together = static_cast<Locality>(draws.Below(4));
-  ask.requires_together = draws.Below(4) == 0;
-  if (draws.Below(4) == 0) ask.widest = static_cast<Locality>(draws.Below(4));
-  ask.mixes_models = draws.Below(5) == 0;
-  return ask;
+  if (draws.Below(3) == 0) request.locality = static_cast<Locality>(draws.Below(4));
+  request.requires_locality = draws.Below(4) == 0;
+  if (draws.Below(4) == 0) request.widest = static_cast<Locality>(draws.Below(4));
+  request.mixes_models = draws.Below(5) == 0;
+  return request;
 }
 
-std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector<TaskPlacement>& pieces) {
-  for (const TaskPlacement& piece : pieces) {
-    const NodeFacts& facts = cluster.node(piece.node);
-    if (!(NotOfKind(facts, ShapeOf(ask, piece)) & piece.place.gpus).empty())
+std::string WrongPlace(const Cluster& cluster, const ResourceRequest& request,
+                       const std::vector<TaskPlacement>& placements) {
+  for (const TaskPlacement& placed : placements) {
+    const NodeFacts& facts = cluster.node(placed.node);
+    if (!(NotAccepted(facts, ShapeOf(request, placed)) & placed.place.gpus).empty())
       return "a GPU of a kind that it does not accept";
-    const auto domain_of = [&](NodeIndex node) { return DomainOf(cluster.node(node), node, WidestOf(ask)); };
-    if (pieces.size() > 1 && domain_of(piece.node) != domain_of(pieces.front().node)) return "too far apart";
+    const auto domain_of = [&](NodeIndex node) { return DomainOf(cluster.node(node), node, WidestOf(request)); };
+    if (placements.size() > 1 && domain_of(placed.node) != domain_of(placements.front().node)) return "too far apart";
   }
-  if (pieces.size() > 1 && !ask.mixes_models && ModelsOf(cluster.state(), pieces).size() > 1) return "several models";
+  if (placements.size() > 1 && !request.mixes_models && ModelsOf(cluster.state(), placements).size() > 1)
+    return "several models";
   return "";
 }
 
@@ -68,7 +70,7 @@ std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector
 // and a decision leaves no startable job behind.
 TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
   int gangs = 0;
-  int promised = 0;
+  int reserved_starts = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Draws draws(seed);
     Cluster cluster = MixedCluster(draws);
@@ -82,12 +84,12 @@ TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
         cluster.Finish(id, now);
         return true;
       });
-      const Ask ask = DrawnAsk(draws, cluster);
-      if (Feasible(cluster, ask)) {
+      const ResourceRequest request = DrawnRequest(draws, cluster);
+      if (Feasible(cluster, request)) {
         const Duration limit =
             draws.Below(3) == 0 ? Duration(0) : Duration(std::chrono::seconds(60 + draws.Below(3000)));
         jobs.emplace_back(static_cast<std::uint64_t>(step) + 1);
-        cluster.Put(MakeJob(cluster, jobs.back().value(), ask, now, limit), now);
+        cluster.Put(MakeJob(cluster, jobs.back().value(), request, now, limit), now);
       }
       cluster.Decide(now);
       ASSERT_EQ(cluster.CheckInvariants(), "") << "seed " << seed << ", step " << step;
@@ -97,22 +99,22 @@ TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
           ASSERT_FALSE(Explain(cluster, id, now).blockers.empty()) << "seed " << seed << ", step " << step;
           continue;
         }
-        gangs += run->pieces.size() > 1 ? 1 : 0;
-        const Ask& of_run = cluster.ask(cluster.state().classes[run->job_class].key.ask);
-        ASSERT_EQ(WrongPlace(cluster, of_run, run->pieces), "") << "seed " << seed << ", step " << step;
+        gangs += run->placements.size() > 1 ? 1 : 0;
+        const ResourceRequest& of_run = cluster.request(cluster.state().classes[run->job_class].key.request);
+        ASSERT_EQ(WrongPlace(cluster, of_run, run->placements), "") << "seed " << seed << ", step " << step;
       }
       for (const BackfillReservation& reservation : cluster.reservations()) {
-        promised += reservation.pieces.size() > 1 ? 1 : 0;
+        reserved_starts += reservation.placements.size() > 1 ? 1 : 0;
         const Waiting& entry = cluster.state().waiting.at(reservation.entry);
-        const Ask& of_entry = cluster.ask(cluster.state().classes[entry.job_class].key.ask);
-        ASSERT_EQ(WrongPlace(cluster, of_entry, reservation.pieces), "") << "seed " << seed << ", step " << step;
+        const ResourceRequest& of_entry = cluster.request(cluster.state().classes[entry.job_class].key.request);
+        ASSERT_EQ(WrongPlace(cluster, of_entry, reservation.placements), "") << "seed " << seed << ", step " << step;
       }
       Cluster copy = cluster.Copy();
       ASSERT_TRUE(copy.DecideAnew(now).starts.empty()) << "seed " << seed << ", step " << step;
     }
   }
   EXPECT_GT(gangs, 500);
-  EXPECT_GT(promised, 200);
+  EXPECT_GT(reserved_starts, 200);
 }
 
 TEST(Models, ASingleTaskUsesAnyMixAndThenDoesNotGrow) {
@@ -120,20 +122,20 @@ TEST(Models, ASingleTaskUsesAnyMixAndThenDoesNotGrow) {
   NodeFacts facts;
   facts.name = "n0";
   facts.gpus = 5;
-  facts.kind = facts.gpu_model = 2;
-  facts.gpu_kinds = {0, 1, 1, 1, 1};
+  facts.node_class = facts.gpu_model = 2;
+  facts.gpu_classes = {0, 1, 1, 1, 1};
   facts.gpu_models = {0, 1, 1, 1, 1};
   cluster.AddNode(facts);
   // On GPUs 0 and 1, one of each model.
   cluster.SetUsable(0, GpuSet::FromBits(0b00011), true);
-  cluster.Put(MakeJob(cluster, 1, GpuAsk(2, 1, 2), At(0)), At(0));
+  cluster.Put(MakeJob(cluster, 1, GpuRequest(2, 1, 2), At(0)), At(0));
   ASSERT_EQ(cluster.Decide(At(0)).starts.size(), 1U);
   cluster.SetUsable(0, GpuSet::FromBits(0b11111), true);
   EXPECT_TRUE(cluster.Decide(At(1)).growths.empty());
   // A job on one model grows on that model.
   cluster.Finish(JobId(1), At(2));
   cluster.SetUsable(0, GpuSet::FromBits(0b00110), true);
-  cluster.Put(MakeJob(cluster, 2, GpuAsk(2, 1, 2), At(2)), At(2));
+  cluster.Put(MakeJob(cluster, 2, GpuRequest(2, 1, 2), At(2)), At(2));
   ASSERT_EQ(cluster.Decide(At(2)).starts.size(), 1U);
   cluster.SetUsable(0, GpuSet::FromBits(0b11111), true);
   EXPECT_EQ(cluster.Decide(At(3)).growths.size(), 1U);

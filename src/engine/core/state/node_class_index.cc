@@ -30,7 +30,7 @@ bool AsksForGpu(const NodeFilter& filter) {
   return !filter.gpu_type.empty() || filter.least_gpu_memory_mib > 0 || filter.least_compute_capability > 0;
 }
 
-bool PassesGpu(const NodeFilter& filter, const GpuTraits& gpu) {
+bool PassesGpu(const NodeFilter& filter, const GpuProperties& gpu) {
   return gpu.memory_mib >= filter.least_gpu_memory_mib && gpu.compute_capability >= filter.least_compute_capability &&
          (filter.gpu_type.empty() || MatchesGpuType(filter.gpu_type, gpu.model));
 }
@@ -49,11 +49,11 @@ Error NoRoom(std::string_view what) {
 
 // --- Changes --------------------------------------------------------------------------------------------------------
 
-KindChange::KindChange() {
+NodeClassChange::NodeClassChange() {
   for (int kind = 0; kind < kMaxModels; ++kind) was_[static_cast<std::size_t>(kind)] = BitOf(kind);
 }
 
-ModelSet KindChange::Translate(ModelSet set) const {
+ModelSet NodeClassChange::Translate(ModelSet set) const {
   if (set == placement::kAnyModel) return set;
   ModelSet now = 0;
   for (int kind = 0; kind < kMaxModels; ++kind) {
@@ -69,20 +69,20 @@ void NodeClassIndex::Note(NodeIndex node) {
   change_.renumbered.push_back(node);
 }
 
-KindChange NodeClassIndex::TakeChange() {
+NodeClassChange NodeClassIndex::TakeChange() {
   std::sort(change_.renumbered.begin(), change_.renumbered.end());
   SortOnce(change_.changed);
   for (const NodeIndex node : change_.renumbered) is_renumbered_[node] = false;
-  return std::exchange(change_, KindChange());
+  return std::exchange(change_, NodeClassChange());
 }
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-NodeClassIndex::Sort NodeClassIndex::SortOf(const NodeTraits& traits) {
+NodeClassIndex::Sort NodeClassIndex::SortOf(const NodeProperties& traits) {
   Sort sort{traits.pools, traits.features, {}, {}};
   SortOnce(sort.pools);
   SortOnce(sort.features);
-  for (const GpuTraits& gpu : traits.gpus) {
+  for (const GpuProperties& gpu : traits.gpus) {
     const auto at = std::find(sort.parts.begin(), sort.parts.end(), gpu);
     sort.part_of.push_back(static_cast<std::uint8_t>(at - sort.parts.begin()));
     if (at == sort.parts.end()) sort.parts.push_back(gpu);
@@ -93,7 +93,7 @@ NodeClassIndex::Sort NodeClassIndex::SortOf(const NodeTraits& traits) {
 std::uint32_t NodeClassIndex::Know(Sort sort) {
   const auto [at, is_new] = sort_index_.try_emplace(sort, static_cast<std::uint32_t>(sorts_.size()));
   if (is_new) {
-    for (const GpuTraits& gpu : sort.parts) {
+    for (const GpuProperties& gpu : sort.parts) {
       if (std::find(models_.begin(), models_.end(), gpu.model) == models_.end()) models_.push_back(gpu.model);
     }
     sorts_.push_back(std::move(sort));
@@ -104,7 +104,7 @@ std::uint32_t NodeClassIndex::Know(Sort sort) {
 std::vector<NodeClassIndex::Label> NodeClassIndex::LabelsOf(const Sort& sort) {
   std::vector<Label> labels;
   std::vector<std::string> models;
-  for (const GpuTraits& part : sort.parts) {
+  for (const GpuProperties& part : sort.parts) {
     labels.emplace_back(part.model, part.memory_mib);
     models.push_back(part.model);
   }
@@ -113,12 +113,12 @@ std::vector<NodeClassIndex::Label> NodeClassIndex::LabelsOf(const Sort& sort) {
   return labels;
 }
 
-std::vector<bool> NodeClassIndex::SchedulingCycle(const NodeFilter& filter, const Sort& sort, const std::string& name) {
+std::vector<bool> NodeClassIndex::PassesByClass(const NodeFilter& filter, const Sort& sort, const std::string& name) {
   const bool passes = PassesName(filter, name) && (filter.pool.empty() || Contains(sort.pools, filter.pool)) &&
                       filter.features.Holds(sort.features);
   if (sort.parts.empty()) return {passes && !AsksForGpu(filter)};
   std::vector<bool> passed;
-  for (const GpuTraits& part : sort.parts) passed.push_back(passes && PassesGpu(filter, part));
+  for (const GpuProperties& part : sort.parts) passed.push_back(passes && PassesGpu(filter, part));
   if (passed.size() > 1) passed.push_back(std::find(passed.begin(), passed.end(), true) != passed.end());
   return passed;
 }
@@ -133,13 +133,13 @@ void NodeClassIndex::ForEachNode(const NodeFilter& filter, Visit visit) const {
   for (NodeIndex index = 0; index < nodes_.size(); ++index) {
     const Node& node = nodes_[index];
     std::vector<bool>& passed = of_sort[node.sort];
-    if (passed.empty()) passed = SchedulingCycle(nameless, sorts_[node.sort], node.name);
+    if (passed.empty()) passed = PassesByClass(nameless, sorts_[node.sort], node.name);
     if (PassesName(filter, node.name)) visit(index, passed);
     else visit(index, std::vector<bool>(passed.size()));
   }
 }
 
-Status NodeClassIndex::AddNode(NodeTraits traits) {
+Status NodeClassIndex::AddNode(NodeProperties traits) {
   Node node{std::move(traits.name), Know(SortOf(traits)), {}};
   DIVVY_CHECK(Place(node));
   nodes_.push_back(std::move(node));
@@ -147,7 +147,7 @@ Status NodeClassIndex::AddNode(NodeTraits traits) {
   return {};
 }
 
-Status NodeClassIndex::SetTraits(NodeIndex index, NodeTraits traits) {
+Status NodeClassIndex::SetProperties(NodeIndex index, NodeProperties traits) {
   Node node{std::move(traits.name), Know(SortOf(traits)), {}};
   DIVVY_ASSERT(sorts_[node.sort].part_of.size() == sorts_[nodes_[index].sort].part_of.size());
   if (node.sort == nodes_[index].sort && node.name == nodes_[index].name) return {};
@@ -164,16 +164,16 @@ Status NodeClassIndex::SetTraits(NodeIndex index, NodeTraits traits) {
 void NodeClassIndex::Fill(NodeIndex index, NodeFacts& facts) const {
   const Node& node = nodes_[index];
   const Sort& sort = sorts_[node.sort];
-  const auto model_of = [&](const GpuTraits& gpu) {
+  const auto model_of = [&](const GpuProperties& gpu) {
     return static_cast<int>(std::find(models_.begin(), models_.end(), gpu.model) - models_.begin());
   };
-  facts.kind = node.kinds.back();
+  facts.node_class = node.kinds.back();
   facts.gpu_model = sort.parts.empty() ? 0 : model_of(sort.parts.front());
-  facts.gpu_kinds.clear();
+  facts.gpu_classes.clear();
   facts.gpu_models.clear();
   if (sort.parts.size() < 2) return;
   for (const std::uint8_t part : sort.part_of) {
-    facts.gpu_kinds.push_back(node.kinds[part]);
+    facts.gpu_classes.push_back(node.kinds[part]);
     facts.gpu_models.push_back(model_of(sort.parts[part]));
   }
 }
@@ -182,7 +182,7 @@ void NodeClassIndex::Fill(NodeIndex index, NodeFacts& facts) const {
 
 int NodeClassIndex::kinds() const { return std::popcount(taken_); }
 
-int NodeClassIndex::NewKind(const Label& label) {
+int NodeClassIndex::NewClass(const Label& label) {
   const int kind = std::countr_one(taken_);
   taken_ |= BitOf(kind);
   kinds_[static_cast<std::size_t>(kind)] = {0, label};
@@ -213,7 +213,7 @@ bool NodeClassIndex::TryPlace(Node& node, bool minds_label) {
   std::vector<std::vector<bool>> signatures(labels.size());
   for (const Filter& filter : filters_) {
     if (!filter.is_known) continue;
-    const std::vector<bool> passed = SchedulingCycle(filter.filter, sort, node.name);
+    const std::vector<bool> passed = PassesByClass(filter.filter, sort, node.name);
     for (std::size_t i = 0; i < passed.size(); ++i) signatures[i].push_back(passed[i]);
   }
   node.kinds.clear();
@@ -230,7 +230,7 @@ bool NodeClassIndex::TryPlace(Node& node, bool minds_label) {
         for (; made != 0; made &= made - 1) Free(std::countr_zero(made));
         return false;
       }
-      kind = NewKind(labels[i]);
+      kind = NewClass(labels[i]);
       made |= BitOf(kind);
       std::size_t at = 0;
       for (Filter& filter : filters_) {
@@ -240,7 +240,7 @@ bool NodeClassIndex::TryPlace(Node& node, bool minds_label) {
     node.kinds.push_back(static_cast<std::uint8_t>(kind));
   }
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    Kind& kind = kinds_[node.kinds[i]];
+    NodeClass& kind = kinds_[node.kinds[i]];
     kind.members += 1;
     if (kind.label != labels[i]) kind.label = {};
   }
@@ -326,7 +326,7 @@ bool NodeClassIndex::Split(FilterIndex index) {
   for (ModelSet rest = both; rest != 0; rest &= rest - 1) {
     const auto from = static_cast<std::size_t>(std::countr_zero(rest));
     const Label label = kinds_[from].label;
-    const int kind = NewKind(label);
+    const int kind = NewClass(label);
     part[from] = static_cast<std::uint8_t>(kind);
     change_.was_[static_cast<std::size_t>(kind)] = change_.was_[from];
     for (Filter& other : filters_) {

@@ -6,10 +6,11 @@
 // own. If numbers run out, unused filters are dropped and the kinds that only they distinguished are merged. After
 // that, different GPUs that no filter distinguishes are merged too. A request that still does not fit is refused.
 //
-// The book only classifies. Call Cluster::SetKinds after a change; the cluster's asks then mean the same as before.
+// The book only classifies. Call Cluster::SetNodeClasses after a change; the cluster's asks then mean the same as
+// before.
 //
 // A node with GPUs of several models has a kind for each of them, and one of its own. A filter accepts the node's own
-// kind if it accepts any of the node's GPUs (NodeFacts::gpu_kinds).
+// kind if it accepts any of the node's GPUs (NodeFacts::gpu_classes).
 //
 // Invariants: each filter in use accepts either all or none of the nodes, or GPUs, of a kind; every node's kinds are in
 // use.
@@ -30,20 +31,20 @@
 
 namespace divvy::core {
 
-struct GpuTraits {
+struct GpuProperties {
   std::string model;            // As NVML names it.
   std::int32_t memory_mib = 0;  // 0: unknown; then it meets no memory requirement.
   int compute_capability = 0;   // 90 is 9.0. 0: unknown.
 
-  friend auto operator<=>(const GpuTraits&, const GpuTraits&) = default;
+  friend auto operator<=>(const GpuProperties&, const GpuProperties&) = default;
 };
 
 /// The properties of a node that requests can name.
-struct NodeTraits {
+struct NodeProperties {
   std::string name;
   std::vector<std::string> pools;
   std::vector<std::string> features;
-  std::vector<GpuTraits> gpus;  // In the order of the node's GPUs.
+  std::vector<GpuProperties> gpus;  // In the order of the node's GPUs.
 };
 
 /// Conditions on a node; all must hold. Empty or 0 means no condition.
@@ -61,9 +62,9 @@ struct NodeFilter {
 };
 
 /// How the kinds changed: maps old kind numbers to new ones.
-class KindChange {
+class NodeClassChange {
  public:
-  KindChange();
+  NodeClassChange();
   bool empty() const { return !has_any_; }
   /// Translates a set of kinds that has no filter (shapes counted as demand) to the new numbers. New nodes are in none
   /// of the result's kinds, unless they share one with old nodes.
@@ -83,10 +84,10 @@ class KindChange {
 class NodeClassIndex {
  public:
   /// Adds the next node of the cluster, in its order. Fails with kLimitExceeded if it would need too many kinds.
-  Status AddNode(NodeTraits traits);
+  Status AddNode(NodeProperties traits);
   /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
-  Status SetTraits(NodeIndex node, NodeTraits traits);
-  /// Sets kind, gpu_kinds, gpu_model and gpu_models of `facts`.
+  Status SetProperties(NodeIndex node, NodeProperties traits);
+  /// Sets kind, gpu_classes, gpu_model and gpu_models of `facts`.
   void Fill(NodeIndex node, NodeFacts& facts) const;
 
   /// Adds a user of a filter. Equal filters always have the same index; one without conditions is kNoFilter. Fails with
@@ -105,13 +106,13 @@ class NodeClassIndex {
   std::vector<int> Alike() const;
 
   /// The changes since the last call.
-  KindChange TakeChange();
+  NodeClassChange TakeChange();
 
   /// The GPU model of a kind. Several models for a kind of mixed nodes; "" if kinds of different GPUs were merged.
   const std::string& ModelOf(int kind) const { return kinds_[static_cast<std::size_t>(kind)].label.first; }
   /// The memory of the GPUs of a kind in MiB; 0: unknown, or kinds were merged.
   std::int32_t MemoryOf(int kind) const {
-    const Kind& one = kinds_[static_cast<std::size_t>(kind)];
+    const NodeClass& one = kinds_[static_cast<std::size_t>(kind)];
     return one.members > 0 ? one.label.second : 0;
   }
   /// HasSome: some node or GPU passes the filter. PassesAll: all nodes or GPUs of a kind do. The filter need not be in
@@ -128,7 +129,7 @@ class NodeClassIndex {
   struct Sort {
     std::vector<std::string> pools;
     std::vector<std::string> features;
-    std::vector<GpuTraits> parts;  // Distinct GPUs, in the order in which they first occur.
+    std::vector<GpuProperties> parts;  // Distinct GPUs, in the order in which they first occur.
     std::vector<std::uint8_t> part_of;
     friend auto operator<=>(const Sort&, const Sort&) = default;
   };
@@ -144,21 +145,21 @@ class NodeClassIndex {
     bool is_known = false;  // `accepted` is up to date.
     placement::ModelSet accepted = 0;
   };
-  struct Kind {
+  struct NodeClass {
     std::int64_t members = 0;  // The number of its occurrences in Node::kinds.
     Label label;
   };
 
-  static Sort SortOf(const NodeTraits& traits);
+  static Sort SortOf(const NodeProperties& traits);
   std::uint32_t Know(Sort sort);
   static std::vector<Label> LabelsOf(const Sort& sort);
   /// For each of the node's kinds, whether it passes.
-  static std::vector<bool> SchedulingCycle(const NodeFilter& filter, const Sort& sort, const std::string& name);
+  static std::vector<bool> PassesByClass(const NodeFilter& filter, const Sort& sort, const std::string& name);
   template <typename Visit>
   void ForEachNode(const NodeFilter& filter, Visit visit) const;
   Status Place(Node& node);
   bool TryPlace(Node& node, bool minds_label);
-  int NewKind(const Label& label);
+  int NewClass(const Label& label);
   void Free(int kind);
   void Compact(bool minds_label);
   bool Split(FilterIndex index);
@@ -168,12 +169,12 @@ class NodeClassIndex {
   std::vector<Sort> sorts_;
   std::map<Sort, std::uint32_t> sort_index_;
   std::vector<Node> nodes_;
-  std::array<Kind, placement::kMaxModels> kinds_;
+  std::array<NodeClass, placement::kMaxModels> kinds_;
   placement::ModelSet taken_ = 0;  // The kind numbers in use.
   std::vector<Filter> filters_ = std::vector<Filter>(1);
   std::map<NodeFilter, FilterIndex> filter_index_;
   std::vector<std::string> models_;  // Indexed by NodeFacts::gpu_model.
-  KindChange change_;
+  NodeClassChange change_;
   std::vector<bool> is_renumbered_;
 };
 

@@ -2,20 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/core/explain/kind_words.h"
-#include "engine/core/state/ask_for.h"
+#include "engine/core/explain/node_class_text.h"
+#include "engine/core/state/compile_request.h"
 #include "engine/core/state/test_world.h"
 #include "engine/gpu_type.h"
 
 namespace divvy::core {
 namespace kind_book_test {
 
-NodeTraits Traits(std::string name, std::vector<std::string> features, std::vector<GpuTraits> gpus) {
+NodeProperties Traits(std::string name, std::vector<std::string> features, std::vector<GpuProperties> gpus) {
   return {std::move(name), {}, std::move(features), std::move(gpus)};
 }
 
-std::vector<GpuTraits> Gpus(int count, const std::string& model = "h100") {
-  return std::vector<GpuTraits>(static_cast<std::size_t>(count), GpuTraits{model, 81'920, 90});
+std::vector<GpuProperties> Gpus(int count, const std::string& model = "h100") {
+  return std::vector<GpuProperties>(static_cast<std::size_t>(count), GpuProperties{model, 81'920, 90});
 }
 
 NodeFilter Features(std::string_view text) {
@@ -30,54 +30,54 @@ NodeFilter Named(std::vector<std::string> names) {
   return filter;
 }
 
-NodeFacts FactsOf(const NodeClassIndex& book, NodeIndex node) {
+NodeFacts FactsOf(const NodeClassIndex& class_index, NodeIndex node) {
   NodeFacts facts;
-  book.Fill(node, facts);
+  class_index.Fill(node, facts);
   return facts;
 }
 
-bool Accepts(const NodeClassIndex& book, FilterIndex filter, NodeIndex node) {
-  return ((book.Accepted(filter) >> FactsOf(book, node).kind) & 1) != 0;
+bool Accepts(const NodeClassIndex& class_index, FilterIndex filter, NodeIndex node) {
+  return ((class_index.Accepted(filter) >> FactsOf(class_index, node).node_class) & 1) != 0;
 }
 
 TEST(NodeClassIndex, DistinguishesNodesOnlyIfARequestNeedsIt) {
-  NodeClassIndex book;
-  ASSERT_TRUE(book.AddNode(Traits("n0", {"ib"}, Gpus(8))));
-  ASSERT_TRUE(book.AddNode(Traits("n1", {}, Gpus(8))));
-  ASSERT_TRUE(book.AddNode(Traits("n2", {}, Gpus(8, "a100"))));
-  EXPECT_EQ(book.kinds(), 2);
-  const FilterIndex ib = book.Use(Features("ib")).value();
-  EXPECT_EQ(book.kinds(), 3);
-  EXPECT_TRUE(Accepts(book, ib, 0));
-  EXPECT_FALSE(Accepts(book, ib, 1));
-  EXPECT_EQ(book.Use(Features("ib")).value(), ib);
-  EXPECT_EQ(book.Use(NodeFilter{}).value(), kNoFilter);
-  EXPECT_EQ(book.Use(Features("nvme")).value(), ib + 1);
-  EXPECT_EQ(book.Accepted(ib + 1), 0u);
-  EXPECT_EQ(book.kinds(), 3);
+  NodeClassIndex class_index;
+  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"ib"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Traits("n1", {}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Traits("n2", {}, Gpus(8, "a100"))));
+  EXPECT_EQ(class_index.kinds(), 2);
+  const FilterIndex ib = class_index.Use(Features("ib")).value();
+  EXPECT_EQ(class_index.kinds(), 3);
+  EXPECT_TRUE(Accepts(class_index, ib, 0));
+  EXPECT_FALSE(Accepts(class_index, ib, 1));
+  EXPECT_EQ(class_index.Use(Features("ib")).value(), ib);
+  EXPECT_EQ(class_index.Use(NodeFilter{}).value(), kNoFilter);
+  EXPECT_EQ(class_index.Use(Features("nvme")).value(), ib + 1);
+  EXPECT_EQ(class_index.Accepted(ib + 1), 0u);
+  EXPECT_EQ(class_index.kinds(), 3);
 }
 
 TEST(NodeClassIndex, ASplitReportsThePreviousClasses) {
-  NodeClassIndex book;
-  ASSERT_TRUE(book.AddNode(Traits("n0", {"ib"}, Gpus(8))));
-  ASSERT_TRUE(book.AddNode(Traits("n1", {}, Gpus(8))));
-  book.TakeChange();
-  const placement::ModelSet both = placement::ModelSet{1} << FactsOf(book, 0).kind;
-  ASSERT_TRUE(book.Use(Features("ib")));
-  const KindChange change = book.TakeChange();
+  NodeClassIndex class_index;
+  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"ib"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Traits("n1", {}, Gpus(8))));
+  class_index.TakeChange();
+  const placement::ModelSet both = placement::ModelSet{1} << FactsOf(class_index, 0).node_class;
+  ASSERT_TRUE(class_index.Use(Features("ib")));
+  const NodeClassChange change = class_index.TakeChange();
   EXPECT_EQ(change.renumbered, std::vector<NodeIndex>{0});
   EXPECT_TRUE(change.changed.empty());
   const placement::ModelSet now = change.Translate(both);
-  for (NodeIndex node : {0u, 1u}) EXPECT_TRUE(((now >> FactsOf(book, node).kind) & 1) != 0);
-  EXPECT_TRUE(book.TakeChange().empty());
+  for (NodeIndex node : {0u, 1u}) EXPECT_TRUE(((now >> FactsOf(class_index, node).node_class) & 1) != 0);
+  EXPECT_TRUE(class_index.TakeChange().empty());
 }
 
 TEST(NodeClassIndex, DropsUnusedFiltersWhenItRunsOutOfClasses) {
-  NodeClassIndex book;
-  for (int i = 0; i < 80; ++i) ASSERT_TRUE(book.AddNode(Traits("n" + std::to_string(i), {}, Gpus(8))));
+  NodeClassIndex class_index;
+  for (int i = 0; i < 80; ++i) ASSERT_TRUE(class_index.AddNode(Traits("n" + std::to_string(i), {}, Gpus(8))));
   std::vector<FilterIndex> used;
   while (true) {
-    const auto filter = book.Use(Named({"n" + std::to_string(used.size())}));
+    const auto filter = class_index.Use(Named({"n" + std::to_string(used.size())}));
     if (!filter) {
       EXPECT_EQ(filter.error().code, ErrorCode::kLimitExceeded);
       EXPECT_NE(filter.error().message.find("more than 64 "), std::string::npos);
@@ -86,85 +86,86 @@ TEST(NodeClassIndex, DropsUnusedFiltersWhenItRunsOutOfClasses) {
     used.push_back(*filter);
   }
   EXPECT_EQ(used.size(), 63u) << "and all others are of one kind";
-  ASSERT_EQ(book.CheckInvariants(), "");
-  book.Leave(used[5]);
-  const auto later = book.Use(Named({"n70"}));
+  ASSERT_EQ(class_index.CheckInvariants(), "");
+  class_index.Leave(used[5]);
+  const auto later = class_index.Use(Named({"n70"}));
   ASSERT_TRUE(later);
-  EXPECT_TRUE(Accepts(book, *later, 70));
-  EXPECT_EQ(book.CheckInvariants(), "");
-  EXPECT_FALSE(book.Use(Named({"n5"}))) << "its place was taken";
-  book.Leave(*later);
-  EXPECT_EQ(book.Use(Named({"n5"})).value(), used[5]) << "a filter keeps its index";
+  EXPECT_TRUE(Accepts(class_index, *later, 70));
+  EXPECT_EQ(class_index.CheckInvariants(), "");
+  EXPECT_FALSE(class_index.Use(Named({"n5"}))) << "its place was taken";
+  class_index.Leave(*later);
+  EXPECT_EQ(class_index.Use(Named({"n5"})).value(), used[5]) << "a filter keeps its index";
 }
 
 TEST(NodeClassIndex, ModelsThatNoRequestNamesShareAClass) {
-  NodeClassIndex book;
+  NodeClassIndex class_index;
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(book.AddNode(Traits("n" + std::to_string(i), {}, Gpus(1, "model-" + std::to_string(i)))));
+    ASSERT_TRUE(class_index.AddNode(Traits("n" + std::to_string(i), {}, Gpus(1, "model-" + std::to_string(i)))));
   }
-  ASSERT_EQ(book.CheckInvariants(), "");
+  ASSERT_EQ(class_index.CheckInvariants(), "");
   NodeFilter filter;
   filter.gpu_type = "model-77";
-  const FilterIndex index = book.Use(filter).value();
-  for (NodeIndex node = 0; node < 100; ++node) EXPECT_EQ(Accepts(book, index, node), node == 77);
+  const FilterIndex index = class_index.Use(filter).value();
+  for (NodeIndex node = 0; node < 100; ++node) EXPECT_EQ(Accepts(class_index, index, node), node == 77);
 }
 
 TEST(NodeClassIndex, AMixedNodeMatchesIfOneOfItsGpusDoes) {
-  NodeClassIndex book;
-  ASSERT_TRUE(book.AddNode(Traits("n0", {"ib"}, {{"a100", 40'960, 80}, {"h100", 81'920, 90}, {"a100", 40'960, 80}})));
-  ASSERT_TRUE(book.AddNode(Traits("n1", {}, Gpus(2))));
+  NodeClassIndex class_index;
+  ASSERT_TRUE(
+      class_index.AddNode(Traits("n0", {"ib"}, {{"a100", 40'960, 80}, {"h100", 81'920, 90}, {"a100", 40'960, 80}})));
+  ASSERT_TRUE(class_index.AddNode(Traits("n1", {}, Gpus(2))));
   NodeFilter filter = Features("ib");
   filter.least_compute_capability = 90;
-  const FilterIndex index = book.Use(filter).value();
-  const NodeFacts facts = FactsOf(book, 0);
-  EXPECT_TRUE(Accepts(book, index, 0));
-  EXPECT_FALSE(Accepts(book, index, 1));
-  ASSERT_EQ(facts.gpu_kinds.size(), 3u);
-  EXPECT_EQ((book.Accepted(index) >> facts.gpu_kinds[0]) & 1, 0u);
-  EXPECT_EQ((book.Accepted(index) >> facts.gpu_kinds[1]) & 1, 1u);
-  EXPECT_EQ(facts.gpu_kinds[0], facts.gpu_kinds[2]);
-  EXPECT_EQ(facts.gpu_models[1], FactsOf(book, 1).gpu_model);
+  const FilterIndex index = class_index.Use(filter).value();
+  const NodeFacts facts = FactsOf(class_index, 0);
+  EXPECT_TRUE(Accepts(class_index, index, 0));
+  EXPECT_FALSE(Accepts(class_index, index, 1));
+  ASSERT_EQ(facts.gpu_classes.size(), 3u);
+  EXPECT_EQ((class_index.Accepted(index) >> facts.gpu_classes[0]) & 1, 0u);
+  EXPECT_EQ((class_index.Accepted(index) >> facts.gpu_classes[1]) & 1, 1u);
+  EXPECT_EQ(facts.gpu_classes[0], facts.gpu_classes[2]);
+  EXPECT_EQ(facts.gpu_models[1], FactsOf(class_index, 1).gpu_model);
 }
 
-TEST(AskFor, ARefusedRequestAddsNoFilter) {
-  NodeClassIndex book;
-  ASSERT_TRUE(book.AddNode(Traits("n0", {"a"}, Gpus(8))));
-  ASSERT_TRUE(book.AddNode(Traits("n1", {"b"}, Gpus(8))));
+TEST(CompileRequest, ARefusedRequestAddsNoFilter) {
+  NodeClassIndex class_index;
+  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"a"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Traits("n1", {"b"}, Gpus(8))));
   NodeWishes wishes;
   wishes.features = ParseFeatureWish("a*2&b*2").value();
-  const auto few = AskFor(book, GpuAsk(1, 3), wishes);
+  const auto few = CompileRequest(class_index, GpuRequest(1, 3), wishes);
   ASSERT_FALSE(few);
   EXPECT_EQ(few.error().message, "--constraint counts 4 nodes, but the job has 3 tasks; ask for --tasks 4");
-  Ask apart = GpuAsk(1, 3);
-  apart.groups.front().apart = true;
-  EXPECT_EQ(AskFor(book, apart, wishes).error().message,
+  ResourceRequest apart = GpuRequest(1, 3);
+  apart.groups.front().anti_affinity = true;
+  EXPECT_EQ(CompileRequest(class_index, apart, wishes).error().message,
             "--constraint counts 4 nodes, but the job is on 3 nodes; ask for --nodes 4");
-  EXPECT_EQ(AskFor(book, GpuAsk(1, 1), wishes).error().message,
+  EXPECT_EQ(CompileRequest(class_index, GpuRequest(1, 1), wishes).error().message,
             "--constraint counts 4 nodes, but the job is on 1 node; ask for --nodes 4");
-  const auto elastic = AskFor(book, GpuAsk(1, 4, 8), wishes);
+  const auto elastic = CompileRequest(class_index, GpuRequest(1, 4, 8), wishes);
   EXPECT_FALSE(elastic);
-  const auto ask = AskFor(book, GpuAsk(1, 5), wishes);
-  ASSERT_TRUE(ask);
-  ASSERT_EQ(ask->groups.size(), 3u);
-  EXPECT_EQ(ask->groups[2].least, 1);
-  EXPECT_EQ(ask->groups[2].filters, std::vector<FilterIndex>{kNoFilter});
-  LeaveFilters(book, *ask);
+  const auto request = CompileRequest(class_index, GpuRequest(1, 5), wishes);
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->groups.size(), 3u);
+  EXPECT_EQ(request->groups[2].least, 1);
+  EXPECT_EQ(request->groups[2].filters, std::vector<FilterIndex>{kNoFilter});
+  LeaveFilters(class_index, *request);
 }
 
-TEST(AskFor, FasterGpusComeFirstInEachAlternative) {
-  NodeClassIndex book;
-  ASSERT_TRUE(book.AddNode(Traits("n0", {"a"}, Gpus(8))));
-  ASSERT_TRUE(book.AddNode(Traits("n1", {"b"}, Gpus(8, "a100"))));
+TEST(CompileRequest, FasterGpusComeFirstInEachAlternative) {
+  NodeClassIndex class_index;
+  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"a"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Traits("n1", {"b"}, Gpus(8, "a100"))));
   NodeWishes wishes;
   wishes.gpu_type = "a100*0.5|h100*1.0";
   wishes.features = ParseFeatureWish("[a|b]").value();
-  const Ask ask = AskFor(book, GpuAsk(1, 2), wishes).value();
-  EXPECT_TRUE(ask.alike);
-  EXPECT_EQ(ask.groups.front().speeds, (std::vector<std::int16_t>{1000, 500, 1000, 500}));
-  EXPECT_EQ(book.filter(ask.groups.front().filters[1]).gpu_type, "a100");
-  EXPECT_EQ(FilterWords(book, ask.groups.front().filters),
+  const ResourceRequest request = CompileRequest(class_index, GpuRequest(1, 2), wishes).value();
+  EXPECT_TRUE(request.alike);
+  EXPECT_EQ(request.groups.front().speeds, (std::vector<std::int16_t>{1000, 500, 1000, 500}));
+  EXPECT_EQ(class_index.filter(request.groups.front().filters[1]).gpu_type, "a100");
+  EXPECT_EQ(FilterText(class_index, request.groups.front().filters),
             "of type a100 or h100 with feature a or of type a100 or h100 with feature b");
-  EXPECT_FALSE(AskFor(book, GpuAsk(1), wishes)->alike) << "one task is alike";
+  EXPECT_FALSE(CompileRequest(class_index, GpuRequest(1), wishes)->alike) << "one task is alike";
 }
 
 // --- Against an oracle ----------------------------------------------------------------------------------------------
@@ -179,17 +180,17 @@ struct Random {
     }
     return list;
   }
-  GpuTraits Gpu() {
+  GpuProperties Gpu() {
     const int kind = draws.Below(models);
     return {kind == 0 ? "a100" : kind == 1 ? "h100" : "l40", kind == 1 ? 81'920 : 40'960, kind == 1 ? 90 : 80};
   }
-  NodeTraits Node(int index, int gpus) {
-    NodeTraits traits;
+  NodeProperties Node(int index, int gpus) {
+    NodeProperties traits;
     traits.name = "n" + std::to_string(index);
     traits.features = Some("f", 4, 2);
     traits.pools = Some("p", 2, 2);
     const bool is_mixed = draws.Below(mixed_one_in) == 0;
-    const GpuTraits first = Gpu();
+    const GpuProperties first = Gpu();
     for (int gpu = 0; gpu < gpus; ++gpu) traits.gpus.push_back(is_mixed ? Gpu() : first);
     return traits;
   }
@@ -214,7 +215,7 @@ struct Random {
   int mixed_one_in = 3;
 };
 
-bool OracleNode(const NodeFilter& filter, const NodeTraits& node) {
+bool OracleNode(const NodeFilter& filter, const NodeProperties& node) {
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
@@ -227,7 +228,7 @@ bool OracleNode(const NodeFilter& filter, const NodeTraits& node) {
          (filter.pool.empty() || has(node.pools, filter.pool));
 }
 
-bool OracleGpu(const NodeFilter& filter, const NodeTraits& node, const GpuTraits& gpu) {
+bool OracleGpu(const NodeFilter& filter, const NodeProperties& node, const GpuProperties& gpu) {
   return OracleNode(filter, node) && MatchesGpuType(filter.gpu_type, gpu.model) &&
          gpu.memory_mib >= filter.least_gpu_memory_mib && gpu.compute_capability >= filter.least_compute_capability;
 }
@@ -235,42 +236,43 @@ bool OracleGpu(const NodeFilter& filter, const NodeTraits& node, const GpuTraits
 TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
-    NodeClassIndex book;
-    std::vector<NodeTraits> nodes;
+    NodeClassIndex class_index;
+    std::vector<NodeProperties> nodes;
     std::vector<FilterIndex> used;
     int refused = 0;
     for (int step = 0; step < 60; ++step) {
       const int what = nodes.size() < 4 ? 0 : random.draws.Below(6);
       if (what == 0) {
-        NodeTraits traits = random.Node(static_cast<int>(nodes.size()), 4);
-        if (book.AddNode(traits)) nodes.push_back(traits);
+        NodeProperties traits = random.Node(static_cast<int>(nodes.size()), 4);
+        if (class_index.AddNode(traits)) nodes.push_back(traits);
       } else if (what == 1) {
         const auto index = static_cast<NodeIndex>(random.draws.Below(static_cast<int>(nodes.size())));
-        NodeTraits traits = random.Node(static_cast<int>(index), 4);
-        if (book.SetTraits(index, traits)) nodes[index] = traits;
+        NodeProperties traits = random.Node(static_cast<int>(index), 4);
+        if (class_index.SetProperties(index, traits)) nodes[index] = traits;
       } else if (what == 2 && !used.empty()) {
         const auto at = used.begin() + random.draws.Below(static_cast<int>(used.size()));
-        book.Leave(*at);
+        class_index.Leave(*at);
         used.erase(at);
-      } else if (const auto filter = book.Use(random.Filter(static_cast<int>(nodes.size())))) {
+      } else if (const auto filter = class_index.Use(random.Filter(static_cast<int>(nodes.size())))) {
         used.push_back(*filter);
       } else {
         refused += 1;
       }
-      ASSERT_EQ(book.CheckInvariants(), "") << "seed " << seed << " step " << step;
-      ASSERT_LE(book.kinds(), placement::kMaxModels);
+      ASSERT_EQ(class_index.CheckInvariants(), "") << "seed " << seed << " step " << step;
+      ASSERT_LE(class_index.kinds(), placement::kMaxModels);
       for (const FilterIndex filter : used) {
         if (filter == kNoFilter) continue;
         for (NodeIndex node = 0; node < nodes.size(); ++node) {
-          const NodeFacts facts = FactsOf(book, node);
+          const NodeFacts facts = FactsOf(class_index, node);
           bool has_any = false;
           for (std::size_t gpu = 0; gpu < nodes[node].gpus.size(); ++gpu) {
-            const bool expected = OracleGpu(book.filter(filter), nodes[node], nodes[node].gpus[gpu]);
-            const int kind = facts.gpu_kinds.empty() ? facts.kind : facts.gpu_kinds[gpu];
-            ASSERT_EQ(((book.Accepted(filter) >> kind) & 1) != 0, expected) << "seed " << seed << " step " << step;
+            const bool expected = OracleGpu(class_index.filter(filter), nodes[node], nodes[node].gpus[gpu]);
+            const int kind = facts.gpu_classes.empty() ? facts.node_class : facts.gpu_classes[gpu];
+            ASSERT_EQ(((class_index.Accepted(filter) >> kind) & 1) != 0, expected)
+                << "seed " << seed << " step " << step;
             has_any = has_any || expected;
           }
-          ASSERT_EQ(Accepts(book, filter, node), has_any) << "seed " << seed << " step " << step;
+          ASSERT_EQ(Accepts(class_index, filter, node), has_any) << "seed " << seed << " step " << step;
         }
       }
     }
@@ -279,25 +281,25 @@ TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
 
 // --- A cluster that uses the book ------------------------------------------------------------------------------------
 
-std::string TextOf(const std::vector<TaskPlacement>& pieces) {
+std::string TextOf(const std::vector<TaskPlacement>& placements) {
   std::string text;
-  for (const TaskPlacement& piece : pieces) {
-    text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.place.gpus.bits()) + "/" +
-            std::to_string(piece.group) + "/" + std::to_string(piece.alternative);
+  for (const TaskPlacement& placed : placements) {
+    text += " " + std::to_string(placed.node) + ":" + std::to_string(placed.place.gpus.bits()) + "/" +
+            std::to_string(placed.group) + "/" + std::to_string(placed.alternative);
   }
   return text;
 }
 
 std::string TextOf(const Plan& plan, const Cluster& cluster) {
   std::string text;
-  for (const Start& start : plan.starts) text += "start " + ToString(start.job) + TextOf(start.pieces) + "\n";
+  for (const Start& start : plan.starts) text += "start " + ToString(start.job) + TextOf(start.placements) + "\n";
   for (const Preemption& preemption : plan.preemptions)
-    text += "take " + ToString(preemption.job) + TextOf(preemption.pieces) + "\n";
+    text += "take " + ToString(preemption.job) + TextOf(preemption.placements) + "\n";
   for (const Move& move : plan.moves) text += "move " + ToString(move.job) + TextOf(move.to) + "\n";
-  for (const Growth& growth : plan.growths) text += "grow " + ToString(growth.job) + TextOf(growth.pieces) + "\n";
+  for (const Growth& growth : plan.growths) text += "grow " + ToString(growth.job) + TextOf(growth.placements) + "\n";
   for (const BackfillReservation& reservation : cluster.reservations()) {
     text += "reservation " + ToString(reservation.entry) + " " +
-            std::to_string(reservation.start.time_since_epoch().count()) + TextOf(reservation.pieces) + "\n";
+            std::to_string(reservation.start.time_since_epoch().count()) + TextOf(reservation.placements) + "\n";
   }
   return text;
 }
@@ -307,27 +309,27 @@ class Followed {
  public:
   explicit Followed(Rules rules, std::string scorer) : cluster(rules), scorer_(std::move(scorer)) {}
 
-  void Add(const NodeTraits& traits) {
-    ASSERT_TRUE(book.AddNode(traits));
+  void Add(const NodeProperties& traits) {
+    ASSERT_TRUE(class_index.AddNode(traits));
     NodeFacts facts = PlainNode(static_cast<int>(cluster.node_count()), static_cast<int>(traits.gpus.size()));
     facts.rack = static_cast<std::uint32_t>(cluster.node_count() / 3);
-    book.Fill(static_cast<NodeIndex>(cluster.node_count()), facts);
+    class_index.Fill(static_cast<NodeIndex>(cluster.node_count()), facts);
     cluster.AddNode(facts);
     Follow();
   }
   void Follow() {
-    const KindChange change = book.TakeChange();
+    const NodeClassChange change = class_index.TakeChange();
     if (change.empty()) return;
     changes += 1;
     for (Shape& shape : asked_) shape.models = change.Translate(shape.models);
-    cluster.SetKinds(book, change, MakeScorer());
+    cluster.SetNodeClasses(class_index, change, MakeScorer());
   }
-  bool Submit(std::uint64_t id, const Ask& bare, const NodeWishes& wishes, Time now, Duration limit,
+  bool Submit(std::uint64_t id, const ResourceRequest& bare, const NodeWishes& wishes, Time now, Duration limit,
               Preemptible preemptible) {
-    Result<Ask> ask = AskFor(book, bare, wishes);
+    Result<ResourceRequest> request = CompileRequest(class_index, bare, wishes);
     Follow();
-    if (!ask) return false;
-    Job job = MakeJob(cluster, id, *ask, now, limit);
+    if (!request) return false;
+    Job job = MakeJob(cluster, id, *request, now, limit);
     job.preemptible = preemptible;
     cluster.Put(job, now);
     return true;
@@ -336,33 +338,33 @@ class Followed {
   void Demand() {
     NodeFilter filter;
     filter.gpu_type = "h100";
-    const FilterIndex h100 = book.Use(filter).value();
+    const FilterIndex h100 = class_index.Use(filter).value();
     asked_.push_back(asked_.front());
-    asked_.back().models = book.Accepted(h100);
+    asked_.back().models = class_index.Accepted(h100);
     cluster.SetScorer(MakeScorer());
     Follow();
   }
   /// Adds a filter that splits kinds but that no job uses.
   void Distinguish(const NodeFilter& filter, bool stays) {
-    const auto index = book.Use(filter);
+    const auto index = class_index.Use(filter);
     Follow();
-    if (index && !stays) book.Leave(*index);
+    if (index && !stays) class_index.Leave(*index);
   }
 
   std::shared_ptr<const placement::Scorer> MakeScorer() const {
     if (scorer_ != "default") return placement::MakeSimpleScorer(scorer_);
     return placement::MakeScorer("default", placement::CountShapes(asked_), static_cast<double>(asked_.size()),
-                                 book.CapacityParts(), book.Alike());
+                                 class_index.CapacityParts(), class_index.Alike());
   }
 
   Cluster cluster;
-  NodeClassIndex book;
+  NodeClassIndex class_index;
   int changes = 0;
 
  private:
   std::string scorer_;
-  std::vector<Shape> asked_ = {GpuAsk(1).groups.front().alternatives.front(),
-                               GpuAsk(4).groups.front().alternatives.front()};
+  std::vector<Shape> asked_ = {GpuRequest(1).groups.front().alternatives.front(),
+                               GpuRequest(4).groups.front().alternatives.front()};
 };
 
 NodeWishes RandomWishes(Random& random, int nodes) {
@@ -387,7 +389,7 @@ void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, in
   Followed plain(rules, scorer);
   Followed split(rules, scorer);
   constexpr int kNodes = 14;
-  NodeTraits traits;
+  NodeProperties traits;
   for (int node = 0; node < kNodes; ++node) {
     // Each node has twins that differ only by name.
     if (node % 3 == 0) traits = random.Node(node, 4);
@@ -401,7 +403,8 @@ void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, in
   Time now = At(0);
   for (std::uint64_t step = 1; step <= 50; ++step) {
     now += std::chrono::minutes(random.draws.Below(30));
-    const Ask bare = GpuAsk(random.draws.Below(5), 1 + random.draws.Below(3), random.draws.Below(4) == 0 ? 6 : 0);
+    const ResourceRequest bare =
+        GpuRequest(random.draws.Below(5), 1 + random.draws.Below(3), random.draws.Below(4) == 0 ? 6 : 0);
     const NodeWishes wishes = random.draws.Below(2) == 0 ? RandomWishes(random, kNodes) : NodeWishes();
     const Duration limit = std::chrono::hours(random.draws.Below(4));
     const auto preemptible = random.draws.Below(2) == 0 ? Preemptible::kRequeue : Preemptible::kNever;
@@ -451,17 +454,17 @@ TEST(NodeClassSplits, AJobStartsOnANodeThatGetsItsFeature) {
   world.Add(Traits("n1", {"ib"}, Gpus(4)));
   NodeWishes wishes;
   wishes.features = ParseFeatureWish("ib").value();
-  ASSERT_TRUE(world.Submit(1, GpuAsk(4), wishes, At(0), Duration(0), Preemptible::kNever));
-  ASSERT_TRUE(world.Submit(2, GpuAsk(4), wishes, At(0), Duration(0), Preemptible::kNever));
+  ASSERT_TRUE(world.Submit(1, GpuRequest(4), wishes, At(0), Duration(0), Preemptible::kNever));
+  ASSERT_TRUE(world.Submit(2, GpuRequest(4), wishes, At(0), Duration(0), Preemptible::kNever));
   EXPECT_EQ(world.cluster.Decide(At(1)).starts.size(), 1u);
-  ASSERT_TRUE(world.book.SetTraits(0, Traits("n0", {"ib"}, Gpus(4))));
+  ASSERT_TRUE(world.class_index.SetProperties(0, Traits("n0", {"ib"}, Gpus(4))));
   world.Follow();
   const Plan plan = world.cluster.Decide(At(2));
   ASSERT_EQ(plan.starts.size(), 1u);
-  EXPECT_EQ(plan.starts.front().pieces.front().node, 0u);
+  EXPECT_EQ(plan.starts.front().placements.front().node, 0u);
   world.Add(Traits("n2", {"ib"}, Gpus(4)));
-  ASSERT_TRUE(world.Submit(3, GpuAsk(4), wishes, At(3), Duration(0), Preemptible::kNever));
-  EXPECT_EQ(world.cluster.Decide(At(3)).starts.front().pieces.front().node, 2u);
+  ASSERT_TRUE(world.Submit(3, GpuRequest(4), wishes, At(3), Duration(0), Preemptible::kNever));
+  EXPECT_EQ(world.cluster.Decide(At(3)).starts.front().placements.front().node, 2u);
 }
 
 }  // namespace kind_book_test

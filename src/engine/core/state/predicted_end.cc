@@ -8,15 +8,15 @@ void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
   Cluster::State& s = cluster.state();
   Run& run = s.running.at(running);
   run.predicted_end = end;
-  for (const TaskPlacement& piece : run.pieces) {
-    for (RunPiece& one : s.nodes[piece.node].pieces) {
+  for (const TaskPlacement& placed : run.placements) {
+    for (RunningTask& one : s.nodes[placed.node].placements) {
       if (one.job == running) one.predicted_end = end;
     }
   }
   // If plans do not depend on the prediction, only estimates use it.
   if (!s.rules.uses_predictions || run.end != kNever) return;
   s.Expect(run, EndOf(s.rules, run, run.started));
-  for (const TaskPlacement& piece : run.pieces) s.Grow(piece.node);
+  for (const TaskPlacement& placed : run.placements) s.Grow(placed.node);
   s.room_epoch += 1;
   for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }

@@ -22,9 +22,9 @@ std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limi
   const std::size_t most = limit > 0 ? limit : state.waiting.size();
   std::vector<Cursor> heap;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
-    const ClassQueue& line = state.classes[index].line;
-    if (line.empty()) continue;
-    heap.push_back({state.KeyAt(index, line.At(line.begin()).place, now), index, line.begin()});
+    const ClassQueue& queue = state.classes[index].queue;
+    if (queue.empty()) continue;
+    heap.push_back({state.KeyAt(index, queue.At(queue.begin()).place, now), index, queue.begin()});
   }
   std::make_heap(heap.begin(), heap.end(), Cursor::Later);
   std::vector<JobId> order;
@@ -32,13 +32,13 @@ std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limi
     std::pop_heap(heap.begin(), heap.end(), Cursor::Later);
     Cursor& next = heap.back();
     order.push_back(next.key.id);
-    const ClassQueue& line = state.classes[next.job_class].line;
-    next.at = line.Next(next.at);
-    if (line.IsEnd(next.at)) {
+    const ClassQueue& queue = state.classes[next.job_class].queue;
+    next.at = queue.Next(next.at);
+    if (queue.IsEnd(next.at)) {
       heap.pop_back();
       continue;
     }
-    next.key = state.KeyAt(next.job_class, line.At(next.at).place, now);
+    next.key = state.KeyAt(next.job_class, queue.At(next.at).place, now);
     std::push_heap(heap.begin(), heap.end(), Cursor::Later);
   }
   if (order.size() >= most) return order;

@@ -48,8 +48,8 @@ struct Rules : PoolRules {
                               // share.
   bool preempts = false;      // Within a team: takes from jobs of lower priority.
   bool consolidates = false;  // Migrates running jobs so that a larger job fits.
-  Duration least_run{0};      // Jobs that started more recently are not preempted.
-  Duration patience{0};       // A job preempts only after it has waited this long.
+  Duration min_runtime{0};    // Jobs that started more recently are not preempted.
+  Duration wait_before{0};    // A job preempts only after it has waited this long.
   Duration grace = std::chrono::seconds(30);  // From the decision until the GPUs are free.
 
   friend bool operator==(const Rules&, const Rules&) = default;

@@ -15,7 +15,7 @@ namespace divvy::core {
 
 /// Everything that distinguishes jobs for scheduling, except their position in the queue.
 struct ClassKey {
-  AskIndex ask = 0;
+  RequestIndex request = 0;
   TeamIndex team = kRootTeam;
   UserIndex user = 0;
   Duration limit{0};
@@ -28,7 +28,7 @@ struct ClassKey {
 
 struct JobClass {
   ClassKey key;
-  ClassQueue line;  // The members that are ready to start.
+  ClassQueue queue;  // The members that are ready to start.
   std::int64_t least_parts = 0;
   bool wants_gpu = false;
   Time head_changes_at = kNever;  // When the next job in the queue escalates.
@@ -40,7 +40,7 @@ struct JobClass {
   /// Whether it fits on the usable nodes when they are empty; as of usable_epoch `checked_epoch`.
   mutable bool could_run = true;
   mutable std::uint64_t checked_epoch = 0;
-  std::uint64_t tried_epoch = 0;  // The take_epoch at its last search for victims, which found none.
+  std::uint64_t tried_epoch = 0;  // The preempt_epoch at its last search for victims, which found none.
   Time try_again = kNever;        // When the passing of time may change that result.
 
   bool is_firm() const { return key.preemptible == Preemptible::kNever; }
@@ -67,7 +67,7 @@ struct Waiting {
 };
 
 /// One piece of a running job, as stored on its node.
-struct RunPiece {
+struct RunningTask {
   JobId job;
   Shape shape;
   GpuPlace place;
@@ -80,18 +80,18 @@ struct RunPiece {
 /// Resources of a node that are reserved during a time interval.
 struct ReservedCapacity {
   JobId entry;  // The job that it is reserved for; unset for a booking.
-  std::uint64_t booking = 0;
+  std::uint64_t advance = 0;
   Shape shape;
   GpuPlace place;
   Time from = kNever;
   Time until = kNever;
-  bool is_sure = false;      // `from` rests on time limits alone.
-  bool ends_surely = false;  // `until` rests on time limits alone.
-  GpuSet closed;             // For a started booking: GPUs closed to other jobs, including those that its owners use
-                             // already.
-  bool drains = false;       // Reserves `place` as it becomes free, at an unknown time.
-  bool is_claim = false;     // Preempted for `entry` (a nomination): binding for all jobs, whatever their queue
-                             // position.
+  bool is_sure = false;        // `from` rests on time limits alone.
+  bool ends_surely = false;    // `until` rests on time limits alone.
+  GpuSet closed;               // For a started booking: GPUs closed to other jobs, including those that its owners use
+                               // already.
+  bool drains = false;         // Reserves `place` as it becomes free, at an unknown time.
+  bool is_nomination = false;  // Preempted for `entry` (a nomination): binding for all jobs, whatever their queue
+                               // position.
 };
 
 struct Node {
@@ -101,10 +101,10 @@ struct Node {
   GpuSet carved;    // GPUs in MIG mode. state.carved may differ temporarily during a trial.
   bool accepts = true;
   bool has_grown = false;  // Resources were freed since the last decision.
-  std::vector<RunPiece> pieces;
-  std::vector<ReservedCapacity> holds;
+  std::vector<RunningTask> placements;
+  std::vector<ReservedCapacity> reserved;
 
-  bool is_mixed() const { return !facts.gpu_kinds.empty(); }
+  bool is_mixed() const { return !facts.gpu_classes.empty(); }
 };
 
 /// Usage that counts against a cap.
@@ -138,7 +138,7 @@ struct ReservationSlot {
 
 /// A migrating job, or a moved piece of one, that has not left its old place yet.
 struct Moving {
-  AskIndex ask = 0;
+  RequestIndex request = 0;
   std::vector<TaskPlacement> to;
   bool is_all = true;
 };
@@ -154,20 +154,20 @@ struct Cluster::State {
   std::optional<placement::Fleet> fleet;
   std::vector<NodeIndex> mixed;
   std::shared_ptr<const placement::Scorer> scorer;
-  std::vector<Ask> asks;
-  std::map<Ask, AskIndex> ask_index;
+  std::vector<ResourceRequest> requests;
+  std::map<ResourceRequest, RequestIndex> request_index;
   std::vector<JobClass> classes;
   // Per class: what scans need, and the key of its head.
-  std::vector<QueueHead> fronts;
+  std::vector<QueueHead> queue_heads;
   std::vector<Key> keys;
   std::map<ClassKey, ClassIndex> class_index;
-  struct TeamFront {
+  struct TeamHead {
     bool is_set = false;
     std::int64_t parts = 0;  // The GPU parts of the team's first job.
     std::array<std::int64_t, kTeamRanks> rank{};
   };
-  // For kFair: the first job of each team as of the last round; indexed by FrontOf.
-  std::vector<TeamFront> team_fronts;
+  // For kFair: the first job of each team as of the last round; indexed by TeamHeadOf.
+  std::vector<TeamHead> team_heads;
   std::vector<Cap> caps;
   std::unordered_map<JobId, Waiting> waiting;  // For look-up only, never iterated for decisions; so is `running`.
   std::unordered_map<JobId, Run> running;
@@ -177,7 +177,7 @@ struct Cluster::State {
   std::set<std::pair<Time, JobId>> dated;          // Waiting jobs with a begin time in the future.
   std::set<NodeIndex> held;                        // Nodes with holds.
   std::vector<ReservationSlot> reservations;       // Sorted by key.
-  std::vector<AdvanceReservation> bookings;
+  std::vector<AdvanceReservation> advance_reservations;
   std::uint64_t waiting_count = 0;
   std::vector<Carving> carvings;  // Since the last plan was returned.
   // Changes since the last decision.
@@ -193,15 +193,15 @@ struct Cluster::State {
   std::uint64_t round = 0;  // Counts the rounds of all decisions.
   /// The first blocked job of each pool and job type (HeadOf) as of the last round; may be unset.
   std::vector<JobId> heads = std::vector<JobId>(2);
-  Time bookings_seen = kNoTime;
+  Time advance_seen = kNoTime;
   std::set<ClassIndex> team_blocked;  // Classes refused for a team's limit or quota since the team last shrank.
   // Preemption.
   std::set<JobId> leaving;         // Running jobs that were told to release something.
   std::map<JobId, Moving> moving;  // Those of `leaving` that are migrated; Moving::to is reserved for them.
   /// JobClass::hopeless, shared by all classes with the same Ask, as long as there are no bookings.
-  std::vector<std::array<std::uint64_t, 2>> hopeless_asks;
-  std::uint64_t take_epoch = 1;  // Counts changes that may affect who may preempt whom.
-  Time take_again = kNever;      // When time alone may change that.
+  std::vector<std::array<std::uint64_t, 2>> hopeless_requests;
+  std::uint64_t preempt_epoch = 1;  // Counts changes that may affect who may preempt whom.
+  Time preempt_again = kNever;      // When time alone may change that.
 
   // --- cluster.cc
   void MakeFleet();
@@ -213,21 +213,21 @@ struct Cluster::State {
   void Freshen(ClassIndex index);
   void FreshenAll();
   ClassIndex ClassOf(const Job& job);
-  void LineUp(Waiting& entry);
-  void StepOut(JobId id, const Waiting& entry);
+  void Enqueue(Waiting& entry);
+  void Dequeue(JobId id, const Waiting& entry);
   void HeadChanged(ClassIndex index, Time now);
   Standing StandingOf(ClassIndex index, const Place& place) const;
   Key KeyAt(ClassIndex index, const Place& place, Time now) const;
-  PoolIndex PoolOf(ClassIndex index) const { return fronts[index].pool; }
+  PoolIndex PoolOf(ClassIndex index) const { return queue_heads[index].pool; }
   const PoolRules& RulesOf(ClassIndex index) const { return pools[PoolOf(index)]; }
   bool IsEscalatedAt(ClassIndex index, Time since, Time now) const { return IsEscalated(RulesOf(index), since, now); }
   bool IsFair(ClassIndex index) const { return RulesOf(index).order == Order::kFair; }
   bool IsAnyFair() const;
-  std::size_t HeadOf(ClassIndex index) const { return 2 * std::size_t{PoolOf(index)} + fronts[index].wants_gpu; }
-  std::size_t FrontOf(ClassIndex index) const { return PoolOf(index) * teams.size() + fronts[index].team; }
-  void FindTeamFronts(Time now);
-  void TakePiece(JobId job, const Run& run, const TaskPlacement& piece);
-  void DropPiece(JobId job, const TaskPlacement& piece);
+  std::size_t HeadOf(ClassIndex index) const { return 2 * std::size_t{PoolOf(index)} + queue_heads[index].wants_gpu; }
+  std::size_t TeamHeadOf(ClassIndex index) const { return PoolOf(index) * teams.size() + queue_heads[index].team; }
+  void FindTeamHeads(Time now);
+  void TakePlacement(JobId job, const Run& run, const TaskPlacement& placed);
+  void DropPlacement(JobId job, const TaskPlacement& placed);
   void AddRun(Run run, Time now);
   void Expect(Run& run, Time end);
   /// Postpones the expected end of jobs that should have ended by `now`. Returns whether there were any.
@@ -237,27 +237,27 @@ struct Cluster::State {
   GpuUse UseOf(const Run& run) const;
   /// The draw that places the next member of an entry; 0 if it is not placed at random.
   std::uint64_t DrawOf(JobId entry) const;
-  const Ask& ask_of(const Run& run) const { return asks[classes[run.job_class].key.ask]; }
+  const ResourceRequest& request_of(const Run& run) const { return requests[classes[run.job_class].key.request]; }
 
-  // --- holds.cc
-  void AddHold(NodeIndex node, ReservedCapacity hold);
-  void DropHolds(NodeIndex node, JobId entry, std::uint64_t booking);
-  void DropPromise(std::size_t index);
+  // --- reserved_capacity.cc
+  void AddReserved(NodeIndex node, ReservedCapacity reserved);
+  void DropReserved(NodeIndex node, JobId entry, std::uint64_t advance);
+  void DropReservation(std::size_t index);
   void FreshenRights(ClassIndex index);  // Marks the class and all classes that share a cap or a team limit with it for
                                          // re-examination.
-  void DropBooking(std::size_t index);
+  void DropAdvanceReservation(std::size_t index);
   /// Opens bookings that have begun to their owners, and drops bookings that are over.
-  void TurnBookings(Time now);
+  void UpdateAdvanceReservations(Time now);
 
   // --- preempt.cc
-  void MarkLeaving(JobId id, const std::vector<TaskPlacement>& pieces);
+  void MarkLeaving(JobId id, const std::vector<TaskPlacement>& placements);
   void DropMoving(JobId id);
   void ResumeMoved(JobId id, Time now);
 };
 
 /// The expected end as of `now`, always in the future: an overdue end is postponed, by twice as much each time. kNever:
 /// unknown.
-Time EndOf(const Rules& rules, const RunPiece& piece, Time now);
+Time EndOf(const Rules& rules, const RunningTask& placed, Time now);
 Time EndOf(const Rules& rules, const Run& run, Time now);
 
 }  // namespace divvy::core

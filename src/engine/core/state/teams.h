@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "engine/core/state/ask.h"
+#include "engine/core/state/resource_request.h"
 #include "engine/shares.h"
 
 namespace divvy::core {

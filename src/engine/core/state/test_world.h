@@ -36,26 +36,27 @@ inline Cluster MakeCluster(int nodes, int gpus, Rules rules = {}) {
 }
 
 /// `tasks` tasks of `gpus` whole GPUs each.
-inline Ask GpuAsk(int gpus, int tasks = 1, int most = 0) {
-  Ask ask;
+inline ResourceRequest GpuRequest(int gpus, int tasks = 1, int most = 0) {
+  ResourceRequest request;
   Shape shape;
   shape.gpus = static_cast<std::int16_t>(gpus);
   shape.parts = gpus > 0 ? placement::kGpuParts : 0;
   shape.cpu_milli = gpus == 0 ? 1000 : 0;
-  ask.groups.push_back({{shape}, tasks, most > 0 ? most : tasks});
-  return ask;
+  request.groups.push_back({{shape}, tasks, most > 0 ? most : tasks});
+  return request;
 }
 
-inline Ask ShareAsk(int parts) {
-  Ask ask = GpuAsk(1);
-  ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(parts);
-  return ask;
+inline ResourceRequest ShareRequest(int parts) {
+  ResourceRequest request = GpuRequest(1);
+  request.groups.front().alternatives.front().parts = static_cast<std::int16_t>(parts);
+  return request;
 }
 
-inline Job MakeJob(Cluster& cluster, std::uint64_t id, const Ask& ask, Time queued, Duration limit = Duration(0)) {
+inline Job MakeJob(Cluster& cluster, std::uint64_t id, const ResourceRequest& request, Time queued,
+                   Duration limit = Duration(0)) {
   Job job;
   job.id = JobId(id);
-  job.ask = cluster.Know(ask);
+  job.request = cluster.Know(request);
   job.queued_at = queued;
   job.limit = limit;
   return job;
@@ -65,8 +66,8 @@ inline Job MakeJob(Cluster& cluster, std::uint64_t id, const Ask& ask, Time queu
 inline placement::ModelSet Accepting(const Cluster& cluster, placement::ModelSet kinds) {
   placement::ModelSet accepted = kinds;
   for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
-    for (const std::uint8_t kind : cluster.node(node).gpu_kinds) {
-      if (((kinds >> kind) & 1) != 0) accepted |= placement::ModelSet{1} << cluster.node(node).kind;
+    for (const std::uint8_t kind : cluster.node(node).gpu_classes) {
+      if (((kinds >> kind) & 1) != 0) accepted |= placement::ModelSet{1} << cluster.node(node).node_class;
     }
   }
   return accepted;
@@ -89,11 +90,11 @@ class Draws {
 };
 
 /// Gives each GPU one of `kinds` kinds, each with its own model; `kind` is the node's own.
-inline void MixKinds(Draws& draws, int kinds, NodeFacts& facts, int kind) {
-  facts.kind = facts.gpu_model = kind;
+inline void MixNodeClasses(Draws& draws, int kinds, NodeFacts& facts, int kind) {
+  facts.node_class = facts.gpu_model = kind;
   for (int gpu = 0; gpu < facts.gpus; ++gpu) {
-    facts.gpu_kinds.push_back(static_cast<std::uint8_t>(draws.Below(kinds)));
-    facts.gpu_models.push_back(facts.gpu_kinds.back());
+    facts.gpu_classes.push_back(static_cast<std::uint8_t>(draws.Below(kinds)));
+    facts.gpu_models.push_back(facts.gpu_classes.back());
   }
 }
 

@@ -21,7 +21,7 @@ using placement::NodeIndex;
 using placement::NodeState;
 using placement::Shape;
 
-using AskIndex = std::uint32_t;
+using RequestIndex = std::uint32_t;
 using ClassIndex = std::uint32_t;
 using TeamIndex = std::uint32_t;
 using CapIndex = std::uint32_t;
@@ -48,24 +48,24 @@ struct TaskGroup {
   /// Speed of a task on each alternative, in thousandths of the fastest. Empty: all are equally fast.
   std::vector<std::int16_t> speeds;
   /// The filters that Shape::models of each alternative was made from, so that it can be recomputed when nodes are
-  /// reclassified (Cluster::SetKinds). Empty: Shape::models is fixed.
+  /// reclassified (Cluster::SetNodeClasses). Empty: Shape::models is fixed.
   std::vector<FilterIndex> filters;
   /// Each task gets a node without other tasks of its component (anti-affinity).
-  bool apart = false;
+  bool anti_affinity = false;
   /// For heterogeneous jobs: which component the group belongs to. Constraints between tasks apply within each
   /// component. Groups of one component are adjacent; components ascend from 0.
   std::uint8_t component = 0;
 
   /// The maximum number of tasks on one node, out of `tasks`.
-  std::int64_t AtMostOnOne(std::int64_t tasks) const { return apart && tasks > 1 ? 1 : tasks; }
+  std::int64_t AtMostOnOne(std::int64_t tasks) const { return anti_affinity && tasks > 1 ? 1 : tasks; }
 
   friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
 };
 
-struct Ask {
+struct ResourceRequest {
   std::vector<TaskGroup> groups;
-  Locality together = Locality::kAnywhere;
-  bool requires_together = false;         // False: as close as possible, preferably within `together`.
+  Locality locality = Locality::kAnywhere;
+  bool requires_locality = false;         // False: as close as possible, preferably within `together`.
   Locality widest = Locality::kAnywhere;  // Tasks are never further apart than this, whatever `together` is.
   bool mixes_models = false;              // False: all tasks run on GPUs of one model.
   bool alike = false;                     // All tasks of all groups use the alternative with the same number.
@@ -75,30 +75,30 @@ struct Ask {
   PoolIndex pool = kWholeCluster;  // The pool whose queue the job is in. The shapes determine which nodes it may use.
   bool wants_few_nodes = false;    // For one group: prefers few nodes.
 
-  friend auto operator<=>(const Ask&, const Ask&) = default;
+  friend auto operator<=>(const ResourceRequest&, const ResourceRequest&) = default;
 };
 
 /// The closest and the widest locality in which places are searched, in this order.
-Locality ClosestOf(const Ask& ask);
-Locality WidestOf(const Ask& ask);
+Locality ClosestOf(const ResourceRequest& request);
+Locality WidestOf(const ResourceRequest& request);
 
 /// Returns whether the Ask has several components. Each then has its own nodes, GPU model and alternative, and all
 /// start together; `together`, `alike` and `mixes_models` of the Ask do not apply.
-inline bool IsHeterogeneous(const Ask& ask) { return ask.groups.back().component > 0; }
+inline bool IsHeterogeneous(const ResourceRequest& request) { return request.groups.back().component > 0; }
 /// The Ask of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise one node.
-Ask ComponentAsk(const Ask& ask, std::uint8_t component);
+ResourceRequest ComponentRequest(const ResourceRequest& request, std::uint8_t component);
 
 /// GPU parts of the minimum number of tasks, in the first alternative.
-std::int64_t LeastGpuParts(const Ask& ask);
-int LeastTasks(const Ask& ask);
-bool WantsGpu(const Ask& ask);
-bool IsElastic(const Ask& ask);
+std::int64_t LeastGpuParts(const ResourceRequest& request);
+int LeastTasks(const ResourceRequest& request);
+bool WantsGpu(const ResourceRequest& request);
+bool IsElastic(const ResourceRequest& request);
 
 /// Returns whether the tasks must agree on one of several alternatives. Requires: all groups have the same number of
 /// alternatives.
-bool TakesOneAlternative(const Ask& ask);
+bool TakesOneAlternative(const ResourceRequest& request);
 /// The Ask with only that alternative.
-Ask Narrowed(const Ask& ask, std::size_t alternative);
+ResourceRequest Narrowed(const ResourceRequest& request, std::size_t alternative);
 
 /// The allocation of one task.
 struct TaskPlacement {
@@ -110,14 +110,14 @@ struct TaskPlacement {
 };
 
 /// The GPUs of all pieces together. Requires: they lie on one node.
-inline GpuSet GpusOf(const std::vector<TaskPlacement>& pieces) {
+inline GpuSet GpusOf(const std::vector<TaskPlacement>& placements) {
   GpuSet gpus;
-  for (const TaskPlacement& piece : pieces) gpus |= piece.place.gpus;
+  for (const TaskPlacement& placed : placements) gpus |= placed.place.gpus;
   return gpus;
 }
 
-inline const Shape& ShapeOf(const Ask& ask, const TaskPlacement& piece) {
-  return ask.groups[piece.group].alternatives[piece.alternative];
+inline const Shape& ShapeOf(const ResourceRequest& request, const TaskPlacement& placed) {
+  return request.groups[placed.group].alternatives[placed.alternative];
 }
 
 /// GPU parts of a piece, and their worth to the job: a GPU on which it runs at speed 0.55 is worth 0.55 of one.
@@ -132,6 +132,6 @@ struct GpuUse {
   }
   GpuUse operator-() const { return {-parts, -worth}; }
 };
-GpuUse UseOf(const Ask& ask, const TaskPlacement& piece);
+GpuUse UseOf(const ResourceRequest& request, const TaskPlacement& placed);
 
 }  // namespace divvy::core

@@ -23,7 +23,7 @@ namespace divvy {
 
 class FdBridge;
 
-class AgentJobsDoor {
+class AgentJobsListener {
  public:
   static constexpr std::size_t kMost = 256;
   static constexpr std::size_t kMostOfOne = 64;
@@ -38,10 +38,10 @@ class AgentJobsDoor {
   };
 
   /// Serves at `path` with this file mode.
-  static Result<std::unique_ptr<AgentJobsDoor>> Open(boost::asio::io_context& loop, const std::string& path,
-                                                     unsigned mode, Ports ports);
-  AgentJobsDoor(boost::asio::io_context& loop, Descriptor listener, Ports ports);
-  ~AgentJobsDoor();
+  static Result<std::unique_ptr<AgentJobsListener>> Open(boost::asio::io_context& loop, const std::string& path,
+                                                         unsigned mode, Ports ports);
+  AgentJobsListener(boost::asio::io_context& loop, Descriptor listener, Ports ports);
+  ~AgentJobsListener();
 
   /// The connection to the controller is gone: closes all connections, so that clients do not wait.
   void CutAll();
@@ -59,14 +59,14 @@ class AgentJobsDoor {
   Ports ports_;
   struct Connection {
     std::int64_t uid = -1;
-    std::shared_ptr<FdBridge> joint;
+    std::shared_ptr<FdBridge> bridge;
   };
   std::map<std::uint64_t, Connection> connections_;
   std::map<std::int64_t, std::size_t> of_users_;
   std::uint64_t next_ = 1;
   std::shared_ptr<std::size_t> refused_ = std::make_shared<std::size_t>(0);
   /// Reset on destruction; for callbacks that may outlive this object.
-  std::shared_ptr<AgentJobsDoor*> self_;
+  std::shared_ptr<AgentJobsListener*> self_;
 };
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,7 +23,8 @@ std::string GoPath(const std::string& steps) { return steps + ".go"; }
 
 }  // namespace
 
-JobProgram SeatProgram(const LaunchSeat& seat, const std::string& steps, int stop_signal, JobProgram program) {
+JobProgram NodeAllocationProgram(const LaunchAllocation& seat, const std::string& steps, int stop_signal,
+                                 JobProgram program) {
   JobProgram own;
   const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(seat.go_within).count();
   own.argv = {seat.starter,           "internal-seat",    steps, std::to_string(seat.seat), std::to_string(stop_signal),
@@ -34,7 +35,7 @@ JobProgram SeatProgram(const LaunchSeat& seat, const std::string& steps, int sto
   return own;
 }
 
-std::optional<SeatReport> ReadSeatReport(const std::string& steps) {
+std::optional<AllocationReport> ReadAllocationReport(const std::string& steps) {
   // The file belongs to the user, so reading it never blocks and stops at the maximum size of a report.
   const std::string path = steps + ".seat";
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
@@ -44,7 +45,7 @@ std::optional<SeatReport> ReadSeatReport(const std::string& steps) {
   const ssize_t size = ::read(file.get(), text.data(), text.size());
   if (size <= 0) return std::nullopt;
   const RecordFields fields(std::string_view(text.data(), static_cast<std::size_t>(size)));
-  SeatReport report;
+  AllocationReport report;
   report.port = static_cast<std::uint16_t>(std::clamp<std::int64_t>(fields.Number("port"), 0, 65'535));
   report.failure = fields.Text("failure");
   if (report.port == 0 && report.failure.empty()) return std::nullopt;
@@ -73,7 +74,7 @@ std::optional<Time> WentAt(const std::string& steps) {
   return Time(std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec));
 }
 
-void RemoveSeatFiles(const std::string& steps) {
+void RemoveAllocationFiles(const std::string& steps) {
   for (const char* end : {".seat", ".going", ".go"}) ::unlink((steps + end).c_str());
 }
 

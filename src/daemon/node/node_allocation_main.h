@@ -1,5 +1,5 @@
-// The first process of a job's node allocation (platform/supervisor/supervisor_seat.h), with the environment that such
-// a job finds.
+// The first process of a job's node allocation (platform/supervisor/node_allocation_start.h), with the environment that
+// such a job finds.
 #pragma once
 
 #include <string>
@@ -11,6 +11,6 @@ namespace divvy {
 
 /// `words` start with argv[0]; `steps` runs the job's step process. Returns its exit code, unless the process has
 /// become the job's program.
-int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps);
+int NodeAllocationMain(const std::vector<std::string>& words, const GangStepsMain& steps);
 
 }  // namespace divvy

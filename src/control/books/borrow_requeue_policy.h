@@ -6,7 +6,7 @@
 
 namespace divvy {
 
-/// For a run: uses the job's own setting, or the administrator's at its start (`taking_back`, `preemptible`). Never a
+/// For a run: uses the job's own setting, or the administrator's at its start (`preemption`, `preemptible`). Never a
 /// job with a terminal or one that may run only once.
 inline bool MayRequeueToRepay(const JobRecord& record) {
   return record.preemptible == Preemptible::kRequeue && !record.is_foreground && !record.is_run_once;

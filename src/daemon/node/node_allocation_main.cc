@@ -1,4 +1,4 @@
-#include "daemon/node/seat.h"
+#include "daemon/node/node_allocation_main.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #include "dialect/valohai/valohai_members.h"
 #include "model/steps/gang_environment.h"
-#include "platform/supervisor/supervisor_seat.h"
+#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace {
@@ -38,7 +38,7 @@ std::vector<std::string> ParseContext(const GangFile& gang, const std::string& s
   members.execution = execution;
   members.announced = WentAt(steps).value_or(kNoTime);
   members.own = gang.own;
-  for (const GangSeat& seat : gang.seats) members.members.push_back({seat.name(), seat.address.host});
+  for (const GangMember& seat : gang.seats) members.members.push_back({seat.name(), seat.address.host});
   WriteConfiguration(folder, dialect::DistributedJson(members));
   for (std::string& entry : dialect::DistributedEnvironment(members)) out.push_back(std::move(entry));
   return out;
@@ -46,8 +46,8 @@ std::vector<std::string> ParseContext(const GangFile& gang, const std::string& s
 
 }  // namespace
 
-int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps) {
-  return RunSeat(words, ParseContext, steps);
+int NodeAllocationMain(const std::vector<std::string>& words, const GangStepsMain& steps) {
+  return RunNodeAllocation(words, ParseContext, steps);
 }
 
 }  // namespace divvy

@@ -12,25 +12,25 @@ namespace divvy::core {
 const ReservationSlot* SlotOf(const Cluster::State& state, JobId entry);
 
 /// Makes the hold of a nomination.
-ReservedCapacity ClaimHold(JobId entry, const Shape& shape, const TaskPlacement& piece, Time now);
+ReservedCapacity NominatedCapacity(JobId entry, const Shape& shape, const TaskPlacement& placed, Time now);
 
 /// Inserts at the position of its key.
 void InsertSlot(Cluster::State& state, ReservationSlot slot);
 
-/// Nominates `place` for a waiting job, replacing its reservation, whose holds must already be lifted (LiftedHolds).
+/// Nominates `place` for a waiting job, replacing its reservation, whose holds must already be lifted (LiftedCapacity).
 /// `start`: when `place` will be free; kNever: unknown.
-void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry,
-           std::vector<TaskPlacement> place, Time start);
+void Nominate(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry,
+              std::vector<TaskPlacement> place, Time start);
 
 /// Lifts the holds of a job's own reservation during the lifetime of this object, so that they do not block the job.
-class LiftedHolds {
+class LiftedCapacity {
  public:
-  LiftedHolds(Cluster::State& state, JobId entry);
-  ~LiftedHolds();
+  LiftedCapacity(Cluster::State& state, JobId entry);
+  ~LiftedCapacity();
   /// Discards the lifted holds instead of restoring them.
   void Forget() { lifted_.clear(); }
-  LiftedHolds(const LiftedHolds&) = delete;
-  LiftedHolds& operator=(const LiftedHolds&) = delete;
+  LiftedCapacity(const LiftedCapacity&) = delete;
+  LiftedCapacity& operator=(const LiftedCapacity&) = delete;
 
  private:
   void Settle(NodeIndex node);

@@ -37,18 +37,19 @@ namespace divvy {
 
 /// The descriptor from which the first process of a node allocation reads the job's key, up to the end of file. It
 /// closes the descriptor when it has written its report.
-constexpr int kSeatKeyDescriptor = 3;
+constexpr int kAllocationKeyDescriptor = 3;
 
 /// Returns the program that the supervisor starts. It wraps `program`, whose argv is empty if none of the user's
 /// programs is started on this node.
-JobProgram SeatProgram(const LaunchSeat& seat, const std::string& steps, int stop_signal, JobProgram program);
+JobProgram NodeAllocationProgram(const LaunchAllocation& seat, const std::string& steps, int stop_signal,
+                                 JobProgram program);
 
-struct SeatReport {
+struct AllocationReport {
   std::uint16_t port = 0;
   std::string failure;  // Not empty: the node allocation has failed and ends.
 };
 /// Returns nullopt if there is no report yet.
-std::optional<SeatReport> ReadSeatReport(const std::string& steps);
+std::optional<AllocationReport> ReadAllocationReport(const std::string& steps);
 
 /// Prepares the signal to start. `gang`: GangFileText(). `uid`, `gid`: the file's owner, if we may choose it.
 Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid);
@@ -57,13 +58,14 @@ bool SayGo(const std::string& steps);
 /// Returns when the signal was sent, or nullopt if it was not.
 std::optional<Time> WentAt(const std::string& steps);
 /// Removes the files of an earlier attempt, or of one that is over.
-void RemoveSeatFiles(const std::string& steps);
+void RemoveAllocationFiles(const std::string& steps);
 
 /// Returns further NAME=value entries for the environment of the job's processes, now that all nodes are known. Called
 /// as the user; may write files. Existing variables are not changed.
-using SeatSurroundings = std::function<std::vector<std::string>(const GangFile& gang, const std::string& steps)>;
-/// Runs the first process of a node allocation. `words`: the arguments made by SeatProgram, from argv[0] on. `steps`:
-/// the main function of the job's step process.
-int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& steps);
+using AllocationEnvironment = std::function<std::vector<std::string>(const GangFile& gang, const std::string& steps)>;
+/// Runs the first process of a node allocation. `words`: the arguments made by NodeAllocationProgram, from argv[0] on.
+/// `steps`: the main function of the job's step process.
+int RunNodeAllocation(const std::vector<std::string>& words, const AllocationEnvironment& surroundings,
+                      const GangStepsMain& steps);
 
 }  // namespace divvy

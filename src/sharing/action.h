@@ -74,11 +74,11 @@ struct Failed {
   std::string why;  // Empty for a tenant: its earlier GPU problem is gone.
 };
 
-using Deed = std::variant<SetCeiling, Answer, Shrink, Place, Move, Park, Wake, Requeue, Ready, Failed>;
+using Action = std::variant<SetCeiling, Answer, Shrink, Place, Move, Park, Wake, Requeue, Ready, Failed>;
 
 struct Order {
   std::uint64_t id = 0;  // 0: no OnDone expected.
-  Deed deed;
+  Action action;
 };
 
 /// How an order ended.

@@ -1,4 +1,4 @@
-#include "keeper/node_door.h"
+#include "keeper/node_listener.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,28 +26,29 @@ constexpr std::size_t kMostUnread = std::size_t{8} << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::string& directory, std::int64_t node_uid,
-                                                 std::function<void(const wire::KeeperRequest&)> asked) {
-  std::unique_ptr<NodeDoor> door(new NodeDoor(loop, node_uid, std::move(asked)));
+Result<std::unique_ptr<NodeListener>> NodeListener::Open(EventLoop& loop, const std::string& directory,
+                                                         std::int64_t node_uid,
+                                                         std::function<void(const wire::KeeperRequest&)> asked) {
+  std::unique_ptr<NodeListener> listener(new NodeListener(loop, node_uid, std::move(asked)));
   const std::string path = directory + "/" + std::string(wire::kKeeperSocket);
-  DIVVY_TRY(door->listener_, ListenUnix(path, 0600));
+  DIVVY_TRY(listener->listener_, ListenUnix(path, 0600));
   // Only the node may connect: a stranger could send descriptors whose close(2) blocks. Root can always connect.
   if (node_uid >= 0 && ::chown(path.c_str(), static_cast<uid_t>(node_uid), static_cast<gid_t>(-1)) != 0)
     return Internal("giving " + path + " to the node: " + std::strerror(errno));
-  door->path_ = path;
+  listener->path_ = path;
   struct stat about {};
-  if (::stat(door->path_.c_str(), &about) == 0) door->inode_ = about.st_ino;
-  NodeDoor* raw = door.get();
-  loop.Watch(door->listener_.get(), [raw] { raw->Accept(); });
-  return door;
+  if (::stat(listener->path_.c_str(), &about) == 0) listener->inode_ = about.st_ino;
+  NodeListener* raw = listener.get();
+  loop.Watch(listener->listener_.get(), [raw] { raw->Accept(); });
+  return listener;
 }
 
-NodeDoor::~NodeDoor() {
+NodeListener::~NodeListener() {
   if (link_.is_open()) HangUp();
   loop_.Forget(listener_.get());
 }
 
-void NodeDoor::Accept() {
+void NodeListener::Accept() {
   Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!link.is_open()) return;
   const std::int64_t uid = CredentialsOf(link.get()).uid;
@@ -57,7 +58,7 @@ void NodeDoor::Accept() {
   loop_.Watch(link_.get(), [this] { Read(); });
 }
 
-NodeDoor::Place NodeDoor::Look() const {
+NodeListener::Place NodeListener::Look() const {
   struct stat about {};
   if (::stat(path_.c_str(), &about) == 0) return about.st_ino == inode_ ? Place::kThere : Place::kTaken;
   if (errno != ENOENT && errno != ENOTDIR) return Place::kThere;  // The path cannot be checked now.
@@ -65,7 +66,7 @@ NodeDoor::Place NodeDoor::Look() const {
   return ::stat(directory.c_str(), &about) == 0 ? Place::kTaken : Place::kGone;
 }
 
-void NodeDoor::HangUp() {
+void NodeListener::HangUp() {
   ++generation_;
   loop_.Forget(link_.get());
   link_.Reset();
@@ -73,7 +74,7 @@ void NodeDoor::HangUp() {
   unsent_.clear();
 }
 
-void NodeDoor::Read() {
+void NodeListener::Read() {
   char bytes[65536];
   const ssize_t size = ::recv(link_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -98,14 +99,14 @@ void NodeDoor::Read() {
   if (read_.size() > wire::kKeeperLineBytes) HangUp();
 }
 
-void NodeDoor::Say(const wire::KeeperLine& line) {
+void NodeListener::Say(const wire::KeeperLine& line) {
   if (!link_.is_open()) return;
   unsent_ += wire::EncodeShare(line) + "\n";
   if (unsent_.size() > kMostUnread) return HangUp();
   Write();
 }
 
-void NodeDoor::Write() {
+void NodeListener::Write() {
   while (!unsent_.empty()) {
     const ssize_t sent = ::send(link_.get(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent > 0) {
@@ -124,7 +125,7 @@ void NodeDoor::Write() {
   }
 }
 
-void NodeDoor::Answer(std::uint64_t id, const Status& status) {
+void NodeListener::Answer(std::uint64_t id, const Status& status) {
   wire::KeeperLine line;
   line.answer.emplace().id = id;
   if (!status) line.answer->error = status.error().message;

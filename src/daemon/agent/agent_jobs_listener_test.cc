@@ -1,5 +1,5 @@
 // The socket for jobs on an agent's node, together with the controller's end of its streams.
-#include "daemon/agent/agent_jobs_door.h"
+#include "daemon/agent/agent_jobs_listener.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,22 +16,22 @@
 #include <vector>
 
 namespace divvy {
-namespace agent_jobs_door_test {
+namespace agent_jobs_listener_test {
 
 class AgentJobsListener : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = testing::TempDir() + "divvy-door-XXXXXX";
     ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
-    AgentJobsDoor::Ports ports;
+    AgentJobsListener::Ports ports;
     ports.channels = [this] { return &agent_; };
     ports.user_name = [this](std::int64_t) { return user_; };
-    auto door = AgentJobsDoor::Open(loop_, folder_ + "/socket", 0600, std::move(ports));
-    ASSERT_TRUE(door) << door.error().message;
-    door_ = *std::move(door);
+    auto listener = AgentJobsListener::Open(loop_, folder_ + "/socket", 0600, std::move(ports));
+    ASSERT_TRUE(listener) << listener.error().message;
+    listener_ = *std::move(listener);
   }
   void TearDown() override {
-    door_.reset();
+    listener_.reset();
     std::filesystem::remove_all(folder_);
   }
   Descriptor Connect() {
@@ -90,12 +90,12 @@ class AgentJobsListener : public testing::Test {
                          opened_.push_back(number);
                          controller_.Accept(number, {{}, [this, number] { on_room_(number); }, {}, {}});
                        }};
-  std::unique_ptr<AgentJobsDoor> door_;
+  std::unique_ptr<AgentJobsListener> listener_;
 };
 
 TEST_F(AgentJobsListener, AFewConnectionsGetTheRefusalAndFurtherOnesAreClosed) {
   std::vector<Descriptor> waiting;
-  for (std::size_t i = 0; i < AgentJobsDoor::kMostRefused; ++i) waiting.push_back(Connect());
+  for (std::size_t i = 0; i < AgentJobsListener::kMostRefused; ++i) waiting.push_back(Connect());
   const Descriptor last = Connect();
   ASSERT_TRUE(TurnUntil([&] { return HasEnded(last); }));
   for (const Descriptor& client : waiting) EXPECT_FALSE(HasEnded(client));
@@ -134,7 +134,7 @@ TEST_F(AgentJobsListener, AClientThatDoesNotReadKeepsItsConnection) {
   ASSERT_TRUE(TurnUntil([&] { return std::exchange(before, sent) == sent; }));
   controller_.Reset(opened_[0], "over");
   ASSERT_TRUE(TurnUntil([&] { return agent_.size() == 0; }));
-  EXPECT_EQ(door_->connections(), 1u);
+  EXPECT_EQ(listener_->connections(), 1u);
   std::size_t came = 0;
   bool has_ended = false;
   ASSERT_TRUE(TurnUntil([&] {
@@ -142,8 +142,8 @@ TEST_F(AgentJobsListener, AClientThatDoesNotReadKeepsItsConnection) {
     return has_ended;
   }));
   EXPECT_EQ(came, sent);
-  EXPECT_EQ(door_->connections(), 0u);
+  EXPECT_EQ(listener_->connections(), 0u);
 }
 
-}  // namespace agent_jobs_door_test
+}  // namespace agent_jobs_listener_test
 }  // namespace divvy

@@ -11,13 +11,13 @@
 
 namespace divvy {
 
-struct DoorNames {
+struct ServerNames {
   std::string chosen;  // Optional. The address that other machines use: "gpu1.lab" or "gpu1.lab:7433".
   std::string host;    // This machine's host name.
 };
 /// Makes `server` listen at `listen` with the certificate of `identity`. Stores in `remote` the address that other
 /// machines use.
-Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorNames& names, const TlsIdentity& identity,
+Status ListenRemotely(HttpServer& server, const HostPort& listen, const ServerNames& names, const TlsIdentity& identity,
                       RemoteAccess& remote);
 
 }  // namespace divvy

@@ -13,13 +13,14 @@
 
 namespace divvy::keeper {
 
-class NodeDoor {
+class NodeListener {
  public:
   /// Calls `asked` with each request, in order. `node_uid`: the user that may connect besides root and our own user;
   /// -1: none. Errors: kAlreadyExists if another keeper serves the directory.
-  static Result<std::unique_ptr<NodeDoor>> Open(EventLoop& loop, const std::string& directory, std::int64_t node_uid,
-                                                std::function<void(const wire::KeeperRequest&)> asked);
-  ~NodeDoor();
+  static Result<std::unique_ptr<NodeListener>> Open(EventLoop& loop, const std::string& directory,
+                                                    std::int64_t node_uid,
+                                                    std::function<void(const wire::KeeperRequest&)> asked);
+  ~NodeListener();
 
   /// State of the socket's path. kTaken: another socket, or none in an existing directory. kGone: the directory does
   /// not exist.
@@ -33,7 +34,7 @@ class NodeDoor {
   void Answer(std::uint64_t id, const Status& status);
 
  private:
-  NodeDoor(EventLoop& loop, std::int64_t node_uid, std::function<void(const wire::KeeperRequest&)> asked)
+  NodeListener(EventLoop& loop, std::int64_t node_uid, std::function<void(const wire::KeeperRequest&)> asked)
       : loop_(loop), node_uid_(node_uid), asked_(std::move(asked)) {}
   void Accept();
   void Read();

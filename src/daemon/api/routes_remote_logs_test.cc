@@ -9,9 +9,9 @@ class RoutesRemoteLogs : public testing::Test {
  protected:
   RoutesRemoteLogs() : callers_(world_.tokens_, {}) {
     log_.SetLevel(LogLevel::kError);
-    world_.door_->Open(*world_.core_, callers_, {}, nullptr,
-                       {[](Duration, const std::function<void()>&) {}, &log_, {}});
-    EXPECT_TRUE(world_.door_->book().Join("n1", machine_.fingerprint, Facts(), {}, true, world_.clock_.Now()));
+    world_.listener_->Open(*world_.driver_, callers_, {}, nullptr,
+                           {[](Duration, const std::function<void()>&) {}, &log_, {}});
+    EXPECT_TRUE(world_.listener_->registry().Join("n1", machine_.fingerprint, Facts(), {}, true, world_.clock_.Now()));
     agent_ = std::make_unique<AgentProcess>(machine_, "n1", now_, Duration(0), [this] { Dial(); });
     Carry();
     Job(900, ::getuid());
@@ -28,7 +28,7 @@ class RoutesRemoteLogs : public testing::Test {
   }
   void Dial() {
     auto [theirs, ours] = wire_.MakePair();
-    const auto let_in = world_.door_->agents()->LetKnock("10.0.0.9", machine_.fingerprint, "", std::move(theirs));
+    const auto let_in = world_.listener_->agents()->LetKnock("10.0.0.9", machine_.fingerprint, "", std::move(theirs));
     ASSERT_TRUE(let_in) << let_in.error().message;
     agent_->session->OnDialled(std::move(ours));
   }
@@ -120,7 +120,7 @@ TEST_F(RoutesRemoteLogs, AreReadForTheirOwnersOnly) {
 TEST_F(RoutesRemoteLogs, TheLogPathIsShownWithItsNode) {
   MachineFacts facts = Facts();
   facts.logs = "/var/lib/divvy/agent/logs";
-  ASSERT_TRUE(world_.door_->book().Join("n1", machine_.fingerprint, facts, {}, true, world_.clock_.Now()));
+  ASSERT_TRUE(world_.listener_->registry().Join("n1", machine_.fingerprint, facts, {}, true, world_.clock_.Now()));
   Client client(world_.directory_ + "/socket");
   client.Get("/v1/jobs/900");
   ASSERT_TRUE(world_.WaitsForTheReader());

@@ -1,4 +1,4 @@
-#include "engine/core/state/ask_for.h"
+#include "engine/core/state/compile_request.h"
 
 #include <algorithm>
 #include <functional>
@@ -27,16 +27,16 @@ std::vector<AtSpeed> FastestFirst(const std::string& gpu_type) {
 
 class Translation {
  public:
-  Translation(NodeClassIndex& book, const NodeWishes& wishes)
-      : book_(book),
+  Translation(NodeClassIndex& class_index, const NodeWishes& wishes)
+      : class_index_(class_index),
         wishes_(wishes),
         speeds_(wishes.speeds.empty() ? FastestFirst(wishes.gpu_type) : wishes.speeds),
         pools_(wishes.pools.empty() ? std::vector<PoolWish>{{wishes.pool, {}, 0}} : wishes.pools) {}
 
-  Result<Ask> Make(Ask ask) {
-    DIVVY_CHECK(CheckCounts(ask));
+  Result<ResourceRequest> Make(ResourceRequest request) {
+    DIVVY_CHECK(CheckCounts(request));
     std::vector<TaskGroup> groups;
-    for (const TaskGroup& group : ask.groups) {
+    for (const TaskGroup& group : request.groups) {
       std::int64_t rest = group.least;
       for (const FeatureWish::Counted& counted : wishes_.features.counted) {
         TaskGroup some = group;
@@ -52,33 +52,34 @@ class Translation {
       DIVVY_CHECK(Put(others, wishes_.features.all));
       groups.push_back(std::move(others));
     }
-    ask.groups = std::move(groups);
-    ask.alike = has_alike();
-    if (!TakesOneAlternative(ask)) ask.alike = false;
-    return ask;
+    request.groups = std::move(groups);
+    request.alike = has_alike();
+    if (!TakesOneAlternative(request)) request.alike = false;
+    return request;
   }
 
   /// Releases the filters used so far.
   void Undo() {
-    for (const FilterIndex filter : std::exchange(used_, {})) book_.Leave(filter);
+    for (const FilterIndex filter : std::exchange(used_, {})) class_index_.Leave(filter);
   }
 
  private:
   /// Returns whether all tasks must agree on a pool or a feature alternative.
   bool has_alike() const { return !wishes_.features.alike.empty() || pools_.size() > 1; }
 
-  Status CheckCounts(const Ask& ask) const {
+  Status CheckCounts(const ResourceRequest& request) const {
     const std::int64_t counted = wishes_.features.counted_nodes();
     if (counted == 0) return {};
-    if (ask.groups.size() > 1) {
+    if (request.groups.size() > 1) {
       return InvalidArgument("--constraint counts nodes, but the job has several kinds of tasks; use it for one kind");
     }
-    if (IsElastic(ask)) {
+    if (IsElastic(request)) {
       return InvalidArgument("--constraint counts nodes, but the job has a range of tasks; give --tasks one number");
     }
-    const std::int32_t tasks = ask.groups.front().least;
+    const std::int32_t tasks = request.groups.front().least;
     // For tasks on separate nodes, and for single tasks, the option to suggest is --nodes.
-    if (counted > tasks && ask.together != Locality::kNode && (ask.groups.front().apart || tasks == 1)) {
+    if (counted > tasks && request.locality != Locality::kNode &&
+        (request.groups.front().anti_affinity || tasks == 1)) {
       return InvalidArgument("--constraint counts " + Plural(counted, "node") + ", but the job is on " +
                              Plural(tasks, "node") + "; ask for --nodes " + std::to_string(counted));
     }
@@ -133,12 +134,12 @@ class Translation {
     filter.nodes = wishes_.nodes;
     filter.excluded = wishes_.excluded;
     filter.pool = pool;
-    DIVVY_TRY(const FilterIndex index, book_.Use(std::move(filter)));
+    DIVVY_TRY(const FilterIndex index, class_index_.Use(std::move(filter)));
     used_.push_back(index);
     return index;
   }
 
-  NodeClassIndex& book_;
+  NodeClassIndex& class_index_;
   const NodeWishes& wishes_;
   std::vector<AtSpeed> speeds_;
   std::vector<PoolWish> pools_;
@@ -147,9 +148,9 @@ class Translation {
 
 }  // namespace
 
-Result<Ask> AskFor(NodeClassIndex& book, Ask ask, const NodeWishes& wishes) {
-  Translation translation(book, wishes);
-  Result<Ask> made = translation.Make(std::move(ask));
+Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequest request, const NodeWishes& wishes) {
+  Translation translation(class_index, wishes);
+  Result<ResourceRequest> made = translation.Make(std::move(request));
   if (!made) {
     translation.Undo();
     return made;
@@ -157,15 +158,15 @@ Result<Ask> AskFor(NodeClassIndex& book, Ask ask, const NodeWishes& wishes) {
   // Done last, because a later filter may have split the kinds that an earlier one accepts.
   for (TaskGroup& group : made->groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
-      group.alternatives[i].models = book.Accepted(group.filters[i]);
+      group.alternatives[i].models = class_index.Accepted(group.filters[i]);
     }
   }
   return made;
 }
 
-void LeaveFilters(NodeClassIndex& book, const Ask& ask) {
-  for (const TaskGroup& group : ask.groups) {
-    for (const FilterIndex filter : group.filters) book.Leave(filter);
+void LeaveFilters(NodeClassIndex& class_index, const ResourceRequest& request) {
+  for (const TaskGroup& group : request.groups) {
+    for (const FilterIndex filter : group.filters) class_index.Leave(filter);
   }
 }
 

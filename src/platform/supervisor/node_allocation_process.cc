@@ -1,4 +1,4 @@
-// The first process of a gang's node allocation; see supervisor_seat.h.
+// The first process of a gang's node allocation; see node_allocation_start.h.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,8 +20,8 @@
 #include "model/exit_codes.h"
 #include "platform/os/unique_fd.h"
 #include "platform/records/step_list_file.h"
+#include "platform/supervisor/node_allocation_start.h"
 #include "platform/supervisor/run_record.h"
-#include "platform/supervisor/supervisor_seat.h"
 #include "platform/supervisor/supervisor_watch.h"
 
 extern char** environ;
@@ -31,7 +31,7 @@ namespace {
 
 // The words before the program: executable, "internal-seat", steps, seat, stop signal, patience, shown name, "--".
 constexpr std::size_t kFixedWords = 8;
-constexpr Duration kStepsPatience = std::chrono::seconds(30);
+constexpr Duration kStepsTimeout = std::chrono::seconds(30);
 constexpr int kStopTakesMs = 100;
 constexpr int kLookEveryMs = 200;  // Poll interval if the kernel does not report events.
 constexpr const char* kWithoutSteps = "the job's step process on this node has ended";
@@ -45,15 +45,16 @@ struct StepProcess {
   bool IsAlive() const { return ::kill(pid, 0) == 0; }
 };
 
-class SeatProcess {
+class NodeAllocationProcess {
  public:
-  SeatProcess(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& main)
+  NodeAllocationProcess(const std::vector<std::string>& words, const AllocationEnvironment& surroundings,
+                        const GangStepsMain& main)
       : surroundings_(surroundings),
         steps_main_(main),
         divvy_(words[0]),
         steps_(words[2]),
         stop_signal_(static_cast<int>(ParseInteger(words[4]).value_or(SIGTERM))),
-        patience_(std::chrono::milliseconds(ParseInteger(words[5]).value_or(0))),
+        timeout_(std::chrono::milliseconds(ParseInteger(words[5]).value_or(0))),
         shown_name_(words[6]),
         program_(words.begin() + kFixedWords, words.end()) {}
 
@@ -120,15 +121,15 @@ class SeatProcess {
     std::string key;
     std::array<char, 256> part;
     ssize_t got = 0;
-    while ((got = ::read(kSeatKeyDescriptor, part.data(), part.size())) > 0 && key.size() < part.size())
+    while ((got = ::read(kAllocationKeyDescriptor, part.data(), part.size())) > 0 && key.size() < part.size())
       key.append(part.data(), static_cast<std::size_t>(got));
     if (const Status written = WriteGangKey(steps_, key); !written) return Fail(written.error().message);
-    const auto started = StartGangSteps(steps_main_, steps_, kAnyPort, kStepsPatience);
+    const auto started = StartGangSteps(steps_main_, steps_, kAnyPort, kStepsTimeout);
     if (!started) return Fail(started.error().message);
     steps_process_ = {started->pid, started->port,
                       Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, started->pid, 0)))};
     Say("port", std::to_string(steps_process_.port));
-    ::close(kSeatKeyDescriptor);  // Tells the supervisor that there is a report to read.
+    ::close(kAllocationKeyDescriptor);  // Tells the supervisor that there is a report to read.
     return true;
   }
 
@@ -137,13 +138,13 @@ class SeatProcess {
     const std::string folder = steps_.substr(0, steps_.rfind('/'));
     const bool is_told =
         ::inotify_add_watch(changes.get(), folder.c_str(), IN_MOVED_TO) >= 0 && steps_process_.end.is_open();
-    const Duration give_up = DueAfter(MonotonicNow(), patience_);
+    const Duration give_up = DueAfter(MonotonicNow(), timeout_);
     while (!WentAt(steps_)) {
       if (IsStopped()) EndByStop();
       if (!steps_process_.IsAlive()) return WithoutSteps();
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - MonotonicNow()).count();
       if (left <= 0) {
-        const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(patience_).count();
+        const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(timeout_).count();
         return Fail("was ready, but got no message from the controller for " + std::to_string(minutes) +
                         " minutes; see the daemon's log for the job's other nodes",
                     1);
@@ -244,12 +245,12 @@ class SeatProcess {
     ::_exit(128 + stopped_by_);
   }
 
-  const SeatSurroundings& surroundings_;
+  const AllocationEnvironment& surroundings_;
   const GangStepsMain& steps_main_;
   std::string divvy_;
   std::string steps_;
   int stop_signal_;
-  Duration patience_;
+  Duration timeout_;
   std::string shown_name_;
   std::vector<std::string> program_;
   StepProcess steps_process_;
@@ -260,9 +261,10 @@ class SeatProcess {
 
 }  // namespace
 
-int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& steps) {
+int RunNodeAllocation(const std::vector<std::string>& words, const AllocationEnvironment& surroundings,
+                      const GangStepsMain& steps) {
   if (words.size() < kFixedWords || words[kFixedWords - 1] != "--") return 2;
-  return SeatProcess(words, surroundings, steps).Run();
+  return NodeAllocationProcess(words, surroundings, steps).Run();
 }
 
 }  // namespace divvy

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/core/state/ask.h"
 #include "engine/core/state/node_class_index.h"
+#include "engine/core/state/resource_request.h"
 
 namespace divvy::core {
 
@@ -42,11 +42,11 @@ struct NodeWishes {
   std::vector<PoolWish> pools;
 };
 
-/// Restricts `ask`, whose groups have one alternative each, to nodes that meet `wishes`. Every filter of the result is
-/// in use (NodeClassIndex::Use) until LeaveFilters; a failed call leaves none in use. Tasks without GPUs ignore the GPU
-/// requirements. Fails if features are counted for more nodes than the job has tasks, or for a job that is elastic or
-/// has several groups; and when NodeClassIndex::Use fails.
-Result<Ask> AskFor(NodeClassIndex& book, Ask ask, const NodeWishes& wishes);
-void LeaveFilters(NodeClassIndex& book, const Ask& ask);
+/// Restricts `request`, whose groups have one alternative each, to nodes that meet `wishes`. Every filter of the result
+/// is in use (NodeClassIndex::Use) until LeaveFilters; a failed call leaves none in use. Tasks without GPUs ignore the
+/// GPU requirements. Fails if features are counted for more nodes than the job has tasks, or for a job that is elastic
+/// or has several groups; and when NodeClassIndex::Use fails.
+Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequest request, const NodeWishes& wishes);
+void LeaveFilters(NodeClassIndex& class_index, const ResourceRequest& request);
 
 }  // namespace divvy::core

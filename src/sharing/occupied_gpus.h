@@ -12,7 +12,7 @@ namespace divvy::sharing {
 /// Calls visit(device, gpu) for each GPU on which `device` holds memory and a request. During a move both ends are
 /// visited; while parked, none.
 template <typename Visit>
-void ForEachHold(const Tenant& tenant, Visit visit) {
+void ForEachOccupied(const Tenant& tenant, Visit visit) {
   for (unsigned device = 0; device < tenant.devices.size(); ++device) {
     const Device& at = tenant.devices[device];
     const bool is_here =
@@ -22,9 +22,9 @@ void ForEachHold(const Tenant& tenant, Visit visit) {
   }
 }
 
-inline bool Holds(const Tenant& tenant, GpuIndex gpu) {
+inline bool Occupies(const Tenant& tenant, GpuIndex gpu) {
   bool does = false;
-  ForEachHold(tenant, [&](unsigned, GpuIndex held) { does |= held == gpu; });
+  ForEachOccupied(tenant, [&](unsigned, GpuIndex held) { does |= held == gpu; });
   return does;
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/agent/agent_jobs_door.h"
+#include "daemon/agent/agent_jobs_listener.h"
 
 #include <sys/socket.h>
 
@@ -44,32 +44,32 @@ struct Refused {
 
 }  // namespace
 
-Result<std::unique_ptr<AgentJobsDoor>> AgentJobsDoor::Open(asio::io_context& loop, const std::string& path,
-                                                           unsigned mode, Ports ports) {
+Result<std::unique_ptr<AgentJobsListener>> AgentJobsListener::Open(asio::io_context& loop, const std::string& path,
+                                                                   unsigned mode, Ports ports) {
   DIVVY_TRY(Descriptor listener, ListenUnix(path, mode));
-  auto door = std::make_unique<AgentJobsDoor>(loop, std::move(listener), std::move(ports));
-  door->AcceptLater();
-  return door;
+  auto opened = std::make_unique<AgentJobsListener>(loop, std::move(listener), std::move(ports));
+  opened->AcceptLater();
+  return opened;
 }
 
-AgentJobsDoor::AgentJobsDoor(asio::io_context& loop, Descriptor listener, Ports ports)
+AgentJobsListener::AgentJobsListener(asio::io_context& loop, Descriptor listener, Ports ports)
     : loop_(loop),
       listener_(loop, listener.Release()),
       ports_(std::move(ports)),
-      self_(std::make_shared<AgentJobsDoor*>(this)) {}
+      self_(std::make_shared<AgentJobsListener*>(this)) {}
 
-AgentJobsDoor::~AgentJobsDoor() {
+AgentJobsListener::~AgentJobsListener() {
   CutAll();
   *self_ = nullptr;
 }
 
-void AgentJobsDoor::AcceptLater() {
+void AgentJobsListener::AcceptLater() {
   listener_.async_wait(Stream::wait_read, [self = self_](const boost::system::error_code& error) {
     if (!error && *self != nullptr) (*self)->Accept();
   });
 }
 
-void AgentJobsDoor::Accept() {
+void AgentJobsListener::Accept() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Descriptor connection(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection.is_open()) {
@@ -86,7 +86,7 @@ void AgentJobsDoor::Accept() {
   AcceptLater();
 }
 
-void AgentJobsDoor::Admit(Descriptor connection) {
+void AgentJobsListener::Admit(Descriptor connection) {
   const std::int64_t uid = CredentialsOf(connection.get()).uid;
   const std::string user = ports_.user_name(uid);
   if (user.empty()) {
@@ -109,28 +109,28 @@ void AgentJobsDoor::Admit(Descriptor connection) {
   wire::ChannelPurpose purpose;
   purpose.kind = "door";
   purpose.user = user;
-  auto joint = FdBridge::OfSocket(loop_, ForeignDescriptor(connection.Release()));
-  if (!joint) return;
+  auto bridge = FdBridge::OfSocket(loop_, ForeignDescriptor(connection.Release()));
+  if (!bridge) return;
   const std::uint64_t id = next_++;
-  connections_.emplace(id, Connection{uid, *joint});
+  connections_.emplace(id, Connection{uid, *bridge});
   ++of_users_[uid];
   // Counted until the descriptors are closed: a client that does not read its answer still has a connection.
-  (*joint)->OnDone([self = self_, id] {
+  (*bridge)->OnDone([self = self_, id] {
     if (*self == nullptr) return;
     const auto over = (*self)->connections_.extract(id);
     if (!over) return;
     const auto count = (*self)->of_users_.find(over.mapped().uid);
     if (--count->second == 0) (*self)->of_users_.erase(count);
   });
-  const Status opened = (*joint)->Open(*channels, wire::EncodeAgent(purpose));
-  if (!opened) (*joint)->Reset(opened.error().message);
+  const Status opened = (*bridge)->Open(*channels, wire::EncodeAgent(purpose));
+  if (!opened) (*bridge)->Reset(opened.error().message);
 }
 
-void AgentJobsDoor::CutAll() {
-  for (auto& [id, connection] : std::map(connections_)) connection.joint->Reset("its connection is gone");
+void AgentJobsListener::CutAll() {
+  for (auto& [id, connection] : std::map(connections_)) connection.bridge->Reset("its connection is gone");
 }
 
-void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string& code, const std::string& why) {
+void AgentJobsListener::Refuse(Descriptor connection, int status, const std::string& code, const std::string& why) {
   if (*refused_ >= kMostRefused) return CloseAccepted(connection.Release());
   const auto refused = std::make_shared<Refused>(loop_, connection.Release(), refused_);
   std::string answer;

@@ -13,15 +13,15 @@
 namespace divvy {
 
 /// For heterogeneous jobs: the resources of one component on a node.
-struct SeatPart {
+struct ComponentAllocation {
   int component = 0;
   GpuSet gpus;
   int tasks = 1;  // Tasks of this component.
 
-  friend bool operator==(const SeatPart&, const SeatPart&) = default;
+  friend bool operator==(const ComponentAllocation&, const ComponentAllocation&) = default;
 };
 
-struct Seat {
+struct NodeAllocation {
   std::string node;  // The node's name. Empty: the controller's own node.
   GpuSet gpus;
   int tasks = 1;             // Number of the job's tasks that run here. Ranks continue from seat to seat.
@@ -29,17 +29,17 @@ struct Seat {
   std::optional<Exit> exit;  // How its part ended. Not set: it has not ended.
   /// For heterogeneous jobs: the components on this node, ascending. `gpus` and `tasks` are their totals. Ranks go
   /// through the first component on all nodes, then through the next one.
-  std::vector<SeatPart> parts;
+  std::vector<ComponentAllocation> parts;
 
-  friend bool operator==(const Seat&, const Seat&) = default;
+  friend bool operator==(const NodeAllocation&, const NodeAllocation&) = default;
 };
 
 /// The address where a prepared part waits for the step processes of the other nodes.
-struct SeatAddress {
+struct AllocationAddress {
   std::string host;        // A name or address that the other nodes can reach.
   std::uint16_t port = 0;  // TCP; 0: it does not listen.
 
-  friend bool operator==(const SeatAddress&, const SeatAddress&) = default;
+  friend bool operator==(const AllocationAddress&, const AllocationAddress&) = default;
 };
 
 }  // namespace divvy

@@ -1,10 +1,10 @@
-#include "daemon/api/remote_door.h"
+#include "daemon/api/remote_listener.h"
 
 #include <utility>
 
 namespace divvy {
 
-Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorNames& names, const TlsIdentity& identity,
+Status ListenRemotely(HttpServer& server, const HostPort& listen, const ServerNames& names, const TlsIdentity& identity,
                       RemoteAccess& remote) {
   DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
   DIVVY_CHECK(server.ListenTls(listen, std::move(context)));

@@ -11,10 +11,10 @@ void Supply::Close(NodeIndex index) {
   const Node& node = state_.nodes[index];
   Closed closed;
   GpuSet gpus;
-  for (const ReservedCapacity& hold : node.holds) {
-    if (hold.booking == 0 || !view_.Binds(hold)) continue;
-    closed.stretches.push_back({hold.place.gpus, hold.until});
-    gpus |= hold.place.gpus;
+  for (const ReservedCapacity& reserved : node.reserved) {
+    if (reserved.advance == 0 || !perspective_.Binds(reserved)) continue;
+    closed.stretches.push_back({reserved.place.gpus, reserved.until});
+    gpus |= reserved.place.gpus;
   }
   if (gpus.empty()) return;
   closed.now = node.state;
@@ -31,7 +31,7 @@ NodeState Supply::StateBy(Outcome outcome, std::size_t index, Time moment) const
   const Node& node = state_.nodes[nodes_[index]];
   NodeState state = node.state;
   for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
-    if (at(outcome)[i] <= moment) ReleasePiece(node, node.pieces[i - first_[index]], state);
+    if (at(outcome)[i] <= moment) ReleaseTask(node, node.placements[i - first_[index]], state);
   }
   const auto closed = closed_.find(index);
   if (closed == closed_.end()) return state;
@@ -41,7 +41,7 @@ NodeState Supply::StateBy(Outcome outcome, std::size_t index, Time moment) const
   return state;
 }
 
-bool Supply::EndsBooking(std::size_t index, Time moment) const {
+bool Supply::EndsAdvanceReservation(std::size_t index, Time moment) const {
   const auto closed = closed_.find(index);
   if (closed == closed_.end()) return false;
   const auto& stretches = closed->second.stretches;

@@ -1,4 +1,4 @@
-#include "engine/core/explain/kind_words.h"
+#include "engine/core/explain/node_class_text.h"
 
 #include <algorithm>
 #include <optional>
@@ -89,33 +89,34 @@ std::vector<Part> PartsOf(const NodeFilter& filter) {
   return parts;
 }
 
-std::string LackingFeatures(const NodeClassIndex& book, const FeatureCondition& features) {
+std::string LackingFeatures(const NodeClassIndex& class_index, const FeatureCondition& features) {
   if (features.options().size() == 1) {
     for (const std::string& feature : features.options().front()) {
       NodeFilter one;
       one.features = FeatureCondition(feature);
-      if (!book.HasSome(one)) return "no node has feature " + feature;
+      if (!class_index.HasSome(one)) return "no node has feature " + feature;
     }
   }
   return "no node has " + FeaturesText(features);
 }
 
 // In MiB, of all GPUs that there are.
-std::int32_t LargestMemoryOf(const NodeClassIndex& book) {
+std::int32_t LargestMemoryOf(const NodeClassIndex& class_index) {
   std::int32_t largest = 0;
-  for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
+  for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, class_index.MemoryOf(kind));
   return largest;
 }
 
-std::string LackingFilter(const NodeClassIndex& book, const NodeFilter& part) {
+std::string LackingFilter(const NodeClassIndex& class_index, const NodeFilter& part) {
   if (part.least_gpu_memory_mib > 0) {
-    const std::int32_t largest = LargestMemoryOf(book);
+    const std::int32_t largest = LargestMemoryOf(class_index);
     return largest > 0 ? "the largest GPU has " + MibText(largest) : "no GPU has " + MibText(part.least_gpu_memory_mib);
   }
   if (part.least_compute_capability > 0) {
     return "no GPU has compute capability " + CapabilityText(part.least_compute_capability);
   }
-  if (const FeatureCondition spoken = Spoken(part.features); !spoken.is_any()) return LackingFeatures(book, spoken);
+  if (const FeatureCondition spoken = Spoken(part.features); !spoken.is_any())
+    return LackingFeatures(class_index, spoken);
   if (!part.nodes.empty()) return "there is no node " + NamesText(part.nodes);
   if (!part.excluded.empty()) return "all nodes are excluded";
   if (!part.pool.empty()) return "there is no node in pool " + part.pool;
@@ -124,7 +125,7 @@ std::string LackingFilter(const NodeClassIndex& book, const NodeFilter& part) {
 
 }  // namespace
 
-std::string FilterWords(const NodeClassIndex& book, std::span<const FilterIndex> filters) {
+std::string FilterText(const NodeClassIndex& class_index, std::span<const FilterIndex> filters) {
   // Filters that differ only in models, or only in features, are merged.
   struct Said {
     NodeFilter filter;
@@ -133,7 +134,7 @@ std::string FilterWords(const NodeClassIndex& book, std::span<const FilterIndex>
   std::vector<Said> said;
   for (const FilterIndex index : filters) {
     if (index == kNoFilter) return "";
-    const NodeFilter& filter = book.filter(index);
+    const NodeFilter& filter = class_index.filter(index);
     const std::set<std::string> types = TypesOf(filter);
     const auto is_like = [&](Said& other) {
       NodeFilter same = other.filter;
@@ -155,67 +156,67 @@ std::string FilterWords(const NodeClassIndex& book, std::span<const FilterIndex>
   return Join(words, " or ");
 }
 
-std::string LackingWords(const NodeClassIndex& book, FilterIndex filter) {
-  if (filter == kNoFilter || book.HasSome(book.filter(filter))) return "";
-  for (const Part& part : PartsOf(book.filter(filter))) {
-    if (!book.HasSome(part.filter)) return LackingFilter(book, part.filter);
+std::string LackingText(const NodeClassIndex& class_index, FilterIndex filter) {
+  if (filter == kNoFilter || class_index.HasSome(class_index.filter(filter))) return "";
+  for (const Part& part : PartsOf(class_index.filter(filter))) {
+    if (!class_index.HasSome(part.filter)) return LackingFilter(class_index, part.filter);
   }
   return "no node meets all of these conditions";
 }
 
-std::string FilterOptions(const NodeClassIndex& book, FilterIndex filter) {
+std::string FilterOptions(const NodeClassIndex& class_index, FilterIndex filter) {
   if (filter == kNoFilter) return "";
   std::vector<std::string> options;
-  for (const Part& part : PartsOf(book.filter(filter))) {
-    if (!book.HasSome(part.filter)) return part.option;
+  for (const Part& part : PartsOf(class_index.filter(filter))) {
+    if (!class_index.HasSome(part.filter)) return part.option;
     options.push_back(part.option);
   }
   return Join(options, " and ");
 }
 
-std::string InsteadOf(const NodeClassIndex& book, FilterIndex filter, int kind) {
+std::string InsteadOf(const NodeClassIndex& class_index, FilterIndex filter, int kind) {
   std::vector<std::string> changes;
   bool has_type = false;
-  for (const Part& part : PartsOf(book.filter(filter))) {
-    if (book.PassesAll(part.filter, kind)) continue;
-    const bool is_type = part.option == "--gpu-type" && !book.ModelOf(kind).empty();
-    const std::int32_t memory = part.option == "--gpu-memory" ? book.MemoryOf(kind) : 0;
+  for (const Part& part : PartsOf(class_index.filter(filter))) {
+    if (class_index.PassesAll(part.filter, kind)) continue;
+    const bool is_type = part.option == "--gpu-type" && !class_index.ModelOf(kind).empty();
+    const std::int32_t memory = part.option == "--gpu-memory" ? class_index.MemoryOf(kind) : 0;
     if (memory > 0) changes.push_back("--gpu-memory " + MibFlag(memory));
     else if (!is_type) changes.push_back("no " + part.option);
     has_type = has_type || is_type;
   }
   std::string text = Join(changes, " and ");
-  if (has_type) text = "--gpu-type " + ShellQuote(book.ModelOf(kind)) + (text.empty() ? "" : " and ") + text;
+  if (has_type) text = "--gpu-type " + ShellQuote(class_index.ModelOf(kind)) + (text.empty() ? "" : " and ") + text;
   return text;
 }
 
-std::int32_t LargestMemory(const NodeClassIndex& book, FilterIndex filter) {
-  if (filter == kNoFilter || book.filter(filter).least_gpu_memory_mib == 0) return 0;
-  const std::int32_t largest = LargestMemoryOf(book);
-  return largest < book.filter(filter).least_gpu_memory_mib ? largest : 0;
+std::int32_t LargestMemory(const NodeClassIndex& class_index, FilterIndex filter) {
+  if (filter == kNoFilter || class_index.filter(filter).least_gpu_memory_mib == 0) return 0;
+  const std::int32_t largest = LargestMemoryOf(class_index);
+  return largest < class_index.filter(filter).least_gpu_memory_mib ? largest : 0;
 }
 
-std::string KindsWords(const NodeClassIndex& book, placement::ModelSet kinds) {
+std::string ModelsText(const NodeClassIndex& class_index, placement::ModelSet kinds) {
   std::set<std::string> models;
   for (int kind = 0; kind < placement::kMaxModels; ++kind) {
-    const std::string& model = book.ModelOf(kind);
+    const std::string& model = class_index.ModelOf(kind);
     if (((kinds >> kind) & 1) != 0 && !model.empty() && model.find('+') == std::string::npos) models.insert(model);
   }
   if (models.empty()) return "";
   return "of type " + Join(std::vector<std::string>(models.begin(), models.end()), " or ");
 }
 
-Names NamesOf(const NodeClassIndex& book) {
+Names NamesOf(const NodeClassIndex& class_index) {
   Names names;
-  names.models = [&book](placement::ModelSet kinds) { return KindsWords(book, kinds); };
-  names.kind = [&book](int kind) {
-    return book.ModelOf(kind).empty() ? std::string() : "--gpu-type " + ShellQuote(book.ModelOf(kind));
+  names.models = [&class_index](placement::ModelSet kinds) { return ModelsText(class_index, kinds); };
+  names.kind = [&class_index](int kind) {
+    return class_index.ModelOf(kind).empty() ? std::string() : "--gpu-type " + ShellQuote(class_index.ModelOf(kind));
   };
-  names.filters = [&book](std::span<const FilterIndex> filters) { return FilterWords(book, filters); };
-  names.lacking = [&book](FilterIndex filter) { return LackingWords(book, filter); };
-  names.options = [&book](FilterIndex filter) { return FilterOptions(book, filter); };
-  names.largest_memory_mib = [&book](FilterIndex filter) { return LargestMemory(book, filter); };
-  names.instead = [&book](FilterIndex filter, int kind) { return InsteadOf(book, filter, kind); };
+  names.filters = [&class_index](std::span<const FilterIndex> filters) { return FilterText(class_index, filters); };
+  names.lacking = [&class_index](FilterIndex filter) { return LackingText(class_index, filter); };
+  names.options = [&class_index](FilterIndex filter) { return FilterOptions(class_index, filter); };
+  names.largest_memory_mib = [&class_index](FilterIndex filter) { return LargestMemory(class_index, filter); };
+  names.instead = [&class_index](FilterIndex filter, int kind) { return InsteadOf(class_index, filter, kind); };
   return names;
 }
 
