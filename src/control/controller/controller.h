@@ -46,7 +46,7 @@
 #include "control/state/job_table.h"
 #include "control/state/node_table.h"
 #include "control/state/progress_tracker.h"
-#include "control/state/reservation_bookings.h"
+#include "control/state/reservation_planner.h"
 #include "control/state/retry_delays.h"
 #include "control/state/run_predictions.h"
 #include "control/state/team_rules.h"
@@ -248,7 +248,7 @@ class Controller {
   // --- Reservations ---------------------------------------------------------------
 
   /// How far ahead occurrences are booked.
-  static constexpr Duration kReservationHorizon = ReservationBookings::kReservationHorizon;
+  static constexpr Duration kReservationHorizon = ReservationPlanner::kReservationHorizon;
   /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
     return reservations_.Reserve(std::move(asked), caller, now);
@@ -415,7 +415,7 @@ class Controller {
   RetryDelays retries_;
   GangLaunches gangs_{jobs_, effects_};
   TeamRules teams_{scheduler_, jobs_, effects_, nodes_};
-  ReservationBookings reservations_{scheduler_, effects_, nodes_, teams_.registry()};
+  ReservationPlanner reservations_{scheduler_, effects_, nodes_, teams_.registry()};
   PoolRules pools_;
   SchedulerFeed feed_;
   JobLifecycle lifecycle_{scheduler_, jobs_,    effects_, dependencies_, predictions_,

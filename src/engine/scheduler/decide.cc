@@ -27,8 +27,8 @@ Time UntilOf(const WaitingEntry& entry, Time now) {
 
 }  // namespace
 
-Decision::Decision(core::Cluster& core, const SchedulerFacts& book, const core::NodeClassIndex& kinds, Time now)
-    : core_(core), facts_(book), classifier_(kinds), now_(now) {}
+Decision::Decision(core::Cluster& core, const SchedulerFacts& facts, const core::NodeClassIndex& class_index, Time now)
+    : core_(core), facts_(facts), class_index_(class_index), now_(now) {}
 
 Decided Decision::Run(const Scheduler::NameMember& name) {
   ForgetSilent();
@@ -97,7 +97,7 @@ std::string Decision::PoolOf(JobId running, const core::TaskPlacement& placed) c
   const core::Run& run = *core_.running(running);
   const core::ResourceRequest& resources = RequestOf(run.job_class);
   const std::vector<core::FilterIndex>& filters = resources.groups[placed.group].filters;
-  return placed.alternative < filters.size() ? classifier_.filter(filters[placed.alternative]).pool : "";
+  return placed.alternative < filters.size() ? class_index_.filter(filters[placed.alternative]).pool : "";
 }
 
 // "GPUs 0 and 1"; with several nodes "GPUs 0 and 1 of n2".

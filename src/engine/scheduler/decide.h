@@ -21,7 +21,7 @@ inline constexpr Duration kAnswersWithin = std::chrono::minutes(30);
 /// One decision. It changes `core` and only reads `book`.
 class Decision {
  public:
-  Decision(core::Cluster& core, const SchedulerFacts& book, const core::NodeClassIndex& kinds, Time now);
+  Decision(core::Cluster& core, const SchedulerFacts& facts, const core::NodeClassIndex& class_index, Time now);
 
   Decided Run(const Scheduler::NameMember& name);
 
@@ -47,7 +47,7 @@ class Decision {
 
   core::Cluster& core_;
   const SchedulerFacts& facts_;
-  const core::NodeClassIndex& classifier_;
+  const core::NodeClassIndex& class_index_;
   Time now_;
   Decided decided_;
 };

@@ -24,7 +24,7 @@
 #include "engine/placement/demand.h"
 #include "engine/policy.h"
 #include "engine/scheduler/group_caps.h"
-#include "engine/scheduler/kinds.h"
+#include "engine/scheduler/node_classifier.h"
 #include "engine/scheduler/plan.h"
 #include "engine/scheduler/scheduler_facts.h"
 #include "engine/scheduler/translate.h"

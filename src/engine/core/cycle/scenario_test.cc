@@ -256,14 +256,14 @@ class ClusterWorld : public ScenarioWorld {
     if (!book.user.empty()) wanted.user = UserOf(book.user);
     wanted.from = now_ + book.from;
     wanted.until = now_ + book.until;
-    const std::optional<AdvanceReservation> booking = cluster_.Book(wanted, now_);
+    const std::optional<AdvanceReservation> booking = cluster_.Reserve(wanted, now_);
     Tell() << words.Plain(1) << (booking ? " keeps " + PlaceText(request, booking->placements) : " finds no room")
            << "\n";
     if (booking) bookings_[words.Plain(1)] = booking->id;
   }
   void Unbook(const Words& words) {
     ASSERT_TRUE(bookings_.contains(words.Plain(1))) << words.text;
-    cluster_.Unbook(bookings_[words.Plain(1)]);
+    cluster_.CancelReservation(bookings_[words.Plain(1)]);
   }
 
   void SetUsable(const Words& words) {

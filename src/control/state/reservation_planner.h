@@ -1,4 +1,4 @@
-// Advance reservations: occurrences within a horizon are booked in the scheduler. One without room is retried
+// Advance reservations: occurrences within a horizon are reserved in the scheduler. One without room is retried
 // periodically until it is over.
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace divvy {
 
-class ReservationBookings {
+class ReservationPlanner {
  public:
-  /// How far ahead occurrences are booked.
-  static constexpr Duration kBookingHorizon = std::chrono::hours(24 * 8);
+  /// How far ahead occurrences are reserved.
+  static constexpr Duration kReservationHorizon = std::chrono::hours(24 * 8);
 
-  ReservationBookings(Scheduler& scheduler, EffectRecorder& effects, const NodeTable& nodes, const TeamRegistry& teams)
+  ReservationPlanner(Scheduler& scheduler, EffectRecorder& effects, const NodeTable& nodes, const TeamRegistry& teams)
       : scheduler_(scheduler), effects_(effects), nodes_(nodes), teams_(teams) {}
 
   bool LoadSetting(std::string_view key, std::string_view text) { return registry_.LoadSetting(key, text); }
@@ -32,24 +32,24 @@ class ReservationBookings {
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now);
   Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
   std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
-  std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;
+  std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const;
 
-  /// Books what has come within the horizon and drops what is past. Cheap before next_booking.
+  /// Books what has come within the horizon and drops what is past. Cheap before next_change.
   void Follow(Time now);
   /// When Follow has something to do; kNever: there are no reservations.
-  Time next_booking() const { return next_booking_; }
-  /// The scheduler has dropped all bookings, because the teams changed.
-  void BookAnew(Time now);
+  Time next_change() const { return next_change_; }
+  /// The scheduler has dropped all reservations, because the teams changed.
+  void ReserveAnew(Time now);
 
  private:
-  struct Booked {
+  struct Reserved {
     std::uint64_t id = 0;  // The engine's id.
     Time until = kNever;
   };
 
-  bool BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  bool BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  void Unbook(std::uint64_t turn);
+  bool ReserveOccurrence(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
+  bool ReserveAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
+  void CancelOccurrence(std::uint64_t turn);
   std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) const;
 
   Scheduler& scheduler_;
@@ -57,8 +57,8 @@ class ReservationBookings {
   const NodeTable& nodes_;
   const TeamRegistry& teams_;
   ReservationRegistry registry_;
-  std::map<std::uint64_t, Booked> bookings_;  // By occurrence.
-  Time next_booking_ = kNoTime;
+  std::map<std::uint64_t, Reserved> reserved_;  // By occurrence.
+  Time next_change_ = kNoTime;
 };
 
 }  // namespace divvy

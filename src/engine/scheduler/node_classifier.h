@@ -52,8 +52,8 @@ class NodeClassifier {
   std::size_t exclusive_sizes() const;
   /// The number of things for which requests have separate alternatives: exclusive_sizes() and MIG profiles by model.
   std::size_t told_apart() const;
-  core::NodeClassIndex& facts() { return facts_; }
-  const core::NodeClassIndex& facts() const { return facts_; }
+  core::NodeClassIndex& class_index() { return class_index_; }
+  const core::NodeClassIndex& class_index() const { return class_index_; }
 
  private:
   /// Groups the accepted GPU models by speed, the fastest group first. Speeds come from the request, or else from
@@ -76,7 +76,7 @@ class NodeClassifier {
   std::vector<PoolRow> pools_;
   std::vector<std::vector<std::string>> pools_of_;       // By node.
   std::map<std::string, std::set<int>> exclusive_cpus_;  // By exclusive pool: the CPU counts of its nodes.
-  core::NodeClassIndex facts_;
+  core::NodeClassIndex class_index_;
   std::map<std::pair<std::string, Bytes>, int> models_;      // Counts by model and memory, former nodes included.
   std::map<std::string, std::vector<SliceProfile>> slices_;  // By model: the union of the MIG profiles of its GPUs.
 };

@@ -1,4 +1,4 @@
-#include "engine/scheduler/kinds.h"
+#include "engine/scheduler/node_classifier.h"
 
 #include <algorithm>
 #include <cctype>
@@ -118,8 +118,8 @@ bool NodeClassifier::Add(const NodeUsage& node) {
   core::NodeProperties traits = PropertiesOf(index, node);
   const std::string name = traits.name;
   Know(index, node);
-  if (facts_.AddNode(std::move(traits))) return true;
-  const Status bare = facts_.AddNode({name, {}, {}, {}});
+  if (class_index_.AddNode(std::move(traits))) return true;
+  const Status bare = class_index_.AddNode({name, {}, {}, {}});
   DIVVY_ASSERT(bare);
   return false;
 }
@@ -127,7 +127,7 @@ bool NodeClassifier::Add(const NodeUsage& node) {
 bool NodeClassifier::Change(NodeIndex node, const NodeUsage& now) {
   pools_of_[node] = FindPools(now);
   Know(node, now);
-  return static_cast<bool>(facts_.SetProperties(node, PropertiesOf(node, now)));
+  return static_cast<bool>(class_index_.SetProperties(node, PropertiesOf(node, now)));
 }
 
 core::NodeFacts NodeClassifier::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
@@ -143,7 +143,7 @@ core::NodeFacts NodeClassifier::FactsOf(NodeIndex node, const NodeCapacity& capa
     if (gpu.is_only_sliced) facts.only_sliced.Insert(gpu.index);
   }
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
-  facts_.Fill(node, facts);
+  class_index_.Fill(node, facts);
   return facts;
 }
 
@@ -249,7 +249,7 @@ core::ResourceRequest NodeClassifier::Use(core::ResourceRequest resources, const
   wishes.least_gpu_memory_mib = MebibytesUp(std::max(request.gpu_memory, LeastGpuMemory(request.portion)));
   // A single node without configured pools ignores requested features, node names and pools.
   Result<FeatureWish> features = FeatureWish();
-  if (facts_.node_count() > 1 || !pools_.empty()) {
+  if (class_index_.node_count() > 1 || !pools_.empty()) {
     wishes.nodes = request.node_list;
     wishes.excluded = request.excluded_nodes;
     features = ParseFeatureWish(request.constraint);
@@ -266,7 +266,7 @@ core::ResourceRequest NodeClassifier::Use(core::ResourceRequest resources, const
   } else if (features) {
     wishes.features = *std::move(features);
     if (resources.groups.size() > 1) wishes.features.counted.clear();
-    made = core::CompileRequest(facts_, resources, wishes);
+    made = core::CompileRequest(class_index_, resources, wishes);
   } else {
     made = features.error();
   }
@@ -301,18 +301,18 @@ core::ResourceRequest NodeClassifier::UseComponents(core::ResourceRequest resour
   // Must come last: a later filter may have split a class that an earlier one accepts.
   for (core::TaskGroup& group : groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i)
-      group.alternatives[i].models = facts_.Accepted(group.filters[i]);
+      group.alternatives[i].models = class_index_.Accepted(group.filters[i]);
   }
   resources.groups = std::move(groups);
   return resources;
 }
 
 void NodeClassifier::UseAgain(const std::vector<core::FilterIndex>& used) {
-  for (const core::FilterIndex filter : used) static_cast<void>(facts_.Use(facts_.filter(filter)));
+  for (const core::FilterIndex filter : used) static_cast<void>(class_index_.Use(class_index_.filter(filter)));
 }
 
 void NodeClassifier::Leave(const std::vector<core::FilterIndex>& used) {
-  for (const core::FilterIndex filter : used) facts_.Leave(filter);
+  for (const core::FilterIndex filter : used) class_index_.Leave(filter);
 }
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-#include "control/state/reservation_bookings.h"
+#include "control/state/reservation_planner.h"
 
 #include <algorithm>
 
@@ -27,76 +27,78 @@ Status FitsOneMachine(const Scheduler& cluster, int gpus) {
 
 }  // namespace
 
-Result<GpuReservation> ReservationBookings::Reserve(GpuReservation asked, const Caller& caller, Time now) {
+Result<GpuReservation> ReservationPlanner::Reserve(GpuReservation asked, const Caller& caller, Time now) {
   DIVVY_CHECK(MayReserve(caller));
   asked.by = caller.user.name;
   if (!asked.team.empty() && teams_.Find(asked.team) == nullptr)
     return NotFound("there is no team " + asked.team + "; divvy teams lists them");
   DIVVY_TRY(const GpuReservation made, registry_.Make(std::move(asked), now));
   DIVVY_CHECK(FitsOneMachine(scheduler_, made.gpus));
-  const std::vector<ReservationOccurrence> turns = TurnsOf(made, now, now + kBookingHorizon);
+  const std::vector<ReservationOccurrence> turns = TurnsOf(made, now, now + kReservationHorizon);
   for (const ReservationOccurrence& turn : turns) {
-    if (BookTurn(made, turn, now)) continue;
+    if (ReserveOccurrence(made, turn, now)) continue;
     const std::string refusal = WhyNoRoom(made, turn, now);
-    for (const ReservationOccurrence& other : turns) Unbook(other.id);
+    for (const ReservationOccurrence& other : turns) CancelOccurrence(other.id);
     return FailedPrecondition(refusal);
   }
   effects_.KeepSetting(registry_.Add(made));
-  next_booking_ = kNoTime;
+  next_change_ = kNoTime;
   effects_.RequestPlan();
   return made;
 }
 
-Result<std::string> ReservationBookings::CancelReservation(const std::string& which, const Caller& caller, Time now) {
+Result<std::string> ReservationPlanner::CancelReservation(const std::string& which, const Caller& caller, Time now) {
   DIVVY_TRY(const GpuReservation reservation, registry_.Find(which));
   if (reservation.user != caller.user.name) DIVVY_CHECK(MayReserve(caller));
   effects_.KeepSetting(registry_.Remove(reservation.number));
-  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) Unbook(turn.id);
+  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kReservationHorizon))
+    CancelOccurrence(turn.id);
   effects_.RequestPlan();
   return "reservation " + std::to_string(reservation.number) + " is cancelled";
 }
 
-bool ReservationBookings::BookTurn(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
-  if (bookings_.contains(turn.id)) return true;
-  const auto booked =
+bool ReservationPlanner::ReserveOccurrence(const GpuReservation& reservation, const ReservationOccurrence& turn,
+                                           Time now) {
+  if (reserved_.contains(turn.id)) return true;
+  const auto reserved =
       scheduler_.Reserve(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
-  if (!booked) return false;
-  bookings_[turn.id] = {*booked, turn.until};
+  if (!reserved) return false;
+  reserved_[turn.id] = {*reserved, turn.until};
   effects_.RequestPlan();
   return true;
 }
 
 // After a restart or a change of teams, an occurrence that is in force keeps its place, even while its node is
 // disconnected.
-bool ReservationBookings::BookAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
+bool ReservationPlanner::ReserveAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
   const GpuReservation::Kept& kept = reservation.kept;
   const auto node = nodes_.IndexOf(kept.node);
-  if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
-    return BookTurn(reservation, turn, now);
+  if (turn.from > now || kept.turn != turn.id || !node || reserved_.contains(turn.id))
+    return ReserveOccurrence(reservation, turn, now);
   NodeResources place;
   place.node = *node;
   place.gpus = kept.gpus;
-  const auto booked = scheduler_.ReserveAt(place, reservation.team, reservation.user, turn.from, turn.until);
-  if (!booked) return BookTurn(reservation, turn, now);
-  bookings_[turn.id] = {*booked, turn.until};
+  const auto reserved = scheduler_.ReserveAt(place, reservation.team, reservation.user, turn.from, turn.until);
+  if (!reserved) return ReserveOccurrence(reservation, turn, now);
+  reserved_[turn.id] = {*reserved, turn.until};
   effects_.RequestPlan();
   return true;
 }
 
-void ReservationBookings::Unbook(std::uint64_t turn) {
-  const auto at = bookings_.find(turn);
-  if (at == bookings_.end()) return;
+void ReservationPlanner::CancelOccurrence(std::uint64_t turn) {
+  const auto at = reserved_.find(turn);
+  if (at == reserved_.end()) return;
   scheduler_.CancelReservation(at->second.id);
-  bookings_.erase(at);
+  reserved_.erase(at);
 }
 
 // Applies the same limits as the engine, which only reports that there is no room.
-std::string ReservationBookings::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn,
-                                           Time now) const {
+std::string ReservationPlanner::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn,
+                                          Time now) const {
   int others = 0;
   for (const auto& [number, other] : registry_.all()) {
-    for (const ReservationOccurrence& booked : TurnsOf(other, now, turn.until)) {
-      if (booked.until > turn.from && bookings_.contains(booked.id)) others += other.gpus;
+    for (const ReservationOccurrence& reserved : TurnsOf(other, now, turn.until)) {
+      if (reserved.until > turn.from && reserved_.contains(reserved.id)) others += other.gpus;
     }
   }
   int unknown = 0, longer = 0;
@@ -121,33 +123,33 @@ std::string ReservationBookings::WhyNoRoom(const GpuReservation& reservation, co
   return text;
 }
 
-void ReservationBookings::Follow(Time now) {
-  if (registry_.all().empty() && bookings_.empty()) {
-    next_booking_ = kNever;
+void ReservationPlanner::Follow(Time now) {
+  if (registry_.all().empty() && reserved_.empty()) {
+    next_change_ = kNever;
     return;
   }
-  if (now < next_booking_) return;
-  next_booking_ = kNever;
+  if (now < next_change_) return;
+  next_change_ = kNever;
   for (auto& setting : registry_.DropPast(now)) effects_.KeepSetting(std::move(setting));
-  std::erase_if(bookings_, [&](const auto& booking) {
-    if (booking.second.until > now) return false;
-    scheduler_.CancelReservation(booking.second.id);
+  std::erase_if(reserved_, [&](const auto& entry) {
+    if (entry.second.until > now) return false;
+    scheduler_.CancelReservation(entry.second.id);
     return true;
   });
   // Occurrences in force keep their place; future ones are placed around them.
   for (const auto& [number, reservation] : registry_.all()) {
     for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + Duration(1))) {
-      if (turn.from <= now && reservation.kept.turn == turn.id) BookAgain(reservation, turn, now);
+      if (turn.from <= now && reservation.kept.turn == turn.id) ReserveAgain(reservation, turn, now);
     }
   }
   std::vector<GpuReservation> begun;
   for (const auto& [number, reservation] : registry_.all()) {
-    for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
-      const bool is_held = BookAgain(reservation, turn, now);
-      if (!is_held) next_booking_ = std::min(next_booking_, now + kTryAgain);
-      next_booking_ = std::min(next_booking_, turn.from > now ? turn.from : turn.until);
+    for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kReservationHorizon)) {
+      const bool is_held = ReserveAgain(reservation, turn, now);
+      if (!is_held) next_change_ = std::min(next_change_, now + kTryAgain);
+      next_change_ = std::min(next_change_, turn.from > now ? turn.from : turn.until);
       if (!is_held || turn.from > now) continue;
-      const std::vector<NodeResources> places = PlacesOfBooking(scheduler_, bookings_.at(turn.id).id);
+      const std::vector<NodeResources> places = PlacesOfReservation(scheduler_, reserved_.at(turn.id).id);
       const NodeResources& place = places.front();
       const GpuReservation::Kept kept{turn.id, nodes_.NodeName(place.node), place.gpus};
       if (kept == reservation.kept) continue;
@@ -155,33 +157,33 @@ void ReservationBookings::Follow(Time now) {
       begun.back().kept = kept;
     }
     // When the next occurrence enters the horizon.
-    if (reservation.every != Every::kOnce) next_booking_ = std::min(next_booking_, now + std::chrono::hours(1));
-    if (reservation.start > now + kBookingHorizon)
-      next_booking_ = std::min(next_booking_, reservation.start - kBookingHorizon);
+    if (reservation.every != Every::kOnce) next_change_ = std::min(next_change_, now + std::chrono::hours(1));
+    if (reservation.start > now + kReservationHorizon)
+      next_change_ = std::min(next_change_, reservation.start - kReservationHorizon);
   }
   for (const GpuReservation& reservation : begun) effects_.KeepSetting(registry_.Add(reservation));
 }
 
-void ReservationBookings::BookAnew(Time now) {
-  bookings_.clear();
-  next_booking_ = kNoTime;
+void ReservationPlanner::ReserveAnew(Time now) {
+  reserved_.clear();
+  next_change_ = kNoTime;
   Follow(now);
 }
 
-std::vector<TurnView> ReservationBookings::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
+std::vector<TurnView> ReservationPlanner::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
   std::vector<TurnView> views;
-  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
-    const auto booked = bookings_.find(turn.id);
-    const bool is_held = booked != bookings_.end();
+  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kReservationHorizon)) {
+    const auto reserved = reserved_.find(turn.id);
+    const bool is_held = reserved != reserved_.end();
     views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now),
-                     is_held ? PlacesOfBooking(scheduler_, booked->second.id) : std::vector<NodeResources>()});
+                     is_held ? PlacesOfReservation(scheduler_, reserved->second.id) : std::vector<NodeResources>()});
   }
   return views;
 }
 
-std::optional<std::uint64_t> ReservationBookings::ReservationOfBooking(std::uint64_t booking) const {
-  for (const auto& [turn, booked] : bookings_) {
-    if (booked.id == booking) return ReservationOf(turn);
+std::optional<std::uint64_t> ReservationPlanner::NumberOfReservation(std::uint64_t advance) const {
+  for (const auto& [turn, reserved] : reserved_) {
+    if (reserved.id == advance) return ReservationOf(turn);
   }
   return std::nullopt;
 }
