@@ -18,7 +18,7 @@ refused() { # WHAT COMMAND...
 (umask 022 && divvy token create --node >n1.token 2>said)
 expect 600 "$(stat -c %a n1.token)" "the mode of a token's file"
 umask 077
-grep -q 'with which 1 node may join; valid for 1 h (--expires). On the other machine, run sudo divvy agent --join - --detach and paste' said || fail "says: $(cat said)"
+grep -q 'with which 1 node may join; valid for 1 h (--expires). On the other machine, run divvy agent --join-file FILE --detach, where FILE ' said || fail "says: $(cat said)"
 divvy token create --node --uses 3 --expires 1h >many.token 2>/dev/null
 divvy token create >user.token 2>/dev/null
 

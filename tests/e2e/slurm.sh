@@ -348,7 +348,7 @@ refuses 1 "^sbatch: error: allocation failure: .*--mem=" sbatch --test-only --me
 refuses 1 "^squeue: error: Invalid sort specification: zz" squeue --sort=zz
 refuses 1 "asks for 99 GPUs" divvy submit --dry-run --gpus 99 -- true
 printf '#!/bin/sh\n#SBATCH --gpus=99\ntrue\n' >large.sh
-refuses 1 "^divvy: the job would be rejected here: asks for 99 GPUs" divvy explain large.sh
+refuses 1 "^divvy: the job would be rejected here: the job asks for 99 GPUs" divvy explain large.sh
 # The message uses the options of sbatch, which refuses the job in the same way.
 printf '#!/bin/bash\n#SBATCH --cpus-per-task=9999\ntrue\n' >wide.sh
 refuses 1 "--cpus-per-task=$(nproc) is the maximum" divvy explain wide.sh

@@ -362,6 +362,7 @@ int RunMain(const std::vector<std::string>& words) {
   if (request->flags.is_dry_run) return PrintRequest("would run", request->spec);
   Voice voice;
   voice.carries_output = request->flags.reads_metrics;
+  voice.refuse = [](const Error& refusal) { return Fail(WithSubject(refusal)); };
   return RunForeground(std::move(request->spec), voice);
 }
 
@@ -389,8 +390,7 @@ int ExplainMain(const std::vector<std::string>& words) {
   if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
   std::fflush(stdout);
   if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
-    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n",
-                 WithSubject(taken.error()).message.c_str());
+    std::fprintf(stderr, "divvy: the job would be rejected here: %s\n", WithSubject(taken.error()).message.c_str());
     return 1;
   }
   return 0;

@@ -257,10 +257,9 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
     auto probe = OpenNvml("", "", wishes.mig, slices);
     if (!probe) {
       const auto last = ReadWhole(LastEmulationPath(places));
-      source.text = last && !last->empty()
-                        ? "the emulated GPUs of the last start are not in use; divvy up --emulate " + *last +
-                              " adds them again"
-                        : probe.error().message;
+      source.text = last && !last->empty() ? "the emulated GPUs of the last start are not in use; divvy up --emulate " +
+                                                 *last + " adds them again"
+                                           : probe.error().message;
       return source;
     }
     source.probe = *std::move(probe);

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "driver/notify_rows.h"
 #include "daemon/notify/notice_text.h"
+#include "daemon/runtime/log.h"
+#include "driver/notify_rows.h"
 #include "platform/users/signature.h"
 #include "wire/messages/codec.h"
 
@@ -238,7 +239,8 @@ void Notifier::Deliver() {
     const auto done = [this, to = queued.to, id = queued.notice.id,
                        alive = is_alive_](const wire::DeliveryResult& result) {
       if (!*alive) return;
-      if (!result.is_done) ports_.log("event=notice_not_delivered to=\"" + to + "\" id=" + id);
+      if (!result.is_done)
+        ports_.log("event=notice_not_delivered to=\"" + to + "\" id=" + id + " reason=" + LogQuoted(result.message));
       Keep(queue_.OnResult(to, id, result, core_->Now()));
       Deliver();
     };

@@ -253,7 +253,8 @@ void NotifyRegistry::AddOwn(const NotifyWish* wish, NotifyEvent event, const Job
 }
 
 std::vector<std::string> NotifyRegistry::NotesOn(const JobSpec& spec, const User& owner,
-                                                 const std::function<bool(const std::string&)>& has_account) const {
+                                                 const std::function<bool(const std::string&)>& has_account,
+                                                 bool has_sendmail) const {
   std::vector<std::string> notes;
   const JobWish wish = divvy::WishOf(spec);
   // Reported at submission, and not only when the action turns out to be impossible.
@@ -264,13 +265,20 @@ std::vector<std::string> NotifyRegistry::NotesOn(const JobSpec& spec, const User
   }
   if (!wish.notify) return notes;
   const auto owned = users_.find(owner.uid);
+  const bool has_own = owned != users_.end() && !owned->second.receivers.empty();
+  bool is_by_mail = wish.notify->to.empty() && (wish.notify->is_mail || !has_own);
   for (const std::string& one : wish.notify->to) {
-    const bool is_name = !wish.notify->is_mail && owned != users_.end() && owned->second.receivers.contains(one);
+    const bool is_name = !wish.notify->is_mail && has_own && owned->second.receivers.contains(one);
+    is_by_mail = is_by_mail || !is_name;
     if (is_name || one.find('@') != std::string::npos || has_account(one)) continue;
     notes.push_back("mail to " + one + ": " +
                     (wish.notify->is_mail ? "there is no such user here"
                                           : "no receiver of yours has this name (divvy notify list), and there is no "
                                             "such user here"));
+  }
+  if (is_by_mail && settings_.is_on && !wish.notify->events.empty() && !has_sendmail) {
+    notes.push_back("mail about this job cannot be sent now: the controller has no " + settings_.sendmail +
+                    " (sendmail in [notify] of divvy.toml)");
   }
   return notes;
 }

@@ -66,9 +66,11 @@ class NotifyRegistry {
   }
 
   /// Warnings about receivers in a job's wish that do not exist: "mail to phne: no receiver of yours has this name,
-  /// ...". `has_account` returns true for a user of this machine, who may have a mailbox.
+  /// ...", and about mail that cannot be sent. `has_account` returns true for a user of this machine, who may have a
+  /// mailbox. `has_sendmail`: settings().sendmail is a program.
   std::vector<std::string> NotesOn(const JobSpec& spec, const User& owner,
-                                   const std::function<bool(const std::string&)>& has_account) const;
+                                   const std::function<bool(const std::string&)>& has_account,
+                                   bool has_sendmail = true) const;
 
   /// Returns true if no job event has a receiver.
   bool has_nobody() const {

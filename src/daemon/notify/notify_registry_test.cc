@@ -89,6 +89,23 @@ TEST_F(NotifyRegistryTest, UnknownReceiverNamesAreNoted) {
   EXPECT_EQ(notes({{"notify", "end"}}, ada_), "");
 }
 
+TEST_F(NotifyRegistryTest, MailWithoutSendmailIsNoted) {
+  const auto has_account = [](const std::string&) { return true; };
+  const auto notes = [&](std::map<std::string, std::string> labels) {
+    return Join(book_.NotesOn(Spec(std::move(labels)), ada_, has_account, false), "; ");
+  };
+  const std::string note =
+      "mail about this job cannot be sent now: the controller has no /usr/sbin/sendmail (sendmail in [notify] of "
+      "divvy.toml)";
+  EXPECT_EQ(notes({{"slurm.mail-type", "END"}}), note);
+  EXPECT_EQ(notes({{"slurm.mail-type", "NONE"}}), "");
+  EXPECT_EQ(notes({{"notify", "end"}}), note) << "a user without a receiver gets mail";
+  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
+  EXPECT_EQ(notes({{"notify", "end"}}), "");
+  EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone"}}), "");
+  EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "x@y.org"}}), note);
+}
+
 TEST_F(NotifyRegistryTest, AUserWithoutAReceiverGetsMail) {
   book_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}})));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "mail/1000/ada");

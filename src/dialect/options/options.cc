@@ -109,8 +109,7 @@ class Parser {
       return InvalidArgument(written + " is ambiguous; it could be " + names);
     }
     if (name == "help") {
-      return InvalidArgument("unknown option " + written +
-                             "; it is accepted only as the first word of a command line");
+      return InvalidArgument("unknown option " + written + "; it is accepted only as the first word of a command line");
     }
     const std::string_view near = NearestTo(name);
     return InvalidArgument(

@@ -120,7 +120,8 @@ bool AddDnsName(GENERAL_NAMES* names, const std::string& text) {
 bool AddDnsNames(X509* certificate, const std::vector<std::string>& dns_names) {
   if (dns_names.empty()) return true;
   const Owned<GENERAL_NAMES, GENERAL_NAMES_free> names(GENERAL_NAMES_new());
-  return names && std::ranges::all_of(dns_names, [&](const std::string& one) { return AddDnsName(names.get(), one); }) &&
+  return names &&
+         std::ranges::all_of(dns_names, [&](const std::string& one) { return AddDnsName(names.get(), one); }) &&
          X509_add1_ext_i2d(certificate, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) == 1;
 }
 

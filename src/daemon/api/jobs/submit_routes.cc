@@ -1,5 +1,7 @@
 #include "daemon/api/jobs/submit_routes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -119,7 +121,9 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   std::ranges::sort(spec.capture.environment);
 
   if (ports_.notifier) {
-    for (const std::string& note : ports_.notifier->book().NotesOn(spec, call.caller.user, HasAccount))
+    const NotifyRegistry& notify = ports_.notifier->book();
+    const bool has_sendmail = ::access(notify.settings().sendmail.c_str(), X_OK) == 0;
+    for (const std::string& note : notify.NotesOn(spec, call.caller.user, HasAccount, has_sendmail))
       dialect::AddNote(spec, note);
   }
   wire::SubmitAnswer answer;

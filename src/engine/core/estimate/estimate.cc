@@ -323,7 +323,7 @@ class Estimator {
     return "after " + JobsAhead(moment.behind) + ", estimated from predictions and time limits";
   }
 
-  // "when job 12 and job 14 end, by prediction".
+  // "when jobs 12 and 14 end, predicted from earlier jobs or reported progress".
   // A reservation uses time limits where there are any; an estimate uses the likelier end.
   std::string WhenTheyEnd(std::vector<JobId> jobs, bool is_promise) const {
     if (jobs.empty()) return "when running jobs end";
@@ -339,7 +339,8 @@ class Estimator {
     const bool is_one = jobs.size() == 1;
     if (all_limits) return "when " + JobsText(jobs) + (is_one ? " reaches its time limit" : " reach their time limits");
     return "when " + JobsText(jobs) + (is_one ? " ends" : " end") +
-           (all_predicted ? ", by prediction" : ", by predictions and time limits");
+           (all_predicted ? ", predicted from earlier jobs or reported progress"
+                          : ", predicted from earlier jobs, reported progress and time limits");
   }
 
   JobPerspective& view_;

@@ -42,7 +42,7 @@ struct Estimate {
   Time earliest = kNoTime;  // kNoTime: unknown.
   Time latest = kNever;     // kNever: unknown.
   bool is_promise = false;  // The scheduler guarantees `latest` as long as GPUs stay in service.
-  std::string basis;        // "when job 12 and job 14 end, by prediction", or why no estimate.
+  std::string basis;        // "when job 12 reaches its time limit", or why no estimate.
 };
 
 /// Members ahead that are placed one by one; the rest is summed by class.

@@ -58,7 +58,7 @@ TEST(Estimate, UsesPredictionsIfThereAreNoTimeLimits) {
   EXPECT_EQ(start.typical, At(7200));
   EXPECT_EQ(start.latest, kNever);
   EXPECT_FALSE(start.is_promise);
-  EXPECT_EQ(start.basis, "reserved: when jobs 1 and 2 end, by prediction");
+  EXPECT_EQ(start.basis, "reserved: when jobs 1 and 2 end, predicted from earlier jobs or reported progress");
 }
 
 TEST(Estimate, PlacesJobsAheadOneAfterTheOther) {
