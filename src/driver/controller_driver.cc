@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "control/books/record_parts.h"
-#include "driver/notify_rows.h"
 #include "dialect/options/job_options.h"
+#include "driver/notify_rows.h"
 
 namespace divvy {
 namespace {
@@ -17,7 +17,7 @@ constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
 
 }  // namespace
 
-ControllerDriver::ControllerDriver(Controller& controller, Store& store, const Clock& clock, OrderPort& orders,
+ControllerDriver::ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& orders,
                                    Ports ports)
     : controller_(controller), store_(store), clock_(clock), orders_(orders), ports_(std::move(ports)) {
   controller_.SetElementNames([this](const JobRecord& element) { return NameOf(element); });
@@ -155,7 +155,7 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
       return job && is_gone(*job);
     });
     std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
-    std::erase_if(effects.orders, [&](const Order& order) { return is_gone(JobOf(order)); });
+    std::erase_if(effects.orders, [&](const NodeCommand& order) { return is_gone(JobOf(order)); });
     std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
     std::erase_if(effects.finished, [&](const JobRecord& record) { return is_gone(record.id); });
     for (auto& pending : turn.answers) {
@@ -189,9 +189,9 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
 void ControllerDriver::SendStops(std::deque<Turn>& turns) {
   std::set<JobId> unsent;  // Launches that were not sent; a stop must not overtake them.
   for (Turn& turn : turns) {
-    std::erase_if(turn.effects.orders, [&](const Order& order) {
-      if (std::holds_alternative<LaunchOrder>(order)) unsent.insert(JobOf(order));
-      if (!std::holds_alternative<StopOrder>(order) || unsent.contains(JobOf(order))) return false;
+    std::erase_if(turn.effects.orders, [&](const NodeCommand& order) {
+      if (std::holds_alternative<LaunchCommand>(order)) unsent.insert(JobOf(order));
+      if (!std::holds_alternative<StopCommand>(order) || unsent.contains(JobOf(order))) return false;
       orders_.Execute(order, nullptr);
       return true;
     });
@@ -206,10 +206,10 @@ void ControllerDriver::Carry(Turn& turn) {
         std::ranges::find(array_specs_, insert.record.id, [](const auto& s) { return s.first; }) != array_specs_.end();
     if (!is_known) RememberSpec(insert.record.id, insert.spec);
   }
-  for (const Order& order : turn.effects.orders) {
+  for (const NodeCommand& order : turn.effects.orders) {
     std::shared_ptr<const JobSpec> spec;
-    const auto* launch = std::get_if<LaunchOrder>(&order);
-    const auto* adopt = std::get_if<AdoptOrder>(&order);
+    const auto* launch = std::get_if<LaunchCommand>(&order);
+    const auto* adopt = std::get_if<AdoptCommand>(&order);
     if (launch != nullptr || adopt != nullptr) {
       const JobRecord& record = launch != nullptr ? launch->record : adopt->record;
       const auto inserted = std::ranges::find_if(turn.effects.batch.inserts, [&](const auto& i) {

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "control/controller/controller.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "driver/times_taken.h"
 #include "store/store.h"
 
@@ -39,7 +39,7 @@ class ControllerDriver {
     std::function<void(const Effects&)> on_durable;
   };
 
-  ControllerDriver(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports);
+  ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& orders, Ports ports);
 
   Controller& controller() { return controller_; }
   Store& store() { return store_; }
@@ -121,7 +121,7 @@ class ControllerDriver {
   Controller& controller_;
   Store& store_;
   const Clock& clock_;
-  OrderPort& orders_;
+  NodeCommandPort& orders_;
   Ports ports_;
   std::deque<Turn> gathered_;
   std::vector<Turn> committing_;

@@ -13,7 +13,7 @@ namespace core_test {
 
 /// A daemon without threads and processes: the loop is a queue, a commit finishes when the test says so, and commands
 /// are only recorded.
-class World : public OrderPort {
+class World : public NodeCommandPort {
  public:
   explicit World(int gpus) : controller_(Policy(), Limits(), 1) {
     NodeCapacity capacity;
@@ -41,14 +41,14 @@ class World : public OrderPort {
     ports.on_durable = [this](const Effects& effects) {
       for (const auto& [key, text] : effects.batch.settings) told_.push_back(key);
     };
-    core_ = std::make_unique<ControllerDriver>(controller_, *store_, clock_, *this, std::move(ports));
+    driver_ = std::make_unique<ControllerDriver>(controller_, *store_, clock_, *this, std::move(ports));
   }
 
-  void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override {
-    if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override {
+    if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
       EXPECT_NE(spec, nullptr);
       launched_.insert(launch->record.id);
-    } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
+    } else if (const auto* stop = std::get_if<StopCommand>(&order)) {
       stopped_.insert(stop->job);
     }
   }
@@ -58,7 +58,7 @@ class World : public OrderPort {
     JobSpec spec;
     spec.command = {"true"};
     spec.request.gpus = gpus;
-    const auto result = controller_.Submit(std::move(spec), elements, ada_, clock_.Now(), core_->Outcomes());
+    const auto result = controller_.Submit(std::move(spec), elements, ada_, clock_.Now(), driver_->Outcomes());
     if (!result) ADD_FAILURE() << result.error().message;
     const JobId id = result ? result->id : JobId();
     Ask("submit " + ToString(id), true);
@@ -72,11 +72,12 @@ class World : public OrderPort {
     divvy::Exit exit;
     exit.code = code;
     controller_.OnExited(job, controller_.Find(job)->attempt, exit, clock_.Now(), clock_.Now());
-    core_->Touch();
+    driver_->Touch();
   }
   void Ask(const std::string& what, bool may_be_refused) {
-    core_->AfterCommit([this, what](const Status& status) { answers_[what] = status ? "yes" : status.error().message; },
-                       may_be_refused);
+    driver_->AfterCommit(
+        [this, what](const Status& status) { answers_[what] = status ? "yes" : status.error().message; },
+        may_be_refused);
   }
   std::string AnswerOf(const std::string& what) const { return answers_.contains(what) ? answers_.at(what) : ""; }
 
@@ -113,7 +114,7 @@ class World : public OrderPort {
   std::unique_ptr<MemoryStore> store_ = MakeMemoryStore();
   Controller controller_;
   Caller ada_;
-  std::unique_ptr<ControllerDriver> core_;
+  std::unique_ptr<ControllerDriver> driver_;
   std::deque<std::function<void()>> posted_;
   std::deque<std::pair<std::vector<Batch>, std::function<void(Status)>>> commits_;
   std::vector<std::function<void()>> later_;
@@ -140,16 +141,16 @@ TEST(ControllerDriver, AJobThatEndedInThisIterationIsFoundAsEnded) {
   world.Settle();
   world.Exit(job, 7);  // The loop iteration continues: the next event is a client that waits.
   std::optional<JobRecord> seen;
-  ASSERT_TRUE(world.core_->WaitFor(job, [&](const JobRecord& record) { seen = record; }));
-  const auto found = world.core_->FindJob(job);
+  ASSERT_TRUE(world.driver_->WaitFor(job, [&](const JobRecord& record) { seen = record; }));
+  const auto found = world.driver_->FindJob(job);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->state, JobState::kFailed);
-  EXPECT_EQ(world.core_->EndedUnstored().size(), 1u);
+  EXPECT_EQ(world.driver_->EndedUnstored().size(), 1u);
   EXPECT_FALSE(seen);  // Only once it is durable.
   world.Settle();
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->exit->code, 7);
-  EXPECT_TRUE(world.core_->EndedUnstored().empty());
+  EXPECT_TRUE(world.driver_->EndedUnstored().empty());
 }
 
 TEST(ControllerDriver, OnAFullDiskASubmissionIsRefusedAndLeavesNothing) {
@@ -160,7 +161,7 @@ TEST(ControllerDriver, OnAFullDiskASubmissionIsRefusedAndLeavesNothing) {
   world.Turn();
   world.FinishCommit(false);
   EXPECT_NE(world.AnswerOf("submit 2").find("the disk is full"), std::string::npos);
-  EXPECT_NE(world.core_->trouble().find("the disk is full"), std::string::npos);
+  EXPECT_NE(world.driver_->trouble().find("the disk is full"), std::string::npos);
   EXPECT_EQ(world.controller_.Find(refused), nullptr);
 
   // A running job ends meanwhile; its end is stored as soon as there is room.
@@ -173,7 +174,7 @@ TEST(ControllerDriver, OnAFullDiskASubmissionIsRefusedAndLeavesNothing) {
   world.Settle();
   EXPECT_EQ(world.Stored(before), JobState::kFailed);
   EXPECT_EQ(world.Stored(refused), std::nullopt);
-  EXPECT_EQ(world.core_->trouble(), "");
+  EXPECT_EQ(world.driver_->trouble(), "");
   EXPECT_EQ(world.troubles_.size(), 2u);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
 
@@ -227,7 +228,7 @@ TEST(ControllerDriver, OnAFullDiskTheConsequencesOfARefusedSubmissionAreUndone) 
   EXPECT_EQ(world.Stored(runs), JobState::kSucceeded);
   EXPECT_EQ(world.launched_, std::set{runs});
   EXPECT_TRUE(world.store_->Load()->live.empty());
-  EXPECT_EQ(world.core_->trouble(), "");
+  EXPECT_EQ(world.driver_->trouble(), "");
 }
 
 TEST(ControllerDriver, ANotificationIsStoredWithItsEventOrNotAtAll) {
@@ -290,7 +291,7 @@ TEST(ControllerDriver, OnAFullDiskACallerWaitingForARefusedJobIsNotified) {
   World world(1);
   const JobId refused = world.Submit(1);
   std::optional<JobRecord> seen;
-  ASSERT_TRUE(world.core_->WaitFor(refused, [&](const JobRecord& record) { seen = record; }));
+  ASSERT_TRUE(world.driver_->WaitFor(refused, [&](const JobRecord& record) { seen = record; }));
   world.Turn();
   world.FinishCommit(false);
   ASSERT_TRUE(seen);

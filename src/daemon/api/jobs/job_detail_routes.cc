@@ -167,9 +167,9 @@ void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::W
     std::vector<wire::HolderView>& shown = view.blockers[i].held_by;
     for (std::size_t k = 0; k < std::min(holders.size(), shown.size()); ++k) {
       const JobRecord* record = controller.Find(holders[k].job);
-      const std::vector<core::TaskPlacement>& pieces = holders[k].pieces;
-      if (record != nullptr && (IsActive(record->state) || !pieces.empty()))
-        shown[k].node = controller.scheduler().node(pieces.empty() ? kOwnNode : pieces.front().node).words.name;
+      const std::vector<core::TaskPlacement>& placements = holders[k].placements;
+      if (record != nullptr && (IsActive(record->state) || !placements.empty()))
+        shown[k].node = controller.scheduler().node(placements.empty() ? kOwnNode : placements.front().node).words.name;
     }
   }
 }

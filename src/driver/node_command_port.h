@@ -9,12 +9,12 @@
 
 namespace divvy {
 
-class OrderPort {
+class NodeCommandPort {
  public:
-  virtual ~OrderPort() = default;
-  /// `spec` is the specification that a LaunchOrder or an AdoptOrder needs. It is null if the store could not read it,
-  /// and for all other commands.
-  virtual void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) = 0;
+  virtual ~NodeCommandPort() = default;
+  /// `spec` is the specification that a LaunchCommand or an AdoptCommand needs. It is null if the store could not read
+  /// it, and for all other commands.
+  virtual void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) = 0;
 };
 
 }  // namespace divvy
