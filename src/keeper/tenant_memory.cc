@@ -25,7 +25,7 @@ void TenantMemory::OnWant(ManagedTenant& kept, Slot slot, const share::Message& 
   const auto number = NumberFor(kept, slot, message);
   if (!number) return;
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-  shared_.planner.Want(kept.tenant->id(), message.device,
+  shared_.planner.RequestMemory(kept.tenant->id(), message.device,
                        Bytes(static_cast<std::int64_t>(std::min(message.bytes, kMostBytes))), *number);
 }
 
@@ -38,7 +38,7 @@ void TenantMemory::OnPin(ManagedTenant& kept, Slot slot, const share::Message& m
   shared_.loop.After(kPinTimeout, [this, id, pin = *number] {
     const ManagedTenant* still = shared_.Find(id);
     if (still == nullptr || !still->wants.contains(pin)) return;
-    shared_.planner.ForgetWant(id, pin);
+    shared_.planner.ForgetRequest(id, pin);
     Answer(sharing::Answer{id, 0, pin, true, ""});
   });
 }
@@ -55,7 +55,7 @@ void TenantMemory::OnGone(ManagedTenant& kept, Slot slot) {
   const TenantId id = kept.tenant->id();
   std::erase_if(kept.wants, [&](const auto& want) {
     if (want.second.slot != slot) return false;
-    shared_.planner.ForgetWant(id, want.first);
+    shared_.planner.ForgetRequest(id, want.first);
     return true;
   });
   for (auto& [number, shrinking] : shrinking_) {
