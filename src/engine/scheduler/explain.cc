@@ -259,7 +259,8 @@ std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
   std::vector<core::Blocker> found;
   {
     const WithPredictions scope(scheduler_.core());
-    // A JobPerspective removes reserved capacity temporarily and restores it: the server is the same before and after.
+    // A JobPerspective removes reserved capacity temporarily and restores it: the scheduler is the same before and
+    // after.
     auto& state = const_cast<core::Cluster::State&>(scheduler_.core().state());
     core::JobPerspective view(state, core::SeekerOf(state, id), now_);
     const auto is_own = [&](const core::ReservationSlot& slot) { return slot.reservation.entry == id; };

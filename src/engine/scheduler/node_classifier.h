@@ -32,8 +32,8 @@ class NodeClassifier {
   /// Returns the core's facts about a node: its kinds, GPUs, CPUs and memory.
   core::NodeFacts FactsOf(NodeIndex node, const NodeCapacity& capacity) const;
 
-  /// Restricts the ask to the nodes that the request accepts. Its filters are added to `used` and stay in use until
-  /// Leave. If a condition is invalid, or too many classes exist to distinguish its nodes, the ask fits no node and
+  /// Restricts the request to the nodes that the request accepts. Its filters are added to `used` and stay in use until
+  /// Leave. If a condition is invalid, or too many classes exist to distinguish its nodes, the request fits no node and
   /// `why` receives the reason. Each component of a heterogeneous job is compiled separately, with its own pool or else
   /// `pool`.
   core::ResourceRequest Use(core::ResourceRequest resources, const Request& request, const std::string& pool,

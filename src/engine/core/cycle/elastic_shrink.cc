@@ -19,7 +19,7 @@
 namespace divvy::core {
 namespace {
 
-/// Sets that are tried for one taker, best first.
+/// Sets that are tried for one preemptor, best first.
 constexpr std::size_t kMostTried = 64;
 
 struct Head {
@@ -32,7 +32,7 @@ struct Head {
 /// With up to this many usable GPUs all sets are searched; otherwise Asker::Narrow first reduces them.
 constexpr std::size_t kSearched = 16;
 
-/// A set of GPUs for one taker. Ordered by preference.
+/// A set of GPUs for one preemptor. Ordered by preference.
 struct Choice {
   int asked = 0;
   int jobs = 0;
@@ -153,7 +153,7 @@ class Asker {
     return GpusOf(run) - RequestedOf(run);
   }
 
-  /// The GPUs of a node among which sets for a taker are searched.
+  /// The GPUs of a node among which sets for a preemptor are searched.
   struct Searched {
     std::array<GpuSet, GpuSet::kCapacity> own{};  // By index in surplus_: GPUs of that job on the node.
     GpuSet pool;                                  // The union of these.

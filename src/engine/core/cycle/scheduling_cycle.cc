@@ -439,7 +439,7 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
     break;
   }
   PartHolds(index, run.placements, now_);
-  // The booking now reserves less by what its owners use, and possibly frees CPUs and memory.
+  // The advance reservation now reserves less by what its owners use, and possibly frees CPUs and memory.
   for (const TaskPlacement& placed : run.placements) {
     const std::vector<ReservedCapacity>& all_reserved = state_.nodes[placed.node].reserved;
     const bool is_reserved =

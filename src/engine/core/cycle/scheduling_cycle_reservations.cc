@@ -332,8 +332,8 @@ std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlo
   return reservation;
 }
 
-// No job with the same Ask can get a reservation until something becomes free unexpectedly: all known ends were
-// considered, so the job's length does not matter. Bookings make a difference between users.
+// No job with the same ResourceRequest can get a reservation until something becomes free unexpectedly: all known ends
+// were considered, so the job's length does not matter. Advance reservations make a difference between users.
 void SchedulingCycle::NoteHopeless(ClassIndex index, bool is_escalated) {
   HopelessSince(index, is_escalated) = state_.room_epoch;
 }
@@ -425,7 +425,7 @@ std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& ca
   }
   bool is_fine = !placements.empty();
   if (is_fine) {
-    // Simulate that the job runs, with a stand-in piece on the node.
+    // Simulate that the job runs, with a stand-in placement on the node.
     Node& node = state_.nodes[placements.front().node];
     const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
     node.placements.push_back(

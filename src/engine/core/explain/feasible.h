@@ -68,7 +68,7 @@ struct Lack {
   std::optional<ResourceRequest> request;  // The nearest possible request, if `nearest` names one.
 };
 
-/// Returns the first part of the ask that nothing can serve, or nothing if the ask is possible.
+/// Returns the first part of the request that nothing can serve, or nothing if the request is possible.
 std::optional<Lack> Impossible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names);
 
 /// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible

@@ -64,7 +64,7 @@ class Search {
         request_(state.requests[key_.request]),
         now_(now),
         draw_(state.DrawOf(entry)) {}
-  /// A search with the same parameters for another Ask. Requires: `request` outlives it.
+  /// A search with the same parameters for another ResourceRequest. Requires: `request` outlives it.
   Search(const Search& other, const ResourceRequest& request)
       : state_(other.state_), key_(other.key_), request_(request), now_(other.now_), draw_(other.draw_) {}
 
@@ -167,7 +167,7 @@ class Search {
     return false;
   }
 
-  // Times at which held resources become free: the hold ends, or a booking opens to its owners.
+  // Times at which held resources become free: the hold ends, or an advance reservation opens to its owners.
   std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {

@@ -174,8 +174,8 @@ std::optional<JobId> JobPerspective::BlockedBefore() const {
   return first->id;
 }
 
-// The same rule as in Placer. A hold does not bind the job if the booking is open to the job, or if the hold is over
-// before the job starts or begins after it has ended.
+// The same rule as in Placer. A hold does not bind the job if the advance reservation is open to the job, or if the
+// hold is over before the job starts or begins after it has ended.
 bool JobPerspective::Binds(const ReservedCapacity& reserved) const {
   const Time until = Until();
   if ((reserved.from >= until || reserved.until <= now_) && !reserved.drains) return false;

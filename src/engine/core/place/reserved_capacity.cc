@@ -1,4 +1,5 @@
-// Holds on nodes, which keep resources for reservations, and bookings, which administrators make ahead of time.
+// Holds on nodes, which keep resources for reservations, and advance reservations, which administrators make ahead of
+// time.
 #include <algorithm>
 #include <utility>
 
@@ -76,7 +77,7 @@ void MarkStale(Cluster::State& state, JobId entry) {
   for (ReservationSlot& slot : state.reservations) slot.is_stale = slot.is_stale || slot.reservation.entry == entry;
 }
 
-// Moves a hold to other GPUs of its node, and updates the reservation or booking that it belongs to.
+// Moves a hold to other GPUs of its node, and updates the reservation or advance reservation that it belongs to.
 void MoveReserved(Cluster::State& state, NodeIndex node, ReservedCapacity& reserved, const GpuPlace& place) {
   const auto move = [&](std::vector<TaskPlacement>& placements) {
     const auto at = std::find_if(placements.begin(), placements.end(), [&](const TaskPlacement& placed) {

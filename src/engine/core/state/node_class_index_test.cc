@@ -344,7 +344,7 @@ class Followed {
     cluster.SetScorer(MakeScorer());
     Follow();
   }
-  /// Adds a filter that splits kinds but that no job uses.
+  /// Adds a filter that splits classes but that no job uses.
   void Distinguish(const NodeFilter& filter, bool stays) {
     const auto index = class_index.Use(filter);
     Follow();
@@ -378,7 +378,7 @@ NodeWishes RandomWishes(Random& random, int nodes) {
 }
 
 // Both clusters get the same events, and `split` also gets unused filters. Their decisions must be identical, down to
-// the GPUs. `apart`: counts how often these filters split kinds.
+// the GPUs. `apart`: counts how often these filters split classes.
 void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, int& apart) {
   Random random(seed);
   random.models = 2;
