@@ -90,7 +90,7 @@ TEST(Divide, InvariantsHoldOnRandomClaims) {
     ASSERT_EQ(std::accumulate(shares.begin(), shares.end(), std::int64_t{0}), std::min(total, wanted));
     for (std::size_t i = 0; i < claims.size() && rights <= total; ++i)
       ASSERT_GE(shares[i], std::min({claims[i].demand, claims[i].limit, claims[i].quota}));
-    // A larger demand never reduces a claim's share.
+    // A larger demand never reduces a team's share.
     if (claims.empty()) continue;
     std::vector<TeamDemand> more = claims;
     more[0].demand += 5;

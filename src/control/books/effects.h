@@ -23,7 +23,7 @@ struct LaunchCommand {
 struct GoCommand {
   JobId job;
   std::uint32_t attempt = 0;
-  std::vector<AllocationAddress> addresses;  // Indexed by seat; the daemon fills in the hosts.
+  std::vector<AllocationAddress> addresses;  // One for each node allocation; the daemon fills in the hosts.
   std::string node;
 };
 /// Stop the whole process tree: `signal` first, SIGKILL after `grace`.

@@ -247,7 +247,7 @@ class Controller {
 
   // --- Reservations ---------------------------------------------------------------
 
-  /// How far ahead occurrences are booked.
+  /// How far ahead the engine reserves resources for occurrences.
   static constexpr Duration kReservationHorizon = ReservationPlanner::kReservationHorizon;
   /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
@@ -261,7 +261,7 @@ class Controller {
   std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
     return reservations_.OccurrencesAhead(reservation, now);
   }
-  /// The number of the reservation that a booking of the engine belongs to.
+  /// The number of the reservation that an advance reservation of the engine belongs to.
   std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const {
     return reservations_.NumberOfReservation(advance);
   }

@@ -157,7 +157,8 @@ class Completion {
     RemoveImpliedMemory(blocker.text);
   }
 
-  // Nodes of exclusive pools are told apart by their CPU counts (kinds.cc), which would mean nothing to users.
+  // Nodes of exclusive pools are told apart by their CPU counts (node_classifier.cc), which would mean nothing to
+  // users.
   void RewordExclusive(core::Blocker& blocker) const {
     const std::vector<std::string> pools = PoolsIn(entry_.pool);
     for (const std::string& pool : pools) {

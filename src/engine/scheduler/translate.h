@@ -1,5 +1,5 @@
-// Translates the controller's values into those of the core: requests into asks, places, units and policies. Nothing
-// here makes decisions. Nodes are translated in kinds.h, groups in group_caps.h.
+// Translates the controller's values into those of the core: requests into resource requests, places, units and
+// policies. Nothing here makes decisions. Nodes are translated in node_classifier.h, groups in group_caps.h.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<
 /// The GPUs, and the memory slices of a MIG instance, in the core's representation.
 core::GpuPlace PlaceIn(const NodeResources& place);
 
-/// Returns the alternative of the group that accepts GPUs of these kinds, or the first if none does.
+/// Returns the alternative of the group that accepts GPUs of these classes, or the first if none does.
 std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);
 
 std::int32_t CpuMilli(int cpus);

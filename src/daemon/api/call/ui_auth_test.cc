@@ -32,7 +32,7 @@ class UiWorld : public World {
                                                           ""});
     Open(wishes);
   }
-  /// Opens the door as after a restart: only stored data is known.
+  /// Creates the UiAuth as after a restart: only stored data is known.
   void Open(const UiAuth::Wishes& wishes = {}) {
     server_.reset();
     UiAuth::Ports listener;

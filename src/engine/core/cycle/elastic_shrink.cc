@@ -246,8 +246,9 @@ class Asker {
     return parts;
   }
 
-  // Returns which holds must move so that the job starts there once the GPUs are released; nothing if it cannot. The
-  // time of release is unknown, so the job must delay no reservation whenever it starts; its time limit does not help.
+  // Returns which reserved capacity must move so that the job starts there once the GPUs are released; nothing if it
+  // cannot. The time of release is unknown, so the job must delay no reservation whenever it starts; its time limit
+  // does not help.
   std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
     const ClassKey& key = state_.classes[head.job_class].key;
     const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);

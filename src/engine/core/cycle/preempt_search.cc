@@ -28,7 +28,7 @@ Search::Search(Cluster::State& state, Time now, const Preemptor& preemptor, cons
       started_(started),
       policy_(state),
       statement_(state) {
-  // Leaving resources count as gone; nominations of them exist as holds.
+  // Leaving resources count as gone; nominations of them exist as reserved capacity.
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     const std::vector<TaskPlacement>& gone = run.is_leaving ? run.placements : run.leaving;

@@ -141,7 +141,7 @@ void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time 
   const std::vector<TaskPlacement> taken = run.placements;
   s.AddRun(std::move(run), now);
   s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
-  // It was placed without checking holds.
+  // It was placed without checking reserved capacity.
   for (const TaskPlacement& placed : taken) {
     if (!s.nodes[placed.node].reserved.empty()) RefitReserved(s, placed.node, now);
   }

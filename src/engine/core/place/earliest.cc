@@ -9,8 +9,8 @@
 namespace divvy::core {
 namespace {
 
-/// If a gang does not fit although there is enough room in total, holds or its locality prevent it. Later moments then
-/// seldom help, and each costs a look at every node with room.
+/// If a gang does not fit although there is enough room in total, reserved capacity or its locality prevents it. Later
+/// moments then seldom help, and each costs a look at every node with room.
 constexpr int kMostMoments = 32;
 
 struct End {
@@ -167,7 +167,7 @@ class Search {
     return false;
   }
 
-  // Times at which held resources become free: the hold ends, or an advance reservation opens to its owners.
+  // Times at which reserved capacity becomes free: the reservation ends, or it opens to its owners.
   std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {

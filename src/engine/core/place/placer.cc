@@ -280,8 +280,8 @@ std::optional<GpuPlace> Placer::On(const ResourceRequest& request, const Shape& 
       if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
     }
   }
-  // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and holds
-  // move.
+  // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and
+  // reserved capacity moves.
   if (request.placement != PlacementStrategy::kBest && at_ <= now_) {
     const std::optional<GpuPlace> gpus = Choose(request, shape, index, state);
     if (gpus && ReservedStands(index, shape, *gpus)) return gpus;

@@ -1,8 +1,8 @@
 // Reclassification of nodes: classes were split or merged, or node properties changed.
 //
-// Kind numbers have no meaning of their own, so everything that uses them is rewritten at once: nodes, requests, and
-// copies of requests (running placements, holds, fronts). Which job may run where stays the same, except on nodes whose
-// properties changed.
+// Class numbers have no meaning of their own, so everything that uses them is rewritten at once: nodes, requests, and
+// copies of requests (running placements, reserved capacity, queue heads). Which job may run where stays the same,
+// except on nodes whose properties changed.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -68,7 +68,8 @@ class Renumbering {
     }
   }
 
-  /// The requests that the hold may have been made from: of an advance reservation, a waiting job or a migrating job.
+  /// The requests that `reserved` may have been made from: those of an advance reservation, a waiting job or a
+  /// migrating job.
   std::vector<RequestIndex> AsksOf(const ReservedCapacity& reserved) const {
     std::vector<RequestIndex> requests;
     for (const AdvanceReservation& advance : state_.advance_reservations) {

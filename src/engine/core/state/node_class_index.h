@@ -6,7 +6,7 @@
 // of their own. If numbers run out, unused filters are dropped and the classes that only they distinguished are merged.
 // After that, different GPUs that no filter distinguishes are merged too. A request that still does not fit is refused.
 //
-// The book only classifies. Call Cluster::SetNodeClasses after a change; the cluster's requests then mean the same as
+// The index only classifies. Call Cluster::SetNodeClasses after a change; the cluster's requests then mean the same as
 // before.
 //
 // A node with GPUs of several models has a class for each of them, and one of its own. A filter accepts the node's own
@@ -76,7 +76,7 @@ class NodeClassChange {
 
  private:
   friend class NodeClassIndex;
-  std::array<placement::ModelSet, placement::kMaxModels> was_{};  // [new class]: the set of old classes that it was made
+  std::array<placement::ModelSet, placement::kMaxModels> was_{};  // [new class]: the old classes that it was made
                                                                   // from.
   bool has_any_ = false;
 };
@@ -87,7 +87,7 @@ class NodeClassIndex {
   Status AddNode(NodeProperties traits);
   /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
   Status SetProperties(NodeIndex node, NodeProperties traits);
-  /// Sets class, gpu_classes, gpu_model and gpu_models of `facts`.
+  /// Sets node_class, gpu_classes, gpu_model and gpu_models of `facts`.
   void Fill(NodeIndex node, NodeFacts& facts) const;
 
   /// Adds a user of a filter. Equal filters always have the same index; one without conditions is kNoFilter. Fails with
@@ -147,7 +147,7 @@ class NodeClassIndex {
     placement::ModelSet accepted = 0;
   };
   struct NodeClass {
-    std::int64_t members = 0;  // The number of its occurrences in Node::classes.
+    std::int64_t members = 0;  // The number of its occurrences in Node::kinds.
     Label label;
   };
 

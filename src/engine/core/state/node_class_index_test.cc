@@ -279,7 +279,7 @@ TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
   }
 }
 
-// --- A cluster that uses the book ------------------------------------------------------------------------------------
+// --- A cluster that uses the index -----------------------------------------------------------------------------------
 
 std::string TextOf(const std::vector<TaskPlacement>& placements) {
   std::string text;
@@ -304,7 +304,7 @@ std::string TextOf(const Plan& plan, const Cluster& cluster) {
   return text;
 }
 
-/// A cluster and its book. The test applies the same events to two of these.
+/// A cluster and its index of node classes. The test applies the same events to two of these.
 class Followed {
  public:
   explicit Followed(Rules rules, std::string scorer) : cluster(rules), scorer_(std::move(scorer)) {}

@@ -1,7 +1,8 @@
 // The resources that jobs request of a cluster, and what they are allocated. A ResourceRequest is one or more groups of
 // equal tasks; each task runs on one node. The minimum number of tasks starts together, or none does.
 //
-// Asks are interned: jobs with equal requests share one ResourceRequest, so 100,000 of them cost as much as one.
+// ResourceRequests are interned: jobs with equal requests share one ResourceRequest, so 100,000 of them cost as much as
+// one.
 #pragma once
 
 #include <compare>
@@ -83,7 +84,7 @@ Locality ClosestOf(const ResourceRequest& request);
 Locality WidestOf(const ResourceRequest& request);
 
 /// Returns whether the ResourceRequest has several components. Each then has its own nodes, GPU model and alternative,
-/// and all start together; `together`, `alike` and `mixes_models` of the ResourceRequest do not apply.
+/// and all start together; `locality`, `alike` and `mixes_models` of the ResourceRequest do not apply.
 inline bool IsHeterogeneous(const ResourceRequest& request) { return request.groups.back().component > 0; }
 /// The ResourceRequest of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise
 /// one node.

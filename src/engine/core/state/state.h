@@ -131,7 +131,7 @@ struct ReservationSlot {
   ClassIndex job_class = 0;
   bool wants_gpu = false;
   bool is_stale = false;   // Its nodes changed, so it must be checked again.
-  bool is_lifted = false;  // Its holds are lifted for a moment so that an earlier job can be placed; only inside a
+  bool is_lifted = false;  // Its reserved capacity is lifted for a moment so that an earlier job can be placed; only inside a
                            // decision.
   bool is_lost = false;    // It was lifted, and another job took its resources.
 };
@@ -150,7 +150,7 @@ struct Cluster::State {
   std::vector<PoolRules> pools = std::vector<PoolRules>(1);  // [0] is the inherited part of `rules`.
   Teams teams;
   std::vector<Node> nodes;
-  // Nodes that are mixed or have holds show no room here; they are examined one by one.
+  // Nodes that are mixed or have reserved capacity show no room here; they are examined one by one.
   std::optional<placement::Fleet> fleet;
   std::vector<NodeIndex> mixed;
   std::shared_ptr<const placement::Scorer> scorer;
@@ -175,7 +175,7 @@ struct Cluster::State {
   std::set<JobId> elastic;                         // Running elastic jobs.
   std::set<std::pair<Time, JobId>> ends;           // Run::expected of the running jobs that have one.
   std::set<std::pair<Time, JobId>> dated;          // Waiting jobs with a begin time in the future.
-  std::set<NodeIndex> held;                        // Nodes with holds.
+  std::set<NodeIndex> held;                        // Nodes with reserved capacity.
   std::vector<ReservationSlot> reservations;       // Sorted by key.
   std::vector<AdvanceReservation> advance_reservations;
   std::uint64_t waiting_count = 0;
