@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "control/controller/controller.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "driver/times_taken.h"
 #include "store/store.h"
 

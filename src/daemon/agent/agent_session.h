@@ -18,7 +18,7 @@
 
 #include "daemon/runtime/byte_stream.h"
 #include "daemon/runtime/controller_port.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "node/backoff.h"
 #include "node/lease.h"
 #include "wire/http/channels.h"

@@ -11,7 +11,7 @@
 #include "daemon/fleet/fleet_port.h"
 #include "daemon/shares/sharing_snapshot.h"
 #include "driver/controller_driver.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "wire/messages/agent_messages.h"
 
 namespace divvy {

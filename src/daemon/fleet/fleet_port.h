@@ -9,7 +9,7 @@
 
 #include "control/books/node_registry.h"
 #include "daemon/runtime/controller_port.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "model/machine_facts.h"
 #include "model/run_description.h"
 #include "wire/messages/agent_messages.h"

@@ -7,7 +7,7 @@
 
 #include "daemon/node/container.h"
 #include "daemon/node/node_users.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "model/gpus/share_grant.h"
 
 namespace divvy {

@@ -14,7 +14,7 @@
 #include "daemon/node/launch_builder.h"
 #include "daemon/node/node_errands.h"
 #include "daemon/runtime/controller_port.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "model/run_description.h"
 #include "platform/gpu/use_probe.h"
 #include "platform/os/foreign_descriptor.h"

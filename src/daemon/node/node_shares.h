@@ -13,7 +13,7 @@
 #include "daemon/runtime/controller_port.h"
 #include "daemon/shares/keeper_port.h"
 #include "daemon/shares/share_journal.h"
-#include "driver/order_port.h"
+#include "driver/node_command_port.h"
 #include "model/gpus/share_grant.h"
 
 namespace divvy {

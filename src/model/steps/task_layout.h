@@ -21,7 +21,7 @@ struct TaskLayout {
 
     friend bool operator==(const Machine&, const Machine&) = default;
   };
-  std::vector<Machine> machines;  // In the order of the node allocations. The index here is the node's number in the step.
+  std::vector<Machine> machines;  // In the order of the job's nodes. The index is the node's number in the step.
   bool is_cyclic = false;         // Ranks are assigned round-robin over the nodes. False: each node has consecutive
                                   // ranks.
   /// The step has one part for each component of a heterogeneous job in which it runs. Parts are ascending, and so are

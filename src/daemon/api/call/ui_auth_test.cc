@@ -12,7 +12,7 @@
 #include "platform/net/tcp.h"
 
 namespace divvy {
-namespace ui_door_test {
+namespace ui_auth_test {
 
 struct Browser {
   std::string host;
@@ -328,5 +328,5 @@ TEST(UiSessions, TheOldestAreDroppedWhenThereAreTooMany) {
   EXPECT_FALSE(sessions.Find(more->cookie, more->page, false, begin + 1h)) << "by the other door";
 }
 
-}  // namespace ui_door_test
+}  // namespace ui_auth_test
 }  // namespace divvy

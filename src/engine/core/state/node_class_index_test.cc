@@ -8,7 +8,7 @@
 #include "engine/gpu_type.h"
 
 namespace divvy::core {
-namespace kind_book_test {
+namespace node_class_index_test {
 
 NodeProperties Traits(std::string name, std::vector<std::string> features, std::vector<GpuProperties> gpus) {
   return {std::move(name), {}, std::move(features), std::move(gpus)};
@@ -467,5 +467,5 @@ TEST(NodeClassSplits, AJobStartsOnANodeThatGetsItsFeature) {
   EXPECT_EQ(world.cluster.Decide(At(3)).starts.front().placements.front().node, 2u);
 }
 
-}  // namespace kind_book_test
+}  // namespace node_class_index_test
 }  // namespace divvy::core

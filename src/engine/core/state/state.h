@@ -87,8 +87,8 @@ struct ReservedCapacity {
   Time until = kNever;
   bool is_sure = false;        // `from` rests on time limits alone.
   bool ends_surely = false;    // `until` rests on time limits alone.
-  GpuSet closed;               // For a started advance reservation: GPUs closed to other jobs, including those that its owners use
-                               // already.
+  GpuSet closed;               // For a started advance reservation: GPUs closed to other jobs, also those in use by its
+                               // owners.
   bool drains = false;         // Reserves `place` as it becomes free, at an unknown time.
   bool is_nomination = false;  // Preempted for `entry` (a nomination): binding for all jobs, whatever their queue
                                // position.
@@ -131,8 +131,8 @@ struct ReservationSlot {
   ClassIndex job_class = 0;
   bool wants_gpu = false;
   bool is_stale = false;   // Its nodes changed, so it must be checked again.
-  bool is_lifted = false;  // Its reserved capacity is lifted for a moment so that an earlier job can be placed; only inside a
-                           // decision.
+  bool is_lifted = false;  // Its reserved capacity is lifted for a moment so that an earlier job can be placed;
+                           // only inside a decision.
   bool is_lost = false;    // It was lifted, and another job took its resources.
 };
 
