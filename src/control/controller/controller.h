@@ -1,5 +1,5 @@
-// The controller: takes commands and facts; produces rows to persist, orders to send and answers. A state machine
-// without I/O: the daemon drives it with real sockets and disks, tests without any.
+// The controller: takes commands and facts; produces rows to persist, node commands to send and answers. A state
+// machine without I/O: the daemon drives it with real sockets and disks, tests without any.
 //
 // Every public method applies one fact at a time `now` and adds to the effects that TakeEffects() returns. Decide()
 // plans with everything that has changed since. The daemon calls it once per iteration of its loop, so that all events
