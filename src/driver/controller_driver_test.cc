@@ -9,7 +9,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace core_test {
+namespace controller_driver_test {
 
 /// A daemon without threads and processes: the loop is a queue, a commit finishes when the test says so, and commands
 /// are only recorded.
@@ -298,5 +298,5 @@ TEST(ControllerDriver, OnAFullDiskACallerWaitingForARefusedJobIsNotified) {
   EXPECT_EQ(seen->state, JobState::kCancelled);
 }
 
-}  // namespace core_test
+}  // namespace controller_driver_test
 }  // namespace divvy

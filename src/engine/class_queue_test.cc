@@ -6,7 +6,7 @@
 #include <random>
 
 namespace divvy {
-namespace line_test {
+namespace class_queue_test {
 
 Place At(int priority, int second, std::uint64_t id) {
   return {Time(std::chrono::seconds(second)), JobId(id), priority};
@@ -69,5 +69,5 @@ TEST(ClassQueue, AgreesWithASortedMapAfterRandomChanges) {
   }
 }
 
-}  // namespace line_test
+}  // namespace class_queue_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "engine/gpu_type.h"
 
 namespace divvy {
-namespace phrases_test {
+namespace message_text_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -101,5 +101,5 @@ TEST(GpuType, AlternativesHaveTheirSpeeds) {
   EXPECT_EQ(SpeedInThousandths(""), std::nullopt);
 }
 
-}  // namespace phrases_test
+}  // namespace message_text_test
 }  // namespace divvy

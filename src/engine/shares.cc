@@ -11,14 +11,14 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;  // For products of two 64-bit numbers.
 
-/// A claim that wants more, and at most how much.
+/// A team that wants more, and at most how much.
 struct Open {
   std::size_t claim;
   std::int64_t room;
   std::uint64_t weight;
 };
 
-/// Divides `amount` by weight, in whole units, and gives no claim more than its room. Returns what is left over.
+/// Divides `amount` by weight, in whole units, and gives no team more than its room. Returns what is left over.
 std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<std::int64_t>& shares,
                       std::int64_t unit) {
   std::erase_if(open, [](const Open& o) { return o.room <= 0 || o.weight == 0; });
@@ -26,7 +26,7 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     Wide weights = 0;
     for (const Open& o : open) weights += o.weight;
     const Wide pot = static_cast<Wide>(amount);
-    // Claims whose part exceeds their room are satisfied; the rest is divided again.
+    // Teams whose part exceeds their room are satisfied; the rest is divided again.
     bool is_anyone_content = false;
     for (Open& o : open) {
       if (pot * o.weight < static_cast<Wide>(o.room) * weights) continue;
@@ -51,7 +51,7 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rests[a] > rests[b]; });
     std::int64_t left = amount - given;
-    // No claim is satisfied by its part, so all have room for some of the rest.
+    // No team is satisfied by its part, so all have room for some of the rest.
     while (left > 0) {
       for (const std::size_t i : order) {
         const std::int64_t more = std::min({unit, left, open[i].room});
@@ -166,12 +166,12 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const TeamDemand>
     }
     for (auto& [priority, open] : by_priority) {
       surplus = ByWeight(surplus, open, shares, unit);
-      // No claim with a weight wants it: a claim without weight gets it, rather than one of lower priority or none.
+      // No team with a weight wants it: a team without weight gets it, rather than one of lower priority or none.
       for (Open& o : open) o = {o.claim, wants[o.claim] - shares[o.claim], 1};
       surplus = ByWeight(surplus, std::move(open), shares, unit);
     }
   };
-  // A claim without a quota may get all of its demand before other claims exceed their quotas.
+  // A team without a quota may get all of its demand before other teams exceed their quotas.
   divide_surplus(false);
   divide_surplus(true);
   return shares;

@@ -27,11 +27,11 @@ struct TeamDemand {
   int priority = 0;               // The surplus goes to the highest priority first.
 };
 
-/// Returns how many of `total` GPUs each claim gets. The sum is min(total, demand within limits); no claim gets more
-/// than its demand or its limit. Each claim gets its quota; if the quotas together exceed `total`, each gets less, by
+/// Returns how many of `total` GPUs each team gets. The sum is min(total, demand within limits); no team gets more
+/// than its demand or its limit. Each team gets its quota; if the quotas together exceed `total`, each gets less, by
 /// largest remainder without weights. The surplus then goes by priority, and within one priority in proportion to the
-/// weights: first to claims without a quota, up to their demand, then to claims that want more than their quota.
-/// Amounts may be in parts of a GPU: then `unit` is the number of parts in a whole GPU. Satisfied claims get exactly
+/// weights: first to teams without a quota, up to their demand, then to teams that want more than their quota.
+/// Amounts may be in parts of a GPU: then `unit` is the number of parts in a whole GPU. Satisfied teams get exactly
 /// their demand; the rest is divided in whole units.
 std::vector<std::int64_t> Divide(std::int64_t total, std::span<const TeamDemand> claims, std::int64_t unit = 1);
 

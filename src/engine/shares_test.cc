@@ -52,13 +52,13 @@ TEST(Divide, WeightZeroGetsSurplusOnlyIfNoOtherTeamWantsIt) {
   EXPECT_EQ(Divide(8, std::array{Asks(9, 2, 0), Asks(3, 2, 1)}), (Shares{5, 3}));
 }
 
-TEST(Divide, ClaimsWithoutAQuotaShareByWeightHoweverMuchTheyRequest) {
+TEST(Divide, TeamsWithoutAQuotaShareByWeightHoweverMuchTheyRequest) {
   EXPECT_EQ(Divide(8, std::array{Asks(12, kNoBound, 1), Asks(12, kNoBound, 3)}), (Shares{2, 6}));
   EXPECT_EQ(Divide(12, std::array{Asks(12, kNoBound, 1), Asks(12, kNoBound, 3)}), (Shares{3, 9}));
   EXPECT_EQ(Divide(8, std::array{Asks(12, kNoBound, 1), Asks(3, kNoBound, 3)}), (Shares{5, 3}));
 }
 
-TEST(Divide, QuotasComeFirstThenClaimsWithoutAQuotaThenSurplus) {
+TEST(Divide, QuotasComeFirstThenTeamsWithoutAQuotaThenSurplus) {
   EXPECT_EQ(Divide(8, std::array{Asks(99, 4), Asks(99, kNoBound)}), (Shares{4, 4}));
   EXPECT_EQ(Divide(8, std::array{Asks(99, 4, 1, 9), Asks(3, kNoBound)}), (Shares{5, 3}));
 }
@@ -67,7 +67,7 @@ TEST(Divide, QuotasBeyondTheClusterShrinkInProportion) {
   EXPECT_EQ(Divide(6, std::array{Asks(99, 8), Asks(99, 4)}), (Shares{4, 2}));
 }
 
-TEST(Divide, InvariantsHoldOnRandomClaims) {
+TEST(Divide, InvariantsHoldOnRandomTeams) {
   std::mt19937 random(3);
   const auto below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
   for (int round = 0; round < 3000; ++round) {
@@ -90,7 +90,7 @@ TEST(Divide, InvariantsHoldOnRandomClaims) {
     ASSERT_EQ(std::accumulate(shares.begin(), shares.end(), std::int64_t{0}), std::min(total, wanted));
     for (std::size_t i = 0; i < claims.size() && rights <= total; ++i)
       ASSERT_GE(shares[i], std::min({claims[i].demand, claims[i].limit, claims[i].quota}));
-    // A larger demand never reduces a claim's share.
+    // A larger demand never reduces a team's share.
     if (claims.empty()) continue;
     std::vector<TeamDemand> more = claims;
     more[0].demand += 5;

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "keeper/keeper_moved_world.h"
+#include "keeper/keeper_move_test_world.h"
 
 namespace divvy::keeper {
 namespace keeper_moves_test {

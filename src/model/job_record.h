@@ -136,9 +136,9 @@ inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.
 int GpuCountOf(const JobRecord& record);
 /// GPUs on all of its nodes, where a fraction counts as that fraction.
 double GpusWorthOf(const JobRecord& record);
-/// Its seats. For a job on one node: a single seat.
+/// Returns the job's node allocations. A job on one node has a single one.
 std::vector<NodeAllocation> AllocationsOf(const JobRecord& record);
-/// Whether the job has a seat on this node.
+/// Returns whether the job has an allocation on this node.
 bool IsOn(const JobRecord& record, std::string_view node);
 
 /// "17", "17_3", and "17_[4-99]" for the elements of an array that have not started.

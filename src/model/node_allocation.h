@@ -1,5 +1,5 @@
-// The resources of a job on one of its nodes. The seats of a gang start together or not at all: each node prepares its
-// part and waits, and all start when the last one is ready.
+// The resources of a job on one of its nodes. The node allocations of a gang start together or not at all: each node
+// prepares its part and waits, and all start when the last one is ready.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ComponentAllocation {
 struct NodeAllocation {
   std::string node;  // The node's name. Empty: the controller's own node.
   GpuSet gpus;
-  int tasks = 1;             // Number of the job's tasks that run here. Ranks continue from seat to seat.
+  int tasks = 1;             // Number of the job's tasks that run here. Ranks continue from one allocation to the next.
   std::uint16_t port = 0;    // The port where its step process listens for those of the other nodes. 0: not prepared.
   std::optional<Exit> exit;  // How its part ended. Not set: it has not ended.
   /// For heterogeneous jobs: the components on this node, ascending. `gpus` and `tasks` are their totals. Ranks go

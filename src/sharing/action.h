@@ -18,7 +18,8 @@ struct SetCeiling {
   unsigned device = 0;
   Bytes bytes;
 };
-/// The answer to Want or Pin. If granted to Want, a preceding SetCeiling made the ceiling high enough.
+/// The answer to RequestMemory or Pin. If RequestMemory is granted, a preceding SetCeiling made the ceiling high
+/// enough.
 struct Answer {
   TenantId tenant;
   unsigned device = 0;

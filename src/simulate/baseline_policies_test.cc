@@ -11,7 +11,7 @@
 #include "simulate/traces/trace_time.h"
 
 namespace divvy::simulate {
-namespace house_rules_test {
+namespace baseline_policies_test {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 
@@ -143,5 +143,5 @@ TEST(BaselinePolicies, MatchPublishedRunsToTheSecond) {
   Compare(philly, {"Philly on 96 nodes", "96x8", {{12439, 959}, {11779, 298}, {11750, 270}, {11713, 233}, {}, {}}});
 }
 
-}  // namespace house_rules_test
+}  // namespace baseline_policies_test
 }  // namespace divvy::simulate

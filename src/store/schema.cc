@@ -158,7 +158,7 @@ ALTER TABLE jobs ADD COLUMN progress_since INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN progress_done_since INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// `gang`: the seats of a job on several nodes, as JSON.
+// `gang`: the node allocations of a job on several nodes, as JSON.
 constexpr char kVersion5[] = R"sql(
 ALTER TABLE jobs ADD COLUMN node TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN gang TEXT NOT NULL DEFAULT '';

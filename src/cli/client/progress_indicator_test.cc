@@ -11,7 +11,7 @@
 #include <thread>
 
 namespace divvy::cli {
-namespace patience_test {
+namespace progress_indicator_test {
 
 bool Eventually(const std::function<bool()>& is_so) {
   for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30); !is_so();) {
@@ -88,5 +88,5 @@ TEST(ProgressIndicator, FastOperationsShowNothing) {
   std::free(text);
 }
 
-}  // namespace patience_test
+}  // namespace progress_indicator_test
 }  // namespace divvy::cli

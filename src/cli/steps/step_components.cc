@@ -26,7 +26,7 @@ std::vector<int> TasksOf(const GangFile& gang, std::size_t component) {
   return tasks;
 }
 
-/// The layout of one part on its component's nodes, with seats numbered in the whole job.
+/// The layout of one part on its component's nodes, with its nodes numbered as in the whole job.
 Result<TaskLayout> WorkOutPart(const StepAsk& part, const GangFile& gang) {
   const std::vector<int> all = TasksOf(gang, part.component);
   std::vector<std::size_t> seats;

@@ -252,7 +252,8 @@ TaskGround GroundOf(const std::vector<StepGpu>& gpus, const std::vector<int>& co
   return ground;
 }
 
-/// `ranks`: of the tasks here; empty: from 0 on. `seat`: this node's, for a job on several nodes.
+/// `ranks`: the ranks of the tasks here; empty: they count from 0. `seat`: this node's number, for a job on several
+/// nodes.
 std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground,
                                    const std::vector<std::size_t>& ranks, std::optional<std::size_t> seat) {
   constexpr std::size_t kMapMost = 256;  // More would make a line of the list too long.

@@ -108,8 +108,8 @@ Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string
 Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
                             const std::function<Result<TaskLayout>()>& work_out);
 
-/// Puts the nodes that `ask` names and excludes into `layout`, as positions in `seats`. `whose` describes these seats
-/// in errors.
+/// Puts the nodes that `ask` names and excludes into `layout`, as positions in `seats`. `whose` describes these node
+/// allocations in errors.
 Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
                     const std::string& whose, LayoutAsk& layout);
 /// For a job on one node, called `node`: checks whether the step's requested nodes are possible.

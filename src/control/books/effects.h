@@ -1,5 +1,5 @@
-// The effects that a step of the controller requests. The order is fixed: the batch is made durable first, then orders
-// are sent and answers are given (design: apply -> persist -> send and answer).
+// The effects that a step of the controller requests. The order is fixed: the batch is made durable first, then node
+// commands are sent and answers are given (design: apply -> persist -> send and answer).
 #pragma once
 
 #include <variant>
@@ -10,7 +10,7 @@
 
 namespace divvy {
 
-// Every order names its target node; empty: the controller's own machine.
+// Every node command names its target node; empty: the controller's own machine.
 
 /// Start the job's process. The record contains its attempt and its GPUs on that node. For a gang (`record.gang`) the
 /// node prepares only its part, reports that, and waits for a GoCommand.
@@ -23,7 +23,7 @@ struct LaunchCommand {
 struct GoCommand {
   JobId job;
   std::uint32_t attempt = 0;
-  std::vector<AllocationAddress> addresses;  // Indexed by seat; the daemon fills in the hosts.
+  std::vector<AllocationAddress> addresses;  // One for each node allocation; the daemon fills in the hosts.
   std::string node;
 };
 /// Stop the whole process tree: `signal` first, SIGKILL after `grace`.

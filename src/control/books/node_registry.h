@@ -60,7 +60,7 @@ class NodeRegistry {
   const NodeRow* Find(std::string_view name) const;
   const std::map<std::string, NodeRow, std::less<>>& nodes() const { return nodes_; }
 
-  /// Returns whether the key belongs to this book. An unreadable row is skipped; its node must join again.
+  /// Returns whether the key belongs to this registry. An unreadable row is skipped; its node must join again.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace node_book_test {
+namespace node_registry_test {
 
 constexpr Time kNow = Time(std::chrono::hours(500'000));
 constexpr LeaseTerms kTerms = {5s, 30s, true};
@@ -204,5 +204,5 @@ TEST_F(NodeRegistryTest, RefusesInvalidNodes) {
   EXPECT_EQ(ParseNode("n1", FormatNode(*registry_.Find("n1")))->work, NodeWork::kTakes);
 }
 
-}  // namespace node_book_test
+}  // namespace node_registry_test
 }  // namespace divvy

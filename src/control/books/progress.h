@@ -1,10 +1,10 @@
 // The progress that jobs report, and what follows from it: their speed and expected end.
 //
 // The report is not verified. A false one changes the estimated end of the job and the estimated starts of others. It
-// also feeds the speed book, so it affects which GPUs similar jobs get, and what a team's GPUs are worth under `fair`:
-// the order, within quotas and limits. Time limits are unaffected, and the daemon's reservations rest on those. If
-// plans use predictions (core::Rules::uses_predictions, which the daemon leaves off) and the job has no time limit, its
-// expected end also affects plans, predicted reservations and backfill.
+// also feeds the throughput model, so it affects which GPUs similar jobs get, and what a team's GPUs are worth under
+// `fair`: the order, within quotas and limits. Time limits are unaffected, and the daemon's reservations rest on those.
+// If plans use predictions (core::Rules::uses_predictions, which the daemon leaves off) and the job has no time limit,
+// its expected end also affects plans, predicted reservations and backfill.
 #pragma once
 
 #include <cstdint>

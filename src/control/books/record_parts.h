@@ -1,4 +1,4 @@
-// Queries about a record that several files need: array membership, names, seats.
+// Queries about a record that several files need: array membership, names, node allocations.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,7 @@ inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   return part;
 }
 
-/// Returns whether the gang's part on the seat's node has ended.
+/// Returns whether the gang's node allocation `seat` has ended.
 inline bool HasEnded(const JobRecord& record, const NodeAllocation& seat) {
   return !record.gang.empty() && seat.exit.has_value();
 }

@@ -1,7 +1,7 @@
 // Advance reservations: GPUs kept for a user or a team during a time interval, once or periodically. This registry
 // knows the future occurrences; the engine decides whether there is room for one.
 //
-// An occurrence is identified by the reservation's number and its ordinal, so it has the same booking after a restart.
+// An occurrence is identified by the reservation's number and its ordinal, so it has the same GPUs after a restart.
 #pragma once
 
 #include <cstdint>
@@ -58,11 +58,11 @@ struct ReservationOccurrence {
   friend bool operator==(const ReservationOccurrence&, const ReservationOccurrence&) = default;
 };
 
-/// An occurrence and what is booked for it.
+/// An occurrence and the resources that are reserved for it.
 struct TurnView {
   ReservationOccurrence turn;
   bool is_held = false;
-  std::string reason;                 // Why it is not booked.
+  std::string reason;                 // Why nothing is reserved for it.
   std::vector<NodeResources> places;  // May still change before the occurrence begins.
 };
 
@@ -91,7 +91,7 @@ class ReservationRegistry {
   /// Removes reservations that have no future occurrence; returns the store's rows.
   std::vector<Setting> DropPast(Time now);
 
-  /// Returns whether the key belongs to this book.
+  /// Returns whether the key belongs to this registry.
   bool LoadSetting(std::string_view key, std::string_view text);
   const std::map<std::uint64_t, GpuReservation>& all() const { return reservations_; }
 

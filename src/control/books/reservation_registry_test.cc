@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace reservation_book_test {
+namespace reservation_registry_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -109,5 +109,5 @@ TEST(ReservationRegistry, IsRestoredFromStoredTextsAndDropsPastReservations) {
   EXPECT_EQ(again.all().size(), 1u);
 }
 
-}  // namespace reservation_book_test
+}  // namespace reservation_registry_test
 }  // namespace divvy

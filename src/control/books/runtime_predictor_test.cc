@@ -5,7 +5,7 @@
 #include <chrono>
 
 namespace divvy {
-namespace run_time_book_test {
+namespace runtime_predictor_test {
 
 using namespace std::chrono_literals;
 
@@ -74,5 +74,5 @@ TEST(RuntimePredictor, PredictionsAreRoundedToTwoDigits) {
   EXPECT_EQ(Rounded(std::chrono::hours(100)), 360'000s);
 }
 
-}  // namespace run_time_book_test
+}  // namespace runtime_predictor_test
 }  // namespace divvy

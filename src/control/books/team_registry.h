@@ -38,8 +38,8 @@ class TeamRegistry {
 
   /// Call before loading settings. On failure nothing is added; the message is one line.
   Status AddFile(const TeamsFile& file);
-  /// Returns whether the key belongs to this book. Unreadable rows, and rows that the file defines too, are skipped.
-  /// Call Settle after the last one.
+  /// Returns whether the key belongs to this registry. Unreadable rows, and rows that the file defines too, are
+  /// skipped. Call Settle after the last one.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Drops references that the file has made invalid: removed parents and teams. Returns one line for each.
   std::vector<std::string> Settle();

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace divvy {
-namespace team_book_test {
+namespace team_registry_test {
 
 TeamChange Named(const std::string& name, std::optional<double> quota = {}, std::optional<double> limit = {}) {
   TeamChange change;
@@ -237,5 +237,5 @@ TEST(TeamRegistry, TheLongestMatchingModelNameSetsThePrice) {
   EXPECT_EQ(book.PriceOf("Tesla V100"), 1000);
 }
 
-}  // namespace team_book_test
+}  // namespace team_registry_test
 }  // namespace divvy

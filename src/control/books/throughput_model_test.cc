@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace speed_book_test {
+namespace throughput_model_test {
 
 using namespace std::chrono_literals;
 
@@ -175,5 +175,5 @@ TEST(SpeedText, HasAsManyDigitsAsItNeeds) {
   EXPECT_EQ(SpeedText(2200), "2.2");
 }
 
-}  // namespace speed_book_test
+}  // namespace throughput_model_test
 }  // namespace divvy

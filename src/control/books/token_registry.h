@@ -66,7 +66,7 @@ class TokenRegistry {
   const TokenRow* Find(std::string_view id) const;
   const std::map<std::string, TokenRow, std::less<>>& tokens() const { return tokens_; }
 
-  /// Returns whether the key belongs to this book. An unreadable row is skipped, and its token becomes invalid.
+  /// Returns whether the key belongs to this registry. An unreadable row is skipped, and its token becomes invalid.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

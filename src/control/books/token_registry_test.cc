@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace token_book_test {
+namespace token_registry_test {
 
 constexpr Time kNow = Time(std::chrono::hours(5));
 
@@ -124,5 +124,5 @@ TEST(NodeTokens, AnotherTokenAdmitsNoNode) {
   EXPECT_FALSE(book.Spend(row.id, kNow));
 }
 
-}  // namespace token_book_test
+}  // namespace token_registry_test
 }  // namespace divvy

@@ -64,7 +64,7 @@ class UsageLedger {
   /// The usage of all member keys, by team and user.
   std::map<std::pair<std::string, std::string>, Used> OfMembers(BudgetPeriod period, Time now) const;
 
-  /// Returns whether the key belongs to this book.
+  /// Returns whether the key belongs to this ledger.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Returns the store's rows that changed since the last call, and removals of old days.
   std::vector<std::pair<std::string, std::string>> TakeChanges(Time now);

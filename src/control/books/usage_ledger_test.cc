@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace usage_book_test {
+namespace usage_ledger_test {
 
 using std::chrono::hours;
 
@@ -49,5 +49,5 @@ TEST(UsageLedger, IsRestoredFromSettingsAndDropsOldDays) {
   EXPECT_EQ(rows[0].second, "") << "January's day goes";
 }
 
-}  // namespace usage_book_test
+}  // namespace usage_ledger_test
 }  // namespace divvy

@@ -1,5 +1,5 @@
-// The controller: takes commands and facts; produces rows to persist, orders to send and answers. A state machine
-// without I/O: the daemon drives it with real sockets and disks, tests without any.
+// The controller: takes commands and facts; produces rows to persist, node commands to send and answers. A state
+// machine without I/O: the daemon drives it with real sockets and disks, tests without any.
 //
 // Every public method applies one fact at a time `now` and adds to the effects that TakeEffects() returns. Decide()
 // plans with everything that has changed since. The daemon calls it once per iteration of its loop, so that all events
@@ -247,7 +247,7 @@ class Controller {
 
   // --- Reservations ---------------------------------------------------------------
 
-  /// How far ahead occurrences are booked.
+  /// How far ahead the engine reserves resources for occurrences.
   static constexpr Duration kReservationHorizon = ReservationPlanner::kReservationHorizon;
   /// For administrators only. Fails if an occurrence within the horizon has no room, and names what occupies it.
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now) {
@@ -261,7 +261,7 @@ class Controller {
   std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
     return reservations_.OccurrencesAhead(reservation, now);
   }
-  /// The number of the reservation that a booking of the engine belongs to.
+  /// The number of the reservation that an advance reservation of the engine belongs to.
   std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const {
     return reservations_.NumberOfReservation(advance);
   }

@@ -447,7 +447,7 @@ TEST(Gangs, ARestartUndoesPreparationsAndKeepsStartedGangs) {
   Effects effects = after.Turn();
   EXPECT_EQ(Machines::Told<StopCommand>(effects, unready), (Names{"n1", "n2"}));
   EXPECT_TRUE(Machines::Told<StopCommand>(effects, ready).empty());
-  // A reconnecting node may not have received the go order.
+  // A reconnecting node may not have received the GoCommand.
   after.controller_.OnNodeReconciled("n2");
   EXPECT_EQ(Machines::Told<GoCommand>(after.Turn(), ready), (Names{"n1", "n2"}));
 }

@@ -2,7 +2,7 @@
 #include "control/controller/controller_test_world.h"
 
 namespace divvy {
-namespace controller_taking_back_test {
+namespace controller_preemption_test {
 
 using namespace std::chrono_literals;
 
@@ -224,5 +224,5 @@ TEST(Predictions, ARestartKnowsTheJobClassOfAWaitingJob) {
   EXPECT_EQ(world.controller_.Find(job->id)->shape, ShapeOf({"python", "train.py"}));
 }
 
-}  // namespace controller_taking_back_test
+}  // namespace controller_preemption_test
 }  // namespace divvy

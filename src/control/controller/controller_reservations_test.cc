@@ -1,4 +1,4 @@
-// Reservations in the controller: booked ahead, kept from others, restored after a restart.
+// Advance reservations in the controller: made ahead of time, closed to others, restored after a restart.
 #include <gtest/gtest.h>
 
 #include <algorithm>

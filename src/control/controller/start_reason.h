@@ -17,8 +17,8 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
 /// Like Controller::WaitingReason, for many jobs at one moment.
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers);
 
-/// Replaces engine names in `blocker`: the engine knows team and user limits as groups, and reservations by booking
-/// ids.
+/// Replaces engine names in `blocker`: the engine knows team and user limits as groups, and advance
+/// reservations by their ids in the engine.
 void NameBlocker(const Controller& controller, core::Blocker& blocker);
 /// Shortens "group team vision" to "team vision", and "group user ada" to "user ada".
 std::string WithTeamNames(std::string text);

@@ -1,4 +1,4 @@
-// Collects what a step of the controller causes: rows to persist, orders to nodes, changes for watchers, and when the
+// Collects what a step of the controller causes: rows to persist, node commands, changes for watchers, and when the
 // scheduler must plan again. Every owner of state in the controller writes here; only the controller reads.
 #pragma once
 
@@ -35,11 +35,11 @@ class EffectRecorder {
   /// A specification added or changed since Take; null if there is none.
   std::shared_ptr<const JobSpec> PendingSpec(JobId id) const;
 
-  // --- Orders --------------------------------------------------------------------------------------------------
+  // --- Node commands -------------------------------------------------------------------------------------------
 
-  /// Sends the order to the node that it names.
+  /// Sends the command to the node that it names.
   void Send(NodeCommand order) { effects_.orders.push_back(std::move(order)); }
-  /// Sends the order to every node of the job whose part has not ended.
+  /// Sends the command to every node of the job whose part has not ended.
   void Send(const JobRecord& record, NodeCommand order);
 
   // --- Watchers ------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ bool FractionPlanner::OnTenants(const std::string& name, const std::vector<Tenan
 
 void FractionPlanner::Pack() {
   for (auto& [node, tenants] : tenants_) {
-    if (nodes_.IsAway(node)) continue;  // The node would not receive the order.
+    if (nodes_.IsAway(node)) continue;  // The node would not receive the command.
     if (std::exchange(tenants.is_loose, false)) Pack(node);
   }
 }

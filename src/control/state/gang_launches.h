@@ -19,7 +19,7 @@ class GangLaunches {
 
   GangLaunches(JobTable& jobs, EffectRecorder& effects) : jobs_(jobs), effects_(effects) {}
 
-  /// Sends the launch orders of a job, which may be on one node.
+  /// Sends the launch commands of a job, which may be on one node.
   void Launch(const JobRecord& record, Time now);
   /// A gang was loaded or found that is starting. Which of its nodes are ready is not stored, so it is rolled back.
   void NoteRestored(const JobRecord& record) {
@@ -28,7 +28,7 @@ class GangLaunches {
   void Forget(JobId job) { preparing_.erase(job); }
   /// See Controller::OnPrepared.
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
-  /// The node is connected again: a go order sent before may not have arrived.
+  /// The node is connected again: a GoCommand sent before may not have arrived.
   void RepeatGo(const std::string& node) const;
   /// Rolls back launches whose deadline has passed.
   void Follow(Time now);
@@ -38,7 +38,7 @@ class GangLaunches {
   bool EndAllocation(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now);
 
  private:
-  /// Sends the go orders of a gang whose nodes are all ready.
+  /// Sends the GoCommands of a gang whose nodes are all ready.
   void LetGo(const JobRecord& record) const;
   void UndoGang(JobRecord& record, const std::string& why, Time now);
 

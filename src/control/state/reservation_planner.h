@@ -34,7 +34,8 @@ class ReservationPlanner {
   std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
   std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const;
 
-  /// Books what has come within the horizon and drops what is past. Cheap before next_change.
+  /// Reserves resources for occurrences that have come within the horizon, and drops those that are over. Cheap before
+  /// next_change.
   void Follow(Time now);
   /// When Follow has something to do; kNever: there are no reservations.
   Time next_change() const { return next_change_; }

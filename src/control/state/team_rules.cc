@@ -152,8 +152,8 @@ void TeamRules::LoadTeams(const PoolRegistry& pools) {
   SetTeamCaps();
 }
 
-// Returns whether the engine's teams changed. SetTeams resets usage and bookings in the engine, so it is called only
-// for real changes.
+// Returns whether the engine's teams changed. SetTeams resets usage and advance reservations in the engine, so it is
+// called only for real changes.
 bool TeamRules::TellTeams(Time now) {
   std::vector<core::TeamSpec> specs = teams_.Specs();
   std::string tree;

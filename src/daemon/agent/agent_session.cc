@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "daemon/agent/agent_orders.h"
+#include "daemon/agent/agent_commands.h"
 #include "daemon/runtime/log.h"
 #include "wire/messages/agent_codec.h"
 

@@ -3,7 +3,7 @@
 #include "daemon/fleet/agents_test_pair.h"
 
 namespace divvy {
-namespace routes_far_logs_test {
+namespace routes_remote_logs_test {
 
 class RoutesRemoteLogs : public testing::Test {
  protected:
@@ -128,5 +128,5 @@ TEST_F(RoutesRemoteLogs, TheLogPathIsShownWithItsNode) {
   EXPECT_TRUE(world_.AnswerHas(client, "\"output\":\"n1:/var/lib/divvy/agent/logs/900.log\""));
 }
 
-}  // namespace routes_far_logs_test
+}  // namespace routes_remote_logs_test
 }  // namespace divvy

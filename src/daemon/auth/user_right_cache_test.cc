@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace right_book_test {
+namespace user_right_cache_test {
 
 const User kAda{1000, 1000, "ada"};
 
@@ -54,5 +54,5 @@ TEST_F(UserRightCacheTest, AnUnreachableLauncherIsAskedAgainLater) {
   EXPECT_EQ(RightText(by_name_), cache_.ByName(kAda));
 }
 
-}  // namespace right_book_test
+}  // namespace user_right_cache_test
 }  // namespace divvy

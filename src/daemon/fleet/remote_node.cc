@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "daemon/agent/agent_orders.h"
+#include "daemon/agent/agent_commands.h"
 #include "daemon/agent/agent_samples.h"
 #include "daemon/runtime/log.h"
 #include "model/steps/step_list.h"

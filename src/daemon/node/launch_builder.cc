@@ -107,7 +107,7 @@ int TasksOf(const JobRecord& record) {
 /// The share of `tasks` out of `all` tasks, rounded up.
 std::int64_t ShareOfTasks(std::int64_t whole, int tasks, int all) { return (whole * tasks + all - 1) / all; }
 
-/// Returns the job's record reduced to its share on the node of `order`.
+/// Returns the job's record reduced to its allocation on the node of `order`.
 JobRecord PartOf(const LaunchCommand& order) {
   JobRecord part = order.record;
   if (order.seat >= part.gang.size()) return part;

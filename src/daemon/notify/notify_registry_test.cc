@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy {
-namespace notify_book_test {
+namespace notify_registry_test {
 
 class NotifyRegistryTest : public testing::Test {
  protected:
@@ -237,5 +237,5 @@ TEST(ShownTarget, HidesPossibleSecrets) {
   EXPECT_EQ(ShownTarget(NotifyChannel::kMail, "a@b"), "a@b");
 }
 
-}  // namespace notify_book_test
+}  // namespace notify_registry_test
 }  // namespace divvy

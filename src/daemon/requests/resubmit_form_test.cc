@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace asked_again_test {
+namespace resubmit_form_test {
 
 constexpr Time kNow = Time(std::chrono::seconds(1'000'000));
 
@@ -101,5 +101,5 @@ TEST(ResubmitForm, ScriptLinesAreReadAndTheirErrorsNamed) {
   EXPECT_NE(file.refusal.find("cannot be read here"), std::string::npos) << file.refusal;
 }
 
-}  // namespace asked_again_test
+}  // namespace resubmit_form_test
 }  // namespace divvy

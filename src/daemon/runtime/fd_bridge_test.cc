@@ -15,7 +15,7 @@
 #include "platform/os/unix_socket.h"
 
 namespace divvy {
-namespace channel_joint_test {
+namespace fd_bridge_test {
 
 const std::string kOver = "the session is over";
 
@@ -286,5 +286,5 @@ TEST_F(OutlivingBridge, GivingUpClosesBothEnds) {
   EXPECT_EQ(::write(theirs.get(), "x", 1), -1);
 }
 
-}  // namespace channel_joint_test
+}  // namespace fd_bridge_test
 }  // namespace divvy

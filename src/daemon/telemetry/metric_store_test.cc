@@ -7,7 +7,7 @@
 #include "daemon/telemetry/samples_test_world.h"
 
 namespace divvy {
-namespace sample_book_test {
+namespace metric_store_test {
 
 using samples::Metric;
 using samples::Of;
@@ -176,5 +176,5 @@ TEST_F(MetricStoreTest, AnUnwritableFileCostsOnlyTheHistory) {
   EXPECT_TRUE(notes_[0].starts_with("event=samples_not_kept error=\"cannot open ")) << notes_[0];
 }
 
-}  // namespace sample_book_test
+}  // namespace metric_store_test
 }  // namespace divvy

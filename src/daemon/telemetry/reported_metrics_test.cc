@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace said_metrics_test {
+namespace reported_metrics_test {
 
 samples::Reading Said(const std::string& name, double value) { return {samples::Metric::kGpuUtilization, value, name}; }
 
@@ -55,5 +55,5 @@ TEST(ReportedMetrics, AreLimitedAndForgotten) {
   EXPECT_TRUE(said.empty());
 }
 
-}  // namespace said_metrics_test
+}  // namespace reported_metrics_test
 }  // namespace divvy

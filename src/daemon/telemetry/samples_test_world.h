@@ -1,4 +1,4 @@
-// The fixture of tests of samples and waste: a node, a job that runs on it, and a sample book on disk.
+// The fixture of tests of samples and waste: a node, a job that runs on it, and a metric store on disk.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ inline JobId StartJob(Controller& controller, JobSpec spec, const Caller& caller
   return made->id;
 }
 
-/// A sample book with its own file. Tasks that its thread posts run when the test asks for it.
+/// A metric store with its own file. Tasks that its thread posts run when the test asks for it.
 class MetricStoreOnDisk : public testing::Test {
  protected:
   MetricStoreOnDisk() {
@@ -59,7 +59,7 @@ class MetricStoreOnDisk : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  /// Opens the book as a restarted daemon does: everything that is not on disk is lost.
+  /// Opens the store as a restarted daemon does: everything that is not on disk is lost.
   void OpenSamples() {
     samples_.reset();
     posted_.clear();

@@ -8,7 +8,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace routes_labels_test {
+namespace label_cache_test {
 
 class CountingStore : public MemoryStore {
  public:
@@ -154,5 +154,5 @@ TEST(SelectIds, AnIdSelectsAnotherUsersJobToo) {
   EXPECT_EQ(world.Select(select), std::vector<JobId>{id});
 }
 
-}  // namespace routes_labels_test
+}  // namespace label_cache_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace start_book_test {
+namespace start_estimate_cache_test {
 
 class StartEstimateCacheTest : public testing::Test {
  protected:
@@ -54,5 +54,5 @@ TEST_F(StartEstimateCacheTest, ForgetsJobsThatNoLongerWait) {
   EXPECT_EQ(cache_.Find(JobId(3))->basis, "look 2");
 }
 
-}  // namespace start_book_test
+}  // namespace start_estimate_cache_test
 }  // namespace divvy

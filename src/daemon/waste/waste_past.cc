@@ -130,8 +130,8 @@ namespace {
 
 using Answers = std::vector<MetricStore::Answer>;
 
-/// Asks the questions one after another. While earlier ones are answered, the book adds the stored data of the job to
-/// what memory holds.
+/// Asks the questions one after another. While earlier ones are answered, the metric store adds the stored data of the
+/// job to what memory holds.
 struct Asking : std::enable_shared_from_this<Asking> {
   MetricStore& book;
   std::vector<MetricStore::Question> questions;

@@ -9,7 +9,7 @@
 #include "daemon/telemetry/samples_test_world.h"
 
 namespace divvy {
-namespace waste_book_test {
+namespace waste_tracker_test {
 
 using samples::Metric;
 using samples::Of;
@@ -346,5 +346,5 @@ TEST_F(WasteTrackerTest, OnlyConfiguredActionsAreTaken) {
   EXPECT_TRUE(underused[0].text.starts_with("is warned (1 of 2)")) << underused[0].text;
 }
 
-}  // namespace waste_book_test
+}  // namespace waste_tracker_test
 }  // namespace divvy

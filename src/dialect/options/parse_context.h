@@ -1,4 +1,4 @@
-// What a parser knows about its caller.
+// The facts that a parser knows about its caller.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,7 @@
 #include "dialect/options/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace spec_words_test {
+namespace spec_to_options_test {
 
 Status Finish(JobSpec& spec) {
   CompleteTasks(spec);
@@ -117,5 +117,5 @@ TEST(SpecToOptions, FieldsWithoutAnOptionAreNamed) {
   EXPECT_EQ(Line(spec), "refused: divvy submit has no options for exactly this request");
 }
 
-}  // namespace spec_words_test
+}  // namespace spec_to_options_test
 }  // namespace divvy::dialect

@@ -49,7 +49,7 @@ struct Shape {
   std::int32_t memory_mib = 0;
   std::int16_t gpus = 0;
   std::int16_t parts = 0;                          // Per GPU.
-  ModelSet models = kAnyModel;                     // Allowed node kinds; applies to requests without GPUs too.
+  ModelSet models = kAnyModel;                     // Allowed node classes; applies to requests without GPUs too.
   std::int32_t gpu_memory_mib = 0;                 // Per GPU; 0: none is reserved.
   std::optional<MigProfile> slice = std::nullopt;  // A MIG instance; then gpus = 1, and `parts` is the fraction it is
                                                    // accounted as.

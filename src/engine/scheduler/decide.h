@@ -18,7 +18,7 @@ namespace divvy {
 
 inline constexpr Duration kAnswersWithin = std::chrono::minutes(30);
 
-/// One decision. It changes `core` and only reads `book`.
+/// One decision. It changes `core` and only reads `facts`.
 class Decision {
  public:
   Decision(core::Cluster& core, const SchedulerFacts& facts, const core::NodeClassIndex& class_index, Time now);

@@ -157,7 +157,8 @@ class Completion {
     RemoveImpliedMemory(blocker.text);
   }
 
-  // Nodes of exclusive pools are told apart by their CPU counts (kinds.cc), which would mean nothing to users.
+  // Nodes of exclusive pools are told apart by their CPU counts (node_classifier.cc), which would mean nothing to
+  // users.
   void RewordExclusive(core::Blocker& blocker) const {
     const std::vector<std::string> pools = PoolsIn(entry_.pool);
     for (const std::string& pool : pools) {
@@ -259,7 +260,8 @@ std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
   std::vector<core::Blocker> found;
   {
     const WithPredictions scope(scheduler_.core());
-    // A JobPerspective removes reserved capacity temporarily and restores it: the server is the same before and after.
+    // A JobPerspective removes reserved capacity temporarily and restores it: the scheduler is the same before and
+    // after.
     auto& state = const_cast<core::Cluster::State&>(scheduler_.core().state());
     core::JobPerspective view(state, core::SeekerOf(state, id), now_);
     const auto is_own = [&](const core::ReservationSlot& slot) { return slot.reservation.entry == id; };

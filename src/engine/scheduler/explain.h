@@ -15,8 +15,9 @@
 
 namespace divvy {
 
-/// core::Explain of the server as its last decision left it, with the blockers that only the controller knows: holds,
-/// dependencies, and elastic jobs that were asked to give back GPUs. `spread` says how long similar jobs ran; optional.
+/// core::Explain of the scheduler as its last decision left it, with the blockers that only the controller knows:
+/// holds, dependencies, and elastic jobs that were asked to give back GPUs. `spread` says how long similar jobs ran;
+/// optional.
 core::Explanation Explain(const Scheduler& scheduler, JobId entry, Time now, const core::SpreadOf& spread = {},
                           std::uint64_t members_before = 0);
 
@@ -25,7 +26,7 @@ core::Estimate StartOf(const Scheduler& scheduler, JobId entry, Time now, const 
 
 /// The blocker that Explain would name first, without its holders, for listings of many jobs at one moment. Jobs with
 /// the same request behind the same reservations share one search.
-/// Requires: the server does not change while this object is used.
+/// Requires: the scheduler does not change while this object is used.
 class FirstBlockers {
  public:
   FirstBlockers(const Scheduler& scheduler, Time now);

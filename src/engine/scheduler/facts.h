@@ -1,4 +1,4 @@
-// Plain values with which the controller describes nodes, GPUs and jobs to the server.
+// Plain values with which the controller describes nodes, GPUs and jobs to the scheduler.
 #pragma once
 
 #include <cstdint>

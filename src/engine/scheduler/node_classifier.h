@@ -1,4 +1,4 @@
-// The kinds of nodes and GPUs that requests tell apart.
+// The classes of nodes and GPUs that requests tell apart.
 #pragma once
 
 #include <map>
@@ -23,19 +23,19 @@ class NodeClassifier {
   NodeClassifier() = default;
   explicit NodeClassifier(std::vector<PoolRow> pools) : pools_(std::move(pools)) {}
 
-  /// Adds the next node. Returns false if it has more kinds of GPUs than can be distinguished; it then counts as a node
-  /// without GPUs.
+  /// Adds the next node. Returns false if it has more classes of GPUs than can be distinguished; it then counts as a
+  /// node without GPUs.
   bool Add(const NodeUsage& node);
-  /// Updates a node whose attributes or kinds of GPUs have changed. Requires: as many GPUs as before. Returns false if
-  /// it has more kinds of GPUs than can be distinguished; its class does not change then.
+  /// Updates a node whose attributes or classes of GPUs have changed. Requires: as many GPUs as before. Returns false
+  /// if it has more classes of GPUs than can be distinguished; its class does not change then.
   bool Change(NodeIndex node, const NodeUsage& now);
-  /// Returns the core's facts about a node: its kinds, GPUs, CPUs and memory.
+  /// Returns the core's facts about a node: its classes, GPUs, CPUs and memory.
   core::NodeFacts FactsOf(NodeIndex node, const NodeCapacity& capacity) const;
 
-  /// Restricts the ask to the nodes that the request accepts. Its filters are added to `used` and stay in use until
-  /// Leave. If a condition is invalid, or too many classes exist to distinguish its nodes, the ask fits no node and
-  /// `why` receives the reason. Each component of a heterogeneous job is compiled separately, with its own pool or else
-  /// `pool`.
+  /// Restricts the resource request to the nodes that the job's request accepts. Its filters are added to `used` and
+  /// stay in use until Leave. If a condition is invalid, or too many classes exist to distinguish its nodes, the
+  /// request fits no node and `why` receives the reason. Each component of a heterogeneous job is compiled separately,
+  /// with its own pool or else `pool`.
   core::ResourceRequest Use(core::ResourceRequest resources, const Request& request, const std::string& pool,
                             const std::vector<ModelSpeed>& learned, std::vector<core::FilterIndex>& used,
                             std::string* why = nullptr);

@@ -207,7 +207,7 @@ class SchedulerWorld : public core::ScenarioWorld {
         << "a further decision at the same time changes something";
   }
 
-  /// All GPUs of a job together. A resized job may have several pieces for its one task.
+  /// All GPUs of a job together. A resized job may have several placements for its one task.
   std::string PlaceOf(JobId /*id*/, const std::vector<core::TaskPlacement>& placements) const override {
     const GpuSet gpus = core::GpusOf(placements);
     return NodeName(placements.front().node) + (gpus.empty() ? "" : " " + GpusText(gpus));

@@ -401,7 +401,7 @@ void Scheduler::KeepSlice(const NodeResources& place, core::ResourceRequest& res
   }
 }
 
-// Reduces CPUs and memory in the ask to what the nodes have free. A job may claim more if its node has lost CPUs or
+// Reduces CPUs and memory in the request to what the nodes have free. A job may claim more if its node has lost CPUs or
 // memory since the job started.
 void Scheduler::FitHosts(const std::vector<NodeResources>& places, core::ResourceRequest& resources) {
   std::size_t group = 0;

@@ -52,7 +52,7 @@ std::string Refusal(const World& world, const Request& request) {
   return fits ? "" : fits.error().message;
 }
 
-TEST(ServerSlices, ASlicedOnlyGpuIsNotFreeForWholeGpuJobs) {
+TEST(SchedulerSlices, ASlicedOnlyGpuIsNotFreeForWholeGpuJobs) {
   World world;
   Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
   Give(world, 3);
@@ -64,7 +64,7 @@ TEST(ServerSlices, ASlicedOnlyGpuIsNotFreeForWholeGpuJobs) {
             "needs 2 GPUs, 1 is free");
 }
 
-TEST(ServerSlices, ArePackedAndLeaveTheFirstPlacesToLargeOnes) {
+TEST(SchedulerSlices, ArePackedAndLeaveTheFirstPlacesToLargeOnes) {
   World world;
   Give(world, 2);
   for (std::uint64_t id = 1; id <= 3; ++id) world.Submit(Slice(id, "1g.10gb"));
@@ -85,7 +85,7 @@ TEST(ServerSlices, ArePackedAndLeaveTheFirstPlacesToLargeOnes) {
   EXPECT_EQ(Start(world).at(JobId(5)).slice, (GpuSlice{"4g.40gb", 4, 4, 0}));
 }
 
-TEST(ServerSlices, AWholeGpuJobAndAFractionWaitForTheLastSlice) {
+TEST(SchedulerSlices, AWholeGpuJobAndAFractionWaitForTheLastSlice) {
   World world;
   Give(world, 1);
   world.Submit(Slice(1, "3g.40gb"));
@@ -99,7 +99,7 @@ TEST(ServerSlices, AWholeGpuJobAndAFractionWaitForTheLastSlice) {
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
-TEST(ServerSlices, AMemoryRequestGetsTheSmallestSliceOfAnyGpu) {
+TEST(SchedulerSlices, AMemoryRequestGetsTheSmallestSliceOfAnyGpu) {
   World world;
   Give(world, 1, "NVIDIA A100-SXM4-40GB", 40_GiB);
   Give(world, 1, "NVIDIA H200", Bytes(std::int64_t{143'771} << 20));
@@ -116,7 +116,7 @@ TEST(ServerSlices, AMemoryRequestGetsTheSmallestSliceOfAnyGpu) {
   EXPECT_EQ(std::ranges::count_if(more, [](const auto& one) { return one.second.slice.profile == "3g.20gb"; }), 2);
 }
 
-TEST(ServerSlices, AreAdoptedUnchanged) {
+TEST(SchedulerSlices, AreAdoptedUnchanged) {
   World world;
   Give(world, 1);
   world.Submit(Slice(1, "2g.20gb"));
@@ -138,7 +138,7 @@ TEST(ServerSlices, AreAdoptedUnchanged) {
   EXPECT_EQ(Start(world).size(), 1U);
 }
 
-TEST(ServerSlices, AGpuThatStaysInMigModeRunsSlicesOnly) {
+TEST(SchedulerSlices, AGpuThatStaysInMigModeRunsSlicesOnly) {
   World world;
   Give(world, 1, "NVIDIA A100-SXM4-80GB", 80_GiB, true);
   EXPECT_EQ(Refusal(world, World::Job(1, 1).request),
@@ -153,7 +153,7 @@ TEST(ServerSlices, AGpuThatStaysInMigModeRunsSlicesOnly) {
   EXPECT_TRUE(Start(world).empty());
 }
 
-TEST(ServerSlices, AnImpossibleRequestIsRefusedWithWhatExists) {
+TEST(SchedulerSlices, AnImpossibleRequestIsRefusedWithWhatExists) {
   World world;
   world.Node(1);
   EXPECT_NE(Refusal(world, Slice(1, "1g.10gb").request).find("supports MIG; request a GPU fraction: --gpus 0.25"),
@@ -175,7 +175,7 @@ TEST(ServerSlices, AnImpossibleRequestIsRefusedWithWhatExists) {
   EXPECT_EQ(Refusal(world_of_h100, Slice(1, ">=40G").request).find("supports it; available"), std::string::npos);
 }
 
-TEST(ServerSlices, AWaitingJobIsToldWhichSliceWouldStart) {
+TEST(SchedulerSlices, AWaitingJobIsToldWhichSliceWouldStart) {
   World world;
   Give(world, 1);
   world.Submit(Slice(1, "4g.40gb"));
@@ -191,7 +191,7 @@ TEST(ServerSlices, AWaitingJobIsToldWhichSliceWouldStart) {
 }
 
 // Only jobs on GPUs that can be cut are holders for a slice, and only jobs on GPUs outside MIG mode for a fraction.
-TEST(ServerSlices, WhyNamesOnlyHoldersThatCouldMakeRoom) {
+TEST(SchedulerSlices, WhyNamesOnlyHoldersThatCouldMakeRoom) {
   World world;
   Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
   NodeCapacity capacity = world.scheduler.capacity();
@@ -216,7 +216,7 @@ TEST(ServerSlices, WhyNamesOnlyHoldersThatCouldMakeRoom) {
 }
 
 // Two nodes with the same GPUs, one with a newer driver that knows more profiles.
-TEST(ServerSlices, ANodeWithANewerDriverAddsItsProfiles) {
+TEST(SchedulerSlices, ANodeWithANewerDriverAddsItsProfiles) {
   for (const bool is_new_first : {true, false}) {
     World world;
     Give(world, 1);

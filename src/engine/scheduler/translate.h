@@ -1,5 +1,5 @@
-// Translates the controller's values into those of the core: requests into asks, places, units and policies. Nothing
-// here makes decisions. Nodes are translated in kinds.h, groups in group_caps.h.
+// Translates the controller's values into those of the core: requests into resource requests, places, units and
+// policies. Nothing here makes decisions. Nodes are translated in node_classifier.h, groups in group_caps.h.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ core::ResourceRequest ResourceRequestOf(const Request& request, PlacementStrateg
 /// any.
 NodeResources PlaceOf(const Request& request, NodeIndex node, GpuSet gpus, int tasks,
                       std::vector<ComponentAllocation> parts = {});
-/// Groups task placements by node, in order of first appearance. `resources`: the ask that was placed.
+/// Groups task placements by node, in order of first appearance. `resources`: the request that was placed.
 std::vector<NodeResources> PlacesOf(const Request& request, const core::ResourceRequest& resources,
                                     const std::vector<core::TaskPlacement>& placements);
 /// For a heterogeneous job, splits each place into one place per part, in component order. Other jobs' places are
 /// returned unchanged.
 std::vector<NodeResources> PartPlaces(const Request& request, const std::vector<NodeResources>& places);
-/// Reconstructs the ask of a running job from its places (see PartPlaces): exactly what it holds, with one task group
-/// for each run of equal places.
+/// Reconstructs the request of a running job from its places (see PartPlaces): exactly what it holds, with one task
+/// group for each run of equal places.
 core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<NodeResources>& places);
 
 /// The GPUs, and the memory slices of a MIG instance, in the core's representation.
 core::GpuPlace PlaceIn(const NodeResources& place);
 
-/// Returns the alternative of the group that accepts GPUs of these kinds, or the first if none does.
+/// Returns the alternative of the group that accepts GPUs of these classes, or the first if none does.
 std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);
 
 std::int32_t CpuMilli(int cpus);

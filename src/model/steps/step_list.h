@@ -54,7 +54,8 @@ struct StepLine {
   std::vector<StepTaskLine> map;  // By rank.
   std::string command;
   std::string name = {};  // Its given name. Empty: named after its program.
-  /// For jobs on several nodes: the nodes with tasks, seats ascending. Empty: not known, or the job is on one node.
+  /// For jobs on several nodes: the nodes with tasks, in the order of their node allocations. Empty: not known, or the
+  /// job is on one node.
   std::vector<StepMachine> machines = {};
   bool was_cancelled = false;  // It was cancelled by its number.
 

@@ -5,7 +5,7 @@
 #include "model/steps/step_list.h"
 
 namespace divvy {
-namespace step_book_test {
+namespace step_resources_test {
 
 using Places = std::vector<std::size_t>;
 
@@ -187,5 +187,5 @@ TEST(StepList, WithAHundredThousandStepsTheLastAreKeptAndAllAreCounted) {
   EXPECT_EQ(StepCount(KeptSteps({waiting})), 0) << "it never ran";
 }
 
-}  // namespace step_book_test
+}  // namespace step_resources_test
 }  // namespace divvy

@@ -21,11 +21,11 @@ struct TaskLayout {
 
     friend bool operator==(const Machine&, const Machine&) = default;
   };
-  std::vector<Machine> machines;  // Seats ascending. The index here is the node's number in the step.
+  std::vector<Machine> machines;  // In the order of the job's nodes. The index is the node's number in the step.
   bool is_cyclic = false;         // Ranks are assigned round-robin over the nodes. False: each node has consecutive
                                   // ranks.
   /// The step has one part for each component of a heterogeneous job in which it runs. Parts are ascending, and so are
-  /// the seats inside each part. A node may occur in several parts. Ranks are consecutive.
+  /// the node allocations inside each part. A node may occur in several parts. Ranks are consecutive.
   bool has_parts = false;
 
   int tasks() const;

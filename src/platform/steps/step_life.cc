@@ -90,7 +90,7 @@ bool StepServer::AwaitsDirectories(RunningStep& step, const std::vector<StepTask
                          MonotonicNow() + kDirectoryTimeout);
   }
   const auto missing = step.awaited->watch.FirstMissing();
-  // Once the patience is over, opening the file fails, and that failure is reported.
+  // Once the wait is over, opening the file fails, and that failure is reported.
   if (!missing || step.awaited->until <= MonotonicNow()) {
     step.awaited.reset();
     return false;

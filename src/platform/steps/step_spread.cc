@@ -49,7 +49,7 @@ std::optional<StepCall> CallOf(const PartCall& part) {
 
 }  // namespace
 
-// --- Other machines at the door --------------------------------------------------------------------------------------
+// --- Connections from other machines ---------------------------------------------------------------------------------
 
 bool StepServer::ListenForMachines() {
   if (options_.key.empty()) return true;

@@ -29,7 +29,8 @@ extern char** environ;
 namespace divvy {
 namespace {
 
-// The words before the program: executable, "internal-seat", steps, seat, stop signal, patience, shown name, "--".
+// The words before the program: executable, "internal-seat", steps, number of the node allocation, stop signal, time to
+// wait, shown name, "--".
 constexpr std::size_t kFixedWords = 8;
 constexpr Duration kStepsTimeout = std::chrono::seconds(30);
 constexpr int kStopTakesMs = 100;

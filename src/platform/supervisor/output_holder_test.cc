@@ -12,7 +12,7 @@
 #include "platform/os/unix_socket.h"
 
 namespace divvy {
-namespace supervisor_held_test {
+namespace output_holder_test {
 
 /// A job that writes, an agent that reads, and a supervisor that also holds the read ends.
 class OutputHolder : public testing::Test {
@@ -112,5 +112,5 @@ TEST_F(OutputHolder, WithoutALogTheOutputsAreClosed) {
   EXPECT_FALSE(Writes(0, "x"));
 }
 
-}  // namespace supervisor_held_test
+}  // namespace output_holder_test
 }  // namespace divvy

@@ -65,8 +65,8 @@ class SharePlanner {
   /// memory at once and the rest, borrowed from then on, as it is freed. `paper`: the new planned GPUs, as many as the
   /// tenant has devices; std::nullopt keeps the present ones.
   Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper = std::nullopt);
-  /// Reports the memory in use. Call it before Want, and again when the gate closes for a move or park: that value is
-  /// the amount to restore. Ignored while the tenant is on the host.
+  /// Reports the memory in use. Call it before RequestMemory, and again when the gate closes for a move or park: that
+  /// value is the amount to restore. Ignored while the tenant is on the host.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
   /// Reports how many bytes of a parking tenant are still on its GPU. Waiting tenants can use the freed part before
   /// parking ends. Ignored for all other tenants.

@@ -69,7 +69,7 @@ void ChaosNode::OnStranded(JobId job, std::uint32_t attempt) {
   RepeatLost();
 }
 
-// --- Orders ---------------------------------------------------------------------------------------------------------
+// --- Node commands --------------------------------------------------------------------------------------------------
 
 void ChaosNode::Execute(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec) {
   if (const auto* launch = std::get_if<LaunchCommand>(&order)) return Launch(launch->record, spec);

@@ -1,6 +1,6 @@
 // The daemon's side of a node in a chaos run. It follows the rules of daemon/node.{h,cc} and node_adoption.cc for
-// orders, reports and run records, but on the modelled node instead of sockets and /proc. Keep it in sync with that
-// code, which has the explanations. It lives as long as one daemon.
+// node commands, reports and run records, but on the modelled node instead of sockets and /proc. Keep it in sync with
+// that code, which has the explanations. It lives as long as one daemon.
 #pragma once
 
 #include <cstdint>

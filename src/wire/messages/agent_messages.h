@@ -87,7 +87,7 @@ struct LaunchMessage {
 struct GoMessage {
   JobId job;
   std::uint32_t attempt = 0;
-  std::vector<AllocationAddress> addresses;  // By seat.
+  std::vector<AllocationAddress> addresses;  // One for each node allocation.
 };
 struct StopMessage {
   JobId job;

@@ -12,7 +12,7 @@
 #include "platform/net/tcp.h"
 
 namespace divvy {
-namespace ui_door_test {
+namespace ui_auth_test {
 
 struct Browser {
   std::string host;
@@ -32,7 +32,7 @@ class UiWorld : public World {
                                                           ""});
     Open(wishes);
   }
-  /// Opens the door as after a restart: only stored data is known.
+  /// Creates the UiAuth as after a restart: only stored data is known.
   void Open(const UiAuth::Wishes& wishes = {}) {
     server_.reset();
     UiAuth::Ports listener;
@@ -328,5 +328,5 @@ TEST(UiSessions, TheOldestAreDroppedWhenThereAreTooMany) {
   EXPECT_FALSE(sessions.Find(more->cookie, more->page, false, begin + 1h)) << "by the other door";
 }
 
-}  // namespace ui_door_test
+}  // namespace ui_auth_test
 }  // namespace divvy

@@ -19,7 +19,7 @@
 namespace divvy::core {
 namespace {
 
-/// Sets that are tried for one taker, best first.
+/// Sets that are tried for one preemptor, best first.
 constexpr std::size_t kMostTried = 64;
 
 struct Head {
@@ -32,7 +32,7 @@ struct Head {
 /// With up to this many usable GPUs all sets are searched; otherwise Asker::Narrow first reduces them.
 constexpr std::size_t kSearched = 16;
 
-/// A set of GPUs for one taker. Ordered by preference.
+/// A set of GPUs for one preemptor. Ordered by preference.
 struct Choice {
   int asked = 0;
   int jobs = 0;
@@ -153,7 +153,7 @@ class Asker {
     return GpusOf(run) - RequestedOf(run);
   }
 
-  /// The GPUs of a node among which sets for a taker are searched.
+  /// The GPUs of a node among which sets for a preemptor are searched.
   struct Searched {
     std::array<GpuSet, GpuSet::kCapacity> own{};  // By index in surplus_: GPUs of that job on the node.
     GpuSet pool;                                  // The union of these.
@@ -246,8 +246,9 @@ class Asker {
     return parts;
   }
 
-  // Returns which holds must move so that the job starts there once the GPUs are released; nothing if it cannot. The
-  // time of release is unknown, so the job must delay no reservation whenever it starts; its time limit does not help.
+  // Returns which reserved capacity must move so that the job starts there once the GPUs are released; nothing if it
+  // cannot. The time of release is unknown, so the job must delay no reservation whenever it starts; its time limit
+  // does not help.
   std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
     const ClassKey& key = state_.classes[head.job_class].key;
     const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);

@@ -1,9 +1,9 @@
 // Running elastic jobs release surplus GPUs if that lets a waiting job start: "surplus is first to go". No job is ended
 // for it and none goes below its minimum, so neither preemption rights nor `wait_before` apply.
-// Only as many GPUs as needed are requested, and only if the taker then starts. Among all suitable sets, the choice is:
-// fewest GPUs, then fewest jobs, then jobs that grew last, then the best connected set for the taker, then the lowest
-// indices. The requested GPUs are nominated for the taker (nominations.h), and stay with their owner until it releases
-// them.
+// Only as many GPUs as needed are requested, and only if the preemptor then starts. Among all suitable sets, the choice
+// is: fewest GPUs, then fewest jobs, then jobs that grew last, then the best connected set for the preemptor, then the
+// lowest indices. The requested GPUs are nominated for the preemptor (nominations.h), and stay with their owner until
+// it releases them.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Random histories on random clusters. After each decision: the invariants hold; a second decision changes nothing;
 // examining all jobs starts none that examining only the changes missed; no reservation is postponed without a cause;
-// teams, caps and bookings are respected. In the end every job has run.
+// teams, caps and advance reservations are respected. In the end every job has run.
 //
 // DIVVY_SEEDS=first..last runs those seeds instead of the usual few. DIVVY_DUMP=FILE writes every plan to a file, which
 // must be identical for every compiler (scripts/determinism). So no two draws are arguments of one call, because the
@@ -331,7 +331,7 @@ class History {
     return "";
   }
 
-  // In a calm history, started bookings are free of other jobs, and only their owners start there.
+  // In a calm history, started advance reservations are free of other jobs, and only their owners start there.
   std::string CheckAdvanceReservations() const {
     const Cluster::State& state = cluster_.state();
     for (const AdvanceReservation& advance : state.advance_reservations) {

@@ -7,7 +7,7 @@
 // From mild to severe: resources that are about to be free anyway, migration, an elastic job's surplus, whole jobs. The
 // cheapest set of victims is chosen (preempt_search.h). Nothing is taken unless the whole preemptor then starts.
 // Preempted resources stay nominated for the preemptor (ReservationSlot) until its victims have left, so that no other
-// job starts there and no second preemption follows. Victims keep their pieces until the caller reports Finish or
+// job starts there and no second preemption follows. Victims keep their placements until the caller reports Finish or
 // GiveBack; the caller requeues them.
 #pragma once
 
@@ -21,8 +21,8 @@ inline constexpr int kMostPreemptors = 32;
 /// Adds to `plan` the preemptions that the rules demand, and applies them. Costs nothing if there is nothing to do.
 void Preempt(Cluster::State& state, Time now, Plan& plan);
 
-/// Lets elastic jobs use their new places once their migrated pieces have left, and drops reservations for jobs that
-/// are gone.
+/// Lets elastic jobs use their new places once their migrated placements have left, and drops reservations for jobs
+/// that are gone.
 void SettleMoves(Cluster::State& state, Time now, Plan& plan);
 
 /// Returns whether the nominated resources are free or will be once leaving jobs have left.

@@ -8,7 +8,7 @@
 #include "engine/core/cycle/preempt_test_world.h"
 
 namespace divvy::core {
-namespace take_back_oracle_test {
+namespace preempt_oracle_test {
 
 struct Placed {
   std::uint64_t id = 0;
@@ -205,5 +205,5 @@ TEST_P(PreemptionOracle, ReclaimingBetweenTeamsComesToRest) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PreemptionOracle, testing::Range<std::uint64_t>(1, 7));
 
-}  // namespace take_back_oracle_test
+}  // namespace preempt_oracle_test
 }  // namespace divvy::core

@@ -28,7 +28,7 @@ Search::Search(Cluster::State& state, Time now, const Preemptor& preemptor, cons
       started_(started),
       policy_(state),
       statement_(state) {
-  // Leaving resources count as gone; nominations of them exist as holds.
+  // Leaving resources count as gone; nominations of them exist as reserved capacity.
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     const std::vector<TaskPlacement>& gone = run.is_leaving ? run.placements : run.leaving;
@@ -96,7 +96,7 @@ Search::Victim Search::Describe(const Run& run) const {
   victim.can_move = job_class.key.preemptible == Preemptible::kPause;
   victim.parts = state_.PartsOf(run);
   victim.rank = RankOf(run);
-  // Surplus pieces are released in reverse order: the piece that was added last goes first.
+  // Surplus placements are released in reverse order: the placement that was added last goes first.
   std::vector<int> spare(request.groups.size());
   for (const TaskPlacement& placed : run.placements) spare[placed.group] += 1;
   for (std::size_t group = 0; group < spare.size(); ++group) spare[group] -= request.groups[group].least;
@@ -146,7 +146,7 @@ Toll Search::TollOf(const Choice& choice) const {
   Toll toll{};
   for (std::size_t i = 0; i < choice.level; ++i) toll[3] += victim.surplus_parts[i];
   if (victim.is_within) toll[0] = toll[3];
-  // Every piece costs something, so that no task without GPUs is taken for free.
+  // Every placement costs something, so that no task without GPUs is taken for free.
   toll[3] += static_cast<std::int64_t>(choice.level);
   toll[4] = victim.evenness;
   return toll;
@@ -373,7 +373,7 @@ bool Search::PlaceVictims(Seizure& seizure) {
     if (victim.can_move) {
       Placer placing(state_, now_, now_);
       if (part.is_all) {
-        // Migrate with all pieces; if that fails, with the minimum, rather than stop it.
+        // Migrate with all placements; if that fails, with the minimum, rather than stop it.
         ResourceRequest whole = request;
         for (std::size_t group = 0; group < whole.groups.size(); ++group) {
           whole.groups[group].least = static_cast<std::int32_t>(std::count_if(

@@ -92,7 +92,7 @@ class Search {
     std::int64_t evenness = 0;
     Rank rank;
   };
-  /// How much of a victim is taken. 0: nothing; up to surplus.size(): that many surplus pieces; one more: the whole
+  /// How much of a victim is taken. 0: nothing; up to surplus.size(): that many surplus placements; one more: the whole
   /// job.
   struct Choice {
     std::size_t victim = 0;

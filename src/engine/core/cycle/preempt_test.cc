@@ -5,7 +5,7 @@
 #include "engine/core/cycle/preempt_test_world.h"
 
 namespace divvy::core {
-namespace take_back_test {
+namespace preempt_test {
 
 using Ids = std::vector<std::uint64_t>;
 
@@ -247,5 +247,5 @@ TEST(MoveJobs, AMigratedJobThatEndsByItselfLeavesNothingReserved) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-}  // namespace take_back_test
+}  // namespace preempt_test
 }  // namespace divvy::core

@@ -14,8 +14,8 @@ namespace divvy::core {
 /// `gpus`.
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
 
-/// Returns which holds must move so that `placed` can be taken now without delaying any hold; nothing if that is
-/// impossible.
+/// Returns which reserved capacity must move so that `placed` can be taken now without delaying any reservation;
+/// nothing if that is impossible.
 std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const ResourceRequest& request,
                                             const TaskPlacement& placed, Length length, TeamIndex team, UserIndex user,
                                             Time now);
@@ -30,7 +30,8 @@ struct Taste {
   bool requires_topology = false;
 };
 /// Returns the GPU that best complements those of job `id`, or an empty set. The GPU is free until the job ends,
-/// respecting all holds, and its teams have room for it. Holds of others there have been moved already.
+/// respecting all reserved capacity, and its teams have room for it. Reserved capacity of others there has been moved
+/// already.
 GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now);
 
 }  // namespace divvy::core

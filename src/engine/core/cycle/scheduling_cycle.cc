@@ -39,7 +39,8 @@ Plan SchedulingCycle::Decide() {
 }
 
 bool SchedulingCycle::MustGoOn() const {
-  // Holds that displace each other in a circle start no job. Remaining grown nodes are handled in the next decision.
+  // Reservations that displace each other in a circle start no job. Remaining grown nodes are handled in the next
+  // decision.
   if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
   if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
   // Every start changes the teams' shares, and with them the order.
@@ -195,7 +196,7 @@ void SchedulingCycle::RankDue(const std::vector<KeyChange>& reserved_starts) {
   state_.stale_heads.clear();
 }
 
-// Returns whether the job may have overtaken a job whose hold bound it.
+// Returns whether the job may have overtaken a job whose reservation bound it.
 bool SchedulingCycle::Passes(const std::vector<KeyChange>& reserved_starts, const Key& before, const Key& after) {
   return std::any_of(reserved_starts.begin(), reserved_starts.end(),
                      [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
@@ -365,7 +366,7 @@ void SchedulingCycle::Try(Candidate candidate) {
     }
   }
   if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
-  // Settling its reservation has already tried it, without its own holds in the way.
+  // Settling its reservation has already tried it, without its own reserved capacity in the way.
   if (HasReservation(candidate.place.id) || IsBarred(candidate.job_class)) return;
   if (IsKept(candidate.job_class)) return;
   // Reservations of jobs behind it do not bind it. But those of escalated jobs are spared if there is other room.
@@ -439,7 +440,7 @@ void SchedulingCycle::Launch(ClassIndex index, const Place& place, std::vector<T
     break;
   }
   PartHolds(index, run.placements, now_);
-  // The booking now reserves less by what its owners use, and possibly frees CPUs and memory.
+  // The advance reservation now reserves less by what its owners use, and possibly frees CPUs and memory.
   for (const TaskPlacement& placed : run.placements) {
     const std::vector<ReservedCapacity>& all_reserved = state_.nodes[placed.node].reserved;
     const bool is_reserved =

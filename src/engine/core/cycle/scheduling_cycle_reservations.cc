@@ -44,7 +44,7 @@ void SchedulingCycle::ReserveFor(ReservationSlot& slot) {
   HoldAgain(slot);
 }
 
-// Restores the holds at the places of the reservation.
+// Reserves the capacity at the places of the reservation again.
 void SchedulingCycle::HoldAgain(ReservationSlot& slot) {
   const ClassKey& key = state_.classes[slot.job_class].key;
   for (const TaskPlacement& placed : slot.reservation.placements) {
@@ -64,7 +64,7 @@ void SchedulingCycle::HoldAgain(ReservationSlot& slot) {
   slot.is_lifted = slot.is_lost = false;
 }
 
-// The placement may rely on moving another job's hold to other GPUs of the node; this moves it.
+// The placement may rely on moving another job's reserved capacity to other GPUs of the node; this moves it.
 void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacement>& placements, Time at) {
   if (std::all_of(placements.begin(), placements.end(),
                   [&](const TaskPlacement& placed) { return state_.nodes[placed.node].reserved.empty(); })) {
@@ -79,8 +79,8 @@ void SchedulingCycle::PartHolds(ClassIndex index, const std::vector<TaskPlacemen
   if (shifts) Apply(state_, *shifts);
 }
 
-// Lifts its holds temporarily. Resources that this frees are available only to jobs before it, so nothing counts as
-// grown.
+// Lifts its reserved capacity temporarily. Resources that this frees are available only to jobs before it, so nothing
+// counts as grown.
 void SchedulingCycle::Unhold(ReservationSlot& slot) {
   slot.is_lifted = true;
   for (const TaskPlacement& placed : slot.reservation.placements) {
@@ -113,7 +113,7 @@ bool SchedulingCycle::IsAnyEscalated(std::size_t from) const {
                      });
 }
 
-// Restores lifted holds if no other job took the resources. Otherwise the reservation is resettled at its turn.
+// Restores lifted capacity if no other job took the resources. Otherwise the reservation is resettled at its turn.
 void SchedulingCycle::Restore(bool has_changed) {
   for (std::size_t i = settled_; i < state_.reservations.size(); ++i) {
     ReservationSlot& slot = state_.reservations[i];
@@ -150,8 +150,8 @@ bool SchedulingCycle::IsPutOff(const ReservationSlot& slot) const {
                      });
 }
 
-// Returns whether the reservation is still valid, that is, no job before it took its resources. Call while its holds
-// are lifted.
+// Returns whether the reservation is still valid, that is, no job before it took its resources. Call while its
+// reserved capacity is lifted.
 bool SchedulingCycle::Stands(const ReservationSlot& slot) const {
   if (slot.reservation.is_nomination) return true;
   if (slot.reservation.start <= now_) return false;
@@ -294,7 +294,8 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
   return true;
 }
 
-// Returns what a reserved job can get now while its own holds are lifted: a start, or its reservation from here on.
+// Returns what a reserved job can get now while its own reserved capacity is lifted: a start, or its reservation from
+// here on.
 SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool is_escalated) {
   Outlook outlook;
   const bool is_nomination = slot.reservation.is_nomination;
@@ -332,8 +333,8 @@ std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlo
   return reservation;
 }
 
-// No job with the same Ask can get a reservation until something becomes free unexpectedly: all known ends were
-// considered, so the job's length does not matter. Bookings make a difference between users.
+// No job with the same ResourceRequest can get a reservation until something becomes free unexpectedly: all known ends
+// were considered, so the job's length does not matter. Advance reservations make a difference between users.
 void SchedulingCycle::NoteHopeless(ClassIndex index, bool is_escalated) {
   HopelessSince(index, is_escalated) = state_.room_epoch;
 }
@@ -407,7 +408,7 @@ std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& ca
   const bool has_lifted = Lift(settled_);
   const std::vector<ReservationSlot> before(state_.reservations.begin(),
                                             state_.reservations.begin() + static_cast<std::ptrdiff_t>(settled_));
-  // Draining reservations and nominations have no start to compare, so their holds stay.
+  // Draining reservations and nominations have no start to compare, so their reserved capacity stays.
   const auto has_date = [](const ReservationSlot& slot) {
     return slot.reservation.start != kNever && !slot.reservation.is_nomination;
   };
@@ -425,7 +426,7 @@ std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& ca
   }
   bool is_fine = !placements.empty();
   if (is_fine) {
-    // Simulate that the job runs, with a stand-in piece on the node.
+    // Simulate that the job runs, with a stand-in placement on the node.
     Node& node = state_.nodes[placements.front().node];
     const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
     node.placements.push_back(

@@ -6,7 +6,7 @@
 #include "engine/core/state/test_world.h"
 
 namespace divvy::core {
-namespace pass_test {
+namespace scheduling_cycle_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -164,5 +164,5 @@ TEST(SchedulingCycle, AnElasticJobUsesGpusThatNoJobWaitsFor) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-}  // namespace pass_test
+}  // namespace scheduling_cycle_test
 }  // namespace divvy::core

@@ -1,4 +1,4 @@
-// MIG slices and GPU memory in the engine's plans: switching MIG mode on and off, holds, explanations.
+// MIG slices and GPU memory in the engine's plans: switching MIG mode on and off, reserved capacity, explanations.
 #include <gtest/gtest.h>
 
 #include <bit>

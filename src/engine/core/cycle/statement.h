@@ -1,5 +1,5 @@
-// Temporary changes of the pieces on nodes, for what-if questions: pieces are removed and added, and restored at the
-// end in reverse order. Teams, queues and runs are not affected; only the free room of nodes changes.
+// Temporary changes of the placements on nodes, for what-if questions: placements are removed and added, and restored
+// at the end in reverse order. Teams, queues and runs are not affected; only the free room of nodes changes.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  /// Requires: the job has the piece there.
+  /// Requires: the job has the placement there.
   void Remove(JobId job, const TaskPlacement& placed, const Shape& shape);
   /// Requires: there is room for it.
   void Add(JobId job, const TaskPlacement& placed, const Shape& shape);

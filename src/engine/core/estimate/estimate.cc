@@ -103,7 +103,7 @@ class Estimator {
     return jobs;
   }
 
-  // Returns whether the start coincides with the end of a booking of some of its GPUs.
+  // Returns whether the start coincides with the end of an advance reservation of some of its GPUs.
   bool EndsAdvanceReservation(const BackfillReservation& reservation) const {
     const auto is_on = [&](const AdvanceReservation& advance, const TaskPlacement& placed) {
       return std::any_of(advance.placements.begin(), advance.placements.end(), [&](const TaskPlacement& booked) {

@@ -11,8 +11,8 @@
 // There are three estimates of a job's end. Typical: its prediction, otherwise its time limit. Latest: its time limit,
 // otherwise the time that one in ten such jobs exceeds. Earliest: the time that one in ten stays under, if known.
 //
-// Cost: visits every piece on fitting nodes for each of the three. The first kMostStepped members ahead are placed one
-// by one, the rest is summed by class.
+// Cost: visits every placement on fitting nodes for each of the three. The first kMostStepped members ahead are placed
+// one by one, the rest is summed by class.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Resources that bookings deny to the job whose start is estimated.
+// Resources that advance reservations deny to the job whose start is estimated.
 #include <algorithm>
 
 #include "engine/core/estimate/estimate_supply.h"

@@ -12,7 +12,7 @@ namespace divvy::core {
 namespace {
 
 constexpr std::size_t kMostWaitedFor = 16;
-/// For long queues and for limits, the ends of all pieces before a time are needed. With more pieces, times are
+/// For long queues and for limits, the ends of all placements before a time are needed. With more placements, times are
 /// rounded.
 constexpr std::size_t kMostExact = 4'000;
 
@@ -49,7 +49,7 @@ Supply::Supply(const JobPerspective& perspective, const Ahead& ahead, const Spre
     kinds_ |= placement::ModelSet{1} << node.facts.node_class;
     Close(index);
     free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
-    // Reading the pieces of all nodes takes long, so those of later nodes are prefetched.
+    // Reading the placements of all nodes takes long, so those of later nodes are prefetched.
     if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].placements.data());
     for (const RunningTask& placed : node.placements) {
       units_.push_back(static_cast<std::int32_t>(UnitsOf(placed.shape)));

@@ -36,7 +36,7 @@ class Supply {
     std::vector<JobId> waits_for;           // Jobs whose ends decide; at kNever, jobs without a known end.
     std::uint64_t behind = 0;               // Members ahead that it waits for.
     std::uint64_t endless = 0;              // Out of these, members without a known start or end.
-    bool ends_advance_reservation = false;  // At that time a booking ends.
+    bool ends_advance_reservation = false;  // At that time an advance reservation ends.
     std::string limit;                      // The limit that decides, by the group that it counts; empty if unknown.
   };
   /// From when a node, or as many nodes as needed, has room for the job, considering only running jobs. If that is no
@@ -63,8 +63,8 @@ class Supply {
     std::vector<Limits::Use> uses;
     bool is_bound_apart = false;  // Under a limit that does not bind the job itself, so others may pass it.
   };
-  /// Resources of one node that bookings deny to the job, each until the booking is over. Includes a booking in the
-  /// future that the job would run into.
+  /// Resources of one node that advance reservations deny to the job, each until the advance reservation is over.
+  /// Includes an advance reservation in the future that the job would run into.
   struct Closed {
     struct Stretch {
       GpuSet gpus;
@@ -100,7 +100,7 @@ class Supply {
   std::int64_t UnitsLeft(const NodeState& state) const {
     return counts_gpus_ ? state.gpu_free : counts_cpus_ ? state.cpu_free : state.memory_free;
   }
-  // Whether the node suits some group of the Ask.
+  // Whether the node suits some group of the ResourceRequest.
   bool Suits(const Node& node) const;
   void Close(NodeIndex node);
   const NodeState& StateNow(std::size_t node) const;
@@ -135,13 +135,13 @@ class Supply {
   const JobPerspective& perspective_;
   const Cluster::State& state_;
   const ResourceRequest& request_;
-  std::vector<ResourceRequest> alike_;  // The Ask with each alternative alone, if tasks must agree on one.
+  std::vector<ResourceRequest> alike_;  // The ResourceRequest with each alternative alone, if tasks must agree on one.
   const SpreadOf* spread_;
   bool counts_gpus_ = false;
   bool counts_cpus_ = false;
   std::vector<NodeIndex> nodes_;  // Nodes that suit the job.
-  // The pieces on nodes_[i] are at [first_[i], first_[i + 1]): what they hold, and their ends by outcome. Stored apart
-  // from the nodes because every query scans all of them.
+  // The placements on nodes_[i] are at [first_[i], first_[i + 1]): what they hold, and their ends by outcome. Stored
+  // apart from the nodes because every query scans all of them.
   std::vector<std::size_t> first_;
   std::vector<std::int32_t> units_;
   std::array<std::vector<Time>, 3> at_;

@@ -17,14 +17,14 @@
 namespace divvy::core {
 namespace {
 
-// Resources available for one task, counted in a single pass over the nodes. A node is suitable if it is of an accepted
-// kind and has enough GPUs for a task, free or not.
+// Resources available for one task, counted in a single pass over the nodes. A node is suitable if its class
+// is accepted and it has enough GPUs for a task, free or not.
 struct Tally {
   std::int64_t gpus = 0;                                  // GPUs of suitable nodes that are in service.
   std::int64_t free = 0;                                  // GPUs of suitable nodes with room for the task's share.
   std::int64_t free_nodes = 0;                            // Suitable nodes with such free GPUs.
   int most = 0;                                           // The most free GPUs on one suitable node.
-  int most_of_any = 0;                                    // The most free GPUs on one node of any kind.
+  int most_of_any = 0;                                    // The most free GPUs on one node of any class.
   std::int64_t withheld = 0;                              // GPUs of suitable nodes that are out of service.
   std::vector<std::pair<NodeIndex, GpuSet>> withheld_on;  // Suitable nodes with such GPUs, or that take no work.
   std::int16_t most_share = 0;                            // The largest free fraction of one GPU.
@@ -373,7 +373,7 @@ class BlockerFinder {
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
-  // Adds running jobs with CPUs, or with host memory, on nodes of these kinds.
+  // Adds running jobs with CPUs, or with host memory, on nodes of these classes.
   void AddHostHolders(const Tally& tally, Blocker& blocker) const {
     if (!has_holders_) return;
     const auto has = [&](const Run& run) {

@@ -225,7 +225,7 @@ class Search {
 
   // --- Other GPUs, fewer, or less of one ----------------------------------------------------------------------------
 
-  // The node kinds of a shape that accepts GPUs of `kind`: also nodes that mix them with others
+  // The node classes of a shape that accepts GPUs of class `kind`: also nodes that mix them with others
   // (NodeFacts::gpu_classes).
   placement::ModelSet Accepting(int kind) const {
     placement::ModelSet kinds = placement::ModelSet{1} << kind;

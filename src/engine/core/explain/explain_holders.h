@@ -14,7 +14,7 @@ namespace divvy::core {
 void AddHolders(const Cluster::State& state, Time now, const std::function<bool(const Run&)>& has,
                 const std::vector<NodeIndex>& nodes, Blocker& blocker);
 
-/// True if the run has a task placement on a node of one of these kinds; `with_gpus`: one with GPUs.
+/// True if the run has a task placement on a node of one of these classes; `with_gpus`: one with GPUs.
 bool IsOnNodeClasses(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus);
 
 }  // namespace divvy::core

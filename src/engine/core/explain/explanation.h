@@ -100,9 +100,9 @@ struct Explanation {
 /// Text for things that the cluster knows by number only. Each function is optional; node_class_text.h has those that a
 /// NodeClassIndex can answer.
 struct Names {
-  /// The GPUs of these kinds, as a phrase after "4 GPUs": "of type h100". Empty for all kinds.
+  /// The GPUs of these classes, as a phrase after "4 GPUs": "of type h100". Empty for all classes.
   std::function<std::string(placement::ModelSet)> models;
-  /// The option that requests nodes of a kind: "--gpu-type a100".
+  /// The option that requests nodes of a class: "--gpu-type a100".
   std::function<std::string(int)> kind;
   /// The nodes that pass one of the filters: "of type a100 in pool p".
   std::function<std::string(std::span<const FilterIndex>)> filters;
@@ -110,7 +110,7 @@ struct Names {
   std::function<std::string(FilterIndex)> lacking;
   /// The command-line options that express the filter: "--gpu-type and --constraint".
   std::function<std::string(FilterIndex)> options;
-  /// The options that would let all nodes of a kind pass: "--gpu-type a100 and no --exclude".
+  /// The options that would let all nodes of a class pass: "--gpu-type a100 and no --exclude".
   std::function<std::string(FilterIndex, int)> instead;
   /// The memory of the largest GPU, for a filter whose --gpu-memory no GPU has; 0 for any other filter.
   std::function<std::int32_t(FilterIndex)> largest_memory_mib;

@@ -39,7 +39,7 @@ int MostJoined(const HardwareClasses::HardwareClass& kind, TopologyNeed need) {
   return std::min<int>(kind.idle.whole, 1);
 }
 
-// A node of the kind with only the GPUs that a task of `shape` accepts, restricted to `model` if it is set.
+// A node of class `kind` with only the GPUs that a task of `shape` accepts, restricted to `model` if it is set.
 HardwareClasses::HardwareClass SeenBy(const HardwareClasses::HardwareClass& kind, const Shape& shape,
                                       std::optional<int> model = {}) {
   HardwareClasses::HardwareClass seen = kind;
@@ -127,7 +127,7 @@ class Judge {
     return OfHost(group, shape);
   }
 
-  // Checks whether a node of an accepted kind exists, for a task without GPUs.
+  // Checks whether a node of an accepted class exists, for a task without GPUs.
   std::optional<Lack> OfNodes(std::size_t group, const Shape& shape) const {
     const auto is_of_kind = [&](const HardwareClass& kind) { return IsAccepted(kind.facts, shape); };
     // A task that requests no CPUs or memory lacks nothing that OfHost could name.
@@ -158,9 +158,9 @@ class Judge {
   }
 
   std::optional<Lack> OfGpus(std::size_t group, const Shape& shape) const {
-    int most = 0;          // The most GPUs on one node of an accepted kind.
-    int most_of_any = 0;   // The most GPUs on one node of any kind.
-    std::int64_t all = 0;  // GPUs on all nodes of accepted kinds.
+    int most = 0;          // The most GPUs on one node of an accepted class.
+    int most_of_any = 0;   // The most GPUs on one node of any class.
+    std::int64_t all = 0;  // GPUs on all nodes of accepted classes.
     bool has_gpus = false;
     for (const HardwareClass& kind : classes_.kinds) {
       most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));

@@ -2,9 +2,9 @@
 // that are out of service count as present, because they may come back. Impossible with HardwareClasses::Of::kUsable
 // answers the same question for the GPUs that are usable now.
 //
-// Nodes with the same hardware are treated as one kind. Counting them takes one short look at each node's facts, and
-// each check after that takes microseconds; together well under a millisecond for 10,000 nodes. A check never refuses a
-// request that can run. Different task groups of one request are checked separately.
+// Nodes with the same hardware are treated as one hardware class. Counting them takes one short look at each node's
+// facts, and each check after that takes microseconds; together well under a millisecond for 10,000 nodes. A check
+// never refuses a request that can run. Different task groups of one request are checked separately.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct HardwareClasses {
     NodeFacts facts;  // The facts of one of these nodes; the others differ only in name, rack and block.
     std::int64_t nodes = 0;
   };
-  /// The number of nodes of a kind in one rack (or block).
+  /// The number of nodes of a class in one rack (or block).
   struct Cell {
     std::uint64_t domain = 0;
     std::uint32_t kind = 0;
@@ -68,7 +68,7 @@ struct Lack {
   std::optional<ResourceRequest> request;  // The nearest possible request, if `nearest` names one.
 };
 
-/// Returns the first part of the ask that nothing can serve, or nothing if the ask is possible.
+/// Returns the first part of the request that nothing can serve, or nothing if the request is possible.
 std::optional<Lack> Impossible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names);
 
 /// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible

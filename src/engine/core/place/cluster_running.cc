@@ -69,7 +69,7 @@ void Cluster::State::DropPlacement(JobId job, const TaskPlacement& placed) {
   const auto is_it = [&](const RunningTask& one) {
     return one.job == job && one.place == placed.place && one.shape == shape;
   };
-  // Among equal pieces (tasks without GPUs), leaving ones go first.
+  // Among equal placements (tasks without GPUs), leaving ones go first.
   auto at = std::find_if(node.placements.begin(), node.placements.end(),
                          [&](const RunningTask& one) { return one.is_leaving && is_it(one); });
   if (at == node.placements.end()) at = std::find_if(node.placements.begin(), node.placements.end(), is_it);
@@ -141,7 +141,7 @@ void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time 
   const std::vector<TaskPlacement> taken = run.placements;
   s.AddRun(std::move(run), now);
   s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
-  // It was placed without checking holds.
+  // It was placed without checking reserved capacity.
   for (const TaskPlacement& placed : taken) {
     if (!s.nodes[placed.node].reserved.empty()) RefitReserved(s, placed.node, now);
   }

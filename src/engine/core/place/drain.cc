@@ -169,7 +169,7 @@ class Drain {
                        [&](const TaskPlacement& placed) { return placed.node == node; });
   }
 
-  // The idle node minus its holds.
+  // The idle node minus its reserved capacity.
   NodeState& Unreserved(NodeIndex index) {
     const auto [at, is_new] = unreserved_.try_emplace(index);
     if (!is_new) return at->second;

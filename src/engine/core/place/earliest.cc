@@ -9,8 +9,8 @@
 namespace divvy::core {
 namespace {
 
-/// If a gang does not fit although there is enough room in total, holds or its locality prevent it. Later moments then
-/// seldom help, and each costs a look at every node with room.
+/// If a gang does not fit although there is enough room in total, reserved capacity or its locality prevents it. Later
+/// moments then seldom help, and each costs a look at every node with room.
 constexpr int kMostMoments = 32;
 
 struct End {
@@ -64,7 +64,7 @@ class Search {
         request_(state.requests[key_.request]),
         now_(now),
         draw_(state.DrawOf(entry)) {}
-  /// A search with the same parameters for another Ask. Requires: `request` outlives it.
+  /// A search with the same parameters for another ResourceRequest. Requires: `request` outlives it.
   Search(const Search& other, const ResourceRequest& request)
       : state_(other.state_), key_(other.key_), request_(request), now_(other.now_), draw_(other.draw_) {}
 
@@ -167,7 +167,7 @@ class Search {
     return false;
   }
 
-  // Times at which held resources become free: the hold ends, or a booking opens to its owners.
+  // Times at which reserved capacity becomes free: the reservation ends, or it opens to its owners.
   std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {

@@ -12,7 +12,7 @@
 
 namespace divvy::core {
 
-/// Respects existing holds. Returns nothing if no reservation is possible.
+/// Respects existing reserved capacity. Returns nothing if no reservation is possible.
 std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
                                             bool may_drain);
 

@@ -116,7 +116,7 @@ void JobPerspective::Lift(const ReservationSlot& slot) {
 JobPerspective::~JobPerspective() {
   for (Lifted& one : lifted_) {
     state_.nodes[one.node].reserved = std::move(one.reserved);
-    state_.Show(one.node);  // Trying a gang may have shown the node to the fleet without these holds.
+    state_.Show(one.node);  // Trying a gang may have shown the node to the fleet without this reserved capacity.
   }
 }
 
@@ -174,8 +174,8 @@ std::optional<JobId> JobPerspective::BlockedBefore() const {
   return first->id;
 }
 
-// The same rule as in Placer. A hold does not bind the job if the booking is open to the job, or if the hold is over
-// before the job starts or begins after it has ended.
+// The same rule as in Placer. Reserved capacity does not bind the job if its advance reservation is open to the job, or
+// if the reservation is over before the job starts or begins after the job has ended.
 bool JobPerspective::Binds(const ReservedCapacity& reserved) const {
   const Time until = Until();
   if ((reserved.from >= until || reserved.until <= now_) && !reserved.drains) return false;
@@ -208,7 +208,7 @@ std::optional<NodeIndex> JobPerspective::WouldStart() {
   return node;
 }
 
-// On a node of one kind without holds, fitting is enough. Other nodes are checked the way a decision does.
+// On a node of one class without reserved capacity, fitting is enough. Other nodes are checked the way a decision does.
 std::optional<NodeIndex> JobPerspective::RoomForOne() {
   std::vector<NodeIndex> held;
   for (const Shape& shape : seeker_.request.groups.front().alternatives) {
@@ -229,7 +229,7 @@ std::optional<NodeIndex> JobPerspective::RoomForOne() {
   return placements.front().node;
 }
 
-// Equal tasks of whole GPUs fit wherever there is room, so without holds the totals decide.
+// Equal tasks of whole GPUs fit wherever there is room, so without reserved capacity the totals decide.
 bool JobPerspective::IsCountable() const {
   const ResourceRequest& request = seeker_.request;
   if (request.groups.size() != 1 || request.groups.front().alternatives.size() != 1) return false;

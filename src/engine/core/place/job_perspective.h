@@ -1,8 +1,8 @@
 // The cluster from the perspective of one waiting job at its turn, either as it is or after a hypothetical change:
 // whether the job may start, and whether there is room.
 //
-// Reservations of jobs behind it, and its own, do not bind it. Their holds are lifted during the lifetime of a
-// JobPerspective and restored exactly afterwards. Nothing else may change the cluster meanwhile.
+// Reservations of jobs behind it, and its own, do not bind it. Their reserved capacity is lifted during the lifetime of
+// a JobPerspective and restored exactly afterwards. Nothing else may change the cluster meanwhile.
 #pragma once
 
 #include <optional>
@@ -76,7 +76,7 @@ class JobPerspective {
   /// IsBarred, Room and BlockedBefore together: the node where it would start now, if it would.
   std::optional<NodeIndex> WouldStart();
 
-  /// Returns whether the hold blocks resources for this job, now or before it would end.
+  /// Returns whether `reserved` blocks resources for this job, now or before the job would end.
   bool Binds(const ReservedCapacity& reserved) const;
 
  private:

@@ -11,23 +11,24 @@ namespace divvy::core {
 /// Returns the reservation of `entry`; null if it has none.
 const ReservationSlot* SlotOf(const Cluster::State& state, JobId entry);
 
-/// Makes the hold of a nomination.
+/// Returns the capacity that a nomination reserves for `placed`.
 ReservedCapacity NominatedCapacity(JobId entry, const Shape& shape, const TaskPlacement& placed, Time now);
 
 /// Inserts at the position of its key.
 void InsertSlot(Cluster::State& state, ReservationSlot slot);
 
-/// Nominates `place` for a waiting job, replacing its reservation, whose holds must already be lifted (LiftedCapacity).
-/// `start`: when `place` will be free; kNever: unknown.
+/// Nominates `place` for a waiting job, replacing its reservation, whose reserved capacity must already be lifted
+/// (LiftedCapacity). `start`: when `place` will be free; kNever: unknown.
 void Nominate(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry,
               std::vector<TaskPlacement> place, Time start);
 
-/// Lifts the holds of a job's own reservation during the lifetime of this object, so that they do not block the job.
+/// Lifts the reserved capacity of a job's own reservation during the lifetime of this object, so that it does not block
+/// the job.
 class LiftedCapacity {
  public:
   LiftedCapacity(Cluster::State& state, JobId entry);
   ~LiftedCapacity();
-  /// Discards the lifted holds instead of restoring them.
+  /// Discards the lifted capacity instead of restoring it.
   void Forget() { lifted_.clear(); }
   LiftedCapacity(const LiftedCapacity&) = delete;
   LiftedCapacity& operator=(const LiftedCapacity&) = delete;

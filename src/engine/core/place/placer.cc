@@ -178,7 +178,7 @@ ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const R
   for (const RunningTask& placed : node.placements) {
     if ((placed.place.gpus & reserved.place.gpus).empty()) continue;
     const auto owner = state.running.find(placed.job);
-    if (owner == state.running.end()) continue;  // A stand-in piece (SchedulingCycle::MoveReservations).
+    if (owner == state.running.end()) continue;  // A stand-in placement (SchedulingCycle::MoveReservations).
     const ClassKey& key = state.classes[owner->second.job_class].key;
     if (!IsTheirs(*advance, key.team, key.user) || EndOf(state.rules, placed, now) <= moment) continue;
     rest.place.gpus -= placed.place.gpus;
@@ -236,8 +236,8 @@ bool Placer::Binds(const ReservedCapacity& reserved) const {
   return !IsOpen(reserved);
 }
 
-// Returns whether this job may use the booking: it was made for the job's team or user, and the job stays inside its
-// time.
+// Returns whether this job may use the advance reservation: it was made for the job's team or user, and the job stays
+// inside its time.
 bool Placer::IsOpen(const ReservedCapacity& reserved) const {
   if (reserved.advance == 0) return false;
   const AdvanceReservation* advance = AdvanceReservationOf(state_, reserved.advance);
@@ -280,8 +280,8 @@ std::optional<GpuPlace> Placer::On(const ResourceRequest& request, const Shape& 
       if (gpus && ReservedStands(index, shape, *gpus)) return gpus;
     }
   }
-  // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and holds
-  // move.
+  // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and
+  // reserved capacity moves.
   if (request.placement != PlacementStrategy::kBest && at_ <= now_) {
     const std::optional<GpuPlace> gpus = Choose(request, shape, index, state);
     if (gpus && ReservedStands(index, shape, *gpus)) return gpus;

@@ -1,8 +1,8 @@
-// Places the tasks of one Ask, now or at a later moment: on which nodes and GPUs. Tasks of a gang see each other, and
-// either all are placed or none. The cluster does not change.
+// Places the tasks of one ResourceRequest, now or at a later moment: on which nodes and GPUs. Tasks of a gang see each
+// other, and either all are placed or none. The cluster does not change.
 //
-// Nodes with holds are examined one by one: a task may use held resources if the hold can still be served at its time,
-// possibly on other GPUs of the node. All other nodes are found through the fleet's index.
+// Nodes with reserved capacity are examined one by one: a task may use it if the reservation can still be served in
+// time, possibly on other GPUs of the node. All other nodes are found through the fleet's index.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace divvy::core {
 
-/// A hold moves to other GPUs of its node.
+/// Reserved capacity moves to other GPUs of its node.
 struct Shift {
   NodeIndex node = 0;
   JobId entry;
@@ -44,10 +44,10 @@ class Placer {
   /// Sets the draw for random placement (State::DrawOf).
   void SetDraw(std::uint64_t draw) { draw_ = draw; }
 
-  /// Places the minimum number of tasks of `request`, to run for `length`. A hold that rests on predictions is compared
-  /// with the likely length only. `scope`: the nodes to use; ignored if `is_everywhere`, which means all nodes. Holds
-  /// of bookings that `team` or `user` may use during `length` do not bind. Returns nothing (empty) if there is no
-  /// room.
+  /// Places the minimum number of tasks of `request`, to run for `length`. A reservation that rests on predictions is
+  /// compared with the likely length only. `scope`: the nodes to use; ignored if `is_everywhere`, which means all
+  /// nodes. Advance reservations that `team` or `user` may use during `length` do not bind. Returns nothing (empty) if
+  /// there is no room.
   std::vector<TaskPlacement> Find(const ResourceRequest& request, Length length, std::span<const NodeIndex> scope,
                                   bool is_everywhere, TeamIndex team, UserIndex user);
   /// After Find failed for several components: true if there certainly is no place, even beyond what the search tried.
@@ -56,12 +56,12 @@ class Placer {
   std::optional<TaskPlacement> FindOne(const ResourceRequest& request, std::size_t group, const Run& run,
                                        std::vector<NodeIndex> nodes);
 
-  /// Returns whether exactly these pieces are still available.
+  /// Returns whether exactly these placements are still available.
   bool Keeps(const ResourceRequest& request, const std::vector<TaskPlacement>& placements, Length length,
              TeamIndex team, UserIndex user);
 
-  /// Returns which holds must move when `placements`, as found by Find, are taken. Nothing if a hold could not be
-  /// served.
+  /// Returns which reserved capacity must move when `placements`, as found by Find, are taken. Nothing if a reservation
+  /// could not be served.
   std::optional<std::vector<Shift>> Shifts(const ResourceRequest& request, const std::vector<TaskPlacement>& placements,
                                            Length length, TeamIndex team, UserIndex user);
 
@@ -105,8 +105,8 @@ class Placer {
   std::vector<Domain> DomainsOfComponent(const ResourceRequest& component, const Domain& all);
   /// Nodes with room for one of its tasks, next to those placed already.
   std::vector<NodeIndex> NodesOf(const ResourceRequest& component, const Domain& all) const;
-  /// Like Fill, but on as few nodes as possible. Does nothing unless the Ask prefers few nodes; fails if holds
-  /// interfere.
+  /// Like Fill, but on as few nodes as possible. Does nothing unless the ResourceRequest prefers few nodes; fails if
+  /// reserved capacity interferes.
   bool FillFew(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements);
   Domain FewestOf(const ResourceRequest& request, const Domain& within);
   std::optional<Spot> Best(const ResourceRequest& request, std::size_t group, const Domain& domain);
@@ -143,7 +143,7 @@ class Placer {
   std::uint8_t component_ = 0;      // The component being placed.
   int tries_left_ = 0;              // For FillComponents; negative: it gave up.
   bool is_proven_ = false;
-  bool passes_gpu_holds_ = false;  // The job has no GPUs, and such jobs ignore the holds of GPU jobs.
+  bool passes_gpu_holds_ = false;  // The job has no GPUs, and such jobs ignore the capacity reserved for GPU jobs.
   struct Extra {
     Shape shape;
     GpuPlace place;
@@ -155,14 +155,15 @@ class Placer {
 /// An id of the domain of `node` at this level; 0 for kAnywhere.
 std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level);
 
-/// The node's state at `at`: pieces expected to have ended by then are released.
+/// The node's state at `at`: placements expected to have ended by then are released.
 NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
 
-/// Returns whether the booking was made for this user, or for the team.
+/// Returns whether the advance reservation was made for this user, or for the team.
 bool IsTheirs(const AdvanceReservation& advance, TeamIndex team, UserIndex user);
 const AdvanceReservation* AdvanceReservationOf(const Cluster::State& state, std::uint64_t id);
 
-/// The part of a hold that still must be served at `moment`. For a started booking, excludes what its owners' jobs use.
+/// The part of `reserved` that still must be served at `moment`. For a started advance reservation, excludes what its
+/// owners' jobs use.
 ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& reserved, Time now,
                           Time moment);
 
@@ -177,27 +178,27 @@ bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
 /// `request` fails.
 std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const ResourceRequest& request, const Shape& shape,
                                    const Node& node, const NodeState& state, std::uint64_t draw);
-/// Returns where a hold can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
+/// Returns where `reserved` can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
 std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& reserved,
                                  const NodeState& state);
 
-/// Holds are deducted clamped at 0, because they may get their resources from jobs that end.
+/// Reserved capacity is deducted clamped at 0, because it may get its resources from jobs that end.
 using placement::Deduct;
 using placement::FitsOn;
 void DeductHost(NodeState& state, const Shape& shape);
 
 /// The node's state without running jobs; unusable GPUs count as taken.
 NodeState IdleState(const Node& node);
-/// Releases the piece in `after`, except for GPUs that are out of service.
+/// Releases the placement in `after`, except for GPUs that are out of service.
 void ReleaseTask(const Node& node, const RunningTask& placed, NodeState& after);
 
-/// `state` minus draining holds: another hold must not move there.
+/// `state` minus capacity reserved by draining: other reserved capacity must not move there.
 NodeState Undrained(const Node& node, const NodeState& state);
 
 void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
 
-/// Call after `node` changed without checking holds. Moves holds whose GPUs are no longer free in time to other GPUs of
-/// the node.
+/// Call after `node` changed without checking reserved capacity. Moves reserved capacity whose GPUs are no longer free
+/// in time to other GPUs of the node.
 void RefitReserved(Cluster::State& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

@@ -1,6 +1,6 @@
-// Places the components of a heterogeneous job. Each is placed as an Ask of its own next to those placed before; all
-// are placed or none. The component with the fewest possible nodes goes first; among equals the one with the most GPUs.
-// If that fails, the order is reversed.
+// Places the components of a heterogeneous job. Each is placed as a ResourceRequest of its own next to those placed
+// before; all are placed or none. The component with the fewest possible nodes goes first; among equals the one with
+// the most GPUs. If that fails, the order is reversed.
 //
 // The search is a heuristic and not a proof. If a later component finds no room, the earlier ones are tried on other
 // GPU models, in other racks and with other alternatives, and single tasks on each node; at most kMostTriesEachWay

@@ -1,5 +1,5 @@
-// Checks whether a node's holds can still be served after a task is placed there: each at its own time, possibly on
-// other GPUs.
+// Checks whether a node's reserved capacity can still be served after a task is placed there: each entry at its own
+// time, possibly on other GPUs.
 #include <algorithm>
 #include <utility>
 
@@ -30,8 +30,9 @@ bool Placer::NominationsHold(NodeIndex index, const Shape& shape, const GpuPlace
   });
 }
 
-// Draining holds have no time: free resources are kept for them up to what they need. Every other hold of the node must
-// still be served from its own time on, with `shape` at `place` from at_ to until_, possibly on other GPUs.
+// Draining reservations have no time: free resources are kept for them up to what they need. Every other entry of the
+// node's reserved capacity must still be served from its own time on, with `shape` at `place` from at_ to until_,
+// possibly on other GPUs.
 bool Placer::ReservedStands(NodeIndex index, const Shape& shape, const GpuPlace& place,
                             std::vector<Shift>* shifts) const {
   const Node& node = state_.nodes[index];
@@ -56,7 +57,7 @@ bool Placer::ReservedStands(NodeIndex index, const Shape& shape, const GpuPlace&
   std::vector<ReservedCapacity> placed;
   bool has_moved = false;
   for (const ReservedCapacity* reserved : all_reserved) {
-    // Later holds are not affected unless an earlier one moved to their place.
+    // Later entries are not affected unless an earlier one moved to their place.
     if (reserved->from >= until_ && !has_moved) break;
     const bool overlaps = reserved->from < UntilFor(*reserved) && reserved->until > at_;
     const Time from = std::max(reserved->from, now_);
@@ -73,7 +74,7 @@ bool Placer::ReservedStands(NodeIndex index, const Shape& shape, const GpuPlace&
       rest.place.gpus -= place.gpus;
       rest.shape.gpus = static_cast<std::int16_t>(rest.place.gpus.size());
     } else if (overlaps || has_moved) {
-      // At the hold's own time, and from when the new task is there.
+      // The room at the entry's own time, and from when the new task is there.
       Left room = LeftAt(index, from, placed);
       if (overlaps && !room.Add(*this, index, shape, place, from)) return false;
       if (overlaps && at_ > from) {

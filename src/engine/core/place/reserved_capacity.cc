@@ -1,4 +1,5 @@
-// Holds on nodes, which keep resources for reservations, and bookings, which administrators make ahead of time.
+// The capacity of nodes that is reserved for backfill reservations and nominations, and the advance reservations that
+// administrators make ahead of time.
 #include <algorithm>
 #include <utility>
 
@@ -31,7 +32,7 @@ void Cluster::State::DropReservation(std::size_t index) {
   reservations.erase(reservations.begin() + static_cast<std::ptrdiff_t>(index));
   for (const TaskPlacement& placed : slot.reservation.placements) {
     DropReserved(placed.node, slot.reservation.entry, 0);
-    Grow(placed.node);  // Also if its holds are lifted at the moment.
+    Grow(placed.node);  // Also if its reserved capacity is lifted at the moment.
   }
   FreshenRights(slot.job_class);  // It reserved room in caps and teams.
   must_find_head = true;
@@ -76,7 +77,8 @@ void MarkStale(Cluster::State& state, JobId entry) {
   for (ReservationSlot& slot : state.reservations) slot.is_stale = slot.is_stale || slot.reservation.entry == entry;
 }
 
-// Moves a hold to other GPUs of its node, and updates the reservation or booking that it belongs to.
+// Moves reserved capacity to other GPUs of its node, and updates the backfill or advance reservation that it belongs
+// to.
 void MoveReserved(Cluster::State& state, NodeIndex node, ReservedCapacity& reserved, const GpuPlace& place) {
   const auto move = [&](std::vector<TaskPlacement>& placements) {
     const auto at = std::find_if(placements.begin(), placements.end(), [&](const TaskPlacement& placed) {

@@ -1,4 +1,4 @@
-// What keeps a job from starting whatever becomes free: limits, quotas, and requests that no node can serve.
+// Reasons that keep a job from starting whatever becomes free: limits, quotas, and requests that no node can serve.
 #pragma once
 
 #include <optional>

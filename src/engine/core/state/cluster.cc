@@ -107,7 +107,7 @@ NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
   return state;
 }
 
-// Recomputes the free room of a node from its pieces.
+// Recomputes the free room of a node from its placements.
 void Cluster::State::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
   NodeState state = EmptyState(node.facts);

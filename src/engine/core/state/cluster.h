@@ -7,8 +7,8 @@
 // event needs to examine only the classes that fit on the nodes it freed, or the class that it added to. It never
 // examines the rest of the cluster or other jobs of a class. docs/engine.md has figures.
 //
-// Invariants (CheckInvariants re-derives them): a node's free resources are its capacity minus its pieces; no GPU is
-// overcommitted; every running job has its pieces and every class its queue; team and cap totals match the jobs.
+// Invariants (CheckInvariants re-derives them): a node's free resources are its capacity minus its placements; no GPU
+// is overcommitted; every running job has its placements and every class its queue; team and cap totals match the jobs.
 #pragma once
 
 #include <functional>
@@ -32,8 +32,8 @@ struct NodeFacts {
   int gpus = 0;
   /// The node class that requests select by: GPU model, pool and features together. Below placement::kMaxModels.
   int node_class = 0;
-  /// The kind of each GPU, if they differ. Then `node_class` is the node's own kind, and a shape that accepts any of
-  /// its GPUs accepts that kind as well. Empty: all GPUs are of `node_class`.
+  /// The class of each GPU, if they differ. Then `node_class` is the node's own class, and a shape that accepts any of
+  /// its GPUs accepts that class as well. Empty: all GPUs are of `node_class`.
   std::vector<std::uint8_t> gpu_classes;
   /// Memory of each GPU, MiB. Empty: GPU memory is not accounted.
   std::vector<std::int32_t> gpu_memory_mib;
@@ -69,7 +69,7 @@ struct Job {
                            // own from it.
 };
 
-/// A running job and its pieces.
+/// A running job and its placements.
 struct Run {
   JobId id;
   ClassIndex job_class = 0;
@@ -81,7 +81,7 @@ struct Run {
   Time predicted_end = kNever;
   Time expected = kNever;              // The expected end as of the last decision; maintained by the cluster.
   bool is_leaving = false;             // The whole job was told to end.
-  std::vector<TaskPlacement> leaving;  // For an elastic job that keeps running: pieces that it was told to release.
+  std::vector<TaskPlacement> leaving;  // For an elastic job that keeps running: placements that it was told to release.
 };
 
 struct Start {
@@ -94,7 +94,7 @@ struct Start {
   Time passed_start = kNoTime;
 };
 
-/// Pieces that a running job must release: all of them, or an elastic job's surplus.
+/// Placements that a running job must release: all of them, or an elastic job's surplus.
 struct Preemption {
   JobId job;
   std::vector<TaskPlacement> placements;
@@ -110,14 +110,14 @@ struct Move {
   JobId preemptor;
 };
 
-/// An elastic job gets more pieces.
+/// An elastic job gets more placements.
 struct Growth {
   JobId job;
   std::vector<TaskPlacement> placements;
 };
 
 /// An idle GPU is switched to MIG mode, or back (is_merge), before the job that needs it starts. The instances
-/// themselves are created and removed with the pieces that use them.
+/// themselves are created and removed with the placements that use them.
 struct Carving {
   NodeIndex node = 0;
   int gpu = 0;
@@ -176,9 +176,9 @@ class Cluster {
   /// Sets how nodes are rated: "best", "pack" ... The caller makes the scorer, because it depends on the usual demand.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);
-  /// Applies a reclassification of nodes: nodes and asks (TaskGroup::filters) get the kinds of `class_index`. If kinds
-  /// were only split or merged, no decision changes. `scorer` must be rebuilt with the kinds, because it refers to them
-  /// by number; null: all nodes with room are equally good. Requires: `class_index` has the same nodes.
+  /// Applies a reclassification of nodes: nodes and requests (TaskGroup::filters) get the classes of `class_index`. If
+  /// classes were only split or merged, no decision changes. `scorer` must be rebuilt with the classes, because it
+  /// refers to them by number; null: all nodes with room are equally good. Requires: `class_index` has the same nodes.
   void SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
                       std::shared_ptr<const placement::Scorer> scorer);
   /// Adds a queue for jobs that name it in ResourceRequest::pool.
@@ -198,13 +198,13 @@ class Cluster {
   void Put(Job job, Time now);
   /// Removes a waiting job from the queue. Requires: it waits.
   void Remove(JobId id, Time now);
-  /// Adds a running job that was not waiting. Requires: its pieces are free.
+  /// Adds a running job that was not waiting. Requires: its placements are free.
   void Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now);
-  /// Records that a running job has ended (Finish), or has released some of its pieces (GiveBack).
+  /// Records that a running job has ended (Finish), or has released some of its placements (GiveBack).
   void Finish(JobId id, Time now);
   void GiveBack(JobId id, const std::vector<TaskPlacement>& placements, Time now);
   void SetEnd(JobId running, Time end);
-  /// Records that the job was told to end, so its pieces will soon be free. Requires: it runs.
+  /// Records that the job was told to end, so its placements will soon be free. Requires: it runs.
   void SetLeaving(JobId running);
   /// Reserves nodes for a team or user: `advance.placements` if given, whatever runs there; otherwise it searches for
   /// room. Returns nothing if there is no room.

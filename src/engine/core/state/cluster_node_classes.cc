@@ -1,8 +1,8 @@
-// Reclassification of nodes: kinds were split or merged, or node properties changed.
+// Reclassification of nodes: classes were split or merged, or node properties changed.
 //
-// Kind numbers have no meaning of their own, so everything that uses them is rewritten at once: nodes, asks, and copies
-// of asks (running pieces, holds, fronts). Which job may run where stays the same, except on nodes whose properties
-// changed.
+// Class numbers have no meaning of their own, so everything that uses them is rewritten at once: nodes, requests, and
+// copies of requests (running placements, reserved capacity, queue heads). Which job may run where stays the same,
+// except on nodes whose properties changed.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -50,7 +50,7 @@ class Renumbering {
       state_.request_index.try_emplace(state_.requests[index], index);
   }
 
-  // Finds each piece on its node by its old shape, and updates each piece once.
+  // Finds each placement on its node by its old shape, and updates each placement once.
   void ChangePieces(JobId id, const Run& run) {
     const RequestIndex index = state_.classes[run.job_class].key.request;
     const auto before = before_.find(index);
@@ -68,7 +68,8 @@ class Renumbering {
     }
   }
 
-  /// The asks that the hold may have been made from: of a booking, a waiting job or a migrating job.
+  /// The requests that `reserved` may have been made from: those of an advance reservation, a waiting job or a
+  /// migrating job.
   std::vector<RequestIndex> AsksOf(const ReservedCapacity& reserved) const {
     std::vector<RequestIndex> requests;
     for (const AdvanceReservation& advance : state_.advance_reservations) {
@@ -85,7 +86,7 @@ class Renumbering {
     return requests;
   }
 
-  // If several alternatives had the same kinds so far, takes the one that this node still satisfies.
+  // If several alternatives had the same classes so far, takes the one that this node still satisfies.
   void ChangeHold(ReservedCapacity& reserved, const NodeFacts& facts) const {
     for (const RequestIndex index : AsksOf(reserved)) {
       const auto before = before_.find(index);

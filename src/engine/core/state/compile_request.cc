@@ -155,7 +155,7 @@ Result<ResourceRequest> CompileRequest(NodeClassIndex& class_index, ResourceRequ
     translation.Undo();
     return made;
   }
-  // Done last, because a later filter may have split the kinds that an earlier one accepts.
+  // Done last, because a later filter may have split the classes that an earlier one accepts.
   for (TaskGroup& group : made->groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
       group.alternatives[i].models = class_index.Accepted(group.filters[i]);

@@ -1,4 +1,5 @@
-// Turns a job's node requirements into an Ask: filters in use, alternatives, and one task group per node count.
+// Turns a job's node requirements into a ResourceRequest: filters in use, alternatives, and one task group per node
+// count.
 #pragma once
 
 #include <optional>

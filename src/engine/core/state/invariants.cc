@@ -11,7 +11,7 @@ std::string OnNode(const Node& node, const std::string& what) { return "node " +
 
 std::string Cluster::CheckInvariants() const {
   const State& s = *state_;
-  // Each node's free room must follow from its pieces.
+  // Each node's free room must follow from its placements.
   std::size_t placements = 0;
   for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
     const Node& node = s.nodes[index];

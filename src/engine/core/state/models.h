@@ -19,7 +19,7 @@ inline int ModelOf(const NodeFacts& facts, int gpu) {
 }
 bool HasModel(const NodeFacts& facts, int model);
 
-/// GPUs whose kind the shape does not accept. Nonempty only for mixed nodes.
+/// GPUs whose class the shape does not accept. Nonempty only for mixed nodes.
 GpuSet NotAccepted(const NodeFacts& facts, const Shape& shape);
 /// GPUs of any other model than `model`.
 GpuSet NotOfModel(const NodeFacts& facts, int model);
@@ -44,7 +44,7 @@ void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
 
 /// The models on which tasks of `request` may run, ascending.
 std::vector<int> ModelsFor(const Cluster::State& state, const ResourceRequest& request);
-/// The GPU models of these pieces, ascending.
+/// The GPU models of these placements, ascending.
 std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& placements);
 
 }  // namespace divvy::core

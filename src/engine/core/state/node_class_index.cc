@@ -206,7 +206,7 @@ std::vector<bool> NodeClassIndex::SignatureOf(int kind) const {
   return signature;
 }
 
-// Assigns the kinds that pass the same filters, or new ones. Returns false if there are not enough numbers.
+// Assigns the classes that pass the same filters, or new ones. Returns false if there are not enough numbers.
 bool NodeClassIndex::TryPlace(Node& node, bool minds_label) {
   const Sort& sort = sorts_[node.sort];
   const std::vector<Label> labels = LabelsOf(sort);
@@ -256,7 +256,7 @@ Status NodeClassIndex::Place(Node& node) {
   return NoRoom("node " + node.name);
 }
 
-// Drops unused filters, and merges kinds that no other filter distinguishes.
+// Drops unused filters, and merges classes that no other filter distinguishes.
 void NodeClassIndex::Compact(bool minds_label) {
   for (Filter& filter : filters_) {
     if (filter.users > 0) continue;
@@ -310,7 +310,7 @@ std::vector<int> NodeClassIndex::Alike() const {
 
 // --- Filters --------------------------------------------------------------------------------------------------------
 
-// Splits every kind that the filter accepts in part: the accepted part becomes a new kind. Returns false if there are
+// Splits every class that the filter accepts in part: the accepted part becomes a new class. Returns false if there are
 // not enough numbers.
 bool NodeClassIndex::Split(FilterIndex index) {
   const NodeFilter& filter = filters_[index].filter;

@@ -1,19 +1,19 @@
 // Classifies nodes: every condition that a request can set (GPU models and memory, features, names, pools) becomes a
-// set of kinds. A kind is a number that placement tests as one bit.
+// set of classes. A class is a number that placement tests as one bit.
 //
-// There are at most placement::kMaxModels kinds, so only conditions in use distinguish nodes. Nodes with the same GPUs
-// are of one kind until a filter in use accepts some of them and not others; the accepted ones then get a kind of their
-// own. If numbers run out, unused filters are dropped and the kinds that only they distinguished are merged. After
-// that, different GPUs that no filter distinguishes are merged too. A request that still does not fit is refused.
+// There are at most placement::kMaxModels classes, so only conditions in use distinguish nodes. Nodes with the same
+// GPUs are of one class until a filter in use accepts some of them and not others; the accepted ones then get a class
+// of their own. If numbers run out, unused filters are dropped and the classes that only they distinguished are merged.
+// After that, different GPUs that no filter distinguishes are merged too. A request that still does not fit is refused.
 //
-// The book only classifies. Call Cluster::SetNodeClasses after a change; the cluster's asks then mean the same as
+// The index only classifies. Call Cluster::SetNodeClasses after a change; the cluster's requests then mean the same as
 // before.
 //
-// A node with GPUs of several models has a kind for each of them, and one of its own. A filter accepts the node's own
-// kind if it accepts any of the node's GPUs (NodeFacts::gpu_classes).
+// A node with GPUs of several models has a class for each of them, and one of its own. A filter accepts the node's own
+// class if it accepts any of the node's GPUs (NodeFacts::gpu_classes).
 //
-// Invariants: each filter in use accepts either all or none of the nodes, or GPUs, of a kind; every node's kinds are in
-// use.
+// Invariants: each filter in use accepts either all or none of the nodes, or GPUs, of a class; every node's classes are
+// in use.
 #pragma once
 
 #include <array>
@@ -61,61 +61,62 @@ struct NodeFilter {
   friend auto operator<=>(const NodeFilter&, const NodeFilter&) = default;
 };
 
-/// How the kinds changed: maps old kind numbers to new ones.
+/// How the classes changed: maps old class numbers to new ones.
 class NodeClassChange {
  public:
   NodeClassChange();
   bool empty() const { return !has_any_; }
-  /// Translates a set of kinds that has no filter (shapes counted as demand) to the new numbers. New nodes are in none
-  /// of the result's kinds, unless they share one with old nodes.
+  /// Translates a set of classes that has no filter (shapes counted as demand) to the new numbers. New nodes are in
+  /// none of the result's classes, unless they share one with old nodes.
   placement::ModelSet Translate(placement::ModelSet set) const;
-  /// Nodes with other kind numbers than before, ascending. Includes `changed`.
+  /// Nodes with other class numbers than before, ascending. Includes `changed`.
   /// Nodes whose properties changed, ascending.
   std::vector<NodeIndex> renumbered;
   std::vector<NodeIndex> changed;
 
  private:
   friend class NodeClassIndex;
-  std::array<placement::ModelSet, placement::kMaxModels> was_{};  // [new kind]: the set of old kinds that it was made
+  std::array<placement::ModelSet, placement::kMaxModels> was_{};  // [new class]: the old classes that it was made
                                                                   // from.
   bool has_any_ = false;
 };
 
 class NodeClassIndex {
  public:
-  /// Adds the next node of the cluster, in its order. Fails with kLimitExceeded if it would need too many kinds.
+  /// Adds the next node of the cluster, in its order. Fails with kLimitExceeded if it would need too many classes.
   Status AddNode(NodeProperties traits);
   /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
   Status SetProperties(NodeIndex node, NodeProperties traits);
-  /// Sets kind, gpu_classes, gpu_model and gpu_models of `facts`.
+  /// Sets node_class, gpu_classes, gpu_model and gpu_models of `facts`.
   void Fill(NodeIndex node, NodeFacts& facts) const;
 
   /// Adds a user of a filter. Equal filters always have the same index; one without conditions is kNoFilter. Fails with
-  /// kLimitExceeded if it would need too many kinds. A failed call may still have dropped unused filters and merged the
-  /// kinds that only they distinguished.
+  /// kLimitExceeded if it would need too many classes. A failed call may still have dropped unused filters and merged
+  /// the classes that only they distinguished.
   Result<FilterIndex> Use(NodeFilter filter);
   void Leave(FilterIndex filter);
-  /// The kinds that pass the filter; may be empty for a filter without users.
+  /// The classes that pass the filter; may be empty for a filter without users.
   placement::ModelSet Accepted(FilterIndex filter) const;
   const NodeFilter& filter(FilterIndex filter) const { return filters_[filter].filter; }
   int kinds() const;
   std::size_t node_count() const { return nodes_.size(); }
 
-  /// For placement::MakeScorer: GPU parts of each kind, and which kinds have the same GPUs and differ only by filters.
+  /// For placement::MakeScorer: GPU parts of each class, and which classes have the same GPUs and differ only by
+  /// filters.
   std::vector<std::int64_t> CapacityParts() const;
   std::vector<int> Alike() const;
 
   /// The changes since the last call.
   NodeClassChange TakeChange();
 
-  /// The GPU model of a kind. Several models for a kind of mixed nodes; "" if kinds of different GPUs were merged.
+  /// The GPU model of a class. Several models for a class of mixed nodes; "" if classes of different GPUs were merged.
   const std::string& ModelOf(int kind) const { return kinds_[static_cast<std::size_t>(kind)].label.first; }
-  /// The memory of the GPUs of a kind in MiB; 0: unknown, or kinds were merged.
+  /// The memory of the GPUs of a class in MiB; 0: unknown, or classes were merged.
   std::int32_t MemoryOf(int kind) const {
     const NodeClass& one = kinds_[static_cast<std::size_t>(kind)];
     return one.members > 0 ? one.label.second : 0;
   }
-  /// HasSome: some node or GPU passes the filter. PassesAll: all nodes or GPUs of a kind do. The filter need not be in
+  /// HasSome: some node or GPU passes the filter. PassesAll: all nodes or GPUs of a class do. The filter need not be in
   /// use.
   bool HasSome(const NodeFilter& filter) const;
   bool PassesAll(const NodeFilter& filter, int kind) const;
@@ -136,8 +137,8 @@ class NodeClassIndex {
   struct Node {
     std::string name;
     std::uint32_t sort = 0;
-    std::vector<std::uint8_t> kinds;  // One kind per part. Nodes without GPUs have one kind; nodes with several parts
-                                      // have their own kind last.
+    std::vector<std::uint8_t> kinds;  // One class per part. Nodes without GPUs have one class; nodes with several parts
+                                      // have their own class last.
   };
   struct Filter {
     NodeFilter filter;
@@ -153,7 +154,7 @@ class NodeClassIndex {
   static Sort SortOf(const NodeProperties& traits);
   std::uint32_t Know(Sort sort);
   static std::vector<Label> LabelsOf(const Sort& sort);
-  /// For each of the node's kinds, whether it passes.
+  /// For each of the node's classes, whether it passes.
   static std::vector<bool> PassesByClass(const NodeFilter& filter, const Sort& sort, const std::string& name);
   template <typename Visit>
   void ForEachNode(const NodeFilter& filter, Visit visit) const;
@@ -170,7 +171,7 @@ class NodeClassIndex {
   std::map<Sort, std::uint32_t> sort_index_;
   std::vector<Node> nodes_;
   std::array<NodeClass, placement::kMaxModels> kinds_;
-  placement::ModelSet taken_ = 0;  // The kind numbers in use.
+  placement::ModelSet taken_ = 0;  // The class numbers in use.
   std::vector<Filter> filters_ = std::vector<Filter>(1);
   std::map<NodeFilter, FilterIndex> filter_index_;
   std::vector<std::string> models_;  // Indexed by NodeFacts::gpu_model.

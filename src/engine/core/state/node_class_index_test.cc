@@ -8,7 +8,7 @@
 #include "engine/gpu_type.h"
 
 namespace divvy::core {
-namespace kind_book_test {
+namespace node_class_index_test {
 
 NodeProperties Traits(std::string name, std::vector<std::string> features, std::vector<GpuProperties> gpus) {
   return {std::move(name), {}, std::move(features), std::move(gpus)};
@@ -279,7 +279,7 @@ TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
   }
 }
 
-// --- A cluster that uses the book ------------------------------------------------------------------------------------
+// --- A cluster that uses the index -----------------------------------------------------------------------------------
 
 std::string TextOf(const std::vector<TaskPlacement>& placements) {
   std::string text;
@@ -304,7 +304,7 @@ std::string TextOf(const Plan& plan, const Cluster& cluster) {
   return text;
 }
 
-/// A cluster and its book. The test applies the same events to two of these.
+/// A cluster and its index of node classes. The test applies the same events to two of these.
 class Followed {
  public:
   explicit Followed(Rules rules, std::string scorer) : cluster(rules), scorer_(std::move(scorer)) {}
@@ -344,7 +344,7 @@ class Followed {
     cluster.SetScorer(MakeScorer());
     Follow();
   }
-  /// Adds a filter that splits kinds but that no job uses.
+  /// Adds a filter that splits classes but that no job uses.
   void Distinguish(const NodeFilter& filter, bool stays) {
     const auto index = class_index.Use(filter);
     Follow();
@@ -378,7 +378,7 @@ NodeWishes RandomWishes(Random& random, int nodes) {
 }
 
 // Both clusters get the same events, and `split` also gets unused filters. Their decisions must be identical, down to
-// the GPUs. `apart`: counts how often these filters split kinds.
+// the GPUs. `apart`: counts how often these filters split classes.
 void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, int& apart) {
   Random random(seed);
   random.models = 2;
@@ -467,5 +467,5 @@ TEST(NodeClassSplits, AJobStartsOnANodeThatGetsItsFeature) {
   EXPECT_EQ(world.cluster.Decide(At(3)).starts.front().placements.front().node, 2u);
 }
 
-}  // namespace kind_book_test
+}  // namespace node_class_index_test
 }  // namespace divvy::core

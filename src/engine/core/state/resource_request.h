@@ -1,7 +1,8 @@
-// The resources that jobs request of a cluster, and what they are allocated. An Ask is one or more groups of equal
-// tasks; each task runs on one node. The minimum number of tasks starts together, or none does.
+// The resources that jobs request of a cluster, and what they are allocated. A ResourceRequest is one or more groups of
+// equal tasks; each task runs on one node. The minimum number of tasks starts together, or none does.
 //
-// Asks are interned: jobs with equal requests share one Ask, so 100,000 of them cost as much as one.
+// ResourceRequests are interned: jobs with equal requests share one ResourceRequest, so 100,000 of them cost as much as
+// one.
 #pragma once
 
 #include <compare>
@@ -35,7 +36,7 @@ inline constexpr FilterIndex kNoFilter = 0;
 /// The unnamed default pool; the only one until pools are added.
 inline constexpr PoolIndex kWholeCluster = 0;
 
-/// How close to each other the tasks of one Ask must be. In order from wide to narrow.
+/// How close to each other the tasks of one ResourceRequest must be. In order from wide to narrow.
 enum class Locality : std::uint8_t { kAnywhere, kBlock, kRack, kNode };
 
 /// A number of equal tasks.
@@ -82,10 +83,11 @@ struct ResourceRequest {
 Locality ClosestOf(const ResourceRequest& request);
 Locality WidestOf(const ResourceRequest& request);
 
-/// Returns whether the Ask has several components. Each then has its own nodes, GPU model and alternative, and all
-/// start together; `together`, `alike` and `mixes_models` of the Ask do not apply.
+/// Returns whether the ResourceRequest has several components. Each then has its own nodes, GPU model and alternative,
+/// and all start together; `locality`, `alike` and `mixes_models` of the ResourceRequest do not apply.
 inline bool IsHeterogeneous(const ResourceRequest& request) { return request.groups.back().component > 0; }
-/// The Ask of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise one node.
+/// The ResourceRequest of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise
+/// one node.
 ResourceRequest ComponentRequest(const ResourceRequest& request, std::uint8_t component);
 
 /// GPU parts of the minimum number of tasks, in the first alternative.
@@ -97,7 +99,7 @@ bool IsElastic(const ResourceRequest& request);
 /// Returns whether the tasks must agree on one of several alternatives. Requires: all groups have the same number of
 /// alternatives.
 bool TakesOneAlternative(const ResourceRequest& request);
-/// The Ask with only that alternative.
+/// The ResourceRequest with only that alternative.
 ResourceRequest Narrowed(const ResourceRequest& request, std::size_t alternative);
 
 /// The allocation of one task.
@@ -109,7 +111,7 @@ struct TaskPlacement {
   friend bool operator==(const TaskPlacement&, const TaskPlacement&) = default;
 };
 
-/// The GPUs of all pieces together. Requires: they lie on one node.
+/// The GPUs of all placements together. Requires: they lie on one node.
 inline GpuSet GpusOf(const std::vector<TaskPlacement>& placements) {
   GpuSet gpus;
   for (const TaskPlacement& placed : placements) gpus |= placed.place.gpus;
@@ -120,7 +122,7 @@ inline const Shape& ShapeOf(const ResourceRequest& request, const TaskPlacement&
   return request.groups[placed.group].alternatives[placed.alternative];
 }
 
-/// GPU parts of a piece, and their worth to the job: a GPU on which it runs at speed 0.55 is worth 0.55 of one.
+/// GPU parts of a placement, and their worth to the job: a GPU on which it runs at speed 0.55 is worth 0.55 of one.
 struct GpuUse {
   std::int64_t parts = 0;
   std::int64_t worth = 0;

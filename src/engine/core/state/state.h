@@ -66,7 +66,7 @@ struct Waiting {
   Lane lane = Lane::kReady;
 };
 
-/// One piece of a running job, as stored on its node.
+/// One placement of a running job, as stored on its node.
 struct RunningTask {
   JobId job;
   Shape shape;
@@ -79,7 +79,7 @@ struct RunningTask {
 
 /// Resources of a node that are reserved during a time interval.
 struct ReservedCapacity {
-  JobId entry;  // The job that it is reserved for; unset for a booking.
+  JobId entry;  // The job that it is reserved for; unset for an advance reservation.
   std::uint64_t advance = 0;
   Shape shape;
   GpuPlace place;
@@ -87,8 +87,8 @@ struct ReservedCapacity {
   Time until = kNever;
   bool is_sure = false;        // `from` rests on time limits alone.
   bool ends_surely = false;    // `until` rests on time limits alone.
-  GpuSet closed;               // For a started booking: GPUs closed to other jobs, including those that its owners use
-                               // already.
+  GpuSet closed;               // For a started advance reservation: GPUs closed to other jobs, also those in use by its
+                               // owners.
   bool drains = false;         // Reserves `place` as it becomes free, at an unknown time.
   bool is_nomination = false;  // Preempted for `entry` (a nomination): binding for all jobs, whatever their queue
                                // position.
@@ -131,12 +131,12 @@ struct ReservationSlot {
   ClassIndex job_class = 0;
   bool wants_gpu = false;
   bool is_stale = false;   // Its nodes changed, so it must be checked again.
-  bool is_lifted = false;  // Its holds are lifted for a moment so that an earlier job can be placed; only inside a
-                           // decision.
+  bool is_lifted = false;  // Its reserved capacity is lifted for a moment so that an earlier job can be placed;
+                           // only inside a decision.
   bool is_lost = false;    // It was lifted, and another job took its resources.
 };
 
-/// A migrating job, or a moved piece of one, that has not left its old place yet.
+/// A migrating job, or a moved placement of one, that has not left its old place yet.
 struct Moving {
   RequestIndex request = 0;
   std::vector<TaskPlacement> to;
@@ -150,7 +150,7 @@ struct Cluster::State {
   std::vector<PoolRules> pools = std::vector<PoolRules>(1);  // [0] is the inherited part of `rules`.
   Teams teams;
   std::vector<Node> nodes;
-  // Nodes that are mixed or have holds show no room here; they are examined one by one.
+  // Nodes that are mixed or have reserved capacity show no room here; they are examined one by one.
   std::optional<placement::Fleet> fleet;
   std::vector<NodeIndex> mixed;
   std::shared_ptr<const placement::Scorer> scorer;
@@ -175,7 +175,7 @@ struct Cluster::State {
   std::set<JobId> elastic;                         // Running elastic jobs.
   std::set<std::pair<Time, JobId>> ends;           // Run::expected of the running jobs that have one.
   std::set<std::pair<Time, JobId>> dated;          // Waiting jobs with a begin time in the future.
-  std::set<NodeIndex> held;                        // Nodes with holds.
+  std::set<NodeIndex> held;                        // Nodes with reserved capacity.
   std::vector<ReservationSlot> reservations;       // Sorted by key.
   std::vector<AdvanceReservation> advance_reservations;
   std::uint64_t waiting_count = 0;
@@ -198,7 +198,8 @@ struct Cluster::State {
   // Preemption.
   std::set<JobId> leaving;         // Running jobs that were told to release something.
   std::map<JobId, Moving> moving;  // Those of `leaving` that are migrated; Moving::to is reserved for them.
-  /// JobClass::hopeless, shared by all classes with the same Ask, as long as there are no bookings.
+  /// JobClass::hopeless, shared by all classes with the same ResourceRequest, as long as there are no advance
+  /// reservations.
   std::vector<std::array<std::uint64_t, 2>> hopeless_requests;
   std::uint64_t preempt_epoch = 1;  // Counts changes that may affect who may preempt whom.
   Time preempt_again = kNever;      // When time alone may change that.
@@ -246,7 +247,7 @@ struct Cluster::State {
   void FreshenRights(ClassIndex index);  // Marks the class and all classes that share a cap or a team limit with it for
                                          // re-examination.
   void DropAdvanceReservation(std::size_t index);
-  /// Opens bookings that have begun to their owners, and drops bookings that are over.
+  /// Opens advance reservations that have begun to their owners, and drops advance reservations that are over.
   void UpdateAdvanceReservations(Time now);
 
   // --- preempt.cc

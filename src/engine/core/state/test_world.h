@@ -62,7 +62,7 @@ inline Job MakeJob(Cluster& cluster, std::uint64_t id, const ResourceRequest& re
   return job;
 }
 
-/// `kinds`, plus the kinds of mixed nodes that contain such GPUs.
+/// `kinds`, plus the classes of mixed nodes that contain such GPUs.
 inline placement::ModelSet Accepting(const Cluster& cluster, placement::ModelSet kinds) {
   placement::ModelSet accepted = kinds;
   for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
@@ -89,7 +89,7 @@ class Draws {
   std::uint64_t state_;
 };
 
-/// Gives each GPU one of `kinds` kinds, each with its own model; `kind` is the node's own.
+/// Gives each GPU one of `kinds` classes, each with its own model; `kind` is the node's own class.
 inline void MixNodeClasses(Draws& draws, int kinds, NodeFacts& facts, int kind) {
   facts.node_class = facts.gpu_model = kind;
   for (int gpu = 0; gpu < facts.gpus; ++gpu) {

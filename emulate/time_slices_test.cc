@@ -3,7 +3,7 @@
 #include "standin_test.h"
 
 namespace divvy {
-namespace turns_test {
+namespace time_slices_test {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
@@ -258,5 +258,5 @@ TEST_F(EmulatedCuda, AForkedChildOfACudaProgramGetsAnError) {
   EXPECT_EQ(End(child), 0);
 }
 
-}  // namespace turns_test
+}  // namespace time_slices_test
 }  // namespace divvy

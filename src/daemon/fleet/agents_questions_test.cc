@@ -11,7 +11,7 @@
 #include "platform/supervisor/launch.h"
 
 namespace divvy {
-namespace agents_ask_test {
+namespace agents_questions_test {
 
 using Words = std::vector<std::string>;
 
@@ -216,5 +216,5 @@ TEST_F(AgentFileAnswers, ReportsMissingFilesAndFilesThatTheUserCannotRead) {
   EXPECT_EQ(AnswerOf(*node_, question_).answer.error, ENOENT);
 }
 
-}  // namespace agents_ask_test
+}  // namespace agents_questions_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "model/exit_codes.h"
 
 namespace divvy {
-namespace controller_portions_test {
+namespace controller_fractions_test {
 
 class GpuFractions : public World, public testing::Test {
  protected:
@@ -404,5 +404,5 @@ TEST_F(GpuFractions, APoolMayShareEachGpuAmongSeveralJobs) {
   EXPECT_EQ(StateOf(jobs[8]), JobState::kQueued);
 }
 
-}  // namespace controller_portions_test
+}  // namespace controller_fractions_test
 }  // namespace divvy

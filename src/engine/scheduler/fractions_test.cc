@@ -4,7 +4,7 @@
 #include "engine/scheduler/test_world.h"
 
 namespace divvy {
-namespace portions_test {
+namespace fractions_test {
 
 /// Starts the jobs that fit now; returns their GPUs by job.
 std::map<JobId, GpuSet> Start(World& world) {
@@ -187,5 +187,5 @@ TEST(GpuFractions, UseOnlyGpusOnWhichACudaContextFits) {
   EXPECT_EQ(started.at(JobId(1)), GpuSet::Of({1})) << "a hundredth of the L4 is 242 MiB";
 }
 
-}  // namespace portions_test
+}  // namespace fractions_test
 }  // namespace divvy

@@ -1,4 +1,4 @@
-#include "daemon/agent/agent_orders.h"
+#include "daemon/agent/agent_commands.h"
 
 #include <algorithm>
 #include <array>
