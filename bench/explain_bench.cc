@@ -172,7 +172,7 @@ void Explanations(const Options& options, World& world) {
     else kinds[last.blockers.front().kind] += 1;
     changes += last.change.has_value();
     dated += last.start.typical != kNever;
-    Cluster::State& state = world.cluster.state();
+    ClusterState& state = world.cluster.state();
     const Seeker seeker = SeekerOf(state, id);
     {
       JobPerspective view(state, seeker, world.now);

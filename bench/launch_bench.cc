@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "platform/supervisor/launch.h"
+#include "platform/supervisor/launcher.h"
 
 namespace divvy {
 namespace {

@@ -18,6 +18,7 @@
 #include "daemon/notify/deliver.h"
 #include "keeper/keeper.h"
 #include "platform/supervisor/launch.h"
+#include "platform/supervisor/launcher.h"
 
 namespace {
 

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{32} << 10;
 /// A job's terminal takes this for the end of its input: Pty::kEndOfFile, Ctrl-D.
 constexpr char kTypedEnd = 0x04;
-/// Ctrl-P Ctrl-Q leaves a terminal. Its supervisor detects this itself (platform/supervisor/pty.h).
+/// Ctrl-P Ctrl-Q leaves a terminal. Its supervisor detects this itself (platform/os/pty.h).
 constexpr char kLeavePrefix = 0x10;
 constexpr char kLeave = 0x11;
 /// How much of our input is kept for a new daemon: more than can be in transit to a job on another node.

@@ -16,6 +16,7 @@
 #include "daemon/node/node_host.h"
 #include "platform/os/clock.h"
 #include "platform/supervisor/launch.h"
+#include "platform/supervisor/launcher.h"
 
 namespace divvy {
 namespace agent_real_node_test {

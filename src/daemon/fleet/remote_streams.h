@@ -23,7 +23,7 @@
 #include "daemon/http/http_server.h"
 #include "daemon/node/node.h"
 #include "driver/controller_driver.h"
-#include "platform/supervisor/pty.h"
+#include "platform/os/pty.h"
 
 namespace divvy {
 

@@ -1,4 +1,4 @@
-// The facts that a parser knows about its caller.
+// The caller's surroundings, which a parser needs to understand a text.
 #pragma once
 
 #include <functional>

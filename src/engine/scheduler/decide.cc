@@ -10,6 +10,7 @@
 #include "engine/core/cycle/elastic_shrink.h"
 #include "engine/core/cycle/resize.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/state/cluster.h"
 #include "engine/core/state/order.h"
 #include "engine/message_text.h"
 #include "engine/scheduler/translate.h"

@@ -9,6 +9,7 @@
 #include "engine/core/explain/explain_text.h"
 #include "engine/core/explain/node_class_text.h"
 #include "engine/core/place/job_perspective.h"
+#include "engine/core/state/cluster.h"
 #include "engine/core/state/queue_order.h"
 #include "engine/core/state/state.h"
 #include "engine/message_text.h"
@@ -24,7 +25,7 @@ using core::BlockerKind;
 class WithPredictions {
  public:
   explicit WithPredictions(const core::Cluster& cluster)
-      : rules_(const_cast<core::Cluster::State&>(cluster.state()).rules) {
+      : rules_(const_cast<core::ClusterState&>(cluster.state()).rules) {
     rules_.uses_predictions = true;
   }
   ~WithPredictions() { rules_.uses_predictions = false; }
@@ -262,7 +263,7 @@ std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
     const WithPredictions scope(scheduler_.core());
     // A JobPerspective removes reserved capacity temporarily and restores it: the scheduler is the same before and
     // after.
-    auto& state = const_cast<core::Cluster::State&>(scheduler_.core().state());
+    auto& state = const_cast<core::ClusterState&>(scheduler_.core().state());
     core::JobPerspective view(state, core::SeekerOf(state, id), now_);
     const auto is_own = [&](const core::ReservationSlot& slot) { return slot.reservation.entry == id; };
     like.emplace(state.waiting.at(id).job_class, view.before(),

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/state/cluster.h"
+#include "engine/core/state/cluster_facts.h"
 #include "engine/core/state/compile_request.h"
 #include "engine/core/state/node_class_index.h"
 #include "engine/pool_row.h"

@@ -528,7 +528,7 @@ void Scheduler::SetPlannedGpus(JobId running, GpuSet gpus) {
 // --- Questions -------------------------------------------------------------------------------------------------
 
 bool Scheduler::IsBarredByTeam(JobId waiting) const {
-  const core::Cluster::State& state = core_.state();
+  const core::ClusterState& state = core_.state();
   const auto at = state.waiting.find(waiting);
   if (at == state.waiting.end() || !state.teams.has_rules()) return false;
   const core::StartBlocker barrier = core::StartBlockerOf(state, at->second.job_class);

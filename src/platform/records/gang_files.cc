@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "model/steps/gang_environment.h"
 #include "platform/os/clock.h"
 #include "platform/os/process_title.h"
+#include "platform/os/record_text.h"
 #include "platform/os/unique_fd.h"
 #include "platform/users/secret_file.h"
 
@@ -69,6 +71,10 @@ long ForkAsSibling() { return ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullp
   ::_exit(is_placed && ::write(1, own.data(), own.size()) > 0 ? main(words) : 1);
 }
 
+constexpr std::size_t kReportMost = 4096;
+
+std::string StagedPath(const std::string& steps) { return steps + ".going"; }
+
 }  // namespace
 
 Status WriteGangKey(const std::string& steps, const std::string& key) {
@@ -100,6 +106,49 @@ Result<GangFile> ReadGangFile(const std::string& steps) {
   auto gang = ReadGangText(text);
   if (!gang) return CorruptData(GangFilePath(steps) + ": " + gang.error().message);
   return gang;
+}
+
+std::optional<AllocationReport> ReadAllocationReport(const std::string& steps) {
+  // The file belongs to the user, so reading it never blocks and stops at the maximum size of a report.
+  const std::string path = steps + ".seat";
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  struct stat about = {};
+  if (!file.is_open() || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+  std::array<char, kReportMost> text;
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size <= 0) return std::nullopt;
+  const RecordFields fields(std::string_view(text.data(), static_cast<std::size_t>(size)));
+  AllocationReport report;
+  report.port = static_cast<std::uint16_t>(std::clamp<std::int64_t>(fields.Number("port"), 0, 65'535));
+  report.failure = fields.Text("failure");
+  if (report.port == 0 && report.failure.empty()) return std::nullopt;
+  return report;
+}
+
+Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid) {
+  const std::string path = StagedPath(steps);
+  const auto failed = [&] { return Internal("cannot write '" + path + "': " + std::strerror(errno)); };
+  ::unlink(path.c_str());
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.is_open()) return failed();
+  if (::geteuid() == 0 && ::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid)) != 0) return failed();
+  if (::write(file.get(), gang.data(), gang.size()) != static_cast<ssize_t>(gang.size())) return failed();
+  return {};
+}
+
+bool SayGo(const std::string& steps) {
+  if (::access(GangFilePath(steps).c_str(), F_OK) == 0) return true;
+  return ::rename(StagedPath(steps).c_str(), GangFilePath(steps).c_str()) == 0;
+}
+
+std::optional<Time> WentAt(const std::string& steps) {
+  struct stat about = {};
+  if (::lstat(GangFilePath(steps).c_str(), &about) != 0) return std::nullopt;
+  return Time(std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec));
+}
+
+void RemoveAllocationFiles(const std::string& steps) {
+  for (const char* end : {".seat", ".going", ".go"}) ::unlink((steps + end).c_str());
 }
 
 Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,

@@ -5,8 +5,9 @@
 //   STEPS.key    the job's key, 64 hexadecimal digits: a peer that knows it is a node of this job. Written before the
 //   step
 //                process is started; if it exists, the step process listens for other nodes.
-//   STEPS.go     all nodes of the job (model/steps/gang_file.h), and the signal to start
-//                (platform/supervisor/node_allocation_start.h).
+//   STEPS.seat   written by the first process of the node: "port=N", or "failure=why".
+//   STEPS.going  written by the daemon: all nodes of the job (model/steps/gang_file.h).
+//   STEPS.go     the same file, renamed: the signal to start. Once it exists, the job's program may run.
 //   STEPS.hosts  the nodes and their tasks for OpenMPI; STEPS.machines is the same for Hydra. STEPS.rsh is a link to
 //   this
 //                executable: the command with which MPI starts its daemons on another node.
@@ -25,7 +26,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -47,6 +50,22 @@ Result<std::string> ReadGangKey(const std::string& steps);
 Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy);
 /// Error kNotFound: it is not written yet.
 Result<GangFile> ReadGangFile(const std::string& steps);
+
+struct AllocationReport {
+  std::uint16_t port = 0;
+  std::string failure;  // Not empty: the node allocation has failed and ends.
+};
+/// Returns nullopt if there is no report yet.
+std::optional<AllocationReport> ReadAllocationReport(const std::string& steps);
+
+/// Prepares the signal to start. `gang`: GangFileText(). `uid`, `gid`: the file's owner, if we may choose it.
+Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid);
+/// Sends the signal to start. Does nothing if it was sent already. Returns false if it was not prepared.
+bool SayGo(const std::string& steps);
+/// Returns when the signal was sent, or nullopt if it was not.
+std::optional<Time> WentAt(const std::string& steps);
+/// Removes the files of an earlier attempt, or of one that is over.
+void RemoveAllocationFiles(const std::string& steps);
 
 /// The main function of the step process. `words`: "--listen=HOST:PORT" ("0.0.0.0:0" is any port of every address),
 /// "--stay" (it serves in this process; without it, in a child) and STEPS, the path of the job's list of steps. It

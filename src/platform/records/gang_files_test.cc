@@ -12,7 +12,6 @@
 
 #include "platform/os/process_tree.h"
 #include "platform/records/step_list_file.h"
-#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace gang_files_test {

@@ -18,7 +18,7 @@
 #include "platform/records/step_list_file.h"
 #include "platform/steps/gang_link.h"
 #include "platform/steps/step_running.h"
-#include "platform/steps/step_server.h"
+#include "platform/steps/step_server_options.h"
 
 namespace divvy {
 

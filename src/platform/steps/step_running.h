@@ -11,7 +11,7 @@
 #include "model/steps/step_list.h"
 #include "platform/steps/gang_parts.h"
 #include "platform/steps/gang_served.h"
-#include "platform/steps/step_server.h"
+#include "platform/steps/step_planner.h"
 #include "platform/supervisor/supervisor_watch.h"
 #include "platform/users/directory_watch.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "platform/os/foreign_descriptor.h"
-#include "platform/supervisor/launch.h"
+#include "platform/supervisor/launch_request.h"
 #include "platform/users/user_right.h"
 
 namespace divvy {

@@ -12,6 +12,7 @@
 #include "model/exit_codes.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/supervisor/launch_test_world.h"
+#include "platform/supervisor/launcher.h"
 #include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {

@@ -1,11 +1,20 @@
-// The launcher's loop, run by LauncherMain (launch.h) below a daemon with its own rights, or by a child of
+// The launcher's loop, run by LauncherMain below a daemon with its own rights, or by a child of
 // LauncherService (launcher_service.h).
 #pragma once
 
-#include "platform/supervisor/launch.h"
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "platform/os/unique_fd.h"
+#include "platform/supervisor/launch_request.h"
 #include "platform/supervisor/root_errand.h"
 
 namespace divvy {
+
+/// The launcher's main function. Returns its exit code after the daemon has closed the other end of `socket_fd`. Call
+/// it only in a process of its own, before any thread is started.
+int LauncherMain(int socket_fd, AllocationEntry seat);
 
 /// Resets all signal actions and blocks all signals; the kernel reaps children.
 void TakeLauncherSignals();

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "platform/supervisor/launch.h"
+#include "platform/supervisor/launch_request.h"
 #include "platform/supervisor/root_errand.h"
 
 namespace divvy {

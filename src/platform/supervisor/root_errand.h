@@ -69,8 +69,8 @@ class RootErrands {
   /// Opens a user's file for reading, with the user's rights. `error`: errno if it cannot be opened.
   Result<Descriptor> OpenLog(const UserWithRight& user, const std::string& path, int& error);
   Status WriteGpus(JobId job, GpuSet gpus);
-  /// Calls StageGo, and SayGo if `says` (node_allocation_start.h), for a gang's node allocation on this machine. `gang`:
-  /// GangFileText.
+  /// Calls StageGo, and SayGo if `says` (platform/records/gang_files.h), for a gang's node allocation on this machine.
+  /// `gang`: GangFileText.
   Status StageGang(const UserWithRight& user, JobId job, const std::string& gang, bool says);
   /// Returns how many processes the signal reached.
   Result<int> SignalOrphans(JobId job, int signal, OrphanReach reach);

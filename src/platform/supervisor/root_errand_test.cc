@@ -1,5 +1,6 @@
 // Tests, without root, what the launcher refuses and what it does for a right: jobs and files belong to our own user.
 #include "platform/supervisor/root_errand.h"
+#include "platform/os/process_tree.h"
 #include "platform/users/user_identity.h"
 
 #include <fcntl.h>

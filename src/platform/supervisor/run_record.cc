@@ -15,8 +15,8 @@
 #include "platform/isolation/job_mounts.h"
 #include "platform/os/process_tree.h"
 #include "platform/os/unique_fd.h"
+#include "platform/records/gang_files.h"
 #include "platform/records/step_list_file.h"
-#include "platform/supervisor/node_allocation_start.h"
 
 namespace divvy {
 namespace {

@@ -19,15 +19,11 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "platform/os/foreign_descriptor.h"
+#include "platform/os/pty.h"
 #include "platform/os/unique_fd.h"
 #include "platform/supervisor/run_record.h"
 
 namespace divvy {
-
-struct WindowSize {
-  int rows = 0;  // 0: unchanged.
-  int columns = 0;
-};
 
 // --- Reports -----------------------------------------------------------------------------------------------------
 
@@ -73,8 +69,8 @@ Status SendTimeLimit(const RunRecord& record, Duration limit);
 Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window);
 Status SendResize(const RunRecord& record, WindowSize window);
 
-/// Starts a prepared node allocation of a gang: publishes what StageGo (node_allocation_start.h) prepared. Succeeds if it has
-/// already started.
+/// Starts a prepared node allocation of a gang: publishes what StageGo (platform/records/gang_files.h) prepared.
+/// Succeeds if it has already started.
 Status SendGo(const RunRecord& record);
 
 /// Starts a process in the job for an outside caller who starts or signals a step in it (platform/steps/step_inside.h).

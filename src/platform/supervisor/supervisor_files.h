@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "platform/os/unique_fd.h"
-#include "platform/supervisor/launch.h"
-#include "platform/supervisor/supervisor.h"
+#include "platform/supervisor/launch_request.h"
+#include "platform/supervisor/supervisor_setup.h"
 #include "platform/users/open_as_user.h"
 
 namespace divvy {

@@ -26,7 +26,6 @@
 #include "platform/os/process_title.h"
 #include "platform/os/process_tree.h"
 #include "platform/os/unix_socket.h"
-#include "platform/supervisor/node_allocation_start.h"
 #include "platform/users/user_limits.h"
 
 extern char** environ;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "platform/isolation/job_mounts.h"
-#include "platform/supervisor/launch.h"
+#include "platform/supervisor/launch_request.h"
 
 namespace divvy {
 
@@ -26,6 +26,10 @@ struct JobProgram {
 /// read here and not by the kernel, because /run is often mounted noexec. With neither a command nor a script, argv is
 /// empty.
 JobProgram ResolveProgram(const LaunchRequest& request, const std::string& script_path);
+
+/// The descriptor from which the first process of a node allocation reads the job's key, up to the end of file. It
+/// closes the descriptor when it has written its report.
+constexpr int kAllocationKeyDescriptor = 3;
 
 struct StartPlan {
   const LaunchRequest* request = nullptr;

@@ -1,5 +1,6 @@
 // Tests a supervisor's life: ending jobs, limits, terminals, and the effect of each kill -9.
 #include "platform/supervisor/supervisor.h"
+#include "platform/os/pty.h"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,7 +11,6 @@
 
 #include "model/warn_time.h"
 #include "platform/supervisor/launch_test_world.h"
-#include "platform/supervisor/pty.h"
 #include "platform/supervisor/supervisor_adoption.h"
 
 namespace divvy {

@@ -288,7 +288,7 @@ class Asker {
   }
 
   Cluster& cluster_;
-  Cluster::State& state_;
+  ClusterState& state_;
   std::vector<Surplus> surplus_;
   Time now_;
   std::vector<GiveBack> given_;

@@ -333,7 +333,7 @@ class History {
 
   // In a calm history, started advance reservations are free of other jobs, and only their owners start there.
   std::string CheckAdvanceReservations() const {
-    const Cluster::State& state = cluster_.state();
+    const ClusterState& state = cluster_.state();
     for (const AdvanceReservation& advance : state.advance_reservations) {
       if (advance.from > At(now_) || advance.until <= At(now_)) continue;
       for (const TaskPlacement& placed : advance.placements) {
@@ -397,7 +397,7 @@ class History {
              std::to_string((wakeup_ - At(now_)).count()) + "\n" +
              TextOf(cluster_.reservations(), At(now_), kind_.first_gpu);
     }
-    const Cluster::State& state = cluster_.state();
+    const ClusterState& state = cluster_.state();
     for (const auto& [id, entry] : state.waiting) {
       const ClassKey& key = state.classes[entry.job_class].key;
       const std::int64_t parts = state.classes[entry.job_class].least_parts;
@@ -421,7 +421,7 @@ class History {
 
   bool CouldRunAlone(JobId id) const {
     Cluster copy = cluster_.Copy();
-    Cluster::State& state = copy.state();
+    ClusterState& state = copy.state();
     std::vector<JobId> others;
     for (const auto& [other, entry] : state.waiting) {
       if (other != id) others.push_back(other);

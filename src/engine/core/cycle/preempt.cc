@@ -9,6 +9,7 @@
 #include "engine/core/place/nominations.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/place/start_blocker.h"
+#include "engine/core/state/cluster.h"
 
 namespace divvy::core {
 namespace {
@@ -19,7 +20,7 @@ struct PreemptorHead {
   static bool Later(const PreemptorHead& a, const PreemptorHead& b) { return b.key < a.key; }
 };
 
-void Apply(Cluster::State& state, Time now, const PreemptorHead& head, Seizure seizure, Plan& plan) {
+void Apply(ClusterState& state, Time now, const PreemptorHead& head, Seizure seizure, Plan& plan) {
   const JobId entry = head.preemptor.place.id;
   for (Seizure::Part& part : seizure.parts) {
     Run& run = state.running.at(part.job);
@@ -45,7 +46,7 @@ void Apply(Cluster::State& state, Time now, const PreemptorHead& head, Seizure s
            AddSaturating(now, state.rules.grace));
 }
 
-std::optional<Seizure> Look(Cluster::State& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started,
+std::optional<Seizure> Look(ClusterState& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started,
                             Time& again_at) {
   const Rules& rules = state.rules;
   Search search(state, now, preemptor, started);
@@ -67,7 +68,7 @@ std::optional<Seizure> Look(Cluster::State& state, Time now, const Preemptor& pr
 }
 
 /// Returns whether preemption could help the job, and start it sooner than its reservation.
-bool IsWorthALook(const Cluster::State& state, const Preemptor& preemptor, Time now) {
+bool IsWorthALook(const ClusterState& state, const Preemptor& preemptor, Time now) {
   if (!FitsItsCaps(state, preemptor.job_class) || StartBlockerOf(state, preemptor.job_class).could_never_run)
     return false;
   const ReservationSlot* slot = SlotOf(state, preemptor.place.id);
@@ -76,7 +77,7 @@ bool IsWorthALook(const Cluster::State& state, const Preemptor& preemptor, Time 
 
 }  // namespace
 
-void Cluster::State::MarkLeaving(JobId id, const std::vector<TaskPlacement>& placements) {
+void ClusterState::MarkLeaving(JobId id, const std::vector<TaskPlacement>& placements) {
   const Run& run = running.at(id);
   for (const TaskPlacement& placed : placements) {
     const Shape& shape = ShapeOf(request_of(run), placed);
@@ -90,14 +91,14 @@ void Cluster::State::MarkLeaving(JobId id, const std::vector<TaskPlacement>& pla
   preempt_epoch += 1;
 }
 
-void Cluster::State::DropMoving(JobId id) {
+void ClusterState::DropMoving(JobId id) {
   const auto at = moving.find(id);
   for (const TaskPlacement& placed : at->second.to) DropReserved(placed.node, id, 0);
   moving.erase(at);
 }
 
 // A migrated job is queued again: the resources held for it become its nomination.
-void Cluster::State::ResumeMoved(JobId id, Time now) {
+void ClusterState::ResumeMoved(JobId id, Time now) {
   const auto at = moving.find(id);
   const auto entry = waiting.find(id);
   if (at == moving.end()) return;
@@ -135,7 +136,7 @@ std::vector<Move> Cluster::moving() const {
 namespace {
 
 template <typename StateOf>
-bool NominationFits(const Cluster::State& state, const ReservationSlot& slot, StateOf state_of) {
+bool NominationFits(const ClusterState& state, const ReservationSlot& slot, StateOf state_of) {
   const ResourceRequest& request = state.requests[state.classes[slot.job_class].key.request];
   std::vector<std::pair<NodeIndex, NodeState>> after;
   for (const TaskPlacement& placed : slot.reservation.placements) {
@@ -153,15 +154,15 @@ bool NominationFits(const Cluster::State& state, const ReservationSlot& slot, St
 
 }  // namespace
 
-bool NominationHolds(const Cluster::State& state, const ReservationSlot& slot) {
+bool NominationHolds(const ClusterState& state, const ReservationSlot& slot) {
   return NominationFits(state, slot, [&](NodeIndex node) { return StateWithoutLeaving(state, node); });
 }
 
-bool NominationIsFree(const Cluster::State& state, const ReservationSlot& slot) {
+bool NominationIsFree(const ClusterState& state, const ReservationSlot& slot) {
   return NominationFits(state, slot, [&](NodeIndex node) { return state.nodes[node].state; });
 }
 
-void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
+void SettleMoves(ClusterState& state, Time now, Plan& plan) {
   for (auto at = state.moving.begin(); at != state.moving.end();) {
     const JobId id = at->first;
     const Moving moved = at->second;
@@ -187,7 +188,7 @@ void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
   }
 }
 
-void Preempt(Cluster::State& state, Time now, Plan& plan) {
+void Preempt(ClusterState& state, Time now, Plan& plan) {
   const Rules& rules = state.rules;
   if (!rules.reclaims && !rules.preempts && !rules.consolidates && state.leaving.empty()) return;
   state.MakeFleet();

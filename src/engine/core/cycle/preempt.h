@@ -19,15 +19,15 @@ namespace divvy::core {
 inline constexpr int kMostPreemptors = 32;
 
 /// Adds to `plan` the preemptions that the rules demand, and applies them. Costs nothing if there is nothing to do.
-void Preempt(Cluster::State& state, Time now, Plan& plan);
+void Preempt(ClusterState& state, Time now, Plan& plan);
 
 /// Lets elastic jobs use their new places once their migrated placements have left, and drops reservations for jobs
 /// that are gone.
-void SettleMoves(Cluster::State& state, Time now, Plan& plan);
+void SettleMoves(ClusterState& state, Time now, Plan& plan);
 
 /// Returns whether the nominated resources are free or will be once leaving jobs have left.
-bool NominationHolds(const Cluster::State& state, const ReservationSlot& slot);
+bool NominationHolds(const ClusterState& state, const ReservationSlot& slot);
 /// Returns whether they are free now: the job can start there, whatever other jobs have reserved.
-bool NominationIsFree(const Cluster::State& state, const ReservationSlot& slot);
+bool NominationIsFree(const ClusterState& state, const ReservationSlot& slot);
 
 }  // namespace divvy::core

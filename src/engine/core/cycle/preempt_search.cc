@@ -19,7 +19,7 @@ Toll Sum(const Toll& a, const Toll& b) {
 
 }  // namespace
 
-Search::Search(Cluster::State& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started)
+Search::Search(ClusterState& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started)
     : state_(state),
       now_(now),
       preemptor_(preemptor),

@@ -62,7 +62,7 @@ struct Preemptor {
 class Search {
  public:
   /// `started`: jobs that this decision started; they are not preempted.
-  Search(Cluster::State& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started);
+  Search(ClusterState& state, Time now, const Preemptor& preemptor, const std::set<JobId>& started);
 
   /// Returns a place if the job fits once the jobs that are already leaving have left.
   std::optional<Seizure> Nothing();
@@ -122,7 +122,7 @@ class Search {
   std::vector<TaskPlacement> PlacePreemptor();
   bool PlaceVictims(Seizure& seizure);
 
-  Cluster::State& state_;
+  ClusterState& state_;
   Time now_;
   Preemptor preemptor_;
   const JobClass& preemptor_class_;

@@ -4,7 +4,7 @@
 
 namespace divvy::core {
 
-PreemptionPolicy::PreemptionPolicy(const Cluster::State& state)
+PreemptionPolicy::PreemptionPolicy(const ClusterState& state)
     : state_(state), change_(state.teams.size()), firm_change_(state.teams.size()) {
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);

@@ -30,7 +30,7 @@ struct Loss {
 class PreemptionPolicy {
  public:
   /// Leaving resources count as released, nominated ones as running.
-  explicit PreemptionPolicy(const Cluster::State& state);
+  explicit PreemptionPolicy(const ClusterState& state);
 
   /// Returns whether teams and priorities allow the preemptor to take these. With empty `losses` only its own limits
   /// count.
@@ -52,7 +52,7 @@ class PreemptionPolicy {
   TeamIndex LevelOf(TeamIndex team, TeamIndex other) const;
   void Add(TeamIndex team, std::int64_t parts, bool is_firm);
 
-  const Cluster::State& state_;
+  const ClusterState& state_;
   std::vector<std::int64_t> change_;
   std::vector<std::int64_t> firm_change_;
 };

@@ -44,7 +44,7 @@ Job JobOf(const Run& run, const ClassKey& key) {
 
 }  // namespace
 
-std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const ResourceRequest& request,
+std::optional<std::vector<Shift>> ShiftsFor(ClusterState& state, const ResourceRequest& request,
                                             const TaskPlacement& placed, Length length, TeamIndex team, UserIndex user,
                                             Time now) {
   {
@@ -62,7 +62,7 @@ GpuSet RequestedOf(const Run& run) { return GpusOf(run.leaving); }
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const Run run = *cluster.running(id);
   DIVVY_ASSERT((asked - gpus).empty() && asked != gpus);
-  Cluster::State& state = cluster.state();
+  ClusterState& state = cluster.state();
   const ClassKey key = state.classes[run.job_class].key;
   const NodeIndex node = run.placements.front().node;
   const GpuSet stays = gpus - asked;
@@ -87,7 +87,7 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
 
 GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   const Run& run = *cluster.running(id);
-  Cluster::State& state = cluster.state();
+  ClusterState& state = cluster.state();
   if (run.is_leaving || !run.leaving.empty() || run.end <= now) return {};
   const JobClass& job_class = state.classes[run.job_class];
   const ClassKey& key = job_class.key;

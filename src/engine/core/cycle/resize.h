@@ -16,7 +16,7 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
 
 /// Returns which reserved capacity must move so that `placed` can be taken now without delaying any reservation;
 /// nothing if that is impossible.
-std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const ResourceRequest& request,
+std::optional<std::vector<Shift>> ShiftsFor(ClusterState& state, const ResourceRequest& request,
                                             const TaskPlacement& placed, Length length, TeamIndex team, UserIndex user,
                                             Time now);
 

@@ -148,7 +148,7 @@ class ScenarioWorld {
 
   const ResourceRequest& RequestOf(JobId id) const {
     const Run* run = cluster().running(id);
-    const Cluster::State& state = cluster().state();
+    const ClusterState& state = cluster().state();
     return cluster().request(
         state.classes[run != nullptr ? run->job_class : state.waiting.at(id).job_class].key.request);
   }
@@ -402,7 +402,7 @@ class ScenarioWorld {
   /// With the change, the next decision starts the job.
   void CheckChange(JobId id, const Change& change) const {
     Cluster copy = cluster().Copy();
-    const Cluster::State& state = copy.state();
+    const ClusterState& state = copy.state();
     const Waiting& waiting = state.waiting.at(id);
     const ClassKey& key = state.classes[waiting.job_class].key;
     Job job;

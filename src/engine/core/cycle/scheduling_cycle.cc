@@ -9,6 +9,7 @@
 #include "engine/core/place/caps.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/place/start_blocker.h"
+#include "engine/core/state/cluster.h"
 
 namespace divvy::core {
 namespace {
@@ -21,7 +22,7 @@ constexpr Duration kUnknownLength = std::chrono::hours(24);
 
 }  // namespace
 
-SchedulingCycle::SchedulingCycle(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes)
+SchedulingCycle::SchedulingCycle(ClusterState& state, Time now, const Cluster::NameMember& name, int most_remakes)
     : state_(state), now_(now), name_(name), remakes_left_(most_remakes) {}
 
 Plan SchedulingCycle::Decide() {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/core/state/cluster.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
@@ -27,7 +28,7 @@ inline constexpr int kMostIdleRounds = 64;
 
 class SchedulingCycle {
  public:
-  SchedulingCycle(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);
+  SchedulingCycle(ClusterState& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);
   /// Leaves reservations unchanged: no job gets one, and jobs that have one do not start.
   void KeepReservations() { keeps_reservations_ = true; }
   Plan Decide();
@@ -125,7 +126,7 @@ class SchedulingCycle {
   std::vector<TaskPlacement> Find(ClassIndex index, JobId entry, bool is_everywhere);
   JobId& first_blocked(ClassIndex index) { return first_blocked_[state_.HeadOf(index)]; }
 
-  Cluster::State& state_;
+  ClusterState& state_;
   Time now_;
   const Cluster::NameMember& name_;
   Plan plan_;

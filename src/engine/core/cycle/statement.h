@@ -10,7 +10,7 @@ namespace divvy::core {
 
 class Statement {
  public:
-  explicit Statement(Cluster::State& state) : state_(state) {}
+  explicit Statement(ClusterState& state) : state_(state) {}
   ~Statement() { Rollback(0); }
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
@@ -30,7 +30,7 @@ class Statement {
     RunningTask placed;
     bool is_added = false;
   };
-  Cluster::State& state_;
+  ClusterState& state_;
   std::vector<Step> steps_;
 };
 

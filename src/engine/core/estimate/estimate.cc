@@ -346,7 +346,7 @@ class Estimator {
   }
 
   JobPerspective& perspective_;
-  const Cluster::State& state_;
+  const ClusterState& state_;
   Time now_;
   const Ahead& ahead_;
   const SpreadOf* spread_ = nullptr;

@@ -10,7 +10,7 @@ constexpr std::size_t kMostEnds = 20'000;
 
 }  // namespace
 
-Limits::Limits(const Cluster::State& state) : state_(state) {
+Limits::Limits(const ClusterState& state) : state_(state) {
   const bool is_any = state_.teams.has_rules() || std::any_of(state_.caps.begin(), state_.caps.end(),
                                                               [](const Cap& cap) { return cap.is_bound(); });
   if (!is_any) return;
@@ -110,7 +110,7 @@ std::vector<Stock> Limits::Stocks(const EndTimes& ends, Time now) const {
   return stocks;
 }
 
-const char* WhyNeverAllowed(const Cluster::State& state, const ClassKey& key, std::int64_t parts) {
+const char* WhyNeverAllowed(const ClusterState& state, const ClassKey& key, std::int64_t parts) {
   constexpr const char* kLimit = "never: it asks for more than a limit allows at once";
   const bool is_beyond_a_cap = std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex index) {
     return state.caps[index].parts_limit > 0 && parts > state.caps[index].parts_limit;

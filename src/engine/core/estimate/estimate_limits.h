@@ -27,7 +27,7 @@ class Limits {
     friend bool operator==(const Use&, const Use&) = default;
   };
 
-  explicit Limits(const Cluster::State& state);
+  explicit Limits(const ClusterState& state);
 
   /// Declares that up to `members` such jobs may want to run at once. All calls must precede UsesOf.
   void Expect(const ClassKey& key, std::int64_t parts, std::uint64_t members);
@@ -54,7 +54,7 @@ class Limits {
   void ForEachBound(const ClassKey& key, std::int64_t parts, Visit visit) const;
   std::int64_t RoomOf(std::size_t bound) const;
 
-  const Cluster::State& state_;
+  const ClusterState& state_;
   // Bounds by number: for each cap its jobs and its GPUs, then for each team its limit and its quota.
   std::vector<std::int64_t> wanted_;  // Empty: there are no bounds at all.
   std::vector<std::int32_t> limits_;  // Indexed by bound; -1: not used.
@@ -63,7 +63,7 @@ class Limits {
 };
 
 /// Returns why such a job can never start, whichever jobs end; null if it can.
-const char* WhyNeverAllowed(const Cluster::State& state, const ClassKey& key, std::int64_t parts);
+const char* WhyNeverAllowed(const ClusterState& state, const ClassKey& key, std::int64_t parts);
 
 /// Returns whether some limit is in both.
 bool Share(std::span<const Limits::Use> a, std::span<const Limits::Use> b);

@@ -81,7 +81,7 @@ std::string Text(Time time) {
 void Check(std::uint64_t seed, const Kind& kind) {
   Time now = At(0);
   Cluster cluster = MakeQueue(seed, kind, now);
-  const_cast<Cluster::State&>(cluster.state()).rules.uses_predictions = true;
+  const_cast<ClusterState&>(cluster.state()).rules.uses_predictions = true;
   SpreadOf spread;
   if (kind.has_spread)
     spread = [](JobId job) -> std::optional<RunSpread> {
@@ -119,7 +119,7 @@ void CheckCap(std::uint64_t seed, const Kind& kind) {
   Time now = At(0);
   Cluster cluster = MakeQueue(seed, kind, now);
   const CapIndex index{0};
-  const Cluster::State& state = cluster.state();
+  const ClusterState& state = cluster.state();
   std::multimap<Time, int> changes;
   for (const auto& [id, run] : state.running) {
     if (IsCountedIn(state.classes[run.job_class].key, index)) changes.emplace(run.end, -1);

@@ -133,7 +133,7 @@ class Supply {
   Time Summed(Outcome outcome, Stock stock, std::int64_t own, AmountOf amount_of) const;
 
   const JobPerspective& perspective_;
-  const Cluster::State& state_;
+  const ClusterState& state_;
   const ResourceRequest& request_;
   std::vector<ResourceRequest> alike_;  // The ResourceRequest with each alternative alone, if tasks must agree on one.
   const SpreadOf* spread_;

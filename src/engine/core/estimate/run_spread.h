@@ -1,4 +1,4 @@
-// An estimate of how long a job will run.
+// An estimate of how long a job will run, from similar jobs.
 #pragma once
 
 #include <functional>

@@ -25,7 +25,7 @@ std::string TeamText(const Teams& teams, TeamIndex team) {
 }
 
 // Describes what the queue policy compares.
-std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now) {
+std::string KeyText(const ClusterState& state, const Seeker& seeker, Time now) {
   const PoolRules& rules = state.pools[seeker.request.pool];
   const Place& place = seeker.place;
   std::string text = rules.order == Order::kFair ? TeamText(state.teams, seeker.key.team) : "";
@@ -45,7 +45,7 @@ std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now)
 
 // Also counts the next members of the job's own array as ahead of it. They are the first of its class behind the
 // others.
-void AddOwn(const Cluster::State& state, const Waiting& waiting, std::uint64_t members, Ahead& ahead) {
+void AddOwn(const ClusterState& state, const Waiting& waiting, std::uint64_t members, Ahead& ahead) {
   const auto own = std::ranges::find(ahead.parts, waiting.job_class, &Ahead::Part::job_class);
   if (own != ahead.parts.end()) own->members += members;
   else ahead.parts.push_back({waiting.job_class, members});
@@ -82,7 +82,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
                     bool seeks_change, std::uint64_t members_before) {
   Explanation answer;
   // A JobPerspective removes reserved capacity temporarily and restores it: the cluster is the same before and after.
-  auto& state = const_cast<Cluster::State&>(cluster.state());
+  auto& state = const_cast<ClusterState&>(cluster.state());
   const auto at = state.waiting.find(entry);
   if (at == state.waiting.end()) return answer;
   const Waiting& waiting = at->second;

@@ -637,7 +637,7 @@ class BlockerFinder {
   }
 
   JobPerspective& perspective_;
-  const Cluster::State& state_;
+  const ClusterState& state_;
   const ResourceRequest& request_;
   const ClassKey& key_;
   const Names& names_;

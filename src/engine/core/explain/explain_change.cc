@@ -27,7 +27,7 @@ class Search {
  public:
   Search(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names)
       : cluster_(cluster),
-        state_(const_cast<Cluster::State&>(cluster.state())),  // A JobPerspective restores what it removes.
+        state_(const_cast<ClusterState&>(cluster.state())),  // A JobPerspective restores what it removes.
         seeker_(seeker),
         now_(now),
         names_(names) {}
@@ -391,7 +391,7 @@ class Search {
   }
 
   const Cluster& cluster_;
-  Cluster::State& state_;
+  ClusterState& state_;
   const Seeker& seeker_;
   Time now_;
   const Names& names_;
@@ -400,7 +400,7 @@ class Search {
 
 }  // namespace
 
-std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now) {
+std::optional<NodeIndex> WouldStartWith(ClusterState& state, const Seeker& seeker, const Change& change, Time now) {
   Seeker changed = seeker;
   changed.request = change.request;
   changed.key.limit = change.limit;
@@ -416,7 +416,7 @@ std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, T
 
 ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now) {
   // A JobPerspective removes reserved capacity temporarily and restores it.
-  auto& state = const_cast<Cluster::State&>(cluster.state());
+  auto& state = const_cast<ClusterState&>(cluster.state());
   const std::optional<NodeIndex> node = WouldStartWith(state, seeker, change, now);
   if (!node) return {};
   const std::size_t size = state.nodes.size() + state.waiting.size() + state.running.size() + state.classes.size();

@@ -20,6 +20,7 @@
 
 #include "engine/core/explain/explanation.h"
 #include "engine/core/place/job_perspective.h"
+#include "engine/core/state/cluster.h"
 
 namespace divvy::core {
 
@@ -30,7 +31,7 @@ inline constexpr std::size_t kMostCopied = 4'000;
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names);
 
 /// Returns the node on which the job would start with the change, or nothing if it would not start.
-std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now);
+std::optional<NodeIndex> WouldStartWith(ClusterState& state, const Seeker& seeker, const Change& change, Time now);
 
 /// Whether and where a changed job would start at once.
 struct ChangeTrial {

@@ -1,4 +1,5 @@
 #include "engine/core/explain/explain_change.h"
+#include "engine/core/explain/explain.h"
 
 #include <gtest/gtest.h>
 

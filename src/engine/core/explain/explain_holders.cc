@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostLooked = 4'000;
 
-Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<NodeIndex>& nodes, Time now) {
+Holder HolderOf(const ClusterState& state, const Run& run, const std::vector<NodeIndex>& nodes, Time now) {
   Holder holder;
   holder.job = run.id;
   std::copy_if(
@@ -23,7 +23,7 @@ Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<N
 
 }  // namespace
 
-void AddHolders(const Cluster::State& state, Time now, const std::function<bool(const Run&)>& has,
+void AddHolders(const ClusterState& state, Time now, const std::function<bool(const Run&)>& has,
                 const std::vector<NodeIndex>& nodes, Blocker& blocker) {
   const auto is_known = [&](JobId job) {
     return std::any_of(blocker.holders.begin(), blocker.holders.end(),
@@ -56,7 +56,7 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
             [](const Holder& a, const Holder& b) { return std::tie(a.until, a.job) < std::tie(b.until, b.job); });
 }
 
-bool IsOnNodeClasses(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
+bool IsOnNodeClasses(const ClusterState& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
   return std::any_of(run.placements.begin(), run.placements.end(), [&](const TaskPlacement& placed) {
     return (!with_gpus || !placed.place.gpus.empty()) &&
            ((kinds >> state.nodes[placed.node].facts.node_class) & 1) != 0;

@@ -11,10 +11,10 @@ namespace divvy::core {
 /// Adds to `blocker` the running jobs for which `has` is true, at most kMostHolders, each with its placements on
 /// `nodes`, or with all of them if it has none there. Checks the few thousand jobs that end first, then jobs on `nodes`
 /// whose end is not known.
-void AddHolders(const Cluster::State& state, Time now, const std::function<bool(const Run&)>& has,
+void AddHolders(const ClusterState& state, Time now, const std::function<bool(const Run&)>& has,
                 const std::vector<NodeIndex>& nodes, Blocker& blocker);
 
 /// True if the run has a task placement on a node of one of these classes; `with_gpus`: one with GPUs.
-bool IsOnNodeClasses(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus);
+bool IsOnNodeClasses(const ClusterState& state, const Run& run, placement::ModelSet kinds, bool with_gpus);
 
 }  // namespace divvy::core

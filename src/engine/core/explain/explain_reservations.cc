@@ -86,7 +86,7 @@ class ReservationFinder {
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
       if (!node.accepts) continue;
-      NodeState idle = Cluster::State::EmptyState(node.facts);
+      NodeState idle = ClusterState::EmptyState(node.facts);
       placement::Block(idle, node.blocked);
       const GpuSet fitting = Fitting(SeenBy(node.facts, idle, shape_), shape_);
       GpuSet booked;
@@ -200,7 +200,7 @@ class ReservationFinder {
   }
 
   const JobPerspective& perspective_;
-  const Cluster::State& state_;
+  const ClusterState& state_;
   const ResourceRequest& request_;
   const Shape& shape_;
   std::map<Owner, Kept> kept_;

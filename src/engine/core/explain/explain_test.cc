@@ -27,7 +27,7 @@ std::string TextOf(const Explanation& answer) {
 // Dumps all state that a decision reads.
 std::string Picture(const Cluster& cluster) {
   std::ostringstream out;
-  const Cluster::State& state = cluster.state();
+  const ClusterState& state = cluster.state();
   for (const Node& node : state.nodes) {
     out << node.state.gpu_free << ' ' << node.state.cpu_free << ' ' << node.has_grown << ':';
     for (const ReservedCapacity& reserved : node.reserved) {
@@ -335,7 +335,7 @@ TEST_P(RandomExplained, EveryWaitingJobHasABlocker) {
         for (const Blocker& blocker : answer.blockers) ASSERT_FALSE(blocker.text.empty());
         ASSERT_FALSE(answer.start.basis.empty());
         if (!answer.is_queued) continue;
-        const Cluster::State& state = world.cluster().state();
+        const ClusterState& state = world.cluster().state();
         const Key own = OrderOf(state, SeekerOf(state, id), world.now());
         std::uint64_t ahead = 0;
         for (const auto& [other, entry] : state.waiting) {

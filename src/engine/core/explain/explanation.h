@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/core/estimate/estimate.h"
-#include "engine/core/state/cluster.h"
+#include "engine/core/state/cluster_facts.h"
 
 namespace divvy::core {
 

@@ -515,7 +515,7 @@ class Cells {
 
 }  // namespace
 
-HardwareClasses::HardwareClasses(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
+HardwareClasses::HardwareClasses(const ClusterState& state, Of given) : which(given), nodes(state.nodes.size()) {
   using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuSet, GpuSet, GpuSet,
                            std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<int>>;
   std::map<Facts, std::uint32_t> known;
@@ -532,7 +532,7 @@ HardwareClasses::HardwareClasses(const Cluster::State& state, Of given) : which(
         static_cast<std::uint32_t>(kinds.size()));
     if (is_new) {
       HardwareClass kind;
-      kind.idle = Cluster::State::EmptyState(facts);
+      kind.idle = ClusterState::EmptyState(facts);
       placement::Block(kind.idle, blocked);
       kind.gpus = WholeFreeOf(kind.idle);
       kind.facts = facts;

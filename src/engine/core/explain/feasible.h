@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "engine/core/explain/explanation.h"
+#include "engine/core/state/cluster.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
@@ -23,7 +24,7 @@ namespace divvy::core {
 /// GPU goes in or out of service. Checks use only these groups and do not look at the nodes again.
 struct HardwareClasses {
   enum class Of { kAll, kUsable };
-  HardwareClasses(const Cluster::State& state, Of which);
+  HardwareClasses(const ClusterState& state, Of which);
 
   struct HardwareClass {
     NodeState idle;

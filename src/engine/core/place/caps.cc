@@ -16,7 +16,7 @@ bool RefusesGpus(const Cap& cap, std::int64_t parts, const CapUse& beside) {
   return cap.parts_limit > 0 && parts > 0 && cap.parts + beside.parts + parts > cap.parts_limit;
 }
 
-std::optional<CapIndex> RefusedBy(const Cluster::State& state, const std::vector<CapIndex>& caps, std::int64_t parts) {
+std::optional<CapIndex> RefusedBy(const ClusterState& state, const std::vector<CapIndex>& caps, std::int64_t parts) {
   for (const CapIndex cap : caps) {
     if (Refuses(state.caps[cap], parts)) return cap;
   }

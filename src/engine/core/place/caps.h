@@ -22,6 +22,6 @@ inline bool Refuses(const Cap& cap, std::int64_t parts, const CapUse& beside = {
 }
 
 /// Returns the first of `caps` that currently blocks a job with `parts` GPU parts.
-std::optional<CapIndex> RefusedBy(const Cluster::State& state, const std::vector<CapIndex>& caps, std::int64_t parts);
+std::optional<CapIndex> RefusedBy(const ClusterState& state, const std::vector<CapIndex>& caps, std::int64_t parts);
 
 }  // namespace divvy::core

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/state/cluster.h"
 
 namespace divvy::core {
 
@@ -35,18 +36,18 @@ Time EndOf(const Rules& rules, const Run& run, Time now) {
   return EndOf(rules, run.started, run.end, run.predicted_end, now);
 }
 
-GpuUse Cluster::State::UseOf(const Run& run) const {
+GpuUse ClusterState::UseOf(const Run& run) const {
   GpuUse use;
   for (const TaskPlacement& placed : run.placements) use += core::UseOf(request_of(run), placed);
   return use;
 }
 
-std::uint64_t Cluster::State::DrawOf(JobId entry) const {
+std::uint64_t ClusterState::DrawOf(JobId entry) const {
   const auto at = draws.find(entry);
   return at == draws.end() ? 0 : at->second + waiting.at(entry).count;
 }
 
-void Cluster::State::TakePlacement(JobId job, const Run& run, const TaskPlacement& placed) {
+void ClusterState::TakePlacement(JobId job, const Run& run, const TaskPlacement& placed) {
   Node& node = nodes[placed.node];
   const Shape& shape = ShapeOf(request_of(run), placed);
   node.placements.push_back({job, shape, placed.place, run.started, run.end, run.predicted_end});
@@ -63,7 +64,7 @@ void Cluster::State::TakePlacement(JobId job, const Run& run, const TaskPlacemen
   }
 }
 
-void Cluster::State::DropPlacement(JobId job, const TaskPlacement& placed) {
+void ClusterState::DropPlacement(JobId job, const TaskPlacement& placed) {
   Node& node = nodes[placed.node];
   const Shape& shape = ShapeOf(request_of(running.at(job)), placed);
   const auto is_it = [&](const RunningTask& one) {
@@ -86,7 +87,7 @@ void Cluster::State::DropPlacement(JobId job, const TaskPlacement& placed) {
   Grow(placed.node);
 }
 
-void Cluster::State::CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now) {
+void ClusterState::CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now) {
   const std::int64_t parts = use.parts;
   teams.AddRunning(job_class.key.team, use, job_class.is_firm(), now);
   preempt_epoch += 1;
@@ -101,7 +102,7 @@ void Cluster::State::CountStart(const JobClass& job_class, GpuUse use, int jobs,
   }
 }
 
-void Cluster::State::AddRun(Run run, Time now) {
+void ClusterState::AddRun(Run run, Time now) {
   const JobId id = run.id;
   CountStart(classes[run.job_class], UseOf(run), 1, now);
   for (const TaskPlacement& placed : run.placements) TakePlacement(id, run, placed);
@@ -111,13 +112,13 @@ void Cluster::State::AddRun(Run run, Time now) {
   Expect(at->second, EndOf(rules, at->second, at->second.started));
 }
 
-void Cluster::State::Expect(Run& run, Time end) {
+void ClusterState::Expect(Run& run, Time end) {
   if (run.expected != kNever) ends.erase({run.expected, run.id});
   run.expected = end;
   if (end != kNever) ends.insert({end, run.id});
 }
 
-bool Cluster::State::PutOffOverdue(Time now) {
+bool ClusterState::PutOffOverdue(Time now) {
   bool has_any = false;
   while (!ends.empty() && ends.begin()->first <= now) {
     Run& run = running.at(ends.begin()->second);
@@ -128,7 +129,7 @@ bool Cluster::State::PutOffOverdue(Time now) {
 }
 
 void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   Run run;
   run.id = job.id;
   run.job_class = s.ClassOf(job);
@@ -149,7 +150,7 @@ void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time 
 }
 
 void Cluster::Finish(JobId id, Time now) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   const auto at = s.running.find(id);
   DIVVY_ASSERT(at != s.running.end());
   const Run& run = at->second;
@@ -162,7 +163,7 @@ void Cluster::Finish(JobId id, Time now) {
 }
 
 void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& placements, Time now) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   Run& run = s.running.at(id);
   GpuUse use;
   for (const TaskPlacement& placed : placements) {
@@ -180,7 +181,7 @@ void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& placements, T
 }
 
 void Cluster::SetEnd(JobId running, Time end) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   Run& run = s.running.at(running);
   run.end = end;
   s.Expect(run, EndOf(s.rules, run, run.started));

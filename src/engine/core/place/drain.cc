@@ -30,7 +30,7 @@ struct Spot {
 
 class Drain {
  public:
-  Drain(const Cluster::State& state, const ResourceRequest& request) : state_(state), request_(request) {}
+  Drain(const ClusterState& state, const ResourceRequest& request) : state_(state), request_(request) {}
 
   /// Starts with the room that earlier components of the job left, in the form of Unreserved().
   void Begin(std::map<NodeIndex, NodeState> unreserved) { before_ = std::move(unreserved); }
@@ -261,7 +261,7 @@ class Drain {
     return least ? std::optional(GpuPlace{best}) : std::nullopt;
   }
 
-  const Cluster::State& state_;
+  const ClusterState& state_;
   const ResourceRequest& request_;
   std::vector<NodeIndex> nodes_;
   std::map<NodeIndex, NodeState> before_;
@@ -269,7 +269,7 @@ class Drain {
 };
 
 // Places each component next to the earlier ones; the component with the fewest possible nodes goes first.
-std::vector<TaskPlacement> ComponentsOf(const Cluster::State& state, const ResourceRequest& request) {
+std::vector<TaskPlacement> ComponentsOf(const ClusterState& state, const ResourceRequest& request) {
   struct One {
     std::size_t nodes = 0;
     std::size_t first_group = 0;
@@ -305,7 +305,7 @@ std::vector<TaskPlacement> ComponentsOf(const Cluster::State& state, const Resou
 
 }  // namespace
 
-std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const ResourceRequest& request) {
+std::optional<BackfillReservation> DrainFor(const ClusterState& state, const ResourceRequest& request) {
   BackfillReservation reservation;
   reservation.placements =
       IsHeterogeneous(request) ? ComponentsOf(state, request) : Drain(state, request).Find(nullptr);
@@ -313,12 +313,12 @@ std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const R
   return reservation;
 }
 
-bool DrainStands(const Cluster::State& state, const ResourceRequest& request,
+bool DrainStands(const ClusterState& state, const ResourceRequest& request,
                  const std::vector<TaskPlacement>& placements) {
   return Drain(state, request).Stands(placements);
 }
 
-std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const ResourceRequest& request,
+std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than) {
   // Improving a drain of several components is not implemented.

@@ -21,7 +21,7 @@ struct End {
 // Known and predicted ends, in order. Requires: none is overdue (State::PutOffOverdue).
 class Ends {
  public:
-  explicit Ends(const Cluster::State& state) : state_(state), next_(state.ends.begin()) {}
+  explicit Ends(const ClusterState& state) : state_(state), next_(state.ends.begin()) {}
 
   std::optional<End> Next() {
     if (next_ == state_.ends.end()) return std::nullopt;
@@ -31,12 +31,12 @@ class Ends {
   }
 
  private:
-  const Cluster::State& state_;
+  const ClusterState& state_;
   std::set<std::pair<Time, JobId>>::const_iterator next_;
 };
 
 // Returns whether the reservation rests on time limits alone.
-bool IsSure(const Cluster::State& state, const ResourceRequest& request, const BackfillReservation& reservation,
+bool IsSure(const ClusterState& state, const ResourceRequest& request, const BackfillReservation& reservation,
             Time now) {
   for (const TaskPlacement& placed : reservation.placements) {
     const NodeState& left = state.nodes[placed.node].state;
@@ -58,7 +58,7 @@ bool IsSure(const Cluster::State& state, const ResourceRequest& request, const B
 
 class Search {
  public:
-  Search(Cluster::State& state, ClassIndex job_class, JobId entry, Time now)
+  Search(ClusterState& state, ClassIndex job_class, JobId entry, Time now)
       : state_(state),
         key_(state.classes[job_class].key),
         request_(state.requests[key_.request]),
@@ -236,7 +236,7 @@ class Search {
     return nodes;
   }
 
-  Cluster::State& state_;
+  ClusterState& state_;
   const ClassKey& key_;
   const ResourceRequest& request_;
   Time now_;
@@ -245,7 +245,7 @@ class Search {
 
 }  // namespace
 
-std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+std::optional<BackfillReservation> Earliest(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                             bool may_drain) {
   Search search(state, job_class, entry, now);
   std::optional<BackfillReservation> reservation = search.IsSingle() ? search.Single() : search.Gang();
@@ -254,7 +254,7 @@ std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex jo
   return reservation;
 }
 
-std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+std::optional<BackfillReservation> EarlierOn(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                              const std::vector<NodeIndex>& nodes, Time before) {
   Search search(state, job_class, entry, now);
   std::vector<std::pair<Time, NodeIndex>> moments;
@@ -274,7 +274,7 @@ std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex j
   return std::nullopt;
 }
 
-bool CouldRun(const Cluster::State& state, const ResourceRequest& request) {
+bool CouldRun(const ClusterState& state, const ResourceRequest& request) {
   if (TakesOneAlternative(request)) {
     for (std::size_t i = 0; i < request.groups.front().alternatives.size(); ++i) {
       if (CouldRun(state, Narrowed(request, i))) return true;

@@ -13,27 +13,27 @@
 namespace divvy::core {
 
 /// Respects existing reserved capacity. Returns nothing if no reservation is possible.
-std::optional<BackfillReservation> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+std::optional<BackfillReservation> Earliest(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                             bool may_drain);
 
 /// Reserves places for all tasks as they become free, out of what no other job has reserved. Returns nothing if there
 /// are none.
-std::optional<BackfillReservation> DrainFor(const Cluster::State& state, const ResourceRequest& request);
+std::optional<BackfillReservation> DrainFor(const ClusterState& state, const ResourceRequest& request);
 /// Returns whether these places still are valid for DrainFor.
-bool DrainStands(const Cluster::State& state, const ResourceRequest& request,
+bool DrainStands(const ClusterState& state, const ResourceRequest& request,
                  const std::vector<TaskPlacement>& placements);
 /// Like DrainFor, but returns only places for which fewer owners must leave than for `than`. `nodes`: those that
 /// changed.
-std::optional<BackfillReservation> BetterDrain(const Cluster::State& state, const ResourceRequest& request,
+std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const ResourceRequest& request,
                                                const std::vector<NodeIndex>& nodes,
                                                const std::vector<TaskPlacement>& than);
 
 /// Like Earliest, but searches only these nodes, and returns only a start before `before`. Meant for requests of one
 /// task: a gang is found only if all of it fits on one node.
-std::optional<BackfillReservation> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+std::optional<BackfillReservation> EarlierOn(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
                                              const std::vector<NodeIndex>& nodes, Time before);
 
 /// Returns whether `request` would fit on the usable nodes if nothing ran there.
-bool CouldRun(const Cluster::State& state, const ResourceRequest& request);
+bool CouldRun(const ClusterState& state, const ResourceRequest& request);
 
 }  // namespace divvy::core

@@ -14,7 +14,7 @@ constexpr int kMostWalked = 4;
 // since which they wait finds how many.
 class Counter {
  public:
-  Counter(const Cluster::State& state, const Key& key, Time now) : state_(state), key_(key), now_(now) {}
+  Counter(const ClusterState& state, const Key& key, Time now) : state_(state), key_(key), now_(now) {}
 
   std::uint64_t Count(ClassIndex index) const {
     const ClassQueue& queue = state_.classes[index].queue;
@@ -85,14 +85,14 @@ class Counter {
     return queue.MembersBefore(queue.At(at).place);
   }
 
-  const Cluster::State& state_;
+  const ClusterState& state_;
   const Key& key_;
   Time now_;
 };
 
 }  // namespace
 
-Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
+Ahead CountAhead(const ClusterState& state, const Key& key, Time now) {
   const Counter counter(state, key, now);
   // The head keys of the last decision are usually still valid, and compact in memory.
   const bool has_keys = state.stale_heads.empty() && now < state.next_change && !state.IsAnyFair();

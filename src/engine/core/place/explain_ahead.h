@@ -21,6 +21,6 @@ struct Ahead {
 };
 
 /// Requires: no other job has exactly this key. Cost: O(classes x log time).
-Ahead CountAhead(const Cluster::State& state, const Key& key, Time now);
+Ahead CountAhead(const ClusterState& state, const Key& key, Time now);
 
 }  // namespace divvy::core

@@ -19,14 +19,14 @@ constexpr std::size_t kScope = 64;
 
 }  // namespace
 
-Seeker SeekerOf(const Cluster::State& state, JobId entry) {
+Seeker SeekerOf(const ClusterState& state, JobId entry) {
   const auto at = state.waiting.find(entry);
   DIVVY_ASSERT(at != state.waiting.end());
   const ClassKey& key = state.classes[at->second.job_class].key;
   return {state.requests[key.request], key, at->second.place};
 }
 
-Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now) {
+Key OrderOf(const ClusterState& state, const Seeker& seeker, Time now) {
   Standing standing = state.StandingOf(state.waiting.at(seeker.place.id).job_class, seeker.place);
   const bool is_own_front = standing.front_parts == standing.gpu_parts;
   standing.gpu_parts = LeastGpuParts(seeker.request);
@@ -84,7 +84,7 @@ GpuSet WholeFreeOf(const NodeState& node) {
   return free;
 }
 
-JobPerspective::JobPerspective(Cluster::State& state, Seeker seeker, Time now)
+JobPerspective::JobPerspective(ClusterState& state, Seeker seeker, Time now)
     : state_(state), seeker_(std::move(seeker)), now_(now) {
   order_ = OrderOf(state_, seeker_, now_);
   for (const ReservationSlot& slot : state_.reservations) {
@@ -120,7 +120,7 @@ JobPerspective::~JobPerspective() {
   }
 }
 
-bool IsBarred(const Cluster::State& state, const ResourceRequest& request, const ClassKey& key) {
+bool IsBarred(const ClusterState& state, const ResourceRequest& request, const ClassKey& key) {
   const std::int64_t parts = LeastGpuParts(request);
   if (RefusedBy(state, key.caps, parts)) return true;
   return !TeamsHaveRoom(state.teams, key.team, key.preemptible == Preemptible::kNever, parts);

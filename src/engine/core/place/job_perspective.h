@@ -21,11 +21,11 @@ struct Seeker {
   Place place;
 };
 /// Requires: the job waits.
-Seeker SeekerOf(const Cluster::State& state, JobId entry);
-Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now);
+Seeker SeekerOf(const ClusterState& state, JobId entry);
+Key OrderOf(const ClusterState& state, const Seeker& seeker, Time now);
 
 /// Returns whether a cap, a limit or a quota blocks such a job even if everything were free.
-bool IsBarred(const Cluster::State& state, const ResourceRequest& request, const ClassKey& key);
+bool IsBarred(const ClusterState& state, const ResourceRequest& request, const ClassKey& key);
 
 /// How many tasks of `shape` fit on a node with this free room.
 std::int64_t RoomOf(const NodeState& node, const Shape& shape);
@@ -50,12 +50,12 @@ GpuSet WholeFreeOf(const NodeState& node);
 
 class JobPerspective {
  public:
-  JobPerspective(Cluster::State& state, Seeker seeker, Time now);
+  JobPerspective(ClusterState& state, Seeker seeker, Time now);
   ~JobPerspective();
   JobPerspective(const JobPerspective&) = delete;
   JobPerspective& operator=(const JobPerspective&) = delete;
 
-  const Cluster::State& state() const { return state_; }
+  const ClusterState& state() const { return state_; }
   const Seeker& seeker() const { return seeker_; }
   const Key& order() const { return order_; }
   Time now() const { return now_; }
@@ -93,7 +93,7 @@ class JobPerspective {
   std::vector<NodeIndex> GangScope() const;
   bool HasTopology(const Node& node, const Shape& shape);
 
-  Cluster::State& state_;
+  ClusterState& state_;
   Seeker seeker_;
   Time now_;
   Key order_;

@@ -19,7 +19,7 @@ void AddUpwards(const Teams& teams, TeamIndex team, std::int64_t parts, TeamUse&
 
 }  // namespace
 
-CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const IsBefore& is_before) {
+CapUse KeptOfCap(const ClusterState& state, CapIndex cap, Time until, const IsBefore& is_before) {
   CapUse kept;
   for (const ReservationSlot& slot : state.reservations) {
     const JobClass& other = state.classes[slot.job_class];
@@ -31,7 +31,7 @@ CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const Is
   return kept;
 }
 
-KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before) {
+KeptOfTeams KeptByTeam(const ClusterState& state, Time until, const IsBefore& is_before) {
   KeptOfTeams kept;
   for (const ReservationSlot& slot : state.reservations) {
     if (slot.reservation.is_nomination || (IsDated(slot.reservation) && slot.reservation.start >= until) ||
@@ -50,7 +50,7 @@ bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_
   return !is_firm || teams.OverFirmQuota(team, parts, kept.firm) == kRootTeam;
 }
 
-bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time until, const IsBefore& is_before) {
+bool HasRightsAt(const ClusterState& state, ClassIndex index, Time at, Time until, const IsBefore& is_before) {
   const JobClass& job_class = state.classes[index];
   const ClassKey& key = job_class.key;
   std::vector<CapUse> beside;
@@ -76,7 +76,7 @@ bool HasRightsAt(const Cluster::State& state, ClassIndex index, Time at, Time un
   return TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), job_class.least_parts, of_teams);
 }
 
-std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>& caps) {
+std::int64_t RoomToGrow(const ClusterState& state, const std::vector<CapIndex>& caps) {
   std::int64_t room = kNoBound;
   for (const CapIndex index : caps) {
     const Cap& cap = state.caps[index];
@@ -90,7 +90,7 @@ std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>
 namespace {
 
 // Usage of the cap that jobs were told to release, minus what migrates and so stays in use.
-CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
+CapUse LeavingOf(const ClusterState& state, CapIndex cap) {
   CapUse use;
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
@@ -108,13 +108,13 @@ CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
   return use;
 }
 
-CapUse ClaimedOf(const Cluster::State& state, CapIndex cap) {
+CapUse ClaimedOf(const ClusterState& state, CapIndex cap) {
   return KeptOfCap(state, cap, kNever, [](const ReservationSlot& slot) { return slot.reservation.is_nomination; });
 }
 
 }  // namespace
 
-bool FitsItsCaps(const Cluster::State& state, ClassIndex index, const std::vector<CapLoss>& losses) {
+bool FitsItsCaps(const ClusterState& state, ClassIndex index, const std::vector<CapLoss>& losses) {
   const JobClass& job_class = state.classes[index];
   return std::none_of(job_class.key.caps.begin(), job_class.key.caps.end(), [&](CapIndex cap) {
     if (!state.caps[cap].is_bound()) return false;

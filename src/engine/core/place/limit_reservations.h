@@ -13,7 +13,7 @@ namespace divvy::core {
 using IsBefore = std::function<bool(const ReservationSlot&)>;
 
 /// The part of a cap that selected reservations starting before `until` will use.
-CapUse KeptOfCap(const Cluster::State& state, CapIndex cap, Time until, const IsBefore& is_before);
+CapUse KeptOfCap(const ClusterState& state, CapIndex cap, Time until, const IsBefore& is_before);
 
 struct KeptOfTeams {
   TeamUse all;
@@ -21,7 +21,7 @@ struct KeptOfTeams {
 };
 /// The same for teams; draining reservations always count. Nominations do not count: the resources that they wait for
 /// come from the same teams, or the team is entitled to them.
-KeptOfTeams KeptByTeam(const Cluster::State& state, Time until, const IsBefore& is_before);
+KeptOfTeams KeptByTeam(const ClusterState& state, Time until, const IsBefore& is_before);
 
 /// Returns whether the team's limits, and for a firm job its quotas, have room for `parts` more on top of running and
 /// kept amounts.
@@ -32,11 +32,11 @@ inline bool IsAnybody(const ReservationSlot&) { return true; }
 
 /// Returns whether caps and teams will have room for a job of the class from `at` to `until`. Jobs expected to end by
 /// `at` do not count; selected reservations do.
-bool HasRightsAt(const Cluster::State& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
+bool HasRightsAt(const ClusterState& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
 
 /// Returns how many parts a running job may grow by within these caps. Amounts reserved for other jobs are not
 /// available to it. kNoBound: no cap limits GPUs.
-std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>& caps);
+std::int64_t RoomToGrow(const ClusterState& state, const std::vector<CapIndex>& caps);
 
 /// A running job's loss: its caps are charged this many parts less.
 struct CapLoss {
@@ -45,6 +45,6 @@ struct CapLoss {
 };
 /// Returns whether the caps have room for one job of the class, assuming that leaving jobs have left, nominated jobs
 /// have started, and `losses` have happened.
-bool FitsItsCaps(const Cluster::State& state, ClassIndex job_class, const std::vector<CapLoss>& losses = {});
+bool FitsItsCaps(const ClusterState& state, ClassIndex job_class, const std::vector<CapLoss>& losses = {});
 
 }  // namespace divvy::core

@@ -4,7 +4,7 @@
 
 namespace divvy::core {
 
-const ReservationSlot* SlotOf(const Cluster::State& state, JobId entry) {
+const ReservationSlot* SlotOf(const ClusterState& state, JobId entry) {
   for (const ReservationSlot& slot : state.reservations) {
     if (slot.reservation.entry == entry) return &slot;
   }
@@ -21,13 +21,13 @@ ReservedCapacity NominatedCapacity(JobId entry, const Shape& shape, const TaskPl
   return reserved;
 }
 
-void InsertSlot(Cluster::State& state, ReservationSlot slot) {
+void InsertSlot(ClusterState& state, ReservationSlot slot) {
   const auto at = std::upper_bound(state.reservations.begin(), state.reservations.end(), slot,
                                    [](const ReservationSlot& a, const ReservationSlot& b) { return a.key < b.key; });
   state.reservations.insert(at, std::move(slot));
 }
 
-void Nominate(Cluster::State& state, Time now, const Key& key, ClassIndex index, JobId entry,
+void Nominate(ClusterState& state, Time now, const Key& key, ClassIndex index, JobId entry,
               std::vector<TaskPlacement> place, Time start) {
   std::erase_if(state.reservations, [&](const ReservationSlot& slot) { return slot.reservation.entry == entry; });
   const JobClass& job_class = state.classes[index];
@@ -44,7 +44,7 @@ void Nominate(Cluster::State& state, Time now, const Key& key, ClassIndex index,
   state.preempt_epoch += 1;
 }
 
-LiftedCapacity::LiftedCapacity(Cluster::State& state, JobId entry) : state_(state) {
+LiftedCapacity::LiftedCapacity(ClusterState& state, JobId entry) : state_(state) {
   const ReservationSlot* slot = SlotOf(state, entry);
   if (slot == nullptr) return;
   for (const TaskPlacement& placed : slot->reservation.placements) {

@@ -39,7 +39,7 @@ bool FitsNode(const Node& node, const NodeState& state, const Shape& shape) {
 
 namespace {
 
-const placement::Scorer& ScorerOf(const Cluster::State& cluster, const ResourceRequest& request) {
+const placement::Scorer& ScorerOf(const ClusterState& cluster, const ResourceRequest& request) {
   static const std::unique_ptr<placement::Scorer> kPack = placement::MakeSimpleScorer("pack");
   static const std::unique_ptr<placement::Scorer> kSpread = placement::MakeSimpleScorer("spread");
   static const placement::AnyRoom kAny;
@@ -57,7 +57,7 @@ const placement::Scorer& ScorerOf(const Cluster::State& cluster, const ResourceR
   return cluster.fleet ? cluster.fleet->scorer() : kAny;
 }
 
-const ResourceRequest* RequestOf(const Cluster::State& cluster, const ReservedCapacity& reserved) {
+const ResourceRequest* RequestOf(const ClusterState& cluster, const ReservedCapacity& reserved) {
   if (reserved.advance != 0) {
     const AdvanceReservation* advance = AdvanceReservationOf(cluster, reserved.advance);
     return advance == nullptr ? nullptr : &cluster.requests[advance->request];
@@ -68,7 +68,7 @@ const ResourceRequest* RequestOf(const Cluster::State& cluster, const ReservedCa
 
 }  // namespace
 
-std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const ResourceRequest& request, const Shape& shape,
+std::optional<GpuPlace> ChooseGpus(const ClusterState& cluster, const ResourceRequest& request, const Shape& shape,
                                    const Node& node, const NodeState& state, std::uint64_t draw) {
   if (shape.gpus == 0) return Fits(state, shape) ? std::optional(GpuPlace()) : std::nullopt;
   const NodeState seen = SeenBy(node, state, shape);
@@ -86,7 +86,7 @@ std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Resource
   return placement::ChooseOn(scorer, seen, scorer.Worth(seen), shape);
 }
 
-std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& reserved,
+std::optional<GpuPlace> ServedOn(const ClusterState& cluster, const Node& node, const ReservedCapacity& reserved,
                                  const NodeState& state) {
   if (FitsOn(state, reserved.shape, reserved.place)) return reserved.place;
   const ResourceRequest* request = RequestOf(cluster, reserved);
@@ -118,7 +118,7 @@ std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level) {
 }
 
 NodeState IdleState(const Node& node) {
-  NodeState idle = Cluster::State::EmptyState(node.facts);
+  NodeState idle = ClusterState::EmptyState(node.facts);
   idle.carved = node.carved;
   placement::Block(idle, node.blocked);
   return idle;
@@ -138,7 +138,7 @@ void ReleaseTask(const Node& node, const RunningTask& placed, NodeState& after) 
   if (rest.gpus > 0) placement::Release(after, rest, {gpus});
 }
 
-NodeState StateAt(const Cluster::State& state, NodeIndex index, Time now, Time at) {
+NodeState StateAt(const ClusterState& state, NodeIndex index, Time now, Time at) {
   const Node& node = state.nodes[index];
   NodeState after = node.state;
   if (at <= now || !node.accepts) return after;
@@ -148,7 +148,7 @@ NodeState StateAt(const Cluster::State& state, NodeIndex index, Time now, Time a
   return after;
 }
 
-NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex index) {
+NodeState StateWithoutLeaving(const ClusterState& state, NodeIndex index) {
   const Node& node = state.nodes[index];
   NodeState after = node.state;
   if (!node.accepts) return after;
@@ -162,13 +162,13 @@ bool IsTheirs(const AdvanceReservation& advance, TeamIndex team, UserIndex user)
   return advance.user ? *advance.user == user : advance.team == team && team != kRootTeam;
 }
 
-const AdvanceReservation* AdvanceReservationOf(const Cluster::State& state, std::uint64_t id) {
+const AdvanceReservation* AdvanceReservationOf(const ClusterState& state, std::uint64_t id) {
   const auto at = std::find_if(state.advance_reservations.begin(), state.advance_reservations.end(),
                                [&](const AdvanceReservation& one) { return one.id == id; });
   return at == state.advance_reservations.end() ? nullptr : &*at;
 }
 
-ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& reserved, Time now,
+ReservedCapacity Unserved(const ClusterState& state, const Node& node, const ReservedCapacity& reserved, Time now,
                           Time moment) {
   ReservedCapacity rest = reserved;
   if (reserved.advance == 0 || reserved.from > now) return rest;
@@ -194,7 +194,7 @@ Length LengthOf(const Rules& rules, const ClassKey& key) {
   return {key.limit, is_guess ? key.predicted : key.limit};
 }
 
-Placer::Placer(Cluster::State& state, Time now, Time at) : state_(state), now_(now), at_(at) { state_.MakeFleet(); }
+Placer::Placer(ClusterState& state, Time now, Time at) : state_(state), now_(now), at_(at) { state_.MakeFleet(); }
 
 Placer::~Placer() { Undo(); }
 

@@ -36,7 +36,7 @@ Length LengthOf(const Rules& rules, const ClassKey& key);
 class Placer {
  public:
   /// `at` is now or later. For a later time, running jobs count as ended if their expected end is not after it.
-  Placer(Cluster::State& state, Time now, Time at);
+  Placer(ClusterState& state, Time now, Time at);
   ~Placer();
   Placer(const Placer&) = delete;
   Placer& operator=(const Placer&) = delete;
@@ -131,7 +131,7 @@ class Placer {
   std::vector<Domain> DomainsAlike(const ResourceRequest& request, const Domain& within) const;
   bool HasOfComponent(NodeIndex node) const;
 
-  Cluster::State& state_;
+  ClusterState& state_;
   Time now_;
   Time at_;
   Time until_ = kNever;         // When it has certainly ended.
@@ -156,19 +156,19 @@ class Placer {
 std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Locality level);
 
 /// The node's state at `at`: placements expected to have ended by then are released.
-NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
+NodeState StateAt(const ClusterState& state, NodeIndex node, Time now, Time at);
 
 /// Returns whether the advance reservation was made for this user, or for the team.
 bool IsTheirs(const AdvanceReservation& advance, TeamIndex team, UserIndex user);
-const AdvanceReservation* AdvanceReservationOf(const Cluster::State& state, std::uint64_t id);
+const AdvanceReservation* AdvanceReservationOf(const ClusterState& state, std::uint64_t id);
 
 /// The part of `reserved` that still must be served at `moment`. For a started advance reservation, excludes what its
 /// owners' jobs use.
-ReservedCapacity Unserved(const Cluster::State& state, const Node& node, const ReservedCapacity& reserved, Time now,
+ReservedCapacity Unserved(const ClusterState& state, const Node& node, const ReservedCapacity& reserved, Time now,
                           Time moment);
 
 /// The node's state after all leaving jobs have left.
-NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex node);
+NodeState StateWithoutLeaving(const ClusterState& state, NodeIndex node);
 
 /// `state` of `node`, reduced to the GPUs whose kind a task of `shape` accepts.
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
@@ -176,10 +176,10 @@ NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
 /// Chooses GPUs for one task of `request` on `node` in `state`. Nothing if it does not fit or a requirement of
 /// `request` fails.
-std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const ResourceRequest& request, const Shape& shape,
+std::optional<GpuPlace> ChooseGpus(const ClusterState& cluster, const ResourceRequest& request, const Shape& shape,
                                    const Node& node, const NodeState& state, std::uint64_t draw);
 /// Returns where `reserved` can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
-std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const ReservedCapacity& reserved,
+std::optional<GpuPlace> ServedOn(const ClusterState& cluster, const Node& node, const ReservedCapacity& reserved,
                                  const NodeState& state);
 
 /// Reserved capacity is deducted clamped at 0, because it may get its resources from jobs that end.
@@ -195,10 +195,10 @@ void ReleaseTask(const Node& node, const RunningTask& placed, NodeState& after);
 /// `state` minus capacity reserved by draining: other reserved capacity must not move there.
 NodeState Undrained(const Node& node, const NodeState& state);
 
-void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
+void Apply(ClusterState& state, const std::vector<Shift>& shifts);
 
 /// Call after `node` changed without checking reserved capacity. Moves reserved capacity whose GPUs are no longer free
 /// in time to other GPUs of the node.
-void RefitReserved(Cluster::State& state, NodeIndex node, Time now);
+void RefitReserved(ClusterState& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

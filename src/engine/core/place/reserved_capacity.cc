@@ -5,15 +5,16 @@
 
 #include "base/result.h"
 #include "engine/core/place/placer.h"
+#include "engine/core/state/cluster.h"
 
 namespace divvy::core {
 
-void Cluster::State::AddReserved(NodeIndex node, ReservedCapacity reserved) {
+void ClusterState::AddReserved(NodeIndex node, ReservedCapacity reserved) {
   nodes[node].reserved.push_back(std::move(reserved));
   if (held.insert(node).second) Show(node);
 }
 
-void Cluster::State::DropReserved(NodeIndex node, JobId entry, std::uint64_t advance) {
+void ClusterState::DropReserved(NodeIndex node, JobId entry, std::uint64_t advance) {
   auto& all_reserved = nodes[node].reserved;
   const std::size_t before = all_reserved.size();
   std::erase_if(all_reserved, [&](const ReservedCapacity& reserved) {
@@ -27,7 +28,7 @@ void Cluster::State::DropReserved(NodeIndex node, JobId entry, std::uint64_t adv
   Grow(node);
 }
 
-void Cluster::State::DropReservation(std::size_t index) {
+void ClusterState::DropReservation(std::size_t index) {
   const ReservationSlot slot = std::move(reservations[index]);
   reservations.erase(reservations.begin() + static_cast<std::ptrdiff_t>(index));
   for (const TaskPlacement& placed : slot.reservation.placements) {
@@ -39,7 +40,7 @@ void Cluster::State::DropReservation(std::size_t index) {
   room_epoch += 1;
 }
 
-void Cluster::State::FreshenRights(ClassIndex index) {
+void ClusterState::FreshenRights(ClassIndex index) {
   std::erase_if(team_blocked, [&](ClassIndex one) {
     const bool is_concerned = teams.ShareABound(classes[index].key.team, classes[one].key.team);
     if (is_concerned) Freshen(one);
@@ -51,7 +52,7 @@ void Cluster::State::FreshenRights(ClassIndex index) {
   }
 }
 
-void Cluster::State::DropAdvanceReservation(std::size_t index) {
+void ClusterState::DropAdvanceReservation(std::size_t index) {
   const AdvanceReservation gone = std::move(advance_reservations[index]);
   advance_reservations.erase(advance_reservations.begin() + static_cast<std::ptrdiff_t>(index));
   for (const TaskPlacement& placed : gone.placements) DropReserved(placed.node, JobId(), gone.id);
@@ -60,7 +61,7 @@ void Cluster::State::DropAdvanceReservation(std::size_t index) {
   room_epoch += 1;
 }
 
-void Cluster::State::UpdateAdvanceReservations(Time now) {
+void ClusterState::UpdateAdvanceReservations(Time now) {
   for (std::size_t i = advance_reservations.size(); i-- > 0;) {
     if (advance_reservations[i].until <= now) {
       DropAdvanceReservation(i);
@@ -73,13 +74,13 @@ void Cluster::State::UpdateAdvanceReservations(Time now) {
 
 namespace {
 
-void MarkStale(Cluster::State& state, JobId entry) {
+void MarkStale(ClusterState& state, JobId entry) {
   for (ReservationSlot& slot : state.reservations) slot.is_stale = slot.is_stale || slot.reservation.entry == entry;
 }
 
 // Moves reserved capacity to other GPUs of its node, and updates the backfill or advance reservation that it belongs
 // to.
-void MoveReserved(Cluster::State& state, NodeIndex node, ReservedCapacity& reserved, const GpuPlace& place) {
+void MoveReserved(ClusterState& state, NodeIndex node, ReservedCapacity& reserved, const GpuPlace& place) {
   const auto move = [&](std::vector<TaskPlacement>& placements) {
     const auto at = std::find_if(placements.begin(), placements.end(), [&](const TaskPlacement& placed) {
       return placed.node == node && placed.place == reserved.place;
@@ -98,7 +99,7 @@ void MoveReserved(Cluster::State& state, NodeIndex node, ReservedCapacity& reser
 
 }  // namespace
 
-void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
+void Apply(ClusterState& state, const std::vector<Shift>& shifts) {
   for (const Shift& shift : shifts) {
     for (ReservedCapacity& reserved : state.nodes[shift.node].reserved) {
       if (reserved.entry != shift.entry || reserved.advance != shift.advance || reserved.place != shift.from) continue;
@@ -108,7 +109,7 @@ void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
   }
 }
 
-void RefitReserved(Cluster::State& state, NodeIndex index, Time now) {
+void RefitReserved(ClusterState& state, NodeIndex index, Time now) {
   Node& node = state.nodes[index];
   std::vector<ReservedCapacity*> all_reserved;
   for (ReservedCapacity& reserved : node.reserved) {
@@ -141,7 +142,7 @@ void RefitReserved(Cluster::State& state, NodeIndex index, Time now) {
 }
 
 std::optional<AdvanceReservation> Cluster::Reserve(AdvanceReservation advance, Time now) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   DIVVY_ASSERT(advance.id != 0 && advance.until > advance.from);
   if (advance.placements.empty()) {
     Placer placing(s, now, std::max(advance.from, now));
@@ -164,7 +165,7 @@ std::optional<AdvanceReservation> Cluster::Reserve(AdvanceReservation advance, T
 }
 
 void Cluster::CancelReservation(std::uint64_t id) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   for (std::size_t i = 0; i < s.advance_reservations.size(); ++i) {
     if (s.advance_reservations[i].id != id) continue;
     s.DropAdvanceReservation(i);

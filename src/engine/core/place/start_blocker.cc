@@ -5,7 +5,7 @@
 
 namespace divvy::core {
 
-StartBlocker StartBlockerOf(const Cluster::State& state, ClassIndex index) {
+StartBlocker StartBlockerOf(const ClusterState& state, ClassIndex index) {
   const JobClass& job_class = state.classes[index];
   StartBlocker barrier;
   barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_parts);

@@ -1,4 +1,4 @@
-// Reasons that keep a job from starting whatever becomes free: limits, quotas, and requests that no node can serve.
+// Finds the limits, quotas and impossible requests that keep a job from starting, whatever becomes free.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,6 @@ struct StartBlocker {
   bool could_never_run = false;
   bool any() const { return cap || over_limit != kRootTeam || over_quota != kRootTeam || could_never_run; }
 };
-StartBlocker StartBlockerOf(const Cluster::State& state, ClassIndex job_class);
+StartBlocker StartBlockerOf(const ClusterState& state, ClassIndex job_class);
 
 }  // namespace divvy::core

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/state/cluster.h"
 #include "engine/core/state/node_class_index.h"
 #include "engine/core/state/state.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 class Renumbering {
  public:
-  Renumbering(Cluster::State& state, const NodeClassIndex& class_index) : state_(state), class_index_(class_index) {}
+  Renumbering(ClusterState& state, const NodeClassIndex& class_index) : state_(state), class_index_(class_index) {}
 
   void Apply() {
     ChangeAsks();
@@ -106,7 +107,7 @@ class Renumbering {
     }
   }
 
-  Cluster::State& state_;
+  ClusterState& state_;
   const NodeClassIndex& class_index_;
   std::map<RequestIndex, ResourceRequest> before_;
 };
@@ -115,7 +116,7 @@ class Renumbering {
 
 void Cluster::SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
                              std::shared_ptr<const placement::Scorer> scorer) {
-  State& s = *state_;
+  ClusterState& s = *state_;
   DIVVY_ASSERT(class_index.node_count() == s.nodes.size());
   s.fleet.reset();
   SetScorer(std::move(scorer));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/core/state/cluster.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
@@ -10,7 +11,7 @@ std::string OnNode(const Node& node, const std::string& what) { return "node " +
 }  // namespace
 
 std::string Cluster::CheckInvariants() const {
-  const State& s = *state_;
+  const ClusterState& s = *state_;
   // Each node's free room must follow from its placements.
   std::size_t placements = 0;
   for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
@@ -42,7 +43,7 @@ std::string Cluster::CheckInvariants() const {
         return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
       }
     }
-    NodeState from_nothing = Cluster::State::EmptyState(node.facts);
+    NodeState from_nothing = ClusterState::EmptyState(node.facts);
     for (const RunningTask& placed : node.placements) placement::Take(from_nothing, placed.shape, placed.place);
     placement::Block(from_nothing, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
     if (!std::ranges::equal(from_nothing.rooms(), node.state.rooms())) {

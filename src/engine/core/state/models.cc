@@ -35,7 +35,7 @@ NodeState SeenBy(const NodeFacts& facts, const NodeState& state, const Shape& sh
   return seen;
 }
 
-std::vector<int> ModelsFor(const Cluster::State& state, const ResourceRequest& request) {
+std::vector<int> ModelsFor(const ClusterState& state, const ResourceRequest& request) {
   std::set<int> models;
   for (const Node& node : state.nodes) {
     for (const TaskGroup& group : request.groups) {
@@ -55,7 +55,7 @@ std::vector<int> ModelsFor(const Cluster::State& state, const ResourceRequest& r
   return {models.begin(), models.end()};
 }
 
-std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& placements) {
+std::vector<int> ModelsOf(const ClusterState& state, const std::vector<TaskPlacement>& placements) {
   std::set<int> models;
   for (const TaskPlacement& placed : placements) {
     const NodeFacts& facts = state.nodes[placed.node].facts;

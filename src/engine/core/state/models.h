@@ -43,8 +43,8 @@ void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
 }
 
 /// The models on which tasks of `request` may run, ascending.
-std::vector<int> ModelsFor(const Cluster::State& state, const ResourceRequest& request);
+std::vector<int> ModelsFor(const ClusterState& state, const ResourceRequest& request);
 /// The GPU models of these placements, ascending.
-std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<TaskPlacement>& placements);
+std::vector<int> ModelsOf(const ClusterState& state, const std::vector<TaskPlacement>& placements);
 
 }  // namespace divvy::core

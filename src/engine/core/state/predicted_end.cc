@@ -5,7 +5,7 @@
 namespace divvy::core {
 
 void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
-  Cluster::State& s = cluster.state();
+  ClusterState& s = cluster.state();
   Run& run = s.running.at(running);
   run.predicted_end = end;
   for (const TaskPlacement& placed : run.placements) {

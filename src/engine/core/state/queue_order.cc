@@ -18,7 +18,7 @@ struct Cursor {
 }  // namespace
 
 std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limit) {
-  const Cluster::State& state = cluster.state();
+  const ClusterState& state = cluster.state();
   const std::size_t most = limit > 0 ? limit : state.waiting.size();
   std::vector<Cursor> heap;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {

@@ -1,15 +1,22 @@
 // The data of a Cluster. Internal to engine/core.
 #pragma once
 
+#include <array>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "engine/class_queue.h"
-#include "engine/core/state/cluster.h"
+#include "engine/core/state/cluster_facts.h"
 #include "engine/core/state/order.h"
+#include "engine/core/state/rules.h"
+#include "engine/core/state/teams.h"
 #include "engine/placement/fleet.h"
+#include "engine/placement/scorer.h"
 
 namespace divvy::core {
 
@@ -143,8 +150,8 @@ struct Moving {
   bool is_all = true;
 };
 
-struct Cluster::State {
-  explicit State(Rules given, Duration half_life) : rules(given), teams(half_life) {}
+struct ClusterState {
+  explicit ClusterState(Rules given, Duration half_life) : rules(given), teams(half_life) {}
 
   Rules rules;
   std::vector<PoolRules> pools = std::vector<PoolRules>(1);  // [0] is the inherited part of `rules`.
@@ -204,7 +211,7 @@ struct Cluster::State {
   std::uint64_t preempt_epoch = 1;  // Counts changes that may affect who may preempt whom.
   Time preempt_again = kNever;      // When time alone may change that.
 
-  // --- cluster.cc
+  // --- state.cc
   void MakeFleet();
   void Rebuild(NodeIndex node);
   /// The state of a node without jobs and with all GPUs usable.

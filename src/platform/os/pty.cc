@@ -1,4 +1,4 @@
-#include "platform/supervisor/pty.h"
+#include "platform/os/pty.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

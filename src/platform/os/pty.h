@@ -17,9 +17,13 @@
 #include "base/result.h"
 #include "platform/os/foreign_descriptor.h"
 #include "platform/os/unique_fd.h"
-#include "platform/supervisor/supervisor_control.h"
 
 namespace divvy {
+
+struct WindowSize {
+  int rows = 0;  // 0: unchanged.
+  int columns = 0;
+};
 
 class Pty {
  public:
