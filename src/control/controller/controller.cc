@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "control/books/pool_parts.h"
 #include "control/books/settings_text.h"
-#include "control/controller/start_reason.h"
 
 namespace divvy {
 
@@ -152,11 +151,6 @@ Time Controller::CarryOut(Time now) {
   }
   if (!plan.starts.empty()) teams_.budgets().NoteStarts();
   return plan.next_wakeup;
-}
-
-Reason Controller::WaitingReason(const JobRecord& record) const {
-  FirstBlockers blockers(scheduler_, scheduler_.decided_at());
-  return WaitingReasonOf(*this, record, blockers);
 }
 
 std::string Controller::CheckInvariants() const {

@@ -98,4 +98,9 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   return unready.empty() || is_delayed ? record.reason : unready;
 }
 
+Reason Controller::WaitingReason(const JobRecord& record) const {
+  FirstBlockers blockers(scheduler_, scheduler_.decided_at());
+  return WaitingReasonOf(*this, record, blockers);
+}
+
 }  // namespace divvy

@@ -22,7 +22,7 @@ AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
   spec.error = question.error;
   spec.directory = question.directory;
   // A foreground job has a log if its pipes were lost (platform/supervisor/output_holder.h).
-  const JobLog log = JobLogOf(node, question.record, spec, question.is_error);
+  const JobLog log = node.LogOf(question.record, spec, question.is_error);
   AnsweredPiece answered;
   answered.answer.path = log.path;
   answered.answer.next = question.at;

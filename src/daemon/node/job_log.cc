@@ -24,19 +24,6 @@ std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNa
   return spec.error.empty() ? "" : Absolute(FillPattern(spec.error, record, names), spec.directory);
 }
 
-JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, bool is_error) {
-  JobLog log;
-  log.user = record.user;
-  const std::string error = is_error ? node.ErrorOf(record, spec) : "";
-  log.path = error.empty() ? node.OutputOf(record, spec) : error;
-  log.is_ours = error.empty() && spec.output.empty();
-  // This node does not know the user, so nothing can be read with the user's rights.
-  if (const auto here = node.users().UserHere(record.user)) log.user = *here;
-  else if (!log.is_ours) log.path.clear();
-  node.LendRights(log);
-  return log;
-}
-
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
   UserGroups groups;
   return ReadJobLog(log, at, last, most, groups);

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include "daemon/node/node.h"
+#include "model/job_record.h"
+#include "node/job_environment.h"
+#include "platform/supervisor/root_errand.h"
 #include "platform/users/read_log.h"
 #include "platform/users/user_identity.h"
 
@@ -27,8 +30,6 @@ struct JobLog {
   std::shared_ptr<RootErrands> errands;  // Opens the file on our behalf; null: we open it ourselves.
 };
 
-/// `is_error` selects the job's error file, if it has a separate one.
-JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, bool is_error);
 /// Like ReadLog; `most` limits the bytes of the piece. May run on any thread. Blocks while a file server does not
 /// answer.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most = kLogPieceBytes);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <variant>
 
-#include "daemon/node/job_log.h"
 #include "model/exit_codes.h"
 #include "platform/records/step_list_file.h"
 
@@ -371,12 +370,21 @@ std::optional<JobLog> Node::LogOfRun(JobId job) const {
   if (record == nullptr) return std::nullopt;
   const auto spec = controller_->SpecOf(*record);
   if (!spec || *spec == nullptr) return std::nullopt;
-  return JobLogOf(*this, *record, **spec, false);
+  return LogOf(*record, **spec, false);
 }
 
-void Node::LendRights(JobLog& log) const {
+JobLog Node::LogOf(const JobRecord& record, const JobSpec& spec, bool is_error) const {
+  JobLog log;
+  log.user = record.user;
+  const std::string error = is_error ? ErrorOf(record, spec) : "";
+  log.path = error.empty() ? OutputOf(record, spec) : error;
+  log.is_ours = error.empty() && spec.output.empty();
+  // This node does not know the user, so nothing can be read with the user's rights.
+  if (const auto here = users().UserHere(record.user)) log.user = *here;
+  else if (!log.is_ours) log.path.clear();
   log.right = users_.WithRight(log.user).right;
   log.errands = options_.errands;
+  return log;
 }
 
 }  // namespace divvy

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/node/job_log.h"
 #include "daemon/node/launch_builder.h"
 #include "daemon/node/node_errands.h"
 #include "daemon/runtime/controller_port.h"
@@ -20,8 +21,6 @@
 #include "platform/os/foreign_descriptor.h"
 
 namespace divvy {
-
-struct JobLog;
 
 /// The streams of a foreground job's caller, kept until the job's process has them. Closed when dropped.
 using Streams = std::array<ForeignDescriptor, 3>;
@@ -111,8 +110,8 @@ class Node final : public NodeCommandPort {
   std::vector<RunHere> runs_here() const;
   /// The output log of a run on this node; nullopt if it is not known.
   std::optional<JobLog> LogOfRun(JobId job) const;
-  /// Adds what is needed to read this log if the launcher opens users' files for us.
-  void LendRights(JobLog& log) const;
+  /// The job's log on this node; `is_error` selects the job's error file, if it has a separate one.
+  JobLog LogOf(const JobRecord& record, const JobSpec& spec, bool is_error) const;
   /// The uid of a run's processes, as it was launched; -1 if the job does not run here or has not reported it yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }

@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "model/lease_note.h"
-#include "platform/supervisor/launch.h"
-#include "platform/supervisor/supervisor.h"
+#include "platform/supervisor/run_record.h"
+#include "platform/supervisor/supervisor_setup.h"
 #include "platform/supervisor/supervisor_watch.h"
 
 namespace divvy {

@@ -146,7 +146,7 @@ void JobDetailRoutes::Log(ApiCall& call) {
         AskForLog(asked, question);
       };
     }
-    const JobLog log = JobLogOf(node_, record, *found.spec, is_error);
+    const JobLog log = node_.LogOf(record, *found.spec, is_error);
     return [path = log.path, piece = ReadJobLog(log, *at, *last)](ApiCall& asked) {
       if (piece.error != 0) return asked.Refuse(CannotRead("'" + path + "'", piece.error));
       AnswerPiece(asked, piece.text, piece.next);
