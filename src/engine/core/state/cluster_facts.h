@@ -20,9 +20,9 @@ struct NodeFacts {
   std::int32_t memory_mib = 0;
   int gpus = 0;
   /// The node class that requests select by: GPU model, pool and features together. Below placement::kMaxModels.
-  int kind = 0;
-  /// The kind of each GPU, if they differ. Then `kind` is the node's own kind, and a shape that accepts any of its GPUs
-  /// accepts that kind as well. Empty: all GPUs are of `kind`.
+  int node_class = 0;
+  /// The class of each GPU, if they differ. Then `node_class` is the node's own class, and a shape that accepts any of
+  /// its GPUs accepts that class as well. Empty: all GPUs are of `node_class`.
   std::vector<std::uint8_t> gpu_classes;
   /// Memory of each GPU, MiB. Empty: GPU memory is not accounted.
   std::vector<std::int32_t> gpu_memory_mib;
@@ -58,7 +58,7 @@ struct Job {
                            // own from it.
 };
 
-/// A running job and its pieces.
+/// A running job and its placements.
 struct Run {
   JobId id;
   ClassIndex job_class = 0;
@@ -70,7 +70,7 @@ struct Run {
   Time predicted_end = kNever;
   Time expected = kNever;              // The expected end as of the last decision; maintained by the cluster.
   bool is_leaving = false;             // The whole job was told to end.
-  std::vector<TaskPlacement> leaving;  // For an elastic job that keeps running: pieces that it was told to release.
+  std::vector<TaskPlacement> leaving;  // For an elastic job that keeps running: placements that it was told to release.
 };
 
 struct Start {
@@ -83,7 +83,7 @@ struct Start {
   Time passed_start = kNoTime;
 };
 
-/// Pieces that a running job must release: all of them, or an elastic job's surplus.
+/// Placements that a running job must release: all of them, or an elastic job's surplus.
 struct Preemption {
   JobId job;
   std::vector<TaskPlacement> placements;
@@ -99,14 +99,14 @@ struct Move {
   JobId preemptor;
 };
 
-/// An elastic job gets more pieces.
+/// An elastic job gets more placements.
 struct Growth {
   JobId job;
   std::vector<TaskPlacement> placements;
 };
 
 /// An idle GPU is switched to MIG mode, or back (is_merge), before the job that needs it starts. The instances
-/// themselves are created and removed with the pieces that use them.
+/// themselves are created and removed with the placements that use them.
 struct Carving {
   NodeIndex node = 0;
   int gpu = 0;
