@@ -112,7 +112,7 @@ void Teams::DivideShares() const {
   // Parents precede their children, so one pass divides level by level.
   for (const Team& parent : teams_) {
     if (parent.children.empty()) continue;
-    std::vector<TeamDemand> claims;
+    std::vector<Nominate> claims;
     claims.reserve(parent.children.size());
     for (const TeamIndex child : parent.children) {
       const Team& team = teams_[child];
