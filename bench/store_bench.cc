@@ -1,8 +1,9 @@
 // Measures how fast the store commits, loads and prunes on this machine.
 //
-//   store_bench [FOLDER]   default: the current directory; its disk determines the results
+//   store_bench [FOLDER]              default: the current directory; its disk determines the results
+//   store_bench postgresql://...      an empty database
 //
-// Prints one line per measurement. All rates count durable commits (synchronous=FULL).
+// Prints one line per measurement. All rates count durable commits (synchronous=FULL, synchronous_commit=on).
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "store/postgres/postgres_url.h"
 #include "store/store.h"
 
 namespace divvy {
@@ -81,9 +83,16 @@ Batch Life(JobRecord record) {
   return batch;
 }
 
+std::unique_ptr<Store> OpenEither(const std::string& where) {
+  if (!IsPostgresUrl(where)) return OrExit(OpenSqliteStore(where));
+  PostgresOptions options;
+  options.url = where;
+  return OrExit(OpenPostgresStore(options));
+}
+
 class Bench {
  public:
-  explicit Bench(std::string path) : path_(std::move(path)), store_(OrExit(OpenSqliteStore(path_))) {}
+  explicit Bench(std::string path) : path_(std::move(path)), store_(OpenEither(path_)) {}
 
   void Submit(std::uint64_t jobs_per_commit, std::uint64_t commits) {
     std::vector<double> milliseconds;
@@ -105,7 +114,7 @@ class Bench {
   void Reopen() {
     store_.reset();
     auto start = Clock::now();
-    store_ = OrExit(OpenSqliteStore(path_));
+    store_ = OpenEither(path_);
     const double open = SecondsSince(start);
     start = Clock::now();
     live_ = OrExit(store_->Load()).live;
@@ -170,7 +179,8 @@ class Bench {
 }  // namespace divvy
 
 int main(int argc, char** argv) {
-  const std::string path = std::string(argc > 1 ? argv[1] : ".") + "/store_bench.db";
+  const std::string where = argc > 1 ? argv[1] : ".";
+  const std::string path = divvy::IsPostgresUrl(where) ? where : where + "/store_bench.db";
   for (const char* suffix : {"", "-wal", "-shm", "-lock"}) ::unlink((path + suffix).c_str());
   {
     divvy::Bench bench(path);

@@ -72,6 +72,28 @@ unpack_package() {
   (cd "$folder" && apt-get -qq download "$1" </dev/null >"$1.log" 2>&1 && dpkg-deb -x "$1"_*.deb . && rm -f "$1"_*.deb && touch "$1.done")
 }
 
+# The libraries of PostgreSQL's programs and of its client library.
+postgres_libraries=(
+  libpq5 libssl3 libldap-2.5-0 libsasl2-2 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libkeyutils1 libcom-err2
+  libxml2 libicu72 liblz4-1 libzstd1 liblzma5 libpam0g libaudit1 libcap-ng0 libselinux1 libsystemd0 libcap2 libgcrypt20
+  libgpg-error0 libgnutls30 libp11-kit0 libidn2-0 libunistring2 libtasn1-6 libnettle8 libhogweed6 libgmp10 libffi8
+  libreadline8 libtinfo6
+)
+
+# unpack_postgres: unpacks PostgreSQL's server, its programs and the libraries that are not installed. Sets and exports
+# LD_LIBRARY_PATH if needed. Does nothing if the server and the client library are installed.
+unpack_postgres() {
+  local folder=$PWD/build/unpacked package libraries
+  if [ -x /usr/lib/postgresql/15/bin/postgres ] && is_installed libpq5; then return 0; fi
+  unpack_package postgresql-15 && unpack_package postgresql-client-15 || return 1
+  libraries=$folder/usr/lib/$(uname -m)-linux-gnu:$folder/lib/$(uname -m)-linux-gnu
+  for package in "${postgres_libraries[@]}"; do
+    is_installed "$package" || unpack_package "$package" || return 1
+  done
+  export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  ! ldd "$folder/usr/lib/postgresql/15/bin/postgres" | grep -q "not found"
+}
+
 # build_tree PRESET [TARGET...]: configures if needed and builds; the presets are in CMakePresets.json.
 build_tree() {
   local preset=$1 directory=build start=$SECONDS log

@@ -37,6 +37,7 @@
 #include "daemon/runtime/worker.h"
 #include "daemon/storage/committer.h"
 #include "daemon/storage/housekeeping.h"
+#include "daemon/storage/open_store.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/views/cluster_sample.h"
 #include "daemon/waste/waste_actor.h"
@@ -582,7 +583,7 @@ Status Daemon::Start() {
   GpuWishes wishes = {flags_.emulate, config_.mig, places_.runs};
   if (errands_) wishes.emulation = places_.emulation;
   DIVVY_TRY(GpuSource gpus, OpenGpus(wishes, places_));
-  DIVVY_TRY(store_, OpenSqliteStore(places_.state + "/divvy.db"));
+  DIVVY_TRY(store_, OpenStore(config_.store_url, places_));
   DIVVY_TRY(journal_, RunJournal::Open(places_.state + "/runs.journal"));
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
@@ -629,6 +630,7 @@ Status Daemon::Start() {
 
 void Daemon::Close() {
   server_.reset();
+  if (store_ != nullptr) store_->StopWaiting();
   writer_.reset();
   // No commit is under way any more. If this one fails, only minutes of decayed usage and seconds of progress are lost.
   if (store_ != nullptr && controller_ != nullptr) {

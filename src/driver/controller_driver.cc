@@ -356,6 +356,8 @@ FindOutcome ControllerDriver::Outcomes() {
     if (auto live = FindLive(id)) return live;
     if (const JobRecord* ended = FindEnded(id)) return *ended;
     auto record = store_.Find(id);
+    // A decision that takes an unreachable job for a missing one would be wrong for good.
+    if (!record && record.error().code == ErrorCode::kUnreachable) ports_.give_up(record.error());
     if (!record) return std::nullopt;
     return *std::move(record);
   };

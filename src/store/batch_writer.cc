@@ -1,7 +1,5 @@
 #include "store/batch_writer.h"
 
-#include <bit>
-#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -14,18 +12,6 @@ namespace {
 // Limits of one pruning step, so that it takes about 20 ms.
 constexpr int kJobsPerPrune = 1'000;
 constexpr int kCapturesPerPrune = 1'000;
-
-std::int64_t HashOf(const Capture& capture) {
-  // Only finds candidates, whose content is then compared. So the hash may differ between builds.
-  std::uint64_t hash = static_cast<std::uint64_t>(capture.umask);
-  const auto mix = [&](std::uint64_t value) { hash = (std::rotl(hash, 5) ^ value) * 0x9E3779B97F4A7C15; };
-  for (const std::string& variable : capture.environment) mix(std::hash<std::string_view>{}(variable));
-  for (const auto& [name, limit] : capture.limits) {
-    mix(std::hash<std::string_view>{}(name));
-    mix(static_cast<std::uint64_t>(limit));
-  }
-  return std::bit_cast<std::int64_t>(hash);
-}
 
 // An element usually has its array's name. Then only the array is found by that name (index jobs_named).
 std::string HasOwnName() {
@@ -168,9 +154,7 @@ Result<std::int64_t> BatchWriter::CaptureId(const Capture& capture) {
   static const Capture kNone;
   if (capture == kNone) return 0;
   const std::int64_t hash = HashOf(capture);
-  for (const KnownCapture& known : known_captures_) {
-    if (known.hash == hash && known.capture == capture) return known.id;
-  }
+  if (const auto known = known_captures_.Find(hash, capture)) return *known;
   const std::string body = CaptureToJson(capture);
   DIVVY_TRY(std::optional<std::int64_t> id, FindCapture(hash, body));
   if (!id) {
@@ -181,7 +165,7 @@ Result<std::int64_t> BatchWriter::CaptureId(const Capture& capture) {
     id = insert_capture_.Integer(0);
     DIVVY_CHECK(insert_capture_.Run());
   }
-  Remember(hash, *id, capture);
+  known_captures_.Remember(hash, *id, capture);
   return *id;
 }
 
@@ -194,15 +178,6 @@ Result<std::optional<std::int64_t>> BatchWriter::FindCapture(std::int64_t hash, 
     const std::int64_t id = find_captures_.Integer(0);
     find_captures_.Reset();
     return id;
-  }
-}
-
-void BatchWriter::Remember(std::int64_t hash, std::int64_t id, const Capture& capture) {
-  if (known_captures_.size() < kKnownCaptures) {
-    known_captures_.push_back({hash, id, capture});
-  } else {
-    known_captures_[next_known_] = {hash, id, capture};
-    next_known_ = (next_known_ + 1) % kKnownCaptures;
   }
 }
 
@@ -231,8 +206,7 @@ Result<bool> BatchWriter::DeleteOldJobs(Time finished_before) {
     delete_captures_.Bind(1, kCapturesPerPrune);
     DIVVY_CHECK(delete_captures_.Run());
     has_more = connection_.rows_changed() == kCapturesPerPrune;
-    known_captures_.clear();
-    next_known_ = 0;
+    known_captures_.Clear();
   }
   DIVVY_CHECK(commit_.Run());
   return has_more;
@@ -248,8 +222,7 @@ Status BatchWriter::DeleteJob(std::int64_t job) {
 
 void BatchWriter::RollBack() {
   // Captures that this transaction added are rolled back too.
-  known_captures_.clear();
-  next_known_ = 0;
+  known_captures_.Clear();
   // After some write errors SQLite has already rolled back.
   if (connection_.is_in_transaction()) (void)rollback_.Run();
 }

@@ -1,7 +1,6 @@
 // Writes batches, all of them in one transaction or none. The only writer of the database.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "base/result.h"
 #include "model/batch.h"
+#include "store/capture_cache.h"
 #include "store/sqlite.h"
 
 namespace divvy {
@@ -35,7 +35,6 @@ class BatchWriter {
   /// The id of the `captures` row with this content, which is inserted if necessary. 0 for an empty capture.
   Result<std::int64_t> CaptureId(const Capture& capture);
   Result<std::optional<std::int64_t>> FindCapture(std::int64_t hash, const std::string& body);
-  void Remember(std::int64_t hash, std::int64_t id, const Capture& capture);
   Result<bool> DeleteOldJobs(Time finished_before);
   Status DeleteJob(std::int64_t job);
   void RollBack();
@@ -49,15 +48,7 @@ class BatchWriter {
   Statement find_old_jobs_, delete_job_, delete_spec_, delete_history_, delete_runs_, delete_old_events_;
   Statement delete_captures_;
 
-  // The most recently used captures. Users submit many jobs from one shell, and comparing is cheaper than encoding.
-  struct KnownCapture {
-    std::int64_t hash = 0;
-    std::int64_t id = 0;
-    Capture capture;
-  };
-  static constexpr std::size_t kKnownCaptures = 32;
-  std::vector<KnownCapture> known_captures_;
-  std::size_t next_known_ = 0;
+  CaptureCache known_captures_;
 };
 
 }  // namespace divvy

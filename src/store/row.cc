@@ -180,6 +180,15 @@ const std::vector<std::string>& ColumnNames() {
   return names;
 }
 
+// In SQL. PostgreSQL reads an unquoted "user" as the name of the connected user.
+std::string SqlName(const std::string& column) { return column == "user" ? "\"user\"" : column; }
+
+std::vector<std::string> SqlNames() {
+  std::vector<std::string> names;
+  for (const std::string& name : ColumnNames()) names.push_back(SqlName(name));
+  return names;
+}
+
 int ExitColumnCount() {
   static const int count = [] {
     NameWalk walk;
@@ -190,7 +199,7 @@ int ExitColumnCount() {
 }
 
 struct BindWalk {
-  Statement& statement;
+  Parameters& statement;
   int parameter = 0;
 
   template <typename T>
@@ -226,7 +235,7 @@ struct BindWalk {
 };
 
 struct ReadWalk {
-  const Statement& statement;
+  const Columns& statement;
   int column = 0;
   const char* damaged = nullptr;  // The first column that cannot be parsed.
 
@@ -360,7 +369,7 @@ std::optional<Dependency> DependencyFromText(std::string_view text) {
 }  // namespace
 
 const std::string& RowColumns() {
-  static const std::string text = Join(ColumnNames(), ", ");
+  static const std::string text = Join(SqlNames(), ", ");
   return text;
 }
 
@@ -377,7 +386,7 @@ const std::string& RowAliases() {
   static const std::string text = [] {
     std::vector<std::string> aliases;
     for (std::size_t i = 0; i < ColumnNames().size(); ++i)
-      aliases.push_back("?" + std::to_string(i + 1) + " AS " + ColumnNames()[i]);
+      aliases.push_back("?" + std::to_string(i + 1) + " AS " + SqlName(ColumnNames()[i]));
     return Join(aliases, ", ");
   }();
   return text;
@@ -387,7 +396,7 @@ const std::string& RowAssignments() {
   static const std::string text = [] {
     std::vector<std::string> assignments;
     for (std::size_t i = 1; i < ColumnNames().size(); ++i) {
-      assignments.push_back(ColumnNames()[i] + " = ?" + std::to_string(i + 1));
+      assignments.push_back(SqlName(ColumnNames()[i]) + " = ?" + std::to_string(i + 1));
     }
     return Join(assignments, ", ");
   }();
@@ -403,7 +412,8 @@ const std::string& ColumnsOfRuns() {
   static const std::string text = [] {
     std::vector<std::string> columns;
     for (const std::string& name : ColumnNames())
-      columns.push_back((std::ranges::find(kRunColumns, name) == kRunColumns.end() ? "jobs." : "runs.") + name);
+      columns.push_back((std::ranges::find(kRunColumns, name) == kRunColumns.end() ? "jobs." : "runs.") +
+                        SqlName(name));
     return Join(columns, ", ");
   }();
   return text;
@@ -417,14 +427,14 @@ std::string RowParameter(std::string_view column) {
   return {};
 }
 
-void BindRow(Statement& statement, const JobRecord& record) {
+void BindRow(Parameters& statement, const JobRecord& record) {
   BindWalk walk{statement};
   WalkColumns(walk, record);
 }
 
-Result<JobRecord> ReadRow(const Statement& statement) {
+Result<JobRecord> ReadRow(const Columns& row) {
   JobRecord record;
-  ReadWalk walk{statement};
+  ReadWalk walk{row};
   WalkColumns(walk, record);
   if (walk.damaged == nullptr) return record;
   return CorruptData("job " + ToString(record.id) + ": column " + walk.damaged +

@@ -1,4 +1,5 @@
-// A JobRecord as a row of the table jobs. One list of columns is used for creating, writing and reading.
+// A JobRecord as a row of the table jobs. One list of columns is used for creating, writing and reading, in every
+// database. The parameters in the SQL are written "?1"; PostgreSQL's are "$1" (postgres_connection.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 #include "base/result.h"
 #include "model/job_record.h"
-#include "store/sqlite.h"
+#include "store/values.h"
 
 namespace divvy {
 
@@ -30,9 +31,9 @@ const std::string& RunColumns();
 const std::string& ColumnsOfRuns();
 
 /// Does not copy the texts of `record`: it must live until the statement has run.
-void BindRow(Statement& statement, const JobRecord& record);
+void BindRow(Parameters& statement, const JobRecord& record);
 /// Fails with kCorruptData, naming the job and the column.
-Result<JobRecord> ReadRow(const Statement& statement);
+Result<JobRecord> ReadRow(const Columns& row);
 
 /// How many jobs a new record adds to `jobs_total`. An array counts all its elements, so an element adds none.
 inline std::int64_t JobsIn(const JobRecord& record) {

@@ -7,26 +7,27 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/values.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace divvy {
 
-/// A prepared statement. As in SQLite, parameters count from 1 and columns from 0.
-class Statement {
+/// A prepared statement, with its parameters and the current row of its result.
+class Statement final : public Parameters, public Columns {
  public:
   Statement() = default;
   Statement(const std::string* path, sqlite3_stmt* statement) : path_(path), statement_(statement) {}
   Statement(Statement&& other) noexcept { *this = std::move(other); }
   Statement& operator=(Statement&& other) noexcept;
-  ~Statement();
+  ~Statement() override;
 
-  void Bind(int parameter, std::int64_t value);
+  void Bind(int parameter, std::int64_t value) override;
   /// Not copied: `text` must live until Run, or until the last Next.
-  void Bind(int parameter, std::string_view text);
-  void BindCopy(int parameter, std::string_view text);
-  void BindNull(int parameter);
+  void Bind(int parameter, std::string_view text) override;
+  void BindCopy(int parameter, std::string_view text) override;
+  void BindNull(int parameter) override;
 
   /// Returns true if there is a row. After false or an error, the statement can be bound again.
   Result<bool> Next();
@@ -35,9 +36,9 @@ class Statement {
   /// Ends a query before its last row, and clears the bound values.
   void Reset();
 
-  std::int64_t Integer(int column) const;
-  std::string_view Text(int column) const;  // Valid until the next call on this statement.
-  bool IsNull(int column) const;
+  std::int64_t Integer(int column) const override;
+  std::string_view Text(int column) const override;  // Valid until the next call on this statement.
+  bool IsNull(int column) const override;
 
  private:
   const std::string* path_ = nullptr;

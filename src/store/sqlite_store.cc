@@ -9,6 +9,7 @@
 
 #include "store/batch_writer.h"
 #include "store/file_lock.h"
+#include "store/history_query.h"
 #include "store/row.h"
 #include "store/schema.h"
 #include "store/sqlite.h"
@@ -45,50 +46,6 @@ Result<std::vector<JobRecord>> ReadRows(Statement& statement) {
     records.push_back(std::move(record));
   }
 }
-
-// The query for a filter. Texts from users are bound as parameters; numbers are written into the SQL.
-struct HistoryQuery {
-  explicit HistoryQuery(const HistoryFilter& filter) : sql("SELECT " + RowColumns() + " FROM jobs WHERE 1") {
-    Equals("user", filter.user);
-    Equals("name", filter.name);
-    Equals("project", filter.project);
-    Equals("job_group", filter.group);
-    if (!filter.states.empty()) States(filter.states);
-    if (filter.array) sql += " AND array_id > 0 AND array_id = " + std::to_string(Number(*filter.array));
-    if (filter.ids) Ids(*filter.ids);
-    if (filter.since != kNoTime) Since(filter.since);
-    sql += " ORDER BY id DESC";
-    if (filter.limit > 0) sql += " LIMIT " + std::to_string(LimitOf(filter.limit));
-  }
-
-  void Equals(const char* column, const std::string& value) {
-    if (value.empty()) return;
-    sql += std::string(" AND ") + column + " = ?" + std::to_string(texts.size() + 1);
-    texts.push_back(value);
-  }
-
-  void States(const std::vector<JobState>& states) {
-    std::string list;
-    for (const JobState state : states) list += (list.empty() ? "" : ", ") + std::to_string(static_cast<int>(state));
-    sql += " AND state IN (" + list + ")";
-    // SQLite uses a partial index only if the query repeats its condition literally.
-    if (std::ranges::none_of(states, IsFinal)) sql += " AND state < 6";
-  }
-
-  void Ids(const std::pair<JobId, JobId>& ids) {
-    sql += " AND id BETWEEN " + std::to_string(Number(ids.first)) + " AND " + std::to_string(Number(ids.second)) +
-           " AND array_id = 0";
-  }
-
-  void Since(Time since) {
-    const std::string at = std::to_string(Number(since));
-    sql += " AND ((state >= 6 AND ended >= " + at + ") OR (state >= 6 AND ended = 0 AND submitted >= " + at +
-           ") OR (state < 6 AND CASE WHEN ended > 0 THEN ended ELSE submitted END >= " + at + "))";
-  }
-
-  std::string sql;
-  std::vector<std::string> texts;  // The values of ?1, ?2, ...
-};
 
 class SqliteStore : public Store {
  public:
@@ -132,6 +89,11 @@ class SqliteStore : public Store {
 Status SqliteStore::Open() {
   DIVVY_CHECK(writing_.Open());
   DIVVY_CHECK(MigrateSchema(writing_, Migrations()));
+  DIVVY_TRY(const std::int64_t is_copy, writing_.QueryInteger("SELECT count(*) FROM meta WHERE key = 'copying'"));
+  if (is_copy != 0) {
+    return FailedPrecondition(writing_.path() +
+                              " holds an unfinished copy: finish it with \"divvy store copy\", or move it away");
+  }
   DIVVY_TRY(Statement journal, writing_.Prepare("PRAGMA journal_mode = WAL"));
   DIVVY_TRY(const bool has_mode, journal.Next());
   if (!has_mode || journal.Text(0) != "wal") {
@@ -230,7 +192,7 @@ Result<JobSpec> SqliteStore::Spec(JobId id) {
 
 Result<std::vector<JobRecord>> SqliteStore::History(const HistoryFilter& filter) {
   const std::lock_guard lock(scan_mutex_);
-  const HistoryQuery query(filter);
+  const HistoryQuery query = QueryFor(filter);
   DIVVY_TRY(Statement statement, scanning_.Prepare(query.sql));
   int parameter = 0;
   for (const std::string& text : query.texts) statement.Bind(++parameter, std::string_view(text));

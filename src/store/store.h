@@ -1,5 +1,5 @@
 // The durable state, with one writer and concurrent readers. Everything in one commit becomes durable together: after
-// Commit returns, it survives kill -9 and a power cut (SQLite WAL, synchronous=FULL).
+// Commit returns, it survives kill -9 and a power cut (SQLite WAL, synchronous=FULL; PostgreSQL, synchronous_commit).
 //
 // Final jobs are only kept here, so the daemon's memory does not grow with history.
 #pragma once
@@ -76,6 +76,12 @@ class Store {
   /// Newest first, at most 100. `user` empty: all users. Includes array elements only if their name differs from their
   /// array's.
   virtual Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) = 0;
+
+  /// Whether Commit waits for another process, so that it must not run on a thread that has other work.
+  virtual bool is_remote() const { return false; }
+  /// A remote store waits with Commit until it knows the outcome. After this call, such a Commit fails instead with
+  /// kUnreachable. For a process that is about to end; may be called by any thread.
+  virtual void StopWaiting() {}
 };
 
 /// Opens or creates the database file (mode 0600, because it holds environments), and migrates its schema to this
@@ -83,5 +89,19 @@ class Store {
 /// kCorruptData with a remedy, and stays unchanged. While the store lives, it holds a lock on `path` + "-lock"; a
 /// second store on the same file is kFailedPrecondition and names the first one's pid.
 Result<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path);
+
+struct PostgresOptions {
+  std::string url;           // postgresql://...
+  std::string cluster;       // The id of the caller's cluster. An empty database becomes its database. Empty: any.
+  std::string cluster_file;  // Where the caller keeps that id, for messages.
+  bool is_copy = false;      // An unfinished copy may be opened.
+  Duration patience = std::chrono::seconds(30);          // For one transaction; then the connection counts as lost.
+  Duration outcome_patience = std::chrono::minutes(10);  // How long Commit tries to learn the outcome of a transaction.
+};
+
+/// Opens or creates divvy's tables in a database of PostgreSQL, and migrates them to this version. kUnreachable if the
+/// server cannot be reached. kFailedPrecondition if libpq is missing, the schema is newer, the database belongs to
+/// another cluster, or another process has it open for writing (it is named). No message contains a password.
+Result<std::unique_ptr<Store>> OpenPostgresStore(const PostgresOptions& options);
 
 }  // namespace divvy

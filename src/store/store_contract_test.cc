@@ -1,6 +1,7 @@
-// The contract of every store: the same tests run on the database and on the store in memory.
+// The contract of every store: the same tests run on both databases and on the store in memory.
 #include <gtest/gtest.h>
 
+#include "store/postgres/postgres_test_server.h"
 #include "store/store_fake.h"
 #include "store/store_test_support.h"
 
@@ -9,37 +10,57 @@ namespace store_contract_test {
 
 using IdList = std::vector<std::uint64_t>;
 
-enum class Kind { kSqlite, kMemory };
+enum class Kind { kSqlite, kMemory, kPostgres };
 
 class StoreContract : public testing::TestWithParam<Kind> {
  protected:
+  // Starting a server takes seconds, so all tests of one process use the same one.
+  static TestServer& Server() {
+    if (server_ == nullptr) server_ = std::make_unique<TestServer>();
+    return *server_;
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
   void SetUp() override {
     if (GetParam() == Kind::kMemory) {
       store_ = MakeMemoryStore();
-    } else {
-      Open();
+      return;
     }
+    if (GetParam() == Kind::kPostgres) {
+      if (const std::string missing = TestServer::Missing(); !missing.empty()) GTEST_SKIP() << missing;
+      static int databases = 0;
+      url_ = Server().Url("contract" + std::to_string(++databases));
+    }
+    Open();
   }
   void Open() {
-    auto opened = OpenSqliteStore(folder_.File("divvy.db"));
+    auto opened = url_.empty() ? OpenSqliteStore(folder_.File("divvy.db"))
+                               : OpenPostgresStore({.url = url_, .cluster = "a", .cluster_file = ""});
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = *std::move(opened);
   }
   /// Simulates a restart of the daemon.
   Store::Loaded Restart() {
-    if (GetParam() == Kind::kSqlite) {
+    if (GetParam() != Kind::kMemory) {
       store_.reset();
       Open();
     }
     return Must(store_->Load());
   }
 
+  inline static std::unique_ptr<TestServer> server_;
   TemporaryFolder folder_;
+  std::string url_;
   std::unique_ptr<Store> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::Values(Kind::kSqlite, Kind::kMemory),
-                         [](const auto& kind) { return kind.param == Kind::kSqlite ? "Sqlite" : "Memory"; });
+std::string NameOfKind(const testing::TestParamInfo<Kind>& kind) {
+  constexpr const char* kNames[] = {"Sqlite", "Memory", "Postgres"};
+  return kNames[static_cast<int>(kind.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::Values(Kind::kSqlite, Kind::kMemory, Kind::kPostgres),
+                         NameOfKind);
 
 JobRecord RecordWithEverything() {
   JobRecord record = Job(7, "naïve 'name'; --");

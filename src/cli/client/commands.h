@@ -50,6 +50,10 @@ std::vector<dialect::Option> UiOptions();
 int AdoptMain(const Words& words);
 std::vector<dialect::Option> AdoptOptions();
 
+// cli/cluster/store.cc
+int StoreMain(const Words& words);
+std::vector<dialect::Option> StoreOptions();
+
 // cli/cluster/pools.cc
 int PoolsMain(const Words& words);
 int TopMain(const Words& words);

@@ -196,7 +196,8 @@ int DownMain(const Words& words) {
   const auto status = api->Status();
   if (!status) return Fail(status.error());
   std::optional<ProgressIndicator> progress(std::in_place, "stopping the daemon");
-  if (const auto down = api->Shutdown(); !down) {
+  // A daemon that cannot reach its database ends without an answer.
+  if (const auto down = api->Shutdown(); !down && down.error().code != ErrorCode::kUnreachable) {
     progress.reset();
     return Fail(down.error());
   }

@@ -74,6 +74,21 @@ std::vector<Command> MakeCommands() {
        AuditMain,
        false,
        true},
+      {"store",
+       "Copy the store to another database, or check it",
+       "divvy store copy --from URL --to URL | check [URL]",
+       "A store is an SQLite file (its path) or a PostgreSQL database (postgresql://...). Both commands need that no "
+       "daemon has it open: divvy down first. copy fills a new file or an empty database, compares both by the number "
+       "and the hash of their rows, and continues a copy that was interrupted. check reads everything and reports what "
+       "is damaged or does not fit together; without a URL it checks the store of this machine's daemon.",
+       {{"divvy store copy --from /var/lib/divvy/divvy.db --to postgresql://divvy@db.lab/divvy", "move to PostgreSQL"},
+        {"divvy store check", "this machine's store"}},
+       "Daemon",
+       StoreOptions,
+       "",
+       StoreMain,
+       false,
+       true},
 
       {"run",
        "Run a command on GPUs and wait for it",

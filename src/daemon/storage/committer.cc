@@ -29,7 +29,7 @@ void Committer::Commit(std::vector<Batch> batches, Done done) {
   const bool is_small = Rows(batches) <= kFewRows;
   const Time now = clock_.Now();
   const bool is_calm = now - last_ended_ >= kCalm * expected_;
-  if (is_small && is_quick() && is_calm && tasks_ == 0) {
+  if (is_small && is_quick() && is_calm && tasks_ == 0 && !store_.is_remote()) {
     Status status = store_.Commit(batches);
     last_ended_ = clock_.Now();
     Learn(last_ended_ - now);

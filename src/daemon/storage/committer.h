@@ -1,7 +1,7 @@
 // Makes batches durable. Small commits run on the loop's own thread, as long as the disk is faster than a hand-over to
 // another thread and back: each hand-over wakes a sleeping CPU, which costs as much as a write to a good disk. Commits
-// run on the writer's thread when they are large, the disk is slow, or they follow each other closely. The loop then
-// does other work meanwhile, and the changes that gather make the next commit larger.
+// run on the writer's thread when they are large, the disk is slow, the store is remote, or they follow each other
+// closely. The loop then does other work meanwhile, and the changes that gather make the next commit larger.
 #pragma once
 
 #include <functional>

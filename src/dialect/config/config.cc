@@ -208,6 +208,14 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_CHECK(ParseHostPort(text, 1));
     return text;
   };
+  // Errors do not quote the value, because it may hold a password.
+  const auto store_url = [](const ConfigValue& value) -> Result<std::string> {
+    DIVVY_TRY(const std::string text, ConfigText(value, "postgresql://divvy@db.lab/divvy"));
+    const bool is_url = text.starts_with("postgresql://") || text.starts_with("postgres://");
+    if (!text.empty() && !is_url)
+      return InvalidArgument("is not a URL of PostgreSQL; write it like \"postgresql://divvy@db.lab/divvy\"");
+    return text;
+  };
   const auto waste_action = [](const ConfigValue& value) {
     return ConfigOneOf<WasteAction>(value, {{"none", WasteAction::kNone},
                                             {"park", WasteAction::kPark},
@@ -289,6 +297,7 @@ std::vector<Key> Keys(Config& config) {
       {"controller", "name", Into(config.name, name)},
       {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
       {"controller", "requeue_lost_after", IntoFence(config.requeue_lost_after)},
+      {"store", "url", Into(config.store_url, store_url)},
       {"priorities", "users_may_raise", Into(config.users_may_raise, ConfigYesOrNo)},
       {"privacy", "jobs", Into(config.hides_others_jobs, privacy)},
       {"ui", "listen", ui_listen},

@@ -73,6 +73,8 @@ struct Config {
   Duration requeue_lost_after{0};  // Then its jobs, which the node has stopped by then, may run on other nodes. 0: they
                                    // stay.
 
+  std::string store_url;  // [store]: a database of PostgreSQL. Empty: SQLite in the state folder. May hold a password.
+
   bool users_may_raise = false;    // [priorities]: users may give their jobs a priority above 0.
   bool hides_others_jobs = false;  // [privacy]: only owners see their jobs' names, commands and reasons.
 

@@ -264,6 +264,13 @@ TEST(Config, ErrorsInTeamTablesNameTheLine) {
   EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas must be true or false, without quotes");
 }
 
+TEST(Config, AWrongStoreUrlIsNotQuoted) {
+  const auto config = ParseConfig("[store]\nurl = \"mysql://divvy:secret@db/divvy\"\n", "divvy.toml");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message,
+            "divvy.toml:2: url is not a URL of PostgreSQL; write it like \"postgresql://divvy@db.lab/divvy\"");
+}
+
 /// The installed file shows every key with its default behind '#'. Users copy it, so it must be right.
 TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   std::ifstream file(DIVVY_SOURCE_DIR "/packaging/divvy.toml");
@@ -281,13 +288,14 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 79);
+  EXPECT_EQ(keys, 80);
   Config want;
   // These keys have no default that could be written down: emulated GPUs, the address for other machines, and the
   // page's address.
   want.emulate = "8xH100-80GB";
   want.listen = {"0.0.0.0", 7433};
   want.name = "gpu1.lab";
+  want.store_url = "postgresql://divvy@db.lab/divvy";
   want.ui_listen = {"127.0.0.1", 8642};
   want.notify.user_webhooks = NotifySettings::Webhooks::kPublic;
   want.notify.user_commands = true;

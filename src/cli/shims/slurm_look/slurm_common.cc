@@ -1,4 +1,5 @@
 #include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/client/command.h"
 #include "cli/client/shown_answer.h"
 
 #include <grp.h>

@@ -96,8 +96,10 @@ void JobDetailRoutes::Show(ApiCall& call) {
   FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(
       found.record.has_value(), call, [this, refuse, id = *id, found = std::move(found)]() mutable -> FinishCall {
-        if (!Complete(driver_.store(), id, found))
-          return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
+        const Status done = Complete(driver_.store(), id, found);
+        if (!done && done.error().code == ErrorCode::kUnreachable)
+          return [refuse, error = done.error()](ApiCall& asked) { refuse(asked, error); };
+        if (!done) return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
         if (auto history = driver_.store().HistoryOf(id)) found.history = *std::move(history);
         return [this, found = std::move(found)](ApiCall& asked) { AnswerDetail(asked, found); };
       });

@@ -1,0 +1,51 @@
+#include "daemon/storage/open_store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/uuid.h"
+#include "platform/net/tls.h"
+#include "platform/users/secret_file.h"
+#include "store/postgres/postgres_url.h"
+
+namespace divvy {
+namespace {
+
+// The service's user may be the group of a file of root, as /etc/divvy/divvy.toml is.
+Status CheckReaders(const std::string& path) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  const unsigned forbidden = file.st_uid == 0 ? 0007U : 0077U;
+  if ((file.st_mode & forbidden) == 0) return {};
+  return FailedPrecondition(path + ": [store] url has a password, and other users can read this file: chmod 600 " +
+                            path + ", or write the password into a passfile (url = \"...?passfile=/path\")");
+}
+
+Result<std::string> ClusterId(const std::string& path) {
+  constexpr std::size_t kLongest = 200;
+  if (::access(path.c_str(), F_OK) == 0) {
+    DIVVY_TRY(const std::string text, ReadSecret(path, kLongest));
+    const std::string id(Trim(text));
+    if (id.empty()) return FailedPrecondition(path + " is empty: remove it, or write the cluster's id into it");
+    return id;
+  }
+  DIVVY_TRY(const std::string digits, RandomHex(16));
+  const std::string id = UuidOfRandom(digits);
+  DIVVY_CHECK(WriteSecret(path, id + "\n", true));
+  return id;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const Places& places) {
+  if (url.empty()) return OpenSqliteStore(places.state + "/divvy.db");
+  if (HasPassword(url)) DIVVY_CHECK(CheckReaders(places.config));
+  PostgresOptions options;
+  options.url = url;
+  options.cluster_file = places.state + "/cluster-id";
+  DIVVY_TRY(options.cluster, ClusterId(options.cluster_file));
+  return OpenPostgresStore(options);
+}
+
+}  // namespace divvy

@@ -1,0 +1,18 @@
+// Opens the store that the configuration selects.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "platform/os/runtime_paths.h"
+#include "store/store.h"
+
+namespace divvy {
+
+/// `url`: [store] url. Empty: divvy.db in the state folder. Otherwise a database of PostgreSQL, which then belongs to
+/// the cluster whose id is in the file "cluster-id" of the state folder; the file is created if it does not exist.
+/// kFailedPrecondition if the URL has a password and other users can read the configuration file.
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const Places& places);
+
+}  // namespace divvy

@@ -1,0 +1,25 @@
+// The schema of the database in PostgreSQL, and the migration of older databases. All tables are in the schema "divvy".
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "store/postgres/postgres_connection.h"
+
+namespace divvy {
+
+/// One step from version `to` - 1 to `to`. Never change a released step: a schema change is a new step.
+struct PgMigration {
+  std::int64_t to;
+  const char* sql;
+};
+
+/// All steps, ascending from 1; an empty database has version 0.
+std::span<const PgMigration> PgMigrations();
+
+/// Migrates the database to the last version, all steps in one transaction. Fails with kFailedPrecondition for a newer
+/// schema, or a schema "divvy" of another program, and leaves them unchanged.
+Status MigratePostgres(PgConnection& connection, std::span<const PgMigration> migrations);
+
+}  // namespace divvy

@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "store/history_query.h"
+#include "store/postgres/postgres_connection.h"
+#include "store/postgres/postgres_writer.h"
+#include "store/row.h"
+#include "store/store.h"
+#include "wire/messages/spec_json.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::int64_t kNamedInPostgres = 100;
+constexpr std::int64_t kRowsPerLoad = 10'000;
+// Short reads may run on the daemon's loop, which must not stand still for long.
+constexpr Duration kReadTimeout = std::chrono::seconds(5);
+// Queries over the whole history may take long.
+constexpr Duration kScanTimeout = std::chrono::minutes(10);
+
+std::int64_t NumberOf(JobId id) { return static_cast<std::int64_t>(id.value()); }
+std::int64_t NumberOf(Time time) { return time.time_since_epoch().count(); }
+std::int64_t NumberOf(std::uint64_t limit) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(limit, INT64_MAX));
+}
+JobId IdOf(std::int64_t number) { return JobId(static_cast<std::uint64_t>(number)); }
+
+Error NoSuchJobInPostgres(JobId id) { return NotFound("there is no job " + ToString(id)); }
+
+/// "at, text, job"
+Result<Batch::HistoryLine> LineOf(const Columns& row) {
+  return Batch::HistoryLine{IdOf(row.Integer(2)), Time(Duration(row.Integer(0))), std::string(row.Text(1))};
+}
+
+/// A connection that only reads, for one thread at a time. It connects again after it was lost. After a failed attempt
+/// it answers with the same error for a while, because an attempt may take seconds.
+class PgReader {
+ public:
+  explicit PgReader(PgConnection::Options options) : options_(std::move(options)) {
+    options_.settings = std::string(kPgSettings) + "; SET default_transaction_read_only = on";
+  }
+
+  void Add(PgStatement statement) { statements_.push_back(std::move(statement)); }
+
+  Status Open() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_attempt_) return last_error_;
+    auto opened = PgConnection::Open(options_);
+    Status done;
+    if (!opened) done = opened.error();
+    if (opened) done = (*opened)->Prepare(statements_);
+    if (done) {
+      connection_ = *std::move(opened);
+      return {};
+    }
+    last_error_ = done.error();
+    // An attempt that fails at once, as at a server that restarts, is soon worth another one.
+    const auto took = std::chrono::steady_clock::now() - now;
+    next_attempt_ = now + took +
+                    std::clamp<std::chrono::steady_clock::duration>(took * 5, std::chrono::milliseconds(50),
+                                                                    std::chrono::seconds(30));
+    return done;
+  }
+
+  /// One value for each row. `name` is a statement that was added; if it is empty, `sql` is run.
+  template <typename Convert>
+  auto Read(const std::string& name, const std::string& sql, const PgParameters& parameters, Convert convert) {
+    using Value = typename decltype(convert(std::declval<const Columns&>()))::value_type;
+    Result<std::vector<Value>> out = std::vector<Value>();
+    const std::lock_guard lock(mutex_);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      if (connection_ == nullptr) {
+        if (const Status opened = Open(); !opened) return Result<std::vector<Value>>(opened.error());
+      }
+      out->clear();
+      const auto add = [&](const Columns& row) -> Status {
+        DIVVY_TRY(Value value, convert(row));
+        out->push_back(std::move(value));
+        return {};
+      };
+      const Status done =
+          name.empty() ? connection_->QueryOnce(sql, parameters, add) : connection_->Query(name, parameters, add);
+      if (done) return out;
+      if (!connection_->is_lost()) return Result<std::vector<Value>>(done.error());
+      connection_.reset();
+      if (attempt == 1) return Result<std::vector<Value>>(done.error());
+    }
+    return out;
+  }
+
+ private:
+  std::mutex mutex_;
+  PgConnection::Options options_;
+  std::vector<PgStatement> statements_;
+  std::unique_ptr<PgConnection> connection_;
+  std::chrono::steady_clock::time_point next_attempt_;
+  Error last_error_;  // The last attempt to connect failed with it.
+};
+
+class PostgresStore : public Store {
+ public:
+  explicit PostgresStore(const PostgresOptions& options)
+      : writer_(options),
+        reader_({options.url, "divvy reads", "", std::min(options.patience, kReadTimeout)}),
+        scanner_({options.url, "divvy reads", "", std::max(options.patience, kScanTimeout)}) {}
+
+  Status Open();
+
+  Status Commit(const std::vector<Batch>& batches) override;
+  Result<Loaded> Load() override;
+  Result<bool> PruneStep(Time finished_before) override;
+
+  Result<JobRecord> Find(JobId id) override;
+  Result<JobSpec> Spec(JobId id) override;
+  Result<std::vector<JobRecord>> History(const HistoryFilter& filter) override;
+  Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) override;
+  Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) override;
+  Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) override;
+  Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) override;
+  Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) override;
+  bool is_remote() const override { return true; }
+  void StopWaiting() override { writer_.StopWaiting(); }
+
+ private:
+  std::mutex writer_mutex_;
+  PostgresWriter writer_;
+  PgReader reader_;
+  PgReader scanner_;  // For queries that may take seconds, so that short reads do not wait for them.
+};
+
+Status PostgresStore::Open() {
+  DIVVY_CHECK(writer_.Open());
+  reader_.Add({"find", "SELECT " + RowColumns() + " FROM jobs WHERE id = ?1", "n"});
+  reader_.Add({"spec",
+               "SELECT spec, body FROM jobs JOIN specs ON specs.job = jobs.spec_of "
+               "LEFT JOIN captures ON captures.id = specs.capture WHERE jobs.id = ?1",
+               "n"});
+  reader_.Add({"history_of", "SELECT at, text, job FROM history WHERE job = ?1 ORDER BY id", "n"});
+  reader_.Add(
+      {"last_of", "SELECT id FROM jobs WHERE uid = ?1 AND array_id = 0 ORDER BY id DESC LIMIT 1 OFFSET ?2", "nn"});
+  reader_.Add({"named",
+               "SELECT id FROM jobs WHERE name = ?1 AND has_own_name = 1 AND (?2 = '' OR \"user\" = ?2) "
+               "ORDER BY id DESC LIMIT ?3",
+               "ttn"});
+  DIVVY_CHECK(reader_.Open());
+  return scanner_.Open();
+}
+
+Status PostgresStore::Commit(const std::vector<Batch>& batches) {
+  if (std::ranges::all_of(batches, &Batch::empty)) return {};
+  const std::lock_guard lock(writer_mutex_);
+  return writer_.Write(batches);
+}
+
+Result<bool> PostgresStore::PruneStep(Time finished_before) {
+  const std::lock_guard lock(writer_mutex_);
+  return writer_.PruneStep(finished_before);
+}
+
+// In parts, each of which is read again if the connection is lost. Only this process writes, so they fit together.
+Result<Store::Loaded> PostgresStore::Load() {
+  Loaded loaded;
+  const auto integer = [](const Columns& row) -> Result<std::int64_t> { return row.Integer(0); };
+  const auto number = [&](const std::string& sql) -> Result<std::int64_t> {
+    DIVVY_TRY(const auto values, scanner_.Read("", sql, {}, integer));
+    return values.empty() ? 0 : values.front();
+  };
+  DIVVY_TRY(const std::int64_t count, number("SELECT count(*) FROM jobs WHERE state < 6"));
+  loaded.live.reserve(static_cast<std::size_t>(count));
+  const std::string page = "SELECT " + RowColumns() + " FROM jobs WHERE state < 6 AND id > ?1 ORDER BY id LIMIT ?2";
+  std::int64_t last = INT64_MIN;
+  while (true) {
+    DIVVY_TRY(auto records, scanner_.Read("", page, PgParameters::Of(last, kRowsPerLoad), ReadRow));
+    if (records.empty()) break;
+    last = NumberOf(records.back().id);
+    std::ranges::move(records, std::back_inserter(loaded.live));
+  }
+  DIVVY_TRY(loaded.settings, scanner_.Read("", "SELECT key, value FROM settings ORDER BY key", {},
+                                           [](const Columns& row) -> Result<std::pair<std::string, std::string>> {
+                                             return std::pair(std::string(row.Text(0)), std::string(row.Text(1)));
+                                           }));
+  DIVVY_TRY(const std::int64_t next, number("SELECT value FROM meta WHERE key = 'next_id'"));
+  // Never a used id, even if a batch came without its counter.
+  DIVVY_TRY(const std::int64_t free, number("SELECT id + array_count + 1 FROM jobs ORDER BY id DESC LIMIT 1"));
+  loaded.next_id = static_cast<std::uint64_t>(std::max(next, free));
+  DIVVY_TRY(const std::int64_t total, number("SELECT value FROM meta WHERE key = 'jobs_total'"));
+  loaded.jobs_total = static_cast<std::uint64_t>(total);
+  return loaded;
+}
+
+Result<JobRecord> PostgresStore::Find(JobId id) {
+  DIVVY_TRY(auto records, reader_.Read("find", "", PgParameters::Of(NumberOf(id)), ReadRow));
+  if (records.empty()) return NoSuchJobInPostgres(id);
+  return std::move(records.front());
+}
+
+Result<JobSpec> PostgresStore::Spec(JobId id) {
+  const auto read = [id](const Columns& row) -> Result<JobSpec> {
+    Result<JobSpec> spec = SpecFromJson(row.Text(0));
+    Result<Capture> capture = row.IsNull(1) ? Result<Capture>(Capture()) : CaptureFromJson(row.Text(1));
+    if (!spec)
+      return CorruptData("the specification of job " + ToString(id) + " cannot be read: " + spec.error().message);
+    if (!capture)
+      return CorruptData("the environment of job " + ToString(id) + " cannot be read: " + capture.error().message);
+    spec->capture = *std::move(capture);
+    return spec;
+  };
+  DIVVY_TRY(auto specs, reader_.Read("spec", "", PgParameters::Of(NumberOf(id)), read));
+  if (specs.empty()) return NoSuchJobInPostgres(id);
+  return std::move(specs.front());
+}
+
+Result<std::vector<JobRecord>> PostgresStore::History(const HistoryFilter& filter) {
+  const HistoryQuery query = QueryFor(filter);
+  PgParameters parameters;
+  int parameter = 0;
+  for (const std::string& text : query.texts) parameters.Bind(++parameter, std::string_view(text));
+  return scanner_.Read("", query.sql, parameters, ReadRow);
+}
+
+Result<std::vector<JobRecord>> PostgresStore::PastRuns(Time since, std::uint64_t limit) {
+  return scanner_.Read("",
+                       "SELECT " + ColumnsOfRuns() +
+                           " FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.ended >= ?1 "
+                           "ORDER BY runs.ended DESC, runs.id DESC LIMIT ?2",
+                       PgParameters::Of(NumberOf(since), NumberOf(limit)), ReadRow);
+}
+
+Result<std::vector<Batch::HistoryLine>> PostgresStore::LatestHistory(std::uint64_t limit) {
+  return scanner_.Read("", "SELECT at, text, job FROM history ORDER BY id DESC LIMIT ?1",
+                       PgParameters::Of(NumberOf(limit)), LineOf);
+}
+
+Result<std::vector<Batch::HistoryLine>> PostgresStore::HistoryOf(JobId id) {
+  return reader_.Read("history_of", "", PgParameters::Of(NumberOf(id)), LineOf);
+}
+
+Result<std::optional<JobId>> PostgresStore::LastOf(std::int64_t uid, std::uint64_t back) {
+  const auto id = [](const Columns& row) -> Result<JobId> { return IdOf(row.Integer(0)); };
+  DIVVY_TRY(const auto ids, reader_.Read("last_of", "", PgParameters::Of(uid, NumberOf(back)), id));
+  return ids.empty() ? std::nullopt : std::optional(ids.front());
+}
+
+Result<std::vector<JobId>> PostgresStore::Named(const std::string& name, const std::string& user) {
+  const auto id = [](const Columns& row) -> Result<JobId> { return IdOf(row.Integer(0)); };
+  return reader_.Read("named", "", PgParameters::Of(name, user, kNamedInPostgres), id);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> OpenPostgresStore(const PostgresOptions& options) {
+  auto store = std::make_unique<PostgresStore>(options);
+  DIVVY_CHECK(store->Open());
+  return store;
+}
+
+}  // namespace divvy

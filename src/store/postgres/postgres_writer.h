@@ -1,0 +1,108 @@
+// Writes batches to PostgreSQL, all of them in one transaction and one round trip. The only writer of the database.
+//
+// Only the session that holds the advisory lock may write. Each opening for writing, and each reconnection, increments
+// the epoch in the table `writer`, and each commit checks it. So an older session can never write after a newer one
+// began.
+//
+// A connection that is lost during a commit leaves its outcome unknown. Each commit writes its number in its
+// transaction. After reconnecting, taking the next epoch waits for an unfinished transaction of the old session and
+// prevents that a later one succeeds; then the number in the table says whether the commit happened.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "model/batch.h"
+#include "store/capture_cache.h"
+#include "store/postgres/postgres_connection.h"
+#include "store/store.h"
+
+namespace divvy {
+
+class PostgresWriter {
+ public:
+  explicit PostgresWriter(const PostgresOptions& options);
+
+  /// Connects, takes the lock, migrates the schema and checks the cluster. kFailedPrecondition if another writer holds
+  /// the database (it is named), it belongs to another cluster, or its schema is newer.
+  Status Open();
+  /// See Store::Commit. Waits for the database after it lost the connection, until the outcome is known.
+  Status Write(const std::vector<Batch>& batches);
+  /// See Store::PruneStep.
+  Result<bool> PruneStep(Time finished_before);
+  /// For copying a whole store. Null after the connection was lost.
+  PgConnection* connection() { return connection_.get(); }
+  /// Ends the waiting of Write, which then fails. May be called by another thread.
+  void StopWaiting() { is_stopping_ = true; }
+
+ private:
+  enum class Kind { kFence, kInsert, kUpdate, kOther };
+
+  Status Connect();
+  Status TakeLock();
+  Status TakeCluster();
+  Status TakeEpoch();
+  Status PrepareAll();
+  /// Reconnects. Waits until that succeeds, so that the outcome of commit `number` is known: true if it happened.
+  Result<bool> WasCommitted(std::int64_t number);
+  Status CheckSpecs(const std::vector<Batch>& batches) const;
+  /// Finds or inserts the captures of all specifications, in a transaction before the commit. A capture without a
+  /// specification is harmless; pruning removes it.
+  PgConnection::Finished PutCaptures(const std::vector<Batch>& batches);
+  std::int64_t CaptureId(const Capture& capture) const;
+  /// Rows of one table that are inserted together: one statement for each row would take twice the time.
+  struct Group {
+    std::string one;   // Inserts one row.
+    std::string many;  // Inserts kRowsInGroup rows.
+    Kind kind;
+    std::vector<PgParameters> rows;  // The first `count` are in use; the others keep their memory.
+    std::size_t count = 0;
+  };
+  static constexpr std::size_t kRowsInGroup = 16;
+  /// The parameters of a further row. Sends the group first if it is full.
+  PgParameters& AddRow(Group& group);
+  void SendGroup(Group& group);
+  void SendBegin();
+  void Send(const char* statement, Kind kind = Kind::kOther);
+  void SendBatch(const Batch& batch);
+  void SendCheck(const std::vector<Batch>& batches);
+  void AddSpec(JobId job, const JobSpec& spec);
+  void SendCounters(const std::vector<Batch>& batches);
+  Error ErrorOf(const PgConnection::Finished& finished) const;
+  /// Ends a failed transaction.
+  void RollBack(const PgConnection::Finished& finished);
+  /// Runs what was sent between SendBegin and now as one transaction.
+  PgConnection::Finished Finish(const PgConnection::OnSentRow& on_row = {});
+
+  PostgresOptions options_;
+  std::string application_;
+  std::unique_ptr<PgConnection> connection_;  // Null after it was lost.
+  int server_process_ = 0;                    // The server's process for the last connection.
+  std::int64_t epoch_ = 0;                    // 0: not opened yet.
+  std::int64_t commits_ = 0;                  // The number of the last commit.
+  std::atomic<bool> is_stopping_ = false;
+
+  PgParameters parameters_;
+  Group jobs_{"insert_job", "insert_jobs", Kind::kInsert, std::vector<PgParameters>(kRowsInGroup), 0};
+  Group specs_{"write_spec", "write_specs", Kind::kOther, std::vector<PgParameters>(kRowsInGroup), 0};
+  Group history_{"insert_history", "insert_histories", Kind::kOther, std::vector<PgParameters>(kRowsInGroup), 0};
+  std::vector<Kind> sent_;  // The statements of this transaction.
+  CaptureCache known_captures_;
+  // The captures of this commit, by hash.
+  std::unordered_multimap<std::int64_t, std::pair<const Capture*, std::int64_t>> captures_;
+};
+
+/// The types of RowParameters, for PgStatement::types.
+std::string RowTypes();
+
+/// The first settings of every connection.
+extern const char* const kPgSettings;
+
+}  // namespace divvy
