@@ -112,14 +112,14 @@ void Teams::DivideShares() const {
   // Parents precede their children, so one pass divides level by level.
   for (const Team& parent : teams_) {
     if (parent.children.empty()) continue;
-    std::vector<Nominate> claims;
-    claims.reserve(parent.children.size());
+    std::vector<TeamDemand> demands;
+    demands.reserve(parent.children.size());
     for (const TeamIndex child : parent.children) {
       const Team& team = teams_[child];
-      claims.push_back({team.running + team.waiting, team.spec.quota_parts, team.spec.limit_parts, team.spec.weight,
+      demands.push_back({team.running + team.waiting, team.spec.quota_parts, team.spec.limit_parts, team.spec.weight,
                         team.spec.priority});
     }
-    const std::vector<std::int64_t> parts = Divide(parent.share, claims, placement::kGpuParts);
+    const std::vector<std::int64_t> parts = Divide(parent.share, demands, placement::kGpuParts);
     for (std::size_t i = 0; i < parts.size(); ++i) teams_[parent.children[i]].share = parts[i];
   }
 }
