@@ -25,7 +25,7 @@ NodeState ClusterState::EmptyState(const NodeFacts& facts) {
   return state;
 }
 
-// Recomputes the free room of a node from its pieces.
+// Recomputes the free room of a node from its placements.
 void ClusterState::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
   NodeState state = EmptyState(node.facts);
