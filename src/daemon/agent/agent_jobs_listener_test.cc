@@ -18,7 +18,7 @@
 namespace divvy {
 namespace agent_jobs_listener_test {
 
-class AgentJobsListener : public testing::Test {
+class AgentJobsListenerTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = testing::TempDir() + "divvy-door-XXXXXX";
@@ -93,7 +93,7 @@ class AgentJobsListener : public testing::Test {
   std::unique_ptr<AgentJobsListener> listener_;
 };
 
-TEST_F(AgentJobsListener, AFewConnectionsGetTheRefusalAndFurtherOnesAreClosed) {
+TEST_F(AgentJobsListenerTest, AFewConnectionsGetTheRefusalAndFurtherOnesAreClosed) {
   std::vector<Descriptor> waiting;
   for (std::size_t i = 0; i < AgentJobsListener::kMostRefused; ++i) waiting.push_back(Connect());
   const Descriptor last = Connect();
@@ -118,7 +118,7 @@ TEST_F(AgentJobsListener, AFewConnectionsGetTheRefusalAndFurtherOnesAreClosed) {
   EXPECT_NE(answer.find("you have no job here"), std::string::npos) << answer;
 }
 
-TEST_F(AgentJobsListener, AClientThatDoesNotReadKeepsItsConnection) {
+TEST_F(AgentJobsListenerTest, AClientThatDoesNotReadKeepsItsConnection) {
   user_ = "ada";
   std::size_t sent = 0;
   const auto send = [&](std::uint64_t number) {

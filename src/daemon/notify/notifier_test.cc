@@ -6,6 +6,7 @@
 
 #include "daemon/notify/notice_text.h"
 #include "driver/notify_rows.h"
+#include "platform/os/clock.h"
 #include "store/store_fake.h"
 #include "wire/messages/codec.h"
 

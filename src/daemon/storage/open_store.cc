@@ -38,7 +38,7 @@ Result<std::string> ClusterId(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const Places& places) {
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places) {
   if (url.empty()) return OpenSqliteStore(places.state + "/divvy.db");
   if (HasPassword(url)) DIVVY_CHECK(CheckReaders(places.config));
   PostgresOptions options;

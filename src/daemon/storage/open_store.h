@@ -13,6 +13,6 @@ namespace divvy {
 /// `url`: [store] url. Empty: divvy.db in the state folder. Otherwise a database of PostgreSQL, which then belongs to
 /// the cluster whose id is in the file "cluster-id" of the state folder; the file is created if it does not exist.
 /// kFailedPrecondition if the URL has a password and other users can read the configuration file.
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const Places& places);
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places);
 
 }  // namespace divvy

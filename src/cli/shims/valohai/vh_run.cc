@@ -195,7 +195,7 @@ Result<VhProject> FindVhProject(const std::string& yaml) {
 }
 
 std::string ExecutionsDirectory() {
-  Places places = FindPlaces();
+  RuntimePaths places = FindPlaces();
   if (!places.home.empty() && ::access(places.home.c_str(), W_OK) == 0) return places.home + "/executions";
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
