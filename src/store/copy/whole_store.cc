@@ -95,7 +95,8 @@ class WholeSqlite : public WholeStore {
   Result<std::vector<CellRow>> Read(const CopiedTable& table, const Cell& after, std::int64_t limit) override {
     const bool has_after = after.kind != Cell::Kind::kNull;
     DIVVY_TRY(Statement statement, connection_.Prepare(SelectSql(table, has_after)));
-    BindCells(statement, has_after ? CellRow{Cell::Of(limit), after} : CellRow{Cell::Of(limit)});
+    const CellRow values = has_after ? CellRow{Cell::Of(limit), after} : CellRow{Cell::Of(limit)};
+    BindCells(statement, values);
     std::vector<CellRow> rows;
     while (true) {
       DIVVY_TRY(const bool has_row, statement.Next());

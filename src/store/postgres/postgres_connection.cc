@@ -230,7 +230,14 @@ Result<std::unique_ptr<PgConnection>> PgConnection::Open(const Options& options)
 bool PgConnection::is_lost() const { return is_lost_ || pq_.status(connection_) != pq::kConnectionOk; }
 
 bool PgConnection::NoticesEnd() {
-  if (!is_lost() && pq_.consumeInput(connection_) == 0) is_lost_ = true;
+  // What arrives now is a notice, or the reason for the end and then the end itself.
+  constexpr int kMostReads = 10;
+  for (int read = 0; read < kMostReads && !is_lost(); ++read) {
+    struct pollfd now = {pq_.socket(connection_), POLLIN, 0};
+    if (::poll(&now, 1, 0) <= 0) return false;
+    if (pq_.consumeInput(connection_) == 0) is_lost_ = true;
+    if (!is_lost_) static_cast<void>(pq_.isBusy(connection_));
+  }
   return is_lost();
 }
 
