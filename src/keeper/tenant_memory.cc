@@ -26,7 +26,7 @@ void TenantMemory::OnWant(ManagedTenant& kept, Slot slot, const share::Message& 
   if (!number) return;
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
   shared_.planner.RequestMemory(kept.tenant->id(), message.device,
-                       Bytes(static_cast<std::int64_t>(std::min(message.bytes, kMostBytes))), *number);
+                                Bytes(static_cast<std::int64_t>(std::min(message.bytes, kMostBytes))), *number);
 }
 
 void TenantMemory::OnPin(ManagedTenant& kept, Slot slot, const share::Message& message) {

@@ -139,8 +139,7 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
   add("predict", 0, "HOW", "Source of run time predictions: history (of jobs that have ended by then), true or none",
       [&flags](std::string_view value) -> Status {
         const auto known = simulate::PredictingFromName(value);
-        if (!known)
-          return InvalidArgument("'" + std::string(value) + "' is not valid: expected history, true or none");
+        if (!known) return InvalidArgument("'" + std::string(value) + "' is not valid: expected history, true or none");
         flags.engine.predicting = *known;
         return {};
       });

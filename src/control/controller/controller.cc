@@ -131,8 +131,8 @@ void Controller::Decide(Time now) {
   for (int round = 1; round < kMostRounds && feed_.FollowPools(); ++round) wakeup = CarryOut(now);
   if (feed_.FollowPools()) wakeup = now;
   feed_.WatchBudgets(now);
-  effects_.SetNextWakeup(std::min({wakeup, teams_.budgets().next_change(), reservations_.next_change(),
-                                   progress_.next_keep(), runs_.next_keep()}));
+  effects_.SetNextWakeup(std::min(
+      {wakeup, teams_.budgets().next_change(), reservations_.next_change(), progress_.next_keep(), runs_.next_keep()}));
   effects_.WakeBy(nodes_.next_change());
   effects_.WakeBy(deadlines_.next_late());
   effects_.WakeBy(gangs_.next_deadline());

@@ -8,10 +8,10 @@
 #include <set>
 #include <string>
 
-#include "daemon/storage/old_logs.h"
 #include "daemon/node/node.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
+#include "daemon/storage/old_logs.h"
 #include "platform/os/clock.h"
 #include "wire/messages/agent_messages.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/time.h"
-#include "daemon/storage/old_logs.h"
 #include "daemon/runtime/log.h"
+#include "daemon/storage/old_logs.h"
 #include "platform/os/clock.h"
 #include "store/store.h"
 

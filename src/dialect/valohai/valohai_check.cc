@@ -180,8 +180,7 @@ class Checker {
           std::string name = command.substr(at + prefix.size(), end - at - prefix.size());
           bool is_known = std::any_of(step.parameters.begin(), step.parameters.end(),
                                       [&](const ValohaiParameter& parameter) { return parameter.name == Trim(name); });
-          if (!is_known)
-            Warning(step.line, owner + "a command uses the unknown parameter " + Quoted(name));
+          if (!is_known) Warning(step.line, owner + "a command uses the unknown parameter " + Quoted(name));
         }
       }
     }

@@ -13,8 +13,8 @@
 #include "platform/records/gang_files.h"
 #include "platform/records/step_list_file.h"
 #include "platform/supervisor/launch_test_world.h"
-#include "platform/supervisor/supervisor_adoption.h"
 #include "platform/supervisor/node_allocation_start.h"
+#include "platform/supervisor/supervisor_adoption.h"
 
 namespace divvy {
 namespace supervisor_gang_test {

@@ -66,12 +66,11 @@ std::string ToText(const ChaosFigures& figures) {
          std::to_string(figures.crashes) + " crashes (" + std::to_string(figures.crashes_in_commit) +
          " during a commit, " + std::to_string(figures.crashes_midway) + " after a commit)" +
          count(figures.reboots, "reboots") + count(figures.supervisor_kills, "supervisors killed") +
-         count(figures.guard_kills, "guards killed") +
-         count(figures.process_kills, "processes killed") + count(figures.launcher_kills, "launchers killed") +
-         count(figures.lost_messages, "lost messages") + count(figures.doubled_messages, "duplicated") +
-         count(figures.late_messages, "reordered") + count(figures.full_disks, "full disks") +
-         count(figures.clock_jumps, "clock jumps") + count(figures.gpu_faults, "GPU faults") +
-         count(figures.foreign_processes, "foreign processes");
+         count(figures.guard_kills, "guards killed") + count(figures.process_kills, "processes killed") +
+         count(figures.launcher_kills, "launchers killed") + count(figures.lost_messages, "lost messages") +
+         count(figures.doubled_messages, "duplicated") + count(figures.late_messages, "reordered") +
+         count(figures.full_disks, "full disks") + count(figures.clock_jumps, "clock jumps") +
+         count(figures.gpu_faults, "GPU faults") + count(figures.foreign_processes, "foreign processes");
 }
 
 }  // namespace divvy::simulate

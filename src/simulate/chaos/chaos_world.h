@@ -9,9 +9,9 @@
 
 #include "simulate/chaos/chaos.h"
 #include "simulate/chaos/chaos_clients.h"
-#include "simulate/chaos/daemon_life.h"
 #include "simulate/chaos/chaos_ledger.h"
 #include "simulate/chaos/chaos_machine.h"
+#include "simulate/chaos/daemon_life.h"
 
 namespace divvy::simulate {
 

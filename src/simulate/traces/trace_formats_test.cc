@@ -176,9 +176,9 @@ TEST_F(Traces, SacctWithAllocatedAndRequestedGpuColumns) {
   EXPECT_EQ(ann.limit, 26h);
   EXPECT_EQ(ann.priority, 4294901);
   EXPECT_EQ(ann.published_start, *ParseDateTime("2024-01-05 12:10:00"));
-  EXPECT_EQ(workload.notes, (std::vector<std::string>{"1 job step left out; use sacct -X to omit them",
-                                                      "2 jobs left out: never ran",
-                                                      "1 job still running; treated as ended when sacct was called"}));
+  EXPECT_EQ(workload.notes,
+            (std::vector<std::string>{"1 job step left out; use sacct -X to omit them", "2 jobs left out: never ran",
+                                      "1 job still running; treated as ended when sacct was called"}));
 }
 
 TEST_F(Traces, SacctWithATrailingBar) {

@@ -230,7 +230,7 @@ Result<std::unique_ptr<PgConnection>> PgConnection::Open(const Options& options)
 bool PgConnection::is_lost() const { return is_lost_ || pq_.status(connection_) != pq::kConnectionOk; }
 
 bool PgConnection::NoticesEnd() {
-  // What arrives now is a notice, or the reason for the end and then the end itself.
+  // The server now sends a notice, or the reason for the end and then the end itself.
   constexpr int kMostReads = 10;
   for (int read = 0; read < kMostReads && !is_lost(); ++read) {
     struct pollfd now = {pq_.socket(connection_), POLLIN, 0};

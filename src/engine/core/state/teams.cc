@@ -117,7 +117,7 @@ void Teams::DivideShares() const {
     for (const TeamIndex child : parent.children) {
       const Team& team = teams_[child];
       demands.push_back({team.running + team.waiting, team.spec.quota_parts, team.spec.limit_parts, team.spec.weight,
-                        team.spec.priority});
+                         team.spec.priority});
     }
     const std::vector<std::int64_t> parts = Divide(parent.share, demands, placement::kGpuParts);
     for (std::size_t i = 0; i < parts.size(); ++i) teams_[parent.children[i]].share = parts[i];
