@@ -9,7 +9,6 @@
 
 namespace divvy {
 
-/// A histogram of durations.
 class TimesTaken {
  public:
   /// Bucket bounds in seconds: kQuick for decisions in memory, kLong for up to days in the queue.

@@ -37,7 +37,7 @@ class ClassQueue {
     Place place;
     std::uint32_t count = 1;  // Waiting members of the entry.
   };
-  /// Refers to a Stand; valid until the line changes.
+  /// Refers to a Stand; valid until the queue changes.
   struct Position {
     std::size_t chunk = 0;
     std::size_t index = 0;

@@ -124,5 +124,5 @@ printf '[samples]\non = false\n' >divvy.toml
 divvy up --quiet --emulate 2xH100-80GB
 expect False "$(latest "a['is_on']")" "is_on"
 code=0; divvy metrics --gpu 0 2>err || code=$?
-grep -q 'set on = true in [samples] of divvy.toml' err || fail "off says: $(cat err)"
+grep -qF 'set on = true in [samples] of divvy.toml' err || fail "off says: $(cat err)"
 echo ok

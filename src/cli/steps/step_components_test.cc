@@ -165,7 +165,7 @@ TEST_F(StepComponents, OptionsThatDoNotApplyToALaterComponentAreRefused) {
               std::string::npos)
         << options;
   }
-  EXPECT_NE(Layout(Called("run --components=all : : --tasks=2 -- x")).find("number 2 only"), std::string::npos);
+  EXPECT_NE(Layout(Called("run --components=all : : --tasks=2 -- x")).find("number 2, only"), std::string::npos);
   EXPECT_EQ(Layout(Called("run --components=0,1 : --gpu-bind=none --cpu-bind=none -- x")), "parts 0:2:0,0:1:1,1:1:1");
 }
 

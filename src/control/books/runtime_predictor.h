@@ -1,7 +1,8 @@
-// Run times of this installation: the kind of each live job, and the runs of ended jobs (engine/run_times.h).
+// Run times of this installation: the profile of each live job, and the runs of ended jobs (engine/run_times.h).
 //
-// Predictions are cached by kind until the next run ends, so 100,000 submissions of a sweep cost one prediction. They
-// are rounded to two digits: jobs that differ by less are equal to the engine, which groups equal jobs into one class.
+// Predictions are cached by profile until the next run ends, so 100,000 submissions of a sweep cost one prediction.
+// They are rounded to two digits: jobs that differ by less are equal to the engine, which groups equal jobs into one
+// class.
 #pragma once
 
 #include <cstdint>

@@ -169,9 +169,9 @@ class Controller {
   Result<const JobRecord*> FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
     return fraction_commands_.FindTenant(id, caller, verb);
   }
-  /// Reports which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call after any change.
   using Tenant = FractionPlanner::Tenant;
-  /// Returns whether the set of tenants that cannot be migrated has changed.
+  /// Reports which tenants of a node's shared GPUs cannot be migrated, and their GPUs. Call after any change. Returns
+  /// whether the set of tenants that cannot be migrated has changed.
   bool OnTenants(const std::string& node, const std::vector<Tenant>& tenants) {
     return fractions_.OnTenants(node, tenants);
   }

@@ -389,8 +389,10 @@ TEST_F(Pools, WithoutPoolsAPoolNameIsOnlyALabel) {
 
 TEST_F(Pools, ALabelOfANodeMakesAPoolOfTheNamesOfWaitingJobs) {
   Make({});
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Submit("big", i < 2 ? 4 : 2), "");
-  EXPECT_NE(Place(), "");
+  for (const int gpus : {4, 4, 2}) {
+    EXPECT_EQ(Submit("big", gpus), "");
+    EXPECT_NE(Place(), "");
+  }
   EXPECT_EQ(Submit("big", 2), "");  // Every node is full.
   EXPECT_EQ(Place(), "");
   NodeRow n1 = MachineRow("n1", 4, 8);
@@ -563,7 +565,7 @@ TEST_F(Pools, APoolCanBeChangedWhileAJobWaits) {
     const auto done = world_.controller_.Update(last_, changes, world_.ada_, world_.now_, World::NoHistory());
     return done ? "" : done.error().message;
   };
-  EXPECT_EQ(change("nowhere"), "there is no pool 'nowhere'; there are small, grace, big (divvy pools lists them)");
+  EXPECT_EQ(change("nowhere"), "there is no pool 'nowhere'; there are big, grace, small (divvy pools lists them)");
   EXPECT_NE(change("small").find("pool small gives a job 1 at most"), std::string::npos);
   EXPECT_NE(change("grace").find("pool grace is for grace"), std::string::npos);
   EXPECT_EQ(Of(last_).pool, "big");

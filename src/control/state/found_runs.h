@@ -1,4 +1,4 @@
-// Runs that nodes found and that the store does not know (docs/recovery: `divvy adopt`).
+// Runs that nodes found and that the store does not know (docs/store.md: `divvy adopt`).
 #pragma once
 
 #include <map>

@@ -49,9 +49,17 @@ std::string PoolRules::PlacePool(const std::string& pool) const {
 }
 
 Status PoolRules::FillPool(JobSpec& spec) const {
-  if (IsOnlyALabel(pools_, scheduler_, spec.pool)) {
+  const auto note_label = [&](const std::string& pool) {
     if (scheduler_.has_many())
-      spec.notes.push_back("pool " + spec.pool + ": no pools are defined here, so this is only a label (divvy pools)");
+      spec.notes.push_back("pool " + pool + ": no pools are defined here, so this is only a label (divvy pools)");
+  };
+  for (Component& component : spec.request.others) {
+    if (!IsOnlyALabel(pools_, scheduler_, component.pool)) continue;
+    note_label(component.pool);
+    component.pool.clear();
+  }
+  if (IsOnlyALabel(pools_, scheduler_, spec.pool)) {
+    note_label(spec.pool);
     return {};
   }
   const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };

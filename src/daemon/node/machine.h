@@ -57,8 +57,8 @@ struct GpuSource {
   std::unique_ptr<GpuProbe> probe;
   std::vector<GpuFacts> gpus;
   std::string text;
-  // Emulated GPUs only: the folder of their libraries, and the variables (NAME=value) by which programs find them.
   std::string library;  // The path of the NVML library, as OpenNvml takes it.
+  // Emulated GPUs only: the folder of their libraries, and the variables (NAME=value) by which programs find them.
   std::string libraries;
   std::vector<std::string> environment;
   MigUse mig = MigUse::kUse;

@@ -200,6 +200,8 @@ class DocumentReader {
     std::erase(digits, '_');
     if (const auto number = ParseInteger(digits)) return ConfigValue(*number);
     if (const auto number = ParseNumber(digits)) return ConfigValue(*number);
+    // A URL may hold a password.
+    if (word.find("://") != std::string_view::npos) return Fail("put the URL in quotes");
     const bool has_quote = word.find_first_of("\"'") != std::string_view::npos;
     return Fail(Quoted(word) + " is not a number, true or false" +
                 (has_quote ? "" : "; quote a text: \"" + Quoted(word).substr(1, word.size()) + "\""));

@@ -59,7 +59,7 @@ Status CheckFeasible(const Scheduler& scheduler, const Request& request, const s
 Status CheckTeamFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool,
                          const std::string& team, Preemptible preemptible);
 
-/// Waiting entries in queue order, those not in line last; at most `limit` of them (0: all).
+/// Waiting entries in queue order, those that are not queued last; at most `limit` of them (0: all).
 std::vector<JobId> QueueOrder(const Scheduler& scheduler, Time now, std::size_t limit);
 
 }  // namespace divvy

@@ -147,7 +147,7 @@ void Scheduler::SetNode(NodeIndex node, NodeAttributes words, NodeCapacity capac
     enter();
     const std::size_t sizes = classifier_.told_apart();
     classifier_.Add(facts_.node(node));
-    // The asks of known jobs have no alternative for nodes of such a size.
+    // The resource requests of known jobs have no alternative for nodes of such a size.
     if (classifier_.told_apart() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
     FollowKinds();

@@ -159,8 +159,8 @@ class Scheduler {
   const SchedulerFacts& facts() const { return facts_; }
   const core::Cluster& core() const { return core_; }
   const NodeClassifier& classifier() const { return classifier_; }
-  /// Compiles a request into an ask as of now, for queries. `why` receives the reason if the request cannot be compiled
-  /// and therefore fits no node.
+  /// Compiles a job's request into a resource request as of now, for queries. `why` receives the reason if it cannot be
+  /// compiled and therefore fits no node.
   core::ResourceRequest AskAbout(const Request& request, const std::string& pool, PlacementStrategy placement,
                                  std::string* why = nullptr) const;
   core::CapIndex cpu_jobs_cap() const { return cpu_jobs_cap_; }

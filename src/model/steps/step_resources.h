@@ -1,5 +1,5 @@
 // Assigns the GPUs and cores of a job to its steps, in queue order. Pure bookkeeping: the step process of each job
-// keeps one book.
+// has one StepResources.
 //
 // Steps that need GPUs (or cores) exclusively wait in one queue, first come first served. None overtakes another, so
 // small steps never starve a large one. Steps that share the job's resources do not wait in the queue.

@@ -48,7 +48,7 @@ struct LayoutAsk {
 };
 
 /// `capacities`: the job's tasks on each of its nodes. Block layout fills the first nodes first, but each node that
-/// `nodes` or `seats` request gets at least one task. If there are more tasks than the total capacity, the nodes are
+/// `nodes` or `seats` demands gets at least one task. If there are more tasks than the total capacity, the nodes are
 /// filled again in the same proportion.
 Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities);
 

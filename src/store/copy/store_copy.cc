@@ -121,8 +121,9 @@ Status EndCopy(WholeStore& from, WholeStore& to) {
     DIVVY_TRY(const std::int64_t value, from.Number("SELECT value FROM meta WHERE key = '" + key + "'"));
     sql += "UPDATE meta SET value = " + std::to_string(value) + " WHERE key = '" + key + "';";
   }
-  DIVVY_CHECK(to.Execute(sql + "DELETE FROM meta WHERE key = 'copying'; COMMIT"));
-  return to.Finish();
+  // While the mark exists, a run that is interrupted here continues with the next one.
+  DIVVY_CHECK(to.Finish());
+  return to.Execute(sql + "DELETE FROM meta WHERE key = 'copying'; COMMIT");
 }
 
 void CheckRow(const CopiedTable& table, const CellRow& row, std::vector<std::string>& problems) {

@@ -46,7 +46,7 @@ class WholeStore {
   virtual Result<std::int64_t> Number(const std::string& sql) = 0;
   /// Finds damage of the database itself; one line each.
   virtual Result<std::vector<std::string>> Damage() = 0;
-  /// After the last Write.
+  /// After the last Write. Makes everything durable, and each later Execute, too.
   virtual Status Finish() = 0;
   /// The path, or the URL without its secrets.
   virtual const std::string& name() const = 0;

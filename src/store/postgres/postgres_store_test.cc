@@ -228,7 +228,7 @@ TEST_F(Postgres, ASecondWriterIsRefusedAndTheFirstOneIsNamed) {
 TEST_F(Postgres, AWriterThatWasReplacedWritesNothing) {
   auto store = MustOpen();
   MustCommit(*store, {Insert({Job(1)})});
-  ASSERT_TRUE(server_->Execute(database_, "UPDATE divvy.writer SET epoch = epoch + 1"));
+  ASSERT_TRUE(server_->Execute(database_, "UPDATE divvy.writer SET epoch = epoch + 1, holder = 'another'"));
   const Status late = store->Commit({Insert({Job(2)})});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kFailedPrecondition);
@@ -424,6 +424,8 @@ TEST(PostgresUrl, PasswordsAreFoundAndMasked) {
   EXPECT_EQ(WithoutPassword("postgresql://divvy:p@w/?x@h/d"), "postgresql://divvy:***@h/d");
   EXPECT_EQ(WithoutPassword("postgresql://h/d?password=pw&user=u&sslpassword=x"),
             "postgresql://h/d?password=***&user=u&sslpassword=***");
+  EXPECT_EQ(WithoutPassword("postgresql://h/d?p%61ssword=pw&oauth_client_secret=x"),
+            "postgresql://h/d?p%61ssword=***&oauth_client_secret=***");
 }
 
 TEST(PgText, EscapingIsReversible) {

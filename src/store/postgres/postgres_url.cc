@@ -27,23 +27,6 @@ Span PasswordOfUser(std::string_view url, std::size_t user) {
   return {colon + 1, url.rfind('@') - colon - 1};
 }
 
-/// Where the URL has passwords, in order.
-std::vector<Span> PasswordsIn(std::string_view url) {
-  std::vector<Span> out;
-  const std::size_t start = url.find("://");
-  if (start == std::string_view::npos) return out;
-  const Span password = PasswordOfUser(url, start + 3);
-  if (password.length > 0) out.push_back(password);
-  for (std::size_t at = url.find('?', std::max(start, password.from + password.length)); at < url.size();) {
-    const std::size_t end = std::min(url.find('&', at + 1), url.size());
-    const std::size_t equals = url.find('=', at + 1);
-    if (equals < end && url.substr(at + 1, equals - at - 1).ends_with("password") && equals + 1 < end)
-      out.push_back({equals + 1, end - equals - 1});
-    at = end;
-  }
-  return out;
-}
-
 std::string Decoded(std::string_view text) {
   const auto digit = [](char c) -> int {
     if (c >= '0' && c <= '9') return c - '0';
@@ -55,6 +38,30 @@ std::string Decoded(std::string_view text) {
     const bool is_code = text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
     out += is_code ? static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
     if (is_code) i += 2;
+  }
+  return out;
+}
+
+/// Whether a parameter of libpq with this name is secret. libpq decodes names, too.
+bool IsSecret(std::string_view name) {
+  const std::string decoded = Decoded(name);
+  return decoded.ends_with("password") || decoded.ends_with("secret") || decoded == "scram_client_key" ||
+         decoded == "scram_server_key";
+}
+
+/// Where the URL has passwords, in order.
+std::vector<Span> PasswordsIn(std::string_view url) {
+  std::vector<Span> out;
+  const std::size_t start = url.find("://");
+  if (start == std::string_view::npos) return out;
+  const Span password = PasswordOfUser(url, start + 3);
+  if (password.length > 0) out.push_back(password);
+  for (std::size_t at = url.find('?', std::max(start, password.from + password.length)); at < url.size();) {
+    const std::size_t end = std::min(url.find('&', at + 1), url.size());
+    const std::size_t equals = url.find('=', at + 1);
+    if (equals < end && IsSecret(url.substr(at + 1, equals - at - 1)) && equals + 1 < end)
+      out.push_back({equals + 1, end - equals - 1});
+    at = end;
   }
   return out;
 }

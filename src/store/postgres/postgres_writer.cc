@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -33,6 +34,12 @@ const std::string kLock = "(1684633206, 1)";
 std::string HostNameText() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+/// Differs for each writer, also between machines with the same name and process id.
+std::string UniqueText() {
+  std::random_device random;
+  return std::to_string(random()) + "-" + std::to_string(random());
 }
 
 /// A statement that fails with a division by zero unless `change` changes exactly one row.
@@ -148,7 +155,9 @@ bool HasCapture(const JobSpec& spec) {
 }  // namespace
 
 PostgresWriter::PostgresWriter(const PostgresOptions& options)
-    : options_(options), application_("divvy on " + HostNameText() + ", pid " + std::to_string(::getpid())) {}
+    : options_(options),
+      application_("divvy on " + HostNameText() + ", pid " + std::to_string(::getpid())),
+      holder_(application_ + ", " + UniqueText()) {}
 
 Status PostgresWriter::Open() { return Connect(); }
 
@@ -158,7 +167,7 @@ Status PostgresWriter::Connect() {
   DIVVY_TRY(connection_, PgConnection::Open({options_.url, application_, kPgSettings, options_.patience}));
   Status done = TakeLock();
   if (done && epoch_ == 0) done = MigratePostgres(*connection_, PgMigrations());
-  if (done && epoch_ == 0) done = TakeCluster();
+  if (done) done = TakeCluster();
   if (done) done = TakeEpoch();
   if (done) done = PrepareAll();
   if (done) server_process_ = connection_->server_process();
@@ -238,10 +247,11 @@ Status PostgresWriter::TakeCluster() {
 Status PostgresWriter::TakeEpoch() {
   std::int64_t epoch = 0;
   std::int64_t commits = 0;
-  const std::string condition = epoch_ == 0 ? "?2 = 0" : "epoch = ?2";
+  // If the connection was lost during an earlier attempt, this writer may hold a later epoch than it knows.
+  const std::string condition = epoch_ == 0 ? "?2 = 0" : "(epoch = ?2 OR (epoch > ?2 AND holder = ?1))";
   DIVVY_CHECK(connection_->QueryOnce(
       "UPDATE writer SET epoch = epoch + 1, holder = ?1 WHERE " + condition + " RETURNING epoch, commits",
-      PgParameters::Of(application_, epoch_), [&](const Columns& row) -> Status {
+      PgParameters::Of(holder_, epoch_), [&](const Columns& row) -> Status {
         epoch = row.Integer(0);
         commits = row.Integer(1);
         return {};

@@ -83,6 +83,7 @@ class PostgresWriter {
 
   PostgresOptions options_;
   std::string application_;
+  std::string holder_;  // Names this writer in the table `writer`, and no other one.
   std::unique_ptr<PgConnection> connection_;  // Null after it was lost.
   int server_process_ = 0;                    // The server's process for the last connection.
   std::int64_t epoch_ = 0;                    // 0: not opened yet.

@@ -85,7 +85,7 @@ class Search {
     int priority = 0;
     bool can_move = false;
     std::vector<TaskPlacement> surplus;  // In the order in which it is released.
-    Toll toll{};                         // Cost of preemption the whole job.
+    Toll toll{};                         // Cost of preempting the whole job.
     std::vector<std::int64_t> surplus_parts;
     std::int64_t parts = 0;
     bool is_within = false;  // Its team holds no more than its share.

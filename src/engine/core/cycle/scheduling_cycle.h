@@ -139,7 +139,7 @@ class SchedulingCycle {
   bool is_pool_checked_ = true;
   std::set<Filler> fillers_;
   std::size_t settled_ = 0;           // reservations[0..settled_) are settled in this round.
-  std::vector<JobId> first_blocked_;  // Indexed by State::HeadOf.
+  std::vector<JobId> first_blocked_;  // Indexed by ClusterState::HeadOf.
   std::set<JobId> blocked_;           // Entries pushed as blocked in this round.
   std::optional<Key> reached_;        // The key of the last job examined in this round.
   bool has_started_ = false;          // A job started in this round.

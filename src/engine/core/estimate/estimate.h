@@ -33,7 +33,7 @@ struct Estimate {
   std::string basis;           // "when job 12 reaches its time limit", or why no estimate.
 };
 
-/// Requires: the view's job waits and will not start at once.
+/// Requires: the job of `perspective` waits and will not start at once.
 Estimate EstimateStart(JobPerspective& perspective, const Ahead& ahead, const SpreadOf& spread);
 
 }  // namespace divvy::core

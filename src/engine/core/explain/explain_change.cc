@@ -244,7 +244,7 @@ class Search {
       }
     }
     if (asked == 0 || asked == placement::kAnyModel) return std::nullopt;
-    // Kinds in the order of their first node with room for a task.
+    // Node classes in the order of their first node with room for a task.
     std::vector<int> kinds;
     Shape any = shape();
     any.models = placement::kAnyModel;

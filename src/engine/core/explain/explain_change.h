@@ -3,10 +3,10 @@
 //
 //   preemptible     may exceed its team's quota, if only the quota blocks it
 //   time limit      ends before reservations of others begin; not shorter than its predicted run time
-//   apart           a wider domain than required, then none
+//   locality        a wider domain than required, then none
 //   topology        the best set of GPUs that is available
 //   host            fewer CPUs, less memory; not below a quarter
-//   model           another kind of node
+//   model           GPUs of other node classes
 //   GPUs            fewer on a node, as many as possible; for an elastic job a smaller minimum
 //   tasks           fewer tasks
 //   share           a smaller fraction of one GPU, not below a quarter
@@ -27,7 +27,7 @@ namespace divvy::core {
 /// The largest cluster that is copied to verify a change, in nodes, jobs and classes together.
 inline constexpr std::size_t kMostCopied = 4'000;
 
-/// Requires: `seeker` waits in line and will not start at once. The cluster is the same before and after.
+/// Requires: `seeker` is queued and will not start at once. The cluster is the same before and after.
 std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, Time now, const Names& names);
 
 /// Returns the node on which the job would start with the change, or nothing if it would not start.
@@ -39,7 +39,7 @@ struct ChangeTrial {
   NodeIndex node = 0;                     // The node of its first task, from a trial on the cluster itself.
   std::vector<TaskPlacement> placements;  // From a decision on a copy; empty if the cluster is too large to copy.
 };
-/// Requires: `seeker` waits in line. The cluster is the same before and after.
+/// Requires: `seeker` is queued. The cluster is the same before and after.
 ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now);
 
 }  // namespace divvy::core

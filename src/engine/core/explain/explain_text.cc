@@ -68,7 +68,7 @@ std::string_view TopologyName(TopologyNeed need) {
   return need == TopologyNeed::kNuma ? "numa" : "nvlink";
 }
 
-// On a node that mixes kinds of GPUs, a set of GPUs of two alternatives satisfies neither.
+// On a node that mixes classes of GPUs, a set of GPUs of two alternatives satisfies neither.
 std::vector<Shape> MergedAlternatives(const TaskGroup& group, bool has_mixed_nodes) {
   std::vector<Shape> merged;
   for (Shape shape : group.alternatives) {

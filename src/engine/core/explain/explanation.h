@@ -27,7 +27,7 @@ enum class BlockerKind : std::uint8_t {
   kTeamLimit,    // The team's limit.
   kTeamQuota,    // The team's quota for jobs that may not be preempted.
   kGpus,         // Too few GPUs are free.
-  kKind,         // Enough GPUs are free, but of another kind.
+  kKind,         // Enough GPUs are free, but not of a class that the job accepts.
   kCpus,         // Too few CPUs are free.
   kMemory,       // Too little host memory is free.
   kLocality,     // There is enough room, but not in one rack, block or node, or not on one model.
@@ -85,7 +85,7 @@ struct Change {
 struct Explanation {
   bool is_waiting = false;
   bool is_queued = false;            // False: parked, or its begin time is ahead.
-  std::uint64_t position = 0;        // Place in the queue, from 1; 0: not in line.
+  std::uint64_t position = 0;        // Place in the queue, from 1; 0: not queued.
   std::uint64_t members_before = 0;  // Elements of its own array that go before it.
   std::int64_t ahead_parts = 0;      // Ten-thousandths of GPUs requested by the jobs ahead of it.
   std::string key;                   // Compared by the queue policy: "priority 0, 4 GPUs, waiting 1 h 5 min".

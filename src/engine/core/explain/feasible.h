@@ -58,7 +58,7 @@ enum class LackingPart : std::uint8_t {
   kLocality
 };
 
-/// The first part of an ask that nothing can serve.
+/// The first part of a request that nothing can serve.
 struct Lack {
   LackingPart part = LackingPart::kGpus;
   std::string text;                           // "asks for 16 GPUs on one node, but the largest has 8".

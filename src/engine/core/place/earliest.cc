@@ -18,7 +18,7 @@ struct End {
   JobId job;
 };
 
-// Known and predicted ends, in order. Requires: none is overdue (State::PutOffOverdue).
+// Known and predicted ends, in order. Requires: none is overdue (ClusterState::PutOffOverdue).
 class Ends {
  public:
   explicit Ends(const ClusterState& state) : state_(state), next_(state.ends.begin()) {}

@@ -17,7 +17,7 @@ namespace divvy::core {
 
 struct Seeker {
   ResourceRequest request;
-  ClassKey key;  // key.ask is ignored; it may predate the hypothetical change.
+  ClassKey key;  // key.request is ignored; it may predate the hypothetical change.
   Place place;
 };
 /// Requires: the job waits.

@@ -41,7 +41,7 @@ class Placer {
   Placer(const Placer&) = delete;
   Placer& operator=(const Placer&) = delete;
 
-  /// Sets the draw for random placement (State::DrawOf).
+  /// Sets the draw for random placement (ClusterState::DrawOf).
   void SetDraw(std::uint64_t draw) { draw_ = draw; }
 
   /// Places the minimum number of tasks of `request`, to run for `length`. A reservation that rests on predictions is
@@ -170,7 +170,7 @@ ReservedCapacity Unserved(const ClusterState& state, const Node& node, const Res
 /// The node's state after all leaving jobs have left.
 NodeState StateWithoutLeaving(const ClusterState& state, NodeIndex node);
 
-/// `state` of `node`, reduced to the GPUs whose kind a task of `shape` accepts.
+/// `state` of `node`, reduced to the GPUs whose class a task of `shape` accepts.
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
 /// Returns whether `shape` fits, counting only GPUs that it accepts.
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);

@@ -70,8 +70,8 @@ class NodeClassChange {
   /// none of the result's classes, unless they share one with old nodes.
   placement::ModelSet Translate(placement::ModelSet set) const;
   /// Nodes with other class numbers than before, ascending. Includes `changed`.
-  /// Nodes whose properties changed, ascending.
   std::vector<NodeIndex> renumbered;
+  /// Nodes whose properties changed, ascending.
   std::vector<NodeIndex> changed;
 
  private:

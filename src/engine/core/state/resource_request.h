@@ -66,8 +66,8 @@ struct TaskGroup {
 struct ResourceRequest {
   std::vector<TaskGroup> groups;
   Locality locality = Locality::kAnywhere;
-  bool requires_locality = false;         // False: as close as possible, preferably within `together`.
-  Locality widest = Locality::kAnywhere;  // Tasks are never further apart than this, whatever `together` is.
+  bool requires_locality = false;         // False: as close as possible, preferably within `locality`.
+  Locality widest = Locality::kAnywhere;  // Tasks are never further apart than this, whatever `locality` is.
   bool mixes_models = false;              // False: all tasks run on GPUs of one model.
   bool alike = false;                     // All tasks of all groups use the alternative with the same number.
   PlacementStrategy placement = PlacementStrategy::kBest;

@@ -105,7 +105,7 @@ struct Node {
   NodeFacts facts;
   NodeState state;  // The free resources; unusable GPUs count as taken.
   GpuSet blocked;   // GPUs that take no new work.
-  GpuSet carved;    // GPUs in MIG mode. state.carved may differ temporarily during a trial.
+  GpuSet carved;    // GPUs in MIG mode. state.carved may differ while a what-if is open.
   bool accepts = true;
   bool has_grown = false;  // Resources were freed since the last decision.
   std::vector<RunningTask> placements;
@@ -234,6 +234,8 @@ struct ClusterState {
   std::size_t HeadOf(ClassIndex index) const { return 2 * std::size_t{PoolOf(index)} + queue_heads[index].wants_gpu; }
   std::size_t TeamHeadOf(ClassIndex index) const { return PoolOf(index) * teams.size() + queue_heads[index].team; }
   void FindTeamHeads(Time now);
+
+  // --- cluster_running.cc
   void TakePlacement(JobId job, const Run& run, const TaskPlacement& placed);
   void DropPlacement(JobId job, const TaskPlacement& placed);
   void AddRun(Run run, Time now);
