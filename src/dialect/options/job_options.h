@@ -68,6 +68,9 @@ std::string Summarise(const JobSpec& spec);
 /// with its script, name and dialect. Apply the words of a command line afterwards, so that they win. Errors name the
 /// line: "train.sh line 3: --gres: ...".
 Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
+/// Applies the script's #DIVVY lines to `spec`; they come after the options of any other tool. An error names `path`
+/// and the line.
+Status ApplyDivvyLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
 
 /// The output of `divvy explain SCRIPT`: the requests line by line, mistakes with their fixes, and what does not apply
 /// here. Never fails: errors are part of the text. `had_errors` determines the exit code.

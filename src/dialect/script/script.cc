@@ -73,6 +73,10 @@ ScriptKind FindScriptKind(std::string_view text) {
   return ScriptKind::kPlain;
 }
 
+Status ApplyDivvyLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
+  return ApplyLines(FindOptionLines(text, "DIVVY"), path, JobOptions(spec, around), spec);
+}
+
 Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
   DIVVY_CHECK(CheckScriptText(text, path));
   // Work on a copy, so that an error on the last line leaves no effects of the first.
@@ -98,7 +102,7 @@ Status ReadScript(std::string_view text, std::string_view path, const ParseConte
     case ScriptKind::kPlain:
       break;
   }
-  DIVVY_CHECK(ApplyLines(FindOptionLines(text, "DIVVY"), path, JobOptions(read, around), read));
+  DIVVY_CHECK(ApplyDivvyLines(text, path, around, read));
   if (read.name.empty()) read.name = BaseName(path);
   spec = std::move(read);
   return {};

@@ -122,9 +122,7 @@ class WholeSqlite : public WholeStore {
       if (check.Text(0) != "ok") out.emplace_back(check.Text(0));
     }
   }
-  Status Finish() override {
-    return connection_.Execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA synchronous = FULL");
-  }
+  Status Finish() override { return connection_.Execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA synchronous = FULL"); }
   const std::string& name() const override { return connection_.path(); }
 
  private:

@@ -253,8 +253,11 @@ Error PgConnection::Lost() const {
 
 Error PgConnection::ErrorOf(const pg_result* result) const {
   std::string text = FieldOf(pq_, result, pq::kPrimaryMessage);
-  if (const std::string detail = FieldOf(pq_, result, pq::kDetail); !detail.empty()) text += ": " + detail;
-  return ErrorOfSqlState(FieldOf(pq_, result, pq::kSqlState), ErrorText(text), shown_url_);
+  const std::string sql_state = FieldOf(pq_, result, pq::kSqlState);
+  // The detail of a violated constraint is the row, which may hold an environment.
+  const std::string detail = sql_state.starts_with("23") ? "" : FieldOf(pq_, result, pq::kDetail);
+  if (!detail.empty()) text += ": " + detail;
+  return ErrorOfSqlState(sql_state, ErrorText(text), shown_url_);
 }
 
 bool PgConnection::Wait() {
@@ -381,6 +384,8 @@ PgConnection::Finished PgConnection::Finish(const OnSentRow& on_row) {
         has_failed = true;
         out.error = ErrorOf(result.get());
         out.sql_state = FieldOf(pq_, result.get(), pq::kSqlState);
+        // A proxy or the server says that it does not know the outcome.
+        if (out.sql_state == "40003" || out.sql_state == "08007") is_lost_ = true;
         out.failed = number;
       }
     }

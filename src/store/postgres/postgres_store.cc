@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -38,7 +39,10 @@ Result<Batch::HistoryLine> LineOf(const Columns& row) {
 /// it answers with the same error for a while, because an attempt may take seconds.
 class PgReader {
  public:
-  explicit PgReader(PgConnection::Options options) : options_(std::move(options)) {
+  /// `writer_connects`: how often the writer has connected. After a failover the old primary may still answer, so this
+  /// connection is opened anew whenever the writer's was.
+  PgReader(PgConnection::Options options, const std::atomic<unsigned>& writer_connects)
+      : options_(std::move(options)), writer_connects_(writer_connects) {
     options_.settings = std::string(kPgSettings) + "; SET default_transaction_read_only = on";
   }
 
@@ -70,6 +74,8 @@ class PgReader {
     using Value = typename decltype(convert(std::declval<const Columns&>()))::value_type;
     Result<std::vector<Value>> out = std::vector<Value>();
     const std::lock_guard lock(mutex_);
+    const unsigned connects = writer_connects_.load();
+    if (std::exchange(opened_at_, connects) != connects) connection_.reset();
     for (int attempt = 0; attempt < 2; ++attempt) {
       if (connection_ == nullptr) {
         if (const Status opened = Open(); !opened) return Result<std::vector<Value>>(opened.error());
@@ -93,6 +99,8 @@ class PgReader {
  private:
   std::mutex mutex_;
   PgConnection::Options options_;
+  const std::atomic<unsigned>& writer_connects_;
+  unsigned opened_at_ = 0;
   std::vector<PgStatement> statements_;
   std::unique_ptr<PgConnection> connection_;
   std::chrono::steady_clock::time_point next_attempt_;
@@ -103,8 +111,8 @@ class PostgresStore : public Store {
  public:
   explicit PostgresStore(const PostgresOptions& options)
       : writer_(options),
-        reader_({options.url, "divvy reads", "", std::min(options.patience, kReadTimeout)}),
-        scanner_({options.url, "divvy reads", "", std::max(options.patience, kScanTimeout)}) {}
+        reader_({options.url, "divvy reads", "", std::min(options.patience, kReadTimeout)}, writer_.connects()),
+        scanner_({options.url, "divvy reads", "", std::max(options.patience, kScanTimeout)}, writer_.connects()) {}
 
   Status Open();
 

@@ -31,6 +31,9 @@ constexpr auto kLockTimeout = std::chrono::seconds(5);
 // "divv", as in SQLite's application_id.
 const std::string kLock = "(1684633206, 1)";
 
+// PostgreSQL cuts an application_name after 63 bytes, and TakeLock compares it.
+constexpr std::size_t kLongestHostName = 40;
+
 std::string HostNameText() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
@@ -156,7 +159,7 @@ bool HasCapture(const JobSpec& spec) {
 
 PostgresWriter::PostgresWriter(const PostgresOptions& options)
     : options_(options),
-      application_("divvy on " + HostNameText() + ", pid " + std::to_string(::getpid())),
+      application_("divvy on " + HostNameText().substr(0, kLongestHostName) + ", pid " + std::to_string(::getpid())),
       holder_(application_ + ", " + UniqueText()) {}
 
 Status PostgresWriter::Open() { return Connect(); }
@@ -171,6 +174,7 @@ Status PostgresWriter::Connect() {
   if (done) done = TakeEpoch();
   if (done) done = PrepareAll();
   if (done) server_process_ = connection_->server_process();
+  if (done) ++connects_;
   if (!done) connection_.reset();
   return done;
 }

@@ -41,6 +41,8 @@ class PostgresWriter {
   PgConnection* connection() { return connection_.get(); }
   /// Ends the waiting of Write, which then fails. May be called by another thread.
   void StopWaiting() { is_stopping_ = true; }
+  /// How often the writer has connected. May be read on any thread.
+  const std::atomic<unsigned>& connects() const { return connects_; }
 
  private:
   enum class Kind { kFence, kInsert, kUpdate, kOther };
@@ -82,8 +84,9 @@ class PostgresWriter {
   PgConnection::Finished Finish(const PgConnection::OnSentRow& on_row = {});
 
   PostgresOptions options_;
+  std::atomic<unsigned> connects_ = 0;
   std::string application_;
-  std::string holder_;  // Names this writer in the table `writer`, and no other one.
+  std::string holder_;                        // Names this writer in the table `writer`, and no other one.
   std::unique_ptr<PgConnection> connection_;  // Null after it was lost.
   int server_process_ = 0;                    // The server's process for the last connection.
   std::int64_t epoch_ = 0;                    // 0: not opened yet.

@@ -181,6 +181,7 @@ dialect::ParseContext Around() {
   around.read_file = [](const std::string& path) -> Result<std::string> {
     if (path == "t.sh") return std::string("#!/bin/sh\n#SBATCH --gres=gpu:2 -t 10\n./x\n");
     if (path == "plain.sh") return std::string("echo hi\n");
+    if (path == "fraction.sh") return std::string("#!/bin/sh\n#SBATCH --gres=gpu:1\n#DIVVY --gpus 0.25\n./x\n");
     return NotFound(path);
   };
   return around;
@@ -209,6 +210,12 @@ TEST(Sbatch, WrapMayFollowAnyComponent) {
     EXPECT_EQ(request->spec.labels.count("slurm.client.wrap"), 0u);
     EXPECT_EQ(request->spec.request.others[0].labels.count("slurm.client.wrap"), 0u);
   }
+}
+
+TEST(Sbatch, DivvyLinesOfTheScriptApplyLast) {
+  const auto request = Batch({"fraction.sh"});
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->spec.request.portion.request, GpuShare(GpuShare::kWhole / 4));
 }
 
 TEST(Sbatch, CommandLineWinsOverEnvironmentAndScript) {

@@ -106,6 +106,7 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
   DIVVY_TRY([[maybe_unused]] const dialect::Parsed again,
             dialect::ReadSlurmWords(dialect::SbatchOptions(spec, around), words, around, spec));
   DIVVY_CHECK(dialect::FinishSlurm(spec));
+  DIVVY_CHECK(dialect::ApplyDivvyLines(script.text, script.path, around, spec));
   if (parsed.positional.size() > 1) spec.arguments.assign(parsed.positional.begin() + 1, parsed.positional.end());
   if (spec.name.empty()) spec.name = script.name;
   if (spec.directory.empty()) spec.directory = around.directory;
