@@ -398,7 +398,9 @@ TEST_F(Pools, ALabelOfANodeMakesAPoolOfTheNamesOfWaitingJobs) {
   NodeRow n1 = MachineRow("n1", 4, 8);
   n1.labels["pool"] = "big";
   world_.controller_.OnNodeRow(n1);
+  const JobId waiting = last_;
   EXPECT_EQ(Submit("other", 1), "there is no pool 'other'; there are big (divvy pools lists them)");
+  last_ = waiting;
   for (const auto& [id, record] : std::map(world_.controller_.live())) {
     if (record.node == "n3") End(id);
   }

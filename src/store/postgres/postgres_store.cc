@@ -2,7 +2,6 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <utility>
 
 #include "store/history_query.h"
 #include "store/postgres/postgres_connection.h"
@@ -40,7 +39,7 @@ Result<Batch::HistoryLine> LineOf(const Columns& row) {
 class PgReader {
  public:
   /// `writer_connects`: how often the writer has connected. After a failover the old primary may still answer, so this
-  /// connection is opened anew whenever the writer's was.
+  /// connection is opened anew whenever the writer's was, if that is possible.
   PgReader(PgConnection::Options options, const std::atomic<unsigned>& writer_connects)
       : options_(std::move(options)), writer_connects_(writer_connects) {
     options_.settings = std::string(kPgSettings) + "; SET default_transaction_read_only = on";
@@ -51,12 +50,14 @@ class PgReader {
   Status Open() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_attempt_) return last_error_;
+    const unsigned connects = writer_connects_.load();
     auto opened = PgConnection::Open(options_);
     Status done;
     if (!opened) done = opened.error();
     if (opened) done = (*opened)->Prepare(statements_);
     if (done) {
       connection_ = *std::move(opened);
+      opened_at_ = connects;
       return {};
     }
     last_error_ = done.error();
@@ -74,8 +75,10 @@ class PgReader {
     using Value = typename decltype(convert(std::declval<const Columns&>()))::value_type;
     Result<std::vector<Value>> out = std::vector<Value>();
     const std::lock_guard lock(mutex_);
-    const unsigned connects = writer_connects_.load();
-    if (std::exchange(opened_at_, connects) != connects) connection_.reset();
+    if (opened_at_ != writer_connects_.load()) {
+      std::unique_ptr<PgConnection> before = std::move(connection_);
+      if (!Open()) connection_ = std::move(before);
+    }
     for (int attempt = 0; attempt < 2; ++attempt) {
       if (connection_ == nullptr) {
         if (const Status opened = Open(); !opened) return Result<std::vector<Value>>(opened.error());
