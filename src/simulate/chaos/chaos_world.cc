@@ -253,6 +253,12 @@ Time ChaosWorld::NextTimer() const {
   return next;
 }
 
+// The loop's timers cannot be cancelled: an old one may be due weeks from now, when the controller waits for nothing.
+bool ChaosWorld::HasNothingDue() const {
+  return daemon_->controller().next_wakeup() == kNever && daemon_->takes_work() && machine_.NextDue() == kNever &&
+         daemon_->node().NextDue() == kNever;
+}
+
 void ChaosWorld::PassTime() {
   const std::uint64_t draw = random_.Below(200);
   const Time next = NextTimer();
@@ -372,7 +378,7 @@ bool ChaosWorld::Drain() {
     if (Deliver()) {
       AfterStep(trace_.step % 64 == 0);
     } else {
-      const Time next = NextTimer();
+      const Time next = HasNothingDue() ? kNever : NextTimer();
       idle = next == kNever ? idle + 1 : 0;
       if (next > clock_.true_time && next != kNever) clock_.true_time = next;
       else clock_.true_time += std::chrono::seconds(1);

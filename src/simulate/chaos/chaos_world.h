@@ -45,6 +45,8 @@ class ChaosWorld {
   void Poll();
   void PassTime();
   Time NextTimer() const;
+  /// Whether no future moment matters: neither to the controller nor to the node.
+  bool HasNothingDue() const;
   void Fault();
   void NodeFault(std::uint64_t draw);
   void Crash();
