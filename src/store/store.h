@@ -95,6 +95,7 @@ struct PostgresOptions {
   std::string cluster;       // The id of the caller's cluster. An empty database becomes its database. Empty: any.
   std::string cluster_file;  // Where the caller keeps that id, for messages.
   bool is_copy = false;      // An unfinished copy may be opened.
+  bool is_source = false;    // For checking and copying: creates and migrates nothing.
   Duration patience = std::chrono::seconds(30);          // For one transaction; then the connection counts as lost.
   Duration outcome_patience = std::chrono::minutes(10);  // How long Commit tries to learn the outcome of a transaction.
 };

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "cli/client/command.h"
 #include "cli/client/commands.h"
@@ -22,13 +24,17 @@ struct StoreFlags {
   std::string to;
 };
 
+// Other users see a command's arguments.
+Status RefusePassword(std::string_view url) {
+  if (!HasPassword(url)) return {};
+  return InvalidArgument(WithoutPassword(url) +
+                         ": other users can see this password; write it into a passfile (?passfile=/path)");
+}
+
 std::vector<dialect::Option> StoreTable(StoreFlags& flags) {
   const auto where = [](std::string& into) {
     return [&into](std::string_view value) -> Status {
-      // Other users see a command's arguments.
-      if (HasPassword(value))
-        return InvalidArgument(WithoutPassword(value) +
-                               ": other users can see this password; write it into a passfile (?passfile=/path)");
+      DIVVY_CHECK(RefusePassword(value));
       into = value;
       return {};
     };
@@ -95,9 +101,7 @@ Result<std::string> OwnStore() {
 
 int Check(const std::string& given) {
   std::string where = given;
-  if (HasPassword(where))
-    return Fail(
-        InvalidArgument(WithoutPassword(where) + ": other users can see this password; write it into a passfile"));
+  if (const Status allowed = RefusePassword(where); !allowed) return Fail(allowed.error());
   if (where.empty()) {
     const auto own = OwnStore();
     if (!own) return Fail(own.error());

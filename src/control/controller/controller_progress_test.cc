@@ -154,17 +154,17 @@ TEST(ReportedProgress, NeverMovesAReservation) {
   world.controller_.OnStarted(job, 1, world.now_);
   const JobId big = world.Submit(2);
   world.Turn();
-  const auto reserved_starts = [&] {
+  const auto reserved_start = [&] {
     const auto starts = world.controller_.scheduler().core().reservations();
     return starts.size() == 1 ? starts.front().start : kNever;
   };
-  EXPECT_EQ(reserved_starts(), world.now_ + 1h);
+  EXPECT_EQ(reserved_start(), world.now_ + 1h);
   const Time until = world.now_ + 1h;
   ASSERT_TRUE(Say(world, job, 0.1));
   world.now_ += 60s;
   ASSERT_TRUE(Say(world, job, 0.9));
   world.Turn();
-  EXPECT_EQ(reserved_starts(), until);
+  EXPECT_EQ(reserved_start(), until);
   EXPECT_EQ(world.StateOf(big), JobState::kQueued);
 }
 

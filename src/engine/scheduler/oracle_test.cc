@@ -151,18 +151,18 @@ struct Oracle {
       if ((job.matches >> gpu & 1) == 0) continue;
       Time from = now;
       Time since = kNoTime;
-      int reserved_starts = 0;
+      int reservations = 0;
       for (const OracleRun& run : runs) {
         if ((run.gpus >> gpu & 1) != 0) from = run.end, since = run.started;
       }
       for (const OracleReservation& other : before) {
-        for (const auto& [start, end] : other.kept[gpu]) from = std::max(from, end), ++reserved_starts;
+        for (const auto& [start, end] : other.kept[gpu]) from = std::max(from, end), ++reservations;
       }
-      ranked.emplace_back(from, reserved_starts, since, gpu);
+      ranked.emplace_back(from, reservations, since, gpu);
     }
     std::sort(ranked.begin(), ranked.end());
     for (int i = 0; i < job.gpus; ++i) {
-      const auto& [from, reserved_starts, since, gpu] = ranked[static_cast<std::size_t>(i)];
+      const auto& [from, reservations, since, gpu] = ranked[static_cast<std::size_t>(i)];
       reservation.gpus |= 1u << gpu;
       reservation.kept[gpu].emplace_back(from, kNever);
     }

@@ -283,7 +283,7 @@ TEST(Properties, AnEscalatedReservationIsNeverMovedBack) {
     kind.has_topology = seed % 3 == 0;
     History history(seed, kind);
     history.world.policy.order = QueuePolicy::kSmallFirst;
-    JobId reserved_starts;
+    JobId escalated;
     Time start = kNever;
     for (int step = 0; step < 80; ++step) {
       history.Step();
@@ -294,11 +294,11 @@ TEST(Properties, AnEscalatedReservationIsNeverMovedBack) {
       // A nomination is excluded: it is not known when its GPUs become free.
       const bool is_escalated = first != nullptr && !reservations[0].is_nomination && first->count == 1 &&
                                 IsEscalated(history.world.policy, *first, history.world.now);
-      if (is_escalated && reservations[0].entry == reserved_starts) {
-        ASSERT_LE(reservations[0].start, start) << "job " << reserved_starts.value();
+      if (is_escalated && reservations[0].entry == escalated) {
+        ASSERT_LE(reservations[0].start, start) << "job " << escalated.value();
         ++compared;
       }
-      reserved_starts = is_escalated ? reservations[0].entry : JobId();
+      escalated = is_escalated ? reservations[0].entry : JobId();
       start = is_escalated ? reservations[0].start : kNever;
     }
   }

@@ -88,6 +88,18 @@ TEST(StoreCopy, ThereAndBackKeepsEverything) {
   EXPECT_EQ(Must(CheckStore(url)).problems.size(), 1U);
 }
 
+TEST(StoreCopy, ADatabaseWithoutAStoreIsNoSourceAndStaysEmpty) {
+  if (const std::string missing = TestServer::Missing(); !missing.empty()) GTEST_SKIP() << missing;
+  TestServer server;
+  TemporaryFolder folder;
+  const std::string url = server.Url("empty");
+  const auto checked = CheckStore(url);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kNotFound) << checked.error().message;
+  EXPECT_FALSE(CopyStore(url, folder.File("a.db"), kSilent));
+  EXPECT_TRUE(server.Execute("empty", "CREATE SCHEMA divvy")) << "none was made";
+}
+
 TEST(StoreCopy, AnInterruptedCopyContinuesAndIsNotOpenedBefore) {
   TemporaryFolder folder;
   Fill(*Must(OpenSqliteStore(folder.File("a.db"))), 50);

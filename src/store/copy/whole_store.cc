@@ -236,6 +236,7 @@ Result<std::unique_ptr<WholeStore>> OpenWholeStore(const std::string& where, boo
     PostgresOptions options;
     options.url = where;
     options.is_copy = is_target;
+    options.is_source = !is_target;
     // A batch of a copy, or a query over a whole table, takes longer than a commit.
     options.patience = std::chrono::minutes(10);
     auto store = std::make_unique<WholePostgres>(options);

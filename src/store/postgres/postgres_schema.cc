@@ -200,31 +200,42 @@ Status RunSteps(PgConnection& connection, std::span<const PgMigration> migration
   return connection.Execute("COMMIT");
 }
 
+/// The version of the schema; 0 for a database without tables of divvy. Fails for a newer one, or another program's.
+Result<std::int64_t> SchemaVersion(PgConnection& connection, std::int64_t newest) {
+  DIVVY_TRY(const std::int64_t has_meta, connection.QueryInteger("SELECT count(to_regclass('divvy.meta'))"));
+  if (has_meta == 0) {
+    DIVVY_TRY(const std::int64_t others,
+              connection.QueryInteger("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('divvy')"));
+    if (others == 0) return 0;
+    return FailedPrecondition(connection.shown_url() +
+                              " has a schema \"divvy\" of another program and was not changed; use another database");
+  }
+  DIVVY_TRY(const std::int64_t version, connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'"));
+  if (version <= newest) return version;
+  return FailedPrecondition(connection.shown_url() + " was written by a newer divvy (schema version " +
+                            std::to_string(version) + ", this divvy supports up to " + std::to_string(newest) +
+                            "): it was not changed; start the newer divvy, or use another database");
+}
+
 }  // namespace
 
 std::span<const PgMigration> PgMigrations() { return kSteps; }
 
+Status RequirePostgresSchema(PgConnection& connection, std::span<const PgMigration> migrations) {
+  const std::int64_t newest = migrations.back().to;
+  DIVVY_TRY(const std::int64_t version, SchemaVersion(connection, newest));
+  if (version == newest) return {};
+  if (version == 0) return NotFound(connection.shown_url() + " holds no store of divvy; check the database's name");
+  return FailedPrecondition(connection.shown_url() + " was written by an older divvy (schema version " +
+                            std::to_string(version) + ", this divvy reads " + std::to_string(newest) +
+                            "): it was not changed; use the divvy that wrote it, or start this divvy's daemon on it");
+}
+
 Status MigratePostgres(PgConnection& connection, std::span<const PgMigration> migrations) {
   const std::int64_t newest = migrations.back().to;
-  DIVVY_TRY(const std::int64_t has_meta, connection.QueryInteger("SELECT count(to_regclass('divvy.meta'))"));
-  std::int64_t version = 0;
-  if (has_meta == 0) {
-    DIVVY_TRY(const std::int64_t others,
-              connection.QueryInteger("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('divvy')"));
-    if (others > 0) {
-      return FailedPrecondition(connection.shown_url() +
-                                " has a schema \"divvy\" of another program and was not changed; use another database");
-    }
-    DIVVY_CHECK(connection.Execute("CREATE SCHEMA IF NOT EXISTS divvy"));
-  } else {
-    DIVVY_TRY(version, connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'"));
-  }
-  if (version > newest) {
-    return FailedPrecondition(connection.shown_url() + " was written by a newer divvy (schema version " +
-                              std::to_string(version) + ", this divvy supports up to " + std::to_string(newest) +
-                              "): it was not changed; start the newer divvy, or use another database");
-  }
+  DIVVY_TRY(const std::int64_t version, SchemaVersion(connection, newest));
   if (version == newest) return {};
+  if (version == 0) DIVVY_CHECK(connection.Execute("CREATE SCHEMA IF NOT EXISTS divvy"));
   Status done = RunSteps(connection, migrations, version);
   if (!done && !connection.is_lost()) (void)connection.Execute("ROLLBACK");
   return done;

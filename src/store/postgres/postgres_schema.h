@@ -21,5 +21,8 @@ std::span<const PgMigration> PgMigrations();
 /// Migrates the database to the last version, all steps in one transaction. Fails with kFailedPrecondition for a newer
 /// schema, or a schema "divvy" of another program, and leaves them unchanged.
 Status MigratePostgres(PgConnection& connection, std::span<const PgMigration> migrations);
+/// Changes nothing. Fails with kNotFound if the database has no store of divvy, and with kFailedPrecondition if its
+/// schema is not of the last version, or another program's.
+Status RequirePostgresSchema(PgConnection& connection, std::span<const PgMigration> migrations);
 
 }  // namespace divvy

@@ -169,7 +169,9 @@ Status PostgresWriter::Connect() {
   known_captures_.Clear();
   DIVVY_TRY(connection_, PgConnection::Open({options_.url, application_, kPgSettings, options_.patience}));
   Status done = TakeLock();
-  if (done && epoch_ == 0) done = MigratePostgres(*connection_, PgMigrations());
+  if (done && epoch_ == 0)
+    done = options_.is_source ? RequirePostgresSchema(*connection_, PgMigrations())
+                              : MigratePostgres(*connection_, PgMigrations());
   if (done) done = TakeCluster();
   if (done) done = TakeEpoch();
   if (done) done = PrepareAll();
@@ -331,7 +333,7 @@ Status PostgresWriter::Write(const std::vector<Batch>& batches) {
     DIVVY_TRY(const bool is_committed, WasCommitted(number));
     if (is_committed) return {};
   }
-  return LimitExceeded("lost the connection to the database again and again: nothing was saved; try again");
+  return LimitExceeded("lost the connection to the database three times in a row: nothing was saved; try again");
 }
 
 Status PostgresWriter::CheckSpecs(const std::vector<Batch>& batches) const {

@@ -32,9 +32,9 @@ struct ApiCall {
 
   void Send(int status, std::string body) const {
     constexpr int kForbidden = 403;
-    if (Audit* book = audit != nullptr || status != kForbidden ? audit : refusals) {
-      book->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path,
-                   asked.empty() ? request.body : asked, status, body});
+    if (Audit* log = audit != nullptr || status != kForbidden ? audit : refusals) {
+      log->Write({clock->Now(), caller.user.name, caller.user.uid, address, request.method, request.path,
+                  asked.empty() ? request.body : asked, status, body});
     }
     HttpResponse response;
     response.status = status;

@@ -18,7 +18,7 @@ Shape OnGpus(Shape shape, GpuSet gpus) {
 }
 
 // GPUs that stay form one task and those to be released another, so that the cluster knows what will be free.
-ResourceRequest CompileRequest(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
+ResourceRequest SplitRequest(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
   ResourceRequest request;
   request.placement = PlacementStrategy::kSequential;
   request.groups.push_back({{OnGpus(shape, stays)}, 1, 1, {}, filters});
@@ -72,7 +72,7 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const std::vector<FilterIndex>& filters = before.groups[first.group].filters;
   std::vector<FilterIndex> filter;
   if (!filters.empty()) filter = {filters[first.alternative]};
-  job.request = cluster.Know(CompileRequest(ShapeOf(before, first), filter, stays, asked));
+  job.request = cluster.Know(SplitRequest(ShapeOf(before, first), filter, stays, asked));
   std::vector<TaskPlacement> placements = {{node, {stays}, 0, 0}};
   if (!asked.empty()) placements.push_back({node, {asked}, 1, 0});
   cluster.Finish(id, now);

@@ -156,9 +156,9 @@ void SchedulingCycle::RankHeads() {
   // Every start and end moves all jobs of the teams concerned, but does not reorder the jobs of one team.
   RankDue({});
   state_.FindTeamHeads(now_);
-  const std::vector<KeyChange> reserved_starts = RankReservations();
-  const bool has_moved = std::any_of(reserved_starts.begin(), reserved_starts.end(),
-                                     [](const KeyChange& one) { return one.before != one.after; });
+  const std::vector<KeyChange> key_changes = RankReservations();
+  const bool has_moved =
+      std::any_of(key_changes.begin(), key_changes.end(), [](const KeyChange& one) { return one.before != one.after; });
   for (ClassIndex index = 0; index < state_.queue_heads.size(); ++index) {
     if (!state_.queue_heads[index].is_waiting) continue;
     Key& key = state_.keys[index];
@@ -169,13 +169,13 @@ void SchedulingCycle::RankHeads() {
       if (!has_moved && std::equal(rank.begin(), rank.end(), of_team)) continue;
       std::copy(rank.begin(), rank.end(), of_team);
     }
-    if (Passes(reserved_starts, before, key)) state_.Freshen(index);
+    if (Passes(key_changes, before, key)) state_.Freshen(index);
   }
   state_.must_find_head = true;
 }
 
 // Updates the classes whose head changed or has escalated.
-void SchedulingCycle::RankDue(const std::vector<KeyChange>& reserved_starts) {
+void SchedulingCycle::RankDue(const std::vector<KeyChange>& key_changes) {
   if (now_ < state_.next_change) {
     for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
       const Key before = state_.keys[index];
@@ -192,14 +192,14 @@ void SchedulingCycle::RankDue(const std::vector<KeyChange>& reserved_starts) {
     state_.HeadChanged(index, now_);
     const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Which jobs it overtook is not known
                                                                                 // yet.
-    if (is_due || is_ahead || Passes(reserved_starts, before, state_.keys[index])) state_.Freshen(index);
+    if (is_due || is_ahead || Passes(key_changes, before, state_.keys[index])) state_.Freshen(index);
   }
   state_.stale_heads.clear();
 }
 
 // Returns whether the job may have overtaken a job whose reservation bound it.
-bool SchedulingCycle::Passes(const std::vector<KeyChange>& reserved_starts, const Key& before, const Key& after) {
-  return std::any_of(reserved_starts.begin(), reserved_starts.end(),
+bool SchedulingCycle::Passes(const std::vector<KeyChange>& key_changes, const Key& before, const Key& after) {
+  return std::any_of(key_changes.begin(), key_changes.end(),
                      [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
 }
 

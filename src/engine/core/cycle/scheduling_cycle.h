@@ -73,8 +73,8 @@ class SchedulingCycle {
   };
   std::vector<KeyChange> RankReservations();
   void RankHeads();
-  void RankDue(const std::vector<KeyChange>& reserved_starts);
-  static bool Passes(const std::vector<KeyChange>& reserved_starts, const Key& before, const Key& after);
+  void RankDue(const std::vector<KeyChange>& key_changes);
+  static bool Passes(const std::vector<KeyChange>& key_changes, const Key& before, const Key& after);
   bool FitsOnGrown(ClassIndex index) const;
   const Candidate* Next();
   Candidate Pop();

@@ -70,7 +70,7 @@ std::string WrongPlace(const Cluster& cluster, const ResourceRequest& request,
 // and a decision leaves no startable job behind.
 TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
   int gangs = 0;
-  int reserved_starts = 0;
+  int reservations_of_several = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Draws draws(seed);
     Cluster cluster = MixedCluster(draws);
@@ -104,7 +104,7 @@ TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
         ASSERT_EQ(WrongPlace(cluster, of_run, run->placements), "") << "seed " << seed << ", step " << step;
       }
       for (const BackfillReservation& reservation : cluster.reservations()) {
-        reserved_starts += reservation.placements.size() > 1 ? 1 : 0;
+        reservations_of_several += reservation.placements.size() > 1 ? 1 : 0;
         const Waiting& entry = cluster.state().waiting.at(reservation.entry);
         const ResourceRequest& of_entry = cluster.request(cluster.state().classes[entry.job_class].key.request);
         ASSERT_EQ(WrongPlace(cluster, of_entry, reservation.placements), "") << "seed " << seed << ", step " << step;
@@ -114,7 +114,7 @@ TEST(Models, EveryGangUsesOneModelOnMixedNodes) {
     }
   }
   EXPECT_GT(gangs, 500);
-  EXPECT_GT(reserved_starts, 200);
+  EXPECT_GT(reservations_of_several, 200);
 }
 
 TEST(Models, ASingleTaskUsesAnyMixAndThenDoesNotGrow) {
