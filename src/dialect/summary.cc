@@ -223,6 +223,8 @@ Readings ReadBack(const JobSpec& spec) {
   add(spec.is_held, "held");
   add(spec.retries > 0, spec.retries == 1 ? "1 retry" : std::to_string(spec.retries) + " retries");
   add(spec.requeues_after_reboot, "requeued after a reboot");
+  add(spec.stale_grace < Duration(0), "continues without lost nodes");
+  add(spec.stale_grace > Duration(0), "continues for " + FormatDuration(spec.stale_grace) + " without lost nodes");
   add(spec.is_preemptible_set, PreemptibleReading(spec.preemptible));
   ReadBackOthers(spec, out.others);
   return out;

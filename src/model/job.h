@@ -238,6 +238,7 @@ struct JobSpec {
   Duration retry_delay = std::chrono::seconds(10);  // Doubles with each retry, up to one hour.
   bool requeues_after_reboot = false;
   bool is_run_once = false;  // Never requeued once it has started. If its node is gone, the job is lost.
+  Duration stale_grace{0};   // How long a gang that lost a part keeps its other parts. 0: not at all; negative: always.
   Preemptible preemptible = Preemptible::kNever;
   bool is_preemptible_set = false;  // False: the server's default is used.
   std::string group;                // Jobs of one group share a limit on running jobs.

@@ -97,6 +97,7 @@ struct JobRecord {
   bool wants_pty = false;
   bool requeues_after_reboot = false;
   bool is_run_once = false;  // See JobSpec::is_run_once.
+  Duration stale_grace{0};   // See JobSpec::stale_grace.
   int retries = 0;
   Duration retry_delay{0};
   PlacementStrategy placement = PlacementStrategy::kSequential;

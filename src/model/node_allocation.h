@@ -21,6 +21,14 @@ struct ComponentAllocation {
   friend bool operator==(const ComponentAllocation&, const ComponentAllocation&) = default;
 };
 
+/// A gang lost its part on a node, and its other parts continue (JobRecord::stale_grace).
+struct PartLoss {
+  Time at = kNoTime;
+  bool requeues = false;  // If the gang ends because of the loss, it is requeued rather than over.
+
+  friend bool operator==(const PartLoss&, const PartLoss&) = default;
+};
+
 struct NodeAllocation {
   std::string node;  // The node's name. Empty: the controller's own node.
   GpuSet gpus;
@@ -30,6 +38,7 @@ struct NodeAllocation {
   /// For heterogeneous jobs: the components on this node, ascending. `gpus` and `tasks` are their totals. Ranks go
   /// through the first component on all nodes, then through the next one.
   std::vector<ComponentAllocation> parts;
+  std::optional<PartLoss> loss = {};  // Set if its part was lost and the gang continued; `exit` is set too.
 
   friend bool operator==(const NodeAllocation&, const NodeAllocation&) = default;
 };

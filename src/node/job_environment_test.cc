@@ -47,6 +47,25 @@ TEST(Environment, IndicesAndUuidsAreInTheSameOrder) {
   }
 }
 
+TEST(Environment, AGangThatContinuesAfterALossKnowsForHowLong) {
+  JobRecord record = Record();
+  JobSpec spec;
+  const auto grace = [&] {
+    for (const std::string& entry : DivvyEnvironment(record, spec, {}, {}, {})) {
+      if (entry.starts_with("DIVVY_STALE_GRACE=")) return entry.substr(entry.find('=') + 1);
+    }
+    return std::string();
+  };
+  spec.stale_grace = std::chrono::minutes(5);
+  EXPECT_EQ(grace(), "") << "it is on one node";
+  record.request.nodes = 2;
+  EXPECT_EQ(grace(), "300");
+  spec.stale_grace = Duration(-1);
+  EXPECT_EQ(grace(), "never");
+  spec.stale_grace = Duration(0);
+  EXPECT_EQ(grace(), "");
+}
+
 TEST(Environment, LaterLayersWin) {
   const std::vector<std::vector<std::string>> layers = {{"A=1", "B=2"}, {"B=3", "C=4"}};
   EXPECT_EQ(MergeEnvironment(layers), (std::vector<std::string>{"A=1", "B=3", "C=4"}));

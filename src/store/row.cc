@@ -142,6 +142,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("gpu_parts", record.gpu_parts);
   walk("gpu_slice", record.gpu_slice);
   walk("is_run_once", record.is_run_once);
+  walk("stale_grace", record.stale_grace);
 }
 
 template <typename Walk, typename ExitOfRecord>

@@ -95,7 +95,9 @@ JobRecord RecordWithEverything() {
   record.gpu_slice = {"1g.18gb", 1, 1, 6};
   record.node = "n1";
   record.gang = {{"n1", GpuSet::Of({0, 2}), 2, 4711, std::nullopt, {{0, GpuSet::Of({0}), 1}, {1, GpuSet::Of({2}), 1}}}};
+  record.gang.front().loss = PartLoss{Time(82us), true};
   record.was_let_go = true;
+  record.stale_grace = -1ns;
   record.shape = "python train.py";
   record.gpu_model = "NVIDIA H100 80GB HBM3";
   record.progress = {Time(80ns), 350'000'000, 35, 100, Time(81ns), 1};

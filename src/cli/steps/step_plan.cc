@@ -437,6 +437,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   plan.is_immediate = ask.is_immediate;
   plan.has_terminal = ask.has_terminal;
   plan.kills_on_bad_exit = ask.kills_on_bad_exit;
+  plan.outlives_nodes = !EnvironmentValue(around.environment, "DIVVY_STALE_GRACE").empty();
   plan.takes_first_failure = !ask.is_slurm;
   plan.is_quiet = ask.is_quiet;
   plan.wait = ask.wait;

@@ -21,12 +21,13 @@ struct Machines : World {
     controller_.OnNodeReconciled(name);
   }
 
-  JobId SubmitGang(int nodes, int gpus, int retries = 0) {
+  JobId SubmitGang(int nodes, int gpus, int retries = 0, Duration stale_grace = Duration(0)) {
     JobSpec spec;
     spec.command = {"train"};
     spec.name = "gang";
     spec.request.gpus = gpus;
     spec.retries = retries;
+    spec.stale_grace = stale_grace;
     spec.request.nodes = spec.request.tasks = nodes;
     const auto result = controller_.Submit(std::move(spec), 0, ada_, now_, NoHistory());
     EXPECT_TRUE(result) << (result ? "" : result.error().message);

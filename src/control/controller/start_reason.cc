@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "control/books/pool_parts.h"
 #include "control/books/record_parts.h"
+#include "control/state/gang_launches.h"
 #include "model/reason_words.h"
 
 namespace divvy {
@@ -83,6 +84,7 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   const std::vector<NodeAllocation> seats = AllocationsOf(record);
   // The job was told to start; only the node knows whether it has, because starts are not persisted at once
   // (RunTracker::OnStarted).
+  if (Reason stale = GangLaunches::StaleReason(record); !stale.empty() && !is_stopping) return stale;
   for (const NodeAllocation& seat : seats) {
     const std::string absence = controller.DisconnectReason(seat.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;

@@ -197,6 +197,7 @@ void RunTracker::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
   if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
   if (!record.gang.empty()) {
+    if (gangs_.OutlivesLoss(record, node, exit, PartLoss{.at = now})) return;
     if (gangs_.EndAllocation(record, node, exit, at, now)) EndRun(record, now);
     return;
   }
@@ -227,13 +228,17 @@ bool RunTracker::VanishAllocation(JobRecord& record, const std::string& node, Va
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and their exit status is unknown", "the node was rebooted",
       "the node was disconnected and has stopped its jobs", "the node is gone for good"};
-  const bool begins_anew = how == Vanished::kNeverStarted || (IsWithItsMachine(how) && !record.is_run_once) ||
-                           (how == Vanished::kRebooted && record.requeues_after_reboot);
+  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
+  if (seat == record.gang.end() || seat->exit) return false;
+  const bool begins_anew = (how == Vanished::kNeverStarted || (IsWithItsMachine(how) && !record.is_run_once) ||
+                            (how == Vanished::kRebooted && record.requeues_after_reboot)) &&
+                           !record.is_foreground;
   Exit exit;
   exit.code = 1;
   exit.is_known = false;
   exit.failure = kHow[static_cast<std::size_t>(how)];
-  if (begins_anew && record.stop_intent == StopIntent::kNone && !record.is_foreground) {
+  if (gangs_.OutlivesLoss(record, node, exit, PartLoss{.at = now, .requeues = begins_anew})) return false;
+  if (begins_anew && record.stop_intent == StopIntent::kNone) {
     record.stop_intent = StopIntent::kRequeue;
     const std::string where = node.empty() ? "the controller's machine" : "node " + node;
     record.reason =

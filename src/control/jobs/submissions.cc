@@ -39,6 +39,7 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   record.wants_pty = spec.wants_pty;
   record.requeues_after_reboot = spec.requeues_after_reboot;
   record.is_run_once = spec.is_run_once;
+  record.stale_grace = spec.stale_grace;
   record.retries = spec.retries;
   record.retry_delay = spec.retry_delay;
   record.placement = spec.placement;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/duration_text.h"
 #include "control/books/record_parts.h"
 
 namespace divvy {
@@ -23,7 +24,7 @@ std::string SeatFailure(const JobRecord& record, const NodeAllocation& seat) {
   const bool is_head = &seat == record.gang.data();
   return WhereText(seat) +
          (!record.was_let_go ? " could not prepare its part: "
-          : is_head          ? ": "
+          : is_head && seat.exit->is_known ? ": "
                              : " lost its part: ") +
          HowText(*seat.exit);
 }
@@ -35,6 +36,26 @@ void BlameAllocation(JobRecord& record, const NodeAllocation& seat) {
   exit.signal = 0;
   exit.is_known = true;
   exit.failure = SeatFailure(record, seat);
+}
+
+/// The part that a stale gang lost first; null if it is not stale.
+const NodeAllocation* FirstLoss(const JobRecord& record) {
+  const NodeAllocation* first = nullptr;
+  for (const NodeAllocation& seat : record.gang) {
+    if (seat.loss && (first == nullptr || seat.loss->at < first->loss->at)) first = &seat;
+  }
+  return first;
+}
+
+/// When a stale gang is ended; kNever if it is not stale or may always be.
+Time StaleUntil(const JobRecord& record) {
+  const NodeAllocation* lost = FirstLoss(record);
+  if (lost == nullptr || record.stale_grace < Duration(0)) return kNever;
+  return AddSaturating(lost->loss->at, record.stale_grace);
+}
+
+bool HasSucceeded(const Exit& exit) {
+  return exit.is_known && exit.failure.empty() && exit.signal == 0 && exit.code == 0;
 }
 
 }  // namespace
@@ -82,12 +103,26 @@ void GangLaunches::LetGo(const JobRecord& record) const {
 
 Time GangLaunches::next_deadline() const {
   Time next = kNever;
-  for (const auto& [job, until] : preparing_) next = std::min(next, until);
+  for (const auto* deadlines : {&preparing_, &stale_}) {
+    for (const auto& [job, until] : *deadlines) next = std::min(next, until);
+  }
   return next;
+}
+
+void GangLaunches::NoteRestored(const JobRecord& record) {
+  if (record.gang.empty()) return;
+  if (!record.was_let_go) preparing_[record.id] = kNoTime;
+  if (const Time until = StaleUntil(record); until != kNever) stale_[record.id] = until;
+}
+
+void GangLaunches::Forget(JobId job) {
+  preparing_.erase(job);
+  stale_.erase(job);
 }
 
 // A node that never answers would keep the others, and all their GPUs, waiting indefinitely.
 void GangLaunches::Follow(Time now) {
+  FollowStale(now);
   for (auto at = preparing_.begin(); at != preparing_.end();) {
     const auto [job, until] = *at;
     if (until > now) {
@@ -113,7 +148,7 @@ void GangLaunches::Follow(Time now) {
 }
 
 void GangLaunches::UndoGang(JobRecord& record, const std::string& why, Time now) {
-  preparing_.erase(record.id);
+  Forget(record.id);
   if (record.stop_intent == StopIntent::kNone)
     record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
   record.state = JobState::kStopping;
@@ -124,6 +159,63 @@ void GangLaunches::UndoGang(JobRecord& record, const std::string& why, Time now)
   effects_.Announce(record);
 }
 
+bool GangLaunches::OutlivesLoss(JobRecord& record, const std::string& node, const Exit& exit, PartLoss loss) {
+  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
+  if (record.stale_grace == Duration(0) || !record.was_let_go || seat == record.gang.end() || seat->exit) return false;
+  // A gang that ends already, and a program that has ended on the first node, are no losses.
+  const bool is_head = seat == record.gang.begin();
+  const bool is_ending = record.stop_intent != StopIntent::kNone || record.state == JobState::kStopping;
+  if (is_ending || exit.hit_time_limit || (is_head && exit.is_known)) return false;
+  const auto runs = [&](const NodeAllocation& one) { return &one != &*seat && !one.exit; };
+  if (std::ranges::none_of(record.gang, runs)) return false;
+  seat->exit = exit;
+  seat->exit->steps.clear();
+  seat->loss = loss;
+  if (const Time until = StaleUntil(record); until != kNever) {
+    stale_[record.id] = until;
+    effects_.WakeBy(until);
+  }
+  effects_.Note(record.id, StaleReason(record), loss.at);
+  effects_.Persist(record);
+  effects_.Announce(record);
+  return true;
+}
+
+Reason GangLaunches::StaleReason(const JobRecord& record) {
+  const NodeAllocation* lost = FirstLoss(record);
+  if (lost == nullptr) return "";
+  const bool is_endless = record.stale_grace < Duration(0);
+  return SeatFailure(record, *lost) + "; its other parts continue" +
+         (is_endless ? "" : " for " + DurationText(record.stale_grace) + " after that") + " (--stale-grace)";
+}
+
+void GangLaunches::ConcludeLoss(JobRecord& record) {
+  const NodeAllocation& lost = *FirstLoss(record);
+  record.exit = lost.exit;
+  if (lost.loss->requeues) {
+    record.stop_intent = StopIntent::kRequeue;
+    record.reason = "queued again: " + SeatFailure(record, lost);
+  } else if (&lost != record.gang.data()) {
+    BlameAllocation(record, lost);
+  } else {
+    record.exit->failure = SeatFailure(record, lost);
+  }
+}
+
+void GangLaunches::FollowStale(Time now) {
+  while (!stale_.empty()) {
+    const auto next = std::ranges::min_element(stale_, {}, &std::pair<const JobId, Time>::second);
+    if (next->second > now) return effects_.WakeBy(next->second);
+    JobRecord& record = jobs_.live().at(next->first);
+    stale_.erase(next);
+    if (record.state == JobState::kStopping || record.stop_intent != StopIntent::kNone) continue;
+    ConcludeLoss(record);
+    record.ended = std::max(now, record.started);
+    effects_.Note(record.id, "its grace for lost parts has run out (--stale-grace)", now);
+    StopOthers(record);
+  }
+}
+
 bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
   const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
   if (seat == record.gang.end() || seat->exit) return false;
@@ -131,16 +223,21 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
   Exit own = exit;
   own.steps.clear();
   seat->exit = own;
-  preparing_.erase(record.id);
+  Forget(record.id);
   // The exit of the first node decides how the job ends, unless another part was lost before. Parts that end as a
   // consequence say nothing, and neither do parts ended by a stop or the time limit.
   const bool is_lost = !is_head && record.stop_intent == StopIntent::kNone && !exit.hit_time_limit;
   if (!record.exit) {
-    record.exit = own;
     record.ended = std::max(at, record.started);
-    if (is_lost) BlameAllocation(record, *seat);
-    else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
-    if (is_lost) effects_.Note(record.id, record.exit->failure, now);
+    const bool succeeds = is_head && HasSucceeded(exit);
+    if (record.stop_intent == StopIntent::kNone && FirstLoss(record) != nullptr && !exit.hit_time_limit && !succeeds) {
+      ConcludeLoss(record);
+    } else {
+      record.exit = own;
+      if (is_lost) BlameAllocation(record, *seat);
+      else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
+      if (is_lost) effects_.Note(record.id, record.exit->failure, now);
+    }
   } else if (is_head && record.exit->failure.empty()) {
     own.hit_time_limit = own.hit_time_limit || record.exit->hit_time_limit;
     record.exit = std::move(own);
@@ -153,7 +250,11 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
   // Steps are listed where they were started; the other nodes have only parts of them.
   if (is_head) record.exit->steps = exit.steps;
   const bool is_over = std::ranges::all_of(record.gang, [](const NodeAllocation& one) { return one.exit.has_value(); });
-  if (is_over) return true;
+  if (!is_over) StopOthers(record);
+  return is_over;
+}
+
+void GangLaunches::StopOthers(JobRecord& record) {
   // A stop was sent to the whole gang already. A node that may have missed it is told when it reconnects.
   const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
@@ -161,7 +262,6 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
   effects_.Persist(record);
   if (!were_told) effects_.Send(record, StopCommand{record.id, 0, Duration(-1), ""});
   effects_.Announce(record);
-  return false;
 }
 
 }  // namespace divvy

@@ -112,6 +112,7 @@ void TakeOver(const JobRecord& record, JobSpec& spec) {
   spec.retries = record.retries;
   spec.retry_delay = record.retry_delay;
   spec.requeues_after_reboot = record.requeues_after_reboot;
+  spec.stale_grace = record.stale_grace;
   spec.is_run_once = record.is_run_once;
   spec.group = record.group;
   if (spec.group.empty()) spec.group_limit = 0;

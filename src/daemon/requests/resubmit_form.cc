@@ -34,6 +34,7 @@ void TakeChanges(const JobRecord& record, JobSpec& spec) {
   spec.preemptible = record.preemptible;
   spec.is_preemptible_set = record.is_preemptible_set;
   spec.requeues_after_reboot = record.requeues_after_reboot;
+  spec.stale_grace = record.stale_grace;
   if (record.array_count > 0 && spec.array) spec.array->at_once = record.array_at_once;
 }
 

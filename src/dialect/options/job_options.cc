@@ -247,6 +247,15 @@ void AddMany(Table& table, JobSpec& spec, const ParseContext& around, const std:
                      DIVVY_TRY(spec.retry_delay, ParseDuration(value, 1s));
                      return {};
                    }});
+  table.push_back({"stale-grace", 0, Takes::kValue, "TIME",
+                   "how long a job on several nodes continues after it lost its part on one; never: it is not ended "
+                   "for that (default: 0, it ends at once)",
+                   [&spec](std::string_view value) -> Status {
+                     const bool is_endless = value == "never" || value.starts_with('-');
+                     DIVVY_TRY(const Duration grace, is_endless ? Duration(-1) : ParseDuration(value, 1s));
+                     spec.stale_grace = grace;
+                     return {};
+                   }});
   table.push_back({"group", 0, Takes::kValue, "NAME", "group whose jobs share a limit on how many run at once",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.group, ReadLabel(value, 64));
@@ -448,7 +457,7 @@ constexpr GroupedNames kGroups[] = {
     {OptionGroup::kDependencies, "dependency keep-waiting"},
     {OptionGroup::kArraysAndSweeps, "param param-file name-template group group-limit"},
     {OptionGroup::kInputAndOutput, "error input open-mode chdir export env pty label-output"},
-    {OptionGroup::kMultiNode, "tasks gpus-per-task gpu-bind cpu-bind no-kill components"},
+    {OptionGroup::kMultiNode, "tasks gpus-per-task gpu-bind cpu-bind no-kill stale-grace components"},
     {OptionGroup::kContainers, "image mount container-workdir private-tmp private-shm"},
     {OptionGroup::kNotifications, "notify notify-to on-waste"},
 };

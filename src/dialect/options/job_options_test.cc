@@ -88,6 +88,13 @@ TEST(JobOptions, EachOptionSetsItsField) {
   EXPECT_EQ(spec, want);
 }
 
+TEST(JobOptions, TheGraceOfAStaleGangMayBeNegativeOrNever) {
+  EXPECT_EQ(Read("-N 2").stale_grace, 0s);
+  EXPECT_EQ(Read("-N 2 --stale-grace 90").stale_grace, 90s);
+  for (const char* endless : {"never", "-1", "-5m"}) EXPECT_EQ(Read("-N 2 --stale-grace "s + endless).stale_grace, -1ns);
+  EXPECT_EQ(Summarise(Read("-N 2 -g 4 --stale-grace 5m")), "2 nodes with 4 GPUs each, 2 tasks, continues for 5 min without lost nodes");
+}
+
 TEST(JobOptions, AGpuRangeMakesAnElasticJob) {
   const auto range = [](const JobSpec& spec) {
     return std::to_string(spec.request.gpus) + " " + std::to_string(spec.request.gpus_most);

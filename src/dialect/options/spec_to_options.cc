@@ -214,6 +214,8 @@ void Writer::Many() {
   Own("--group-limit", &JobSpec::group_limit, "group_limit", kNumber);
   if (spec_.is_preemptible_set && (!before_.is_preemptible_set || spec_.preemptible != before_.preemptible))
     Say("--preemptible", std::string(Name(spec_.preemptible)), {"preemptible", "is_preemptible_set"});
+  Own("--stale-grace", &JobSpec::stale_grace, "stale_grace",
+      [](Duration grace) { return grace < Duration(0) ? std::string("never") : LengthText(grace); });
   OwnFlag("--requeue-after-reboot", &JobSpec::requeues_after_reboot, "requeues_after_reboot");
 }
 

@@ -49,6 +49,8 @@ TEST(SpecToOptions, EachOptionIsWrittenAsItWasRead) {
            "--memory 100000001B --time 1.5s",
            "--gpus 1 --time 18s",
            "--nodes 2",
+           "--nodes 2 --stale-grace 5m",
+           "--nodes 2 --stale-grace never",
            "--gpus 1 --nodes 2 --tasks 4 --topology rack --constraint 'ib&nvme' --nodelist n1,n2,n3 --exclude n3",
            "--tasks 4 --gpus-per-task 1 --gpu-bind single --cpu-bind cores --no-kill --label-output",
            "--topology nvlink:required --placement spread --queue-anyway",

@@ -59,7 +59,6 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"mcs-label", 0, kValue, "security labels are not supported"},
     {"mem-bind", 0, kValue, "memory is not bound"},
     {"network", 0, kValue, kNodes},
-    {"no-kill", 'k', kMaybe, "a job ends when it loses a node"},
     {"nodefile", 'F', kValue, kNodes},
     {"ntasks-per-core", 0, kValue, kUnbound},
     {"ntasks-per-socket", 0, kValue, kUnbound},

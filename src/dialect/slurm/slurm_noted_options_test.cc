@@ -27,7 +27,7 @@ TEST(SlurmNoted, OptionsWithoutEffectAreNotedOnceAndNeverFatal) {
   for (const char* line :
        {"--switches=1@10", "--hint=nomultithread", "--container-name=a", "--reservation=x", "-L matlab",
         "-m block:cyclic", "--mail-type=END,TIME_LIMIT_90", "--uenv=pytorch", "--get-user-env", "--threads-per-core=1",
-        "--cpu-freq=high", "--contiguous", "--no-kill", "-k", "--disable-dcgm", "--disable-perfparanoid"}) {
+        "--cpu-freq=high", "--contiguous", "--disable-dcgm", "--disable-perfparanoid"}) {
     EXPECT_FALSE(Good(line).notes.empty()) << line;
   }
   for (const char* line : {"--wait-all-nodes=1", "--gpu-bind=closest", "--overcommit", "--propagate",

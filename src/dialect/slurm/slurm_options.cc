@@ -402,6 +402,12 @@ void Builder::AddWhen() {
     Keep(*spec, "requeue", "0");
     return {};
   });
+  Add("no-kill", 'k', Takes::kOptionalValue, "off", "Let the job continue if one of its nodes fails",
+      [spec](std::string_view value) -> Status {
+        spec->stale_grace = EqualsIgnoringCase(value, "off") ? Duration(0) : Duration(-1);
+        Keep(*spec, "no-kill", std::string(value));
+        return {};
+      });
   AddDependencies();
   AddSignal();
 }

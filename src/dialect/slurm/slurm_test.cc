@@ -146,6 +146,9 @@ TEST(SlurmWhen, ReadsBeginHoldArraySignalAndPriorities) {
   EXPECT_TRUE(Good("--requeue --no-requeue").is_run_once);
   EXPECT_FALSE(Good("--no-requeue --requeue").is_run_once);
   EXPECT_FALSE(Good("").is_run_once);
+  EXPECT_LT(Good("-N2 --no-kill").stale_grace, 0s);
+  EXPECT_LT(Good("-N2 -k").stale_grace, 0s);
+  EXPECT_EQ(Good("-N2 --no-kill=off").stale_grace, 0s);
 }
 
 TEST(SlurmWhen, DependenciesOfALaterLevelReplaceEarlierOnes) {

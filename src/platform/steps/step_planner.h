@@ -41,6 +41,7 @@ struct StepPlan {
   bool is_immediate = false;         // Fails instead of waiting.
   bool has_terminal = false;         // Task 0 gets its own terminal.
   bool kills_on_bad_exit = false;    // The first task that fails ends the others.
+  bool outlives_nodes = false;       // Tasks lost with their node do not end the others.
   bool takes_first_failure = false;  // The step's code is that of the first failing task; otherwise the highest.
   bool is_quiet = false;             // Prints no messages about failed tasks.
   Duration wait{0};                  // From the first task's end until the others are ended; 0: indefinitely.

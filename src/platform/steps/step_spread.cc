@@ -390,7 +390,7 @@ void StepServer::OnPartLost(RunningStep& step, std::size_t part, const std::set<
                    "), and task" + (lost.size() > 1 ? "s " : " ") + RankList({lost.begin(), lost.end()}) +
                    " with it\n");
     for (const std::size_t rank : lost) step.NoteEndOn(host, rank, -1, 1);
-    if (step.all_alive() > 0 && !step.was_ended) EndTasks(step);
+    if (step.all_alive() > 0 && !step.was_ended && !step.plan.outlives_nodes) EndTasks(step);
   }
   FinishIfOver(step);
 }

@@ -41,7 +41,7 @@ struct Machine {
   std::size_t own = 0;
 };
 
-/// Arguments of a step: flags (k: kills on a bad exit, l: labels, f: output to the file "all", g: needs a GPU on each
+/// Arguments of a step: flags (k: kills on a bad exit, o: outlives nodes, l: labels, f: output to the file "all", g: needs a GPU on each
 /// node, e: node 1 gets the signal to start only after a file "gone" exists), a layout, and a script that gets RANK and
 /// MACHINE.
 Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
@@ -59,6 +59,7 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   plan.directory = call.directory;
   plan.has_labels = has('l');
   plan.kills_on_bad_exit = has('k');
+  plan.outlives_nodes = has('o');
   plan.tasks = static_cast<std::size_t>(layout->tasks());
   if (has('g')) plan.need.gpus = 1;
   for (const TaskLayout::Machine& one : layout->machines) {
@@ -427,6 +428,18 @@ TEST_F(StepSpreadTest, ALostNodeEndsTheStepAndIsNamed) {
   for (const int rank : {0, 1, 2}) AwaitGone(rank);
   EXPECT_EQ(End(Call("b", "", "block 0:1,1:1", "true")), 1);
   EXPECT_EQ(Out("b"), "t: error: cannot start tasks on m1: Connection refused\n");
+}
+
+TEST_F(StepSpreadTest, AStepThatOutlivesNodesContinuesWithoutALostOne) {
+  const pid_t caller = Call("out", "ok", "block 0:1,1:1,2:1", Staying());
+  for (const char* text : {"up0", "up1", "up2"}) AwaitText("out", text);
+  Stop(1);
+  AwaitText("out", "), and task 1 with it\n");
+  AwaitGone(1);
+  EXPECT_EQ(Out().find("Terminating"), std::string::npos) << Out();
+  ::kill(caller, SIGTERM);
+  EXPECT_NE(End(caller), 0);
+  for (const int rank : {0, 2}) AwaitGone(rank);
 }
 
 TEST_F(StepSpreadTest, APeerWithoutTheKeyIsIgnored) {

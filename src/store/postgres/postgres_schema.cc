@@ -188,7 +188,9 @@ CREATE TABLE settings (
 );
 )sql";
 
-constexpr std::array kSteps = {PgMigration{1, kPostgresVersion1}};
+constexpr char kPostgresVersion2[] = "ALTER TABLE jobs ADD COLUMN stale_grace BIGINT NOT NULL DEFAULT 0";
+
+constexpr std::array kSteps = {PgMigration{1, kPostgresVersion1}, PgMigration{2, kPostgresVersion2}};
 
 Status RunSteps(PgConnection& connection, std::span<const PgMigration> migrations, std::int64_t version) {
   DIVVY_CHECK(connection.Execute("BEGIN"));

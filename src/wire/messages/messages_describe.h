@@ -41,12 +41,13 @@ BOOST_DESCRIBE_STRUCT(JobSpec, (),
                        keeps_waiting, array, parameters, name_template, retries, retry_delay, requeues_after_reboot,
                        preemptible, is_preemptible_set, group, group_limit, directory, output, error, input,
                        appends_output, is_foreground, wants_pty, capture, dialect, project, team, comment, account,
-                       pool, labels, extra_environment, notes, queues_anyway, is_run_once))
+                       pool, labels, extra_environment, notes, queues_anyway, is_run_once, stale_grace))
 BOOST_DESCRIBE_STRUCT(User, (), (uid, gid, name))
 BOOST_DESCRIBE_STRUCT(Exit, (),
                       (code, signal, was_oom_killed, hit_time_limit, is_known, failure, cpu_time, memory_peak, steps))
 BOOST_DESCRIBE_STRUCT(ComponentAllocation, (), (component, gpus, tasks))
-BOOST_DESCRIBE_STRUCT(NodeAllocation, (), (node, gpus, tasks, port, exit, parts))
+BOOST_DESCRIBE_STRUCT(PartLoss, (), (at, requeues))
+BOOST_DESCRIBE_STRUCT(NodeAllocation, (), (node, gpus, tasks, port, exit, parts, loss))
 
 }  // namespace divvy
 
