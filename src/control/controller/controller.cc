@@ -48,7 +48,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       gangs_.NoteRestored(record);
     }
-    dependencies_.Index(record, true);
+    dependencies_.Add(record);
   }
   for (auto& [id, record] : jobs_.live()) {
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;

@@ -110,21 +110,20 @@ class Controller {
   Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now) {
     return commands_.Release(id, at, caller, now);
   }
-  /// `holds`: the job is then held until Release.
-  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now) {
-    return commands_.Requeue(id, holds, caller, now);
+  Result<std::string> Requeue(JobId id, RequeueAs as, const Caller& caller, Time now) {
+    return commands_.Requeue(id, as, caller, now);
   }
   /// Requeues a job that has ended, under its own id. `spec` is its specification; `array` the record of its array if
   /// it is an element; `owner_groups` the Caller::groups of its owner, whoever the caller is. Dependencies are not
   /// re-evaluated, except singletons.
   Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now) {
-    return submissions_.RequeueEnded(std::move(ended), spec, std::move(array), std::move(owner_groups), holds, caller,
+                                   std::vector<std::string> owner_groups, RequeueAs as, const Caller& caller,
+                                   Time now) {
+    return submissions_.RequeueEnded(std::move(ended), spec, std::move(array), std::move(owner_groups), as, caller,
                                      now);
   }
-  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
-    return commands_.Pause(id, is_paused, caller, now);
-  }
+  Result<std::string> Pause(JobId id, const Caller& caller, Time now) { return commands_.Pause(id, caller, now); }
+  Result<std::string> Resume(JobId id, const Caller& caller, Time now) { return commands_.Resume(id, caller, now); }
   Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
     return commands_.Signal(id, signal, reach, caller);
   }

@@ -93,7 +93,7 @@ TEST(Deadlines, ARequeuedJobHasItsRequestedTimeLimitAgain) {
   const JobId job = world.Late(Duration(0), hours(1));
   world.Turn();
   world.controller_.OnStarted(job, 1, world.now_);
-  ASSERT_TRUE(world.controller_.Requeue(job, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Requeue(job, RequeueAs::kHeld, world.ada_, world.now_));
   world.Exit(job, 143);
   world.Turn();
   ASSERT_EQ(world.StateOf(job), JobState::kHeld);

@@ -147,7 +147,7 @@ TEST(Elastic, ANewRunHasNoPendingShrink) {
   world.Submit(2);
   world.Turn();
   ASSERT_FALSE(world.controller_.Find(job)->gpus_asked_back.empty());
-  ASSERT_TRUE(world.controller_.Requeue(job, false, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Requeue(job, RequeueAs::kQueued, world.ada_, world.now_));
   world.Exit(job, 0);
   world.Turn();
   const JobRecord& record = *world.controller_.Find(job);

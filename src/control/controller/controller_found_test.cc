@@ -222,7 +222,8 @@ TEST_F(FoundRuns, AJobThatItsOwnerRequeuedIsNotEndedByTheJournal) {
   run.record.state = JobState::kCancelled;
   world_.Exit(job, 0);
   const JobRecord ended = world_.Turn().finished.back();
-  ASSERT_TRUE(world_.controller_.RequeueEnded(ended, JobSpec(), std::nullopt, {}, true, world_.ada_, world_.now_));
+  ASSERT_TRUE(
+      world_.controller_.RequeueEnded(ended, JobSpec(), std::nullopt, {}, RequeueAs::kHeld, world_.ada_, world_.now_));
   world_.controller_.Replay(run, world_.now_);
   EXPECT_EQ(world_.StateOf(job), JobState::kHeld);
 }

@@ -278,7 +278,7 @@ TEST_F(GpuFractions, AJobRequeuedForRepaymentWaitsLongerEachTime) {
     controller_.OnStarted(yields, attempt, now_);
   }
   // Jobs that were requeued by their own users are not delayed.
-  ASSERT_TRUE(controller_.Requeue(yields, false, ada_, now_));
+  ASSERT_TRUE(controller_.Requeue(yields, RequeueAs::kQueued, ada_, now_));
   Exit(yields, 143);
   EXPECT_EQ(controller_.Find(yields)->begin, kNoTime);
 }

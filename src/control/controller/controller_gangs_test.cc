@@ -341,7 +341,8 @@ TEST(ControllerNodes, HistoryShowsWhereEarlierRunsWere) {
   // The end of the previous run is recorded before the requeue.
   JobSpec spec;
   spec.command = {"true"};
-  ASSERT_TRUE(world.controller_.RequeueEnded(effects.finished[0], spec, {}, {}, false, world.ada_, world.now_));
+  ASSERT_TRUE(
+      world.controller_.RequeueEnded(effects.finished[0], spec, {}, {}, RequeueAs::kQueued, world.ada_, world.now_));
   EXPECT_EQ(HistoryOf(world.Turn()), (std::vector<std::string>{"run 3 started on n1 (GPUs 0-1): first in line",
                                                                "failed: exit code 2", "queued again by ada"}));
 }

@@ -205,9 +205,9 @@ TEST(ReportedProgress, IsMeasuredAfreshAfterAPause) {
   ASSERT_TRUE(Say(world, job, 0.1));
   world.now_ += 100s;
   ASSERT_TRUE(Say(world, job, 0.2));
-  ASSERT_TRUE(world.controller_.Pause(job, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Pause(job, world.ada_, world.now_));
   world.now_ += 10h;
-  ASSERT_TRUE(world.controller_.Pause(job, false, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Resume(job, world.ada_, world.now_));
   EXPECT_FALSE(ExpectedEnd(*world.controller_.Find(job)));
   ASSERT_TRUE(Say(world, job, 0.2));
   world.now_ += 100s;

@@ -175,13 +175,13 @@ TEST(LearnedSpeeds, IgnoreRunTimesOfPausedRuns) {
   const auto start_and_pause = [&] {
     const JobId job = world.Train(1, "a100");
     world.controller_.OnStarted(job, 1, world.now_);
-    EXPECT_TRUE(world.controller_.Pause(job, true, world.ada_, world.now_));
+    EXPECT_TRUE(world.controller_.Pause(job, world.ada_, world.now_));
     world.now_ += 10h;
     return job;
   };
   for (int i = 0; i < 3; ++i) {
     const JobId job = start_and_pause();
-    ASSERT_TRUE(world.controller_.Pause(job, false, world.ada_, world.now_));
+    ASSERT_TRUE(world.controller_.Resume(job, world.ada_, world.now_));
     world.now_ += 100min;
     world.End(job);
     EXPECT_EQ(world.ended_.back().state, JobState::kSucceeded);
@@ -193,7 +193,7 @@ TEST(LearnedSpeeds, IgnoreRunTimesOfPausedRuns) {
   // A run after the paused one counts.
   for (int i = 0; i < 3; ++i) {
     const JobId job = start_and_pause();
-    ASSERT_TRUE(world.controller_.Requeue(job, false, world.ada_, world.now_));
+    ASSERT_TRUE(world.controller_.Requeue(job, RequeueAs::kQueued, world.ada_, world.now_));
     world.Exit(job, 1);
     world.Turn();
     ASSERT_EQ(world.StateOf(job), JobState::kStarting);
@@ -212,7 +212,7 @@ TEST(LearnedSpeeds, IgnoreTheRunTimeOfARunThatWasPausedDuringARestart) {
   }
   const JobId job = world.Train(1, "a100");
   world.controller_.OnStarted(job, 1, world.now_);
-  ASSERT_TRUE(world.controller_.Pause(job, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Pause(job, world.ada_, world.now_));
   JobRecord stored = *world.controller_.Find(job);
   stored.progress.was_paused = false;  // As loaded from disk.
   MixedWorld again;
@@ -220,7 +220,7 @@ TEST(LearnedSpeeds, IgnoreTheRunTimeOfARunThatWasPausedDuringARestart) {
   again.controller_.LearnRunTimes(world.ended_);
   again.controller_.Load({stored}, {}, job.value() + 1, 1, World::NoHistory());
   again.Turn();
-  ASSERT_TRUE(again.controller_.Pause(job, false, again.ada_, again.now_));
+  ASSERT_TRUE(again.controller_.Resume(job, again.ada_, again.now_));
   again.now_ += 100min;
   again.End(job);
   EXPECT_EQ(again.ended_.back().state, JobState::kSucceeded);

@@ -388,12 +388,12 @@ TEST_F(TeamLeads, CanManageTheJobsOfTheirTeamAndTeamsBelow) {
   const JobId job = last_;
   EXPECT_FALSE(controller().Hold(job, otto_, world_.now_));
   EXPECT_FALSE(controller().Cancel(job, 0, Duration(-1), "", otto_, world_.now_));
-  EXPECT_FALSE(controller().Requeue(job, false, otto_, world_.now_));
+  EXPECT_FALSE(controller().Requeue(job, RequeueAs::kQueued, otto_, world_.now_));
   EXPECT_TRUE(controller().Hold(job, lena_, world_.now_));
   EXPECT_TRUE(controller().Release(job, kNoTime, lena_, world_.now_));
   world_.Turn();
   ASSERT_EQ(world_.StateOf(job), JobState::kStarting);
-  EXPECT_TRUE(controller().Requeue(job, false, lena_, world_.now_));
+  EXPECT_TRUE(controller().Requeue(job, RequeueAs::kQueued, lena_, world_.now_));
   EXPECT_TRUE(controller().Cancel(job, 0, Duration(-1), "", lena_, world_.now_));
   EXPECT_EQ(controller().Find(job)->reason, "cancelled by lena");
 }
@@ -401,7 +401,7 @@ TEST_F(TeamLeads, CanManageTheJobsOfTheirTeamAndTeamsBelow) {
 TEST_F(TeamLeads, CanDoNothingElseToJobs) {
   const JobId job = last_;
   world_.Turn();
-  EXPECT_FALSE(controller().Pause(job, true, lena_, world_.now_));
+  EXPECT_FALSE(controller().Pause(job, lena_, world_.now_));
   EXPECT_FALSE(controller().Signal(job, 10, SignalReach::kTree, lena_));
   EXPECT_FALSE(controller().ReportProgress(job, 0, {}, lena_, world_.now_));
   EXPECT_FALSE(controller().SetTeam(Vision(), lena_, world_.now_));
@@ -557,9 +557,10 @@ TEST_F(TeamLeads, CanRequeueTheEndedJobOfAMemberThroughAGroup) {
   JobSpec spec;
   spec.command = {"true"};
   lena_.groups = {"staff"};
-  EXPECT_FALSE(controller().RequeueEnded(*ended, spec, std::nullopt, {}, false, lena_, world_.now_));
+  EXPECT_FALSE(controller().RequeueEnded(*ended, spec, std::nullopt, {}, RequeueAs::kQueued, lena_, world_.now_));
   lena_.groups = {};
-  const auto done = controller().RequeueEnded(*ended, spec, std::nullopt, {"staff"}, false, lena_, world_.now_);
+  const auto done =
+      controller().RequeueEnded(*ended, spec, std::nullopt, {"staff"}, RequeueAs::kQueued, lena_, world_.now_);
   EXPECT_TRUE(done) << done.error().message;
 }
 

@@ -161,9 +161,10 @@ TEST(Controller, AnEndedJobIsRequeuedUnderItsOwnId) {
   spec.command = {"true"};
   Caller grace;
   grace.user = {2000, 2000, "grace"};
-  EXPECT_FALSE(world.controller_.RequeueEnded(ended, spec, std::nullopt, {}, false, grace, world.now_));
+  EXPECT_FALSE(world.controller_.RequeueEnded(ended, spec, std::nullopt, {}, RequeueAs::kQueued, grace, world.now_));
   EXPECT_EQ(world.StateOf(job), std::nullopt);
-  ASSERT_TRUE(world.controller_.RequeueEnded(ended, spec, std::nullopt, {}, false, world.ada_, world.now_));
+  ASSERT_TRUE(
+      world.controller_.RequeueEnded(ended, spec, std::nullopt, {}, RequeueAs::kQueued, world.ada_, world.now_));
   const Effects again = world.Turn();
   EXPECT_EQ(World::Launched(again), (std::vector<JobId>{job}));
   EXPECT_EQ(world.controller_.Find(job)->restarts, 1u);
@@ -304,13 +305,15 @@ TEST(Controller, AnEndedJobAboveTheCurrentTimeLimitIsNotRequeued) {
   spec.queues_anyway = true;
   Caller ada;
   ada.user = ended.user;
-  const auto refused = controller.RequeueEnded(ended, spec, std::nullopt, {}, false, ada, Time(std::chrono::hours(1)));
+  const auto refused =
+      controller.RequeueEnded(ended, spec, std::nullopt, {}, RequeueAs::kQueued, ada, Time(std::chrono::hours(1)));
   ASSERT_FALSE(refused);
   EXPECT_EQ(
       refused.error().message,
       "it cannot run again unchanged; submit it again: jobs here may run 3600 s at most; give --time 3600s or less");
   ada.is_admin = true;
-  EXPECT_TRUE(controller.RequeueEnded(ended, spec, std::nullopt, {}, false, ada, Time(std::chrono::hours(1))));
+  EXPECT_TRUE(
+      controller.RequeueEnded(ended, spec, std::nullopt, {}, RequeueAs::kQueued, ada, Time(std::chrono::hours(1))));
 }
 
 TEST(Controller, ARequeuedArrayElementRestoresItsArray) {
@@ -323,7 +326,7 @@ TEST(Controller, ARequeuedArrayElementRestoresItsArray) {
   const JobRecord whole = EndedRecord(effects, array);
   EXPECT_EQ(whole.state, JobState::kFailed);
   const JobRecord element = EndedRecord(effects, ElementId(array, 1));
-  ASSERT_TRUE(world.controller_.RequeueEnded(element, JobSpec(), whole, {}, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.RequeueEnded(element, JobSpec(), whole, {}, RequeueAs::kHeld, world.ada_, world.now_));
   world.Turn();
   EXPECT_EQ(world.StateOf(array), JobState::kRunning);
   EXPECT_EQ(world.StateOf(element.id), JobState::kHeld);
@@ -337,14 +340,14 @@ TEST(Controller, ARunningJobThatIsRequeuedOnHoldDoesNotStartAgain) {
   World world(1);
   const JobId job = world.Submit(1);
   world.Turn();
-  ASSERT_TRUE(world.controller_.Requeue(job, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Requeue(job, RequeueAs::kHeld, world.ada_, world.now_));
   world.Exit(job, 143);
   EXPECT_TRUE(World::Launched(world.Turn()).empty());
   EXPECT_EQ(world.StateOf(job), JobState::kHeld);
   ASSERT_TRUE(world.controller_.Release(job, kNoTime, world.ada_, world.now_));
   EXPECT_EQ(World::Launched(world.Turn()), (std::vector<JobId>{job}));
   const JobId waiting = world.Submit(1);
-  ASSERT_TRUE(world.controller_.Requeue(waiting, true, world.ada_, world.now_));
+  ASSERT_TRUE(world.controller_.Requeue(waiting, RequeueAs::kHeld, world.ada_, world.now_));
   EXPECT_EQ(world.StateOf(waiting), JobState::kHeld);
 }
 
@@ -429,7 +432,7 @@ TEST(Controller, ARunOnceJobIsLostWithItsNodeAndNeverRequeued) {
   const auto again = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(once && again);
   world.Turn();
-  const auto refused = world.controller_.Requeue(once->id, false, world.ada_, world.now_);
+  const auto refused = world.controller_.Requeue(once->id, RequeueAs::kQueued, world.ada_, world.now_);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("runs once, since it was submitted with --no-requeue"), std::string::npos);
   for (const JobId job : {once->id, again->id})

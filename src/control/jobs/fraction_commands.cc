@@ -136,7 +136,7 @@ void FractionCommands::OnRepay(JobId id, std::uint32_t attempt, const std::strin
   divvy.is_admin = true;
   divvy.user.name = "divvy";
   effects_.Note(id, "returns what it borrowed: " + why, now);
-  if (!commands_.Requeue(id, false, divvy, now)) return;
+  if (!commands_.Requeue(id, RequeueAs::kQueued, divvy, now)) return;
   retries_.NoteRepaid(id);
   record.reason = "queued again, because it had to return what it borrowed: " + why;
   effects_.Persist(record);

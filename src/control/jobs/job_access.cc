@@ -22,7 +22,8 @@ Status CheckCanQueueAgain(const JobRecord& record) {
   return {};
 }
 
-Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
+Reason QueuedAgainBy(const Caller& caller, JobId id, RequeueAs as) {
+  const bool holds = as == RequeueAs::kHeld;
   return holds ? "queued again and held by " + CallerName(caller) + ": divvy release " + ToString(id)
                : "queued again by " + CallerName(caller);
 }

@@ -11,12 +11,15 @@
 
 namespace divvy {
 
+/// How a job is requeued: kHeld waits for Release.
+enum class RequeueAs { kQueued, kHeld };
+
 /// "job 5 is running and cannot be held; `repair`".
 Error WrongState(const JobRecord& record, std::string_view verb, std::string_view repair);
 /// Fails if the job could not start again as it did.
 Status CheckCanQueueAgain(const JobRecord& record);
 /// The reason of a job that `caller` requeued.
-Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds);
+Reason QueuedAgainBy(const Caller& caller, JobId id, RequeueAs as);
 
 class JobAccess {
  public:

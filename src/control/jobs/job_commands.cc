@@ -74,7 +74,8 @@ Result<std::string> JobCommands::Release(JobId id, Time at, const Caller& caller
   return std::string("released");
 }
 
-Result<std::string> JobCommands::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
+Result<std::string> JobCommands::Requeue(JobId id, RequeueAs as, const Caller& caller, Time now) {
+  const bool holds = as == RequeueAs::kHeld;
   DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, "requeue"));
   if (IsWaiting(record->state) && holds) return Hold(id, caller, now);
   if (IsWaiting(record->state)) return std::string("is already in the queue");
@@ -83,14 +84,14 @@ Result<std::string> JobCommands::Requeue(JobId id, bool holds, const Caller& cal
   record->stop_intent = StopIntent::kRequeue;
   record->is_held = holds;
   record->state = JobState::kStopping;
-  record->reason = QueuedAgainBy(caller, id, holds);
+  record->reason = QueuedAgainBy(caller, id, as);
   effects_.Persist(*record);
   effects_.Send(*record, StopCommand{id, 0, Duration(-1), ""});
   effects_.Announce(*record);
   return std::string(holds ? "stopping, then held" : "stopping, then queued again");
 }
 
-Result<std::string> JobCommands::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
+Result<std::string> JobCommands::SetPaused(JobId id, bool is_paused, const Caller& caller, Time now) {
   DIVVY_TRY(JobRecord * record, access_.FindForAction(id, caller, is_paused ? "pause" : "resume"));
   const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
   if (record->array_count > 0 || record->state != from) {

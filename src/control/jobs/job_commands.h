@@ -31,12 +31,15 @@ class JobCommands {
                              Time now);
   Result<std::string> Hold(JobId id, const Caller& caller, Time now);
   Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now);
-  Result<std::string> Requeue(JobId id, bool holds, const Caller& caller, Time now);
-  Result<std::string> Pause(JobId id, bool is_paused, const Caller& caller, Time now);
+  Result<std::string> Requeue(JobId id, RequeueAs as, const Caller& caller, Time now);
+  Result<std::string> Pause(JobId id, const Caller& caller, Time now) { return SetPaused(id, true, caller, now); }
+  Result<std::string> Resume(JobId id, const Caller& caller, Time now) { return SetPaused(id, false, caller, now); }
   Result<std::string> Signal(JobId id, int signal, SignalReach reach, const Caller& caller);
   Result<std::string> SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now);
 
  private:
+  Result<std::string> SetPaused(JobId id, bool is_paused, const Caller& caller, Time now);
+
   JobTable& jobs_;
   EffectRecorder& effects_;
   const NodeTable& nodes_;

@@ -13,7 +13,7 @@ void JobLifecycle::Finish(JobRecord& record, JobState state, Reason reason, Time
   const JobId id = record.id;
   const JobId array = record.array;
   feed_.Remove(id);
-  dependencies_.Index(record, false);
+  dependencies_.Remove(record);
   record.state = state;
   record.reason = std::move(reason);
   record.stop_intent = StopIntent::kNone;
@@ -126,7 +126,7 @@ JobRecord* JobLifecycle::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   array.array_waiting.Erase(ordinal);
   JobRecord element = jobs_.NewElement(array, ordinal);
   JobRecord* kept = &jobs_.live().emplace(element.id, std::move(element)).first->second;
-  dependencies_.Index(*kept, true);
+  dependencies_.Add(*kept);
   effects_.Insert(*kept, nullptr);
   if (array.array_waiting.empty()) {
     scheduler_.Remove(array.id);

@@ -211,12 +211,12 @@ Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const
 void JobUpdates::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
   JobRecord& record = jobs_.live().at(after.id);
   const bool is_linked_anew = changes.dependencies || changes.name;
-  if (is_linked_anew) dependencies_.Index(record, false);
+  if (is_linked_anew) dependencies_.Remove(record);
   record = after;
   if (is_linked_anew) {
     // Removing the old links also dropped known outcomes, some of which are still needed.
     static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
-    dependencies_.Index(record, true);
+    dependencies_.Add(record);
   }
   if (changes.array_at_once && record.array_count > 0) {
     feed_.SetArrayLimit(record);

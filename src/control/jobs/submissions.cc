@@ -92,7 +92,7 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
 
   JobRecord& kept = jobs_.live().emplace(id, std::move(record)).first->second;
   predictions_.Know(kept);
-  dependencies_.Index(kept, true);
+  dependencies_.Add(kept);
   effects_.Insert(kept, std::make_shared<const JobSpec>(std::move(spec)));
   effects_.KeepNextId(jobs_.ids().next);
   feed_.Put(kept);
@@ -114,14 +114,14 @@ void Submissions::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   for (auto element = std::next(at); element != jobs_.live().end() && element->first < end;) {
     if (IsActive(element->second.state)) scheduler_.Finish(element->first);
     feed_.Remove(element->first);
-    dependencies_.Index(element->second, false);
+    dependencies_.Remove(element->second);
     removed.push_back(std::move(element->second));
     element = jobs_.live().erase(element);
   }
   if (IsActive(record.state) && record.array_count == 0) scheduler_.Finish(id);
   feed_.Remove(id);
   predictions_.Forget(id);
-  dependencies_.Index(record, false);
+  dependencies_.Remove(record);
   removed.push_back(std::move(record));
   jobs_.live().erase(at);
   jobs_.CountJobs(-static_cast<std::int64_t>(jobs));
@@ -146,7 +146,7 @@ void Submissions::Withdraw(const std::vector<JobId>& ids, Time now) {
 }
 
 Result<std::string> Submissions::RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                              std::vector<std::string> owner_groups, bool holds, const Caller& caller,
+                                              std::vector<std::string> owner_groups, RequeueAs as, const Caller& caller,
                                               Time now) {
   DIVVY_CHECK(access_.Authorise(ended, caller, "requeue"));
   DIVVY_CHECK(CheckCanQueueAgain(ended));
@@ -175,15 +175,15 @@ Result<std::string> Submissions::RequeueEnded(JobRecord ended, const JobSpec& sp
   // The other dependencies were met already. A singleton waits again for its namesakes.
   std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
   record.needs_any_dependency = false;
-  record.is_held = holds;
+  record.is_held = as == RequeueAs::kHeld;
   record.retries_used = 0;
   ++record.restarts;
   effects_.KeepRun(record, record.state, record.ended);
   effects_.Note(record.id, EndText(record), record.ended);
   predictions_.Know(record);
-  dependencies_.Index(record, true);
-  lifecycle_.QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
-  return std::string(holds ? "queued again, and held" : "queued again");
+  dependencies_.Add(record);
+  lifecycle_.QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, as), now);
+  return std::string(record.is_held ? "queued again, and held" : "queued again");
 }
 
 Result<Forecast> Submissions::Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,

@@ -67,7 +67,7 @@ class Submissions {
                            const FindOutcome& outcome);
   void Withdraw(const std::vector<JobId>& ids, Time now);
   Result<std::string> RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
-                                   std::vector<std::string> owner_groups, bool holds, const Caller& caller, Time now);
+                                   std::vector<std::string> owner_groups, RequeueAs as, const Caller& caller, Time now);
 
  private:
   /// Removes a live job and its elements from memory and appends them to `removed`.

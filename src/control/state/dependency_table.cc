@@ -108,28 +108,25 @@ void DependencyTable::NameElements(std::vector<Dependency>& dependencies) const 
   }
 }
 
-void DependencyTable::Index(const JobRecord& record, bool is_added) {
+void DependencyTable::Add(const JobRecord& record) {
   for (const Dependency& dependency : record.dependencies) {
-    if (dependency.kind == DependencyKind::kSingleton) continue;
-    if (is_added) {
-      dependents_[dependency.job].insert(record.id);
-      continue;
-    }
+    if (dependency.kind != DependencyKind::kSingleton) dependents_[dependency.job].insert(record.id);
+  }
+  if (HasSingleton(record)) singletons_[SingletonKey(record)].insert(record.id);
+}
+
+void DependencyTable::Remove(const JobRecord& record) {
+  for (const Dependency& dependency : record.dependencies) {
     const auto at = dependents_.find(dependency.job);
-    if (at == dependents_.end()) continue;
+    if (dependency.kind == DependencyKind::kSingleton || at == dependents_.end()) continue;
     at->second.erase(record.id);
-    if (!at->second.empty()) continue;
-    dependents_.erase(at);
+    if (at->second.empty()) dependents_.erase(at);
   }
-  if (!is_added) ForgetOutcomes(record.dependencies);
-  if (!HasSingleton(record)) return;
-  const std::string key = SingletonKey(record);
-  if (is_added) {
-    singletons_[key].insert(record.id);
-  } else if (const auto at = singletons_.find(key); at != singletons_.end()) {
-    at->second.erase(record.id);
-    if (at->second.empty()) singletons_.erase(at);
-  }
+  ForgetOutcomes(record.dependencies);
+  const auto at = HasSingleton(record) ? singletons_.find(SingletonKey(record)) : singletons_.end();
+  if (at == singletons_.end()) return;
+  at->second.erase(record.id);
+  if (at->second.empty()) singletons_.erase(at);
 }
 
 const JobRecord* DependencyTable::Target(const Dependency& dependency) const {

@@ -1,8 +1,8 @@
 // Dependencies between jobs, arrays and their elements, and singletons: who waits for whom, and how ended targets
 // ended.
 //
-// The caller keeps the index up to date: Index(record, true) when a job becomes live or its dependencies change,
-// Index(record, false) before. Nothing here changes a job.
+// The caller keeps the index up to date: Add when a job becomes live or its dependencies have changed, Remove before.
+// Nothing here changes a job.
 #pragma once
 
 #include <map>
@@ -25,7 +25,8 @@ class DependencyTable {
  public:
   explicit DependencyTable(const JobTable& jobs) : jobs_(jobs) {}
 
-  void Index(const JobRecord& record, bool is_added);
+  void Add(const JobRecord& record);
+  void Remove(const JobRecord& record);
   /// Looks up how targets that are not live ended. Fails with kNotFound if a target never existed.
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
   void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Forgets those that no other job depends on.

@@ -23,9 +23,9 @@ std::string HowText(const Exit& exit) {
 std::string SeatFailure(const JobRecord& record, const NodeAllocation& seat) {
   const bool is_head = &seat == record.gang.data();
   return WhereText(seat) +
-         (!record.was_let_go ? " could not prepare its part: "
+         (!record.was_let_go               ? " could not prepare its part: "
           : is_head && seat.exit->is_known ? ": "
-                             : " lost its part: ") +
+                                           : " lost its part: ") +
          HowText(*seat.exit);
 }
 

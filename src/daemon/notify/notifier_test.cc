@@ -195,7 +195,7 @@ TEST_F(NotifierTest, JobsThatRunAtARestartAreNotReportedAsStarted) {
   controller_.OnShareEvent(job, controller_.Find(job)->attempt, "something", clock_.Now());
   driver_->Touch();
   EXPECT_EQ(Told(), "");
-  ASSERT_TRUE(controller_.Requeue(job, true, ada_, clock_.Now()));
+  ASSERT_TRUE(controller_.Requeue(job, RequeueAs::kHeld, ada_, clock_.Now()));
   driver_->Touch();
   End(job);
   EXPECT_EQ(Told(), "requeue");
@@ -209,7 +209,7 @@ TEST_F(NotifierTest, ARequeuedJobsOwnerIsToldWhy) {
   Caller divvy;
   divvy.is_admin = true;
   divvy.user.name = "divvy, because it wastes its GPUs";
-  ASSERT_TRUE(controller_.Requeue(job, false, divvy, clock_.Now()));
+  ASSERT_TRUE(controller_.Requeue(job, RequeueAs::kQueued, divvy, clock_.Now()));
   driver_->Touch();
   End(job);
   EXPECT_EQ(Told(), "requeue");
@@ -238,7 +238,7 @@ TEST_F(NotifierTest, ARequeuedEndedJobSendsNoticesAgain) {
   EXPECT_EQ(Told(), "end");
   const JobRecord ended = driver_->FindJob(job).value();
   const auto spec = driver_->SpecOf(ended).value();
-  ASSERT_TRUE(controller_.RequeueEnded(ended, *spec, std::nullopt, {}, false, ada_, clock_.Now()));
+  ASSERT_TRUE(controller_.RequeueEnded(ended, *spec, std::nullopt, {}, RequeueAs::kQueued, ada_, clock_.Now()));
   driver_->Touch();
   Turn();
   Run(job);

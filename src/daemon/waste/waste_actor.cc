@@ -71,11 +71,14 @@ void WasteActor::Act(const WasteTracker::News& news, samples::Second now) {
         if (*alive) OnActed(news, status, now);
       });
     case WasteAction::kPause:
-      if (has_parts) return OnActed(news, StatusOf(controller.Pause(news.job, true, Divvy(), at)), now);
+      if (has_parts) return OnActed(news, StatusOf(controller.Pause(news.job, Divvy(), at)), now);
       [[fallthrough]];
     case WasteAction::kRequeue:
-      return OnActed(news, StatusOf(controller.Requeue(news.job, news.action == WasteAction::kPause, Divvy(), at)),
-                     now);
+      return OnActed(
+          news,
+          StatusOf(controller.Requeue(
+              news.job, news.action == WasteAction::kPause ? RequeueAs::kHeld : RequeueAs::kQueued, Divvy(), at)),
+          now);
     case WasteAction::kStop:
       return OnActed(news, StatusOf(controller.Cancel(news.job, 0, Duration(-1), "it " + news.text, Divvy(), at)), now);
   }

@@ -177,10 +177,10 @@ TEST_F(WastePastTest, UnobservedTimeIsNotIdleTime) {
 TEST_F(WastePastTest, PausedTimeIsNotIdleTime) {
   const JobId job = Run(4);
   Watch(25, {0, 0, 0, 0});
-  ASSERT_TRUE(controller_.Pause(job, true, ada_, Now()));
+  ASSERT_TRUE(controller_.Pause(job, ada_, Now()));
   Watch(60, {0, 0, 0, 0});
   Open();
-  ASSERT_TRUE(controller_.Pause(job, false, ada_, Now()));
+  ASSERT_TRUE(controller_.Resume(job, ada_, Now()));
   EXPECT_TRUE(Watch(10, {0, 0, 0, 0}).empty());
   ASSERT_TRUE(past_);
   EXPECT_NEAR(past_->use.seconds, 25 * 60, 90) << "neither used nor idle";

@@ -277,7 +277,7 @@ TEST_F(WasteTrackerTest, AJobThatWastesEveryRunIsHeldAfterTheThird) {
               std::string::npos)
         << news.back().text;
     book->OnAction(news.back(), true, now_);
-    ASSERT_TRUE(controller_.Requeue(job, false, divvy, Now()));
+    ASSERT_TRUE(controller_.Requeue(job, RequeueAs::kQueued, divvy, Now()));
     // A restarted daemon knows it as well.
     std::map<std::string, std::string> rows;
     const auto keep = [&] {

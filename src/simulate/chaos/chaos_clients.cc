@@ -248,18 +248,18 @@ void ChaosClients::Steer(DaemonLife& daemon, JobId id) {
   bool is_done = false;
   switch (Draw(8)) {
     case 0:
-      is_done = controller.Requeue(id, false, caller, daemon.Now()).has_value();
+      is_done = controller.Requeue(id, RequeueAs::kQueued, caller, daemon.Now()).has_value();
       if (is_done) parts_.trace.Note("requeued: job", id);
       break;
     case 1:
     case 2:
-      is_done = controller.Pause(id, true, caller, daemon.Now()).has_value();
+      is_done = controller.Pause(id, caller, daemon.Now()).has_value();
       if (is_done) parts_.trace.Note("paused: job", id);
       break;
     case 3:
     case 4:
     case 5:
-      is_done = controller.Pause(id, false, caller, daemon.Now()).has_value();
+      is_done = controller.Resume(id, caller, daemon.Now()).has_value();
       if (is_done) parts_.trace.Note("resumed: job", id);
       break;
     case 6:
@@ -314,7 +314,7 @@ void ChaosClients::LetEverythingEnd(DaemonLife& daemon) {
   for (JobId id : held) SetHeld(daemon, id, false, Admin());
   for (JobId id : hopeless) Cancel(daemon, id, Admin());
   for (JobId id : paused) {
-    if (daemon.controller().Pause(id, false, Admin(), daemon.Now())) daemon.AfterCommit({}, false);
+    if (daemon.controller().Resume(id, Admin(), daemon.Now())) daemon.AfterCommit({}, false);
   }
 }
 

@@ -170,8 +170,8 @@ const std::vector<Misfit>& Misfits() {
 
 Result<std::vector<TableCount>> CopyStore(const std::string& from_where, const std::string& to_where,
                                           const OnCopyProgress& on_progress) {
-  DIVVY_TRY(const std::unique_ptr<WholeStore> from, OpenWholeStore(from_where, false));
-  DIVVY_TRY(const std::unique_ptr<WholeStore> to, OpenWholeStore(to_where, true));
+  DIVVY_TRY(const std::unique_ptr<WholeStore> from, OpenWholeStore(from_where, WholeStoreUse::kRead));
+  DIVVY_TRY(const std::unique_ptr<WholeStore> to, OpenWholeStore(to_where, WholeStoreUse::kFill));
   DIVVY_CHECK(BeginCopy(*to));
   for (const CopiedTable& table : CopiedTables()) DIVVY_CHECK(CopyTable(*from, *to, table, on_progress));
   std::vector<TableCount> counts;
@@ -192,7 +192,7 @@ Result<std::vector<TableCount>> CopyStore(const std::string& from_where, const s
 }
 
 Result<CheckedStore> CheckStore(const std::string& where) {
-  DIVVY_TRY(const std::unique_ptr<WholeStore> store, OpenWholeStore(where, false));
+  DIVVY_TRY(const std::unique_ptr<WholeStore> store, OpenWholeStore(where, WholeStoreUse::kRead));
   CheckedStore out;
   DIVVY_TRY(out.schema_version, store->Number("SELECT value FROM meta WHERE key = 'schema_version'"));
   DIVVY_TRY(out.problems, store->Damage());

@@ -231,7 +231,8 @@ std::span<const CopiedTable> CopiedTables() {
   return tables;
 }
 
-Result<std::unique_ptr<WholeStore>> OpenWholeStore(const std::string& where, bool is_target) {
+Result<std::unique_ptr<WholeStore>> OpenWholeStore(const std::string& where, WholeStoreUse use) {
+  const bool is_target = use == WholeStoreUse::kFill;
   if (IsPostgresUrl(where)) {
     PostgresOptions options;
     options.url = where;

@@ -52,8 +52,12 @@ class WholeStore {
   virtual const std::string& name() const = 0;
 };
 
+enum class WholeStoreUse {
+  kRead,  // It must exist; a missing file is kNotFound.
+  kFill,  // It is created if necessary, and may be an unfinished copy.
+};
+
 /// `where` is the path of an SQLite file or a URL of PostgreSQL. kFailedPrecondition if a daemon has it open.
-/// `is_target`: creates it if necessary, and opens an unfinished copy, too. Else a missing file is kNotFound.
-Result<std::unique_ptr<WholeStore>> OpenWholeStore(const std::string& where, bool is_target);
+Result<std::unique_ptr<WholeStore>> OpenWholeStore(const std::string& where, WholeStoreUse use);
 
 }  // namespace divvy

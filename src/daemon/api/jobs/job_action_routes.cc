@@ -9,6 +9,11 @@
 #include "wire/messages/messages_remote.h"
 
 namespace divvy {
+namespace {
+
+RequeueAs As(const wire::ActionRequest& request) { return request.holds ? RequeueAs::kHeld : RequeueAs::kQueued; }
+
+}  // namespace
 
 JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table)
     : api_(api), driver_(api.driver), labels_(api.labels) {
@@ -83,7 +88,7 @@ void JobActionRoutes::Release(ApiCall& call) {
 
 void JobActionRoutes::Requeue(ApiCall& call) {
   const auto again = [this](JobId id, const wire::ActionRequest& request, const Caller& caller) {
-    return driver_.controller().Requeue(id, request.holds, caller, driver_.Now());
+    return driver_.controller().Requeue(id, As(request), caller, driver_.Now());
   };
   Act(call, again,
       [this](const JobRecord& ended, const wire::ActionRequest& request, const Caller& caller) -> Result<std::string> {
@@ -93,19 +98,19 @@ void JobActionRoutes::Requeue(ApiCall& call) {
           DIVVY_TRY(array, driver_.FindJob(ended.array));
         }
         return driver_.controller().RequeueEnded(ended, *spec, std::move(array), api_.callers.GroupsOf(ended.user),
-                                                 request.holds, caller, driver_.Now());
+                                                 As(request), caller, driver_.Now());
       });
 }
 
 void JobActionRoutes::Pause(ApiCall& call) {
   Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return driver_.controller().Pause(id, true, caller, driver_.Now());
+    return driver_.controller().Pause(id, caller, driver_.Now());
   });
 }
 
 void JobActionRoutes::Resume(ApiCall& call) {
   Act(call, [this](JobId id, const wire::ActionRequest&, const Caller& caller) {
-    return driver_.controller().Pause(id, false, caller, driver_.Now());
+    return driver_.controller().Resume(id, caller, driver_.Now());
   });
 }
 
