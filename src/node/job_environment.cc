@@ -51,8 +51,7 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
   if (const Time deadline = Deadline(record); deadline != kNever) out.push_back("DIVVY_DEADLINE=" + Seconds(deadline));
   if (record.request.is_gang() && spec.stale_grace != Duration(0)) {
     const auto grace = std::chrono::ceil<std::chrono::seconds>(spec.stale_grace);
-    out.push_back("DIVVY_STALE_GRACE=" +
-                  (spec.stale_grace < Duration(0) ? "never" : std::to_string(grace.count())));
+    out.push_back("DIVVY_STALE_GRACE=" + (spec.stale_grace < Duration(0) ? "never" : std::to_string(grace.count())));
   }
   if (!record.project.empty()) out.push_back("DIVVY_PROJECT=" + record.project);
   if (!record.group.empty()) out.push_back("DIVVY_GROUP=" + record.group);

@@ -1,5 +1,6 @@
-// Runs jobs on this node: turns node commands into launches and messages to supervisors, and turns supervisors' reports
-// into events for the controller. Knows every live run, and adopts the runs of an earlier daemon.
+// Runs jobs on this node. NodeDriver (driver/node_driver.h) decides what happens to the runs; this class carries it
+// out: it builds launches, sends commands to supervisors, and reads run records, processes and lists of steps. It also
+// holds the streams and terminals of foreground jobs.
 #pragma once
 
 #include <array>
@@ -15,8 +16,7 @@
 #include "daemon/node/launch_builder.h"
 #include "daemon/node/node_errands.h"
 #include "daemon/runtime/controller_port.h"
-#include "driver/node_command_port.h"
-#include "model/run_description.h"
+#include "driver/node_driver.h"
 #include "platform/gpu/use_probe.h"
 #include "platform/os/foreign_descriptor.h"
 
@@ -25,7 +25,7 @@ namespace divvy {
 /// The streams of a foreground job's caller, kept until the job's process has them. Closed when dropped.
 using Streams = std::array<ForeignDescriptor, 3>;
 
-class Node final : public NodeCommandPort {
+class Node final : public NodeCommandPort, private RunHost {
  public:
   Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
 
@@ -34,7 +34,10 @@ class Node final : public NodeCommandPort {
   const NodeErrands& errands() const { return errands_; }
 
   /// Must be called before anything else; controller and node refer to each other.
-  void Join(ControllerPort& controller) { controller_ = &controller; }
+  void Join(ControllerPort& controller) {
+    controller_ = &controller;
+    driver_.Join(controller);
+  }
   /// Probes the GPUs of an ended job before they are reused; calls back on the loop's thread.
   using LookAtGpus = std::function<void(GpuSet, std::function<void(std::vector<GpuObservation>)>)>;
   void SetLookAtGpus(LookAtGpus look) { look_ = std::move(look); }
@@ -44,14 +47,13 @@ class Node final : public NodeCommandPort {
   /// Receives log lines for the node's administrator: "event=... ".
   void SetNote(std::function<void(const std::string& line)> note) { note_ = std::move(note); }
 
-  /// Compares the jobs that the controller considers active with the runs on this node. `was_rebooted`: no earlier
-  /// process is alive. Called once, when the node starts.
-  Status AdoptRuns(bool was_rebooted);
-  /// Does the same after the controller has restarted, for a node that has kept running. Repeats events that the
-  /// controller may have missed, and ends runs that the controller does not know.
-  void Reconcile();
-
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  // See NodeDriver.
+  Status AdoptRuns(bool was_rebooted) { return driver_.AdoptRuns(was_rebooted); }
+  void Reconcile() { driver_.Reconcile(); }
+  void CheckSupervisors() { driver_.CheckSupervisors(); }
+  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override {
+    driver_.Execute(order, std::move(spec));
+  }
   /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchCommand of the node allocation.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
   /// Sets the GPUs on which a job with GPU fractions starts; the plan may name others. Called before its LaunchCommand.
@@ -61,10 +63,7 @@ class Node final : public NodeCommandPort {
   void OnReport(const SupervisorReport& report);
   /// The launcher has refused to start this run (ProcessLauncher::TakeRefused).
   void OnRefused(JobId job, std::uint32_t attempt);
-  /// The GPUs that the plan assigns to the job on this node.
-  GpuSet GpusHere(const JobRecord& record) const;
-  /// Finds runs whose supervisor was killed or whose report was lost. Call about once a second.
-  void CheckSupervisors();
+  GpuSet GpusHere(const JobRecord& record) const override;
 
   /// Starts a step of a job that runs here, or signals one, for a caller outside the job, over a copy of `socket`
   /// (SendStepCall).
@@ -72,7 +71,7 @@ class Node final : public NodeCommandPort {
   /// Runs on this node that the controller does not know (ControllerPort::OnFound).
   std::vector<const RunDescription*> found() const;
   /// True from the launch until the run's end is fully processed.
-  bool Runs(JobId job) const { return runs_.contains(job); }
+  bool Runs(JobId job) const { return driver_.Find(job) != nullptr; }
   /// Keeps the streams for the job's start. The start may happen at once: after a restart a job may already hold its
   /// GPUs and wait only for its caller. The streams are dropped if the job already runs.
   void KeepStreams(JobId job, Streams streams);
@@ -127,66 +126,44 @@ class Node final : public NodeCommandPort {
   std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const { return launches_.ErrorOf(record, spec); }
 
  private:
-  struct Run {
-    RunRecord record;
-    /// Set while the controller does not know the run. The run is then watched and reported, and otherwise left alone.
-    std::unique_ptr<RunDescription> found;
-    int stop_signal = 15;
-    int resize_signal = 0;
-    Duration grace{0};
-    DeviceLock lock = DeviceLock::kNone;
-    std::vector<NodeCommand> waiting;  // Commands that wait until the supervisor has reported where it listens.
-    std::unique_ptr<AdoptedProcess> adopted;
-    // The time limit of an adopted run, which no other process enforces; kNever: none.
-    Time limit_at = kNever;
-    bool hit_limit = false;
-    bool awaits_leftovers = false;  // The exit is known, but the run keeps its GPUs until its last process is gone.
-    Time kill_at = kNever;
-    bool was_let_go = false;  // A gang's node allocation that has been told to start.
-    std::string failure;      // The reason, if this node ended the run.
-  };
-
-  /// The supervisor has reported where it takes commands.
-  static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
-  void Launch(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec);
-  void Deliver(Run& run, const NodeCommand& order);
-  int SignalAdopted(const Run& run, int signal, OrphanReach reach) const {
-    return errands_.SignalAdopted(run.record.job, *run.adopted, signal, reach);
+  // RunHost.
+  bool HasCaller(JobId job) const override { return streams_.contains(job); }
+  void DropCaller(JobId job) override;
+  std::variant<RunRecord, Exit> Launch(const LaunchCommand& order, const JobSpec& spec) override;
+  void Confirm(JobId job, std::uint32_t attempt) override { launcher_.Confirm(job, attempt); }
+  bool IsPending(JobId job, std::uint32_t attempt) const override { return launcher_.IsPending(job, attempt); }
+  void RepeatLost() override { launcher_.RepeatLost(); }
+  Result<std::vector<RunRecord>> Scan() const override { return ScanRunDirectory(options_.run_directory); }
+  Result<RunRecord> Read(JobId job) const override { return ReadRunRecord(options_.run_directory, job); }
+  RunState StateOf(const RunRecord& record) const override { return divvy::StateOf(record); }
+  Result<RunRecord> AwaitProcess(RunRecord record) const override;
+  void RemoveRecord(const RunRecord& record) override;
+  RunDescription Describe(const RunRecord& record) const override;
+  std::string KeptStepsOf(const RunRecord& record) const override;
+  void Stop(const RunRecord& record, int signal, Duration grace) override;
+  void Signal(const RunRecord& record, int signal, SignalReach reach) override;
+  void Pause(const RunRecord& record) override;
+  void Continue(const RunRecord& record) override;
+  void SetTimeLimit(const RunRecord& record, Duration limit) override;
+  void Go(const RunRecord& record) override;
+  bool Ping(const RunRecord& record) override;
+  bool Adopt(const RunRecord& record) override;
+  void DropAdopted(JobId job) override { adopted_.erase(job); }
+  int SignalAdopted(const RunRecord& record, int signal, SignalReach reach) override;
+  std::optional<Exit> ExitOfAdopted(const RunRecord& record) override;
+  bool EndLeftovers(const RunRecord& record) override { return errands_.EndLeftovers(record); }
+  void SetGpusFile(JobId job, GpuSet gpus) override { static_cast<void>(errands_.SetGpusFile(job, gpus)); }
+  Status StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& order) override;
+  RunRecord LookAtPart(RunRecord record) const override;
+  void CleanUp(const RunRecord& record, GpuSet gpus, std::function<void(const Exit&)> done) override;
+  void OnOver(JobId job, std::uint32_t attempt) override {
+    if (over_) over_(job, attempt);
   }
-
-  // Gangs: the node allocation of one node (node_gang.cc).
-  void LetGo(Run& run, const GoCommand& order);
-  /// Reports the run's progress to the controller.
-  void SayState(const Run& run);
-  void LookAtAdoptedPart(Run& run);
-
-  void Note(const std::string& line) const {
+  void Note(const std::string& line) const override {
     if (note_) note_(line);
   }
-  void OnEnded(const RunRecord& record);
-  /// Reports the end to the controller; `exit` may hold more than the record does.
-  void SayEnded(const RunRecord& record, const Exit& exit);
-  void SayVanished(JobId job, std::uint32_t attempt, RunVanished how);
-  void FailLaunch(const JobRecord& record, const std::string& why, int code = 127);
-  void AdoptOrphan(const RunRecord& record);
-  void OnVanished(const RunRecord& record, std::uint32_t attempt);
-  void KeepTimeOfAdopted();
-  void LoadStopTerms(Run& run);
-  /// Repeats commands that the job's supervisor may not have received before it was killed.
-  void Remind(Run& run);
-  /// Continues a run of which only the record is left.
-  void TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_rebooted);
-  bool FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expected, bool was_rebooted);
-  /// Reports a run that the controller did not name. Returns false if the controller is of an earlier release, which
-  /// makes no decisions about such runs: the caller must then end the run itself.
-  bool ReportFound(Run& run, const RunRecord& record);
-  RunDescription Describe(const RunRecord& record) const;
-  void Adopt(const AdoptCommand& order);
-  void Forget(JobId job, std::uint32_t attempt);
+
   void NoteRefused(const RunRecord& record);
-  void OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted);
-  void AwaitCaller(const LaunchCommand& order, std::shared_ptr<const JobSpec> spec);
-  void FailUnclaimed();
 
   const NodeOptions options_;
   Launcher& launcher_;
@@ -197,22 +174,14 @@ class Node final : public NodeCommandPort {
   ControllerPort* controller_ = nullptr;
   LookAtGpus look_;
   WatchDescriptor watch_;
-  std::map<JobId, Run> runs_;
-  bool has_adopted_ = false;  // AdoptRuns has examined the runs of an earlier process.
+  NodeDriver driver_{{options_.grace, options_.awaits_callers}, *this};
+  std::map<JobId, AdoptedProcess> adopted_;
+  std::map<JobId, DeviceLock> locks_;  // How launched jobs are kept from other GPUs.
   // The number of refused device opens of each ended job, most recent jobs only.
   std::map<JobId, std::int64_t> refused_;
   std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
   std::map<JobId, Held> held_;  // Kept until the job's process has them, like `streams_`.
-  /// Foreground jobs that may start and whose callers have not reconnected since the restart. They wait until
-  /// callers_return_until_, or as long as NodeOptions say.
-  struct Unclaimed {
-    LaunchCommand order;
-    std::shared_ptr<const JobSpec> spec;
-    Time until = kNoTime;
-  };
-  std::map<JobId, Unclaimed> unclaimed_;
-  Time callers_return_until_ = kNoTime;
   std::map<std::uint64_t, std::function<void()>> attachments_;
   std::map<JobId, WindowSize> windows_;  // Window sizes of terminals whose supervisors are not running yet.
   std::uint64_t last_attachment_ = 0;    // 0 is the terminal on which a job was started.

@@ -2,66 +2,23 @@
 // of the same process (daemon/fleet/local_controller.h). In an agent it is a controller on another node
 // (daemon/agent/agent_session.h); the agent knows the controller's view from its Welcome message and the commands sent
 // since.
-//
-// Events may be repeated: the controller identifies a run by job and attempt.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <string>
 
-#include "base/result.h"
-#include "model/gpus/gpu.h"
-#include "model/job_record.h"
-#include "model/run_description.h"
+#include "driver/node_report_port.h"
 #include "wire/messages/share_messages.h"
 
 namespace divvy {
 
-/// How a run disappeared whose exit is unknown.
-enum class RunVanished {
-  kNeverStarted,  // It was never launched.
-  kUnseen,        // It ran, its supervisor was killed, and its exit was not observed.
-  kRebooted,      // It was running when the machine went down.
-  kCutOff,        // It was stopped because the node's lease ran out.
-};
-
-class ControllerPort {
+class ControllerPort : public NodeReportPort {
  public:
-  virtual ~ControllerPort() = default;
-  virtual Time Now() const = 0;
-
-  // Events on this node. The run record on disk is kept until a ForgetCommand names the run.
-
-  /// A gang's node allocation is prepared and waits for a GoCommand. The gang's other nodes reach it at `port` (TCP).
-  virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
-  /// The start of a run is delayed by `why`: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
-  /// OnStarted or OnExited follows.
-  virtual void OnDelayed(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
-  virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
-  virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
-  virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;
-  virtual void OnGpusObserved(const std::vector<GpuObservation>& observations) = 0;
   /// The tenants of this node's shared GPUs and their present state.
   virtual void OnShares(const wire::KeeperState&) {}
   /// This run must be queued again, because no other way was left to give other tenants their requests. The run has
   /// agreed to that.
   virtual void OnRepay(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
-
-  /// Reports a run on this node that the controller did not name, or its end. The controller answers with an
-  /// AdoptCommand, a StopCommand, or a ForgetCommand once the run has ended. Without an answer the run is left alone.
-  /// Returns false if the controller is of an earlier release, which makes no decisions about such runs.
-  virtual bool OnFound(const RunDescription&) { return false; }
-
-  // The controller's view.
-
-  /// The jobs that the controller considers active on this node, in ascending order.
-  virtual std::vector<JobId> ActiveRuns() const = 0;
-  /// Returns null if the controller knows no live job of that id on this node. The pointer is valid until the next
-  /// event or command.
-  virtual const JobRecord* Find(JobId job) const = 0;
-  /// The specification of a job that Find returns. In a restarted agent it holds only what is needed to stop the job.
-  virtual Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const = 0;
 };
 
 }  // namespace divvy

@@ -91,8 +91,10 @@ TEST(JobOptions, EachOptionSetsItsField) {
 TEST(JobOptions, TheGraceOfAStaleGangMayBeNegativeOrNever) {
   EXPECT_EQ(Read("-N 2").stale_grace, 0s);
   EXPECT_EQ(Read("-N 2 --stale-grace 90").stale_grace, 90s);
-  for (const char* endless : {"never", "-1", "-5m"}) EXPECT_EQ(Read("-N 2 --stale-grace "s + endless).stale_grace, -1ns);
-  EXPECT_EQ(Summarise(Read("-N 2 -g 4 --stale-grace 5m")), "2 nodes with 4 GPUs each, 2 tasks, continues for 5 min without lost nodes");
+  for (const std::string endless : {"never", "-1", "-5m"})
+    EXPECT_EQ(Read("-N 2 --stale-grace " + endless).stale_grace, -1ns) << endless;
+  EXPECT_EQ(Summarise(Read("-N 2 -g 4 --stale-grace 5m")),
+            "2 nodes with 4 GPUs each, continues for 5 min without lost nodes");
 }
 
 TEST(JobOptions, AGpuRangeMakesAnElasticJob) {

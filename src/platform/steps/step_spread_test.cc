@@ -41,9 +41,9 @@ struct Machine {
   std::size_t own = 0;
 };
 
-/// Arguments of a step: flags (k: kills on a bad exit, o: outlives nodes, l: labels, f: output to the file "all", g: needs a GPU on each
-/// node, e: node 1 gets the signal to start only after a file "gone" exists), a layout, and a script that gets RANK and
-/// MACHINE.
+/// Arguments of a step: flags (k: kills on a bad exit, o: outlives nodes, l: labels, f: output to the file "all", g:
+/// needs a GPU on each node, e: node 1 gets the signal to start only after a file "gone" exists), a layout, and a
+/// script that gets RANK and MACHINE.
 Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   if (call.words.size() != 4) return InvalidArgument("t: four words, please");
   const std::string flags = call.words[1];

@@ -35,6 +35,19 @@ enum class ChaosMutation {
   kLosesTimers,             // Timers of the daemon's loop never fire.
   kDropsStops,              // Stop commands do not reach the node.
   kRepeatsOrders,           // Each node command is carried out twice.
+  // Wrong node drivers.
+  kAdoptsTwice,       // A run that is adopted is launched again.
+  kDropsExits,        // The node does not report ends to the controller.
+  kIgnoresLeftovers,  // A run counts as over although some of its processes run.
+  kStartsUnrecorded,  // A start is reported before the run record is written.
+  kMistakesAttempts,  // Every report of a job is taken for one of its current attempt.
+  kOverlooksRecords,  // A new daemon reads no run records.
+  kIgnoresClaims,     // A record that names no process yet counts as one of a dead supervisor.
+  kIgnoresReboots,    // After a reboot, runs are treated as if their processes were alive.
+  kTrustsTheDead,     // Dead supervisors are not noticed.
+  kSparesAdopted,     // Signals to adopted runs are not sent.
+  kKeepsRecords,      // Run records are never removed.
+  kHidesFoundRuns,    // Runs that the controller did not name are not reported to it.
 };
 
 struct ChaosOptions {

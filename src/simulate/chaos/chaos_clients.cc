@@ -300,7 +300,20 @@ void ChaosClients::Act(DaemonLife& daemon) {
   }
 }
 
+void ChaosClients::EndFoundRuns(DaemonLife& daemon) {
+  std::vector<JobId> found;
+  for (const auto& [id, run] : daemon.controller().found()) {
+    if (!run.is_ending) found.push_back(id);
+  }
+  for (JobId id : found) {
+    if (!daemon.controller().EndFound(id, Admin())) continue;
+    parts_.trace.Note("a run that the store does not know is ended: job", id);
+    daemon.AfterCommit({}, false);
+  }
+}
+
 void ChaosClients::LetEverythingEnd(DaemonLife& daemon) {
+  EndFoundRuns(daemon);
   if (daemon.controller().restriction()) Restrict(daemon, std::nullopt);
   for (std::uint64_t group = 0; group < kGroups; ++group) {
     if (daemon.controller().scheduler().group_limit(ChaosGroup(group)) > 0) SetGroupLimit(daemon, group, 0);

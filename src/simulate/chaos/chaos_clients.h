@@ -16,10 +16,12 @@ class ChaosClients {
 
   /// Sends one random command.
   void Act(DaemonLife& daemon);
-  /// Removes everything that keeps jobs from ending: holds, pauses, limits, restrictions, impossible dependencies.
+  /// Removes everything that keeps jobs from ending: holds, pauses, limits, restrictions, impossible dependencies, and
+  /// runs that the store does not know.
   void LetEverythingEnd(DaemonLife& daemon);
 
  private:
+  void EndFoundRuns(DaemonLife& daemon);
   void Submit(DaemonLife& daemon);
   JobSpec DrawSpec(Time now);
   Dependency DrawDependency();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +18,8 @@
 
 #include "model/gpus/gpu.h"
 #include "model/job.h"
+#include "model/run_description.h"
+#include "model/run_record.h"
 #include "simulate/chaos/chaos.h"
 #include "simulate/chaos/chaos_trace.h"
 #include "simulate/traces/random.h"
@@ -34,8 +37,6 @@ struct RunFile {
   Time ended = kNoTime;
 };
 
-enum class RunState { kWatched, kEnded, kOrphaned, kVanished, kNeverStarted };
-
 struct LaunchMessage {
   JobId job;
   std::uint32_t attempt = 0;
@@ -44,6 +45,7 @@ struct LaunchMessage {
   int stop_signal = 15;
   Duration grace{0};
   std::uint32_t restarts = 0;
+  std::shared_ptr<const RunDescription> about;
 };
 
 struct ReportMessage {

@@ -95,14 +95,18 @@ TEST_P(OmittedRule, IsCaught) {
   EXPECT_TRUE(RunChaos(options).failure);
 }
 
-INSTANTIATE_TEST_SUITE_P(Soon, OmittedRule,
-                         testing::Values(ChaosMutation::kAnswersBeforeCommit, ChaosMutation::kLaunchesBeforeCommit,
-                                         ChaosMutation::kForgetsExits, ChaosMutation::kTearsCommits,
-                                         ChaosMutation::kFreesGpusEarly, ChaosMutation::kForgetsBeforeCommit,
-                                         ChaosMutation::kSkipsRows, ChaosMutation::kSkipsSettings,
-                                         ChaosMutation::kCommitsFirstOnly, ChaosMutation::kHidesFullDisk,
-                                         ChaosMutation::kAcceptsRefused, ChaosMutation::kLosesTimers,
-                                         ChaosMutation::kDropsStops, ChaosMutation::kRepeatsOrders));
+INSTANTIATE_TEST_SUITE_P(
+    Soon, OmittedRule,
+    testing::Values(ChaosMutation::kAnswersBeforeCommit, ChaosMutation::kLaunchesBeforeCommit,
+                    ChaosMutation::kForgetsExits, ChaosMutation::kTearsCommits, ChaosMutation::kFreesGpusEarly,
+                    ChaosMutation::kForgetsBeforeCommit, ChaosMutation::kSkipsRows, ChaosMutation::kSkipsSettings,
+                    ChaosMutation::kCommitsFirstOnly, ChaosMutation::kHidesFullDisk, ChaosMutation::kAcceptsRefused,
+                    ChaosMutation::kLosesTimers, ChaosMutation::kDropsStops, ChaosMutation::kRepeatsOrders,
+                    ChaosMutation::kAdoptsTwice, ChaosMutation::kDropsExits, ChaosMutation::kIgnoresLeftovers,
+                    ChaosMutation::kStartsUnrecorded, ChaosMutation::kMistakesAttempts,
+                    ChaosMutation::kOverlooksRecords, ChaosMutation::kIgnoresClaims, ChaosMutation::kIgnoresReboots,
+                    ChaosMutation::kTrustsTheDead, ChaosMutation::kSparesAdopted, ChaosMutation::kKeepsRecords,
+                    ChaosMutation::kHidesFoundRuns));
 
 class RareOmittedRule : public OmittedRule {};
 

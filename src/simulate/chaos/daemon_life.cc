@@ -59,10 +59,8 @@ DaemonLife::DaemonLife(const ChaosParts& parts, const Policy& policy, const Limi
     : parts_(parts),
       clock_(parts.clock),
       controller_(policy, limits, parts.random.Next()),
-      node_(
-          controller_, parts.machine, parts.trace, parts.mutation,
-          {[this] { return Now(); }, [this] { Touch(); }, [this](const JobRecord& record) { return SpecOf(record); }}),
-      driver_(controller_, parts.store, clock_, *this, PortsOfDriver()) {
+      driver_(controller_, parts.store, clock_, *this, PortsOfDriver()),
+      node_(driver_, parts.machine, parts.trace, parts.mutation) {
   controller_.SetCapacity(CapacityOf(parts.machine));
 }
 

@@ -1,6 +1,6 @@
-// One life of the daemon in a chaos run, from reading the store to a kill -9: the production controller and its driver
-// (driver/controller_driver.h) behind fake ports. Each task of the loop, each commit and each timer is a separate step,
-// so that anything may happen in between.
+// One life of the daemon in a chaos run, from reading the store to a kill -9: the production controller and the
+// production drivers of controller and node (driver/) behind fake ports. Each task of the loop, each commit and each
+// timer is a separate step, so that anything may happen in between.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "control/controller/controller.h"
 #include "driver/controller_driver.h"
+#include "simulate/chaos/chaos_host.h"
 #include "simulate/chaos/chaos_ledger.h"
 #include "simulate/chaos/chaos_machine.h"
-#include "simulate/chaos/chaos_node.h"
 #include "store/store_fake.h"
 
 namespace divvy::simulate {
@@ -41,7 +41,7 @@ class DaemonLife : private NodeCommandPort {
 
   Controller& controller() { return controller_; }
   ControllerDriver& driver() { return driver_; }
-  ChaosNode& node() { return node_; }
+  ChaosHost& node() { return node_; }
   Time Now() const { return clock_.Now(); }
 
   // --- Commands ---------------------------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ class DaemonLife : private NodeCommandPort {
   ChaosParts parts_;
   LifeClock clock_;
   Controller controller_;
-  ChaosNode node_;
   ControllerDriver driver_;
+  ChaosHost node_;
   std::vector<std::function<void()>> tasks_;
   std::vector<std::pair<Time, std::function<void()>>> timers_;  // By true time.
   std::optional<PendingCommit> commit_;
