@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,10 +29,14 @@
 #include "daemon/fleet/local_controller.h"
 #include "daemon/fleet/machine_events.h"
 #include "daemon/fleet/remote_streams.h"
+#include "daemon/leadership/leader_answers.h"
+#include "daemon/leadership/lease_keeper.h"
+#include "daemon/leadership/standby.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/node_host.h"
 #include "daemon/node/run_journal.h"
 #include "daemon/notify/notify_host.h"
+#include "daemon/requests/submission_keys.h"
 #include "daemon/runtime/counters.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
@@ -53,17 +58,29 @@
 #include "platform/supervisor/supervisor_control.h"
 #include "platform/users/user_identity.h"
 #include "store/store.h"
+#include "version.h"
 
 namespace divvy {
 namespace {
 
 namespace asio = boost::asio;
 
+/// How long a controller that runs alone waits for the lease of one that has just ended.
+constexpr Duration kAwaitsLease = std::chrono::seconds(5);
+constexpr Duration kBetweenConnects = std::chrono::milliseconds(500);
+/// With several controllers, an agent notices within seconds that this one hangs.
+constexpr Duration kHeartbeatWithStandbys = std::chrono::seconds(2);
 constexpr std::string_view kBootKey = "node.boot_id";
 constexpr std::string_view kPageListener = "page";
 constexpr std::string_view kLatestKey = "clock.latest";  // Nanoseconds since 1970, as of the last start or stop.
 /// The number of ended jobs that are read at the start to learn run times.
 constexpr std::uint64_t kRunsLearnt = 2'000;
+
+Duration SinceBoot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
   const auto stat = ReadGpuProcessStat(pid);
@@ -82,21 +99,43 @@ class Daemon {
   Daemon(RuntimePaths places, DaemonFlags flags)
       : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
 
+  /// Reads the configuration and takes the state folder. With several controllers, also joins them.
+  Status Prepare();
+  bool has_standbys() const { return config_.has_standbys; }
+  /// Serves as a standby until this controller leads; false: the process is to end. Calls `is_ready` once it serves.
+  Result<bool> StandBy(const std::function<void()>& is_ready);
   Status Start();
   void Run() {
     log_.Write(LogLevel::kInfo, "event=up pid=" + std::to_string(::getpid()) + " home=" + LogQuoted(places_.state));
     loop_.run();
   }
+  /// So that another controller can take it at once.
+  void GiveLeaseBack() {
+    lease_thread_.reset();
+    if (keeper_) keeper_->Release();
+  }
   /// Stops the daemon after everything acknowledged is committed. Jobs continue under their supervisors.
   void Close();
 
  private:
+  Status JoinControllers();
+  /// Until the loop runs, standard error belongs to the command that waits for the start. Any thread.
+  void LogLater(const std::string& line) {
+    asio::post(loop_, [this, line] { log_.Write(LogLevel::kInfo, line); });
+  }
+  Status TakeLease();
+  /// Starts this program again in this process: no state of a controller that no longer leads is left. Any thread.
+  [[noreturn]] void StartAgain();
+  /// The address of this controller for others.
+  HostPort OwnAddress() const;
+  Status CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const;
   Status Recover();
   std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
   void KeepJournal(const Effects& effects);
   Status ReplayJournal();
   void JoinFleet();
-  std::string OwnName() const { return HostName(); }
+  // With several controllers, no node has this name: their own machines run jobs only through agents.
+  std::string OwnName() const { return has_standbys() ? "(controllers)" : HostName(); }
   /// Returns true if jobs run as their submitters: the daemon is root, or has a launcher.
   bool ActsAsOthers() const { return errands_ != nullptr || ::geteuid() == 0; }
   std::optional<User> FindUserHere(std::string_view name) const {
@@ -126,6 +165,10 @@ class Daemon {
   asio::signal_set signals_;
   RealClock clock_;
   int lock_ = -1;
+  std::optional<HostPort> listen_;  // The address for other machines; nullopt: none.
+  ControllerSelf self_;
+  std::shared_ptr<LeaseKeeper> keeper_;  // Null for a store without a lease.
+  bool is_elected_ = false;
   // The launcher's services on a served machine; null for a daemon of a single user.
   std::shared_ptr<RootErrands> errands_;
   UserRightCache rights_;
@@ -140,6 +183,7 @@ class Daemon {
   std::unique_ptr<LocalController> controller_port_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Housekeeping> housekeeping_;
+  std::shared_ptr<SubmissionKeys> submission_keys_ = std::make_shared<SubmissionKeys>();
   TokenRegistry tokens_;
   UiSessions ui_sessions_;
   // Taken before any other process is started, which would inherit it.
@@ -161,6 +205,7 @@ class Daemon {
   std::unique_ptr<Worker> writer_;
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Worker> reader_;
+  std::unique_ptr<LeaseThread> lease_thread_;
 };
 
 void Daemon::After(Duration delay, std::function<void()> task) {
@@ -174,6 +219,7 @@ void Daemon::After(Duration delay, std::function<void()> task) {
 void Daemon::GiveUp(const Error& error) {
   // The daemon recovers by a restart from the store, so this must not look like a clean exit.
   log_.Write(LogLevel::kError, "event=give_up error=" + LogQuoted(error.message));
+  if (has_standbys()) StartAgain();
   std::_Exit(70);
 }
 
@@ -185,6 +231,7 @@ ControllerDriver::Ports Daemon::DriverPorts() {
   };
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   ports.give_up = [this](const Error& error) { GiveUp(error); };
+  if (has_standbys()) ports.may_act = [this] { return keeper_->may_act(); };
   ports.on_trouble = [this](const std::string& trouble) {
     if (trouble.empty()) return log_.Write(LogLevel::kInfo, "event=takes_work_again");
     log_.Write(LogLevel::kWarning, "event=takes_no_work error=" + LogQuoted(trouble));
@@ -198,7 +245,9 @@ ControllerDriver::Ports Daemon::DriverPorts() {
   return ports;
 }
 
+// With several controllers, the store is replicated, and this journal would miss what the others did.
 void Daemon::KeepJournal(const Effects& effects) {
+  if (has_standbys()) return;
   const Status kept = journal_->Write(effects);
   if (is_journal_broken_ == !kept) return;
   is_journal_broken_ = !kept;
@@ -208,6 +257,7 @@ void Daemon::KeepJournal(const Effects& effects) {
 
 // The journal holds the runs that an emptied or restored store does not know.
 Status Daemon::ReplayJournal() {
+  if (has_standbys()) return {};
   const auto wants = [this](JobId job, std::uint32_t attempt) { return controller_->MayReplay(job, attempt); };
   DIVVY_TRY(const RunJournal::Kept kept,
             journal_->Read(wants, [this](const RunDescription& run) { controller_->Replay(run, clock_.Now()); }));
@@ -218,16 +268,17 @@ Status Daemon::ReplayJournal() {
 
 Status Daemon::Recover() {
   DIVVY_TRY(Store::Loaded loaded, store_->Load());
-  notifier_ = MakeNotifier(config_, places_,
-                           {loop_, log_, [this](Duration delay, std::function<void()> task) { After(delay, task); },
-                            config_.listen || !flags_.listen.empty(), RunsRootJobs(), errands_,
-                            [this](const User& user) { return rights_.Of(user); }});
+  if (has_standbys()) DIVVY_CHECK(CheckHasNoOwnJobs(loaded.live));
+  notifier_ = MakeNotifier(
+      config_, places_,
+      {loop_, log_, [this](Duration delay, std::function<void()> task) { After(delay, task); }, listen_.has_value(),
+       RunsRootJobs(), errands_, [this](const User& user) { return rights_.Of(user); }});
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
     if (const auto latest = key == kLatestKey ? ParseInteger(value) : std::nullopt)
       clock_.StartNotBefore(Time(Duration(*latest)));
-    if (notifier_->LoadSetting(key, value)) continue;
+    if (notifier_->LoadSetting(key, value) || submission_keys_->LoadSetting(key, value)) continue;
     if (key.starts_with(WasteTracker::kRow)) waste_rows_.emplace_back(key, value);
     rights_.LoadSetting(key, value);
     tokens_.LoadSetting(key, value);
@@ -249,11 +300,11 @@ Status Daemon::Recover() {
     return InvalidArgument(places_.config + ": " + teams.error().message);
   if (const Status pools = controller_->UsePools(config_.pools); !pools)
     return InvalidArgument(places_.config + ": " + pools.error().message);
-  const MachineFacts machine = LearnMachine(host_.gpus(), places_);
   NodeCapacity capacity;
-  capacity.gpus = machine.gpus;
-  capacity.cpus = machine.cpus;
-  capacity.memory = machine.memory;
+  if (!has_standbys()) {
+    const MachineFacts machine = LearnMachine(host_.gpus(), places_);
+    capacity = {machine.gpus, machine.cpus, machine.memory};
+  }
   controller_->SetCapacity(std::move(capacity));
   agent_listener_->SetOwn(OwnName(), host_.gpus().gpus);
   controller_->SetOwnName(OwnName());
@@ -279,6 +330,7 @@ Status Daemon::Recover() {
   DIVVY_CHECK(host_.AdoptRuns(was_rebooted_));
   host_.LookAtEnds();
   controller_->OnGpusObserved(host_.LookNow());
+  if (has_standbys()) controller_->OnNodeTrouble("", "one of several controllers, which run no jobs themselves");
   // Stored together with the effects of the reboot on jobs: if the daemon is killed before that is durable, it must
   // detect the reboot again.
   if (boot != boot_before) controller_->KeepSetting(kBootKey, boot);
@@ -441,6 +493,8 @@ Result<ApiPorts> Daemon::RoutePorts() {
   remote_ = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(tokens_, find_user), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_listener_;
+  ports.leadership = keeper_;
+  ports.submission_keys = submission_keys_;
   remote_streams_ = std::make_shared<RemoteStreams>(loop_, *driver_, [this](Descriptor connection, const Peer& peer) {
     server_->Adopt(std::move(connection), peer);
   });
@@ -490,7 +544,11 @@ Status Daemon::Serve() {
                                                  " event=request method=" + request.method +
                                                  " path=" + LogQuoted(request.path));
               }
+              if (const auto probe = AnswerProbe(request, keeper_.get(), self_)) return Reply(reply).Answer(*probe);
               if (ui_->Answers(peer, request, reply)) return;
+              // An agent looks for the leader elsewhere.
+              if (request.path == wire::kAgentPath && has_standbys() && !keeper_->may_act())
+                return Reply(reply).Answer(ErrorResponse(503, "unreachable", WhoLeadsText(*keeper_)));
               if (request.path == wire::kAgentPath && !peer.is_plain)
                 return agent_listener_->OnRequest(peer, std::move(request), std::move(reply));
               routes_->Handle(peer, std::move(request), std::move(reply));
@@ -524,11 +582,7 @@ std::shared_ptr<UiAuth> Daemon::MakeUiAuth(std::shared_ptr<Audit> audit) {
 }
 
 Status Daemon::ListenForOthers() {
-  std::optional<HostPort> listen = config_.listen;
-  if (!flags_.listen.empty()) {
-    DIVVY_TRY(listen, ParseHostPort(flags_.listen));
-  }
-  if (!listen) return {};
+  if (!listen_) return {};
   DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
                                                         clock_.Now(), {HostName(), "localhost"}));
   std::function<void(const std::vector<samples::Snapshot>&)> on_samples;
@@ -538,18 +592,32 @@ Status Daemon::ListenForOthers() {
         samples_->Add(snapshot, static_cast<samples::Second>(ToSeconds(clock_.Now())));
     };
   }
-  agent_listener_->Open(*driver_, remote_->callers, {config_.lost_after, config_.requeue_lost_after}, fleet_.get(),
-                        {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); }, &log_,
-                         [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); },
-                         [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
-                           remote_streams_->OnChannel(node, number, purpose);
-                         },
-                         [this](RemoteNode& node, JobId job) {
-                           host_.node().DropStreams(job);
-                           remote_streams_->OnForeground(node, job);
-                         },
-                         on_samples, [this](const User& user) { return rights_.ByName(user); }});
-  DIVVY_CHECK(journal_->WriteEpoch(agent_listener_->epoch()));
+  Agents::Terms terms = {config_.lost_after, config_.requeue_lost_after};
+  AgentListener::Ports ports = {[this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); },
+                                &log_,
+                                [this](JobId job, std::uint32_t attempt) { return fleet_->GangKey(job, attempt); },
+                                [this](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
+                                  remote_streams_->OnChannel(node, number, purpose);
+                                },
+                                [this](RemoteNode& node, JobId job) {
+                                  host_.node().DropStreams(job);
+                                  remote_streams_->OnForeground(node, job);
+                                },
+                                on_samples,
+                                [this](const User& user) { return rights_.ByName(user); }};
+  if (has_standbys()) {
+    terms.longest_heartbeat = kHeartbeatWithStandbys;
+    ports.lease = static_cast<std::uint64_t>(keeper_->epoch());
+    ports.may_act = [this] { return keeper_->may_act(); };
+    ports.controllers = [this] {
+      std::vector<std::string> addresses;
+      for (const HostPort& address : AddressesOf(*keeper_, false)) addresses.push_back(ToString(address));
+      return addresses;
+    };
+    remote_->others = [this] { return AddressesOf(*keeper_, true); };
+  }
+  agent_listener_->Open(*driver_, remote_->callers, terms, fleet_.get(), std::move(ports));
+  if (!has_standbys()) DIVVY_CHECK(journal_->WriteEpoch(agent_listener_->epoch()));
   // Jobs that were active at the start may have been launched; agents that report them are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
@@ -557,33 +625,190 @@ Status Daemon::ListenForOthers() {
       if (!seat.node.empty()) agent_listener_->agents()->Of(seat.node).Knows(id, record.attempt);
     }
   }
-  DIVVY_CHECK(ListenRemotely(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
+  DIVVY_CHECK(ListenRemotely(*server_, *listen_, {config_.name, HostName()}, identity, *remote_));
   // Posted to the loop: until it runs, standard error belongs to the command that waits for the start.
-  asio::post(loop_, [this, text = ToString(*listen)] {
+  asio::post(loop_, [this, text = ToString(*listen_)] {
     log_.Write(LogLevel::kInfo, "event=listens address=" + LogQuoted(text));
   });
   return {};
 }
 
-Status Daemon::Start() {
+Status Daemon::Prepare() {
   RaiseFileLimit();
   // A job brings its own umask; the daemon's files are writable only for its own user.
   ::umask(022);
   DIVVY_TRY(config_, LoadConfig(places_));
   log_.SetLevel(LogLevelFromName(config_.log_level));
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;
+  listen_ = config_.listen;
+  if (!flags_.listen.empty()) {
+    DIVVY_TRY(listen_, ParseHostPort(flags_.listen));
+  }
   DIVVY_CHECK(MakeDirectory(places_.state, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(places_.logs, 0711));
   DIVVY_CHECK(
       MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
   DIVVY_TRY(lock_, LockFile(places_.state + "/daemon.lock", "daemon"));
   DIVVY_CHECK(ForbidBeside(places_.state + "/agent/agent.lock", "agent"));
+  self_.name = HostName();
+  self_.version = kVersion;
+  if (has_standbys()) return JoinControllers();
+  if (listen_) self_.address = ToString(OwnAddress());
+  return {};
+}
+
+HostPort Daemon::OwnAddress() const {
+  // The any-address is no address to connect to.
+  const bool is_any = listen_->host == "0.0.0.0" || listen_->host == "::";
+  const auto chosen = ParseHostPort(config_.name, listen_->port);
+  return chosen ? *chosen : HostPort{is_any ? HostName() : listen_->host, listen_->port};
+}
+
+Status Daemon::JoinControllers() {
+  const std::string where = places_.config + ": high_availability = true in [controller]";
+  if (config_.store_url.empty())
+    return InvalidArgument(where + " needs url in [store], a database of PostgreSQL that all controllers use");
+  if (!listen_ || listen_->port == 0) {
+    return InvalidArgument(where + " needs listen in [controller] with a port, such as \"0.0.0.0:7433\": agents and " +
+                           "clients must reach each controller");
+  }
+  self_.address = self_.name = ToString(OwnAddress());
+  const std::string path = places_.state + "/identity.pem";
+  if (::access(path.c_str(), F_OK) != 0) {
+    // Agents and clients know one certificate, which all controllers have.
+    DIVVY_TRY(const auto lease, OpenLease(config_.store_url, places_, self_));
+    DIVVY_TRY(const LeaseView seen, lease->Beat(0));
+    for (const ControllerRow& row : seen.controllers) {
+      if (row.certificate.empty() || row.name == self_.name) continue;
+      return FailedPrecondition("this controller has no certificate yet, and the cluster has one: copy identity.pem " +
+                                ("from the state folder of controller " + row.name) + " to " + path);
+    }
+  }
+  DIVVY_TRY(const TlsIdentity identity,
+            LoadTlsIdentity(path, "divvy controller", clock_.Now(), {HostName(), "localhost"}));
+  self_.certificate = identity.fingerprint;
+  auto opened = OpenLease(config_.store_url, places_, self_);
+  // A controller that was started with a wrong URL says so; one that has served waits for its database.
+  while (!opened && flags_.yields && opened.error().code == ErrorCode::kUnreachable) {
+    std::this_thread::sleep_for(kBetweenConnects);
+    opened = OpenLease(config_.store_url, places_, self_);
+  }
+  DIVVY_TRY(auto lease, std::move(opened));
+  LeaseKeeper::Ports ports;
+  ports.since_boot = SinceBoot;
+  ports.log = [this](const std::string& line) { LogLater(line); };
+  ports.on_elected = [this](std::int64_t) {
+    asio::post(loop_, [this] {
+      is_elected_ = true;
+      loop_.stop();
+    });
+  };
+  ports.on_lost = [this](const std::string& why) {
+    flags_.yields = true;
+    log_.Write(LogLevel::kWarning, "event=starts_again reason=" + LogQuoted(why));
+    StartAgain();
+  };
+  keeper_ = std::make_shared<LeaseKeeper>(std::move(lease), self_, std::move(ports), flags_.yields);
+  keeper_->Step();
+  const LeaseKeeper::View view = keeper_->view();
+  if (!view.conflict.empty()) return FailedPrecondition(view.conflict);
+  return {};
+}
+
+Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
+  DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
+                                                        clock_.Now(), {HostName(), "localhost"}));
+  Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
+  DIVVY_CHECK(standby.Open(loop_, identity));
+  is_ready();
+  log_.Write(LogLevel::kInfo, "event=stands_by pid=" + std::to_string(::getpid()) + " name=" + LogQuoted(self_.name));
+  lease_thread_ = std::make_unique<LeaseThread>(*keeper_);
+  signals_.add(SIGTERM);
+  signals_.add(SIGINT);
+  signals_.async_wait([this](const boost::system::error_code& error, int) {
+    if (!error) loop_.stop();
+  });
+  loop_.run();
+  signals_.cancel();
+  loop_.restart();
+  if (is_elected_) return true;
+  lease_thread_.reset();
+  keeper_->Release();
+  log_.Write(LogLevel::kInfo, "event=down");
+  return false;
+}
+
+void Daemon::StartAgain() {
+  std::vector<std::string> words = {"divvy", "internal-daemon", "--yields"};
+  if (!flags_.emulate.empty()) words.insert(words.end(), {"--emulate", flags_.emulate});
+  if (!flags_.gpus.empty()) words.insert(words.end(), {"--gpus", flags_.gpus});
+  if (!flags_.listen.empty()) words.insert(words.end(), {"--listen", flags_.listen});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // The launcher and clients must notice that this daemon is gone. Nothing is inherited by mistake.
+  constexpr unsigned kCloseAtExec = 4;  // CLOSE_RANGE_CLOEXEC
+  static_cast<void>(::syscall(SYS_close_range, 3U, ~0U, kCloseAtExec));
+  ::execv("/proc/self/exe", arguments.data());
+  std::_Exit(70);
+}
+
+// A controller that runs alone has the lease, too, so that no other one starts beside it.
+Status Daemon::TakeLease() {
+  if (config_.store_url.empty() || has_standbys()) return {};
+  ControllerSelf self = self_;
+  self.address.clear();
+  DIVVY_TRY(auto lease, OpenLease(config_.store_url, places_, self));
+  LeaseKeeper::Ports ports;
+  ports.since_boot = SinceBoot;
+  ports.log = [this](const std::string& line) { LogLater(line); };
+  ports.on_elected = [](std::int64_t) {};
+  ports.on_lost = [this](const std::string& why) { GiveUp(Internal(why)); };
+  keeper_ = std::make_shared<LeaseKeeper>(std::move(lease), std::move(self), std::move(ports));
+  const Duration end = SinceBoot() + kAwaitsLease;
+  while (keeper_->epoch() == 0) {
+    const Duration pause = keeper_->Step();
+    if (keeper_->epoch() != 0) break;
+    const LeaseKeeper::View view = keeper_->view();
+    if (!view.trouble.empty()) return Unreachable(view.trouble);
+    if (SinceBoot() >= end) {
+      const std::string other = view.seen.lease.left > Duration(0) ? WhoLeadsText(*keeper_) : "other controllers live";
+      return FailedPrecondition("the database in [store] url is in use by another divvy (" + other +
+                                "): stop it with \"divvy down\" there, or let this controller stand by with "
+                                "high_availability = true in [controller] of both");
+    }
+    std::this_thread::sleep_for(std::max<Duration>(pause, 1ms));
+  }
+  lease_thread_ = std::make_unique<LeaseThread>(*keeper_);
+  return {};
+}
+
+Status Daemon::CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const {
+  for (const JobRecord& record : live) {
+    if (!IsActive(record.state) || record.array_count > 0) continue;
+    for (const NodeAllocation& seat : AllocationsOf(record)) {
+      if (!seat.node.empty()) continue;
+      return FailedPrecondition("job " + ToString(record.id) +
+                                " runs on the machine of a controller that ran alone: start that one again without "
+                                "high_availability in [controller], and let its jobs end first");
+    }
+  }
+  return {};
+}
+
+Status Daemon::Start() {
   DIVVY_TRY(const LauncherHelp help, ReachLauncher(places_, "daemon"));
   errands_ = help.errands;
   GpuWishes wishes = {flags_.emulate, config_.mig, places_.runs};
   if (errands_) wishes.emulation = places_.emulation;
-  DIVVY_TRY(GpuSource gpus, OpenGpus(wishes, places_));
-  DIVVY_TRY(store_, OpenStore(config_.store_url, places_));
+  GpuSource gpus;
+  if (has_standbys()) {
+    gpus.text = "none: a controller with standbys has no GPUs of its own";
+  } else {
+    DIVVY_TRY(gpus, OpenGpus(wishes, places_));
+  }
+  DIVVY_CHECK(TakeLease());
+  DIVVY_TRY(store_, OpenStore(config_.store_url, places_, keeper_ ? keeper_->epoch() : 0));
   DIVVY_TRY(journal_, RunJournal::Open(places_.state + "/runs.journal"));
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
@@ -611,11 +836,13 @@ Status Daemon::Start() {
     controller_->OnGpusObserved(seen);
     driver_->Touch();
   });
-  host_.WatchDisks({places_.runs, places_.logs}, [this](const std::string& what) {
-    log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
-    driver_->controller().OnNodeTrouble("", what);
-    driver_->Touch();
-  });
+  // Trouble of the own node is that it runs nothing.
+  if (!has_standbys())
+    host_.WatchDisks({places_.runs, places_.logs}, [this](const std::string& what) {
+      log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
+      driver_->controller().OnNodeTrouble("", what);
+      driver_->Touch();
+    });
   KeepHouse();
   TakeSamples();
   LogChanges();
@@ -639,6 +866,7 @@ void Daemon::Close() {
     batch.settings.emplace_back(kLatestKey, LatestText());
     static_cast<void>(store_->Commit({batch}));
   }
+  GiveLeaseBack();
   host_.Stop();
   if (samples_) samples_->Close();
   reader_.reset();
@@ -656,11 +884,9 @@ int DaemonMain(const std::vector<std::string>& words) {
   }
   const RuntimePaths places = FindPlaces();
   Daemon daemon(places, *flags);
-  if (const Status started = daemon.Start(); !started) {
-    std::fprintf(stderr, "divvy: %s\n", started.error().message.c_str());
-    return 1;
-  }
-  if (flags->is_detached) {
+  bool is_announced = false;
+  const auto announce = [&] {
+    if (std::exchange(is_announced, true) || !flags->is_detached) return;
     const int caller = ::dup(STDERR_FILENO);
     const int log = ::open((places.state + "/daemon.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log >= 0) ::dup2(log, STDERR_FILENO);
@@ -669,7 +895,20 @@ int DaemonMain(const std::vector<std::string>& words) {
     ::close(caller);
     // So that the directory in which it was started can be unmounted.
     static_cast<void>(!::chdir("/"));
+  };
+  Status done = daemon.Prepare();
+  if (done && daemon.has_standbys()) {
+    const Result<bool> is_elected = daemon.StandBy(announce);
+    if (is_elected && !*is_elected) return 0;
+    if (!is_elected) done = is_elected.error();
   }
+  if (done) done = daemon.Start();
+  if (!done) {
+    std::fprintf(stderr, "divvy: %s\n", done.error().message.c_str());
+    daemon.GiveLeaseBack();
+    return 1;
+  }
+  announce();
   daemon.Run();
   daemon.Close();
   return 0;

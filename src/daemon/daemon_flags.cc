@@ -16,6 +16,10 @@ Result<DaemonFlags> ReadDaemonFlags(const std::vector<std::string>& words) {
       flags.is_detached = true;
       continue;
     }
+    if (words[i] == "--yields") {
+      flags.yields = true;
+      continue;
+    }
     const auto* const option = std::ranges::find(valued, words[i], &std::pair<std::string_view, std::string*>::first);
     if (option == valued.end() || i + 1 == words.size())
       return InvalidArgument("unknown daemon option '" + words[i] + "'");

@@ -14,6 +14,7 @@ struct DaemonFlags {
   std::string gpus;
   std::string listen;
   bool is_detached = false;
+  bool yields = false;  // Several controllers: the process has just stepped down, and leaves the lease to the others.
 };
 
 /// Returns InvalidArgument for an unknown argument.

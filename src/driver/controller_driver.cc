@@ -8,12 +8,17 @@
 #include "control/books/record_parts.h"
 #include "dialect/options/job_options.h"
 #include "driver/notify_rows.h"
+#include "driver/submission_rows.h"
 
 namespace divvy {
 namespace {
 
 constexpr std::size_t kArraySpecs = 64;
 constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
+constexpr const char* kNoDatabase = "this controller cannot reach the database, or another controller leads";
+constexpr Duration kLookAtLeaseEvery = std::chrono::milliseconds(50);
+/// How long new work waits for a remote store that does not answer, or for the lease, before it is refused.
+constexpr Duration kNewWorkWaits = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -71,6 +76,15 @@ void ControllerDriver::ArmWakeup() {
 // because a refused submission must not become durable.
 void ControllerDriver::StartCommit() {
   if (is_turn_due_ || gathered_.empty()) return;
+  if (!may_act()) {
+    is_committing_ = true;
+    return WhenMayAct([this] {
+      is_committing_ = false;
+      waits_since_ = kNoTime;
+      SetTrouble("");
+      StartCommit();
+    });
+  }
   std::vector<Batch> batches;
   committing_.clear();
   for (Turn& turn : gathered_) {
@@ -86,6 +100,7 @@ void ControllerDriver::StartCommit() {
   }
   is_committing_ = true;
   commit_began_ = clock_.Now();
+  if (store_.is_remote() && !std::exchange(is_commit_watched_, true)) WatchCommit();
   ports_.commit(std::move(batches), [this](Status status) { OnCommitted(std::move(status)); });
 }
 
@@ -96,9 +111,46 @@ void ControllerDriver::OnCommitted(Status status) {
     if (status.error().code != ErrorCode::kLimitExceeded) return ports_.give_up(status.error());
     return OnDiskFull(status.error());
   }
-  SetTrouble("");
-  for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
-  if (!is_committing_) StartCommit();
+  is_committing_ = true;
+  WhenMayAct([this] {
+    is_committing_ = false;
+    waits_since_ = kNoTime;
+    SetTrouble("");
+    for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
+    if (!is_committing_) StartCommit();
+  });
+}
+
+// Submissions in the commit itself wait until its outcome is known.
+void ControllerDriver::WatchCommit() {
+  ports_.after(kNewWorkWaits, [this] {
+    is_commit_watched_ = is_committing_;
+    if (!is_committing_) return;
+    if (clock_.Now() - commit_began_ >= kNewWorkWaits) {
+      const Error error = Unreachable(kNoDatabase);
+      SetTrouble(error.message);
+      Gather();
+      Withdraw(gathered_, error);
+    }
+    WatchCommit();
+  });
+}
+
+bool ControllerDriver::MayWait() {
+  if (waits_since_ == kNoTime) waits_since_ = clock_.Now();
+  return clock_.Now() - waits_since_ < kNewWorkWaits;
+}
+
+// A commit that is done stays: the controller that leads next knows its changes.
+void ControllerDriver::WhenMayAct(std::function<void()> task) {
+  if (may_act()) return task();
+  if (!MayWait()) {
+    const Error error = Unreachable(kNoDatabase);
+    SetTrouble(error.message);
+    Gather();
+    Withdraw(gathered_, error);
+  }
+  ports_.after(kLookAtLeaseEvery, [this, task = std::move(task)]() mutable { WhenMayAct(std::move(task)); });
 }
 
 void ControllerDriver::SetTrouble(std::string trouble) {
@@ -110,15 +162,16 @@ void ControllerDriver::SetTrouble(std::string trouble) {
 // New work is withdrawn as if it had never arrived. Everything else (ends, cancellations) waits for disk space, so
 // nothing is lost or half done.
 void ControllerDriver::OnDiskFull(const Error& error) {
-  SetTrouble(error.message);
+  const bool may_wait = store_.is_remote() && MayWait();
+  if (!may_wait) SetTrouble(error.message);
   // Everything that is not durable: this commit, the changes gathered behind it, and those of this loop iteration.
   // Later changes refer to jobs that this commit was to insert.
   Gather();
   std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
   committing_.clear();
   std::ranges::move(gathered_, std::back_inserter(turns));
-  Withdraw(turns, error);
-  SendStops(turns);
+  if (!may_wait) Withdraw(turns, error);
+  if (may_act()) SendStops(turns);
   std::erase_if(turns, [](const Turn& turn) { return turn.effects.empty() && turn.answers.empty(); });
   gathered_ = std::move(turns);
   is_committing_ = true;  // Prevents another commit before the pause is over.
@@ -151,7 +204,8 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
     std::erase_if(effects.batch.updates, [&](const JobRecord& record) { return is_gone(record.id); });
     std::erase_if(effects.batch.spec_updates, [&](const auto& update) { return is_gone(update.first); });
     std::erase_if(effects.batch.settings, [&](const auto& row) {
-      const auto job = JobOfNoticeRow(row.first);
+      auto job = JobOfNoticeRow(row.first);
+      if (!job && !row.second.empty()) job = JobOfSubmissionRow(row.first);
       return job && is_gone(*job);
     });
     std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
@@ -167,7 +221,9 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
   for (const auto& [id, elements] : withdrawn) ids.push_back(id);
   controller_.Withdraw(ids, clock_.Now());
   if (!ids.empty()) Touch();  // Jobs that depend on them may now start or end.
-  for (auto& pending : refused) pending.answer(LimitExceeded("no new work is taken: " + error.message));
+  // After kUnreachable, the caller may try another controller.
+  const ErrorCode code = error.code == ErrorCode::kUnreachable ? error.code : ErrorCode::kLimitExceeded;
+  for (auto& pending : refused) pending.answer(Error{code, "no new work is taken: " + error.message});
   // A caller that waits for such a job has guessed its id; the job will never end.
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     if (!is_gone(at->first)) {

@@ -31,6 +31,8 @@ class ControllerDriver {
     std::function<void(Duration, std::function<void()>)> after;
     /// The store is broken in a way that a restart may repair: reports the error and ends the process.
     std::function<void(const Error&)> give_up;
+    /// Optional. False while another controller may lead: nothing is committed, sent or confirmed then.
+    std::function<bool()> may_act;
     /// Optional. Called when trouble() begins, changes or ends (empty).
     std::function<void(const std::string& trouble)> on_trouble;
     /// Optional. `complete` adds rows to a step's effects that must be durable with them; `on_durable` reports that
@@ -81,6 +83,8 @@ class ControllerDriver {
   Result<std::shared_ptr<const JobSpec>> NewestSpecOf(const JobRecord& record);
   /// For dependencies: returns how a job that is no longer live ended.
   FindOutcome Outcomes();
+  /// False while another controller may lead (Ports::may_act).
+  bool may_act() const { return !ports_.may_act || ports_.may_act(); }
   /// Empty, or the reason why no new work is accepted: "the disk is full ...".
   const std::string& trouble() const { return trouble_; }
   /// Durations of scheduling decisions and of commits since the start.
@@ -106,6 +110,12 @@ class ControllerDriver {
   const JobRecord* FindEnded(JobId job) const;
   void StartCommit();
   void OnCommitted(Status status);
+  /// Calls `task` once may_act is true. Until then is_committing_ must be true. After a while, new work is refused.
+  void WhenMayAct(std::function<void()> task);
+  /// Refuses new work that waits behind a commit that does not end, which only a remote store's can.
+  void WatchCommit();
+  /// Returns true if new work that waits for a remote store may wait longer.
+  bool MayWait();
   void OnDiskFull(const Error& error);
   void Withdraw(std::deque<Turn>& turns, const Error& error);
   void SendStops(std::deque<Turn>& turns);
@@ -128,10 +138,12 @@ class ControllerDriver {
   std::vector<Turn::Pending> answers_;  // Answers of this loop iteration.
   bool is_turn_due_ = false;
   bool is_committing_ = false;
+  bool is_commit_watched_ = false;
   Time armed_for_ = kNever;
   TimesTaken decisions_{TimesTaken::kQuick};
   TimesTaken commits_{TimesTaken::kQuick};
   Time commit_began_ = kNoTime;
+  Time waits_since_ = kNoTime;  // Since when nothing could be committed. kNoTime: the last commit was done.
   std::string trouble_;
   std::map<JobId, std::map<std::uint64_t, OnFinal>> waiters_;
   std::map<std::uint64_t, OnChanges> subscribers_;

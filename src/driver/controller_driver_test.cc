@@ -32,6 +32,7 @@ class World : public NodeCommandPort {
     };
     ports.after = [this](Duration, std::function<void()> task) { later_.push_back(std::move(task)); };
     ports.give_up = [](const Error& error) { ADD_FAILURE() << error.message; };
+    ports.may_act = [this] { return may_act_; };
     ports.on_trouble = [this](const std::string& trouble) { troubles_.push_back(trouble); };
     // Every submission causes a notice.
     ports.complete = [](Effects& effects) {
@@ -122,7 +123,55 @@ class World : public NodeCommandPort {
   std::map<std::string, std::string> answers_;
   std::vector<std::string> troubles_;
   std::vector<std::string> told_;  // Notices that are durable.
+  bool may_act_ = true;
 };
+
+TEST(ControllerDriver, WithoutItsLeaseNothingIsCommittedSentOrAnswered) {
+  World world(2);
+  const JobId first = world.Submit(1);
+  world.Turn();
+  world.may_act_ = false;  // While the commit is under way.
+  world.FinishCommit();
+  EXPECT_EQ(world.Stored(first), JobState::kStarting);
+  EXPECT_TRUE(world.launched_.empty());
+  EXPECT_EQ(world.AnswerOf("submit 1"), "");
+  world.Submit(1);
+  world.Turn();
+  world.Wait();
+  EXPECT_TRUE(world.commits_.empty());
+  // The lease was renewed, and no other controller has led.
+  world.may_act_ = true;
+  world.Wait();
+  world.Settle();
+  EXPECT_EQ(world.AnswerOf("submit 1"), "yes");
+  EXPECT_EQ(world.AnswerOf("submit 2"), "yes");
+  EXPECT_EQ(world.launched_.size(), 2u);
+}
+
+TEST(ControllerDriver, NewWorkIsRefusedIfTheLeaseStaysAway) {
+  World world(1);
+  const JobId before = world.Submit(1);
+  world.Settle();
+  world.may_act_ = false;
+  const JobId refused = world.Submit(1);
+  world.Turn();
+  world.clock_.Advance(4s);
+  world.Wait();
+  EXPECT_EQ(world.AnswerOf("submit 2"), "");
+  world.clock_.Advance(2s);
+  world.Wait();
+  EXPECT_NE(world.AnswerOf("submit 2").find("cannot reach the database"), std::string::npos);
+  EXPECT_NE(world.driver_->trouble(), "");
+  world.Exit(before, 3);
+  world.Turn();
+  world.may_act_ = true;
+  world.Wait();
+  world.Settle();
+  EXPECT_EQ(world.driver_->trouble(), "");
+  EXPECT_EQ(world.Stored(before), JobState::kFailed);
+  EXPECT_EQ(world.Stored(refused), std::nullopt);
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+}
 
 TEST(ControllerDriver, NothingIsAnsweredOrStartedBeforeItIsDurable) {
   World world(1);

@@ -96,6 +96,8 @@ struct PostgresOptions {
   std::string cluster_file;  // Where the caller keeps that id, for messages.
   bool is_copy = false;      // An unfinished copy may be opened.
   bool is_source = false;    // For checking and copying: creates and migrates nothing.
+  /// The epoch of the caller's lease (store/lease.h): every commit checks that it is still the newest. 0: no lease.
+  std::int64_t lease = 0;
   Duration patience = std::chrono::seconds(30);          // For one transaction; then the connection counts as lost.
   Duration outcome_patience = std::chrono::minutes(10);  // How long Commit tries to learn the outcome of a transaction.
 };

@@ -11,6 +11,7 @@
 #include "cli/client/http_client.h"
 #include "cli/client/login.h"
 #include "cli/client/shown_answer.h"
+#include "platform/net/tls.h"
 #include "wire/http/http.h"
 #include "wire/messages/codec.h"
 
@@ -46,6 +47,11 @@ Error NoDaemon(const RuntimePaths& places, const Error& error) {
 // Retry soon at first, for a daemon that restarts at once; then once a second, for one that stays down.
 constexpr long kFirstPauseMs = 20;
 constexpr long kLongestPauseMs = 1000;
+/// With several controllers: how long a request is repeated that the leader did not answer.
+constexpr auto kRepeatAtMost = std::chrono::seconds(30);
+constexpr std::size_t kKeyBytes = 16;
+/// How long a submission may take before it is repeated: the leader may hang.
+constexpr Duration kSubmissionTakes = std::chrono::seconds(8);
 
 ErrorCode CodeOfStatus(int status) {
   switch (status) {
@@ -79,6 +85,7 @@ struct Api::Connection {
 
   /// Returns when a daemon answers again. This never starts one.
   void Reconnect();
+  long pause_ms = kFirstPauseMs;  // Before the next attempt of Reconnect.
 
   Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "",
                            std::span<const int> fds = {}) {
@@ -86,9 +93,29 @@ struct Api::Connection {
     return std::move(response.body);
   }
 
+  /// With several controllers, repeats the request at the next leader, if that can do no harm: a controller that does
+  /// not lead has refused it, or it changes nothing, or it has a key.
   Result<HttpResponse> CallWhole(std::string_view method, const std::string& target, const std::string& body,
-                                 std::span<const int> fds) {
-    DIVVY_TRY(HttpResponse response, http.Call(method, target, body, fds));
+                                 std::span<const int> fds, bool has_key = false) {
+    constexpr int kRedirected = 307, kUnavailable = 503;
+    const bool is_repeatable = has_key || method == "GET" || target == "/v1/jobs/select";
+    const auto end = std::chrono::steady_clock::now() + kRepeatAtMost;
+    while (true) {
+      if (has_key) http.SetPatience(kSubmissionTakes);
+      auto response = http.Call(method, target, body, fds);
+      if (has_key) http.SetPatience(Duration(0));
+      const bool was_refused = response && (response->status == kRedirected || response->status == kUnavailable);
+      const bool was_lost = !response && response.error().code == ErrorCode::kUnreachable && is_repeatable;
+      const bool may_repeat = login && !login->others.empty() && std::chrono::steady_clock::now() < end;
+      if (!may_repeat || (!was_refused && !was_lost)) return Checked(std::move(response));
+      auto again = HttpClient::Connect(*login);
+      if (!again) return again.error();
+      http = *std::move(again);
+    }
+  }
+
+  static Result<HttpResponse> Checked(Result<HttpResponse> called) {
+    DIVVY_TRY(HttpResponse response, std::move(called));
     if (response.status < 300) return response;
     if (auto error = DecodeShown<wire::ErrorView>(response.body); error && !error->message.empty()) {
       return Error{CodeOfStatus(response.status), error->message};
@@ -160,9 +187,15 @@ Result<wire::IgnoreAnswer> Api::Ignore(const wire::IgnoreRequest& request) {
 }
 Result<wire::IgnoreAnswer> Api::IgnoreRules() { return connection_->Ask<wire::IgnoreAnswer>("GET", "/v1/gpus/ignore"); }
 
-Result<wire::SubmitAnswer> Api::Submit(const JobSpec& spec, std::span<const int> streams) {
-  return connection_->Ask<wire::SubmitAnswer>("POST", "/v1/jobs", "{\"spec\":" + wire::EncodeChanged(spec) + "}",
-                                              streams);
+Result<wire::SubmitAnswer> Api::Submit(const JobSpec& spec, std::span<const int> streams, std::string key) {
+  if (key.empty() && connection_->login && !connection_->login->others.empty()) {
+    DIVVY_TRY(key, RandomHex(kKeyBytes));
+  }
+  const bool is_repeated = !key.empty() && connection_->login;
+  const std::string body =
+      "{\"spec\":" + wire::EncodeChanged(spec) + (key.empty() ? "" : ",\"key\":\"" + key + "\"") + "}";
+  DIVVY_TRY(const HttpResponse response, connection_->CallWhole("POST", "/v1/jobs", body, streams, is_repeated));
+  return DecodeShown<wire::SubmitAnswer>(response.body);
 }
 
 Result<std::vector<wire::JobView>> Api::Jobs(const wire::JobSelector& selector) {
@@ -193,7 +226,7 @@ Result<wire::WhyView> Api::Why(const std::string& id) {
 }
 
 void Api::Connection::Reconnect() {
-  for (long pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+  for (;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
     ::nanosleep(&pause, nullptr);
     auto again = login                     ? HttpClient::Connect(*login)
@@ -203,6 +236,7 @@ void Api::Connection::Reconnect() {
     if (!again && again.error().code == ErrorCode::kPermissionDenied) return;
     if (!again) continue;
     http = *std::move(again);
+    pause_ms = std::min(2 * pause_ms, kLongestPauseMs);  // It may be a standby, which can only refuse.
     return;
   }
 }

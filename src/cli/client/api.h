@@ -42,8 +42,9 @@ class Api {
   Result<wire::IgnoreAnswer> Ignore(const wire::IgnoreRequest& request);
   Result<wire::IgnoreAnswer> IgnoreRules();
 
-  /// Pass `streams` (stdin, stdout, stderr) for a foreground job only.
-  Result<wire::SubmitAnswer> Submit(const JobSpec& spec, std::span<const int> streams = {});
+  /// Pass `streams` (stdin, stdout, stderr) for a foreground job only. `key`: see wire::SubmitRequest. With several
+  /// controllers, an empty one is replaced, and the request is repeated until one of them has answered.
+  Result<wire::SubmitAnswer> Submit(const JobSpec& spec, std::span<const int> streams = {}, std::string key = "");
   Result<std::vector<wire::JobView>> Jobs(const wire::JobSelector& selector);
   /// `id`: "17", "17_3", "@", "@~1" or a name.
   Result<wire::JobDetail> Job(const std::string& id);

@@ -196,12 +196,12 @@ Result<int> GpusOfAMachine(Api& api) {
   return static_cast<int>(most);
 }
 
-Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
+Result<wire::SubmitAnswer> SubmitJob(JobSpec spec, const std::string& key) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_CHECK(FinishSpec(spec, api));
   const ProgressIndicator progress("waiting for the daemon");
-  DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
+  DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec, {}, key));
   for (const std::string& note : answer.notes) Note(note);
   return answer;
 }

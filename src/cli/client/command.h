@@ -73,7 +73,8 @@ Status FinishSpec(JobSpec& spec, Api& api);
 Result<int> GpusOfAMachine(Api& api);
 
 /// Submits a complete `spec` and prints the daemon's notes to stderr. Every submitting command ends with this.
-Result<wire::SubmitAnswer> SubmitJob(JobSpec spec);
+/// `key`: see Api::Submit.
+Result<wire::SubmitAnswer> SubmitJob(JobSpec spec, const std::string& key = "");
 /// Submits `spec` as a foreground job on this process's streams (handles pty, Ctrl-C and window size). Returns the
 /// job's exit code.
 int RunForeground(JobSpec spec);

@@ -56,6 +56,9 @@ std::vector<dialect::Option> StoreOptions();
 
 // cli/cluster/pools.cc
 int PoolsMain(const Words& words);
+// cli/cluster/controllers.cc
+int ControllersMain(const Words& words);
+std::vector<dialect::Option> ControllersOptions();
 int TopMain(const Words& words);
 std::vector<dialect::Option> PoolsOptions();
 std::vector<dialect::Option> TopOptions();

@@ -1,6 +1,9 @@
 #include "cli/client/http_client.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -8,9 +11,12 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "platform/net/tcp.h"
 #include "wire/json/json.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_remote.h"
 
 namespace divvy {
 namespace {
@@ -19,6 +25,10 @@ constexpr std::size_t kMostFds = 6;  // The most that the daemon accepts with on
 constexpr std::size_t kReadSize = 64u << 10;
 /// Timeout for each address of a controller on another machine.
 constexpr Duration kTimeout = std::chrono::seconds(10);
+/// With several controllers, one that hangs must not delay the search for the leader.
+constexpr Duration kSearchTimeout = std::chrono::seconds(2);
+constexpr Duration kSearchAtMost = std::chrono::seconds(30);
+constexpr Duration kSearchPause = std::chrono::milliseconds(100);
 /// The daemon limits the size of requests, but its listings may be as long as its queue.
 constexpr HttpLimits kAnswerLimits{.header_bytes = 64u << 10, .body_bytes = std::size_t{4} << 30};
 
@@ -108,10 +118,57 @@ Result<HttpClient> HttpClient::ConnectThroughAgent(const std::string& path) {
   return client;
 }
 
+void HttpClient::SetPatience(Duration patience) const {
+  const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
+  const timeval timeout{whole / 1'000'000, whole % 1'000'000};
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+}
+
+// Only a controller that holds the certificate of the token line is believed about who leads.
 Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
+  if (line.others.empty()) return ConnectTo(line, line.controller, kTimeout);
+  std::vector<HostPort> addresses = {line.controller};
+  addresses.insert(addresses.end(), line.others.begin(), line.others.end());
+  const auto end = std::chrono::steady_clock::now() + kSearchAtMost;
+  while (true) {
+    Error error = Unreachable("no controller leads at the moment");
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      auto client = ConnectTo(line, addresses[i], kSearchTimeout);
+      if (!client && client.error().code == ErrorCode::kPermissionDenied) return client;
+      Result<HttpResponse> response = client ? client->Call("GET", "/leader") : Result<HttpResponse>(client.error());
+      if (!response) {
+        error = response.error();
+        continue;
+      }
+      const auto leader = wire::Decode<wire::LeaderView>(response->body);
+      // A controller that knows no others leads alone.
+      if (!leader || leader->leads) {
+        client->SetPatience(Duration(0));
+        return client;
+      }
+      // Its address may be new.
+      const auto at = ParseHostPort(leader->address);
+      if (at && std::ranges::find(addresses, *at) == addresses.end()) addresses.push_back(*at);
+    }
+    if (std::chrono::steady_clock::now() >= end) return error;
+    std::this_thread::sleep_for(kSearchPause);
+  }
+}
+
+Result<HttpClient> HttpClient::ConnectTo(const TokenLine& line, const HostPort& at, Duration patience) {
   DIVVY_TRY(const TlsContext context, TlsContext::Client(line.fingerprint));
-  DIVVY_TRY(const int fd, DialTcp(line.controller, kTimeout));
-  HttpClient client(ToString(line.controller), fd);
+  DIVVY_TRY(const int fd, DialTcp(at, patience));
+  HttpClient client(ToString(at), fd);
+  if (!line.others.empty()) {
+    client.SetPatience(patience);
+    // A machine that is gone closes no connection.
+    const int yes = 1, idle_s = 5, interval_s = 2, count = 3;
+    ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  }
   DIVVY_TRY(client.tls_, context.Begin(fd));
   client.authorization_ = "Bearer " + BearerOf(line);
   // Do the handshake now, so that connection errors are reported as such.

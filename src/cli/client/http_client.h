@@ -24,8 +24,9 @@ class HttpClient {
   static Result<HttpClient> Connect(const std::string& path);
   /// The same for an agent's local socket, which forwards to the daemon on another machine.
   static Result<HttpClient> ConnectThroughAgent(const std::string& path);
-  /// Connects to the controller that `line` names, as the user of the token. Fails with kUnreachable, or with
-  /// kPermissionDenied if the peer is not that controller.
+  /// Connects to the controller that `line` names, as the user of the token. If it names several, connects to the one
+  /// that leads, and waits for half a minute until one does. Fails with kUnreachable, or with kPermissionDenied if the
+  /// peer is not that controller.
   static Result<HttpClient> Connect(const TokenLine& line);
   HttpClient(HttpClient&& other) noexcept
       : path_(std::move(other.path_)),
@@ -76,12 +77,15 @@ class HttpClient {
   /// its message.
   Status Stream(std::string_view target, const std::function<bool(std::string_view event)>& on_event);
 
+  /// How long each send and receive may take; 0: any time.
+  void SetPatience(Duration patience) const;
   /// Becomes readable when a response arrives or the daemon closes the connection; for callers that poll other things
   /// too.
   int fd() const { return fd_; }
 
  private:
   HttpClient(std::string path, int fd);
+  static Result<HttpClient> ConnectTo(const TokenLine& line, const HostPort& at, Duration patience);
   Status ReadMore();
   Status SendTls(std::string_view text);
   /// Like recv(2), but reports errors as messages.

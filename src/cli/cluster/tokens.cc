@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "cli/client/actions.h"
 #include "cli/client/api.h"
 #include "cli/client/commands.h"
+#include "cli/client/http_client.h"
 #include "cli/client/job_text.h"
 #include "cli/client/login.h"
 #include "cli/client/shown_answer.h"
@@ -251,6 +253,20 @@ Result<TokenLine> AskForLine(const Words& words) {
   return ParseTokenLine(text);
 }
 
+/// Adds the addresses of the cluster's other controllers, so that the login outlives the one that the line names.
+Status LearnControllers(TokenLine& line) {
+  DIVVY_TRY(HttpClient client, HttpClient::Connect(line));
+  DIVVY_TRY(const HttpResponse response, client.Call("GET", "/leader"));
+  const auto leader = wire::Decode<wire::LeaderView>(response.body);
+  if (!leader) return {};  // An earlier release.
+  for (const std::string& address : leader->controllers) {
+    const auto at = ParseHostPort(address);
+    if (at && *at != line.controller && std::ranges::find(line.others, *at) == line.others.end())
+      line.others.push_back(*at);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Option> TokenOptions() {
@@ -271,8 +287,9 @@ int TokenMain(const Words& words) {
 }
 
 int LoginMain(const Words& words) {
-  const auto line = AskForLine(words);
+  auto line = AskForLine(words);
   if (!line) return Fail(line.error());
+  if (const Status known = LearnControllers(*line); !known) return Fail(known.error());
   auto api = Api::Connect(*line);
   if (!api) return Fail(api.error());
   // Check that the controller accepts the token before it is stored.

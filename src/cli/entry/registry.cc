@@ -485,6 +485,20 @@ std::vector<Command> MakeCommands() {
        PoolsMain,
        false,
        true},
+      {"controllers",
+       "List controllers and which one leads, or hand over",
+       "divvy controllers [OPTIONS] | step-down",
+       "Several controllers share one PostgreSQL database (high_availability in divvy.toml): one leads, the others "
+       "stand by and take over. EPOCH counts the leaders, LAG is the time since a controller's last report to the "
+       "database, and CLOCK is how far its clock is ahead of the database's. step-down lets a standby take over; jobs "
+       "keep running. Administrators only.",
+       {{"divvy controllers", ""}, {"divvy controllers step-down", "before maintenance of the leader's machine"}},
+       "Nodes",
+       ControllersOptions,
+       "",
+       ControllersMain,
+       false,
+       true},
       {"node",
        "Cordon, drain, resume, remove or label nodes",
        "divvy node cordon|drain|resume|remove NAME... [OPTIONS] | label NAME... LABEL=VALUE...",

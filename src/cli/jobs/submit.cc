@@ -34,6 +34,7 @@ struct SubmitFlags {
   bool is_dry_run = false;
   bool waits = false;
   bool reads_metrics = false;  // divvy run: read metrics even in output that would not pass through us.
+  std::string key;             // divvy submit: see wire::SubmitRequest.
   bool is_job = false;         // divvy run inside a job: submit a separate job, not a step.
 };
 
@@ -49,6 +50,22 @@ std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
     table.push_back(
         {"quiet", 'q', Takes::kNothing, "", "Print only the job id", set(flags.is_quiet), {"parsable"}, false});
     table.push_back({"json", 0, Takes::kNothing, "", "Print the answer as JSON", set(flags.is_json), {}, false});
+    table.push_back({"key",
+                     0,
+                     Takes::kValue,
+                     "TEXT",
+                     "Repeat a submission safely: within a day, the same key submits nothing and returns the same job",
+                     [&flags](std::string_view value) -> Status {
+                       const bool is_plain = std::ranges::all_of(value, [](char c) {
+                         return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+                       });
+                       if (!is_plain || value.empty() || value.size() > 100)
+                         return InvalidArgument("write 1 to 100 letters, digits, '.', '_' and '-'");
+                       flags.key = value;
+                       return {};
+                     },
+                     {},
+                     false});
     table.push_back({"wait",
                      'w',
                      Takes::kNothing,
@@ -325,7 +342,7 @@ int SubmitMain(const std::vector<std::string>& words) {
   if (!request) return Fail(request.error());
   const SubmitFlags flags = request->flags;
   if (flags.is_dry_run) return PrintRequest("would submit", request->spec);
-  const auto answer = SubmitJob(std::move(request->spec));
+  const auto answer = SubmitJob(std::move(request->spec), flags.key);
   if (!answer) return Fail(WithSubject(answer.error()));
   const std::string id = ToString(answer->id);
   if (flags.is_json) {

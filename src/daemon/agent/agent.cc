@@ -51,6 +51,8 @@ constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
 constexpr std::size_t kSessionBytes = 16;
 /// The number of connection attempts before a first join in the background is given up.
 constexpr int kFirstDials = 5;
+/// With several controllers, one that hangs must not delay the search for the leader.
+constexpr DialPatience kSearchPatience{std::chrono::seconds(2), std::chrono::seconds(3)};
 /// For a foreground caller that reconnects after a restart of the controller.
 constexpr Duration kAwaitsCallers = std::chrono::seconds(10);
 
@@ -114,6 +116,8 @@ class Agent {
   Status DetachLog();
   void OnRenewed(const std::string& fingerprint);
   void KeepState();
+  void KeepControllers(const std::vector<std::string>& addresses);
+  void UseController(const HostPort& at);
   void SayReady();
   void After(Duration delay, std::function<void()> task);
   void GiveUp(const Error& error) {
@@ -194,6 +198,7 @@ Status Agent::WhoseNode() {
                                 "; to join another controller, end the agent's jobs and remove " + folder_ + " first");
     }
     state_.controller = {line->controller, line->fingerprint};
+    state_.others = line->others;
     bearer_ = BearerOf(*line);
   }
   if (!flags_.name.empty()) {
@@ -297,6 +302,7 @@ AgentSession::Ports Agent::SessionPorts() {
     state_.epoch = epoch;
     KeepState();
   };
+  ports.keep_controllers = [this](const std::vector<std::string>& addresses) { KeepControllers(addresses); };
   // For the supervisors of this node's jobs, and for the next agent; a power cut may lose it.
   ports.keep_lease = [this, file = LeaseFile(folder_ + "/lease"), was_kept = true](const Lease& lease) mutable {
     const Status kept = file.Keep(lease.ToText(boot_id_));
@@ -336,6 +342,7 @@ Status Agent::OpenSession() {
   start.newest_epoch = state_.epoch;
   start.seed = RandomSeed();
   start.logs = folder_ + "/logs";
+  start.has_standbys = !state_.others.empty();
   start.facts = LearnMachine(host_.gpus(), places_);
   for (const auto& [label, value] : state_.labels) start.facts.labels.insert_or_assign(label, value);
   boot_id_ = start.facts.boot_id;
@@ -430,11 +437,25 @@ Status Agent::Start() {
   return {};
 }
 
+// With several controllers, the one that led last comes last: it is the most likely to be gone.
 void Agent::Dial() {
-  dialler_->Do([this, controller = state_.controller, identity = identity_, bearer = bearer_] {
-    auto dialled = std::make_shared<Result<Dialled>>(DialController(controller, identity, bearer));
+  std::vector<ControllerAddress> addresses;
+  for (const HostPort& other : state_.others) addresses.push_back({other, state_.controller.fingerprint});
+  addresses.push_back(state_.controller);
+  dialler_->Do([this, addresses = std::move(addresses), identity = identity_, bearer = bearer_] {
+    auto dialled = std::make_shared<Result<Dialled>>(Unreachable(""));
+    for (const ControllerAddress& controller : addresses) {
+      auto next = DialController(controller, identity, bearer, addresses.size() > 1 ? kSearchPatience : DialPatience());
+      // The refusal of the leader says more than that of a standby.
+      const bool says_more = !next && next.error().code != ErrorCode::kUnreachable;
+      if (next || says_more || !*dialled) *dialled = std::move(next);
+      if (*dialled || says_more) break;
+    }
     asio::post(loop_, [this, dialled] {
-      if (*dialled) return session_->OnDialled(MakeStream(loop_, std::move(**dialled)));
+      if (*dialled) {
+        UseController((*dialled)->at);
+        return session_->OnDialled(MakeStream(loop_, std::move(**dialled)));
+      }
       const Error error = dialled->error();
       const bool is_final = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kFailedPrecondition;
       session_->OnDialFailed(error, is_final);
@@ -445,6 +466,25 @@ void Agent::Dial() {
       loop_.stop();
     });
   });
+}
+
+// Stored with the next Welcome.
+void Agent::UseController(const HostPort& at) {
+  if (at == state_.controller.at) return;
+  std::erase(state_.others, at);
+  state_.others.push_back(std::exchange(state_.controller.at, at));
+}
+
+// A list without this controller's own address is kept beside it: the address may be that of a proxy.
+void Agent::KeepControllers(const std::vector<std::string>& addresses) {
+  std::vector<HostPort> others;
+  for (const std::string& address : addresses) {
+    auto at = ParseHostPort(address);
+    if (at && *at != state_.controller.at) others.push_back(*std::move(at));
+  }
+  if (others == state_.others) return;
+  state_.others = std::move(others);
+  KeepState();
 }
 
 void Agent::Tick() {

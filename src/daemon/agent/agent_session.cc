@@ -16,12 +16,17 @@ constexpr Duration kWelcomeWithin = std::chrono::seconds(20);
 /// A rejected agent tries again, because the reason may be gone, but not often.
 constexpr Duration kRefusedPause = std::chrono::seconds(30);
 constexpr Duration kGlanceAtLeast = std::chrono::seconds(10);
+/// With several controllers, the agent looks for the leader at least this often.
+constexpr Duration kLongestSearchPause = std::chrono::seconds(1);
+/// With several controllers: how late the answer to a heartbeat may be before the agent looks for another leader.
+constexpr Duration kAnswerAtMost = std::chrono::seconds(3);
 
 }  // namespace
 
 AgentSession::AgentSession(Start start, Ports ports)
     : start_(std::move(start)), ports_(std::move(ports)), backoff_(start_.seed) {
   if (start_.lease) lease_ = *start_.lease;
+  has_standbys_ = start_.has_standbys;
 }
 
 AgentSession::~AgentSession() { *is_alive_ = false; }
@@ -42,7 +47,24 @@ void AgentSession::DialAfter(Duration wait) {
 void AgentSession::OnDialFailed(const Error& error, bool is_final) {
   ports_.log("event=not_connected reason=" + LogQuoted(error.message));
   if (is_final && ports_.on_refused) ports_.on_refused(error, true);
-  DialAfter(is_final ? kRefusedPause : backoff_.Next());
+  DialAfter(is_final ? kRefusedPause : Pause());
+}
+
+Duration AgentSession::Pause() {
+  const Duration pause = backoff_.Next();
+  if (!has_standbys_ || pause <= kLongestSearchPause) return pause;
+  // Still random.
+  return kLongestSearchPause / 2 + pause % (kLongestSearchPause / 2);
+}
+
+void AgentSession::LearnControllers(const std::vector<std::string>& addresses) {
+  has_standbys_ = addresses.size() > 1;
+  if (ports_.keep_controllers) ports_.keep_controllers(addresses);
+}
+
+bool AgentSession::MayHaveStoppedLeading(Duration now) const {
+  const Duration answered = lease_.ends() - lease_.terms().lease;
+  return has_standbys_ && is_welcome() && now - answered > lease_.terms().heartbeat + kAnswerAtMost;
 }
 
 void AgentSession::OnDialled(std::unique_ptr<ByteStream> stream) {
@@ -76,7 +98,7 @@ void AgentSession::Lose(const std::string& why) {
   stream_.reset();
   link_.Detach();
   if (ports_.on_disconnected) ports_.on_disconnected();
-  DialAfter(backoff_.Next());
+  DialAfter(Pause());
 }
 
 void AgentSession::SendFrame(FrameKind kind, std::string_view payload) {
@@ -150,7 +172,7 @@ void AgentSession::OnRefused(std::string_view text) {
   const bool is_final = refused && refused->is_final;
   if (was_in && is_final && ports_.on_removed) return ports_.on_removed(error);
   if (ports_.on_refused) ports_.on_refused(error, is_final);
-  DialAfter(is_final ? kRefusedPause : backoff_.Next());
+  DialAfter(is_final ? kRefusedPause : Pause());
 }
 
 // ---- Sessions -------------------------------------------------------------------------------------------------------
@@ -177,6 +199,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   takes_samples_ = welcome.takes_samples;
   takes_found_ = welcome.takes_found;
   is_watched_ = false;
+  LearnControllers(welcome.controllers);
   if (!welcome.is_resumed) {
     DIVVY_CHECK(BeginSession(std::move(welcome)));
   } else if (!has_session_ || !link_.Attach(welcome.received)) {
@@ -294,6 +317,7 @@ Status AgentSession::OnOrder(std::string_view text) {
   }
   if (message.look) ports_.look(message.look->gpus);
   if (message.withhold && ports_.withhold) ports_.withhold(message.withhold->gpus);
+  if (message.controllers) LearnControllers(message.controllers->addresses);
   if (message.renewed && ports_.on_renewed) ports_.on_renewed(message.renewed->fingerprint);
   const std::optional<Duration> limit = message.time_limit ? std::optional(message.time_limit->limit) : std::nullopt;
   if (auto& launch = message.launch; launch && !launch->gang_key.empty() && ports_.set_gang_key)
@@ -370,8 +394,10 @@ void AgentSession::Believe(const NodeCommand& order, const std::shared_ptr<const
 
 void AgentSession::Tick() {
   const Duration now = ports_.since_boot();
-  if (state_ == State::kGreeting && now - greeted_at_ > kWelcomeWithin) Lose("the controller did not send a welcome");
+  if (state_ == State::kGreeting && now - greeted_at_ > (has_standbys_ ? kAnswerAtMost : kWelcomeWithin))
+    Lose("the controller did not send a welcome");
   if (WasSilentTooLong()) Lose("no answer for longer than the lease");
+  if (MayHaveStoppedLeading(now)) Lose("the controller does not answer; another one may lead");
   if (is_welcome() && lease_.IsBeatDue(now)) {
     std::string payload;
     AppendNumber(payload, lease_.Beat(now));

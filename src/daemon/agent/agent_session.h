@@ -65,6 +65,8 @@ class AgentSession final : public ControllerPort {
     // State that outlives the process.
     std::function<void(std::uint64_t epoch)> keep_epoch;
     std::function<void(const Lease& lease)> keep_lease;
+    /// Optional. The addresses of all controllers, one of which leads; fewer than two: this controller has no standbys.
+    std::function<void(const std::vector<std::string>& addresses)> keep_controllers;
 
     // Events for the process; each may be null.
     std::function<void()> on_welcome;
@@ -80,7 +82,8 @@ class AgentSession final : public ControllerPort {
     std::optional<Lease> lease;      // The lease of the present boot.
     std::uint64_t seed = 1;
     MachineFacts facts;
-    std::string logs;  // The folder of the logs that the node keeps.
+    std::string logs;           // The folder of the logs that the node keeps.
+    bool has_standbys = false;  // Several controllers are known.
   };
 
   AgentSession(Start start, Ports ports);
@@ -156,6 +159,11 @@ class AgentSession final : public ControllerPort {
   void DialAfter(Duration wait);
   void Flush();
   void SendFrame(FrameKind kind, std::string_view payload);
+  /// The delay before the next attempt to connect.
+  Duration Pause();
+  void LearnControllers(const std::vector<std::string>& addresses);
+  /// True if another controller may lead by now.
+  bool MayHaveStoppedLeading(Duration now) const;
   bool WasSilentTooLong() const { return state_ == State::kWelcome && lease_.has_ended(ports_.since_boot()); }
 
   Start start_;
@@ -167,6 +175,7 @@ class AgentSession final : public ControllerPort {
   FrameReader reader_;
   Link link_;
   std::shared_ptr<Channels> channels_;
+  bool has_standbys_ = false;  // Several controllers are known.
   bool takes_found_ = false;   // The controller decides about runs that it did not name.
   bool takes_samples_ = true;  // As reported by the controller last.
   bool is_watched_ = false;

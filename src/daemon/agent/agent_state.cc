@@ -10,6 +10,7 @@ namespace divvy {
 std::string FormatAgentState(const AgentState& state) {
   std::string text = "name " + state.name + "\ncontroller " + ToString(state.controller.at) + "\nfingerprint " +
                      state.controller.fingerprint + "\nepoch " + std::to_string(state.epoch) + "\n";
+  for (const HostPort& other : state.others) text += "standby " + ToString(other) + "\n";
   if (!state.emulate.empty()) text += "emulate " + state.emulate + "\n";
   for (const auto& [label, value] : state.labels) text += "label " + label + "=" + value + "\n";
   return text;
@@ -30,6 +31,11 @@ Result<AgentState> ParseAgentState(const std::string& text, const std::string& p
       auto at = ParseHostPort(value);
       if (!at) return damaged;
       state.controller.at = *std::move(at);
+    }
+    if (key == "standby") {
+      auto at = ParseHostPort(value);
+      if (!at) return damaged;
+      state.others.push_back(*std::move(at));
     }
     if (key == "epoch") {
       const auto epoch = ParseInteger(value);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "daemon/agent/dialled_stream.h"
@@ -14,15 +15,16 @@ namespace divvy {
 
 struct AgentState {
   std::string name;
-  ControllerAddress controller;
+  ControllerAddress controller;  // The one that led last.
+  std::vector<HostPort> others;  // The other controllers of the cluster, which have the same certificate.
   std::uint64_t epoch = 0;
   std::string emulate;
   std::map<std::string, std::string> labels;
 
   friend bool operator==(const AgentState& a, const AgentState& b) {
     return a.name == b.name && a.controller.at == b.controller.at &&
-           a.controller.fingerprint == b.controller.fingerprint && a.epoch == b.epoch && a.emulate == b.emulate &&
-           a.labels == b.labels;
+           a.controller.fingerprint == b.controller.fingerprint && a.others == b.others && a.epoch == b.epoch &&
+           a.emulate == b.emulate && a.labels == b.labels;
   }
 };
 

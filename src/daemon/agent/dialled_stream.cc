@@ -21,8 +21,6 @@ namespace {
 namespace asio = boost::asio;
 using Io = TlsChannel::Io;
 
-constexpr Duration kConnectTimeout = std::chrono::seconds(10);
-constexpr int kAnswerTimeoutSeconds = 20;
 constexpr std::size_t kRoom = std::size_t{64} << 10;
 constexpr std::size_t kLongestRefusal = std::size_t{64} << 10;
 /// The number of reads before other streams get their turn.
@@ -42,8 +40,7 @@ Status WriteAll(TlsChannel& channel, std::string_view text, const ControllerAddr
   while (!text.empty()) {
     const TlsChannel::Outcome put = channel.Write(text);
     if (put.io == Io::kNeedsRead || put.io == Io::kNeedsWrite)
-      return Unreachable(ToString(controller.at) + " did not answer in " + std::to_string(kAnswerTimeoutSeconds) +
-                         " s");
+      return Unreachable(ToString(controller.at) + " does not answer");
     if (put.io != Io::kDone) return FailureOf(channel, controller);
     text.remove_prefix(put.bytes);
   }
@@ -66,8 +63,7 @@ Status AwaitAgreement(TlsChannel& channel, const ControllerAddress& controller) 
   while (true) {
     const TlsChannel::Outcome got = channel.Read(room);
     if (got.io == Io::kNeedsRead || got.io == Io::kNeedsWrite)
-      return Unreachable(ToString(controller.at) + " did not answer in " + std::to_string(kAnswerTimeoutSeconds) +
-                         " s");
+      return Unreachable(ToString(controller.at) + " does not answer");
     if (got.io != Io::kDone) return FailureOf(channel, controller);
     text.append(room.data(), got.bytes);
     if (text.starts_with(kAgreed)) {
@@ -211,10 +207,10 @@ class DialledStream final : public ByteStream {
 }  // namespace
 
 Result<Dialled> DialController(const ControllerAddress& controller, const TlsIdentity& identity,
-                               const std::string& bearer) {
-  DIVVY_TRY(const int fd, DialTcp(controller.at, kConnectTimeout));
+                               const std::string& bearer, const DialPatience& patience) {
+  DIVVY_TRY(const int fd, DialTcp(controller.at, patience.connect));
   Descriptor socket(fd);
-  const timeval timeout{kAnswerTimeoutSeconds, 0};
+  const timeval timeout{std::chrono::duration_cast<std::chrono::seconds>(patience.answer).count(), 0};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   DIVVY_TRY(const TlsContext context, TlsContext::Client(controller.fingerprint, identity));
@@ -226,7 +222,7 @@ Result<Dialled> DialController(const ControllerAddress& controller, const TlsIde
   DIVVY_CHECK(WriteAll(channel, request, controller));
   DIVVY_CHECK(AwaitAgreement(channel, controller));
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-  return Dialled{std::move(socket), std::move(channel)};
+  return Dialled{controller.at, std::move(socket), std::move(channel)};
 }
 
 std::unique_ptr<ByteStream> MakeStream(asio::io_context& loop, Dialled dialled) {

@@ -24,16 +24,23 @@ struct ControllerAddress {
 
 /// A TLS connection on which the controller has accepted the agent protocol.
 struct Dialled {
+  HostPort at;
   Descriptor socket;
   TlsChannel channel;
 };
 
-/// Blocks for as long as the network takes to connect, and at most half a minute after that. `bearer` is "ID.SECRET" of
+/// How long connecting and each answer may take.
+struct DialPatience {
+  Duration connect = std::chrono::seconds(10);
+  Duration answer = std::chrono::seconds(20);
+};
+
+/// Blocks while it connects, and for some answers after that. `bearer` is "ID.SECRET" of
 /// a token, or empty. Fails with kPermissionDenied if the controller rejects the agent, with its message. Fails with
 /// kFailedPrecondition if the peer is not the expected controller or serves no agents. All other failures are
 /// kUnreachable.
 Result<Dialled> DialController(const ControllerAddress& controller, const TlsIdentity& identity,
-                               const std::string& bearer);
+                               const std::string& bearer, const DialPatience& patience = {});
 
 /// Call on the loop's thread.
 std::unique_ptr<ByteStream> MakeStream(boost::asio::io_context& loop, Dialled dialled);

@@ -103,6 +103,12 @@ std::string OpenApiDocument() {
   add("POST", "/v1/tokens", "Create a token for a command line on another machine", &TypeOf<TokenRequest>(),
       &TypeOf<TokenAnswer>());
   add("POST", "/v1/tokens/remove", "Remove a token", &TypeOf<TokenName>(), &TypeOf<MessageAnswer>());
+  add("GET", "/v1/controllers", "The controllers of the cluster, the leader first", nullptr,
+      &TypeOf<std::vector<ControllerView>>());
+  add("POST", "/v1/controllers/step-down", "Let a standby take over from this controller", nullptr,
+      &TypeOf<MessageAnswer>());
+  add("GET", "/leader", "Which controller leads; status 503 if another one does. Needs no login", nullptr,
+      &TypeOf<LeaderView>());
   add("GET", "/v1/nodes", "The nodes", nullptr, &TypeOf<std::vector<NodeView>>());
   add("GET", "/v1/found", "Runs on nodes whose jobs are not in the store", nullptr, &TypeOf<std::vector<FoundView>>());
   add("POST", "/v1/found", "Adopt such a run as a job, or end it; for its owner or an administrator",

@@ -2,6 +2,7 @@
 
 #include "daemon/api/call/ui_auth.h"
 #include "daemon/api/cluster/cluster_routes.h"
+#include "daemon/api/cluster/controller_routes.h"
 #include "daemon/api/cluster/node_routes.h"
 #include "daemon/api/cluster/reservation_routes.h"
 #include "daemon/api/cluster/team_routes.h"
@@ -19,6 +20,7 @@
 #include "daemon/api/ui/notify_routes.h"
 #include "daemon/api/ui/page_routes.h"
 #include "daemon/api/ui/submit_form_routes.h"
+#include "daemon/leadership/leader_answers.h"
 
 namespace divvy {
 
@@ -36,6 +38,7 @@ struct Routes::Owners {
   TeamRoutes teams{api, table};
   ReservationRoutes reservations{api, table};
   TokenRoutes tokens{api, table};
+  ControllerRoutes controllers{api, table};
   ReportRoutes reports{api, table};
   WasteRoutes waste{api, table};
   SampleRoutes samples{api, table};
@@ -72,6 +75,8 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
     }
   }
   if (!caller) return TurnAway(call, caller.error());
+  if (const auto& leadership = api_.ports.leadership; leadership && !leadership->may_act())
+    call.age = AgeText(*leadership);
   call.refusals = api_.ports.audit.get();
   call.clock = &api_.driver.clock();
   if (is_change && found.route->kind == RouteKind::kChange) call.audit = api_.ports.audit.get();

@@ -43,7 +43,7 @@ bool AgentListener::LoadSetting(std::string_view key, std::string_view text) {
 
 void AgentListener::Open(ControllerDriver& driver, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet,
                          Ports ports) {
-  ++epoch_;
+  epoch_ = std::max(epoch_ + 1, ports.lease);
   driver.controller().KeepSetting(kEpochKey, std::to_string(epoch_));
   driver.Touch();
   if (fleet == nullptr) {
@@ -69,6 +69,8 @@ void AgentListener::Open(ControllerDriver& driver, RemoteCallers& callers, Agent
   out.before_foreground = std::move(ports.before_foreground);
   out.on_samples = std::move(ports.on_samples);
   out.right_of = std::move(ports.right_of);
+  out.may_act = std::move(ports.may_act);
+  out.controllers = std::move(ports.controllers);
   out.admit = [&driver, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, driver.Latest());
   };

@@ -18,7 +18,7 @@ namespace divvy {
 
 class AgentListener {
  public:
-  /// The store's row that counts how often a controller has started on it.
+  /// The store's row with the newest epoch: the number of the last start of a controller on it, or of its lease.
   static constexpr std::string_view kEpochKey = "controller.epoch";
 
   /// Loads a row of the store; call before anything else. Returns true if the row was one of ours.
@@ -35,6 +35,9 @@ class AgentListener {
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     std::function<std::string(const User& user)> right_of;
+    std::function<bool()> may_act;
+    std::function<std::vector<std::string>()> controllers;
+    std::uint64_t lease = 0;  // The epoch of this controller's lease. 0: it has none.
   };
   /// `callers`, `driver` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,
   /// nothing is placed on them.

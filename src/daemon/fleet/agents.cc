@@ -1,5 +1,6 @@
 #include "daemon/fleet/agents.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -38,6 +39,7 @@ Agents::Agents(NodeRegistry& book, std::uint64_t epoch, Terms terms, FleetPort& 
       fleet_(fleet),
       ports_(std::move(ports)),
       since_(ports_.now()) {
+  lease_.heartbeat = std::min(lease_.heartbeat, terms_.longest_heartbeat);
   for (const auto& [name, row] : registry_.nodes()) Of(name);
 }
 
@@ -208,6 +210,8 @@ RemoteNode::Ports Agents::NodePorts() {
   ports.on_channel = ports_.on_channel;
   ports.on_samples = ports_.on_samples;
   ports.right_of = ports_.right_of;
+  ports.may_act = ports_.may_act;
+  ports.controllers = ports_.controllers;
   ports.before_foreground = ports_.before_foreground;
   ports.log = ports_.log;
   ports.after = [this](Duration delay, std::function<void()> task) {
@@ -271,7 +275,10 @@ void Agents::Forget(const std::string& name) {
 void Agents::Start() { Tick(); }
 
 void Agents::Tick() {
-  for (auto& [name, known] : nodes_) Look(name, known);
+  for (auto& [name, known] : nodes_) {
+    Look(name, known);
+    known.node->SendControllers();
+  }
   ports_.after(kLookEvery, [this, alive = is_alive_] {
     if (*alive) Tick();
   });

@@ -32,6 +32,8 @@ class Agents {
   struct Terms {
     Duration lost_after = std::chrono::seconds(30);
     Duration requeue_lost_after{0};  // 0: jobs of a lost node are kept.
+    /// With several controllers, an agent must soon notice that this one no longer leads.
+    Duration longest_heartbeat = std::chrono::seconds(5);
   };
   struct Ports {
     std::function<Time()> now;
@@ -52,6 +54,8 @@ class Agents {
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     /// See RemoteNode::Ports.
     std::function<std::string(const User& user)> right_of;
+    std::function<bool()> may_act;
+    std::function<std::vector<std::string>()> controllers;
     /// Uses that token once; returns the row to store.
     std::function<Result<NodeRegistry::Setting>(std::string_view token)> spend;
   };

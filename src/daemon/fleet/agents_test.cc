@@ -217,6 +217,35 @@ TEST_F(AgentsWorld, AWelcomeOfAnOlderControllerIsNotFollowed) {
   EXPECT_TRUE(machine_.runs.empty());
 }
 
+TEST_F(AgentsWorld, AControllerWithoutItsLeaseSendsNothing) {
+  StartAgent();
+  Settle();
+  may_act_ = false;
+  Launch(5);
+  Pass(10s);
+  EXPECT_TRUE(machine_.runs.empty());
+  may_act_ = true;
+  Pass(20s);
+  EXPECT_EQ(machine_.runs.size(), 1u) << "the command waited";
+}
+
+TEST_F(AgentsWorld, AnAgentLearnsAllControllersAndLooksForTheNextLeader) {
+  StartAgent();
+  Settle();
+  EXPECT_TRUE(machine_.controllers.empty());
+  controllers_ = {"a.lab:7433", "b.lab:7433"};
+  Pass(2s);
+  EXPECT_EQ(machine_.controllers, controllers_);
+  may_act_ = false;
+  agent_->log.clear();
+  Pass(10s);
+  EXPECT_TRUE(std::ranges::any_of(
+      agent_->log, [](const std::string& line) { return line.find("another one may lead") != std::string::npos; }));
+  may_act_ = true;
+  Pass(25s);
+  EXPECT_TRUE(agent_->session->is_welcome());
+}
+
 TEST_F(AgentsWorld, ASilentNodeIsLostAndKeepsItsJobs) {
   StartAgent();
   Settle();

@@ -61,6 +61,7 @@ class AgentProcess final : public NodeCommandPort {
     };
     ports.keep_epoch = [this](std::uint64_t epoch) { machine_.epoch = epoch; };
     ports.keep_lease = [this](const Lease& lease) { machine_.lease = lease.ToText(machine_.boot); };
+    ports.keep_controllers = [this](const std::vector<std::string>& addresses) { machine_.controllers = addresses; };
     ports.on_refused = [this](const Error& error, bool) { refused = error.message; };
     ports.on_renewed = [this](const std::string& fingerprint) { machine_.fingerprint = fingerprint; };
     session = std::make_unique<AgentSession>(std::move(start), std::move(ports));
@@ -176,6 +177,8 @@ class AgentsWorld : public testing::Test {
       samples_.insert(samples_.end(), seen.begin(), seen.end());
     };
     ports.right_of = [](const User& user) { return user.uid == 7 ? "right" : ""; };
+    ports.may_act = [this] { return may_act_; };
+    ports.controllers = [this] { return controllers_; };
     ports.before_foreground = [this](RemoteNode& node, JobId job) {
       if (before_foreground_) before_foreground_(node, job);
     };
@@ -270,6 +273,8 @@ class AgentsWorld : public testing::Test {
   Agents::Terms terms_;
   int uses_ = 1;
   bool is_partitioned_ = false;
+  bool may_act_ = true;                   // The controller has its lease.
+  std::vector<std::string> controllers_;  // The addresses of all controllers.
   std::uint64_t epoch_ = 0;
   Wire wire_;
   std::map<std::string, std::string> kept_;

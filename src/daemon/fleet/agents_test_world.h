@@ -194,6 +194,7 @@ struct Machine {
   std::map<JobId, Run> runs;
   std::vector<std::string> orders;
   std::uint64_t epoch = 0;
+  std::vector<std::string> controllers;
   std::optional<std::string> lease;
   std::string boot = "boot-1";
   std::string fingerprint = "aa";

@@ -85,6 +85,16 @@ void RemoteNode::Look(GpuSet gpus) {
   Send(std::move(order));
 }
 
+void RemoteNode::SendControllers() {
+  if (!session_ || !ports_.controllers) return;
+  std::vector<std::string> controllers = ports_.controllers();
+  if (controllers == sent_controllers_) return;
+  sent_controllers_ = controllers;
+  wire::AgentOrder order;
+  order.controllers = wire::ControllersMessage{std::move(controllers)};
+  Send(std::move(order));
+}
+
 bool RemoteNode::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
   if (!session_) return false;
   wire::AgentOrder order;
@@ -223,6 +233,7 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   welcome.has_channels = ports_.on_channel != nullptr;
   welcome.takes_samples = ports_.on_samples != nullptr;
   welcome.takes_found = true;
+  if (ports_.controllers) welcome.controllers = sent_controllers_ = ports_.controllers();
   was_told_watched_ = false;
   ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
              (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
@@ -263,13 +274,16 @@ void RemoteNode::Refuse(const std::string& reason, bool is_final) {
   stream_->Finish();
 }
 
+// Not even the answer to a heartbeat: the node would count it as a sign of the controller that leads.
 void RemoteNode::SendFrame(FrameKind kind, std::string_view payload) {
+  if (ports_.may_act && !ports_.may_act()) return;
   std::string bytes;
   AppendFrame(bytes, kind, payload);
   stream_->Send(bytes);
 }
 
 void RemoteNode::Flush() {
+  if (ports_.may_act && !ports_.may_act()) return;
   if (!stream_ || !session_ || stream_->unsent() >= kInFlight) return;
   std::string bytes;
   session_->link.Output(bytes, kInFlight);

@@ -57,6 +57,10 @@ class RemoteNode final : public NodeCommandPort {
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     /// The node has sent a heartbeat, so it follows the terms of the Welcome.
     std::function<void(const std::string& node)> on_beat;
+    /// Optional. False while another controller may lead: nothing is sent to the node.
+    std::function<bool()> may_act;
+    /// Optional. The addresses of all controllers of this cluster.
+    std::function<std::vector<std::string>()> controllers;
   };
 
   RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports);
@@ -77,6 +81,8 @@ class RemoteNode final : public NodeCommandPort {
   /// Asks the node to probe these GPUs now; the result arrives as OnGpusObserved.
   void Look(GpuSet gpus);
 
+  /// Tells the node the addresses of all controllers, if they have changed.
+  void SendControllers();
   /// Tells the node which of its GPUs tenants must not use now. Returns false if there is no session.
   bool Withhold(const std::vector<wire::WithheldGpu>& gpus);
 
@@ -146,6 +152,7 @@ class RemoteNode final : public NodeCommandPort {
   bool HadRun(JobId job, samples::Second at) const;
 
   std::string name_;
+  std::vector<std::string> sent_controllers_;
   std::uint64_t epoch_;
   FleetPort& fleet_;
   Ports ports_;

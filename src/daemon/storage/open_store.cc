@@ -3,6 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <fstream>
+
 #include "base/text.h"
 #include "base/uuid.h"
 #include "platform/net/tls.h"
@@ -36,16 +39,37 @@ Result<std::string> ClusterId(const std::string& path) {
   return id;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places) {
-  if (url.empty()) return OpenSqliteStore(places.state + "/divvy.db");
+Result<PostgresOptions> OptionsFor(const std::string& url, const RuntimePaths& places) {
   if (HasPassword(url)) DIVVY_CHECK(CheckReaders(places.config));
   PostgresOptions options;
   options.url = url;
   options.cluster_file = places.state + "/cluster-id";
   DIVVY_TRY(options.cluster, ClusterId(options.cluster_file));
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease) {
+  if (url.empty()) return OpenSqliteStore(places.state + "/divvy.db");
+  DIVVY_TRY(PostgresOptions options, OptionsFor(url, places));
+  options.lease = lease;
   return OpenPostgresStore(options);
+}
+
+// The lock on the state folder makes sure that at most one process has its instance.
+Result<std::unique_ptr<ControllerLease>> OpenLease(const std::string& url, const RuntimePaths& places,
+                                                   ControllerSelf self) {
+  DIVVY_TRY(const PostgresOptions options, OptionsFor(url, places));
+  struct stat folder {};
+  if (::stat(places.state.c_str(), &folder) != 0) return NotFound("there is no folder " + places.state);
+  std::ifstream boot(places.boot_id);
+  std::getline(boot, self.instance);
+  std::array<char, 256> host{};
+  static_cast<void>(::gethostname(host.data(), host.size() - 1));
+  self.instance +=
+      std::string(" ") + host.data() + " " + std::to_string(folder.st_dev) + " " + std::to_string(folder.st_ino);
+  return OpenPostgresLease(options, std::move(self));
 }
 
 }  // namespace divvy

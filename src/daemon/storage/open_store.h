@@ -6,13 +6,19 @@
 
 #include "base/result.h"
 #include "platform/os/runtime_paths.h"
+#include "store/lease.h"
 #include "store/store.h"
 
 namespace divvy {
 
 /// `url`: [store] url. Empty: divvy.db in the state folder. Otherwise a database of PostgreSQL, which then belongs to
 /// the cluster whose id is in the file "cluster-id" of the state folder; the file is created if it does not exist.
-/// kFailedPrecondition if the URL has a password and other users can read the configuration file.
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places);
+/// kFailedPrecondition if the URL has a password and other users can read the configuration file. `lease`: the epoch of
+/// this controller's lease, for PostgreSQL.
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease);
+
+/// Opens the lease in the database `url`. Sets `self.instance`. Fails like OpenStore.
+Result<std::unique_ptr<ControllerLease>> OpenLease(const std::string& url, const RuntimePaths& places,
+                                                   ControllerSelf self);
 
 }  // namespace divvy

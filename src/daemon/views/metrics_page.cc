@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "daemon/leadership/leader_answers.h"
 #include "daemon/views/views.h"
 #include "daemon/views/views_samples.h"
 #include "engine/scheduler/idle_gpus.h"
@@ -289,6 +290,30 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   }
 }
 
+void AddControllers(Exposition& out, const LeaseKeeper& keeper) {
+  out.Begin("divvy_controller_leads", Kind::kGauge, "", "1: this controller leads, and its lease is valid.");
+  out.Add({}, keeper.may_act() ? 1 : 0);
+  out.Begin("divvy_controller_epoch", Kind::kGauge, "", "The epoch of its lease; each new leader has a greater one.");
+  out.Add({}, static_cast<double>(keeper.epoch()));
+  out.Begin("divvy_controller_database_age_seconds", Kind::kGauge, "seconds",
+            "Time since the database last answered the lease's connection.");
+  out.Add({}, ToSeconds(keeper.since_boot() - keeper.view().at));
+  const auto controllers = ControllerViewsOf(keeper);
+  // All roles are exported from the start, so that a change of role does not create a new series.
+  std::map<std::string, int> roles = {{"leader", 0}, {"standby", 0}, {"silent", 0}};
+  for (const wire::ControllerView& controller : controllers) ++roles[controller.role];
+  out.Begin("divvy_controllers", Kind::kGauge, "", "Known controllers; a silent one does not report to the database.");
+  for (const auto& [role, count] : roles) out.Add({{"role", role}}, count);
+  out.Begin("divvy_controller_lag_seconds", Kind::kGauge, "seconds",
+            "Time since the last report of a controller to the database.");
+  for (const wire::ControllerView& controller : controllers)
+    out.Add({{"controller", controller.name}}, controller.lag_s);
+  out.Begin("divvy_controller_clock_ahead_seconds", Kind::kGauge, "seconds",
+            "By how much a controller's clock is ahead of the database's.");
+  for (const wire::ControllerView& controller : controllers)
+    out.Add({{"controller", controller.name}}, controller.ahead_s);
+}
+
 void AddDcgm(Exposition& out, const LatestSamples& latest, const Counted& counters, const Controller& controller) {
   std::map<std::pair<std::string, int>, const GpuFacts*> facts;
   for (const NodeUsage& node : controller.scheduler().nodes()) {
@@ -340,6 +365,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddNodes(out, about);
   AddTeams(out, controller, now);
   AddTimes(out, about);
+  if (about.leadership != nullptr) AddControllers(out, *about.leadership);
   const auto second = static_cast<samples::Second>(ToSeconds(now));
   if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "daemon/leadership/lease_keeper.h"
 #include "daemon/runtime/counters.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/waste/waste_tracker.h"
@@ -17,10 +18,11 @@ struct MetricsAbout {
   ControllerDriver& driver;
   const MetricStore* samples = nullptr;  // Null: no samples are taken.
   const Counters* counters = nullptr;
-  std::map<std::string, int> nodes;     // By state, as `divvy nodes` prints it.
-  bool has_dcgm_names = false;          // Also exports the GPUs under the names of NVIDIA's DCGM exporter.
-  const WasteTracker* waste = nullptr;  // Null: waste is not watched.
-  bool hides_job_names = false;         // [privacy] jobs = "own".
+  std::map<std::string, int> nodes;         // By state, as `divvy nodes` prints it.
+  bool has_dcgm_names = false;              // Also exports the GPUs under the names of NVIDIA's DCGM exporter.
+  const WasteTracker* waste = nullptr;      // Null: waste is not watched.
+  bool hides_job_names = false;             // [privacy] jobs = "own".
+  const LeaseKeeper* leadership = nullptr;  // Null: the store has no lease.
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

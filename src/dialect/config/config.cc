@@ -295,6 +295,7 @@ std::vector<Key> Keys(Config& config) {
       {"container", "valohai_images", Into(config.container.runs_valohai_images, ConfigYesOrNo)},
       {"controller", "listen", Into(config.listen, listen)},
       {"controller", "name", Into(config.name, name)},
+      {"controller", "high_availability", Into(config.has_standbys, ConfigYesOrNo)},
       {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
       {"controller", "requeue_lost_after", IntoFence(config.requeue_lost_after)},
       {"store", "url", Into(config.store_url, store_url)},
@@ -364,8 +365,8 @@ bool operator==(const Config& a, const Config& b) {
                     c.max_queued_of_user, c.users_may_raise, c.hides_others_jobs, c.default_time_limit,
                     c.max_time_limit, c.root_jobs, c.lowest_uid, c.grace, c.keep_finished, c.keep_logs, c.log_limit,
                     c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify, c.isolation,
-                    c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen,
-                    c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.container, c.listen, c.name, c.has_standbys, c.lost_after, c.requeue_lost_after, c.has_ui,
+                    c.ui_listen, c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -68,6 +68,7 @@ struct Config {
 
   // [controller]
   std::optional<HostPort> listen;  // Address for other machines, over TLS; nullopt: none.
+  bool has_standbys = false;       // Several controllers use the same store; one leads.
   std::string name;                // Its address for others: "gpu1.lab" or "gpu1.lab:7433". Empty: this host's name.
   Duration lost_after = 30s;       // A node that is silent for this long counts as lost.
   Duration requeue_lost_after{0};  // Then its jobs, which the node has stopped by then, may run on other nodes. 0: they

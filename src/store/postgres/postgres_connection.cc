@@ -212,7 +212,8 @@ Result<std::unique_ptr<PgConnection>> PgConnection::Open(const Options& options)
                                   "dbname",           "application_name",
                                   "client_encoding",  nullptr};
   const char* const values[] = {
-      "5", "read-write", "5", "5", "3", "20000", options.url.c_str(), options.application.c_str(), "UTF8", nullptr};
+      options.connect_seconds,     "read-write", "5",    "5", "3", "20000", options.url.c_str(),
+      options.application.c_str(), "UTF8",       nullptr};
   out->connection_ = pq->connectdbParams(keywords, values, 1);
   if (out->connection_ == nullptr) return Internal("no memory for a connection to " + out->shown_url_);
   if (pq->status(out->connection_) != pq::kConnectionOk) {

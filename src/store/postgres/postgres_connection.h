@@ -86,9 +86,11 @@ class PgConnection {
     std::string settings;     // SQL that is run first.
     /// How long one operation may take. Then the connection counts as lost.
     Duration patience = std::chrono::seconds(30);
+    /// How long connecting may take for each host, unless the URL says otherwise. At least 2.
+    const char* connect_seconds = "5";
   };
 
-  /// Connects and prepares `statements`. Takes at most as long as the URL's connect_timeout (default: 5 s a host).
+  /// Connects. Takes at most as long as the URL's connect_timeout for each host.
   /// kUnreachable if the server cannot be reached or refuses; a later try may succeed. kFailedPrecondition if libpq is
   /// missing.
   static Result<std::unique_ptr<PgConnection>> Open(const Options& options);

@@ -188,7 +188,33 @@ CREATE TABLE settings (
 );
 )sql";
 
-constexpr char kPostgresVersion2[] = "ALTER TABLE jobs ADD COLUMN stale_grace BIGINT NOT NULL DEFAULT 0";
+constexpr char kPostgresVersion2[] = R"sql(
+ALTER TABLE jobs ADD COLUMN stale_grace BIGINT NOT NULL DEFAULT 0;
+
+-- One row: the controller that leads. Each new leader increments `epoch`. Times are nanoseconds since 1970 by the
+-- database's clock. An empty address: a controller that runs alone.
+CREATE TABLE lease (
+  epoch BIGINT NOT NULL,
+  name TEXT NOT NULL,
+  address TEXT NOT NULL,
+  instance TEXT NOT NULL,
+  since BIGINT NOT NULL,
+  ends BIGINT NOT NULL
+);
+INSERT INTO lease VALUES (0, '', '', '', 0, 0);
+
+-- The controllers that use this database; `seen` is the time of the last report. `ahead`: by how much the controller's
+-- clock is ahead of the database's.
+CREATE TABLE controllers (
+  name TEXT COLLATE "C" PRIMARY KEY,
+  address TEXT NOT NULL,
+  instance TEXT NOT NULL,
+  version TEXT NOT NULL,
+  certificate TEXT NOT NULL,
+  seen BIGINT NOT NULL,
+  ahead BIGINT NOT NULL
+);
+)sql";
 
 constexpr std::array kSteps = {PgMigration{1, kPostgresVersion1}, PgMigration{2, kPostgresVersion2}};
 
@@ -222,6 +248,25 @@ Result<std::int64_t> SchemaVersion(PgConnection& connection, std::int64_t newest
 }  // namespace
 
 std::span<const PgMigration> PgMigrations() { return kSteps; }
+
+Result<std::int64_t> PgSchemaVersion(PgConnection& connection) { return SchemaVersion(connection, kSteps.back().to); }
+
+Status CheckCluster(PgConnection& connection, const PostgresOptions& options) {
+  if (options.cluster.empty()) return {};
+  std::string owner;
+  DIVVY_CHECK(connection.QueryOnce("SELECT id FROM cluster", {}, [&owner](const Columns& row) -> Status {
+    owner = row.Text(0);
+    return {};
+  }));
+  if (owner.empty())
+    return connection.QueryOnce("INSERT INTO cluster VALUES (?1)", PgParameters::Of(options.cluster), {});
+  if (owner == options.cluster) return {};
+  return FailedPrecondition(connection.shown_url() + " belongs to another cluster (" + owner + "; this one is " +
+                            options.cluster + "): use another database" +
+                            (options.cluster_file.empty() ? std::string()
+                                                          : ", or, if this daemon belongs to that cluster, write " +
+                                                                owner + " into " + options.cluster_file));
+}
 
 Status RequirePostgresSchema(PgConnection& connection, std::span<const PgMigration> migrations) {
   const std::int64_t newest = migrations.back().to;

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "store/postgres/postgres_connection.h"
+#include "store/store.h"
 
 namespace divvy {
 
@@ -24,5 +25,10 @@ Status MigratePostgres(PgConnection& connection, std::span<const PgMigration> mi
 /// Changes nothing. Fails with kNotFound if the database has no store of divvy, and with kFailedPrecondition if its
 /// schema is not of the last version, or another program's.
 Status RequirePostgresSchema(PgConnection& connection, std::span<const PgMigration> migrations);
+/// The version of the schema; 0 for a database without tables of divvy. Fails like MigratePostgres.
+Result<std::int64_t> PgSchemaVersion(PgConnection& connection);
+
+/// Makes an empty database that of the cluster `options.cluster`. kFailedPrecondition if it belongs to another one.
+Status CheckCluster(PgConnection& connection, const PostgresOptions& options);
 
 }  // namespace divvy

@@ -262,7 +262,7 @@ TEST_F(Postgres, ADatabaseOfAnotherClusterIsRefused) {
   other.cluster = "b";
   EXPECT_EQ(Refusal(other), "postgresql://divvy@/" + database_ + "?host=" + server_->File("socket") +
                                 " belongs to another cluster (a; this one is b): use another database, or, if this "
-                                "daemon replaces that cluster's, write a into /state/cluster-id");
+                                "daemon belongs to that cluster, write a into /state/cluster-id");
 }
 
 TEST_F(Postgres, ANewerSchemaIsRefusedNamingBothVersions) {

@@ -26,6 +26,8 @@ constexpr int kOldestServer = 120'000;
 constexpr std::int64_t kPgJobsPerPrune = 1'000;
 constexpr std::int64_t kPgCapturesPerPrune = 1'000;
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(100);
+/// A session that was just ended is gone within moments.
+constexpr auto kBetweenLocks = std::chrono::milliseconds(10);
 // How long a new writer waits for the lock: the server notices within moments that a process on its machine was killed.
 constexpr auto kLockTimeout = std::chrono::seconds(5);
 // "divv", as in SQLite's application_id.
@@ -48,6 +50,10 @@ std::string UniqueText() {
 /// A statement that fails with a division by zero unless `change` changes exactly one row.
 std::string MustChangeOne(const std::string& change) {
   return "WITH changed AS (" + change + " RETURNING 1) SELECT 1 / count(*) FROM changed";
+}
+/// A condition: the lease has this epoch, or it is 0.
+std::string HasLease(const std::string& epoch) {
+  return "(" + epoch + " = 0 OR " + epoch + " = (SELECT epoch FROM lease))";
 }
 constexpr std::string_view kDivisionByZero = "22012";
 constexpr std::string_view kDuplicateKey = "23505";
@@ -98,8 +104,10 @@ std::vector<PgStatement> WriterStatements(std::size_t rows) {
       {"begin", "BEGIN", ""},
       {"commit", "COMMIT", ""},
       {"need_no_sync", "SET LOCAL synchronous_commit = off", ""},
-      {"fence", MustChangeOne("UPDATE writer SET commits = ?2 WHERE epoch = ?1 AND commits = ?2 - 1"), "nn"},
-      {"check_epoch", "SELECT 1 / count(*) FROM writer WHERE epoch = ?1", "n"},
+      {"fence",
+       MustChangeOne("UPDATE writer SET commits = ?2 WHERE epoch = ?1 AND commits = ?2 - 1 AND " + HasLease("?3")),
+       "nnn"},
+      {"check_epoch", "SELECT 1 / count(*) FROM writer WHERE epoch = ?1 AND " + HasLease("?2"), "nn"},
       // Only an array element needs a look at another row.
       {"insert_job", insert_jobs + RowsSql(1, columns, ", 1"), row},
       {"insert_jobs", insert_jobs + RowsSql(rows, columns, ", 1"), Repeated(row, rows)},
@@ -181,6 +189,44 @@ Status PostgresWriter::Connect() {
   return done;
 }
 
+Status LockForWriting(PgConnection& connection, std::int64_t lease) {
+  const auto end = std::chrono::steady_clock::now() + kLockTimeout;
+  while (true) {
+    DIVVY_TRY(const std::int64_t has_lock,
+              connection.QueryInteger("SELECT pg_try_advisory_lock" + kLock + "::int::bigint"));
+    if (has_lock != 0) break;
+    // Only a controller that no longer leads can hold the lock. It may be stopped in the middle of a commit.
+    if (lease != 0) {
+      DIVVY_CHECK(connection.QueryInteger(
+          "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted AND "
+          "classid = 1684633206 AND objid = 1 AND database = (SELECT oid FROM pg_database WHERE datname = "
+          "current_database()) AND ?1 = (SELECT epoch FROM lease)",
+          PgParameters::Of(lease)));
+    }
+    if (std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kBetweenLocks);
+      continue;
+    }
+    std::string holder = "another session";
+    DIVVY_CHECK(connection.QueryOnce(
+        "SELECT application_name, coalesce(host(client_addr), 'its own machine'), pid::bigint "
+        "FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND "
+        "classid = 1684633206 AND objid = 1 AND datname = current_database()",
+        {}, [&](const Columns& row) -> Status {
+          holder = "\"" + std::string(row.Text(0)) + "\", connected from " + std::string(row.Text(1)) +
+                   ", server process " + std::to_string(row.Integer(2));
+          return {};
+        }));
+    return FailedPrecondition(connection.shown_url() + " is in use by another divvy (" + holder +
+                              "): stop that one first with \"divvy down\"");
+  }
+  return {};
+}
+
+Status UnlockForWriting(PgConnection& connection) {
+  return connection.QueryOnce("SELECT pg_advisory_unlock" + kLock, {}, {});
+}
+
 Status PostgresWriter::TakeLock() {
   const std::string encoding = connection_->Parameter("server_encoding");
   if (connection_->server_version() < kOldestServer || encoding != "UTF8") {
@@ -195,30 +241,11 @@ Status PostgresWriter::TakeLock() {
                                   "WHERE pid = ?1 AND application_name = ?2",
                                   PgParameters::Of(std::int64_t{server_process_}, application_)));
   }
-  const auto end = std::chrono::steady_clock::now() + kLockTimeout;
-  while (true) {
-    DIVVY_TRY(const std::int64_t has_lock,
-              connection_->QueryInteger("SELECT pg_try_advisory_lock" + kLock + "::int::bigint"));
-    if (has_lock != 0) break;
-    if (std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(kBetweenAttempts);
-      continue;
-    }
-    std::string holder = "another session";
-    DIVVY_CHECK(connection_->QueryOnce(
-        "SELECT application_name, coalesce(host(client_addr), 'its own machine'), pid::bigint "
-        "FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND "
-        "classid = 1684633206 AND objid = 1 AND datname = current_database()",
-        {}, [&](const Columns& row) -> Status {
-          holder = "\"" + std::string(row.Text(0)) + "\", connected from " + std::string(row.Text(1)) +
-                   ", server process " + std::to_string(row.Integer(2));
-          return {};
-        }));
-    const Error error = FailedPrecondition(connection_->shown_url() + " is in use by another divvy (" + holder +
-                                           "): stop that one first with \"divvy down\"");
-    // While this process reconnects, the holder can only be its own old session, or the epoch tells.
-    return epoch_ == 0 ? error : LimitExceeded(error.message);
-  }
+  const Status locked = LockForWriting(*connection_, options_.lease);
+  // While this process reconnects, the holder can only be its own old session, or the epoch tells.
+  if (!locked && locked.error().code == ErrorCode::kFailedPrecondition && epoch_ != 0)
+    return LimitExceeded(locked.error().message);
+  DIVVY_CHECK(locked);
   // A commit is durable when it returns. Other levels are the choice of the database's administrator.
   DIVVY_TRY(const std::int64_t is_unsafe,
             connection_->QueryInteger("SELECT (current_setting('synchronous_commit') = 'off')::int::bigint"));
@@ -233,21 +260,7 @@ Status PostgresWriter::TakeCluster() {
         connection_->shown_url() +
         " holds an unfinished copy: finish it with \"divvy store copy\", or use another database");
   }
-  if (options_.cluster.empty()) return {};
-  std::string owner;
-  DIVVY_CHECK(connection_->QueryOnce("SELECT id FROM cluster", {}, [&owner](const Columns& row) -> Status {
-    owner = row.Text(0);
-    return {};
-  }));
-  if (owner.empty()) {
-    return connection_->QueryOnce("INSERT INTO cluster VALUES (?1)", PgParameters::Of(options_.cluster), {});
-  }
-  if (owner == options_.cluster) return {};
-  return FailedPrecondition(connection_->shown_url() + " belongs to another cluster (" + owner + "; this one is " +
-                            options_.cluster + "): use another database" +
-                            (options_.cluster_file.empty() ? std::string()
-                                                           : ", or, if this daemon replaces that cluster's, write " +
-                                                                 owner + " into " + options_.cluster_file));
+  return CheckCluster(*connection_, options_);
 }
 
 Status PostgresWriter::TakeEpoch() {
@@ -255,13 +268,14 @@ Status PostgresWriter::TakeEpoch() {
   std::int64_t commits = 0;
   // If the connection was lost during an earlier attempt, this writer may hold a later epoch than it knows.
   const std::string condition = epoch_ == 0 ? "?2 = 0" : "(epoch = ?2 OR (epoch > ?2 AND holder = ?1))";
-  DIVVY_CHECK(connection_->QueryOnce(
-      "UPDATE writer SET epoch = epoch + 1, holder = ?1 WHERE " + condition + " RETURNING epoch, commits",
-      PgParameters::Of(holder_, epoch_), [&](const Columns& row) -> Status {
-        epoch = row.Integer(0);
-        commits = row.Integer(1);
-        return {};
-      }));
+  DIVVY_CHECK(connection_->QueryOnce("UPDATE writer SET epoch = epoch + 1, holder = ?1 WHERE " + condition + " AND " +
+                                         HasLease("?3") + " RETURNING epoch, commits",
+                                     PgParameters::Of(holder_, epoch_, options_.lease),
+                                     [&](const Columns& row) -> Status {
+                                       epoch = row.Integer(0);
+                                       commits = row.Integer(1);
+                                       return {};
+                                     }));
   if (epoch == 0) {
     return FailedPrecondition("another divvy has written to " + connection_->shown_url() +
                               " since this one lost its connection: this one must not write any more");
@@ -372,6 +386,7 @@ PgConnection::Finished PostgresWriter::PutCaptures(const std::vector<Batch>& bat
   // The commit that follows makes these rows durable, too.
   Send("need_no_sync");
   parameters_.Bind(1, epoch_);
+  parameters_.Bind(2, options_.lease);
   Send("check_epoch", Kind::kFence);
   const std::size_t first = sent_.size();
   for (const auto& [hash, capture] : missing) {
@@ -428,6 +443,7 @@ void PostgresWriter::SendBegin() {
   Send("begin");
   parameters_.Bind(1, epoch_);
   parameters_.Bind(2, commits_ + 1);
+  parameters_.Bind(3, options_.lease);
   Send("fence", Kind::kFence);
 }
 

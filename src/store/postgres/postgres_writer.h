@@ -1,6 +1,7 @@
 // Writes batches to PostgreSQL, all of them in one transaction and one round trip. The only writer of the database.
 //
-// Only the session that holds the advisory lock may write. Each opening for writing, and each reconnection, increments
+// Only the session that holds the advisory lock may write. With several controllers, each commit also checks that the
+// lease of this one is still the newest (store/lease.h). Each opening for writing, and each reconnection, increments
 // the epoch in the table `writer`, and each commit checks it. So an older session can never write after a newer one
 // began.
 //
@@ -102,6 +103,12 @@ class PostgresWriter {
   // The captures of this commit, by hash.
   std::unordered_multimap<std::int64_t, std::pair<const Capture*, std::int64_t>> captures_;
 };
+
+/// Takes the advisory lock of the only writer. Waits for a moment for a session that is ending. kFailedPrecondition
+/// names the holder. `lease`: the epoch of the caller's lease (0: none); if it is the newest, the session that holds
+/// the lock is ended: it belongs to a controller that no longer leads.
+Status LockForWriting(PgConnection& connection, std::int64_t lease);
+Status UnlockForWriting(PgConnection& connection);
 
 /// The types of RowParameters, for PgStatement::types.
 std::string RowTypes();

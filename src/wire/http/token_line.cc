@@ -35,7 +35,12 @@ Result<TokenLine> ParseTokenLine(std::string_view text) {
         "this is not a token line; `divvy token create` on the controller prints one: HOST:PORT#... without spaces");
   }
   TokenLine line;
-  DIVVY_TRY(line.controller, ParseHostPort(text.substr(0, hash)));
+  for (const std::string_view address : Split(text.substr(0, hash), ',')) {
+    DIVVY_TRY(HostPort at, ParseHostPort(address));
+    line.others.push_back(std::move(at));
+  }
+  line.controller = std::move(line.others.front());
+  line.others.erase(line.others.begin());
   const bool has_key = parts.size() == 4;
   if (has_key) line.launcher_key = std::string(parts[3]);
   line.fingerprint = std::string(parts.size() > 2 ? parts[2] : "");
@@ -51,7 +56,9 @@ Result<TokenLine> ParseTokenLine(std::string_view text) {
 }
 
 std::string ToString(const TokenLine& line) {
-  return ToString(line.controller) + "#" + BearerOf(line) + "." + line.fingerprint +
+  std::string addresses = ToString(line.controller);
+  for (const HostPort& other : line.others) addresses += "," + ToString(other);
+  return addresses + "#" + BearerOf(line) + "." + line.fingerprint +
          (line.launcher_key.empty() ? "" : "." + line.launcher_key);
 }
 

@@ -3,12 +3,15 @@
 //
 //   gpu1.lab:7433#4f1c22aa.<64 hexadecimal digits of the secret>.<64 of the certificate's fingerprint>
 //
+// A cluster with several controllers has several addresses, separated by commas, and one certificate.
+//
 // A token for a node ends with another dot and 64 more digits if its controller is machine-wide: the public key of the
 // launcher there (platform/users/user_right.h).
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/host_port.h"
 #include "base/result.h"
@@ -17,10 +20,11 @@ namespace divvy {
 
 struct TokenLine {
   HostPort controller;
-  std::string id;            // 8 hexadecimal digits.
-  std::string secret;        // 64 hexadecimal digits.
-  std::string fingerprint;   // SHA-256 of the controller's certificate: 64 hexadecimal digits.
-  std::string launcher_key;  // 64 hexadecimal digits, or empty.
+  std::string id;                // 8 hexadecimal digits.
+  std::string secret;            // 64 hexadecimal digits.
+  std::string fingerprint;       // SHA-256 of the controller's certificate: 64 hexadecimal digits.
+  std::string launcher_key;      // 64 hexadecimal digits, or empty.
+  std::vector<HostPort> others;  // The addresses of the cluster's other controllers.
 
   friend bool operator==(const TokenLine&, const TokenLine&) = default;
 };

@@ -36,6 +36,14 @@ TEST(TokenLine, ANodeTokenContainsTheLaunchersKey) {
     EXPECT_FALSE(ParseTokenLine(bad)) << bad;
 }
 
+TEST(TokenLine, NamesSeveralControllers) {
+  TokenLine line = kLine;
+  line.others = {{"gpu2.lab", 7433}, {"fd00::7", 7434}};
+  EXPECT_TRUE(ToString(line).starts_with("gpu1.lab:7433,gpu2.lab:7433,[fd00::7]:7434#")) << ToString(line);
+  EXPECT_EQ(*ParseTokenLine(ToString(line)), line);
+  EXPECT_FALSE(ParseTokenLine("gpu1.lab:7433," + ToString(kLine).substr(0, 5) + ToString(kLine).substr(13)));
+}
+
 TEST(TokenLine, OnlyBearerTokensAreAccepted) {
   for (const std::string& header :
        std::vector<std::string>{"", "Basic YTpi", "Bearer", "Bearer ", "Bearer 4f1c22aa", "Bearer 4f1c22aa.b",

@@ -66,6 +66,7 @@ struct AgentWelcome {
   bool has_channels = false;  // Streams are used if both Hello and Welcome set this.
   bool takes_samples = false;
   bool takes_found = false;  // The controller decides about runs that it did not list in `runs` (AgentReport::found).
+  std::vector<std::string> controllers;  // See ControllersMessage. Empty: this controller has no standbys.
 };
 
 struct AgentRefused {
@@ -140,6 +141,11 @@ struct LookMessage {
 struct RenewedMessage {
   std::string fingerprint;
 };
+/// The addresses ("host:port") of all controllers of this cluster, with one certificate. One of them leads at a time.
+/// Replaces the previous list.
+struct ControllersMessage {
+  std::vector<std::string> addresses;
+};
 struct AgentOrder {
   std::uint64_t epoch = 0;
   std::optional<LaunchMessage> launch;
@@ -154,6 +160,7 @@ struct AgentOrder {
   std::optional<RenewedMessage> renewed;
   std::optional<PortionMessage> portion;
   std::optional<WithholdMessage> withhold;
+  std::optional<ControllersMessage> controllers;
   std::optional<AgentRun> adopt;  // A run found on the node that the controller takes over.
 };
 

@@ -99,7 +99,7 @@ BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received,
 BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace, right))
 BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
                       (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now, runs,
-                       has_channels, takes_samples, takes_found))
+                       has_channels, takes_samples, takes_found, controllers))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
 BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key, right))
 BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))
@@ -114,9 +114,10 @@ BOOST_DESCRIBE_STRUCT(WithholdMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(PortionMessage, (), (job, portion, gpus))
 BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
+BOOST_DESCRIBE_STRUCT(ControllersMessage, (), (addresses))
 BOOST_DESCRIBE_STRUCT(AgentOrder, (),
                       (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed, portion,
-                       withhold, adopt))
+                       withhold, controllers, adopt))
 BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))
 BOOST_DESCRIBE_STRUCT(DelayedMessage, (), (job, attempt, why))
 BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))

@@ -99,6 +99,7 @@ TEST(AgentMessages, ARunIsReadBackUnchanged) {
   run.stop_signal = 2;
   run.grace = std::chrono::seconds(5);
   welcome.runs.push_back(run);
+  welcome.controllers = {"a.lab:7433", "b.lab:7433"};
   const auto back = wire::DecodeAgent<wire::AgentWelcome>(wire::EncodeAgent(welcome));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->epoch, 7u);
@@ -108,6 +109,7 @@ TEST(AgentMessages, ARunIsReadBackUnchanged) {
   EXPECT_EQ(back->runs[0].record, Record());
   EXPECT_EQ(back->runs[0].stop_signal, 2);
   EXPECT_EQ(back->runs[0].grace, run.grace);
+  EXPECT_EQ(back->controllers, welcome.controllers);
 }
 
 TEST(AgentMessages, ALaunchContainsTheWholeJob) {

@@ -378,6 +378,8 @@ struct WhyView {
 struct SubmitRequest {
   JobSpec spec;
   bool is_test = false;  // Dry run: reports what would happen, and submits nothing.
+  std::string key = {};  // Optional. A repeated submission of the same user with the same key, within a day, submits
+                         // nothing and returns the first one's job. At most 100 letters, digits, '.', '_' and '-'.
 };
 struct SubmitAnswer {
   JobId id;

@@ -101,7 +101,7 @@ BOOST_DESCRIBE_STRUCT(BlockerView, (), (kind, text, needed, available, holders, 
 BOOST_DESCRIBE_STRUCT(WhyView, (),
                       (id, display_id, name, user, state, summary, blockers, position, ahead_gpus, key, predicted_start,
                        prediction_basis, would_start_now, command, speeds, share))
-BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec, is_test))
+BOOST_DESCRIBE_STRUCT(SubmitRequest, (), (spec, is_test, key))
 BOOST_DESCRIBE_STRUCT(SubmitAnswer, (), (id, count, state, summary, notes, predicted_start, prediction_basis, nodes))
 BOOST_DESCRIBE_STRUCT(JobSelector, (),
                       (ids, is_all, user, states, name, project, group, pools, accounts, qos, array, includes_final,

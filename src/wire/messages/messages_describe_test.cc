@@ -95,6 +95,8 @@ DIVVY_DESCRIBED(wire::ReservationView);
 DIVVY_DESCRIBED(wire::TokenRequest);
 DIVVY_DESCRIBED(wire::TokenAnswer);
 DIVVY_DESCRIBED(wire::TokenView);
+DIVVY_DESCRIBED(wire::LeaderView);
+DIVVY_DESCRIBED(wire::ControllerView);
 DIVVY_DESCRIBED(wire::PredictionRow);
 DIVVY_DESCRIBED(wire::PredictionsReport);
 DIVVY_DESCRIBED(wire::SpeedRow);

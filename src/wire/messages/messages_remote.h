@@ -1,9 +1,10 @@
-// The messages of tokens. A token lets a command line on another machine act for a user here. See messages.h for the
-// conventions.
+// The messages of tokens, which let a command line on another machine act for a user here, and of the controllers of a
+// cluster. See messages.h for the conventions.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace divvy::wire {
 
@@ -34,6 +35,25 @@ struct TokenView {
 };
 struct TokenName {
   std::string id;
+};
+
+/// GET /leader: which controller leads. Status 503 if it is not the one that answers.
+struct LeaderView {
+  bool leads = false;                    // The controller that answers leads.
+  std::string name;                      // The leader's. Empty: none leads at the moment.
+  std::string address;                   // "gpu1.lab:7433". Empty: it does not listen for other machines.
+  std::int64_t epoch = 0;                // 0: the store has no lease.
+  std::vector<std::string> controllers;  // The addresses of all controllers.
+};
+struct ControllerView {
+  std::string name;
+  std::string address;
+  std::string version;
+  std::string role;        // "leader" | "standby" | "silent" (does not report).
+  std::int64_t epoch = 0;  // The leader's; 0 for others.
+  double since = 0;        // When the leader took the lease, by the database's clock.
+  double lag_s = 0;        // Time since its last report to the database, by the database's clock.
+  double ahead_s = 0;      // By how much its clock is ahead of the database's.
 };
 
 /// Reconnects the caller of a foreground job after a restart of the controller.

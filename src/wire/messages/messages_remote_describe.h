@@ -1,4 +1,4 @@
-// The fields of the messages of tokens and of reconnecting callers; see messages_describe.h.
+// The fields of the messages of tokens, of controllers and of reconnecting callers; see messages_describe.h.
 #pragma once
 
 #include <boost/describe/class.hpp>
@@ -11,6 +11,8 @@ BOOST_DESCRIBE_STRUCT(TokenRequest, (), (user, role, label, lives_s, at, uses))
 BOOST_DESCRIBE_STRUCT(TokenAnswer, (), (id, line, message))
 BOOST_DESCRIBE_STRUCT(TokenView, (), (id, user, role, label, made_by, made_at, expires, has_expired, uses_left))
 BOOST_DESCRIBE_STRUCT(TokenName, (), (id))
+BOOST_DESCRIBE_STRUCT(LeaderView, (), (leads, name, address, epoch, controllers))
+BOOST_DESCRIBE_STRUCT(ControllerView, (), (name, address, version, role, epoch, since, lag_s, ahead_s))
 BOOST_DESCRIBE_STRUCT(RejoinRequest, (), (had_streams, output, error, has_left))
 
 }  // namespace divvy::wire

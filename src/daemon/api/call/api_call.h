@@ -28,6 +28,7 @@ struct ApiCall {
   Audit* refusals = nullptr;     // Optional. Receives only refusals (403), also of requests that change nothing.
   const Clock* clock = nullptr;  // Set if `audit` or `refusals` is.
   JobPrivacy privacy = {};       // Decides what the caller sees of other users' jobs.
+  std::string age = {};          // Optional. How many seconds old the answer may be; see LeaseKeeper::may_act.
   std::string asked = {};        // Optional. The body for the audit log, if it must differ from `request`.
 
   void Send(int status, std::string body) const {
@@ -40,6 +41,7 @@ struct ApiCall {
     response.status = status;
     response.body = std::move(body);
     if (is_at_page) response.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
+    if (!age.empty()) response.headers.emplace_back("Divvy-Age", age);
     Reply(reply).Answer(response);
   }
   void Refuse(const Error& error) const { Send(HttpStatusOf(error.code), wire::Encode(ErrorViewOf(error))); }

@@ -19,10 +19,12 @@ namespace divvy {
 
 class AgentListener;
 class Counters;
+class LeaseKeeper;
 class MetricStore;
 class NodeShares;
 class Notifier;
 class RemoteStreams;
+class SubmissionKeys;
 class UiAuth;
 class WasteTracker;
 
@@ -45,6 +47,8 @@ struct RemoteAccess {
   RemoteCallers callers;
   HostPort address;         // The address that other machines use; port 0: remote access is off.
   std::string fingerprint;  // The fingerprint of our certificate.
+  /// Optional. The addresses of the cluster's other controllers, which have the same certificate.
+  std::function<std::vector<HostPort>()> others = {};
 };
 
 struct ApiPorts {
@@ -85,6 +89,10 @@ struct ApiPorts {
   std::shared_ptr<UiAuth> ui;
   /// Optional. Event counters for metrics scrapers.
   std::shared_ptr<const Counters> counters;
+  /// Optional. The keys of submissions.
+  std::shared_ptr<SubmissionKeys> submission_keys;
+  /// Optional. Which of several controllers leads.
+  std::shared_ptr<LeaseKeeper> leadership;
   bool has_dcgm_names = false;  // Also exports GPUs under the names of NVIDIA's DCGM exporter.
   /// Shows names, commands and reasons of jobs only to their owners and to administrators.
   bool hides_others_jobs = false;

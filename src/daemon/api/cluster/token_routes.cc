@@ -89,7 +89,9 @@ void TokenRoutes::CreateToken(ApiCall& call) {
   driver_.controller().KeepSetting(made->setting.first, std::move(made->setting.second));
   wire::TokenAnswer answer;
   answer.id = made->id;
-  answer.line = ToString(TokenLine{at, made->id, made->secret, remote_.fingerprint});
+  TokenLine line{at, made->id, made->secret, remote_.fingerprint};
+  if (request->at.empty() && remote_.others) line.others = remote_.others();
+  answer.line = ToString(line);
   const std::string user = row.user.empty() ? call.caller.user.name : row.user;
   answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
   if (*role == TokenRole::kNode)

@@ -9,6 +9,7 @@
 #include "daemon/auth/accounts.h"
 #include "daemon/notify/notifier.h"
 #include "daemon/requests/check_spec.h"
+#include "daemon/requests/submission_keys.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/slurm/slurm.h"
@@ -87,9 +88,17 @@ void SubmitRoutes::Submit(ApiCall& call) {
 }
 
 void SubmitRoutes::TakeSubmission(ApiCall& call) {
-  if (!driver_.trouble().empty()) return call.Refuse(LimitExceeded("no new work is taken: " + driver_.trouble()));
+  if (!driver_.trouble().empty()) {
+    const ErrorCode code = driver_.may_act() ? ErrorCode::kLimitExceeded : ErrorCode::kUnreachable;
+    return call.Refuse({code, "no new work is taken: " + driver_.trouble()});
+  }
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
+  if (!request->key.empty() && !request->is_test && ports_.submission_keys) {
+    if (const Status good = SubmissionKeys::Check(request->key); !good) return call.Refuse(good.error());
+    if (const auto done = ports_.submission_keys->Find(call.caller.user.uid, request->key))
+      return AnswerAgain(call, done->job, done->count);
+  }
   JobSpec& spec = request->spec;
   // The page sends the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
   const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
@@ -148,6 +157,11 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   api_.labels.Learn(result->id, labels);
   answer.id = result->id;
   answer.count = static_cast<std::int64_t>(result->count);
+  const std::int64_t uid = call.caller.user.uid;
+  if (!request->key.empty() && ports_.submission_keys) {
+    for (auto& [row, text] : ports_.submission_keys->Add(uid, request->key, {answer.id, answer.count}, driver_.Now()))
+      driver_.controller().KeepSetting(row, std::move(text));
+  }
   if (is_foreground) {
     if (const Status kept = terminals_.KeepCaller(answer.id, call.request.fds); !kept) {
       static_cast<void>(
@@ -158,14 +172,32 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
     terminals_.ExpectCaller(answer.id);
   }
   driver_.AfterCommit(
-      [this, call = std::make_shared<ApiCall>(std::move(call)), answer](const Status& status) mutable {
+      [this, call = std::make_shared<ApiCall>(std::move(call)), answer, uid,
+       key = request->key](const Status& status) mutable {
         if (!status) {
+          if (!key.empty() && ports_.submission_keys) ports_.submission_keys->Drop(uid, key);
           terminals_.DropCaller(answer.id);
           return call->Refuse(status.error());
         }
         // The present state: with free GPUs the job has already started.
         const auto record = driver_.FindJob(answer.id);
         answer.state = record ? Name(record->state) : "queued";
+        call->Answer(answer);
+      },
+      true);
+}
+
+// The first request may still be on its way to the store, or be refused there.
+void SubmitRoutes::AnswerAgain(ApiCall& call, JobId job, std::int64_t count) {
+  driver_.AfterCommit(
+      [this, call = std::make_shared<ApiCall>(std::move(call)), job, count](const Status& status) {
+        if (!status) return call->Refuse(status.error());
+        wire::SubmitAnswer answer;
+        answer.id = job;
+        answer.count = count;
+        const auto record = driver_.FindJob(job);
+        answer.state = record ? Name(record->state) : "queued";
+        answer.summary = "submitted before with the same key";
         call->Answer(answer);
       },
       true);

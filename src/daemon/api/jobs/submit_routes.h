@@ -16,6 +16,8 @@ class SubmitRoutes {
   void Submit(ApiCall& call);
   /// Submits when the rate limit allows it (UserLoads).
   void TakeSubmission(ApiCall& call);
+  /// Answers a submission that was made before, with the same key.
+  void AnswerAgain(ApiCall& call, JobId job, std::int64_t count);
   void AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
 
   ApiContext& api_;

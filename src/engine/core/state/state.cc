@@ -32,7 +32,8 @@ void ClusterState::Rebuild(NodeIndex index) {
   state.carved = node.carved;
   for (const RunningTask& placed : node.placements) placement::Take(state, placed.shape, placed.place);
   placement::Block(state, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
-  if (!node.accepts) state.cpu_free = state.memory_free = 0;
+  // Not 0: a job that requests nothing would fit.
+  if (!node.accepts) state.cpu_free = state.memory_free = -1;
   node.state = state;
   Show(index);
 }

@@ -1,0 +1,308 @@
+"""The checks of scripts/test-ha."""
+import argparse
+import json
+import os
+import signal
+import statistics
+import sys
+import threading
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from site_parts import Controller, Site, Waited, wait_for  # noqa: E402
+
+
+class Checks:
+    def __init__(self):
+        self.passed, self.failed = 0, []
+
+    def check(self, what, holds, seen=""):
+        if holds:
+            self.passed += 1
+            print(f"ok    {what}", flush=True)
+        else:
+            self.failed.append(what)
+            print(f"FAIL  {what}: {seen}", flush=True)
+
+    def section(self, name, body):
+        print(f"-- {name}", flush=True)
+        try:
+            body()
+        except (Waited, RuntimeError, KeyError, ValueError, IndexError, OSError) as error:
+            self.failed.append(name)
+            print(f"FAIL  {name}: {error}", flush=True)
+            traceback.print_exc(file=sys.stdout)
+
+
+class Clients:
+    """Users who submit one job after the other, each of which says that it ran and exits with 7."""
+
+    def __init__(self, site, count):
+        self.site = site
+        self.ran = os.path.join(site.folder, "ran")
+        self.acknowledged = []  # (started, ended, id)
+        self.errors = []
+        self.is_ending = False
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.submit, daemon=True) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def submit(self):
+        command = f'echo "$DIVVY_JOB_ID" >>{self.ran}; exit 7'
+        while not self.is_ending:
+            started = time.monotonic()
+            done = self.site.divvy("submit", "--quiet", "--", "sh", "-c", command, check=False)
+            with self.lock:
+                if done.returncode == 0:
+                    self.acknowledged.append((started, time.monotonic(), int(done.stdout)))
+                else:
+                    self.errors.append(done.stderr.strip())
+
+    def first_after(self, moment):
+        """When the first submission that began after this moment was acknowledged."""
+        with self.lock:
+            ends = [ended for started, ended, _ in self.acknowledged if started > moment]
+        return min(ends, default=None)
+
+    def end(self):
+        self.is_ending = True
+        for thread in self.threads:
+            thread.join()
+
+
+def lives(path):
+    """Whether the process whose id is in this file lives."""
+    with open(path, encoding="utf-8") as file:
+        return os.path.exists(f"/proc/{file.read().strip() or 0}")
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def check_jobs(checks, site, clients, what):
+    ids = [job for _, _, job in clients.acknowledged]
+    checks.check(f"{what}: no id was given out twice", len(ids) == len(set(ids)))
+
+    def all_over():
+        known = site.jobs()
+        return all(known.get(job, ("", ""))[0] in ("failed", "") for job in ids)
+    wait_for("the ends of all jobs", all_over, 180, 0.5)
+    known = site.jobs()
+    lost = [job for job in ids if job not in known]
+    checks.check(f"{what}: all {len(ids)} acknowledged submissions are known", not lost, lost[:5])
+    wrong = [(job, known[job]) for job in ids if job in known and known[job] != ("failed", "7")]
+    checks.check(f"{what}: all exit codes are right", not wrong, wrong[:5])
+    with open(clients.ran, encoding="utf-8") as file:
+        ran = file.read().split()
+    checks.check(f"{what}: no job ran twice", len(ran) == len(set(ran)), [job for job in ran if ran.count(job) > 1][:5])
+    checks.check(f"{what}: clients saw no error", not clients.errors, clients.errors[:3])
+
+
+def basics(checks, site, _):
+    first = site.controllers[0]
+    status, _, body = site.controllers[1].ask("/leader")
+    checks.check("a standby says who leads", status == 503 and json.loads(body)["address"] == first.address, body)
+    status, headers, _ = site.controllers[1].ask("/v1/jobs?limit=1")
+    checks.check("it sends clients there", status == 307 and
+                 headers.get("Location") == f"https://{first.address}/v1/jobs?limit=1", headers)
+    checks.check("it is ready", site.controllers[2].ask("/readyz")[0] == 200)
+    listed = site.divvy("controllers", "--csv", "--no-header").stdout.split("\n")
+    checks.check("divvy controllers lists the leader first",
+                 listed[0].startswith(f"{first.address},leader,") and len(listed) == 4, listed)
+    job = int(site.divvy("submit", "--quiet", "--gpus", "2", "--", "sh", "-c", "exit 5").stdout)
+    wait_for("its end", lambda: site.job(job)["state"] == "failed")
+    shown = site.job(job)
+    checks.check("a job runs on an agent", shown["exit_code"] == 5 and shown["node"].startswith("n"), shown)
+    said = site.controllers[1].divvy("queue", check=False).stderr
+    checks.check("a standby's own machine is told who leads", f"controller {first.address} leads" in said, said)
+
+
+def wrong_use(checks, site, _):
+    def refusal(name, change, reason, more=""):
+        other = Controller(site, name)
+        change(other)
+        done = other.divvy("up", "--quiet", check=False)
+        checks.check(f"refused: {name}", done.returncode != 0 and reason in done.stderr, done.stderr)
+        return more
+    first = site.controllers[0]
+    refusal("another-cluster", lambda other: None, "belongs to another cluster")
+
+    def without_certificate(other):
+        other.join(first)
+        os.unlink(os.path.join(other.folder, "identity.pem"))
+    refusal("no-certificate", without_certificate, "copy identity.pem")
+
+    def same_name(other):
+        other.join(first)
+        other.configure(more=f'name = "{first.address}"\n')
+    refusal("same-name", same_name, "another live controller is named")
+
+    def alone(other):
+        other.join(first)
+        path = os.path.join(other.folder, "divvy.toml")
+        with open(path, encoding="utf-8") as file:
+            text = file.read().replace("high_availability = true\n", "")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    refusal("alone", alone, "is in use by another divvy")
+
+    def without_store(other):
+        path = os.path.join(other.folder, "divvy.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[controller]\nlisten = \"127.0.0.1:1\"\nhigh_availability = true\n")
+    refusal("no-store", without_store, "needs url in [store]")
+
+
+def keys(checks, site, _):
+    submit = ("submit", "--quiet", "--key", "night-7", "--", "true")
+    first = site.divvy(*submit).stdout
+    checks.check("the same key gives the same job", site.divvy(*submit).stdout == first)
+    before = site.leader()
+    site.divvy("controllers", "step-down")
+    after = site.wait_for_leader(before)
+    checks.check("divvy controllers step-down hands over", after is not before)
+    checks.check("the next leader knows the key", site.divvy(*submit).stdout == first)
+    wait_for("the former leader as a standby", before.stands_by)
+
+
+def kills(checks, site, wishes):
+    marks = []
+    running = []
+    pids = os.path.join(site.folder, "pids")
+    os.mkdir(pids)
+    for i in range(wishes.jobs):
+        job = site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c",
+                         f"echo $$ >{pids}/$DIVVY_JOB_ID; while [ ! -e {site.folder}/go ]; do sleep 0.2; done; "
+                         f"exit {i % 50 + 1}").stdout
+        running.append((int(job), i % 50 + 1))
+    wait_for("the running jobs", lambda: all(site.jobs()[job][0] == "running" for job, _ in running), 120, 0.5)
+    wait_for("their first lines", lambda: len(os.listdir(pids)) == len(running))
+    clients = Clients(site, wishes.clients)
+    wait_for("the first submissions", lambda: len(clients.acknowledged) > wishes.clients)
+    for _ in range(wishes.kills):
+        leader = site.wait_for_leader()
+        killed = time.monotonic()
+        leader.kill()
+        after = wait_for("the next acknowledged submission", lambda: clients.first_after(killed), 60)
+        marks.append(after - killed)
+        wait_for("the end of the process", lambda: not os.path.exists(f"/proc/{leader.daemon()}"))
+        leader.up()
+    clients.end()
+    text = f"p50 {statistics.median(marks):.2f} s, p99 {percentile(marks, 0.99):.2f} s, max {max(marks):.2f} s"
+    print(f"      leader killed {wishes.kills} times: next acknowledged submission after {text}", flush=True)
+    checks.check("the next submission is acknowledged within 4 s (p50)", statistics.median(marks) <= 4, text)
+    checks.check("the next submission is acknowledged within 6 s (p99)", percentile(marks, 0.99) <= 6, text)
+    known = site.jobs()
+    touched = [job for job, _ in running if known[job][0] != "running" or not lives(os.path.join(pids, str(job)))]
+    checks.check(f"{len(running)} running jobs are untouched", not touched, touched)
+    with open(os.path.join(site.folder, "go"), "w", encoding="utf-8"):
+        pass
+    wait_for("their ends", lambda: all(site.jobs()[job][0] == "failed" for job, _ in running), 120, 0.5)
+    known = site.jobs()
+    wrong = [(job, known[job]) for job, code in running if known[job] != ("failed", str(code))]
+    checks.check("their exit codes are right", not wrong, wrong)
+    check_jobs(checks, site, clients, "kills")
+
+
+def zombies(checks, site, wishes):
+    clients = Clients(site, wishes.clients)
+    taken, late = [], []
+    for _ in range(wishes.zombies):
+        zombie = site.wait_for_leader()
+        epoch = site.epoch()
+        pid = zombie.daemon()
+        stopped = time.monotonic()
+        os.kill(pid, signal.SIGSTOP)
+        site.wait_for_leader(zombie)
+        taken.append(time.monotonic() - stopped)
+        new_epoch = site.epoch()
+        wait_for("a submission to the new leader", lambda: clients.first_after(stopped))
+        os.kill(pid, signal.SIGCONT)
+        wait_for("the zombie as a standby", zombie.stands_by)
+        if new_epoch <= epoch or site.epoch() != new_epoch or zombie.daemon() != pid:
+            late.append((epoch, new_epoch, site.epoch()))
+    clients.end()
+    print(f"      {wishes.zombies} stopped leaders: another one leads after p50 {statistics.median(taken):.2f} s",
+          flush=True)
+    checks.check(f"{wishes.zombies} leaders that were stopped and woke up are standbys, and the epoch is theirs who lead",
+                 not late, late)
+    check_jobs(checks, site, clients, "zombies")
+
+
+def cut(checks, site, wishes):
+    clients = Clients(site, wishes.clients)
+    leader = site.wait_for_leader()
+    started = time.monotonic()
+    leader.proxy.cut()
+    site.wait_for_leader(leader)
+    print(f"      database cut off from the leader: another one leads after {time.monotonic() - started:.2f} s",
+          flush=True)
+    wait_for("a submission to the new leader", lambda: clients.first_after(started))
+    checks.check("the one that was cut off is not ready", leader.ask("/readyz")[0] == 503)
+    leader.proxy.mend()
+    wait_for("the one that was cut off as a standby", leader.stands_by)
+    clients.end()
+    check_jobs(checks, site, clients, "cut")
+
+
+def database_away(checks, site, _):
+    go = os.path.join(site.folder, "go-on")
+    pid = os.path.join(site.folder, "pid")
+    job = int(site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c",
+                         f"echo $$ >{pid}; while [ ! -e {go} ]; do sleep 0.05; done; exit 9").stdout)
+    wait_for("its start", lambda: site.job(job)["state"] == "running" and os.path.exists(pid) and lives(pid))
+    leader = site.wait_for_leader()
+    site.database.stop()
+    wait_for("the end of the lease", lambda: not leader.leads())
+    done = leader.divvy("queue", "--json")
+    checks.check("a leader without its database still answers reads", str(job) in done.stdout, done.stdout)
+    started = time.monotonic()
+    done = leader.divvy("submit", "--quiet", "--", "true", check=False)
+    took = time.monotonic() - started
+    checks.check("a submission is refused after some seconds, with the reason",
+                 done.returncode != 0 and "database" in done.stderr and took < 15, f"{took:.1f} s: {done.stderr}")
+    with open(go, "w", encoding="utf-8"):
+        pass
+    wait_for("its end on the node", lambda: not lives(pid))
+    site.database.start()
+    wait_for("a leader", site.leader)
+    wait_for("its end", lambda: site.job(job)["state"] == "failed")
+    checks.check("a job that ended meanwhile has its exit code", site.job(job)["exit_code"] == 9, site.job(job))
+    done = site.divvy("submit", "--quiet", "--", "true")
+    checks.check("new work is taken again", done.returncode == 0)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--kills", type=int)
+    parser.add_argument("--zombies", type=int)
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--clients", type=int, default=3)
+    parser.add_argument("--keep", action="store_true")
+    wishes = parser.parse_args()
+    wishes.kills = wishes.kills or (3 if wishes.short else 20)
+    wishes.zombies = wishes.zombies or (2 if wishes.short else 100)
+    wishes.jobs = wishes.jobs or (20 if wishes.short else 200)
+    agents = 2 if wishes.short else 4
+    checks = Checks()
+    started = time.monotonic()
+    site = Site()
+    try:
+        site.start(agents, f"{min(64, wishes.jobs // agents + 8)}xH100-80GB")
+        for section in (basics, wrong_use, keys, kills, zombies, cut, database_away):
+            checks.section(section.__name__.replace("_", " "), lambda body=section: body(checks, site, wishes))
+        if checks.failed:
+            for one in site.controllers:
+                print(f"-- log of {one.name_of_folder}\n{one.log()[-6000:]}", flush=True)
+    finally:
+        site.close(wishes.keep)
+    print(f"test-ha: {checks.passed} passed, {len(checks.failed)} failed, {time.monotonic() - started:.0f} s")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

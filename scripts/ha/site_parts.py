@@ -1,0 +1,345 @@
+"""The parts of a site on this machine: a database behind proxies, controllers, agents and clients."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+
+DIVVY = os.environ["DIVVY"]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NOBODY = 65534
+
+
+class Waited(Exception):
+    pass
+
+
+def wait_for(what, condition, seconds=60, pause=0.02):
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise Waited(f"waited {seconds} s in vain for {what}")
+        time.sleep(pause)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def programs():
+    for place in (os.environ.get("DIVVY_POSTGRES", ""), ROOT + "/build/unpacked/usr/lib/postgresql/15/bin",
+                  "/usr/lib/postgresql/15/bin"):
+        if place and os.access(place + "/initdb", os.X_OK):
+            return place
+    return ""
+
+
+class Database:
+    """A PostgreSQL server of its own. It refuses to run as root."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.port = free_port()
+        self.process = None
+        os.mkdir(folder)
+        os.chmod(folder, 0o755)
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+        self.run("initdb", "--pgdata=" + folder + "/data", "--username=divvy", "--auth=trust", "--encoding=UTF8",
+                 "--locale=C", "--no-sync", "--no-instructions")
+        self.start()
+        self.sql("CREATE DATABASE divvy", "postgres")
+
+    def as_server(self):
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+
+    def run(self, program, *words):
+        done = subprocess.run([programs() + "/" + program, *words], preexec_fn=self.as_server, cwd="/",
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{program} {' '.join(words)}: {done.stderr}")
+        return done.stdout.strip()
+
+    def sql(self, text, database="divvy"):
+        return self.run("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "divvy", "-d", database, "-qAtc", text)
+
+    def answers(self):
+        try:
+            self.sql("SELECT 1", "postgres")
+            return True
+        except RuntimeError:
+            return False
+
+    def start(self):
+        with open(self.folder + ".log", "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [programs() + "/postgres", "-D", self.folder + "/data", "-h", "127.0.0.1", "-p", str(self.port), "-k",
+                 self.folder, "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
+                start_new_session=True)
+        wait_for("the database", self.answers)
+
+    def stop(self, how=signal.SIGQUIT):
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait()
+            self.process = None
+
+
+class Proxy:
+    """Forwards one controller's connections to the database, until they are cut."""
+
+    def __init__(self, target):
+        self.target = target
+        self.is_cut = False
+        self.pairs = []
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=32)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            if self.is_cut:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.close()
+                continue
+            with self.lock:
+                self.pairs.append((client, server))
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self.forward, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def forward(source, sink):
+        try:
+            while piece := source.recv(65536):
+                sink.sendall(piece)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        self.is_cut = True
+        with self.lock:
+            for pair in self.pairs:
+                for end in pair:
+                    try:
+                        end.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        pass
+            self.pairs.clear()
+
+    def mend(self):
+        self.is_cut = False
+
+
+class Host:
+    """A folder that stands for a machine."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+
+    def divvy(self, *words, check=True, environment=None):
+        variables = {**os.environ, "DIVVY_HOME": self.folder, **(environment or {})}
+        variables.pop("DIVVY_CONTROLLER", None)
+        done = subprocess.run([DIVVY, *words], env=variables, capture_output=True, text=True, check=False,
+                              cwd=self.folder, stdin=subprocess.DEVNULL)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"divvy {' '.join(words)}: {done.stderr.strip()}")
+        return done
+
+    def pid(self, lock):
+        try:
+            with open(os.path.join(self.folder, lock), encoding="utf-8") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return 0
+
+
+class Controller(Host):
+    def __init__(self, site, name):
+        super().__init__(os.path.join(site.folder, name))
+        self.name_of_folder = name
+        self.proxy = Proxy(site.database.port)
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.configure()
+
+    def configure(self, url=None, more=""):
+        url = url or f"postgresql://divvy@127.0.0.1:{self.proxy.port}/divvy"
+        path = os.path.join(self.folder, "divvy.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'[store]\nurl = "{url}"\n[controller]\nlisten = "127.0.0.1:{self.port}"\n'
+                       f"high_availability = true\n{more}")
+        os.chmod(path, 0o600)
+
+    def join(self, first):
+        for name in ("cluster-id", "identity.pem"):
+            shutil.copy(os.path.join(first.folder, name), self.folder)
+
+    def up(self):
+        self.divvy("up", "--quiet")
+
+    def daemon(self):
+        return self.pid("daemon.lock")
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.daemon(), number)
+
+    def ask(self, path, timeout=2):
+        """Returns status, headers and body, without a login."""
+        context = ssl._create_unverified_context()
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as plain:
+            with context.wrap_socket(plain) as tls:
+                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                text = b""
+                while piece := tls.recv(65536):
+                    text += piece
+        if not text:
+            raise OSError("no answer")
+        head, _, body = text.decode().partition("\r\n\r\n")
+        lines = head.split("\r\n")
+        return int(lines[0].split()[1]), dict(line.split(": ", 1) for line in lines[1:]), body
+
+    def is_ok(self, path):
+        try:
+            return self.ask(path)[0] == 200
+        except OSError:
+            return False
+
+    def leads(self):
+        return self.is_ok("/leader")
+
+    def stands_by(self):
+        return self.is_ok("/readyz") and not self.leads()
+
+    def log(self):
+        try:
+            with open(os.path.join(self.folder, "daemon.log"), encoding="utf-8") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+
+class Agent(Host):
+    def join(self, token, gpus):
+        path = os.path.join(self.folder, "token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(token)
+        os.chmod(path, 0o600)
+        self.divvy("agent", "--join-file", path, "--name", os.path.basename(self.folder), "--emulate", gpus, "--detach",
+                   "--quiet")
+
+
+class Site:
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="divvy-ha-")
+        os.chmod(self.folder, 0o755)
+        self.database = Database(os.path.join(self.folder, "postgres"))
+        self.controllers, self.agents = [], []
+
+    def start(self, agents, gpus):
+        self.controllers = [Controller(self, name) for name in ("a", "b", "c")]
+        first = self.controllers[0]
+        first.up()
+        wait_for("the first leader", first.leads)
+        for other in self.controllers[1:]:
+            other.join(first)
+            other.up()
+        wait_for("all controllers", lambda: first.divvy("controllers", "--csv", "--no-header").stdout.count("\n") == 3)
+        node_token = first.divvy("token", "create", "--node", "--uses", str(agents)).stdout
+        self.login = os.path.join(self.folder, "login")
+        with open(self.login, "w", encoding="utf-8") as file:
+            file.write(first.divvy("token", "create", "--role", "admin").stdout)
+        os.chmod(self.login, 0o600)
+        self.agents = [Agent(os.path.join(self.folder, f"n{i}")) for i in range(1, agents + 1)]
+        for agent in self.agents:
+            agent.join(node_token, gpus)
+
+    def divvy(self, *words, check=True, timeout=None):
+        """A command of a user on another machine, who is logged in to the cluster."""
+        variables = {**os.environ, "DIVVY_CONTROLLER": self.login}
+        variables.pop("DIVVY_HOME", None)
+        done = subprocess.run([DIVVY, *words], env=variables, capture_output=True, text=True, check=False,
+                              cwd=self.folder, timeout=timeout, stdin=subprocess.DEVNULL)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"divvy {' '.join(words)}: {done.stderr.strip()}")
+        return done
+
+    def leader(self):
+        return next((one for one in self.controllers if one.leads()), None)
+
+    def wait_for_leader(self, but=None, seconds=30):
+        def found():
+            now = self.leader()
+            return now if now is not but else None
+        return wait_for("a leader", found, seconds)
+
+    def job(self, job):
+        shown = json.loads(self.divvy("show", str(job), "--json").stdout)
+        return shown[0] if isinstance(shown, list) else shown
+
+    def jobs(self):
+        """Exit code by id, of all jobs."""
+        text = self.divvy("queue", "--all", "--csv", "--no-header", "-o", "id,state,exit", "--limit", "0").stdout
+        return {int(row[0]): (row[1], row[2]) for row in (line.split(",") for line in text.split())}
+
+    def epoch(self):
+        return int(self.database.sql("SELECT epoch FROM divvy.lease"))
+
+    def close(self, keep):
+        for host in self.controllers:
+            try:
+                host.kill(signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+        pids = set()
+        for _ in range(200):
+            pids = {pid for pid in os.listdir("/proc") if pid.isdigit() and self.is_ours(pid)}
+            if not pids:
+                break
+            for pid in pids:
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except OSError:
+                    pass
+            time.sleep(0.05)
+        self.database.stop()
+        if keep:
+            print(f"kept {self.folder}")
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_ours(self, pid):
+        """Whether the process belongs to one of the hosts of this site."""
+        if int(pid) == os.getpid() or (self.database.process and int(pid) == self.database.process.pid):
+            return False
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                home = re.search(rb"(?:^|\0)DIVVY_HOME=([^\0]*)", file.read())
+            return home is not None and home.group(1).startswith(self.folder.encode() + b"/")
+        except OSError:
+            return False

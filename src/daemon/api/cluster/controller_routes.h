@@ -1,0 +1,21 @@
+// The controllers of a cluster: which of them leads, and handing over.
+#pragma once
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+
+namespace divvy {
+
+class ControllerRoutes {
+ public:
+  ControllerRoutes(ApiContext& api, RouteTable& table);
+
+ private:
+  void Controllers(ApiCall& call);
+  void StepDown(ApiCall& call);
+
+  ControllerDriver& driver_;
+  const ApiPorts& ports_;
+};
+
+}  // namespace divvy

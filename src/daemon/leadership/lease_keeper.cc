@@ -1,0 +1,169 @@
+#include "daemon/leadership/lease_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/runtime/log.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kRenewEvery = std::chrono::seconds(1);
+constexpr Duration kAfterFailure = std::chrono::milliseconds(100);
+constexpr Duration kLookEvery = std::chrono::milliseconds(250);
+/// The clocks of this machine and of the database may run at slightly different speeds.
+constexpr Duration kLeaseMargin = kLeaseTime / 20;
+/// How long a controller that has stepped down leaves the lease to the others.
+constexpr Duration kYields = 2 * kLeaseTime;
+/// A controller that reported within this time may take the lease.
+constexpr Duration kLives = kLeaseTime;
+
+}  // namespace
+
+LeaseKeeper::LeaseKeeper(std::unique_ptr<ControllerLease> lease, ControllerSelf self, Ports ports, bool yields)
+    : lease_(std::move(lease)), self_(std::move(self)), ports_(std::move(ports)) {
+  if (yields) yields_until_ = ports_.since_boot() + kYields;
+}
+
+Duration LeaseKeeper::Step() {
+  if (is_over_) return kRenewEvery;
+  return epoch_ != 0 ? StepAsLeader() : StepAsStandby();
+}
+
+LeaseKeeper::View LeaseKeeper::view() const {
+  const std::lock_guard lock(mutex_);
+  return view_;
+}
+
+void LeaseKeeper::Keep(LeaseView seen, Duration at) {
+  std::string conflict;
+  for (const ControllerRow& row : seen.controllers) {
+    if (row.certificate.empty() || self_.certificate.empty() || row.certificate == self_.certificate) continue;
+    conflict = "its certificate differs from that of controller " + row.name +
+               ": copy identity.pem from the state folder there, and start it again";
+  }
+  if (!seen.is_reported) {
+    conflict = "another live controller is named '" + self_.name +
+               "': set name in [controller] of divvy.toml to this controller's own address";
+  }
+  std::string trouble;
+  std::string before;
+  {
+    const std::lock_guard lock(mutex_);
+    trouble = std::exchange(view_.trouble, "");
+    before = std::exchange(view_.conflict, conflict);
+    view_.seen = std::move(seen);
+    view_.at = at;
+  }
+  if (!trouble.empty()) ports_.log("event=database_answers_again");
+  if (!conflict.empty() && conflict != before) ports_.log("event=cannot_lead reason=" + LogQuoted(conflict));
+}
+
+Duration LeaseKeeper::Fail(const Error& error) {
+  std::string before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(view_.trouble, error.message);
+  }
+  if (before.empty()) ports_.log("event=database_away error=" + LogQuoted(error.message));
+  return kAfterFailure;
+}
+
+void LeaseKeeper::Lose(const std::string& why) {
+  acts_until_ = 0;
+  epoch_ = 0;
+  is_over_ = true;
+  ports_.log("event=lost_lease reason=" + LogQuoted(why));
+  ports_.on_lost(why);
+}
+
+Duration LeaseKeeper::StepAsLeader() {
+  if (is_stepping_down_) {
+    acts_until_ = 0;
+    static_cast<void>(lease_->Release(epoch_));
+    Lose("it stepped down");
+    return kRenewEvery;
+  }
+  // The database counts from the arrival of the renewal, which is later.
+  const Duration sent = ports_.since_boot();
+  auto seen = lease_->Beat(epoch_);
+  if (!seen) return Fail(seen.error());
+  const bool is_renewed = seen->is_renewed;
+  const LeaseRow lease = seen->lease;
+  if (is_renewed) acts_until_ = (sent + kLeaseTime - kLeaseMargin).count();
+  Keep(*std::move(seen), sent);
+  if (!is_renewed) {
+    Lose("controller " + lease.name + " has led since, with epoch " + std::to_string(lease.epoch));
+    return kRenewEvery;
+  }
+  return std::max<Duration>(sent + kRenewEvery - ports_.since_boot(), Duration(0));
+}
+
+bool LeaseKeeper::MayTake(const LeaseView& seen) const {
+  if (!view().conflict.empty()) return false;
+  const bool has_ended = seen.lease.left <= Duration(0) || seen.lease.instance == self_.instance;
+  if (!has_ended) return false;
+  // A controller that runs alone does not take over from several.
+  const bool leaves_it_to_others = self_.address.empty() || ports_.since_boot() < yields_until_;
+  if (!leaves_it_to_others) return true;
+  return std::ranges::none_of(
+      seen.controllers, [this](const ControllerRow& row) { return row.name != self_.name && row.silent < kLives; });
+}
+
+Duration LeaseKeeper::StepAsStandby() {
+  const Duration sent = ports_.since_boot();
+  auto seen = lease_->Beat(0);
+  if (!seen) return Fail(seen.error());
+  Keep(*seen, sent);
+  if (!MayTake(*seen)) {
+    const Duration left = seen->lease.left > Duration(0) ? seen->lease.left : kLookEvery;
+    return std::clamp<Duration>(left + std::chrono::milliseconds(2), std::chrono::milliseconds(2), kLookEvery);
+  }
+  const Duration taken_at = ports_.since_boot();
+  const auto epoch = lease_->Take();
+  if (!epoch) return Fail(epoch.error());
+  if (*epoch == 0) return kAfterFailure;
+  epoch_ = *epoch;
+  acts_until_ = (taken_at + kLeaseTime - kLeaseMargin).count();
+  ports_.log("event=leads epoch=" + std::to_string(*epoch));
+  ports_.on_elected(*epoch);
+  return Duration(0);
+}
+
+void LeaseKeeper::Release() {
+  const std::int64_t epoch = epoch_.exchange(0);
+  acts_until_ = 0;
+  is_over_ = true;
+  if (epoch != 0) static_cast<void>(lease_->Release(epoch));
+}
+
+LeaseThread::LeaseThread(LeaseKeeper& keeper) : keeper_(keeper), thread_([this] { Run(); }) {}
+
+LeaseThread::~LeaseThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void LeaseThread::Wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_woken_ = true;
+  }
+  wake_.notify_one();
+}
+
+void LeaseThread::Run() {
+  while (true) {
+    const Duration pause = keeper_.Step();
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, pause, [this] { return is_ending_ || is_woken_; });
+    if (is_ending_) return;
+    is_woken_ = false;
+  }
+}
+
+}  // namespace divvy

@@ -1,0 +1,58 @@
+// The keys of submissions (wire::SubmitRequest::key): a client that got no answer repeats its request with the same key
+// and gets the job of the first one. A key is a row of the store, in the transaction of its job, so it outlives the
+// controller. Used on the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/job.h"
+
+namespace divvy {
+
+class SubmissionKeys {
+ public:
+  using Setting = std::pair<std::string, std::string>;
+  /// How long a key is known.
+  static constexpr Duration kKept = std::chrono::hours(24);
+  /// The most keys of a user; older ones are forgotten first.
+  static constexpr std::size_t kMostOfUser = 100'000;
+
+  struct Submission {
+    JobId job;
+    std::int64_t count = 1;
+  };
+
+  /// Fails unless the key has 1 to 100 letters, digits, '.', '_' and '-'.
+  static Status Check(std::string_view key);
+  /// Loads a row of the store. Returns false if the row is not one of ours.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  /// Returns the submission that the user made with this key.
+  std::optional<Submission> Find(std::int64_t uid, const std::string& key) const;
+  /// Records a submission. Returns the rows to store: the new one, and empty ones for keys that are forgotten.
+  std::vector<Setting> Add(std::int64_t uid, const std::string& key, const Submission& submission, Time now);
+  /// The submission was refused after all. Its row must not be stored.
+  void Drop(std::int64_t uid, const std::string& key);
+
+ private:
+  struct Kept {
+    Submission submission;
+    Time at = kNoTime;
+  };
+  struct OfUser {
+    std::map<std::string, Kept> keys;
+    std::multimap<Time, std::string> by_age;
+  };
+  void Insert(std::int64_t uid, const std::string& key, const Kept& kept);
+
+  std::map<std::int64_t, OfUser> users_;
+};
+
+}  // namespace divvy
