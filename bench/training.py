@@ -8,6 +8,7 @@ plain, graph, compile   a PyTorch training: eager, as a CUDA graph, with torch.c
 plain-small             the eager one with 1 GiB of extra memory instead of 6
 expandable, async       the same, eager, with the virtual-memory allocator (expandable segments) or the driver's pools
 cache                   PyTorch: blocks of a key-value cache that sequences take, fill, read and free in random order
+nccl                    PyTorch: two ranks on two GPUs that add up a tensor by NCCL in each step
 spawn                   PyTorch: two child processes with a training each; prints the digest of both
 jax, cupy               a JAX training; matrix products with CuPy
 fill ALLOCATOR          PyTorch (plain, expandable, async) or jax, cupy: allocates until it is refused, prints how much
@@ -118,6 +119,35 @@ def spawn(steps):
     print(f"losses {hashlib.sha256(both.encode()).hexdigest()} memory {'DAMAGED' if 'DAMAGED' in both else 'intact'}", flush=True)
 
 
+def nccl(steps):
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [subprocess.Popen([sys.executable, __file__, f"nccl-{rank}", str(steps), f"{folder}/meeting"]) for rank in range(2)]
+        sys.exit(max(rank.wait() for rank in ranks))
+
+
+def one_rank(rank, steps):
+    import torch
+
+    torch.cuda.set_device(rank)
+    torch.distributed.init_process_group("nccl", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=2)
+    kept = torch.arange(1 << 26, device="cuda", dtype=torch.int32)
+    sums = torch.full((1 << 20,), float(rank + 1), device="cuda")
+    digest = Digest(steps)
+    for number in range(steps):
+        torch.distributed.all_reduce(sums)
+        sums.mul_(0.501)
+        if rank == 0:
+            digest.add(number, sums[0].item)
+    is_intact = bool((kept == torch.arange(1 << 26, device="cuda", dtype=torch.int32)).all())
+    if rank == 0:
+        digest.close(is_intact)
+    torch.distributed.destroy_process_group()
+    return 0 if is_intact else 1
+
+
 def train_jax(steps):
     import jax
     import jax.numpy as jnp
@@ -192,7 +222,9 @@ def main():
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = os.environ["PYTORCH_ALLOC_CONF"] = ALLOCATORS[allocator]
     if program == "fill":
         return fill(last)
-    other = {"cache": cache, "spawn": spawn, "jax": train_jax, "cupy": train_cupy}
+    if program in ("nccl-0", "nccl-1"):
+        sys.exit(one_rank(int(program[-1]), int(last)))
+    other = {"cache": cache, "spawn": spawn, "nccl": nccl, "jax": train_jax, "cupy": train_cupy}
     if program not in other and program not in KEPT_WORDS:
         sys.exit(f"training.py: no program '{program}'; there are {', '.join([*KEPT_WORDS, *other, 'fill'])}")
     return other[program](int(last)) if program in other else train(program, int(last))

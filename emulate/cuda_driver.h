@@ -259,7 +259,8 @@ struct OpaqueFunction {
   size_t parameter_bytes[64];
   size_t bytes;  // Total bytes of all parameters.
   uint64_t duration_ns;
-  int play;  // How the stand-in executes it (cuda_kernels.cc).
+  bool is_loaded;  // Launched, or loaded by cuFuncLoad.
+  int play;        // How the stand-in executes it (cuda_kernels.cc).
 };
 
 struct Global {

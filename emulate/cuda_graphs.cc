@@ -53,6 +53,13 @@ size_t ReservedOf(Device device, bool only_used) {
   return bytes;
 }
 
+bool IsFreedIn(const OpaqueGraph& graph, const char* start) {
+  for (const GraphNode node : graph.nodes) {
+    if (node->type == kNodeFree && node->freed == reinterpret_cast<Pointer>(start)) return true;
+  }
+  return false;
+}
+
 // Allocates memory behind the addresses of an allocation node.
 Return Back(Range* range) {
   if (range->is_used) return kInvalidValue;  // Not freed since the last launch.
@@ -375,6 +382,10 @@ Return cuGraphLaunch(GraphExec exec, Stream handle) {
   for (GraphNode node : exec->graph->nodes) {
     if (node->type != kNodeAlloc) continue;
     if ((exec->flags & kInstantiateAutoFree) != 0) node->range->is_used = false;
+    // As in CUDA, a launch of the same graph runs after the previous one, which frees the memory.
+    while (node->range->is_used && IsFreedIn(*exec->graph, node->range->start) && call.context->sticky == kSuccess) {
+      WaitForChange();
+    }
     const Return backed = Back(node->range);
     if (backed != kSuccess) return backed;
   }

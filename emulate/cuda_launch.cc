@@ -5,6 +5,7 @@ namespace divvy::cuda {
 
 Command* MakeLaunch(Function function, void** parameters, void** extra) {
   if (function == nullptr) return nullptr;
+  function->is_loaded = true;
   char* arguments = nullptr;
   if (function->bytes != 0) {
     const void* packed = nullptr;

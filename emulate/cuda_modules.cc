@@ -179,9 +179,15 @@ Return cuModuleGetFunction(Function* function, Module module, const char* name) 
 Return cuModuleGetGlobal_v2(Pointer* pointer, size_t* bytes, Module module, const char* name) {
   return FindGlobal(pointer, bytes, module, name);
 }
+// As in drivers since CUDA 12.2.
+static bool IsLazy() {
+  const char* mode = getenv("CUDA_MODULE_LOADING");
+  return mode == nullptr || strcmp(mode, "EAGER") != 0;
+}
+
 Return cuModuleGetLoadingMode(int* mode) {
   if (mode == nullptr) return kInvalidValue;
-  *mode = 1;  // Eager loading.
+  *mode = IsLazy() ? 2 : 1;
   return kSuccess;
 }
 Return cuModuleGetFunctionCount(unsigned* count, Module module) {
@@ -255,10 +261,18 @@ Return cuFuncGetModule(Module* module, Function function) {
 Return cuFuncGetName(const char** name, Function function) {
   return cuKernelGetName(name, reinterpret_cast<Kernel>(function));
 }
-Return cuFuncLoad(Function) { return kSuccess; }
-Return cuFuncIsLoaded(int* state, Function) {
-  if (state == nullptr) return kInvalidValue;
-  *state = 1;
+Return cuFuncLoad(Function function) {
+  Call call;
+  if (call.error != kSuccess) return call.error;
+  if (function == nullptr) return kInvalidHandle;
+  function->is_loaded = true;
+  return kSuccess;
+}
+Return cuFuncIsLoaded(int* state, Function function) {
+  Call call;
+  if (call.error != kSuccess) return call.error;
+  if (state == nullptr || function == nullptr) return kInvalidValue;
+  *state = function->is_loaded || !IsLazy() ? 1 : 0;
   return kSuccess;
 }
 Return cuFuncGetParamInfo(Function function, size_t index, size_t* offset, size_t* bytes) {

@@ -89,8 +89,8 @@ Return cuStreamGetCtx(Stream handle, Context* context) {
 }
 
 Return cuStreamGetCtx_v2(Stream handle, Context* context, GreenContext* green) {
-  if (green != nullptr) *green = nullptr;
-  return cuStreamGetCtx(handle, context);
+  const Return result = cuStreamGetCtx(handle, context);
+  return result != kSuccess || green == nullptr ? result : cuStreamGetGreenCtx(handle, green);
 }
 
 Return cuStreamGetDevice(Stream handle, Device* device) {

@@ -1,5 +1,7 @@
 // How programs find entry points: by symbol and by cuGetProcAddress. Also defines the _ptsz and _ptds entry points:
 // each notes that stream 0 means the thread's own stream, and jumps to the plain entry point.
+#include <stdio.h>
+
 #include "cuda_driver.h"
 
 #define DIVVY_TRAMPOLINE(symbol, suffix)                                                          \
@@ -86,10 +88,19 @@ Return cuGetProcAddress(const char* name, void** function, int version, unsigned
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
-// Function tables that only NVIDIA's own libraries use.
+// Tables of functions that NVIDIA does not document. Only its own libraries use them: the CUDA runtime, and all that is
+// built on it.
 Return cuGetExportTable(const void** table, const Uuid*) {
+  static bool has_spoken = false;
+  if (!__atomic_exchange_n(&has_spoken, true, __ATOMIC_RELAXED)) {
+    fputs(
+        "divvy: emulated GPUs cannot run programs of the CUDA runtime (PyTorch, JAX, CuPy, cuBLAS, NCCL, ...), which "
+        "needs driver functions that NVIDIA does not document; its calls fail with error 801; use a real GPU, or a "
+        "program of the driver API such as divvy-burn\n",
+        stderr);
+  }
   if (table != nullptr) *table = nullptr;
-  return kNotFound;
+  return kNotSupported;
 }
 
 }  // namespace divvy::cuda

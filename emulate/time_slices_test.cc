@@ -1,4 +1,6 @@
 // GPU time shared by several processes, streams, lookup of entry points, and visible GPUs.
+#include <algorithm>
+
 #include "platform/gpu/nvml_api.h"
 #include "standin_test.h"
 
@@ -214,6 +216,30 @@ TEST_F(EmulatedCuda, GetProcAddressReturnsTheVersionThatTheProgramKnows) {
     MUST(found == nullptr, true);
     OK(CUDA(cuGetProcAddress_v2)("cuNoSuchThing", &found, 13000, 0, &result));
     MUST(cuda::kProcNotFound, result);
+  });
+  EXPECT_EQ(End(child), 0);
+}
+
+TEST_F(EmulatedCuda, TheTablesOfTheCudaRuntimeAreRefusedWithOneMessage) {
+  const std::size_t child = Start([](const Talk&) {
+    int ends[2];
+    MUST(0, pipe(ends));
+    const int errors = dup(2);
+    dup2(ends[1], 2);
+    const void* table = &ends;
+    const cuda::Uuid id = {};
+    const cuda::Return first = CUDA(cuGetExportTable)(&table, &id);
+    const cuda::Return second = CUDA(cuGetExportTable)(&table, &id);
+    dup2(errors, 2);
+    close(ends[1]);
+    MUST(cuda::kNotSupported, first);
+    MUST(cuda::kNotSupported, second);
+    MUST(table == nullptr, true);
+    std::string text(2000, ' ');
+    text.resize(static_cast<std::size_t>(read(ends[0], text.data(), text.size())));
+    MUST(1, std::count(text.begin(), text.end(), '\n'));
+    MUST(text.find("emulated GPUs cannot run programs of the CUDA runtime") != std::string::npos, true);
+    MUST(0, read(ends[0], text.data(), text.size()));
   });
   EXPECT_EQ(End(child), 0);
 }

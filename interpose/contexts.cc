@@ -85,6 +85,7 @@ unsigned DeviceOfContext(cuda::Context context) {
 }
 
 void ForgetContext(cuda::Context context) {
+  const Uncancelled uncancelled;
   t_noted = nullptr;
   for (;;) {
     {

@@ -1,9 +1,12 @@
-// Every entry point of the driver is hooked, or excluded for a reason. driver_names.txt lists the exports of
-// libcuda.so.1 of CUDA 13.2 according to its public headers; platform/gpu/cuda_functions.inc lists those of the
-// stand-in.
+// Every entry point of the driver has a treatment, and the table of hooks agrees with it. driver_functions.txt lists
+// the exports of libcuda.so.1 and their treatments; platform/gpu/cuda_functions.inc lists those of the stand-in.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -13,10 +16,28 @@ namespace entry_points_test {
 
 using Names = std::set<std::string>;
 
-Names Hooked() {
+/// The hooks that act on a call.
+Names Intercepted() {
   return {
 #define HOOK(symbol) #symbol,
 #define HOOK_PTSZ(symbol) #symbol, #symbol "_ptsz",
+#define TOUCH(symbol)
+#define TOUCH_PTSZ(symbol)
+#define TOUCH_PTDS(symbol)
+#include "hooks.inc"
+#undef HOOK
+#undef HOOK_PTSZ
+#undef TOUCH
+#undef TOUCH_PTSZ
+#undef TOUCH_PTDS
+  };
+}
+
+/// The hooks that only wait at the gate.
+Names Gated() {
+  return {
+#define HOOK(symbol)
+#define HOOK_PTSZ(symbol)
 #define TOUCH(symbol) #symbol,
 #define TOUCH_PTSZ(symbol) #symbol, #symbol "_ptsz",
 #define TOUCH_PTDS(symbol) #symbol, #symbol "_ptds",
@@ -43,128 +64,112 @@ Names OfStandIn() {
   };
 }
 
-Names OfDriver() {
-  std::ifstream file(DIVVY_DRIVER_NAMES);
-  Names names;
-  for (std::string name; file >> name;) names.insert(name);
-  return names;
+/// The names below the headings of driver_functions.txt, by treatment.
+std::map<std::string, Names> Treatments() {
+  std::ifstream file(DIVVY_DRIVER_FUNCTIONS);
+  std::map<std::string, Names> treatments;
+  std::string treatment;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line[0] == '[') {
+      treatment = line.substr(1, line.find(']') - 1);
+      EXPECT_GT(line.size(), treatment.size() + 10) << line << " has no reason";
+    } else {
+      for (const auto& [other, names] : treatments) EXPECT_FALSE(names.contains(line)) << line << " is listed twice";
+      treatments[treatment].insert(line);
+    }
+  }
+  return treatments;
 }
 
-/// Entry points that do not access a device.
-const Names kWithoutDevice = {
-    "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetExportTable",
-    // These act on other processes.
-    "cuCheckpointProcessCheckpoint", "cuCheckpointProcessGetRestoreThreadId", "cuCheckpointProcessGetState",
-    "cuCheckpointProcessLock", "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock",
-    // These are independent of all other calls.
-    "cuCoredumpDeregisterCompleteCallback", "cuCoredumpDeregisterStartCallback", "cuCoredumpGetAttribute",
-    "cuCoredumpGetAttributeGlobal", "cuCoredumpRegisterCompleteCallback", "cuCoredumpRegisterStartCallback",
-    "cuCoredumpSetAttribute", "cuCoredumpSetAttributeGlobal", "cuLogsCurrent", "cuLogsDumpToFile", "cuLogsDumpToMemory",
-    "cuLogsRegisterCallback", "cuLogsUnregisterCallback"};
+Names OfDriver() {
+  Names all;
+  for (const auto& [treatment, names] : Treatments()) all.insert(names.begin(), names.end());
+  return all;
+}
 
-/// Entry points with 32-bit addresses, from before CUDA 3.2. No 64-bit program built since then uses them.
-const Names kOfOldAddresses = {"cuArray3DCreate",
-                               "cuArray3DGetDescriptor",
-                               "cuArrayCreate",
-                               "cuArrayGetDescriptor",
-                               "cuDeviceTotalMem",
-                               "cuGLCtxCreate",
-                               "cuGLMapBufferObject",
-                               "cuGLMapBufferObjectAsync",
-                               "cuGraphicsResourceGetMappedPointer",
-                               "cuMemAlloc",
-                               "cuMemAllocHost",
-                               "cuMemAllocPitch",
-                               "cuMemFree",
-                               "cuMemGetAddressRange",
-                               "cuMemGetInfo",
-                               "cuMemHostGetDevicePointer",
-                               "cuMemcpy2D",
-                               "cuMemcpy2DAsync",
-                               "cuMemcpy2DUnaligned",
-                               "cuMemcpy3D",
-                               "cuMemcpy3DAsync",
-                               "cuMemcpyAtoA",
-                               "cuMemcpyAtoD",
-                               "cuMemcpyAtoH",
-                               "cuMemcpyAtoHAsync",
-                               "cuMemcpyDtoA",
-                               "cuMemcpyDtoD",
-                               "cuMemcpyDtoDAsync",
-                               "cuMemcpyDtoH",
-                               "cuMemcpyDtoHAsync",
-                               "cuMemcpyHtoA",
-                               "cuMemcpyHtoAAsync",
-                               "cuMemcpyHtoD",
-                               "cuMemcpyHtoDAsync",
-                               "cuMemsetD16",
-                               "cuMemsetD2D16",
-                               "cuMemsetD2D32",
-                               "cuMemsetD2D8",
-                               "cuMemsetD32",
-                               "cuMemsetD8",
-                               "cuModuleGetGlobal",
-                               "cuTexRefGetAddress",
-                               "cuTexRefSetAddress",
-                               "cuTexRefSetAddress2D",
-                               "cuVDPAUCtxCreate"};
-
-std::string Missing(const Names& wanted, const Names& hooked) {
+std::string Difference(const Names& wanted, const Names& there) {
   std::string missing;
   for (const std::string& name : wanted) {
-    if (!hooked.contains(name) && !kWithoutDevice.contains(name) && !kOfOldAddresses.contains(name)) {
-      missing += name + " ";
-    }
+    if (!there.contains(name)) missing += name + " ";
   }
   return missing;
 }
 
-TEST(EntryPoints, EveryDriverFunctionIsHookedOrExcludedForAReason) {
-  ASSERT_GT(OfDriver().size(), 650U);
-  EXPECT_EQ(Missing(OfDriver(), Hooked()), "");
+TEST(EntryPoints, TheTableOfHooksAgreesWithTheListOfTreatments) {
+  std::map<std::string, Names> treatments = Treatments();
+  ASSERT_EQ(treatments.size(), 3U);
+  ASSERT_GT(OfDriver().size(), 720U);
+  Names intercepted = Intercepted();
+  // The headers define this form inline. The library has a hook for drivers that export it.
+  EXPECT_EQ(intercepted.erase("cuGetProcAddress_v2_ptsz"), 1U);
+  EXPECT_EQ(treatments["intercepted"], intercepted);
+  EXPECT_EQ(treatments["gated"], Gated());
+  EXPECT_GT(treatments["direct"].size(), 60U);
 }
 
 /// The name without "_v2", "_ptsz" and so on, as passed to cuGetProcAddress together with a version.
 std::string Plain(const std::string& name) { return name.substr(0, name.find('_')); }
 
-/// Newer than driver_names.txt and all known drivers: programs ask for them and learn that they do not exist. A driver
-/// that has them returns them without hooks.
-const Names kOfNewerDrivers = {
-    "cuLogicalEndpointAddDevice",   "cuLogicalEndpointBindAddr",  "cuLogicalEndpointBindMem",
-    "cuLogicalEndpointCreate",      "cuLogicalEndpointDestroy",   "cuLogicalEndpointExport",
-    "cuLogicalEndpointGetLimits",   "cuLogicalEndpointIdRelease", "cuLogicalEndpointIdReserve",
-    "cuLogicalEndpointImport",      "cuLogicalEndpointQuery",     "cuLogicalEndpointUnbind",
-    "cuStreamBeginRecaptureToGraph"};
-
-TEST(EntryPoints, FunctionsThatProgramsRequestAreKnown) {
-  Names known;
-  for (const std::string& name : OfDriver()) known.insert(Plain(name));
+TEST(EntryPoints, FunctionsThatProgramsRequestAreClassified) {
+  const Names symbols = OfDriver();
+  Names plain;
+  for (const std::string& name : symbols) plain.insert(Plain(name));
   std::ifstream file(DIVVY_REQUESTED_NAMES);
-  int asked = 0;
+  std::map<std::string, int> counts;
   std::string unknown;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string how, name;
     words >> how >> name;
-    if ((how != "dlsym" && how != "proc") || !name.starts_with("cu")) continue;
-    ++asked;
-    if (!known.contains(Plain(name)) && !kOfNewerDrivers.contains(name)) unknown += name + " ";
+    if (line.empty() || line[0] == '#' || !(how == "table" || name.starts_with("cu"))) continue;
+    ++counts[how];
+    // cuGetProcAddress selects a form by its version; dlsym names the form.
+    const bool is_known = how == "table" || (how == "proc" ? plain.contains(Plain(name)) : symbols.contains(name));
+    if (!is_known) unknown += how + " " + name + "\n";
   }
-  EXPECT_GT(asked, 600);
+  EXPECT_GT(counts["dlsym"], 100);
+  EXPECT_GT(counts["proc"], 600);
   EXPECT_EQ(unknown, "");
 }
 
-TEST(EntryPoints, EveryEmulatedFunctionIsHookedOrExcludedForAReason) { EXPECT_EQ(Missing(OfStandIn(), Hooked()), ""); }
+TEST(EntryPoints, EveryEmulatedFunctionIsClassified) {
+  Names standin = OfStandIn();
+  standin.erase("cuGetProcAddress_v2_ptsz");
+  EXPECT_EQ(Difference(standin, OfDriver()), "");
+}
 
-TEST(EntryPoints, NoExcludedFunctionIsHookedOrMissingFromTheDriver) {
-  const Names hooked = Hooked();
-  const Names there = OfDriver();
-  for (const Names* left : {&kWithoutDevice, &kOfOldAddresses}) {
-    for (const std::string& name : *left) {
-      EXPECT_FALSE(hooked.contains(name)) << name;
-      EXPECT_TRUE(there.contains(name)) << name;
-    }
-  }
+/// Runs scripts/check-cuda-abi with a header of this content. Returns its output; its exit status goes to `status`.
+std::string CheckHeader(const std::string& declarations, int& status) {
+  const std::string folder = testing::TempDir() + "divvy-header-test";
+  const std::string header = folder + "/cuda.h";
+  std::filesystem::create_directories(folder);
+  std::ofstream(header) << "typedef int CUresult;\n#define CUDAAPI\n" << declarations;
+  FILE* const script = popen((std::string(DIVVY_CHECK_CUDA_ABI) + " --names " + header + " 2>&1").c_str(), "r");
+  std::string output;
+  for (int c = 0; (c = std::fgetc(script)) != EOF;) output += static_cast<char>(c);
+  status = WEXITSTATUS(pclose(script));
+  std::filesystem::remove_all(folder);
+  return output;
+}
+
+TEST(EntryPoints, TheCheckOfAHeaderFailsForANewFunction) {
+  int status = -1;
+  const std::string known = "CUresult CUDAAPI cuMemAlloc_v2(unsigned long long *pointer, unsigned long bytes);\n";
+  EXPECT_NE(CheckHeader(known, status).find("1 functions"), std::string::npos);
+  EXPECT_EQ(status, 0);
+  const std::string output =
+      CheckHeader(known + "CUresult CUDAAPI cuMemAllocFromTheMoon(unsigned long long *pointer);\n", status);
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(output.find("cuMemAllocFromTheMoon"), std::string::npos) << output;
+  EXPECT_EQ(output.find("cuMemAlloc_v2"), std::string::npos) << output;
+}
+
+TEST(EntryPoints, TheCheckOfAHeaderFailsForANewVersionOfAKnownFunction) {
+  int status = -1;
+  const std::string output = CheckHeader("CUresult CUDAAPI cuMemAlloc_v9(unsigned long long *pointer);\n", status);
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(output.find("cuMemAlloc_v9"), std::string::npos) << output;
 }
 
 }  // namespace entry_points_test

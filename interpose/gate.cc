@@ -118,6 +118,7 @@ bool IsCapturing(cuda::Stream stream) {
 
 /// Waits until the stream has completed its work, at most until kMostHeldNs after `started`.
 void AwaitStream(cuda::Stream stream, std::uint64_t started) {
+  const Uncancelled uncancelled;  // The launch is still counted as being inside.
   const RelaxedCapture relaxed;
   while (DRIVER(cuStreamQuery)(stream) == cuda::kNotReady) {
     const std::uint64_t held = NowNs() - started;

@@ -377,7 +377,14 @@ bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns) 
   want.bytes = bytes;
   std::uint32_t answer = kLost;
   while (answer == kLost && NowNs() - started_ns < kAnswerTimeout) {
-    if (!AwaitLink(started_ns)) return false;
+    if (!AwaitLink(started_ns)) {
+      static std::atomic<bool> has_spoken{false};
+      if (!has_spoken.exchange(true)) {
+        Say("the keeper of this node does not answer",
+            "it gets no more GPU memory until the keeper does; `divvy status` shows the node's state");
+      }
+      return false;
+    }
     answer = AskOnce(want, started_ns);
   }
   return answer == kYes;

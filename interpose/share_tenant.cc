@@ -3,11 +3,15 @@
 // numbers are bytes unless they are counts. See Commands() for the list.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -198,6 +202,42 @@ std::string Race(const Arguments& arguments) {
   return Join({strange, refused});
 }
 
+pthread_t g_waiter;
+volatile std::sig_atomic_t g_ticks = 0;
+
+/// Starts programs while other threads use CUDA.
+std::string StartPrograms(std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      execl("/bin/true", "true", static_cast<char*>(nullptr));
+      std::_Exit(9);
+    }
+    int status = -1;
+    if (waitpid(child, &status, 0) != child || status != 0) return "failed";
+  }
+  return "0";
+}
+
+/// Interrupts this process's calls with a signal every so many microseconds; 0 stops it.
+std::string SetTimer(suseconds_t microseconds) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { g_ticks = g_ticks + 1; };
+  sigaction(SIGALRM, &action, nullptr);  // Without SA_RESTART: calls return EINTR.
+  const itimerval timer = {{0, microseconds}, {0, microseconds}};
+  return std::to_string(setitimer(ITIMER_REAL, &timer, nullptr));
+}
+
+/// Closes all sockets, as programs do that become daemons. Returns their number.
+std::string CloseSockets() {
+  std::uint64_t count = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    struct stat about {};
+    if (fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && close(fd) == 0) ++count;
+  }
+  return std::to_string(count);
+}
+
 const std::map<std::string, std::function<std::string(const Arguments&)>>& Commands() {
   static const std::map<std::string, std::function<std::string(const Arguments&)>> commands = {
       {"init", Init},    // DOOR [NANOSECONDS of a kernel]
@@ -233,6 +273,44 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          CU(cuDevicePrimaryCtxReset_v2)(0);
          return Join({CpuMicroseconds() - start});
        }},
+      {"waiter",  // A thread that launches, and may be cancelled then
+       [](const Arguments&) {
+         const auto run = [](void*) -> void* {
+           CU(cuCtxSetCurrent)(g_context);
+           Launch();
+           pthread_testcancel();
+           return nullptr;
+         };
+         return std::to_string(pthread_create(&g_waiter, nullptr, run, nullptr));
+       }},
+      {"cancel", [](const Arguments&) { return std::to_string(pthread_cancel(g_waiter)); }},
+      {"join",
+       [](const Arguments&) {
+         void* result = nullptr;
+         pthread_join(g_waiter, &result);
+         return std::string(result == PTHREAD_CANCELED ? "cancelled" : "ended");
+       }},
+      {"leave", [](const Arguments& a) -> std::string { std::exit(static_cast<int>(Number(a.at(0)))); }},
+      {"timer", [](const Arguments& a) { return SetTimer(static_cast<suseconds_t>(Number(a.at(0)))); }},
+      {"ticks", [](const Arguments&) { return std::to_string(g_ticks); }},
+      {"programs", [](const Arguments& a) { return StartPrograms(Number(a.at(0))); }},
+      {"close-sockets", [](const Arguments&) { return CloseSockets(); }},
+      {"close", [](const Arguments&) { return std::to_string(dlclose(g_cuda)); }},
+      {"close-library",  // PATH: opens a library and closes it more often than it was opened
+       [](const Arguments& a) {
+         void* const library = dlopen(a.at(0).c_str(), RTLD_NOW);
+         return std::to_string(library == nullptr ? -1 : dlclose(library) + dlclose(library));
+       }},
+      {"feature", [](const Arguments& a) { return RunFeature(a.at(0)); }},  // NAME
+      {"hog",  // KIND BYTES MOST; answers: the result of the last allocation, the number of successful ones
+       [](const Arguments& a) { return Hog(a.at(0), Number(a.at(1)), Number(a.at(2))); }},
+      {"green", [](const Arguments&) { return EnterGreenContext(); }},
+      {"context",  // Makes a context of its own current
+       [](const Arguments&) {
+         cuda::Context context = nullptr;
+         return Code(CU(cuCtxCreate_v2)(&context, 0, 0));
+       }},
+      {"multicast", [](const Arguments&) { return BindToMulticast(); }},
       {"rounds", [](const Arguments&) { return Join({g_rounds}); }},
       {"launch",
        [](const Arguments& a) {
@@ -414,9 +492,37 @@ std::string InChild(const Arguments& arguments) {
   return status == 0 ? answer : "child failed";
 }
 
+/// CUDA used by a static initialiser and a static destructor, as some libraries do.
+class Early {
+ public:
+  Early() {
+    if (std::getenv("SHARE_TENANT_EARLY") == nullptr) return;
+    is_used_ =
+        Init({}) == "0" && Alloc({"early", "plain", "32M"}) == "0" && Fill(g_things.at("early"), 8) == cuda::kSuccess;
+    if (!is_used_) std::_Exit(11);
+  }
+  ~Early() {
+    if (is_used_ && Free({"early"}) != "0") std::_Exit(12);
+  }
+
+ private:
+  bool is_used_ = false;
+};
+Early g_early;  // NOLINT
+
 }  // namespace
 
 int main() {
-  for (std::string line; std::getline(std::cin, line);) std::cout << Do(line) << std::endl;
+  // Reading the next command must not be interrupted by the signals of the `timer` command.
+  sigset_t alarm;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+  for (std::string line; std::getline(std::cin, line);) {
+    pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+    const std::string answer = Do(line);
+    pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+    std::cout << answer << std::endl;
+  }
   return 0;
 }

@@ -42,6 +42,16 @@ inline std::map<std::string, Thing> g_things;
 cuda::Return Make(Thing& thing);
 cuda::Return Unmake(const Thing& thing);
 
+/// Runs a fixed sequence of calls of one feature of the driver API, for example "vmm". Returns what they returned.
+std::string RunFeature(const std::string& name);
+/// Allocates pieces of `bytes` of the `kind` until an allocation is refused or there are `most`. Returns the last
+/// result and the number of pieces.
+std::string Hog(const std::string& kind, std::uint64_t bytes, std::uint64_t most);
+/// Makes a green context of all multiprocessors current. Returns the result.
+std::string EnterGreenContext();
+/// Calls the form of cuMulticastBindMem for CUDA 13.1 with the numbers 1 to 7. Returns the result.
+std::string BindToMulticast();
+
 /// LoadNccl opens NCCL. MakeCommunicator creates a communicator of `ranks` ranks; `how` is rank, config, scalable or
 /// all. It uses a linked symbol if `is_linked`, otherwise dlsym. Both return NCCL's result.
 int LoadNccl();

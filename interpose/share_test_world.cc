@@ -65,7 +65,7 @@ World::World(const std::string& spec) {
 
 World::~World() { std::filesystem::remove_all(folder_); }
 
-std::vector<std::string> World::Environment(const std::string& driver) const {
+std::vector<std::string> World::Environment(const std::string& driver, const std::string& preload) const {
   std::vector<std::string> environment = {
       "PATH=/usr/bin:/bin",
       "DIVVY_EMULATE=" + folder_ + "/world",
@@ -73,7 +73,7 @@ std::vector<std::string> World::Environment(const std::string& driver) const {
       "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_ + ":" +
           DIVVY_IDLE_NCCL_FOLDER,
       "ASAN_OPTIONS=verify_asan_link_order=0",  // For programs built with ASan: the library is loaded before it.
-      "LD_PRELOAD=" + std::string(DIVVY_SHARE_LIBRARY)};
+      "LD_PRELOAD=" + preload};
   return environment;
 }
 
@@ -200,6 +200,7 @@ void FakeKeeper::OnMessage(int fd, share::Message message) {
     const std::lock_guard lock(mutex_);
     all_.push_back(message);
   }
+  if (is_silent) return;
   if (message.word == share::Word::kHello && refusal) {
     send(fd, &*refusal, sizeof *refusal, MSG_NOSIGNAL);
   } else if (message.word == share::Word::kHello) {
@@ -285,7 +286,8 @@ Program::Program(const World& world, const Options& options)
   int in[2];
   int out[2];
   EXPECT_EQ(pipe2(in, O_CLOEXEC) + pipe2(out, O_CLOEXEC), 0);
-  std::vector<std::string> environment = world.Environment(options.driver);
+  std::vector<std::string> environment = world.Environment(options.driver, options.preload);
+  environment.insert(environment.end(), options.environment.begin(), options.environment.end());
   if (!options.share.empty()) environment.push_back("DIVVY_SHARE=" + options.share);
   if (!options.memory.empty()) environment.push_back("DIVVY_SHARE_MEMORY=" + options.memory);
   std::vector<std::string> command = {DIVVY_SHARE_TENANT};
@@ -297,6 +299,7 @@ Program::Program(const World& world, const Options& options)
     dup2(in[0], 0);
     dup2(out[1], 1);
     dup2(errors, 2);
+    if (options.before_exec) options.before_exec();
     execve(arguments[0], arguments.data(), variables.data());
     _exit(127);
   }
@@ -320,6 +323,16 @@ void Program::Kill() {
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   pid_ = -1;
+}
+
+int Program::End() {
+  int status = -1;
+  if (!Eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) {
+    ADD_FAILURE() << "the program does not end: " << Errors();
+    return status;
+  }
+  pid_ = -1;
+  return status;
 }
 
 void Program::Tell(const std::string& line) {

@@ -29,7 +29,9 @@ class World {
   const std::string& folder() const { return folder_; }
   const std::vector<std::string>& uuids() const { return uuids_; }
   std::uint64_t memory() const { return memory_; }
-  std::vector<std::string> Environment(const std::string& driver = "") const;
+  /// `preload`: the value of LD_PRELOAD.
+  std::vector<std::string> Environment(const std::string& driver = "",
+                                       const std::string& preload = DIVVY_SHARE_LIBRARY) const;
 
  private:
   std::string folder_;
@@ -54,6 +56,8 @@ class FakeKeeper {
 
   /// Called for each kWant on the keeper's thread. Returns true to grant.
   std::function<bool(const share::Message&)> on_want;
+  /// Accepts connections and answers nothing.
+  bool is_silent = false;
   /// Leaves kPin unanswered.
   bool holds_pins = false;
   /// The answer to every hello, instead of a slot.
@@ -100,6 +104,9 @@ class Program {
     std::string share;   // DIVVY_SHARE; empty: not set.
     std::string memory;  // DIVVY_SHARE_MEMORY
     std::string driver;  // Folder of a driver other than the stand-in.
+    std::string preload = DIVVY_SHARE_LIBRARY;
+    std::vector<std::string> environment;  // Further variables.
+    std::function<void()> before_exec;     // Runs in the child.
   };
   Program(const World& world, const Options& options);
   Program(const World& world, FakeKeeper& keeper) : Program(world, Options{keeper.Folder(), ""}) {}
@@ -112,6 +119,8 @@ class Program {
   /// Returns true if an answer has already arrived.
   bool HasAnswer();
   void Kill();
+  /// Waits until the program ends, and returns its wait status.
+  int End();
   pid_t pid() const { return pid_; }
   std::string Errors();
 

@@ -125,4 +125,25 @@ cuda::Return cuImportExternalSemaphore_hook(cuda::ExternalSemaphore* semaphore,
   return DRIVER(cuImportExternalSemaphore)(semaphore, handle);
 }
 
+// Other GPUs and processes reach memory that is bound to a multicast object or a logical endpoint. A move would leave
+// them the old memory.
+using cuda::Word;
+#define BOUND(symbol, flags, parameters, arguments) \
+  cuda::Return symbol##_hook parameters {           \
+    Mark(flags);                                    \
+    const Inside inside(Touch::kOther);             \
+    return DRIVER(symbol) arguments;                \
+  }
+BOUND(cuMulticastBindMem, share::kPeers, (Word a, Word b, Word c, Word d, Word e, Word f), (a, b, c, d, e, f))
+BOUND(cuMulticastBindMem_v2, share::kPeers, (Word a, Word b, Word c, Word d, Word e, Word f, Word g),
+      (a, b, c, d, e, f, g))
+BOUND(cuMulticastBindAddr, share::kPeers, (Word a, Word b, Word c, Word d, Word e), (a, b, c, d, e))
+BOUND(cuMulticastBindAddr_v2, share::kPeers, (Word a, Word b, Word c, Word d, Word e, Word f), (a, b, c, d, e, f))
+BOUND(cuLogicalEndpointBindMem, share::kExternal, (Word a, Word b, Word c, Word d, Word e, Word f, Word g),
+      (a, b, c, d, e, f, g))
+BOUND(cuLogicalEndpointBindAddr, share::kExternal, (Word a, Word b, Word c, Word d, Word e, Word f), (a, b, c, d, e, f))
+BOUND(cuLogicalEndpointExport, share::kExternal, (Word a, Word b, Word c), (a, b, c))
+BOUND(cuLogicalEndpointImport, share::kExternal, (Word a, Word b, Word c), (a, b, c))
+#undef BOUND
+
 }  // namespace divvy::interpose

@@ -78,6 +78,7 @@ void ForgetStream(cuda::Stream stream) {
 void NoteThreadCapture(int change) { g_thread_captures.fetch_add(change); }
 
 cuda::Return SynchroniseCurrentContext() {
+  const Uncancelled uncancelled;
   const RelaxedCapture relaxed;
   cuda::Context context = nullptr;
   DRIVER(cuCtxGetCurrent)(&context);
@@ -149,22 +150,29 @@ cuda::Return cuStreamDestroy_v2_hook(cuda::Stream stream) {
   return Destroyed(stream, [&] { return DRIVER(cuStreamDestroy_v2)(stream); });
 }
 
-#define CAPTURE(suffix, own)                                                                                         \
-  cuda::Return cuStreamBeginCapture##suffix##_hook(cuda::Stream stream) {                                            \
-    return Captured(own, 1, [&] { return DRIVER(cuStreamBeginCapture##suffix)(stream); });                           \
-  }                                                                                                                  \
-  cuda::Return cuStreamBeginCapture_v2##suffix##_hook(cuda::Stream stream, int mode) {                               \
-    return Captured(own, 1, [&] { return DRIVER(cuStreamBeginCapture_v2##suffix)(stream, mode); });                  \
-  }                                                                                                                  \
-  cuda::Return cuStreamBeginCaptureToGraph##suffix##_hook(cuda::Stream stream, cuda::Graph graph,                    \
-                                                          const cuda::GraphNode* nodes, const cuda::EdgeData* edges, \
-                                                          size_t count, int mode) {                                  \
-    return Captured(own, 1, [&] {                                                                                    \
-      return DRIVER(cuStreamBeginCaptureToGraph##suffix)(stream, graph, nodes, edges, count, mode);                  \
-    });                                                                                                              \
-  }                                                                                                                  \
-  cuda::Return cuStreamEndCapture##suffix##_hook(cuda::Stream stream, cuda::Graph* graph) {                          \
-    return Captured(own, -1, [&] { return DRIVER(cuStreamEndCapture##suffix)(stream, graph); });                     \
+#define CAPTURE(suffix, own)                                                                                           \
+  cuda::Return cuStreamBeginCapture##suffix##_hook(cuda::Stream stream) {                                              \
+    return Captured(own, 1, [&] { return DRIVER(cuStreamBeginCapture##suffix)(stream); });                             \
+  }                                                                                                                    \
+  cuda::Return cuStreamBeginCapture_v2##suffix##_hook(cuda::Stream stream, int mode) {                                 \
+    return Captured(own, 1, [&] { return DRIVER(cuStreamBeginCapture_v2##suffix)(stream, mode); });                    \
+  }                                                                                                                    \
+  cuda::Return cuStreamBeginCaptureToGraph##suffix##_hook(cuda::Stream stream, cuda::Graph graph,                      \
+                                                          const cuda::GraphNode* nodes, const cuda::EdgeData* edges,   \
+                                                          size_t count, int mode) {                                    \
+    return Captured(own, 1, [&] {                                                                                      \
+      return DRIVER(cuStreamBeginCaptureToGraph##suffix)(stream, graph, nodes, edges, count, mode);                    \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cuda::Return cuStreamBeginRecaptureToGraph##suffix##_hook(cuda::Word stream_word, cuda::Word mode, cuda::Word graph, \
+                                                            cuda::Word callback, cuda::Word argument) {                \
+    auto* const stream = reinterpret_cast<cuda::Stream>(stream_word); /* NOLINT */                                     \
+    return Captured(own, 1, [&] {                                                                                      \
+      return DRIVER(cuStreamBeginRecaptureToGraph##suffix)(stream_word, mode, graph, callback, argument);              \
+    });                                                                                                                \
+  }                                                                                                                    \
+  cuda::Return cuStreamEndCapture##suffix##_hook(cuda::Stream stream, cuda::Graph* graph) {                            \
+    return Captured(own, -1, [&] { return DRIVER(cuStreamEndCapture##suffix)(stream, graph); });                       \
   }
 CAPTURE(, stream)
 CAPTURE(_ptsz, OwnStream(stream))

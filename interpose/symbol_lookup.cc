@@ -48,6 +48,7 @@ void Substitute(const char* name, void** function, int version, unsigned long lo
   Slot slot = SlotAt(name, reinterpret_cast<EntryPoint>(*function));
   if (slot == kNoEntry && !HasUnknownForm(name)) {
     slot = SlotOfName(name, version, (flags & cuda::kProcPerThreadStream) != 0);
+    if (slot != kNoEntry && RealEntryPoint(slot, false) == nullptr) slot = kNoEntry;  // A hook could not call it.
   }
   const EntryPoint hook = slot == kNoEntry ? nullptr : HookOf(slot);
   if (hook != nullptr) *function = reinterpret_cast<void*>(hook);

@@ -26,6 +26,19 @@ class Mutex {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
+/// Delays a cancellation of this thread (pthread_cancel) to the end of a scope. Destructors do not run when a thread is
+/// cancelled, so a lock would stay locked.
+class Uncancelled {
+ public:
+  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+  Uncancelled& operator=(const Uncancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 class Locked {
  public:
   explicit Locked(Mutex& mutex) : mutex_(mutex) { mutex_.Lock(); }
@@ -34,6 +47,7 @@ class Locked {
   Locked& operator=(const Locked&) = delete;
 
  private:
+  const Uncancelled uncancelled_;
   Mutex& mutex_;
 };
 

@@ -112,11 +112,19 @@ void Say(const char* what, const char* repair) {
   char line[512];
   const int length =
       snprintf(line, sizeof line, "divvy: process %d: %s: %s\n", static_cast<int>(getpid()), what, repair);
-  if (length > 0) {
-    [[maybe_unused]] const ssize_t written =
-        write(STDERR_FILENO, line,
-              static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
-  }
+  if (length <= 0) return;
+  const Uncancelled uncancelled;
+  const SignalsBlocked quiet;
+  const ssize_t written =
+      write(STDERR_FILENO, line,
+            static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
+  if (written >= 0 || errno != EPIPE) return;
+  // Nobody reads the program's errors. Its next write may end it, but not this one.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  const timespec now = {0, 0};
+  sigtimedwait(&pipe, nullptr, &now);
 }
 
 share::Page* SharedPage() {

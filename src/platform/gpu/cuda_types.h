@@ -28,6 +28,7 @@ using Pool = struct OpaquePool*;
 using ExternalMemory = struct OpaqueExternalMemory*;
 using ExternalSemaphore = struct OpaqueExternalSemaphore*;
 using LinkState = struct OpaqueLinkState*;
+using ResourceDescriptor = struct OpaqueResourceDescriptor*;  // CUdevResourceDesc
 
 /// CUresult. A driver may return numbers that are not named here.
 enum Return : int {
@@ -65,6 +66,7 @@ enum Return : int {
   kStreamCaptureInvalidated = 901,
   kStreamCaptureUnmatched = 903,
   kTimeout = 909,
+  kInvalidResourceType = 914,
   kUnknown = 999,
 };
 
@@ -523,6 +525,19 @@ struct CheckpointUnlock {
   unsigned long long reserved[8];
 };
 
+inline constexpr int kResourceSm = 1;  // CU_DEV_RESOURCE_TYPE_SM
+/// CUdevResource: a number of multiprocessors. The last member was added in CUDA 13.
+struct DeviceResource {
+  int type;
+  unsigned char internal[92];
+  unsigned sm_count;
+  unsigned min_partition;
+  unsigned alignment;
+  unsigned flags;
+  unsigned char rest[24];
+  DeviceResource* next;
+};
+
 }  // namespace divvy::cuda
 
 static_assert(sizeof(divvy::cuda::AllocationProperties) == 32);
@@ -539,3 +554,4 @@ static_assert(sizeof(divvy::cuda::CheckpointLock) == 64);
 static_assert(sizeof(divvy::cuda::CheckpointSave) == 64);
 static_assert(sizeof(divvy::cuda::CheckpointRestore) == 64);
 static_assert(sizeof(divvy::cuda::CheckpointUnlock) == 64);
+static_assert(sizeof(divvy::cuda::DeviceResource) == 144);
