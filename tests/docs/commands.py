@@ -225,7 +225,8 @@ class PageShell:
         environment.update(
             PATH=f"{HERE}/programs:{self.folder}/bin:{divvy.parent}:{environment['PATH']}", LC_ALL="C.UTF-8",
             HOME=f"{self.folder}/home", DIVVY_HOME=f"{self.folder}/divvy", TMPDIR=f"{self.folder}/tmp", TZ="UTC",
-            NO_COLOR="1", DOCS_PAGE=str(self.folder), DOCS_DIVVY=str(divvy))
+            NO_COLOR="1", DOCS_PAGE=str(self.folder), DOCS_DIVVY=str(divvy), PYTHONPATH=f"{ROOT}/clients/python",
+            PYTHONDONTWRITEBYTECODE="1")
         self.status, status_out = os.pipe()
         self.shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

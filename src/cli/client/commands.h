@@ -46,6 +46,10 @@ int LogoutMain(const Words& words);
 int UiMain(const Words& words);
 std::vector<dialect::Option> UiOptions();
 
+// cli/mcp/mcp.cc
+int McpMain(const Words& words);
+std::vector<dialect::Option> McpOptions();
+
 // cli/cluster/adopt.cc
 int AdoptMain(const Words& words);
 std::vector<dialect::Option> AdoptOptions();

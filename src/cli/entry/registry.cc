@@ -62,6 +62,18 @@ std::vector<Command> MakeCommands() {
        "",
        UiMain,
        false},
+      {"mcp",
+       "Let an AI agent read and operate the queue",
+       "divvy mcp [--allow TOOLS]",
+       "Serves the Model Context Protocol on standard input and output; an agent's program starts it. The tools queue, "
+       "show, why, logs, gpus, forecast, report, preview_submit and preview_cancel only read. submit and cancel work "
+       "only with --allow. Everything is done with your permissions on the daemon that divvy commands use.",
+       {{"divvy mcp", "read only"}, {"divvy mcp --allow submit,cancel", "the agent may also submit and cancel jobs"}},
+       "Daemon",
+       McpOptions,
+       "",
+       McpMain,
+       false},
       {"audit",
        "Verify that the audit log was not changed",
        "divvy audit verify [HASH]",

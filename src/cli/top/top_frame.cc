@@ -19,7 +19,7 @@ namespace divvy::cli {
 namespace {
 
 constexpr std::array<std::string_view, 8> kSteps = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-constexpr std::string_view kAsciiSteps = "_.:-=+*#";
+constexpr std::string_view kAsciiBarSteps = "_.:-=+*#";
 constexpr std::array<std::string_view, kTopSorts> kSortNames = {"queue", "GPUs", "time", "user", "name"};
 
 bool IsRunning(const wire::JobView& job) {
@@ -441,7 +441,7 @@ std::string Sparkline(const std::deque<int>& percents, std::size_t width, bool i
       continue;
     }
     const auto step = static_cast<std::size_t>(std::clamp(percents[i], 0, 100)) * (kSteps.size() - 1) / 100;
-    if (is_ascii) out += kAsciiSteps[step];
+    if (is_ascii) out += kAsciiBarSteps[step];
     else out += kSteps[step];
   }
   return out;

@@ -1,0 +1,3 @@
+"""The version of the package. It is that of divvy itself (src/version.h)."""
+
+VERSION = "0.1.0"

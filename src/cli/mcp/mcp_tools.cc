@@ -1,0 +1,298 @@
+#include "cli/mcp/mcp_tools.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/client/command.h"
+#include "cli/mcp/bounded_json.h"
+#include "dialect/options/portion_options.h"
+#include "dialect/options/task_options.h"
+#include "wire/http/http.h"
+#include "wire/messages/codec.h"
+
+namespace divvy::cli {
+namespace {
+
+constexpr std::int64_t kRowsByDefault = 50;
+constexpr std::int64_t kLinesByDefault = 50;
+// A log is read to its end in pieces of 1 MiB. A job that writes faster than it is read must not keep us reading.
+constexpr int kMostLogPieces = 64;
+
+std::vector<std::string> TextsOf(JsonValue list) {
+  std::vector<std::string> texts;
+  for (const JsonValue item : list) texts.emplace_back(item.AsString().value_or(""));
+  return texts;
+}
+
+std::string TextOf(JsonValue value) { return std::string(value.AsString().value_or("")); }
+
+/// Sends one request and returns the bounded answer as the member `name` of an object, or as it is if `name` is empty.
+Result<std::string> AskDaemon(const std::string& method, const std::string& target, const std::string& body,
+                              std::string_view name = "") {
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(std::string answer, api.Raw(method, target, body));
+  if (!name.empty()) answer = "{\"" + std::string(name) + "\":" + answer + "}";
+  return BoundedJson(answer, kMostAnswerBytes);
+}
+
+std::string JobPath(JsonValue arguments, std::string_view rest = "") {
+  return "/v1/jobs/" + PercentEncode(TextOf(arguments["job"])) + std::string(rest);
+}
+
+Result<std::string> QueueTool(JsonValue arguments) {
+  wire::JobSelector select;
+  select.user = arguments["user"].exists() ? TextOf(arguments["user"]) : "all";
+  select.states = TextsOf(arguments["states"]);
+  select.name = TextOf(arguments["name"]);
+  select.includes_final = arguments["ended"].AsBool().value_or(false) || !select.states.empty();
+  select.limit = arguments["limit"].AsInt().value_or(kRowsByDefault);
+  return AskDaemon("POST", "/v1/jobs/select", wire::EncodeChanged(select), "jobs");
+}
+
+Result<std::string> ShowTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments), ""); }
+
+Result<std::string> WhyTool(JsonValue arguments) { return AskDaemon("GET", JobPath(arguments, "/why"), ""); }
+
+Result<std::string> LogsTool(JsonValue arguments) {
+  const std::string job = TextOf(arguments["job"]);
+  const bool is_error = arguments["error"].AsBool().value_or(false);
+  DIVVY_TRY(Api api, Api::Connect());
+  std::string tail;
+  bool is_cut = false;
+  std::int64_t at = -1;
+  for (int piece = 0; piece < kMostLogPieces; ++piece) {
+    DIVVY_TRY(LogPiece got, api.Log(job, is_error, at, arguments["lines"].AsInt().value_or(kLinesByDefault)));
+    if (got.text.empty()) break;
+    at = got.next;
+    tail += got.text;
+    if (tail.size() <= kMostAnswerBytes) continue;
+    tail.erase(0, tail.size() - kMostAnswerBytes);
+    is_cut = true;
+  }
+  if (tail.empty()) return std::string("[no output yet]");
+  return BoundedTail(tail, kMostAnswerBytes, is_cut);
+}
+
+Result<std::string> GpusTool(JsonValue arguments) {
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(std::vector<wire::GpuView> gpus, api.Gpus());
+  const std::string node = TextOf(arguments["node"]);
+  if (!node.empty()) std::erase_if(gpus, [&](const wire::GpuView& gpu) { return gpu.node != node; });
+  if (arguments["free"].AsBool().value_or(false))
+    std::erase_if(gpus, [](const wire::GpuView& gpu) { return gpu.state != "free"; });
+  return BoundedJson("{\"gpus\":" + wire::EncodeChanged(gpus) + "}", kMostAnswerBytes);
+}
+
+Result<std::string> ForecastTool(JsonValue arguments) {
+  if (!arguments["job"].exists())
+    return AskDaemon("GET", "/v1/starts?limit=" + std::to_string(arguments["limit"].AsInt().value_or(kRowsByDefault)),
+                     "");
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const wire::WhyView why, api.Why(TextOf(arguments["job"])));
+  wire::WhyView outlook;
+  outlook.id = why.id;
+  outlook.display_id = why.display_id;
+  outlook.state = why.state;
+  outlook.summary = why.summary;
+  outlook.position = why.position;
+  outlook.ahead_gpus = why.ahead_gpus;
+  outlook.predicted_start = why.predicted_start;
+  outlook.prediction_basis = why.prediction_basis;
+  outlook.would_start_now = why.would_start_now;
+  outlook.command = why.command;
+  return BoundedJson(wire::EncodeChanged(outlook), kMostAnswerBytes);
+}
+
+Result<std::string> ReportTool(JsonValue arguments) {
+  std::string query;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    query += (query.empty() ? "?" : "&") + std::string(name) + "=" + PercentEncode(value);
+  };
+  for (const std::string_view name : {"since", "until"}) {
+    if (!arguments[name].exists()) continue;
+    auto moment = AgoOrMoment(TextOf(arguments[name]));
+    if (!moment) return InvalidArgument(std::string(name) + ": " + moment.error().message);
+    add(name, std::to_string(*moment));
+  }
+  if (arguments["by"].exists()) add("by", TextOf(arguments["by"]));
+  return AskDaemon("GET", "/v1/reports/" + TextOf(arguments["kind"]) + query, "");
+}
+
+Result<std::string> PreviewSubmitTool(JsonValue arguments) {
+  DIVVY_TRY(JobSpec spec, SpecOfArguments(arguments));
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_CHECK(FinishSpec(spec, api));
+  const std::string body = "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}";
+  DIVVY_TRY(const std::string answer, api.Raw("POST", "/v1/jobs", body));
+  return BoundedJson("{\"would_submit\":" + answer + "}", kMostAnswerBytes);
+}
+
+Result<std::string> SubmitTool(JsonValue arguments) {
+  DIVVY_TRY(JobSpec spec, SpecOfArguments(arguments));
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_CHECK(FinishSpec(spec, api));
+  DIVVY_TRY(const wire::SubmitAnswer answer, api.Submit(spec));
+  return BoundedJson(wire::EncodeChanged(answer), kMostAnswerBytes);
+}
+
+Result<wire::JobSelector> SelectedJobs(JsonValue arguments) {
+  wire::JobSelector select;
+  select.ids = TextsOf(arguments["jobs"]);
+  if (select.ids.empty()) return InvalidArgument("jobs: the list is empty; name at least one job");
+  return select;
+}
+
+Result<std::string> PreviewCancelTool(JsonValue arguments) {
+  DIVVY_TRY(wire::JobSelector select, SelectedJobs(arguments));
+  select.user = "all";
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  std::string out;
+  JsonWriter writer(out);
+  writer.BeginObject();
+  writer.Key("would_cancel");
+  writer.BeginArray();
+  for (const wire::JobView& job : jobs) {
+    writer.BeginObject();
+    writer.Member("job", job.display_id);
+    writer.Member("name", job.name);
+    writer.Member("user", job.user);
+    writer.Member("state", job.state);
+    writer.Member("count", job.count);
+    writer.EndObject();
+  }
+  writer.EndArray();
+  writer.Member("note", std::string(jobs.empty() ? "None of these jobs is queued or running."
+                                                 : "The daemon refuses jobs that the caller may not cancel."));
+  writer.EndObject();
+  return BoundedJson(out, kMostAnswerBytes);
+}
+
+Result<std::string> CancelTool(JsonValue arguments) {
+  wire::ActionRequest request;
+  DIVVY_TRY(request.select, SelectedJobs(arguments));
+  request.reason = TextOf(arguments["reason"]);
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const wire::ActionAnswer answer, api.Cancel(request));
+  return BoundedJson(wire::EncodeChanged(answer), kMostAnswerBytes);
+}
+
+constexpr std::string_view kJobSchema =
+    R"({"type":"object","properties":{"job":{"type":"string","description":"id (17), array element (17_3), name, or @ for the caller's last job"}},"required":["job"],"additionalProperties":false})";
+
+constexpr std::string_view kQueueSchema =
+    R"({"type":"object","properties":{)"
+    R"("user":{"type":"string","description":"only jobs of this user; default: all users"},)"
+    R"("states":{"type":"array","maxItems":11,"items":{"type":"string","enum":["held","queued","starting","running","paused","stopping","succeeded","failed","cancelled","timed_out","lost"]}},)"
+    R"("name":{"type":"string"},)"
+    R"("ended":{"type":"boolean","description":"include jobs that have ended"},)"
+    R"("limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"}},"additionalProperties":false})";
+
+constexpr std::string_view kLogsSchema =
+    R"({"type":"object","properties":{)"
+    R"("job":{"type":"string","description":"id (17), array element (17_3), name, or @ for the caller's last job"},)"
+    R"("lines":{"type":"integer","minimum":1,"maximum":500,"description":"from the end; default 50"},)"
+    R"("error":{"type":"boolean","description":"the separate file for standard error"}},"required":["job"],"additionalProperties":false})";
+
+constexpr std::string_view kGpusSchema =
+    R"({"type":"object","properties":{)"
+    R"("node":{"type":"string","description":"only GPUs of this node"},)"
+    R"("free":{"type":"boolean","description":"only GPUs that are free"}},"additionalProperties":false})";
+
+constexpr std::string_view kForecastSchema =
+    R"({"type":"object","properties":{)"
+    R"("job":{"type":"string","description":"one job; without it, all waiting jobs"},)"
+    R"("limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"}},"additionalProperties":false})";
+
+constexpr std::string_view kReportSchema =
+    R"({"type":"object","properties":{)"
+    R"("kind":{"type":"string","enum":["usage","waste","efficiency","fairness","shares","predictions","speeds"]},)"
+    R"("since":{"type":"string","description":"7d (ago), yesterday or 2026-03-01"},)"
+    R"("until":{"type":"string"},)"
+    R"("by":{"type":"string","enum":["user","team","name","model","pool","node","hour","job"]}},"required":["kind"],"additionalProperties":false})";
+
+constexpr std::string_view kSubmitSchema =
+    R"({"type":"object","properties":{)"
+    R"("command":{"type":"array","maxItems":10000,"items":{"type":"string"},"description":"the program and its arguments, without a shell; or the arguments of script"},)"
+    R"("script":{"type":"string","description":"the text of a script instead; its #SBATCH, # GFLOW and # DIVVY lines count"},)"
+    R"("gpus":{"type":"string","description":"2, 2..8, 0.25 or 2x0.5; default: 0"},)"
+    R"("time":{"type":"string","description":"time limit: 90m, 2h"},)"
+    R"("name":{"type":"string"},)"
+    R"("directory":{"type":"string","description":"absolute; default: the directory of this server"},)"
+    R"("options":{"type":"array","maxItems":200,"items":{"type":"string"},"description":"further options of divvy submit, such as --memory=64G, --after=17, --array=0-9%2 or --env=NAME=VALUE"}},"additionalProperties":false})";
+
+constexpr std::string_view kCancelSchema =
+    R"({"type":"object","properties":{)"
+    R"("jobs":{"type":"array","maxItems":100,"items":{"type":"string"},"description":"ids such as 17, 17_3 or 17_[1-3]"},)"
+    R"("reason":{"type":"string"}},"required":["jobs"],"additionalProperties":false})";
+
+constexpr std::string_view kPreviewCancelSchema =
+    R"({"type":"object","properties":{)"
+    R"("jobs":{"type":"array","maxItems":100,"items":{"type":"string"},"description":"ids such as 17, 17_3 or 17_[1-3]"}},"required":["jobs"],"additionalProperties":false})";
+
+}  // namespace
+
+Result<JobSpec> SpecOfArguments(JsonValue arguments) {
+  const dialect::ParseContext around = CallerParseContext();
+  JobSpec spec;
+  const std::vector<std::string> command = TextsOf(arguments["command"]);
+  const std::string script = TextOf(arguments["script"]);
+  if (command.empty() && script.empty())
+    return InvalidArgument("nothing to run: give command, for example [\"python\", \"train.py\"], or script");
+  std::vector<std::string> words;
+  for (const auto& [argument, option] : {std::pair("gpus", "--gpus="), std::pair("time", "--time="),
+                                         std::pair("name", "--name="), std::pair("directory", "--chdir=")}) {
+    if (arguments[argument].exists()) words.push_back(option + TextOf(arguments[argument]));
+  }
+  for (std::string& word : TextsOf(arguments["options"])) words.push_back(std::move(word));
+  if (!script.empty()) DIVVY_CHECK(dialect::ReadScript(script, "script", around, spec));
+  DIVVY_TRY(const dialect::Parsed parsed, dialect::ParseOptions(dialect::JobOptions(spec, around), words));
+  if (!parsed.positional.empty() || parsed.saw_dashes) {
+    const std::string word = parsed.positional.empty() ? "--" : parsed.positional.front();
+    return InvalidArgument("options: '" + word + "' is not an option; the program and its arguments belong in command");
+  }
+  (script.empty() ? spec.command : spec.arguments) = command;
+  if (spec.directory.empty()) spec.directory = around.directory;
+  dialect::CompleteTasks(spec);
+  dialect::CompletePortion(spec);
+  DIVVY_CHECK(dialect::CheckComplete(spec));
+  return spec;
+}
+
+std::vector<McpTool> McpTools() {
+  std::vector<McpTool> tools;
+  tools.push_back({"queue", "List jobs",
+                   "Lists waiting and running jobs in queue order, with the reason why each waits.", kQueueSchema,
+                   false, false, "", QueueTool});
+  tools.push_back({"show", "Show a job", "Returns everything about one job: request, GPUs, times, exit code, history.",
+                   kJobSchema, false, false, "", ShowTool});
+  tools.push_back({"why", "Explain a waiting job",
+                   "Returns what keeps a job from starting, which jobs hold what it lacks, its position, its expected "
+                   "start, and the smallest change that would start it now.",
+                   kJobSchema, false, false, "", WhyTool});
+  tools.push_back({"logs", "Read a job's output", "Returns the last lines of a job's output.", kLogsSchema, false,
+                   false, "", LogsTool});
+  tools.push_back({"gpus", "List GPUs", "Lists the GPUs with their state, jobs, memory and utilization.", kGpusSchema,
+                   false, false, "", GpusTool});
+  tools.push_back({"forecast", "Forecast starts",
+                   "Returns when waiting jobs should start, and the basis of each estimate. For a job that is not "
+                   "submitted yet, use preview_submit.",
+                   kForecastSchema, false, false, "", ForecastTool});
+  tools.push_back({"report", "Reports",
+                   "Returns a report over a period: usage, waste, efficiency, fairness, shares, predictions or speeds.",
+                   kReportSchema, false, false, "", ReportTool});
+  tools.push_back({"preview_submit", "Preview a submission",
+                   "Checks a submission and forecasts its start, without submitting it. Takes the arguments of submit.",
+                   kSubmitSchema, false, false, "", PreviewSubmitTool});
+  tools.push_back({"preview_cancel", "Preview a cancellation",
+                   "Lists the jobs that cancel would end, without ending them.", kPreviewCancelSchema, false, false, "",
+                   PreviewCancelTool});
+  tools.push_back({"submit", "Submit a job", "Submits a job as the user of this server. Call preview_submit first.",
+                   kSubmitSchema, true, false, "preview_submit", SubmitTool});
+  tools.push_back({"cancel", "Cancel jobs", "Ends running jobs and removes waiting ones. Call preview_cancel first.",
+                   kCancelSchema, true, true, "preview_cancel", CancelTool});
+  return tools;
+}
+
+}  // namespace divvy::cli
