@@ -410,6 +410,7 @@ About Daemon::MakeAbout() {
   about.isolation = host_.node().isolation().text;
   about.gpu_isolation = host_.node().isolation().gpus;
   about.warnings = controller_->team_warnings();
+  about.warnings.insert(about.warnings.end(), config_.notes.begin(), config_.notes.end());
   return about;
 }
 
@@ -571,6 +572,7 @@ Status Daemon::Start() {
   ::umask(022);
   DIVVY_TRY(config_, LoadConfig(places_));
   log_.SetLevel(LogLevelFromName(config_.log_level));
+  for (const std::string& note : config_.notes) log_.Write(LogLevel::kWarning, "event=config note=" + LogQuoted(note));
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;
   DIVVY_CHECK(MakeDirectory(places_.state, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(places_.logs, 0711));
