@@ -22,6 +22,7 @@ struct Row {
   const char* kind;
   std::uint32_t flag;  // Why it cannot be moved; 0: it can.
 };
+void PrintTo(const Row& row, std::ostream* out) { *out << row.kind; }
 
 class EveryAllocationCall : public ShareMemory, public ::testing::WithParamInterface<Row> {};
 

@@ -103,7 +103,8 @@ std::string_view Nearest(std::string_view text, std::span<const std::string_view
     // Short words are close to many other words, and a typo seldom changes the first letter too.
     const bool is_other = ToLower(text.substr(0, 1)) != ToLower(candidate.substr(0, 1));
     const bool is_turned = std::ranges::is_permutation(ToLower(text), ToLower(candidate));
-    const bool is_far = distance > 1 && !is_turned && (text.size() < 4 || (text.size() < 5 && is_other));
+    const bool is_far = distance > 1 && !is_turned &&
+                        (text.size() < 4 || (text.size() < 5 && is_other) || (is_other && distance > text.size() / 3));
     if (!is_far && distance < least && distance < candidate.size()) {
       least = distance;
       best = candidate;

@@ -12,6 +12,8 @@ TEST(Text, NearestFindsASmallTypingErrorOnly) {
   EXPECT_EQ(Nearest("polcy", keys), "policy");
   EXPECT_EQ(Nearest("escalateafter", keys), "escalate_after");
   EXPECT_EQ(Nearest("zebra", keys), "");
+  const std::string_view options[] = {"account", "gpus"};
+  EXPECT_EQ(Nearest("gpu-count", options), "") << "another first letter, and four more";
   const std::string_view commands[] = {"gjob", "pool", "gpus"};
   EXPECT_EQ(Nearest("frob", commands), "") << "two of four letters, the first among them";
   EXPECT_EQ(Nearest("foo", commands), "");

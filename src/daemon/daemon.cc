@@ -462,6 +462,7 @@ About Daemon::MakeAbout() {
   about.isolation = host_.node().isolation().text;
   about.gpu_isolation = host_.node().isolation().gpus;
   about.warnings = controller_->team_warnings();
+  about.warnings.insert(about.warnings.end(), config_.notes.begin(), config_.notes.end());
   return about;
 }
 
@@ -639,6 +640,7 @@ Status Daemon::Prepare() {
   ::umask(022);
   DIVVY_TRY(config_, LoadConfig(places_));
   log_.SetLevel(LogLevelFromName(config_.log_level));
+  for (const std::string& note : config_.notes) log_.Write(LogLevel::kWarning, "event=config note=" + LogQuoted(note));
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;
   listen_ = config_.listen;
   if (!flags_.listen.empty()) {

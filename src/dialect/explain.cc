@@ -50,7 +50,9 @@ std::string ReadingOf(const Option& option, std::string_view value, const JobSpe
   parts.insert(parts.end(), readings.others.begin(), readings.others.end());
   parts.insert(parts.end(), alone.notes.begin(), alone.notes.end());
   if (!parts.empty()) return OneLine(Join(parts, ", "));
-  return std::string(WithoutDefault(option.help)) +
+  // The help's example would stand beside the value.
+  const std::string_view meaning = WithoutDefault(option.help);
+  return std::string(meaning.substr(0, meaning.find(", such as "))) +
          (value.empty() || option.takes == Takes::kNothing ? "" : ": " + OneLine(value));
 }
 

@@ -98,6 +98,7 @@ TEST(Keeper, AProcessThatLosesItsConnectionKeepsItsMemory) {
 struct Ratio {
   std::vector<double> weights;
 };
+void PrintTo(const Ratio& ratio, std::ostream* out) { *out << testing::PrintToString(ratio.weights); }
 class Shares : public testing::TestWithParam<Ratio> {};
 
 TEST_P(Shares, TimeIsDividedAsRequested) {

@@ -85,7 +85,8 @@ std::vector<Curve> Chart::TakeCurves() {
 
 namespace {
 
-// Not applied to a job's own metrics: another part's silence is no gap in them.
+// Fills short gaps of one part's curve with its last value, so that the sum of all parts does not drop. Metrics that
+// the job reports itself stay as they are: only some of its parts may report them, and rarely.
 std::vector<Point> Carried(const Curve& curve, Second step) {
   std::vector<Point> points = curve.points;
   if (!curve.name.empty()) return points;

@@ -11,6 +11,11 @@ namespace store_contract_test {
 using IdList = std::vector<std::uint64_t>;
 
 enum class Kind { kSqlite, kMemory, kPostgres };
+std::string NameOf(Kind kind) {
+  constexpr const char* kNames[] = {"Sqlite", "Memory", "Postgres"};
+  return kNames[static_cast<int>(kind)];
+}
+void PrintTo(Kind kind, std::ostream* out) { *out << NameOf(kind); }
 
 class StoreContract : public testing::TestWithParam<Kind> {
  protected:
@@ -54,13 +59,10 @@ class StoreContract : public testing::TestWithParam<Kind> {
   std::unique_ptr<Store> store_;
 };
 
-std::string NameOfKind(const testing::TestParamInfo<Kind>& kind) {
-  constexpr const char* kNames[] = {"Sqlite", "Memory", "Postgres"};
-  return kNames[static_cast<int>(kind.param)];
-}
-
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::Values(Kind::kSqlite, Kind::kMemory, Kind::kPostgres),
-                         NameOfKind);
+                         [](const auto& one) { return NameOf(one.param); });
+
+TEST(StoreKinds, ArePrintedByName) { EXPECT_EQ(testing::PrintToString(Kind::kPostgres), "Postgres"); }
 
 JobRecord RecordWithEverything() {
   JobRecord record = Job(7, "naïve 'name'; --");

@@ -44,6 +44,11 @@ void CopyRun(const JobRecord& run, JobRecord& record) {
 
 }  // namespace
 
+void MemoryStore::SetAway(bool is_away) {
+  const std::lock_guard lock(mutex_);
+  is_away_ = is_away;
+}
+
 void MemoryStore::FailNextCommit() {
   const std::lock_guard lock(mutex_);
   fails_next_commit_ = true;
@@ -145,6 +150,7 @@ Result<bool> MemoryStore::PruneStep(Time finished_before) {
 
 Result<JobRecord> MemoryStore::Find(JobId id) {
   const std::lock_guard lock(mutex_);
+  if (is_away_) return Unreachable("the database is away");
   const auto record = jobs_.find(id);
   if (record == jobs_.end()) return NoSuchFakeJob(id);
   return record->second;
@@ -152,6 +158,7 @@ Result<JobRecord> MemoryStore::Find(JobId id) {
 
 Result<JobSpec> MemoryStore::Spec(JobId id) {
   const std::lock_guard lock(mutex_);
+  if (is_away_) return Unreachable("the database is away");
   const auto record = jobs_.find(id);
   if (record == jobs_.end()) return NoSuchFakeJob(id);
   const auto spec = specs_.find(record->second.spec_of);

@@ -18,6 +18,8 @@ class MemoryStore : public Store {
  public:
   /// The next commit fails as if the disk were full. Later ones succeed.
   void FailNextCommit();
+  /// While set, Find and Spec fail as if the database were away.
+  void SetAway(bool is_away);
   /// Number of successful commits, without empty ones.
   std::uint64_t commits() const;
 
@@ -49,6 +51,7 @@ class MemoryStore : public Store {
   std::uint64_t next_id_ = 1;
   std::uint64_t jobs_total_ = 0;
   bool fails_next_commit_ = false;
+  bool is_away_ = false;
   std::uint64_t commits_ = 0;
 };
 

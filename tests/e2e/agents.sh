@@ -20,7 +20,8 @@ expect 600 "$(stat -c %a n1.token)" "the mode of a token's file"
 umask 077
 grep -q 'with which 1 node may join; valid for 1 h (--expires). On the other machine, run divvy agent --join-file FILE --detach, where FILE ' said || fail "says: $(cat said)"
 divvy token create --node --uses 3 --expires 1h >many.token 2>/dev/null
-divvy token create >user.token 2>/dev/null
+divvy token create --expires never >user.token 2>said
+grep -q 'valid until divvy token remove removes it. On the other machine' said || fail "says: $(cat said)"
 
 # In the foreground, with the token on standard input. No secret is on the agent's command line.
 on n1 agent --join - --name n1 --emulate 4xA100-40GB --label rack=r7 <n1.token 2>n1.log &
@@ -130,7 +131,7 @@ refused "no agent runs here" on n2 agent --stop
 on n2 agent --detach --quiet || fail "n2 did not come again"
 wait_for "n2" node_is n2 drained
 pid=$(agent_pid n2)
-refused "n2 cannot be removed while its agent is connected" divvy node remove n2 --gone
+refused "the agent of n2 is connected" divvy node remove n2 --gone
 refused "gone works only with remove" divvy node drain n2 --gone
 divvy node remove n2 | grep -q 'removed n2' || fail "remove says nothing"
 expect "" "$(node_state n2)" "the state of who was removed"

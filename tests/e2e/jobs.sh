@@ -90,7 +90,7 @@ expect 5 "$(field "$orphan" exit_code)" "its exit code"
 # An element of an array waits for those before it, because only one runs at a time.
 array=$(divvy submit --quiet --array '0-5%1' --time 10m -- sleep 600)
 wait_for "its first element" state_is "${array}_0" running
-divvy why "${array}_3" | grep -qE "; 2 elements of its array go before it; it should start in [0-9.]+ (ms|s|min)" || fail "why says of its fourth: $(divvy why "${array}_3")"
-divvy why "$array" | grep -qE "the next one should start in [0-9.]+ (ms|s|min)" || fail "why says of the array: $(divvy why "$array")"
+divvy why "${array}_3" | grep -qE "; 2 elements of its array go before it; it should start (within a minute|in [0-9]+ min)" || fail "why says of its fourth: $(divvy why "${array}_3")"
+divvy why "$array" | grep -qE "the next one should start (within a minute|in [0-9]+ min)" || fail "why says of the array: $(divvy why "$array")"
 divvy cancel "$array" >/dev/null
 echo "jobs: passed"

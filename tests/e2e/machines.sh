@@ -193,6 +193,8 @@ grep -q 'there is no GPU 4; node n1 has 4 GPUs, 0 to 3' refusal || fail "the ref
 divvy gpus restrict n9:0 2>refusal && fail "a machine that is none was taken"
 grep -q "there is no node 'n9'; divvy nodes lists" refusal || fail "the refusal says: $(cat refusal)"
 expect "New work on n1, n2 uses GPU 2 only; running jobs stay, and GPU fractions are moved." "$(divvy gpus restrict 'n[1-2]:2')" "what restrict says"
+expect "New work on $own may use every GPU." "$(divvy gpus restrict all)" "what restrict says of the controller's node"
+divvy status | grep -q "^GPUs .* free on 3 nodes.* on the controller's: " || fail "status says: $(divvy status)"
 divvy gpus restrict n2:all >/dev/null
 divvy nodes | grep '^n1' | grep -q 'GPUs 0,1,3 are restricted' || fail "nodes shows: $(divvy nodes)"
 divvy nodes | grep '^n2' | grep -q 'restricted' && fail "n2 is restricted as well: $(divvy nodes)"

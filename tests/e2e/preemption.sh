@@ -3,7 +3,7 @@
 # daemon.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
-[taking_back]
+[preemption]
 preempts = true
 grace = "20s"
 TOML

@@ -36,7 +36,7 @@ for job in "$slow_1" "$slow_2"; do wait_for "the second report of $job" said "$j
 [ "$(field "$fast_1" expected_end)" != null ] || fail "two reports, and no end is expected"
 divvy show "$fast_1" | grep -q '^progress *step 500 of 1000 (50%), reported ' || fail "show does not say how far it is"
 divvy queue | grep -q 'step 500 of 1000 (50%), about .* to go' || fail "the queue does not say how far it is"
-divvy why "$waits" | grep -q '^will start *about ' || fail "who waits is not told when: $(divvy why "$waits")"
+divvy why "$waits" | grep -qE '^will start *(about|within)' || fail "who waits is not told when: $(divvy why "$waits")"
 
 # Invalid progress values are rejected without side effects.
 for bad in nan -0.1 1.5 5/4 1/0 much; do

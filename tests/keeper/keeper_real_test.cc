@@ -13,6 +13,7 @@ wire::KeeperAdd Terms(std::uint64_t job, int gpu, double compute, std::int64_t r
 struct Weights {
   std::vector<double> of;
 };
+void PrintTo(const Weights& weights, std::ostream* out) { *out << testing::PrintToString(weights.of); }
 class RealShares : public testing::TestWithParam<Weights> {};
 
 TEST_P(RealShares, ProgramsGetTheRequestedTime) {

@@ -48,16 +48,6 @@ Result<std::string> AwaitReady(int fd, const std::string& who) {
   }
 }
 
-/// Waits until a process that failed to start has ended and released its lock, so that an immediate retry does not find
-/// the lock held.
-void AwaitEnd(pid_t pid) {
-  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process.is_open()) return;
-  pollfd end{process.get(), POLLIN, 0};
-  while (::poll(&end, 1, kEndMostMs) < 0 && errno == EINTR) {
-  }
-}
-
 std::vector<char*> PointersTo(std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -142,6 +132,14 @@ Status LeaveTerminal() {
 }
 
 }  // namespace
+
+void AwaitEnd(pid_t pid) {
+  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.is_open()) return;
+  pollfd end{process.get(), POLLIN, 0};
+  while (::poll(&end, 1, kEndMostMs) < 0 && errno == EINTR) {
+  }
+}
 
 int StartInPlace(std::vector<std::string> arguments) {
   ::execv("/proc/self/exe", PointersTo(arguments).data());

@@ -1,6 +1,8 @@
 // Starts this executable again as a long-lived process: the daemon, or an agent.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -27,5 +29,8 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
 /// Starts it in the background, in its own session, with "--detached" appended to its arguments. Succeeds when it
 /// reports "ready"; otherwise the error has its message. `who` names it in errors: "the daemon".
 Status StartDetached(std::vector<std::string> arguments, const std::string& who);
+/// Waits at most 10 s until the process of this machine has ended and has released its locks, whether or not its parent
+/// has noticed.
+void AwaitEnd(pid_t pid);
 
 }  // namespace divvy::cli

@@ -1,10 +1,8 @@
 // divvy up, down, status: start, stop and inspect the daemon.
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <map>
 #include <optional>
 
@@ -112,10 +110,13 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
   std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
+  // The totals count the whole cluster, but the source describes the controller's own node.
+  const bool has_others = nodes.size() > 1;
   out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +
+         (has_others ? " on " + std::to_string(nodes.size()) + " nodes" : "") +
          (status.gpus_lent > 0 ? " (" + std::to_string(status.gpus_lent) + " of them borrowed by GPU fractions)" : "") +
          (status.gpus_reserved > 0 ? ", " + std::to_string(status.gpus_reserved) + " reserved; " : "; ") +
-         status.gpu_source + "\n";
+         (has_others ? "on the controller's: " : "") + status.gpu_source + "\n";
   out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +
          " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
   if (const std::string machines = MachinesText(nodes); !machines.empty()) out += "nodes      " + machines + "\n";
@@ -201,12 +202,8 @@ int DownMain(const Words& words) {
     progress.reset();
     return Fail(down.error());
   }
-  // Wait until the process is gone, so that the next divvy up does not find it.
-  const pid_t pid = static_cast<pid_t>(status->pid);
-  for (int i = 0; i < 1000 && ::kill(pid, 0) == 0; ++i) {
-    const timespec pause{0, 10'000'000};
-    ::nanosleep(&pause, nullptr);
-  }
+  // The next divvy up must not find it.
+  if (!api->is_remote()) AwaitEnd(static_cast<pid_t>(status->pid));
   progress.reset();
   if (is_quiet) return 0;
   if (status->jobs_running > 0) {

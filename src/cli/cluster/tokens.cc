@@ -209,7 +209,8 @@ int Create(const Words& words) {
   line->launcher_key = is_for_node && !api->is_remote() ? LauncherKey() : "";
   // Print only the line to standard output, so that it can be redirected to a file or a pipe. It is shown only once.
   const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
-  const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
+  const std::string life = request.lives_s > 0 ? "valid for " + DurationText(lives) + " (--expires)"
+                                               : "valid until divvy token remove removes it";
   // Under root's daemon, agents of other machines run as root too.
   const std::string agent = std::string(line->launcher_key.empty() ? "" : "sudo ") + "divvy agent";
   const bool is_on_terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -217,8 +218,7 @@ int Create(const Words& words) {
       !is_for_node     ? "run divvy login and paste this line:"
       : is_on_terminal ? "run " + agent + " --join - --detach and paste this line:"
                        : "run " + agent + " --join-file FILE --detach, where FILE contains the printed line";
-  std::fprintf(stderr, "%s; valid %s (--expires). On the other machine, %s\n", answer->message.c_str(), life.c_str(),
-               what_next.c_str());
+  std::fprintf(stderr, "%s; %s. On the other machine, %s\n", answer->message.c_str(), life.c_str(), what_next.c_str());
   CloseToOthers(STDOUT_FILENO);
   std::printf("%s\n", ToString(*line).c_str());
   return 0;

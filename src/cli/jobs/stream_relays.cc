@@ -170,7 +170,8 @@ struct StreamRelays::Input {
       sent = read;
       LookForLeaving(next, is_here);
     }
-    if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing is not enough: word_ is a duplicate.
+    // Closing is not enough: word_ is a duplicate. Behind the typed end, the supervisor of a terminal here keeps us.
+    if (!TypesEnd() || is_here) ::shutdown(fd, SHUT_WR);
   }
 
   /// For a terminal on another node, its supervisor reports it, unless the node's agent is disconnected.
@@ -204,8 +205,8 @@ struct StreamRelays::Input {
     return true;
   }
 
-  /// True if our input's end must be typed. The supervisor of a job's terminal takes the end of the socket for the end
-  /// of this process.
+  /// True if our input's end must be typed. The supervisor of a job's terminal takes the end of the socket without it
+  /// for the end of this process.
   bool TypesEnd() const { return has_terminal && !is_terminal; }
 
   // Used by the pumping thread only.

@@ -121,9 +121,11 @@ std::string Place(const wire::WhyView& why) {
 
 std::string Expected(const wire::WhyView& why, double now) {
   if (!why.predicted_start) return why.prediction_basis;
-  std::string text = *why.predicted_start <= now
-                         ? "any moment now"
-                         : "about " + When(why.predicted_start) + ", in " + InWords(*why.predicted_start - now);
+  const double span = *why.predicted_start - now;
+  // Seconds would promise more than is known.
+  std::string text = span <= 0   ? "any moment now"
+                     : span < 60 ? "within a minute"
+                                 : "about " + When(why.predicted_start) + ", in " + InWords(span);
   return text + (why.prediction_basis.empty() ? "" : " (" + why.prediction_basis + ")");
 }
 

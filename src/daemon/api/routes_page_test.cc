@@ -55,6 +55,15 @@ TEST_F(RoutesPage, TheEnvironmentListsRequestedVariablesBeforeCapturedOnes) {
   EXPECT_TRUE(Has(Get("/v1/jobs/99/environment"), "there is no job 99"));
 }
 
+TEST_F(RoutesPage, NoJobIsCalledUnknownWhileTheDatabaseIsAway) {
+  world_.store_.SetAway(true);
+  for (const std::string path : {"", "/environment", "/elements", "/again", "/steps", "/why", "/log"})
+    EXPECT_TRUE(Has(Get("/v1/jobs/99" + path), "the database is away")) << path;
+  EXPECT_TRUE(Has(Post("/v1/jobs/cancel", R"({"select":{"ids":["99"]}})"), "the database is away"));
+  world_.store_.SetAway(false);
+  EXPECT_TRUE(Has(Get("/v1/jobs/99"), "there is no job 99"));
+}
+
 TEST_F(RoutesPage, ElementsOfASweepShowTheirParametersAndLastMetrics) {
   JobSpec spec;
   spec.command = {"true"};

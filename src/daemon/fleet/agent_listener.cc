@@ -147,8 +147,9 @@ Status AgentListener::CheckRemovable(const std::string& name, bool is_gone) {
   const RemoteNode* node = agents_ ? agents_->Find(name) : nullptr;
   const bool is_there = node != nullptr && node->is_connected();
   if (is_gone && is_there)
-    return FailedPrecondition(name + " cannot be removed while its agent is connected; divvy node drain " + name +
-                              " empties it, then divvy node remove " + name);
+    return FailedPrecondition("--gone is for a node that does not come back, but the agent of " + name +
+                              " is connected; divvy node drain " + name + " empties it, then divvy node remove " +
+                              name + " (without --gone) removes it");
   const auto runs = fleet_->RunsOn(name);
   if (runs.empty() || is_gone) return {};
   const NodeRow* row = registry_.Find(name);

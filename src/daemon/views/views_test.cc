@@ -166,6 +166,9 @@ TEST(Why, NamesTheHoldersOfMissingGpusAndTheirEnds) {
   EXPECT_EQ(first.until, ToSeconds(kNow + 1h));
   EXPECT_EQ(why.blockers[0].held_by[1].until, std::nullopt);
   EXPECT_EQ(why.prediction_basis, "when job 5_1 reaches its time limit; between 10 min and 2 h from now");
+  explanation.start.typical = kNow + 5s;
+  EXPECT_EQ(WhyOf(Waiting(), explanation, "", jobs.find(), kNow).summary,
+            "Job 20 (big) waits: it needs 2 GPUs, none is free; it should start within a minute.");
   EXPECT_EQ(why.command, "divvy update 20 --gpus 1");
   const auto command_of = [&](const std::string& change) {
     core::Explanation other = explanation;

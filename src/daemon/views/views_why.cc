@@ -260,6 +260,11 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   return text + (is_absent ? " But " + reason + "." : "");
 }
 
+// Seconds would promise more than is known: most estimates rest on predictions of other jobs.
+std::string SpanText(Duration span) {
+  return span < std::chrono::minutes(1) ? "within a minute" : "in " + DurationText(span);
+}
+
 std::string WaitingSummary(const JobRecord& record, const core::Explanation& explanation, const wire::WhyView& view,
                            Time now) {
   const bool is_array = record.array_count > 0;
@@ -278,7 +283,7 @@ std::string WaitingSummary(const JobRecord& record, const core::Explanation& exp
     text += "; " + Plural(before, "element") + " of its array " + (before == 1 ? "goes" : "go") + " before it";
   const Time start = explanation.start.typical;
   if (start != kNever && start > now)
-    text += std::string("; ") + (is_array ? "the next one" : "it") + " should start in " + DurationText(start - now);
+    text += std::string("; ") + (is_array ? "the next one" : "it") + " should start " + SpanText(start - now);
   if (const Time latest = LatestStart(record); latest != kNever)
     text += std::string("; ") + (is_array ? "they leave" : "it leaves") + " the queue in " +
             DurationText(latest - now) + " if " + (is_array ? "they have" : "it has") + " not started, for " +

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "base/index_ranges.h"
 #include "base/text.h"
@@ -249,13 +250,13 @@ std::vector<Key> Keys(Config& config) {
       {"queue", "max_queued", Into(config.max_queued, queued)},
       {"queue", "max_queued_of_user", Into(config.max_queued_of_user, queued)},
       {"queue", "usage_half_life", IntoSpan(config.policy.usage_half_life, "7d", 1h, 24h * 365)},
-      {"taking_back", "reclaims", Into(preemption.reclaims, ConfigYesOrNo)},
-      {"taking_back", "preempts", Into(preemption.preempts, ConfigYesOrNo)},
-      {"taking_back", "consolidates", Into(preemption.consolidates, ConfigYesOrNo)},
-      {"taking_back", "preemptible", Into(config.policy.preemptible, preemptible)},
-      {"taking_back", "least_run", IntoSpan(preemption.min_runtime, "10min")},
-      {"taking_back", "patience", IntoSpan(preemption.wait_before, "1min")},
-      {"taking_back", "grace", IntoSpan(preemption.grace, "30s", Duration(0), 24h)},
+      {"preemption", "reclaims", Into(preemption.reclaims, ConfigYesOrNo)},
+      {"preemption", "preempts", Into(preemption.preempts, ConfigYesOrNo)},
+      {"preemption", "consolidates", Into(preemption.consolidates, ConfigYesOrNo)},
+      {"preemption", "preemptible", Into(config.policy.preemptible, preemptible)},
+      {"preemption", "min_runtime", IntoSpan(preemption.min_runtime, "10min")},
+      {"preemption", "wait_before", IntoSpan(preemption.wait_before, "1min")},
+      {"preemption", "grace", IntoSpan(preemption.grace, "30s", Duration(0), 24h)},
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
       {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
       {"jobs", "root_jobs", Into(config.root_jobs, ConfigYesOrNo)},
@@ -266,7 +267,7 @@ std::vector<Key> Keys(Config& config) {
       {"jobs", "log_limit", Into(config.log_limit, log_limit)},
       {"samples", "on", Into(config.takes_samples, ConfigYesOrNo)},
       {"samples", "every", IntoSpan(config.sample_every, "1s", 1s, 1min)},
-      {"samples", "most", Into(config.most_samples, most_samples)},
+      {"samples", "max_size", Into(config.most_samples, most_samples)},
       {"metrics", "dcgm", Into(config.has_dcgm_names, ConfigYesOrNo)},
       {"waste", "on", Into(config.waste.is_on, ConfigYesOrNo)},
       {"waste", "grace", IntoSpan(config.waste.grace, "10min", Duration(0), 24h)},
@@ -349,6 +350,45 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
   return start + "; there are " + list;
 }
 
+/// A key that had another name in earlier releases.
+struct OldKey {
+  std::string_view section;
+  std::string_view old;
+  std::string_view name;
+};
+constexpr std::array<OldKey, 4> kOldKeys = {{{"preemption", "least_run", "min_runtime"},
+                                             {"preemption", "patience", "wait_before"},
+                                             {"samples", "most", "max_size"},
+                                             {"notify", "most_per_minute", "max_per_minute"}}};
+constexpr std::string_view kOldSection = "taking_back";
+constexpr std::string_view kNewSection = "preemption";
+
+/// Gives entries with old names the present ones. Returns a note for each old name. An error names an entry that is
+/// then there twice.
+Result<std::vector<std::string>> ReplaceOldNames(std::vector<ConfigEntry>& entries, std::string_view path) {
+  std::vector<std::string> notes;
+  const auto at = [&](const ConfigEntry& entry) { return std::string(path) + ":" + std::to_string(entry.line) + ": "; };
+  for (ConfigEntry& entry : entries) {
+    std::string old;
+    if (entry.section == kOldSection) {
+      entry.section = kNewSection;
+      if (entry.key.empty()) old = "[" + std::string(kOldSection) + "]";
+    }
+    const auto key = std::ranges::find_if(
+        kOldKeys, [&](const OldKey& one) { return one.section == entry.section && one.old == entry.key; });
+    if (key != kOldKeys.end()) old = std::exchange(entry.key, key->name);
+    if (old.empty()) continue;
+    const std::string present = entry.key.empty() ? "[" + entry.section + "]" : entry.key;
+    for (const ConfigEntry& other : entries) {
+      if (&other != &entry && other.section == entry.section && other.key == entry.key)
+        return InvalidArgument(at(entry) + old + " is the old name of " + present + ", which is in line " +
+                               std::to_string(other.line) + "; remove one of them");
+    }
+    notes.push_back(at(entry) + old + " is now called " + present + "; the old name works in this release only");
+  }
+  return notes;
+}
+
 /// Makes a text one line, whatever bytes a quoted key contains.
 std::string OneLine(std::string text) {
   for (char& c : text) {
@@ -389,8 +429,9 @@ Result<std::optional<GpuSet>> ParseGpuSet(std::string_view text) {
 }
 
 Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
-  DIVVY_TRY(const std::vector<ConfigEntry> entries, ReadConfigDocument(toml, path));
+  DIVVY_TRY(std::vector<ConfigEntry> entries, ReadConfigDocument(toml, path));
   Config config;
+  DIVVY_TRY(config.notes, ReplaceOldNames(entries, path));
   const std::vector<Key> keys = Keys(config);
   const auto fail = [&](const ConfigEntry& entry, const std::string& message) {
     return InvalidArgument(std::string(path) + ":" + std::to_string(entry.line) + ": " + OneLine(message));

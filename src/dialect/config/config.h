@@ -92,6 +92,8 @@ struct Config {
 
   TeamsFile teams;  // [teams], [teams.NAME], [users.NAME], [prices]; the caller checks rules between rows.
 
+  std::vector<std::string> notes;  // Old names of keys in the file, for its administrator. Not compared.
+
   friend bool operator==(const Config& a, const Config& b);
 };
 

@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kNotify = "notify";
 constexpr std::string_view kReceivers = "notify.";
 constexpr std::string_view kNotifyKeys[] = {
-    "on",   "user_webhooks", "webhook_hosts", "user_commands",   "user_mail",     "mail_domains", "sendmail",
-    "from", "ca_file",       "retry_after",   "most_per_minute", "give_up_after", "time_limit"};
+    "on",   "user_webhooks", "webhook_hosts", "user_commands",  "user_mail",     "mail_domains", "sendmail",
+    "from", "ca_file",       "retry_after",   "max_per_minute", "give_up_after", "time_limit"};
 constexpr std::string_view kReceiverKeys[] = {"events", "webhook", "command", "mail",
                                               "secret", "run_as",  "users",   "teams"};
 
@@ -65,7 +65,7 @@ Status ReadSetting(const ConfigEntry& entry, NotifySettings& settings) {
     if (!IsMailAddress(settings.from)) return InvalidArgument(Quoted(settings.from) + " is not a mail address");
   } else if (key == "ca_file") {
     DIVVY_TRY(settings.ca_file, Path(value, "/etc/ssl/lab.pem"));
-  } else if (key == "most_per_minute") {
+  } else if (key == "max_per_minute") {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 6000));
     settings.most_per_minute = static_cast<int>(count);
   } else if (key == "retry_after") {

@@ -120,13 +120,13 @@ TEST(Config, ReadsPoliciesAndPreemption) {
   const auto config = ParseConfig(R"([queue]
 policy = "fair"
 usage_half_life = "14d"
-[taking_back]
+[preemption]
 reclaims = true
 preempts = true
 consolidates = true
 preemptible = "requeue"
-least_run = "10min"
-patience = "1min"
+min_runtime = "10min"
+wait_before = "1min"
 grace = "2min"
 )",
                                   "divvy.toml");
@@ -144,9 +144,27 @@ grace = "2min"
   EXPECT_EQ(ParseConfig("[queue]\npolicy = \"shortest\"\n", "f").value().policy.order, QueuePolicy::kShortest);
 }
 
+TEST(Config, OldNamesOfPreemptionWorkAndAreNoted) {
+  const auto config = ParseConfig("[taking_back]\nreclaims = true\nleast_run = \"10min\"\npatience = \"1min\"\n", "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->policy.preemption.reclaims);
+  EXPECT_EQ(config->policy.preemption.min_runtime, 10min);
+  EXPECT_EQ(config->policy.preemption.wait_before, 1min);
+  ASSERT_EQ(config->notes.size(), 3U);
+  EXPECT_EQ(config->notes[0], "f:1: [taking_back] is now called [preemption]; the old name works in this release only");
+  EXPECT_EQ(config->notes[1], "f:3: least_run is now called min_runtime; the old name works in this release only");
+  EXPECT_TRUE(ParseConfig("[preemption]\nreclaims = true\n", "f")->notes.empty());
+  EXPECT_EQ(ParseConfig("[samples]\nmost = \"1G\"\n", "f")->most_samples, Bytes(1 << 30));
+  EXPECT_EQ(ParseConfig("[notify]\nmost_per_minute = 7\n", "f")->notify.most_per_minute, 7);
+  EXPECT_EQ(ParseConfig("[preemption]\nmin_runtime = \"1s\"\nleast_run = \"2s\"\n", "f").error().message,
+            "f:3: least_run is the old name of min_runtime, which is in line 2; remove one of them");
+  EXPECT_EQ(ParseConfig("[preemption]\n[taking_back]\n", "f").error().message,
+            "f:2: [taking_back] is the old name of [preemption], which is in line 1; remove one of them");
+}
+
 TEST(Config, ReportsErrorsInPreemptionSettings) {
   const auto fails = [](const std::string& line) {
-    return ParseConfig("[taking_back]\n" + line + "\n", "f").error().message;
+    return ParseConfig("[preemption]\n" + line + "\n", "f").error().message;
   };
   EXPECT_NE(fails("preempts = \"yes\"").find("true or false"), std::string::npos) << fails("preempts = \"yes\"");
   EXPECT_NE(fails("preemptible = \"always\"").find("\"requeue\""), std::string::npos);
@@ -309,7 +327,7 @@ TEST(Config, ReadsTablesOfNotificationReceivers) {
 [notify]
 user_webhooks = "off"
 webhook_hosts = ["Hooks.lab", "*.lab"]
-most_per_minute = 5
+max_per_minute = 5
 retry_after = "2s"
 [notify.ops]
 events = ["fail", "gpu_fenced"]

@@ -64,13 +64,18 @@ Readings ReadBack(const JobSpec& spec);
 /// One line that shows how a spec was parsed: "2 GPUs (h100), 1 h 30 min, 20 GiB each, after job 12".
 std::string Summarise(const JobSpec& spec);
 
+/// A call of sbatch: every script is Slurm's, whether or not it has #SBATCH lines. `words`, the command line, override
+/// those lines; #DIVVY lines come last.
+struct SbatchCall {
+  const std::vector<std::string>& words;
+  std::string_view name;  // The job's name, unless an option gives it.
+};
+
 /// Detects the dialect of a script's comment lines (#SBATCH, # GFLOW, # DIVVY) and applies them to `spec`, together
 /// with its script, name and dialect. Apply the words of a command line afterwards, so that they win. Errors name the
-/// line: "train.sh line 3: --gres: ...".
-Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
-/// Applies the script's #DIVVY lines to `spec`; they come after the options of any other tool. An error names `path`
-/// and the line.
-Status ApplyDivvyLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
+/// line: "train.sh line 3: --gres: ...". `sbatch`: reads it as sbatch does (see SbatchCall).
+Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec,
+                  const SbatchCall* sbatch = nullptr);
 
 /// The output of `divvy explain SCRIPT`: the requests line by line, mistakes with their fixes, and what does not apply
 /// here. Never fails: errors are part of the text. `had_errors` determines the exit code.

@@ -70,6 +70,16 @@ class Parser {
     return name.size() > 64 ? std::string_view() : Nearest(name, known);
   }
 
+  /// The shortest option that begins with this word: "gpus" for the "gpu" of --gpu-count. Empty for short words.
+  std::string_view ShortestOf(std::string_view word) const {
+    std::string_view shortest;
+    for (const Option& option : options_) {
+      if (option.is_hidden || word.size() < 3 || !option.name.starts_with(word)) continue;
+      if (shortest.empty() || option.name.size() < shortest.size()) shortest = option.name;
+    }
+    return shortest;
+  }
+
   /// Returns false if the option is an error.
   bool TakesUnknown(std::string_view name, std::optional<std::string_view> value) {
     if (!rules_.take_unknown || name.empty() || HasBegun(name) || !NearestTo(name).empty()) return false;
@@ -111,7 +121,8 @@ class Parser {
     if (name == "help") {
       return InvalidArgument("unknown option " + written + "; it is accepted only as the first word of a command line");
     }
-    const std::string_view near = NearestTo(name);
+    std::string_view near = NearestTo(name);
+    if (near.empty()) near = ShortestOf(name.substr(0, name.find('-')));
     return InvalidArgument(
         "unknown option " + written +
         (near.empty() ? std::string("; --help lists all options") : "; did you mean --" + std::string(near) + "?"));

@@ -73,20 +73,17 @@ ScriptKind FindScriptKind(std::string_view text) {
   return ScriptKind::kPlain;
 }
 
-Status ApplyDivvyLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
-  return ApplyLines(FindOptionLines(text, "DIVVY"), path, JobOptions(spec, around), spec);
-}
-
-Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
+Status ReadScript(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec,
+                  const SbatchCall* sbatch) {
   DIVVY_CHECK(CheckScriptText(text, path));
   // Work on a copy, so that an error on the last line leaves no effects of the first.
   JobSpec read = spec;
   read.script = text;
   if (!text.starts_with("#!")) read.script.insert(0, "#!/bin/bash\n");
-  switch (FindScriptKind(text)) {
+  switch (sbatch != nullptr ? ScriptKind::kSlurm : FindScriptKind(text)) {
     case ScriptKind::kSlurm:
       read.dialect = Dialect::kSlurm;
-      DIVVY_CHECK(ReadSlurmLines(text, path, around, read));
+      DIVVY_CHECK(ReadSlurmLines(text, path, around, read, sbatch == nullptr ? nullptr : &sbatch->words));
       for (const OptionLine& line : FindOptionLines(text, "GFLOW").lines) {
         AddNote(read, "line " + std::to_string(line.number) +
                           " is ignored: a script uses either Slurm or gflow options, and this one has #SBATCH lines");
@@ -102,8 +99,9 @@ Status ReadScript(std::string_view text, std::string_view path, const ParseConte
     case ScriptKind::kPlain:
       break;
   }
-  DIVVY_CHECK(ApplyDivvyLines(text, path, around, read));
-  if (read.name.empty()) read.name = BaseName(path);
+  // They override the options of every other tool.
+  DIVVY_CHECK(ApplyLines(FindOptionLines(text, "DIVVY"), path, JobOptions(read, around), read));
+  if (read.name.empty()) read.name = sbatch != nullptr ? std::string(sbatch->name) : BaseName(path);
   spec = std::move(read);
   return {};
 }

@@ -314,9 +314,14 @@ Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vec
       [](JobSpec&) -> Status { return {}; });
 }
 
-Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
+Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec,
+                      const std::vector<std::string>* words) {
   DIVVY_CHECK(ApplySlurmLines(text, path, around, spec));
   DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
+  if (words != nullptr) {
+    DIVVY_CHECK(ReadSlurmWords(SbatchOptions(spec, around), *words, around, spec));
+    return FinishSlurm(spec);
+  }
   if (auto status = FinishSlurm(spec); !status)
     return InvalidArgument(std::string(path) + ": " + status.error().message);
   return {};

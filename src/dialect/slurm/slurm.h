@@ -7,8 +7,7 @@
 // from them.
 //
 // Order of calls: ApplySlurmLines, ApplySbatchEnvironment, ParseOptions(SbatchOptions) for the command line,
-// FinishSlurm and, once the caller's environment is captured, CompleteSlurm. ReadSlurmLines combines the first two and
-// FinishSlurm.
+// FinishSlurm and, once the caller's environment is captured, CompleteSlurm. ReadSlurmLines combines all but the last.
 #pragma once
 
 #include <array>
@@ -28,9 +27,10 @@ namespace divvy::dialect {
 /// earlier level. The closures write into `spec`. `spec` and `around` must outlive the table.
 std::vector<Option> SbatchOptions(JobSpec& spec, const ParseContext& around);
 
-/// Applies a script's "#SBATCH" lines and SBATCH_* of the environment, then calls FinishSlurm. Errors: "train.sh line
-/// 3: ...".
-Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec);
+/// Applies a script's "#SBATCH" lines, SBATCH_* of the environment and `words`, the command line of sbatch, if any.
+/// Then calls FinishSlurm. Errors: "train.sh line 3: ...".
+Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec,
+                      const std::vector<std::string>* words = nullptr);
 
 /// Adds to `explanation` the meaning of each line, mistakes with their fixes, and what does not apply here.
 void ExplainSlurmLines(std::string_view text, std::string_view path, const ParseContext& around,

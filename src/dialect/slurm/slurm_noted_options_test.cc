@@ -55,6 +55,7 @@ TEST(SlurmNoted, OptionsOfSitePluginsAreNotedAndNeverFatal) {
   // Likely misspellings, and options that define a job's resources, are still errors.
   for (const char* line : {"--ouput=x", "--gpu-count=2", "--memory-limit=4G", "--walltime=1:00", "--time-limit=5"})
     EXPECT_FALSE(Read(line)) << line;
+  EXPECT_NE(Read("--gpu-count=2").error().message.find("did you mean --gpus?"), std::string::npos);
 }
 
 TEST(SlurmLimits, PropagateSelectsTheSubmittersLimits) {

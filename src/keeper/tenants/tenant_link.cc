@@ -145,7 +145,9 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
     no.process = share::kNoSlot;
     if (has_page()) {
       no.result = share::kAllSlotsTaken;
-      std::snprintf(no.text, sizeof no.text, "the job already has %u processes on GPUs", share::kMaxProcesses);
+      std::snprintf(no.text, sizeof no.text,
+                    "the job already has %u processes on GPUs, the most that a job on GPU fractions may have; end one",
+                    share::kMaxProcesses);
     } else {
       no.result = share::kPageBroken;
       std::snprintf(no.text, sizeof no.text, "the job's page was overwritten; start the job again");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,6 +87,8 @@ void Pty::OnPolled(const std::vector<pollfd>& polled) {
   }
   if ((polled[0].revents & (POLLIN | POLLHUP)) != 0) ReadOutput();
   DropGone();
+  // A program shows its prompt after it has changed the mode, so output is the time to look.
+  if ((polled[0].revents & POLLIN) != 0) TypeEndAgain();
 }
 
 // Returns true if there was something to read.
@@ -117,7 +120,9 @@ void Pty::ReadInput(Client& client) {
   const ssize_t size = ReceiveForeign(client.in.get(), block, sizeof block, 0).size;
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) {
-    client.is_gone = true;
+    client.in.Reset();
+    client.is_silent = size == 0 && client.typed_end;
+    client.is_gone = !client.is_silent;
     return;
   }
   for (const char byte : std::string_view(block, static_cast<std::size_t>(size))) {
@@ -129,7 +134,21 @@ void Pty::ReadInput(Client& client) {
     if (client.saw_prefix) input_.push_back(kDetachPrefix);
     client.saw_prefix = byte == kDetachPrefix;
     if (!client.saw_prefix) input_.push_back(byte);
+    client.typed_end = byte == kEndOfFile;
   }
+  if (client.typed_end) was_canonical_ = IsCanonical();
+  WriteInput();
+}
+
+bool Pty::IsCanonical() const {
+  termios mode = {};
+  return ::tcgetattr(master_.get(), &mode) != 0 || (mode.c_lflag & ICANON) != 0;
+}
+
+void Pty::TypeEndAgain() {
+  if (std::ranges::none_of(clients_, &Client::is_silent) || IsCanonical() == was_canonical_) return;
+  was_canonical_ = !was_canonical_;
+  input_.push_back(kEndOfFile);
   WriteInput();
 }
 

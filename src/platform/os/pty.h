@@ -37,7 +37,8 @@ class Pty {
 
   /// Starts with the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches the client; so do the end of `in` and an
   /// error on `out`. A lost client does not end the program's input. A client whose input ends but which stays must
-  /// send the end-of-file character (kEndOfFile).
+  /// send the end-of-file character (kEndOfFile). If it then ends `in`, it stays, and the character is typed again
+  /// after each change of the terminal's mode, because a program such as bash loses what was typed before it.
   void Attach(std::uint64_t attachment, ForeignDescriptor in, ForeignDescriptor out);
 
   void Watch(std::vector<pollfd>& polled) const;
@@ -58,6 +59,8 @@ class Pty {
     ForeignDescriptor out;
     std::string unread;       // Output not yet written to `out`.
     bool saw_prefix = false;  // The last byte typed was Ctrl-P.
+    bool typed_end = false;   // The last byte typed was kEndOfFile.
+    bool is_silent = false;   // `in` ended after it.
     bool is_gone = false;
     bool has_left = false;  // The client is gone because the user typed the detach keys.
   };
@@ -65,6 +68,8 @@ class Pty {
   bool ReadOutput();
   void ReadInput(Client& client);
   void WriteInput();
+  bool IsCanonical() const;
+  void TypeEndAgain();
   void DropGone();
   static void WriteTo(Client& client);
 
@@ -75,7 +80,8 @@ class Pty {
   std::string recent_;  // Latest output; between one and two times kRecent long.
   std::string input_;   // Typed input that the terminal has not taken yet.
   std::vector<std::uint64_t> detached_;
-  bool is_over_ = false;  // No process has the slave side open any more.
+  bool was_canonical_ = true;  // The mode when kEndOfFile was last typed: the terminal collected lines.
+  bool is_over_ = false;       // No process has the slave side open any more.
 };
 
 }  // namespace divvy

@@ -509,6 +509,21 @@ TEST_F(Terminal, AClientThatDisconnectsDoesNotEndTheInput) {
   EXPECT_EQ(AwaitExit(record.job).code, 0);
 }
 
+TEST_F(Terminal, TheEndOfInputReachesAProgramThatChangesTheModeLater) {
+  const std::string go = Work("go");
+  const RunRecord record =
+      StartAt("echo ready; until [ -e '" + go + "' ]; do sleep 0.01; done; stty -icanon; echo raw; " +
+              "until [ \"$(dd bs=1 count=1 2>/dev/null | od -An -to1)\" = ' 004' ]; do :; done");
+  Attach(record, 5);
+  EXPECT_TRUE(Sees("ready"));
+  Type({&Pty::kEndOfFile, 1});
+  ASSERT_EQ(::shutdown(ends_[0], SHUT_WR), 0);
+  std::ofstream(go) << "now";
+  EXPECT_TRUE(Sees("raw"));
+  EXPECT_EQ(AwaitExit(record.job).code, 0);
+  EXPECT_TRUE(detached_.empty());
+}
+
 TEST_F(Terminal, AJobWithoutATerminalRefusesClients) {
   const RunRecord record = Start(Shell(kWaitForEver));
   Attach(record, 6);

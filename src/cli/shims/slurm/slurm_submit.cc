@@ -98,17 +98,11 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
 
   BatchRequest request;
   JobSpec& spec = request.spec;
-  spec.script = script.text;
   const bool is_file = script.path != kWrapped && script.path != kStdin && !script.path.starts_with('/');
   options::Keep(spec, "script", (is_file ? around.directory + "/" : "") + script.path);
-  DIVVY_CHECK(dialect::ApplySlurmLines(script.text, script.path, around, spec));
-  DIVVY_CHECK(dialect::ApplySbatchEnvironment(around, spec));
-  DIVVY_TRY([[maybe_unused]] const dialect::Parsed again,
-            dialect::ReadSlurmWords(dialect::SbatchOptions(spec, around), words, around, spec));
-  DIVVY_CHECK(dialect::FinishSlurm(spec));
-  DIVVY_CHECK(dialect::ApplyDivvyLines(script.text, script.path, around, spec));
+  const dialect::SbatchCall call = {words, script.name};
+  DIVVY_CHECK(dialect::ReadScript(script.text, script.path, around, spec, &call));
   if (parsed.positional.size() > 1) spec.arguments.assign(parsed.positional.begin() + 1, parsed.positional.end());
-  if (spec.name.empty()) spec.name = script.name;
   if (spec.directory.empty()) spec.directory = around.directory;
   options::Keep(spec, "door", "sbatch");
   request.waits = TakeClientFlag(spec, "wait");

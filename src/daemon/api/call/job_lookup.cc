@@ -19,8 +19,18 @@ Status Complete(Store& store, JobId id, FoundJob& found) {
   }
   if (found.spec == nullptr) {
     if (auto spec = store.Spec(found.record->spec_of)) found.spec = std::make_shared<const JobSpec>(*std::move(spec));
+    else found.spec_read = spec.error();
   }
   return {};
+}
+
+Error MissingJob(const Error& error, std::string_view word) {
+  return error.code == ErrorCode::kUnreachable ? error : NotFound("there is no job " + std::string(word));
+}
+
+FinishCall RefuseMissing(const Status& done, const FoundJob& found) {
+  const Error cause = !done ? done.error() : !found.spec_read ? found.spec_read.error() : NotFound("");
+  return [cause](ApiCall& asked) { asked.Refuse(MissingJob(cause, asked.argument)); };
 }
 
 bool MaySee(const Caller& caller, const JobRecord& record) {

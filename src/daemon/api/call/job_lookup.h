@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/api/call/api_context.h"
 #include "daemon/api/call/api_ports.h"
 #include "daemon/views/views.h"
 #include "driver/controller_driver.h"
@@ -18,12 +19,19 @@ struct FoundJob {
   std::optional<JobRecord> record;
   std::shared_ptr<const JobSpec> spec;
   std::vector<Batch::HistoryLine> history;
+  Status spec_read = {};  // Why Complete could not read `spec`.
 };
 
 /// Returns what the loop knows of the job. Complete reads the rest from the store.
 FoundJob FindHere(ControllerDriver& driver, JobId id);
-/// Any thread. Fails if there is no such job; a specification that cannot be read stays null.
+/// Any thread. Fails if there is no such job, or with kUnreachable if the store cannot be read. A specification that
+/// cannot be read stays null.
 Status Complete(Store& store, JobId id, FoundJob& found);
+/// The refusal of a call whose job was not found: `error` itself if the store cannot be reached, so that nobody takes
+/// the job for lost; otherwise "there is no job `word`".
+Error MissingJob(const Error& error, std::string_view word);
+/// Refuses a call with MissingJob if Complete failed (`done`) or left the specification null.
+FinishCall RefuseMissing(const Status& done, const FoundJob& found);
 
 /// Returns true if the caller may see a job's script, directory, environment and output, which may hold secrets. Its
 /// place in the queue is public.

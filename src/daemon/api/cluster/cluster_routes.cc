@@ -131,6 +131,8 @@ void ClusterRoutes::Restrict(ApiCall& call) {
   }
   std::string where;
   for (const std::string& node : request->nodes) where += (where.empty() ? " on " : ", ") + node;
+  const Scheduler& cluster = driver_.controller().scheduler();
+  if (where.empty() && cluster.has_many()) where = " on " + cluster.node(kOwnNode).words.name;
   answer.message = request->is_all ? "New work" + where + " may use every GPU."
                    : answer.gpus.empty()
                        ? "New work" + where + " may use no GPU; running jobs stay, and GPU fractions are moved."

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "daemon/api/call/job_lookup.h"
 #include "daemon/requests/job_update.h"
 #include "daemon/views/job_selector.h"
 #include "wire/messages/messages_remote.h"
@@ -44,7 +45,7 @@ void JobActionRoutes::Act(ApiCall& call, const Action& action, const ActionOnEnd
                             ? (record->array.is_set() || record->array_count == 0 ? DisplayId(*record) : ToString(id))
                             : ToString(id);
     if (!record) {
-      result.message = "there is no job " + ToString(id);
+      result.message = MissingJob(record.error(), ToString(id)).message;
     } else if (IsFinal(record->state) && on_ended) {
       const auto done = on_ended(*record, *request, call.caller);
       result.is_done = done.has_value();

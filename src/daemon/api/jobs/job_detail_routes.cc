@@ -97,9 +97,9 @@ void JobDetailRoutes::Show(ApiCall& call) {
   api_.reader.ReadUnless(
       found.record.has_value(), call, [this, refuse, id = *id, found = std::move(found)]() mutable -> FinishCall {
         const Status done = Complete(driver_.store(), id, found);
-        if (!done && done.error().code == ErrorCode::kUnreachable)
-          return [refuse, error = done.error()](ApiCall& asked) { refuse(asked, error); };
-        if (!done) return [refuse](ApiCall& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
+        if (!done) {
+          return [refuse, error = done.error()](ApiCall& asked) { refuse(asked, MissingJob(error, asked.argument)); };
+        }
         if (auto history = driver_.store().HistoryOf(id)) found.history = *std::move(history);
         return [this, found = std::move(found)](ApiCall& asked) { AnswerDetail(asked, found); };
       });
@@ -133,7 +133,7 @@ void JobDetailRoutes::Steps(ApiCall& call) {
   const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto record = driver_.FindJob(*id);
-  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  if (!record) return call.Refuse(MissingJob(record.error(), call.argument));
   const bool has_commands = MaySee(call.caller, *record) || driver_.controller().Leads(call.caller, *record);
   if (!IsActive(record->state)) {
     const std::string kept = record->exit ? record->exit->steps : "";
@@ -180,7 +180,7 @@ void JobDetailRoutes::Why(ApiCall& call) {
   const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto record = driver_.FindJob(*id);
-  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  if (!record) return call.Refuse(MissingJob(record.error(), call.argument));
   const Controller& controller = driver_.controller();
   const FindOutcome names = call.privacy.Names(driver_.Outcomes());
   if (IsFinal(record->state))
@@ -220,8 +220,8 @@ void JobDetailRoutes::Environment(ApiCall& call) {
   FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(found.record.has_value(), call,
                          [this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
-                           if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
-                             return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                           const Status done = Complete(driver_.store(), id, found);
+                           if (!done || found.spec == nullptr) return RefuseMissing(done, found);
                            if (!MaySee(caller, *found.record)) {
                              return [name = found.record->user.name](ApiCall& asked) {
                                asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + name +
@@ -242,8 +242,8 @@ void JobDetailRoutes::Elements(ApiCall& call) {
   api_.reader.ReadUnless(
       found.record.has_value(), call,
       [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> FinishCall {
-        if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
-          return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+        const Status done = Complete(driver_.store(), id, found);
+        if (!done || found.spec == nullptr) return RefuseMissing(done, found);
         if (found.record->array_count == 0) {
           return [](ApiCall& asked) {
             asked.Refuse(FailedPrecondition("job " + asked.argument + " is not an array or a sweep"));

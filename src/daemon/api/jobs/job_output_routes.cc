@@ -127,8 +127,8 @@ void JobDetailRoutes::Log(ApiCall& call) {
   const bool is_error = call.request.query.contains("error");
   FoundJob found = FindHere(driver_, *id);
   api_.reader.Read(call, [=, this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {
-    if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
-      return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+    const Status done = Complete(driver_.store(), id, found);
+    if (!done || found.spec == nullptr) return RefuseMissing(done, found);
     JobRecord& record = *found.record;
     if (!MaySee(caller, record)) {
       return [name = record.user.name](ApiCall& asked) {

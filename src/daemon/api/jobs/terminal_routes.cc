@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/api/call/job_lookup.h"
 #include "daemon/fleet/agent_listener.h"
 #include "daemon/views/job_selector.h"
 #include "platform/users/passed_stream.h"
@@ -255,7 +256,7 @@ void TerminalRoutes::CallStep(ApiCall& call) {
   if (record == nullptr || !IsActive(record->state)) {
     const std::string job = "job " + call.argument;
     const auto kept = driver_.FindJob(*id);
-    return call.Refuse(!kept                  ? NotFound("there is no " + job)
+    return call.Refuse(!kept                  ? MissingJob(kept.error(), call.argument)
                        : IsFinal(kept->state) ? FailedPrecondition(job + " has ended, and has no steps any more")
                                               : FailedPrecondition(job +
                                                                    " has not started, and has no steps yet "

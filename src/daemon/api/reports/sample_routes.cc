@@ -153,7 +153,7 @@ void SampleRoutes::Series(ApiCall& call) {
     const auto id = SelectOne(driver_, word->second, call.caller);
     if (!id) return call.Refuse(id.error());
     const auto record = driver_.FindJob(*id);
-    if (!record) return call.Refuse(NotFound("there is no job " + word->second));
+    if (!record) return call.Refuse(MissingJob(record.error(), word->second));
     has_own = MaySee(call.caller, *record) || driver_.controller().Leads(call.caller, *record);
     question->job = id->value();
   }
@@ -183,7 +183,7 @@ void SampleRoutes::AddOwnMetrics(ApiCall& call) {
   const auto id = SelectOne(driver_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const auto record = driver_.FindJob(*id);
-  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  if (!record) return call.Refuse(MissingJob(record.error(), call.argument));
   if (!MaySee(call.caller, *record))
     return call.Refuse(PermissionDenied("job " + DisplayId(*record) + " belongs to " + record->user.name));
   if (const Status speaks = CheckSaysNumbers(*record, *request, driver_.Now()); !speaks)

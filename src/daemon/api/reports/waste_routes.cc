@@ -65,8 +65,7 @@ void WasteRoutes::JobWaste(ApiCall& call) {
   FoundJob found = FindHere(driver_, *id);
   api_.reader.ReadUnless(
       found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> FinishCall {
-        if (!Complete(driver_.store(), id, found))
-          return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+        if (const Status done = Complete(driver_.store(), id, found); !done) return RefuseMissing(done, found);
         return [this, record = *found.record](ApiCall& asked) {
           auto shared = std::make_shared<ApiCall>(std::move(asked));
           const Time end = IsFinal(record.state) ? record.ended : driver_.Now();

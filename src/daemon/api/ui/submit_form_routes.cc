@@ -58,8 +58,8 @@ void SubmitFormRoutes::Again(ApiCall& call) {
   };
   api_.reader.ReadUnless(found.record.has_value() && found.spec != nullptr, call,
                          [this, id = *id, answer, found = std::move(found)]() mutable -> FinishCall {
-                           if (!Complete(driver_.store(), id, found) || found.spec == nullptr)
-                             return [](ApiCall& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                           const Status done = Complete(driver_.store(), id, found);
+                           if (!done || found.spec == nullptr) return RefuseMissing(done, found);
                            return [answer, found = std::move(found)](ApiCall& asked) { answer(asked, found); };
                          });
 }

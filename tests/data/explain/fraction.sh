@@ -1,0 +1,3 @@
+#!/bin/sh
+# DIVVY --gpus 0.25 --gpu-limit 0.8
+true
