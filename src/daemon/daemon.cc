@@ -44,6 +44,7 @@
 #include "daemon/storage/housekeeping.h"
 #include "daemon/storage/open_store.h"
 #include "daemon/telemetry/metric_store.h"
+#include "daemon/telemetry/sweep_reports.h"
 #include "daemon/views/cluster_sample.h"
 #include "daemon/waste/waste_actor.h"
 #include "daemon/waste/waste_tracker.h"
@@ -193,6 +194,7 @@ class Daemon {
   std::shared_ptr<UiAuth> ui_;
   std::shared_ptr<RemoteStreams> remote_streams_;
   std::shared_ptr<MetricStore> samples_;  // Null: no samples are taken.
+  std::unique_ptr<SweepReports> sweep_reports_;
   ClusterSampler cluster_sampler_;
   MachineEvents machine_events_;
   std::shared_ptr<WasteTracker> waste_;                          // Null: waste is not watched.
@@ -428,8 +430,15 @@ void Daemon::TakeSamples() {
     const auto park = [this](const JobRecord& job, auto done) { routes_->ParkTenant(job, std::move(done)); };
     waste_actor_ = std::make_unique<WasteActor>(*driver_, *waste_, *notifier_, log_, park);
   }
+  sweep_reports_ = std::make_unique<SweepReports>(*driver_);
+  sweep_reports_->CatchUp(
+      {[this](const JobRecord& record, const JobSpec& spec) { return host_.node().LogOf(record, spec, false); },
+       [this](std::function<std::function<void()>()> work) {
+         reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
+       }});
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);
+    sweep_reports_->Look(seen);
     samples_->Add(cluster_sampler_.Look(*controller_, *samples_, seen.at), seen.at);
     machine_events_.Look(*driver_, *agent_listener_, OwnName());
     routes_->OnSecond();
@@ -589,8 +598,10 @@ Status Daemon::ListenForOthers() {
   std::function<void(const std::vector<samples::Snapshot>&)> on_samples;
   if (samples_) {
     on_samples = [this](const std::vector<samples::Snapshot>& seen) {
-      for (const samples::Snapshot& snapshot : seen)
+      for (const samples::Snapshot& snapshot : seen) {
         samples_->Add(snapshot, static_cast<samples::Second>(ToSeconds(clock_.Now())));
+        sweep_reports_->Look(snapshot);
+      }
     };
   }
   Agents::Terms terms = {config_.lost_after, config_.requeue_lost_after};

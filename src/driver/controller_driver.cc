@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "control/books/record_parts.h"
+#include "control/books/sweep_row.h"
 #include "dialect/options/job_options.h"
 #include "driver/notify_rows.h"
 #include "driver/submission_rows.h"
@@ -206,7 +207,8 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
     std::erase_if(effects.batch.settings, [&](const auto& row) {
       auto job = JobOfNoticeRow(row.first);
       if (!job && !row.second.empty()) job = JobOfSubmissionRow(row.first);
-      return job && is_gone(*job);
+      const auto sweep = SweepKeyOf(row.first);
+      return (job && is_gone(*job)) || (sweep && is_gone(sweep->sweep));
     });
     std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
     std::erase_if(effects.orders, [&](const NodeCommand& order) { return is_gone(JobOf(order)); });

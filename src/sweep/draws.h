@@ -21,7 +21,7 @@ class Draws {
   }
   /// In [0, 1).
   double Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
-  /// Of the standard normal distribution (Box and Muller 1958).
+  /// Follows the standard normal distribution (Box and Muller 1958).
   double Normal() {
     const double radius = std::sqrt(-2 * std::log(1 - Unit()));
     return radius * std::cos(2 * std::numbers::pi * Unit());

@@ -70,7 +70,7 @@ class Halving {
   struct Bracket {
     int first_power = 0;                 // Its first rung is at max / eta^first_power.
     std::uint32_t planned = 0;           // Trials of a full bracket.
-    std::vector<std::uint32_t> members;  // Of the current rung.
+    std::vector<std::uint32_t> members;  // Trials of the current rung.
     int rung = 0;
   };
 

@@ -16,7 +16,7 @@ constexpr int kGreatestEta = 1000;
 
 bool IsMetricName(std::string_view name) {
   return name.size() <= kLongestName &&
-         std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
+         std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127 || c == ';'; });
 }
 
 Status CheckHalving(const HalvingRule& rule) {
@@ -72,7 +72,7 @@ Status CheckRule(const SweepRule& rule) {
         "metric: {name: loss, goal: minimize}");
   if (!IsMetricName(rule.metric) || !IsMetricName(rule.resource) || rule.resource.empty())
     return InvalidArgument("the names of metric and resource have 1 to " + std::to_string(kLongestName) +
-                           " bytes without control characters");
+                           " bytes without control characters and ';'");
   if (rule.metric == rule.resource)
     return InvalidArgument("metric and resource are both '" + rule.metric +
                            "'; resource names the number that counts training, such as resource: epoch");
@@ -93,16 +93,16 @@ std::string NumberText(double value) {
 
 std::string FormatRule(const SweepRule& rule) {
   std::string text;
-  if (!rule.metric.empty()) text += "metric " + rule.metric + "\n";
-  text += std::string("goal ") + (rule.goal == Goal::kMaximize ? "maximize" : "minimize") + "\n";
-  if (rule.target) text += "target " + NumberText(*rule.target) + "\n";
-  text += "resource " + rule.resource + "\n";
+  if (!rule.metric.empty()) text += "metric " + rule.metric + ";";
+  text += std::string("goal ") + (rule.goal == Goal::kMaximize ? "maximize" : "minimize") + ";";
+  if (rule.target) text += "target " + NumberText(*rule.target) + ";";
+  text += "resource " + rule.resource + ";";
   text += "stop " + std::string(Name(rule.halving.stop)) + " " + NumberText(rule.halving.min) + " " +
-          NumberText(rule.halving.max) + " " + std::to_string(rule.halving.eta) + "\n";
-  text += "parallel " + std::to_string(rule.parallel) + "\n";
-  if (rule.is_told) text += "told 1\n";
-  if (rule.seed != 0) text += "seed " + std::to_string(rule.seed) + "\n";
-  if (!rule.method.empty()) text += "method " + rule.method + "\n";
+          NumberText(rule.halving.max) + " " + std::to_string(rule.halving.eta) + ";";
+  text += "parallel " + std::to_string(rule.parallel) + ";";
+  if (rule.is_told) text += "told 1;";
+  if (rule.seed != 0) text += "seed " + std::to_string(rule.seed) + ";";
+  if (!rule.method.empty()) text += "method " + rule.method + ";";
   return text;
 }
 
@@ -112,7 +112,7 @@ Result<SweepRule> ParseRule(std::string_view text) {
     return InvalidArgument("the sweep's rule has an invalid line '" + OneLine(std::string(line.substr(0, 80))) +
                            "'; submit sweeps with divvy sweep run");
   };
-  for (const std::string_view line : Split(text, '\n')) {
+  for (const std::string_view line : Split(text, ';')) {
     if (line.empty()) continue;
     const auto space = line.find(' ');
     if (space == std::string_view::npos) return unreadable(line);

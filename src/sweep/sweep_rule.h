@@ -1,4 +1,4 @@
-// What a sweep optimises, and when it stops trials: the part of a sweep's file that the controller needs. A submission
+// The goal of a sweep and when it stops trials: the part of a sweep's file that the controller needs. A submission
 // carries it as a label, and the store keeps it as a setting, both in the same text.
 #pragma once
 
@@ -52,7 +52,7 @@ inline constexpr std::string_view kRuleLabel = "divvy.sweep";
 
 /// Fails with one sentence that names the value, what is allowed, and the fix.
 Status CheckRule(const SweepRule& rule);
-/// One "key value" per line. ParseRule is the inverse, and also fails where CheckRule does.
+/// "key value;key value;" on one line. ParseRule is the inverse, and also fails where CheckRule does.
 std::string FormatRule(const SweepRule& rule);
 Result<SweepRule> ParseRule(std::string_view text);
 

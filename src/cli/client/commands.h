@@ -32,6 +32,10 @@ std::vector<dialect::Option> GpusOptions();
 int TeamsMain(const Words& words);
 std::vector<dialect::Option> TeamsOptions();
 
+// cli/jobs/sweep.cc
+int SweepMain(const Words& words);
+std::vector<dialect::Option> SweepOptions();
+
 // cli/cluster/reserve.cc
 int ReserveMain(const Words& words);
 std::vector<dialect::Option> ReserveOptions();

@@ -384,6 +384,24 @@ std::vector<Command> MakeCommands() {
        "job",
        UpdateMain,
        false},
+      {"sweep",
+       "Search for good hyper-parameters, and stop bad trials early",
+       "divvy sweep run [FILE] [OPTIONS] [-- COMMAND...] | list | show ID | cancel ID | ask ID | tell ID NAME=VALUE...",
+       "A sweep is a job array whose elements are trials. FILE has the format of Weights & Biases' sweeps "
+       "(docs/sweeps.md); options of divvy submit apply to every trial, and {lr} in the command becomes the trial's "
+       "value of lr. Trials print their metric as JSON lines ({\"epoch\": 3, \"loss\": 0.2}). show lists the trials, "
+       "the "
+       "best first, and why others were stopped; ask and tell let an optimiser of your own choose the values.",
+       {{"divvy sweep run sweep.yaml --gpus 1 --parallel 8", "at most 8 trials at once"},
+        {"divvy sweep run --gpus 1 --draw lr=log_uniform_values:1e-5:0.1 --trials 100 --metric loss --asha 1:81 -- "
+         "python train.py --lr {lr}",
+         "100 random trials, stopped early"},
+        {"divvy sweep show 17", "the best trials"}},
+       "Jobs",
+       SweepOptions,
+       "job",
+       SweepMain,
+       false},
       {"group",
        "Limit how many jobs of a group run at once",
        "divvy group limit NAME N",

@@ -83,6 +83,14 @@ inline bool WasPreempted(const JobRecord& record) {
   return record.stop_intent == StopIntent::kRequeue && record.reason.starts_with(kPreempted);
 }
 
+/// Prefix of the reason of a trial that lost and was stopped by its sweep.
+inline constexpr std::string_view kStoppedBySweep = "stopped by its sweep: ";
+/// Whether an array counts the ended element as one that succeeded: also if its sweep has stopped it.
+inline bool EndedWell(const JobRecord& record) {
+  return record.state == JobState::kSucceeded ||
+         (record.state == JobState::kCancelled && record.reason.starts_with(kStoppedBySweep));
+}
+
 /// Clears the resize state at the start and end of a run.
 inline void ForgetResizes(JobRecord& record) {
   record.takes_resizes = false;

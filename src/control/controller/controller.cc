@@ -14,7 +14,17 @@ Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
       pools_(scheduler_, jobs_, nodes_, teams_.registry(), limits.default_time_limit),
       feed_(scheduler_, jobs_, effects_, {nodes_, dependencies_, pools_, teams_, predictions_, deadlines_},
             std::move(policy), seed),
-      limits_(scheduler_, limits) {}
+      limits_(scheduler_, limits) {
+  lifecycle_.SetOnFinished([this](const JobRecord& ended) { sweeps_.OnFinished(ended); });
+}
+
+Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                                        const FindOutcome& outcome) {
+  DIVVY_TRY(const auto rule, Sweeps::RuleOf(spec, elements));
+  DIVVY_TRY(const SubmitResult made, submissions_.Submit(std::move(spec), elements, caller, now, outcome));
+  if (rule) sweeps_.Begin(made.id, *rule);
+  return made;
+}
 
 void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<std::string, std::string>>& settings,
                       std::uint64_t next_id, std::uint64_t jobs_total, const FindOutcome& outcome) {
@@ -25,7 +35,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       const std::string group = key.substr(kGroupPrefix.size());
       feed_.LoadGroupLimit(group, static_cast<int>(ParseInteger(text).value_or(0)));
     } else {
-      static_cast<void>(teams_.LoadSetting(key, text) || reservations_.LoadSetting(key, text));
+      static_cast<void>(teams_.LoadSetting(key, text) || reservations_.LoadSetting(key, text) ||
+                        sweeps_.LoadSetting(key, text));
     }
   }
   for (JobRecord& record : live) {
@@ -56,6 +67,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     feed_.Put(record);
   }
   teams_.LoadTeamUsage();
+  sweeps_.Restore(outcome);
   for (NodeIndex node = kOwnNode; node < scheduler_.nodes().size(); ++node) gpus_.Refresh(node);
   effects_.RequestPlan();
 }
@@ -121,6 +133,7 @@ void Controller::Decide(Time now) {
   for (const NodeIndex node : nodes_.FollowMachines(now)) runs_.StopForDrain(node, now);
   gangs_.Follow(now);
   lifecycle_.EndLate(now);
+  sweeps_.Follow(now);
   for (const JobId job : predictions_.Sweep(now)) feed_.Put(jobs_.live().at(job));
   teams_.KeepTeamUsage(now);
   progress_.Keep(now);

@@ -36,6 +36,7 @@
 #include "control/jobs/scheduler_feed.h"
 #include "control/jobs/submission_limits.h"
 #include "control/jobs/submissions.h"
+#include "control/jobs/sweeps.h"
 #include "control/state/deadline_watch.h"
 #include "control/state/dependency_table.h"
 #include "control/state/effect_recorder.h"
@@ -89,17 +90,19 @@ class Controller {
   /// `elements`: the number of elements of the spec's array and sweep together; 0: a single job. The spec must be
   /// complete.
   Result<SubmitResult> Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
-                              const FindOutcome& outcome) {
-    return submissions_.Submit(std::move(spec), elements, caller, now, outcome);
-  }
+                              const FindOutcome& outcome);
   using Forecast = divvy::Forecast;
   /// Predicts what such a submission would lead to, without changing anything. Fails as Submit does.
   Result<Forecast> Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                            const FindOutcome& outcome) {
+    if (const auto rule = Sweeps::RuleOf(spec, elements); !rule) return rule.error();
     return submissions_.Foresee(std::move(spec), elements, caller, now, outcome);
   }
   /// Undoes submissions that could not be made durable. Call before any of their effects are sent.
-  void Withdraw(const std::vector<JobId>& ids, Time now) { submissions_.Withdraw(ids, now); }
+  void Withdraw(const std::vector<JobId>& ids, Time now) {
+    for (const JobId id : ids) sweeps_.Withdraw(id);
+    submissions_.Withdraw(ids, now);
+  }
 
   // Each returns what was done ("cancelled", "stopping: SIGTERM now, SIGKILL after 30 s"), or an error.
   Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller,
@@ -108,6 +111,7 @@ class Controller {
   }
   Result<std::string> Hold(JobId id, const Caller& caller, Time now) { return commands_.Hold(id, caller, now); }
   Result<std::string> Release(JobId id, Time at, const Caller& caller, Time now) {
+    DIVVY_CHECK(sweeps_.CheckRelease(id));
     return commands_.Release(id, at, caller, now);
   }
   Result<std::string> Requeue(JobId id, RequeueAs as, const Caller& caller, Time now) {
@@ -211,6 +215,19 @@ class Controller {
   const ThroughputModel& speeds() const { return predictions_.speeds(); }
   /// How fast the job is on which GPUs, and the source: "A100 at 0.55 of H100, learned from 12 runs". Empty: unknown.
   std::string SpeedsOf(const JobRecord& record) const { return predictions_.SpeedsOf(record); }
+
+  // --- Sweeps -------------------------------------------------------------------------
+
+  /// Numbers that a job reports, also a moment after its end. Those of trials decide which trials of their sweep
+  /// continue; others are ignored.
+  void OnMetrics(JobId job, const Sweeps::Numbers& numbers, Time now) { sweeps_.OnMetrics(job, numbers, now); }
+  /// Sets the parameters of the sweep's next trial, which may then start. `spec`: the newest specification of the
+  /// sweep's array. Returns the trial's job.
+  Result<JobId> TellSweep(JobId sweep, const std::map<std::string, std::string>& parameters,
+                          const std::shared_ptr<const JobSpec>& spec, const Caller& caller, Time now) {
+    return sweeps_.Tell(sweep, parameters, spec, caller, now);
+  }
+  const Sweeps& sweeps() const { return sweeps_; }
 
   // --- Teams -----------------------------------------------------------------------------
 
@@ -430,6 +447,7 @@ class Controller {
                       pools_,     feed_, lifecycle_, access_,       limits_};
   JobCommands commands_{jobs_, effects_, nodes_, feed_, lifecycle_, access_, updates_};
   FractionCommands fraction_commands_{scheduler_, jobs_, effects_, fractions_, retries_, access_, updates_, commands_};
+  Sweeps sweeps_{jobs_, effects_, feed_, lifecycle_, access_, commands_};
   RunAdoption adoption_{scheduler_,   jobs_,  effects_, nodes_, gpus_,      found_, gangs_,
                         predictions_, teams_, pools_,   feed_,  lifecycle_, runs_,  access_};
 };

@@ -30,14 +30,15 @@ void JobLifecycle::Finish(JobRecord& record, JobState state, Reason reason, Time
   if (array.is_set()) {
     if (const auto whole = jobs_.live().find(array); whole != jobs_.live().end()) {
       JobRecord& sum = whole->second;
-      ++(state == JobState::kSucceeded   ? sum.array_succeeded
+      ++(EndedWell(ended)                ? sum.array_succeeded
          : state == JobState::kCancelled ? sum.array_cancelled
                                          : sum.array_failed);
-      if (ended.exit) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
+      if (ended.exit && !EndedWell(ended)) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
       effects_.Persist(sum);
     }
   }
   ResolveDependents(ended, now);
+  if (on_finished_) on_finished_(ended);
   effects_.ReportFinished(std::move(ended));
   effects_.RequestPlan();
   if (array.is_set()) FinishArrayIfDone(array, now);
@@ -153,7 +154,7 @@ void JobLifecycle::SplitFromArray(const JobRecord& element, std::optional<JobRec
     if (whole.array_at_once > 0) feed_.SetArrayLimit(whole);
   }
   JobRecord& whole = at->second;
-  std::uint32_t& counted = element.state == JobState::kSucceeded   ? whole.array_succeeded
+  std::uint32_t& counted = EndedWell(element)                      ? whole.array_succeeded
                            : element.state == JobState::kCancelled ? whole.array_cancelled
                                                                    : whole.array_failed;
   if (counted > 0) --counted;

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "control/jobs/scheduler_feed.h"
 #include "control/state/deadline_watch.h"
@@ -35,6 +37,9 @@ class JobLifecycle {
         gangs_(gangs),
         fractions_(fractions),
         feed_(feed) {}
+
+  /// Sets the function that is called within Finish, with the final record. It must not end or start jobs.
+  void SetOnFinished(std::function<void(const JobRecord& ended)> on_finished) { on_finished_ = std::move(on_finished); }
 
   /// Ends the job. It leaves the table; its array may end with it.
   void Finish(JobRecord& record, JobState state, Reason reason, Time now);
@@ -67,6 +72,7 @@ class JobLifecycle {
   GangLaunches& gangs_;
   FractionPlanner& fractions_;
   SchedulerFeed& feed_;
+  std::function<void(const JobRecord& ended)> on_finished_;
 };
 
 }  // namespace divvy

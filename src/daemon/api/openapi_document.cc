@@ -14,6 +14,7 @@
 #include "wire/messages/page_messages.h"
 #include "wire/messages/series_messages.h"
 #include "wire/messages/submit_messages.h"
+#include "wire/messages/sweep_messages.h"
 #include "wire/messages/ui_messages.h"
 #include "wire/messages/waste_messages.h"
 
@@ -95,6 +96,11 @@ std::string OpenApiDocument() {
   add("POST", "/v1/teams/users", "Change a user's limits and default team", &TypeOf<UserChange>(),
       &TypeOf<MessageAnswer>());
   add("POST", "/v1/teams/quotas", "Turn quotas on or off", &TypeOf<QuotasRequest>(), &TypeOf<MessageAnswer>());
+  add("GET", "/v1/sweeps", "The caller's sweeps, newest first; all of them for administrators", nullptr,
+      &TypeOf<std::vector<SweepView>>());
+  add("GET", "/v1/sweeps/{id}", "A sweep and its trials", nullptr, &TypeOf<SweepDetail>());
+  add("POST", "/v1/sweeps/{id}/tell", "Set the parameters of the next trial of a sweep with method ask",
+      &TypeOf<SweepTell>(), &TypeOf<SweepTold>());
   add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &TypeOf<std::vector<ReservationView>>());
   add("POST", "/v1/reservations", "Reserve GPUs", &TypeOf<ReservationRequest>(), &TypeOf<ReservationView>());
   add("POST", "/v1/reservations/cancel", "Cancel a reservation", &TypeOf<ReservationName>(), &TypeOf<MessageAnswer>());

@@ -12,6 +12,7 @@
 #include "daemon/api/jobs/job_detail_routes.h"
 #include "daemon/api/jobs/job_list_routes.h"
 #include "daemon/api/jobs/submit_routes.h"
+#include "daemon/api/jobs/sweep_routes.h"
 #include "daemon/api/jobs/terminal_routes.h"
 #include "daemon/api/openapi_document.h"
 #include "daemon/api/reports/report_routes.h"
@@ -30,6 +31,7 @@ struct Routes::Owners {
   TerminalRoutes terminals{api, table};
   SubmitRoutes submit{api, table, terminals};
   JobActionRoutes actions{api, table};
+  SweepRoutes sweeps{api, table};
   JobListRoutes list{api, table};
   JobDetailRoutes detail{api, table};
   FractionRoutes fractions{api, table};

@@ -97,7 +97,11 @@ std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   wire::OwnNumbers numbers;
   const std::size_t skipped = lines.size() - std::min(lines.size(), wire::kMostOwnLines);
   for (std::size_t i = skipped; i < lines.size(); ++i) {
-    for (const auto& [name, value] : wire::NumbersOfLine(lines[i])) wire::KeepNewest(numbers, name, value);
+    for (const auto& [name, value] : wire::NumbersOfLine(lines[i], true)) {
+      // NaN concerns only sweeps; it hides no number of the same second.
+      const bool is_known = std::ranges::find(numbers, name, &wire::OwnNumbers::value_type::first) != numbers.end();
+      if (!std::isnan(value) || !is_known) wire::KeepNewest(numbers, name, value);
+    }
   }
   std::vector<samples::Reading> readings;
   // The number of skipped lines is estimated from the lines that were read behind the skipped bytes.

@@ -130,7 +130,7 @@ TEST_F(OwnMetricsTest, LinesBeyondTheLimitPerSecondAreCounted) {
   Write(lines);
   EXPECT_EQ(Look({Source()}), "own_lines_left_out=10 step=59");
   Write("{\"step\": 60, \"loss\": NaN}\n");
-  EXPECT_EQ(Look({Source()}), "step=60");
+  EXPECT_EQ(Look({Source()}), "step=60 loss=nan");
 }
 
 TEST_F(OwnMetricsTest, AMissingLogIsNoError) { EXPECT_EQ(Look({Source()}), ""); }

@@ -74,8 +74,8 @@ class Autoscaler {
   int ReplicasFor(double load) const;
 
   Settings settings_;
-  std::deque<Load> loads_;     // Of the stable window.
-  std::deque<Wanted> wanted_;  // Of the down delay.
+  std::deque<Load> loads_;     // Loads in the stable window.
+  std::deque<Wanted> wanted_;  // Decisions in the down delay.
   Time panics_until_ = kNoTime;
   int panic_replicas_ = 0;
   Time more_since_ = kNever;  // Since when more replicas are wanted without a break.

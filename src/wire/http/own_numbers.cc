@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "base/text.h"
 #include "wire/json/json.h"
@@ -58,7 +60,8 @@ std::string WithNulls(std::string_view line) {
 
 }  // namespace
 
-OwnNumbers NumbersOfLine(std::string_view line) {
+OwnNumbers NumbersOfLine(std::string_view line, bool keeps_missing) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   constexpr JsonLimits kLimits = {2 * kMostOwnLine, 8, 1024};  // A null may be longer than the text that it replaces.
   OwnNumbers numbers;
   line = Trim(line);
@@ -67,8 +70,10 @@ OwnNumbers NumbersOfLine(std::string_view line) {
   if (!document) document = JsonDocument::Parse(WithNulls(line), kLimits);
   if (!document || !document->root().is_object()) return numbers;
   for (const JsonValue value : document->root()) {
-    const auto number = value.AsNumber();
-    if (!number || !IsOwnNumber(*number) || !IsOwnName(value.key()) || numbers.size() >= kMostOwnNames) continue;
+    const auto number = keeps_missing && value.is_null() ? std::optional(kNaN) : value.AsNumber();
+    const bool is_missing = number && std::isnan(*number);
+    if (!number || (!is_missing && !IsOwnNumber(*number)) || !IsOwnName(value.key()) || numbers.size() >= kMostOwnNames)
+      continue;
     KeepNewest(numbers, value.key(), *number);
   }
   return numbers;

@@ -29,7 +29,8 @@ bool IsOwnNumber(double value);
 /// Sets the value of `name`: adds it, or replaces the previous value.
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value);
 /// The numbers of one line. Empty if the line is not a JSON object. NaN, Infinity and -Infinity (which Python writes),
-/// and numbers beyond kGreatestOwnNumber count as missing; the rest of the line is used.
-OwnNumbers NumbersOfLine(std::string_view line);
+/// numbers beyond kGreatestOwnNumber and null count as missing; the rest of the line is used. With `keeps_missing`,
+/// they are NaN.
+OwnNumbers NumbersOfLine(std::string_view line, bool keeps_missing = false);
 
 }  // namespace divvy::wire

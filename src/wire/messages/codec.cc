@@ -11,6 +11,7 @@
 #include "wire/messages/series_messages.h"
 #include "wire/messages/series_messages_describe.h"
 #include "wire/messages/submit_messages_describe.h"
+#include "wire/messages/sweep_messages_describe.h"
 #include "wire/messages/ui_messages_describe.h"
 #include "wire/messages/waste_messages_describe.h"
 
@@ -46,6 +47,8 @@ constexpr JsonLimits kLimitsOf<WasteAnswer> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<StartsAnswer> = kLimitsOfLists;
 template <>
+constexpr JsonLimits kLimitsOf<SweepDetail> = kLimitsOfLists;
+template <>
 constexpr JsonLimits kLimitsOf<SharesReport> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<WasteReport> = kLimitsOfLists;
@@ -79,6 +82,10 @@ const JsonType& TypeOf() {
   template const JsonType& TypeOf<__VA_ARGS__>();
 
 DIVVY_MESSAGE(StatusView)
+DIVVY_MESSAGE(std::vector<SweepView>)
+DIVVY_MESSAGE(SweepDetail)
+DIVVY_MESSAGE(SweepTell)
+DIVVY_MESSAGE(SweepTold)
 DIVVY_MESSAGE(GpuProcessView)
 DIVVY_MESSAGE(GpuView)
 DIVVY_MESSAGE(RequestView)

@@ -13,7 +13,9 @@
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/slurm/slurm.h"
+#include "sweep/sweep_rule.h"
 #include "wire/messages/page_messages.h"
+#include "wire/messages/series_messages.h"
 
 namespace divvy {
 namespace {
@@ -108,6 +110,9 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
     LogIn(login, spec);
   }
   if (const Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
+  if (spec.labels.contains(std::string(sweep::kRuleLabel)) && !ports_.samples)
+    return call.Refuse(
+        FailedPrecondition("sweeps compare metrics of jobs, and " + std::string(wire::kSamplesDisabled)));
   if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
     return call.Refuse(
         PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "

@@ -197,7 +197,9 @@ void SampleRoutes::AddOwnMetrics(ApiCall& call) {
   add(samples::Metric::kOwnLinesLeftOut, request->lines_left_out);
   add(samples::Metric::kOwnNamesLeftOut, request->names_left_out);
   ports_.samples->AddSaid(id->value(), readings, static_cast<samples::Second>(ToSeconds(driver_.Now())));
-  call.Answer(wire::MessageAnswer{"taken"});
+  if (driver_.controller().sweeps().Of(*id) == nullptr) return call.Answer(wire::MessageAnswer{"taken"});
+  driver_.controller().OnMetrics(*id, numbers, driver_.Now());
+  AnswerAfterCommit(driver_, call, wire::MessageAnswer{"taken"});
 }
 
 void SampleRoutes::Metrics(ApiCall& call) {

@@ -1,0 +1,342 @@
+#include "control/jobs/sweeps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "control/books/record_parts.h"
+
+namespace divvy {
+namespace {
+
+using Phase = sweep::Halving::Phase;
+
+constexpr std::size_t kMostOtherNames = 8;
+
+/// The sweep itself acts on its trials.
+Caller SweepItself() {
+  Caller self;
+  self.user.name = "its sweep";
+  self.is_admin = true;
+  return self;
+}
+
+bool Pauses(const sweep::SweepRule& rule) {
+  return rule.halving.stop == sweep::EarlyStop::kAshaPromotion || rule.halving.stop == sweep::EarlyStop::kHyperband;
+}
+
+std::string Numbered(std::string_view name, double value) { return std::string(name) + " " + sweep::NumberText(value); }
+
+std::string MetricText(double value) { return std::isnan(value) ? "NaN" : sweep::NumberText(value); }
+
+/// A trial has ended without its metric.
+void NoteMissing(const sweep::SweepRule& rule, SweepTrial& trial) {
+  if (rule.metric.empty()) return;
+  trial.note =
+      "it ended without reporting '" + rule.metric + "'" +
+      (trial.names.empty() ? "; print it as a JSON line: {\"" + rule.metric + "\": 0.3, \"" + rule.resource + "\": 1}"
+                           : "; it reported " + Join(trial.names, ", "));
+}
+
+}  // namespace
+
+Result<std::optional<sweep::SweepRule>> Sweeps::RuleOf(const JobSpec& spec, std::uint64_t elements) {
+  const auto label = spec.labels.find(std::string(sweep::kRuleLabel));
+  if (label == spec.labels.end()) return std::nullopt;
+  DIVVY_TRY(sweep::SweepRule rule, sweep::ParseRule(label->second));
+  if (elements == 0)
+    return InvalidArgument("a sweep needs parameters with values; add parameters: {lr: {values: [0.1, 0.01]}}");
+  if (Pauses(rule) && (spec.is_run_once || spec.is_foreground))
+    return InvalidArgument("early_terminate of type " + std::string(sweep::Name(rule.halving.stop)) +
+                           " pauses trials and starts them again, which --no-requeue forbids; use type: asha");
+  return std::optional(std::move(rule));
+}
+
+void Sweeps::Begin(JobId id, const sweep::SweepRule& rule) {
+  JobRecord* array = nullptr;
+  if (const auto at = jobs_.live().find(id); at != jobs_.live().end()) array = &at->second;
+  if (array == nullptr) return;  // It was cancelled at once, since a dependency can never be met.
+  const auto [at, is_new] = sweeps_.try_emplace(id, id, rule, array->user.name, array->name, array->array_count);
+  effects_.ReplaceSetting(SweepRow(at->second));
+  if (rule.parallel > 0) {
+    array->array_at_once = rule.parallel;
+    feed_.SetArrayLimit(*array);
+    feed_.Put(*array);
+    effects_.Persist(*array);
+  }
+}
+
+Sweep* Sweeps::FindOf(JobId job) {
+  auto at = sweeps_.upper_bound(job);
+  if (at == sweeps_.begin()) return nullptr;
+  Sweep& sweep = std::prev(at)->second;
+  return job.value() <= sweep.id.value() + sweep.halving.trials() ? &sweep : nullptr;
+}
+
+// --- Reports ------------------------------------------------------------------------------------------------------
+
+void Sweeps::OnMetrics(JobId job, const Numbers& numbers, Time now) {
+  Sweep* sweep = FindOf(job);
+  if (sweep == nullptr || job == sweep->id || sweep->rule.metric.empty()) return;
+  const auto find = [&](const std::string& name) -> std::optional<double> {
+    const auto at = std::ranges::find(numbers, name, [](const auto& one) { return one.first; });
+    return at == numbers.end() ? std::nullopt : std::optional(at->second);
+  };
+  const auto ordinal = static_cast<std::uint32_t>(job.value() - sweep->id.value() - 1);
+  SweepTrial& trial = TrialOf(*sweep, ordinal);
+  const SweepTrial before = trial;
+  const std::optional<double> resource = find(sweep->rule.resource), value = find(sweep->rule.metric);
+  if (resource && std::isfinite(*resource)) trial.last_at = *resource;
+  if (!value) {
+    if (trial.last || trial.names.size() >= kMostOtherNames) return;
+    for (const auto& [name, number] : numbers) {
+      if (std::ranges::find(trial.names, name) == trial.names.end()) trial.names.push_back(name);
+    }
+    if (trial.phase != Phase::kEnded) return;
+    NoteMissing(sweep->rule, trial);  // Its last lines are read after its end.
+    return Keep(*sweep, ordinal);
+  }
+  trial.last = *value;
+  if (std::isfinite(*value) && (!trial.best || sweep->IsBetter(*value, *trial.best))) {
+    trial.best = *value;
+    trial.best_at = trial.last_at;
+  }
+  while ((trial.phase == Phase::kActive || trial.phase == Phase::kEnded) &&
+         sweep->halving.NextRung(ordinal) <= trial.last_at) {
+    trial.rungs.push_back(*value);
+    CarryOut(*sweep, sweep->halving.Report(ordinal, std::isnan(*value) ? *value : sweep->LossOf(*value)), now);
+  }
+  const bool has_passed = trial.rungs.size() > before.rungs.size();
+  const bool never_counts = sweep->rule.halving.stop != sweep::EarlyStop::kNone && !resource && trial.last_at == 0;
+  if (never_counts)
+    trial.note = "it reports '" + sweep->rule.metric + "' but not '" + sweep->rule.resource +
+                 "', so it reaches no rung; name its counter: resource: step";
+  else if (!std::isfinite(*value))
+    trial.note = "'" + sweep->rule.metric + "' was NaN at " + Numbered(sweep->rule.resource, trial.last_at) +
+                 (has_passed ? "; it counts as the worst value" : "");
+  if (trial != before) Keep(*sweep, ordinal);
+  const bool reaches = sweep->rule.target && std::isfinite(*value) && !sweep->IsBetter(*sweep->rule.target, *value);
+  if (reaches) EndAtTarget(*sweep, ordinal, now);
+}
+
+void Sweeps::CarryOut(Sweep& sweep, const std::vector<sweep::Decision>& decisions, Time now) {
+  for (const sweep::Decision& decision : decisions) {
+    const std::uint32_t ordinal = decision.trial;
+    SweepTrial& trial = TrialOf(sweep, ordinal);
+    trial.phase = sweep.halving.phase(ordinal);
+    switch (decision.verdict) {
+      case sweep::Verdict::kContinue:
+        Continue(sweep, ordinal, now);
+        break;
+      case sweep::Verdict::kPause:
+        Pause(sweep, ordinal, now);
+        break;
+      case sweep::Verdict::kStop: {
+        const std::string rung =
+            "rung " + std::to_string(trial.rungs.size()) +
+            (sweep.rule.halving.max > 0 ? " of " + std::to_string(sweep.halving.RungsOf(ordinal)) : "");
+        std::string why = sweep.rule.metric + " " + MetricText(trial.rungs.back()) + " is not among the best 1/" +
+                          std::to_string(sweep.rule.halving.eta);
+        if (const std::size_t all = sweep.halving.ReachedRung(trial.rungs.size() - 1); all > 0)
+          why += " of " + std::to_string(all) + (all == 1 ? " trial" : " trials");
+        Stop(sweep, ordinal, why + " at " + rung + " (" + Numbered(sweep.rule.resource, trial.last_at) + ")", now);
+      }
+    }
+    Keep(sweep, ordinal);
+  }
+}
+
+void Sweeps::Continue(Sweep& sweep, std::uint32_t ordinal, Time now) {
+  sweep.trials[ordinal].note.clear();
+  const auto at = jobs_.live().find(ElementId(sweep.id, ordinal));
+  if (at == jobs_.live().end()) return;
+  JobRecord& record = at->second;
+  if (!record.is_held) return;
+  if (record.stop_intent == StopIntent::kRequeue) {  // It is still being paused: it then waits instead.
+    record.is_held = false;
+    record.reason = "promoted to the next rung of its sweep";
+    effects_.Persist(record);
+    return;
+  }
+  static_cast<void>(commands_.Release(record.id, kNoTime, SweepItself(), now));
+  // Promotions are before trials that have not begun.
+  if (const JobRecord* array = jobs_.Find(sweep.id)) {
+    record.queued_at = array->queued_at - Duration(1);
+    effects_.Persist(record);
+    feed_.Put(record);
+  }
+  sweep.is_dirty = true;
+}
+
+void Sweeps::Pause(Sweep& sweep, std::uint32_t ordinal, Time now) {
+  SweepTrial& trial = sweep.trials[ordinal];
+  trial.note = "paused at " + Numbered(sweep.rule.resource, trial.last_at) + " until it is promoted to rung " +
+               std::to_string(trial.rungs.size() + 1) + " of " + std::to_string(sweep.halving.RungsOf(ordinal));
+  sweep.is_dirty = true;
+  const JobId id = ElementId(sweep.id, ordinal);
+  if (!commands_.Requeue(id, true, SweepItself(), now)) return;  // It is ending.
+  JobRecord& record = jobs_.live().at(id);
+  record.reason = "its sweep has " + trial.note;
+  effects_.Persist(record);
+}
+
+void Sweeps::Stop(Sweep& sweep, std::uint32_t ordinal, const std::string& why, Time now) {
+  sweep.trials[ordinal].note = why;
+  static_cast<void>(commands_.Cancel(ElementId(sweep.id, ordinal), 0, Duration(-1), std::string(kStoppedBySweep) + why,
+                                     SweepItself(), now));
+}
+
+void Sweeps::EndAtTarget(Sweep& sweep, std::uint32_t ordinal, Time now) {
+  if (!jobs_.live().contains(sweep.id) || !sweep.note.empty()) return;
+  sweep.note = "trial " + std::to_string(ordinal) + " reached the target: " + sweep.rule.metric + " " +
+               MetricText(*sweep.trials[ordinal].last);
+  effects_.ReplaceSetting(SweepRow(sweep));
+  static_cast<void>(
+      commands_.Cancel(sweep.id, 0, Duration(-1), std::string(kStoppedBySweep) + sweep.note, SweepItself(), now));
+}
+
+// --- Ends ---------------------------------------------------------------------------------------------------------
+
+void Sweeps::OnFinished(const JobRecord& ended) {
+  Sweep* sweep = FindOf(ended.id);
+  if (sweep == nullptr || ended.id == sweep->id) return;
+  const auto ordinal = static_cast<std::uint32_t>(ended.id.value() - sweep->id.value() - 1);
+  SweepTrial& trial = TrialOf(*sweep, ordinal);
+  if (trial.phase != Phase::kStopped) trial.phase = Phase::kEnded;
+  trial.end = Name(ended.state);
+  if (!trial.last && ended.started != kNoTime) NoteMissing(sweep->rule, trial);
+  Keep(*sweep, ordinal);
+  sweep->is_dirty = true;
+  ended_.emplace_back(sweep->id, ordinal);
+}
+
+void Sweeps::Follow(Time now) {
+  while (!ended_.empty()) {
+    for (const auto& [id, ordinal] : std::exchange(ended_, {})) {
+      const auto at = sweeps_.find(id);
+      if (at == sweeps_.end()) continue;
+      CarryOut(at->second, at->second.halving.End(ordinal), now);
+    }
+  }
+  for (auto& [id, sweep] : sweeps_) {
+    if (sweep.is_dirty) EndIfOnlyPaused(sweep, now);
+  }
+}
+
+// Without a trial that runs or may start, no report can promote a paused one.
+void Sweeps::EndIfOnlyPaused(Sweep& sweep, Time now) {
+  const JobRecord* array = jobs_.Find(sweep.id);
+  sweep.is_dirty = array != nullptr && Pauses(sweep.rule);
+  if (!sweep.is_dirty || !array->array_waiting.empty()) return;
+  std::vector<std::uint32_t> paused;
+  for (const JobId id : jobs_.ElementsOf(*array)) {
+    const auto ordinal = static_cast<std::uint32_t>(id.value() - sweep.id.value() - 1);
+    if (sweep.halving.phase(ordinal) != Phase::kPaused || !IsWaiting(jobs_.live().at(id).state)) return;
+    paused.push_back(ordinal);
+  }
+  for (const std::uint32_t ordinal : paused) {
+    SweepTrial& trial = TrialOf(sweep, ordinal);
+    Stop(sweep, ordinal,
+         sweep.rule.metric + " " + MetricText(trial.rungs.back()) + " was never promoted beyond rung " +
+             std::to_string(trial.rungs.size()),
+         now);
+  }
+}
+
+// --- Parameters from outside --------------------------------------------------------------------------------------
+
+Result<JobId> Sweeps::Tell(JobId id, const std::map<std::string, std::string>& parameters,
+                           const std::shared_ptr<const JobSpec>& spec, const Caller& caller, Time now) {
+  const auto at = sweeps_.find(id);
+  if (at == sweeps_.end()) return NotFound("there is no sweep " + ToString(id) + "; divvy sweep list shows them");
+  if (!at->second.rule.is_told)
+    return FailedPrecondition("sweep " + ToString(id) +
+                              " draws its parameters itself; only a sweep with method: ask "
+                              "takes them from divvy sweep tell");
+  const auto live = jobs_.live().find(id);
+  if (live == jobs_.live().end()) return FailedPrecondition("sweep " + ToString(id) + " has ended");
+  JobRecord& array = live->second;
+  DIVVY_CHECK(access_.Authorise(array, caller, "change"));
+  if (array.array_waiting.empty())
+    return FailedPrecondition("sweep " + ToString(id) + " has all of its " + Plural(array.array_count, "trial") +
+                              "; run_cap in its file sets how many");
+  auto changed = std::make_shared<JobSpec>(*spec);
+  const std::uint32_t ordinal = array.array_waiting.front();
+  for (const auto& [name, value] : parameters) {
+    const auto column = std::ranges::find(changed->parameters, name, &Parameter::name);
+    if (column == changed->parameters.end() || ordinal >= column->values.size()) {
+      std::vector<std::string> known;
+      for (const Parameter& one : changed->parameters) known.push_back(one.name);
+      return InvalidArgument("sweep " + ToString(id) + " has no parameter '" + OneLine(name.substr(0, 64)) +
+                             "'; it has " + Join(known, ", "));
+    }
+    column->values[ordinal] = value;
+  }
+  for (const Parameter& column : changed->parameters) {
+    if (!parameters.contains(column.name))
+      return InvalidArgument("trial " + std::to_string(ordinal) + " needs a value of '" + column.name +
+                             "' too: divvy sweep tell " + ToString(id) + " " + column.name + "=VALUE ...");
+  }
+  effects_.KeepSpec(id, std::move(changed));
+  const JobId element = lifecycle_.SplitElement(array, ordinal)->id;
+  if (array.array_waiting.empty()) array.is_held = false;
+  static_cast<void>(commands_.Release(element, kNoTime, SweepItself(), now));
+  return element;
+}
+
+Status Sweeps::CheckRelease(JobId id) const {
+  const Sweep* sweep = Of(id);
+  if (sweep == nullptr) return {};
+  if (sweep->id == id && sweep->rule.is_told)
+    return FailedPrecondition("sweep " + ToString(id) +
+                              " waits for parameters; divvy sweep tell starts its next trial");
+  return {};
+}
+
+// --- The store ----------------------------------------------------------------------------------------------------
+
+bool Sweeps::LoadSetting(std::string_view key, std::string_view text) {
+  const auto of = SweepKeyOf(key);
+  if (!of) return false;
+  if (of->trial) {
+    if (auto trial = TrialOfRow(text)) loaded_trials_[of->sweep][*of->trial] = *std::move(trial);
+  } else if (auto sweep = SweepOfRow(of->sweep, text)) {
+    sweeps_.emplace(of->sweep, *std::move(sweep));
+  }
+  return true;
+}
+
+void Sweeps::Restore(const FindOutcome& outcome) {
+  for (auto at = sweeps_.begin(); at != sweeps_.end();) {
+    Sweep& sweep = at->second;
+    auto& trials = loaded_trials_[sweep.id];
+    const JobRecord* array = jobs_.Find(sweep.id);
+    if (array == nullptr && !outcome(sweep.id)) {
+      effects_.KeepSetting(SweepRow(sweep).first, "");
+      for (const auto& [ordinal, trial] : trials) effects_.KeepSetting(TrialRow(sweep.id, ordinal, trial).first, "");
+      at = sweeps_.erase(at);
+      continue;
+    }
+    ++at;
+    std::erase_if(trials, [&](const auto& one) { return one.first >= sweep.halving.trials(); });
+    sweep.trials = std::move(trials);
+    for (auto& [ordinal, trial] : sweep.trials) {
+      std::vector<double> losses;
+      for (const double value : trial.rungs)
+        losses.push_back(std::isnan(value) ? std::numeric_limits<double>::infinity() : sweep.LossOf(value));
+      sweep.halving.Restore(ordinal, losses, trial.phase);
+    }
+    if (array == nullptr) continue;
+    for (const JobId id : jobs_.ElementsOf(*array)) {
+      if (IsActive(jobs_.live().at(id).state)) restored_.push_back(id);
+    }
+    // Settle finds what a trial's end has decided, if it was not carried out before the restart.
+    for (const auto& [ordinal, trial] : sweep.trials) {
+      if (trial.phase == Phase::kEnded) ended_.emplace_back(sweep.id, ordinal);
+    }
+  }
+  loaded_trials_.clear();
+}
+
+}  // namespace divvy

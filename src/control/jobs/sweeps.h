@@ -1,0 +1,91 @@
+// Sweeps: arrays whose elements are trials. The numbers that trials report decide which of them continue
+// (sweep/halving.h); losers are stopped, or paused until they are promoted. A pause is a requeued, held job: it gives
+// its GPUs back, and starts again when it is promoted.
+//
+// Every verdict is in the same effects as the row of the report that led to it. So after a restart either both
+// happened or neither did, and the rows alone give the state back.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "control/books/sweep_row.h"
+#include "control/jobs/job_access.h"
+#include "control/jobs/job_commands.h"
+#include "control/jobs/job_lifecycle.h"
+#include "control/state/effect_recorder.h"
+#include "control/state/job_table.h"
+
+namespace divvy {
+
+class Sweeps {
+ public:
+  using Numbers = std::vector<std::pair<std::string, double>>;
+
+  Sweeps(JobTable& jobs, EffectRecorder& effects, SchedulerFeed& feed, JobLifecycle& lifecycle, JobAccess& access,
+         JobCommands& commands)
+      : jobs_(jobs), effects_(effects), feed_(feed), lifecycle_(lifecycle), access_(access), commands_(commands) {}
+
+  /// The rule in the specification's labels; nothing: it is no sweep. Fails if it cannot be a sweep as it is.
+  static Result<std::optional<sweep::SweepRule>> RuleOf(const JobSpec& spec, std::uint64_t elements);
+  /// The array `id` was submitted with this rule.
+  void Begin(JobId id, const sweep::SweepRule& rule);
+  /// Its submission was withdrawn.
+  void Withdraw(JobId id) { sweeps_.erase(id); }
+
+  // See Controller.
+  void OnMetrics(JobId job, const Numbers& numbers, Time now);
+  Result<JobId> Tell(JobId id, const std::map<std::string, std::string>& parameters,
+                     const std::shared_ptr<const JobSpec>& spec, const Caller& caller, Time now);
+  /// Fails if users may not release the job, because its sweep does.
+  Status CheckRelease(JobId id) const;
+
+  /// A job has ended. Called within the change, so nothing is decided before Follow.
+  void OnFinished(const JobRecord& ended);
+  /// Carries out what follows from ended trials, and ends sweeps whose last trials are paused.
+  void Follow(Time now);
+
+  /// Returns whether the row belongs to sweeps.
+  bool LoadSetting(std::string_view key, std::string_view text);
+  /// Call after all rows and live jobs are loaded. Drops sweeps whose array is not known any more.
+  void Restore(const FindOutcome& outcome);
+
+  const std::map<JobId, Sweep>& all() const { return sweeps_; }
+  /// The sweep that has this job as array or element; null if there is none.
+  const Sweep* Of(JobId job) const { return const_cast<Sweeps*>(this)->FindOf(job); }
+  /// Trials that were running when the controller was loaded: reports may have been missed since.
+  const std::vector<JobId>& restored() const { return restored_; }
+
+ private:
+  Sweep* FindOf(JobId job);
+  SweepTrial& TrialOf(Sweep& sweep, std::uint32_t ordinal) { return sweep.trials[ordinal]; }
+  void Keep(const Sweep& sweep, std::uint32_t ordinal) {
+    effects_.ReplaceSetting(TrialRow(sweep.id, ordinal, sweep.trials.at(ordinal)));
+  }
+  void CarryOut(Sweep& sweep, const std::vector<sweep::Decision>& decisions, Time now);
+  void Continue(Sweep& sweep, std::uint32_t ordinal, Time now);
+  void Pause(Sweep& sweep, std::uint32_t ordinal, Time now);
+  void Stop(Sweep& sweep, std::uint32_t ordinal, const std::string& why, Time now);
+  void EndAtTarget(Sweep& sweep, std::uint32_t ordinal, Time now);
+  void EndIfOnlyPaused(Sweep& sweep, Time now);
+
+  JobTable& jobs_;
+  EffectRecorder& effects_;
+  SchedulerFeed& feed_;
+  JobLifecycle& lifecycle_;
+  JobAccess& access_;
+  JobCommands& commands_;
+  std::map<JobId, Sweep> sweeps_;
+  std::map<JobId, std::map<std::uint32_t, SweepTrial>> loaded_trials_;  // Until Restore.
+  std::vector<JobId> restored_;
+  std::vector<std::pair<JobId, std::uint32_t>> ended_;  // Trials that have ended since Follow.
+};
+
+}  // namespace divvy
