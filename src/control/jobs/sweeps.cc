@@ -175,7 +175,7 @@ void Sweeps::Pause(Sweep& sweep, std::uint32_t ordinal, Time now) {
                std::to_string(trial.rungs.size() + 1) + " of " + std::to_string(sweep.halving.RungsOf(ordinal));
   sweep.is_dirty = true;
   const JobId id = ElementId(sweep.id, ordinal);
-  if (!commands_.Requeue(id, true, SweepItself(), now)) return;  // It is ending.
+  if (!commands_.Requeue(id, RequeueAs::kHeld, SweepItself(), now)) return;  // It is ending.
   JobRecord& record = jobs_.live().at(id);
   record.reason = "its sweep has " + trial.note;
   effects_.Persist(record);
