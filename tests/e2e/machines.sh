@@ -115,6 +115,22 @@ done
 divvy wait "$id" >/dev/null 2>&1 || true
 field "$id" reason | grep -q "^node $second lost its part: the job's step process" || fail "the reason is: $(field "$id" reason)"
 
+# With a grace for lost parts, the other part continues, and the job ends with its own process.
+id=$(submit --nodes 2 --gpus 4 --gpu-type a100 --stale-grace never -- \
+  sh -c "until [ -e $machines/stale ]; do sleep 0.02; done")
+wait_for "its start" state_is "$id" running
+second=n2
+[ "$(field "$id" node)" = n1 ] || second=n1
+wait_for "its step process" has_steps $second
+kill -9 $(steps_of $second)
+is_stale() { divvy why "$id" | grep -q "node $second lost its part: .*; its other parts continue (--stale-grace)"; }
+wait_for "the loss" is_stale
+expect running "$(field "$id" state)" "a gang without a part"
+touch "$machines/stale"
+divvy wait "$id" >/dev/null 2>&1 || true
+expect failed "$(field "$id" state)" "the end of a gang whose step lost a task"
+field "$id" reason | grep -q "^node $second lost its part: the job's step process" || fail "the reason is: $(field "$id" reason)"
+
 # A Slurm script: the batch script runs once, and srun runs over both nodes.
 cat >two.sh <<'EOF'
 #!/bin/bash

@@ -29,7 +29,7 @@ void Apply(ClusterState& state, Time now, const PreemptorHead& head, Seizure sei
     } else {
       run.leaving = part.from;
     }
-    state.MarkLeaving(part.job, part.from);
+    MarkLeaving(state, part.job, part.from);
     if (part.to.empty()) {
       plan.preemptions.push_back({part.job, std::move(part.from), part.is_all, entry});
       continue;
@@ -75,62 +75,45 @@ bool IsWorthALook(const ClusterState& state, const Preemptor& preemptor, Time no
   return slot == nullptr || slot->reservation.start > AddSaturating(now, state.rules.grace);
 }
 
+void DropMoving(ClusterState& state, JobId id) {
+  const auto at = state.moving.find(id);
+  for (const TaskPlacement& placed : at->second.to) state.DropReserved(placed.node, id, 0);
+  state.moving.erase(at);
+}
+
 }  // namespace
 
-void ClusterState::MarkLeaving(JobId id, const std::vector<TaskPlacement>& placements) {
-  const Run& run = running.at(id);
+void MarkLeaving(ClusterState& state, JobId id, const std::vector<TaskPlacement>& placements) {
+  const Run& run = state.running.at(id);
   for (const TaskPlacement& placed : placements) {
-    const Shape& shape = ShapeOf(request_of(run), placed);
-    for (RunningTask& one : nodes[placed.node].placements) {
+    const Shape& shape = ShapeOf(state.request_of(run), placed);
+    for (RunningTask& one : state.nodes[placed.node].placements) {
       if (one.job != id || one.place != placed.place || one.shape != shape || one.is_leaving) continue;
       one.is_leaving = true;
       break;
     }
   }
-  leaving.insert(id);
-  preempt_epoch += 1;
+  state.leaving.insert(id);
+  state.preempt_epoch += 1;
 }
 
-void ClusterState::DropMoving(JobId id) {
-  const auto at = moving.find(id);
-  for (const TaskPlacement& placed : at->second.to) DropReserved(placed.node, id, 0);
-  moving.erase(at);
-}
-
-// A migrated job is queued again: the resources held for it become its nomination.
-void ClusterState::ResumeMoved(JobId id, Time now) {
-  const auto at = moving.find(id);
-  const auto entry = waiting.find(id);
-  if (at == moving.end()) return;
+void ResumeMoved(ClusterState& state, JobId id, Time now) {
+  const auto at = state.moving.find(id);
+  const auto entry = state.waiting.find(id);
+  if (at == state.moving.end()) return;
   const Moving moved = at->second;
-  if (entry->second.lane != Waiting::Lane::kReady || classes[entry->second.job_class].key.request != moved.request ||
-      !moved.is_all) {
-    DropMoving(id);
+  if (entry->second.lane != Waiting::Lane::kReady ||
+      state.classes[entry->second.job_class].key.request != moved.request || !moved.is_all) {
+    DropMoving(state, id);
     return;
   }
-  moving.erase(at);
+  state.moving.erase(at);
   ReservationSlot slot;
   slot.reservation = {id, now, true, true, moved.to};
   slot.job_class = entry->second.job_class;
-  slot.wants_gpu = classes[slot.job_class].wants_gpu;
-  slot.key = KeyAt(slot.job_class, entry->second.place, now);
-  InsertSlot(*this, std::move(slot));
-}
-
-void Cluster::SetLeaving(JobId running) {
-  Run& run = state_->running.at(running);
-  if (run.is_leaving) return;
-  run.is_leaving = true;
-  state_->MarkLeaving(running, run.placements);
-}
-
-std::vector<Move> Cluster::moving() const {
-  std::vector<Move> moves;
-  for (const auto& [id, moved] : state_->moving) {
-    const Run* run = running(id);
-    if (run != nullptr) moves.push_back({id, run->is_leaving ? run->placements : run->leaving, moved.to, JobId()});
-  }
-  return moves;
+  slot.wants_gpu = state.classes[slot.job_class].wants_gpu;
+  slot.key = state.KeyAt(slot.job_class, entry->second.place, now);
+  InsertSlot(state, std::move(slot));
 }
 
 namespace {
@@ -169,12 +152,12 @@ void SettleMoves(ClusterState& state, Time now, Plan& plan) {
     ++at;
     const auto running = state.running.find(id);
     if (running == state.running.end()) {
-      if (!state.waiting.contains(id)) state.DropMoving(id);
+      if (!state.waiting.contains(id)) DropMoving(state, id);
       continue;
     }
     Run& run = running->second;
     if (run.is_leaving || !run.leaving.empty()) continue;
-    state.DropMoving(id);
+    DropMoving(state, id);
     Growth growth{id, {}};
     for (const TaskPlacement& placed : moved.to) {
       const Shape& shape = ShapeOf(state.request_of(run), placed);

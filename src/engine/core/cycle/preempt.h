@@ -25,6 +25,11 @@ void Preempt(ClusterState& state, Time now, Plan& plan);
 /// that are gone.
 void SettleMoves(ClusterState& state, Time now, Plan& plan);
 
+/// The job was told to release these placements.
+void MarkLeaving(ClusterState& state, JobId id, const std::vector<TaskPlacement>& placements);
+/// A migrated job is queued again: the resources held for it become its nomination. Nothing if it was not migrated.
+void ResumeMoved(ClusterState& state, JobId id, Time now);
+
 /// Returns whether the nominated resources are free or will be once leaving jobs have left.
 bool NominationHolds(const ClusterState& state, const ReservationSlot& slot);
 /// Returns whether they are free now: the job can start there, whatever other jobs have reserved.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/cycle/preempt.h"
 #include "engine/core/place/placer.h"
 
 namespace divvy::core {
@@ -80,7 +81,7 @@ void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   if (run.end != kNever || key.limit > Duration(0)) cluster.SetEnd(id, run.end);
   if (!asked.empty()) {
     state.running.at(id).leaving = {placements.back()};
-    state.MarkLeaving(id, {placements.back()});
+    MarkLeaving(state, id, {placements.back()});
   }
   if (run.is_leaving) cluster.SetLeaving(id);
 }

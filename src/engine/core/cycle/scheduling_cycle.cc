@@ -489,13 +489,4 @@ void SchedulingCycle::FindWakeup() {
   plan_.next_wakeup = next;
 }
 
-Plan Cluster::Decide(Time now, const NameMember& name) { return SchedulingCycle(*state_, now, name).Decide(); }
-
-Plan Cluster::DecideAnew(Time now, const NameMember& name) {
-  for (ClassIndex index = 0; index < state_->classes.size(); ++index) state_->Freshen(index);
-  SchedulingCycle cycle(*state_, now, name, 0);
-  cycle.KeepReservations();
-  return cycle.Decide();
-}
-
 }  // namespace divvy::core

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "engine/core/place/placer.h"
-#include "engine/core/state/cluster.h"
+#include "engine/core/state/state.h"
 
 namespace divvy::core {
 
@@ -126,73 +126,6 @@ bool ClusterState::PutOffOverdue(Time now) {
     has_any = true;
   }
   return has_any;
-}
-
-void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now) {
-  ClusterState& s = *state_;
-  Run run;
-  run.id = job.id;
-  run.job_class = s.ClassOf(job);
-  run.priority = job.priority;
-  run.queued_at = job.queued_at;
-  run.placements = std::move(placements);
-  run.started = started;
-  if (job.limit > Duration(0)) run.end = AddSaturating(started, job.limit);
-  if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
-  const std::vector<TaskPlacement> taken = run.placements;
-  s.AddRun(std::move(run), now);
-  s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
-  // It was placed without checking reserved capacity.
-  for (const TaskPlacement& placed : taken) {
-    if (!s.nodes[placed.node].reserved.empty()) RefitReserved(s, placed.node, now);
-  }
-  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
-}
-
-void Cluster::Finish(JobId id, Time now) {
-  ClusterState& s = *state_;
-  const auto at = s.running.find(id);
-  DIVVY_ASSERT(at != s.running.end());
-  const Run& run = at->second;
-  s.CountStart(s.classes[run.job_class], -s.UseOf(run), -1, now);
-  for (const TaskPlacement& placed : run.placements) s.DropPlacement(id, placed);
-  if (run.expected != kNever) s.ends.erase({run.expected, id});
-  s.elastic.erase(id);
-  s.leaving.erase(id);
-  s.running.erase(at);
-}
-
-void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& placements, Time now) {
-  ClusterState& s = *state_;
-  Run& run = s.running.at(id);
-  GpuUse use;
-  for (const TaskPlacement& placed : placements) {
-    const auto at = std::find(run.placements.begin(), run.placements.end(), placed);
-    DIVVY_ASSERT(at != run.placements.end());
-    use += core::UseOf(s.request_of(run), placed);
-    s.DropPlacement(id, placed);
-    run.placements.erase(at);
-    if (const auto left = std::find(run.leaving.begin(), run.leaving.end(), placed); left != run.leaving.end()) {
-      run.leaving.erase(left);
-    }
-  }
-  if (run.leaving.empty() && !run.is_leaving) s.leaving.erase(id);
-  s.CountStart(s.classes[run.job_class], -use, 0, now);
-}
-
-void Cluster::SetEnd(JobId running, Time end) {
-  ClusterState& s = *state_;
-  Run& run = s.running.at(running);
-  run.end = end;
-  s.Expect(run, EndOf(s.rules, run, run.started));
-  for (const TaskPlacement& placed : run.placements) {
-    for (RunningTask& one : s.nodes[placed.node].placements) {
-      if (one.job == running) one.end = end;
-    }
-    s.Grow(placed.node);
-  }
-  s.room_epoch += 1;
-  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
 }
 
 }  // namespace divvy::core

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "engine/core/place/placer.h"
-#include "engine/core/state/cluster.h"
+#include "engine/core/state/state.h"
 
 namespace divvy::core {
 
@@ -138,38 +138,6 @@ void RefitReserved(ClusterState& state, NodeIndex index, Time now) {
       rest.place = reserved->place;
     }
     before.push_back(std::move(rest));
-  }
-}
-
-std::optional<AdvanceReservation> Cluster::Reserve(AdvanceReservation advance, Time now) {
-  ClusterState& s = *state_;
-  DIVVY_ASSERT(advance.id != 0 && advance.until > advance.from);
-  if (advance.placements.empty()) {
-    Placer placing(s, now, std::max(advance.from, now));
-    advance.placements = placing.Find(s.requests[advance.request], advance.until - std::max(advance.from, now), {},
-                                      true, advance.team, advance.user.value_or(0));
-  }
-  if (advance.placements.empty()) return std::nullopt;
-  for (const TaskPlacement& placed : advance.placements) {
-    ReservedCapacity reserved;
-    reserved.advance = advance.id;
-    reserved.shape = ShapeOf(s.requests[advance.request], placed);
-    reserved.place = placed.place;
-    reserved.from = advance.from;
-    reserved.until = advance.until;
-    s.AddReserved(placed.node, reserved);
-  }
-  s.advance_reservations.push_back(advance);
-  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
-  return advance;
-}
-
-void Cluster::CancelReservation(std::uint64_t id) {
-  ClusterState& s = *state_;
-  for (std::size_t i = 0; i < s.advance_reservations.size(); ++i) {
-    if (s.advance_reservations[i].id != id) continue;
-    s.DropAdvanceReservation(i);
-    return;
   }
 }
 

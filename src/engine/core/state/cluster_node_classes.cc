@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/state/cluster.h"
 #include "engine/core/state/node_class_index.h"
 #include "engine/core/state/state.h"
 
@@ -114,13 +113,7 @@ class Renumbering {
 
 }  // namespace
 
-void Cluster::SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
-                             std::shared_ptr<const placement::Scorer> scorer) {
-  ClusterState& s = *state_;
-  DIVVY_ASSERT(class_index.node_count() == s.nodes.size());
-  s.fleet.reset();
-  SetScorer(std::move(scorer));
-  if (change.empty()) return;
+void Reclassify(ClusterState& s, const NodeClassIndex& class_index, const NodeClassChange& change) {
   for (const NodeIndex index : change.renumbered) {
     Node& node = s.nodes[index];
     class_index.Fill(index, node.facts);
@@ -130,10 +123,6 @@ void Cluster::SetNodeClasses(const NodeClassIndex& class_index, const NodeClassC
   s.mixed.clear();
   for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
     if (s.nodes[index].is_mixed()) s.mixed.push_back(index);
-  }
-  for (const NodeIndex index : change.changed) {
-    const GpuSet usable = GpuSet::FirstN(s.nodes[index].facts.gpus) - s.nodes[index].blocked;
-    SetUsable(index, usable, s.nodes[index].accepts);
   }
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "engine/core/state/cluster.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
@@ -10,8 +9,7 @@ std::string OnNode(const Node& node, const std::string& what) { return "node " +
 
 }  // namespace
 
-std::string Cluster::CheckInvariants() const {
-  const ClusterState& s = *state_;
+std::string BrokenInvariant(const ClusterState& s) {
   // Each node's free room must follow from its placements.
   std::size_t placements = 0;
   for (NodeIndex index = 0; index < s.nodes.size(); ++index) {

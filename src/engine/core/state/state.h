@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -19,6 +20,9 @@
 #include "engine/placement/scorer.h"
 
 namespace divvy::core {
+
+class NodeClassIndex;
+class NodeClassChange;
 
 /// Everything that distinguishes jobs for scheduling, except their position in the queue.
 struct ClassKey {
@@ -258,16 +262,16 @@ struct ClusterState {
   void DropAdvanceReservation(std::size_t index);
   /// Opens advance reservations that have begun to their owners, and drops advance reservations that are over.
   void UpdateAdvanceReservations(Time now);
-
-  // --- preempt.cc
-  void MarkLeaving(JobId id, const std::vector<TaskPlacement>& placements);
-  void DropMoving(JobId id);
-  void ResumeMoved(JobId id, Time now);
 };
 
 /// The expected end as of `now`, always in the future: an overdue end is postponed, by twice as much each time. kNever:
 /// unknown.
 Time EndOf(const Rules& rules, const RunningTask& placed, Time now);
 Time EndOf(const Rules& rules, const Run& run, Time now);
+
+/// Gives nodes and requests the classes of `class_index` (cluster_node_classes.cc). See Cluster::SetNodeClasses.
+void Reclassify(ClusterState& state, const NodeClassIndex& class_index, const NodeClassChange& change);
+/// Returns "", or a description of the first broken invariant (invariants.cc). Expensive.
+std::string BrokenInvariant(const ClusterState& state);
 
 }  // namespace divvy::core

@@ -1,9 +1,15 @@
+// The facade of the engine: it changes the state, and calls what the other files decide about it. It is in the last
+// sub-folder because it uses all of them; its header is in the first, because they are used through it.
 #include "engine/core/state/cluster.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/cycle/preempt.h"
+#include "engine/core/cycle/scheduling_cycle.h"
+#include "engine/core/place/placer.h"
+#include "engine/core/state/node_class_index.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
@@ -56,6 +62,20 @@ void Cluster::SetUsable(NodeIndex node, GpuSet usable, bool accepts) {
   s.Rebuild(node);
   s.Grow(node);
   for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
+}
+
+void Cluster::SetNodeClasses(const NodeClassIndex& class_index, const NodeClassChange& change,
+                             std::shared_ptr<const placement::Scorer> scorer) {
+  ClusterState& s = *state_;
+  DIVVY_ASSERT(class_index.node_count() == s.nodes.size());
+  s.fleet.reset();
+  SetScorer(std::move(scorer));
+  if (change.empty()) return;
+  Reclassify(s, class_index, change);
+  for (const NodeIndex index : change.changed) {
+    const GpuSet usable = GpuSet::FirstN(s.nodes[index].facts.gpus) - s.nodes[index].blocked;
+    SetUsable(index, usable, s.nodes[index].accepts);
+  }
 }
 
 void Cluster::SetScorer(std::shared_ptr<const placement::Scorer> scorer) {
@@ -155,7 +175,7 @@ void Cluster::Put(Job job, Time now) {
   }
   s.waiting.emplace(job.id, entry);
   if (s.requests[job.request].placement == PlacementStrategy::kRandom) s.draws[job.id] = job.draw;
-  if (!s.moving.empty()) s.ResumeMoved(job.id, now);
+  if (!s.moving.empty()) ResumeMoved(s, job.id, now);
 }
 
 void Cluster::Remove(JobId id, Time) {
@@ -166,6 +186,127 @@ void Cluster::Remove(JobId id, Time) {
   s.waiting_count -= at->second.count;
   s.waiting.erase(at);
   s.draws.erase(id);
+}
+
+// --- Running --------------------------------------------------------------------------------------------------------
+
+void Cluster::Adopt(const Job& job, std::vector<TaskPlacement> placements, Time started, Time now) {
+  ClusterState& s = *state_;
+  Run run;
+  run.id = job.id;
+  run.job_class = s.ClassOf(job);
+  run.priority = job.priority;
+  run.queued_at = job.queued_at;
+  run.placements = std::move(placements);
+  run.started = started;
+  if (job.limit > Duration(0)) run.end = AddSaturating(started, job.limit);
+  if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
+  const std::vector<TaskPlacement> taken = run.placements;
+  s.AddRun(std::move(run), now);
+  s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
+  // It was placed without checking reserved capacity.
+  for (const TaskPlacement& placed : taken) {
+    if (!s.nodes[placed.node].reserved.empty()) RefitReserved(s, placed.node, now);
+  }
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
+}
+
+void Cluster::Finish(JobId id, Time now) {
+  ClusterState& s = *state_;
+  const auto at = s.running.find(id);
+  DIVVY_ASSERT(at != s.running.end());
+  const Run& run = at->second;
+  s.CountStart(s.classes[run.job_class], -s.UseOf(run), -1, now);
+  for (const TaskPlacement& placed : run.placements) s.DropPlacement(id, placed);
+  if (run.expected != kNever) s.ends.erase({run.expected, id});
+  s.elastic.erase(id);
+  s.leaving.erase(id);
+  s.running.erase(at);
+}
+
+void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& placements, Time now) {
+  ClusterState& s = *state_;
+  Run& run = s.running.at(id);
+  GpuUse use;
+  for (const TaskPlacement& placed : placements) {
+    const auto at = std::find(run.placements.begin(), run.placements.end(), placed);
+    DIVVY_ASSERT(at != run.placements.end());
+    use += core::UseOf(s.request_of(run), placed);
+    s.DropPlacement(id, placed);
+    run.placements.erase(at);
+    if (const auto left = std::find(run.leaving.begin(), run.leaving.end(), placed); left != run.leaving.end()) {
+      run.leaving.erase(left);
+    }
+  }
+  if (run.leaving.empty() && !run.is_leaving) s.leaving.erase(id);
+  s.CountStart(s.classes[run.job_class], -use, 0, now);
+}
+
+void Cluster::SetEnd(JobId running, Time end) {
+  ClusterState& s = *state_;
+  Run& run = s.running.at(running);
+  run.end = end;
+  s.Expect(run, EndOf(s.rules, run, run.started));
+  for (const TaskPlacement& placed : run.placements) {
+    for (RunningTask& one : s.nodes[placed.node].placements) {
+      if (one.job == running) one.end = end;
+    }
+    s.Grow(placed.node);
+  }
+  s.room_epoch += 1;
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
+}
+
+void Cluster::SetLeaving(JobId running) {
+  Run& run = state_->running.at(running);
+  if (run.is_leaving) return;
+  run.is_leaving = true;
+  MarkLeaving(*state_, running, run.placements);
+}
+
+// --- Advance reservations -------------------------------------------------------------------------------------------
+
+std::optional<AdvanceReservation> Cluster::Reserve(AdvanceReservation advance, Time now) {
+  ClusterState& s = *state_;
+  DIVVY_ASSERT(advance.id != 0 && advance.until > advance.from);
+  if (advance.placements.empty()) {
+    Placer placing(s, now, std::max(advance.from, now));
+    advance.placements = placing.Find(s.requests[advance.request], advance.until - std::max(advance.from, now), {},
+                                      true, advance.team, advance.user.value_or(0));
+  }
+  if (advance.placements.empty()) return std::nullopt;
+  for (const TaskPlacement& placed : advance.placements) {
+    ReservedCapacity reserved;
+    reserved.advance = advance.id;
+    reserved.shape = ShapeOf(s.requests[advance.request], placed);
+    reserved.place = placed.place;
+    reserved.from = advance.from;
+    reserved.until = advance.until;
+    s.AddReserved(placed.node, reserved);
+  }
+  s.advance_reservations.push_back(advance);
+  for (ReservationSlot& slot : s.reservations) slot.is_stale = true;
+  return advance;
+}
+
+void Cluster::CancelReservation(std::uint64_t id) {
+  ClusterState& s = *state_;
+  for (std::size_t i = 0; i < s.advance_reservations.size(); ++i) {
+    if (s.advance_reservations[i].id != id) continue;
+    s.DropAdvanceReservation(i);
+    return;
+  }
+}
+
+// --- Decisions ------------------------------------------------------------------------------------------------------
+
+Plan Cluster::Decide(Time now, const NameMember& name) { return SchedulingCycle(*state_, now, name).Decide(); }
+
+Plan Cluster::DecideAnew(Time now, const NameMember& name) {
+  for (ClassIndex index = 0; index < state_->classes.size(); ++index) state_->Freshen(index);
+  SchedulingCycle cycle(*state_, now, name, 0);
+  cycle.KeepReservations();
+  return cycle.Decide();
 }
 
 // --- Questions ------------------------------------------------------------------------------------------------------
@@ -189,5 +330,16 @@ std::vector<BackfillReservation> Cluster::reservations() const {
   for (const ReservationSlot& slot : state_->reservations) all.push_back(slot.reservation);
   return all;
 }
+
+std::vector<Move> Cluster::moving() const {
+  std::vector<Move> moves;
+  for (const auto& [id, moved] : state_->moving) {
+    const Run* run = running(id);
+    if (run != nullptr) moves.push_back({id, run->is_leaving ? run->placements : run->leaving, moved.to, JobId()});
+  }
+  return moves;
+}
+
+std::string Cluster::CheckInvariants() const { return BrokenInvariant(*state_); }
 
 }  // namespace divvy::core
