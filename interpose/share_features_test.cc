@@ -42,6 +42,26 @@ INSTANTIATE_TEST_SUITE_P(Features, Feature,
                                            "green", "modules", "info"),
                          [](const auto& feature) { return std::string(feature.param); });
 
+// Also the empty name, which the CUDA runtime requests.
+TEST(FeatureLookup, EveryNameThatProgramsRequestIsFoundAsWithoutTheLibrary) {
+  const World world;
+  FakeKeeper keeper(world, world.memory());
+  Program::Options plain;
+  plain.preload = "";
+  Program::Options shared;
+  shared.share = keeper.Folder();
+  std::string expected;
+  for (const Program::Options& options : {plain, shared}) {
+    Program program(world, options);
+    ASSERT_EQ(program.Do("init"), "0");
+    const std::string answer = program.Do(std::string("request ") + DIVVY_REQUESTED_NAMES);
+    if (expected.empty()) expected = answer;
+    EXPECT_EQ(answer, expected);
+    EXPECT_GT(Numbers(answer).at(0), 300U) << "found";
+    EXPECT_GT(Numbers(answer).at(1), 100U) << "unknown to the emulated driver";
+  }
+}
+
 struct Way {
   const char* name;
   std::vector<const char*> before;  // Commands before the allocations.

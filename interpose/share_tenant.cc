@@ -304,6 +304,7 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
       {"feature", [](const Arguments& a) { return RunFeature(a.at(0)); }},  // NAME
       {"hog",  // KIND BYTES MOST; answers: the result of the last allocation, the number of successful ones
        [](const Arguments& a) { return Hog(a.at(0), Number(a.at(1)), Number(a.at(2))); }},
+      {"request", [](const Arguments& a) { return RequestNames(a.at(0)); }},  // FILE
       {"green", [](const Arguments&) { return EnterGreenContext(); }},
       {"context",  // Makes a context of its own current
        [](const Arguments&) {

@@ -47,6 +47,9 @@ std::string RunFeature(const std::string& name);
 /// Allocates pieces of `bytes` of the `kind` until an allocation is refused or there are `most`. Returns the last
 /// result and the number of pieces.
 std::string Hog(const std::string& kind, std::uint64_t bytes, std::uint64_t most);
+/// Requests every name of a file like requested_names.txt in the way that it says. Returns how many were found and how
+/// many not, and a digest of all results.
+std::string RequestNames(const std::string& list);
 /// Makes a green context of all multiprocessors current. Returns the result.
 std::string EnterGreenContext();
 /// Calls the form of cuMulticastBindMem for CUDA 13.1 with the numbers 1 to 7. Returns the result.

@@ -1,9 +1,12 @@
 // Features of the driver API, one function each: a fixed sequence of calls. The answer lists each call's result and the
 // values that it read, which must be the same with and without the library, and ends with the number of wrong values.
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "share_tenant.h"
@@ -457,6 +460,34 @@ std::string Hog(const std::string& kind, std::uint64_t bytes, std::uint64_t most
     if (result == cuda::kSuccess) ++count;
   }
   return std::to_string(static_cast<int>(result)) + " " + std::to_string(count);
+}
+
+std::string RequestNames(const std::string& list) {
+  const auto get = reinterpret_cast<decltype(&cuda::cuGetProcAddress_v2)>(dlsym(g_cuda, "cuGetProcAddress_v2"));
+  std::ifstream file(list);
+  std::uint64_t found = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t digest = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string how, name, version, flags;
+    words >> how >> name >> version >> flags;
+    void* function = nullptr;
+    std::uint64_t result = 0;
+    if (how == "proc") {
+      cuda::ProcAddressResult why{};
+      if (name == "\"\"") name.clear();
+      result = static_cast<std::uint64_t>(get(name.c_str(), &function, std::stoi(version), std::stoull(flags), &why));
+      result = result * 10 + static_cast<std::uint64_t>(why);
+    } else if (how == "dlsym" && name.starts_with("cu")) {
+      function = dlsym(g_cuda, name.c_str());
+    } else {
+      continue;
+    }
+    ++(function != nullptr ? found : missing);
+    digest = digest * 31 + result * 2 + (function != nullptr ? 1 : 0);
+  }
+  return std::to_string(found) + " " + std::to_string(missing) + " " + std::to_string(digest);
 }
 
 std::string EnterGreenContext() {
