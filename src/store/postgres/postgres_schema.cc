@@ -189,6 +189,10 @@ CREATE TABLE settings (
 )sql";
 
 constexpr char kPostgresVersion2[] = R"sql(
+-- The transaction that last changed the row, for controllers that stand by.
+ALTER TABLE jobs ADD COLUMN changed BIGINT NOT NULL DEFAULT txid_current();
+CREATE INDEX jobs_changed ON jobs (changed);
+
 -- One row: the controller that leads. Each new leader increments `epoch`. Times are nanoseconds since 1970 by the
 -- database's clock. An empty address: a controller that runs alone.
 CREATE TABLE lease (
