@@ -289,14 +289,11 @@ class Site:
             raise RuntimeError(f"divvy {' '.join(words)}: {done.stderr.strip()}")
         return done
 
-    def leader(self):
-        return next((one for one in self.controllers if one.leads()), None)
+    def leader(self, but=None):
+        return next((one for one in self.controllers if one is not but and one.leads()), None)
 
     def wait_for_leader(self, but=None, seconds=30):
-        def found():
-            now = self.leader()
-            return now if now is not but else None
-        return wait_for("a leader", found, seconds)
+        return wait_for("a leader", lambda: self.leader(but), seconds)
 
     def job(self, job):
         shown = json.loads(self.divvy("show", str(job), "--json").stdout)

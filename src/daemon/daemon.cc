@@ -29,6 +29,7 @@
 #include "daemon/fleet/local_controller.h"
 #include "daemon/fleet/machine_events.h"
 #include "daemon/fleet/remote_streams.h"
+#include "daemon/leadership/follow_thread.h"
 #include "daemon/leadership/leader_answers.h"
 #include "daemon/leadership/lease_keeper.h"
 #include "daemon/leadership/standby.h"
@@ -170,6 +171,7 @@ class Daemon {
   ControllerSelf self_;
   std::shared_ptr<LeaseKeeper> keeper_;  // Null for a store without a lease.
   bool is_elected_ = false;
+  std::shared_ptr<FollowedJobs> followed_;  // As read while this controller stood by.
   // The launcher's services on a served machine; null for a daemon of a single user.
   std::shared_ptr<RootErrands> errands_;
   UserRightCache rights_;
@@ -731,6 +733,7 @@ Status Daemon::JoinControllers() {
 Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
                                                         clock_.Now(), {HostName(), "localhost"}));
+  DIVVY_TRY(auto follower, OpenFollower(config_.store_url, places_));
   Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
   DIVVY_CHECK(standby.Open(loop_, identity));
   is_ready();
@@ -741,7 +744,9 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   signals_.async_wait([this](const boost::system::error_code& error, int) {
     if (!error) loop_.stop();
   });
+  FollowThread follow(std::move(follower), [this](const std::string& line) { LogLater(line); });
   loop_.run();
+  followed_ = follow.Stop();
   signals_.cancel();
   loop_.restart();
   if (is_elected_) return true;
@@ -821,7 +826,7 @@ Status Daemon::Start() {
     DIVVY_TRY(gpus, OpenGpus(wishes, places_));
   }
   DIVVY_CHECK(TakeLease());
-  DIVVY_TRY(store_, OpenStore(config_.store_url, places_, keeper_ ? keeper_->epoch() : 0));
+  DIVVY_TRY(store_, OpenStore(config_.store_url, places_, keeper_ ? keeper_->epoch() : 0, std::move(followed_)));
   DIVVY_TRY(journal_, RunJournal::Open(places_.state + "/runs.journal"));
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,

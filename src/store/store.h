@@ -90,6 +90,8 @@ class Store {
 /// second store on the same file is kFailedPrecondition and names the first one's pid.
 Result<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path);
 
+struct FollowedJobs;
+
 struct PostgresOptions {
   std::string url;           // postgresql://...
   std::string cluster;       // The id of the caller's cluster. An empty database becomes its database. Empty: any.
@@ -98,6 +100,8 @@ struct PostgresOptions {
   bool is_source = false;    // For checking and copying: creates and migrates nothing.
   /// The epoch of the caller's lease (store/lease.h): every commit checks that it is still the newest. 0: no lease.
   std::int64_t lease = 0;
+  /// Optional. Live jobs that were read before (store/follower.h): Load reads only what has changed since.
+  std::shared_ptr<FollowedJobs> followed = nullptr;
   Duration patience = std::chrono::seconds(30);          // For one transaction; then the connection counts as lost.
   Duration outcome_patience = std::chrono::minutes(10);  // How long Commit tries to learn the outcome of a transaction.
 };

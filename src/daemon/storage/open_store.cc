@@ -50,11 +50,18 @@ Result<PostgresOptions> OptionsFor(const std::string& url, const RuntimePaths& p
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease) {
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease,
+                                         std::shared_ptr<FollowedJobs> followed) {
   if (url.empty()) return OpenSqliteStore(places.state + "/divvy.db");
   DIVVY_TRY(PostgresOptions options, OptionsFor(url, places));
   options.lease = lease;
+  options.followed = std::move(followed);
   return OpenPostgresStore(options);
+}
+
+Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, const RuntimePaths& places) {
+  DIVVY_TRY(const PostgresOptions options, OptionsFor(url, places));
+  return FollowPostgresStore(options);
 }
 
 // The lock on the state folder makes sure that at most one process has its instance.

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "platform/os/runtime_paths.h"
+#include "store/follower.h"
 #include "store/lease.h"
 #include "store/store.h"
 
@@ -15,7 +16,11 @@ namespace divvy {
 /// the cluster whose id is in the file "cluster-id" of the state folder; the file is created if it does not exist.
 /// kFailedPrecondition if the URL has a password and other users can read the configuration file. `lease`: the epoch of
 /// this controller's lease, for PostgreSQL.
-Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease);
+/// `followed`: see PostgresOptions.
+Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease,
+                                         std::shared_ptr<FollowedJobs> followed = nullptr);
+/// Follows the database `url`. Fails like OpenStore if the configuration is wrong; does not connect.
+Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, const RuntimePaths& places);
 
 /// Opens the lease in the database `url`. Sets `self.instance`. Fails like OpenStore.
 Result<std::unique_ptr<ControllerLease>> OpenLease(const std::string& url, const RuntimePaths& places,

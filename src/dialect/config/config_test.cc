@@ -290,6 +290,11 @@ TEST(Config, AWrongStoreUrlIsNotQuoted) {
 }
 
 /// The installed file shows every key with its default behind '#'. Users copy it, so it must be right.
+TEST(Config, AControllerIsOneOfSeveralOnlyIfTheFileSaysSo) {
+  EXPECT_FALSE(Config().has_standbys);
+  EXPECT_TRUE(ParseConfig("[controller]\nhigh_availability = true\n", "divvy.toml")->has_standbys);
+}
+
 TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   std::ifstream file(DIVVY_SOURCE_DIR "/packaging/divvy.toml");
   ASSERT_TRUE(file);
@@ -306,7 +311,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 80);
+  EXPECT_EQ(keys, 81);
   Config want;
   // These keys have no default that could be written down: emulated GPUs, the address for other machines, and the
   // page's address.

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "store/follower.h"
 #include "store/lease.h"
 #include "store/postgres/postgres_test_server.h"
 
@@ -109,6 +110,39 @@ TEST_F(PostgresLeases, ARenewalDoesNotWaitForACommit) {
   EXPECT_TRUE(Must(a->Beat(epoch)).is_renewed);
   EXPECT_TRUE(server_->Execute(database_, "SELECT 1 / count(pg_terminate_backend(pid)) " + others));
   commit.join();
+}
+
+TEST_F(PostgresLeases, AStandbyThatFollowsHasTheSameJobsAsOneThatLoads) {
+  const auto store = OpenStore(0);
+  const auto job = [](std::uint64_t id, JobState state) {
+    JobRecord record;
+    record.id = record.spec_of = JobId(id);
+    record.state = state;
+    return record;
+  };
+  Batch inserts;
+  for (std::uint64_t id = 1; id <= 5; ++id)
+    inserts.inserts.push_back({job(id, JobState::kQueued), std::make_shared<JobSpec>()});
+  ASSERT_TRUE(store->Commit({inserts}));
+  const auto follower = FollowPostgresStore(options_);
+  ASSERT_TRUE(follower->Follow());
+  EXPECT_EQ(follower->jobs()->live.size(), 5u);
+  Batch changes;
+  changes.updates = {job(2, JobState::kRunning), job(3, JobState::kSucceeded)};
+  ASSERT_TRUE(store->Commit({changes}));
+  ASSERT_TRUE(follower->Follow());
+  EXPECT_EQ(follower->jobs()->live.size(), 4u);
+  EXPECT_EQ(follower->jobs()->live.at(JobId(2)).state, JobState::kRunning);
+  Batch more;
+  more.inserts.push_back({job(6, JobState::kHeld), std::make_shared<JobSpec>()});
+  more.updates = {job(1, JobState::kFailed)};
+  ASSERT_TRUE(store->Commit({more}));
+  const std::vector<JobRecord> loaded = Must(store->Load()).live;
+  PostgresOptions warm = options_;
+  warm.followed = follower->jobs();
+  warm.lease = Must(Open("a")->Take());  // Ends the session of the store above.
+  EXPECT_EQ(Must(Must(OpenPostgresStore(warm))->Load()).live, loaded);
+  EXPECT_EQ(loaded.size(), 4u);
 }
 
 TEST_F(PostgresLeases, TwoLiveControllersCannotHaveOneName) {

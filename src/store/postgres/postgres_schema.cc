@@ -190,6 +190,9 @@ CREATE TABLE settings (
 
 constexpr char kPostgresVersion2[] = R"sql(
 ALTER TABLE jobs ADD COLUMN stale_grace BIGINT NOT NULL DEFAULT 0;
+-- The transaction that last changed the row, for controllers that stand by.
+ALTER TABLE jobs ADD COLUMN changed BIGINT NOT NULL DEFAULT txid_current();
+CREATE INDEX jobs_changed ON jobs (changed);
 
 -- One row: the controller that leads. Each new leader increments `epoch`. Times are nanoseconds since 1970 by the
 -- database's clock. An empty address: a controller that runs alone.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "store/follower.h"
 #include "store/history_query.h"
 #include "store/postgres/postgres_connection.h"
 #include "store/postgres/postgres_writer.h"
@@ -110,10 +111,70 @@ class PgReader {
   Error last_error_;  // The last attempt to connect failed with it.
 };
 
+Result<std::int64_t> ReadNumber(PgReader& reader, const std::string& sql) {
+  const auto integer = [](const Columns& row) -> Result<std::int64_t> { return row.Integer(0); };
+  DIVVY_TRY(const auto values, reader.Read("", sql, {}, integer));
+  return values.empty() ? 0 : values.front();
+}
+
+/// Calls `take` with all live jobs, ascending by id. In parts, each of which is read again if the connection is lost.
+/// `take` returns false to stop.
+Status ReadLive(PgReader& reader, const std::function<bool(std::vector<JobRecord>)>& take) {
+  const std::string page = "SELECT " + RowColumns() + " FROM jobs WHERE state < 6 AND id > ?1 ORDER BY id LIMIT ?2";
+  std::int64_t last = INT64_MIN;
+  while (true) {
+    DIVVY_TRY(auto records, reader.Read("", page, PgParameters::Of(last, kRowsPerLoad), ReadRow));
+    if (records.empty()) return {};
+    last = NumberOf(records.back().id);
+    if (!take(std::move(records))) return Unreachable("stopped while reading jobs");
+  }
+}
+
+// A transaction that is not in the snapshot is read the next time: its number is not below the snapshot's first.
+Status ReadChanges(PgReader& reader, FollowedJobs& jobs) {
+  DIVVY_TRY(const std::int64_t since, ReadNumber(reader, "SELECT txid_snapshot_xmin(txid_current_snapshot())"));
+  DIVVY_TRY(auto records, reader.Read("", "SELECT " + RowColumns() + " FROM jobs WHERE changed >= ?1",
+                                      PgParameters::Of(jobs.since), ReadRow));
+  for (JobRecord& record : records) {
+    const JobId id = record.id;
+    if (IsFinal(record.state)) jobs.live.erase(id);
+    else jobs.live.insert_or_assign(id, std::move(record));
+  }
+  jobs.since = since;
+  return {};
+}
+
+class PostgresFollower final : public StoreFollower {
+ public:
+  explicit PostgresFollower(const PostgresOptions& options)
+      : reader_({options.url, "divvy follows", "", std::max(options.patience, kScanTimeout)}, connects_) {}
+
+  Status Follow() override {
+    if (jobs_->since != 0) return ReadChanges(reader_, *jobs_);
+    DIVVY_TRY(const std::int64_t since, ReadNumber(reader_, "SELECT txid_snapshot_xmin(txid_current_snapshot())"));
+    jobs_->live.clear();
+    DIVVY_CHECK(ReadLive(reader_, [this](std::vector<JobRecord> records) {
+      for (JobRecord& record : records) jobs_->live.emplace_hint(jobs_->live.end(), record.id, std::move(record));
+      return !is_stopping_;
+    }));
+    jobs_->since = since;
+    return {};
+  }
+  void Stop() override { is_stopping_ = true; }
+  std::shared_ptr<FollowedJobs> jobs() const override { return jobs_; }
+
+ private:
+  const std::atomic<unsigned> connects_ = 0;
+  PgReader reader_;
+  std::shared_ptr<FollowedJobs> jobs_ = std::make_shared<FollowedJobs>();
+  std::atomic<bool> is_stopping_ = false;
+};
+
 class PostgresStore : public Store {
  public:
   explicit PostgresStore(const PostgresOptions& options)
-      : writer_(options),
+      : followed_(options.followed),
+        writer_(options),
         reader_({options.url, "divvy reads", "", std::min(options.patience, kReadTimeout)}, writer_.connects()),
         scanner_({options.url, "divvy reads", "", std::max(options.patience, kScanTimeout)}, writer_.connects()) {}
 
@@ -135,6 +196,7 @@ class PostgresStore : public Store {
   void StopWaiting() override { writer_.StopWaiting(); }
 
  private:
+  std::shared_ptr<FollowedJobs> followed_;
   std::mutex writer_mutex_;
   PostgresWriter writer_;
   PgReader reader_;
@@ -170,23 +232,22 @@ Result<bool> PostgresStore::PruneStep(Time finished_before) {
   return writer_.PruneStep(finished_before);
 }
 
-// In parts, each of which is read again if the connection is lost. Only this process writes, so they fit together.
+// Only this process writes, so the parts fit together.
 Result<Store::Loaded> PostgresStore::Load() {
   Loaded loaded;
-  const auto integer = [](const Columns& row) -> Result<std::int64_t> { return row.Integer(0); };
-  const auto number = [&](const std::string& sql) -> Result<std::int64_t> {
-    DIVVY_TRY(const auto values, scanner_.Read("", sql, {}, integer));
-    return values.empty() ? 0 : values.front();
-  };
-  DIVVY_TRY(const std::int64_t count, number("SELECT count(*) FROM jobs WHERE state < 6"));
-  loaded.live.reserve(static_cast<std::size_t>(count));
-  const std::string page = "SELECT " + RowColumns() + " FROM jobs WHERE state < 6 AND id > ?1 ORDER BY id LIMIT ?2";
-  std::int64_t last = INT64_MIN;
-  while (true) {
-    DIVVY_TRY(auto records, scanner_.Read("", page, PgParameters::Of(last, kRowsPerLoad), ReadRow));
-    if (records.empty()) break;
-    last = NumberOf(records.back().id);
-    std::ranges::move(records, std::back_inserter(loaded.live));
+  const auto number = [&](const std::string& sql) { return ReadNumber(scanner_, sql); };
+  if (followed_ && followed_->since != 0) {
+    DIVVY_CHECK(ReadChanges(scanner_, *followed_));
+    loaded.live.reserve(followed_->live.size());
+    for (auto& [id, record] : followed_->live) loaded.live.push_back(std::move(record));
+    followed_.reset();
+  } else {
+    DIVVY_TRY(const std::int64_t count, number("SELECT count(*) FROM jobs WHERE state < 6"));
+    loaded.live.reserve(static_cast<std::size_t>(count));
+    DIVVY_CHECK(ReadLive(scanner_, [&](std::vector<JobRecord> records) {
+      std::ranges::move(records, std::back_inserter(loaded.live));
+      return true;
+    }));
   }
   DIVVY_TRY(loaded.settings, scanner_.Read("", "SELECT key, value FROM settings ORDER BY key", {},
                                            [](const Columns& row) -> Result<std::pair<std::string, std::string>> {
@@ -260,6 +321,10 @@ Result<std::vector<JobId>> PostgresStore::Named(const std::string& name, const s
 }
 
 }  // namespace
+
+std::unique_ptr<StoreFollower> FollowPostgresStore(const PostgresOptions& options) {
+  return std::make_unique<PostgresFollower>(options);
+}
 
 Result<std::unique_ptr<Store>> OpenPostgresStore(const PostgresOptions& options) {
   auto store = std::make_unique<PostgresStore>(options);

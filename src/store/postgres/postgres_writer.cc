@@ -115,9 +115,12 @@ std::vector<PgStatement> WriterStatements(std::size_t rows) {
        "INSERT INTO jobs (" + RowColumns() + ", has_own_name) VALUES (" + RowParameters() + ", " + OwnNameInPostgres() +
            ")",
        row},
-      {"update_job", "UPDATE jobs SET " + RowAssignments() + ", has_own_name = 1 WHERE id = ?1", row},
+      {"update_job", "UPDATE jobs SET " + RowAssignments() + ", has_own_name = 1, changed = DEFAULT WHERE id = ?1",
+       row},
       {"update_element",
-       "UPDATE jobs SET " + RowAssignments() + ", has_own_name = " + OwnNameInPostgres() + " WHERE id = ?1", row},
+       "UPDATE jobs SET " + RowAssignments() + ", has_own_name = " + OwnNameInPostgres() +
+           ", changed = DEFAULT WHERE id = ?1",
+       row},
       {"check_updated", "SELECT 1 / (count(*) = ?2)::int FROM jobs WHERE id = ANY(string_to_array(?1, ',')::bigint[])",
        "tn"},
       {"write_spec", write_specs + RowsSql(1, 3, "") + replace_spec, "nnt"},

@@ -1,0 +1,37 @@
+// The live jobs of a store in PostgreSQL, which a controller that stands by keeps ready. Follow reads only the rows
+// that have changed since the last call: each row of a job has the number of the transaction that last changed it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/result.h"
+#include "model/job_record.h"
+
+namespace divvy {
+
+struct PostgresOptions;
+
+struct FollowedJobs {
+  std::map<JobId, JobRecord> live;
+  std::int64_t since = 0;  // All earlier transactions are included. 0: nothing was read.
+};
+
+/// Used by one thread, except Stop.
+class StoreFollower {
+ public:
+  virtual ~StoreFollower() = default;
+  /// Reads the changes since the last call; the first one reads all live jobs. An error leaves the state usable: the
+  /// next call, or PostgresOptions::followed, reads what is missing.
+  virtual Status Follow() = 0;
+  /// Ends a running Follow soon. Any thread.
+  virtual void Stop() = 0;
+  virtual std::shared_ptr<FollowedJobs> jobs() const = 0;
+};
+
+/// Does not connect before the first Follow, and connects again after a lost connection.
+std::unique_ptr<StoreFollower> FollowPostgresStore(const PostgresOptions& options);
+
+}  // namespace divvy
