@@ -81,7 +81,7 @@ std::vector<Option> SweepTable(SweepRequest& request) {
         if (plan.method == SweepMethod::kGrid) plan.method = SweepMethod::kRandom;
         return {};
       });
-  add("method", "METHOD", "grid, random or ask", [&plan](std::string_view value) -> Status {
+  add("method", "METHOD", "How values are chosen: grid, random or ask", [&plan](std::string_view value) -> Status {
     DIVVY_TRY(plan.method, dialect::SweepMethodFromName(value));
     return {};
   });
@@ -104,12 +104,13 @@ std::vector<Option> SweepTable(SweepRequest& request) {
     return {};
   });
   add("metric", "NAME", "The number that trials report as JSON lines, to be compared", text(plan.rule.metric));
-  add("goal", "GOAL", "minimize or maximize the metric (default: minimize)", [&plan](std::string_view value) -> Status {
-    if (value != "minimize" && value != "maximize")
-      return InvalidArgument("invalid goal '" + std::string(value) + "': expected minimize or maximize");
-    plan.rule.goal = value == "maximize" ? sweep::Goal::kMaximize : sweep::Goal::kMinimize;
-    return {};
-  });
+  add("goal", "GOAL", "Which values are better: minimize or maximize (default: minimize)",
+      [&plan](std::string_view value) -> Status {
+        if (value != "minimize" && value != "maximize")
+          return InvalidArgument("invalid goal '" + std::string(value) + "': expected minimize or maximize");
+        plan.rule.goal = value == "maximize" ? sweep::Goal::kMaximize : sweep::Goal::kMinimize;
+        return {};
+      });
   add("target", "NUMBER", "End the sweep when the metric of a trial reaches this",
       [&plan](std::string_view value) -> Status {
         plan.rule.target = ParseNumber(value);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "base/text.h"
@@ -28,7 +29,12 @@ bool Pauses(const sweep::SweepRule& rule) {
 
 std::string Numbered(std::string_view name, double value) { return std::string(name) + " " + sweep::NumberText(value); }
 
-std::string MetricText(double value) { return std::isnan(value) ? "NaN" : sweep::NumberText(value); }
+std::string MetricText(double value) {
+  if (std::isnan(value)) return "NaN";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
 
 /// A trial has ended without its metric.
 void NoteMissing(const sweep::SweepRule& rule, SweepTrial& trial) {

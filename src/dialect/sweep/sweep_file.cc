@@ -156,6 +156,7 @@ class SweepReader {
                                            "${args_json}"};
     const std::string program = fields.Text("program");
     std::vector<std::string> words = fields.Texts("command");
+    if (plan_.name.empty()) plan_.name = program.substr(program.rfind('/') + 1);
     if (words.empty() && !program.empty()) words = {"${env}", "${interpreter}", "${program}", "${args}"};
     for (const std::string& word : words) {
       if (word == "${env}") plan_.command.push_back("/usr/bin/env");
