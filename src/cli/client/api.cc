@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -74,6 +75,13 @@ ErrorCode CodeOfStatus(int status) {
     default:
       return ErrorCode::kInternal;
   }
+}
+
+/// A command that requeues its own job is stopped with that job, before or after it receives the answer. The program
+/// that called it needs its exit code to write its last state. So inside a job this process ignores SIGTERM from now
+/// on; it ends soon in any case.
+void IgnoreTermInJob() {
+  if (std::getenv("DIVVY_JOB_ID") != nullptr) static_cast<void>(std::signal(SIGTERM, SIG_IGN));
 }
 
 }  // namespace
@@ -269,6 +277,7 @@ Result<wire::ActionAnswer> Api::Release(const wire::ActionRequest& request) {
   return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/release", wire::EncodeChanged(request));
 }
 Result<wire::ActionAnswer> Api::Requeue(const wire::ActionRequest& request) {
+  IgnoreTermInJob();
   return connection_->Ask<wire::ActionAnswer>("POST", "/v1/jobs/requeue", wire::EncodeChanged(request));
 }
 Result<wire::ActionAnswer> Api::Portion(std::string_view action, const wire::PortionRequest& request) {

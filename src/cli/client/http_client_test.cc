@@ -4,19 +4,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "cli/client/api.h"
+
 namespace divvy {
 namespace http_client_test {
 
-/// A scripted server: accepts one connection, answers each request with the next text, then closes.
+/// A scripted server: accepts one connection, answers each request with the next text, then closes. Calls
+/// `before_answer`, if set, when a request has arrived.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(std::vector<std::string> answers) {
+  explicit ScriptedServer(std::vector<std::string> answers, std::function<void()> before_answer = {})
+      : before_answer_(std::move(before_answer)) {
     std::string pattern = testing::TempDir() + "divvy-client-XXXXXX";
     directory_ = ::mkdtemp(pattern.data());
     path = directory_ + "/socket";
@@ -51,6 +58,7 @@ class ScriptedServer {
         reader.Feed({bytes, static_cast<std::size_t>(n)});
       }
       if (request) requests.push_back(*std::move(request));
+      if (before_answer_) before_answer_();
       // Send it in two pieces, so that the client must reassemble them.
       std::size_t half = answer.size() / 2;
       ::send(fd, answer.data(), half, MSG_NOSIGNAL);
@@ -59,6 +67,7 @@ class ScriptedServer {
     ::close(fd);
   }
 
+  std::function<void()> before_answer_;
   std::string directory_;
   int listener_ = -1;
   std::thread thread_;
@@ -164,6 +173,20 @@ TEST(HttpClient, MoreThanSixDescriptorsAreRefusedBeforeSending) {
   auto answer = client.Call("GET", "/", "", fds);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Api, AJobThatRequeuesItselfReceivesTheAnswerAlthoughItIsStopped) {
+  // As in a job: the stop signal arrives before the answer.
+  ScriptedServer server({Answer(200, R"({"results":[{"id":17,"is_done":true}]})")},
+                        [] { ::kill(::getpid(), SIGTERM); });
+  ::setenv("DIVVY_JOB_ID", "17", 1);
+  auto api = cli::Api::Connect(server.path);
+  ASSERT_TRUE(api) << api.error().message;
+  const auto answer = api->Requeue({});
+  ::unsetenv("DIVVY_JOB_ID");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(answer->results.front().is_done);
+  EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), SIG_IGN) << "the signal may also arrive after the answer";
 }
 
 }  // namespace http_client_test
