@@ -48,15 +48,15 @@ class QuickNode final : public NodeCommandPort {
   AgentSession* controller = nullptr;
   std::function<void(std::function<void()>)> post;
 
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec>) override {
-    if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec>) override {
+    if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
       const JobRecord& record = launch->record;
       if (record.gang.empty()) return Run(record.id, record.attempt, true);
       parts_[record.id] = {record.attempt, launch->seat == 0};
       post([this, job = record.id, attempt = record.attempt] { controller->OnPrepared(job, attempt, kPort); });
-    } else if (const auto* go = std::get_if<GoCommand>(&order)) {
+    } else if (const auto* go = std::get_if<GoCommand>(&command)) {
       Run(go->job, go->attempt, parts_[go->job].is_first);
-    } else if (const auto* stop = std::get_if<StopCommand>(&order)) {
+    } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
       const auto part = parts_.extract(stop->job);
       if (part && !part.mapped().is_first) End(stop->job, part.mapped().attempt);
     }

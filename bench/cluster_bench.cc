@@ -60,7 +60,7 @@ struct Options {
   int jobs = 1'000'000;
   int shapes = 5'000;
   int events = 20'000;
-  Order order = Order::kSmallFirst;
+  QueuePolicy order = QueuePolicy::kSmallFirst;
 };
 
 struct Figures {
@@ -231,10 +231,10 @@ int main(int argc, char** argv) {
       return 0;
     } else if (name == "--order" && i + 1 < argc) {
       const std::string order = argv[++i];
-      options.order = order == "fifo"       ? Order::kFifo
-                      : order == "fair"     ? Order::kFair
-                      : order == "shortest" ? Order::kShortest
-                                            : Order::kSmallFirst;
+      options.order = order == "fifo"       ? QueuePolicy::kFifo
+                      : order == "fair"     ? QueuePolicy::kFair
+                      : order == "shortest" ? QueuePolicy::kShortest
+                                            : QueuePolicy::kSmallFirst;
     } else {
       std::fprintf(stderr, "cluster_bench: unknown option %s\n", argv[i]);
       return 2;

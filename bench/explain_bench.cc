@@ -50,7 +50,7 @@ struct Options {
   int jobs = 1'000'000;
   int shapes = 5'000;
   int asked = 300;
-  Order order = Order::kSmallFirst;
+  QueuePolicy order = QueuePolicy::kSmallFirst;
   bool gangs = false;
   int users = 0;
 };
@@ -244,10 +244,10 @@ int main(int argc, char** argv) {
     else if (name == "--gangs") options.gangs = true;
     else if (name == "--order" && i + 1 < argc) {
       const std::string order = argv[++i];
-      options.order = order == "fifo"       ? Order::kFifo
-                      : order == "fair"     ? Order::kFair
-                      : order == "shortest" ? Order::kShortest
-                                            : Order::kSmallFirst;
+      options.order = order == "fifo"       ? QueuePolicy::kFifo
+                      : order == "fair"     ? QueuePolicy::kFair
+                      : order == "shortest" ? QueuePolicy::kShortest
+                                            : QueuePolicy::kSmallFirst;
     } else {
       std::fprintf(stderr, "explain_bench: unknown option %s\n", argv[i]);
       return 2;

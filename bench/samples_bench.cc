@@ -53,14 +53,14 @@ class Loop {
       wake_.notify_one();
     };
     ports.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-    book = std::make_unique<MetricStore>(std::move(options), std::move(ports));
+    store = std::make_unique<MetricStore>(std::move(options), std::move(ports));
   }
-  ~Loop() { book.reset(); }
+  ~Loop() { store.reset(); }
   /// Returns the size of the answer as JSON, in bytes.
   std::size_t Ask(MetricStore::Question question, samples::Second now) {
     std::size_t bytes = 0;
     bool is_answered = false;
-    book->Ask(std::move(question), now, [&](Result<MetricStore::Answer> answer) -> std::function<void()> {
+    store->Ask(std::move(question), now, [&](Result<MetricStore::Answer> answer) -> std::function<void()> {
       return [&, size = wire::Encode(SeriesViewOf(*answer, true, true)).size()] {
         bytes = size;
         is_answered = true;
@@ -78,7 +78,7 @@ class Loop {
     }
     return bytes;
   }
-  std::unique_ptr<MetricStore> book;
+  std::unique_ptr<MetricStore> store;
 
  private:
   std::mutex mutex_;
@@ -102,17 +102,17 @@ int Look(int gpus, int seconds) {
   }
   Loop loop(folder + "/samples.db");
   double probing = 0;
-  double booking = 0;
+  double storing = 0;
   for (int i = 0; i < seconds; ++i) {
     const double begin = CpuSeconds();
     const samples::Snapshot seen = probe->Look(1'790'000'000 + i, "n1", targets);
     const double middle = CpuSeconds();
-    loop.book->Add(seen, seen.at);
+    loop.store->Add(seen, seen.at);
     probing += middle - begin;
-    booking += CpuSeconds() - middle;
+    storing += CpuSeconds() - middle;
   }
   std::printf("%d GPUs, each second: probe %.3f ms, book %.3f ms of CPU time: %.3f %% of a core\n", gpus,
-              probing / seconds * 1e3, booking / seconds * 1e3, (probing + booking) / seconds * 100);
+              probing / seconds * 1e3, storing / seconds * 1e3, (probing + storing) / seconds * 100);
   std::filesystem::remove_all(folder);
   return 0;
 }
@@ -188,9 +188,9 @@ int Month(int gpus, const std::string& folder) {
       for (int i = 0; i < gpus; ++i)
         snapshot.samples.push_back(
             {{Of::kGpu, "n" + std::to_string(i / 8), i % 8, -1, 0}, trainers[static_cast<std::size_t>(i)].At(at)});
-      loop.book->Add(snapshot, at);
+      loop.store->Add(snapshot, at);
     }
-    loop.book->Close();
+    loop.store->Close();
   }
   std::printf("a month of %d GPUs: %.0f MB on disk (filled in %.0f s of CPU time)\n", gpus,
               static_cast<double>(std::filesystem::file_size(path)) / 1e6, CpuSeconds() - begin);

@@ -225,7 +225,7 @@ void* Run(void*) {
     const int ready = poll(&watched, fd < 0 ? 0 : 1, wait_ms);
     if (ready > 0 && SocketNow() == fd && !Receive(fd)) HangUp();
     was_ever_up = was_ever_up || StateNow() == kUp;
-    LookAfterOrders();
+    StartWorkers();
   }
   SetState(kDown);
   return nullptr;
@@ -241,7 +241,7 @@ void InChild() {
   g_requests_mutex.Renew();
   g_requests = nullptr;
   g_state = kDown;
-  ForgetOrders();
+  ForgetQueuedTasks();
   ForgetTenancy();
   ForgetGates();
   ForgetContexts();

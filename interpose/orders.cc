@@ -21,11 +21,11 @@ namespace {
 /// Timeout for calls inside the gate. They return when the device has completed the work they wait for. A longer call
 /// waits for something else, possibly behind a shut gate. The keeper's own timeout is longer.
 constexpr std::uint64_t kTimeout = 10 * kSecond;
-constexpr unsigned kMostOrders = 64;  // Limit of queued orders per device; the keeper waits for each order.
+constexpr unsigned kMostQueued = 64;  // Limit of queued orders per device; the keeper waits for each order.
 
 enum class Task { kFromKeeper, kYield, kMeasurePools };
 
-struct Order {
+struct QueuedTask {
   Task task;
   share::Message message;
   std::uint64_t came_ns;
@@ -38,10 +38,10 @@ enum class Stage { kNone, kWaiting, kMoving, kGivenUp };
 /// A device's thread and its queue. Guarded by the mutex, except for the bell.
 struct Worker {
   Mutex mutex;
-  Order orders[kMostOrders];
+  QueuedTask queue[kMostQueued];
   unsigned first = 0;
   unsigned count = 0;
-  Order taken{};
+  QueuedTask taken{};
   Stage stage = Stage::kNone;
   bool is_away = false;     // Some memory may be on the host.
   bool is_measured = true;  // No task to measure the pools is queued.
@@ -82,10 +82,10 @@ bool AwaitNobodyInside(Worker& worker, unsigned device, bool is_any) {
   return true;
 }
 
-void Answer(const Order& answered, const Moved& moved, std::uint64_t started) {
-  const share::Message& order = answered.message;
-  share::Message done = MessageOf(share::Word::kDone, order.device);
-  done.id = order.id;
+void Answer(const QueuedTask& answered, const Moved& moved, std::uint64_t started) {
+  const share::Message& queued = answered.message;
+  share::Message done = MessageOf(share::Word::kDone, queued.device);
+  done.id = queued.id;
   done.result = moved.result;
   done.bytes = moved.bytes;
   done.nanoseconds = NowNs() - started;
@@ -105,13 +105,13 @@ Moved NotReady(const char* text) {
   return failed;
 }
 
-void Drain(Worker& worker, const Order& answered) {
-  const share::Message& order = answered.message;
+void Drain(Worker& worker, const QueuedTask& answered) {
+  const share::Message& queued = answered.message;
   // If a launch stays inside for so long, it is stuck; the turn ends anyway.
-  AwaitNobodyInside(worker, order.device, false);
-  SynchroniseDevice(order.device);
-  share::Message drained = MessageOf(share::Word::kDrained, order.device);
-  drained.id = order.id;
+  AwaitNobodyInside(worker, queued.device, false);
+  SynchroniseDevice(queued.device);
+  share::Message drained = MessageOf(share::Word::kDrained, queued.device);
+  drained.id = queued.id;
   SendOn(answered.link, drained);
 }
 
@@ -134,13 +134,13 @@ Moved Quiesced(Worker& worker, unsigned device, Moved (*move)(unsigned)) {
   return move(device);
 }
 
-void Move(Worker& worker, const Order& answered) {
-  const share::Message& order = answered.message;
+void Move(Worker& worker, const QueuedTask& answered) {
+  const share::Message& queued = answered.message;
   const std::uint64_t started = NowNs();
-  const bool is_return = order.word == share::Word::kReturn;
-  const Moved moved = Quiesced(worker, order.device, is_return ? &Return : &Evacuate);
+  const bool is_return = queued.word == share::Word::kReturn;
+  const Moved moved = Quiesced(worker, queued.device, is_return ? &Return : &Evacuate);
   if (!Claim(worker)) return;
-  const bool is_away = IsAnyAway(order.device);
+  const bool is_away = IsAnyAway(queued.device);
   {
     const Locked locked(worker.mutex);
     worker.is_away = is_away;
@@ -148,13 +148,13 @@ void Move(Worker& worker, const Order& answered) {
   Answer(answered, moved, started);
 }
 
-void Shrink(const Order& answered) {
-  const share::Message& order = answered.message;
+void Shrink(const QueuedTask& answered) {
+  const share::Message& queued = answered.message;
   const std::uint64_t started = NowNs();
   Moved moved;
-  const std::uint64_t before = Mine(order.device);
-  ShrinkOwn(order.device);
-  const std::uint64_t after = Mine(order.device);
+  const std::uint64_t before = Mine(queued.device);
+  ShrinkOwn(queued.device);
+  const std::uint64_t after = Mine(queued.device);
   moved.bytes = before > after ? before - after : 0;
   Answer(answered, moved, started);
 }
@@ -167,18 +167,18 @@ void Measure(unsigned device) {
   }
 }
 
-void CarryOut(Worker& worker, const Order& order) {
-  const unsigned device = order.message.device;
-  if (order.task == Task::kYield) return YieldIfIdle(device);
-  if (order.task == Task::kMeasurePools) return Measure(device);
-  switch (order.message.word) {
+void CarryOut(Worker& worker, const QueuedTask& queued) {
+  const unsigned device = queued.message.device;
+  if (queued.task == Task::kYield) return YieldIfIdle(device);
+  if (queued.task == Task::kMeasurePools) return Measure(device);
+  switch (queued.message.word) {
     case share::Word::kDrain:
-      return Drain(worker, order);
+      return Drain(worker, queued);
     case share::Word::kEvacuate:
     case share::Word::kReturn:
-      return Move(worker, order);
+      return Move(worker, queued);
     case share::Word::kShrink:
-      return Shrink(order);
+      return Shrink(queued);
     default:
       return;  // A message of a newer keeper.
   }
@@ -186,17 +186,17 @@ void CarryOut(Worker& worker, const Order& order) {
 
 /// Executes the next order. Returns false if there was none.
 bool DoNext(Worker& worker) {
-  Order order{};
+  QueuedTask queued{};
   {
     const Locked locked(worker.mutex);
     if (worker.count == 0) return false;
-    order = worker.taken = worker.orders[worker.first];
-    worker.first = (worker.first + 1) % kMostOrders;
+    queued = worker.taken = worker.queue[worker.first];
+    worker.first = (worker.first + 1) % kMostQueued;
     --worker.count;
     worker.stage = Stage::kWaiting;
-    if (order.task == Task::kMeasurePools) worker.is_measured = true;
+    if (queued.task == Task::kMeasurePools) worker.is_measured = true;
   }
-  CarryOut(worker, order);
+  CarryOut(worker, queued);
   const Locked locked(worker.mutex);
   worker.stage = Stage::kNone;
   return true;
@@ -216,7 +216,7 @@ bool IsHere(const Worker& worker) {
   if (worker.is_away || worker.stage == Stage::kMoving) return false;
   if (worker.stage == Stage::kWaiting && IsMove(worker.taken.message.word)) return false;
   for (unsigned i = 0; i < worker.count; ++i) {
-    if (IsMove(worker.orders[(worker.first + i) % kMostOrders].message.word)) return false;
+    if (IsMove(worker.queue[(worker.first + i) % kMostQueued].message.word)) return false;
   }
   return true;
 }
@@ -224,19 +224,19 @@ bool IsHere(const Worker& worker) {
 /// Requires the mutex.
 bool HasYield(const Worker& worker) {
   for (unsigned i = 0; i < worker.count; ++i) {
-    if (worker.orders[(worker.first + i) % kMostOrders].task == Task::kYield) return true;
+    if (worker.queue[(worker.first + i) % kMostQueued].task == Task::kYield) return true;
   }
   return false;
 }
 
-void Put(const Order& order) {
-  Worker& worker = g_workers[order.message.device];
+void Put(const QueuedTask& queued) {
+  Worker& worker = g_workers[queued.message.device];
   bool has_thread = true;
   {
     const Locked locked(worker.mutex);
-    if (worker.count == kMostOrders) return;  // The keeper never has that many orders pending.
-    if (order.task == Task::kYield && HasYield(worker)) return;
-    worker.orders[(worker.first + worker.count++) % kMostOrders] = order;
+    if (worker.count == kMostQueued) return;  // The keeper never has that many orders pending.
+    if (queued.task == Task::kYield && HasYield(worker)) return;
+    worker.queue[(worker.first + worker.count++) % kMostQueued] = queued;
     if (!worker.has_thread) worker.has_thread = has_thread = StartOwnThread(&Run, &worker);
   }
   __atomic_fetch_add(&worker.bell, 1, __ATOMIC_RELEASE);
@@ -245,15 +245,15 @@ void Put(const Order& order) {
   }
 }
 
-void AnswerLate(const Order& order) {
-  Answer(order, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kTimeout);
+void AnswerLate(const QueuedTask& queued) {
+  Answer(queued, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kTimeout);
 }
 
 /// Answers and removes moves that have waited too long.
 void GiveUpLate(Worker& worker, std::uint64_t now) {
   const Locked locked(worker.mutex);
-  const auto is_late = [now](const Order& order) {
-    return order.task == Task::kFromKeeper && IsMove(order.message.word) && now - order.came_ns > kTimeout;
+  const auto is_late = [now](const QueuedTask& queued) {
+    return queued.task == Task::kFromKeeper && IsMove(queued.message.word) && now - queued.came_ns > kTimeout;
   };
   if (worker.stage == Stage::kWaiting && is_late(worker.taken)) {
     worker.stage = Stage::kGivenUp;
@@ -261,11 +261,11 @@ void GiveUpLate(Worker& worker, std::uint64_t now) {
   }
   unsigned kept = 0;
   for (unsigned i = 0; i < worker.count; ++i) {
-    const Order order = worker.orders[(worker.first + i) % kMostOrders];
-    if (is_late(order)) {
-      AnswerLate(order);
+    const QueuedTask queued = worker.queue[(worker.first + i) % kMostQueued];
+    if (is_late(queued)) {
+      AnswerLate(queued);
     } else {
-      worker.orders[(worker.first + kept++) % kMostOrders] = order;
+      worker.queue[(worker.first + kept++) % kMostQueued] = queued;
     }
   }
   worker.count = kept;
@@ -276,7 +276,7 @@ void GiveUpLate(Worker& worker, std::uint64_t now) {
 void Hand(const share::Message& message) {
   const share::Page* const page = SharedPage();
   if (page == nullptr || message.device >= page->device_count) return;
-  const Order order = {Task::kFromKeeper, message, NowNs(), LinkNumber()};
+  const QueuedTask queued = {Task::kFromKeeper, message, NowNs(), LinkNumber()};
   if (message.word == share::Word::kReturn) {
     // There is nothing to restore, so it does not need to wait.
     Worker& worker = g_workers[message.device];
@@ -285,9 +285,9 @@ void Hand(const share::Message& message) {
       const Locked locked(worker.mutex);
       is_here = IsHere(worker);
     }
-    if (is_here) return Answer(order, {}, order.came_ns);
+    if (is_here) return Answer(queued, {}, queued.came_ns);
   }
-  Put(order);
+  Put(queued);
 }
 
 void HandYield(unsigned device) {
@@ -296,7 +296,7 @@ void HandYield(unsigned device) {
   Put({Task::kYield, message, NowNs(), LinkNumber()});
 }
 
-void LookAfterOrders() {
+void StartWorkers() {
   static std::uint64_t looked_at = 0;
   const share::Page* const page = SharedPage();
   if (page == nullptr) return;
@@ -318,7 +318,7 @@ void LookAfterOrders() {
   }
 }
 
-void ForgetOrders() {
+void ForgetQueuedTasks() {
   for (Worker& worker : g_workers) {
     worker.mutex.Renew();
     worker.first = worker.count = 0;

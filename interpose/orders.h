@@ -13,9 +13,9 @@ void HandYield(unsigned device);
 
 /// Called periodically on the link's thread: answers overdue orders and measures memory released by the program's
 /// pools.
-void LookAfterOrders();
+void StartWorkers();
 
 /// Call this in the child of a fork.
-void ForgetOrders();
+void ForgetQueuedTasks();
 
 }  // namespace divvy::interpose

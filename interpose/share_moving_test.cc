@@ -15,10 +15,10 @@ class ShareMoving : public ::testing::Test {
  protected:
   share::Message Evacuate() {
     keeper_.SetGate(share::kMoving);
-    return keeper_.Order(0, share::Word::kEvacuate);
+    return keeper_.Command(0, share::Word::kEvacuate);
   }
   share::Message Return() {
-    const share::Message done = keeper_.Order(0, share::Word::kReturn);
+    const share::Message done = keeper_.Command(0, share::Word::kReturn);
     keeper_.SetGate(share::kOpen);
     return done;
   }
@@ -132,7 +132,7 @@ TEST_F(ShareMoving, ACeilingThatIsTooLowLeavesAllMemoryOnTheHost) {
   ASSERT_EQ(program_.Do("fill a 5"), "0");
   ASSERT_EQ(Evacuate().result, 0);
   keeper_.SetCeiling(10 * kMiB, 512 * kMiB);
-  const share::Message refused = keeper_.Order(0, share::Word::kReturn);
+  const share::Message refused = keeper_.Command(0, share::Word::kReturn);
   EXPECT_EQ(refused.result, 2);
   EXPECT_STREQ(refused.text, "the limit is lower than the memory that was moved out");
   EXPECT_EQ(refused.bytes, 100 * kMiB) << "what it needs";
@@ -154,7 +154,7 @@ TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllMemoryOnTheHostUntilThereIsRoom) 
     ASSERT_EQ(other.Do("init"), "0");
     const std::uint64_t free = Numbers(other.Do("info")).at(0);
     ASSERT_EQ(other.Do("alloc hog plain " + std::to_string((free - 60 * kMiB) >> 21 << 21)), "0");
-    const share::Message refused = keeper_.Order(0, share::Word::kReturn);
+    const share::Message refused = keeper_.Command(0, share::Word::kReturn);
     EXPECT_EQ(refused.result, 2) << refused.text;
     EXPECT_NE(std::string(refused.text).find("all memory is on the host as before"), std::string::npos) << refused.text;
     EXPECT_EQ(keeper_.Used(), 0U);
@@ -167,7 +167,7 @@ TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllMemoryOnTheHostUntilThereIsRoom) 
 TEST_F(ShareMoving, NoMoveStartsWhileTheGateIsOpen) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
-  const share::Message refused = keeper_.Order(0, share::Word::kEvacuate);
+  const share::Message refused = keeper_.Command(0, share::Word::kEvacuate);
   EXPECT_NE(refused.result, 0);
   EXPECT_STREQ(refused.text, "the gate is not kMoving or kParked");
   EXPECT_EQ(keeper_.Used(), 4 * kMiB);
@@ -195,8 +195,8 @@ TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsForTheWake) {
   program_.Tell("start");
   EXPECT_EQ(keeper_.Await(share::Word::kWake).device, 0U);
   keeper_.SetGate(share::kMoving);
-  EXPECT_EQ(keeper_.Order(0, share::Word::kEvacuate).result, 0);
-  EXPECT_EQ(keeper_.Order(0, share::Word::kReturn).result, 0);
+  EXPECT_EQ(keeper_.Command(0, share::Word::kEvacuate).result, 0);
+  EXPECT_EQ(keeper_.Command(0, share::Word::kReturn).result, 0);
   EXPECT_FALSE(program_.HasAnswer());
   keeper_.SetGate(share::kOpen);
   EXPECT_EQ(program_.Answer(), "0");
@@ -223,7 +223,7 @@ TEST_F(ShareMoving, ShrinkReleasesUnusedPoolMemory) {
   ASSERT_EQ(program_.Do("alloc b kept 64M"), "0");
   ASSERT_EQ(program_.Do("free b"), "0");
   EXPECT_GE(keeper_.Used(), 68 * kMiB) << "the pool has it still";
-  const share::Message done = keeper_.Order(0, share::Word::kShrink);
+  const share::Message done = keeper_.Command(0, share::Word::kShrink);
   EXPECT_EQ(done.result, 0);
   EXPECT_GE(done.bytes, 64 * kMiB);
   EXPECT_EQ(keeper_.Used(), 4 * kMiB);
@@ -256,11 +256,11 @@ TEST(ShareOfBurn, BurnKeepsItsMemoryThroughFiftyMoves) {
   std::uint64_t launches = 0;
   for (; moves < 50 && status == -1; ++moves) {
     keeper.SetGate(share::kMoving);
-    const share::Message gone = keeper.Order(0, share::Word::kEvacuate);
+    const share::Message gone = keeper.Command(0, share::Word::kEvacuate);
     ASSERT_EQ(gone.result, 0) << gone.text;
     EXPECT_GE(gone.bytes, 100 * kMiB);
     EXPECT_EQ(keeper.Used(), 0U);
-    const share::Message back = keeper.Order(0, share::Word::kReturn);
+    const share::Message back = keeper.Command(0, share::Word::kReturn);
     ASSERT_EQ(back.result, 0) << back.text;
     const std::uint64_t before = keeper.page().processes[0].launches;
     EXPECT_GE(before, launches);
@@ -303,7 +303,7 @@ TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedSeparately) {
   EXPECT_EQ(Numbers(program.Do("info")).at(0), 64 * kMiB);
 
   keeper.SetGate(share::kMoving, 1);
-  const share::Message gone = keeper.Order(0, share::Word::kEvacuate, 1);
+  const share::Message gone = keeper.Command(0, share::Word::kEvacuate, 1);
   EXPECT_EQ(gone.result, 0) << gone.text;
   EXPECT_EQ(gone.bytes, 64 * kMiB);
   EXPECT_EQ(keeper.Used(0), 32 * kMiB);
@@ -311,7 +311,7 @@ TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedSeparately) {
   program.Tell("check b 2");
   EXPECT_TRUE(Eventually([&] { return __atomic_load_n(&keeper.page().processes[0].waiting, __ATOMIC_ACQUIRE) == 1; }));
   EXPECT_FALSE(program.HasAnswer());
-  EXPECT_EQ(keeper.Order(0, share::Word::kReturn, 1).result, 0);
+  EXPECT_EQ(keeper.Command(0, share::Word::kReturn, 1).result, 0);
   keeper.SetGate(share::kOpen, 1);
   EXPECT_EQ(program.Answer(), "0");
   EXPECT_EQ(program.Do("free b"), "0");

@@ -93,8 +93,8 @@ TEST_F(SharePinning, TheFirstPinningCallWaitsForTheKeeperWhichMayMoveTheProcess)
   EXPECT_EQ(pin.bytes, share::kManaged);
   EXPECT_EQ(Flags(), 0U);
   keeper_.SetGate(share::kMoving);
-  EXPECT_EQ(keeper_.Order(0, share::Word::kEvacuate).result, 0);
-  EXPECT_EQ(keeper_.Order(0, share::Word::kReturn).result, 0);
+  EXPECT_EQ(keeper_.Command(0, share::Word::kEvacuate).result, 0);
+  EXPECT_EQ(keeper_.Command(0, share::Word::kReturn).result, 0);
   keeper_.SetGate(share::kOpen);
   EXPECT_FALSE(program.HasAnswer());
   pin.word = share::Word::kGranted;

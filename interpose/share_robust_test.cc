@@ -265,8 +265,8 @@ TEST_F(ShareRobust, AContainersSeccompProfileAllowsSharing) {
   ASSERT_EQ(program.Do("init"), "0");
   ExpectSharing(program);
   keeper_.SetGate(share::kMoving);
-  EXPECT_EQ(keeper_.Order(0, share::Word::kEvacuate).result, 0);
-  EXPECT_EQ(keeper_.Order(0, share::Word::kReturn).result, 0);
+  EXPECT_EQ(keeper_.Command(0, share::Word::kEvacuate).result, 0);
+  EXPECT_EQ(keeper_.Command(0, share::Word::kReturn).result, 0);
   keeper_.SetGate(share::kOpen);
   ExpectSharing(program);
   EXPECT_EQ(program.Errors(), "");

@@ -270,7 +270,7 @@ std::size_t FakeKeeper::CountOf(share::Word word) {
       std::count_if(all_.begin(), all_.end(), [&](const auto& message) { return message.word == word; }));
 }
 
-share::Message FakeKeeper::Order(std::uint32_t process, share::Word word, unsigned device) {
+share::Message FakeKeeper::Command(std::uint32_t process, share::Word word, unsigned device) {
   share::Message order{};
   order.word = word;
   order.device = device;

@@ -76,7 +76,7 @@ class FakeKeeper {
   bool Has(share::Word word);
   std::size_t CountOf(share::Word word);
   /// Sends an order and waits for its kDone.
-  share::Message Order(std::uint32_t process, share::Word word, unsigned device = 0);
+  share::Message Command(std::uint32_t process, share::Word word, unsigned device = 0);
 
  private:
   void MapPage();

@@ -63,7 +63,7 @@ TEST_F(ShareTime, ADrainEndsWhenTheDeviceHasFinishedAllWork) {
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(program_.Do("launch 10"), "0");  // 500 ms of work.
   keeper_.SetGate(share::kShut);
-  const share::Message drained = keeper_.Order(0, share::Word::kDrain);
+  const share::Message drained = keeper_.Command(0, share::Word::kDrain);
   EXPECT_EQ(drained.word, share::Word::kDrained);
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(490));
 }
@@ -73,7 +73,7 @@ TEST_F(ShareTime, ADrainDoesNotInvalidateAStreamCapture) {
   for (const char* flags : {"0", "1"}) {  // A blocking and a non-blocking stream.
     ASSERT_EQ(program_.Do(std::string("capture ") + flags), "0");
     keeper_.SetGate(share::kShut);
-    EXPECT_EQ(keeper_.Order(0, share::Word::kDrain).word, share::Word::kDrained);
+    EXPECT_EQ(keeper_.Command(0, share::Word::kDrain).word, share::Word::kDrained);
     keeper_.SetGate(share::kOpen);
     EXPECT_EQ(program_.Do("captured"), "0 0 0");
   }

@@ -23,7 +23,7 @@ PeerWorld::PeerWorld(const PeerCase& one) : case_(one), cluster_(RulesOf()) {
 
 core::Rules PeerWorld::RulesOf() const {
   core::Rules rules;
-  rules.order = core::Order::kFair;
+  rules.order = QueuePolicy::kFair;
   rules.backfill = core::Backfill::kAnything;
   rules.escalate_after = Duration(0);
   rules.fair_is_fifo = true;

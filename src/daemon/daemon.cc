@@ -635,8 +635,8 @@ Status Daemon::ListenForOthers() {
   // Jobs that were active at the start may have been launched; agents that report them are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
-    for (const NodeAllocation& seat : AllocationsOf(record)) {
-      if (!seat.node.empty()) agent_listener_->agents()->Of(seat.node).Knows(id, record.attempt);
+    for (const NodeAllocation& allocation : AllocationsOf(record)) {
+      if (!allocation.node.empty()) agent_listener_->agents()->Of(allocation.node).Knows(id, record.attempt);
     }
   }
   DIVVY_CHECK(ListenRemotely(*server_, *listen_, {config_.name, HostName()}, identity, *remote_));
@@ -804,8 +804,8 @@ Status Daemon::TakeLease() {
 Status Daemon::CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const {
   for (const JobRecord& record : live) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
-    for (const NodeAllocation& seat : AllocationsOf(record)) {
-      if (!seat.node.empty()) continue;
+    for (const NodeAllocation& allocation : AllocationsOf(record)) {
+      if (!allocation.node.empty()) continue;
       return FailedPrecondition("job " + ToString(record.id) +
                                 " runs on the machine of a controller that ran alone: start that one again without "
                                 "high_availability in [controller], and let its jobs end first");

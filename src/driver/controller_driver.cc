@@ -23,9 +23,9 @@ constexpr Duration kNewWorkWaits = std::chrono::seconds(5);
 
 }  // namespace
 
-ControllerDriver::ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& orders,
+ControllerDriver::ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& commands,
                                    Ports ports)
-    : controller_(controller), store_(store), clock_(clock), orders_(orders), ports_(std::move(ports)) {
+    : controller_(controller), store_(store), clock_(clock), commands_(commands), ports_(std::move(ports)) {
   controller_.SetElementNames([this](const JobRecord& element) { return NameOf(element); });
 }
 
@@ -211,7 +211,7 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
       return (job && is_gone(*job)) || (sweep && is_gone(sweep->sweep));
     });
     std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
-    std::erase_if(effects.orders, [&](const NodeCommand& order) { return is_gone(JobOf(order)); });
+    std::erase_if(effects.commands, [&](const NodeCommand& command) { return is_gone(JobOf(command)); });
     std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
     std::erase_if(effects.finished, [&](const JobRecord& record) { return is_gone(record.id); });
     for (auto& pending : turn.answers) {
@@ -247,10 +247,10 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
 void ControllerDriver::SendStops(std::deque<Turn>& turns) {
   std::set<JobId> unsent;  // Launches that were not sent; a stop must not overtake them.
   for (Turn& turn : turns) {
-    std::erase_if(turn.effects.orders, [&](const NodeCommand& order) {
-      if (std::holds_alternative<LaunchCommand>(order)) unsent.insert(JobOf(order));
-      if (!std::holds_alternative<StopCommand>(order) || unsent.contains(JobOf(order))) return false;
-      orders_.Execute(order, nullptr);
+    std::erase_if(turn.effects.commands, [&](const NodeCommand& command) {
+      if (std::holds_alternative<LaunchCommand>(command)) unsent.insert(JobOf(command));
+      if (!std::holds_alternative<StopCommand>(command) || unsent.contains(JobOf(command))) return false;
+      commands_.Execute(command, nullptr);
       return true;
     });
   }
@@ -264,10 +264,10 @@ void ControllerDriver::Carry(Turn& turn) {
         std::ranges::find(array_specs_, insert.record.id, [](const auto& s) { return s.first; }) != array_specs_.end();
     if (!is_known) RememberSpec(insert.record.id, insert.spec);
   }
-  for (const NodeCommand& order : turn.effects.orders) {
+  for (const NodeCommand& command : turn.effects.commands) {
     std::shared_ptr<const JobSpec> spec;
-    const auto* launch = std::get_if<LaunchCommand>(&order);
-    const auto* adopt = std::get_if<AdoptCommand>(&order);
+    const auto* launch = std::get_if<LaunchCommand>(&command);
+    const auto* adopt = std::get_if<AdoptCommand>(&command);
     if (launch != nullptr || adopt != nullptr) {
       const JobRecord& record = launch != nullptr ? launch->record : adopt->record;
       const auto inserted = std::ranges::find_if(turn.effects.batch.inserts, [&](const auto& i) {
@@ -279,7 +279,7 @@ void ControllerDriver::Carry(Turn& turn) {
         spec = *std::move(found);
       }
     }
-    orders_.Execute(order, std::move(spec));
+    commands_.Execute(command, std::move(spec));
   }
   for (auto& pending : turn.answers) pending.answer({});
   for (const JobRecord& record : turn.effects.finished) {

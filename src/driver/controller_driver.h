@@ -41,7 +41,7 @@ class ControllerDriver {
     std::function<void(const Effects&)> on_durable;
   };
 
-  ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& orders, Ports ports);
+  ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& commands, Ports ports);
 
   Controller& controller() { return controller_; }
   Store& store() { return store_; }
@@ -131,7 +131,7 @@ class ControllerDriver {
   Controller& controller_;
   Store& store_;
   const Clock& clock_;
-  NodeCommandPort& orders_;
+  NodeCommandPort& commands_;
   Ports ports_;
   std::deque<Turn> gathered_;
   std::vector<Turn> committing_;

@@ -45,11 +45,11 @@ class World : public NodeCommandPort {
     driver_ = std::make_unique<ControllerDriver>(controller_, *store_, clock_, *this, std::move(ports));
   }
 
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override {
-    if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override {
+    if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
       EXPECT_NE(spec, nullptr);
       launched_.insert(launch->record.id);
-    } else if (const auto* stop = std::get_if<StopCommand>(&order)) {
+    } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
       stopped_.insert(stop->job);
     }
   }

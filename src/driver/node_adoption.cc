@@ -279,15 +279,15 @@ bool NodeDriver::ReportFound(Run& run, const RunRecord& record) {
   return true;
 }
 
-void NodeDriver::AdoptFound(const AdoptCommand& order) {
-  const auto at = runs_.find(order.record.id);
-  if (at == runs_.end() || at->second.record.attempt != order.record.attempt || !at->second.found) return;
+void NodeDriver::AdoptFound(const AdoptCommand& command) {
+  const auto at = runs_.find(command.record.id);
+  if (at == runs_.end() || at->second.record.attempt != command.record.attempt || !at->second.found) return;
   Run& run = at->second;
   run.found.reset();
   LoadStopTerms(run);
   if (run.record.exit && !run.awaits_leftovers) return SayEnded(run.record, *run.record.exit);
-  if (run.is_adopted && order.record.time_limit > Duration(0) && run.record.has_started())
-    run.limit_at = AddSaturating(run.record.started, order.record.time_limit);
+  if (run.is_adopted && command.record.time_limit > Duration(0) && run.record.has_started())
+    run.limit_at = AddSaturating(run.record.started, command.record.time_limit);
   SayState(run);
   Remind(run);
 }

@@ -14,7 +14,7 @@ class NodeCommandPort {
   virtual ~NodeCommandPort() = default;
   /// `spec` is the specification that a LaunchCommand or an AdoptCommand needs. It is null if the store could not read
   /// it, and for all other commands.
-  virtual void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) = 0;
+  virtual void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) = 0;
 };
 
 }  // namespace divvy

@@ -14,11 +14,11 @@ const NodeDriver::Run* NodeDriver::Find(JobId job) const {
 
 // --- Launches -------------------------------------------------------------------------------------------------------
 
-void NodeDriver::Launch(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec) {
-  const JobRecord& record = order.record;
+void NodeDriver::Launch(const LaunchCommand& command, const std::shared_ptr<const JobSpec>& spec) {
+  const JobRecord& record = command.record;
   if (spec == nullptr) return FailLaunch(record, "its specification could not be read from the store");
-  if (spec->is_foreground && order.seat == 0 && !host_.HasCaller(record.id)) return AwaitCaller(order, spec);
-  auto launched = host_.Launch(order, *spec);
+  if (spec->is_foreground && command.seat == 0 && !host_.HasCaller(record.id)) return AwaitCaller(command, spec);
+  auto launched = host_.Launch(command, *spec);
   if (const auto* why = std::get_if<Exit>(&launched)) return Fail(record.id, record.attempt, *why);
   Run run;
   run.record = std::get<RunRecord>(std::move(launched));
@@ -47,11 +47,11 @@ void NodeDriver::OnCaller(JobId job) {
 }
 
 // The streams of the job's caller were lost with the previous daemon; the caller still has them.
-void NodeDriver::AwaitCaller(const LaunchCommand& order, std::shared_ptr<const JobSpec> spec) {
+void NodeDriver::AwaitCaller(const LaunchCommand& command, std::shared_ptr<const JobSpec> spec) {
   const Time now = controller_->Now();
   const Time until = std::max(callers_return_until_, now + options_.awaits_callers);
-  if (now >= until) return FailLaunch(order.record, "its terminal is gone");
-  unclaimed_.insert_or_assign(order.record.id, Unclaimed{order, std::move(spec), until});
+  if (now >= until) return FailLaunch(command.record, "its terminal is gone");
+  unclaimed_.insert_or_assign(command.record.id, Unclaimed{command, std::move(spec), until});
 }
 
 void NodeDriver::FailUnclaimed() {
@@ -71,30 +71,30 @@ void NodeDriver::OnRefused(JobId job, std::uint32_t attempt, const Exit& why) {
 
 // --- Commands -------------------------------------------------------------------------------------------------------
 
-void NodeDriver::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchCommand>(&order)) return Launch(*launch, spec);
-  if (const auto* forget = std::get_if<ForgetCommand>(&order)) return Forget(forget->job, forget->attempt);
-  if (const auto* adopt = std::get_if<AdoptCommand>(&order)) return AdoptFound(*adopt);
-  const JobId job = JobOf(order);
-  if (std::holds_alternative<StopCommand>(order)) {
+void NodeDriver::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) return Launch(*launch, spec);
+  if (const auto* forget = std::get_if<ForgetCommand>(&command)) return Forget(forget->job, forget->attempt);
+  if (const auto* adopt = std::get_if<AdoptCommand>(&command)) return AdoptFound(*adopt);
+  const JobId job = JobOf(command);
+  if (std::holds_alternative<StopCommand>(command)) {
     if (const auto waiting = unclaimed_.extract(job))
       return FailLaunch(waiting.mapped().order.record, "stopped before it started");
   }
   const auto run = runs_.find(job);
-  if (run != runs_.end()) return DeliverSoon(run->second, order);
+  if (run != runs_.end()) return DeliverSoon(run->second, command);
   // The run has ended meanwhile.
-  if (std::holds_alternative<GoCommand>(order))
+  if (std::holds_alternative<GoCommand>(command))
     host_.Note("event=go_ignored job=" + ToString(job) + " reason=\"not here\"");
 }
 
-void NodeDriver::DeliverSoon(Run& run, const NodeCommand& order) {
-  if (IsListening(run.record) || run.is_adopted) Deliver(run, order);
-  else run.waiting.push_back(order);
+void NodeDriver::DeliverSoon(Run& run, const NodeCommand& command) {
+  if (IsListening(run.record) || run.is_adopted) Deliver(run, command);
+  else run.waiting.push_back(command);
 }
 
-void NodeDriver::Deliver(Run& run, const NodeCommand& order) {
+void NodeDriver::Deliver(Run& run, const NodeCommand& command) {
   const RunRecord& record = run.record;
-  if (const auto* stop = std::get_if<StopCommand>(&order)) {
+  if (const auto* stop = std::get_if<StopCommand>(&command)) {
     const int signal = stop->signal != 0 ? stop->signal : run.stop_signal;
     const Duration grace = stop->grace >= Duration(0) ? stop->grace : run.grace;
     if (!run.is_adopted) return host_.Stop(record, signal, grace);
@@ -102,48 +102,48 @@ void NodeDriver::Deliver(Run& run, const NodeCommand& order) {
     host_.SignalAdopted(record, SIGCONT, SignalReach::kTree);
     run.kill_at = std::min(run.kill_at, AddSaturating(controller_->Now(), grace));
     run.limit_at = kNever;
-  } else if (const auto* send = std::get_if<SignalCommand>(&order)) {
+  } else if (const auto* send = std::get_if<SignalCommand>(&command)) {
     const bool is_first = send->reach == SignalReach::kFirstProcess;
     if (!run.is_adopted) host_.Signal(record, send->signal, send->reach);
     else host_.SignalAdopted(record, send->signal, is_first ? send->reach : SignalReach::kTree);
-  } else if (const auto* pause = std::get_if<PauseCommand>(&order)) {
+  } else if (const auto* pause = std::get_if<PauseCommand>(&command)) {
     if (run.is_adopted) host_.SignalAdopted(record, pause->is_paused ? SIGSTOP : SIGCONT, SignalReach::kTree);
     else if (pause->is_paused) host_.Pause(record);
     else host_.Continue(record);
-  } else if (const auto* resize = std::get_if<ResizeCommand>(&order)) {
+  } else if (const auto* resize = std::get_if<ResizeCommand>(&command)) {
     host_.SetGpusFile(resize->job, resize->gpus);
     if (!resize->is_signalled || run.resize_signal == 0) return;
     if (run.is_adopted) host_.SignalAdopted(record, run.resize_signal, SignalReach::kFirstProcess);
     else host_.Signal(record, run.resize_signal, SignalReach::kFirstProcess);
-  } else if (const auto* limit = std::get_if<TimeLimitCommand>(&order)) {
+  } else if (const auto* limit = std::get_if<TimeLimitCommand>(&command)) {
     const JobRecord* live = controller_->Find(limit->job);
     if (live == nullptr) return;
     if (!run.is_adopted) host_.SetTimeLimit(record, live->time_limit);
     else if (!record.awaits_go())
       run.limit_at = live->time_limit > Duration(0) ? AddSaturating(record.started, live->time_limit) : kNever;
-  } else if (const auto* go = std::get_if<GoCommand>(&order)) {
+  } else if (const auto* go = std::get_if<GoCommand>(&command)) {
     LetGo(run, *go);
   }
 }
 
-void NodeDriver::LetGo(Run& run, const GoCommand& order) {
-  const JobRecord* live = controller_->Find(order.job);
+void NodeDriver::LetGo(Run& run, const GoCommand& command) {
+  const JobRecord* live = controller_->Find(command.job);
   const auto ignored = [&](const std::string& why) {
-    host_.Note("event=go_ignored job=" + ToString(order.job) + " attempt=" + std::to_string(order.attempt) +
+    host_.Note("event=go_ignored job=" + ToString(command.job) + " attempt=" + std::to_string(command.attempt) +
                " reason=\"" + why + "\"");
   };
-  if (run.record.attempt != order.attempt) return ignored("another attempt is here");
+  if (run.record.attempt != command.attempt) return ignored("another attempt is here");
   if (!run.record.awaits_go()) return;
-  if (live == nullptr || live->gang.size() != order.addresses.size()) return ignored("its machines are not known");
-  if (const Status staged = host_.StageGo(run.record, *live, order); !staged) {
+  if (live == nullptr || live->gang.size() != command.addresses.size()) return ignored("its machines are not known");
+  if (const Status staged = host_.StageGo(run.record, *live, command); !staged) {
     run.failure = staged.error().message;
-    return Deliver(run, StopCommand{order.job, SIGKILL, Duration(0), ""});
+    return Deliver(run, StopCommand{command.job, SIGKILL, Duration(0), ""});
   }
   run.was_let_go = true;
   if (!run.is_adopted) return host_.Go(run.record);  // A guard that takes over is told again.
   run.record = host_.LookAtPart(run.record);
   SayState(run);
-  Deliver(run, TimeLimitCommand{order.job, kNever, ""});
+  Deliver(run, TimeLimitCommand{command.job, kNever, ""});
 }
 
 void NodeDriver::Forget(JobId job, std::uint32_t attempt) {
@@ -190,7 +190,7 @@ void NodeDriver::OnReport(Report report, const RunRecord& record) {
   if (std::exchange(run->second.is_adopted, false)) host_.DropAdopted(record.job);
   if (before.pid != 0 && before != record.supervisor) Remind(run->second);
   SayState(run->second);
-  for (const NodeCommand& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
+  for (const NodeCommand& command : std::exchange(run->second.waiting, {})) Deliver(run->second, command);
 }
 
 void NodeDriver::OnEnded(const RunRecord& record) {

@@ -64,7 +64,7 @@ class NodeDriver final : public NodeCommandPort {
   /// once a second.
   void CheckSupervisors();
 
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   /// A supervisor has reported, or its guard.
   void OnReport(Report report, const RunRecord& record);
   /// The launcher has refused to start this run.
@@ -85,15 +85,15 @@ class NodeDriver final : public NodeCommandPort {
   /// The supervisor has reported where it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
-  void Launch(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec);
+  void Launch(const LaunchCommand& command, const std::shared_ptr<const JobSpec>& spec);
   void Fail(JobId job, std::uint32_t attempt, const Exit& why);
   void FailLaunch(const JobRecord& record, const std::string& why);
-  void AwaitCaller(const LaunchCommand& order, std::shared_ptr<const JobSpec> spec);
+  void AwaitCaller(const LaunchCommand& command, std::shared_ptr<const JobSpec> spec);
   void FailUnclaimed();
-  void Deliver(Run& run, const NodeCommand& order);
+  void Deliver(Run& run, const NodeCommand& command);
   /// Delivers the command now, or when the supervisor listens.
-  void DeliverSoon(Run& run, const NodeCommand& order);
-  void LetGo(Run& run, const GoCommand& order);
+  void DeliverSoon(Run& run, const NodeCommand& command);
+  void LetGo(Run& run, const GoCommand& command);
   void Forget(JobId job, std::uint32_t attempt);
   /// Reports the run's progress to the controller.
   void SayState(const Run& run);
@@ -117,7 +117,7 @@ class NodeDriver final : public NodeCommandPort {
   /// Reports a run that the controller did not name. Returns false if the controller is of an earlier release, which
   /// makes no decisions about such runs: the caller must then end the run itself.
   bool ReportFound(Run& run, const RunRecord& record);
-  void AdoptFound(const AdoptCommand& order);
+  void AdoptFound(const AdoptCommand& command);
   void OnNeverStarted(JobId job, std::uint32_t attempt);
 
   const Options options_;
@@ -129,7 +129,7 @@ class NodeDriver final : public NodeCommandPort {
   /// Foreground jobs that may start and whose callers have not reconnected since the restart. They wait until
   /// callers_return_until_, or as long as the options say.
   struct Unclaimed {
-    LaunchCommand order;
+    LaunchCommand command;
     std::shared_ptr<const JobSpec> spec;
     Time until = kNoTime;
   };

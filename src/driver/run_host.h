@@ -32,7 +32,7 @@ class RunHost {
   virtual void DropCaller(JobId job) = 0;
   /// Hands the job to the launcher. Returns the record of the run as far as it is known now (job, attempt, user), or
   /// why the job cannot be launched here.
-  virtual std::variant<RunRecord, Exit> Launch(const LaunchCommand& order, const JobSpec& spec) = 0;
+  virtual std::variant<RunRecord, Exit> Launch(const LaunchCommand& command, const JobSpec& spec) = 0;
   /// See Launcher (platform/supervisor/launch.h).
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
   virtual bool IsPending(JobId job, std::uint32_t attempt) const = 0;
@@ -87,7 +87,7 @@ class RunHost {
   /// Writes the file that tells an elastic job its GPUs. A job that misses it gets it at its next checkpoint.
   virtual void SetGpusFile(JobId job, GpuSet gpus) = 0;
   /// Writes what a node allocation needs for its start; starts it if it is adopted.
-  virtual Status StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& order) = 0;
+  virtual Status StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& command) = 0;
   /// Updates the record of an adopted node allocation, which no supervisor does.
   virtual RunRecord LookAtPart(RunRecord record) const = 0;
   /// The processes of a run are gone, and its exit is set. Removes what it left (containers) and observes `gpus` before

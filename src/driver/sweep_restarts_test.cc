@@ -130,8 +130,8 @@ class SweepWorld {
       for (const auto& [id, record] : controller_->live()) {
         if (record.state == JobState::kStopping) ends.emplace_back(id, 128 + SIGTERM);
       }
-      for (const NodeCommand& order : effects.orders) {
-        const auto* launch = std::get_if<LaunchCommand>(&order);
+      for (const NodeCommand& command : effects.commands) {
+        const auto* launch = std::get_if<LaunchCommand>(&command);
         if (launch == nullptr) continue;
         ++starts_[launch->record.id];
         epochs_[launch->record.id] = 0;
@@ -139,7 +139,7 @@ class SweepWorld {
       }
       // A kill after the commit loses the command, and the daemon gives it again: here the job is started above.
       for (const auto& [id, code] : ends) Exit(*controller_, id, code);
-      if (effects.orders.empty() && ends.empty()) return;
+      if (effects.commands.empty() && ends.empty()) return;
     }
     ADD_FAILURE() << "the controller does not come to rest";
   }

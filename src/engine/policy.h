@@ -10,7 +10,12 @@
 namespace divvy {
 
 /// Queue order; docs/scheduling.md has the rules.
-enum class QueuePolicy { kSmallFirst, kFifo, kFair, kShortest };
+enum class QueuePolicy {
+  kSmallFirst,  // Priority, escalated, fewer GPUs, longest wait.
+  kFifo,        // Priority, longest wait.
+  kFair,        // Team below quota, least served team, team with the least recent usage, then as kSmallFirst.
+  kShortest,    // Priority, predicted GPU time with ageing.
+};
 
 /// When running jobs are preempted or reclaimed for others. Off unless `reclaims`, `preempts` or `consolidates` is set.
 struct PreemptionSettings {

@@ -72,7 +72,7 @@ void RunTimes::Add(const RunProfile& kind, Duration ran) {
     ++unpredicted_;
   }
   for (std::string& key : KeysOf(kind)) {
-    Runs& runs = kinds_[key];
+    Runs& runs = groups_[key];
     if (runs.touched != 0) by_touch_.erase(runs.touched);
     runs.touched = ++touches_;
     by_touch_.emplace(runs.touched, std::move(key));
@@ -83,9 +83,9 @@ void RunTimes::Add(const RunProfile& kind, Duration ran) {
 }
 
 void RunTimes::Forget() {
-  while (kinds_.size() > kKindsKept) {
+  while (groups_.size() > kGroupsKept) {
     const auto oldest = by_touch_.begin();
-    kinds_.erase(oldest->second);
+    groups_.erase(oldest->second);
     by_touch_.erase(oldest);
   }
 }
@@ -95,8 +95,8 @@ std::optional<RunTimeEstimate> RunTimes::Predict(const RunProfile& kind) const {
   std::size_t best_level = 0;
   const auto keys = KeysOf(kind);
   for (std::size_t level = 0; level < keys.size(); ++level) {
-    const auto at = kinds_.find(keys[level]);
-    if (at == kinds_.end()) continue;
+    const auto at = groups_.find(keys[level]);
+    if (at == groups_.end()) continue;
     if (best == nullptr || best->latest.size() < kEnough) {
       if (best != nullptr && at->second.latest.size() < kEnough) continue;
       best = &at->second;

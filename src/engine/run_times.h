@@ -46,7 +46,7 @@ class RunTimes {
   /// Runs kept per kind; older ones are dropped.
   static constexpr std::size_t kRunsKept = 32;
   /// Kinds kept; beyond this, the least recently seen are dropped.
-  static constexpr std::size_t kKindsKept = 20'000;
+  static constexpr std::size_t kGroupsKept = 20'000;
   /// With fewer runs the next wider kind is used, unless none has more.
   static constexpr std::size_t kEnough = 3;
 
@@ -64,7 +64,7 @@ class RunTimes {
     double inside_interval = 0;     // Fraction with low <= actual <= high.
   };
   Accuracy accuracy() const;
-  std::size_t kinds() const { return kinds_.size(); }
+  std::size_t group_count() const { return groups_.size(); }
 
  private:
   struct Runs {
@@ -78,7 +78,7 @@ class RunTimes {
   static std::array<std::string, 4> KeysOf(const RunProfile& kind);
   void Forget();
 
-  std::map<std::string, Runs> kinds_;
+  std::map<std::string, Runs> groups_;
   std::map<std::uint64_t, std::string> by_touch_;
   std::uint64_t touches_ = 0;
   std::deque<Outcome> outcomes_;

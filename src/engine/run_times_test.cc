@@ -81,11 +81,11 @@ TEST(RunTimes, AccuracyComparesPredictionsMadeBeforeTheRun) {
 
 TEST(RunTimes, MemoryIsBounded) {
   RunTimes times;
-  for (std::size_t i = 0; i < RunTimes::kKindsKept + 1000; ++i)
+  for (std::size_t i = 0; i < RunTimes::kGroupsKept + 1000; ++i)
     times.Add(Kind("user" + std::to_string(i), "n", {"c"}), 1min);
-  EXPECT_EQ(times.kinds(), RunTimes::kKindsKept);
+  EXPECT_EQ(times.group_count(), RunTimes::kGroupsKept);
   EXPECT_FALSE(times.Predict(Kind("user0", "n", {"c"})).has_value());
-  EXPECT_TRUE(times.Predict(Kind("user" + std::to_string(RunTimes::kKindsKept + 999), "n", {"c"})).has_value());
+  EXPECT_TRUE(times.Predict(Kind("user" + std::to_string(RunTimes::kGroupsKept + 999), "n", {"c"})).has_value());
 }
 
 }  // namespace run_times_test

@@ -68,12 +68,12 @@ void Keeper::SettlePlanner() {
   // Orders that end immediately are new facts.
   for (int round = 0; shared_.is_planner_due && round < 64; ++round) {
     shared_.is_planner_due = false;
-    std::vector<sharing::Order> orders = shared_.planner.Decide(shared_.loop.Now());
+    std::vector<sharing::IssuedAction> actions = shared_.planner.Decide(shared_.loop.Now());
     // Place orders first: a tenant needs its page before it gets a ceiling.
-    std::stable_partition(orders.begin(), orders.end(), [](const sharing::Order& order) {
-      return std::holds_alternative<sharing::Place>(order.action);
+    std::stable_partition(actions.begin(), actions.end(), [](const sharing::IssuedAction& issued) {
+      return std::holds_alternative<sharing::Place>(issued.action);
     });
-    for (const sharing::Order& order : orders) CarryOut(order);
+    for (const sharing::IssuedAction& issued : actions) CarryOut(issued);
   }
   for (auto& [id, kept] : shared_.tenants) pending_.Settle(*kept);
   if (planner_alarm_) shared_.loop.Cancel(*planner_alarm_);
@@ -154,22 +154,22 @@ void Keeper::OnTick() {
   if (LookWhetherReachable()) LookWhetherNeeded();
 }
 
-void Keeper::CarryOut(const sharing::Order& order) {
-  if (const auto* place = std::get_if<sharing::Place>(&order.action)) return OnPlace(*place);
-  if (const auto* ceiling = std::get_if<sharing::SetCeiling>(&order.action))
-    return memory_.SetCeiling(order.id, *ceiling);
-  if (const auto* answer = std::get_if<sharing::Answer>(&order.action)) return memory_.Answer(*answer);
-  if (const auto* shrink = std::get_if<sharing::Shrink>(&order.action)) return memory_.Shrink(order.id, *shrink);
-  if (const auto* requeue = std::get_if<sharing::Requeue>(&order.action)) return OnRequeue(*requeue);
-  if (const auto* failed = std::get_if<sharing::Failed>(&order.action)) return OnFailed(*failed);
-  if (const auto* ready = std::get_if<sharing::Ready>(&order.action))
+void Keeper::CarryOut(const sharing::IssuedAction& issued) {
+  if (const auto* place = std::get_if<sharing::Place>(&issued.action)) return OnPlace(*place);
+  if (const auto* ceiling = std::get_if<sharing::SetCeiling>(&issued.action))
+    return memory_.SetCeiling(issued.id, *ceiling);
+  if (const auto* answer = std::get_if<sharing::Answer>(&issued.action)) return memory_.Answer(*answer);
+  if (const auto* shrink = std::get_if<sharing::Shrink>(&issued.action)) return memory_.Shrink(issued.id, *shrink);
+  if (const auto* requeue = std::get_if<sharing::Requeue>(&issued.action)) return OnRequeue(*requeue);
+  if (const auto* failed = std::get_if<sharing::Failed>(&issued.action)) return OnFailed(*failed);
+  if (const auto* ready = std::get_if<sharing::Ready>(&issued.action))
     return SliceTenants::IsOfSlices(ready->job) ? slices_.OnReady(ready->job) : takes_.OnReady(ready->job);
   const auto to_relocate = [&](TenantId id) {
-    if (ManagedTenant* kept = shared_.Find(id)) relocations_.CarryOut(*kept, order);
+    if (ManagedTenant* kept = shared_.Find(id)) relocations_.CarryOut(*kept, issued);
   };
-  if (const auto* move = std::get_if<sharing::Move>(&order.action)) to_relocate(move->tenant);
-  if (const auto* park = std::get_if<sharing::Park>(&order.action)) to_relocate(park->tenant);
-  if (const auto* wake = std::get_if<sharing::Wake>(&order.action)) to_relocate(wake->tenant);
+  if (const auto* move = std::get_if<sharing::Move>(&issued.action)) to_relocate(move->tenant);
+  if (const auto* park = std::get_if<sharing::Park>(&issued.action)) to_relocate(park->tenant);
+  if (const auto* wake = std::get_if<sharing::Wake>(&issued.action)) to_relocate(wake->tenant);
 }
 
 void Keeper::OnPlace(const sharing::Place& place) {

@@ -41,7 +41,7 @@ class Keeper {
   void OnCame(TenantId id, Slot slot);
   void OnSaid(TenantId id, Slot slot, const share::Message& message);
   void OnGone(TenantId id, Slot slot);
-  void CarryOut(const sharing::Order& order);
+  void CarryOut(const sharing::IssuedAction& issued);
   void OnPlace(const sharing::Place& place);
   void OnFailed(const sharing::Failed& failed);
   void OnRequeue(const sharing::Requeue& requeue);
@@ -54,7 +54,7 @@ class Keeper {
   void OnAdd(std::uint64_t id, const wire::KeeperAdd& add);
   void OnRemove(const wire::KeeperRemove& remove);
   void OnCommand(std::uint64_t id, JobId job, Goal goal, const std::vector<int>& to);
-  Status Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& paper);
+  Status Resize(JobId job, const wire::ShareTerms& share, const std::vector<int>& planned_gpus);
   TenantId LatestOf(JobId job) const;
 
   // keeper_recovery.cc
@@ -67,7 +67,7 @@ class Keeper {
   KeeperContext shared_;
   TenantUse use_{shared_};
   PendingRequests pending_{shared_};
-  Relocations relocations_{shared_, use_, pending_, [this](const sharing::Order& order) { CarryOut(order); }};
+  Relocations relocations_{shared_, use_, pending_, [this](const sharing::IssuedAction& issued) { CarryOut(issued); }};
   TenantMemory memory_{shared_, use_};
   SliceTenants slices_{shared_, [this] { takes_.RetryPostponed(); }};
   WholeTakes takes_{shared_, use_, slices_};

@@ -333,12 +333,12 @@ TEST(KeeperMoves, NoTenantIsParkedOnAHostWithoutRoom) {
 TEST(KeeperMoves, ATenantAboutToBePinnedIsMovedToItsPlannedGpuFirst) {
   Moved world;
   // Move it away from its planned GPU.
-  const int paper = 0;
-  ASSERT_EQ(world.Command(1, "move", {1 - paper}), "");
+  const int planned_gpu = 0;
+  ASSERT_EQ(world.Command(1, "move", {1 - planned_gpu}), "");
   ASSERT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
   EXPECT_TRUE(world.process->Ask(share::Word::kPin, share::kIpc));
-  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, paper);
-  EXPECT_EQ(world.node->StateOf(1).shares.at(0).paper, paper);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, planned_gpu);
+  EXPECT_EQ(world.node->StateOf(1).shares.at(0).paper, planned_gpu);
 }
 
 TEST(KeeperMoves, AWholeGpuJobIsToldWhichTenantsStay) {

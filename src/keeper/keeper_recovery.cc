@@ -121,8 +121,8 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   }
   for (std::size_t i = 0; i < terms.paper.size(); ++i) {
     sharing::Device& device = known.devices.emplace_back();
-    device.paper = static_cast<GpuIndex>(terms.paper[i]);
-    device.gpu = is_placed ? static_cast<GpuIndex>(kept->record.gpus[i]) : device.paper;
+    device.planned_gpu = static_cast<GpuIndex>(terms.paper[i]);
+    device.gpu = is_placed ? static_cast<GpuIndex>(kept->record.gpus[i]) : device.planned_gpu;
     if (kept->tenant == nullptr) continue;
     const auto index = static_cast<unsigned>(i);
     device.ceiling = Bytes(static_cast<std::int64_t>(kept->tenant->devices()[index].ceiling));

@@ -93,7 +93,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
   fresh.share = ShareOf(add);
   for (const int paper : add.paper) {
     if (paper < 0 || paper >= GpuSet::kCapacity) return refuse(NotFound("there is no GPU " + std::to_string(paper)));
-    fresh.devices.emplace_back().paper = static_cast<GpuIndex>(paper);
+    fresh.devices.emplace_back().planned_gpu = static_cast<GpuIndex>(paper);
   }
   if (add.uses_mps) {
     fresh.why_cannot_move = fresh.why_cannot_park = "is a client of MPS";

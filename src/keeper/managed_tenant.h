@@ -43,8 +43,8 @@ struct ManagedTenant {
   RecordedTenant record;
   std::unique_ptr<Tenant> tenant;  // Null until the tenant has been placed.
   std::unique_ptr<Relocation> relocation;
-  std::uint64_t relocation_order = 0;   // 0: a recovery, without an order.
-  std::vector<sharing::Order> held_up;  // Orders that wait until the relocation ends.
+  std::uint64_t relocation_action = 0;         // 0: a recovery, without an order.
+  std::vector<sharing::IssuedAction> held_up;  // Orders that wait until the relocation ends.
   std::map<std::uint64_t, ProcessRequest> wants;
   std::vector<PendingRequest> pending;
   std::set<std::int64_t> escaped;

@@ -20,7 +20,7 @@ Bytes BytesUsed(const Tenant& tenant, unsigned device) { return Bytes(static_cas
 }  // namespace
 
 Relocations::Relocations(KeeperContext& shared, TenantUse& use, PendingRequests& pending,
-                         std::function<void(const sharing::Order&)> carry_out)
+                         std::function<void(const sharing::IssuedAction&)> carry_out)
     : shared_(shared),
       use_(use),
       pending_(pending),
@@ -38,23 +38,23 @@ void Relocations::Probe() {
     for (auto& [id, kept] : shared_.tenants) {
       use_.SetCannot(*kept);
       if (!kept->returning.empty()) BringBack(*kept);
-      for (const sharing::Order& order : std::exchange(kept->held_up, {})) carry_out_(order);
+      for (const sharing::IssuedAction& issued : std::exchange(kept->held_up, {})) carry_out_(issued);
     }
     shared_.is_planner_due = true;
   });
 }
 
-void Relocations::CarryOut(ManagedTenant& kept, const sharing::Order& order) {
+void Relocations::CarryOut(ManagedTenant& kept, const sharing::IssuedAction& issued) {
   if (kept.tenant == nullptr) return;
   if (kept.relocation != nullptr || !kept.returning.empty() || !shared_.has_probed) {
-    kept.held_up.push_back(order);
+    kept.held_up.push_back(issued);
     return;
   }
-  if (const auto* move = std::get_if<sharing::Move>(&order.action))
-    Relocate(kept, order.id, Passage::kMoving, move->to);
-  if (std::holds_alternative<sharing::Park>(order.action)) Relocate(kept, order.id, Passage::kParking, {});
-  if (const auto* wake = std::get_if<sharing::Wake>(&order.action))
-    Relocate(kept, order.id, Passage::kWaking, wake->to);
+  if (const auto* move = std::get_if<sharing::Move>(&issued.action))
+    Relocate(kept, issued.id, Passage::kMoving, move->to);
+  if (std::holds_alternative<sharing::Park>(issued.action)) Relocate(kept, issued.id, Passage::kParking, {});
+  if (const auto* wake = std::get_if<sharing::Wake>(&issued.action))
+    Relocate(kept, issued.id, Passage::kWaking, wake->to);
 }
 
 void Relocations::OnCame(ManagedTenant& kept, Slot slot) {
@@ -112,20 +112,21 @@ std::string Relocations::WhyNoHostRoom(const ManagedTenant& kept) const {
   return "";
 }
 
-void Relocations::Relocate(ManagedTenant& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to) {
+void Relocations::Relocate(ManagedTenant& kept, std::uint64_t action, Passage passage,
+                           const std::vector<GpuIndex>& to) {
   // This may have changed since the planner was told.
   kept.why_no_room = passage == Passage::kWaking ? "" : WhyNoHostRoom(kept);
   use_.SetCannot(kept);
   std::string why = kept.why_no_room;
   if (passage == Passage::kMoving && why.empty()) why = shared_.mechanisms.WhyCannotMove(kept.tenant->Flags());
   if (!why.empty()) {
-    shared_.planner.OnDone(order, {.outcome = sharing::Outcome::kUnchanged, .bytes = {}, .took = {}, .why = why},
+    shared_.planner.OnDone(action, {.outcome = sharing::Outcome::kUnchanged, .bytes = {}, .took = {}, .why = why},
                            shared_.loop.Now());
     pending_.Fail(kept, passage == Passage::kMoving ? Goal::kThere : Goal::kParked, why);
     shared_.is_planner_due = true;
     return;
   }
-  kept.relocation_order = order;
+  kept.relocation_action = action;
   const std::vector<int> gpus(to.begin(), to.end());
   RelocationPlan plan;
   plan.leaves = passage != Passage::kWaking;
@@ -237,8 +238,8 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
     const Bytes needed = record.is_parked ? record.parked_bytes[device] : Bytes(0);
     shared_.planner.SetUse(id, device, std::max(needed, BytesUsed(*kept->tenant, device)));
   }
-  if (kept->relocation_order != 0) {
-    shared_.planner.OnDone(kept->relocation_order, done, shared_.loop.Now());
+  if (kept->relocation_action != 0) {
+    shared_.planner.OnDone(kept->relocation_action, done, shared_.loop.Now());
   } else if (record.is_parked) {
     // A recovery failed to bring it back, but the planner assumed that it is on its GPU.
     const sharing::Tenant* known = shared_.planner.Find(id);
@@ -251,7 +252,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
       if (const Status loaded = shared_.planner.LoadTenant(parked); !loaded) kept->trouble = loaded.error().message;
     }
   }
-  kept->relocation_order = 0;
+  kept->relocation_action = 0;
   if (!done.why.empty()) kept->trouble = done.why;
   record.is_lost = done.outcome == Outcome::kLost;
   if (record.is_lost) kept->trouble = std::string(kWhyLost) + ": " + done.why;
@@ -282,7 +283,7 @@ void Relocations::EndRelocation(TenantId id, Passage passage, const std::vector<
   const bool stayed = done.outcome == Outcome::kUnchanged && passage != Passage::kWaking;
   if (!stayed) NotePassage(*kept);
   shared_.is_planner_due = true;
-  for (const sharing::Order& order : std::exchange(kept->held_up, {})) carry_out_(order);
+  for (const sharing::IssuedAction& issued : std::exchange(kept->held_up, {})) carry_out_(issued);
 }
 
 void Relocations::NotePassage(ManagedTenant& kept) const {
@@ -324,7 +325,7 @@ void Relocations::BringBack(ManagedTenant& kept) {
   plan.from = plan.to = shared_.UuidsOf(kept.record.gpus);
   plan.uses_driver = kept.record.uses_driver;
   for (const Bytes bytes : kept.record.parked_bytes) plan.bytes += static_cast<std::uint64_t>(bytes.count());
-  kept.relocation_order = 0;
+  kept.relocation_action = 0;
   StartRelocation(kept, Passage::kWaking, std::move(plan), kept.record.gpus);
 }
 

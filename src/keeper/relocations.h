@@ -19,14 +19,14 @@ class Relocations {
  public:
   /// `carry_out` receives orders that waited until a relocation ended.
   Relocations(KeeperContext& shared, TenantUse& use, PendingRequests& pending,
-              std::function<void(const sharing::Order&)> carry_out);
+              std::function<void(const sharing::IssuedAction&)> carry_out);
   /// Ends all relocations.
   ~Relocations();
 
   /// Queries what the driver can do. No tenant leaves its GPUs before that: otherwise only the library could be used.
   void Probe();
   /// Carries out an order to move, park or wake, or holds it up until the tenant can follow it.
-  void CarryOut(ManagedTenant& kept, const sharing::Order& order);
+  void CarryOut(ManagedTenant& kept, const sharing::IssuedAction& issued);
   void OnCame(ManagedTenant& kept, Slot slot);
   void OnGone(ManagedTenant& kept, Slot slot);
   /// Brings back processes that were away when the earlier keeper ended, once they have dialled or ended.
@@ -40,7 +40,7 @@ class Relocations {
   std::uint64_t parks() const { return parks_; }
 
  private:
-  void Relocate(ManagedTenant& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to);
+  void Relocate(ManagedTenant& kept, std::uint64_t action, Passage passage, const std::vector<GpuIndex>& to);
   void StartRelocation(ManagedTenant& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
   /// Writes the GPUs of the tenant's record to its page.
   void SetPlaces(ManagedTenant& kept);
@@ -55,7 +55,7 @@ class Relocations {
   TenantUse& use_;
   PendingRequests& pending_;
   DriverHelpers driver_;
-  std::function<void(const sharing::Order&)> carry_out_;
+  std::function<void(const sharing::IssuedAction&)> carry_out_;
   std::uint64_t moves_ = 0;
   std::uint64_t parks_ = 0;
 };

@@ -62,7 +62,7 @@ wire::KeptTenant StateReport::StateOf(const ManagedTenant& kept) const {
   for (unsigned i = 0; i < known->devices.size(); ++i) {
     const sharing::Device& device = known->devices[i];
     wire::KeptShare& share = shown.shares.emplace_back();
-    share.paper = device.paper;
+    share.paper = device.planned_gpu;
     share.gpu = device.gpu;
     share.request = known->share.memory_request;
     share.limit = known->share.memory_limit;

@@ -65,7 +65,7 @@ void TenantMemory::OnGone(ManagedTenant& kept, Slot slot) {
 
 void TenantMemory::RemoveTenant(TenantId id) {
   std::erase_if(shrinking_, [id](const auto& entry) { return entry.second.tenant == id; });
-  std::erase_if(refused_ceilings_, [id](const CeilingOrder& order) { return order.action.tenant == id; });
+  std::erase_if(refused_ceilings_, [id](const RefusedCeiling& issued) { return issued.action.tenant == id; });
 }
 
 // A process has few threads that wait for an answer. Requests beyond the limit are denied, so that none is forgotten.
@@ -100,7 +100,7 @@ void TenantMemory::SetCeiling(std::uint64_t id, const sharing::SetCeiling& actio
 }
 
 void TenantMemory::RetryCeilings() {
-  for (const CeilingOrder& order : std::exchange(refused_ceilings_, {})) SetCeiling(order.id, order.action);
+  for (const RefusedCeiling& issued : std::exchange(refused_ceilings_, {})) SetCeiling(issued.id, issued.action);
 }
 
 void TenantMemory::Answer(const sharing::Answer& answer) {
@@ -126,7 +126,7 @@ void TenantMemory::Shrink(std::uint64_t id, const sharing::Shrink& shrink) {
   Shrinking& shrinking = shrinking_[number];
   shrinking.tenant = shrink.tenant;
   shrinking.device = shrink.device;
-  shrinking.order = id;
+  shrinking.action_id = id;
   share::Message message{};
   message.word = share::Word::kShrink;
   message.device = shrink.device;
@@ -145,7 +145,7 @@ void TenantMemory::EndShrink(std::uint64_t number) {
   const Shrinking ended = found->second;
   shrinking_.erase(found);
   if (ManagedTenant* kept = shared_.Find(ended.tenant)) use_.RefreshUse(*kept);
-  shared_.planner.OnDone(ended.order, {}, shared_.loop.Now());
+  shared_.planner.OnDone(ended.action_id, {}, shared_.loop.Now());
   shared_.is_planner_due = true;
 }
 

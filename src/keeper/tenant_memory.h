@@ -31,10 +31,10 @@ class TenantMemory {
   struct Shrinking {
     TenantId tenant;
     unsigned device = 0;
-    std::uint64_t order = 0;
+    std::uint64_t action_id = 0;
     std::set<Slot> awaited;
   };
-  struct CeilingOrder {
+  struct RefusedCeiling {
     std::uint64_t id = 0;
     sharing::SetCeiling action;
   };
@@ -46,7 +46,7 @@ class TenantMemory {
   KeeperContext& shared_;
   TenantUse& use_;
   std::map<std::uint64_t, Shrinking> shrinking_;  // Keyed by the id of kShrink.
-  std::vector<CeilingOrder> refused_ceilings_;
+  std::vector<RefusedCeiling> refused_ceilings_;
   std::uint64_t next_number_ = 1;
 };
 

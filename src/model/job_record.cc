@@ -22,7 +22,7 @@ bool operator==(const JobRecord&, const JobRecord&) = default;
 int GpuCountOf(const JobRecord& record) {
   if (record.gang.empty()) return record.gpus.size();
   int gpus = 0;
-  for (const NodeAllocation& seat : record.gang) gpus += seat.gpus.size();
+  for (const NodeAllocation& allocation : record.gang) gpus += allocation.gpus.size();
   return gpus;
 }
 
@@ -37,8 +37,8 @@ std::vector<NodeAllocation> AllocationsOf(const JobRecord& record) {
 
 bool IsOn(const JobRecord& record, std::string_view node) {
   if (record.gang.empty()) return record.node == node;
-  for (const NodeAllocation& seat : record.gang) {
-    if (seat.node == node) return true;
+  for (const NodeAllocation& allocation : record.gang) {
+    if (allocation.node == node) return true;
   }
   return false;
 }

@@ -48,8 +48,9 @@ std::string PlaceText(const JobRecord& record) {
   std::string text;
   const std::size_t named = std::min(record.gang.size(), kMostNamed);
   for (std::size_t i = 0; i < named; ++i) {
-    const NodeAllocation& seat = record.gang[i];
-    text += (i > 0 ? ", " : "") + AllocationText(seat.node.empty() ? std::string(kOwnMachine) : seat.node, seat.gpus);
+    const NodeAllocation& allocation = record.gang[i];
+    text += (i > 0 ? ", " : "") +
+            AllocationText(allocation.node.empty() ? std::string(kOwnMachine) : allocation.node, allocation.gpus);
   }
   const std::size_t more = record.gang.size() - named;
   return text + (more > 0 ? " and " + std::to_string(more) + " more" : "");

@@ -77,7 +77,7 @@ struct Failed {
 
 using Action = std::variant<SetCeiling, Answer, Shrink, Place, Move, Park, Wake, Requeue, Ready, Failed>;
 
-struct Order {
+struct IssuedAction {
   std::uint64_t id = 0;  // 0: no OnDone expected.
   Action action;
 };

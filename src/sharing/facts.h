@@ -49,7 +49,7 @@ enum class ParkedBy : std::uint8_t {
 
 /// One GPU of a tenant, in the tenant's own order.
 struct Device {
-  GpuIndex paper = 0;              // The GPU that the scheduler's plan assigned.
+  GpuIndex planned_gpu = 0;        // The GPU that the scheduler's plan assigned.
   GpuIndex gpu = 0;                // The GPU that holds its memory, or held it before parking.
   std::optional<GpuIndex> target;  // Destination of a move or wake in progress.
   Bytes used;     // Allocations counted by the processes, plus the residual that the driver reports beyond them. While

@@ -81,7 +81,7 @@ class Search {
   }
 
   std::optional<PackPlan> Run() {
-    OfferPaper();
+    OfferPlannedGpus();
     for (const std::size_t i : unplaced_) {
       if (places_[i].empty()) return std::nullopt;
     }
@@ -100,10 +100,10 @@ class Search {
   }
 
   /// Offers the plan with every movable tenant on its planned GPUs, which the cluster's scheduler has checked.
-  void OfferPaper() {
+  void OfferPlannedGpus() {
     std::vector<std::vector<int>> to;
     for (const PackTenant& tenant : problem_.tenants) {
-      to.push_back(tenant.at.empty() || tenant.can_move ? tenant.paper : tenant.at);
+      to.push_back(tenant.at.empty() || tenant.can_move ? tenant.planned_gpus : tenant.at);
     }
     if (const std::optional<Duration> cost = PlanCost(problem_, to)) best_ = PackPlan{to, *cost};
   }

@@ -22,12 +22,12 @@ struct PackGpu {
 struct PackTenant {
   Bytes request;  // Memory request on each of its GPUs.
   std::int32_t compute = 0;
-  std::vector<int> at;        // Current GPU of each device. Empty: it has none and needs some.
-  std::vector<int> paper;     // Planned GPU of each device.
-  std::vector<int> liked;     // Preferred GPUs if all else is equal.
-  std::vector<Bytes> used;    // Memory in use on each device.
-  std::uint64_t allowed = 0;  // Bit mask of GPUs that it may move to. It may stay on its present ones in any case.
-  bool must_leave = false;    // It must leave a GPU that is not in `allowed`.
+  std::vector<int> at;            // Current GPU of each device. Empty: it has none and needs some.
+  std::vector<int> planned_gpus;  // Planned GPU of each device.
+  std::vector<int> liked;         // Preferred GPUs if all else is equal.
+  std::vector<Bytes> used;        // Memory in use on each device.
+  std::uint64_t allowed = 0;      // Bit mask of GPUs that it may move to. It may stay on its present ones in any case.
+  bool must_leave = false;        // It must leave a GPU that is not in `allowed`.
   bool can_move = true;
   Duration penalty{0};      // Added to the cost of a move.
   std::int64_t factor = 1;  // Multiplies the copy time in the cost of a move.

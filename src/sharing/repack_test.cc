@@ -7,14 +7,14 @@
 namespace divvy::sharing {
 namespace repack_test {
 
-PackTenant Tenant(int request, int compute, std::vector<int> at, std::vector<int> paper, int used) {
+PackTenant Tenant(int request, int compute, std::vector<int> at, std::vector<int> planned_gpus, int used) {
   PackTenant tenant;
   tenant.request = Bytes(request);
   tenant.compute = compute;
-  tenant.used.assign(paper.size(), Bytes(used));
+  tenant.used.assign(planned_gpus.size(), Bytes(used));
   tenant.at = std::move(at);
-  tenant.liked = paper;
-  tenant.paper = std::move(paper);
+  tenant.liked = planned_gpus;
+  tenant.planned_gpus = std::move(planned_gpus);
   tenant.allowed = 0xff;
   return tenant;
 }
@@ -50,7 +50,7 @@ PackProblem DrawProblem(std::mt19937& draw, int gpus, int tenants) {
   PackProblem problem;
   for (int i = 0; i < gpus; ++i) problem.gpus.push_back({Bytes(100), GpuShare::kWhole, 1 + below(3)});
   const int leaving = below(gpus);
-  std::vector<int> paper(static_cast<std::size_t>(gpus), 0);
+  std::vector<int> planned_gpus(static_cast<std::size_t>(gpus), 0);
   std::vector<int> real(static_cast<std::size_t>(gpus), 0);
   for (int i = 0; i < tenants; ++i) {
     const int request = 10 * (1 + below(6));
@@ -65,10 +65,11 @@ PackProblem DrawProblem(std::mt19937& draw, int gpus, int tenants) {
       if (one + request > 100 || (count == 2 && two + request > 100)) return false;
       return true;
     };
-    if (on == leaving || (count == 2 && on2 == leaving) || !fits(paper, on, on2) || !fits(real, at, at2)) continue;
-    paper[static_cast<std::size_t>(on)] += request;
+    if (on == leaving || (count == 2 && on2 == leaving) || !fits(planned_gpus, on, on2) || !fits(real, at, at2))
+      continue;
+    planned_gpus[static_cast<std::size_t>(on)] += request;
     real[static_cast<std::size_t>(at)] += request;
-    if (count == 2) paper[static_cast<std::size_t>(on2)] += request;
+    if (count == 2) planned_gpus[static_cast<std::size_t>(on2)] += request;
     if (count == 2) real[static_cast<std::size_t>(at2)] += request;
     const std::vector<int> there = count == 2 ? std::vector{at, at2} : std::vector{at};
     PackTenant tenant =

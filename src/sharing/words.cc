@@ -44,7 +44,7 @@ std::string TenantText(TenantId id) {
 std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
   const auto here = [](const Device& device) { return device.gpu; };
   const auto target = [](const Device& device) { return device.target.value_or(device.gpu); };
-  const auto paper = [](const Device& device) { return device.paper; };
+  const auto planned_gpu = [](const Device& device) { return device.planned_gpu; };
   std::vector<std::string> remarks;
   if (tenant.is_lost) remarks.push_back("damaged while it was moved");
   switch (tenant.state) {
@@ -73,10 +73,10 @@ std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
   for (const Device& device : tenant.devices) borrowed += std::max(device.used - tenant.share.memory_request, Bytes(0));
   if (is_on_gpu && borrowed > Bytes(0)) remarks.push_back("borrows " + BytesText(borrowed));
   const bool is_guest = std::any_of(tenant.devices.begin(), tenant.devices.end(),
-                                    [](const Device& device) { return device.gpu != device.paper; });
+                                    [](const Device& device) { return device.gpu != device.planned_gpu; });
   if (is_on_gpu && is_guest) {
     remarks.push_back("on " + Places(tenant.devices, here) + " for now (its guaranteed fraction is on " +
-                      Places(tenant.devices, paper) + ")");
+                      Places(tenant.devices, planned_gpu) + ")");
   }
   if (is_on_gpu && !tenant.why_cannot_move.empty()) {
     remarks.push_back("stays on " + Places(tenant.devices, here) + ": " + tenant.why_cannot_move);

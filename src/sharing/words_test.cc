@@ -13,7 +13,7 @@ Tenant Here() {
   Tenant tenant;
   tenant.id = {17, 1};
   tenant.share = {.memory_request = 20_GiB, .memory_limit = 80_GiB};
-  tenant.devices = {{.paper = 1, .gpu = 1, .used = 10_GiB, .ceiling = 20_GiB}};
+  tenant.devices = {{.planned_gpu = 1, .gpu = 1, .used = 10_GiB, .ceiling = 20_GiB}};
   tenant.state = State::kHere;
   return tenant;
 }
@@ -41,7 +41,7 @@ TEST(TenantDescription, NamesTheTargetOfAMove) {
   tenant.state = State::kWaking;
   tenant.devices[0].gpu = 3;
   EXPECT_EQ(Said(tenant), "returning to GPU 2") << "where it was says nothing";
-  tenant.devices.push_back({.paper = 0, .gpu = 0, .target = 5});
+  tenant.devices.push_back({.planned_gpu = 0, .gpu = 0, .target = 5});
   EXPECT_EQ(Said(tenant), "returning to GPUs 2,5");
 }
 

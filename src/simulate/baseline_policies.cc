@@ -16,12 +16,12 @@ struct NamedRule {
 };
 
 constexpr std::array kRules = {
-    NamedRule{"fifo", {HouseOrder::kFifo, false}},
-    NamedRule{"sjf", {HouseOrder::kShortest, false}},
-    NamedRule{"gtf", {HouseOrder::kSmallestGpuTime, false}},
-    NamedRule{"fifo-skip", {HouseOrder::kFifo, true}},
-    NamedRule{"sjf-skip", {HouseOrder::kShortest, true}},
-    NamedRule{"gtf-skip", {HouseOrder::kSmallestGpuTime, true}},
+    NamedRule{"fifo", {BaselineOrder::kFifo, false}},
+    NamedRule{"sjf", {BaselineOrder::kShortest, false}},
+    NamedRule{"gtf", {BaselineOrder::kSmallestGpuTime, false}},
+    NamedRule{"fifo-skip", {BaselineOrder::kFifo, true}},
+    NamedRule{"sjf-skip", {BaselineOrder::kShortest, true}},
+    NamedRule{"gtf-skip", {BaselineOrder::kSmallestGpuTime, true}},
 };
 
 /// Nodes of one size, indexed by their number of free GPUs.
@@ -129,11 +129,11 @@ class HouseRules : public Decider {
  private:
   double Key(const TraceJob& job) const {
     switch (rule_.order) {
-      case HouseOrder::kFifo:
+      case BaselineOrder::kFifo:
         return 0;
-      case HouseOrder::kShortest:
+      case BaselineOrder::kShortest:
         return ToSeconds(job.runtime);
-      case HouseOrder::kSmallestGpuTime:
+      case BaselineOrder::kSmallestGpuTime:
         return ToSeconds(job.runtime) * job.gpus;
     }
     return 0;

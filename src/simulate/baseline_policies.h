@@ -21,10 +21,10 @@
 
 namespace divvy::simulate {
 
-enum class HouseOrder { kFifo, kShortest, kSmallestGpuTime };
+enum class BaselineOrder { kFifo, kShortest, kSmallestGpuTime };
 
 struct HouseRule {
-  HouseOrder order = HouseOrder::kFifo;
+  BaselineOrder order = BaselineOrder::kFifo;
   bool skips = false;
 };
 

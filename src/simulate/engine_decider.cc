@@ -28,13 +28,13 @@ constexpr Duration kShift = std::chrono::hours(24);
 /// share a class.
 constexpr double kStepsPerOctave = 2;
 
-struct NamedOrder {
+struct NamedPolicy {
   std::string_view name;
-  core::Order order;
+  QueuePolicy order;
 };
-constexpr std::array kOrders = {NamedOrder{"small-first", core::Order::kSmallFirst},
-                                NamedOrder{"fifo", core::Order::kFifo}, NamedOrder{"fair", core::Order::kFair},
-                                NamedOrder{"shortest", core::Order::kShortest}};
+constexpr std::array kPolicies = {NamedPolicy{"small-first", QueuePolicy::kSmallFirst},
+                                  NamedPolicy{"fifo", QueuePolicy::kFifo}, NamedPolicy{"fair", QueuePolicy::kFair},
+                                  NamedPolicy{"shortest", QueuePolicy::kShortest}};
 
 Duration Rounded(Duration duration) {
   const double seconds = std::max(ToSeconds(duration), 1.0);
@@ -60,12 +60,12 @@ class Engine : public EngineDecider {
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
     }
     for (const NodeGroup& group : cluster.groups) {
-      const int kind = KindOf(group);
-      if (kind >= placement::kMaxModels)
+      const int node_class = ClassOf(group);
+      if (node_class >= placement::kMaxModels)
         return InvalidArgument("the nodes have more than " + std::to_string(placement::kMaxModels) +
                                " classes (combinations of GPU model and team)");
       const auto rack = racks.try_emplace(group.rack, static_cast<std::uint32_t>(racks.size())).first->second;
-      for (int i = 0; i < group.count; ++i) AddNode(group, kind, rack);
+      for (int i = 0; i < group.count; ++i) AddNode(group, node_class, rack);
     }
     Learn();
     return {};
@@ -94,7 +94,7 @@ class Engine : public EngineDecider {
     cluster_.Finish(JobId(std::uint64_t{index} + 1), now + kShift);
     const auto known = jobs_.extract(index);
     if (rule_.predicting == Predicting::kHistory)
-      run_times_.Add(KindOf(*known.mapped().trace_job), now + kShift - known.mapped().started);
+      run_times_.Add(ProfileOf(*known.mapped().trace_job), now + kShift - known.mapped().started);
   }
 
   Decision Decide(Time now) override {
@@ -119,7 +119,7 @@ class Engine : public EngineDecider {
     const TraceJob* trace_job = nullptr;
     Time started = kNoTime;
   };
-  struct Kind {
+  struct SimulatedClass {
     std::string model;
     std::string team;
     int gpus = 0;  // GPUs of its largest node.
@@ -127,24 +127,26 @@ class Engine : public EngineDecider {
 
   // --- The cluster
 
-  int KindOf(const NodeGroup& group) {
-    const auto known = std::ranges::find_if(
-        kinds_, [&](const Kind& kind) { return kind.model == group.model && kind.team == group.team; });
-    const auto index = static_cast<int>(known - kinds_.begin());
-    if (known == kinds_.end()) kinds_.push_back({group.model, group.team, 0});
-    kinds_[static_cast<std::size_t>(index)].gpus = std::max(kinds_[static_cast<std::size_t>(index)].gpus, group.gpus);
-    capacity_parts_.resize(kinds_.size());
+  int ClassOf(const NodeGroup& group) {
+    const auto known = std::ranges::find_if(classes_, [&](const SimulatedClass& node_class) {
+      return node_class.model == group.model && node_class.team == group.team;
+    });
+    const auto index = static_cast<int>(known - classes_.begin());
+    if (known == classes_.end()) classes_.push_back({group.model, group.team, 0});
+    classes_[static_cast<std::size_t>(index)].gpus =
+        std::max(classes_[static_cast<std::size_t>(index)].gpus, group.gpus);
+    capacity_parts_.resize(classes_.size());
     capacity_parts_[static_cast<std::size_t>(index)] += std::int64_t{group.gpus} * group.count * kGpuParts;
     return index;
   }
 
-  void AddNode(const NodeGroup& group, int kind, std::uint32_t rack) {
+  void AddNode(const NodeGroup& group, int node_class, std::uint32_t rack) {
     core::NodeFacts facts;
     facts.name = "n" + std::to_string(cluster_.node_count());
     facts.cpu_milli = knows_cpus_ ? group.cpus * 1000 : 0;
     facts.memory_mib = knows_memory_ ? MebibytesOf(group.memory) : 0;
     facts.gpus = group.gpus;
-    facts.node_class = kind;
+    facts.node_class = node_class;
     facts.gpu_model = models_.try_emplace(group.model, static_cast<int>(models_.size())).first->second;
     facts.rack = rack;
     cluster_.AddNode(std::move(facts));
@@ -159,19 +161,20 @@ class Engine : public EngineDecider {
   // --- Job requests
 
   /// The node classes on which the job may run, and the GPUs of the largest node.
-  std::pair<ModelSet, int> KindsFor(const TraceJob& job) const {
-    const bool has_own =
-        !job.team.empty() && std::ranges::any_of(kinds_, [&](const Kind& kind) { return kind.team == job.team; });
+  std::pair<ModelSet, int> ClassesFor(const TraceJob& job) const {
+    const bool has_own = !job.team.empty() && std::ranges::any_of(classes_, [&](const SimulatedClass& node_class) {
+      return node_class.team == job.team;
+    });
     ModelSet models = 0;
     int most = 0;
-    for (std::size_t i = 0; i < kinds_.size(); ++i) {
-      if (kinds_[i].team != (has_own ? job.team : std::string())) continue;
+    for (std::size_t i = 0; i < classes_.size(); ++i) {
+      if (classes_[i].team != (has_own ? job.team : std::string())) continue;
       if (!job.gpu_type.empty()) {
         const auto types = Split(job.gpu_type, '|');
-        if (std::ranges::find(types, std::string_view(kinds_[i].model)) == types.end()) continue;
+        if (std::ranges::find(types, std::string_view(classes_[i].model)) == types.end()) continue;
       }
       models |= ModelSet{1} << i;
-      most = std::max(most, kinds_[i].gpus);
+      most = std::max(most, classes_[i].gpus);
     }
     return {models, most};
   }
@@ -179,7 +182,7 @@ class Engine : public EngineDecider {
   /// Without groups if no node could hold the job.
   core::ResourceRequest RequestOf(const TraceJob& job) const {
     core::ResourceRequest request;
-    const auto [models, most] = KindsFor(job);
+    const auto [models, most] = ClassesFor(job);
     if (models == 0 || (job.gpus > 0 && most == 0)) return request;
     request.placement = rule_.placement;
     const int tasks = job.gpus > most ? job.gpus / most : 0;
@@ -188,7 +191,7 @@ class Engine : public EngineDecider {
       Shape shape;
       shape.gpus = static_cast<std::int16_t>(gpus);
       shape.parts = static_cast<std::int16_t>(gpus == 0 ? 0 : std::max(1, job.share.ten_thousandths()));
-      shape.models = kinds_.size() == 1 ? placement::kAnyModel : models;
+      shape.models = classes_.size() == 1 ? placement::kAnyModel : models;
       const double part = job.gpus > 0 ? static_cast<double>(gpus) / job.gpus : 1;
       if (knows_cpus_) shape.cpu_milli = static_cast<std::int32_t>(job.cpus * part * 1000);
       if (knows_memory_)
@@ -212,12 +215,12 @@ class Engine : public EngineDecider {
   }
 
   core::UserIndex UserOf(const std::string& name) {
-    if (rule_.rules.order != core::Order::kFair || name.empty()) return 0;  // Keeps equal jobs in one class.
+    if (rule_.rules.order != QueuePolicy::kFair || name.empty()) return 0;  // Keeps equal jobs in one class.
     return users_.try_emplace(name, static_cast<core::UserIndex>(users_.size() + 1)).first->second;
   }
 
   /// If a trace hides its users, teams are the best substitute.
-  static RunProfile KindOf(const TraceJob& job) {
+  static RunProfile ProfileOf(const TraceJob& job) {
     return {job.user.empty() ? job.team : job.user, job.name, {}, job.gpus};
   }
 
@@ -232,7 +235,7 @@ class Engine : public EngineDecider {
       case Predicting::kHistory:
         break;
     }
-    if (const auto estimate = run_times_.Predict(KindOf(trace_job))) job.predicted = Rounded(estimate->typical);
+    if (const auto estimate = run_times_.Predict(ProfileOf(trace_job))) job.predicted = Rounded(estimate->typical);
   }
 
   // --- Decisions
@@ -257,7 +260,7 @@ class Engine : public EngineDecider {
   core::Cluster cluster_;
   placement::RunningDemand demand_;
   std::int64_t next_lesson_ = 0;
-  std::vector<Kind> kinds_;
+  std::vector<SimulatedClass> classes_;
   std::vector<std::int64_t> capacity_parts_;  // By node class.
   std::map<std::string, int> models_;
   bool knows_cpus_ = true;
@@ -272,18 +275,18 @@ class Engine : public EngineDecider {
 
 }  // namespace
 
-const std::vector<std::string_view>& EngineOrderNames() {
+const std::vector<std::string_view>& EnginePolicyNames() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
-    for (const NamedOrder& named : kOrders) all.push_back(named.name);
+    for (const NamedPolicy& named : kPolicies) all.push_back(named.name);
     return all;
   }();
   return names;
 }
 
-std::optional<core::Order> EngineOrderFromName(std::string_view name) {
-  const auto known = std::ranges::find(kOrders, name, &NamedOrder::name);
-  return known == kOrders.end() ? std::nullopt : std::optional(known->order);
+std::optional<QueuePolicy> EnginePolicyFromName(std::string_view name) {
+  const auto known = std::ranges::find(kPolicies, name, &NamedPolicy::name);
+  return known == kPolicies.end() ? std::nullopt : std::optional(known->order);
 }
 
 Result<std::unique_ptr<EngineDecider>> MakeEngineDecider(const TraceCluster& cluster, const EngineRule& rule) {

@@ -35,8 +35,8 @@ struct EngineRule {
 };
 
 /// "small-first", "fifo", "fair", "shortest".
-const std::vector<std::string_view>& EngineOrderNames();
-std::optional<core::Order> EngineOrderFromName(std::string_view name);
+const std::vector<std::string_view>& EnginePolicyNames();
+std::optional<QueuePolicy> EnginePolicyFromName(std::string_view name);
 
 class EngineDecider : public Decider {
  public:

@@ -29,7 +29,7 @@ Workload Of(std::vector<TraceJob> jobs) {
   return workload;
 }
 
-EngineRule Rule(core::Order order, Predicting predicting = Predicting::kNone) {
+EngineRule Rule(QueuePolicy order, Predicting predicting = Predicting::kNone) {
   EngineRule rule;
   rule.rules.order = order;
   rule.predicting = predicting;
@@ -49,15 +49,15 @@ using Times = std::vector<double>;
 
 TEST(EngineDecider, SmallFirstStartsTheSmallerOfTwoWaitingJobs) {
   const Workload workload = Of({Job(8, 0, 100), Job(8, 1, 10), Job(1, 2, 10)});
-  EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kSmallFirst)), (Times{0, 110, 100}));
-  EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kFifo)), (Times{0, 100, 110}));
+  EXPECT_EQ(Starts(workload, "1x8", Rule(QueuePolicy::kSmallFirst)), (Times{0, 110, 100}));
+  EXPECT_EQ(Starts(workload, "1x8", Rule(QueuePolicy::kFifo)), (Times{0, 100, 110}));
 }
 
 TEST(EngineDecider, AJobKnownToEndInTimeOvertakesTheReservation) {
   // The second job waits for all GPUs until 100. The third ends before that, the fourth does not.
   const Workload workload = Of({Job(6, 0, 100), Job(8, 1, 10), Job(2, 2, 50), Job(2, 60, 50)});
-  EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kFifo, Predicting::kTrue)), (Times{0, 100, 2, 110}));
-  EngineRule strict = Rule(core::Order::kFifo, Predicting::kTrue);
+  EXPECT_EQ(Starts(workload, "1x8", Rule(QueuePolicy::kFifo, Predicting::kTrue)), (Times{0, 100, 2, 110}));
+  EngineRule strict = Rule(QueuePolicy::kFifo, Predicting::kTrue);
   strict.rules.backfill = core::Backfill::kNone;
   EXPECT_EQ(Starts(workload, "1x8", strict), (Times{0, 100, 110, 110}));
 }
@@ -65,7 +65,7 @@ TEST(EngineDecider, AJobKnownToEndInTimeOvertakesTheReservation) {
 TEST(EngineDecider, TimeLimitsOfTheTraceCountUnlessTheyAreDropped) {
   Workload workload = Of({Job(6, 0, 100), Job(8, 1, 10), Job(2, 2, 50)});
   for (TraceJob& job : workload.jobs) job.limit = job.runtime;
-  EngineRule rule = Rule(core::Order::kFifo);
+  EngineRule rule = Rule(QueuePolicy::kFifo);
   rule.rules.backfill = core::Backfill::kReserved;
   EXPECT_EQ(Starts(workload, "1x8", rule), (Times{0, 100, 2}));
   workload.jobs[2].limit = Seconds(200);
@@ -83,14 +83,14 @@ TEST(EngineDecider, HistoryKnowsOnlyEndedJobs) {
   jobs.push_back(Job(8, 1001, 500)), jobs.back().user = "bob";
   jobs.push_back(Job(8, 1002, 10)), jobs.back().user = "ann";
   const Workload workload = Of(jobs);
-  EngineRule rule = Rule(core::Order::kShortest, Predicting::kHistory);
+  EngineRule rule = Rule(QueuePolicy::kShortest, Predicting::kHistory);
   EXPECT_EQ(Starts(workload, "1x8", rule)[7], 1020) << "the one that is predicted to be shorter went first";
   EXPECT_EQ(Starts(workload, "1x8", rule)[8], 1010);
   rule.predicting = Predicting::kNone;
   EXPECT_EQ(Starts(workload, "1x8", rule)[7], 1010);
 
   auto decider =
-      MakeEngineDecider(ParseCluster("1x8").value(), Rule(core::Order::kShortest, Predicting::kHistory)).value();
+      MakeEngineDecider(ParseCluster("1x8").value(), Rule(QueuePolicy::kShortest, Predicting::kHistory)).value();
   ASSERT_TRUE(Replay(workload, *decider));
   EXPECT_EQ(decider->accuracy().predicted + decider->accuracy().unpredicted, 9U);
 }
@@ -99,8 +99,8 @@ TEST(EngineDecider, ASecondJobOfAUserIsPredictedOnceTheFirstHasEnded) {
   // At 1 and 2 nothing has ended, so both count alike. The earlier one starts first, although it is longer.
   std::vector<TraceJob> jobs = {Job(8, 0, 50), Job(8, 1, 500), Job(8, 2, 10)};
   jobs[1].user = "bob", jobs[2].user = "ann";
-  EXPECT_EQ(Starts(Of(jobs), "1x8", Rule(core::Order::kShortest, Predicting::kHistory)), (Times{0, 50, 550}));
-  EXPECT_EQ(Starts(Of(jobs), "1x8", Rule(core::Order::kShortest, Predicting::kTrue)), (Times{0, 60, 50}));
+  EXPECT_EQ(Starts(Of(jobs), "1x8", Rule(QueuePolicy::kShortest, Predicting::kHistory)), (Times{0, 50, 550}));
+  EXPECT_EQ(Starts(Of(jobs), "1x8", Rule(QueuePolicy::kShortest, Predicting::kTrue)), (Times{0, 60, 50}));
 }
 
 TEST(EngineDecider, AJobLargerThanANodeUsesFullNodesAndOneMore) {
@@ -122,7 +122,7 @@ TEST(EngineDecider, AJobLargerThanANodeUsesFullNodesAndOneMore) {
    private:
     Decider& inner_;
   };
-  auto decider = MakeEngineDecider(ParseCluster("3x8").value(), Rule(core::Order::kFifo)).value();
+  auto decider = MakeEngineDecider(ParseCluster("3x8").value(), Rule(QueuePolicy::kFifo)).value();
   Spy spy(*decider);
   ASSERT_TRUE(Replay(Of({Job(20, 0, 10)}), spy));
   EXPECT_EQ(spy.gpus, (std::vector<int>{8, 8, 4}));
@@ -134,7 +134,7 @@ TEST(EngineDecider, NodesOfATeamRunThatTeamOnly) {
   std::vector<TraceJob> jobs = {Job(8, 0, 100), Job(8, 0, 100), Job(8, 0, 100)};
   jobs[0].team = jobs[1].team = "vision";
   jobs[2].team = "speech";
-  auto decider = MakeEngineDecider(cluster, Rule(core::Order::kFifo)).value();
+  auto decider = MakeEngineDecider(cluster, Rule(QueuePolicy::kFifo)).value();
   const Replayed replayed = Replay(Of(jobs), *decider).value();
   ASSERT_EQ(replayed.outcomes.size(), 3U);
   EXPECT_EQ(replayed.outcomes[1].first_start, At(100)) << "the other team's node stays empty";
@@ -145,22 +145,22 @@ TEST(EngineDecider, ModelsAreSelectedByName) {
   std::vector<TraceJob> jobs = {Job(8, 0, 100), Job(8, 0, 100), Job(8, 0, 100)};
   jobs[0].gpu_type = jobs[1].gpu_type = "v100";
   jobs[2].gpu_type = "p100|v100";
-  EXPECT_EQ(Starts(Of(jobs), "1x8:v100,1x8:p100", Rule(core::Order::kFifo)), (Times{0, 100, 0}));
+  EXPECT_EQ(Starts(Of(jobs), "1x8:v100,1x8:p100", Rule(QueuePolicy::kFifo)), (Times{0, 100, 0}));
   jobs[0].gpu_type = "h100";
-  EXPECT_EQ(Starts(Of(jobs), "1x8:v100,1x8:p100", Rule(core::Order::kFifo)), (Times{-1, 0, 0}));
+  EXPECT_EQ(Starts(Of(jobs), "1x8:v100,1x8:p100", Rule(QueuePolicy::kFifo)), (Times{-1, 0, 0}));
 }
 
 TEST(EngineDecider, GpuFractionsArePacked) {
   std::vector<TraceJob> jobs;
   for (int i = 0; i < 3; ++i) jobs.push_back(Job(1, 0, 10)), jobs.back().share = GpuShare(GpuShare::kWhole / 2);
-  EXPECT_EQ(Starts(Of(jobs), "1x1", Rule(core::Order::kFifo)), (Times{0, 0, 10}));
+  EXPECT_EQ(Starts(Of(jobs), "1x1", Rule(QueuePolicy::kFifo)), (Times{0, 0, 10}));
 }
 
 TEST(EngineDecider, TeamsOfEqualWeightAreServedAlternately) {
   std::vector<TraceJob> jobs;
   for (int i = 0; i < 4; ++i) jobs.push_back(Job(1, i == 0 ? 0 : 1, 100)), jobs.back().team = "many";
   jobs.push_back(Job(1, 2, 100)), jobs.back().team = "few";
-  EngineRule rule = Rule(core::Order::kFair);
+  EngineRule rule = Rule(QueuePolicy::kFair);
   rule.uses_teams = true;
   const Times fair = Starts(Of(jobs), "1x2", rule);
   EXPECT_EQ(fair[4], 100) << "before the third and fourth of the other team";
@@ -172,7 +172,7 @@ TEST(EngineDecider, TheSameTraceGivesTheSameRun) {
     jobs.push_back(Job(1 + i * 7 % 11, i * 3, 20 + i * 37 % 400));
     jobs.back().user = "u" + std::to_string(i % 5);
   }
-  for (const core::Order order : {core::Order::kSmallFirst, core::Order::kShortest, core::Order::kFair}) {
+  for (const QueuePolicy order : {QueuePolicy::kSmallFirst, QueuePolicy::kShortest, QueuePolicy::kFair}) {
     const EngineRule rule = Rule(order, Predicting::kHistory);
     const Times first = Starts(Of(jobs), "2x8", rule);
     EXPECT_EQ(std::ranges::count(first, -1.0), 0);

@@ -42,7 +42,7 @@ std::optional<HouseRule> ReferenceFromName(std::string_view name) {
 
 Error UnknownPolicy(std::string_view name) {
   std::vector<std::string> names = ReferenceNames();
-  for (const std::string_view order : EngineOrderNames()) names.emplace_back(order);
+  for (const std::string_view order : EnginePolicyNames()) names.emplace_back(order);
   const std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view near = Nearest(name, views);
   return InvalidArgument("there is no policy '" + std::string(name) + "'" +
@@ -95,7 +95,7 @@ std::optional<Predicting> PredictingFromName(std::string_view name) {
 
 std::string PolicyNames() {
   std::string names;
-  for (const std::string_view order : EngineOrderNames()) names += (names.empty() ? "" : ", ") + std::string(order);
+  for (const std::string_view order : EnginePolicyNames()) names += (names.empty() ? "" : ", ") + std::string(order);
   for (const std::string& reference : ReferenceNames()) names += ", " + reference;
   return names;
 }
@@ -107,7 +107,7 @@ Result<PolicyChoice> ParsePolicy(std::string_view text, const EngineRule& defaul
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   choice.reference = ReferenceFromName(name);
-  const auto order = EngineOrderFromName(name);
+  const auto order = EnginePolicyFromName(name);
   if (!choice.reference && !order) return UnknownPolicy(name);
   if (order) choice.engine.rules.order = *order;
   if (colon == std::string_view::npos) return choice;

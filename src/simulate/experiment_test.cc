@@ -26,11 +26,11 @@ std::string Changed(std::string_view cluster, std::string_view change) {
 
 TEST(Experiment, DivvysPoliciesUseTheEngineAndReferencesAreNamed) {
   EXPECT_FALSE(Policy("fifo").reference);
-  EXPECT_EQ(Policy("shortest").engine.rules.order, core::Order::kShortest);
+  EXPECT_EQ(Policy("shortest").engine.rules.order, QueuePolicy::kShortest);
   EXPECT_EQ(Policy("shortest:true").engine.predicting, Predicting::kTrue);
   EXPECT_EQ(Policy("shortest:true").label, "shortest:true");
   ASSERT_TRUE(Policy("sjf-strict").reference);
-  EXPECT_EQ(Policy("sjf-strict").reference->order, HouseOrder::kShortest);
+  EXPECT_EQ(Policy("sjf-strict").reference->order, BaselineOrder::kShortest);
   EXPECT_FALSE(Policy("sjf-strict").reference->skips);
   EXPECT_TRUE(Policy("gtf-skip").reference->skips);
 }

@@ -223,8 +223,8 @@ struct BindWalk {
   void Bind(Duration duration) { Bind(duration.count()); }
   void Bind(GpuSet set) { Bind(std::bit_cast<std::int64_t>(set.bits())); }
   void Bind(const std::vector<Dependency>& list) { BindList(list.empty() ? "" : DependenciesToText(list)); }
-  void Bind(const std::vector<NodeAllocation>& seats) {
-    BindList(seats.empty() ? "" : ToJson(seats, Fields::kChanged));
+  void Bind(const std::vector<NodeAllocation>& allocations) {
+    BindList(allocations.empty() ? "" : ToJson(allocations, Fields::kChanged));
   }
   void Bind(const std::vector<Component>& others) { BindList(others.empty() ? "" : ToJson(others, Fields::kChanged)); }
   void Bind(const GpuPortion& portion) { BindList(portion == GpuPortion() ? "" : ToJson(portion, Fields::kChanged)); }
@@ -300,7 +300,7 @@ struct ReadWalk {
     share = GpuShare(static_cast<std::int32_t>(statement.Integer(column)));
     return share.ten_thousandths() == statement.Integer(column);
   }
-  bool Read(std::vector<NodeAllocation>& seats) { return ReadJson(seats); }
+  bool Read(std::vector<NodeAllocation>& allocations) { return ReadJson(allocations); }
   bool Read(std::vector<Component>& others) { return ReadJson(others); }
   bool Read(GpuPortion& portion) { return ReadJson(portion); }
   bool Read(GpuSlice& slice) { return ReadJson(slice); }

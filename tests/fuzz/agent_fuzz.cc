@@ -50,7 +50,7 @@ std::vector<divvy::Frame> FramesOf(std::string_view bytes, std::size_t piece) {
 void ReadPayload(const std::string& payload) {
   static_cast<void>(divvy::wire::DecodeAgent<divvy::wire::AgentHello>(payload));
   static_cast<void>(divvy::wire::DecodeAgent<divvy::wire::AgentWelcome>(payload));
-  static_cast<void>(divvy::wire::DecodeAgent<divvy::wire::AgentOrder>(payload));
+  static_cast<void>(divvy::wire::DecodeAgent<divvy::wire::AgentCommand>(payload));
   static_cast<void>(divvy::wire::DecodeAgent<divvy::wire::AgentReport>(payload));
   static_cast<void>(divvy::wire::DecodeAgent<divvy::wire::ChannelPurpose>(payload));
   static_cast<void>(divvy::wire::DecodeAsk(payload));

@@ -32,7 +32,7 @@ divvy::LaunchRequest Known() {
   request.limits = {{"nofile", -1}, {"core", 0}};
   request.directory = "/home/ada";
   request.uid = 1000;
-  request.gang = {.starter = "/usr/bin/divvy", .seat = 3, .key = "ab"};
+  request.gang = {.starter = "/usr/bin/divvy", .index = 3, .key = "ab"};
   request.isolation.lock = divvy::DeviceLock::kProgram;
   return request;
 }

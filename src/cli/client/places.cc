@@ -33,10 +33,10 @@ std::vector<std::string> PartLines(const wire::JobDetail& job, const std::string
   std::vector<std::string> lines;
   std::int64_t rank = 0;
   for (std::size_t component = 0; component <= job.request.others.size(); ++component) {
-    for (const wire::SeatView& seat : job.seats) {
-      for (const wire::SeatPartView& part : seat.parts) {
+    for (const wire::AllocationView& allocation : job.seats) {
+      for (const wire::AllocationPartView& part : allocation.parts) {
         if (part.component != static_cast<std::int64_t>(component)) continue;
-        lines.push_back("component " + std::to_string(component) + " on " + Named(seat.node, own) + ": " +
+        lines.push_back("component " + std::to_string(component) + " on " + Named(allocation.node, own) + ": " +
                         Ranks(rank, part.tasks) + ", " + Gpus(part.gpus));
         rank += part.tasks;
       }
@@ -67,9 +67,9 @@ std::string NodeText(const wire::JobView& job, const std::string& own) {
 std::vector<std::string> AllocationLines(const wire::JobDetail& job, const std::string& own) {
   std::vector<std::string> lines;
   std::int64_t rank = 0;
-  for (const wire::SeatView& seat : job.seats) {
-    lines.push_back(Named(seat.node, own) + ": " + Ranks(rank, seat.tasks) + ", " + Gpus(seat.gpus));
-    rank += seat.tasks;
+  for (const wire::AllocationView& allocation : job.seats) {
+    lines.push_back(Named(allocation.node, own) + ": " + Ranks(rank, allocation.tasks) + ", " + Gpus(allocation.gpus));
+    rank += allocation.tasks;
   }
   if (!job.request.others.empty()) lines = PartLines(job, own);
   const bool is_somewhere = !job.node.empty() || (job.start_time && !own.empty());

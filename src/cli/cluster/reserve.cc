@@ -99,9 +99,9 @@ Result<std::vector<wire::ReservationView>> AskReservations() {
 }
 
 /// "n1 GPUs 0-3"; "GPUs 0-3" on a single-node server.
-std::string PlacesText(const wire::ReservationTurn& turn) {
+std::string PlacesText(const wire::OccurrenceView& occurrence) {
   std::vector<std::string> places;
-  for (const wire::ReservedPlace& place : turn.places)
+  for (const wire::ReservedPlace& place : occurrence.places)
     places.push_back((place.node.empty() ? "" : place.node + " ") + (place.gpus.size() == 1 ? "GPU " : "GPUs ") +
                      GpuList(place.gpus));
   return Join(places, ", ");
@@ -118,7 +118,7 @@ const std::vector<Column>& ReservationColumns() {
 
 std::string StateOf(const wire::ReservationView& view) {
   if (view.turns.empty()) return "ahead";
-  const wire::ReservationTurn& next = view.turns.front();
+  const wire::OccurrenceView& next = view.turns.front();
   if (!next.is_held) return "not held: " + next.reason;
   const double now = static_cast<double>(std::time(nullptr));
   return next.start <= now ? "in force" : "held";
@@ -158,9 +158,10 @@ void Print(const wire::ReservationView& view) {
               view.name.empty() ? "" : (" (" + view.name + ")").c_str(), Plural(view.gpus, "GPU").c_str(),
               Whose(view).c_str(), Length(view.duration_s).c_str(),
               view.every == "once" ? "once" : ("every " + view.every).c_str());
-  for (const wire::ReservationTurn& turn : view.turns) {
-    std::printf("  %s - %s  %s\n", Clock(turn.start).c_str(), Clock(turn.end).c_str(),
-                turn.is_held ? ("held, " + PlacesText(turn)).c_str() : ("not held: " + turn.reason).c_str());
+  for (const wire::OccurrenceView& occurrence : view.turns) {
+    std::printf(
+        "  %s - %s  %s\n", Clock(occurrence.start).c_str(), Clock(occurrence.end).c_str(),
+        occurrence.is_held ? ("held, " + PlacesText(occurrence)).c_str() : ("not held: " + occurrence.reason).c_str());
   }
   if (view.turns.empty()) std::printf("  %s  GPUs are held from eight days before\n", Clock(view.start).c_str());
 }

@@ -17,34 +17,34 @@ constexpr std::string_view kStays[] = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "
 
 /// The tasks of one component on each node of the job.
 std::vector<int> TasksOf(const GangFile& gang, std::size_t component) {
-  std::vector<int> tasks(gang.seats.size());
-  for (std::size_t seat = 0; seat < gang.seats.size(); ++seat) {
-    for (const ComponentAllocation& part : gang.seats[seat].parts) {
-      if (static_cast<std::size_t>(part.component) == component) tasks[seat] = part.tasks;
+  std::vector<int> tasks(gang.members.size());
+  for (std::size_t node_index = 0; node_index < gang.members.size(); ++node_index) {
+    for (const ComponentAllocation& part : gang.members[node_index].parts) {
+      if (static_cast<std::size_t>(part.component) == component) tasks[node_index] = part.tasks;
     }
   }
   return tasks;
 }
 
 /// The layout of one part on its component's nodes, with its nodes numbered as in the whole job.
-Result<TaskLayout> WorkOutPart(const StepAsk& part, const GangFile& gang) {
+Result<TaskLayout> WorkOutPart(const StepOptions& part, const GangFile& gang) {
   const std::vector<int> all = TasksOf(gang, part.component);
-  std::vector<std::size_t> seats;
+  std::vector<std::size_t> node_indices;
   std::vector<int> capacities;
-  for (std::size_t seat = 0; seat < all.size(); ++seat) {
-    if (all[seat] == 0) continue;
-    seats.push_back(seat);
-    capacities.push_back(all[seat]);
+  for (std::size_t node_index = 0; node_index < all.size(); ++node_index) {
+    if (all[node_index] == 0) continue;
+    node_indices.push_back(node_index);
+    capacities.push_back(all[node_index]);
   }
-  LayoutAsk ask = part.layout;
+  LayoutRequest ask = part.layout;
   ask.is_cyclic = false;
-  DIVVY_CHECK(TakeMachines(part, gang, seats, "the nodes of component " + std::to_string(part.component), ask));
+  DIVVY_CHECK(TakeMachines(part, gang, node_indices, "the nodes of component " + std::to_string(part.component), ask));
   DIVVY_TRY(TaskLayout layout, LayTasks(ask, capacities));
-  for (TaskLayout::Machine& machine : layout.machines) machine.seat = seats[machine.seat];
+  for (TaskLayout::Machine& machine : layout.machines) machine.node_index = node_indices[machine.node_index];
   return layout;
 }
 
-Result<TaskLayout> WorkOutComponents(const StepAsk& ask, const GangFile& gang) {
+Result<TaskLayout> WorkOutComponents(const StepOptions& ask, const GangFile& gang) {
   TaskLayout layout;
   layout.has_parts = true;
   for (std::size_t i = 0; i < ask.parts.size(); ++i) {
@@ -58,14 +58,15 @@ Result<TaskLayout> WorkOutComponents(const StepAsk& ask, const GangFile& gang) {
 }
 
 /// Reduces each part to its share of this node.
-void TakeShares(StepAsk& ask, const TaskLayout& layout, const std::vector<std::vector<int>>& ranks, std::size_t own) {
+void TakeShares(StepOptions& ask, const TaskLayout& layout, const std::vector<std::vector<int>>& ranks,
+                std::size_t own) {
   for (std::size_t i = 0; i < ask.parts.size(); ++i) {
     TaskLayout of_part;
     std::optional<std::size_t> here;
     ask.parts[i].ranks.clear();
     for (std::size_t at = 0; at < layout.machines.size(); ++at) {
       if (static_cast<std::size_t>(layout.machines[at].part) != i) continue;
-      if (layout.machines[at].seat == own) {
+      if (layout.machines[at].node_index == own) {
         here = of_part.machines.size();
         ask.parts[i].ranks.assign(ranks[at].begin(), ranks[at].end());
       }
@@ -76,8 +77,8 @@ void TakeShares(StepAsk& ask, const TaskLayout& layout, const std::vector<std::v
 }
 
 /// Adds the exclusive resources that it needs on this node, out of the GPUs of each component.
-void TakeNeed(const StepAsk& ask, const JobAround& around, const GangFile& gang, StepPlan& plan) {
-  for (const StepAsk& part : ask.parts) {
+void TakeNeed(const StepOptions& ask, const JobAround& around, const GangFile& gang, StepPlan& plan) {
+  for (const StepOptions& part : ask.parts) {
     if (part.own_gpus && !part.ranks.empty()) {
       plan.need.from.push_back(
           {static_cast<std::size_t>(*part.own_gpus), PlacesOfComponent(around, gang, part.component)});
@@ -133,7 +134,7 @@ Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::s
 
 std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFile& gang, std::size_t component) {
   std::vector<std::size_t> places;
-  for (const ComponentAllocation& part : gang.seats[gang.own].parts) {
+  for (const ComponentAllocation& part : gang.members[gang.own].parts) {
     if (static_cast<std::size_t>(part.component) != component) continue;
     for (std::size_t place = 0; place < around.gpus.size(); ++place) {
       const auto index = ParseInteger(around.gpus[place].physical);
@@ -145,7 +146,7 @@ std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFi
   return places;
 }
 
-Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const StepCall& call,
+Result<StepPlace> SpreadComponents(StepOptions& ask, const JobAround& around, const StepCall& call,
                                    const StepIdentity& identity, StepPlan& plan) {
   const GangFile& gang = *identity.gang;
   const auto failed = [&](const std::string& why) { return CannotStart(ask, around, why); };
@@ -153,7 +154,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
   const bool is_known =
       layout.has_parts && !layout.machines.empty() &&
       std::ranges::all_of(layout.machines, [&](const TaskLayout::Machine& machine) {
-        return machine.seat < gang.seats.size() && static_cast<std::size_t>(machine.part) < ask.parts.size();
+        return machine.node_index < gang.members.size() && static_cast<std::size_t>(machine.part) < ask.parts.size();
       });
   if (!is_known) return failed("the nodes of the job disagree about the job's layout");
   const std::vector<std::vector<int>> ranks = layout.Ranks();
@@ -162,25 +163,25 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
   // By node, in the job's order.
   std::map<std::size_t, std::vector<std::size_t>> on;
   for (std::size_t i = 0; i < layout.machines.size(); ++i) {
-    std::vector<std::size_t>& its = on[layout.machines[i].seat];
+    std::vector<std::size_t>& its = on[layout.machines[i].node_index];
     its.insert(its.end(), ranks[i].begin(), ranks[i].end());
   }
   StepPlace place;
   place.tasks = all;
   place.is_part = call.part.has_value();
-  for (const auto& [seat, its] : on) {
-    if (seat == gang.own) place.node = place.machines.size();
-    if (seat == gang.own) place.ranks = its;
-    place.machines.push_back(NameOf(gang.seats[seat]));
+  for (const auto& [node_index, its] : on) {
+    if (node_index == gang.own) place.node = place.machines.size();
+    if (node_index == gang.own) place.ranks = its;
+    place.machines.push_back(NameOf(gang.members[node_index]));
     place.counts.push_back(static_cast<int>(its.size()));
-    if (!call.part) plan.machines.push_back({seat, place.counts.back(), {}});
+    if (!call.part) plan.machines.push_back({node_index, place.counts.back(), {}});
   }
-  place.master = gang.seats[layout.machines.front().seat].address.host;
+  place.master = gang.members[layout.machines.front().node_index].address.host;
   plan.tasks = static_cast<std::size_t>(all);
   const bool has_own = on.contains(gang.own);
   if (call.part && !has_own) return failed("the nodes of the job disagree about the job's layout");
   bool reserves = false;
-  for (const StepAsk& part : ask.parts)
+  for (const StepOptions& part : ask.parts)
     reserves = reserves || part.own_gpus || part.own_gpus_on_machine || part.counts_cores;
   TakeShares(ask, layout, ranks, gang.own);
   TakeNeed(ask, around, gang, plan);
@@ -194,13 +195,13 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
     spread.layout = LayoutText(layout);
     spread.has_own = has_own;
     const auto input = InputRank(ask, static_cast<std::size_t>(all));
-    for (const auto& [seat, its] : on) {
-      if (seat == gang.own) {
+    for (const auto& [node_index, its] : on) {
+      if (node_index == gang.own) {
         spread.own_place = spread.others.size();
         continue;
       }
       if (input && std::ranges::find(its, *input) != its.end()) spread.input_rank = input;
-      spread.others.push_back({NameOf(gang.seats[seat]), gang.seats[seat].address, its});
+      spread.others.push_back({NameOf(gang.members[node_index]), gang.members[node_index].address, its});
     }
     StepIdentity named = identity;
     named.node = place.node;
@@ -211,7 +212,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
   }
   if (call.part) ask.has_terminal = false;
   // Properties of the whole step apply to each part.
-  for (StepAsk& part : ask.parts) {
+  for (StepOptions& part : ask.parts) {
     part.has_terminal = ask.has_terminal;
     part.directory = ask.directory;
     part.output = ask.output;

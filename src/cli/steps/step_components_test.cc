@@ -17,9 +17,9 @@ using Texts = std::vector<std::string>;
 /// one task, component 2 with three and no GPU.
 GangFile Two(std::size_t own) {
   GangFile gang{17, 1, own, {}};
-  gang.seats.push_back(
+  gang.members.push_back(
       {"alpha", {"10.0.0.1", 4001}, GpuSet::Of({4, 5, 6}), 3, {{0, GpuSet::Of({4, 5}), 2}, {1, GpuSet::Of({6}), 1}}});
-  gang.seats.push_back({"beta", {"10.0.0.2", 4002}, GpuSet::Of({0}), 4, {{1, GpuSet::Of({0}), 1}, {2, GpuSet(), 3}}});
+  gang.members.push_back({"beta", {"10.0.0.2", 4002}, GpuSet::Of({0}), 4, {{1, GpuSet::Of({0}), 1}, {2, GpuSet(), 3}}});
   return gang;
 }
 

@@ -47,16 +47,16 @@ std::string RunTime(const wire::StepView& step, double now) {
 }
 
 /// "n[1-2] GPUs 0-3; n3 GPU 0": consecutive nodes with equal resources are merged.
-std::string AllocationsText(const std::vector<wire::SeatView>& seats, const std::string& controller) {
+std::string AllocationsText(const std::vector<wire::AllocationView>& allocations, const std::string& controller) {
   std::string out;
-  for (std::size_t first = 0; first < seats.size();) {
+  for (std::size_t first = 0; first < allocations.size();) {
     std::size_t after = first;
     std::vector<std::string> hosts;
-    for (; after < seats.size() && seats[after].gpus == seats[first].gpus; ++after)
-      hosts.push_back(seats[after].node.empty() ? controller : seats[after].node);
+    for (; after < allocations.size() && allocations[after].gpus == allocations[first].gpus; ++after)
+      hosts.push_back(allocations[after].node.empty() ? controller : allocations[after].node);
     if (!out.empty()) out += "; ";
     out += dialect::FoldHostList(hosts);
-    const std::vector<std::int64_t>& gpus = seats[first].gpus;
+    const std::vector<std::int64_t>& gpus = allocations[first].gpus;
     if (!gpus.empty()) out += (gpus.size() > 1 ? " GPUs " : " GPU ") + GpuList(gpus);
     first = after;
   }

@@ -79,7 +79,7 @@ std::string JoinGpus(const std::vector<StepGpu>& gpus, const std::vector<std::si
   return Join(words, separator);
 }
 
-void AddGpuWords(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskPlace& place, Environment& out) {
+void AddGpuWords(const StepOptions& ask, const std::vector<StepGpu>& gpus, const TaskPlace& place, Environment& out) {
   std::vector<std::size_t> all;
   for (std::size_t at = 0; at < gpus.size(); ++at) all.push_back(at);
   const std::string own = JoinGpus(gpus, place.own.empty() ? all : place.own, &StepGpu::physical);
@@ -95,8 +95,8 @@ void AddJobWords(const JobAround& around, const StepIdentity& identity, Environm
   std::vector<std::string> machines;
   if (identity.gang == nullptr) machines.push_back(ShortName(identity.hostname));
   else
-    std::ranges::transform(identity.gang->seats, std::back_inserter(machines),
-                           [](const GangMember& seat) { return NameOf(seat); });
+    std::ranges::transform(identity.gang->members, std::back_inserter(machines),
+                           [](const GangMember& member) { return NameOf(member); });
   const std::string count = std::to_string(machines.size());
   const std::string list = dialect::FoldHostList(machines);
   for (const char* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) out.SetUnlessGiven(name, around.id);
@@ -105,7 +105,7 @@ void AddJobWords(const JobAround& around, const StepIdentity& identity, Environm
 }
 
 /// Variables that are equal for all tasks here.
-void AddStepWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
+void AddStepWords(const StepOptions& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
                   Environment& out) {
   const std::string count = std::to_string(place.tasks > 0 ? place.tasks : ask.deal.tasks);
   const std::string nodes = std::to_string(std::max<std::size_t>(place.machines.size(), 1));
@@ -179,8 +179,8 @@ void AddMaster(const JobAround& around, const StepIdentity& identity, const Step
 
 /// torchrun's variables for its workers. A task that finds its own GPU first in CUDA_VISIBLE_DEVICES is the only worker
 /// that uses that list. Its LOCAL_RANK must then name that GPU, as programs expect.
-void AddTorchWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
-                   std::size_t task, bool has_own, Environment& out) {
+void AddTorchWords(const StepOptions& ask, const JobAround& around, const StepIdentity& identity,
+                   const StepPlace& place, std::size_t task, bool has_own, Environment& out) {
   const std::string here = std::to_string(ask.deal.tasks);
   out.Set("RANK", std::to_string(place.Rank(task)));
   out.Set("WORLD_SIZE", place.tasks > 0 ? std::to_string(place.tasks) : here);
@@ -204,7 +204,7 @@ bool IsNumber(const std::string& text) {
 /// Decides where the tasks' streams go. The first of several tasks that share a file truncates it.
 class StreamPlacer {
  public:
-  StreamPlacer(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place)
+  StreamPlacer(const StepOptions& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place)
       : ask_(ask), around_(around), identity_(identity), place_(place) {}
 
   void Place(std::size_t rank, std::array<StepStream, 3>& streams) {
@@ -238,7 +238,7 @@ class StreamPlacer {
     return {StepStream::Kind::kFile, std::move(path), truncates};
   }
 
-  const StepAsk& ask_;
+  const StepOptions& ask_;
   const JobAround& around_;
   const StepIdentity& identity_;
   const StepPlace& place_;
@@ -252,24 +252,24 @@ TaskGround GroundOf(const std::vector<StepGpu>& gpus, const std::vector<int>& co
   return ground;
 }
 
-/// `ranks`: the ranks of the tasks here; empty: they count from 0. `seat`: this node's number, for a job on several
-/// nodes.
-std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground,
-                                   const std::vector<std::size_t>& ranks, std::optional<std::size_t> seat) {
+/// `ranks`: the ranks of the tasks here; empty: they count from 0. `node_index`: this node's number, for a job on
+/// several nodes.
+std::vector<StepTaskLine> MapLines(const StepOptions& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground,
+                                   const std::vector<std::size_t>& ranks, std::optional<std::size_t> node_index) {
   constexpr std::size_t kMapMost = 256;  // More would make a line of the list too long.
   std::vector<StepTaskLine> lines;
-  bool says_something = seat.has_value();  // The node is worth showing.
+  bool says_something = node_index.has_value();  // The node is worth showing.
   for (const TaskPlace& place : MapTasks(ask.deal, ground)) {
     if (lines.size() == kMapMost) break;
     const std::size_t rank = lines.size() < ranks.size() ? ranks[lines.size()] : lines.size();
-    lines.push_back({JoinGpus(gpus, place.own, &StepGpu::physical, "+"), CoreListText(place.cores), rank, seat});
+    lines.push_back({JoinGpus(gpus, place.own, &StepGpu::physical, "+"), CoreListText(place.cores), rank, node_index});
     says_something = says_something || !place.own.empty() || !place.cores.empty();
   }
   if (!says_something) lines.clear();
   return lines;
 }
 
-std::optional<std::size_t> SeatOf(const StepIdentity& identity) {
+std::optional<std::size_t> NodeIndexOf(const StepIdentity& identity) {
   return identity.gang == nullptr ? std::nullopt : std::optional(identity.gang->own);
 }
 
@@ -288,9 +288,9 @@ struct PlacesHere {
 };
 
 /// One entry per part; a single entry if there are no parts.
-std::vector<PlacesHere> PlacesOf(const StepAsk& ask, const JobAround& around, const StepIdentity& identity) {
+std::vector<PlacesHere> PlacesOf(const StepOptions& ask, const JobAround& around, const StepIdentity& identity) {
   std::vector<PlacesHere> places;
-  for (const StepAsk& part : ask.parts) {
+  for (const StepOptions& part : ask.parts) {
     PlacesHere& its = places.emplace_back();
     if (part.ranks.empty()) continue;
     its.all = PlacesOfComponent(around, *identity.gang, part.component);
@@ -312,12 +312,12 @@ std::vector<StepGpu> GpusAt(const JobAround& around, const std::vector<std::size
 }
 
 /// Makes the tasks of a step with parts; each part uses the GPUs of its own component.
-StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vector<PlacesHere>& places,
+StepTasks MakeParts(const StepOptions& ask, const JobAround& around, const std::vector<PlacesHere>& places,
                     const std::vector<std::size_t>& granted, const TaskGround& ground, const StepIdentity& identity,
                     const StepPlace& whole) {
   StepTasks out;
   for (std::size_t i = 0; i < ask.parts.size(); ++i) {
-    const StepAsk& part = ask.parts[i];
+    const StepOptions& part = ask.parts[i];
     if (part.ranks.empty()) continue;
     const std::vector<StepGpu> gpus = GpusAt(around, places[i].Of(granted));
     JobAround its = around;
@@ -328,7 +328,7 @@ StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vect
     place.first_local = out.ranks.size();
     const TaskGround of_part = GroundOf(gpus, ground.cores, ground.numa_node_cores);
     for (StepTask& task : MakeTasks(part, its, gpus, of_part, identity, place)) out.tasks.push_back(std::move(task));
-    for (StepTaskLine& line : MapLines(part, gpus, of_part, part.ranks, SeatOf(identity)))
+    for (StepTaskLine& line : MapLines(part, gpus, of_part, part.ranks, NodeIndexOf(identity)))
       out.map.push_back(std::move(line));
     out.ranks.insert(out.ranks.end(), part.ranks.begin(), part.ranks.end());
   }
@@ -368,7 +368,7 @@ JobAround ReadJobAround(const std::vector<std::string>& environment) {
   return around;
 }
 
-std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
+std::vector<StepTask> MakeTasks(const StepOptions& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
                                 const TaskGround& ground, const StepIdentity& identity, const StepPlace& place) {
   Environment base(around.environment);
   base.Restrict(ask.export_list);
@@ -407,7 +407,7 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
   return tasks;
 }
 
-Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
+Result<StepPlan> PlanStep(StepOptions ask, JobAround around, const StepCall& call,
                           const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
   StepPlan plan;
   plan.program = ask.is_slurm ? "srun" : "divvy";
@@ -417,7 +417,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   StepPlace place;
   StepIdentity here = identity;
   if (identity.gang != nullptr) {
-    here.hostname = identity.gang->seats[identity.gang->own].name();
+    here.hostname = identity.gang->members[identity.gang->own].name();
     if (ask.parts.empty()) {
       DIVVY_TRY(place, SpreadStep(ask, around, call, here, plan));
     } else {
@@ -472,7 +472,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
     StepTasks out;
     out.tasks = MakeTasks(ask, around, gpus, ground, named, place);
     out.ranks = place.ranks;
-    out.map = MapLines(ask, gpus, ground, place.ranks, SeatOf(named));
+    out.map = MapLines(ask, gpus, ground, place.ranks, NodeIndexOf(named));
     return out;
   };
   return plan;

@@ -34,10 +34,10 @@ JobAround ReadJobAround(const std::vector<std::string>& environment);
 /// The value of NAME; "" when it is not set.
 std::string EnvironmentValue(const std::vector<std::string>& environment, std::string_view name);
 
-struct StepAsk {
+struct StepOptions {
   TaskDeal deal;  // Its number of tasks is for a job on one node.
   // For a job on several nodes.
-  LayoutAsk layout;
+  LayoutRequest layout;
   std::vector<std::string> machines;       // Requested nodes; each must get tasks. Empty: any.
   std::vector<std::string> left_out;       // Excluded nodes; names that are not the job's are ignored.
   std::size_t first_machine = 0;           // Nodes of the job before this one get no tasks.
@@ -66,7 +66,7 @@ struct StepAsk {
   Duration wait{0};
   /// In a heterogeneous job: the request to each component in which the step runs, in rank order. Properties of the
   /// whole step (files, labels, ends) are in this struct, not in the parts.
-  std::vector<StepAsk> parts;
+  std::vector<StepOptions> parts;
   // Fields of such a part.
   std::size_t component = 0;
   std::vector<std::size_t> ranks;  // Ranks of its tasks on this node; SpreadComponents sets it.
@@ -99,28 +99,28 @@ struct StepPlace {
 };
 
 /// `gpus`: the GPUs that the step was granted; `ground` describes them.
-std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
+std::vector<StepTask> MakeTasks(const StepOptions& ask, const JobAround& around, const std::vector<StepGpu>& gpus,
                                 const TaskGround& ground, const StepIdentity& identity, const StepPlace& place = {});
 
 /// Error for a step of a job on several nodes that cannot start, in the words of the command that requested it.
-Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string& why);
+Error CannotStart(const StepOptions& ask, const JobAround& around, const std::string& why);
 /// Layout of such a step: from the caller if this node only runs a part of it, else from `work_out`.
-Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
+Result<TaskLayout> LayoutOf(const StepOptions& ask, const JobAround& around, const StepCall& call,
                             const std::function<Result<TaskLayout>()>& work_out);
 
-/// Puts the nodes that `ask` names and excludes into `layout`, as positions in `seats`. `whose` describes these node
-/// allocations in errors.
-Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
-                    const std::string& whose, LayoutAsk& layout);
+/// Puts the nodes that `ask` names and excludes into `layout`, as positions in `node_indices`. `whose` describes these
+/// node allocations in errors.
+Status TakeMachines(const StepOptions& ask, const GangFile& gang, std::span<const std::size_t> node_indices,
+                    const std::string& whose, LayoutRequest& layout);
 /// For a job on one node, called `node`: checks whether the step's requested nodes are possible.
-Status CheckOnlyMachine(const StepAsk& ask, const std::string& node);
+Status CheckOnlyMachine(const StepOptions& ask, const std::string& node);
 
 /// For a job on several nodes: decides which of the step's tasks run here and which on other nodes. Reduces `ask` to
 /// this node's share and puts the other nodes' work into `plan`.
-Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
-                             StepPlan& plan);
+Result<StepPlace> SpreadStep(StepOptions& ask, const JobAround& around, const StepCall& call,
+                             const StepIdentity& identity, StepPlan& plan);
 /// The same for a step with parts. Each part then has the number of tasks, ranks and GPUs of this node.
-Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const StepCall& call,
+Result<StepPlace> SpreadComponents(StepOptions& ask, const JobAround& around, const StepCall& call,
                                    const StepIdentity& identity, StepPlan& plan);
 /// The environment with one component's variables under their plain names: SLURM_NTASKS_HET_GROUP_1 as SLURM_NTASKS.
 /// Variables that only the first component has set are not used for others.
@@ -130,14 +130,14 @@ Result<std::vector<std::size_t>> ReadComponentList(std::string_view text, std::s
 /// Positions of a component's GPUs in the job's list on this node.
 std::vector<std::size_t> PlacesOfComponent(const JobAround& around, const GangFile& gang, std::size_t component);
 /// Reduces the exclusive GPUs and cores in `ask` to those of this node's tasks.
-void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own);
+void TakeShare(StepOptions& ask, const TaskLayout& layout, std::optional<std::size_t> own);
 /// A node's name as in Slurm: without the domain.
 std::string ShortName(const std::string& name);
-std::string NameOf(const GangMember& seat);
+std::string NameOf(const GangMember& member);
 /// For a file that tasks on several nodes share: opens it on the caller's node.
-void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread);
+void PlaceFiles(const StepOptions& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread);
 /// The rank that reads the caller's input; nullopt if none does.
-std::optional<std::size_t> InputRank(const StepAsk& ask, std::size_t tasks);
+std::optional<std::size_t> InputRank(const StepOptions& ask, std::size_t tasks);
 /// True if the file's name differs for each task or node. Such files are on the node of their task.
 bool NamesMachineOrTask(std::string_view pattern);
 
@@ -146,7 +146,7 @@ bool NamesMachineOrTask(std::string_view pattern);
 void MoveToMachine(StepCall& call, const std::vector<std::string>& own);
 
 /// `machine`: the cores of each NUMA node.
-Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
+Result<StepPlan> PlanStep(StepOptions ask, JobAround around, const StepCall& call,
                           const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
 
 /// Fills the patterns of a file name for one rank.

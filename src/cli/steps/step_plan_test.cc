@@ -14,8 +14,8 @@ JobAround TwoGpus(Texts more = {}) {
   return ReadJobAround(environment);
 }
 
-Texts Values(const StepAsk& asked, const JobAround& around, const std::string& name) {
-  StepAsk ask = asked;
+Texts Values(const StepOptions& asked, const JobAround& around, const std::string& name) {
+  StepOptions ask = asked;
   ask.commands = {{"true"}};
   TaskGround ground;
   for (const StepGpu& gpu : around.gpus) ground.gpu_numa_nodes.push_back(gpu.numa_node);
@@ -25,8 +25,8 @@ Texts Values(const StepAsk& asked, const JobAround& around, const std::string& n
   return values;
 }
 
-StepAsk Native(int tasks, int gpus_per_task) {
-  StepAsk ask;
+StepOptions Native(int tasks, int gpus_per_task) {
+  StepOptions ask;
   ask.is_slurm = false;
   ask.deal.tasks = tasks;
   ask.deal.gpus_per_task = gpus_per_task;
@@ -49,7 +49,7 @@ TEST(StepPlan, LocalRankIndexesTheTasksOwnGpu) {
 }
 
 TEST(StepPlan, SrunDoesNotSetTorchVariables) {
-  StepAsk ask;
+  StepOptions ask;
   ask.deal.tasks = 2;
   EXPECT_EQ(Values(ask, TwoGpus({"RANK=9"}), "RANK"), (Texts{"9", "9"}));
   EXPECT_EQ(Values(ask, TwoGpus(), "SLURM_PROCID"), (Texts{"0", "1"}));
@@ -57,7 +57,7 @@ TEST(StepPlan, SrunDoesNotSetTorchVariables) {
 }
 
 TEST(StepPlan, SrunTasksGetTheirCores) {
-  StepAsk ask;
+  StepOptions ask;
   ask.deal.tasks = 2;
   EXPECT_EQ(Values(ask, TwoGpus(), "SLURM_CPU_BIND"), (Texts{"quiet,none", "quiet,none"}));
   EXPECT_EQ(Values(ask, TwoGpus({"SLURM_CPU_BIND_LIST=0x9"}), "SLURM_CPU_BIND_LIST"), (Texts{"", ""}))
@@ -83,7 +83,7 @@ TEST(StepPlan, ExpandsFileNamePatterns) {
 }
 
 TEST(StepPlan, TasksThatShareAFileTruncateItOnce) {
-  StepAsk ask = Native(2, 0);
+  StepOptions ask = Native(2, 0);
   ask.commands = {{"true"}};
   ask.output = "all";
   ask.error = "err-%j";

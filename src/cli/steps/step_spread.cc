@@ -14,9 +14,9 @@ std::string ShortName(const std::string& name) {
   return is_address ? name : name.substr(0, name.find('.'));
 }
 
-std::string NameOf(const GangMember& seat) { return ShortName(seat.name()); }
+std::string NameOf(const GangMember& member) { return ShortName(member.name()); }
 
-void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own) {
+void TakeShare(StepOptions& ask, const TaskLayout& layout, std::optional<std::size_t> own) {
   const int all = layout.tasks();
   const int here = own ? layout.machines[*own].tasks : 0;
   const std::optional<int> in_all = ask.own_gpus;
@@ -37,7 +37,7 @@ void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t
 }
 
 // See StreamPlacer.
-void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread) {
+void PlaceFiles(const StepOptions& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread) {
   const auto is_file = [](const std::string& name) {
     const bool is_rank = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
     return !name.empty() && name != "all" && name != "none" && !is_rank && !NamesMachineOrTask(name);
@@ -49,7 +49,7 @@ void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity&
   spread.files[1] = {StepStream::Kind::kFile, path(ask.error), !ask.appends && !is_same};
 }
 
-std::optional<std::size_t> InputRank(const StepAsk& ask, std::size_t tasks) {
+std::optional<std::size_t> InputRank(const StepOptions& ask, std::size_t tasks) {
   if (ask.input.empty() || ask.input == "all") return 0;
   const auto rank = ParseInteger(ask.input);
   if (!rank || *rank < 0 || static_cast<std::size_t>(*rank) >= tasks) return std::nullopt;
@@ -61,32 +61,32 @@ namespace {
 constexpr std::size_t kShown = 8;
 
 std::vector<std::size_t> AllNodes(const GangFile& gang) {
-  std::vector<std::size_t> seats(gang.seats.size());
-  std::iota(seats.begin(), seats.end(), std::size_t{0});
-  return seats;
+  std::vector<std::size_t> node_indices(gang.members.size());
+  std::iota(node_indices.begin(), node_indices.end(), std::size_t{0});
+  return node_indices;
 }
 
-Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
-  LayoutAsk layout = ask.layout;
+Result<TaskLayout> WorkOut(const StepOptions& ask, const GangFile& gang) {
+  LayoutRequest layout = ask.layout;
   DIVVY_CHECK(TakeMachines(ask, gang, AllNodes(gang), "the job's nodes", layout));
   std::vector<int> capacities;
-  for (const GangMember& seat : gang.seats) capacities.push_back(seat.tasks);
+  for (const GangMember& member : gang.members) capacities.push_back(member.tasks);
   return LayTasks(layout, capacities);
 }
 
-SpreadPlan PlanOthers(const StepAsk& ask, const GangFile& gang, const TaskLayout& layout,
+SpreadPlan PlanOthers(const StepOptions& ask, const GangFile& gang, const TaskLayout& layout,
                       const std::vector<std::vector<int>>& ranks) {
   SpreadPlan spread;
   spread.layout = LayoutText(layout);
   spread.has_own = false;
   for (std::size_t i = 0; i < layout.machines.size(); ++i) {
-    const std::size_t seat = layout.machines[i].seat;
-    if (seat == gang.own) {
+    const std::size_t node_index = layout.machines[i].node_index;
+    if (node_index == gang.own) {
       spread.has_own = true;
       spread.own_place = spread.others.size();
       continue;
     }
-    PartPlan part{NameOf(gang.seats[seat]), gang.seats[seat].address, {}};
+    PartPlan part{NameOf(gang.members[node_index]), gang.members[node_index].address, {}};
     part.ranks.assign(ranks[i].begin(), ranks[i].end());
     const auto input = InputRank(ask, static_cast<std::size_t>(layout.tasks()));
     if (input && std::ranges::find(part.ranks, *input) != part.ranks.end()) spread.input_rank = input;
@@ -97,40 +97,40 @@ SpreadPlan PlanOthers(const StepAsk& ask, const GangFile& gang, const TaskLayout
 
 }  // namespace
 
-Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
-                    const std::string& whose, LayoutAsk& layout) {
+Status TakeMachines(const StepOptions& ask, const GangFile& gang, std::span<const std::size_t> node_indices,
+                    const std::string& whose, LayoutRequest& layout) {
   const auto place_of = [&](const std::string& machine) -> std::optional<std::size_t> {
-    const auto seat = gang.Find(machine);
-    const auto at = seat ? std::ranges::find(seats, *seat) : seats.end();
-    if (at == seats.end()) return std::nullopt;
-    return static_cast<std::size_t>(at - seats.begin());
+    const auto node_index = gang.Find(machine);
+    const auto at = node_index ? std::ranges::find(node_indices, *node_index) : node_indices.end();
+    if (at == node_indices.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - node_indices.begin());
   };
   for (const std::string& machine : ask.machines) {
     const auto place = place_of(machine);
     if (!place) {
       std::vector<std::string> names;
-      for (const std::size_t seat : seats.first(std::min(seats.size(), kShown)))
-        names.push_back(NameOf(gang.seats[seat]));
+      for (const std::size_t node_index : node_indices.first(std::min(node_indices.size(), kShown)))
+        names.push_back(NameOf(gang.members[node_index]));
       return InvalidArgument("'" + machine + "' is not one of " + whose + ": " + Join(names, ", ") +
-                             (seats.size() > kShown ? ", ..." : ""));
+                             (node_indices.size() > kShown ? ", ..." : ""));
     }
-    layout.seats.push_back(*place);
+    layout.node_indices.push_back(*place);
   }
   for (const std::string& machine : ask.left_out) {
     if (const auto place = place_of(machine)) layout.left_out.push_back(*place);
   }
-  if (ask.first_machine > 0 && ask.first_machine >= seats.size()) {
+  if (ask.first_machine > 0 && ask.first_machine >= node_indices.size()) {
     return InvalidArgument("the step begins at node " + std::to_string(ask.first_machine) + " of " + whose +
-                           ", but the last one is " + std::to_string(seats.size() - 1));
+                           ", but the last one is " + std::to_string(node_indices.size() - 1));
   }
   for (std::size_t place = 0; place < ask.first_machine; ++place) layout.left_out.push_back(place);
   return {};
 }
 
-Status CheckOnlyMachine(const StepAsk& ask, const std::string& node) {
+Status CheckOnlyMachine(const StepOptions& ask, const std::string& node) {
   GangFile job;
-  job.seats.push_back({node, {node, 0}, {}, 1});
-  LayoutAsk layout;
+  job.members.push_back({node, {node, 0}, {}, 1});
+  LayoutRequest layout;
   layout.nodes = ask.layout.nodes;
   DIVVY_CHECK(TakeMachines(ask, job, AllNodes(job), "the job's nodes", layout));
   const auto laid = LayTasks(layout, {1});
@@ -187,26 +187,26 @@ void MoveToMachine(StepCall& call, const std::vector<std::string>& own) {
   }
 }
 
-Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string& why) {
+Error CannotStart(const StepOptions& ask, const JobAround& around, const std::string& why) {
   return InvalidArgument((ask.is_slurm ? "srun: error: Unable to create step for job " + around.id + ": "
                                        : "divvy: the step cannot be started: ") +
                          why);
 }
 
-Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
+Result<TaskLayout> LayoutOf(const StepOptions& ask, const JobAround& around, const StepCall& call,
                             const std::function<Result<TaskLayout>()>& work_out) {
   auto layout = call.part ? Result<TaskLayout>(ReadLayout(call.part->layout).value_or(TaskLayout())) : work_out();
   if (!layout) return CannotStart(ask, around, layout.error().message);
   return layout;
 }
 
-Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
-                             StepPlan& plan) {
+Result<StepPlace> SpreadStep(StepOptions& ask, const JobAround& around, const StepCall& call,
+                             const StepIdentity& identity, StepPlan& plan) {
   const GangFile& gang = *identity.gang;
   const auto failed = [&](const std::string& why) { return CannotStart(ask, around, why); };
   DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOut(ask, gang); }));
   const auto own = layout.Find(gang.own);
-  const bool is_known = !layout.machines.empty() && layout.machines.back().seat < gang.seats.size();
+  const bool is_known = !layout.machines.empty() && layout.machines.back().node_index < gang.members.size();
   if (!is_known || (call.part && !own)) return failed("the nodes of the job disagree about the job's layout");
   const std::vector<std::vector<int>> ranks = layout.Ranks();
   const int all = layout.tasks();
@@ -220,13 +220,13 @@ Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCa
   place.node = own.value_or(0);
   if (own) place.ranks.assign(ranks[*own].begin(), ranks[*own].end());
   for (const TaskLayout::Machine& machine : layout.machines) {
-    place.machines.push_back(NameOf(gang.seats[machine.seat]));
+    place.machines.push_back(NameOf(gang.members[machine.node_index]));
     place.counts.push_back(machine.tasks);
   }
-  place.master = gang.seats[layout.machines.front().seat].address.host;
+  place.master = gang.members[layout.machines.front().node_index].address.host;
   plan.tasks = static_cast<std::size_t>(all);
   for (const TaskLayout::Machine& machine : layout.machines) {
-    if (!call.part) plan.machines.push_back({machine.seat, machine.tasks, {}});
+    if (!call.part) plan.machines.push_back({machine.node_index, machine.tasks, {}});
   }
   const bool is_alone = layout.machines.size() == 1 && own;
   if (!call.part && !is_alone) {

@@ -15,8 +15,8 @@ using Texts = std::vector<std::string>;
 /// alpha with two tasks and GPUs 4 and 5, beta with one task and GPU 0; this is node `own`.
 GangFile TwoMachines(std::size_t own) {
   GangFile gang{17, 1, own, {}};
-  gang.seats.push_back({"alpha.lab", {"10.0.0.1", 4001}, GpuSet::Of({4, 5}), 2});
-  gang.seats.push_back({"beta.lab", {"10.0.0.2", 4002}, GpuSet::Of({0}), 1});
+  gang.members.push_back({"alpha.lab", {"10.0.0.1", 4001}, GpuSet::Of({4, 5}), 2});
+  gang.members.push_back({"beta.lab", {"10.0.0.2", 4002}, GpuSet::Of({0}), 1});
   return gang;
 }
 

@@ -182,7 +182,7 @@ Status CheckNamesFirst(const JobSpec& spec) {
 
 /// In a heterogeneous job, --components says where the step runs; without ":" all components use the same options. A
 /// single task without --components runs on the calling node, several tasks run in the first component.
-Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
+Status TakeParts(const JobSpec& spec, const GangFile& gang, StepOptions& ask) {
   const dialect::TaskOptions options = dialect::ReadTaskOptions(spec);
   if (options.components.empty() && ask.layout.tasks == 1 && spec.request.others.empty()) return {};
   const std::string all = spec.request.others.empty() ? "0" : "all";
@@ -194,9 +194,9 @@ Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
                            std::to_string(components.size()));
   }
   if (!options.says_tasks) ask.layout.tasks = 0;
-  ask.layout.seats.clear();
+  ask.layout.node_indices.clear();
   for (std::size_t i = 0; i < components.size(); ++i) {
-    StepAsk part = ask;
+    StepOptions part = ask;
     part.parts.clear();
     part.component = components[i];
     if (said > 1 && i > 0) {
@@ -249,7 +249,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   }
 
   const dialect::TaskOptions options = dialect::ReadTaskOptions(spec);
-  StepAsk ask;
+  StepOptions ask;
   ask.is_slurm = false;
   ask.deal.tasks = spec.request.tasks;
   ask.deal.gpus_per_task = options.gpus_per_task;
@@ -266,7 +266,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   ask.machines = spec.request.node_list;
   // A single task that names no node runs on the caller's node.
   if (identity.gang != nullptr && ask.layout.tasks == 1 && ask.machines.empty())
-    ask.layout.seats = {identity.gang->own};
+    ask.layout.node_indices = {identity.gang->own};
   if (identity.gang == nullptr && ask.own_gpus && *ask.own_gpus > static_cast<int>(job.gpus.size())) {
     return failed(InvalidArgument("the step requests " + Plural(*ask.own_gpus, "GPU") + ", but job " + job.id +
                                   " has " + std::to_string(job.gpus.size()) +
@@ -308,7 +308,7 @@ Result<StepPlan> PlanRsh(const StepCall& call, const std::vector<std::string>& w
   if (identity.gang == nullptr)
     return InvalidArgument("divvy: job " + job.id + " runs on one node; there is no node " + words[first] +
                            " to start on");
-  StepAsk ask;
+  StepOptions ask;
   ask.is_slurm = false;
   ask.has_names = false;
   ask.layout.tasks = 1;
@@ -356,7 +356,7 @@ Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
     options.listen = {host, static_cast<std::uint16_t>(*port)};
   } else if (const auto gang = ReadGangFile(words.file)) {
-    options.listen.port = gang->seats[gang->own].address.port;
+    options.listen.port = gang->members[gang->own].address.port;
   }
   return {};
 }

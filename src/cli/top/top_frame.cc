@@ -44,7 +44,7 @@ double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wi
     if (const auto part = parts.find(job.display_id); part != parts.end()) return part->second;
     std::size_t whole = job.gpus.size();
     if (!job.seats.empty()) whole = 0;
-    for (const wire::SeatView& seat : job.seats) whole += seat.gpus.size();
+    for (const wire::AllocationView& allocation : job.seats) whole += allocation.gpus.size();
     return static_cast<double>(whole);
   }
   const wire::RequestView& request = job.request;

@@ -17,7 +17,7 @@ namespace divvy {
 struct LaunchCommand {
   JobRecord record;
   std::string node;
-  std::uint32_t seat = 0;  // Index into record.gang.
+  std::uint32_t allocation_index = 0;  // Index into record.gang.
 };
 /// All nodes of the gang are ready.
 struct GoCommand {
@@ -78,16 +78,16 @@ struct AdoptCommand {
 using NodeCommand = std::variant<LaunchCommand, StopCommand, SignalCommand, PauseCommand, TimeLimitCommand,
                                  ForgetCommand, ResizeCommand, GoCommand, PortionCommand, AdoptCommand>;
 
-inline const std::string& NodeOf(const NodeCommand& order) {
-  return std::visit([](const auto& one) -> const std::string& { return one.node; }, order);
+inline const std::string& NodeOf(const NodeCommand& command) {
+  return std::visit([](const auto& one) -> const std::string& { return one.node; }, command);
 }
-inline JobId JobOf(const NodeCommand& order) {
+inline JobId JobOf(const NodeCommand& command) {
   return std::visit(
       [](const auto& one) {
         if constexpr (requires { one.record; }) return one.record.id;
         else return one.job;
       },
-      order);
+      command);
 }
 
 /// A change that watchers are notified of.
@@ -100,11 +100,11 @@ struct Change {
 
 struct Effects {
   Batch batch;
-  std::vector<NodeCommand> orders;
+  std::vector<NodeCommand> commands;
   std::vector<Change> changes;
   std::vector<JobRecord> finished;  // Jobs that became final in this step, for clients that wait for them.
 
-  bool empty() const { return batch.empty() && orders.empty() && changes.empty() && finished.empty(); }
+  bool empty() const { return batch.empty() && commands.empty() && changes.empty() && finished.empty(); }
 };
 
 }  // namespace divvy

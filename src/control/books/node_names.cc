@@ -16,7 +16,7 @@ constexpr std::size_t kMostNamed = 8;
 std::string KnownText(const Scheduler& scheduler) {
   std::vector<std::string> names;
   for (const NodeUsage& node : scheduler.nodes()) {
-    if (!node.words.name.empty()) names.push_back(node.words.name);
+    if (!node.attributes.name.empty()) names.push_back(node.attributes.name);
   }
   if (names.size() <= kMostNamed) return "nodes are " + AndList(names);
   const std::size_t more = names.size() - kMostNamed;
@@ -26,7 +26,7 @@ std::string KnownText(const Scheduler& scheduler) {
 
 Status CheckNames(const Scheduler& scheduler, const std::vector<std::string>& names, std::string_view option) {
   for (const std::string& name : names) {
-    const auto is_it = [&](const NodeUsage& node) { return node.words.name == name; };
+    const auto is_it = [&](const NodeUsage& node) { return node.attributes.name == name; };
     if (std::ranges::any_of(scheduler.nodes(), is_it)) continue;
     return InvalidArgument("there is no node '" + name + "', which " + std::string(option) + " names; " +
                            KnownText(scheduler));

@@ -64,17 +64,17 @@ inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
 /// The record as seen from one of its nodes: with the GPUs that it has there.
 inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   JobRecord part = record;
-  for (const NodeAllocation& seat : record.gang) {
-    if (seat.node != node) continue;
+  for (const NodeAllocation& allocation : record.gang) {
+    if (allocation.node != node) continue;
     part.node = node;
-    part.gpus = part.gpus_used = seat.gpus;
+    part.gpus = part.gpus_used = allocation.gpus;
   }
   return part;
 }
 
-/// Returns whether the gang's node allocation `seat` has ended.
-inline bool HasEnded(const JobRecord& record, const NodeAllocation& seat) {
-  return !record.gang.empty() && seat.exit.has_value();
+/// Returns whether the gang's node allocation `allocation` has ended.
+inline bool HasEnded(const JobRecord& record, const NodeAllocation& allocation) {
+  return !record.gang.empty() && allocation.exit.has_value();
 }
 
 /// Prefix of the reason of a job that was preempted for another.

@@ -30,10 +30,10 @@ GpuReservation::Kept KeptOf(std::string_view text) {
   const std::vector<std::string_view> words = Split(text, ' ');
   GpuReservation::Kept kept;
   if (words.size() != 3) return kept;
-  const auto turn = ParseInteger(words[0]);
+  const auto occurrence = ParseInteger(words[0]);
   const auto gpus = IndexRanges::Parse(words[1], "a reservation's GPUs");
-  if (!turn || *turn < 0 || !gpus || gpus->empty() || gpus->back() >= GpuSet::kCapacity) return kept;
-  kept.turn = static_cast<std::uint64_t>(*turn);
+  if (!occurrence || *occurrence < 0 || !gpus || gpus->empty() || gpus->back() >= GpuSet::kCapacity) return kept;
+  kept.occurrence = static_cast<std::uint64_t>(*occurrence);
   for (std::uint32_t i = 0; i < gpus->size(); ++i) kept.gpus.Insert(static_cast<GpuIndex>(*gpus->Nth(i)));
   kept.node = words[2];
   return kept;
@@ -73,17 +73,17 @@ std::string NameOf(const GpuReservation& reservation) {
 
 std::string Describe(Every every) { return every == Every::kOnce ? "once" : "every " + std::string(Name(every)); }
 
-std::vector<ReservationOccurrence> TurnsOf(const GpuReservation& reservation, Time now, Time until) {
-  std::vector<ReservationOccurrence> turns;
+std::vector<ReservationOccurrence> OccurrencesOf(const GpuReservation& reservation, Time now, Time until) {
+  std::vector<ReservationOccurrence> occurrences;
   const auto add = [&](std::int64_t ordinal, Time from) {
     const Time end = AddSaturating(from, reservation.duration);
     if (end <= now || from >= until) return;
-    const auto which = static_cast<std::uint64_t>(ordinal) % kTurnsPerReservation;
-    turns.push_back({reservation.number * kTurnsPerReservation + which, reservation.number, from, end});
+    const auto which = static_cast<std::uint64_t>(ordinal) % kOccurrencesPerReservation;
+    occurrences.push_back({reservation.number * kOccurrencesPerReservation + which, reservation.number, from, end});
   };
   if (reservation.every == Every::kOnce) {
     add(0, reservation.start);
-    return turns;
+    return occurrences;
   }
   const Duration step = StepOf(reservation.every);
   // A long occurrence may have begun several steps ago.
@@ -93,7 +93,7 @@ std::vector<ReservationOccurrence> TurnsOf(const GpuReservation& reservation, Ti
     if (reservation.every == Every::kWeekday && !IsWeekday(from, reservation.utc_offset)) continue;
     add(ordinal, from);
   }
-  return turns;
+  return occurrences;
 }
 
 Result<GpuReservation> ReservationRegistry::Make(GpuReservation asked, Time now) const {
@@ -138,8 +138,8 @@ ReservationRegistry::Setting ReservationRegistry::Add(const GpuReservation& rese
   if (!reservation.kept.gpus.empty()) {
     IndexRanges gpus;
     for (const int gpu : reservation.kept.gpus.ToVector()) gpus.Insert(static_cast<std::uint32_t>(gpu));
-    text +=
-        "kept " + std::to_string(reservation.kept.turn) + " " + gpus.ToString() + " " + reservation.kept.node + "\n";
+    text += "kept " + std::to_string(reservation.kept.occurrence) + " " + gpus.ToString() + " " +
+            reservation.kept.node + "\n";
   }
   if (!reservation.name.empty()) text += "name " + reservation.name + "\n";
   return {std::string(kReservationPrefix) + std::to_string(reservation.number), text};

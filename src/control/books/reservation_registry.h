@@ -38,7 +38,7 @@ struct GpuReservation {
   std::string by;          // The user who created it.
   /// The place of the current occurrence since its start, so that it stays there after a restart.
   struct Kept {
-    std::uint64_t turn = 0;
+    std::uint64_t occurrence = 0;
     std::string node;  // Empty: the controller's own machine.
     GpuSet gpus;
 
@@ -59,19 +59,19 @@ struct ReservationOccurrence {
 };
 
 /// An occurrence and the resources that are reserved for it.
-struct TurnView {
-  ReservationOccurrence turn;
+struct PlannedOccurrence {
+  ReservationOccurrence occurrence;
   bool is_held = false;
   std::string reason;                 // Why nothing is reserved for it.
   std::vector<NodeResources> places;  // May still change before the occurrence begins.
 };
 
-/// An occurrence's id is reservation number x kTurnsPerReservation + ordinal.
-constexpr std::uint64_t kTurnsPerReservation = 100'000;
-constexpr std::uint64_t ReservationOf(std::uint64_t turn) { return turn / kTurnsPerReservation; }
+/// An occurrence's id is reservation number x kOccurrencesPerReservation + ordinal.
+constexpr std::uint64_t kOccurrencesPerReservation = 100'000;
+constexpr std::uint64_t ReservationOf(std::uint64_t occurrence) { return occurrence / kOccurrencesPerReservation; }
 
 /// Occurrences that end after `now` and begin before `until`, in order.
-std::vector<ReservationOccurrence> TurnsOf(const GpuReservation& reservation, Time now, Time until);
+std::vector<ReservationOccurrence> OccurrencesOf(const GpuReservation& reservation, Time now, Time until);
 bool IsFor(const GpuReservation& reservation, std::string_view user, std::string_view team);
 /// "reservation 3 (course)"
 std::string NameOf(const GpuReservation& reservation);

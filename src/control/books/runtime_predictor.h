@@ -38,19 +38,19 @@ class RuntimePredictor {
   std::uint64_t runs() const { return runs_; }
 
  private:
-  struct Kind {
+  struct Group {
     RunProfile of;
     std::uint64_t jobs = 0;  // The number of live jobs.
     std::uint64_t predicted_at = 0;
     Duration predicted{0};
   };
-  using Kinds = std::map<std::string, Kind>;
-  Kind* KindOf(const JobRecord& record) const;
+  using Groups = std::map<std::string, Group>;
+  Group* GroupOf(const JobRecord& record) const;
 
   RunTimes run_times_;
   std::uint64_t runs_ = 1;  // Run counter, so that a cached prediction knows whether it is current.
-  Kinds kinds_;
-  std::unordered_map<JobId, Kinds::iterator> kind_of_;
+  Groups groups_;
+  std::unordered_map<JobId, Groups::iterator> group_of_;
 };
 
 }  // namespace divvy

@@ -19,52 +19,52 @@ JobRecord Job(std::uint64_t id, const std::string& user, const std::string& name
 }
 
 TEST(RuntimePredictor, PredictsFromRunsOfTheSameJobClass) {
-  RuntimePredictor book;
+  RuntimePredictor predictor;
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    book.Know(Job(id, "ada", "train"), "python train.py");
-    book.Ran(Job(id, "ada", "train"), 3600s);
-    book.Forget(JobId(id));
+    predictor.Know(Job(id, "ada", "train"), "python train.py");
+    predictor.Ran(Job(id, "ada", "train"), 3600s);
+    predictor.Forget(JobId(id));
   }
-  book.Know(Job(4, "ada", "train"), "python train.py");
-  EXPECT_EQ(book.Predict(Job(4, "ada", "train")), 3600s);
-  ASSERT_TRUE(book.Spread(Job(4, "ada", "train")));
-  EXPECT_EQ(book.Spread(Job(4, "ada", "train"))->low, 3600s);
+  predictor.Know(Job(4, "ada", "train"), "python train.py");
+  EXPECT_EQ(predictor.Predict(Job(4, "ada", "train")), 3600s);
+  ASSERT_TRUE(predictor.Spread(Job(4, "ada", "train")));
+  EXPECT_EQ(predictor.Spread(Job(4, "ada", "train"))->low, 3600s);
 }
 
 TEST(RuntimePredictor, PredictsNothingForAnUnknownJob) {
-  RuntimePredictor book;
-  book.Know(Job(1, "ada", "train"), "python train.py");
-  EXPECT_EQ(book.Predict(Job(1, "ada", "train")), Duration(0));
-  EXPECT_EQ(book.Predict(Job(2, "ada", "train")), Duration(0)) << "nobody told of job 2";
+  RuntimePredictor predictor;
+  predictor.Know(Job(1, "ada", "train"), "python train.py");
+  EXPECT_EQ(predictor.Predict(Job(1, "ada", "train")), Duration(0));
+  EXPECT_EQ(predictor.Predict(Job(2, "ada", "train")), Duration(0)) << "nobody told of job 2";
 }
 
 TEST(RuntimePredictor, APredictionChangesWithTheNextRun) {
-  RuntimePredictor book;
-  book.Know(Job(1, "ada", "train"), "x");
-  book.Know(Job(2, "ada", "train"), "x");
-  EXPECT_EQ(book.Predict(Job(2, "ada", "train")), Duration(0));
-  book.Ran(Job(1, "ada", "train"), 60s);
-  EXPECT_EQ(book.Predict(Job(2, "ada", "train")), 60s);
+  RuntimePredictor predictor;
+  predictor.Know(Job(1, "ada", "train"), "x");
+  predictor.Know(Job(2, "ada", "train"), "x");
+  EXPECT_EQ(predictor.Predict(Job(2, "ada", "train")), Duration(0));
+  predictor.Ran(Job(1, "ada", "train"), 60s);
+  EXPECT_EQ(predictor.Predict(Job(2, "ada", "train")), 60s);
 }
 
 TEST(RuntimePredictor, ArrayElementsBelongToTheClassOfTheirArray) {
-  RuntimePredictor book;
-  book.Know(Job(10, "ada", "sweep"), "x");
+  RuntimePredictor predictor;
+  predictor.Know(Job(10, "ada", "sweep"), "x");
   JobRecord element = Job(11, "ada", "sweep");
   element.array = JobId(10);
-  book.Ran(element, 600s);
-  EXPECT_EQ(book.Predict(Job(10, "ada", "sweep")), 600s);
-  EXPECT_EQ(book.Predict(element), 600s);
+  predictor.Ran(element, 600s);
+  EXPECT_EQ(predictor.Predict(Job(10, "ada", "sweep")), 600s);
+  EXPECT_EQ(predictor.Predict(element), 600s);
 }
 
 TEST(RuntimePredictor, LearnsFromJobsThatEndedBeforeTheStart) {
-  RuntimePredictor book;
+  RuntimePredictor predictor;
   JobRecord ended = Job(1, "ada", "train");
   ended.started = Time(1000s);
   ended.ended = Time(1300s);
-  for (int i = 0; i < 3; ++i) book.RanBefore(ended);
-  book.Know(Job(9, "ada", "train"), "python train.py");
-  EXPECT_EQ(book.Predict(Job(9, "ada", "train")), 300s);
+  for (int i = 0; i < 3; ++i) predictor.RanBefore(ended);
+  predictor.Know(Job(9, "ada", "train"), "python train.py");
+  EXPECT_EQ(predictor.Predict(Job(9, "ada", "train")), 300s);
 }
 
 TEST(RuntimePredictor, PredictionsAreRoundedToTwoDigits) {

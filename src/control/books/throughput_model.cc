@@ -68,37 +68,37 @@ void ThroughputModel::Ran(const JobRecord& record, bool ended_well) {
       ended_well && ran >= kShortestRun && record.gpus_since == kNoTime && !record.progress.was_paused;
   if (!speed && !has_time) return;
   std::string key = KeyOf(record);
-  Kind& kind = kinds_[key];
-  if (kind.touched != 0) by_touch_.erase(kind.touched);
-  kind.touched = ++touches_;
-  by_touch_.emplace(kind.touched, std::move(key));
-  kind.learned.user = record.user.name;
-  kind.learned.name = record.name;
-  kind.learned.shape = record.shape;
-  kind.learned.gpus = record.request.gpus_in_all();
-  Runs& runs = kind.by_model[record.gpu_model];
+  Group& entry = groups_[key];
+  if (entry.touched != 0) by_touch_.erase(entry.touched);
+  entry.touched = ++touches_;
+  by_touch_.emplace(entry.touched, std::move(key));
+  entry.learned.user = record.user.name;
+  entry.learned.name = record.name;
+  entry.learned.shape = record.shape;
+  entry.learned.gpus = record.request.gpus_in_all();
+  Runs& runs = entry.by_model[record.gpu_model];
   if (speed) Keep(runs.speeds, *speed / gpus);
   if (has_time) Keep(runs.times, std::chrono::duration<double>(ran).count() * gpus);
-  Learn(kind);
-  while (kinds_.size() > kKindsKept) {
+  Learn(entry);
+  while (groups_.size() > kGroupsKept) {
     const auto oldest = by_touch_.begin();
-    kinds_.erase(oldest->second);
+    groups_.erase(oldest->second);
     by_touch_.erase(oldest);
   }
 }
 
-void ThroughputModel::Learn(Kind& kind) {
+void ThroughputModel::Learn(Group& entry) {
   const auto has_enough = [&](std::deque<double> Runs::*measure) {
-    return std::ranges::count_if(kind.by_model,
+    return std::ranges::count_if(entry.by_model,
                                  [&](const auto& one) { return (one.second.*measure).size() >= kEnough; }) > 1;
   };
-  Learned& learned = kind.learned;
+  Learned& learned = entry.learned;
   learned.is_by_progress = has_enough(&Runs::speeds);
   const auto measure = learned.is_by_progress ? &Runs::speeds : &Runs::times;
   const bool is_known = has_enough(measure);
   learned.models.clear();
   std::vector<std::pair<double, Learned::Model>> found;  // With the measured speed.
-  for (const auto& [model, runs] : kind.by_model) {
+  for (const auto& [model, runs] : entry.by_model) {
     const std::deque<double>& values = runs.*measure;
     double fast = 0;
     if (is_known && values.size() >= kEnough) fast = learned.is_by_progress ? Median(values) : 1 / Median(values);
@@ -117,14 +117,14 @@ void ThroughputModel::Learn(Kind& kind) {
 }
 
 const ThroughputModel::Learned* ThroughputModel::Find(const JobRecord& record) const {
-  const auto at = kinds_.find(KeyOf(record));
-  return at == kinds_.end() ? nullptr : &at->second.learned;
+  const auto at = groups_.find(KeyOf(record));
+  return at == groups_.end() ? nullptr : &at->second.learned;
 }
 
 std::vector<const ThroughputModel::Learned*> ThroughputModel::All() const {
   std::vector<const Learned*> all;
-  for (const auto& [key, kind] : kinds_) {
-    if (kind.by_model.size() > 1) all.push_back(&kind.learned);
+  for (const auto& [key, entry] : groups_) {
+    if (entry.by_model.size() > 1) all.push_back(&entry.learned);
   }
   return all;
 }

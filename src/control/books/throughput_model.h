@@ -25,7 +25,7 @@ class ThroughputModel {
   /// Runs that a model needs to be known.
   static constexpr std::size_t kEnough = 3;
   /// Kinds kept; beyond this, the least recently run are dropped.
-  static constexpr std::size_t kKindsKept = 20'000;
+  static constexpr std::size_t kGroupsKept = 20'000;
 
   struct Learned {
     std::string user;
@@ -60,14 +60,14 @@ class ThroughputModel {
     std::deque<double> speeds;  // Fraction of the work per GPU and second, newest last.
     std::deque<double> times;   // GPU-seconds.
   };
-  struct Kind {
+  struct Group {
     std::map<std::string, Runs> by_model;
     Learned learned;
     std::uint64_t touched = 0;
   };
-  static void Learn(Kind& kind);
+  static void Learn(Group& entry);
 
-  std::map<std::string, Kind> kinds_;
+  std::map<std::string, Group> groups_;
   std::map<std::uint64_t, std::string> by_touch_;
   std::uint64_t touches_ = 0;
 };

@@ -21,24 +21,24 @@ TokenRow Row(const std::string& id) {
 }
 
 TEST(TokenRegistry, IsRestoredFromTheStore) {
-  TokenRegistry book, again;
+  TokenRegistry registry, again;
   TokenRow second = Row("2");
   second.role = TokenRole::kAdmin;
   second.label.clear();
   second.expires = kNever;
   for (const TokenRow& row : {Row("1"), second}) {
-    const auto setting = book.Add(row);
+    const auto setting = registry.Add(row);
     ASSERT_TRUE(setting);
     EXPECT_TRUE(again.LoadSetting(setting->first, setting->second));
   }
-  EXPECT_EQ(again.tokens(), book.tokens());
+  EXPECT_EQ(again.tokens(), registry.tokens());
   EXPECT_EQ(again.Find("2")->role, TokenRole::kAdmin);
   EXPECT_FALSE(again.LoadSetting("team.vision", "weight 1\n"));
 }
 
 TEST(TokenRegistry, AnUnreadableRowGrantsNothing) {
-  TokenRegistry book;
-  const std::string whole = book.Add(Row("1"))->second;
+  TokenRegistry registry;
+  const std::string whole = registry.Add(Row("1"))->second;
   for (const std::string& text : {std::string(""), std::string("hash x\n"), std::string("role user\nuser ada\n"),
                                   "role king\n" + whole, whole + "role king\n", whole + "expires soon\n"}) {
     TokenRegistry read;
@@ -48,31 +48,31 @@ TEST(TokenRegistry, AnUnreadableRowGrantsNothing) {
 }
 
 TEST(TokenRegistry, RemovesTokensAndForgetsThem) {
-  TokenRegistry book;
-  ASSERT_TRUE(book.Add(Row("1")));
-  ASSERT_TRUE(book.Add(Row("2")));
-  EXPECT_EQ(*book.Remove("1"), (TokenRegistry::Setting{"token.1", ""}));
-  EXPECT_EQ(book.Remove("1").error().message, "there is no token 1; divvy token list shows all tokens");
-  EXPECT_TRUE(book.Find("2")->has_expired(Time(std::chrono::hours(10))));
-  EXPECT_FALSE(book.Find("2")->has_expired(Time(std::chrono::hours(9))));
-  EXPECT_TRUE(book.DropExpired(Time(std::chrono::hours(9))).empty());
-  EXPECT_EQ(book.DropExpired(Time(std::chrono::hours(11))).size(), 1u);
-  EXPECT_EQ(book.Find("2"), nullptr);
+  TokenRegistry registry;
+  ASSERT_TRUE(registry.Add(Row("1")));
+  ASSERT_TRUE(registry.Add(Row("2")));
+  EXPECT_EQ(*registry.Remove("1"), (TokenRegistry::Setting{"token.1", ""}));
+  EXPECT_EQ(registry.Remove("1").error().message, "there is no token 1; divvy token list shows all tokens");
+  EXPECT_TRUE(registry.Find("2")->has_expired(Time(std::chrono::hours(10))));
+  EXPECT_FALSE(registry.Find("2")->has_expired(Time(std::chrono::hours(9))));
+  EXPECT_TRUE(registry.DropExpired(Time(std::chrono::hours(9))).empty());
+  EXPECT_EQ(registry.DropExpired(Time(std::chrono::hours(11))).size(), 1u);
+  EXPECT_EQ(registry.Find("2"), nullptr);
 }
 
 TEST(TokenRegistry, EnforcesTheTokenCountAndTheLabelLength) {
-  TokenRegistry book;
+  TokenRegistry registry;
   TokenRow bad = Row("1");
   bad.label = "two\nlines";
-  EXPECT_EQ(book.Add(bad).error().message, "a token's label is one line of at most 64 characters");
-  ASSERT_TRUE(book.Add(Row("1")));
-  EXPECT_EQ(book.Add(Row("1")).error().message, "there is a token 1 already");
+  EXPECT_EQ(registry.Add(bad).error().message, "a token's label is one line of at most 64 characters");
+  ASSERT_TRUE(registry.Add(Row("1")));
+  EXPECT_EQ(registry.Add(Row("1")).error().message, "there is a token 1 already");
   for (std::size_t i = 1; i < TokenRegistry::kMostTokens; ++i) {
     TokenRow row = Row("x" + std::to_string(i));
     row.user = "user" + std::to_string(i % 200);
-    ASSERT_TRUE(book.Add(row)) << i;
+    ASSERT_TRUE(registry.Add(row)) << i;
   }
-  EXPECT_EQ(book.Add(Row("y")).error().code, ErrorCode::kLimitExceeded);
+  EXPECT_EQ(registry.Add(Row("y")).error().code, ErrorCode::kLimitExceeded);
   TokenRegistry other;
   for (std::size_t i = 0; i < TokenRegistry::kMostOfAUser; ++i) ASSERT_TRUE(other.Add(Row(std::to_string(i))));
   EXPECT_EQ(other.Add(Row("y")).error().message,
@@ -86,7 +86,7 @@ TEST(TokenRole, IsReadByItsName) {
 }
 
 TEST(NodeTokens, AdmitAsManyNodesAsTheyHaveUsesAndAreThenRemoved) {
-  TokenRegistry book;
+  TokenRegistry registry;
   TokenRow row;
   row.id = "4f1c22aa";
   row.hash = "h";
@@ -94,8 +94,8 @@ TEST(NodeTokens, AdmitAsManyNodesAsTheyHaveUsesAndAreThenRemoved) {
   row.uid = 0;
   row.role = TokenRole::kNode;
   row.uses_left = 2;
-  ASSERT_TRUE(book.Add(row));
-  const auto first = book.Spend(row.id, kNow);
+  ASSERT_TRUE(registry.Add(row));
+  const auto first = registry.Spend(row.id, kNow);
   ASSERT_TRUE(first);
   TokenRegistry again;  // The state after a restart.
   again.LoadSetting(first->first, first->second);
@@ -113,15 +113,15 @@ TEST(NodeTokens, AdmitAsManyNodesAsTheyHaveUsesAndAreThenRemoved) {
 }
 
 TEST(NodeTokens, AnotherTokenAdmitsNoNode) {
-  TokenRegistry book;
+  TokenRegistry registry;
   TokenRow row;
   row.id = "4f1c22aa";
   row.hash = "h";
   row.user = "ada";
   row.uid = 1000;
   row.role = TokenRole::kAdmin;
-  ASSERT_TRUE(book.Add(row));
-  EXPECT_FALSE(book.Spend(row.id, kNow));
+  ASSERT_TRUE(registry.Add(row));
+  EXPECT_FALSE(registry.Spend(row.id, kNow));
 }
 
 }  // namespace token_registry_test

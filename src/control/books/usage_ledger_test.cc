@@ -25,20 +25,20 @@ TEST(UsageLedger, PeriodsBeginAtMidnightOnMondayAndOnTheFirst) {
 }
 
 TEST(UsageLedger, ARunOverMidnightCountsInBothPeriods) {
-  UsageLedger book;
-  book.Add({"team:vision", "user:ada"}, {On(2026, 1, 31, 22), On(2026, 2, 1, 3), 2000, 5000});
-  EXPECT_EQ(book.Of("team:vision", BudgetPeriod::kMonth, On(2026, 2, 2)).gpu_hours_milli(), 6000);
-  EXPECT_EQ(book.Of("team:vision", BudgetPeriod::kDay, On(2026, 2, 1, 4)).cost_milli(), 15'000);
-  EXPECT_EQ(book.Of("user:ada", BudgetPeriod::kWeek, On(2026, 2, 1, 4)).gpu_hours_milli(), 10'000);
-  EXPECT_EQ(book.Of("team:nlp", BudgetPeriod::kMonth, On(2026, 2, 2)), Used());
+  UsageLedger ledger;
+  ledger.Add({"team:vision", "user:ada"}, {On(2026, 1, 31, 22), On(2026, 2, 1, 3), 2000, 5000});
+  EXPECT_EQ(ledger.Of("team:vision", BudgetPeriod::kMonth, On(2026, 2, 2)).gpu_hours_milli(), 6000);
+  EXPECT_EQ(ledger.Of("team:vision", BudgetPeriod::kDay, On(2026, 2, 1, 4)).cost_milli(), 15'000);
+  EXPECT_EQ(ledger.Of("user:ada", BudgetPeriod::kWeek, On(2026, 2, 1, 4)).gpu_hours_milli(), 10'000);
+  EXPECT_EQ(ledger.Of("team:nlp", BudgetPeriod::kMonth, On(2026, 2, 2)), Used());
 }
 
 TEST(UsageLedger, IsRestoredFromSettingsAndDropsOldDays) {
-  UsageLedger book;
-  book.Add({"team:vision"}, {On(2026, 1, 1, 0), On(2026, 1, 1, 1), 1000, 0});
-  auto rows = book.TakeChanges(On(2026, 1, 1, 2));
+  UsageLedger ledger;
+  ledger.Add({"team:vision"}, {On(2026, 1, 1, 0), On(2026, 1, 1, 1), 1000, 0});
+  auto rows = ledger.TakeChanges(On(2026, 1, 1, 2));
   ASSERT_EQ(rows.size(), 1u);
-  EXPECT_TRUE(book.TakeChanges(On(2026, 1, 1, 2)).empty());
+  EXPECT_TRUE(ledger.TakeChanges(On(2026, 1, 1, 2)).empty());
   UsageLedger again;
   EXPECT_TRUE(again.LoadSetting(rows[0].first, rows[0].second));
   EXPECT_FALSE(again.LoadSetting("team.vision", "x"));

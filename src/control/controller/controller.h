@@ -274,7 +274,7 @@ class Controller {
     return reservations_.CancelReservation(which, caller, now);
   }
   const ReservationRegistry& reservations() const { return reservations_.registry(); }
-  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
+  std::vector<PlannedOccurrence> OccurrencesAhead(const GpuReservation& reservation, Time now) const {
     return reservations_.OccurrencesAhead(reservation, now);
   }
   /// The number of the reservation that an advance reservation of the engine belongs to.

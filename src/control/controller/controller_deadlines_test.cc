@@ -78,7 +78,7 @@ TEST(Deadlines, ARunWithoutATimeLimitEndsAtTheDeadline) {
   EXPECT_EQ(Deadline(*world.controller_.Find(job)), world.controller_.Find(job)->end_by);
   const Effects told = world.Turn();
   EXPECT_TRUE(std::ranges::any_of(
-      told.orders, [](const NodeCommand& one) { return std::holds_alternative<TimeLimitCommand>(one); }));
+      told.commands, [](const NodeCommand& one) { return std::holds_alternative<TimeLimitCommand>(one); }));
   Exit exit;
   exit.signal = 15;
   exit.hit_time_limit = true;

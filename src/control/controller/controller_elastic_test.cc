@@ -20,11 +20,11 @@ JobId SubmitElastic(World& world, int least, int most) {
 }
 
 std::vector<ResizeCommand> Resizes(const Effects& effects) {
-  std::vector<ResizeCommand> orders;
-  for (const NodeCommand& order : effects.orders) {
-    if (const auto* resize = std::get_if<ResizeCommand>(&order)) orders.push_back(*resize);
+  std::vector<ResizeCommand> commands;
+  for (const NodeCommand& command : effects.commands) {
+    if (const auto* resize = std::get_if<ResizeCommand>(&command)) commands.push_back(*resize);
   }
-  return orders;
+  return commands;
 }
 
 Controller::Checkpointed Checkpoint(World& world, JobId job) {

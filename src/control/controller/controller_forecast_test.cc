@@ -47,7 +47,7 @@ TEST(Forecast, UsesTheGroupLimitOfTheSubmission) {
   EXPECT_EQ(wider->start, world.now_) << "the cap is raised for all of the group";
   EXPECT_EQ(world.controller_.scheduler().group_limit("eval"), 1) << "and stays as it was";
   const Effects effects = world.Turn();
-  EXPECT_TRUE(effects.orders.empty());
+  EXPECT_TRUE(effects.commands.empty());
   EXPECT_TRUE(effects.batch.settings.empty());
 }
 
@@ -99,8 +99,8 @@ TEST(Forecast, MatchesWhyAfterTheSubmission) {
       EXPECT_EQ(has_started, foreseen->start == world.now_) << where;
       if (has_started) {
         ++starts;
-        ASSERT_EQ(foreseen->seats.size(), 1u) << where;
-        EXPECT_EQ(world.controller_.Find(first)->gpus, foreseen->seats[0].gpus) << where;
+        ASSERT_EQ(foreseen->allocations.size(), 1u) << where;
+        EXPECT_EQ(world.controller_.Find(first)->gpus, foreseen->allocations[0].gpus) << where;
       } else if (!before.blockers.empty()) {
         ++waits;
         EXPECT_EQ(foreseen->start, before.start.typical) << where;

@@ -40,7 +40,7 @@ class FoundRuns : public testing::Test {
   template <typename Kind>
   static int Count(const Effects& effects) {
     return static_cast<int>(std::ranges::count_if(
-        effects.orders, [](const NodeCommand& order) { return std::holds_alternative<Kind>(order); }));
+        effects.commands, [](const NodeCommand& command) { return std::holds_alternative<Kind>(command); }));
   }
   std::string Unmanaged(std::size_t gpu) const {
     return world_.controller_.scheduler().node(kOwnNode).availability.at(gpu).unmanaged;

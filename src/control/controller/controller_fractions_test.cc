@@ -50,11 +50,11 @@ class GpuFractions : public World, public testing::Test {
     return controller_.ResizePortion(job, portion, caller, now_, NoHistory());
   }
   static std::vector<PortionCommand> Ordered(const Effects& effects) {
-    std::vector<PortionCommand> orders;
-    for (const NodeCommand& order : effects.orders) {
-      if (const auto* portion = std::get_if<PortionCommand>(&order)) orders.push_back(*portion);
+    std::vector<PortionCommand> commands;
+    for (const NodeCommand& command : effects.commands) {
+      if (const auto* portion = std::get_if<PortionCommand>(&command)) commands.push_back(*portion);
     }
-    return orders;
+    return commands;
   }
 
   Caller grace_;

@@ -45,7 +45,7 @@ TEST(ControllerNodes, AGangsStepsAreListedOnTheNodeOfItsScript) {
   const Effects effects = world.Turn();
   ASSERT_EQ(effects.finished.size(), 1u);
   EXPECT_EQ(effects.finished.front().exit->steps, "here");
-  for (const NodeAllocation& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
+  for (const NodeAllocation& allocation : effects.finished.front().gang) EXPECT_EQ(allocation.exit->steps, "");
 }
 
 TEST(ControllerNodes, TheReasonNamesTheNodeThatLostItsTasks) {
@@ -542,9 +542,9 @@ class History {
   }
 
   void Follow(const Effects& effects) {
-    for (const NodeCommand& order : effects.orders) {
-      const std::pair key{JobOf(order), NodeOf(order)};
-      if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
+    for (const NodeCommand& command : effects.commands) {
+      const std::pair key{JobOf(command), NodeOf(command)};
+      if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
         ASSERT_FALSE(parts_.contains(key)) << "job " << ToString(key.first) << " is launched twice on " << key.second;
         Part part;
         part.attempt = launch->record.attempt;
@@ -554,8 +554,8 @@ class History {
       }
       const auto at = parts_.find(key);
       if (at == parts_.end()) continue;
-      if (std::holds_alternative<StopCommand>(order)) at->second.is_stopping = true;
-      if (const auto* go = std::get_if<GoCommand>(&order); go != nullptr && go->attempt == at->second.attempt) {
+      if (std::holds_alternative<StopCommand>(command)) at->second.is_stopping = true;
+      if (const auto* go = std::get_if<GoCommand>(&command); go != nullptr && go->attempt == at->second.attempt) {
         for (const auto& [other, part] : parts_) {
           if (other.first != key.first) continue;
           EXPECT_TRUE(part.is_prepared) << "one goes before all are ready";
@@ -574,10 +574,10 @@ class History {
         ADD_FAILURE() << "job " << ToString(key.first) << " is still on " << key.second;
         continue;
       }
-      for (const NodeAllocation& seat : AllocationsOf(*record)) {
-        if (seat.node != key.second) continue;
-        EXPECT_TRUE((taken[key.second] & seat.gpus).empty());
-        taken[key.second] = taken[key.second] | seat.gpus;
+      for (const NodeAllocation& allocation : AllocationsOf(*record)) {
+        if (allocation.node != key.second) continue;
+        EXPECT_TRUE((taken[key.second] & allocation.gpus).empty());
+        taken[key.second] = taken[key.second] | allocation.gpus;
       }
     }
   }

@@ -86,7 +86,7 @@ TEST(ControllerNodes, ASignalToADisconnectedNodeIsKeptWherePossible) {
   EXPECT_EQ(world.controller_.Signal(job, 10, SignalReach::kTree, world.ada_).value(),
             "node n1 is lost: nothing was heard from it; the signal is delivered when it reconnects, and lost if its "
             "agent was restarted meanwhile");
-  EXPECT_EQ(world.controller_.TakeEffects().orders.size(), 1u);
+  EXPECT_EQ(world.controller_.TakeEffects().commands.size(), 1u);
 
   // Without a session the signal cannot be kept.
   Machines after(0);
@@ -98,7 +98,7 @@ TEST(ControllerNodes, ASignalToADisconnectedNodeIsKeptWherePossible) {
       refused.error().message,
       "it cannot be signalled: node n1 has not been heard from since the controller began; try again when divvy nodes "
       "shows it up");
-  EXPECT_TRUE(after.controller_.TakeEffects().orders.empty());
+  EXPECT_TRUE(after.controller_.TakeEffects().commands.empty());
 }
 
 }  // namespace controller_machines_test

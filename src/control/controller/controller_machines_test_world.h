@@ -44,15 +44,15 @@ struct Machines : World {
     controller_.OnExited(job, Of(job).attempt, exit, now_, now_, node);
   }
   void StartGang(JobId job) {
-    for (const NodeAllocation& seat : AllocationsOf(Of(job))) Prepare(job, seat.node);
+    for (const NodeAllocation& allocation : AllocationsOf(Of(job))) Prepare(job, allocation.node);
     controller_.OnStarted(job, Of(job).attempt, now_, Of(job).node);
   }
 
   template <typename Kind>
   static std::set<std::string> Told(const Effects& effects, JobId job) {
     std::set<std::string> nodes;
-    for (const NodeCommand& order : effects.orders) {
-      if (std::holds_alternative<Kind>(order) && JobOf(order) == job) nodes.insert(NodeOf(order));
+    for (const NodeCommand& command : effects.commands) {
+      if (std::holds_alternative<Kind>(command) && JobOf(command) == job) nodes.insert(NodeOf(command));
     }
     return nodes;
   }

@@ -92,7 +92,8 @@ TEST_F(Pools, EachComponentMayNameItsOwnPool) {
   ASSERT_EQ(Submit(spec), "");
   EXPECT_EQ(Place(), "n1 in big");
   std::map<std::string, int> parts;
-  for (const NodeAllocation& seat : Of(last_).gang) parts[seat.node] = static_cast<int>(seat.parts.size());
+  for (const NodeAllocation& allocation : Of(last_).gang)
+    parts[allocation.node] = static_cast<int>(allocation.parts.size());
   EXPECT_EQ(parts, (std::map<std::string, int>{{"n1", 2}, {"n3", 1}})) << "without a word: the job's own pool";
   // The whole job counts in the pools of its components.
   EXPECT_EQ(world_.controller_.scheduler().group_gpus("pool small"), 3);
@@ -495,7 +496,7 @@ TEST_F(Pools, AnExclusivePoolAllocatesWholeNodes) {
   End(small);
   world_.Turn();
   End(JobId(4));
-  EXPECT_TRUE(world_.Turn().orders.size() > 0);
+  EXPECT_TRUE(world_.Turn().commands.size() > 0);
   EXPECT_EQ(Of(waits).node, "n1");
   EXPECT_EQ(Submit("shared", 1), "");
   EXPECT_EQ(Place(), "");

@@ -33,8 +33,8 @@ JobId SubmitWith(World& world, int gpus, int priority, Preemptible preemptible, 
 
 std::vector<JobId> Stopped(const Effects& effects) {
   std::vector<JobId> jobs;
-  for (const NodeCommand& order : effects.orders) {
-    if (const auto* stop = std::get_if<StopCommand>(&order)) jobs.push_back(stop->job);
+  for (const NodeCommand& command : effects.commands) {
+    if (const auto* stop = std::get_if<StopCommand>(&command)) jobs.push_back(stop->job);
   }
   return jobs;
 }
@@ -48,7 +48,7 @@ TEST(Preemption, AJobOfHigherPriorityPreemptsAPreemptibleJob) {
   const JobId high = SubmitWith(world, 2, 5, Preemptible::kNever);
   const Effects taken = world.Turn();
   ASSERT_EQ(Stopped(taken), std::vector<JobId>{low});
-  EXPECT_EQ(std::get<StopCommand>(taken.orders.front()).grace, 20s);
+  EXPECT_EQ(std::get<StopCommand>(taken.commands.front()).grace, 20s);
   EXPECT_EQ(world.controller_.Find(low)->reason, "makes room for job 2 of ada");
   EXPECT_EQ(world.StateOf(low), JobState::kStopping);
   EXPECT_EQ(world.StateOf(high), JobState::kQueued);

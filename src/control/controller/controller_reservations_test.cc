@@ -74,10 +74,11 @@ TEST_F(Reservations, BeforeAReservationOnlyJobsThatEndInTimeStart) {
 
 TEST_F(Reservations, AnActiveReservationNamesItsGpusAndBlocksOtherJobs) {
   ASSERT_EQ(Reserve(Asked(3, minutes(0))), "");
-  const auto turns = world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
-  ASSERT_EQ(turns.size(), 1U);
-  ASSERT_EQ(turns[0].places.size(), 1U);
-  EXPECT_EQ(turns[0].places[0].gpus, GpuSet::Of({0, 1, 2}));
+  const auto occurrences =
+      world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
+  ASSERT_EQ(occurrences.size(), 1U);
+  ASSERT_EQ(occurrences[0].places.size(), 1U);
+  EXPECT_EQ(occurrences[0].places[0].gpus, GpuSet::Of({0, 1, 2}));
   const JobId others = Submit("bob", 2, hours(1)), own = Submit("ada", 4, hours(3));
   world_.Turn();
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)),
@@ -124,18 +125,20 @@ TEST_F(Reservations, MoreGpusThanAnyNodeHasAreRefused) {
 TEST_F(Reservations, RecurringReservationsAreMadeForTheNextDays) {
   ASSERT_EQ(Reserve(Asked(4, hours(1), Every::kDay)), "");
   const GpuReservation& daily = world_.controller_.reservations().all().at(1);
-  auto turns = world_.controller_.OccurrencesAhead(daily, world_.now_);
-  ASSERT_EQ(turns.size(), 8u);
-  EXPECT_TRUE(std::all_of(turns.begin(), turns.end(), [](const auto& turn) { return turn.is_held; }));
+  auto occurrences = world_.controller_.OccurrencesAhead(daily, world_.now_);
+  ASSERT_EQ(occurrences.size(), 8u);
+  EXPECT_TRUE(
+      std::all_of(occurrences.begin(), occurrences.end(), [](const auto& occurrence) { return occurrence.is_held; }));
   world_.Turn();
   // Two days later, moving the clock from one requested wake-up to the next.
   for (const Time end = world_.now_ + hours(48); world_.now_ < end;) {
     world_.now_ = std::min(end, world_.controller_.next_wakeup());
     world_.Turn();
   }
-  turns = world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
-  ASSERT_EQ(turns.size(), 8u);
-  EXPECT_TRUE(std::all_of(turns.begin(), turns.end(), [](const auto& turn) { return turn.is_held; }));
+  occurrences = world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(1), world_.now_);
+  ASSERT_EQ(occurrences.size(), 8u);
+  EXPECT_TRUE(
+      std::all_of(occurrences.begin(), occurrences.end(), [](const auto& occurrence) { return occurrence.is_held; }));
 }
 
 TEST_F(Reservations, ARestartPlacesReservationsAroundRunningJobs) {
@@ -148,8 +151,8 @@ TEST_F(Reservations, ARestartPlacesReservationsAroundRunningJobs) {
   World other(4);
   other.now_ = world_.now_ + minutes(1);
   std::vector<JobRecord> live{*world_.controller_.Find(filler), *world_.controller_.Find(own)};
-  ReservationRegistry book;
-  const auto setting = book.Add(world_.controller_.reservations().all().at(1));
+  ReservationRegistry registry;
+  const auto setting = registry.Add(world_.controller_.reservations().all().at(1));
   other.controller_.Load(std::move(live), {setting}, 10, 2, World::NoHistory());
   const JobId first = Submit(other, "bob", 1, minutes(30)), second = Submit(other, "bob", 1, minutes(30));
   EXPECT_EQ(World::Launched(other.Turn()), std::vector<JobId>{first}) << "one GPU is nobody's";
@@ -165,15 +168,16 @@ TEST_F(Reservations, AnActiveReservationStaysOnItsNodeAcrossARestart) {
   ASSERT_EQ(before.Of(filler).node, "");
   ASSERT_TRUE(before.controller_.Reserve(Asked(3, Duration(0)), root_, before.now_));
   before.Turn();
-  ReservationRegistry book;
-  const auto setting = book.Add(before.controller_.reservations().all().at(1));
+  ReservationRegistry registry;
+  const auto setting = registry.Add(before.controller_.reservations().all().at(1));
   Machines after(0);
   for (const std::string name : {"n1", "n2"}) after.controller_.OnNodeRow(MachineRow(name, 4));
   after.controller_.Load({}, {setting}, 10, 2, World::NoHistory());
   const auto kept_on = [&] {
     after.Turn();
-    const auto turns = after.controller_.OccurrencesAhead(after.controller_.reservations().all().at(1), after.now_);
-    return turns.at(0).places.empty() ? "nowhere" : after.controller_.NodeName(turns[0].places[0].node);
+    const auto occurrences =
+        after.controller_.OccurrencesAhead(after.controller_.reservations().all().at(1), after.now_);
+    return occurrences.at(0).places.empty() ? "nowhere" : after.controller_.NodeName(occurrences[0].places[0].node);
   };
   EXPECT_EQ(kept_on(), "n1") << "nothing was heard from it yet";
   after.controller_.OnNodeReconciled("n2");
@@ -205,11 +209,11 @@ TEST_F(Reservations, ARestartPlacesFutureReservationsAroundActiveOnes) {
   world_.Turn();
   GpuSet all;
   for (const std::uint64_t number : {1U, 2U}) {
-    const auto turns =
+    const auto occurrences =
         world_.controller_.OccurrencesAhead(world_.controller_.reservations().all().at(number), world_.now_);
-    ASSERT_FALSE(turns.at(0).places.empty());
-    EXPECT_TRUE((all & turns[0].places[0].gpus).empty()) << "both have the same GPUs";
-    all = all | turns[0].places[0].gpus;
+    ASSERT_FALSE(occurrences.at(0).places.empty());
+    EXPECT_TRUE((all & occurrences[0].places[0].gpus).empty()) << "both have the same GPUs";
+    all = all | occurrences[0].places[0].gpus;
   }
   EXPECT_EQ(all.size(), 4);
 }

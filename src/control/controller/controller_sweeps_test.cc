@@ -41,8 +41,8 @@ class SweepsTest : public ::testing::Test {
   /// Ends what was asked to stop, and starts what may start.
   Effects Settle() {
     Effects effects = world_.Turn();
-    for (const NodeCommand& order : effects.orders) {
-      if (std::holds_alternative<StopCommand>(order)) world_.Exit(JobOf(order), 143);
+    for (const NodeCommand& command : effects.commands) {
+      if (std::holds_alternative<StopCommand>(command)) world_.Exit(JobOf(command), 143);
     }
     Effects then = world_.Turn();
     for (const JobId job : World::Launched(then)) Started(job);

@@ -132,7 +132,7 @@ TEST(Controller, CancellingAnArrayEndsWaitingElementsAndStopsRunningOnes) {
   const JobId array = world.Submit(1, 10);
   world.Turn();
   ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
-  EXPECT_EQ(world.Turn().orders.size(), 2u);
+  EXPECT_EQ(world.Turn().commands.size(), 2u);
   world.Exit(ElementId(array, 0), 143);
   world.Exit(ElementId(array, 1), 143);
   EXPECT_EQ(World::EndOf(world.Turn(), array), JobState::kCancelled);
@@ -360,20 +360,20 @@ TEST(Controller, AForecastSubmitsNothing) {
   spec.request.gpus = 1;
   const auto waits = world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(waits);
-  EXPECT_TRUE(waits->seats.empty());
+  EXPECT_TRUE(waits->allocations.empty());
   EXPECT_FALSE(waits->basis.empty());
   world.Exit(running, 0);
   world.Turn();
   const auto starts = world.controller_.Foresee(spec, 3, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(starts);
   EXPECT_EQ(starts->start, world.now_);
-  ASSERT_EQ(starts->seats.size(), 1u);
-  EXPECT_EQ(starts->seats[0].gpus.size(), 1);
+  ASSERT_EQ(starts->allocations.size(), 1u);
+  EXPECT_EQ(starts->allocations[0].gpus.size(), 1);
   spec.request.gpus = 3;
   EXPECT_FALSE(world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory()));
   const Effects effects = world.Turn();
   EXPECT_TRUE(effects.batch.inserts.empty());
-  EXPECT_TRUE(effects.orders.empty());
+  EXPECT_TRUE(effects.commands.empty());
   EXPECT_TRUE(world.controller_.live().empty());
   EXPECT_EQ(world.Submit(1), starts->id);
 }

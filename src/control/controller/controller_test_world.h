@@ -78,8 +78,8 @@ class World {
   }
   static std::vector<JobId> Launched(const Effects& effects) {
     std::vector<JobId> jobs;
-    for (const NodeCommand& order : effects.orders) {
-      if (const auto* launch = std::get_if<LaunchCommand>(&order)) jobs.push_back(launch->record.id);
+    for (const NodeCommand& command : effects.commands) {
+      if (const auto* launch = std::get_if<LaunchCommand>(&command)) jobs.push_back(launch->record.id);
     }
     return jobs;
   }

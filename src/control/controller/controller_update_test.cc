@@ -197,8 +197,8 @@ TEST_F(Update, TheOwnerLowersTheTimeLimitOfARunningJobAndAnAdministratorRaisesIt
   EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(2))), "");
   EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(1))), "");
   const Effects effects = world_.Turn();
-  ASSERT_EQ(effects.orders.size(), 2u);
-  EXPECT_EQ(std::get<TimeLimitCommand>(effects.orders.back()).deadline, Record(job).started + std::chrono::hours(1));
+  ASSERT_EQ(effects.commands.size(), 2u);
+  EXPECT_EQ(std::get<TimeLimitCommand>(effects.commands.back()).deadline, Record(job).started + std::chrono::hours(1));
   EXPECT_NE(Change(job, TimeLimit(std::chrono::hours(2))), "");
   EXPECT_NE(Change(job, TimeLimit(Duration(0))), "");
   EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(2)), Admin()), "");

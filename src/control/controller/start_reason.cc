@@ -12,11 +12,11 @@ namespace divvy {
 namespace {
 
 /// For a gang that has not been let go: the nodes that are not ready.
-std::string UnreadyText(const std::vector<NodeAllocation>& seats) {
-  const auto is_unready = [](const NodeAllocation& seat) { return seat.port == 0 && !seat.exit; };
-  const auto first = std::ranges::find_if(seats, is_unready);
-  if (first == seats.end()) return "";
-  const auto others = std::count_if(first + 1, seats.end(), is_unready);
+std::string UnreadyText(const std::vector<NodeAllocation>& allocations) {
+  const auto is_unready = [](const NodeAllocation& allocation) { return allocation.port == 0 && !allocation.exit; };
+  const auto first = std::ranges::find_if(allocations, is_unready);
+  if (first == allocations.end()) return "";
+  const auto others = std::count_if(first + 1, allocations.end(), is_unready);
   const auto most = std::chrono::duration_cast<std::chrono::seconds>(Controller::kPrepareWithin).count();
   return "waits for " + (first->node.empty() ? "the controller's machine" : "node " + first->node) +
          (others > 0 ? " and " + std::to_string(others) + " more to prepare their parts, " : " to prepare its part, ") +
@@ -81,21 +81,21 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   const bool is_stopping = record.state == JobState::kStopping;
   const bool has_begun = !is_stopping && record.state != JobState::kStarting;
   const bool may_run = record.gang.empty() || record.was_let_go;
-  const std::vector<NodeAllocation> seats = AllocationsOf(record);
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
   // The job was told to start; only the node knows whether it has, because starts are not persisted at once
   // (RunTracker::OnStarted).
   if (Reason stale = GangLaunches::StaleReason(record); !stale.empty() && !is_stopping) return stale;
-  for (const NodeAllocation& seat : seats) {
-    const std::string absence = controller.DisconnectReason(seat.node);
+  for (const NodeAllocation& allocation : allocations) {
+    const std::string absence = controller.DisconnectReason(allocation.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;
     if (!absence.empty())
       return absence + (has_begun ? "; " + std::string(kMayGoOn) : may_run ? "; the job may run there" : "");
   }
-  for (const NodeAllocation& seat : seats) {
-    if (std::string drain = controller.DrainOf(seat.node); has_begun && !drain.empty()) return drain;
+  for (const NodeAllocation& allocation : allocations) {
+    if (std::string drain = controller.DrainOf(allocation.node); has_begun && !drain.empty()) return drain;
   }
   if (is_stopping || has_begun) return record.reason;
-  const std::string unready = may_run ? "" : UnreadyText(seats);
+  const std::string unready = may_run ? "" : UnreadyText(allocations);
   const bool is_delayed = record.reason != record.start_reason;
   return unready.empty() || is_delayed ? record.reason : unready;
 }

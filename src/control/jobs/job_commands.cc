@@ -131,10 +131,10 @@ Result<std::string> JobCommands::Signal(JobId id, int signal, SignalReach reach,
   // A foreground job has no script around it.
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
-  for (const NodeAllocation& seat : AllocationsOf(*record)) {
-    const std::string here = nodes_.DisconnectReason(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(*record)) {
+    const std::string here = nodes_.DisconnectReason(allocation.node);
     if (absence.empty()) absence = here;
-    if (!nodes_.IsAccounted(seat.node))  // Signals for such a node are not kept.
+    if (!nodes_.IsAccounted(allocation.node))  // Signals for such a node are not kept.
       return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
   }
   effects_.Send(*record, SignalCommand{id, signal, reach, ""});

@@ -93,13 +93,13 @@ void JobLifecycle::ResolveDependents(const JobRecord& changed, Time now) {
     if (at == jobs_.live().end()) continue;
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    DependencyOutlook hope = dependencies_.DependencyOutlookOf(record);
+    DependencyOutlook outlook = dependencies_.DependencyOutlookOf(record);
     // When one alternative is gone, the remaining "any of them" may be jobs that wait for this one.
-    if (!hope.is_lost && !hope.why.empty()) {
+    if (!outlook.is_lost && !outlook.why.empty()) {
       const std::string cycle = dependencies_.FindCycle({}, id);
-      if (!cycle.empty()) hope = {true, hope.why + ", and it would wait for itself: " + cycle};
+      if (!cycle.empty()) outlook = {true, outlook.why + ", and it would wait for itself: " + cycle};
     }
-    if (hope.is_lost && !record.keeps_waiting) {
+    if (outlook.is_lost && !record.keeps_waiting) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {
@@ -107,12 +107,12 @@ void JobLifecycle::ResolveDependents(const JobRecord& changed, Time now) {
         feed_.Remove(id);
         record.state = JobState::kRunning;
         record.is_held = false;
-        effects_.Note(id, "its dependency can never be met: " + hope.why, now);
+        effects_.Note(id, "its dependency can never be met: " + outlook.why, now);
         effects_.Persist(record);
         FinishArrayIfDone(id, now);
         continue;
       }
-      Finish(record, JobState::kCancelled, "its dependency can never be met: " + hope.why, now);
+      Finish(record, JobState::kCancelled, "its dependency can never be met: " + outlook.why, now);
       continue;
     }
     bool has_changed = dependencies_.SettleDependencies(record);

@@ -145,9 +145,9 @@ Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
     if (!known) return Error{known.error().code, "dependency: " + known.error().message};
     for (const auto& [job, record] : edited) {
       if (record.keeps_waiting || record.dependencies.empty()) continue;
-      const DependencyOutlook hope = dependencies_.DependencyOutlookOf(record);
-      if (hope.is_lost) {
-        return FailedPrecondition("dependency: it can never be met, because " + hope.why +
+      const DependencyOutlook outlook = dependencies_.DependencyOutlookOf(record);
+      if (outlook.is_lost) {
+        return FailedPrecondition("dependency: it can never be met, because " + outlook.why +
                                   "; leave it out, or give --keep-waiting");
       }
     }

@@ -46,15 +46,16 @@ bool RunAdoption::MayReplay(JobId job, std::uint32_t attempt) const {
 bool RunAdoption::HasRoomFor(const RunDescription& run, const JobRecord* known) const {
   const GpuShare share(static_cast<std::int32_t>(run.gpu_parts));
   if (share <= GpuShare() || share > GpuShare(GpuShare::kWhole)) return false;
-  for (const NodeAllocation& seat : AllocationsOf(run.record)) {
-    const auto index = nodes_.IndexOf(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(run.record)) {
+    const auto index = nodes_.IndexOf(allocation.node);
     if (!index) return false;
     const NodeUsage& node = scheduler_.node(*index);
-    for (const int gpu : (seat.gpus & node.present()).ToVector()) {
+    for (const int gpu : (allocation.gpus & node.present()).ToVector()) {
       GpuShare room = node.room(static_cast<GpuIndex>(gpu));
       for (const NodeAllocation& own :
            known == nullptr || !IsActive(known->state) ? std::vector<NodeAllocation>() : AllocationsOf(*known)) {
-        if (own.node == seat.node && own.gpus.Contains(static_cast<GpuIndex>(gpu))) room = room + known->gpu_parts;
+        if (own.node == allocation.node && own.gpus.Contains(static_cast<GpuIndex>(gpu)))
+          room = room + known->gpu_parts;
       }
       if (room < share) return false;
     }
@@ -157,8 +158,9 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
     else effects_.Send(StopCommand{id, 9, Duration(0), seen.node});
     return Found::kOver;
   };
-  for (NodeAllocation& seat : run.record.gang) {
-    if (seat.node == scheduler_.node(kOwnNode).words.name) seat.node.clear();  // Named as at its launch.
+  for (NodeAllocation& allocation : run.record.gang) {
+    if (allocation.node == scheduler_.node(kOwnNode).attributes.name)
+      allocation.node.clear();  // Named as at its launch.
   }
   run.record.was_let_go = !seen.gang.empty() && seen.state == JobState::kRunning;
   const bool is_whole_end = run.exit && seen.gang.empty();

@@ -193,7 +193,7 @@ void RunTracker::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   if (record.gang.empty() && record.node != node) return;
   // It is no refusal if something has started, or if another node already reported why the gang ends.
   const bool is_first =
-      std::ranges::none_of(record.gang, [](const NodeAllocation& seat) { return seat.exit.has_value(); });
+      std::ranges::none_of(record.gang, [](const NodeAllocation& allocation) { return allocation.exit.has_value(); });
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
   if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
   if (!record.gang.empty()) {
@@ -228,8 +228,8 @@ bool RunTracker::VanishAllocation(JobRecord& record, const std::string& node, Va
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and their exit status is unknown", "the node was rebooted",
       "the node was disconnected and has stopped its jobs", "the node is gone for good"};
-  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
-  if (seat == record.gang.end() || seat->exit) return false;
+  const auto allocation = std::ranges::find(record.gang, node, &NodeAllocation::node);
+  if (allocation == record.gang.end() || allocation->exit) return false;
   const bool begins_anew = (how == Vanished::kNeverStarted || (IsWithItsMachine(how) && !record.is_run_once) ||
                             (how == Vanished::kRebooted && record.requeues_after_reboot)) &&
                            !record.is_foreground;

@@ -155,9 +155,9 @@ RunningJob SchedulerFeed::RunningJobOf(const JobRecord& record) const {
   job.slice = record.gpu_slice;
   job.cpus = record.request.cpus;
   job.memory = record.request.memory;
-  for (const NodeAllocation& seat : record.gang)
-    job.gang.push_back(
-        PlaceOf(record.request, nodes_.IndexOf(seat.node).value_or(kOwnNode), seat.gpus, seat.tasks, seat.parts));
+  for (const NodeAllocation& allocation : record.gang)
+    job.gang.push_back(PlaceOf(record.request, nodes_.IndexOf(allocation.node).value_or(kOwnNode), allocation.gpus,
+                               allocation.tasks, allocation.parts));
   if (!job.gang.empty()) {
     job.cpus = job.gang.front().cpus;
     job.memory = job.gang.front().memory;

@@ -219,8 +219,8 @@ Forecast Submissions::ForecastOf(JobId waiting, Time now) const {
     if (start.entry != waiting) continue;
     forecast.start = now;
     for (const NodeResources& place : start.gang)
-      forecast.seats.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks});
-    if (start.gang.empty()) forecast.seats.push_back({nodes_.NodeName(start.node), start.gpus});
+      forecast.allocations.push_back({nodes_.NodeName(place.node), place.gpus, place.tasks});
+    if (start.gang.empty()) forecast.allocations.push_back({nodes_.NodeName(start.node), start.gpus});
     return forecast;
   }
   const core::Explanation explanation = Explain(scheduler_, waiting, now, predictions_.Spread());

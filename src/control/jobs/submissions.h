@@ -33,10 +33,10 @@ struct SubmitResult {
 
 /// The prediction of what a submission would lead to.
 struct Forecast {
-  JobId id;                           // The id that it would get.
-  Time start = kNever;                // kNever: no known event makes it start.
-  std::string basis;                  // Explains `start`, or why there is none; empty: it would start at once.
-  std::vector<NodeAllocation> seats;  // The nodes, if it would start at once.
+  JobId id;                                 // The id that it would get.
+  Time start = kNever;                      // kNever: no known event makes it start.
+  std::string basis;                        // Explains `start`, or why there is none; empty: it would start at once.
+  std::vector<NodeAllocation> allocations;  // The nodes, if it would start at once.
 };
 
 class Submissions {

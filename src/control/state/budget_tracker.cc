@@ -30,11 +30,12 @@ Stretch BudgetTracker::StretchOf(const JobRecord& record, Time until) const {
   // Earlier sets of GPUs were counted before (control/jobs/elastic_runs.h).
   const std::int64_t parts = record.gpu_parts.ten_thousandths();
   Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
-  for (const NodeAllocation& seat : AllocationsOf(record)) {
-    const auto node = nodes_.IndexOf(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(record)) {
+    const auto node = nodes_.IndexOf(allocation.node);
     if (!node) continue;
     for (const GpuFacts& facts : scheduler_.node(*node).capacity.gpus) {
-      if (seat.gpus.Contains(facts.index)) stretch.hour_milli += teams_.PriceOf(facts.model) * parts / GpuShare::kWhole;
+      if (allocation.gpus.Contains(facts.index))
+        stretch.hour_milli += teams_.PriceOf(facts.model) * parts / GpuShare::kWhole;
     }
   }
   return stretch;

@@ -218,15 +218,15 @@ std::vector<JobId> DependencyTable::EndsWaitedFor(const JobRecord& record) const
 }
 
 DependencyOutlook DependencyTable::DependencyOutlookOf(const JobRecord& record) const {
-  DependencyOutlook hope;
+  DependencyOutlook outlook;
   std::size_t never = 0;
   for (const Dependency& dependency : record.dependencies) {
     if (StatusOf(record, dependency) != DependencyStatus::kImpossible) continue;
     ++never;
-    hope.why = WhyImpossible(dependency);
+    outlook.why = WhyImpossible(dependency);
   }
-  hope.is_lost = never > 0 && (!record.needs_any_dependency || never == record.dependencies.size());
-  return hope;
+  outlook.is_lost = never > 0 && (!record.needs_any_dependency || never == record.dependencies.size());
+  return outlook;
 }
 
 std::string DependencyTable::WhyImpossible(const Dependency& dependency) const {

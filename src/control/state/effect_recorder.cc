@@ -47,15 +47,15 @@ std::shared_ptr<const JobSpec> EffectRecorder::PendingSpec(JobId id) const {
   return inserted == index_.inserts.end() ? nullptr : effects_.batch.inserts[inserted->second].spec;
 }
 
-void EffectRecorder::Send(const JobRecord& record, NodeCommand order) {
+void EffectRecorder::Send(const JobRecord& record, NodeCommand command) {
   const auto send_to = [&](const std::string& node) {
-    NodeCommand one = order;
+    NodeCommand one = command;
     std::visit([&](auto& inner) { inner.node = node; }, one);
     Send(std::move(one));
   };
   if (record.gang.empty()) return send_to(record.node);
-  for (const NodeAllocation& seat : record.gang) {
-    if (!seat.exit) send_to(seat.node);
+  for (const NodeAllocation& allocation : record.gang) {
+    if (!allocation.exit) send_to(allocation.node);
   }
 }
 

@@ -38,9 +38,9 @@ class EffectRecorder {
   // --- Node commands -------------------------------------------------------------------------------------------
 
   /// Sends the command to the node that it names.
-  void Send(NodeCommand order) { effects_.orders.push_back(std::move(order)); }
+  void Send(NodeCommand command) { effects_.commands.push_back(std::move(command)); }
   /// Sends the command to every node of the job whose part has not ended.
-  void Send(const JobRecord& record, NodeCommand order);
+  void Send(const JobRecord& record, NodeCommand command);
 
   // --- Watchers ------------------------------------------------------------------------------------------------
 

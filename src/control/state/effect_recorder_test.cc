@@ -42,7 +42,7 @@ TEST(EffectRecorder, TrialLeavesOnlyItsWakeup) {
   EXPECT_EQ(effects.next_wakeup(), Time(Duration(5)));
   effects.Persist(Record(1, 3));
   const Effects kept = effects.Take();
-  EXPECT_TRUE(kept.orders.empty());
+  EXPECT_TRUE(kept.commands.empty());
   ASSERT_EQ(kept.batch.updates.size(), 1U);
   EXPECT_EQ(kept.batch.updates[0].priority, 3);
 }

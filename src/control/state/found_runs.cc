@@ -9,8 +9,8 @@ std::string FoundRuns::TextOf(const std::string& node, GpuIndex gpu) const {
   for (const auto& [id, found] : runs_) {
     const JobRecord& record = found.run.record;
     GpuSet gpus = record.gpus;
-    for (const NodeAllocation& seat : record.gang) {
-      if (seat.node == node) gpus = seat.gpus;
+    for (const NodeAllocation& allocation : record.gang) {
+      if (allocation.node == node) gpus = allocation.gpus;
     }
     if (found.is_adopted || found.run.exit || record.node != node || !gpus.Contains(gpu)) continue;
     text += (text.empty() ? "job " : "; job ") + ToString(id) + " of " + UserText(record.user) +

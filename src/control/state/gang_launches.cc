@@ -8,8 +8,8 @@
 namespace divvy {
 namespace {
 
-std::string WhereText(const NodeAllocation& seat) {
-  return seat.node.empty() ? "the controller's machine" : "node " + seat.node;
+std::string WhereText(const NodeAllocation& allocation) {
+  return allocation.node.empty() ? "the controller's machine" : "node " + allocation.node;
 }
 
 std::string HowText(const Exit& exit) {
@@ -20,29 +20,29 @@ std::string HowText(const Exit& exit) {
 }
 
 /// Explains, from the end of that part, why the job cannot continue.
-std::string SeatFailure(const JobRecord& record, const NodeAllocation& seat) {
-  const bool is_head = &seat == record.gang.data();
-  return WhereText(seat) +
-         (!record.was_let_go               ? " could not prepare its part: "
-          : is_head && seat.exit->is_known ? ": "
-                                           : " lost its part: ") +
-         HowText(*seat.exit);
+std::string AllocationFailure(const JobRecord& record, const NodeAllocation& allocation) {
+  const bool is_head = &allocation == record.gang.data();
+  return WhereText(allocation) +
+         (!record.was_let_go                     ? " could not prepare its part: "
+          : is_head && allocation.exit->is_known ? ": "
+                                                 : " lost its part: ") +
+         HowText(*allocation.exit);
 }
 
 /// Makes the lost part the reason of the job's end.
-void BlameAllocation(JobRecord& record, const NodeAllocation& seat) {
+void BlameAllocation(JobRecord& record, const NodeAllocation& allocation) {
   Exit& exit = *record.exit;
   exit.code = exit.code == 0 ? 1 : exit.code;
   exit.signal = 0;
   exit.is_known = true;
-  exit.failure = SeatFailure(record, seat);
+  exit.failure = AllocationFailure(record, allocation);
 }
 
 /// The part that a stale gang lost first; null if it is not stale.
 const NodeAllocation* FirstLoss(const JobRecord& record) {
   const NodeAllocation* first = nullptr;
-  for (const NodeAllocation& seat : record.gang) {
-    if (seat.loss && (first == nullptr || seat.loss->at < first->loss->at)) first = &seat;
+  for (const NodeAllocation& allocation : record.gang) {
+    if (allocation.loss && (first == nullptr || allocation.loss->at < first->loss->at)) first = &allocation;
   }
   return first;
 }
@@ -65,9 +65,9 @@ void GangLaunches::Launch(const JobRecord& record, Time now) {
     effects_.Send(LaunchCommand{record, record.node, 0});
     return;
   }
-  for (std::uint32_t seat = 0; seat < record.gang.size(); ++seat) {
-    const std::string& node = record.gang[seat].node;
-    effects_.Send(LaunchCommand{PartOn(record, node), node, seat});
+  for (std::uint32_t allocation = 0; allocation < record.gang.size(); ++allocation) {
+    const std::string& node = record.gang[allocation].node;
+    effects_.Send(LaunchCommand{PartOn(record, node), node, allocation});
   }
   preparing_[record.id] = AddSaturating(now, kPrepareWithin);
 }
@@ -76,9 +76,9 @@ void GangLaunches::OnPrepared(JobId job, std::uint32_t attempt, const std::strin
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
-  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
-  if (seat == record.gang.end()) return;
-  seat->port = port;
+  const auto allocation = std::ranges::find(record.gang, node, &NodeAllocation::node);
+  if (allocation == record.gang.end()) return;
+  allocation->port = port;
   if (record.was_let_go || record.state != JobState::kStarting) return;
   if (std::ranges::any_of(record.gang, [](const NodeAllocation& one) { return one.port == 0 || one.exit; })) return;
   record.was_let_go = true;
@@ -97,7 +97,7 @@ void GangLaunches::RepeatGo(const std::string& node) const {
 void GangLaunches::LetGo(const JobRecord& record) const {
   if (record.gang.empty()) return;
   std::vector<AllocationAddress> addresses;
-  for (const NodeAllocation& seat : record.gang) addresses.push_back({"", seat.port});
+  for (const NodeAllocation& allocation : record.gang) addresses.push_back({"", allocation.port});
   effects_.Send(record, GoCommand{record.id, record.attempt, std::move(addresses), ""});
 }
 
@@ -133,8 +133,8 @@ void GangLaunches::Follow(Time now) {
     at = preparing_.erase(at);
     JobRecord& record = jobs_.live().at(job);
     if (record.was_let_go || record.state != JobState::kStarting) continue;
-    const auto late =
-        std::ranges::find_if(record.gang, [](const NodeAllocation& seat) { return seat.port == 0 && !seat.exit; });
+    const auto late = std::ranges::find_if(
+        record.gang, [](const NodeAllocation& allocation) { return allocation.port == 0 && !allocation.exit; });
     if (late == record.gang.end()) continue;
     if (until == kNoTime) {
       UndoGang(record, "the controller was restarted while its nodes were preparing", now);
@@ -160,17 +160,18 @@ void GangLaunches::UndoGang(JobRecord& record, const std::string& why, Time now)
 }
 
 bool GangLaunches::OutlivesLoss(JobRecord& record, const std::string& node, const Exit& exit, PartLoss loss) {
-  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
-  if (record.stale_grace == Duration(0) || !record.was_let_go || seat == record.gang.end() || seat->exit) return false;
+  const auto allocation = std::ranges::find(record.gang, node, &NodeAllocation::node);
+  if (record.stale_grace == Duration(0) || !record.was_let_go || allocation == record.gang.end() || allocation->exit)
+    return false;
   // A gang that ends already, and a program that has ended on the first node, are no losses.
-  const bool is_head = seat == record.gang.begin();
+  const bool is_head = allocation == record.gang.begin();
   const bool is_ending = record.stop_intent != StopIntent::kNone || record.state == JobState::kStopping;
   if (is_ending || exit.hit_time_limit || (is_head && exit.is_known)) return false;
-  const auto runs = [&](const NodeAllocation& one) { return &one != &*seat && !one.exit; };
+  const auto runs = [&](const NodeAllocation& one) { return &one != &*allocation && !one.exit; };
   if (std::ranges::none_of(record.gang, runs)) return false;
-  seat->exit = exit;
-  seat->exit->steps.clear();
-  seat->loss = loss;
+  allocation->exit = exit;
+  allocation->exit->steps.clear();
+  allocation->loss = loss;
   if (const Time until = StaleUntil(record); until != kNever) {
     stale_[record.id] = until;
     effects_.WakeBy(until);
@@ -185,7 +186,7 @@ Reason GangLaunches::StaleReason(const JobRecord& record) {
   const NodeAllocation* lost = FirstLoss(record);
   if (lost == nullptr) return "";
   const bool is_endless = record.stale_grace < Duration(0);
-  return SeatFailure(record, *lost) + "; its other parts continue" +
+  return AllocationFailure(record, *lost) + "; its other parts continue" +
          (is_endless ? "" : " for " + DurationText(record.stale_grace) + " after that") + " (--stale-grace)";
 }
 
@@ -194,11 +195,11 @@ void GangLaunches::ConcludeLoss(JobRecord& record) {
   record.exit = lost.exit;
   if (lost.loss->requeues) {
     record.stop_intent = StopIntent::kRequeue;
-    record.reason = "queued again: " + SeatFailure(record, lost);
+    record.reason = "queued again: " + AllocationFailure(record, lost);
   } else if (&lost != record.gang.data()) {
     BlameAllocation(record, lost);
   } else {
-    record.exit->failure = SeatFailure(record, lost);
+    record.exit->failure = AllocationFailure(record, lost);
   }
 }
 
@@ -217,12 +218,12 @@ void GangLaunches::FollowStale(Time now) {
 }
 
 bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
-  const auto seat = std::ranges::find(record.gang, node, &NodeAllocation::node);
-  if (seat == record.gang.end() || seat->exit) return false;
-  const bool is_head = seat == record.gang.begin();
+  const auto allocation = std::ranges::find(record.gang, node, &NodeAllocation::node);
+  if (allocation == record.gang.end() || allocation->exit) return false;
+  const bool is_head = allocation == record.gang.begin();
   Exit own = exit;
   own.steps.clear();
-  seat->exit = own;
+  allocation->exit = own;
   Forget(record.id);
   // The exit of the first node decides how the job ends, unless another part was lost before. Parts that end as a
   // consequence say nothing, and neither do parts ended by a stop or the time limit.
@@ -234,8 +235,8 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
       ConcludeLoss(record);
     } else {
       record.exit = own;
-      if (is_lost) BlameAllocation(record, *seat);
-      else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
+      if (is_lost) BlameAllocation(record, *allocation);
+      else if (is_head && !own.failure.empty()) record.exit->failure = AllocationFailure(record, *allocation);
       if (is_lost) effects_.Note(record.id, record.exit->failure, now);
     }
   } else if (is_head && record.exit->failure.empty()) {
@@ -244,7 +245,7 @@ bool GangLaunches::EndAllocation(JobRecord& record, const std::string& node, con
   } else if (is_lost && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
              !record.exit->hit_time_limit) {
     // The first node noticed missing tasks before the node itself reported the loss.
-    record.exit->failure = SeatFailure(record, *seat);
+    record.exit->failure = AllocationFailure(record, *allocation);
     effects_.Note(record.id, record.exit->failure, now);
   }
   // Steps are listed where they were started; the other nodes have only parts of them.

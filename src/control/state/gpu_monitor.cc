@@ -38,10 +38,10 @@ const JobRecord* StrayOf(const JobTable& jobs, const std::string& node, GpuIndex
   if (process.started != kNoTime && process.started < record->started - kSlack)
     return nullptr;  // From the previous
                      // run.
-  for (const NodeAllocation& seat : AllocationsOf(*record)) {
-    if (seat.node != node) continue;
+  for (const NodeAllocation& allocation : AllocationsOf(*record)) {
+    if (allocation.node != node) continue;
     // It may still be leaving the GPUs that it is giving back.
-    const GpuSet its = record->takes_resizes ? seat.gpus | record->gpus_used : seat.gpus;
+    const GpuSet its = record->takes_resizes ? allocation.gpus | record->gpus_used : allocation.gpus;
     return its.Contains(gpu) ? nullptr : record;
   }
   return nullptr;

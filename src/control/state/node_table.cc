@@ -12,26 +12,29 @@ namespace {
 // Labels "rack" and "block" give the location, "pool" and "features" are lists. Every label except the two lists is
 // also a feature, both as its name alone and as "name=value".
 NodeAttributes WordsOf(const NodeRow& row) {
-  NodeAttributes words;
-  words.name = row.name;
+  NodeAttributes attributes;
+  attributes.name = row.name;
   for (const auto& [key, value] : row.AllLabels()) {
-    if (key == "rack") words.rack = value;
-    else if (key == "block") words.block = value;
-    std::vector<std::string>* list = key == "pool" ? &words.pools : key == "features" ? &words.features : nullptr;
+    if (key == "rack") attributes.rack = value;
+    else if (key == "block") attributes.block = value;
+    std::vector<std::string>* list = key == "pool"       ? &attributes.pools
+                                     : key == "features" ? &attributes.features
+                                                         : nullptr;
     if (list != nullptr) {
       for (const std::string_view word : Split(value, ',')) {
         if (!word.empty()) list->emplace_back(word);
       }
       continue;
     }
-    words.features.push_back(key);
-    words.features.push_back(key + "=" + value);
+    attributes.features.push_back(key);
+    attributes.features.push_back(key + "=" + value);
   }
-  std::sort(words.features.begin(), words.features.end());
-  words.features.erase(std::unique(words.features.begin(), words.features.end()), words.features.end());
-  std::sort(words.pools.begin(), words.pools.end());
-  words.pools.erase(std::unique(words.pools.begin(), words.pools.end()), words.pools.end());
-  return words;
+  std::sort(attributes.features.begin(), attributes.features.end());
+  attributes.features.erase(std::unique(attributes.features.begin(), attributes.features.end()),
+                            attributes.features.end());
+  std::sort(attributes.pools.begin(), attributes.pools.end());
+  attributes.pools.erase(std::unique(attributes.pools.begin(), attributes.pools.end()), attributes.pools.end());
+  return attributes;
 }
 
 /// "node n1 is draining: fan"; empty: administrators let it take work.
@@ -44,7 +47,7 @@ std::string WorkText(const std::string& name, NodeWork work, bool is_drained, co
 }  // namespace
 
 std::string NodeTable::NodeName(NodeIndex node) const {
-  return node == kOwnNode ? std::string() : scheduler_.node(node).words.name;
+  return node == kOwnNode ? std::string() : scheduler_.node(node).attributes.name;
 }
 
 std::optional<NodeIndex> NodeTable::IndexOf(const std::string& node) const {
@@ -58,9 +61,9 @@ NodeTable::Machine& NodeTable::MachineOf(NodeIndex node) {
 }
 
 void NodeTable::SetOwnName(std::string name) {
-  NodeAttributes words = scheduler_.node(kOwnNode).words;
-  words.name = std::move(name);
-  scheduler_.SetNode(kOwnNode, std::move(words), scheduler_.capacity());
+  NodeAttributes attributes = scheduler_.node(kOwnNode).attributes;
+  attributes.name = std::move(name);
+  scheduler_.SetNode(kOwnNode, std::move(attributes), scheduler_.capacity());
 }
 
 NodeIndex NodeTable::OnNodeRow(const NodeRow& row) {
@@ -118,10 +121,10 @@ void NodeTable::KeepGpusOf(const JobRecord& record) {
       MachineOf(node).gone.push_back(gone.index);
       capacity.gpus.push_back(std::move(gone));
     }
-    scheduler_.SetNode(node, scheduler_.node(node).words, std::move(capacity));
+    scheduler_.SetNode(node, scheduler_.node(node).attributes, std::move(capacity));
   };
   if (record.gang.empty()) keep(record.node, record.gpus);
-  for (const NodeAllocation& seat : record.gang) keep(seat.node, seat.gpus);
+  for (const NodeAllocation& allocation : record.gang) keep(allocation.node, allocation.gpus);
 }
 
 void NodeTable::OnNodeRemoved(NodeIndex node) {
@@ -135,14 +138,14 @@ void NodeTable::OnNodeRemoved(NodeIndex node) {
 
 // A gang that is still being stopped elsewhere keeps its GPUs on a removed node until it has ended.
 void NodeTable::EmptyRemoved(NodeIndex node) {
-  const std::string& name = scheduler_.node(node).words.name;
+  const std::string& name = scheduler_.node(node).attributes.name;
   for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = jobs_.Find(id);
     if (record != nullptr && std::ranges::count(AllocationsOf(*record), name, &NodeAllocation::node) > 0) return;
   }
-  NodeAttributes words;
-  words.name = name;
-  scheduler_.SetNode(node, std::move(words), NodeCapacity());
+  NodeAttributes attributes;
+  attributes.name = name;
+  scheduler_.SetNode(node, std::move(attributes), NodeCapacity());
 }
 
 void NodeTable::RefreshNode(NodeIndex node) {
@@ -213,9 +216,10 @@ std::vector<JobId> NodeTable::RunsOn(const std::string& name) const {
   for (const auto& [id, job] : scheduler_.running_jobs()) {
     const JobRecord* record = jobs_.Find(id);
     if (record == nullptr) continue;
-    const auto seats = AllocationsOf(*record);
-    if (std::ranges::any_of(seats,
-                            [&](const NodeAllocation& seat) { return seat.node == name && !HasEnded(*record, seat); }))
+    const auto allocations = AllocationsOf(*record);
+    if (std::ranges::any_of(allocations, [&](const NodeAllocation& allocation) {
+          return allocation.node == name && !HasEnded(*record, allocation);
+        }))
       jobs.push_back(id);
   }
   return jobs;
@@ -250,7 +254,7 @@ Time NodeTable::next_change() const {
 }
 
 std::string NodeTable::MachineText(NodeIndex node) const {
-  const std::string& name = scheduler_.node(node).words.name;
+  const std::string& name = scheduler_.node(node).attributes.name;
   return name.empty() ? "this machine" : "node " + name;
 }
 
@@ -310,11 +314,11 @@ void NodeTable::KnowModels(const NodeCapacity& capacity) {
 
 std::string NodeTable::ModelOf(const JobRecord& record) const {
   std::string model;
-  for (const NodeAllocation& seat : AllocationsOf(record)) {
-    const auto node = IndexOf(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(record)) {
+    const auto node = IndexOf(allocation.node);
     if (!node) return "";
     const std::vector<GpuFacts>& known = scheduler_.node(*node).capacity.gpus;
-    for (const int gpu : seat.gpus.ToVector()) {
+    for (const int gpu : allocation.gpus.ToVector()) {
       if (static_cast<std::size_t>(gpu) >= known.size()) return "";
       const std::string& own = known[static_cast<std::size_t>(gpu)].model;
       if (!model.empty() && own != model) return "";

@@ -261,9 +261,9 @@ namespace {
 
 /// The first node that has a part of this component.
 std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
-  for (const NodeAllocation& seat : record.gang) {
-    for (const ComponentAllocation& part : seat.parts) {
-      if (static_cast<std::size_t>(part.component) == component) return seat.node;
+  for (const NodeAllocation& allocation : record.gang) {
+    for (const ComponentAllocation& part : allocation.parts) {
+      if (static_cast<std::size_t>(part.component) == component) return allocation.node;
     }
   }
   return record.node;

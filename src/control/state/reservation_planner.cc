@@ -34,11 +34,11 @@ Result<GpuReservation> ReservationPlanner::Reserve(GpuReservation asked, const C
     return NotFound("there is no team " + asked.team + "; divvy teams lists them");
   DIVVY_TRY(const GpuReservation made, registry_.Make(std::move(asked), now));
   DIVVY_CHECK(FitsOneMachine(scheduler_, made.gpus));
-  const std::vector<ReservationOccurrence> turns = TurnsOf(made, now, now + kReservationHorizon);
-  for (const ReservationOccurrence& turn : turns) {
-    if (ReserveOccurrence(made, turn, now)) continue;
-    const std::string refusal = WhyNoRoom(made, turn, now);
-    for (const ReservationOccurrence& other : turns) CancelOccurrence(other.id);
+  const std::vector<ReservationOccurrence> occurrences = OccurrencesOf(made, now, now + kReservationHorizon);
+  for (const ReservationOccurrence& occurrence : occurrences) {
+    if (ReserveOccurrence(made, occurrence, now)) continue;
+    const std::string refusal = WhyNoRoom(made, occurrence, now);
+    for (const ReservationOccurrence& other : occurrences) CancelOccurrence(other.id);
     return FailedPrecondition(refusal);
   }
   effects_.KeepSetting(registry_.Add(made));
@@ -51,60 +51,62 @@ Result<std::string> ReservationPlanner::CancelReservation(const std::string& whi
   DIVVY_TRY(const GpuReservation reservation, registry_.Find(which));
   if (reservation.user != caller.user.name) DIVVY_CHECK(MayReserve(caller));
   effects_.KeepSetting(registry_.Remove(reservation.number));
-  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kReservationHorizon))
-    CancelOccurrence(turn.id);
+  for (const ReservationOccurrence& occurrence : OccurrencesOf(reservation, now, now + kReservationHorizon))
+    CancelOccurrence(occurrence.id);
   effects_.RequestPlan();
   return "reservation " + std::to_string(reservation.number) + " is cancelled";
 }
 
-bool ReservationPlanner::ReserveOccurrence(const GpuReservation& reservation, const ReservationOccurrence& turn,
+bool ReservationPlanner::ReserveOccurrence(const GpuReservation& reservation, const ReservationOccurrence& occurrence,
                                            Time now) {
-  if (reserved_.contains(turn.id)) return true;
+  if (reserved_.contains(occurrence.id)) return true;
   const auto reserved =
-      scheduler_.Reserve(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
+      scheduler_.Reserve(reservation.gpus, reservation.team, reservation.user, occurrence.from, occurrence.until, now);
   if (!reserved) return false;
-  reserved_[turn.id] = {*reserved, turn.until};
+  reserved_[occurrence.id] = {*reserved, occurrence.until};
   effects_.RequestPlan();
   return true;
 }
 
 // After a restart or a change of teams, an occurrence that is in force keeps its place, even while its node is
 // disconnected.
-bool ReservationPlanner::ReserveAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) {
+bool ReservationPlanner::ReserveAgain(const GpuReservation& reservation, const ReservationOccurrence& occurrence,
+                                      Time now) {
   const GpuReservation::Kept& kept = reservation.kept;
   const auto node = nodes_.IndexOf(kept.node);
-  if (turn.from > now || kept.turn != turn.id || !node || reserved_.contains(turn.id))
-    return ReserveOccurrence(reservation, turn, now);
+  if (occurrence.from > now || kept.occurrence != occurrence.id || !node || reserved_.contains(occurrence.id))
+    return ReserveOccurrence(reservation, occurrence, now);
   NodeResources place;
   place.node = *node;
   place.gpus = kept.gpus;
-  const auto reserved = scheduler_.ReserveAt(place, reservation.team, reservation.user, turn.from, turn.until);
-  if (!reserved) return ReserveOccurrence(reservation, turn, now);
-  reserved_[turn.id] = {*reserved, turn.until};
+  const auto reserved =
+      scheduler_.ReserveAt(place, reservation.team, reservation.user, occurrence.from, occurrence.until);
+  if (!reserved) return ReserveOccurrence(reservation, occurrence, now);
+  reserved_[occurrence.id] = {*reserved, occurrence.until};
   effects_.RequestPlan();
   return true;
 }
 
-void ReservationPlanner::CancelOccurrence(std::uint64_t turn) {
-  const auto at = reserved_.find(turn);
+void ReservationPlanner::CancelOccurrence(std::uint64_t occurrence) {
+  const auto at = reserved_.find(occurrence);
   if (at == reserved_.end()) return;
   scheduler_.CancelReservation(at->second.id);
   reserved_.erase(at);
 }
 
 // Applies the same limits as the engine, which only reports that there is no room.
-std::string ReservationPlanner::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn,
+std::string ReservationPlanner::WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& occurrence,
                                           Time now) const {
   int others = 0;
   for (const auto& [number, other] : registry_.all()) {
-    for (const ReservationOccurrence& reserved : TurnsOf(other, now, turn.until)) {
-      if (reserved.until > turn.from && reserved_.contains(reserved.id)) others += other.gpus;
+    for (const ReservationOccurrence& reserved : OccurrencesOf(other, now, occurrence.until)) {
+      if (reserved.until > occurrence.from && reserved_.contains(reserved.id)) others += other.gpus;
     }
   }
   int unknown = 0, longer = 0;
   std::string whose;
   for (const auto& [id, job] : scheduler_.running_jobs()) {
-    if (job.gpus.empty() || job.known_end <= turn.from) continue;
+    if (job.gpus.empty() || job.known_end <= occurrence.from) continue;
     (job.known_end == kNever ? unknown : longer) += job.gpus.size();
     whose += (whose.empty() ? "" : ", ") + ToString(id);
   }
@@ -138,20 +140,21 @@ void ReservationPlanner::Follow(Time now) {
   });
   // Occurrences in force keep their place; future ones are placed around them.
   for (const auto& [number, reservation] : registry_.all()) {
-    for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + Duration(1))) {
-      if (turn.from <= now && reservation.kept.turn == turn.id) ReserveAgain(reservation, turn, now);
+    for (const ReservationOccurrence& occurrence : OccurrencesOf(reservation, now, now + Duration(1))) {
+      if (occurrence.from <= now && reservation.kept.occurrence == occurrence.id)
+        ReserveAgain(reservation, occurrence, now);
     }
   }
   std::vector<GpuReservation> begun;
   for (const auto& [number, reservation] : registry_.all()) {
-    for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kReservationHorizon)) {
-      const bool is_held = ReserveAgain(reservation, turn, now);
+    for (const ReservationOccurrence& occurrence : OccurrencesOf(reservation, now, now + kReservationHorizon)) {
+      const bool is_held = ReserveAgain(reservation, occurrence, now);
       if (!is_held) next_change_ = std::min(next_change_, now + kTryAgain);
-      next_change_ = std::min(next_change_, turn.from > now ? turn.from : turn.until);
-      if (!is_held || turn.from > now) continue;
-      const std::vector<NodeResources> places = PlacesOfReservation(scheduler_, reserved_.at(turn.id).id);
+      next_change_ = std::min(next_change_, occurrence.from > now ? occurrence.from : occurrence.until);
+      if (!is_held || occurrence.from > now) continue;
+      const std::vector<NodeResources> places = PlacesOfReservation(scheduler_, reserved_.at(occurrence.id).id);
       const NodeResources& place = places.front();
-      const GpuReservation::Kept kept{turn.id, nodes_.NodeName(place.node), place.gpus};
+      const GpuReservation::Kept kept{occurrence.id, nodes_.NodeName(place.node), place.gpus};
       if (kept == reservation.kept) continue;
       begun.push_back(reservation);
       begun.back().kept = kept;
@@ -170,20 +173,20 @@ void ReservationPlanner::ReserveAnew(Time now) {
   Follow(now);
 }
 
-std::vector<TurnView> ReservationPlanner::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
-  std::vector<TurnView> views;
-  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + kReservationHorizon)) {
-    const auto reserved = reserved_.find(turn.id);
+std::vector<PlannedOccurrence> ReservationPlanner::OccurrencesAhead(const GpuReservation& reservation, Time now) const {
+  std::vector<PlannedOccurrence> views;
+  for (const ReservationOccurrence& occurrence : OccurrencesOf(reservation, now, now + kReservationHorizon)) {
+    const auto reserved = reserved_.find(occurrence.id);
     const bool is_held = reserved != reserved_.end();
-    views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now),
+    views.push_back({occurrence, is_held, is_held ? "" : WhyNoRoom(reservation, occurrence, now),
                      is_held ? PlacesOfReservation(scheduler_, reserved->second.id) : std::vector<NodeResources>()});
   }
   return views;
 }
 
 std::optional<std::uint64_t> ReservationPlanner::NumberOfReservation(std::uint64_t advance) const {
-  for (const auto& [turn, reserved] : reserved_) {
-    if (reserved.id == advance) return ReservationOf(turn);
+  for (const auto& [occurrence, reserved] : reserved_) {
+    if (reserved.id == advance) return ReservationOf(occurrence);
   }
   return std::nullopt;
 }

@@ -31,7 +31,7 @@ class ReservationPlanner {
   // See Controller.
   Result<GpuReservation> Reserve(GpuReservation asked, const Caller& caller, Time now);
   Result<std::string> CancelReservation(const std::string& which, const Caller& caller, Time now);
-  std::vector<TurnView> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
+  std::vector<PlannedOccurrence> OccurrencesAhead(const GpuReservation& reservation, Time now) const;
   std::optional<std::uint64_t> NumberOfReservation(std::uint64_t advance) const;
 
   /// Reserves resources for occurrences that have come within the horizon, and drops those that are over. Cheap before
@@ -48,10 +48,10 @@ class ReservationPlanner {
     Time until = kNever;
   };
 
-  bool ReserveOccurrence(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  bool ReserveAgain(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now);
-  void CancelOccurrence(std::uint64_t turn);
-  std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& turn, Time now) const;
+  bool ReserveOccurrence(const GpuReservation& reservation, const ReservationOccurrence& occurrence, Time now);
+  bool ReserveAgain(const GpuReservation& reservation, const ReservationOccurrence& occurrence, Time now);
+  void CancelOccurrence(std::uint64_t occurrence);
+  std::string WhyNoRoom(const GpuReservation& reservation, const ReservationOccurrence& occurrence, Time now) const;
 
   Scheduler& scheduler_;
   EffectRecorder& effects_;

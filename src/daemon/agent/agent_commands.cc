@@ -9,35 +9,40 @@ namespace {
 constexpr std::array<std::string_view, 4> kVanished = {"never_started", "unseen", "rebooted", "cut_off"};
 
 struct ToMessage {
-  wire::AgentOrder& message;
+  wire::AgentCommand& message;
   const JobSpec* spec;
   const JobRecord* live;
 
-  void operator()(const LaunchCommand& order) const {
-    message.launch = wire::LaunchMessage{order.record, spec == nullptr ? JobSpec() : *spec, order.seat, ""};
+  void operator()(const LaunchCommand& command) const {
+    message.launch =
+        wire::LaunchMessage{command.record, spec == nullptr ? JobSpec() : *spec, command.allocation_index, ""};
   }
-  void operator()(const GoCommand& order) const {
-    message.go = wire::GoMessage{order.job, order.attempt, order.addresses};
+  void operator()(const GoCommand& command) const {
+    message.go = wire::GoMessage{command.job, command.attempt, command.addresses};
   }
-  void operator()(const StopCommand& order) const {
-    message.stop = wire::StopMessage{order.job, order.signal, order.grace};
+  void operator()(const StopCommand& command) const {
+    message.stop = wire::StopMessage{command.job, command.signal, command.grace};
   }
-  void operator()(const SignalCommand& order) const {
-    message.signal = wire::SignalMessage{order.job, order.signal, static_cast<int>(order.reach)};
+  void operator()(const SignalCommand& command) const {
+    message.signal = wire::SignalMessage{command.job, command.signal, static_cast<int>(command.reach)};
   }
-  void operator()(const PauseCommand& order) const { message.pause = wire::PauseMessage{order.job, order.is_paused}; }
-  void operator()(const TimeLimitCommand& order) const {
-    message.time_limit = wire::TimeLimitMessage{order.job, live == nullptr ? Duration(0) : live->time_limit};
+  void operator()(const PauseCommand& command) const {
+    message.pause = wire::PauseMessage{command.job, command.is_paused};
   }
-  void operator()(const ForgetCommand& order) const { message.forget = wire::ForgetMessage{order.job, order.attempt}; }
-  void operator()(const ResizeCommand& order) const {
-    message.resize = wire::ResizeMessage{order.job, order.gpus, order.is_signalled};
+  void operator()(const TimeLimitCommand& command) const {
+    message.time_limit = wire::TimeLimitMessage{command.job, live == nullptr ? Duration(0) : live->time_limit};
   }
-  void operator()(const PortionCommand& order) const {
-    message.portion = wire::PortionMessage{order.job, order.portion, order.gpus};
+  void operator()(const ForgetCommand& command) const {
+    message.forget = wire::ForgetMessage{command.job, command.attempt};
   }
-  void operator()(const AdoptCommand& order) const {
-    message.adopt = wire::AgentRun{order.record};
+  void operator()(const ResizeCommand& command) const {
+    message.resize = wire::ResizeMessage{command.job, command.gpus, command.is_signalled};
+  }
+  void operator()(const PortionCommand& command) const {
+    message.portion = wire::PortionMessage{command.job, command.portion, command.gpus};
+  }
+  void operator()(const AdoptCommand& command) const {
+    message.adopt = wire::AgentRun{command.record};
     if (spec == nullptr) return;
     message.adopt->stop_signal = spec->stop_signal;
     message.adopt->resize_signal = spec->resize_signal;
@@ -47,13 +52,13 @@ struct ToMessage {
 
 }  // namespace
 
-wire::AgentOrder MessageOf(const NodeCommand& order, const JobSpec* spec, const JobRecord* live) {
-  wire::AgentOrder message;
-  std::visit(ToMessage{message, spec, live}, order);
+wire::AgentCommand MessageOf(const NodeCommand& command, const JobSpec* spec, const JobRecord* live) {
+  wire::AgentCommand message;
+  std::visit(ToMessage{message, spec, live}, command);
   return message;
 }
 
-std::optional<ReceivedCommand> OrderOf(wire::AgentOrder message) {
+std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message) {
   if (message.launch) {
     auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
     return ReceivedCommand{LaunchCommand{std::move(message.launch->record), "", message.launch->seat}, std::move(spec)};

@@ -15,14 +15,14 @@ namespace divvy {
 
 /// `spec` belongs to a LaunchCommand or AdoptCommand. `live` is the record that a TimeLimitCommand is about. Limits are
 /// sent as durations, since the clocks of the two machines may differ.
-wire::AgentOrder MessageOf(const NodeCommand& order, const JobSpec* spec, const JobRecord* live);
+wire::AgentCommand MessageOf(const NodeCommand& command, const JobSpec* spec, const JobRecord* live);
 /// Returns the command in the message, with its specification; nullopt for a message that is no command for the node's
 /// runs (look, renewed).
 struct ReceivedCommand {
-  NodeCommand order;
+  NodeCommand command;
   std::shared_ptr<const JobSpec> spec;
 };
-std::optional<ReceivedCommand> OrderOf(wire::AgentOrder message);
+std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message);
 
 /// The part of a specification that an agent has for a run that it did not launch: how to stop it.
 JobSpec TermsOf(const wire::AgentRun& run);

@@ -149,7 +149,7 @@ Status AgentSession::OnFrame(Frame frame) {
       if (!is_welcome()) return InvalidArgument("the controller sent a command before its welcome");
       DIVVY_TRY(const auto message, link_.OnFrame(std::move(frame)));
       if (!message) return {};
-      if (!Channels::IsOne(*message)) return OnOrder(*message);
+      if (!Channels::IsOne(*message)) return OnCommand(*message);
       return channels_ ? channels_->OnMessage(*message) : Status();
     }
     case FrameKind::kAsk:
@@ -309,8 +309,8 @@ void AgentSession::EndChannels() {
 
 // ---- Commands -------------------------------------------------------------------------------------------------------
 
-Status AgentSession::OnOrder(std::string_view text) {
-  DIVVY_TRY(wire::AgentOrder message, wire::DecodeAgent<wire::AgentOrder>(text));
+Status AgentSession::OnCommand(std::string_view text) {
+  DIVVY_TRY(wire::AgentCommand message, wire::DecodeAgent<wire::AgentCommand>(text));
   if (message.epoch != epoch_) {
     return FailedPrecondition("an order of epoch " + std::to_string(message.epoch) + " came in epoch " +
                               std::to_string(epoch_));
@@ -324,16 +324,16 @@ Status AgentSession::OnOrder(std::string_view text) {
     ports_.set_gang_key(launch->record.id, launch->record.attempt, std::move(launch->gang_key));
   if (const auto& launch = message.launch) LearnRight(launch->record, launch->right);
   if (const auto& adopt = message.adopt) LearnRight(adopt->record, adopt->right);
-  auto order = OrderOf(std::move(message));
-  if (!order) return {};
-  if (const auto* timed = std::get_if<TimeLimitCommand>(&order->order)) {
+  auto command = CommandOf(std::move(message));
+  if (!command) return {};
+  if (const auto* timed = std::get_if<TimeLimitCommand>(&command->command)) {
     const auto believed = believed_.find(timed->job);
     if (believed == believed_.end()) return {};
     believed->second.record.time_limit = *limit;
-    order->order = TimeLimitCommand{timed->job, Deadline(believed->second.record)};
+    command->command = TimeLimitCommand{timed->job, Deadline(believed->second.record)};
   }
-  Believe(order->order, order->spec);
-  ports_.node->Execute(order->order, order->spec);
+  Believe(command->command, command->spec);
+  ports_.node->Execute(command->command, command->spec);
   return {};
 }
 
@@ -356,12 +356,12 @@ Status AgentSession::OnAsk(std::string_view payload) {
 }
 
 // Updates the agent's copy of the records that the node would find at the controller.
-void AgentSession::Believe(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec) {
-  if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
+void AgentSession::Believe(const NodeCommand& command, const std::shared_ptr<const JobSpec>& spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
     believed_.insert_or_assign(launch->record.id, Believed{launch->record, spec});
     return;
   }
-  if (const auto* adopt = std::get_if<AdoptCommand>(&order)) {
+  if (const auto* adopt = std::get_if<AdoptCommand>(&command)) {
     believed_.insert_or_assign(adopt->record.id, Believed{adopt->record, spec});
     return;
   }
@@ -369,22 +369,22 @@ void AgentSession::Believe(const NodeCommand& order, const std::shared_ptr<const
     const auto believed = believed_.find(job);
     return believed == believed_.end() ? nullptr : &believed->second.record;
   };
-  if (const auto* stop = std::get_if<StopCommand>(&order)) {
+  if (const auto* stop = std::get_if<StopCommand>(&command)) {
     if (JobRecord* record = record_of(stop->job)) record->stop_intent = StopIntent::kCancel;
-  } else if (const auto* pause = std::get_if<PauseCommand>(&order)) {
+  } else if (const auto* pause = std::get_if<PauseCommand>(&command)) {
     if (JobRecord* record = record_of(pause->job))
       record->state = pause->is_paused ? JobState::kPaused : JobState::kRunning;
-  } else if (const auto* resize = std::get_if<ResizeCommand>(&order)) {
+  } else if (const auto* resize = std::get_if<ResizeCommand>(&command)) {
     if (JobRecord* record = record_of(resize->job)) {
       record->takes_resizes |= resize->is_signalled;
       record->gpus_asked_back = record->gpus - resize->gpus;
       record->gpus = record->gpus | resize->gpus;
       record->gpus_used = resize->gpus;
     }
-  } else if (const auto* go = std::get_if<GoCommand>(&order)) {
+  } else if (const auto* go = std::get_if<GoCommand>(&command)) {
     if (JobRecord* record = record_of(go->job); record != nullptr && record->attempt == go->attempt)
       record->was_let_go = true;
-  } else if (const auto* forget = std::get_if<ForgetCommand>(&order)) {
+  } else if (const auto* forget = std::get_if<ForgetCommand>(&command)) {
     const auto believed = believed_.find(forget->job);
     if (believed != believed_.end() && believed->second.record.attempt == forget->attempt) believed_.erase(believed);
   }

@@ -143,12 +143,12 @@ class AgentSession final : public ControllerPort {
   Status OnWelcome(std::string_view text);
   Status BeginSession(wire::AgentWelcome welcome);
   void OnRefused(std::string_view text);
-  Status OnOrder(std::string_view text);
+  Status OnCommand(std::string_view text);
   Status OnAsk(std::string_view payload);
   void LearnRight(const JobRecord& record, const std::string& right) {
     if (ports_.learn_right && !right.empty()) ports_.learn_right(record.user, right);
   }
-  void Believe(const NodeCommand& order, const std::shared_ptr<const JobSpec>& spec);
+  void Believe(const NodeCommand& command, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
   void ReportTrouble();
   void SendMessage(std::string message);

@@ -23,7 +23,7 @@ class RemoteCallers {
   /// user, or if jobs cannot run as that user.
   using FindUser = std::function<std::optional<User>(std::string_view name)>;
 
-  RemoteCallers(TokenRegistry& book, FindUser find_user) : registry_(book), find_user_(std::move(find_user)) {}
+  RemoteCallers(TokenRegistry& tokens, FindUser find_user) : registry_(tokens), find_user_(std::move(find_user)) {}
 
   /// `authorization` is the value of the HTTP header of that name. Fails with kPermissionDenied and a remedy. As long
   /// as the secret is not proven, the message is the same whether or not the token exists.

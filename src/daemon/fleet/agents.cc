@@ -31,8 +31,8 @@ struct Agents::Newcomer {
   bool has_said_hello = false;
 };
 
-Agents::Agents(NodeRegistry& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports)
-    : registry_(book),
+Agents::Agents(NodeRegistry& registry, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports)
+    : registry_(registry),
       epoch_(epoch),
       terms_(terms),
       lease_(TermsFor(terms.lost_after, terms.requeue_lost_after)),

@@ -67,7 +67,7 @@ class Agents {
   };
 
   /// `epoch` counts the controller's starts. It must be durable before the first agent is admitted.
-  Agents(NodeRegistry& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports);
+  Agents(NodeRegistry& registry, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports);
   ~Agents();
 
   /// Handles a request for wire::kAgentPath.

@@ -14,12 +14,12 @@ TEST_F(AgentGangs, AGangMemberIsPreparedAndStarts) {
   fleet_.Take();
   LaunchPart(5);
   Settle();
-  EXPECT_EQ(machine_.orders, Words{"launch 5 1 of ctl,n1 by key5.1"});
+  EXPECT_EQ(machine_.commands, Words{"launch 5 1 of ctl,n1 by key5.1"});
   EXPECT_EQ(fleet_.Take(), Words{"prepared n1 5.1"});
   EXPECT_EQ(fleet_.prepared_at[Job(5)], 40001);
   fleet_.ports["n1"]->Execute(GoCommand{Job(5), 1, {{"10.0.0.1", 7}, {"10.0.0.9", 40001}}, "n1"}, nullptr);
   Settle();
-  EXPECT_EQ(machine_.orders.back(), "go 5 10.0.0.1:7 10.0.0.9:40001");
+  EXPECT_EQ(machine_.commands.back(), "go 5 10.0.0.1:7 10.0.0.9:40001");
   EXPECT_EQ(fleet_.Take(), Words{"started n1 5.1"});
 }
 

@@ -20,7 +20,7 @@ TEST_F(AgentsWorld, AnAgentJoinsWithATokenAndRunsAJob) {
   fleet_.ports["n1"]->Execute(TimeLimitCommand{Job(5), kNever}, nullptr);
   agents_->Of("n1").Look(GpuSet::Of({0, 1}));
   Settle();
-  EXPECT_EQ(machine_.orders, (Words{"launch 5", "limit 5 90"}));
+  EXPECT_EQ(machine_.commands, (Words{"launch 5", "limit 5 90"}));
   EXPECT_EQ(fleet_.Take(), Words{"gpus n1 2"});
   agent_->End(Job(5), 3);
   Settle();
@@ -182,7 +182,7 @@ TEST_F(AgentsWorld, AnAgentRepeatsReportsThatAKilledControllerMayNotHaveStored) 
   EXPECT_EQ(said.back(), "accounted n1");
   EXPECT_FALSE(machine_.runs.contains(Job(5)));
   EXPECT_TRUE(machine_.runs.contains(Job(6)));
-  EXPECT_EQ(machine_.orders, (Words{"launch 5", "launch 6"}));
+  EXPECT_EQ(machine_.commands, (Words{"launch 5", "launch 6"}));
 }
 
 TEST_F(AgentsWorld, ADurableEndIsForgottenThoughTheForgetOrderWasLost) {
@@ -286,7 +286,7 @@ TEST_F(AgentsWorld, ANodeThatStopsItsJobsHasDoneSoBeforeTheyMayRunElsewhere) {
   fleet_.active["n1"].clear();
   is_partitioned_ = false;
   Pass(1min);
-  EXPECT_EQ(machine_.orders, Words{"launch 5"});
+  EXPECT_EQ(machine_.commands, Words{"launch 5"});
   EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
 }
 
@@ -434,7 +434,7 @@ TEST_F(AgentsWorld, RandomHistoriesLoseNoEndAndRunNoJobTwice) {
     Pass(1min);
     ASSERT_TRUE(agent_->session->is_welcome());
     fleet_.said.clear();
-    machine_.orders.clear();
+    machine_.commands.clear();
     const int first = 1000 * static_cast<int>(seed + 1);
     int next = first;
     std::map<int, int> codes;
@@ -492,7 +492,7 @@ TEST_F(AgentsWorld, RandomHistoriesLoseNoEndAndRunNoJobTwice) {
     EXPECT_TRUE(fleet_.active["n1"].empty());
     for (int job = first; job < next; ++job) {
       const std::string run = "n1 " + std::to_string(job) + ".1";
-      const auto ran = std::ranges::count(machine_.orders, "launch " + std::to_string(job));
+      const auto ran = std::ranges::count(machine_.commands, "launch " + std::to_string(job));
       EXPECT_LE(ran, 1) << job;
       if (ran == 0) EXPECT_EQ(std::ranges::count(fleet_.said, "vanished " + run + " never started"), 1) << job;
       else

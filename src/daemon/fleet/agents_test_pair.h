@@ -68,29 +68,29 @@ class AgentProcess final : public NodeCommandPort {
     session->Begin();
   }
 
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override {
-    if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override {
+    if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
       EXPECT_EQ(spec->command, std::vector<std::string>{"true"});
       EXPECT_FALSE(machine_.runs.contains(launch->record.id)) << "a job runs twice";
       const bool is_part = !launch->record.gang.empty();
       machine_.runs[launch->record.id] = {launch->record.attempt, {}, is_part};
-      machine_.orders.push_back("launch " + ToString(launch->record.id) + AllocationText(*launch));
+      machine_.commands.push_back("launch " + ToString(launch->record.id) + AllocationText(*launch));
       Say(launch->record.id);
-    } else if (const auto* go = std::get_if<GoCommand>(&order)) {
-      machine_.orders.push_back("go " + ToString(go->job));
+    } else if (const auto* go = std::get_if<GoCommand>(&command)) {
+      machine_.commands.push_back("go " + ToString(go->job));
       for (const AllocationAddress& at : go->addresses)
-        machine_.orders.back() += " " + at.host + ":" + std::to_string(at.port);
+        machine_.commands.back() += " " + at.host + ":" + std::to_string(at.port);
       const auto run = machine_.runs.find(go->job);
       if (run == machine_.runs.end() || run->second.attempt != go->attempt) return;
       run->second.awaits_go = false;
       Say(go->job);
-    } else if (const auto* stop = std::get_if<StopCommand>(&order)) {
-      machine_.orders.push_back("stop " + ToString(stop->job));
+    } else if (const auto* stop = std::get_if<StopCommand>(&command)) {
+      machine_.commands.push_back("stop " + ToString(stop->job));
       End(stop->job, 143);
-    } else if (const auto* limit = std::get_if<TimeLimitCommand>(&order)) {
-      machine_.orders.push_back("limit " + ToString(limit->job) + " " +
-                                std::to_string(session->Find(limit->job)->time_limit / 1s));
-    } else if (const auto* forget = std::get_if<ForgetCommand>(&order)) {
+    } else if (const auto* limit = std::get_if<TimeLimitCommand>(&command)) {
+      machine_.commands.push_back("limit " + ToString(limit->job) + " " +
+                                  std::to_string(session->Find(limit->job)->time_limit / 1s));
+    } else if (const auto* forget = std::get_if<ForgetCommand>(&command)) {
       const auto run = machine_.runs.find(forget->job);
       if (run != machine_.runs.end() && run->second.attempt == forget->attempt) machine_.runs.erase(run);
     }
@@ -143,8 +143,8 @@ class AgentProcess final : public NodeCommandPort {
   /// " 1 of n1,ctl by KEY": the node allocation's number, the gang's nodes, the key.
   std::string AllocationText(const LaunchCommand& launch) const {
     std::string names;
-    for (const NodeAllocation& seat : launch.record.gang) names += (names.empty() ? "" : ",") + seat.node;
-    return names.empty() ? "" : " " + std::to_string(launch.seat) + " of " + names + " by " + gang_key_;
+    for (const NodeAllocation& allocation : launch.record.gang) names += (names.empty() ? "" : ",") + allocation.node;
+    return names.empty() ? "" : " " + std::to_string(launch.allocation_index) + " of " + names + " by " + gang_key_;
   }
   static inline int processes_ = 0;
   std::string gang_key_;

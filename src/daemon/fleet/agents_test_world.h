@@ -119,9 +119,9 @@ class RecordingFleet final : public FleetPort {
     }
     return nullptr;
   }
-  void OnJoined(const std::string& node, const MachineFacts& facts, NodeCommandPort& orders) override {
+  void OnJoined(const std::string& node, const MachineFacts& facts, NodeCommandPort& commands) override {
     said.push_back("joined " + node + " gpus=" + std::to_string(facts.gpus.size()));
-    ports[node] = &orders;
+    ports[node] = &commands;
   }
   void OnRow(const NodeRow&) override {}
   void OnRemoved(const std::string& node) override { said.push_back("removed " + node); }
@@ -155,9 +155,9 @@ class RecordingFleet final : public FleetPort {
     const JobRecord& record = run.record;
     said.push_back("found " + record.node + " " + ToString(record.id) + "." + std::to_string(record.attempt) +
                    (run.exit ? " code=" + std::to_string(run.exit->code) : ""));
-    NodeCommandPort& orders = *ports[record.node];
-    if (run.exit) orders.Execute(ForgetCommand{record.id, record.attempt, ""}, nullptr);
-    else orders.Execute(StopCommand{record.id, 9, Duration(0), ""}, nullptr);
+    NodeCommandPort& commands = *ports[record.node];
+    if (run.exit) commands.Execute(ForgetCommand{record.id, record.attempt, ""}, nullptr);
+    else commands.Execute(StopCommand{record.id, 9, Duration(0), ""}, nullptr);
     return false;
   }
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override {
@@ -192,7 +192,7 @@ struct Machine {
     bool awaits_go = false;
   };
   std::map<JobId, Run> runs;
-  std::vector<std::string> orders;
+  std::vector<std::string> commands;
   std::uint64_t epoch = 0;
   std::vector<std::string> controllers;
   std::optional<std::string> lease;

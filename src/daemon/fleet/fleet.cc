@@ -26,16 +26,17 @@ std::string Fleet::GangKey(JobId job, std::uint32_t attempt) const {
   return Sha256Hex(key_seed_ + "/" + ToString(job) + "/" + std::to_string(attempt));
 }
 
-void Fleet::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
-  const std::string& node = NodeOf(order);
+void Fleet::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
+  const std::string& node = NodeOf(command);
   NodeCommandPort* port = &own_;
   if (!node.empty()) port = ports_.find ? ports_.find(node) : nullptr;
   if (port == nullptr) return;  // The node was removed meanwhile, and none of our runs is there.
-  const auto* launch = std::get_if<LaunchCommand>(&order);
-  if (launch != nullptr && node.empty() && launch->seat == 0 && ports_.before_own) ports_.before_own(launch->record.id);
+  const auto* launch = std::get_if<LaunchCommand>(&command);
+  if (launch != nullptr && node.empty() && launch->allocation_index == 0 && ports_.before_own)
+    ports_.before_own(launch->record.id);
   if (launch != nullptr && node.empty() && !launch->record.gang.empty()) return LaunchOwn(*launch, std::move(spec));
-  const auto* go = std::get_if<GoCommand>(&order);
-  if (go == nullptr) return port->Execute(order, std::move(spec));
+  const auto* go = std::get_if<GoCommand>(&command);
+  if (go == nullptr) return port->Execute(command, std::move(spec));
   const JobRecord* record = driver_->controller().Find(go->job);
   if (record == nullptr) return;
   GoCommand sent = *go;
@@ -45,8 +46,8 @@ void Fleet::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spe
 
 // Adds what RemoteNode adds to an agent's launch: the key, and the name of this node.
 void Fleet::LaunchOwn(LaunchCommand launch, std::shared_ptr<const JobSpec> spec) {
-  for (NodeAllocation& seat : launch.record.gang) {
-    if (seat.node.empty()) seat.node = ports_.own_name;
+  for (NodeAllocation& allocation : launch.record.gang) {
+    if (allocation.node.empty()) allocation.node = ports_.own_name;
   }
   if (ports_.set_own_key)
     ports_.set_own_key(launch.record.id, launch.record.attempt, GangKey(launch.record.id, launch.record.attempt));

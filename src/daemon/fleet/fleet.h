@@ -48,7 +48,7 @@ class Fleet final : public FleetPort, public NodeCommandPort {
   std::string GangKey(JobId job, std::uint32_t attempt) const;
 
   // NodeCommandPort: passes each command to the node that it names.
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
 
   // FleetPort
   std::vector<wire::AgentRun> RunsOn(const std::string& node) override;

@@ -25,10 +25,10 @@ class FleetPort {
   /// Returns a live job's record, or null.
   virtual const JobRecord* Find(JobId job) = 0;
 
-  /// The node has joined, perhaps with other GPUs than before. Its row is durable, and `orders` reaches it from now on,
-  /// also across short disconnects. Its runs are known only after OnAccounted; until then nothing new should be placed
-  /// there. `orders` lives as long as the node is known (until Agents::Forget).
-  virtual void OnJoined(const std::string& node, const MachineFacts& facts, NodeCommandPort& orders) = 0;
+  /// The node has joined, perhaps with other GPUs than before. Its row is durable, and `commands` reaches it from now
+  /// on, also across short disconnects. Its runs are known only after OnAccounted; until then nothing new should be
+  /// placed there. `commands` lives as long as the node is known (until Agents::Forget).
+  virtual void OnJoined(const std::string& node, const MachineFacts& facts, NodeCommandPort& commands) = 0;
   /// Every run that RunsOn named has been accounted for by the earlier reports. Durable with the commit that contains
   /// those reports.
   virtual void OnAccounted(const std::string& node) = 0;

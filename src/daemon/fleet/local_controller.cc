@@ -102,8 +102,8 @@ std::vector<JobId> LocalController::ActiveRuns() const {
   for (const auto& [id, record] : driver_.controller().live()) {
     if (!IsActive(record.state) || record.array_count != 0 || !IsOn(record, "")) continue;
     // The gang's node allocation on this node may have ended before the others.
-    const bool has_ended =
-        std::ranges::any_of(record.gang, [](const NodeAllocation& seat) { return seat.node.empty() && seat.exit; });
+    const bool has_ended = std::ranges::any_of(
+        record.gang, [](const NodeAllocation& allocation) { return allocation.node.empty() && allocation.exit; });
     if (!has_ended) active.push_back(id);
   }
   return active;

@@ -17,8 +17,8 @@ namespace {
 
 /// The controller's own node has no name in records; sets it for other nodes.
 void NameAllocations(JobRecord& record, const std::string& own_name) {
-  for (NodeAllocation& seat : record.gang) {
-    if (seat.node.empty()) seat.node = own_name;
+  for (NodeAllocation& allocation : record.gang) {
+    if (allocation.node.empty()) allocation.node = own_name;
   }
 }
 
@@ -41,8 +41,8 @@ RemoteNode::~RemoteNode() {
 
 // ---- Commands -------------------------------------------------------------------------------------------------------
 
-void RemoteNode::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchCommand>(&order)) {
+void RemoteNode::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
     if (spec == nullptr) {
       Exit exit;
       exit.code = 127;
@@ -51,8 +51,8 @@ void RemoteNode::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec
     }
     Knows(launch->record.id, launch->record.attempt);
   }
-  if (const auto* adopt = std::get_if<AdoptCommand>(&order)) Knows(adopt->record.id, adopt->record.attempt);
-  if (const auto* forget = std::get_if<ForgetCommand>(&order)) {
+  if (const auto* adopt = std::get_if<AdoptCommand>(&command)) Knows(adopt->record.id, adopt->record.attempt);
+  if (const auto* forget = std::get_if<ForgetCommand>(&command)) {
     const auto known = known_.find(forget->job);
     if (known != known_.end() && known->second == forget->attempt) {
       known_.erase(known);
@@ -60,10 +60,10 @@ void RemoteNode::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec
     }
   }
   if (!session_) return;
-  const auto* limit = std::get_if<TimeLimitCommand>(&order);
+  const auto* limit = std::get_if<TimeLimitCommand>(&command);
   const JobRecord* live = limit == nullptr ? nullptr : fleet_.Find(limit->job);
   if (limit != nullptr && live == nullptr) return;
-  wire::AgentOrder message = MessageOf(order, spec.get(), live);
+  wire::AgentCommand message = MessageOf(command, spec.get(), live);
   if (auto& launch = message.launch; launch && !launch->record.gang.empty()) {
     if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
     NameAllocations(launch->record, ports_.own_name);
@@ -80,9 +80,9 @@ void RemoteNode::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec
 
 void RemoteNode::Look(GpuSet gpus) {
   if (!is_connected()) return;
-  wire::AgentOrder order;
-  order.look = wire::LookMessage{gpus};
-  Send(std::move(order));
+  wire::AgentCommand command;
+  command.look = wire::LookMessage{gpus};
+  Send(std::move(command));
 }
 
 void RemoteNode::SendControllers() {
@@ -90,16 +90,16 @@ void RemoteNode::SendControllers() {
   std::vector<std::string> controllers = ports_.controllers();
   if (controllers == sent_controllers_) return;
   sent_controllers_ = controllers;
-  wire::AgentOrder order;
-  order.controllers = wire::ControllersMessage{std::move(controllers)};
-  Send(std::move(order));
+  wire::AgentCommand command;
+  command.controllers = wire::ControllersMessage{std::move(controllers)};
+  Send(std::move(command));
 }
 
 bool RemoteNode::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
   if (!session_) return false;
-  wire::AgentOrder order;
-  order.withhold = wire::WithholdMessage{gpus};
-  Send(std::move(order));
+  wire::AgentCommand command;
+  command.withhold = wire::WithholdMessage{gpus};
+  Send(std::move(command));
   return true;
 }
 
@@ -108,10 +108,10 @@ void RemoteNode::SetWatched(bool is_watched) {
   SendFrame(FrameKind::kWatch, is_watched ? "1" : "0");
 }
 
-void RemoteNode::Send(wire::AgentOrder order) {
+void RemoteNode::Send(wire::AgentCommand command) {
   if (!session_) return;
-  order.epoch = epoch_;
-  SendMessage(wire::EncodeAgent(order));
+  command.epoch = epoch_;
+  SendMessage(wire::EncodeAgent(command));
 }
 
 void RemoteNode::SendMessage(std::string message) {
@@ -440,9 +440,9 @@ Status RemoteNode::OnReport(std::string_view text) {
   if (report.renew) {
     const std::string fingerprint = report.renew->fingerprint;
     ports_.on_renew(name_, fingerprint, [this, fingerprint] {
-      wire::AgentOrder order;
-      order.renewed = wire::RenewedMessage{fingerprint};
-      Send(std::move(order));
+      wire::AgentCommand command;
+      command.renewed = wire::RenewedMessage{fingerprint};
+      Send(std::move(command));
     });
   }
   return {};

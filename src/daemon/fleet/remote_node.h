@@ -77,7 +77,7 @@ class RemoteNode final : public NodeCommandPort {
 
   /// Keeps commands and sends them in order if there is a session. Otherwise drops them, because the next session
   /// begins with the full state.
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   /// Asks the node to probe these GPUs now; the result arrives as OnGpusObserved.
   void Look(GpuSet gpus);
 
@@ -138,7 +138,7 @@ class RemoteNode final : public NodeCommandPort {
   Status OnReport(std::string_view text);
   Status OnSamples(std::string_view bytes);
   void OnAdopted(const std::string& boot_id);
-  void Send(wire::AgentOrder order);
+  void Send(wire::AgentCommand command);
   void Flush();
   void SendFrame(FrameKind kind, std::string_view payload);
   void SendQuestions();

@@ -66,8 +66,9 @@ Error NoStreams(const RemoteNode& node) {
 bool GoesOnAt(const Controller& controller, JobId job, const std::string& node) {
   const JobRecord* record = controller.Find(job);
   if (record == nullptr || !IsActive(record->state)) return false;
-  return std::ranges::any_of(AllocationsOf(*record),
-                             [&](const NodeAllocation& seat) { return seat.node == node && !seat.exit; });
+  return std::ranges::any_of(AllocationsOf(*record), [&](const NodeAllocation& allocation) {
+    return allocation.node == node && !allocation.exit;
+  });
 }
 
 }  // namespace

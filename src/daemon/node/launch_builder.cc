@@ -44,9 +44,9 @@ void AddGrant(const ShareGrant& grant, std::vector<std::string>& environment) {
 /// Removes variables of gangs, because a job must not inherit them from the shell that submitted it.
 std::vector<std::string> WithoutGang(std::vector<std::string> environment) {
   GangFile any;
-  any.seats.resize(1);
+  any.members.resize(1);
   // Two components, so that their variables are included.
-  any.seats.front().parts = {{0, GpuSet(), 1}, {1, GpuSet(), 1}};
+  any.members.front().parts = {{0, GpuSet(), 1}, {1, GpuSet(), 1}};
   const std::vector<std::string> told = GangEnvironment(any, "");
   std::erase_if(environment, [&](const std::string& entry) {
     const std::string_view name = std::string_view(entry).substr(0, entry.find('=') + 1);
@@ -60,7 +60,7 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
   JobSpec whole = spec;
   if (record.gang.empty()) return whole;
   whole.request.tasks = 0;
-  for (const NodeAllocation& seat : record.gang) whole.request.tasks += seat.tasks;
+  for (const NodeAllocation& allocation : record.gang) whole.request.tasks += allocation.tasks;
   return whole;
 }
 
@@ -100,24 +100,24 @@ std::string AboutLaunch(const JobRecord& record, GpuSet gpus, const JobSpec& spe
 
 int TasksOf(const JobRecord& record) {
   int tasks = 0;
-  for (const NodeAllocation& seat : record.gang) tasks += seat.tasks;
+  for (const NodeAllocation& allocation : record.gang) tasks += allocation.tasks;
   return std::max(tasks, 1);
 }
 
 /// The share of `tasks` out of `all` tasks, rounded up.
 std::int64_t ShareOfTasks(std::int64_t whole, int tasks, int all) { return (whole * tasks + all - 1) / all; }
 
-/// Returns the job's record reduced to its allocation on the node of `order`.
-JobRecord PartOf(const LaunchCommand& order) {
-  JobRecord part = order.record;
-  if (order.seat >= part.gang.size()) return part;
-  const int tasks = part.gang[order.seat].tasks;
+/// Returns the job's record reduced to its allocation on the node of `command`.
+JobRecord PartOf(const LaunchCommand& command) {
+  JobRecord part = command.record;
+  if (command.allocation_index >= part.gang.size()) return part;
+  const int tasks = part.gang[command.allocation_index].tasks;
   if (part.request.is_heterogeneous()) {
-    const NodeAllocation& seat = part.gang[order.seat];
+    const NodeAllocation& allocation = part.gang[command.allocation_index];
     int cpus = 0;
     Bytes memory;
     bool is_unbound = false, has_all_cores = false;
-    for (const ComponentAllocation& its : seat.parts) {
+    for (const ComponentAllocation& its : allocation.parts) {
       const Request component = ComponentOf(part.request, static_cast<std::size_t>(its.component));
       const int all = component.spreads_tasks ? std::max(component.tasks, 1) : std::max(its.tasks, 1);
       cpus += static_cast<int>(ShareOfTasks(component.cpus, its.tasks, all));
@@ -144,9 +144,9 @@ OwnFolders FoldersOf(const JobSpec& spec) {
   return {asked.tmp, asked.shm};
 }
 
-LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& order, const JobSpec& spec, const User& here,
+LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& command, const JobSpec& spec, const User& here,
                                         const ShareGrant* grant) const {
-  JobRecord record = PartOf(order);
+  JobRecord record = PartOf(command);
   if (grant != nullptr) record.gpus = GpuSet::Of(grant->gpus);
   std::map<std::string, std::string> parameters;
   if (!spec.parameters.empty()) parameters = dialect::ElementAt(spec, record.array_ordinal).parameters;
@@ -161,7 +161,7 @@ LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& order, const JobSpe
     request.arguments.push_back(parameters.empty() ? word : dialect::FillParameters(word, parameters));
   std::vector<std::vector<std::string>> layers = {
       options_.gpu_environment, record.gang.empty() ? spec.capture.environment : WithoutGang(spec.capture.environment),
-      DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(order, record, spec)};
+      DivvyEnvironment(record, spec, gpus_, parameters, options_.names), DialectEnvironment(command, record, spec)};
   if (record.request.is_elastic()) layers.push_back({"DIVVY_GPUS_FILE=" + GpusFile(options_.run_directory, record.id)});
   const std::int64_t owner = options_.may_change_user ? here.uid : options_.uid;
   layers.push_back({"DIVVY_STEPS=" + StepListPath(options_.run_directory, owner, record.id.value())});
@@ -203,9 +203,9 @@ LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& order, const JobSpe
   request.stop_signal = spec.stop_signal;
   request.grace = options_.GraceOf(spec);
   request.lease = options_.lease;
-  request.about = AboutLaunch(order.record, record.gpus, spec);
+  request.about = AboutLaunch(command.record, record.gpus, spec);
   request.memory_limit = record.request.memory;
-  if (!record.gang.empty()) TakeAllocation(order, request);
+  if (!record.gang.empty()) TakeAllocation(command, request);
   return request;
 }
 
@@ -220,28 +220,28 @@ void LaunchBuilder::StartTasks(const JobRecord& record, const JobSpec& spec, Lau
 }
 
 // On the job's other nodes, only tasks of steps are started.
-void LaunchBuilder::TakeAllocation(const LaunchCommand& order, LaunchRequest& request) const {
+void LaunchBuilder::TakeAllocation(const LaunchCommand& command, LaunchRequest& request) const {
   request.gang.starter = options_.divvy;
-  request.gang.seat = order.seat;
-  if (order.seat == 0) return;
+  request.gang.index = command.allocation_index;
+  if (command.allocation_index == 0) return;
   request.argv.clear();
   request.script.clear();
   request.arguments.clear();
   request.input.clear();
-  request.output = options_.log_directory + "/" + ToString(order.record.id) + ".log";
+  request.output = options_.log_directory + "/" + ToString(command.record.id) + ".log";
   request.error.clear();
   request.is_own_log = true;
   request.wants_pty = false;
 }
 
-std::vector<std::string> LaunchBuilder::DialectEnvironment(const LaunchCommand& order, const JobRecord& part,
+std::vector<std::string> LaunchBuilder::DialectEnvironment(const LaunchCommand& command, const JobRecord& part,
                                                            const JobSpec& spec) const {
   if (spec.dialect == Dialect::kSlurm) {
     // If the job names several pools, this is the one that it runs in.
     JobSpec in_pool = spec;
     if (!part.pool_of_run.empty()) in_pool.pool = part.pool_of_run;
     else if (!part.pool.empty()) in_pool.pool = part.pool;
-    return SlurmVariables(order, part, in_pool);
+    return SlurmVariables(command, part, in_pool);
   }
   if (spec.dialect == Dialect::kGflow) {
     return {"GFLOW_JOB_ID=" + ToString(part.id), "GFLOW_JOB_NAME=" + part.name,
@@ -254,16 +254,16 @@ std::vector<std::string> LaunchBuilder::DialectEnvironment(const LaunchCommand& 
   return {};
 }
 
-std::vector<std::string> LaunchBuilder::SlurmVariables(const LaunchCommand& order, const JobRecord& part,
+std::vector<std::string> LaunchBuilder::SlurmVariables(const LaunchCommand& command, const JobRecord& part,
                                                        const JobSpec& spec) const {
   dialect::SlurmNodes nodes;
-  nodes.own = order.seat;
-  for (std::uint32_t i = 0; i < order.record.gang.size(); ++i) {
-    const JobRecord other = PartOf(LaunchCommand{order.record, "", i});
-    nodes.names.push_back(options_.NameOf(order.record.gang[i]));
+  nodes.own = command.allocation_index;
+  for (std::uint32_t i = 0; i < command.record.gang.size(); ++i) {
+    const JobRecord other = PartOf(LaunchCommand{command.record, "", i});
+    nodes.names.push_back(options_.NameOf(command.record.gang[i]));
     nodes.tasks.push_back(other.request.tasks);
     nodes.cpus.push_back(std::max(other.request.cpus, other.request.tasks));
-    nodes.parts.push_back(order.record.gang[i].parts);
+    nodes.parts.push_back(command.record.gang[i].parts);
   }
   return dialect::SlurmEnvironment(part, spec, part.gpus.ToVector(), options_.names.name(), part.started, nodes);
 }

@@ -22,7 +22,7 @@ class LaunchBuilder {
 
   /// Returns the launch as the user `here`. `grant`: the GPUs of a job with GPU fractions; otherwise null. The caller
   /// adds streams, terminal and the key of a gang.
-  LaunchRequest RequestFor(const LaunchCommand& order, const JobSpec& spec, const User& here,
+  LaunchRequest RequestFor(const LaunchCommand& command, const JobSpec& spec, const User& here,
                            const ShareGrant* grant) const;
   /// The output files of a started job with all patterns filled in; the log that divvy keeps if the specification names
   /// none.
@@ -31,12 +31,13 @@ class LaunchBuilder {
 
  private:
   void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
-  void TakeAllocation(const LaunchCommand& order, LaunchRequest& request) const;
+  void TakeAllocation(const LaunchCommand& command, LaunchRequest& request) const;
   /// Variables that the job's dialect adds to those of all jobs. `part` is the record with the job's share on this
   /// node.
-  std::vector<std::string> DialectEnvironment(const LaunchCommand& order, const JobRecord& part,
+  std::vector<std::string> DialectEnvironment(const LaunchCommand& command, const JobRecord& part,
                                               const JobSpec& spec) const;
-  std::vector<std::string> SlurmVariables(const LaunchCommand& order, const JobRecord& part, const JobSpec& spec) const;
+  std::vector<std::string> SlurmVariables(const LaunchCommand& command, const JobRecord& part,
+                                          const JobSpec& spec) const;
 
   // launch_builder_containers.cc
   void IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const;

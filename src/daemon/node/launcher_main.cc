@@ -207,7 +207,7 @@ Result<Words> Read(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int LauncherServiceMain(const std::vector<std::string>& words, AllocationEntry seat) {
+int LauncherServiceMain(const std::vector<std::string>& words, AllocationEntry allocation_main) {
   const auto refuse = [](const Error& error) {
     std::fprintf(stderr, "divvy: %s\n", error.message.c_str());
     return error.code == ErrorCode::kInvalidArgument ? 2 : 1;
@@ -221,7 +221,7 @@ int LauncherServiceMain(const std::vector<std::string>& words, AllocationEntry s
   options.errands = *std::move(setup);
   options.places.public_key = FindPlaces().launcher_key;
   options.refresh = Refresh;
-  options.seat = std::move(seat);
+  options.allocation_main = std::move(allocation_main);
   options.leaves_when_idle = read->leaves_when_idle;
   auto service = LauncherService::Open(std::move(options));
   // Another launcher already serves; that is what the caller needs.

@@ -16,6 +16,6 @@ inline constexpr const char* kDaemonUser = "divvy";
 /// earlier release, which ran as root, and serves. --emulate-as: the name of the node that the UUIDs of emulated GPUs
 /// are derived from. --controllers-key: stored as the key of the launcher on the controller's node; rights are checked
 /// with it from then on. With --detached it first writes "ready" or an error to standard error.
-int LauncherServiceMain(const std::vector<std::string>& words, AllocationEntry seat);
+int LauncherServiceMain(const std::vector<std::string>& words, AllocationEntry allocation_main);
 
 }  // namespace divvy

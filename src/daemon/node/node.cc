@@ -17,8 +17,8 @@ std::set<JobId> Node::runs() const {
   return jobs;
 }
 
-std::variant<RunRecord, Exit> Node::Launch(const LaunchCommand& order, const JobSpec& spec) {
-  const JobRecord& record = order.record;
+std::variant<RunRecord, Exit> Node::Launch(const LaunchCommand& command, const JobSpec& spec) {
+  const JobRecord& record = command.record;
   const auto failed = [](const std::string& why, int code = 127) { return Exit{.code = code, .failure = why}; };
   const auto here = users_.CheckUser(record.user);
   if (!here) return failed(here.error().message);
@@ -35,7 +35,7 @@ std::variant<RunRecord, Exit> Node::Launch(const LaunchCommand& order, const Job
           : "";
   if (const Status exact = CheckRequired(options_.isolation, changes); !exact)
     return failed(options_.names.name() + ": " + exact.error().message, kCannotRun);
-  LaunchRequest request = launches_.RequestFor(order, spec, *here, grant.empty() ? nullptr : &grant.mapped());
+  LaunchRequest request = launches_.RequestFor(command, spec, *here, grant.empty() ? nullptr : &grant.mapped());
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;
   }

@@ -51,8 +51,8 @@ class Node final : public NodeCommandPort, private RunHost {
   Status AdoptRuns(bool was_rebooted) { return driver_.AdoptRuns(was_rebooted); }
   void Reconcile() { driver_.Reconcile(); }
   void CheckSupervisors() { driver_.CheckSupervisors(); }
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override {
-    driver_.Execute(order, std::move(spec));
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override {
+    driver_.Execute(command, std::move(spec));
   }
   /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchCommand of the node allocation.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
@@ -129,7 +129,7 @@ class Node final : public NodeCommandPort, private RunHost {
   // RunHost.
   bool HasCaller(JobId job) const override { return streams_.contains(job); }
   void DropCaller(JobId job) override;
-  std::variant<RunRecord, Exit> Launch(const LaunchCommand& order, const JobSpec& spec) override;
+  std::variant<RunRecord, Exit> Launch(const LaunchCommand& command, const JobSpec& spec) override;
   void Confirm(JobId job, std::uint32_t attempt) override { launcher_.Confirm(job, attempt); }
   bool IsPending(JobId job, std::uint32_t attempt) const override { return launcher_.IsPending(job, attempt); }
   void RepeatLost() override { launcher_.RepeatLost(); }
@@ -153,7 +153,7 @@ class Node final : public NodeCommandPort, private RunHost {
   std::optional<Exit> ExitOfAdopted(const RunRecord& record) override;
   bool EndLeftovers(const RunRecord& record) override { return errands_.EndLeftovers(record); }
   void SetGpusFile(JobId job, GpuSet gpus) override { static_cast<void>(errands_.SetGpusFile(job, gpus)); }
-  Status StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& order) override;
+  Status StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& command) override;
   RunRecord LookAtPart(RunRecord record) const override;
   void CleanUp(const RunRecord& record, GpuSet gpus, std::function<void(const Exit&)> done) override;
   void OnOver(JobId job, std::uint32_t attempt) override {

@@ -38,7 +38,7 @@ std::vector<std::string> ParseContext(const GangFile& gang, const std::string& s
   members.execution = execution;
   members.announced = WentAt(steps).value_or(kNoTime);
   members.own = gang.own;
-  for (const GangMember& seat : gang.seats) members.members.push_back({seat.name(), seat.address.host});
+  for (const GangMember& member : gang.members) members.members.push_back({member.name(), member.address.host});
   WriteConfiguration(folder, dialect::DistributedJson(members));
   for (std::string& entry : dialect::DistributedEnvironment(members)) out.push_back(std::move(entry));
   return out;

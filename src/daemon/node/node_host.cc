@@ -165,8 +165,8 @@ void NodeHost::OpenShares(const NodeOptions& options) {
   client.note = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   keeper_ = std::make_unique<KeeperClient>(loop_, std::move(client));
   NodeShares::Ports ports;
-  ports.execute = [this](const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
-    node_->Execute(order, std::move(spec));
+  ports.execute = [this](const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
+    node_->Execute(command, std::move(spec));
   };
   ports.set_grant = [this](JobId job, ShareGrant grant) { node_->SetShareGrant(job, std::move(grant)); };
   ports.owner_of = [this](const User& user) { return node_->users().OwnerHere(user); };

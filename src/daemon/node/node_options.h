@@ -50,7 +50,9 @@ struct NodeOptions {
 
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? grace : spec.grace; }
   /// Returns the name of the node on which this part of a gang runs.
-  const std::string& NameOf(const NodeAllocation& seat) const { return seat.node.empty() ? names.name() : seat.node; }
+  const std::string& NameOf(const NodeAllocation& allocation) const {
+    return allocation.node.empty() ? names.name() : allocation.node;
+  }
 };
 
 }  // namespace divvy

@@ -126,20 +126,21 @@ std::optional<Exit> Node::ExitOfAdopted(const RunRecord& record) {
 
 GpuSet Node::GpusHere(const JobRecord& record) const {
   if (record.gang.empty()) return record.gpus;
-  for (const NodeAllocation& seat : record.gang) {
-    if (seat.node.empty() || options_.NameOf(seat) == options_.names.name()) return seat.gpus;
+  for (const NodeAllocation& allocation : record.gang) {
+    if (allocation.node.empty() || options_.NameOf(allocation) == options_.names.name()) return allocation.gpus;
   }
   return record.gpus;
 }
 
-Status Node::StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& order) {
+Status Node::StageGo(const RunRecord& record, const JobRecord& live, const GoCommand& command) {
   GangFile gang;
-  gang.job = order.job.value();
-  gang.attempt = order.attempt;
+  gang.job = command.job.value();
+  gang.attempt = command.attempt;
   for (std::size_t i = 0; i < live.gang.size(); ++i) {
-    const NodeAllocation& seat = live.gang[i];
-    if (options_.NameOf(seat) == options_.names.name()) gang.own = i;
-    gang.seats.push_back({options_.NameOf(seat), order.addresses[i], seat.gpus, seat.tasks, seat.parts});
+    const NodeAllocation& allocation = live.gang[i];
+    if (options_.NameOf(allocation) == options_.names.name()) gang.own = i;
+    gang.members.push_back(
+        {options_.NameOf(allocation), command.addresses[i], allocation.gpus, allocation.tasks, allocation.parts});
   }
   // Never as the user with the controller's uid, which may be another user on this node.
   const auto owner = users_.OwnerOf(record, &live);

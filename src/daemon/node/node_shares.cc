@@ -191,10 +191,10 @@ void NodeShares::TellAll() {
   for (Action& action : std::exchange(postponed_, {})) Ask(std::move(action));
 }
 
-void NodeShares::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
-  if (const auto* launch = std::get_if<LaunchCommand>(&order)) return Begin(*launch, spec);
-  const JobId job = JobOf(order);
-  if (const auto* portion = std::get_if<PortionCommand>(&order)) {
+void NodeShares::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchCommand>(&command)) return Begin(*launch, spec);
+  const JobId job = JobOf(command);
+  if (const auto* portion = std::get_if<PortionCommand>(&command)) {
     const auto holder = holders_.find(job);
     if (holder == holders_.end()) return;
     holder->second.record.request.portion = portion->portion;
@@ -206,24 +206,24 @@ void NodeShares::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec
   const auto waiting = waiting_.find(job);
   if (waiting == waiting_.end()) {
     if (const auto pausing = pausing_.find(job); pausing != pausing_.end()) {
-      pausing->second.orders.push_back(order);
+      pausing->second.commands.push_back(command);
       // A job that is to end does not wait until its memory is moved away.
-      return std::holds_alternative<StopCommand>(order) ? PassPausing(job, pausing->second.number) : void();
+      return std::holds_alternative<StopCommand>(command) ? PassPausing(job, pausing->second.number) : void();
     }
-    const auto* pause = std::get_if<PauseCommand>(&order);
+    const auto* pause = std::get_if<PauseCommand>(&command);
     const auto holder = holders_.find(job);
     const bool is_tenant = holder != holders_.end() && holder->second.is_tenant();
-    if (pause != nullptr && pause->is_paused && is_tenant) return ParkThenPause(order);
-    return ports_.execute(order, std::move(spec));
+    if (pause != nullptr && pause->is_paused && is_tenant) return ParkThenPause(command);
+    return ports_.execute(command, std::move(spec));
   }
-  if (std::holds_alternative<StopCommand>(order)) return Fail(job, "stopped before it started", 127);
-  waiting->second.behind.push_back(order);
+  if (std::holds_alternative<StopCommand>(command)) return Fail(job, "stopped before it started", 127);
+  waiting->second.behind.push_back(command);
 }
 
-void NodeShares::ParkThenPause(const NodeCommand& order) {
-  const JobId job = JobOf(order);
+void NodeShares::ParkThenPause(const NodeCommand& command) {
+  const JobId job = JobOf(command);
   const std::uint64_t number = next_number_++;
-  pausing_.insert_or_assign(job, Pausing{{order}, number});
+  pausing_.insert_or_assign(job, Pausing{{command}, number});
   wire::KeeperRequest request;
   request.park = wire::KeeperPark{job};
   keeper_.Ask(std::move(request), [this, job, number](const Result<wire::KeeperAnswer>& answer) {
@@ -238,25 +238,26 @@ void NodeShares::PassPausing(JobId job, std::uint64_t number) {
   const auto at = pausing_.find(job);
   if (at == pausing_.end() || at->second.number != number) return;
   const auto pausing = std::move(pausing_.extract(at).mapped());
-  for (const NodeCommand& order : pausing.orders) ports_.execute(order, nullptr);
+  for (const NodeCommand& command : pausing.commands) ports_.execute(command, nullptr);
 }
 
-void NodeShares::Begin(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec) {
-  const JobRecord& record = order.record;
-  const GpuSet gpus = order.seat < record.gang.size() ? record.gang[order.seat].gpus : record.gpus;
-  if (gpus.empty() || spec == nullptr) return ports_.execute(order, spec);
+void NodeShares::Begin(const LaunchCommand& command, const std::shared_ptr<const JobSpec>& spec) {
+  const JobRecord& record = command.record;
+  const GpuSet gpus =
+      command.allocation_index < record.gang.size() ? record.gang[command.allocation_index].gpus : record.gpus;
+  if (gpus.empty() || spec == nullptr) return ports_.execute(command, spec);
   Holder holder{record.attempt, record, gpus, {}};
   if (holder.is_tenant()) {
     const auto owner = ports_.owner_of(record.user);
     // The node reports the error.
-    if (!owner) return ports_.execute(order, spec);
+    if (!owner) return ports_.execute(command, spec);
     holder.owner = *owner;
   }
   const bool is_tenant = holder.is_tenant();
   Release(record.id);  // For an earlier attempt whose end was not reported.
   holders_.insert_or_assign(record.id, std::move(holder));
-  if (!is_tenant && !is_open_) return ports_.execute(order, spec);
-  waiting_.insert_or_assign(record.id, Waiting{order, spec, {}, 0});
+  if (!is_tenant && !is_open_) return ports_.execute(command, spec);
+  waiting_.insert_or_assign(record.id, Waiting{command, spec, {}, 0});
   const bool was_open = is_open_;
   Open();
   if (was_open) return Ask(record.id);
@@ -293,7 +294,7 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
   if (!answer && answer.error().code == ErrorCode::kUnreachable)
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
   // If the driver cannot create an instance now, it cannot do so in a minute either.
-  const bool is_slice = !at->second.order.record.request.slice.empty();
+  const bool is_slice = !at->second.command.record.request.slice.empty();
   if (!answer) return Fail(job, answer.error().message, is_slice ? kCannotRun : kNoRoomMade);
   if (const auto& added = answer->added)
     ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files});
@@ -308,8 +309,8 @@ void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::Keep
 
 void NodeShares::Pass(JobId job) {
   auto waiting = std::move(waiting_.extract(job).mapped());
-  ports_.execute(waiting.order, waiting.spec);
-  for (const NodeCommand& order : waiting.behind) ports_.execute(order, nullptr);
+  ports_.execute(waiting.command, waiting.spec);
+  for (const NodeCommand& command : waiting.behind) ports_.execute(command, nullptr);
 }
 
 void NodeShares::Fail(JobId job, const std::string& why, int code) {
@@ -318,7 +319,7 @@ void NodeShares::Fail(JobId job, const std::string& why, int code) {
   Exit exit;
   exit.code = code;
   exit.failure = why;
-  controller_->OnExited(job, waiting.order.record.attempt, exit, controller_->Now());
+  controller_->OnExited(job, waiting.command.record.attempt, exit, controller_->Now());
 }
 
 void NodeShares::Release(JobId job) {

@@ -61,7 +61,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void DropWaiting();
 
   // NodeCommandPort
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   /// The processes of this run are gone: frees its GPUs before the controller is told.
   void OnOver(JobId job, std::uint32_t attempt);
   /// GPUs that tenants must not use now, as the controller says, with reasons such as "is restricted". The map replaces
@@ -99,11 +99,11 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   };
   /// Commands for a job that is parked before it is paused, in order.
   struct Pausing {
-    std::vector<NodeCommand> orders;
+    std::vector<NodeCommand> commands;
     std::uint64_t number = 0;
   };
   struct Waiting {
-    LaunchCommand order;
+    LaunchCommand command;
     std::shared_ptr<const JobSpec> spec;
     std::vector<NodeCommand> behind;  // Later commands for the same job, in order.
     std::uint64_t number = 0;         // Matches a late answer to its request.
@@ -125,12 +125,12 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void OnWelcome(const wire::KeeperAnswer& answer);
   bool AskSliceLater(JobId job, std::uint64_t number);
   void TellTroubles(const wire::KeeperState& state);
-  void ParkThenPause(const NodeCommand& order);
+  void ParkThenPause(const NodeCommand& command);
   void PassPausing(JobId job, std::uint64_t number);
   void Open();
   void TellGpus();
   void TellAll();
-  void Begin(const LaunchCommand& order, const std::shared_ptr<const JobSpec>& spec);
+  void Begin(const LaunchCommand& command, const std::shared_ptr<const JobSpec>& spec);
   void Ask(JobId job);
   void Ask(Action action);
   void GiveUpPostponed();

@@ -88,7 +88,7 @@ class NodeSharesTest : public testing::Test {
   }
   NodeShares::Ports MakePorts() {
     NodeShares::Ports ports;
-    ports.execute = [this](const NodeCommand& order, std::shared_ptr<const JobSpec>) { passed_.push_back(order); };
+    ports.execute = [this](const NodeCommand& command, std::shared_ptr<const JobSpec>) { passed_.push_back(command); };
     ports.set_grant = [this](JobId job, ShareGrant grant) { grants_[job] = std::move(grant); };
     ports.owner_of = [](const User& user) -> Result<User> {
       if (user.name == "nobody") return NotFound("this machine has no user nobody");
@@ -100,22 +100,22 @@ class NodeSharesTest : public testing::Test {
     return ports;
   }
   static LaunchCommand Launch(int job, std::vector<int> gpus, int parts = 0) {
-    LaunchCommand order;
-    order.record.id = JobId(static_cast<std::uint64_t>(job));
-    order.record.attempt = 1;
-    order.record.user = {1000, 1000, "ada"};
-    order.record.gpus = GpuSet::Of(gpus);
-    order.record.request.gpus = static_cast<int>(gpus.size());
-    order.record.request.portion.request = GpuShare(parts);
-    return order;
+    LaunchCommand command;
+    command.record.id = JobId(static_cast<std::uint64_t>(job));
+    command.record.attempt = 1;
+    command.record.user = {1000, 1000, "ada"};
+    command.record.gpus = GpuSet::Of(gpus);
+    command.record.request.gpus = static_cast<int>(gpus.size());
+    command.record.request.portion.request = GpuShare(parts);
+    return command;
   }
   static LaunchCommand Slice(int job, int gpu) {
-    LaunchCommand order = Launch(job, {gpu});
-    order.record.request.slice = "1g.10gb";
-    order.record.gpu_slice = {"1g.10gb", 1, 1, 0};
-    return order;
+    LaunchCommand command = Launch(job, {gpu});
+    command.record.request.slice = "1g.10gb";
+    command.record.gpu_slice = {"1g.10gb", 1, 1, 0};
+    return command;
   }
-  void Execute(const NodeCommand& order) { shares_.Execute(order, std::make_shared<const JobSpec>()); }
+  void Execute(const NodeCommand& command) { shares_.Execute(command, std::make_shared<const JobSpec>()); }
   /// Launches the first tenant and grants its GPU.
   void StartTenant(int job, int gpu) {
     Execute(Launch(job, {gpu}, 5'000));

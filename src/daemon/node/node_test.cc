@@ -121,10 +121,10 @@ class GangNode : public testing::Test {
     record.gpus = GpuSet::Of({1});
     return record;
   }
-  const LaunchRequest& Launch(std::uint32_t seat, const JobSpec& spec = Script(), JobRecord record = Gang()) {
+  const LaunchRequest& Launch(std::uint32_t index, const JobSpec& spec = Script(), JobRecord record = Gang()) {
     controller_.live[record.id] = record;
     node_->SetGangKey(record.id, record.attempt, "key");
-    node_->Execute(LaunchCommand{std::move(record), "", seat}, std::make_shared<const JobSpec>(spec));
+    node_->Execute(LaunchCommand{std::move(record), "", index}, std::make_shared<const JobSpec>(spec));
     EXPECT_FALSE(launcher_.launched.empty());
     return launcher_.launched.back();
   }
@@ -181,7 +181,7 @@ class GangNode : public testing::Test {
 TEST_F(GangNode, TheFirstNodeStartsTheJobsProgram) {
   const LaunchRequest& request = Launch(0);
   EXPECT_EQ(request.gang.starter, "/usr/bin/divvy");
-  EXPECT_EQ(request.gang.seat, 0u);
+  EXPECT_EQ(request.gang.index, 0u);
   EXPECT_EQ(request.gang.key, "key");
   EXPECT_EQ(request.script, Script().script);
   EXPECT_EQ(request.output, "/home/me/out.txt");
@@ -202,7 +202,7 @@ TEST_F(GangNode, OtherNodesStartNoProgramOfTheUser) {
   spec.is_foreground = true;
   spec.input = "in.txt";
   const LaunchRequest& request = Launch(1, spec);
-  EXPECT_EQ(request.gang.seat, 1u);
+  EXPECT_EQ(request.gang.index, 1u);
   EXPECT_EQ(request.script, "");
   EXPECT_TRUE(request.argv.empty());
   EXPECT_FALSE(request.wants_pty);
@@ -268,8 +268,8 @@ TEST_F(GangNode, ReportsThatItIsPreparedAndStartsOnOrder) {
   ASSERT_TRUE(gang) << gang.error().message;
   EXPECT_EQ(gang->own, 1u);
   EXPECT_EQ(gang->attempt, kAttempt);
-  ASSERT_EQ(gang->seats.size(), 3u);
-  EXPECT_EQ(gang->seats[2], (GangMember{"n3", {"10.0.0.3", 1003}, GpuSet::Of({2}), 2}));
+  ASSERT_EQ(gang->members.size(), 3u);
+  EXPECT_EQ(gang->members[2], (GangMember{"n3", {"10.0.0.3", 1003}, GpuSet::Of({2}), 2}));
   RunRecord gone = Part(1002);
   gone.has_gone = true;
   Report(SupervisorReport::Kind::kStarted, gone);

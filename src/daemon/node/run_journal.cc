@@ -138,10 +138,10 @@ Status RunJournal::Write(const Effects& effects) {
   for (const JobRecord& record : effects.finished) {
     if (record.array_count == 0) lines += EndLine(record, false);
   }
-  for (const NodeCommand& order : effects.orders) {
-    if (const auto* launch = std::get_if<LaunchCommand>(&order); launch != nullptr && launch->seat == 0)
+  for (const NodeCommand& command : effects.commands) {
+    if (const auto* launch = std::get_if<LaunchCommand>(&command); launch != nullptr && launch->allocation_index == 0)
       lines += LaunchLine(launch->record);
-    const auto* go = std::get_if<GoCommand>(&order);
+    const auto* go = std::get_if<GoCommand>(&command);
     if (go == nullptr) continue;
     const auto gang = std::ranges::find(effects.batch.updates, go->job, &JobRecord::id);
     if (gang != effects.batch.updates.end() && gang->gang.front().node == go->node) lines += LaunchLine(*gang);

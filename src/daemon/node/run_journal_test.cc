@@ -33,7 +33,7 @@ class JournalFile : public testing::Test {
     record.attempt = attempt;
     record.state = JobState::kStarting;
     record.gpus = GpuSet::Of({1, 2});
-    effects.orders.push_back(LaunchCommand{record, "", 0});
+    effects.commands.push_back(LaunchCommand{record, "", 0});
     effects.batch.next_id = job + 1;
     return effects;
   }

@@ -152,13 +152,13 @@ TEST_F(NotifyRegistryTest, AdministratorReceiversAreFilteredByTeam) {
   NotifySettings settings;
   settings.receivers = {Webhook("ops", "fail,gpu_fenced"), Webhook("vision", "fail")};
   settings.receivers[1].teams = {"vision"};
-  const NotifyRegistry book(settings);
-  EXPECT_EQ(Join(book.For(NotifyEvent::kFail, Job()), " "), "admin/ops");
+  const NotifyRegistry registry(settings);
+  EXPECT_EQ(Join(registry.For(NotifyEvent::kFail, Job()), " "), "admin/ops");
   JobRecord of_team = Job();
   of_team.team = "vision";
-  EXPECT_EQ(Join(book.For(NotifyEvent::kFail, of_team), " "), "admin/ops admin/vision");
-  EXPECT_EQ(Join(book.For(NotifyEvent::kGpuFenced), " "), "admin/ops");
-  EXPECT_EQ(Join(book.For(NotifyEvent::kGpuUnmanaged), " "), "");
+  EXPECT_EQ(Join(registry.For(NotifyEvent::kFail, of_team), " "), "admin/ops admin/vision");
+  EXPECT_EQ(Join(registry.For(NotifyEvent::kGpuFenced), " "), "admin/ops");
+  EXPECT_EQ(Join(registry.For(NotifyEvent::kGpuUnmanaged), " "), "");
   settings.is_on = false;
   EXPECT_TRUE(NotifyRegistry(settings).For(NotifyEvent::kFail, Job()).empty());
 }

@@ -237,12 +237,12 @@ void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node,
   // A waiting job, for its first run or another, is on no node.
   const bool waits = run.started == kNoTime;
   if (by != ReportBy::kNode || waits) return runs.push_back(run);
-  const std::vector<NodeAllocation> seats = AllocationsOf(record);
-  for (const NodeAllocation& seat : seats) {
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
+  for (const NodeAllocation& allocation : allocations) {
     ReportedRun& here = runs.emplace_back(run);
-    here.node = seat.node.empty() ? own_node : seat.node;
-    here.part = 1 / static_cast<double>(seats.size());
-    if (run.gpu_count > 0) here.gpus = run.gpus * seat.gpus.size() / run.gpu_count;
+    here.node = allocation.node.empty() ? own_node : allocation.node;
+    here.part = 1 / static_cast<double>(allocations.size());
+    if (run.gpu_count > 0) here.gpus = run.gpus * allocation.gpus.size() / run.gpu_count;
   }
 }
 

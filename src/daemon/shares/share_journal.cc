@@ -83,11 +83,11 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
     const bool is_there = tenant.state == wire::ShareState::kRunning || tenant.state == wire::ShareState::kIdle;
     const bool is_parked = tenant.state == wire::ShareState::kParked;
     if (!is_known || (known.gpus.empty() && !gpus.empty())) {
-      const std::vector<int> paper = GpusOf(tenant, &wire::KeptShare::paper);
+      const std::vector<int> planned_gpus = GpusOf(tenant, &wire::KeptShare::paper);
       known.gpus = gpus;
       known.is_parked = is_parked;
-      if (!gpus.empty() && is_there && gpus != paper)
-        tell("on " + GpusInWords(gpus) + " for now (its guaranteed fraction is on " + GpusInWords(paper) + ")");
+      if (!gpus.empty() && is_there && gpus != planned_gpus)
+        tell("on " + GpusInWords(gpus) + " for now (its guaranteed fraction is on " + GpusInWords(planned_gpus) + ")");
     } else {
       for (const wire::KeptPassage& passage : tenant.passages) {
         if (passage.at > known.passed_at) tell(Take(known, passage));

@@ -12,7 +12,7 @@ constexpr std::size_t kMostTeams = 1'000;
 
 }  // namespace
 
-samples::Snapshot ClusterSampler::Look(const Controller& controller, const MetricStore& book, samples::Second now) {
+samples::Snapshot ClusterSampler::Look(const Controller& controller, const MetricStore& store, samples::Second now) {
   double total = 0;
   double allocated = 0;
   const Scheduler& cluster = controller.scheduler();
@@ -35,7 +35,7 @@ samples::Snapshot ClusterSampler::Look(const Controller& controller, const Metri
   sample.subject.of = samples::Of::kCluster;
   sample.readings = {{samples::Metric::kGpusTotal, total},
                      {samples::Metric::kGpusAllocated, allocated},
-                     {samples::Metric::kGpusUsed, book.GpusUsed(now)},
+                     {samples::Metric::kGpusUsed, store.GpusUsed(now)},
                      {samples::Metric::kJobsQueued, queued_},
                      {samples::Metric::kJobsRunning, static_cast<double>(cluster.running_jobs().size())}};
   AddTeams(controller, snapshot);

@@ -9,7 +9,7 @@ namespace divvy {
 
 class ClusterSampler {
  public:
-  samples::Snapshot Look(const Controller& controller, const MetricStore& book, samples::Second now);
+  samples::Snapshot Look(const Controller& controller, const MetricStore& store, samples::Second now);
 
  private:
   static void AddTeams(const Controller& controller, samples::Snapshot& snapshot);

@@ -19,7 +19,7 @@ class CountingStore : public MemoryStore {
   int reads = 0;
 };
 
-class NoOrders : public NodeCommandPort {
+class NoCommands : public NodeCommandPort {
  public:
   void Execute(const NodeCommand&, std::shared_ptr<const JobSpec>) override {}
 };
@@ -49,8 +49,8 @@ struct World {
   CountingStore& store;
   FakeClock clock{TimeFromSeconds(1'000'000)};
   Controller controller{Policy(), Limits(), 1};
-  NoOrders orders;
-  ControllerDriver driver{controller, store, clock, orders, {}};
+  NoCommands commands;
+  ControllerDriver driver{controller, store, clock, commands, {}};
   LabelCache labels{driver};
   Caller caller{{1000, 1000, "ada"}, false};
 };

@@ -102,13 +102,13 @@ double Neat(double value) { return std::round(value * 1e6) / 1e6; }
 
 /// Hardware counters of GPUs that have a recent sample.
 using Counted = std::map<samples::Subject, samples::GpuCounters>;
-Counted CountersOf(const MetricStore& book, const LatestSamples& latest, samples::Second now) {
+Counted CountersOf(const MetricStore& store, const LatestSamples& latest, samples::Second now) {
   Counted counters;
   std::map<std::string, std::vector<samples::GpuCounters>> on;
   for (const auto& [subject, newest] : latest) {
     if (subject.of != Of::kGpu) continue;
     const auto [node, is_new] = on.try_emplace(subject.node);
-    if (is_new) node->second = book.CountersOn(subject.node, now);
+    if (is_new) node->second = store.CountersOn(subject.node, now);
     const auto gpu = std::ranges::find(node->second, subject.gpu, &samples::GpuCounters::gpu);
     if (gpu != node->second.end()) counters.emplace(subject, *gpu);
   }
@@ -194,7 +194,7 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
     }
   };
   const auto labels = [&](NodeIndex node, const GpuFacts& gpu) {
-    return Labels{{"node", cluster.node(node).words.name}, {"gpu", std::to_string(gpu.index)}};
+    return Labels{{"node", cluster.node(node).attributes.name}, {"gpu", std::to_string(gpu.index)}};
   };
   out.Begin("divvy_gpu_info", Kind::kGauge, "", "What a GPU is; always 1.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
@@ -213,7 +213,7 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
   out.Begin("divvy_gpu_healthy", Kind::kGauge, "", "0: it is fenced because the driver reports that it does not work.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
     // The health of a disconnected node's GPUs is not known.
-    if (!controller.DisconnectReason(cluster.node(node).words.name).empty()) return;
+    if (!controller.DisconnectReason(cluster.node(node).attributes.name).empty()) return;
     out.Add(labels(node, gpu), cluster.node(node).availability[gpu.index].fault.empty() ? 1 : 0);
   });
   out.Begin("divvy_gpus", Kind::kGauge, "", "GPUs of all nodes.");
@@ -242,7 +242,7 @@ void AddNodes(Exposition& out, const MetricsAbout& about) {
   const auto each = [&](const auto& value_of) {
     for (const NodeUsage& node : cluster.nodes()) {
       const auto value = static_cast<double>(value_of(node.capacity));
-      if (value > 0) out.Add({{"node", node.words.name}}, value);  // 0: unknown, or the node was removed.
+      if (value > 0) out.Add({{"node", node.attributes.name}}, value);  // 0: unknown, or the node was removed.
     }
   };
   out.Begin("divvy_node_cpu_cores", Kind::kGauge, "", "Cores that it has.");
@@ -317,7 +317,7 @@ void AddControllers(Exposition& out, const LeaseKeeper& keeper) {
 void AddDcgm(Exposition& out, const LatestSamples& latest, const Counted& counters, const Controller& controller) {
   std::map<std::pair<std::string, int>, const GpuFacts*> facts;
   for (const NodeUsage& node : controller.scheduler().nodes()) {
-    for (const GpuFacts& gpu : node.capacity.gpus) facts[{node.words.name, gpu.index}] = &gpu;
+    for (const GpuFacts& gpu : node.capacity.gpus) facts[{node.attributes.name, gpu.index}] = &gpu;
   }
   const auto labels = [&](const samples::Subject& subject) {
     const auto known = facts.find({subject.node, subject.gpu});

@@ -9,11 +9,12 @@ namespace divvy {
 namespace {
 
 /// Tenants on GPUs that the job needs as a whole and that the keeper's own text does not mention.
-std::vector<std::string> Untold(const NodeAllocation& seat, const wire::KeeperState& state, const std::string& told) {
+std::vector<std::string> Untold(const NodeAllocation& allocation, const wire::KeeperState& state,
+                                const std::string& told) {
   std::vector<std::string> names;
   for (const wire::KeptTenant& tenant : state.tenants) {
     const bool is_there = std::ranges::any_of(tenant.shares, [&](const wire::KeptShare& share) {
-      return seat.gpus.Contains(static_cast<GpuIndex>(share.gpu));
+      return allocation.gpus.Contains(static_cast<GpuIndex>(share.gpu));
     });
     if (!is_there || tenant.state == wire::ShareState::kParked) continue;
     if (told.find("job " + ToString(tenant.job) + " ") == std::string::npos) names.push_back(ToString(tenant.job));
@@ -26,14 +27,14 @@ std::vector<std::string> Untold(const NodeAllocation& seat, const wire::KeeperSt
 std::string StartWaitsText(const JobRecord& record, const SharingSnapshot& shares, const FindOutcome& find) {
   std::string text;
   std::vector<std::string> names;
-  for (const NodeAllocation& seat : AllocationsOf(record)) {
-    const wire::KeeperState* state = shares.Find(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(record)) {
+    const wire::KeeperState* state = shares.Find(allocation.node);
     if (state == nullptr) continue;
     const auto wait = std::ranges::find(state->waits, record.id, &wire::KeptWait::job);
     const std::string told = wait == state->waits.end() ? "" : wait->why;
     if (!told.empty()) text += " It waits there: " + told + ".";
     if (record.request.is_portioned()) continue;
-    const std::vector<std::string> untold = Untold(seat, *state, told);
+    const std::vector<std::string> untold = Untold(allocation, *state, told);
     names.insert(names.end(), untold.begin(), untold.end());
   }
   if (!names.empty()) {

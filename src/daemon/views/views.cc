@@ -179,14 +179,14 @@ std::vector<std::pair<Time, std::string>> HistoryLines(const JobRecord& record,
 
 }  // namespace
 
-std::vector<wire::SeatView> AllocationViewsOf(const JobRecord& record) {
-  std::vector<wire::SeatView> seats;
-  for (const NodeAllocation& seat : record.gang) {
-    seats.push_back({seat.node, Indices(seat.gpus), seat.tasks, {}});
-    for (const ComponentAllocation& part : seat.parts)
-      seats.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
+std::vector<wire::AllocationView> AllocationViewsOf(const JobRecord& record) {
+  std::vector<wire::AllocationView> allocations;
+  for (const NodeAllocation& allocation : record.gang) {
+    allocations.push_back({allocation.node, Indices(allocation.gpus), allocation.tasks, {}});
+    for (const ComponentAllocation& part : allocation.parts)
+      allocations.back().parts.push_back({part.component, Indices(part.gpus), part.tasks});
   }
-  return seats;
+  return allocations;
 }
 
 std::string PoolOf(const JobRecord& record, const SpecLabels& labels) {
@@ -374,8 +374,8 @@ void MarkKept(const Controller& controller, const IdleGpus& idle, NodeIndex node
   view.free = 0;
   view.reservation = reservation.name.empty() ? std::to_string(*number) : reservation.name;
   view.reason = (reservation.user.empty() ? "for team " + reservation.team : "for " + reservation.user);
-  for (const ReservationOccurrence& turn : TurnsOf(reservation, now, now + Duration(1)))
-    view.reason += " for " + DurationText(turn.until - now) + " more";
+  for (const ReservationOccurrence& occurrence : OccurrencesOf(reservation, now, now + Duration(1)))
+    view.reason += " for " + DurationText(occurrence.until - now) + " more";
   view.reason += ": " + NameOf(reservation);
 }
 
@@ -383,7 +383,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
                         const SharingSnapshot& shares, const IdleGpus& idle, Time now) {
   const Scheduler& cluster = controller.scheduler();
   wire::GpuView view;
-  view.node = cluster.node(node).words.name;
+  view.node = cluster.node(node).attributes.name;
   view.index = facts.index;
   view.uuid = facts.uuid;
   view.model = facts.model;

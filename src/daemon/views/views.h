@@ -35,7 +35,7 @@ std::string PublicId(const JobRecord& record);
 std::string WithPublicIds(const std::string& text, const FindOutcome& find);
 
 /// For a job on several nodes: its allocation on each, ordered by rank.
-std::vector<wire::SeatView> AllocationViewsOf(const JobRecord& record);
+std::vector<wire::AllocationView> AllocationViewsOf(const JobRecord& record);
 /// `find` must know the jobs that the texts mention.
 wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find);
 /// `spec` may be null; fields that only it holds are then empty.

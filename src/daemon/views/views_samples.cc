@@ -93,9 +93,9 @@ double Rounded(samples::Metric metric, double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
-LatestSamples KnownNow(const MetricStore& book, samples::Second now,
+LatestSamples KnownNow(const MetricStore& store, samples::Second now,
                        const std::function<bool(const std::string& node)>& is_there) {
-  LatestSamples latest = book.Latest(now);
+  LatestSamples latest = store.Latest(now);
   std::map<std::string, samples::Second> seen;
   for (const auto& [subject, newest] : latest) {
     samples::Second& at = seen[subject.node];
@@ -111,7 +111,7 @@ LatestSamples KnownNow(const MetricStore& book, samples::Second now,
   return latest;
 }
 
-wire::LatestAnswer LatestViewOf(const MetricStore& book, Time now, bool has_many,
+wire::LatestAnswer LatestViewOf(const MetricStore& store, Time now, bool has_many,
                                 const std::function<JobShown(JobId)>& shown,
                                 const std::function<bool(const std::string& node)>& is_there) {
   wire::LatestAnswer answer;
@@ -120,13 +120,13 @@ wire::LatestAnswer LatestViewOf(const MetricStore& book, Time now, bool has_many
   std::map<std::string, std::vector<samples::ProcessUse>> processes;
   // Ordered by kind, node, GPU and job; sorting by job brings all entries of a job together.
   std::map<std::pair<std::uint64_t, std::string>, std::pair<samples::Subject, MetricStore::Newest>> jobs;
-  for (const auto& [subject, newest] : KnownNow(book, second, is_there)) {
+  for (const auto& [subject, newest] : KnownNow(store, second, is_there)) {
     const std::string node = has_many ? subject.node : "";
     const auto at = static_cast<double>(newest.at);
     switch (subject.of) {
       case Of::kGpu: {
         const auto [on, is_new] = processes.try_emplace(subject.node);
-        if (is_new) on->second = book.ProcessesOn(subject.node, second);
+        if (is_new) on->second = store.ProcessesOn(subject.node, second);
         answer.gpus.push_back({node, subject.gpu, at, ValuesOf(newest.readings), ProcessesOf(on->second, subject.gpu)});
         break;
       }

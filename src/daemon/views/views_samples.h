@@ -15,11 +15,11 @@ enum class JobShown { kNothing /* it has ended */, kUse, kAll /* including its o
 
 using LatestSamples = std::map<samples::Subject, MetricStore::Newest>;
 /// The newest samples of connected nodes. Omits subjects that a node no longer reports while it still reports others.
-LatestSamples KnownNow(const MetricStore& book, samples::Second now,
+LatestSamples KnownNow(const MetricStore& store, samples::Second now,
                        const std::function<bool(const std::string& node)>& is_there);
 
 /// `has_many`: there are several nodes, so each is named.
-wire::LatestAnswer LatestViewOf(const MetricStore& book, Time now, bool has_many,
+wire::LatestAnswer LatestViewOf(const MetricStore& store, Time now, bool has_many,
                                 const std::function<JobShown(JobId)>& shown,
                                 const std::function<bool(const std::string& node)>& is_there);
 /// `has_own`: includes the metrics that a job reports itself.

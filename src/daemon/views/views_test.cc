@@ -357,11 +357,11 @@ TEST(Shares, AParkedTenantIsListedOnItsPlannedGpu) {
   spec.request.gpus = 1;
   spec.request.portion.request = GpuShare(2'500);
   const JobId part = StartJob(controller, std::move(spec), ada, kNow);
-  const int paper = controller.Find(part)->gpus.ToVector().front();
+  const int planned_gpu = controller.Find(part)->gpus.ToVector().front();
   wire::KeptTenant tenant = Kept(wire::ShareState::kRunning, {});
   tenant.job = part;
-  tenant.shares[0].paper = paper;
-  tenant.shares[0].gpu = 1 - paper;
+  tenant.shares[0].paper = planned_gpu;
+  tenant.shares[0].gpu = 1 - planned_gpu;
   const auto listed = [&](wire::ShareState state) {
     tenant.state = state;
     SharingSnapshot board;
@@ -374,13 +374,13 @@ TEST(Shares, AParkedTenantIsListedOnItsPlannedGpu) {
     return gpu == 0 ? std::vector{there, elsewhere} : std::vector{elsewhere, there};
   };
   const std::string id = ToString(part);
-  EXPECT_EQ(Listed(listed(wire::ShareState::kIdle)), with(1 - paper, "allocated " + id, "free"));
+  EXPECT_EQ(Listed(listed(wire::ShareState::kIdle)), with(1 - planned_gpu, "allocated " + id, "free"));
   for (const auto state : {wire::ShareState::kParked, wire::ShareState::kWaking}) {
     const std::vector<wire::GpuView> gpus = listed(state);
-    EXPECT_EQ(Listed(gpus), with(paper, "allocated " + id, "free"));
-    const wire::GpuView& planned = gpus[static_cast<std::size_t>(paper)];
+    EXPECT_EQ(Listed(gpus), with(planned_gpu, "allocated " + id, "free"));
+    const wire::GpuView& planned = gpus[static_cast<std::size_t>(planned_gpu)];
     ASSERT_EQ(planned.tenants.size(), 1U);
-    EXPECT_EQ(planned.tenants[0].paper_gpu, paper);
+    EXPECT_EQ(planned.tenants[0].paper_gpu, planned_gpu);
     EXPECT_EQ(planned.tenants[0].limit_bytes, (64_GiB).count());
     EXPECT_EQ(planned.tenants[0].compute, 0) << "what it had before it left";
     EXPECT_EQ(planned.free, 0.75) << "as /metrics counts it";
@@ -389,7 +389,8 @@ TEST(Shares, AParkedTenantIsListedOnItsPlannedGpu) {
   JobSpec all;
   all.request.gpus = 1;
   const JobId whole = StartJob(controller, std::move(all), ada, kNow);
-  EXPECT_EQ(Listed(listed(wire::ShareState::kParked)), with(paper, "allocated " + id, "allocated " + ToString(whole)));
+  EXPECT_EQ(Listed(listed(wire::ShareState::kParked)),
+            with(planned_gpu, "allocated " + id, "allocated " + ToString(whole)));
 }
 
 TEST(Labels, ComeFromTheSpec) {

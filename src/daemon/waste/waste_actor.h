@@ -19,8 +19,8 @@ class WasteActor {
  public:
   using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
   /// All arguments must outlive this object. `park` parks a job with GPU fractions, on whichever node it runs.
-  WasteActor(ControllerDriver& driver, WasteTracker& book, Notifier& notifier, Log& log, Park park)
-      : driver_(driver), tracker_(book), notifier_(notifier), log_(log), park_(std::move(park)) {
+  WasteActor(ControllerDriver& driver, WasteTracker& tracker, Notifier& notifier, Log& log, Park park)
+      : driver_(driver), tracker_(tracker), notifier_(notifier), log_(log), park_(std::move(park)) {
     tracker_.ExpectPast();
   }
   ~WasteActor() { *is_alive_ = false; }

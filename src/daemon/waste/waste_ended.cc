@@ -10,16 +10,16 @@ samples::Second SecondOf(Time time) { return static_cast<samples::Second>(ToSeco
 
 }  // namespace
 
-void FindEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+void FindEndedWaste(MetricStore& samples, const WasteTracker& tracker, const Controller& controller,
                     const JobRecord& record, samples::Second now, EndedFindings done) {
-  if (!book.JudgesEnded(record)) {
+  if (!tracker.JudgesEnded(record)) {
     if (done) done({});
     return;
   }
-  AskEnded(samples, record, book.own_node(), book.CountsFrom(record), now,
-           [&samples, &book, &controller, record, now, done = std::move(done)](const samples::JobUse& use,
-                                                                               const samples::RunDetail& detail) {
-             wire::KeptFindings kept{SecondOf(record.ended), book.OfEnded(record, use, detail, controller)};
+  AskEnded(samples, record, tracker.own_node(), tracker.CountsFrom(record), now,
+           [&samples, &tracker, &controller, record, now, done = std::move(done)](const samples::JobUse& use,
+                                                                                  const samples::RunDetail& detail) {
+             wire::KeptFindings kept{SecondOf(record.ended), tracker.OfEnded(record, use, detail, controller)};
              // An empty list is stored as well. While samples are still arriving the result may change, so it is not
              // stored yet.
              if (now >= kept.ended + kAllIsSeenAfter) samples.Keep(record.id.value(), kept.ended, wire::Encode(kept));
@@ -27,12 +27,12 @@ void FindEndedWaste(MetricStore& samples, const WasteTracker& book, const Contro
            });
 }
 
-void AskEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+void AskEndedWaste(MetricStore& samples, const WasteTracker& tracker, const Controller& controller,
                    const JobRecord& record, samples::Second now, EndedFindings done) {
   samples.AskKept(record.id.value(),
-                  [&samples, &book, &controller, record, now, done = std::move(done)](const std::string& kept) {
+                  [&samples, &tracker, &controller, record, now, done = std::move(done)](const std::string& kept) {
                     if (const auto findings = FindingsIn(kept, record.ended)) return done(*findings);
-                    FindEndedWaste(samples, book, controller, record, now, done);
+                    FindEndedWaste(samples, tracker, controller, record, now, done);
                   });
 }
 

@@ -21,10 +21,10 @@ inline constexpr samples::Second kAllIsSeenAfter = 15;
 
 /// Computes and stores the findings, if the run is to be judged. `done` may be null. It is called on the loop's thread,
 /// now or later; all other arguments must live until then.
-void FindEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+void FindEndedWaste(MetricStore& samples, const WasteTracker& tracker, const Controller& controller,
                     const JobRecord& record, samples::Second now, EndedFindings done);
 /// Returns the stored findings, or else computes them as FindEndedWaste does.
-void AskEndedWaste(MetricStore& samples, const WasteTracker& book, const Controller& controller,
+void AskEndedWaste(MetricStore& samples, const WasteTracker& tracker, const Controller& controller,
                    const JobRecord& record, samples::Second now, EndedFindings done);
 /// Decodes stored findings of the run that ended at `ended`; nullopt if they belong to another run or there are none.
 std::optional<std::vector<wire::WasteFinding>> FindingsIn(std::string_view kept, Time ended);

@@ -44,10 +44,10 @@ std::optional<double> Shown(const MetricStore::Answer& answer, int gpu, Metric m
 std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
                                                  const samples::Range& range) {
   std::vector<MetricStore::Question> questions;
-  for (const NodeAllocation& seat : AllocationsOf(record)) {
+  for (const NodeAllocation& allocation : AllocationsOf(record)) {
     MetricStore::Question gpus;
     gpus.of = Of::kGpu;
-    gpus.node = seat.node.empty() ? own_node : seat.node;
+    gpus.node = allocation.node.empty() ? own_node : allocation.node;
     gpus.metrics = NamesOf({Metric::kGpuUtilization, Metric::kGpuMemoryUsed});
     gpus.range = range;
     MetricStore::Question machine;
@@ -70,14 +70,14 @@ std::vector<MetricStore::Question> PastQuestions(const JobRecord& record, const 
 std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                                const samples::Range& range, samples::Second every) {
   std::vector<samples::WasteWatch::Look> looks;
-  const std::vector<NodeAllocation> seats = AllocationsOf(record);
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
   const MetricStore::Answer& own = answers.back();
   for (samples::Second at = range.since; at < range.until; at += every) {
     samples::WasteWatch::Look look;
     look.at = at;
     look.machine_cpus = 1;
     const bool does = Shown(own, -1, Metric::kGpuUtilization, at).has_value();
-    for (std::size_t i = 0; i < seats.size(); ++i) {
+    for (std::size_t i = 0; i < allocations.size(); ++i) {
       const auto busy = Shown(answers[2 * i + 1], -1, Metric::kCpuUtilization, at);
       look.machine_cpus = busy && look.machine_cpus ? std::optional(std::min(*busy, *look.machine_cpus)) : std::nullopt;
       if (IsSeenAsOne(record)) {
@@ -86,14 +86,14 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
         look.gpus.push_back({Shown(own, -1, Metric::kGpuUtilization, at), memory});
         continue;
       }
-      for (const int gpu : seats[i].gpus.ToVector()) {
+      for (const int gpu : allocations[i].gpus.ToVector()) {
         // The use of its GPUs while the job was paused, and had no samples of its own, is not the job's.
         const auto use = does ? Shown(answers[2 * i], gpu, Metric::kGpuUtilization, at) : std::nullopt;
         look.gpus.push_back({use, Shown(answers[2 * i], gpu, Metric::kGpuMemoryUsed, at)});
       }
     }
     look.cpus = Shown(own, -1, Metric::kCpuCores, at);
-    if (look.cpus) *look.cpus /= static_cast<double>(std::max<std::size_t>(1, seats.size()));
+    if (look.cpus) *look.cpus /= static_cast<double>(std::max<std::size_t>(1, allocations.size()));
     looks.push_back(std::move(look));
   }
   return looks;
@@ -102,14 +102,14 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
 std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                                          const samples::Range& range) {
   std::vector<samples::Second> since;
-  const std::vector<NodeAllocation> seats = AllocationsOf(record);
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
   if (IsSeenAsOne(record)) return since;  // The job's own samples show that.
   const MetricStore::Answer& own = answers.back();
   constexpr samples::Second kMayBeMissed = 60;
-  for (std::size_t i = 0; i < seats.size(); ++i) {
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
     const MetricStore::Answer& of = answers[2 * i];
     const samples::Second step = std::max<samples::Second>(of.step, 1);
-    for (const int gpu : seats[i].gpus.ToVector()) {
+    for (const int gpu : allocations[i].gpus.ToVector()) {
       samples::Second idle_since = 0;
       samples::Second missed = 0;
       for (samples::Second at = range.until - 1; at >= range.since && missed <= std::max(kMayBeMissed, step);
@@ -133,7 +133,7 @@ using Answers = std::vector<MetricStore::Answer>;
 /// Asks the questions one after another. While earlier ones are answered, the metric store adds the stored data of the
 /// job to what memory holds.
 struct Asking : std::enable_shared_from_this<Asking> {
-  MetricStore& book;
+  MetricStore& tracker;
   std::vector<MetricStore::Question> questions;
   samples::Second now;
   std::function<void(const Answers&)> done;
@@ -141,17 +141,17 @@ struct Asking : std::enable_shared_from_this<Asking> {
 
   Asking(MetricStore& samples, std::vector<MetricStore::Question> all, samples::Second at,
          std::function<void(const Answers&)> then)
-      : book(samples), questions(std::move(all)), now(at), done(std::move(then)) {}
+      : tracker(samples), questions(std::move(all)), now(at), done(std::move(then)) {}
 
   void Next() {
     if (answers.size() == questions.size()) return done(answers);
-    book.Ask(questions[answers.size()], now,
-             [self = shared_from_this()](Result<MetricStore::Answer> answer) -> std::function<void()> {
-               return [self, answer = std::move(answer)] {
-                 self->answers.push_back(answer ? *answer : MetricStore::Answer());
-                 self->Next();
-               };
-             });
+    tracker.Ask(questions[answers.size()], now,
+                [self = shared_from_this()](Result<MetricStore::Answer> answer) -> std::function<void()> {
+                  return [self, answer = std::move(answer)] {
+                    self->answers.push_back(answer ? *answer : MetricStore::Answer());
+                    self->Next();
+                  };
+                });
   }
 };
 
@@ -218,15 +218,16 @@ std::optional<double> MeanWithin(const MetricStore::Answer& answer, Metric metri
 samples::RunDetail DetailOf(const JobRecord& record, const std::vector<MetricStore::Answer>& answers,
                             const samples::Range& range) {
   samples::RunDetail detail;
-  const std::vector<NodeAllocation> seats = AllocationsOf(record);
-  for (std::size_t i = 0; i < seats.size(); ++i) {
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
     const auto busy = MeanWithin(answers[2 * i + 1], Metric::kCpuUtilization, range);
     const bool was_known = i == 0 || detail.machine_cpus;
     detail.machine_cpus =
         busy && was_known ? std::optional(std::min(*busy, detail.machine_cpus.value_or(1))) : std::nullopt;
     // It is not known which GPUs an elastic job had at which time.
     if (IsSeenAsOne(record) || record.request.is_elastic()) continue;
-    for (const int gpu : seats[i].gpus.ToVector()) detail.gpus_unused += DidNothing(answers[2 * i], gpu, range) ? 1 : 0;
+    for (const int gpu : allocations[i].gpus.ToVector())
+      detail.gpus_unused += DidNothing(answers[2 * i], gpu, range) ? 1 : 0;
   }
   return detail;
 }

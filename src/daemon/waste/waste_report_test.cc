@@ -49,9 +49,9 @@ TEST_F(WasteReportTest, AWholeNodeAllocationOfAGangIsNotAFraction) {
   gang.started = TimeFromSeconds(2000);
   gang.ended = TimeFromSeconds(5600);
   for (const char* name : {"n1", "n2"}) {
-    NodeAllocation& seat = gang.gang.emplace_back();
-    seat.node = name;
-    seat.gpus = GpuSet::FirstN(4);
+    NodeAllocation& allocation = gang.gang.emplace_back();
+    allocation.node = name;
+    allocation.gpus = GpuSet::FirstN(4);
   }
   std::vector<ReportedRun> runs;
   AddRunOf(gang, ReportBy::kNode, "head", runs);

@@ -32,17 +32,17 @@ samples::WasteShape ShapeOf(const JobRecord& record, const Controller& controlle
   shape.is_by_memory = request.portion.is_by_memory();
   if (!request.spreads_tasks && !request.is_heterogeneous()) shape.cpus = request.cpus;
   // Uses the smallest of its GPUs' memories and of its nodes' core counts.
-  for (const NodeAllocation& seat : AllocationsOf(record)) {
-    const auto index = controller.IndexOf(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(record)) {
+    const auto index = controller.IndexOf(allocation.node);
     if (!index) continue;
     const NodeCapacity& capacity = controller.scheduler().nodes()[*index].capacity;
     if (capacity.cpus > 0) {
       shape.cpus_most = shape.cpus_most == 0 ? capacity.cpus : std::min(shape.cpus_most, capacity.cpus);
-      const double fair = capacity.cpus * shape.part * seat.gpus.size() /
+      const double fair = capacity.cpus * shape.part * allocation.gpus.size() /
                           std::max<double>(1, static_cast<double>(capacity.gpus.size()));
       shape.cpus_fair = shape.cpus_fair <= 0 ? fair : std::min(shape.cpus_fair, fair);
     }
-    for (const int gpu : seat.gpus.ToVector()) {
+    for (const int gpu : allocation.gpus.ToVector()) {
       if (static_cast<std::size_t>(gpu) >= capacity.gpus.size()) continue;
       const GpuFacts& facts = capacity.gpus[static_cast<std::size_t>(gpu)];
       if (shape.gpu_memory == Bytes() || facts.memory_total < shape.gpu_memory) shape.gpu_memory = facts.memory_total;
@@ -94,11 +94,11 @@ samples::WasteWatch::Look WasteTracker::LookAt(const JobRecord& record, const Me
                                                samples::Second now) const {
   samples::WasteWatch::Look look;
   look.at = now;
-  const std::vector<NodeAllocation> seats = AllocationsOf(record);
+  const std::vector<NodeAllocation> allocations = AllocationsOf(record);
   std::optional<double> cores = 0;
   std::optional<double> busy = 1;
-  for (const NodeAllocation& seat : seats) {
-    const std::string node = NodeIn(seat);
+  for (const NodeAllocation& allocation : allocations) {
+    const std::string node = NodeIn(allocation);
     // The mean since the last look, so that work between two looks counts.
     const auto mean_of = [&](const samples::Subject& subject, Metric metric) {
       return samples.MeanOf(subject, metric, kEvery, now);
@@ -110,17 +110,17 @@ samples::WasteWatch::Look WasteTracker::LookAt(const JobRecord& record, const Me
     busy = busy && busy_here ? std::optional(std::min(*busy, *busy_here)) : std::nullopt;
     if (IsSeenAsOne(record)) {
       auto memory = mean_of(job, Metric::kGpuMemoryUsed);
-      if (memory) *memory /= std::max(1, seat.gpus.size());
+      if (memory) *memory /= std::max(1, allocation.gpus.size());
       look.gpus.push_back({mean_of(job, Metric::kGpuUtilization), memory});
       continue;
     }
-    for (const int index : seat.gpus.ToVector()) {
+    for (const int index : allocation.gpus.ToVector()) {
       const samples::Subject gpu{Of::kGpu, node, index, -1, 0};
       look.gpus.push_back({mean_of(gpu, Metric::kGpuUtilization), mean_of(gpu, Metric::kGpuMemoryUsed)});
     }
   }
   look.machine_cpus = busy;
-  if (cores) look.cpus = *cores / static_cast<double>(std::max<std::size_t>(1, seats.size()));
+  if (cores) look.cpus = *cores / static_cast<double>(std::max<std::size_t>(1, allocations.size()));
   return look;
 }
 

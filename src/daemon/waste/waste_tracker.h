@@ -101,7 +101,9 @@ class WasteTracker {
   bool IsExempt(const JobRecord& record) const;
   bool ActsOnIdleAlone() const;
   samples::WasteWatch::Look LookAt(const JobRecord& record, const MetricStore& samples, samples::Second now) const;
-  std::string NodeIn(const NodeAllocation& seat) const { return seat.node.empty() ? own_node_ : seat.node; }
+  std::string NodeIn(const NodeAllocation& allocation) const {
+    return allocation.node.empty() ? own_node_ : allocation.node;
+  }
 
   WasteRules rules_;
   std::string own_node_;

@@ -39,7 +39,7 @@ class WasteTrackerTest : public testing::Test {
   Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
 
   // Adds samples every ten seconds for so many minutes, all GPUs used alike; returns the news.
-  std::vector<WasteTracker::News> Watch(WasteTracker& book, int minutes, double use, double memory = 40 * kGib) {
+  std::vector<WasteTracker::News> Watch(WasteTracker& tracker, int minutes, double use, double memory = 40 * kGib) {
     std::vector<WasteTracker::News> all;
     for (int i = 0; i < minutes * 6; ++i) {
       now_ += 10;
@@ -57,7 +57,7 @@ class WasteTrackerTest : public testing::Test {
       }
       seen.samples.push_back({{Of::kNode, "own", -1, -1, 0}, {{Metric::kCpuUtilization, machine_, ""}}});
       samples_.Add(seen, now_);
-      for (WasteTracker::News& news : book.Look(controller_, samples_, now_)) all.push_back(std::move(news));
+      for (WasteTracker::News& news : tracker.Look(controller_, samples_, now_)) all.push_back(std::move(news));
     }
     return all;
   }
@@ -72,15 +72,15 @@ class WasteTrackerTest : public testing::Test {
 };
 
 TEST_F(WasteTrackerTest, AnIdleJobIsWarnedOnceAndShownWithItsCost) {
-  WasteTracker book(WasteRules(), "own");
+  WasteTracker tracker(WasteRules(), "own");
   const JobId job = Run(4);
-  EXPECT_TRUE(Watch(book, 39, 0).empty());
-  const auto news = Watch(book, 21, 0);
+  EXPECT_TRUE(Watch(tracker, 39, 0).empty());
+  const auto news = Watch(tracker, 21, 0);
   ASSERT_EQ(news.size(), 1U) << "once";
   EXPECT_EQ(news[0].job, job);
   EXPECT_EQ(news[0].text,
             "wastes 4 GPUs: it does nothing with its 4 GPUs: 0% for 39 min; divvy cancel " + ToString(job));
-  const auto view = book.View(controller_, now_);
+  const auto view = tracker.View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.wasted_gpus, 4);
   EXPECT_EQ(view.jobs[0].user, "ada");
@@ -91,30 +91,30 @@ TEST_F(WasteTrackerTest, AnIdleJobIsWarnedOnceAndShownWithItsCost) {
 }
 
 TEST_F(WasteTrackerTest, ABusyJobAndAJobWithoutGpusAreNotWarned) {
-  WasteTracker book(WasteRules(), "own");
+  WasteTracker tracker(WasteRules(), "own");
   Run(4);
   Run(0);
-  EXPECT_TRUE(Watch(book, 120, 0.8).empty());
-  EXPECT_TRUE(book.View(controller_, now_).jobs.empty());
+  EXPECT_TRUE(Watch(tracker, 120, 0.8).empty());
+  EXPECT_TRUE(tracker.View(controller_, now_).jobs.empty());
 }
 
 TEST_F(WasteTrackerTest, WarningsSurviveARestart) {
   WasteRules rules;
   rules.action = WasteAction::kStop;
   std::map<std::string, std::string> store;
-  const auto keep = [&](WasteTracker& book) {
-    for (const auto& [key, text] : book.TakeSettings(controller_)) {
+  const auto keep = [&](WasteTracker& tracker) {
+    for (const auto& [key, text] : tracker.TakeSettings(controller_)) {
       if (text.empty()) store.erase(key);
       else store[key] = text;
     }
   };
-  WasteTracker book(rules, "own");
+  WasteTracker tracker(rules, "own");
   const JobId job = Run(1);
   const JobId other = Run(1);
-  ASSERT_EQ(Watch(book, 41, 0).size(), 2U) << "a first warning each";
-  keep(book);
+  ASSERT_EQ(Watch(tracker, 41, 0).size(), 2U) << "a first warning each";
+  keep(tracker);
   ASSERT_EQ(store.size(), 2U);
-  keep(book);
+  keep(tracker);
 
   // Nothing is known of the time before: the first warning is neither repeated nor forgotten.
   WasteTracker next(rules, "own");
@@ -141,27 +141,27 @@ TEST_F(WasteTrackerTest, WarningsSurviveARestart) {
 }
 
 TEST_F(WasteTrackerTest, AnEndedJobIsToldTheRightRequest) {
-  WasteTracker book(WasteRules(), "own");
+  WasteTracker tracker(WasteRules(), "own");
   const JobId job = Run(4);
   JobRecord record = *controller_.Find(job);
-  EXPECT_EQ(book.CountsFrom(record), static_cast<Second>(ToSeconds(record.started)) + 600);
-  EXPECT_FALSE(book.JudgesEnded(record)) << "it runs";
+  EXPECT_EQ(tracker.CountsFrom(record), static_cast<Second>(ToSeconds(record.started)) + 600);
+  EXPECT_FALSE(tracker.JudgesEnded(record)) << "it runs";
   record.state = JobState::kSucceeded;
   record.ended = record.started + std::chrono::minutes(39);
-  EXPECT_FALSE(book.JudgesEnded(record)) << "too short for any finding";
+  EXPECT_FALSE(tracker.JudgesEnded(record)) << "too short for any finding";
   record.ended = record.started + std::chrono::minutes(130);
-  EXPECT_TRUE(book.JudgesEnded(record));
+  EXPECT_TRUE(tracker.JudgesEnded(record));
   samples::JobUse use;
   use.machines = 1;
   use.seconds = 7200;
   use.use_seconds = 1440;
-  auto findings = book.OfEnded(record, use, {}, controller_);
+  auto findings = tracker.OfEnded(record, use, {}, controller_);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].kind, "underused");
   EXPECT_EQ(findings[0].remedy, "submit it with --gpus 1");
   use.use_seconds = 0;
   use.idle_seconds = use.idle_tail = 7200;
-  findings = book.OfEnded(record, use, {}, controller_);
+  findings = tracker.OfEnded(record, use, {}, controller_);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].remedy, "submit it with --gpus 0 if it needs no GPU");
   WasteRules rules;
@@ -170,14 +170,14 @@ TEST_F(WasteTrackerTest, AnEndedJobIsToldTheRightRequest) {
 }
 
 TEST_F(WasteTrackerTest, WithoutACpuRequestTheNodesCoresAreTheBottleneck) {
-  WasteTracker book(WasteRules(), "own");
+  WasteTracker tracker(WasteRules(), "own");
   JobSpec spec;
   spec.request.gpus = 2;
   const JobId job = Start(std::move(spec));
   cores_ = 9;
   machine_ = 0.99;
-  Watch(book, 75, 0.3);
-  const auto view = book.View(controller_, now_);
+  Watch(tracker, 75, 0.3);
+  const auto view = tracker.View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.jobs[0].id, job);
   EXPECT_EQ(view.jobs[0].findings.at(0).kind, "cpu_bound");
@@ -188,11 +188,11 @@ TEST_F(WasteTrackerTest, WithoutACpuRequestTheNodesCoresAreTheBottleneck) {
 TEST_F(WasteTrackerTest, ExemptJobsAreLeftAlone) {
   WasteRules rules;
   rules.exempt_names = {"notebook*", "debug"};
-  WasteTracker book(rules, "own");
+  WasteTracker tracker(rules, "own");
   Run(1, "notebook-7");
   Run(1, "debug");
   const JobId job = Run(1, "debugger");
-  const auto news = Watch(book, 60, 0);
+  const auto news = Watch(tracker, 60, 0);
   ASSERT_EQ(news.size(), 1U);
   EXPECT_EQ(news[0].job, job);
   rules.exempt_users = {"ada"};
@@ -201,68 +201,68 @@ TEST_F(WasteTrackerTest, ExemptJobsAreLeftAlone) {
 }
 
 TEST_F(WasteTrackerTest, AFractionIsResizedInPlace) {
-  WasteTracker book(WasteRules(), "own");
+  WasteTracker tracker(WasteRules(), "own");
   JobSpec spec;
   spec.request.gpus = 1;
   spec.request.portion.request = GpuShare(5000);
   const JobId job = Start(std::move(spec));
-  Watch(book, 75, 0.04, 4 * kGib);
-  const auto view = book.View(controller_, now_);
+  Watch(tracker, 75, 0.04, 4 * kGib);
+  const auto view = tracker.View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "divvy resize " + ToString(job) + " --gpus 0.1");
   EXPECT_NEAR(view.jobs[0].gpu_hours, 0.5 * 75 / 60, 0.01);
 }
 
 TEST_F(WasteTrackerTest, ANewRunIsJudgedAfreshAndEndedJobsAreForgotten) {
-  WasteTracker book(WasteRules(), "own");
+  WasteTracker tracker(WasteRules(), "own");
   const JobId job = Run(1);
-  EXPECT_EQ(Watch(book, 60, 0).size(), 1U);
+  EXPECT_EQ(Watch(tracker, 60, 0).size(), 1U);
   Exit exit;
   controller_.OnExited(job, controller_.Find(job)->attempt, exit, Now(), Now());
-  EXPECT_TRUE(book.View(controller_, now_).jobs.empty());
+  EXPECT_TRUE(tracker.View(controller_, now_).jobs.empty());
   Run(1);
-  EXPECT_TRUE(Watch(book, 39, 0).empty());
-  EXPECT_EQ(Watch(book, 2, 0).size(), 1U);
+  EXPECT_TRUE(Watch(tracker, 39, 0).empty());
+  EXPECT_EQ(Watch(tracker, 2, 0).size(), 1U);
 }
 
 TEST_F(WasteTrackerTest, AJobThatKeepsWastingIsWarnedTwiceAndThenStopped) {
   WasteRules rules;
   rules.action = WasteAction::kStop;
   rules.warn_every = std::chrono::minutes(10);
-  WasteTracker book(rules, "own");
+  WasteTracker tracker(rules, "own");
   const JobId job = Run(4);
   const std::string remedy = "divvy cancel " + ToString(job);
-  auto news = Watch(book, 41, 0);
+  auto news = Watch(tracker, 41, 0);
   ASSERT_EQ(news.size(), 1U) << "the warning names it";
   EXPECT_EQ(news[0].text,
             "is warned (1 of 2) that it wastes 4 GPUs: it does nothing with its 4 GPUs: 0% for 39 min; "
             "it is stopped in 20 min unless it uses them; " +
                 remedy);
-  const auto view = book.View(controller_, now_);
+  const auto view = tracker.View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.jobs[0].action, "stop");
   EXPECT_EQ(view.jobs[0].action_text, "stopped");
   EXPECT_EQ(view.jobs[0].warnings, 1);
   EXPECT_EQ(view.jobs[0].warnings_most, 2);
   EXPECT_NEAR(*view.jobs[0].action_time, static_cast<double>(kStart + 60 * 60), 30);
-  news = Watch(book, 10, 0);
+  news = Watch(tracker, 10, 0);
   ASSERT_EQ(news.size(), 1U);
   EXPECT_NE(news[0].text.find("is warned (2 of 2)"), std::string::npos) << news[0].text;
   EXPECT_EQ(news[0].action, WasteAction::kNone);
-  news = Watch(book, 10, 0);
+  news = Watch(tracker, 10, 0);
   ASSERT_EQ(news.size(), 1U);
   EXPECT_EQ(news[0].action, WasteAction::kStop);
   EXPECT_NE(news[0].text.find("is stopped, because it wastes 4 GPUs: it does nothing"), std::string::npos)
       << news[0].text;
-  book.OnAction(news[0], true, now_);
-  EXPECT_FALSE(book.View(controller_, now_).jobs.at(0).action_time) << "it is done";
-  EXPECT_TRUE(Watch(book, 30, 0).empty());
+  tracker.OnAction(news[0], true, now_);
+  EXPECT_FALSE(tracker.View(controller_, now_).jobs.at(0).action_time) << "it is done";
+  EXPECT_TRUE(Watch(tracker, 30, 0).empty());
 }
 
 TEST_F(WasteTrackerTest, AJobThatWastesEveryRunIsHeldAfterTheThird) {
   WasteRules rules;
   rules.action = WasteAction::kRequeue;
-  auto book = std::make_unique<WasteTracker>(rules, "own");
+  auto tracker = std::make_unique<WasteTracker>(rules, "own");
   const JobId job = Run(4);
   Caller divvy;
   divvy.is_admin = true;
@@ -270,25 +270,25 @@ TEST_F(WasteTrackerTest, AJobThatWastesEveryRunIsHeldAfterTheThird) {
     std::vector<WasteTracker::News> news;
     while (news.empty() || news.back().action == WasteAction::kNone) {
       ASSERT_LT(now_, kStart + 24 * 3600);
-      for (WasteTracker::News& one : Watch(*book, 1, 0)) news.push_back(std::move(one));
+      for (WasteTracker::News& one : Watch(*tracker, 1, 0)) news.push_back(std::move(one));
     }
     EXPECT_EQ(news.back().action, run < 3 ? WasteAction::kRequeue : WasteAction::kPause);
     EXPECT_NE(news.back().text.find(run < 3 ? "is queued again, because" : "is queued again and held, because"),
               std::string::npos)
         << news.back().text;
-    book->OnAction(news.back(), true, now_);
+    tracker->OnAction(news.back(), true, now_);
     ASSERT_TRUE(controller_.Requeue(job, RequeueAs::kQueued, divvy, Now()));
     // A restarted daemon knows it as well.
     std::map<std::string, std::string> rows;
     const auto keep = [&] {
-      for (auto& [key, text] : book->TakeSettings(controller_)) rows[key] = text;
+      for (auto& [key, text] : tracker->TakeSettings(controller_)) rows[key] = text;
     };
     keep();
     controller_.OnExited(job, controller_.Find(job)->attempt, Exit(), Now(), Now());
-    Watch(*book, 1, 0);
+    Watch(*tracker, 1, 0);
     keep();
-    book = std::make_unique<WasteTracker>(rules, "own");
-    for (const auto& [key, text] : rows) book->LoadSetting(key, text);
+    tracker = std::make_unique<WasteTracker>(rules, "own");
+    for (const auto& [key, text] : rows) tracker->LoadSetting(key, text);
     controller_.Decide(Now());
     controller_.TakeEffects();
     controller_.OnStarted(job, controller_.Find(job)->attempt, Now());
@@ -300,12 +300,12 @@ TEST_F(WasteTrackerTest, UsingTheGpusWithdrawsTheWarning) {
   WasteRules rules;
   rules.action = WasteAction::kPause;
   rules.underused = rules.small_memory = 0;
-  WasteTracker book(rules, "own");
+  WasteTracker tracker(rules, "own");
   Run(2);
-  EXPECT_EQ(Watch(book, 41, 0).size(), 1U);
-  EXPECT_TRUE(Watch(book, 1, 0.5).empty());
-  EXPECT_TRUE(Watch(book, 20, 0).empty()) << "no second warning";
-  const auto news = Watch(book, 12, 0);
+  EXPECT_EQ(Watch(tracker, 41, 0).size(), 1U);
+  EXPECT_TRUE(Watch(tracker, 1, 0.5).empty());
+  EXPECT_TRUE(Watch(tracker, 20, 0).empty()) << "no second warning";
+  const auto news = Watch(tracker, 12, 0);
   ASSERT_EQ(news.size(), 1U);
   EXPECT_NE(news[0].text.find("is warned (1 of 2)"), std::string::npos) << news[0].text;
   EXPECT_NE(news[0].text.find("it is queued again and held in 30 min"), std::string::npos) << news[0].text;
@@ -318,13 +318,13 @@ TEST_F(WasteTrackerTest, AJobsOwnSettingOverridesTheDefault) {
   const auto wish = [](const JobRecord& record) {
     return record.name == "notebook-wants" || record.name == "wants" ? WasteAction::kRequeue : WasteAction::kNone;
   };
-  WasteTracker book(rules, "own", wish);
+  WasteTracker tracker(rules, "own", wish);
   const JobId whole = Run(1);
   const JobId wants = Run(1, "wants");
   const JobId exempt = Run(1, "notebook-wants");
   Run(1, "notebook");
   std::map<JobId, std::string> told;
-  for (const auto& news : Watch(book, 41, 0)) told[news.job] += news.text;
+  for (const auto& news : Watch(tracker, 41, 0)) told[news.job] += news.text;
   EXPECT_TRUE(told[whole].starts_with("wastes 1 GPU")) << "whole GPUs are not parked: " << told[whole];
   EXPECT_TRUE(told[wants].starts_with("is warned")) << told[wants];
   EXPECT_TRUE(told[exempt].starts_with("is warned")) << told[exempt];
@@ -336,12 +336,12 @@ TEST_F(WasteTrackerTest, OnlyConfiguredActionsAreTaken) {
   rules.action = WasteAction::kStop;
   rules.action_on = {"underused"};
   rules.small_memory = 0;
-  WasteTracker book(rules, "own");
+  WasteTracker tracker(rules, "own");
   Run(2);
-  const auto idle = Watch(book, 41, 0);
+  const auto idle = Watch(tracker, 41, 0);
   ASSERT_EQ(idle.size(), 1U);
   EXPECT_TRUE(idle[0].text.starts_with("wastes")) << idle[0].text;
-  const auto underused = Watch(book, 40, 0.1);
+  const auto underused = Watch(tracker, 40, 0.1);
   ASSERT_GE(underused.size(), 1U);
   EXPECT_TRUE(underused[0].text.starts_with("is warned (1 of 2)")) << underused[0].text;
 }

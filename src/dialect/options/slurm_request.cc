@@ -56,7 +56,7 @@ Status ReadNodes(const JobSpec& spec, Tally& tally) {
     tally.says_nodes = true;
   }
   if (const auto constraint = Value(spec, "constraint")) {
-    DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));
+    DIVVY_TRY(const ConstraintOption ask, ParseConstraint(*constraint));
     tally.nodes.least = std::max(tally.nodes.least, ask.nodes);
   }
   if (const auto hosts = Value(spec, "nodelist"); hosts && !tally.says_nodes) {
@@ -91,19 +91,19 @@ Status CountTasks(JobSpec& spec, Tally& tally) {
 
 /// Collects the options that give a number of GPUs.
 Status CollectGpus(JobSpec& spec, Tally& tally) {
-  const auto add = [&](std::vector<GpuCount>& where, const std::string& option, const GpuAsk& ask) {
+  const auto add = [&](std::vector<GpuCount>& where, const std::string& option, const GpuOption& ask) {
     where.push_back({option, ask.count, ask.type});
     if (ask.other_type) tally.other_type = *ask.other_type;
   };
   if (const auto gres = Value(spec, "gres")) {
-    DIVVY_TRY(const GresAsk ask, ParseGres(*gres));
+    DIVVY_TRY(const GresOption ask, ParseGres(*gres));
     for (const std::string& note : ask.notes) AddNote(spec, "--gres=" + note);
     if (ask.gpus) add(tally.per_node, Written(spec, "gres"), *ask.gpus);
   }
   for (const std::string_view option : {"gpus-per-node", "gpus"}) {
     const auto value = Value(spec, option);
     if (!value) continue;
-    DIVVY_TRY(const GpuAsk ask, ParseGpuCount(*value));
+    DIVVY_TRY(const GpuOption ask, ParseGpuCount(*value));
     if (!ask.note.empty()) AddNote(spec, Written(spec, option) + ": " + ask.note);
     add(option == "gpus" ? tally.gpus : tally.per_node, Written(spec, option), ask);
   }
@@ -112,7 +112,7 @@ Status CollectGpus(JobSpec& spec, Tally& tally) {
     if (!sockets) {
       return InvalidArgument("--gpus-per-socket needs --sockets-per-node; add it, or write --gpus=N for the whole job");
     }
-    DIVVY_TRY(GpuAsk ask, ParseGpuCount(*value));
+    DIVVY_TRY(GpuOption ask, ParseGpuCount(*value));
     DIVVY_TRY(ask.count, Product(ask.count, *sockets, "GPUs"));
     add(tally.per_node, Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask);
   }
@@ -130,7 +130,7 @@ std::optional<std::string> PerTask(const JobSpec& spec) {
 Status FindNodes(const JobSpec& spec, Tally& tally) {
   std::int64_t in_all = tally.gpus.empty() ? 0 : tally.gpus.front().count;
   if (const auto option = PerTask(spec); option && in_all == 0 && tally.tasks > 0) {
-    DIVVY_TRY(const std::optional<GpuAsk> each, GpusOfTask(*option, Value(spec, *option).value_or("")));
+    DIVVY_TRY(const std::optional<GpuOption> each, GpusOfTask(*option, Value(spec, *option).value_or("")));
     if (each) {
       DIVVY_TRY(in_all, Product(each->count, tally.tasks, "GPUs"));
     }
@@ -158,7 +158,7 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   if (!option) return {};
   const std::string written = Written(spec, *option);
   std::vector<std::string> notes;
-  DIVVY_TRY(const std::optional<GpuAsk> ask, GpusOfTask(*option, Value(spec, *option).value_or(""), &notes));
+  DIVVY_TRY(const std::optional<GpuOption> ask, GpusOfTask(*option, Value(spec, *option).value_or(""), &notes));
   for (const std::string& note : notes) AddNote(spec, "--" + *option + "=" + note);
   if (!ask) return {};
   if (ask->other_type) tally.other_type = *ask->other_type;
@@ -225,7 +225,7 @@ Status SettleGpus(JobSpec& spec, Tally& tally) {
   }
   std::string condition;
   if (const auto constraint = Value(spec, "constraint")) {
-    DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));
+    DIVVY_TRY(const ConstraintOption ask, ParseConstraint(*constraint));
     condition = ask.gpu_type;
     if (ask.gpu_memory_gigabytes > 0) spec.request.gpu_memory = Bytes(ask.gpu_memory_gigabytes * 1'000'000'000);
     for (const std::string& feature : ask.unknown) {
@@ -254,7 +254,7 @@ Status SettleCpus(JobSpec& spec, Tally& tally) {
   const std::int64_t tasks = tally.tasks;
   auto per_task = Number(spec, "cpus-per-task");
   if (const auto tres = Value(spec, "tres-per-task"); tres && !per_task) {
-    DIVVY_TRY(const TresAsk ask, ParseTres(*tres));
+    DIVVY_TRY(const TresOption ask, ParseTres(*tres));
     per_task = ask.cpus;
   }
   std::int64_t cpus = 0;

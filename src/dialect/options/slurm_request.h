@@ -29,7 +29,7 @@ void Forget(JobSpec& spec, std::string_view option);
 Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::int64_t most);
 
 /// The number and type of GPUs that one option requests.
-struct GpuAsk {
+struct GpuOption {
   std::int64_t count = 0;
   std::string type;  // As written; empty: any.
   std::string note;  // A lenient interpretation, to report as a note.
@@ -37,27 +37,27 @@ struct GpuAsk {
   std::optional<std::string> other_type;
 };
 /// "2", "a100:2", "a100" of --gpus, --gpus-per-node, --gpus-per-task, --gpus-per-socket.
-Result<GpuAsk> ParseGpuCount(std::string_view text);
+Result<GpuOption> ParseGpuCount(std::string_view text);
 
 /// --gres: the GPUs in it, and notes on the rest of the list.
-struct GresAsk {
-  std::optional<GpuAsk> gpus;  // nullopt: it names no GPU at all (gres=none, gres=lustre).
+struct GresOption {
+  std::optional<GpuOption> gpus;  // nullopt: it names no GPU at all (gres=none, gres=lustre).
   std::vector<std::string> notes;
 };
-Result<GresAsk> ParseGres(std::string_view text);
+Result<GresOption> ParseGres(std::string_view text);
 
 /// --tres-per-task: "cpu=4,gres/gpu:a100=1", "gres/gpu:2".
-struct TresAsk {
-  std::optional<GpuAsk> gpus;
+struct TresOption {
+  std::optional<GpuOption> gpus;
   std::optional<std::int64_t> cpus;
   std::vector<std::string> notes;
 };
-Result<TresAsk> ParseTres(std::string_view text);
+Result<TresOption> ParseTres(std::string_view text);
 
 /// The GPUs per task from --gpus-per-task or --tres-per-task (`option`); nullopt if it names none. Lenient
 /// interpretations are added to `notes`.
-Result<std::optional<GpuAsk>> GpusOfTask(std::string_view option, std::string_view value,
-                                         std::vector<std::string>* notes = nullptr);
+Result<std::optional<GpuOption>> GpusOfTask(std::string_view option, std::string_view value,
+                                            std::vector<std::string>* notes = nullptr);
 
 /// --nodes: "1", "1-4", "2,4", "2-8:2". Returns the minimum and maximum.
 struct NodeRange {
@@ -67,7 +67,7 @@ struct NodeRange {
 Result<NodeRange> ParseNodes(std::string_view text);
 
 /// --constraint: the condition on the GPU's model, and the conditions on the node.
-struct ConstraintAsk {
+struct ConstraintOption {
   std::string gpu_type;  // In Request::gpu_type's form. Empty: no condition.
   std::int64_t gpu_memory_gigabytes = 0;
   std::vector<std::string> unknown;  // Features without a meaning for GPUs.
@@ -77,7 +77,7 @@ struct ConstraintAsk {
   std::string machines;
   std::int64_t nodes = 0;  // "gpu*4", "[a*2&b*4]": minimum number of nodes; 0: no count.
 };
-Result<ConstraintAsk> ParseConstraint(std::string_view text);
+Result<ConstraintOption> ParseConstraint(std::string_view text);
 
 /// Converts a GPU type as Slurm writes it ("nvidia_h100_80gb_hbm3", "tesla:v100", "rtx3090") to Request::gpu_type's
 /// form.

@@ -61,7 +61,7 @@ Condition Or(Condition result, const Condition& next) {
 
 class Reader {
  public:
-  Result<ConstraintAsk> Read(const FeatureTerm& term) {
+  Result<ConstraintOption> Read(const FeatureTerm& term) {
     DIVVY_TRY(const Condition all, Judge(term));
     std::vector<std::string> alternatives;
     for (const auto& option : all.options) alternatives.push_back(Join(option, "&"));
@@ -171,12 +171,12 @@ class Reader {
     return number && *number > 0 && *number <= 4096 ? *number : 0;
   }
 
-  ConstraintAsk ask_;
+  ConstraintOption ask_;
 };
 
 }  // namespace
 
-Result<ConstraintAsk> ParseConstraint(std::string_view text) {
+Result<ConstraintOption> ParseConstraint(std::string_view text) {
   text = Trim(text);
   // Remove quotes that another layer has left: --constraint="\"a100\"".
   if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {

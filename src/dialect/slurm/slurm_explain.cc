@@ -17,7 +17,7 @@ struct Said {
   std::string value;
 };
 
-std::string OfType(const slurm::GpuAsk& ask) {
+std::string OfType(const slurm::GpuOption& ask) {
   return Plural(ask.count, "GPU") + (ask.type.empty() ? "" : " of type " + ask.type);
 }
 

@@ -241,11 +241,11 @@ void Builder::AddTasks() {
 
 void Builder::AddGpus() {
   const auto count = [](std::string_view value) -> Status {
-    DIVVY_TRY([[maybe_unused]] const slurm::GpuAsk ask, slurm::ParseGpuCount(value));
+    DIVVY_TRY([[maybe_unused]] const slurm::GpuOption ask, slurm::ParseGpuCount(value));
     return {};
   };
   AddKept("gres", 0, "gpu[:TYPE]:N", "GPUs on each node", [](std::string_view value) -> Status {
-    DIVVY_TRY([[maybe_unused]] const slurm::GresAsk ask, slurm::ParseGres(value));
+    DIVVY_TRY([[maybe_unused]] const slurm::GresOption ask, slurm::ParseGres(value));
     return {};
   });
   AddKept("gpus", 'G', "[TYPE:]N", "GPUs of the whole job", count);
@@ -253,12 +253,12 @@ void Builder::AddGpus() {
   AddKept("gpus-per-task", 0, "[TYPE:]N", "GPUs of each task", count);
   AddKept("gpus-per-socket", 0, "[TYPE:]N", "GPUs on each socket", count);
   AddKept("tres-per-task", 0, "LIST", "CPUs and GPUs of each task", [](std::string_view value) -> Status {
-    DIVVY_TRY([[maybe_unused]] const slurm::TresAsk ask, slurm::ParseTres(value));
+    DIVVY_TRY([[maybe_unused]] const slurm::TresOption ask, slurm::ParseTres(value));
     return {};
   });
   AddKept("constraint", 'C', "FEATURES", "GPU model, such as a100|h100, and node features",
           [](std::string_view value) -> Status {
-            DIVVY_TRY([[maybe_unused]] const slurm::ConstraintAsk ask, slurm::ParseConstraint(value));
+            DIVVY_TRY([[maybe_unused]] const slurm::ConstraintOption ask, slurm::ParseConstraint(value));
             return {};
           });
 }

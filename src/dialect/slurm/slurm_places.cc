@@ -37,7 +37,7 @@ Status SettlePlaces(JobSpec& spec) {
     // CheckNodes refuses a list with fewer names than the job's nodes, because the list is exhaustive.
   }
   if (const auto constraint = Value(spec, "constraint")) {
-    DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));
+    DIVVY_TRY(const ConstraintOption ask, ParseConstraint(*constraint));
     request.constraint.clear();
     if (!ask.machines.empty()) {
       if (const auto condition = ReadConstraint(ask.machines)) {

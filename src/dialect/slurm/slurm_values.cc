@@ -38,7 +38,7 @@ std::string RepairedGpuSpec(const std::vector<std::string_view>& parts) {
 }
 
 /// The part after "gpu:" (or the whole of --gpus): "2", "a100", "a100:2". `prefix` is the prefix for suggested fixes.
-Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix) {
+Result<GpuOption> ParseTypeAndCount(std::string_view text, std::string_view prefix) {
   // "(S:0-1)" after the count names sockets, which follow from the chosen GPUs here.
   if (const auto bracket = text.find('('); bracket != std::string_view::npos && text.ends_with(')')) {
     text = text.substr(0, bracket);
@@ -58,7 +58,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
     if (IsNumber(parts.back())) return InvalidArgument("the GPU type must be one word; write " + repair);
     return InvalidArgument("the count must come last; write " + repair);
   }
-  GpuAsk ask;
+  GpuOption ask;
   std::string_view count = "1";
   if (parts.size() == 2) {
     ask.type = parts[0];
@@ -88,12 +88,12 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
 }
 
 /// Slots of a shared GPU: any number gives one whole GPU.
-GpuAsk WholeInsteadOfShare(std::string_view item) {
+GpuOption WholeInsteadOfShare(std::string_view item) {
   return {.count = 1, .type = "", .note = std::string(item) + ": the job gets a whole GPU"};
 }
 
 /// One element of --gres or of --tres-per-task's gres/ items.
-Status ReadGresItem(std::string_view item, GresAsk& ask) {
+Status ReadGresItem(std::string_view item, GresOption& ask) {
   std::string_view rest = item;
   if (rest.starts_with("gres/") || rest.starts_with("gres:")) rest.remove_prefix(5);
   const auto end = rest.find_first_of(":=");
@@ -106,7 +106,7 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
   }
   if (name.empty()) return InvalidArgument("an element has no name; write --gres=gpu:1");
   if (name == "shard" || name == "mps") {
-    const GpuAsk share = WholeInsteadOfShare(item);
+    const GpuOption share = WholeInsteadOfShare(item);
     ask.notes.push_back(share.note);
     if (!ask.gpus) ask.gpus = share;
     return {};
@@ -121,7 +121,7 @@ Status ReadGresItem(std::string_view item, GresAsk& ask) {
     ask.notes.push_back(name + ": ignored, because divvy knows only GPUs as resources");
     return {};
   }
-  GpuAsk one{.count = 1, .type = "", .note = ""};
+  GpuOption one{.count = 1, .type = "", .note = ""};
   if (has_rest) {
     std::string colons(value);
     std::ranges::replace(colons, '=', ':');
@@ -155,17 +155,17 @@ Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::
   return *number;
 }
 
-Result<GpuAsk> ParseGpuCount(std::string_view text) {
+Result<GpuOption> ParseGpuCount(std::string_view text) {
   if (text.empty()) return InvalidArgument("the number of GPUs is empty; write 1, or TYPE:1");
   if (text.find('$') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + ": #SBATCH lines do not expand variables; write the number");
   }
-  GpuAsk sum;
+  GpuOption sum;
   bool is_first = true;
   for (std::string_view item : Split(text, ',')) {
     item = Trim(item);
     if (item.starts_with("gpu:")) item.remove_prefix(4);
-    DIVVY_TRY(const GpuAsk one, ParseTypeAndCount(item, ""));
+    DIVVY_TRY(const GpuOption one, ParseTypeAndCount(item, ""));
     if (is_first) {
       sum = one;
     } else {
@@ -177,20 +177,20 @@ Result<GpuAsk> ParseGpuCount(std::string_view text) {
   return sum;
 }
 
-Result<GresAsk> ParseGres(std::string_view text) {
+Result<GresOption> ParseGres(std::string_view text) {
   if (Trim(text).empty()) return InvalidArgument("the resource is empty; write --gres=gpu:1");
   if (text.find('$') != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + ": #SBATCH lines do not expand variables; write --gres=gpu:1");
   }
-  GresAsk ask;
+  GresOption ask;
   for (const std::string_view item : Split(text, ',')) DIVVY_CHECK(ReadGresItem(Trim(item), ask));
   return ask;
 }
 
-Result<TresAsk> ParseTres(std::string_view text) {
+Result<TresOption> ParseTres(std::string_view text) {
   if (Trim(text).empty()) return InvalidArgument("the resource is empty; write gres/gpu:1");
-  TresAsk ask;
-  GresAsk gres;
+  TresOption ask;
+  GresOption gres;
   for (std::string_view item : Split(text, ',')) {
     item = Trim(item);
     const auto end = item.find_first_of(":=");
@@ -211,14 +211,14 @@ Result<TresAsk> ParseTres(std::string_view text) {
   return ask;
 }
 
-Result<std::optional<GpuAsk>> GpusOfTask(std::string_view option, std::string_view value,
-                                         std::vector<std::string>* notes) {
+Result<std::optional<GpuOption>> GpusOfTask(std::string_view option, std::string_view value,
+                                            std::vector<std::string>* notes) {
   if (option == "gpus-per-task") {
-    DIVVY_TRY(const GpuAsk ask, ParseGpuCount(value));
+    DIVVY_TRY(const GpuOption ask, ParseGpuCount(value));
     if (notes != nullptr && !ask.note.empty()) notes->push_back(std::string(value) + ": " + ask.note);
-    return std::optional<GpuAsk>(ask);
+    return std::optional<GpuOption>(ask);
   }
-  DIVVY_TRY(const TresAsk ask, ParseTres(value));
+  DIVVY_TRY(const TresOption ask, ParseTres(value));
   if (notes != nullptr) notes->insert(notes->end(), ask.notes.begin(), ask.notes.end());
   return ask.gpus;
 }

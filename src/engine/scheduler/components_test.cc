@@ -29,10 +29,10 @@ struct Machines : World {
       for (int gpu = 0; gpu < kinds[i].gpus; ++gpu) AddGpu(capacity, kinds[i].model, 80_GiB);
       capacity.cpus = kinds[i].cpus;
       capacity.memory = 64_GiB;
-      NodeAttributes words;
-      words.name = "n" + std::to_string(i);
-      words.features = kinds[i].features;
-      scheduler.SetNode(static_cast<NodeIndex>(i), words, std::move(capacity));
+      NodeAttributes attributes;
+      attributes.name = "n" + std::to_string(i);
+      attributes.features = kinds[i].features;
+      scheduler.SetNode(static_cast<NodeIndex>(i), attributes, std::move(capacity));
     }
     Check();
   }

@@ -108,7 +108,7 @@ std::string Decision::WhereText(const std::vector<core::TaskPlacement>& placemen
       std::ranges::all_of(placements, [&](const auto& placed) { return placed.node == placements.front().node; });
   if (!is_one) return "other nodes";
   std::string text = GpusText(GpusOf(placements));
-  if (facts_.nodes().size() > 1) text += " of " + facts_.node(placements.front().node).words.name;
+  if (facts_.nodes().size() > 1) text += " of " + facts_.node(placements.front().node).attributes.name;
   return text;
 }
 
@@ -215,7 +215,7 @@ bool Decision::ResizeRunning() {
   }
   if (jobs.empty()) return false;
   bool has_changed = KeepUnclaimed(jobs);
-  has_changed = AskBack(jobs) || has_changed;
+  has_changed = RequestShrinks(jobs) || has_changed;
   return GrowRunning(jobs) || has_changed;
 }
 
@@ -238,16 +238,16 @@ bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
   return has_changed;
 }
 
-bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
+bool Decision::RequestShrinks(const std::vector<const RunningJob*>& jobs) {
   std::vector<core::Surplus> surplus;
   for (const RunningJob* job : jobs) {
     const core::Run& run = *core_.running(job->id);
     const GpuSet stays = core::GpusOf(run) - core::RequestedOf(run);
     surplus.push_back({job->id, stays.size() - job->request.gpus, std::max(job->grown_at, job->started)});
   }
-  const std::vector<core::GiveBack> given = core::AskBack(core_, std::move(surplus), now_);
-  for (const core::GiveBack& one : given) {
-    for (const core::GiveBack::Part& part : one.parts) {
+  const std::vector<core::ElasticShrink> given = core::RequestShrinks(core_, std::move(surplus), now_);
+  for (const core::ElasticShrink& one : given) {
+    for (const core::ElasticShrink::Part& part : one.parts) {
       const core::Run& run = *core_.running(part.job);
       Resizing& resizing = ResizingOf(part.job);
       resizing.gpus = core::GpusOf(run);

@@ -37,7 +37,7 @@ class Decision {
   bool ResizeRunning();
   void ForgetSilent();
   bool KeepUnclaimed(const std::vector<const RunningJob*>& jobs);
-  bool AskBack(const std::vector<const RunningJob*>& jobs);
+  bool RequestShrinks(const std::vector<const RunningJob*>& jobs);
   bool GrowRunning(const std::vector<const RunningJob*>& jobs);
   void Resize(JobId job, GpuSet gpus, GpuSet asked_back, Reason reason);
   Resizing& ResizingOf(JobId job);

@@ -60,7 +60,7 @@ core::Names NamesOf(const Scheduler& scheduler) {
   names.withheld = [&scheduler](NodeIndex index, GpuSet gpus) {
     const NodeUsage& node = scheduler.node(index);
     if (!node.takes_work) return node.idle_reason;
-    return (scheduler.has_many() ? "on " + node.words.name + " " : std::string()) + WithheldText(node, gpus);
+    return (scheduler.has_many() ? "on " + node.attributes.name + " " : std::string()) + WithheldText(node, gpus);
   };
   return names;
 }

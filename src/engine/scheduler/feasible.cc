@@ -160,8 +160,8 @@ Status CheckFeasible(const Scheduler& scheduler, const Request& request, const s
   std::string why;
   const core::ResourceRequest resources = scheduler.AskAbout(request, pool, PlacementStrategy::kSequential, &why);
   if (!why.empty()) return InvalidArgument(why);
-  const core::HardwareClasses kinds(scheduler.core().state(), core::HardwareClasses::Of::kAll);
-  DIVVY_CHECK(core::Feasible(kinds, resources, core::NamesOf(scheduler.classifier().class_index())));
+  const core::HardwareClasses classes(scheduler.core().state(), core::HardwareClasses::Of::kAll);
+  DIVVY_CHECK(core::Feasible(classes, resources, core::NamesOf(scheduler.classifier().class_index())));
   return request.is_heterogeneous() ? CheckLocality(scheduler, request, resources) : Status();
 }
 

@@ -18,9 +18,9 @@ struct Machines : World {
     scheduler.SetNode(2, Words("n2"), Capacity(2, "Tesla V100-SXM2-32GB"));
   }
   static NodeAttributes Words(const std::string& name) {
-    NodeAttributes words;
-    words.name = name;
-    return words;
+    NodeAttributes attributes;
+    attributes.name = name;
+    return attributes;
   }
   static NodeCapacity Capacity(int gpus, const std::string& model = "") {
     NodeCapacity capacity;

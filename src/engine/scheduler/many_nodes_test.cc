@@ -19,9 +19,9 @@ NodeCapacity Capacity(int gpus, int cpus = 64, const std::string& model = "NVIDI
 }
 
 NodeAttributes Named(const std::string& name) {
-  NodeAttributes words;
-  words.name = name;
-  return words;
+  NodeAttributes attributes;
+  attributes.name = name;
+  return attributes;
 }
 
 struct Machines : World {
@@ -225,11 +225,11 @@ struct Racks : Machines {
   }
   void Add(const std::string& name, std::vector<std::string> features, std::vector<std::string> pools,
            const std::string& rack) {
-    NodeAttributes words = Named(name);
-    words.features = std::move(features);
-    words.pools = std::move(pools);
-    words.rack = rack;
-    scheduler.SetNode(static_cast<NodeIndex>(scheduler.nodes().size()), words, Capacity(4));
+    NodeAttributes attributes = Named(name);
+    attributes.features = std::move(features);
+    attributes.pools = std::move(pools);
+    attributes.rack = rack;
+    scheduler.SetNode(static_cast<NodeIndex>(scheduler.nodes().size()), attributes, Capacity(4));
   }
   /// The node on which a job with this request starts; 0: none.
   NodeIndex Where(const std::function<void(WaitingEntry&)>& wish) {
@@ -333,8 +333,8 @@ TEST(NodeSelection, AGangPrefersOneRack) {
   world.Submit(Gang(61, 2, 4));
   const auto starts = world.Decide();
   ASSERT_EQ(starts.size(), 1U);
-  EXPECT_EQ(world.scheduler.node(starts[0].gang[0].node).words.rack, "r2");
-  EXPECT_EQ(world.scheduler.node(starts[0].gang[1].node).words.rack, "r2");
+  EXPECT_EQ(world.scheduler.node(starts[0].gang[0].node).attributes.rack, "r2");
+  EXPECT_EQ(world.scheduler.node(starts[0].gang[1].node).attributes.rack, "r2");
 }
 
 TEST(NodeSelection, AChangedLabelMovesNoJobAndCountsForLaterOnes) {
@@ -343,9 +343,9 @@ TEST(NodeSelection, AChangedLabelMovesNoJobAndCountsForLaterOnes) {
   entry.request.constraint = "nvme";
   world.Submit(entry);
   ASSERT_EQ(world.Decide().front().node, 2U);
-  NodeAttributes words = world.scheduler.node(1).words;
-  words.features = {"ib", "nvme"};
-  world.scheduler.SetNode(1, words, world.scheduler.node(1).capacity);
+  NodeAttributes attributes = world.scheduler.node(1).attributes;
+  attributes.features = {"ib", "nvme"};
+  world.scheduler.SetNode(1, attributes, world.scheduler.node(1).capacity);
   world.Check();
   EXPECT_EQ(world.scheduler.running(JobId(70))->node, 2U);
   EXPECT_EQ(world.Where([](auto& job) {

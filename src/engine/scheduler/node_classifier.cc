@@ -33,8 +33,8 @@ void SortOnce(std::vector<std::string>& words) {
 }
 
 std::vector<std::string> FeaturesOf(const NodeUsage& node) {
-  std::vector<std::string> features = node.words.features;
-  for (const std::string& pool : node.words.pools) features.push_back("pool=" + pool);
+  std::vector<std::string> features = node.attributes.features;
+  for (const std::string& pool : node.attributes.pools) features.push_back("pool=" + pool);
   for (const GpuFacts& gpu : node.capacity.gpus) AddModelWords(gpu.model, features);
   SortOnce(features);
   return features;
@@ -51,11 +51,11 @@ std::string SizeFeature(int cpus) { return "=cpus=" + std::to_string(cpus); }
 }  // namespace
 
 std::vector<std::string> NodeClassifier::FindPools(const NodeUsage& node) const {
-  std::vector<std::string> pools = node.words.pools;
+  std::vector<std::string> pools = node.attributes.pools;
   if (pools_.empty()) return pools;
   const std::vector<std::string> features = FeaturesOf(node);
   for (const PoolRow& pool : pools_) {
-    const bool is_named = std::find(pool.nodes.begin(), pool.nodes.end(), node.words.name) != pool.nodes.end();
+    const bool is_named = std::find(pool.nodes.begin(), pool.nodes.end(), node.attributes.name) != pool.nodes.end();
     const bool is_such = !pool.condition.is_any() && pool.condition.Holds(features);
     if (pool.has_all || is_named || is_such) pools.push_back(pool.name);
   }
@@ -85,15 +85,15 @@ std::size_t NodeClassifier::told_apart() const {
 }
 
 core::NodeProperties NodeClassifier::PropertiesOf(NodeIndex node, const NodeUsage& now) const {
-  core::NodeProperties traits;
-  traits.name = now.words.name;
-  traits.pools = PoolsOf(node);
-  traits.features = FeaturesOf(now);
-  if (has_exclusive()) traits.features.push_back(SizeFeature(now.capacity.cpus));
+  core::NodeProperties properties;
+  properties.name = now.attributes.name;
+  properties.pools = PoolsOf(node);
+  properties.features = FeaturesOf(now);
+  if (has_exclusive()) properties.features.push_back(SizeFeature(now.capacity.cpus));
   for (const GpuFacts& gpu : now.capacity.gpus)
-    traits.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
-  SortOnce(traits.features);
-  return traits;
+    properties.gpus.push_back({gpu.model, MebibytesDown(gpu.memory_total), gpu.compute_capability});
+  SortOnce(properties.features);
+  return properties;
 }
 
 void NodeClassifier::Know(NodeIndex node, const NodeUsage& now) {
@@ -115,10 +115,10 @@ void NodeClassifier::Know(NodeIndex node, const NodeUsage& now) {
 bool NodeClassifier::Add(const NodeUsage& node) {
   const auto index = static_cast<NodeIndex>(pools_of_.size());
   pools_of_.push_back(FindPools(node));
-  core::NodeProperties traits = PropertiesOf(index, node);
-  const std::string name = traits.name;
+  core::NodeProperties properties = PropertiesOf(index, node);
+  const std::string name = properties.name;
   Know(index, node);
-  if (class_index_.AddNode(std::move(traits))) return true;
+  if (class_index_.AddNode(std::move(properties))) return true;
   const Status bare = class_index_.AddNode({name, {}, {}, {}});
   DIVVY_ASSERT(bare);
   return false;

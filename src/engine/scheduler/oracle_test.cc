@@ -70,7 +70,7 @@ struct Oracle {
   }
   Time Until(const OracleJob& job, Time start) const { return job.limit > Duration(0) ? start + job.limit : kNever; }
 
-  std::vector<const OracleJob*> Order() const {
+  std::vector<const OracleJob*> Sorted() const {
     std::vector<const OracleJob*> order;
     for (const OracleJob& job : jobs) order.push_back(&job);
     std::sort(order.begin(), order.end(), [&](const OracleJob* a, const OracleJob* b) {
@@ -193,7 +193,7 @@ struct Oracle {
 
   // The order in which jobs backfill behind a blocked first job under first come, first served.
   std::vector<const OracleJob*> Fillers() const {
-    std::vector<const OracleJob*> order = Order();
+    std::vector<const OracleJob*> order = Sorted();
     const auto length = [](const OracleJob& job) { return job.limit > Duration(0) ? job.limit : 24 * kHour; };
     std::stable_sort(order.begin(), order.end(), [&](const OracleJob* a, const OracleJob* b) {
       if (a->priority != b->priority) return a->priority > b->priority;
@@ -211,7 +211,7 @@ struct Oracle {
       again = false;
       bool is_first_blocked = true;
       std::vector<OracleReservation> reservations;
-      std::vector<const OracleJob*> line = Order();
+      std::vector<const OracleJob*> line = Sorted();
       const std::size_t in_order = line.size();
       for (const OracleJob* filler : Fillers()) line.push_back(filler);
       for (std::size_t turn = 0; turn < line.size(); ++turn) {

@@ -13,10 +13,7 @@ using core::Words;
 /// The policy that gives these rules.
 Policy PolicyOf(const core::RuleWords& rules) {
   Policy policy;
-  policy.order = rules.order == core::Order::kFifo       ? QueuePolicy::kFifo
-                 : rules.order == core::Order::kFair     ? QueuePolicy::kFair
-                 : rules.order == core::Order::kShortest ? QueuePolicy::kShortest
-                                                         : QueuePolicy::kSmallFirst;
+  policy.order = rules.order;
   policy.escalate_after = rules.escalate_after;
   policy.cpu_jobs_at_once = rules.cpu_jobs.value_or(policy.cpu_jobs_at_once);
   policy.preemption = {rules.reclaims,    rules.preempts,    rules.consolidates,

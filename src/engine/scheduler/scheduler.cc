@@ -91,15 +91,15 @@ void Scheduler::ShowUsable(NodeIndex node) {
 core::NodeFacts Scheduler::FactsOf(NodeIndex index) {
   const NodeUsage& node = facts_.node(index);
   core::NodeFacts facts = classifier_.FactsOf(index, node.capacity);
-  facts.name = has_many() && !node.words.name.empty() ? node.words.name : "this server";
+  facts.name = has_many() && !node.attributes.name.empty() ? node.attributes.name : "this server";
   // A node without a rack gets a rack of its own. A rack without a block gets a block of its own.
   constexpr std::uint32_t kAlone = std::uint32_t{1} << 31, kRackAlone = std::uint32_t{1} << 30;
   const auto number = [](std::map<std::string, std::uint32_t>& numbers, const std::string& name, std::uint32_t alone) {
     if (name.empty()) return alone;
     return numbers.try_emplace(name, static_cast<std::uint32_t>(numbers.size() + 1)).first->second;
   };
-  facts.rack = number(racks_, node.words.rack, kAlone | index);
-  facts.block = number(blocks_, node.words.block, facts.rack | (node.words.rack.empty() ? 0 : kRackAlone));
+  facts.rack = number(racks_, node.attributes.rack, kAlone | index);
+  facts.block = number(blocks_, node.attributes.block, facts.rack | (node.attributes.rack.empty() ? 0 : kRackAlone));
   return facts;
 }
 
@@ -122,25 +122,26 @@ std::optional<NodeIndex> Scheduler::FindNode(std::string_view name) const {
   return at == nodes_.end() ? std::nullopt : std::optional(at->second);
 }
 
-void Scheduler::SetNode(NodeIndex node, NodeAttributes words, NodeCapacity capacity) {
+void Scheduler::SetNode(NodeIndex node, NodeAttributes attributes, NodeCapacity capacity) {
   DIVVY_ASSERT(node <= facts_.nodes().size());
   const bool is_new = node == facts_.nodes().size();
-  const bool is_same = !is_new && facts_.node(node).capacity == capacity && facts_.node(node).words == words;
+  const bool is_same = !is_new && facts_.node(node).capacity == capacity && facts_.node(node).attributes == attributes;
   if (is_same && core_.node_count() > node) return;
   // With the first agent's node, the controller's own node gets its name, which needs a rebuild.
   const bool may_add = is_new && node > 1;
   const bool may_rename = !is_new && facts_.node(node).capacity == capacity && core_.node_count() > node;
   const auto enter = [&] {
-    if (!words.name.empty()) nodes_[words.name] = node;
+    if (!attributes.name.empty()) nodes_[attributes.name] = node;
     facts_.SetCapacity(node, std::move(capacity));
-    facts_.SetWords(node, std::move(words));
+    facts_.SetAttributes(node, std::move(attributes));
   };
   if (may_rename) {
-    const bool is_moved = words.rack != facts_.node(node).words.rack || words.block != facts_.node(node).words.block;
+    const bool is_moved =
+        attributes.rack != facts_.node(node).attributes.rack || attributes.block != facts_.node(node).attributes.block;
     enter();
     const std::size_t sizes = classifier_.told_apart();
     const bool is_told = !is_moved && classifier_.Change(node, facts_.node(node));
-    if (is_told && classifier_.told_apart() == sizes) return FollowKinds();
+    if (is_told && classifier_.told_apart() == sizes) return FollowNodeClasses();
     return Rebuild(TakeTeams());
   }
   if (may_add) {
@@ -150,7 +151,7 @@ void Scheduler::SetNode(NodeIndex node, NodeAttributes words, NodeCapacity capac
     // The resource requests of known jobs have no alternative for nodes of such a size.
     if (classifier_.told_apart() != sizes) return Rebuild(TakeTeams());
     core_.AddNode(FactsOf(node));
-    FollowKinds();
+    FollowNodeClasses();
     ShowUsable(node);
     CountGpus();
     return;
@@ -241,7 +242,7 @@ core::ResourceRequest Scheduler::UseRequest(JobId id, core::ResourceRequest reso
                                             const std::string& pool, const std::vector<ModelSpeed>& speeds) {
   std::vector<core::FilterIndex> used;
   core::ResourceRequest made = classifier_.Use(std::move(resources), request, pool, speeds, used);
-  FollowKinds();
+  FollowNodeClasses();
   if (std::ranges::any_of(used, [](core::FilterIndex filter) { return filter != core::kNoFilter; }))
     filters_[id] = std::move(used);
   return made;
@@ -268,12 +269,12 @@ core::ResourceRequest Scheduler::AskAbout(const Request& request, const std::str
   std::vector<core::FilterIndex> used;
   core::ResourceRequest resources =
       classifier_.Use(ResourceRequestOf(request, placement, request.gpus), request, pool, {}, used, why);
-  FollowKinds();
+  FollowNodeClasses();
   classifier_.Leave(used);
   return resources;
 }
 
-void Scheduler::FollowKinds() const {
+void Scheduler::FollowNodeClasses() const {
   const core::NodeClassChange change = classifier_.class_index().TakeChange();
   if (!change.empty()) core_.SetNodeClasses(classifier_.class_index(), change, MakeScorer());
 }
@@ -430,14 +431,14 @@ std::vector<core::TaskPlacement> Scheduler::PlacementsOf(const std::vector<NodeR
   int left = resources.groups.front().least;
   for (const NodeResources& place : places) {
     if (left-- == 0) left = resources.groups[++group].least - 1;
-    std::vector<std::uint8_t> kinds;
+    std::vector<std::uint8_t> node_classes;
     const core::NodeFacts& facts = core_.node(place.node);
     for (const int gpu : place.gpus.ToVector()) {
-      kinds.push_back(facts.gpu_classes.empty() ? static_cast<std::uint8_t>(facts.node_class)
-                                                : facts.gpu_classes[static_cast<std::size_t>(gpu)]);
+      node_classes.push_back(facts.gpu_classes.empty() ? static_cast<std::uint8_t>(facts.node_class)
+                                                       : facts.gpu_classes[static_cast<std::size_t>(gpu)]);
     }
-    if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.node_class));
-    placements.push_back({place.node, PlaceIn(place), group, AlternativeOf(resources.groups[group], kinds)});
+    if (node_classes.empty()) node_classes.push_back(static_cast<std::uint8_t>(facts.node_class));
+    placements.push_back({place.node, PlaceIn(place), group, AlternativeOf(resources.groups[group], node_classes)});
   }
   return placements;
 }

@@ -46,11 +46,11 @@ class Scheduler {
 
   /// Sets the capacity of the controller's own node. Call it first; it may be called again with a capacity that
   /// includes all GPUs that jobs hold.
-  void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, facts_.node(kOwnNode).words, std::move(capacity)); }
+  void SetCapacity(NodeCapacity capacity) { SetNode(kOwnNode, facts_.node(kOwnNode).attributes, std::move(capacity)); }
   /// Sets an existing node, or adds the node of the next number. Requires: `capacity` includes all GPUs that jobs hold.
   /// Usually cheap for a new node, and for a change of nothing but its name, features or pools. A change of its
   /// capacity, rack or block rebuilds the core from all facts.
-  void SetNode(NodeIndex node, NodeAttributes words, NodeCapacity capacity);
+  void SetNode(NodeIndex node, NodeAttributes attributes, NodeCapacity capacity);
   /// `idle_reason`: why the node takes no new work: "node n2 is cordoned: disk". Running jobs stay.
   void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
   void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
@@ -181,7 +181,7 @@ class Scheduler {
   /// Makes the member `job` a user of the filters of `entry`. If it `is_last`, the entry stops using them.
   void KeepRequest(JobId entry, JobId job, bool is_last);
   /// Passes changed node classes of `classifier_` on to the core.
-  void FollowKinds() const;
+  void FollowNodeClasses() const;
   std::shared_ptr<const placement::Scorer> MakeScorer() const;
   void RecordDemand(const core::ResourceRequest& resources, std::uint32_t count);
   void PutInCore(const WaitingEntry& entry);

@@ -25,7 +25,7 @@ std::vector<GroupName> Normalised(std::vector<GroupName> groups);
 
 /// One node as callers described it, and the jobs that hold its resources.
 struct NodeUsage {
-  NodeAttributes words;
+  NodeAttributes attributes;
   NodeCapacity capacity;
   GpuTopology topology{{}};
   std::vector<GpuAvailability> availability;
@@ -52,7 +52,7 @@ class SchedulerFacts {
   /// Sets the capacity of an existing node, or adds the node of the next number. Requires: `capacity` includes all GPUs
   /// that jobs hold.
   void SetCapacity(NodeIndex node, NodeCapacity capacity);
-  void SetWords(NodeIndex node, NodeAttributes words) { nodes_[node].words = std::move(words); }
+  void SetAttributes(NodeIndex node, NodeAttributes attributes) { nodes_[node].attributes = std::move(attributes); }
   void SetTakesWork(NodeIndex node, bool takes_work, std::string idle_reason);
   void SetAvailability(NodeIndex node, GpuIndex gpu, GpuAvailability availability);
   void SetGroupLimits(const GroupName& group, GroupLimits limits);

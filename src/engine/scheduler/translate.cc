@@ -241,39 +241,25 @@ core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<
   return resources;
 }
 
-std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds) {
+std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& node_classes) {
   const std::vector<core::Shape>& alternatives = group.alternatives;
   const auto at = std::find_if(alternatives.begin(), alternatives.end(), [&](const core::Shape& shape) {
-    return std::all_of(kinds.begin(), kinds.end(),
-                       [&](std::uint8_t kind) { return ((shape.models >> kind) & 1) != 0; });
+    return std::all_of(node_classes.begin(), node_classes.end(),
+                       [&](std::uint8_t node_class) { return ((shape.models >> node_class) & 1) != 0; });
   });
   return at == alternatives.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(at - alternatives.begin());
 }
 
-static core::Order OrderOf(QueuePolicy policy) {
-  switch (policy) {
-    case QueuePolicy::kSmallFirst:
-      return core::Order::kSmallFirst;
-    case QueuePolicy::kFifo:
-      return core::Order::kFifo;
-    case QueuePolicy::kFair:
-      return core::Order::kFair;
-    case QueuePolicy::kShortest:
-      return core::Order::kShortest;
-  }
-  return core::Order::kSmallFirst;
-}
-
 core::PoolRules RulesOf(const Policy& policy, const PoolRow& pool) {
   core::PoolRules rules = RulesOf(policy);
-  rules.order = OrderOf(pool.policy.value_or(policy.order));
+  rules.order = pool.policy.value_or(policy.order);
   rules.tier = pool.priority;
   return rules;
 }
 
 core::Rules RulesOf(const Policy& policy) {
   core::Rules rules;
-  rules.order = OrderOf(policy.order);
+  rules.order = policy.order;
   rules.escalate_after = policy.escalate_after;
   // Backfill reservations rely on time limits alone.
   rules.uses_predictions = false;

@@ -34,7 +34,7 @@ core::ResourceRequest RequestOfPlaces(const Request& request, const std::vector<
 core::GpuPlace PlaceIn(const NodeResources& place);
 
 /// Returns the alternative of the group that accepts GPUs of these classes, or the first if none does.
-std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);
+std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& node_classes);
 
 std::int32_t CpuMilli(int cpus);
 std::int32_t MebibytesUp(Bytes bytes);

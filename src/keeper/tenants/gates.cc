@@ -20,10 +20,10 @@ Gates::~Gates() {
 }
 
 void Gates::Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::Share& share) {
-  const Seat seat{tenant.id(), device};
-  const auto found = seats_.find(seat);
-  if (found != seats_.end() && found->second != gpu) Leave(tenant, device);
-  seats_[seat] = gpu;
+  const GateKey key{tenant.id(), device};
+  const auto found = gpu_of_.find(key);
+  if (found != gpu_of_.end() && found->second != gpu) Leave(tenant, device);
+  gpu_of_[key] = gpu;
   Place& place = places_[gpu];
   const bool is_new = !place.members.contains(tenant.id());
   place.members[tenant.id()].tenant = &tenant;
@@ -46,7 +46,7 @@ void Gates::PassOverEmpty(Place& place) {
 void Gates::Leave(const Tenant& tenant, unsigned device) {
   Place* place = PlaceOf(tenant, device);
   if (place == nullptr) return;
-  seats_.erase({tenant.id(), device});
+  gpu_of_.erase({tenant.id(), device});
   place->members.erase(tenant.id());
   if (place->drain && place->drain->tenant == tenant.id()) place->drain.reset();
   if (place->holder == tenant.id()) place->holder.reset();
@@ -55,8 +55,8 @@ void Gates::Leave(const Tenant& tenant, unsigned device) {
 }
 
 Gates::Place* Gates::PlaceOf(const Tenant& tenant, unsigned device) {
-  const auto seat = seats_.find({tenant.id(), device});
-  return seat == seats_.end() ? nullptr : &places_.at(seat->second);
+  const auto at = gpu_of_.find({tenant.id(), device});
+  return at == gpu_of_.end() ? nullptr : &places_.at(at->second);
 }
 
 void Gates::OnAsk(const Tenant& tenant, unsigned device, Slot slot) {
@@ -199,18 +199,18 @@ void Gates::Settle(GpuIndex gpu, Place& place) {
 }
 
 Duration Gates::Had(const Tenant& tenant, unsigned device) const {
-  const auto seat = seats_.find({tenant.id(), device});
-  return seat == seats_.end() ? Duration(0) : places_.at(seat->second).turns.Had(tenant.id());
+  const auto at = gpu_of_.find({tenant.id(), device});
+  return at == gpu_of_.end() ? Duration(0) : places_.at(at->second).turns.Had(tenant.id());
 }
 
 bool Gates::HasNeighbours(const Tenant& tenant, unsigned device) const {
-  const auto seat = seats_.find({tenant.id(), device});
-  return seat != seats_.end() && places_.at(seat->second).members.size() > 1;
+  const auto at = gpu_of_.find({tenant.id(), device});
+  return at != gpu_of_.end() && places_.at(at->second).members.size() > 1;
 }
 
 bool Gates::Overruns(const Tenant& tenant, unsigned device) const {
-  const auto seat = seats_.find({tenant.id(), device});
-  return seat != seats_.end() && places_.at(seat->second).members.at(tenant.id()).overrun.has_value();
+  const auto at = gpu_of_.find({tenant.id(), device});
+  return at != gpu_of_.end() && places_.at(at->second).members.at(tenant.id()).overrun.has_value();
 }
 
 }  // namespace divvy::keeper

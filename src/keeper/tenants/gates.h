@@ -57,7 +57,7 @@ class Gates {
     std::optional<EventLoop::TimerId> alarm;
     bool is_changed = false;
   };
-  using Seat = std::pair<sharing::TenantId, unsigned>;
+  using GateKey = std::pair<sharing::TenantId, unsigned>;
   Place* PlaceOf(const Tenant& tenant, unsigned device);
   void Settle(GpuIndex gpu, Place& place);
   void BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id);
@@ -69,7 +69,7 @@ class Gates {
 
   EventLoop& loop_;
   std::map<GpuIndex, Place> places_;
-  std::map<Seat, GpuIndex> seats_;
+  std::map<GateKey, GpuIndex> gpu_of_;
   std::uint64_t next_drain_ = 1;
 };
 

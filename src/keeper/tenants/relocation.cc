@@ -17,7 +17,7 @@ constexpr Duration kDialAgain = 10ms;
 /// A process has been emptied before it is locked, so nothing is in flight.
 constexpr Duration kLockTimeout = 10s;
 
-std::uint64_t NextOrder() {
+std::uint64_t NextMessage() {
   static std::uint64_t next = 0;
   return ++next;
 }
@@ -170,7 +170,7 @@ void Relocation::TellLibrary(Slot slot, share::Word word) {
     message.word = word;
     message.device = device;
     message.process = slot;
-    message.id = NextOrder();
+    message.id = NextMessage();
     if (tenant_.Send(slot, message)) told_[message.id] = slot;
   }
 }
@@ -183,7 +183,7 @@ void Relocation::LookAtThoseThatStand() {
     if (stat && stat->state == 'T') standing.insert(slot);
   }
   for (const Slot slot : standing) {
-    std::erase_if(told_, [slot](const auto& order) { return order.second == slot; });
+    std::erase_if(told_, [slot](const auto& sent) { return sent.second == slot; });
     Fail(slot, "it is stopped");
   }
   if (told_.empty()) return;
@@ -195,9 +195,9 @@ void Relocation::LookAtThoseThatStand() {
 }
 
 void Relocation::OnDone(Slot slot, const share::Message& done) {
-  const auto order = told_.find(done.id);
-  if (order == told_.end() || order->second != slot) return;  // From an abandoned step.
-  told_.erase(order);
+  const auto sent = told_.find(done.id);
+  if (sent == told_.end() || sent->second != slot) return;  // From an abandoned step.
+  told_.erase(sent);
   CountMoved(slot, done);
   if (done.result != 0)
     Fail(slot, done.text[0] != '\0' ? std::string(done.text) : "error " + std::to_string(done.result));
@@ -288,7 +288,7 @@ void Relocation::OnGone(Slot slot) {
   taking_part_.erase(slot);
   late_.erase(slot);
   failed_now_.erase(slot);
-  const bool was_told = std::erase_if(told_, [slot](const auto& order) { return order.second == slot; }) > 0;
+  const bool was_told = std::erase_if(told_, [slot](const auto& sent) { return sent.second == slot; }) > 0;
   // A driver call in flight for it still ends by itself.
   if (was_told && told_.empty() && with_driver_.empty()) OnStepEnd();
 }

@@ -12,9 +12,9 @@ std::string ComponentNodes(const GangFile& gang) {
   std::vector<std::string> components;
   for (std::size_t i = 0; i < gang.components(); ++i) {
     std::vector<std::string> names;
-    for (const GangMember& seat : gang.seats) {
-      for (const ComponentAllocation& part : seat.parts) {
-        if (static_cast<std::size_t>(part.component) == i) names.push_back(seat.name());
+    for (const GangMember& member : gang.members) {
+      for (const ComponentAllocation& part : member.parts) {
+        if (static_cast<std::size_t>(part.component) == i) names.push_back(member.name());
       }
     }
     components.push_back(Join(names, ","));
@@ -28,25 +28,26 @@ int GangPort(std::uint64_t job, std::uint64_t step) { return static_cast<int>(10
 
 std::string OpenMpiHosts(const GangFile& gang) {
   std::string text;
-  for (const GangMember& seat : gang.seats)
-    text += seat.name() + " slots=" + std::to_string(std::max(seat.tasks, 1)) + "\n";
+  for (const GangMember& member : gang.members)
+    text += member.name() + " slots=" + std::to_string(std::max(member.tasks, 1)) + "\n";
   return text;
 }
 
 std::string HydraHosts(const GangFile& gang) {
   std::string text;
-  for (const GangMember& seat : gang.seats) text += seat.name() + ":" + std::to_string(std::max(seat.tasks, 1)) + "\n";
+  for (const GangMember& member : gang.members)
+    text += member.name() + ":" + std::to_string(std::max(member.tasks, 1)) + "\n";
   return text;
 }
 
 std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string& steps) {
   std::vector<std::string> names;
   std::vector<std::string> hosts;
-  for (const GangMember& seat : gang.seats) {
-    names.push_back(seat.name());
-    hosts.push_back(seat.address.host);
+  for (const GangMember& member : gang.members) {
+    names.push_back(member.name());
+    hosts.push_back(member.address.host);
   }
-  const std::string count = std::to_string(gang.seats.size());
+  const std::string count = std::to_string(gang.members.size());
   const std::string own = std::to_string(gang.own);
   const std::string nodes = Join(names, ",");
   const std::string agent = steps + ".rsh";
@@ -57,7 +58,7 @@ std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string
       "DIVVY_NODE_RANK=" + own,
       "NNODES=" + count,
       "NODE_RANK=" + own,
-      "MASTER_ADDR=" + gang.seats.front().address.host,
+      "MASTER_ADDR=" + gang.members.front().address.host,
       "MASTER_PORT=" + std::to_string(GangPort(gang.job, 0)),
       // OpenMPI up to 4, and 5, whose runtime has another name. Their Slurm support would look for a real Slurm.
       "OMPI_MCA_plm=rsh",

@@ -9,15 +9,15 @@ namespace gang_environment_test {
 
 GangFile Two() {
   GangFile gang{17, 2, 1, {}};
-  gang.seats.push_back({"", {"head.lab", 4001}, {}, 4});
-  gang.seats.push_back({"beta", {"10.0.0.2", 4002}, {}, 0});
+  gang.members.push_back({"", {"head.lab", 4001}, {}, 4});
+  gang.members.push_back({"beta", {"10.0.0.2", 4002}, {}, 0});
   return gang;
 }
 
 TEST(GangEnvironment, ListsTheNodesOfEachComponent) {
   GangFile gang{17, 1, 0, {}};
-  gang.seats.push_back({"n1", {"n1", 1}, GpuSet(), 2, {{0, GpuSet(), 1}, {1, GpuSet(), 1}}});
-  gang.seats.push_back({"n2", {"n2", 1}, GpuSet(), 1, {{1, GpuSet(), 1}}});
+  gang.members.push_back({"n1", {"n1", 1}, GpuSet(), 2, {{0, GpuSet(), 1}, {1, GpuSet(), 1}}});
+  gang.members.push_back({"n2", {"n2", 1}, GpuSet(), 1, {{1, GpuSet(), 1}}});
   const std::vector<std::string> told = GangEnvironment(gang, "/s");
   EXPECT_EQ(std::ranges::count(told, "DIVVY_COMPONENTS=2"), 1);
   EXPECT_EQ(std::ranges::count(told, "DIVVY_COMPONENT_NODES=n1;n1,n2"), 1);

@@ -41,28 +41,28 @@ std::optional<std::vector<ComponentAllocation>> ReadParts(std::string_view text)
   return parts;
 }
 
-Result<GangMember> ReadSeat(std::string_view text, std::size_t rank, std::size_t line) {
+Result<GangMember> ReadMember(std::string_view text, std::size_t rank, std::size_t line) {
   const std::vector<std::string_view> fields = Split(text, '\t');
   if (fields.size() != 6 && fields.size() != 7) return Wrong(line, "a node has six or seven fields");
   if (Number(fields[0], kMostNodes) != rank) return Wrong(line, "node " + std::to_string(rank) + " is expected");
-  GangMember seat;
+  GangMember member;
   if (!IsName(fields[1]) || !IsName(fields[2]) || fields[2].empty()) return Wrong(line, "invalid node name");
-  seat.node = fields[1];
-  seat.address.host = fields[2];
+  member.node = fields[1];
+  member.address.host = fields[2];
   const auto port = Number(fields[3], 65'535);
   if (!port) return Wrong(line, "invalid port");
-  seat.address.port = static_cast<std::uint16_t>(*port);
+  member.address.port = static_cast<std::uint16_t>(*port);
   const auto gpus = ReadGpuIndices(fields[4]);
   if (!gpus) return Wrong(line, "invalid GPU list");
-  seat.gpus = *gpus;
+  member.gpus = *gpus;
   const auto tasks = Number(fields[5], kGangTasksMost);
   if (!tasks) return Wrong(line, "invalid number of tasks");
-  seat.tasks = static_cast<int>(*tasks);
-  if (fields.size() == 6) return seat;
+  member.tasks = static_cast<int>(*tasks);
+  if (fields.size() == 6) return member;
   auto parts = ReadParts(fields[6]);
   if (!parts) return Wrong(line, "invalid component parts");
-  seat.parts = *std::move(parts);
-  return seat;
+  member.parts = *std::move(parts);
+  return member;
 }
 
 }  // namespace
@@ -86,8 +86,8 @@ std::optional<GpuSet> ReadGpuIndices(std::string_view text) {
 
 std::size_t GangFile::components() const {
   std::size_t count = 1;
-  for (const GangMember& seat : seats) {
-    for (const ComponentAllocation& part : seat.parts)
+  for (const GangMember& member : members) {
+    for (const ComponentAllocation& part : member.parts)
       count = std::max(count, static_cast<std::size_t>(part.component) + 1);
   }
   return count;
@@ -95,9 +95,9 @@ std::size_t GangFile::components() const {
 
 std::optional<std::size_t> GangFile::Find(std::string_view machine) const {
   for (const bool is_whole : {true, false}) {
-    for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
       for (const std::string_view name :
-           {std::string_view(seats[rank].node), std::string_view(seats[rank].address.host)}) {
+           {std::string_view(members[rank].node), std::string_view(members[rank].address.host)}) {
         if (name.empty() || machine.empty()) continue;
         const bool is_address = !is_whole &&
                                 name.find_first_not_of("0123456789.:abcdefABCDEF") == std::string_view::npos &&
@@ -113,15 +113,15 @@ std::string GangFileText(const GangFile& gang) {
   std::string text(kFirstLine);
   text += "\njob " + std::to_string(gang.job) + " " + std::to_string(gang.attempt);
   text += "\nseat " + std::to_string(gang.own) + "\n";
-  for (std::size_t rank = 0; rank < gang.seats.size(); ++rank) {
-    const GangMember& seat = gang.seats[rank];
+  for (std::size_t rank = 0; rank < gang.members.size(); ++rank) {
+    const GangMember& member = gang.members[rank];
     std::vector<std::string> parts;
-    for (const ComponentAllocation& part : seat.parts)
+    for (const ComponentAllocation& part : member.parts)
       parts.push_back(std::to_string(part.component) + ":" + GpuIndicesText(part.gpus) + ":" +
                       std::to_string(part.tasks));
-    text += std::to_string(rank) + "\t" + seat.node + "\t" + seat.address.host + "\t" +
-            std::to_string(seat.address.port) + "\t" + GpuIndicesText(seat.gpus) + "\t" + std::to_string(seat.tasks) +
-            (parts.empty() ? "" : "\t" + Join(parts, ";")) + "\n";
+    text += std::to_string(rank) + "\t" + member.node + "\t" + member.address.host + "\t" +
+            std::to_string(member.address.port) + "\t" + GpuIndicesText(member.gpus) + "\t" +
+            std::to_string(member.tasks) + (parts.empty() ? "" : "\t" + Join(parts, ";")) + "\n";
   }
   return text;
 }
@@ -141,11 +141,11 @@ Result<GangFile> ReadGangText(std::string_view text) {
   gang.attempt = static_cast<std::uint32_t>(*attempt);
   if (lines.size() - 3 > kMostNodes) return Wrong(lines.size(), "too many nodes");
   for (std::size_t line = 3; line < lines.size(); ++line) {
-    DIVVY_TRY(GangMember seat, ReadSeat(lines[line], line - 3, line + 1));
-    gang.seats.push_back(std::move(seat));
+    DIVVY_TRY(GangMember member, ReadMember(lines[line], line - 3, line + 1));
+    gang.members.push_back(std::move(member));
   }
   const auto own = SplitWords(lines[2]);
-  const auto place = own.size() == 2 && own[0] == "seat" ? Number(own[1], gang.seats.size() - 1) : std::nullopt;
+  const auto place = own.size() == 2 && own[0] == "seat" ? Number(own[1], gang.members.size() - 1) : std::nullopt;
   if (!place) return Wrong(3, "'seat RANK' of one of the nodes is expected");
   gang.own = *place;
   return gang;

@@ -45,8 +45,8 @@ struct GangMember {
 struct GangFile {
   std::uint64_t job = 0;
   std::uint32_t attempt = 0;
-  std::size_t own = 0;  // Index in `seats` of the node that reads this.
-  std::vector<GangMember> seats;
+  std::size_t own = 0;  // Index in `members` of the node that reads this.
+  std::vector<GangMember> members;
 
   /// Number of the job's components; 1 if it is not heterogeneous.
   std::size_t components() const;

@@ -7,8 +7,8 @@ namespace gang_file_test {
 
 GangFile Two() {
   GangFile gang{17, 2, 1, {}};
-  gang.seats.push_back({"", {"head.lab", 4001}, GpuSet::Of({0, 3}), 2});
-  gang.seats.push_back({"beta", {"10.0.0.2", 4002}, {}, 0});
+  gang.members.push_back({"", {"head.lab", 4001}, GpuSet::Of({0, 3}), 2});
+  gang.members.push_back({"beta", {"10.0.0.2", 4002}, {}, 0});
   return gang;
 }
 
@@ -20,9 +20,9 @@ TEST(GangFile, IsReadBackUnchanged) {
 
 TEST(GangFile, ComponentsAreReadBackUnchanged) {
   GangFile gang{17, 1, 1, {}};
-  gang.seats.push_back(
+  gang.members.push_back(
       {"n1", {"10.0.0.1", 4001}, GpuSet::Of({0, 1, 3}), 3, {{0, GpuSet::Of({0, 1}), 2}, {2, GpuSet::Of({3}), 1}}});
-  gang.seats.push_back({"n2", {"10.0.0.2", 4002}, GpuSet(), 4, {{1, GpuSet(), 4}}});
+  gang.members.push_back({"n2", {"10.0.0.2", 4002}, GpuSet(), 4, {{1, GpuSet(), 4}}});
   const auto read = ReadGangText(GangFileText(gang));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, gang);

@@ -32,12 +32,12 @@ std::string MachinesText(const std::vector<StepMachine>& machines) {
   for (std::size_t first = 0; first < machines.size();) {
     std::size_t last = first;
     const auto is_same = [&](const StepMachine& next) {
-      return next.seat == machines[last].seat + 1 && next.tasks == machines[first].tasks &&
+      return next.node_index == machines[last].node_index + 1 && next.tasks == machines[first].tasks &&
              next.gpus == machines[first].gpus;
     };
     while (last + 1 < machines.size() && is_same(machines[last + 1])) ++last;
-    out += (out.empty() ? "" : " ") + std::to_string(machines[first].seat);
-    if (last > first) out += "-" + std::to_string(machines[last].seat);
+    out += (out.empty() ? "" : " ") + std::to_string(machines[first].node_index);
+    if (last > first) out += "-" + std::to_string(machines[last].node_index);
     out += ":" + std::to_string(machines[first].tasks) + ":" + GpuIndicesText(machines[first].gpus);
     first = last + 1;
   }
@@ -56,13 +56,13 @@ std::vector<StepMachine> ReadMachines(std::string_view text) {
     const auto last = dash == std::string_view::npos ? first : ParseInteger(fields[0].substr(dash + 1));
     const auto tasks = ParseInteger(fields[1]);
     const auto gpus = ReadGpuIndices(fields[2]);
-    const auto next = machines.empty() ? 0 : static_cast<std::int64_t>(machines.back().seat) + 1;
+    const auto next = machines.empty() ? 0 : static_cast<std::int64_t>(machines.back().node_index) + 1;
     const bool is_right = first && last && *first >= next && *last >= *first &&
                           *last < static_cast<std::int64_t>(kMostNodes) && tasks && *tasks >= 0 &&
                           *tasks <= kStepTasksMost && gpus;
     if (!is_right) return {};
-    for (auto seat = *first; seat <= *last; ++seat)
-      machines.push_back({static_cast<std::size_t>(seat), static_cast<int>(*tasks), *gpus});
+    for (auto node_index = *first; node_index <= *last; ++node_index)
+      machines.push_back({static_cast<std::size_t>(node_index), static_cast<int>(*tasks), *gpus});
   }
   return machines;
 }
@@ -109,8 +109,8 @@ std::string StepMapText(const std::vector<StepTaskLine>& map) {
     const StepTaskLine& task = map[i];
     if (i > 0) out += ' ';
     out += task.gpus + ":" + task.cores;
-    if (task.seat || task.rank != i) out += ":" + std::to_string(task.rank);
-    if (task.seat) out += ":" + std::to_string(*task.seat);
+    if (task.node_index || task.rank != i) out += ":" + std::to_string(task.rank);
+    if (task.node_index) out += ":" + std::to_string(*task.node_index);
   }
   return out.size() > kMapTextMost ? "" : out;
 }
@@ -129,8 +129,8 @@ std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text) {
     if (!rank) return std::nullopt;
     task.rank = *rank;
     if (fields.size() < 4) continue;
-    task.seat = ReadPlace(fields[3], kMostNodes);
-    if (!task.seat) return std::nullopt;
+    task.node_index = ReadPlace(fields[3], kMostNodes);
+    if (!task.node_index) return std::nullopt;
   }
   return map;
 }

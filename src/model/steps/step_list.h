@@ -28,15 +28,15 @@ struct StepTaskLine {
   std::string gpus;   // Indices of its own GPUs, "0+1". Empty: all GPUs of the step.
   std::string cores;  // "0-15". Empty: all cores of the job.
   std::size_t rank = 0;
-  std::optional<std::size_t> seat = std::nullopt;  // Index of its node in the job. Set only if the job has several
-                                                   // nodes.
+  std::optional<std::size_t> node_index = std::nullopt;  // Index of its node in the job. Set only if the job has
+                                                         // several nodes.
 
   friend bool operator==(const StepTaskLine&, const StepTaskLine&) = default;
 };
 
 /// The resources of a step on one node of its job.
 struct StepMachine {
-  std::size_t seat = 0;  // Index of the node in the job.
+  std::size_t node_index = 0;  // Index of the node in the job.
   int tasks = 1;
   GpuSet gpus;
 

@@ -16,78 +16,78 @@ std::vector<StepNumber> Numbers(const std::vector<StepGrant>& grants) {
 }
 
 TEST(StepResources, EightStepsGetOneOfEightGpusEach) {
-  StepResources book(8, 0);
-  for (StepNumber step = 0; step < 9; ++step) book.Ask(step, {.gpus = 1});
-  const auto grants = book.TakeGrants();
+  StepResources resources(8, 0);
+  for (StepNumber step = 0; step < 9; ++step) resources.Ask(step, {.gpus = 1});
+  const auto grants = resources.TakeGrants();
   ASSERT_EQ(grants.size(), 8u);
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(grants[i].gpus, (Places{i}));
-  EXPECT_TRUE(book.IsWaiting(8));
-  book.Leave(3);
-  const auto next = book.TakeGrants();
+  EXPECT_TRUE(resources.IsWaiting(8));
+  resources.Leave(3);
+  const auto next = resources.TakeGrants();
   ASSERT_EQ(Numbers(next), (std::vector<StepNumber>{8}));
   EXPECT_EQ(next.front().gpus, (Places{3}));
 }
 
 TEST(StepResources, NoStepOvertakesALargeStepThatWaits) {
-  StepResources book(4, 0);
-  book.Ask(0, {.gpus = 3});
-  book.Ask(1, {.gpus = 2});
-  book.Ask(2, {.gpus = 1});
-  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{0}));
-  book.Leave(1);  // Gave up.
-  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{2}));
+  StepResources resources(4, 0);
+  resources.Ask(0, {.gpus = 3});
+  resources.Ask(1, {.gpus = 2});
+  resources.Ask(2, {.gpus = 1});
+  EXPECT_EQ(Numbers(resources.TakeGrants()), (std::vector<StepNumber>{0}));
+  resources.Leave(1);  // Gave up.
+  EXPECT_EQ(Numbers(resources.TakeGrants()), (std::vector<StepNumber>{2}));
 }
 
 TEST(StepResources, AnOverlappingStepDoesNotWait) {
-  StepResources book(2, 0);
-  book.Ask(0, {.gpus = 2});
-  book.Ask(1, {.gpus = 1});
-  book.Ask(2, {});
-  book.Ask(3, {.gpus = 1, .overlaps = true});
-  book.Ask(4, {.gpus = 0});
-  const auto grants = book.TakeGrants();
+  StepResources resources(2, 0);
+  resources.Ask(0, {.gpus = 2});
+  resources.Ask(1, {.gpus = 1});
+  resources.Ask(2, {});
+  resources.Ask(3, {.gpus = 1, .overlaps = true});
+  resources.Ask(4, {.gpus = 0});
+  const auto grants = resources.TakeGrants();
   EXPECT_EQ(Numbers(grants), (std::vector<StepNumber>{0, 2, 3, 4}));
   EXPECT_EQ(grants[1].gpus, (Places{0, 1}));
   EXPECT_EQ(grants[2].gpus, (Places{0}));
   EXPECT_TRUE(grants[3].gpus.empty());
-  book.Leave(2);
-  EXPECT_EQ(book.free_gpus(), 0u) << "one that shared gives nothing back";
+  resources.Leave(2);
+  EXPECT_EQ(resources.free_gpus(), 0u) << "one that shared gives nothing back";
 }
 
 TEST(StepResources, AStepOverSeveralSetsGetsGpusFromEach) {
-  StepResources book(5, 0);
+  StepResources resources(5, 0);
   StepNeed both;
   both.from = {{1, {0, 1}}, {2, {3, 4}}};
-  EXPECT_TRUE(book.CanEver(both));
-  book.Ask(1, both);
-  auto grants = book.TakeGrants();
+  EXPECT_TRUE(resources.CanEver(both));
+  resources.Ask(1, both);
+  auto grants = resources.TakeGrants();
   ASSERT_EQ(grants.size(), 1U);
   EXPECT_EQ(grants[0].gpus, (std::vector<std::size_t>{0, 3, 4}));
   // The second set has no free GPU, though other GPUs are free.
   StepNeed second;
   second.from = {{1, {3, 4}}};
-  book.Ask(2, second);
-  EXPECT_TRUE(book.TakeGrants().empty());
-  book.Leave(1);
-  grants = book.TakeGrants();
+  resources.Ask(2, second);
+  EXPECT_TRUE(resources.TakeGrants().empty());
+  resources.Leave(1);
+  grants = resources.TakeGrants();
   ASSERT_EQ(grants.size(), 1U);
   EXPECT_EQ(grants[0].gpus, std::vector<std::size_t>{3});
   StepNeed more;
   more.from = {{3, {3, 4}}};
-  EXPECT_FALSE(book.CanEver(more));
+  EXPECT_FALSE(resources.CanEver(more));
   more.from = {{1, {7}}};
-  EXPECT_FALSE(book.CanEver(more)) << "no such place";
+  EXPECT_FALSE(resources.CanEver(more)) << "no such place";
 }
 
 TEST(StepResources, CoresAreCountedIfTheJobCountsThem) {
-  StepResources book(0, 4);
-  EXPECT_FALSE(book.CanEver({.cores = 5}));
-  EXPECT_FALSE(book.CanEver({.gpus = 1}));
-  book.Ask(0, {.cores = 3});
-  book.Ask(1, {.cores = 2});
-  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{0}));
-  book.Leave(0);
-  EXPECT_EQ(Numbers(book.TakeGrants()), (std::vector<StepNumber>{1}));
+  StepResources resources(0, 4);
+  EXPECT_FALSE(resources.CanEver({.cores = 5}));
+  EXPECT_FALSE(resources.CanEver({.gpus = 1}));
+  resources.Ask(0, {.cores = 3});
+  resources.Ask(1, {.cores = 2});
+  EXPECT_EQ(Numbers(resources.TakeGrants()), (std::vector<StepNumber>{0}));
+  resources.Leave(0);
+  EXPECT_EQ(Numbers(resources.TakeGrants()), (std::vector<StepNumber>{1}));
   EXPECT_TRUE(StepResources(0, 0).CanEver({.cores = 5})) << "not counted";
 }
 
@@ -131,7 +131,8 @@ TEST(StepList, HasASizeLimitWhateverTheNodeCount) {
   for (StepNumber number = 0; number < 200; ++number) {
     StepLine step{.number = number, .state = StepState::kEnded, .started = Time(Duration(1))};
     step.ended = Time(Duration(2));
-    for (std::size_t seat = 0; seat < 4096; seat += 2) step.machines.push_back({seat, 1, GpuSet::FirstN(8)});
+    for (std::size_t node_index = 0; node_index < 4096; node_index += 2)
+      step.machines.push_back({node_index, 1, GpuSet::FirstN(8)});
     if (number % 2 == 0) step.machines.resize(300);
     steps.push_back(std::move(step));
   }

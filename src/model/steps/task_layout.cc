@@ -11,36 +11,38 @@ namespace {
 constexpr int kLayoutTasksMost = 1'000'000;
 
 /// The nodes that the step may use, in order: the requested ones, or all.
-Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t machines) {
-  std::vector<std::size_t> seats = ask.seats;
-  std::ranges::sort(seats);
-  seats.erase(std::unique(seats.begin(), seats.end()), seats.end());
-  const auto is_left_out = [&](std::size_t seat) {
-    return std::ranges::find(ask.left_out, seat) != ask.left_out.end();
+Result<std::vector<std::size_t>> Candidates(const LayoutRequest& ask, std::size_t machines) {
+  std::vector<std::size_t> node_indices = ask.node_indices;
+  std::ranges::sort(node_indices);
+  node_indices.erase(std::unique(node_indices.begin(), node_indices.end()), node_indices.end());
+  const auto is_left_out = [&](std::size_t node_index) {
+    return std::ranges::find(ask.left_out, node_index) != ask.left_out.end();
   };
-  if (std::ranges::any_of(seats, is_left_out)) return InvalidArgument("the same node is both requested and excluded");
+  if (std::ranges::any_of(node_indices, is_left_out))
+    return InvalidArgument("the same node is both requested and excluded");
   std::vector<std::size_t> all;
-  for (std::size_t seat = 0; seat < machines; ++seat) {
-    if (!is_left_out(seat)) all.push_back(seat);
+  for (std::size_t node_index = 0; node_index < machines; ++node_index) {
+    if (!is_left_out(node_index)) all.push_back(node_index);
   }
   if (all.empty()) return InvalidArgument("it excludes every node of the job");
-  if (seats.empty()) seats = all;
+  if (node_indices.empty()) node_indices = all;
   const auto wanted = static_cast<std::size_t>(std::max(ask.nodes, 0));
   if (wanted > all.size()) {
     return InvalidArgument(
         "it asks for " + Plural(ask.nodes, "node") + ", the job has " + std::to_string(machines) +
         (all.size() < machines ? ", of which it excludes " + std::to_string(machines - all.size()) : ""));
   }
-  for (const std::size_t seat : all) {
-    if (seats.size() < wanted && std::ranges::find(seats, seat) == seats.end()) seats.push_back(seat);
+  for (const std::size_t node_index : all) {
+    if (node_indices.size() < wanted && std::ranges::find(node_indices, node_index) == node_indices.end())
+      node_indices.push_back(node_index);
   }
-  std::ranges::sort(seats);
-  return seats;
+  std::ranges::sort(node_indices);
+  return node_indices;
 }
 
 /// The number of nodes that the step takes from the allowed ones, in order.
-std::size_t CountOf(const LayoutAsk& ask, const std::vector<int>& room) {
-  if (!ask.seats.empty()) return room.size();
+std::size_t CountOf(const LayoutRequest& ask, const std::vector<int>& room) {
+  if (!ask.node_indices.empty()) return room.size();
   std::size_t most = room.size();
   if (ask.nodes_most > 0) most = std::min(most, static_cast<std::size_t>(ask.nodes_most));
   std::size_t count = std::min(most, static_cast<std::size_t>(std::max(ask.nodes, 0)));
@@ -91,25 +93,25 @@ std::vector<std::vector<int>> TaskLayout::Ranks() const {
   return ranks;
 }
 
-std::optional<std::size_t> TaskLayout::Find(std::size_t seat) const {
+std::optional<std::size_t> TaskLayout::Find(std::size_t node_index) const {
   for (std::size_t i = 0; i < machines.size(); ++i) {
-    if (machines[i].seat == seat) return i;
+    if (machines[i].node_index == node_index) return i;
   }
   return std::nullopt;
 }
 
-Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities) {
+Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& capacities) {
   if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost)
     return InvalidArgument("the number of tasks must be from 0 to " + std::to_string(kLayoutTasksMost));
-  DIVVY_TRY(std::vector<std::size_t> seats, Candidates(ask, capacities.size()));
+  DIVVY_TRY(std::vector<std::size_t> node_indices, Candidates(ask, capacities.size()));
   std::vector<int> room;
-  for (const std::size_t seat : seats) {
-    if (seat >= capacities.size()) return InvalidArgument("the job has no node " + std::to_string(seat));
-    room.push_back(ask.tasks_per_node > 0 ? ask.tasks_per_node : std::max(capacities[seat], 1));
+  for (const std::size_t node_index : node_indices) {
+    if (node_index >= capacities.size()) return InvalidArgument("the job has no node " + std::to_string(node_index));
+    room.push_back(ask.tasks_per_node > 0 ? ask.tasks_per_node : std::max(capacities[node_index], 1));
   }
   const std::size_t count = CountOf(ask, room);
   room.resize(count);
-  seats.resize(count);
+  node_indices.resize(count);
   std::int64_t all = 0;
   for (const int here : room) all += here;
   if (ask.tasks_per_node > 0 && ask.tasks > all) {
@@ -118,18 +120,18 @@ Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capaci
                            std::to_string(ask.tasks_per_node) + " on each");
   }
   const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kLayoutTasksMost));
-  const auto needed = ask.seats.empty() ? static_cast<std::size_t>(std::max(ask.nodes, 0)) : seats.size();
-  if (static_cast<std::size_t>(tasks) < needed && (!ask.seats.empty() || ask.nodes > 1)) {
+  const auto needed = ask.node_indices.empty() ? static_cast<std::size_t>(std::max(ask.nodes, 0)) : node_indices.size();
+  if (static_cast<std::size_t>(tasks) < needed && (!ask.node_indices.empty() || ask.nodes > 1)) {
     // As in Slurm: no node stays without a task.
-    seats.resize(static_cast<std::size_t>(tasks));
-    room.resize(seats.size());
+    node_indices.resize(static_cast<std::size_t>(tasks));
+    room.resize(node_indices.size());
   }
   std::vector<int> dealt;
   Deal(tasks, room, dealt);
   TaskLayout layout;
   layout.is_cyclic = ask.is_cyclic;
-  for (std::size_t i = 0; i < seats.size(); ++i) {
-    if (dealt[i] > 0) layout.machines.push_back({seats[i], dealt[i], 0});
+  for (std::size_t i = 0; i < node_indices.size(); ++i) {
+    if (dealt[i] > 0) layout.machines.push_back({node_indices[i], dealt[i], 0});
   }
   return layout;
 }
@@ -147,7 +149,7 @@ std::string CountsText(const std::vector<int>& counts) {
 std::string LayoutText(const TaskLayout& layout) {
   std::vector<std::string> words;
   for (const auto& machine : layout.machines) {
-    words.push_back(std::to_string(machine.seat) + ":" + std::to_string(machine.tasks));
+    words.push_back(std::to_string(machine.node_index) + ":" + std::to_string(machine.tasks));
     if (layout.has_parts) words.back() += ":" + std::to_string(machine.part);
   }
   return (layout.has_parts ? "parts " : layout.is_cyclic ? "cyclic " : "block ") + Join(words, ",");
@@ -163,17 +165,18 @@ std::optional<TaskLayout> ReadLayout(std::string_view text) {
   for (const std::string_view word : Split(words[1], ',')) {
     const auto fields = Split(word, ':');
     if (fields.size() != (layout.has_parts ? 3 : 2)) return std::nullopt;
-    const auto seat = ParseInteger(fields[0]);
+    const auto node_index = ParseInteger(fields[0]);
     const auto tasks = ParseInteger(fields[1]);
     const auto part = layout.has_parts ? ParseInteger(fields[2]) : 0;
-    if (!seat || !tasks || *seat < 0 || *seat > kLayoutTasksMost || *tasks < 1 || *tasks > kLayoutTasksMost)
+    if (!node_index || !tasks || *node_index < 0 || *node_index > kLayoutTasksMost || *tasks < 1 ||
+        *tasks > kLayoutTasksMost)
       return std::nullopt;
     if (!part || *part < 0 || *part > 255) return std::nullopt;
-    const TaskLayout::Machine machine{static_cast<std::size_t>(*seat), static_cast<int>(*tasks),
+    const TaskLayout::Machine machine{static_cast<std::size_t>(*node_index), static_cast<int>(*tasks),
                                       static_cast<int>(*part)};
     if (!layout.machines.empty()) {
       const TaskLayout::Machine& before = layout.machines.back();
-      if (std::pair(before.part, before.seat) >= std::pair(machine.part, machine.seat)) return std::nullopt;
+      if (std::pair(before.part, before.node_index) >= std::pair(machine.part, machine.node_index)) return std::nullopt;
     }
     all += *tasks;
     if (all > kLayoutTasksMost) return std::nullopt;

@@ -15,7 +15,7 @@ namespace divvy {
 
 struct TaskLayout {
   struct Machine {
-    std::size_t seat = 0;  // Index of the node in the job.
+    std::size_t node_index = 0;  // Index of the node in the job.
     int tasks = 1;
     int part = 0;  // For a step in several parts: its part.
 
@@ -32,25 +32,25 @@ struct TaskLayout {
   /// For each node: its ranks, ascending.
   std::vector<std::vector<int>> Ranks() const;
   /// The node's number in the step. Nothing if it has no part in the step.
-  std::optional<std::size_t> Find(std::size_t seat) const;
+  std::optional<std::size_t> Find(std::size_t node_index) const;
 
   friend bool operator==(const TaskLayout&, const TaskLayout&) = default;
 };
 
-struct LayoutAsk {
-  int tasks = 0;                   // 0: as many as the chosen nodes have.
-  int nodes = 0;                   // Minimal number of nodes. 0: as many as the tasks need.
-  int nodes_most = 0;              // Maximal number of nodes. 0: all.
-  int tasks_per_node = 0;          // Maximum per node; without `tasks`, the exact number. 0: the job's tasks there.
-  std::vector<std::size_t> seats;  // All of these, and others only if `nodes` is larger. Empty: any.
+struct LayoutRequest {
+  int tasks = 0;           // 0: as many as the chosen nodes have.
+  int nodes = 0;           // Minimal number of nodes. 0: as many as the tasks need.
+  int nodes_most = 0;      // Maximal number of nodes. 0: all.
+  int tasks_per_node = 0;  // Maximum per node; without `tasks`, the exact number. 0: the job's tasks there.
+  std::vector<std::size_t> node_indices;   // All of these, and others only if `nodes` is larger. Empty: any.
   std::vector<std::size_t> left_out = {};  // Nodes to exclude.
   bool is_cyclic = false;
 };
 
 /// `capacities`: the job's tasks on each of its nodes. Block layout fills the first nodes first, but each node that
-/// `nodes` or `seats` demands gets at least one task. If there are more tasks than the total capacity, the nodes are
-/// filled again in the same proportion.
-Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities);
+/// `nodes` or `node_indices` demands gets at least one task. If there are more tasks than the total capacity, the nodes
+/// are filled again in the same proportion.
+Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& capacities);
 
 /// "2(x3),1": the count of each node, in Slurm's format.
 std::string CountsText(const std::vector<int>& counts);

@@ -5,7 +5,7 @@
 namespace divvy {
 namespace task_layout_test {
 
-std::string Text(const LayoutAsk& ask, const std::vector<int>& capacities) {
+std::string Text(const LayoutRequest& ask, const std::vector<int>& capacities) {
   const auto layout = LayTasks(ask, capacities);
   return layout ? LayoutText(*layout) : layout.error().message;
 }
@@ -20,9 +20,9 @@ TEST(TaskLayout, RequestedNodesGetATask) {
   EXPECT_EQ(Text({.tasks = 4, .nodes = 2}, {4, 4}), "block 0:3,1:1");
   EXPECT_EQ(Text({.tasks = 1, .nodes = 2}, {4, 4}), "block 0:1") << "no machine without a task";
   EXPECT_EQ(Text({.nodes = 1}, {4, 4}), "block 0:4");
-  EXPECT_EQ(Text({.tasks = 2, .seats = {2, 1}}, {1, 1, 1}), "block 1:1,2:1");
+  EXPECT_EQ(Text({.tasks = 2, .node_indices = {2, 1}}, {1, 1, 1}), "block 1:1,2:1");
   EXPECT_EQ(Text({.nodes = 3}, {1, 1}), "it asks for 3 nodes, the job has 2");
-  EXPECT_EQ(Text({.nodes = 2, .seats = {2}}, {1, 1, 1}), "block 0:1,2:1") << "those that are named, and others";
+  EXPECT_EQ(Text({.nodes = 2, .node_indices = {2}}, {1, 1, 1}), "block 0:1,2:1") << "those that are named, and others";
 }
 
 TEST(TaskLayout, ExcludedNodesGetNoTask) {
@@ -30,7 +30,7 @@ TEST(TaskLayout, ExcludedNodesGetNoTask) {
   EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1, 1}), "block 0:1,2:1");
   EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1}), "it asks for 2 nodes, the job has 2, of which it excludes 1");
   EXPECT_EQ(Text({.left_out = {0}}, {1}), "it excludes every node of the job");
-  EXPECT_EQ(Text({.seats = {1}, .left_out = {1}}, {1, 1}), "the same node is both requested and excluded");
+  EXPECT_EQ(Text({.node_indices = {1}, .left_out = {1}}, {1, 1}), "the same node is both requested and excluded");
 }
 
 TEST(TaskLayout, TasksPerNodeAreKept) {

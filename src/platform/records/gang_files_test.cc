@@ -29,8 +29,8 @@ class GangFilesTest : public testing::Test {
 
   static GangFile Two() {
     GangFile gang{17, 2, 0, {}};
-    gang.seats.push_back({"alpha", {"10.0.0.1", 4001}, {}, 2});
-    gang.seats.push_back({"beta", {"10.0.0.2", 4002}, {}, 1});
+    gang.members.push_back({"alpha", {"10.0.0.1", 4001}, {}, 2});
+    gang.members.push_back({"beta", {"10.0.0.2", 4002}, {}, 1});
     return gang;
   }
   mode_t Mode(const std::string& end) const {

@@ -63,7 +63,7 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   plan.tasks = static_cast<std::size_t>(layout->tasks());
   if (has('g')) plan.need.gpus = 1;
   for (const TaskLayout::Machine& one : layout->machines) {
-    if (!call.part) plan.machines.push_back({one.seat, one.tasks, {}});
+    if (!call.part) plan.machines.push_back({one.node_index, one.tasks, {}});
   }
   plan.gpus_of = [own = machine.own](const std::vector<std::size_t>& gpus) {
     std::string out;  // Node 1 has GPUs 2 and 3.
@@ -84,15 +84,15 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   if (has('f')) spread.files[0] = {StepStream::Kind::kFile, "all", true};
   if (has('f')) spread.files[1] = {StepStream::Kind::kOutput, "", false};
   for (std::size_t i = 0; i < layout->machines.size(); ++i) {
-    const std::size_t seat = layout->machines[i].seat;
-    if (seat == machine.own) continue;
-    if (seat < machine.own) ++spread.own_place;
-    const auto port = ParseInteger(Trim(Slurp(machine.folder / ("port" + std::to_string(seat)))));
-    PartPlan part{"m" + std::to_string(seat), {"127.0.0.1", static_cast<std::uint16_t>(port.value_or(0))}, {}};
+    const std::size_t node_index = layout->machines[i].node_index;
+    if (node_index == machine.own) continue;
+    if (node_index < machine.own) ++spread.own_place;
+    const auto port = ParseInteger(Trim(Slurp(machine.folder / ("port" + std::to_string(node_index)))));
+    PartPlan part{"m" + std::to_string(node_index), {"127.0.0.1", static_cast<std::uint16_t>(port.value_or(0))}, {}};
     part.ranks.assign(ranks[i].begin(), ranks[i].end());
     spread.others.push_back(std::move(part));
   }
-  if (layout->machines.front().seat != machine.own) spread.input_rank = 0;
+  if (layout->machines.front().node_index != machine.own) spread.input_rank = 0;
   if (!call.part) plan.spread = std::move(spread);
   std::vector<std::size_t> mine;
   if (own) mine.assign(ranks[*own].begin(), ranks[*own].end());

@@ -59,7 +59,7 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.lease.file);
   archive(request.lease.boot_id);
   archive(request.gang.starter);
-  archive(request.gang.seat);
+  archive(request.gang.index);
   archive(request.gang.key);
   archive(request.gang.go_within);
   archive(request.about);

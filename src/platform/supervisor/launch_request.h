@@ -21,9 +21,9 @@ namespace divvy {
 
 /// This node's allocation of a gang. It is prepared and then waits for SendGo (node_allocation_start.h).
 struct LaunchAllocation {
-  std::string starter;     // Absolute path of this executable. Empty: the job runs on one node.
-  std::uint32_t seat = 0;  // Index of the node allocation.
-  std::string key;         // The job's key, by which its nodes authenticate each other: 64 hexadecimal digits.
+  std::string starter;      // Absolute path of this executable. Empty: the job runs on one node.
+  std::uint32_t index = 0;  // Index of the node allocation.
+  std::string key;          // The job's key, by which its nodes authenticate each other: 64 hexadecimal digits.
   Duration go_within = std::chrono::minutes(10);  // Fails if SendGo does not arrive in time.
 
   bool is_set() const { return !starter.empty(); }

@@ -348,15 +348,16 @@ int StandInForSteps() {
 }
 
 int main(int argc, char** argv) {
-  const auto seat = [](const std::vector<std::string>& words) {
+  const auto allocation_main = [](const std::vector<std::string>& words) {
     return divvy::RunNodeAllocation(
         words,
         [](const divvy::GangFile& gang, const std::string&) {
-          return std::vector<std::string>{"GANG_HOST=" + gang.seats.front().address.host, "MINE=no"};
+          return std::vector<std::string>{"GANG_HOST=" + gang.members.front().address.host, "MINE=no"};
         },
         [](const std::vector<std::string>&) { return StandInForSteps(); });
   };
-  if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0) return divvy::LauncherMain(std::atoi(argv[2]), seat);
+  if (argc == 3 && std::strcmp(argv[1], "internal-launcher") == 0)
+    return divvy::LauncherMain(std::atoi(argv[2]), allocation_main);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

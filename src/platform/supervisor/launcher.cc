@@ -251,7 +251,7 @@ void TakeLauncherSignals() {
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
 }
 
-int LauncherMain(int socket_fd, AllocationEntry seat) {
+int LauncherMain(int socket_fd, AllocationEntry allocation_main) {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   ::setsid();  // A Ctrl-C at the daemon's terminal must not reach the launcher.
   TakeNullStreams();
@@ -260,11 +260,12 @@ int LauncherMain(int socket_fd, AllocationEntry seat) {
   for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   TakeLauncherSignals();
   SupervisorSetup setup;
-  setup.seat = std::move(seat);
+  setup.allocation_main = std::move(allocation_main);
   return LauncherLoop(socket_fd, std::move(setup), std::nullopt).Run();
 }
 
-int ServeLaunches(int socket, int reports, const ErrandSetup& errands, RightChecker checker, AllocationEntry seat) {
+int ServeLaunches(int socket, int reports, const ErrandSetup& errands, RightChecker checker,
+                  AllocationEntry allocation_main) {
   ::prctl(PR_SET_NAME, "divvy-launches");
   const auto lock = AwaitLauncherLock(errands.run_directory);
   const std::int64_t pid = ::getpid();
@@ -278,7 +279,7 @@ int ServeLaunches(int socket, int reports, const ErrandSetup& errands, RightChec
   setup.run_directory = errands.run_directory;
   setup.daemon_uid = errands.daemon_uid;
   setup.daemon_gid = errands.daemon_gid;
-  setup.seat = std::move(seat);
+  setup.allocation_main = std::move(allocation_main);
   return LauncherLoop(socket, std::move(setup), Rules{errands, std::move(checker)}).Run();
 }
 

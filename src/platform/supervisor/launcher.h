@@ -14,7 +14,7 @@ namespace divvy {
 
 /// The launcher's main function. Returns its exit code after the daemon has closed the other end of `socket_fd`. Call
 /// it only in a process of its own, before any thread is started.
-int LauncherMain(int socket_fd, AllocationEntry seat);
+int LauncherMain(int socket_fd, AllocationEntry allocation_main);
 
 /// Resets all signal actions and blocks all signals; the kernel reaps children.
 void TakeLauncherSignals();
@@ -23,7 +23,8 @@ void TakeLauncherSignals();
 /// one byte, `reports` (the socket on which supervisors report) and this process's pid (8 bytes). If it cannot serve
 /// the daemon, it sends the byte without a descriptor, then the reason as text, then closes the socket. Requires: only
 /// 0, 1, 2 and these two descriptors are open.
-int ServeLaunches(int socket, int reports, const ErrandSetup& setup, RightChecker checker, AllocationEntry seat);
+int ServeLaunches(int socket, int reports, const ErrandSetup& setup, RightChecker checker,
+                  AllocationEntry allocation_main);
 
 /// Takes the lock on RUN_DIRECTORY/launcher.lock; waits up to 5 s for an earlier launcher to exit.
 Result<Descriptor> AwaitLauncherLock(const std::string& run_directory);

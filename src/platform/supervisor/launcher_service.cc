@@ -111,7 +111,7 @@ void LauncherService::AcceptLaunches() {
   own.Reset();
   reports.Reset();
   ::syscall(SYS_close_range, static_cast<unsigned>(lowest) + 2, ~0U, 0U);
-  ::_exit(ServeLaunches(lowest, lowest + 1, options_.errands, std::move(checker_), options_.seat));
+  ::_exit(ServeLaunches(lowest, lowest + 1, options_.errands, std::move(checker_), options_.allocation_main));
 }
 
 void LauncherService::AcceptErrands() {

@@ -30,7 +30,7 @@ struct LauncherServiceOptions {
   ErrandSetup errands;  // The run directory is created with mode 2751 and belongs to root and the daemon's group.
   // Reads root's settings again; called for each daemon that connects.
   std::function<void(ErrandSetup& setup)> refresh;
-  AllocationEntry seat;
+  AllocationEntry allocation_main;
   bool leaves_when_idle = false;  // Exits some seconds after the last daemon has disconnected.
 };
 

@@ -262,15 +262,16 @@ class NodeAllocationProcess {
 
 }  // namespace
 
-JobProgram NodeAllocationProgram(const LaunchAllocation& seat, const std::string& steps, int stop_signal,
+JobProgram NodeAllocationProgram(const LaunchAllocation& allocation, const std::string& steps, int stop_signal,
                                  JobProgram program) {
   JobProgram own;
-  const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(seat.go_within).count();
-  own.argv = {seat.starter,           "internal-seat",    steps, std::to_string(seat.seat), std::to_string(stop_signal),
-              std::to_string(within), program.shown_name, "--"};
+  const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(allocation.go_within).count();
+  own.argv = {
+      allocation.starter,     "internal-seat",    steps, std::to_string(allocation.index), std::to_string(stop_signal),
+      std::to_string(within), program.shown_name, "--"};
   own.argv.insert(own.argv.end(), program.argv.begin(), program.argv.end());
-  own.candidates = {seat.starter};
-  own.shown_name = seat.starter;
+  own.candidates = {allocation.starter};
+  own.shown_name = allocation.starter;
   return own;
 }
 

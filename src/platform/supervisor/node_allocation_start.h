@@ -27,7 +27,7 @@ namespace divvy {
 
 /// Returns the program that the supervisor starts. It wraps `program`, whose argv is empty if none of the user's
 /// programs is started on this node.
-JobProgram NodeAllocationProgram(const LaunchAllocation& seat, const std::string& steps, int stop_signal,
+JobProgram NodeAllocationProgram(const LaunchAllocation& allocation, const std::string& steps, int stop_signal,
                                  JobProgram program);
 
 /// Returns further NAME=value entries for the environment of the job's processes, now that all nodes are known. Called

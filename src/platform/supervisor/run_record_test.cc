@@ -147,7 +147,7 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   request.isolation.processes = 100;
   request.isolation.has_own_tmp = true;
   request.isolation.keeps_privileges = false;
-  request.gang = {.starter = "/usr/bin/divvy", .seat = 3, .key = "ab", .go_within = std::chrono::seconds(7)};
+  request.gang = {.starter = "/usr/bin/divvy", .index = 3, .key = "ab", .go_within = std::chrono::seconds(7)};
   request.lease = {.file = "/var/lib/divvy/agent/lease", .boot_id = "boot-1"};
   request.streams = {-1, ::dup(1), -1};
 
@@ -163,7 +163,7 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.window.columns, 6);
   EXPECT_EQ(read.lease, request.lease);
   EXPECT_EQ(read.gang.starter, request.gang.starter);
-  EXPECT_EQ(read.gang.seat, 3u);
+  EXPECT_EQ(read.gang.index, 3u);
   EXPECT_EQ(read.gang.key, "ab");
   EXPECT_EQ(read.gang.go_within, request.gang.go_within);
   EXPECT_EQ(read.warn, request.warn);

@@ -230,7 +230,7 @@ bool Supervisor::Start() {
                              .terminal = pty_ ? pty_->slave_path() : "",
                              .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
                              .mounts = mounts.steps.empty() ? nullptr : &mounts,
-                             .seat = is_part() ? &station_.setup.seat : nullptr,
+                             .allocation_main = is_part() ? &station_.setup.allocation_main : nullptr,
                              .key = key.get(),
                              .record = record_file_.get(),
                              .watch = watch.text()});
@@ -241,7 +241,7 @@ bool Supervisor::Start() {
   watch_.first_process = static_cast<pid_t>(job.process.pid);
   PassStreams();
   if (is_part()) {
-    if (!seat_.is_open()) watch_.look_at = MonotonicNow();
+    if (!allocation_channel_.is_open()) watch_.look_at = MonotonicNow();
     return true;
   }
   if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
@@ -278,8 +278,9 @@ void Supervisor::Watch() {
     else held_.Watch(terminal);
     polled.assign(1, {.fd = station_.control.get(), .events = POLLIN, .revents = 0});
     polled.insert(polled.end(), terminal.begin(), terminal.end());
-    const std::size_t seat = polled.size();
-    if (seat_.is_open()) polled.push_back({.fd = seat_.get(), .events = POLLIN, .revents = 0});
+    const std::size_t channel = polled.size();
+    if (allocation_channel_.is_open())
+      polled.push_back({.fd = allocation_channel_.get(), .events = POLLIN, .revents = 0});
 
     const Duration due = NextDue();
     const Duration wait = std::max(Duration(0), due == kNeverDue ? due : due - MonotonicNow());
@@ -289,14 +290,14 @@ void Supervisor::Watch() {
     reports_.Flush(WhenFull::kReturn);
     OnTimers(MonotonicNow());
     if (ready <= 0) continue;
-    if (seat < polled.size() && polled[seat].revents != 0) HearAllocation();
+    if (channel < polled.size() && polled[channel].revents != 0) HearAllocation();
     if ((polled[0].revents & POLLIN) != 0) {
       if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) {
         OnCommand(*command);
         continue;  // The command may have attached a client that `polled` does not contain.
       }
     }
-    terminal.assign(polled.begin() + 1, polled.begin() + static_cast<std::ptrdiff_t>(seat));
+    terminal.assign(polled.begin() + 1, polled.begin() + static_cast<std::ptrdiff_t>(channel));
     if (!pty_) held_.OnPolled(terminal);
     if (!pty_) continue;
     pty_->OnPolled(terminal);

@@ -26,15 +26,16 @@ std::string Supervisor::StepsPath() const {
 Descriptor Supervisor::OfferKey() {
   std::array<int, 2> ends = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
-  seat_.Reset(ends[1]);
+  allocation_channel_.Reset(ends[1]);
   // The key fits into the socket's buffer.
-  static_cast<void>(!::send(seat_.get(), request_.gang.key.data(), request_.gang.key.size(), MSG_NOSIGNAL));
-  ::shutdown(seat_.get(), SHUT_WR);
+  static_cast<void>(
+      !::send(allocation_channel_.get(), request_.gang.key.data(), request_.gang.key.size(), MSG_NOSIGNAL));
+  ::shutdown(allocation_channel_.get(), SHUT_WR);
   return Descriptor(ends[0]);
 }
 
 void Supervisor::HearAllocation() {
-  seat_.Reset();
+  allocation_channel_.Reset();
   LookAtAllocation();
 }
 

@@ -25,10 +25,10 @@ const std::string kKey(64, 'a');
 
 class GangSupervisor : public LaunchTest {
  protected:
-  LaunchRequest Part(const std::string& text, std::uint32_t seat = 0) {
+  LaunchRequest Part(const std::string& text, std::uint32_t index = 0) {
     LaunchRequest request = text.empty() ? Command({}) : Shell(text);
     request.gang.starter = std::filesystem::read_symlink("/proc/self/exe");
-    request.gang.seat = seat;
+    request.gang.index = index;
     request.gang.key = kKey;
     request.environment.push_back("DIVVY_JOB_ID=" + ToString(request.job));
     EXPECT_TRUE(MakeStepFolder(RunDirectory(), ::geteuid(), ::getegid()));
@@ -46,7 +46,7 @@ class GangSupervisor : public LaunchTest {
     GangFile gang;
     gang.job = record.job.value();
     gang.attempt = record.attempt;
-    gang.seats = {{"n1", {"10.0.0.1", 40001}, {}, 1}, {"n2", {"10.0.0.2", 40002}, {}, 1}};
+    gang.members = {{"n1", {"10.0.0.1", 40001}, {}, 1}, {"n2", {"10.0.0.2", 40002}, {}, 1}};
     ASSERT_TRUE(StageGo(Steps(record.job), GangFileText(gang), ::geteuid(), ::getegid()));
   }
   void Go(const RunRecord& record) {

@@ -204,14 +204,14 @@ void ResetSignals() {
 }
 
 // Runs in its own copy of the memory. Its title and environment look as if it had been executed.
-[[noreturn]] void BecomeSeat(Start& start) {
+[[noreturn]] void BecomeAllocation(Start& start) {
   const StartPlan& plan = *start.plan;
   CloseFrom(kAllocationKeyDescriptor + 1);
   environ = start.environment.data();
   std::string title;
   for (const std::string& word : plan.program->argv) title += (title.empty() ? "" : " ") + word;
   ShowProcessAs(title, "DIVVY_JOB_ID=" + ToString(plan.request->job));
-  ::_exit((*plan.seat)(plan.program->argv));
+  ::_exit((*plan.allocation_main)(plan.program->argv));
 }
 
 int RunChild(void* argument) {
@@ -240,7 +240,7 @@ int RunChild(void* argument) {
   ResetSignals();
   std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
                 kTaskPid.data(), ::syscall(SYS_getpid));
-  if (plan.seat != nullptr) BecomeSeat(start);
+  if (plan.allocation_main != nullptr) BecomeAllocation(start);
   Execute(start);
 }
 
@@ -255,7 +255,7 @@ StartOutcome StartProgram(Start& start, int& pid) {
 }
 
 // We continue when it has closed our descriptors, or has ended.
-StartOutcome StartSeat(Start& start, int& pid) {
+StartOutcome StartAllocation(Start& start, int& pid) {
   std::array<int, 2> ends = {-1, -1};
   void* shared = ::mmap(nullptr, sizeof(StartOutcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -406,7 +406,7 @@ StartedJob StartJob(const StartPlan& plan) {
   auto [ours, theirs] = plan.mounts != nullptr ? MakeSocketPair() : std::pair<Descriptor, Descriptor>();
   start.namespaces = theirs.get();
   int pid = -1;
-  const StartOutcome outcome = plan.seat != nullptr ? StartSeat(start, pid) : StartProgram(start, pid);
+  const StartOutcome outcome = plan.allocation_main != nullptr ? StartAllocation(start, pid) : StartProgram(start, pid);
   StartedJob job;
   if (pid < 0) {
     job.failure = std::string("cannot create a process for the job: ") + std::strerror(errno);

@@ -41,8 +41,8 @@ struct StartPlan {
   std::vector<std::string> cgroup_procs;  // Files to write "0" to.
   const MountPlan* mounts = nullptr;      // Null: the job has the same view as the system.
   // Set for a gang's node allocation: called with the program's argv instead of executing a program.
-  const AllocationEntry* seat = nullptr;
-  int key = -1;     // The descriptor from which `seat` reads its key.
+  const AllocationEntry* allocation_main = nullptr;
+  int key = -1;     // The descriptor from which `allocation_main` reads its key.
   int record = -1;  // The run record. The new process itself writes `watch` and its identity to it.
   std::string watch;
   bool is_another = false;               // Not the job's first process: no record is written.

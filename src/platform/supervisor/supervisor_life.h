@@ -116,7 +116,7 @@ class Supervisor {
   RunRecord record_;
   std::optional<JobCgroup> cgroup_;
   std::optional<Pty> pty_;
-  Descriptor seat_;  // The first process closes its end when its report is written; open while we wait.
+  Descriptor allocation_channel_;  // The first process closes its end when its report is written; open while we wait.
   HeldOutputs held_;
   JobNamespaces namespaces_;  // The namespaces of the job's first process.
   SupervisorReports reports_{record_, station_.control};

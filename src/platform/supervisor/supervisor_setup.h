@@ -18,7 +18,7 @@ struct SupervisorSetup {
   ProcessIdentity launcher;
   int launcher_pidfd = -1;  // -1 if the kernel does not support pidfds.
   CgroupRoots cgroups;
-  AllocationEntry seat;
+  AllocationEntry allocation_main;
   /// The user of a daemon that is not root. That user may send commands, read run records and keep logs. -1: our own
   /// user.
   std::int64_t daemon_uid = -1;

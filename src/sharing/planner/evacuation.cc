@@ -11,7 +11,7 @@ void Evacuation::ReportUnusable() {
   for (const auto& [id, tenant] : node_.tenants()) {
     ForEachOccupied(tenant, [&](unsigned, GpuIndex gpu) {
       if (const std::string& why = node_.gpus().at(gpu).why_unusable; !why.empty()) {
-        orders_.FailForGpu(id, "is on GPU " + std::to_string(gpu) + ", which " + why);
+        actions_.FailForGpu(id, "is on GPU " + std::to_string(gpu) + ", which " + why);
       }
     });
   }
@@ -32,14 +32,14 @@ void Evacuation::EmptyWhole(std::uint64_t job, GpuSet gpus) {
   if (is_ready) return;
   if (is_empty) {
     for (auto& [index, gpu] : node_.gpus()) gpu.is_ready |= gpu.whole_job == job;
-    orders_.ForgetJobFailure(job);
-    return orders_.Send(Ready{job});
+    actions_.ForgetJobFailure(job);
+    return actions_.Send(Ready{job});
   }
   const NodePacking packing = PackingOf(node_, gpus, nullptr);
   const std::optional<PackPlan> plan = Repack(packing.problem);
   const bool is_under_way = plan ? mover_.CarryOut(packing, plan->to, gpus) : node_.IsAnyInFlight();
-  if (is_under_way) orders_.ForgetJobFailure(job);
-  else orders_.FailJob(job, WhoBlocks(gpus));
+  if (is_under_way) actions_.ForgetJobFailure(job);
+  else actions_.FailJob(job, WhoBlocks(gpus));
 }
 
 // Handles tenants one by one, so that one that cannot leave does not keep the others there.
@@ -52,8 +52,8 @@ void Evacuation::EmptyWithheld() {
       if (gpu.why_withheld.empty() || gpu.whole_job != 0) continue;
       const std::string why = node_.WhyStays(tenant);
       if (why.empty() && LeaveWithheld(tenant)) break;
-      orders_.FailForGpu(id, "is on GPU " + std::to_string(device.gpu) + ", which " + gpu.why_withheld +
-                                 ", and cannot leave it: " + (why.empty() ? "no other GPU has room for it" : why));
+      actions_.FailForGpu(id, "is on GPU " + std::to_string(device.gpu) + ", which " + gpu.why_withheld +
+                                  ", and cannot leave it: " + (why.empty() ? "no other GPU has room for it" : why));
       break;
     }
   }
@@ -84,7 +84,7 @@ std::string Evacuation::WhoBlocks(GpuSet gpus) const {
     if (why.empty()) continue;
     ForEachOccupied(tenant, [&, &at = tenant](unsigned device, GpuIndex gpu) {
       std::string& text = gpus.Contains(gpu) ? there : elsewhere;
-      if (!gpus.Contains(gpu) && gpu == at.devices[device].paper) return;
+      if (!gpus.Contains(gpu) && gpu == at.devices[device].planned_gpu) return;
       text += (text.empty() ? "" : "; ") + TenantText(at.id) + " stays on GPU " + std::to_string(gpu) + ": " + why;
     });
   }

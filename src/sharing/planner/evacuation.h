@@ -10,8 +10,8 @@ namespace divvy::sharing {
 
 class Evacuation {
  public:
-  Evacuation(NodeOccupancy& node, OrderTracker& orders, TenantMover& mover)
-      : node_(node), orders_(orders), mover_(mover) {}
+  Evacuation(NodeOccupancy& node, ActionTracker& actions, TenantMover& mover)
+      : node_(node), actions_(actions), mover_(mover) {}
 
   /// Reports tenants on GPUs that cannot be used.
   void ReportUnusable();
@@ -26,7 +26,7 @@ class Evacuation {
   std::string WhoBlocks(GpuSet gpus) const;
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   TenantMover& mover_;
 };
 

@@ -21,13 +21,13 @@ void MemoryCeilings::OnUse(TenantId id, unsigned device) {
     granted_.erase(granted);
 }
 
-void MemoryCeilings::OnSet(const SetCeiling& order, Bytes bytes) {
-  Tenant& tenant = node_.tenants().at(order.tenant);
-  Device& device = tenant.devices[order.device];
-  const bool was_lowering = lowering_.erase({order.tenant, order.device}) > 0;
+void MemoryCeilings::OnSet(const SetCeiling& set, Bytes bytes) {
+  Tenant& tenant = node_.tenants().at(set.tenant);
+  Device& device = tenant.devices[set.device];
+  const bool was_lowering = lowering_.erase({set.tenant, set.device}) > 0;
   if (tenant.state == State::kParked) return;  // It was parked meanwhile.
   if (was_lowering) device.ceiling = std::max(bytes, Bytes(0));
-  if (bytes <= order.bytes) return;
+  if (bytes <= set.bytes) return;
   // It uses more than it last reported.
   device.used = std::max(device.used, bytes);
   device.ceiling = std::max(device.ceiling, bytes);
@@ -35,7 +35,7 @@ void MemoryCeilings::OnSet(const SetCeiling& order, Bytes bytes) {
 
 void MemoryCeilings::Lower(Tenant& tenant, unsigned device, Bytes bytes) {
   lowering_.insert({tenant.id, device});
-  orders_.Issue(SetCeiling{tenant.id, device, bytes});
+  actions_.Issue(SetCeiling{tenant.id, device, bytes});
 }
 
 void MemoryCeilings::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
@@ -66,7 +66,7 @@ void MemoryCeilings::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except)
 void MemoryCeilings::Grant(Tenant& tenant, unsigned device, Bytes ceiling, Bytes need) {
   tenant.devices[device].ceiling = ceiling;
   granted_[{tenant.id, device}] = {need, AddSaturating(node_.now(), node_.settings().grant_lasts)};
-  orders_.Issue(SetCeiling{tenant.id, device, ceiling});
+  actions_.Issue(SetCeiling{tenant.id, device, ceiling});
 }
 
 Bytes MemoryCeilings::FloorOf(const Tenant& tenant, unsigned device) const {
@@ -92,13 +92,13 @@ bool MemoryCeilings::IsGrantUnused(GpuIndex gpu, const Tenant* owner) {
     const Tenant& other = node_.tenants().at(entry.first.first);
     const Device& device = other.devices[entry.first.second];
     if (&other == owner || device.gpu != gpu || device.ceiling <= device.used) return false;
-    orders_.DecideAgainBy(entry.second.until);
+    actions_.DecideAgainBy(entry.second.until);
     return true;
   });
 }
 
 bool MemoryCeilings::IsBeingFreed(GpuIndex gpu) const {
-  for (const auto& [id, flight] : orders_.in_flight()) {
+  for (const auto& [id, flight] : actions_.in_flight()) {
     const Action& action = flight.action;
     const auto is_there = [&](TenantId tenant) { return Occupies(node_.tenants().at(tenant), gpu); };
     if (const auto* move = std::get_if<Move>(&action)) {

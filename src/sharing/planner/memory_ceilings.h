@@ -22,14 +22,14 @@ struct TimedNeed {
 
 class MemoryCeilings {
  public:
-  MemoryCeilings(NodeOccupancy& node, OrderTracker& orders) : node_(node), orders_(orders) {}
+  MemoryCeilings(NodeOccupancy& node, ActionTracker& actions) : node_(node), actions_(actions) {}
 
   void BeginDecision();
   void RemoveTenant(TenantId id);
   /// The tenant's reported use has changed.
   void OnUse(TenantId id, unsigned device);
   /// The SetCeiling order has ended with a ceiling of `bytes`.
-  void OnSet(const SetCeiling& order, Bytes bytes);
+  void OnSet(const SetCeiling& set, Bytes bytes);
 
   /// Orders a lower ceiling. It counts once it has been set.
   void Lower(Tenant& tenant, unsigned device, Bytes bytes);
@@ -51,7 +51,7 @@ class MemoryCeilings {
 
  private:
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   std::set<DeviceKey> lowering_;
   std::map<DeviceKey, TimedNeed> granted_;  // Not lowered before the process had time to use it.
 };

@@ -75,7 +75,7 @@ bool MemoryRequests::AnswerRight(const AllocationRequest& want, Tenant& tenant, 
       Grant(want, tenant, need, tenant.share.memory_request);
       return true;
     case Room::kUnderWay:
-      orders_.SetWaits(want.tenant, "waits until other tenants return borrowed memory");
+      actions_.SetWaits(want.tenant, "waits until other tenants return borrowed memory");
       return false;
     case Room::kNone:
       return Deny(want, why);
@@ -102,8 +102,8 @@ bool MemoryRequests::AnswerLoan(AllocationRequest& want, Tenant& tenant, Bytes n
     const char* const until = is_claimed ? "until borrowed memory is returned to others"
                                          : "until tenants that wait on the host are back on a GPU";
     if (node_.now() >= want.waits_until) return Deny(want, gpu + " lends no memory " + until);
-    orders_.SetWaits(want.tenant, std::string("waits ") + until);
-    orders_.DecideAgainBy(want.waits_until);
+    actions_.SetWaits(want.tenant, std::string("waits ") + until);
+    actions_.DecideAgainBy(want.waits_until);
     return false;
   }
   const bool is_bound = pins_.IsAboutToBeBound(tenant.id);
@@ -140,11 +140,11 @@ void MemoryRequests::Grant(const AllocationRequest& want, Tenant& tenant, Bytes 
       {most, need + node_.settings().grain, device.ceiling + std::max(node_.Free(device.gpu) - left, Bytes(0))});
   ceilings_.Grant(tenant, want.device, std::max({device.ceiling, need, comfortable}), need);
   wishes_.erase({tenant.id, want.device});
-  orders_.Send(Answer{tenant.id, want.device, want.request, true, ""});
+  actions_.Send(Answer{tenant.id, want.device, want.request, true, ""});
 }
 
 bool MemoryRequests::Deny(const AllocationRequest& want, std::string why) {
-  orders_.Send(Answer{want.tenant, want.device, want.request, false, std::move(why)});
+  actions_.Send(Answer{want.tenant, want.device, want.request, false, std::move(why)});
   return true;
 }
 

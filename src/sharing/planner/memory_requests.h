@@ -12,9 +12,9 @@ namespace divvy::sharing {
 
 class MemoryRequests {
  public:
-  MemoryRequests(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, Repayment& repayment,
+  MemoryRequests(NodeOccupancy& node, ActionTracker& actions, MemoryCeilings& ceilings, Repayment& repayment,
                  const PinRequests& pins)
-      : node_(node), orders_(orders), ceilings_(ceilings), repayment_(repayment), pins_(pins) {}
+      : node_(node), actions_(actions), ceilings_(ceilings), repayment_(repayment), pins_(pins) {}
 
   void BeginDecision();
   void RemoveTenant(TenantId id);
@@ -44,7 +44,7 @@ class MemoryRequests {
   Bytes LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const;
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   MemoryCeilings& ceilings_;
   Repayment& repayment_;
   const PinRequests& pins_;

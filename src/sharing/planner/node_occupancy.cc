@@ -58,21 +58,22 @@ Status NodeOccupancy::CheckShare(const Tenant& tenant) const {
   if (!is_time_right)
     return InvalidArgument(name + ": the time request must be above 0 and at most the time limit, which is at most 1");
   if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant needs at least one GPU");
-  GpuSet paper;
+  GpuSet planned_gpus;
   for (const Device& device : tenant.devices) {
-    if (!gpus_.contains(device.paper)) return NotFound(name + ": there is no GPU " + std::to_string(device.paper));
-    if (paper.Contains(device.paper)) {
-      return InvalidArgument(name + ": GPU " + std::to_string(device.paper) + " is named twice");
+    if (!gpus_.contains(device.planned_gpu))
+      return NotFound(name + ": there is no GPU " + std::to_string(device.planned_gpu));
+    if (planned_gpus.Contains(device.planned_gpu)) {
+      return InvalidArgument(name + ": GPU " + std::to_string(device.planned_gpu) + " is named twice");
     }
-    paper.Insert(device.paper);
+    planned_gpus.Insert(device.planned_gpu);
   }
-  for (const int gpu : paper.ToVector()) {
+  for (const int gpu : planned_gpus.ToVector()) {
     Bytes memory = share.memory_request;
     GpuShare compute = share.compute_request;
     for (const auto& [id, other] : tenants_) {
       if (id == tenant.id) continue;
       for (const Device& device : other.devices) {
-        if (device.paper != gpu) continue;
+        if (device.planned_gpu != gpu) continue;
         memory += other.share.memory_request;
         compute = compute + other.share.compute_request;
       }
@@ -99,7 +100,11 @@ Status NodeOccupancy::AddTenant(const Tenant& tenant) {
   added.wants_to_wake = false;
   added.is_lost = false;
   for (Device& device : added.devices) {
-    device = Device{.paper = device.paper, .gpu = device.paper, .target = std::nullopt, .used = {}, .ceiling = {}};
+    device = Device{.planned_gpu = device.planned_gpu,
+                    .gpu = device.planned_gpu,
+                    .target = std::nullopt,
+                    .used = {},
+                    .ceiling = {}};
   }
   return {};
 }
@@ -109,9 +114,9 @@ Status NodeOccupancy::LoadTenant(const Tenant& tenant) {
   if (tenants_.contains(tenant.id)) return Error{ErrorCode::kAlreadyExists, name + " already exists"};
   if (tenant.devices.empty()) return InvalidArgument(name + ": a tenant needs at least one GPU");
   for (const Device& device : tenant.devices) {
-    if (!gpus_.contains(device.paper) || !gpus_.contains(device.gpu)) {
+    if (!gpus_.contains(device.planned_gpu) || !gpus_.contains(device.gpu)) {
       return NotFound(name + ": there is no GPU " +
-                      std::to_string(gpus_.contains(device.paper) ? device.gpu : device.paper));
+                      std::to_string(gpus_.contains(device.planned_gpu) ? device.gpu : device.planned_gpu));
     }
   }
   const bool is_settled =
@@ -134,29 +139,29 @@ void NodeOccupancy::RemoveTenant(TenantId id) {
 }
 
 // Sets the planned GPUs. A device that is on one of them keeps it; the other devices get the rest in order.
-Status NodeOccupancy::TakePlannedGpus(GpuSet paper, Tenant& tenant) {
-  if (static_cast<std::size_t>(paper.size()) != tenant.devices.size())
+Status NodeOccupancy::TakePlannedGpus(GpuSet planned_gpus, Tenant& tenant) {
+  if (static_cast<std::size_t>(planned_gpus.size()) != tenant.devices.size())
     return InvalidArgument(TenantText(tenant.id) + " has fractions of " + std::to_string(tenant.devices.size()) +
-                           " GPUs, but its new plan names " + std::to_string(paper.size()));
-  GpuSet left = paper;
+                           " GPUs, but its new plan names " + std::to_string(planned_gpus.size()));
+  GpuSet left = planned_gpus;
   for (Device& device : tenant.devices) {
-    if (!paper.Contains(device.gpu)) continue;
-    device.paper = device.gpu;
+    if (!planned_gpus.Contains(device.gpu)) continue;
+    device.planned_gpu = device.gpu;
     left.Erase(device.gpu);
   }
   for (Device& device : tenant.devices) {
-    if (paper.Contains(device.gpu)) continue;
-    device.paper = static_cast<GpuIndex>(left.ToVector().front());
-    left.Erase(device.paper);
+    if (planned_gpus.Contains(device.gpu)) continue;
+    device.planned_gpu = static_cast<GpuIndex>(left.ToVector().front());
+    left.Erase(device.planned_gpu);
   }
   return {};
 }
 
-Status NodeOccupancy::Resize(TenantId id, const Share& share, std::optional<GpuSet> paper) {
+Status NodeOccupancy::Resize(TenantId id, const Share& share, std::optional<GpuSet> planned_gpus) {
   DIVVY_TRY(Tenant * tenant, Lookup(id));
   Tenant changed = *tenant;
   changed.share = share;
-  if (paper) DIVVY_CHECK(TakePlannedGpus(*paper, changed));
+  if (planned_gpus) DIVVY_CHECK(TakePlannedGpus(*planned_gpus, changed));
   DIVVY_CHECK(CheckShare(changed));
   tenant->share = share;
   tenant->devices = std::move(changed.devices);

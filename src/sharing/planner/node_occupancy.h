@@ -38,7 +38,7 @@ class NodeOccupancy {
   Status AddTenant(const Tenant& tenant);
   Status LoadTenant(const Tenant& tenant);
   void RemoveTenant(TenantId id);
-  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper);
+  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> planned_gpus);
   /// Returns false if the value was ignored, because the tenant is unknown or not on its GPU.
   bool SetUse(TenantId id, unsigned device, Bytes used_and_residual);
   void SetActivity(TenantId id, bool is_active, Time now);
@@ -94,7 +94,7 @@ class NodeOccupancy {
   };
 
   Status CheckShare(const Tenant& tenant) const;
-  static Status TakePlannedGpus(GpuSet paper, Tenant& tenant);
+  static Status TakePlannedGpus(GpuSet planned_gpus, Tenant& tenant);
   void NoteExcess(GpuIndex gpu);
 
   Settings settings_;

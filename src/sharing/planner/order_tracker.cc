@@ -2,12 +2,12 @@
 
 namespace divvy::sharing {
 
-void OrderTracker::BeginDecision() {
+void ActionTracker::BeginDecision() {
   next_decision_ = kNever;
   waits_.clear();
 }
 
-void OrderTracker::RemoveTenant(TenantId id) {
+void ActionTracker::RemoveTenant(TenantId id) {
   std::erase_if(in_flight_, [&](const auto& entry) {
     return std::visit(
         [&](const auto& action) {
@@ -23,47 +23,47 @@ void OrderTracker::RemoveTenant(TenantId id) {
   fails_for_gpu_.erase(id);
 }
 
-void OrderTracker::Issue(Action action, ParkedBy parked_by) {
-  const std::uint64_t id = next_order_++;
+void ActionTracker::Issue(Action action, ParkedBy parked_by) {
+  const std::uint64_t id = next_action_++;
   in_flight_.emplace(id, InFlight{action, parked_by});
-  orders_.push_back({id, std::move(action)});
+  actions_.push_back({id, std::move(action)});
 }
 
-std::optional<OrderTracker::InFlight> OrderTracker::End(std::uint64_t order) {
-  const auto at = in_flight_.find(order);
+std::optional<ActionTracker::InFlight> ActionTracker::End(std::uint64_t action_id) {
+  const auto at = in_flight_.find(action_id);
   if (at == in_flight_.end()) return std::nullopt;
   std::optional<InFlight> ended = std::move(at->second);
   in_flight_.erase(at);
   return ended;
 }
 
-void OrderTracker::FailJob(std::uint64_t job, const std::string& why) {
+void ActionTracker::FailJob(std::uint64_t job, const std::string& why) {
   std::string& said = said_of_jobs_[job];
   if (said == why) return;
   said = why;
   Send(Failed{.job = job, .tenant = {}, .why = why});
 }
 
-void OrderTracker::FailTenant(TenantId id, const std::string& why) {
+void ActionTracker::FailTenant(TenantId id, const std::string& why) {
   std::string& said = said_of_tenants_[id];
   if (said == why) return;
   said = why;
   Send(Failed{.job = 0, .tenant = id, .why = why});
 }
 
-void OrderTracker::FailForGpu(TenantId id, const std::string& why) {
+void ActionTracker::FailForGpu(TenantId id, const std::string& why) {
   fails_for_gpu_.insert(id);
   FailTenant(id, why);
 }
 
-void OrderTracker::WithdrawGpuFailures() {
+void ActionTracker::WithdrawGpuFailures() {
   for (const TenantId& id : failed_for_gpu_) {
     if (!fails_for_gpu_.contains(id)) FailTenant(id, "");
   }
   failed_for_gpu_ = std::exchange(fails_for_gpu_, {});
 }
 
-std::string OrderTracker::WhyWaits(TenantId id) const {
+std::string ActionTracker::WhyWaits(TenantId id) const {
   const auto at = waits_.find(id);
   return at == waits_.end() ? "" : at->second;
 }

@@ -15,7 +15,7 @@
 
 namespace divvy::sharing {
 
-class OrderTracker {
+class ActionTracker {
  public:
   struct InFlight {
     Action action;
@@ -24,7 +24,7 @@ class OrderTracker {
 
   void BeginDecision();
   /// Returns the orders since the last call.
-  std::vector<Order> Take() { return std::exchange(orders_, {}); }
+  std::vector<IssuedAction> Take() { return std::exchange(actions_, {}); }
   void RemoveTenant(TenantId id);
 
   // --- Orders --------------------------------------------------------------------------------------------------------
@@ -32,9 +32,9 @@ class OrderTracker {
   /// Adds an order that is in flight until End.
   void Issue(Action action, ParkedBy parked_by = ParkedBy::kNobody);
   /// Adds an order that has no end.
-  void Send(Action action) { orders_.push_back({0, std::move(action)}); }
+  void Send(Action action) { actions_.push_back({0, std::move(action)}); }
   /// Returns the order that has ended; nullopt if its tenant was removed meanwhile.
-  std::optional<InFlight> End(std::uint64_t order);
+  std::optional<InFlight> End(std::uint64_t action_id);
   const std::map<std::uint64_t, InFlight>& in_flight() const { return in_flight_; }
 
   // --- Failures ------------------------------------------------------------------------------------------------------
@@ -57,9 +57,9 @@ class OrderTracker {
   Time next_decision() const { return next_decision_; }
 
  private:
-  std::uint64_t next_order_ = 1;
+  std::uint64_t next_action_ = 1;
   std::map<std::uint64_t, InFlight> in_flight_;
-  std::vector<Order> orders_;
+  std::vector<IssuedAction> actions_;
   std::map<std::uint64_t, std::string> said_of_jobs_;
   std::map<TenantId, std::string> said_of_tenants_;
   std::set<TenantId> failed_for_gpu_;  // Failures for GPU problems in the previous decision.

@@ -42,8 +42,8 @@ NodePacking PackingOf(const NodeOccupancy& node, GpuSet leaving, const Tenant* s
                      (tenant.state == State::kHere && !node.HasStayed(tenant) ? kMovedLately : Duration(0));
     packed.factor = node.IsIdle(tenant) ? 1 : 2;
     for (const Device& device : tenant.devices) {
-      packed.paper.push_back(packing.NumberOfGpu(device.paper));
-      packed.liked.push_back(packing.NumberOfGpu(tenant.state == State::kParked ? device.gpu : device.paper));
+      packed.planned_gpus.push_back(packing.NumberOfGpu(device.planned_gpu));
+      packed.liked.push_back(packing.NumberOfGpu(tenant.state == State::kParked ? device.gpu : device.planned_gpu));
       packed.used.push_back(device.used);
       if (&tenant != seeker) packed.at.push_back(packing.NumberOfGpu(device.target.value_or(device.gpu)));
       packed.must_leave |= tenant.state == State::kHere && leaving.Contains(device.gpu);
@@ -53,7 +53,7 @@ NodePacking PackingOf(const NodeOccupancy& node, GpuSet leaving, const Tenant* s
     for (const auto& [index, gpu] : node.gpus()) {
       if (!node.IsOpen(index) || gpu.kind != node.gpus().at(tenant.devices.front().gpu).kind) continue;
       const int number = packing.NumberOfGpu(index);
-      const auto& bound = tenant.state == State::kParked ? packed.liked : packed.paper;
+      const auto& bound = tenant.state == State::kParked ? packed.liked : packed.planned_gpus;
       if (is_bound && std::count(bound.begin(), bound.end(), number) == 0) continue;
       packed.allowed |= std::uint64_t{1} << number;
     }

@@ -31,7 +31,7 @@ void PinRequests::Settle() {
   std::erase_if(pins_, [&](const auto& pin) {
     if (!IsSettled(node_.tenants().at(pin.second))) return false;
     binding_[pin.second] = AddSaturating(node_.now(), node_.settings().binds_within);
-    orders_.Send(Answer{pin.second, 0, pin.first, true, ""});
+    actions_.Send(Answer{pin.second, 0, pin.first, true, ""});
     return true;
   });
 }
@@ -47,19 +47,20 @@ bool PinRequests::IsSettled(Tenant& tenant) {
 }
 
 bool PinRequests::IsComingHome(Tenant& tenant) {
-  std::vector<GpuIndex> paper;
-  for (const Device& device : tenant.devices) paper.push_back(device.paper);
-  if (paper == GpusOf(tenant) || !node_.WhyStays(tenant).empty()) return false;
-  if (!std::all_of(paper.begin(), paper.end(), [&](GpuIndex gpu) { return node_.IsOpen(gpu); })) return false;
+  std::vector<GpuIndex> planned_gpus;
+  for (const Device& device : tenant.devices) planned_gpus.push_back(device.planned_gpu);
+  if (planned_gpus == GpusOf(tenant) || !node_.WhyStays(tenant).empty()) return false;
+  if (!std::all_of(planned_gpus.begin(), planned_gpus.end(), [&](GpuIndex gpu) { return node_.IsOpen(gpu); }))
+    return false;
   NodePacking packing = PackingOf(node_, {}, nullptr);
   const auto number = static_cast<std::size_t>(packing.NumberOf(tenant.id));
   PackTenant& packed = packing.problem.tenants[number];
   packed.allowed = 0;
-  for (const int gpu : packed.paper) packed.allowed |= std::uint64_t{1} << gpu;
+  for (const int gpu : packed.planned_gpus) packed.allowed |= std::uint64_t{1} << gpu;
   packed.must_leave = true;
   const std::optional<PackPlan> plan = Repack(packing.problem);
   if (!plan || !mover_.CarryOut(packing, plan->to, {}, false)) return false;
-  orders_.SetWaits(tenant.id, "moves to its guaranteed GPU before it is bound to a GPU");
+  actions_.SetWaits(tenant.id, "moves to its guaranteed GPU before it is bound to a GPU");
   return true;
 }
 
@@ -71,12 +72,12 @@ bool PinRequests::IsRepaying(Tenant& tenant) {
     if (at.ceiling > most && !ceilings_.IsLowering(tenant.id, device)) ceilings_.Lower(tenant, device, most);
     is_under_way |= ceilings_.IsLowering(tenant.id, device);
     if (tenant.share.can_be_requeued || Borrowed(tenant, device) == Bytes(0)) continue;
-    const bool is_asked = std::any_of(orders_.in_flight().begin(), orders_.in_flight().end(), [&](const auto& entry) {
+    const bool is_asked = std::any_of(actions_.in_flight().begin(), actions_.in_flight().end(), [&](const auto& entry) {
       const auto* shrink = std::get_if<Shrink>(&entry.second.action);
       return shrink != nullptr && shrink->tenant == tenant.id;
     });
     const bool was_asked = repayment_.HasShrunkLately(tenant.id);
-    if (!is_asked && !was_asked) orders_.Issue(Shrink{tenant.id, device, Borrowed(tenant, device)});
+    if (!is_asked && !was_asked) actions_.Issue(Shrink{tenant.id, device, Borrowed(tenant, device)});
     is_under_way |= is_asked || !was_asked;
   }
   return is_under_way;

@@ -11,9 +11,9 @@ namespace divvy::sharing {
 
 class PinRequests {
  public:
-  PinRequests(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, TenantMover& mover,
+  PinRequests(NodeOccupancy& node, ActionTracker& actions, MemoryCeilings& ceilings, TenantMover& mover,
               const Repayment& repayment)
-      : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
+      : node_(node), actions_(actions), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
 
   void BeginDecision();
   void RemoveTenant(TenantId id);
@@ -31,7 +31,7 @@ class PinRequests {
   bool IsRepaying(Tenant& tenant);
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   MemoryCeilings& ceilings_;
   TenantMover& mover_;
   const Repayment& repayment_;

@@ -13,13 +13,13 @@ void Rebalancer::ParkIdle() {
                      node_.WhyKeepsGpu(tenant).empty();
     if (!can || requests_.IsWaiting(id) || pins_.IsWaiting(id)) continue;
     const Time due = AddSaturating(tenant.last_active, tenant.share.idle_park);
-    if (node_.now() < due) orders_.DecideAgainBy(due);
+    if (node_.now() < due) actions_.DecideAgainBy(due);
     else mover_.StartPark(tenant, ParkedBy::kIdle, "idle");
   }
 }
 
 void Rebalancer::Spread() {
-  if (!node_.settings().can_spread || !requests_.is_empty() || orders_.has_waits() || !orders_.in_flight().empty())
+  if (!node_.settings().can_spread || !requests_.is_empty() || actions_.has_waits() || !actions_.in_flight().empty())
     return;
   for (const bool is_idle_enough : {false, true}) {
     for (const auto& [quiet, gpu] : node_.gpus()) {
@@ -38,7 +38,7 @@ bool Rebalancer::HasStoodEmpty(GpuIndex gpu) {
   const Time left_at = node_.WholeLeftAt(gpu);
   if (left_at == kNoTime) return true;
   const Time due = AddSaturating(left_at, node_.settings().stood_empty);
-  if (node_.now() < due) orders_.DecideAgainBy(due);
+  if (node_.now() < due) actions_.DecideAgainBy(due);
   return node_.now() >= due;
 }
 
@@ -48,7 +48,7 @@ bool Rebalancer::IsQuiet(GpuIndex gpu) {
     const Tenant& tenant = entry.second;
     if (!Occupies(tenant, gpu)) return true;
     if (!tenant.is_active && !node_.IsIdle(tenant))
-      orders_.DecideAgainBy(AddSaturating(tenant.last_active, node_.settings().idle_after));
+      actions_.DecideAgainBy(AddSaturating(tenant.last_active, node_.settings().idle_after));
     return node_.IsIdle(tenant);
   });
 }
@@ -68,11 +68,12 @@ bool Rebalancer::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
   }
   if (busy < 2 || !can_gain) return false;
   const auto rank = [&](const Tenant* tenant) {
-    return std::tuple(tenant->devices[0].paper != quiet, tenant->devices[0].used.count(), tenant->id);
+    return std::tuple(tenant->devices[0].planned_gpu != quiet, tenant->devices[0].used.count(), tenant->id);
   };
   std::sort(movers.begin(), movers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
   for (Tenant* tenant : movers) {
-    if (!node_.HasStayed(*tenant)) orders_.DecideAgainBy(AddSaturating(tenant->last_move, node_.settings().least_stay));
+    if (!node_.HasStayed(*tenant))
+      actions_.DecideAgainBy(AddSaturating(tenant->last_move, node_.settings().least_stay));
     else if (tenant->is_active && mover_.StartMove(*tenant, {quiet}) != Room::kNone) return true;
   }
   return false;

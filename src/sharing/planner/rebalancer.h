@@ -7,9 +7,9 @@ namespace divvy::sharing {
 
 class Rebalancer {
  public:
-  Rebalancer(NodeOccupancy& node, OrderTracker& orders, TenantMover& mover, const MemoryRequests& requests,
+  Rebalancer(NodeOccupancy& node, ActionTracker& actions, TenantMover& mover, const MemoryRequests& requests,
              const PinRequests& pins)
-      : node_(node), orders_(orders), mover_(mover), requests_(requests), pins_(pins) {}
+      : node_(node), actions_(actions), mover_(mover), requests_(requests), pins_(pins) {}
 
   void ParkIdle();
   /// Moves one of several busy tenants of a GPU to a GPU that is empty or has only idle tenants. Moves one tenant at a
@@ -22,7 +22,7 @@ class Rebalancer {
   bool SpreadFrom(GpuIndex crowded, GpuIndex quiet);
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   TenantMover& mover_;
   const MemoryRequests& requests_;
   const PinRequests& pins_;

@@ -130,7 +130,7 @@ bool Repayment::ShrinkBorrowers(GpuIndex gpu, Bytes needed, const Tenant* owner)
     if (HasShrunkLately(tenant->id)) continue;
     for (unsigned device = 0; device < tenant->devices.size(); ++device) {
       if (tenant->devices[device].gpu != gpu) continue;
-      orders_.Issue(Shrink{tenant->id, device, std::min(needed - node_.Free(gpu), Borrowed(*tenant, device))});
+      actions_.Issue(Shrink{tenant->id, device, std::min(needed - node_.Free(gpu), Borrowed(*tenant, device))});
       is_asked = true;
     }
   }
@@ -178,8 +178,8 @@ bool Repayment::RequeueBorrower(GpuIndex gpu, const Tenant* owner) {
   for (const Tenant* tenant : BorrowersOf(gpu, owner)) {
     if (!tenant->share.can_be_requeued) continue;
     requeued_.insert(tenant->id);
-    orders_.Send(Requeue{tenant->id, owner == nullptr ? TenantId{} : owner->id, gpu,
-                         UsedOn(*tenant, gpu) - tenant->share.memory_request});
+    actions_.Send(Requeue{tenant->id, owner == nullptr ? TenantId{} : owner->id, gpu,
+                          UsedOn(*tenant, gpu) - tenant->share.memory_request});
     return true;
   }
   return false;

@@ -17,8 +17,8 @@ enum class Right { kLoan, kRequest };
 
 class Repayment {
  public:
-  Repayment(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, TenantMover& mover)
-      : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover) {}
+  Repayment(NodeOccupancy& node, ActionTracker& actions, MemoryCeilings& ceilings, TenantMover& mover)
+      : node_(node), actions_(actions), ceilings_(ceilings), mover_(mover) {}
 
   void BeginDecision() { claimed_.clear(); }
   void RemoveTenant(TenantId id);
@@ -50,7 +50,7 @@ class Repayment {
   std::vector<Tenant*> BorrowersOf(GpuIndex gpu, const Tenant* except);
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   MemoryCeilings& ceilings_;
   TenantMover& mover_;
   std::set<GpuIndex> claimed_;

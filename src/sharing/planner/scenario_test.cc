@@ -187,11 +187,12 @@ class Scenario {
     Tenant tenant;
     tenant.id = ids_[name] = {ids_.size() + 1, 1};
     node_.names[tenant.id.job] = name;
-    for (const GpuIndex gpu : ReadGpus(words.Get("on", "0"))) tenant.devices.push_back({.paper = gpu});
-    tenant.share = {.memory_request = MemoryOf("0.5", tenant.devices[0].paper), .compute_request = GpuShare(5000)};
+    for (const GpuIndex gpu : ReadGpus(words.Get("on", "0"))) tenant.devices.push_back({.planned_gpu = gpu});
+    tenant.share = {.memory_request = MemoryOf("0.5", tenant.devices[0].planned_gpu),
+                    .compute_request = GpuShare(5000)};
     tenant.share.memory_limit = tenant.share.memory_request;
     tenant.share.compute_limit = tenant.share.compute_request;
-    ReadShare(words, tenant.share, tenant.devices[0].paper);
+    ReadShare(words, tenant.share, tenant.devices[0].planned_gpu);
     tenant.why_cannot_move = words.Get("cannot_move");
     tenant.why_cannot_park = words.Get("cannot_park");
     Answer(name, node_.AddTenant(tenant));
@@ -241,7 +242,7 @@ class Scenario {
   }
   void Resize(Words& words) {
     Share share = node_.planner.Find(IdOf(words))->share;
-    ReadShare(words, share, node_.planner.Find(IdOf(words))->devices[0].paper);
+    ReadShare(words, share, node_.planner.Find(IdOf(words))->devices[0].planned_gpu);
     Answer(words.At(1), node_.planner.Resize(IdOf(words), share));
     Rest();
   }

@@ -23,7 +23,7 @@ void SeekerPlacement::PlaceSeekers(Right right) {
     if (tenant.state == State::kArriving || (tenant.state == State::kParked && comes_back)) seekers.push_back(&tenant);
   }
   std::sort(seekers.begin(), seekers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
-  bool is_first = !orders_.has_waits();
+  bool is_first = !actions_.has_waits();
   for (Tenant* seeker : seekers) {
     PlaceSeeker(*seeker, is_first);
     is_first &= seeker->state != State::kParked && seeker->state != State::kArriving;
@@ -33,11 +33,11 @@ void SeekerPlacement::PlaceSeekers(Right right) {
 /// `is_first`: no earlier tenant remained without a place.
 void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
   if (std::string why = node_.WhyRefused(tenant.id); !why.empty()) {
-    orders_.SetWaits(tenant.id, std::move(why));
+    actions_.SetWaits(tenant.id, std::move(why));
     return;
   }
   if (tenant.state == State::kParked && !tenant.wants_to_wake && (!is_first || node_.IsParkedWaiting())) {
-    orders_.SetWaits(tenant.id, "waits for room on a GPU, after other tenants");
+    actions_.SetWaits(tenant.id, "waits for room on a GPU, after other tenants");
     return;
   }
   const NodePacking packing = PackingOf(node_, {}, &tenant);
@@ -51,19 +51,19 @@ void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
     else PlaceParked(tenant, places);
     return;
   }
-  orders_.SetWaits(tenant.id, "waits until other tenants leave its GPU");
+  actions_.SetWaits(tenant.id, "waits until other tenants leave its GPU");
   if (tenant.state == State::kParked && !tenant.wants_to_wake) return;
   const std::optional<PackPlan> plan = Repack(packing.problem);
   if (plan && mover_.CarryOut(packing, plan->to, {})) return;
-  orders_.SetWaits(tenant.id, "no GPU that it may use can be freed");
+  actions_.SetWaits(tenant.id, "no GPU that it may use can be freed");
 }
 
 void SeekerPlacement::PlaceParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> places) {
   const bool is_right = IsWithinRequest(tenant);
   const Time due = AddSaturating(tenant.last_move, node_.settings().memory_turn);
   if (!is_right && tenant.parked_by == ParkedBy::kPlanner && node_.now() < due) {
-    orders_.SetWaits(tenant.id, "waits for its turn: it uses more than its request");
-    return orders_.DecideAgainBy(due);
+    actions_.SetWaits(tenant.id, "waits for its turn: it uses more than its request");
+    return actions_.DecideAgainBy(due);
   }
   const auto missing = [&](unsigned device, GpuIndex gpu) { return tenant.devices[device].used - node_.Free(gpu); };
   if (!is_right) {
@@ -77,7 +77,7 @@ void SeekerPlacement::PlaceParked(Tenant& tenant, std::vector<std::vector<GpuInd
     for (unsigned device = 0; device < to.size(); ++device) has_room &= missing(device, to[device]) <= Bytes(0);
     if (has_room) return mover_.StartWake(tenant, to);
   }
-  orders_.SetWaits(tenant.id, "waits for room on a GPU");
+  actions_.SetWaits(tenant.id, "waits for room on a GPU");
   for (const auto& to : places) {
     bool has_slack = true;
     for (unsigned device = 0; device < to.size(); ++device) {
@@ -100,7 +100,7 @@ void SeekerPlacement::PlaceParked(Tenant& tenant, std::vector<std::vector<GpuInd
   for (unsigned device = 0; device < to.size(); ++device) {
     std::string why;
     repayment_.MakeRoom(to[device], tenant.devices[device].used, &tenant, Right::kRequest, &why);
-    if (!why.empty()) orders_.SetWaits(tenant.id, why);
+    if (!why.empty()) actions_.SetWaits(tenant.id, why);
   }
 }
 
@@ -132,8 +132,8 @@ std::vector<Tenant*> SeekerPlacement::WhoMakesWay(GpuIndex gpu, Bytes needed) {
     const Time had_turn = AddSaturating(other.last_move, node_.settings().memory_turn);
     const bool may = node_.IsIdle(other) || (IsBorrower(other, gpu) && node_.now() >= had_turn);
     if (may) candidates.push_back(&other);
-    else if (IsBorrower(other, gpu)) orders_.DecideAgainBy(had_turn);
-    else if (!other.is_active) orders_.DecideAgainBy(AddSaturating(other.last_active, node_.settings().idle_after));
+    else if (IsBorrower(other, gpu)) actions_.DecideAgainBy(had_turn);
+    else if (!other.is_active) actions_.DecideAgainBy(AddSaturating(other.last_active, node_.settings().idle_after));
   }
   // Slack is already counted.
   const auto freed_by = [&](const Tenant* other) {

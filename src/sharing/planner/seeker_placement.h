@@ -9,9 +9,9 @@ namespace divvy::sharing {
 
 class SeekerPlacement {
  public:
-  SeekerPlacement(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings, TenantMover& mover,
+  SeekerPlacement(NodeOccupancy& node, ActionTracker& actions, MemoryCeilings& ceilings, TenantMover& mover,
                   Repayment& repayment)
-      : node_(node), orders_(orders), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
+      : node_(node), actions_(actions), ceilings_(ceilings), mover_(mover), repayment_(repayment) {}
 
   /// `right`: handles tenants within their requests, or those above them.
   void PlaceSeekers(Right right);
@@ -23,7 +23,7 @@ class SeekerPlacement {
   std::vector<Tenant*> WhoMakesWay(GpuIndex gpu, Bytes needed);
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   MemoryCeilings& ceilings_;
   TenantMover& mover_;
   Repayment& repayment_;

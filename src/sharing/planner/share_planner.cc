@@ -17,16 +17,16 @@ struct SharePlanner::Parts {
   explicit Parts(const Settings& settings) : node(settings) {}
 
   NodeOccupancy node;
-  OrderTracker orders;
-  MemoryCeilings ceilings{node, orders};
-  TenantMover mover{node, orders, ceilings};
-  Repayment repayment{node, orders, ceilings, mover};
-  Evacuation evacuation{node, orders, mover};
-  PinRequests pins{node, orders, ceilings, mover, repayment};
-  MemoryRequests requests{node, orders, ceilings, repayment, pins};
-  SeekerPlacement seekers{node, orders, ceilings, mover, repayment};
-  UserCommands commands{node, orders, mover, repayment};
-  Rebalancer rebalancer{node, orders, mover, requests, pins};
+  ActionTracker actions;
+  MemoryCeilings ceilings{node, actions};
+  TenantMover mover{node, actions, ceilings};
+  Repayment repayment{node, actions, ceilings, mover};
+  Evacuation evacuation{node, actions, mover};
+  PinRequests pins{node, actions, ceilings, mover, repayment};
+  MemoryRequests requests{node, actions, ceilings, repayment, pins};
+  SeekerPlacement seekers{node, actions, ceilings, mover, repayment};
+  UserCommands commands{node, actions, mover, repayment};
+  Rebalancer rebalancer{node, actions, mover, requests, pins};
 };
 
 SharePlanner::SharePlanner(const Settings& settings) : parts_(std::make_unique<Parts>(settings)) {}
@@ -37,12 +37,12 @@ SharePlanner::~SharePlanner() = default;
 void SharePlanner::SetGpu(const Gpu& gpu) { parts_->node.SetGpu(gpu); }
 
 void SharePlanner::AcquireExclusive(std::uint64_t job, GpuSet gpus) {
-  parts_->orders.ForgetJobFailure(job);
+  parts_->actions.ForgetJobFailure(job);
   parts_->node.AcquireExclusive(job, gpus);
 }
 
 void SharePlanner::ReleaseExclusive(std::uint64_t job) {
-  parts_->orders.ForgetJobFailure(job);
+  parts_->actions.ForgetJobFailure(job);
   parts_->node.ReleaseExclusive(job);
 }
 
@@ -52,7 +52,7 @@ Status SharePlanner::LoadTenant(const Tenant& tenant) { return parts_->node.Load
 
 void SharePlanner::RemoveTenant(TenantId id) {
   parts_->node.RemoveTenant(id);
-  parts_->orders.RemoveTenant(id);
+  parts_->actions.RemoveTenant(id);
   parts_->ceilings.RemoveTenant(id);
   parts_->repayment.RemoveTenant(id);
   parts_->pins.RemoveTenant(id);
@@ -60,8 +60,8 @@ void SharePlanner::RemoveTenant(TenantId id) {
   parts_->commands.RemoveTenant(id);
 }
 
-Status SharePlanner::Resize(TenantId id, const Share& share, std::optional<GpuSet> paper) {
-  return parts_->node.Resize(id, share, paper);
+Status SharePlanner::Resize(TenantId id, const Share& share, std::optional<GpuSet> planned_gpus) {
+  return parts_->node.Resize(id, share, planned_gpus);
 }
 
 void SharePlanner::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
@@ -95,8 +95,8 @@ Status SharePlanner::WakeByUser(TenantId id) { return parts_->commands.Wake(id);
 
 Status SharePlanner::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) { return parts_->commands.Move(id, to); }
 
-void SharePlanner::OnDone(std::uint64_t order, const Done& done, Time now) {
-  const std::optional<OrderTracker::InFlight> ended = parts_->orders.End(order);
+void SharePlanner::OnDone(std::uint64_t action_id, const Done& done, Time now) {
+  const std::optional<ActionTracker::InFlight> ended = parts_->actions.End(action_id);
   if (!ended) return;  // The tenant was removed meanwhile.
   std::map<TenantId, Tenant>& tenants = parts_->node.tenants();
   if (const auto* ceiling = std::get_if<SetCeiling>(&ended->action)) parts_->ceilings.OnSet(*ceiling, done.bytes);
@@ -111,21 +111,21 @@ void SharePlanner::OnDone(std::uint64_t order, const Done& done, Time now) {
 
 void SharePlanner::OnLostEnded(TenantId id, Time now) { parts_->mover.OnLostEnded(id, now); }
 
-std::vector<Order> SharePlanner::Decide(Time now) {
+std::vector<IssuedAction> SharePlanner::Decide(Time now) {
   Parts& parts = *parts_;
   parts.node.BeginDecision(now);
-  parts.orders.BeginDecision();
+  parts.actions.BeginDecision();
   parts.ceilings.BeginDecision();
   parts.repayment.BeginDecision();
   parts.pins.BeginDecision();
   parts.requests.BeginDecision();
-  parts.orders.DecideAgainBy(parts.node.NextRefusalEnd());
+  parts.actions.DecideAgainBy(parts.node.NextRefusalEnd());
   parts.evacuation.ReportUnusable();
   parts.repayment.KeepBounds();
   parts.evacuation.EmptyWholes();
   parts.pins.Settle();
   parts.evacuation.EmptyWithheld();
-  parts.orders.WithdrawGpuFailures();
+  parts.actions.WithdrawGpuFailures();
   parts.commands.MoveAsRequested();
   parts.commands.ParkAsRequested();
   parts.evacuation.Uncrowd();
@@ -137,10 +137,10 @@ std::vector<Order> SharePlanner::Decide(Time now) {
   parts.repayment.LowerLeaving();
   parts.rebalancer.ParkIdle();
   parts.rebalancer.Spread();
-  return parts.orders.Take();
+  return parts.actions.Take();
 }
 
-Time SharePlanner::next_decision() const { return parts_->orders.next_decision(); }
+Time SharePlanner::next_decision() const { return parts_->actions.next_decision(); }
 
 const std::map<TenantId, Tenant>& SharePlanner::tenants() const { return parts_->node.tenants(); }
 
@@ -152,9 +152,9 @@ Bytes SharePlanner::Free(GpuIndex gpu) const { return parts_->node.Free(gpu); }
 
 Duration SharePlanner::RepackBound(GpuSet gpus) const { return sharing::RepackBound(parts_->node, gpus); }
 
-std::string SharePlanner::WhyWaits(TenantId id) const { return parts_->orders.WhyWaits(id); }
+std::string SharePlanner::WhyWaits(TenantId id) const { return parts_->actions.WhyWaits(id); }
 
-bool SharePlanner::IsAtWork() const { return !parts_->orders.in_flight().empty(); }
+bool SharePlanner::IsAtWork() const { return !parts_->actions.in_flight().empty(); }
 
 std::string SharePlanner::CheckInvariants() const {
   for (const auto& [id, tenant] : tenants()) {
@@ -165,9 +165,9 @@ std::string SharePlanner::CheckInvariants() const {
       if (const auto* wake = std::get_if<Wake>(&action)) return wake->tenant == id;
       return false;
     };
-    const auto& in_flight = parts_->orders.in_flight();
-    const auto orders = std::count_if(in_flight.begin(), in_flight.end(), is_of_it);
-    if (orders != (IsInFlight(tenant) ? 1 : 0)) return TenantText(id) + " is under way without an order, or has two";
+    const auto& in_flight = parts_->actions.in_flight();
+    const auto actions = std::count_if(in_flight.begin(), in_flight.end(), is_of_it);
+    if (actions != (IsInFlight(tenant) ? 1 : 0)) return TenantText(id) + " is under way without an order, or has two";
   }
   return parts_->node.CheckInvariants();
 }

@@ -15,7 +15,7 @@
 //
 // Each rule has an owner with its own state: TenantMover, MemoryCeilings, Repayment, Evacuation, PinRequests,
 // MemoryRequests, SeekerPlacement, UserCommands and Rebalancer. They share the facts in NodeOccupancy and write their
-// orders to OrderTracker.
+// orders to ActionTracker.
 #pragma once
 
 #include <cstdint>
@@ -62,9 +62,9 @@ class SharePlanner {
   /// Removes a tenant whose processes have ended. Its open requests are dropped.
   void RemoveTenant(TenantId id);
   /// Changes a tenant's share; orders follow. Errors as for AddTenant, with nothing changed. A decrease takes free
-  /// memory at once and the rest, borrowed from then on, as it is freed. `paper`: the new planned GPUs, as many as the
-  /// tenant has devices; std::nullopt keeps the present ones.
-  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper = std::nullopt);
+  /// memory at once and the rest, borrowed from then on, as it is freed. `planned_gpus`: the new planned GPUs, as many
+  /// as the tenant has devices; std::nullopt keeps the present ones.
+  Status Resize(TenantId id, const Share& share, std::optional<GpuSet> planned_gpus = std::nullopt);
   /// Reports the memory in use. Call it before RequestMemory, and again when the gate closes for a move or park: that
   /// value is the amount to restore. Ignored while the tenant is on the host.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
@@ -98,11 +98,11 @@ class SharePlanner {
 
   // --- Decisions -----------------------------------------------------------------------------------------------------
 
-  void OnDone(std::uint64_t order, const Done& done, Time now);
+  void OnDone(std::uint64_t action_id, const Done& done, Time now);
   /// The processes of a lost tenant have ended and the damaged memory is gone. The tenant is now on the host without
   /// memory, and is placed like a waking tenant. Ignored if the tenant is not lost.
   void OnLostEnded(TenantId id, Time now);
-  std::vector<Order> Decide(Time now);
+  std::vector<IssuedAction> Decide(Time now);
   /// When to call Decide again without new facts; kNever if not needed.
   Time next_decision() const;
 

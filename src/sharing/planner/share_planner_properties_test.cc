@@ -16,7 +16,7 @@ class History {
     for (int gpu = 0; gpu < gpus; ++gpu) {
       node_.SetGpu({.index = static_cast<GpuIndex>(gpu), .capacity = 80_GiB, .bytes_per_second = 20'000'000'000});
     }
-    node_.on_order = [this](const Action& action) { CheckOrder(action); };
+    node_.on_action = [this](const Action& action) { CheckAction(action); };
   }
 
   void Run(int steps) {
@@ -46,10 +46,10 @@ class History {
   }
 
   /// Returns true if a tenant is planned on this GPU, as the cluster's plan counts it.
-  bool HasPaperTenants(GpuIndex gpu) const {
+  bool HasPlannedTenants(GpuIndex gpu) const {
     for (const auto& [id, tenant] : node_.planner.tenants()) {
       for (const Device& device : tenant.devices) {
-        if (device.paper == gpu) return true;
+        if (device.planned_gpu == gpu) return true;
       }
     }
     return false;
@@ -97,7 +97,7 @@ class History {
     for (int i = 0; i < count; ++i) {
       const auto gpu = static_cast<GpuIndex>((first + i) % static_cast<int>(node_.gpus.size()));
       if (node_.planner.gpus().at(gpu).whole_job != 0) return;  // The cluster's plan would not assign it.
-      tenant.devices.push_back({.paper = gpu});
+      tenant.devices.push_back({.planned_gpu = gpu});
     }
     if (Draw(8) == 0) tenant.why_cannot_move = "uses NCCL";
     if (!tenant.why_cannot_move.empty() && Draw(2) == 0) tenant.why_cannot_park = "uses NCCL";
@@ -112,7 +112,7 @@ class History {
     }
     GpuSet set;
     for (const auto& [index, gpu] : node_.planner.gpus()) {
-      if (gpu.whole_job == 0 && !HasPaperTenants(index) && Draw(2) == 0) set.Insert(index);
+      if (gpu.whole_job == 0 && !HasPlannedTenants(index) && Draw(2) == 0) set.Insert(index);
     }
     if (set.empty()) return;
     const std::uint64_t job = ++jobs_;
@@ -204,12 +204,12 @@ class History {
     }
   }
 
-  void CheckOrder(const Action& action) {
+  void CheckAction(const Action& action) {
     const auto is_open = [&](GpuIndex gpu) {
       const Gpu& at = node_.planner.gpus().at(gpu);
       return at.whole_job == 0 && at.why_unusable.empty();
     };
-    ++orders[action.index()];
+    ++actions[action.index()];
     const auto check = [&](TenantId id, const std::vector<GpuIndex>& to) {
       const std::vector<GpuIndex> from = GpusOf(*node_.planner.Find(id));
       for (std::size_t i = 0; i < to.size(); ++i) {
@@ -326,7 +326,7 @@ class History {
   int arrivals = 0;
   int restarts = 0;
   int requeues = 0;
-  std::map<std::size_t, int> orders;  // Keyed by kind of order.
+  std::map<std::size_t, int> actions;  // Keyed by kind of order.
   int refused = 0;
 
  private:
@@ -341,7 +341,7 @@ TEST(SharePlannerProperties, HoldOverRandomHistories) {
   int arrivals = 0;
   int restarts = 0;
   int moves = 0;
-  std::map<std::size_t, int> orders;
+  std::map<std::size_t, int> actions;
   const char* one = std::getenv("DIVVY_SEED");
   const unsigned first = one == nullptr ? 1 : static_cast<unsigned>(std::atoi(one));
   const char* many = std::getenv("DIVVY_SEEDS");
@@ -354,14 +354,14 @@ TEST(SharePlannerProperties, HoldOverRandomHistories) {
     arrivals += history.arrivals;
     restarts += history.restarts;
     moves += history.node().moves;
-    for (const auto& [kind, count] : history.orders) orders[kind] += count;
+    for (const auto& [kind, count] : history.actions) actions[kind] += count;
   }
   if (one != nullptr) return;
   EXPECT_GT(arrivals, 100);
   EXPECT_GT(restarts, 1000);
   EXPECT_GT(moves, 500);
   for (std::size_t kind = 0; kind < std::variant_size_v<Action>; ++kind) {
-    EXPECT_GT(orders[kind], 0) << "no history has an order of kind " << kind;
+    EXPECT_GT(actions[kind], 0) << "no history has an order of kind " << kind;
   }
 }
 
@@ -373,7 +373,7 @@ TEST(SharePlannerProperties, StateReadFromThePagesMatchesThePlanner) {
     history.Run(60);  // Nothing is in flight afterwards.
     ASSERT_FALSE(HasFailure());
     ModelledNode& node = history.node();
-    node.on_order = [](const Action&) {};
+    node.on_action = [](const Action&) {};
     const auto before = node.planner.tenants();
     const std::string log = node.log_text();
     if (std::any_of(before.begin(), before.end(), [](const auto& entry) { return entry.second.is_lost; })) continue;

@@ -118,11 +118,11 @@ class ModelledNode {
   /// Calls Decide until no order is left for this moment. Moves, parks and wakes stay in flight until their end time.
   void Settle() {
     for (int turn = 0; turn < 200; ++turn) {
-      const std::vector<Order> orders = planner.Decide(now);
+      const std::vector<IssuedAction> actions = planner.Decide(now);
       ASSERT_EQ(planner.CheckInvariants(), "") << log_text();
       CheckPages();
-      if (orders.empty()) return;
-      for (const Order& order : orders) Execute(order);
+      if (actions.empty()) return;
+      for (const IssuedAction& issued : actions) Execute(issued);
       ASSERT_EQ(planner.CheckInvariants(), "") << log_text();
     }
     FAIL() << "the planner does not come to rest\n" << log_text();
@@ -200,7 +200,7 @@ class ModelledNode {
   }
 
   struct UnderWay {
-    std::uint64_t order = 0;
+    std::uint64_t issued = 0;
     TenantId tenant;
     Time ends = kNoTime;
     Duration took{0};
@@ -221,7 +221,7 @@ class ModelledNode {
   std::deque<Fate> fates;
   std::vector<std::string> log;
   std::map<std::uint64_t, std::string> names;
-  std::function<void(const Action&)> on_order = [](const Action&) {};
+  std::function<void(const Action&)> on_action = [](const Action&) {};
   int moves = 0;
   bool is_silent = false;
 
@@ -259,20 +259,20 @@ class ModelledNode {
     }
   }
 
-  void Execute(const Order& order) {
-    on_order(order.action);
-    std::visit([&](const auto& action) { Do(order, action); }, order.action);
+  void Execute(const IssuedAction& issued) {
+    on_action(issued.action);
+    std::visit([&](const auto& action) { Do(issued, action); }, issued.action);
   }
   void Say(const std::string& line) {
     if (!is_silent) Log(line);
   }
 
-  void Do(const Order& order, const SetCeiling& action) {
+  void Do(const IssuedAction& issued, const SetCeiling& action) {
     PageDevice& at = pages.at(action.tenant).devices[action.device];
     at.ceiling = std::max(action.bytes, at.used);
-    planner.OnDone(order.id, {.bytes = at.ceiling}, now);
+    planner.OnDone(issued.id, {.bytes = at.ceiling}, now);
   }
-  void Do(const Order&, const Answer& action) {
+  void Do(const IssuedAction&, const Answer& action) {
     const auto at = asked.find(action.request);
     ASSERT_NE(at, asked.end()) << "an answer that nobody asked for, or a second one\n" << log_text();
     const Asked ask = at->second.second;
@@ -284,7 +284,7 @@ class ModelledNode {
     page.used += ask.bytes;
     planner.SetUse(action.tenant, action.device, page.used);
   }
-  void Do(const Order& order, const Shrink& action) {
+  void Do(const IssuedAction& issued, const Shrink& action) {
     PageDevice& at = pages.at(action.tenant).devices[action.device];
     const Bytes given = std::min(at.pooled, action.bytes);
     at.pooled -= given;
@@ -292,38 +292,38 @@ class ModelledNode {
     Say(NameOf(action.tenant) + " is asked for " + BytesText(action.bytes) + " of its pools, gives " +
         BytesText(given));
     planner.SetUse(action.tenant, action.device, at.used);
-    planner.OnDone(order.id, {.bytes = given}, now);
+    planner.OnDone(issued.id, {.bytes = given}, now);
   }
-  void Do(const Order&, const Place& action) {
+  void Do(const IssuedAction&, const Place& action) {
     Page& page = pages.at(action.tenant);
     page.at = action.to;
     page.is_placed = true;
     Say(NameOf(action.tenant) + " placed on " + GpusText(action.to));
   }
-  void Do(const Order& order, const Move& action) {
+  void Do(const IssuedAction& issued, const Move& action) {
     Say(NameOf(action.tenant) + " moves " + GpusText(action.from) + " -> " + GpusText(action.to));
-    Begin(order, action.tenant, 2);
+    Begin(issued, action.tenant, 2);
     ++moves;
   }
-  void Do(const Order& order, const Park& action) {
+  void Do(const IssuedAction& issued, const Park& action) {
     Say(NameOf(action.tenant) + " parks: " + action.why);
-    Begin(order, action.tenant, 1);
+    Begin(issued, action.tenant, 1);
   }
-  void Do(const Order& order, const Wake& action) {
+  void Do(const IssuedAction& issued, const Wake& action) {
     Say(NameOf(action.tenant) + " wakes on " + GpusText(action.to));
-    Begin(order, action.tenant, 1);
+    Begin(issued, action.tenant, 1);
   }
-  void Do(const Order&, const Requeue& action) {
+  void Do(const IssuedAction&, const Requeue& action) {
     Say(NameOf(action.borrower) + " is requeued: " + BytesText(action.bytes) + " of GPU " + std::to_string(action.gpu) +
         " are for " + NameOf(action.owner));
   }
-  void Do(const Order&, const Ready& action) { Say(NameOf({action.job, 0}) + " ready"); }
-  void Do(const Order&, const Failed& action) {
+  void Do(const IssuedAction&, const Ready& action) { Say(NameOf({action.job, 0}) + " ready"); }
+  void Do(const IssuedAction&, const Failed& action) {
     const std::string who = action.job != 0 ? NameOf({action.job, 0}) : NameOf(action.tenant);
     Say(who + (action.why.empty() ? " is well on its GPU again" : " failed: " + action.why));
   }
 
-  void Begin(const Order& order, TenantId id, int ways) {
+  void Begin(const IssuedAction& issued, TenantId id, int ways) {
     ASSERT_FALSE(IsUnderWay(id)) << "two orders at once for " << NameOf(id);
     Bytes bytes;
     double seconds = 0.1;
@@ -334,7 +334,7 @@ class ModelledNode {
                  static_cast<double>(gpus.at(page.at[device]).bytes_per_second);
     }
     const Duration took(static_cast<std::int64_t>(seconds * 1e9));
-    under_way.push_back({order.id, id, now + took, took, bytes, order.action});
+    under_way.push_back({issued.id, id, now + took, took, bytes, issued.action});
   }
 
   void FinishDue() {
@@ -354,7 +354,7 @@ class ModelledNode {
       const bool is_stuck = std::holds_alternative<Park>(ended.action) && !CanComeIn(pages.at(ended.tenant));
       if (fate.outcome == Outcome::kUnchanged && is_stuck) fate.outcome = Outcome::kParked;
       Apply(ended, fate.outcome);
-      planner.OnDone(ended.order, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
+      planner.OnDone(ended.issued, {fate.outcome, ended.bytes, ended.took, fate.why}, now);
     }
   }
 

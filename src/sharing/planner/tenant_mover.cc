@@ -8,12 +8,12 @@
 namespace divvy::sharing {
 
 void TenantMover::PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to) {
-  orders_.Send(Place{tenant.id, to});
+  actions_.Send(Place{tenant.id, to});
   for (unsigned device = 0; device < to.size(); ++device) {
     Device& at = tenant.devices[device];
     at.ceiling = std::max(std::min(tenant.share.memory_request, node_.Free(to[device])), Bytes(0));
     at.gpu = to[device];
-    orders_.Issue(SetCeiling{tenant.id, device, at.ceiling});
+    actions_.Issue(SetCeiling{tenant.id, device, at.ceiling});
   }
   tenant.state = State::kHere;
   tenant.last_move = node_.now();
@@ -45,14 +45,14 @@ Room TenantMover::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
   if (is_lowering) return Room::kUnderWay;
   tenant.state = State::kMoving;
   for (std::size_t i = 0; i < to.size(); ++i) tenant.devices[i].target = to[i];
-  orders_.Issue(Move{tenant.id, from, to});
+  actions_.Issue(Move{tenant.id, from, to});
   return Room::kReady;
 }
 
 void TenantMover::StartPark(Tenant& tenant, ParkedBy by, const std::string& why) {
   tenant.state = State::kParking;
   tenant.wants_to_wake = (by == ParkedBy::kPlanner || by == ParkedBy::kOnItsWay) && tenant.is_active;
-  orders_.Issue(Park{tenant.id, why}, by);
+  actions_.Issue(Park{tenant.id, why}, by);
 }
 
 void TenantMover::StartWake(Tenant& tenant, const std::vector<GpuIndex>& to) {
@@ -61,9 +61,9 @@ void TenantMover::StartWake(Tenant& tenant, const std::vector<GpuIndex>& to) {
     Device& at = tenant.devices[device];
     at.target = to[device];
     at.ceiling = at.used;
-    orders_.Issue(SetCeiling{tenant.id, device, at.ceiling});
+    actions_.Issue(SetCeiling{tenant.id, device, at.ceiling});
   }
-  orders_.Issue(Wake{tenant.id, to});
+  actions_.Issue(Wake{tenant.id, to});
 }
 
 bool TenantMover::CarryOut(const NodePacking& packing, const std::vector<std::vector<int>>& to, GpuSet leaving,
@@ -127,7 +127,7 @@ void TenantMover::OnMoved(Tenant& tenant, const Done& done, Time now) {
     return Measure(tenant, done, 2);
   }
   node_.Refuse(tenant.id, AddSaturating(now, node_.settings().retry_after), "its last move failed: " + done.why);
-  orders_.FailTenant(tenant.id, "could not be moved: " + done.why);
+  actions_.FailTenant(tenant.id, "could not be moved: " + done.why);
   if (done.outcome == Outcome::kParked) {
     GoToHost(tenant, ParkedBy::kOnItsWay, now);
     tenant.wants_to_wake = true;
@@ -142,7 +142,7 @@ void TenantMover::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time n
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kUnchanged) {
     node_.Refuse(tenant.id, AddSaturating(now, node_.settings().retry_after), "it could not be parked: " + done.why);
-    orders_.FailTenant(tenant.id, "could not be parked: " + done.why);
+    actions_.FailTenant(tenant.id, "could not be parked: " + done.why);
     tenant.state = State::kHere;
     tenant.wants_to_wake = false;
     // It was restored within its ceiling, which may have been lowered meanwhile.
@@ -165,14 +165,14 @@ void TenantMover::OnWoken(Tenant& tenant, const Done& done, Time now) {
   GoToHost(tenant, by, now);
   node_.Refuse(tenant.id, AddSaturating(now, node_.settings().retry_after),
                "it could not be brought back: " + done.why);
-  orders_.FailTenant(tenant.id, "could not be brought back: " + done.why);
+  actions_.FailTenant(tenant.id, "could not be brought back: " + done.why);
 }
 
 void TenantMover::OnLost(Tenant& tenant, const std::string& why) {
   tenant.is_lost = true;
   const std::string job = std::to_string(tenant.id.job);
-  orders_.FailTenant(tenant.id,
-                     "was damaged while it was moved (" + why + "): divvy cancel " + job + ", then submit it again");
+  actions_.FailTenant(tenant.id,
+                      "was damaged while it was moved (" + why + "): divvy cancel " + job + ", then submit it again");
 }
 
 void TenantMover::OnLostEnded(TenantId id, Time now) {

@@ -14,8 +14,8 @@ enum class Room { kReady, kUnderWay, kNone };
 
 class TenantMover {
  public:
-  TenantMover(NodeOccupancy& node, OrderTracker& orders, MemoryCeilings& ceilings)
-      : node_(node), orders_(orders), ceilings_(ceilings) {}
+  TenantMover(NodeOccupancy& node, ActionTracker& actions, MemoryCeilings& ceilings)
+      : node_(node), actions_(actions), ceilings_(ceilings) {}
 
   void PlaceNew(Tenant& tenant, const std::vector<GpuIndex>& to);
   /// Returns kUnderWay if ceilings must be lowered first. The caller has checked that the tenant may be moved.
@@ -37,7 +37,7 @@ class TenantMover {
   void Measure(const Tenant& tenant, const Done& done, int ways);
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   MemoryCeilings& ceilings_;
 };
 

@@ -101,7 +101,7 @@ void UserCommands::MoveAsRequested() {
       }
     }
     if (room == Room::kNone && to != GpusOf(tenant))
-      orders_.FailTenant(at->first, "was not moved as requested: " + why);
+      actions_.FailTenant(at->first, "was not moved as requested: " + why);
     if (room == Room::kUnderWay) ++at;
     else at = requested_moves_.erase(at);
   }

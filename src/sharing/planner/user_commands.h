@@ -11,8 +11,8 @@ namespace divvy::sharing {
 
 class UserCommands {
  public:
-  UserCommands(NodeOccupancy& node, OrderTracker& orders, TenantMover& mover, Repayment& repayment)
-      : node_(node), orders_(orders), mover_(mover), repayment_(repayment) {}
+  UserCommands(NodeOccupancy& node, ActionTracker& actions, TenantMover& mover, Repayment& repayment)
+      : node_(node), actions_(actions), mover_(mover), repayment_(repayment) {}
 
   /// Errors of these three name the problem and a remedy.
   Status Park(TenantId id);
@@ -26,7 +26,7 @@ class UserCommands {
   Status CheckTarget(GpuIndex from, GpuIndex to) const;
 
   NodeOccupancy& node_;
-  OrderTracker& orders_;
+  ActionTracker& actions_;
   TenantMover& mover_;
   Repayment& repayment_;
   std::map<TenantId, std::vector<GpuIndex>> requested_moves_;

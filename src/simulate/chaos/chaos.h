@@ -34,7 +34,7 @@ enum class ChaosMutation {
   kAcceptsRefused,          // A submission that was refused is answered as accepted.
   kLosesTimers,             // Timers of the daemon's loop never fire.
   kDropsStops,              // Stop commands do not reach the node.
-  kRepeatsOrders,           // Each node command is carried out twice.
+  kRepeatsCommands,         // Each node command is carried out twice.
   // Wrong node drivers.
   kAdoptsTwice,       // A run that is adopted is launched again.
   kDropsExits,        // The node does not report ends to the controller.

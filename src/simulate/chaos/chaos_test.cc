@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
         Omitted{"CommitsFirstOnly", ChaosMutation::kCommitsFirstOnly},
         Omitted{"HidesFullDisk", ChaosMutation::kHidesFullDisk},
         Omitted{"AcceptsRefused", ChaosMutation::kAcceptsRefused}, Omitted{"LosesTimers", ChaosMutation::kLosesTimers},
-        Omitted{"DropsStops", ChaosMutation::kDropsStops}, Omitted{"RepeatsCommands", ChaosMutation::kRepeatsOrders},
+        Omitted{"DropsStops", ChaosMutation::kDropsStops}, Omitted{"RepeatsCommands", ChaosMutation::kRepeatsCommands},
         Omitted{"AdoptsTwice", ChaosMutation::kAdoptsTwice}, Omitted{"DropsExits", ChaosMutation::kDropsExits},
         Omitted{"IgnoresLeftovers", ChaosMutation::kIgnoresLeftovers},
         Omitted{"StartsUnrecorded", ChaosMutation::kStartsUnrecorded},

@@ -117,15 +117,15 @@ void DaemonLife::RunTask() {
 }
 
 void DaemonLife::OnDecided(Effects& effects) {
-  const auto launch_of = [](const NodeCommand& order) { return std::get_if<LaunchCommand>(&order); };
-  for (const NodeCommand& order : effects.orders) {
-    if (const auto* launch = launch_of(order)) parts_.ledger.OnStartDecided(launch->record, controller_, Now());
+  const auto launch_of = [](const NodeCommand& command) { return std::get_if<LaunchCommand>(&command); };
+  for (const NodeCommand& command : effects.commands) {
+    if (const auto* launch = launch_of(command)) parts_.ledger.OnStartDecided(launch->record, controller_, Now());
   }
   if (parts_.mutation != ChaosMutation::kLaunchesBeforeCommit) return;
-  for (const NodeCommand& order : effects.orders) {
-    if (const auto* launch = launch_of(order)) node_.Execute(order, SpecOf(launch->record));
+  for (const NodeCommand& command : effects.commands) {
+    if (const auto* launch = launch_of(command)) node_.Execute(command, SpecOf(launch->record));
   }
-  std::erase_if(effects.orders, launch_of);
+  std::erase_if(effects.commands, launch_of);
 }
 
 Time DaemonLife::next_timer() const {
@@ -192,14 +192,14 @@ bool DaemonLife::DiesNow() {
   return is_dead_;
 }
 
-void DaemonLife::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
+void DaemonLife::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
   if (DiesNow()) return;
-  const auto* launch = std::get_if<LaunchCommand>(&order);
-  if (parts_.mutation == ChaosMutation::kDropsStops && std::holds_alternative<StopCommand>(order)) return;
+  const auto* launch = std::get_if<LaunchCommand>(&command);
+  if (parts_.mutation == ChaosMutation::kDropsStops && std::holds_alternative<StopCommand>(command)) return;
   if (launch != nullptr && spec != nullptr) parts_.ledger.OnLaunch(launch->record, *spec);
   if (launch != nullptr) parts_.trace.Note("launch sent: job", launch->record.id, launch->record.attempt);
-  node_.Execute(order, spec);
-  if (parts_.mutation == ChaosMutation::kRepeatsOrders) node_.Execute(order, spec);
+  node_.Execute(command, spec);
+  if (parts_.mutation == ChaosMutation::kRepeatsCommands) node_.Execute(command, spec);
 }
 
 std::shared_ptr<const JobSpec> DaemonLife::SpecOf(const JobRecord& record) {

@@ -83,7 +83,7 @@ class DaemonLife : private NodeCommandPort {
   };
 
   ControllerDriver::Ports PortsOfDriver();
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   void OnDecided(Effects& effects);
   void BeginCommit(std::vector<Batch> batches, std::function<void(Status)> done);
   std::shared_ptr<const JobSpec> SpecOf(const JobRecord& record);

@@ -78,7 +78,7 @@ Result<NumberedAnswer> DecodeAnswer(std::string_view payload) {
 DIVVY_AGENT_MESSAGE(AgentHello)
 DIVVY_AGENT_MESSAGE(AgentWelcome)
 DIVVY_AGENT_MESSAGE(AgentRefused)
-DIVVY_AGENT_MESSAGE(AgentOrder)
+DIVVY_AGENT_MESSAGE(AgentCommand)
 DIVVY_AGENT_MESSAGE(AgentReport)
 DIVVY_AGENT_MESSAGE(MachineFacts)
 DIVVY_AGENT_MESSAGE(ChannelPurpose)

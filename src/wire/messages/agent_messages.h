@@ -146,7 +146,7 @@ struct RenewedMessage {
 struct ControllersMessage {
   std::vector<std::string> addresses;
 };
-struct AgentOrder {
+struct AgentCommand {
   std::uint64_t epoch = 0;
   std::optional<LaunchMessage> launch;
   std::optional<StopMessage> stop;

@@ -115,7 +115,7 @@ BOOST_DESCRIBE_STRUCT(PortionMessage, (), (job, portion, gpus))
 BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(ControllersMessage, (), (addresses))
-BOOST_DESCRIBE_STRUCT(AgentOrder, (),
+BOOST_DESCRIBE_STRUCT(AgentCommand, (),
                       (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed, portion,
                        withhold, controllers, adopt))
 BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))

@@ -45,7 +45,7 @@ static_assert(IsDescribedFully<MachineFacts>());
 static_assert(IsDescribedFully<wire::AgentHello>());
 static_assert(IsDescribedFully<wire::AgentRun>());
 static_assert(IsDescribedFully<wire::AgentWelcome>());
-static_assert(IsDescribedFully<wire::AgentOrder>());
+static_assert(IsDescribedFully<wire::AgentCommand>());
 static_assert(IsDescribedFully<wire::AgentReport>());
 static_assert(IsDescribedFully<wire::ExitedMessage>());
 static_assert(IsDescribedFully<wire::LaunchMessage>());
@@ -113,41 +113,41 @@ TEST(AgentMessages, ARunIsReadBackUnchanged) {
 }
 
 TEST(AgentMessages, ALaunchContainsTheWholeJob) {
-  wire::AgentOrder order;
-  order.epoch = 3;
-  order.launch.emplace();
-  order.launch->record = Record();
-  order.launch->spec.command = {"python", "train.py"};
-  order.launch->spec.capture.environment = {"A=1", "B=two words"};
-  const auto back = wire::DecodeAgent<wire::AgentOrder>(wire::EncodeAgent(order));
+  wire::AgentCommand command;
+  command.epoch = 3;
+  command.launch.emplace();
+  command.launch->record = Record();
+  command.launch->spec.command = {"python", "train.py"};
+  command.launch->spec.capture.environment = {"A=1", "B=two words"};
+  const auto back = wire::DecodeAgent<wire::AgentCommand>(wire::EncodeAgent(command));
   ASSERT_TRUE(back) << back.error().message;
   ASSERT_TRUE(back->launch);
   EXPECT_FALSE(back->stop);
   EXPECT_EQ(back->launch->record, Record());
-  EXPECT_EQ(back->launch->spec, order.launch->spec);
+  EXPECT_EQ(back->launch->spec, command.launch->spec);
 }
 
 TEST(AgentMessages, AGangLaunchContainsAllNodes) {
-  wire::AgentOrder order;
-  order.launch.emplace();
-  order.launch->record = GangRecord();
-  order.launch->spec.script = "srun train";
-  order.launch->seat = 1;
-  order.launch->gang_key = "00ff";
-  auto back = wire::DecodeAgent<wire::AgentOrder>(wire::EncodeAgent(order));
+  wire::AgentCommand command;
+  command.launch.emplace();
+  command.launch->record = GangRecord();
+  command.launch->spec.script = "srun train";
+  command.launch->seat = 1;
+  command.launch->gang_key = "00ff";
+  auto back = wire::DecodeAgent<wire::AgentCommand>(wire::EncodeAgent(command));
   ASSERT_TRUE(back && back->launch) << back.error().message;
   EXPECT_EQ(back->launch->record, GangRecord());
   EXPECT_EQ(back->launch->seat, 1u);
   EXPECT_EQ(back->launch->gang_key, "00ff");
 
-  order = {};
-  order.go = wire::GoMessage{JobId(17), 4, {{"10.0.0.1", 40000}, {"fe80::1", 65535}}};
-  back = wire::DecodeAgent<wire::AgentOrder>(wire::EncodeAgent(order));
+  command = {};
+  command.go = wire::GoMessage{JobId(17), 4, {{"10.0.0.1", 40000}, {"fe80::1", 65535}}};
+  back = wire::DecodeAgent<wire::AgentCommand>(wire::EncodeAgent(command));
   ASSERT_TRUE(back && back->go) << back.error().message;
   EXPECT_FALSE(back->launch);
   EXPECT_EQ(back->go->job, JobId(17));
   EXPECT_EQ(back->go->attempt, 4u);
-  EXPECT_EQ(back->go->addresses, order.go->addresses);
+  EXPECT_EQ(back->go->addresses, command.go->addresses);
 }
 
 TEST(AgentMessages, ReportsAreReadBackUnchanged) {

@@ -145,18 +145,18 @@ struct RequestView {
 };
 
 /// The resources of one component of a heterogeneous job on a node.
-struct SeatPartView {
+struct AllocationPartView {
   std::int64_t component = 0;
   std::vector<std::int64_t> gpus;
   std::int64_t tasks = 1;
 };
 
 /// The resources of a job on one of its nodes.
-struct SeatView {
+struct AllocationView {
   std::string node;
   std::vector<std::int64_t> gpus;
   std::int64_t tasks = 1;
-  std::vector<SeatPartView> parts;  // For heterogeneous jobs only: the same by component.
+  std::vector<AllocationPartView> parts;  // For heterogeneous jobs only: the same by component.
 };
 
 /// One GPU of a job that holds GPU fractions, and its current state.
@@ -211,7 +211,7 @@ struct StepView {
   std::optional<double> end_time;
   std::optional<std::int64_t> exit_code;  // Set once it has ended; 128 + signal when a signal ended it.
   std::string command;                    // The beginning of its command. Empty if the caller may not see it.
-  std::vector<SeatView> seats;            // For jobs on several nodes: the nodes where it has tasks.
+  std::vector<AllocationView> seats;      // For jobs on several nodes: the nodes where it has tasks.
   std::vector<StepTaskView> task_map;     // By rank, while it runs. Empty: its tasks share all of its resources.
 };
 
@@ -251,7 +251,7 @@ struct JobView {
   std::string preemptible;               // "never", "pause", "requeue". Empty: not set.
   std::optional<ProgressView> progress;  // Absent if the job has reported none.
   std::string node;                      // The node of `gpus`, once the job has started.
-  std::vector<SeatView> seats;           // For jobs on several nodes: all of them. The first is `node`.
+  std::vector<AllocationView> seats;     // For jobs on several nodes: all of them. The first is `node`.
   std::int64_t step_count = 0;           // Number of its steps, once the job has ended.
   bool is_foreground = false;            // It runs on the caller's terminal: srun, salloc, divvy run.
   std::optional<ShareView> share;        // Absent if it has whole GPUs, or does not run.
@@ -265,9 +265,9 @@ struct JobOutlook {
   std::string speeds;
   /// Whether the job is isolated from other jobs' GPUs, and how often an access was denied. Empty if neither applies.
   std::string isolation;
-  std::string node;             // The node of `gpus`, once the job has started.
-  std::vector<SeatView> seats;  // For jobs on several nodes: all of them. The first is `node`.
-  std::int64_t step_count = 0;  // Number of its steps, once the job has ended.
+  std::string node;                   // The node of `gpus`, once the job has started.
+  std::vector<AllocationView> seats;  // For jobs on several nodes: all of them. The first is `node`.
+  std::int64_t step_count = 0;        // Number of its steps, once the job has ended.
   /// Its last steps, as far as they are stored. A running job has them only if it runs on the controller's own node.
   std::vector<StepView> steps;
   std::optional<ShareView> share;  // Absent if it has whole GPUs, or does not run.

@@ -73,8 +73,8 @@ BOOST_DESCRIBE_STRUCT(RequestView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
                        placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice,
                        end_by))
-BOOST_DESCRIBE_STRUCT(SeatPartView, (), (component, gpus, tasks))
-BOOST_DESCRIBE_STRUCT(SeatView, (), (node, gpus, tasks, parts))
+BOOST_DESCRIBE_STRUCT(AllocationPartView, (), (component, gpus, tasks))
+BOOST_DESCRIBE_STRUCT(AllocationView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(SharedGpuView, (),
                       (gpu, paper_gpu, request_bytes, limit_bytes, ceiling_bytes, used_bytes, borrowed_bytes, compute,
                        compute_request, compute_limit, is_compute_known))

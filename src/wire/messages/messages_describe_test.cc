@@ -90,7 +90,7 @@ DIVVY_DESCRIBED(wire::TeamMemberView);
 DIVVY_DESCRIBED(wire::TeamsView);
 DIVVY_DESCRIBED(wire::ReservationRequest);
 DIVVY_DESCRIBED(wire::ReservedPlace);
-DIVVY_DESCRIBED(wire::ReservationTurn);
+DIVVY_DESCRIBED(wire::OccurrenceView);
 DIVVY_DESCRIBED(wire::ReservationView);
 DIVVY_DESCRIBED(wire::TokenRequest);
 DIVVY_DESCRIBED(wire::TokenAnswer);

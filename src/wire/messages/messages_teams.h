@@ -82,7 +82,7 @@ struct ReservedPlace {
   std::string node;  // Empty: the only node of a single-node server.
   std::vector<std::int64_t> gpus;
 };
-struct ReservationTurn {
+struct OccurrenceView {
   double start = 0;
   double end = 0;
   bool is_held = false;               // GPUs are reserved for it.
@@ -99,7 +99,7 @@ struct ReservationView {
   double duration_s = 0;
   std::string every;
   std::string by;
-  std::vector<ReservationTurn> turns;  // Current and future ones of the next eight days.
+  std::vector<OccurrenceView> turns;  // Current and future ones of the next eight days.
 };
 struct ReservationName {
   std::string which;  // Number or name.

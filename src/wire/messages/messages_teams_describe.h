@@ -28,7 +28,7 @@ BOOST_DESCRIBE_STRUCT(QuotasRequest, (), (are_on))
 BOOST_DESCRIBE_STRUCT(MessageAnswer, (), (message))
 BOOST_DESCRIBE_STRUCT(ReservationRequest, (), (name, gpus, user, team, start, duration_s, every, utc_offset_s))
 BOOST_DESCRIBE_STRUCT(ReservedPlace, (), (node, gpus))
-BOOST_DESCRIBE_STRUCT(ReservationTurn, (), (start, end, is_held, reason, places))
+BOOST_DESCRIBE_STRUCT(OccurrenceView, (), (start, end, is_held, reason, places))
 BOOST_DESCRIBE_STRUCT(ReservationView, (), (number, name, gpus, user, team, start, duration_s, every, by, turns))
 BOOST_DESCRIBE_STRUCT(ReservationName, (), (which))
 BOOST_DESCRIBE_STRUCT(PredictionRow, (),

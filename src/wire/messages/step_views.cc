@@ -7,11 +7,11 @@ namespace {
 
 std::optional<double> SecondsOf(Time time) { return time == kNoTime ? std::nullopt : std::optional(ToSeconds(time)); }
 
-void TellTasks(const StepLine& step, const std::vector<SeatView>& seats, StepView& view) {
+void TellTasks(const StepLine& step, const std::vector<AllocationView>& allocations, StepView& view) {
   for (const StepTaskLine& task : step.map) {
     StepTaskView& told = view.task_map.emplace_back();
     told.rank = static_cast<std::int64_t>(task.rank);
-    if (task.seat && *task.seat < seats.size()) told.node = seats[*task.seat].node;
+    if (task.node_index && *task.node_index < allocations.size()) told.node = allocations[*task.node_index].node;
     told.cores = task.cores;
     if (task.gpus.empty()) continue;
     for (const std::string_view gpu : Split(task.gpus, '+')) {
@@ -23,7 +23,7 @@ void TellTasks(const StepLine& step, const std::vector<SeatView>& seats, StepVie
 }  // namespace
 
 std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands,
-                                  const std::vector<SeatView>& seats) {
+                                  const std::vector<AllocationView>& allocations) {
   std::vector<StepView> views;
   for (const StepLine& step : steps) {
     StepView view;
@@ -43,13 +43,13 @@ std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_e
     }
     if (has_commands) view.command = step.command;
     for (const StepMachine& machine : step.machines) {
-      if (machine.seat >= seats.size()) continue;
-      SeatView& seat = view.seats.emplace_back();
-      seat.node = seats[machine.seat].node;
-      seat.tasks = machine.tasks;
-      for (const int gpu : machine.gpus.ToVector()) seat.gpus.push_back(gpu);
+      if (machine.node_index >= allocations.size()) continue;
+      AllocationView& allocation = view.seats.emplace_back();
+      allocation.node = allocations[machine.node_index].node;
+      allocation.tasks = machine.tasks;
+      for (const int gpu : machine.gpus.ToVector()) allocation.gpus.push_back(gpu);
     }
-    if (!view.end_time) TellTasks(step, seats, view);
+    if (!view.end_time) TellTasks(step, allocations, view);
     views.push_back(std::move(view));
   }
   return views;

@@ -8,9 +8,9 @@
 
 namespace divvy::wire {
 
-/// `job_end`: when the job ended; kNoTime if it has not. `has_commands`: the caller may see the commands. `seats`: the
-/// job's nodes, if it has several.
+/// `job_end`: when the job ended; kNoTime if it has not. `has_commands`: the caller may see the commands.
+/// `allocations`: the job's nodes, if it has several.
 std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands,
-                                  const std::vector<SeatView>& seats);
+                                  const std::vector<AllocationView>& allocations);
 
 }  // namespace divvy::wire

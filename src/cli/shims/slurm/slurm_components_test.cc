@@ -81,10 +81,10 @@ TEST(SlurmComponents, AWaitingComponentShowsItsRequest) {
 }
 
 TEST(SlurmComponents, AStepBelongsToTheFirstComponentThatHoldsItsGpus) {
-  const auto of = [](std::vector<wire::SeatView> seats) {
+  const auto of = [](std::vector<wire::AllocationView> allocations) {
     wire::JobView step;
-    step.gpus = seats.front().gpus;
-    step.seats = std::move(seats);
+    step.gpus = allocations.front().gpus;
+    step.seats = std::move(allocations);
     return ComponentOfStep(Job(), step);
   };
   EXPECT_EQ(of({{"n1", {1}, 1, {}}}), 0U);

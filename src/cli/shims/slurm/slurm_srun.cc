@@ -167,7 +167,7 @@ dialect::ParseContext ParseContextOf(const StepCall& call, const StepIdentity& i
   return around;
 }
 
-Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepAsk& ask) {
+Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepOptions& ask) {
   ask.commands = {wish.command};
   if (!wish.is_multi_prog) return {};
   const std::string& path = wish.command.front();
@@ -179,7 +179,7 @@ Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepAsk& ask) {
   return {};
 }
 
-Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& job, bool is_spread) {
+Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& job, bool is_spread) {
   const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
   if (!wish.jobid.empty() && wish.jobid != job.id) {
     return InvalidArgument("this is job " + job.id + "; a step of job " + wish.jobid +
@@ -189,7 +189,7 @@ Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& jo
   // wait for each other.
   const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
   const std::string name = wish.spec.name;  // Before the job's own defaults fill it in.
-  DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
+  DIVVY_TRY(StepOptions ask, ReadStepOptions(wish.spec, job, is_spread));
   ask.name = name;
   const auto first = wish.relative.empty() ? 0 : ParseInteger(wish.relative);
   if (!first || *first < 0)
@@ -318,9 +318,9 @@ Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
 
 /// In a heterogeneous job, each section of words applies to the components that --het-group names. By default the first
 /// section is for the first component, the second for the second, and so on.
-Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
-                           const StepIdentity& identity) {
-  StepAsk whole;
+Result<StepOptions> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
+                               const StepIdentity& identity) {
+  StepOptions whole;
   std::vector<bool> is_taken(identity.gang->components());
   const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   for (std::size_t i = 0; i < stretches.size(); ++i) {
@@ -336,7 +336,7 @@ Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>&
       SrunFlags its = wish;
       JobAround around = job;
       around.environment = EnvironmentOfComponent(std::move(around.environment), component);
-      DIVVY_TRY(StepAsk part, AskOf(its, call, around, true));
+      DIVVY_TRY(StepOptions part, AskOf(its, call, around, true));
       part.component = component;
       if (whole.commands.empty()) whole = part;
       whole.parts.push_back(std::move(part));
@@ -360,18 +360,18 @@ std::string ShellLine(const std::vector<std::string>& command) {
 /// environment. Parsing them again is most of a step's cost in its step process.
 class LastAsk {
  public:
-  std::optional<StepAsk> Find(const StepCall& call, const std::vector<std::string>& words) const {
+  std::optional<StepOptions> Find(const StepCall& call, const std::vector<std::string>& words) const {
     const bool is_same = words.size() > options_.size() && words[options_.size()].front() != '-' &&
                          std::equal(options_.begin(), options_.end(), words.begin()) &&
                          call.environment == environment_ && call.directory == directory_;
     if (!is_same || std::ranges::find(words, ":") != words.end()) return std::nullopt;
-    StepAsk ask = ask_;
+    StepOptions ask = ask_;
     ask.commands = {{words.begin() + static_cast<std::ptrdiff_t>(options_.size()), words.end()}};
     return ask;
   }
   /// Requires: the command is the last `command_words` of `words`, and no option affects how it is parsed.
   void Keep(const StepCall& call, const std::vector<std::string>& words, std::size_t command_words,
-            const StepAsk& ask) {
+            const StepOptions& ask) {
     environment_ = call.environment;
     directory_ = call.directory;
     options_.assign(words.begin(), words.end() - static_cast<std::ptrdiff_t>(command_words));
@@ -382,7 +382,7 @@ class LastAsk {
   std::vector<std::string> options_;
   std::vector<std::string> environment_;  // Empty: nothing is cached.
   std::string directory_;
-  StepAsk ask_;
+  StepOptions ask_;
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 namespace options = divvy::dialect::slurm;
 
 /// Moves the options about nodes from `spec` into `ask`. The rest then describes a single node.
-Status ReadMachines(JobSpec& spec, StepAsk& ask) {
-  LayoutAsk& layout = ask.layout;
+Status ReadMachines(JobSpec& spec, StepOptions& ask) {
+  LayoutRequest& layout = ask.layout;
   if (const auto nodes = options::Value(spec, "nodes")) {
     DIVVY_TRY(const options::NodeRange range, options::ParseNodes(*nodes));
     layout.nodes = static_cast<int>(std::clamp<std::int64_t>(range.least, 0, kMostNodes));
@@ -35,8 +35,8 @@ Status ReadMachines(JobSpec& spec, StepAsk& ask) {
 }
 
 /// Moves the options about the task layout on several nodes likewise.
-void ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
-  LayoutAsk& layout = ask.layout;
+void ReadLayoutRequest(JobSpec& spec, StepOptions& ask) {
+  LayoutRequest& layout = ask.layout;
   layout.tasks = static_cast<int>(options::Number(spec, "ntasks").value_or(0));
   layout.tasks_per_node = static_cast<int>(options::Number(spec, "ntasks-per-node").value_or(0));
   layout.is_cyclic = options::Value(spec, "distribution").value_or("").starts_with("cyclic");
@@ -77,7 +77,7 @@ bool IsInsideJob(const std::vector<std::string>& environment) {
          EnvironmentValue(environment, "SLURM_CLUSTER_NAME") == "divvy";
 }
 
-Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spread) {
+Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread) {
   const auto given = [&](std::string_view option) { return options::Value(spec, option).has_value(); };
   const auto inherit = [&](std::string_view option, std::string_view variable) {
     const std::string value = EnvironmentValue(around.environment, variable);
@@ -97,11 +97,11 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
   // Newer releases of Slurm leave SLURM_CPUS_PER_TASK to the job and use a separate name for srun.
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SRUN_CPUS_PER_TASK");
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SLURM_CPUS_PER_TASK");
-  StepAsk ask;
+  StepOptions ask;
   if (is_spread) {
     if (!given("nodes") && !given("nodelist")) inherit("nodes", "SLURM_NNODES");
     if (!given("distribution")) inherit("distribution", "SLURM_DISTRIBUTION");
-    ReadLayoutAsk(spec, ask);
+    ReadLayoutRequest(spec, ask);
   }
   DIVVY_CHECK(ReadMachines(spec, ask));
   DIVVY_CHECK(dialect::FinishSlurm(spec));
@@ -113,10 +113,10 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
   ask.deal.tasks = std::max(spec.request.tasks, 1);
   if (says_gpus) ask.own_gpus = spec.request.gpus;
   if (const auto per_task = options::Value(spec, "gpus-per-task")) {
-    DIVVY_TRY(const options::GpuAsk gpus, options::ParseGpuCount(*per_task));
+    DIVVY_TRY(const options::GpuOption gpus, options::ParseGpuCount(*per_task));
     ask.deal.gpus_per_task = static_cast<int>(gpus.count);
   } else if (const auto tres = options::Value(spec, "tres-per-task")) {
-    DIVVY_TRY(const options::TresAsk parsed, options::ParseTres(*tres));
+    DIVVY_TRY(const options::TresOption parsed, options::ParseTres(*tres));
     if (parsed.gpus) ask.deal.gpus_per_task = static_cast<int>(parsed.gpus->count);
   }
   ask.deal.tasks_per_gpu = static_cast<int>(options::Number(spec, "ntasks-per-gpu").value_or(0));

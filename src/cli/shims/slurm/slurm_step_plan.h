@@ -17,7 +17,7 @@ bool IsInsideJob(const std::vector<std::string>& environment);
 
 /// `spec` holds srun's options as SbatchOptions parses them. Options that are missing come from the job's environment.
 /// `is_spread`: the job is on several nodes, so a step may name some of them.
-Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spread = false);
+Result<StepOptions> ReadStepOptions(JobSpec& spec, const JobAround& around, bool is_spread = false);
 
 /// --multi-prog: each rank's command, from lines "RANKS COMMAND...". "*" means every other rank, %t the rank, and %o
 /// the rank's position in the line.

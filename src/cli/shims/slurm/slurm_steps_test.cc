@@ -18,19 +18,19 @@ JobAround FourGpus(std::vector<std::string> more = {}) {
   return ReadJobAround(environment);
 }
 
-StepAsk Ask(const std::string& words, const JobAround& around) {
+StepOptions Ask(const std::string& words, const JobAround& around) {
   JobSpec spec;
   const dialect::ParseContext nowhere;
   const auto split = ShellSplit(words).value_or(std::vector<std::string>());
   EXPECT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), split));
-  const auto ask = ReadStepAsk(spec, around);
+  const auto ask = ReadStepOptions(spec, around);
   EXPECT_TRUE(ask) << (ask ? "" : ask.error().message);
-  return ask ? *ask : StepAsk();
+  return ask ? *ask : StepOptions();
 }
 
 std::vector<std::string> Seen(const std::string& words, const JobAround& around, const std::string& name) {
   std::vector<std::string> values;
-  StepAsk ask = Ask(words, around);
+  StepOptions ask = Ask(words, around);
   ask.commands = {{"true"}};
   TaskGround ground;
   ground.gpu_numa_nodes.resize(around.gpus.size(), -1);
@@ -109,7 +109,7 @@ TEST(StepPlan, MoreGpusThanTheJobHasAreRefused) {
   const dialect::ParseContext nowhere;
   const std::vector<std::string> words = {"--gpus=5"};
   ASSERT_TRUE(dialect::ParseOptions(dialect::SbatchOptions(spec, nowhere), words));
-  const auto ask = ReadStepAsk(spec, FourGpus());
+  const auto ask = ReadStepOptions(spec, FourGpus());
   ASSERT_FALSE(ask);
   EXPECT_EQ(ask.error().message, "Unable to create step for job 17: it asks for 5 GPUs, the job has 4");
 }

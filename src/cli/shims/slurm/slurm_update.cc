@@ -82,11 +82,11 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Par
     DIVVY_TRY(const Bytes size, dialect::ParseSize(value, 1 << 20));
     update.memory_bytes = size.count();
   } else if (name == "gres" || name == "trespernode") {
-    DIVVY_TRY(const options::GresAsk ask, options::ParseGres(value));
+    DIVVY_TRY(const options::GresOption ask, options::ParseGres(value));
     update.gpus = ask.gpus ? ask.gpus->count : 0;
     if (ask.gpus && !ask.gpus->type.empty()) update.gpu_type = options::GpuTypeTerms(ask.gpus->type);
   } else if (name == "features") {
-    DIVVY_TRY(const options::ConstraintAsk ask, options::ParseConstraint(value));
+    DIVVY_TRY(const options::ConstraintOption ask, options::ParseConstraint(value));
     update.gpu_type = ask.gpu_type;
     update.constraint = ask.machines;
   } else if (name == "numnodes") {

@@ -20,10 +20,10 @@ void Narrow(const View& job, std::size_t component, View& out) {
     out.pool = job.request.others[component - 1].pool;
   if (job.seats.empty()) return;
   out.seats.clear();
-  for (const wire::SeatView& seat : job.seats) {
-    for (const wire::SeatPartView& part : seat.parts) {
+  for (const wire::AllocationView& allocation : job.seats) {
+    for (const wire::AllocationPartView& part : allocation.parts) {
       if (part.component == static_cast<std::int64_t>(component))
-        out.seats.push_back({seat.node, part.gpus, part.tasks, {}});
+        out.seats.push_back({allocation.node, part.gpus, part.tasks, {}});
     }
   }
   out.node = out.seats.empty() ? "" : out.seats.front().node;
@@ -74,17 +74,18 @@ std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& job
 }
 
 std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step) {
-  const auto holds = [&](const wire::SeatView& seat, const std::vector<std::int64_t>& gpus, std::size_t component) {
-    const auto there = std::ranges::find(job.seats, seat.node, &wire::SeatView::node);
-    return there != job.seats.end() && std::ranges::any_of(there->parts, [&](const wire::SeatPartView& part) {
+  const auto holds = [&](const wire::AllocationView& allocation, const std::vector<std::int64_t>& gpus,
+                         std::size_t component) {
+    const auto there = std::ranges::find(job.seats, allocation.node, &wire::AllocationView::node);
+    return there != job.seats.end() && std::ranges::any_of(there->parts, [&](const wire::AllocationPartView& part) {
              return part.component == static_cast<std::int64_t>(component) &&
                     std::ranges::all_of(
                         gpus, [&](std::int64_t gpu) { return std::ranges::find(part.gpus, gpu) != part.gpus.end(); });
            });
   };
   for (std::size_t i = 0; i <= job.request.others.size(); ++i) {
-    const bool is_all_there = std::ranges::all_of(step.seats, [&](const wire::SeatView& seat) {
-      return holds(seat, step.seats.size() == 1 ? step.gpus : seat.gpus, i);
+    const bool is_all_there = std::ranges::all_of(step.seats, [&](const wire::AllocationView& allocation) {
+      return holds(allocation, step.seats.size() == 1 ? step.gpus : allocation.gpus, i);
     });
     if (is_all_there) return i;
   }

@@ -11,22 +11,22 @@ namespace divvy::cli::slurm {
 namespace {
 
 /// For a job on several nodes: limits `view` to the job's resources on the step's nodes.
-void TakePlaces(const wire::JobView& job, const std::vector<wire::SeatView>& seats, wire::JobView& view) {
+void TakePlaces(const wire::JobView& job, const std::vector<wire::AllocationView>& allocations, wire::JobView& view) {
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t gpus = 0;
   const std::vector<Place> places = PlacesOf(job, {});
-  for (const wire::SeatView& seat : seats) {
-    gpus += static_cast<std::int64_t>(seat.gpus.size());
-    const auto at = std::ranges::find(job.seats, seat.node, &wire::SeatView::node);
+  for (const wire::AllocationView& allocation : allocations) {
+    gpus += static_cast<std::int64_t>(allocation.gpus.size());
+    const auto at = std::ranges::find(job.seats, allocation.node, &wire::AllocationView::node);
     if (at == job.seats.end() || places.size() != job.seats.size()) continue;
     const Place& place = places[static_cast<std::size_t>(at - job.seats.begin())];
     cpus += place.cpus;
     memory_bytes += place.memory_bytes;
   }
-  view.seats = seats;
-  view.node = seats.front().node;
-  view.gpus = seats.front().gpus;
+  view.seats = allocations;
+  view.node = allocations.front().node;
+  view.gpus = allocations.front().gpus;
   view.request.cpus = std::min(view.request.cpus, std::max<std::int64_t>(cpus, 1));
   view.request.tasks = std::min(view.request.tasks, view.request.cpus);
   view.request.memory_bytes = memory_bytes;

@@ -20,11 +20,12 @@ std::vector<Place> PlacesOf(const wire::JobView& job, const Scene& scene) {
   const auto named = [&](const std::string& node) { return node.empty() ? scene.hostname : node; };
   if (job.seats.empty()) return {{named(job.node), job.gpus, CpusOf(job), job.request.memory_bytes}};
   std::vector<Place> places;
-  for (const wire::SeatView& seat : job.seats) {
-    Place place{named(seat.node), seat.gpus, std::max(job.request.cpus, seat.tasks), job.request.memory_bytes};
+  for (const wire::AllocationView& allocation : job.seats) {
+    Place place{named(allocation.node), allocation.gpus, std::max(job.request.cpus, allocation.tasks),
+                job.request.memory_bytes};
     if (job.request.spreads_tasks) {
-      place.cpus = std::max(PartOf(job.request.cpus, seat.tasks, job.request.tasks), seat.tasks);
-      place.memory_bytes = PartOf(job.request.memory_bytes, seat.tasks, job.request.tasks);
+      place.cpus = std::max(PartOf(job.request.cpus, allocation.tasks, job.request.tasks), allocation.tasks);
+      place.memory_bytes = PartOf(job.request.memory_bytes, allocation.tasks, job.request.tasks);
     }
     places.push_back(std::move(place));
   }
@@ -66,8 +67,8 @@ Result<std::vector<std::string>> HostNames(const std::vector<std::string>& parts
 std::string HeldGpusOf(const wire::JobView& job) {
   if (job.seats.empty()) return HeldGpus(job.gpus);
   std::string text;
-  for (const wire::SeatView& seat : job.seats) {
-    const std::string one = HeldGpus(seat.gpus);
+  for (const wire::AllocationView& allocation : job.seats) {
+    const std::string one = HeldGpus(allocation.gpus);
     if (!one.empty()) text += (text.empty() ? "" : ",") + one;
   }
   return text;

@@ -39,7 +39,7 @@ void AddGpuDetail(const wire::JobView& job, JsonWriter& json) {
   json.Key("gres_detail");
   json.BeginArray();
   if (job.seats.empty() && !job.gpus.empty()) json.String(HeldGpus(job.gpus));
-  for (const wire::SeatView& seat : job.seats) json.String(HeldGpus(seat.gpus));
+  for (const wire::AllocationView& allocation : job.seats) json.String(HeldGpus(allocation.gpus));
   json.EndArray();
 }
 

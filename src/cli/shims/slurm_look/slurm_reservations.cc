@@ -24,7 +24,7 @@ std::string Flags(const wire::ReservationView& view) {
 }
 
 /// The present or next occurrence of a reservation.
-struct Turn {
+struct ShownOccurrence {
   std::string name;
   double start = 0;
   double end = 0;
@@ -32,22 +32,22 @@ struct Turn {
   std::vector<std::string> nodes;
 };
 
-Turn TurnOf(const wire::ReservationView& view, double now, const std::string& own) {
-  Turn turn;
-  turn.name = view.name.empty() ? std::to_string(view.number) : view.name;
-  turn.start = view.turns.empty() ? view.start : view.turns.front().start;
-  turn.end = view.turns.empty() ? turn.start + view.duration_s : view.turns.front().end;
-  turn.is_active = !view.turns.empty() && view.turns.front().is_held && turn.start <= now;
-  if (view.turns.empty()) return turn;
+ShownOccurrence ShownOccurrenceOf(const wire::ReservationView& view, double now, const std::string& own) {
+  ShownOccurrence occurrence;
+  occurrence.name = view.name.empty() ? std::to_string(view.number) : view.name;
+  occurrence.start = view.turns.empty() ? view.start : view.turns.front().start;
+  occurrence.end = view.turns.empty() ? occurrence.start + view.duration_s : view.turns.front().end;
+  occurrence.is_active = !view.turns.empty() && view.turns.front().is_held && occurrence.start <= now;
+  if (view.turns.empty()) return occurrence;
   for (const wire::ReservedPlace& place : view.turns.front().places)
-    turn.nodes.push_back(place.node.empty() ? own : place.node);
-  return turn;
+    occurrence.nodes.push_back(place.node.empty() ? own : place.node);
+  return occurrence;
 }
 
 }  // namespace
 
 std::string ShowReservation(const wire::ReservationView& view, double now, const std::string& own, bool is_one_line) {
-  const auto [name, start, end, is_active, nodes] = TurnOf(view, now, own);
+  const auto [name, start, end, is_active, nodes] = ShownOccurrenceOf(view, now, own);
   const std::vector<std::string> lines = {
       "ReservationName=" + name + " StartTime=" + Moment(start) + " EndTime=" + Moment(end) +
           " Duration=" + LongElapsed(end - start),
@@ -68,18 +68,18 @@ std::string ReservationsJson(const std::vector<wire::ReservationView>& views, do
   json.Key("reservations");
   json.BeginArray();
   for (const wire::ReservationView& view : views) {
-    const Turn turn = TurnOf(view, now, own);
+    const ShownOccurrence occurrence = ShownOccurrenceOf(view, now, own);
     json.BeginObject();
-    fields.Text("name", turn.name);
-    fields.Number("start_time", static_cast<std::int64_t>(turn.start));
-    fields.Number("end_time", static_cast<std::int64_t>(turn.end));
-    fields.Text("node_list", dialect::FoldHostList(turn.nodes));
-    fields.Number("node_count", static_cast<std::int64_t>(turn.nodes.size()));
+    fields.Text("name", occurrence.name);
+    fields.Number("start_time", static_cast<std::int64_t>(occurrence.start));
+    fields.Number("end_time", static_cast<std::int64_t>(occurrence.end));
+    fields.Text("node_list", dialect::FoldHostList(occurrence.nodes));
+    fields.Number("node_count", static_cast<std::int64_t>(occurrence.nodes.size()));
     fields.Text("flags", Flags(view));
     fields.Text("tres", "gres/gpu=" + std::to_string(view.gpus));
     fields.Text("users", view.user);
     fields.Text("accounts", view.team);
-    fields.Text("state", turn.is_active ? "ACTIVE" : "INACTIVE");
+    fields.Text("state", occurrence.is_active ? "ACTIVE" : "INACTIVE");
     json.EndObject();
   }
   json.EndArray();
@@ -101,9 +101,10 @@ std::string ListReservations(const std::vector<wire::ReservationView>& views, do
   };
   if (has_header) line({"RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST"});
   for (const wire::ReservationView& view : views) {
-    const Turn turn = TurnOf(view, now, own);
-    line({turn.name, turn.is_active ? "ACTIVE" : "INACTIVE", Moment(turn.start), Moment(turn.end),
-          LongElapsed(turn.end - turn.start), dialect::FoldHostList(turn.nodes)});
+    const ShownOccurrence occurrence = ShownOccurrenceOf(view, now, own);
+    line({occurrence.name, occurrence.is_active ? "ACTIVE" : "INACTIVE", Moment(occurrence.start),
+          Moment(occurrence.end), LongElapsed(occurrence.end - occurrence.start),
+          dialect::FoldHostList(occurrence.nodes)});
   }
   return out;
 }

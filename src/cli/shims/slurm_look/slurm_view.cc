@@ -283,7 +283,7 @@ std::int64_t GpusAskedBy(const wire::JobView& job) {
 std::int64_t GpusOf(const wire::JobView& job) {
   auto held = static_cast<std::int64_t>(job.gpus.size());
   if (!job.seats.empty()) held = 0;
-  for (const wire::SeatView& seat : job.seats) held += static_cast<std::int64_t>(seat.gpus.size());
+  for (const wire::AllocationView& allocation : job.seats) held += static_cast<std::int64_t>(allocation.gpus.size());
   return std::max(GpusAskedBy(job), job.start_time ? held : 0);
 }
 

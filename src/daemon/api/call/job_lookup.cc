@@ -54,9 +54,9 @@ Reason ReasonNow(ControllerDriver& driver, AgentListener* listener, const JobRec
   if (blockers == nullptr) blockers = &own.emplace(driver.controller().scheduler(), driver.Now());
   Reason reason = StateReason(driver.controller(), record, blockers);
   if (!reason.ends_with(kMayGoOn) || listener == nullptr || listener->agents() == nullptr) return reason;
-  for (const NodeAllocation& seat : AllocationsOf(record)) {
-    const NodeRow* row = listener->registry().Find(seat.node);
-    const RemoteNode* node = listener->agents()->Find(seat.node);
+  for (const NodeAllocation& allocation : AllocationsOf(record)) {
+    const NodeRow* row = listener->registry().Find(allocation.node);
+    const RemoteNode* node = listener->agents()->Find(allocation.node);
     if (row == nullptr || node == nullptr || node->heard() == kNoTime || !row->terms.stops_jobs) continue;
     if (driver.Now() < AddSaturating(node->heard(), row->terms.lease)) continue;
     reason.replace(reason.size() - kMayGoOn.size(), kMayGoOn.size(),

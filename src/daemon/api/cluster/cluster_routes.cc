@@ -56,7 +56,7 @@ void ClusterRoutes::DaemonStatus(ApiCall& call) {
   view.gpus_free = idle.free_count();
   view.gpus_reserved = idle.reserved_count();
   view.gpus_lent = LentCount(controller, idle, *ports_.shares);
-  if (cluster.has_many()) view.node = cluster.node(kOwnNode).words.name;
+  if (cluster.has_many()) view.node = cluster.node(kOwnNode).attributes.name;
   view.jobs_running = static_cast<std::int64_t>(cluster.running_jobs().size());
   for (const auto& [id, record] : controller.live()) {
     const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
@@ -132,7 +132,7 @@ void ClusterRoutes::Restrict(ApiCall& call) {
   std::string where;
   for (const std::string& node : request->nodes) where += (where.empty() ? " on " : ", ") + node;
   const Scheduler& cluster = driver_.controller().scheduler();
-  if (where.empty() && cluster.has_many()) where = " on " + cluster.node(kOwnNode).words.name;
+  if (where.empty() && cluster.has_many()) where = " on " + cluster.node(kOwnNode).attributes.name;
   answer.message = request->is_all ? "New work" + where + " may use every GPU."
                    : answer.gpus.empty()
                        ? "New work" + where + " may use no GPU; running jobs stay, and GPU fractions are moved."

@@ -166,7 +166,7 @@ void NodeRoutes::Pools(ApiCall& call) {
     if (const PoolRow* row = controller.pools().Find(name)) FillRow(view, *row, controller.policy());
     for (const NodeIndex node : load.nodes) {
       const NodeUsage& machine = controller.scheduler().node(node);
-      view.nodes.push_back(machine.words.name.empty() ? "localhost" : machine.words.name);
+      view.nodes.push_back(machine.attributes.name.empty() ? "localhost" : machine.attributes.name);
       view.gpus += static_cast<std::int64_t>(machine.capacity.gpus.size());
       view.gpus_free += idle.free(node).size();
       view.gpus_reserved += idle.reserved(node).size();

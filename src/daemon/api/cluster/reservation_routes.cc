@@ -21,11 +21,15 @@ wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller
   view.duration_s = ToSeconds(reservation.duration);
   view.every = Name(reservation.every);
   view.by = reservation.by;
-  for (const TurnView& turn : controller.OccurrencesAhead(reservation, now)) {
-    view.turns.push_back({ToSeconds(turn.turn.from), ToSeconds(turn.turn.until), turn.is_held, turn.reason, {}});
-    for (const NodeResources& place : turn.places) {
+  for (const PlannedOccurrence& occurrence : controller.OccurrencesAhead(reservation, now)) {
+    view.turns.push_back({ToSeconds(occurrence.occurrence.from),
+                          ToSeconds(occurrence.occurrence.until),
+                          occurrence.is_held,
+                          occurrence.reason,
+                          {}});
+    for (const NodeResources& place : occurrence.places) {
       wire::ReservedPlace& out = view.turns.back().places.emplace_back();
-      if (controller.scheduler().has_many()) out.node = controller.scheduler().node(place.node).words.name;
+      if (controller.scheduler().has_many()) out.node = controller.scheduler().node(place.node).attributes.name;
       for (const int gpu : place.gpus.ToVector()) out.gpus.push_back(gpu);
     }
   }

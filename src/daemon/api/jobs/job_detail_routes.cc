@@ -69,7 +69,7 @@ std::uint64_t ElementsBefore(const JobRecord& array, JobId element) {
 /// Adds the name of its node if there are several.
 JobRecord Named(JobRecord record, const Scheduler& cluster) {
   if (cluster.has_many() && record.node.empty() && record.started != kNoTime)
-    record.node = cluster.node(kOwnNode).words.name;
+    record.node = cluster.node(kOwnNode).attributes.name;
   return record;
 }
 
@@ -154,9 +154,9 @@ void JobDetailRoutes::AskForSteps(ApiCall& call, const JobRecord& record, bool h
   question.wants_steps = true;
   auto shared = std::make_shared<ApiCall>(std::move(call));
   asked->Ask(std::move(question),
-             [shared, has_commands, seats = AllocationViewsOf(record)](Result<wire::NumberedAnswer> answered) {
+             [shared, has_commands, allocations = AllocationViewsOf(record)](Result<wire::NumberedAnswer> answered) {
                if (!answered || !answered->answer.are_steps) return shared->Answer(std::vector<wire::StepView>());
-               shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands, seats));
+               shared->Answer(wire::StepViewsOf(ReadStepList(answered->bytes), kNoTime, has_commands, allocations));
              });
 }
 
@@ -171,7 +171,8 @@ void JobDetailRoutes::NameMachines(const core::Explanation& explanation, wire::W
       const JobRecord* record = controller.Find(holders[k].job);
       const std::vector<core::TaskPlacement>& placements = holders[k].placements;
       if (record != nullptr && (IsActive(record->state) || !placements.empty()))
-        shown[k].node = controller.scheduler().node(placements.empty() ? kOwnNode : placements.front().node).words.name;
+        shown[k].node =
+            controller.scheduler().node(placements.empty() ? kOwnNode : placements.front().node).attributes.name;
     }
   }
 }

@@ -91,7 +91,7 @@ std::optional<std::string> MachineOf(const JobRecord& record, std::span<const Ba
   if (!cluster.has_many()) return "";
   const Request& request = record.request;
   if (request.node_list.size() != 1 || !request.others.empty()) return std::nullopt;
-  return request.node_list[0] == cluster.node(kOwnNode).words.name ? "" : request.node_list[0];
+  return request.node_list[0] == cluster.node(kOwnNode).attributes.name ? "" : request.node_list[0];
 }
 
 /// Returns the path if it is the same on every possible node, and for each element of an array; otherwise empty.

@@ -55,7 +55,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 /// Restricts a foreground job to this node, because its caller's terminal is here.
 Status KeepHere(const Scheduler& cluster, JobSpec& spec) {
   if (!cluster.has_many()) return {};
-  const std::string& own = cluster.node(kOwnNode).words.name;
+  const std::string& own = cluster.node(kOwnNode).attributes.name;
   const auto refuse = [&own](const std::string& why) {
     return FailedPrecondition(why + "; a job in the foreground has its terminal on this machine (" + own +
                               ") and runs here only. Use divvy submit, and divvy logs -f for its output");
@@ -119,7 +119,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
                          "under [jobs] in divvy.toml and restart the daemon"));
   }
   if (const Scheduler& cluster = driver_.controller().scheduler(); !cluster.has_many()) {
-    const Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
+    const Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).attributes.name);
     if (!is_one) return call.Refuse(is_one.error());
   }
   // If the jobs of a sweep have their own names, this shows the template.
@@ -218,11 +218,12 @@ void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t ele
   if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
   answer.prediction_basis = WithPublicIds(forecast->basis, driver_.Outcomes());
   wire::ForecastAnswer full;
-  for (const NodeAllocation& seat : forecast->seats) {
-    const std::string node = seat.node.empty() ? driver_.controller().scheduler().node(kOwnNode).words.name : seat.node;
+  for (const NodeAllocation& allocation : forecast->allocations) {
+    const std::string node =
+        allocation.node.empty() ? driver_.controller().scheduler().node(kOwnNode).attributes.name : allocation.node;
     answer.nodes.push_back(node);
-    const std::vector<int> gpus = seat.gpus.ToVector();
-    full.seats.push_back({node, {gpus.begin(), gpus.end()}, seat.tasks, {}});
+    const std::vector<int> gpus = allocation.gpus.ToVector();
+    full.seats.push_back({node, {gpus.begin(), gpus.end()}, allocation.tasks, {}});
   }
   static_cast<wire::SubmitAnswer&>(full) = std::move(answer);
   call.Answer(full);

@@ -54,7 +54,7 @@ class Asker {
     if (surplus_.size() > GpuSet::kCapacity) surplus_.resize(GpuSet::kCapacity);
   }
 
-  std::vector<GiveBack> Run() {
+  std::vector<ElasticShrink> Run() {
     std::vector<Head> heads;
     for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
       const JobClass& job_class = state_.classes[index];
@@ -174,8 +174,9 @@ class Asker {
     searched.open = searched.pool;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
       if (placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts) searched.open.Insert(gpu);
-      const int kind = node.is_mixed() ? node.facts.gpu_classes[static_cast<std::size_t>(gpu)] : node.facts.node_class;
-      if (((shape.models >> kind) & 1) == 0) searched.open.Erase(gpu);
+      const int node_class =
+          node.is_mixed() ? node.facts.gpu_classes[static_cast<std::size_t>(gpu)] : node.facts.node_class;
+      if (((shape.models >> node_class) & 1) == 0) searched.open.Erase(gpu);
     }
     std::vector<Choice> choices;
     if (searched.open.size() < shape.gpus) return choices;
@@ -237,8 +238,8 @@ class Asker {
     return narrow;
   }
 
-  std::vector<GiveBack::Part> PartsOf(NodeIndex node, GpuSet gpus) const {
-    std::vector<GiveBack::Part> parts;
+  std::vector<ElasticShrink::Part> PartsOf(NodeIndex node, GpuSet gpus) const {
+    std::vector<ElasticShrink::Part> parts;
     for (const Surplus& one : surplus_) {
       const GpuSet part = Own(one, node) & gpus;
       if (!part.empty()) parts.push_back({one.job, part});
@@ -251,11 +252,11 @@ class Asker {
   // does not help.
   std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
     const ClassKey& key = state_.classes[head.job_class].key;
-    const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);
+    const std::vector<ElasticShrink::Part> parts = PartsOf(node, gpus);
     std::vector<Loss> losses;
     std::vector<CapLoss> cap_losses;
     Statement trial(state_);
-    for (const GiveBack::Part& part : parts) {
+    for (const ElasticShrink::Part& part : parts) {
       const core::Run& run = *cluster_.running(part.job);
       TaskPlacement placed = run.placements.front();
       Shape shape = core::ShapeOf(state_.request_of(run), placed);
@@ -274,8 +275,8 @@ class Asker {
   }
 
   void Apply(const Head& head, NodeIndex node, GpuSet gpus) {
-    GiveBack given{head.place.id, PartsOf(node, gpus)};
-    for (const GiveBack::Part& part : given.parts) {
+    ElasticShrink given{head.place.id, PartsOf(node, gpus)};
+    for (const ElasticShrink::Part& part : given.parts) {
       const core::Run& run = *cluster_.running(part.job);
       const GpuSet asked = RequestedOf(run) | part.gpus;
       Resize(cluster_, part.job, GpusOf(run), asked, now_);
@@ -291,12 +292,12 @@ class Asker {
   ClusterState& state_;
   std::vector<Surplus> surplus_;
   Time now_;
-  std::vector<GiveBack> given_;
+  std::vector<ElasticShrink> given_;
 };
 
 }  // namespace
 
-std::vector<GiveBack> AskBack(Cluster& cluster, std::vector<Surplus> surplus, Time now) {
+std::vector<ElasticShrink> RequestShrinks(Cluster& cluster, std::vector<Surplus> surplus, Time now) {
   std::erase_if(surplus, [&](const Surplus& one) {
     const core::Run* run = cluster.running(one.job);
     return one.most <= 0 || run == nullptr || run->is_leaving;

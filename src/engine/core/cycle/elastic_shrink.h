@@ -19,7 +19,7 @@ struct Surplus {
   Time grown = kNoTime;  // When it last grew.
 };
 
-struct GiveBack {
+struct ElasticShrink {
   struct Part {
     JobId job;
     GpuSet gpus;  // Not counting those requested before.
@@ -32,6 +32,6 @@ struct GiveBack {
 inline constexpr int kMostAskers = 32;
 
 /// Returns what was requested. It is applied already: the jobs are resized (Resize), and the GPUs are nominated.
-std::vector<GiveBack> AskBack(Cluster& cluster, std::vector<Surplus> surplus, Time now);
+std::vector<ElasticShrink> RequestShrinks(Cluster& cluster, std::vector<Surplus> surplus, Time now);
 
 }  // namespace divvy::core

@@ -94,9 +94,9 @@ class History {
  private:
   Cluster MakeRandomCluster() {
     Rules rules;
-    rules.order = kind_.is_calm ? Order::kFifo : static_cast<Order>(draws_.Below(4));
+    rules.order = kind_.is_calm ? QueuePolicy::kFifo : static_cast<QueuePolicy>(draws_.Below(4));
     rules.escalate_after = minutes(1 + draws_.Below(60));
-    if (rules.order == Order::kFifo && !kind_.is_calm && draws_.Below(3) == 0) rules.backfill = Backfill::kNone;
+    if (rules.order == QueuePolicy::kFifo && !kind_.is_calm && draws_.Below(3) == 0) rules.backfill = Backfill::kNone;
     nodes_ = 1 + draws_.Below(6);
     Cluster cluster = MakeCluster(nodes_, kind_.first_gpu + (1 << draws_.Below(4)), rules);
     for (NodeIndex node = 0; node < cluster.node_count(); ++node) cluster.SetUsable(node, InService(), true);

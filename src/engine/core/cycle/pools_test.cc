@@ -13,25 +13,25 @@ namespace pools_test {
 using std::chrono::hours;
 using std::chrono::minutes;
 
-PoolRules Ordered(Order order, int tier = 0) {
+PoolRules Ordered(QueuePolicy order, int tier = 0) {
   PoolRules rules;
   rules.order = order;
   rules.tier = tier;
   return rules;
 }
 
-void AddNodes(Cluster& cluster, int count, int gpus, int kind) {
+void AddNodes(Cluster& cluster, int count, int gpus, int node_class) {
   for (int i = 0; i < count; ++i) {
     NodeFacts facts = PlainNode(i, gpus);
-    facts.node_class = kind;
+    facts.node_class = node_class;
     cluster.AddNode(facts);
   }
 }
 
-ResourceRequest PoolRequest(int gpus, PoolIndex pool, int kind, int tasks = 1) {
+ResourceRequest PoolRequest(int gpus, PoolIndex pool, int node_class, int tasks = 1) {
   ResourceRequest request = GpuRequest(gpus, tasks);
   request.pool = pool;
-  request.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
+  request.groups.front().alternatives.front().models = placement::ModelSet{1} << node_class;
   return request;
 }
 
@@ -45,8 +45,8 @@ TEST(Pools, EachPoolHasItsOwnQueuePolicy) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 4, 0);
   AddNodes(cluster, 1, 4, 1);
-  const PoolIndex fifo = cluster.AddPool(Ordered(Order::kFifo));
-  const PoolIndex small = cluster.AddPool(Ordered(Order::kSmallFirst));
+  const PoolIndex fifo = cluster.AddPool(Ordered(QueuePolicy::kFifo));
+  const PoolIndex small = cluster.AddPool(Ordered(QueuePolicy::kSmallFirst));
   cluster.Put(MakeJob(cluster, 1, PoolRequest(3, fifo, 0), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, PoolRequest(2, fifo, 0), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 3, PoolRequest(3, small, 1), At(0)), At(0));
@@ -62,8 +62,8 @@ TEST(Pools, TheFirstBlockedJobOfEachPoolHasABackfillReservation) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 2, 0);
   AddNodes(cluster, 1, 2, 1);
-  const PoolIndex a = cluster.AddPool(Ordered(Order::kFifo));
-  const PoolIndex b = cluster.AddPool(Ordered(Order::kFifo));
+  const PoolIndex a = cluster.AddPool(Ordered(QueuePolicy::kFifo));
+  const PoolIndex b = cluster.AddPool(Ordered(QueuePolicy::kFifo));
   cluster.Put(MakeJob(cluster, 1, PoolRequest(1, a, 0), At(0), hours(1)), At(0));
   cluster.Put(MakeJob(cluster, 2, PoolRequest(1, b, 1), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
@@ -80,8 +80,8 @@ TEST(Pools, TheFirstBlockedJobOfEachPoolHasABackfillReservation) {
 TEST(Pools, OnSharedNodesThePoolOfTheHigherTierGoesFirst) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
-  const PoolIndex low = cluster.AddPool(Ordered(Order::kFifo));
-  const PoolIndex high = cluster.AddPool(Ordered(Order::kShortest, 1));
+  const PoolIndex low = cluster.AddPool(Ordered(QueuePolicy::kFifo));
+  const PoolIndex high = cluster.AddPool(Ordered(QueuePolicy::kShortest, 1));
   cluster.Put(MakeJob(cluster, 1, PoolRequest(1, low, 0), At(0), minutes(1)), At(0));
   cluster.Put(MakeJob(cluster, 2, PoolRequest(1, high, 0), At(1), hours(9)), At(1));
   EXPECT_EQ(Started(cluster.Decide(At(1))), (std::vector<std::uint64_t>{2}));
@@ -94,8 +94,8 @@ TEST(Pools, StrictOrderAppliesWithinEachPool) {
   Cluster cluster(rules);
   AddNodes(cluster, 1, 2, 0);
   AddNodes(cluster, 1, 2, 1);
-  const PoolIndex a = cluster.AddPool(Ordered(Order::kFifo));
-  const PoolIndex b = cluster.AddPool(Ordered(Order::kFifo));
+  const PoolIndex a = cluster.AddPool(Ordered(QueuePolicy::kFifo));
+  const PoolIndex b = cluster.AddPool(Ordered(QueuePolicy::kFifo));
   cluster.Put(MakeJob(cluster, 1, PoolRequest(1, a, 0), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, PoolRequest(2, a, 0), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 3, PoolRequest(1, a, 0), At(0)), At(0));
@@ -107,7 +107,7 @@ TEST(Pools, AJobWithoutGpusStaysOnTheNodesOfItsPool) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
   AddNodes(cluster, 1, 1, 1);
-  const PoolIndex pool = cluster.AddPool(Ordered(Order::kFifo));
+  const PoolIndex pool = cluster.AddPool(Ordered(QueuePolicy::kFifo));
   cluster.Put(MakeJob(cluster, 1, PoolRequest(0, pool, 1), At(0)), At(0));
   const Plan plan = cluster.Decide(At(0));
   ASSERT_EQ(plan.starts.size(), 1u);
@@ -117,13 +117,13 @@ TEST(Pools, AJobWithoutGpusStaysOnTheNodesOfItsPool) {
 TEST(Pools, AQueuePolicyCanBeChangedWhileJobsWait) {
   Cluster cluster{Rules()};
   AddNodes(cluster, 1, 1, 0);
-  const PoolIndex pool = cluster.AddPool(Ordered(Order::kFifo));
+  const PoolIndex pool = cluster.AddPool(Ordered(QueuePolicy::kFifo));
   cluster.Put(MakeJob(cluster, 1, PoolRequest(1, pool, 0), At(0), hours(9)), At(0));
   cluster.Decide(At(0));
   cluster.Put(MakeJob(cluster, 2, PoolRequest(1, pool, 0), At(1), hours(9)), At(1));
   cluster.Put(MakeJob(cluster, 3, PoolRequest(1, pool, 0), At(2), minutes(1)), At(2));
   cluster.Decide(At(2));
-  cluster.SetPool(pool, Ordered(Order::kShortest));
+  cluster.SetPool(pool, Ordered(QueuePolicy::kShortest));
   cluster.Finish(JobId(1), At(3));
   EXPECT_EQ(Started(cluster.Decide(At(3))), (std::vector<std::uint64_t>{3}));
 }
@@ -131,9 +131,9 @@ TEST(Pools, AQueuePolicyCanBeChangedWhileJobsWait) {
 // Two pools of a cluster that share nothing behave like two clusters.
 class Twins {
  public:
-  explicit Twins(std::uint64_t seed) : draws_(seed), together_{RulesOf(Order::kSmallFirst)} {
+  explicit Twins(std::uint64_t seed) : draws_(seed), together_{RulesOf(QueuePolicy::kSmallFirst)} {
     for (int i = 0; i < 2; ++i) {
-      const Order order = static_cast<Order>(draws_.Below(4));
+      const QueuePolicy order = static_cast<QueuePolicy>(draws_.Below(4));
       const int nodes = 1 + draws_.Below(3);
       const int gpus = 1 << draws_.Below(4);
       apart_.emplace_back(RulesOf(order));
@@ -164,7 +164,7 @@ class Twins {
   }
 
  private:
-  static Rules RulesOf(Order order) {
+  static Rules RulesOf(QueuePolicy order) {
     Rules rules;
     rules.order = order;
     // An escalated job gets a reservation at the next look at the queue, which events of the other pool can trigger.

@@ -166,7 +166,7 @@ TEST_P(PreemptionOracle, ReclaimingBetweenTeamsComesToRest) {
   for (int round = 0; round < 25; ++round) {
     const Problem problem = Draw(draws, true);
     Rules rules;
-    rules.order = Order::kFair;
+    rules.order = QueuePolicy::kFair;
     rules.backfill = draws.Below(2) == 0 ? Backfill::kAnything : Backfill::kReserved;
     rules.reclaims = rules.preempts = true;
     rules.consolidates = draws.Below(2) == 0;

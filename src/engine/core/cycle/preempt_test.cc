@@ -17,7 +17,7 @@ Rules Preempting() {
 
 Rules Reclaiming() {
   Rules rules;
-  rules.order = Order::kFair;
+  rules.order = QueuePolicy::kFair;
   rules.backfill = Backfill::kAnything;
   rules.reclaims = true;
   return rules;

@@ -12,14 +12,14 @@ namespace scenario_test {
 
 /// The node's properties that requests can name.
 NodeProperties PropertiesOf(const NodeAttributes& words, std::string name) {
-  NodeProperties traits;
-  traits.name = std::move(name);
-  if (!words.pool.empty()) traits.pools.push_back(words.pool);
-  traits.features = words.features;
+  NodeProperties properties;
+  properties.name = std::move(name);
+  if (!words.pool.empty()) properties.pools.push_back(words.pool);
+  properties.features = words.features;
   for (int gpu = 0; gpu < words.gpus; ++gpu) {
-    traits.gpus.push_back({words.Model(gpu), words.MemoryMib(gpu), words.compute});
+    properties.gpus.push_back({words.Model(gpu), words.MemoryMib(gpu), words.compute});
   }
-  return traits;
+  return properties;
 }
 
 /// One task of a group, without node requirements.
@@ -39,8 +39,8 @@ TaskGroup GroupOf(const TaskWords& words) {
 
 /// Expands these groups by the types and pool of `words`, plus `wishes`. The types become alternatives, the first one
 /// preferred.
-Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<TaskGroup>& groups, const TaskWords& words,
-                                     NodeWishes wishes, bool* alike) {
+Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& reserve, const std::vector<TaskGroup>& groups,
+                                     const TaskWords& words, NodeWishes wishes, bool* alike) {
   ResourceRequest bare;
   bare.groups = groups;
   wishes.pool = words.pool;
@@ -49,7 +49,7 @@ Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<Tas
   for (const std::string& type : words.types.empty() ? any : words.types) {
     const std::size_t star = std::min(type.find('*'), type.size());
     wishes.gpu_type = Join(ReadList(type.substr(0, star), '+'), "|");
-    DIVVY_TRY(ResourceRequest request, CompileRequest(book, bare, wishes));
+    DIVVY_TRY(ResourceRequest request, CompileRequest(reserve, bare, wishes));
     *alike = *alike || request.alike;
     if (made.empty()) made.resize(request.groups.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -67,14 +67,14 @@ Result<std::vector<TaskGroup>> PutOn(NodeClassIndex& book, const std::vector<Tas
     if (words.types.size() < 2) group.speeds.clear();
     // A later filter may have split the kinds of an earlier one.
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
-      group.alternatives[i].models = book.Accepted(group.filters[i]);
+      group.alternatives[i].models = reserve.Accepted(group.filters[i]);
     }
   }
   return made;
 }
 
 /// Makes `job.request`; its filters are in use from then on.
-Status MakeRequest(NodeClassIndex& book, JobWords& job) {
+Status MakeRequest(NodeClassIndex& reserve, JobWords& job) {
   DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
   std::vector<TaskGroup> groups;
   bool is_same = true;  // A constraint treats groups with equal node requirements as one.
@@ -83,16 +83,16 @@ Status MakeRequest(NodeClassIndex& book, JobWords& job) {
     is_same = is_same && words.types == job.groups.front().types && words.pool == job.groups.front().pool;
   }
   if (is_same) {
-    DIVVY_TRY(job.request.groups, PutOn(book, groups, job.groups.front(), job.wishes, &job.request.alike));
+    DIVVY_TRY(job.request.groups, PutOn(reserve, groups, job.groups.front(), job.wishes, &job.request.alike));
     return {};
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(book, {groups[i]}, job.groups[i], job.wishes, &job.request.alike));
+    DIVVY_TRY(std::vector<TaskGroup> made, PutOn(reserve, {groups[i]}, job.groups[i], job.wishes, &job.request.alike));
     job.request.groups.insert(job.request.groups.end(), made.begin(), made.end());
   }
   for (TaskGroup& group : job.request.groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
-      group.alternatives[i].models = book.Accepted(group.filters[i]);
+      group.alternatives[i].models = reserve.Accepted(group.filters[i]);
     }
   }
   return {};
@@ -117,7 +117,7 @@ const WordTable<TeamWords>& TeamTable() {
   return table;
 }
 
-struct BookWords {
+struct ReserveWords {
   std::string gpus = "1";
   std::string tasks = "1";
   std::string user;
@@ -126,14 +126,14 @@ struct BookWords {
   Duration until{0};
 };
 
-const WordTable<BookWords>& BookTable() {
-  static const WordTable<BookWords> table = {
-      {"gpus", [](BookWords& book, const std::string& text) { book.gpus = text; }},
-      {"tasks", [](BookWords& book, const std::string& text) { book.tasks = text; }},
-      {"user", [](BookWords& book, const std::string& text) { book.user = text; }},
-      {"team", [](BookWords& book, const std::string& text) { book.team = text; }},
-      {"from", [](BookWords& book, const std::string& text) { book.from = ReadDuration(text); }},
-      {"until", [](BookWords& book, const std::string& text) { book.until = ReadDuration(text); }},
+const WordTable<ReserveWords>& ReserveTable() {
+  static const WordTable<ReserveWords> table = {
+      {"gpus", [](ReserveWords& reserve, const std::string& text) { reserve.gpus = text; }},
+      {"tasks", [](ReserveWords& reserve, const std::string& text) { reserve.tasks = text; }},
+      {"user", [](ReserveWords& reserve, const std::string& text) { reserve.user = text; }},
+      {"team", [](ReserveWords& reserve, const std::string& text) { reserve.team = text; }},
+      {"from", [](ReserveWords& reserve, const std::string& text) { reserve.from = ReadDuration(text); }},
+      {"until", [](ReserveWords& reserve, const std::string& text) { reserve.until = ReadDuration(text); }},
   };
   return table;
 }
@@ -145,7 +145,7 @@ class ClusterWorld : public ScenarioWorld {
     Add("demand", &ClusterWorld::SetDemand);
     Add("line", &ClusterWorld::AddLine);
     Add("team", &ClusterWorld::AddTeam);
-    Add("book", &ClusterWorld::Book);
+    Add("book", &ClusterWorld::Reserve);
     Add("unbook", &ClusterWorld::Unbook);
     Add("usable", &ClusterWorld::SetUsable);
     Add("drain", &ClusterWorld::SetUsable);
@@ -157,7 +157,7 @@ class ClusterWorld : public ScenarioWorld {
 
   const Cluster& cluster() const override { return cluster_; }
   std::string CheckInvariants() const override {
-    const std::string broken = book_.CheckInvariants();
+    const std::string broken = class_index_.CheckInvariants();
     return broken.empty() ? cluster_.CheckInvariants() : broken;
   }
 
@@ -174,22 +174,22 @@ class ClusterWorld : public ScenarioWorld {
       facts.gpu_memory_mib.push_back(node.MemoryMib(gpu));
     }
     if (node.has_mig) facts.sliceable = GpuSet::FirstN(node.gpus);
-    traits_.push_back(PropertiesOf(node, name));
-    const Status added = book_.AddNode(traits_.back());
+    properties_.push_back(PropertiesOf(node, name));
+    const Status added = class_index_.AddNode(properties_.back());
     ASSERT_TRUE(added) << added.error().message;
-    book_.Fill(static_cast<NodeIndex>(cluster_.node_count()), facts);
+    class_index_.Fill(static_cast<NodeIndex>(cluster_.node_count()), facts);
     cluster_.AddNode(facts);
-    FollowKinds();
+    FollowNodeClasses();
     cluster_.SetScorer(ScorerOfDemand());
   }
 
   /// Replaces the features of the node.
   void SetFeatures(const Words& words) {
     const NodeIndex node = NodeOf(words.Plain(1));
-    traits_[node].features = ReadList(words.Plain(2), ',');
-    const Status set = book_.SetProperties(node, traits_[node]);
+    properties_[node].features = ReadList(words.Plain(2), ',');
+    const Status set = class_index_.SetProperties(node, properties_[node]);
     ASSERT_TRUE(set) << set.error().message;
-    FollowKinds();
+    FollowNodeClasses();
   }
 
   /// "6x1:4 2x0.5": recently six requests for a GPU and four CPUs, and two for half a GPU.
@@ -241,29 +241,29 @@ class ClusterWorld : public ScenarioWorld {
     else cluster_.SetCap(at->second, jobs, parts);
   }
 
-  void Book(const Words& words) {
-    BookWords book;
-    ReadWords(BookTable(), words, 2, book);
+  void Reserve(const Words& words) {
+    ReserveWords reserve;
+    ReadWords(ReserveTable(), words, 2, reserve);
     TaskWords task;
-    TaskTable().at("gpus")(task, book.gpus);
-    TaskTable().at("tasks")(task, book.tasks);
+    TaskTable().at("gpus")(task, reserve.gpus);
+    TaskTable().at("tasks")(task, reserve.tasks);
     ResourceRequest request;
     request.groups.push_back(GroupOf(task));
     AdvanceReservation wanted;
-    wanted.id = ++last_booking_;
+    wanted.id = ++last_reservation_;
     wanted.request = cluster_.Know(request);
-    wanted.team = TeamOf(book.team);
-    if (!book.user.empty()) wanted.user = UserOf(book.user);
-    wanted.from = now_ + book.from;
-    wanted.until = now_ + book.until;
-    const std::optional<AdvanceReservation> booking = cluster_.Reserve(wanted, now_);
-    Tell() << words.Plain(1) << (booking ? " keeps " + PlaceText(request, booking->placements) : " finds no room")
+    wanted.team = TeamOf(reserve.team);
+    if (!reserve.user.empty()) wanted.user = UserOf(reserve.user);
+    wanted.from = now_ + reserve.from;
+    wanted.until = now_ + reserve.until;
+    const std::optional<AdvanceReservation> reserved = cluster_.Reserve(wanted, now_);
+    Tell() << words.Plain(1) << (reserved ? " keeps " + PlaceText(request, reserved->placements) : " finds no room")
            << "\n";
-    if (booking) bookings_[words.Plain(1)] = booking->id;
+    if (reserved) reservations_[words.Plain(1)] = reserved->id;
   }
   void Unbook(const Words& words) {
-    ASSERT_TRUE(bookings_.contains(words.Plain(1))) << words.text;
-    cluster_.CancelReservation(bookings_[words.Plain(1)]);
+    ASSERT_TRUE(reservations_.contains(words.Plain(1))) << words.text;
+    cluster_.CancelReservation(reservations_[words.Plain(1)]);
   }
 
   void SetUsable(const Words& words) {
@@ -276,8 +276,8 @@ class ClusterWorld : public ScenarioWorld {
 
   Status Prepare(JobWords& job) override {
     EXPECT_TRUE(job.after.empty() && job.asked_back.empty()) << "only the scheduler knows after= and asked=";
-    DIVVY_CHECK(MakeRequest(book_, job));
-    FollowKinds();
+    DIVVY_CHECK(MakeRequest(class_index_, job));
+    FollowNodeClasses();
     job.request.placement = job.placement.value_or(job.request.placement);
     if (!job.line.empty()) {
       EXPECT_TRUE(lines_.contains(job.line)) << "no such line: " << job.line;
@@ -295,7 +295,7 @@ class ClusterWorld : public ScenarioWorld {
     return {};
   }
   Status CheckFeasible(const JobWords& job) const override {
-    DIVVY_CHECK(Feasible(cluster_, job.request, NamesOf(book_)));
+    DIVVY_CHECK(Feasible(cluster_, job.request, NamesOf(class_index_)));
     return FeasibleForTeam(cluster_, job.request, job.job.team, job.job.preemptible);
   }
   void Put(const JobWords& job) override { cluster_.Put(job.job, now_); }
@@ -338,7 +338,7 @@ class ClusterWorld : public ScenarioWorld {
     return plan.next_wakeup;
   }
 
-  Explanation ExplainJob(JobId id) const override { return Explain(cluster_, id, now_, NamesOf(book_)); }
+  Explanation ExplainJob(JobId id) const override { return Explain(cluster_, id, now_, NamesOf(class_index_)); }
 
  private:
   TeamIndex TeamOf(const std::string& name) const {
@@ -355,26 +355,26 @@ class ClusterWorld : public ScenarioWorld {
 
   std::shared_ptr<const placement::Scorer> ScorerOfDemand() const {
     return placement::MakeScorer("default", placement::CountShapes(demand_), static_cast<double>(demand_.size()),
-                                 book_.CapacityParts(), book_.Alike());
+                                 class_index_.CapacityParts(), class_index_.Alike());
   }
 
   // Node kinds change while jobs run and wait; this alone must change nothing for the jobs.
-  void FollowKinds() {
-    const NodeClassChange change = book_.TakeChange();
-    if (!change.empty()) cluster_.SetNodeClasses(book_, change, ScorerOfDemand());
+  void FollowNodeClasses() {
+    const NodeClassChange change = class_index_.TakeChange();
+    if (!change.empty()) cluster_.SetNodeClasses(class_index_, change, ScorerOfDemand());
   }
 
   Cluster cluster_{Rules{}};
-  NodeClassIndex book_;
-  std::vector<NodeProperties> traits_;
+  NodeClassIndex class_index_;
+  std::vector<NodeProperties> properties_;
   std::map<std::string, PoolIndex> lines_;
   std::vector<Shape> demand_;
   std::vector<TeamSpec> specs_;
   std::map<TeamIndex, Duration> used_;
   std::map<std::string, CapIndex> caps_;
   std::map<std::string, UserIndex> users_;
-  std::map<std::string, std::uint64_t> bookings_;
-  std::uint64_t last_booking_ = 0;
+  std::map<std::string, std::uint64_t> reservations_;
+  std::uint64_t last_reservation_ = 0;
 };
 
 class ClusterScenarios : public ::testing::TestWithParam<std::string> {};

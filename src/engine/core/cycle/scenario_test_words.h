@@ -217,10 +217,10 @@ struct RuleWords : Rules {
 
 inline const WordTable<RuleWords>& RuleTable() {
   static const WordTable<RuleWords> table = {
-      {"small-first", [](RuleWords& rules, const std::string&) { rules.order = Order::kSmallFirst; }},
-      {"fifo", [](RuleWords& rules, const std::string&) { rules.order = Order::kFifo; }},
-      {"fair", [](RuleWords& rules, const std::string&) { rules.order = Order::kFair; }},
-      {"shortest", [](RuleWords& rules, const std::string&) { rules.order = Order::kShortest; }},
+      {"small-first", [](RuleWords& rules, const std::string&) { rules.order = QueuePolicy::kSmallFirst; }},
+      {"fifo", [](RuleWords& rules, const std::string&) { rules.order = QueuePolicy::kFifo; }},
+      {"fair", [](RuleWords& rules, const std::string&) { rules.order = QueuePolicy::kFair; }},
+      {"shortest", [](RuleWords& rules, const std::string&) { rules.order = QueuePolicy::kShortest; }},
       {"backfill",
        [](RuleWords& rules, const std::string& text) {
          rules.backfill = ReadOneOf<Backfill>(

@@ -98,7 +98,7 @@ SchedulingCycle::Candidate SchedulingCycle::Pop() {
 
 bool SchedulingCycle::IsFiller(const Candidate& candidate) {
   if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
-  if (state_.RulesOf(candidate.job_class).order != Order::kFifo || !first_blocked(candidate.job_class).is_set())
+  if (state_.RulesOf(candidate.job_class).order != QueuePolicy::kFifo || !first_blocked(candidate.job_class).is_set())
     return false;
   return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !HasReservation(candidate.place.id);
 }

@@ -51,7 +51,7 @@ class SchedulingCycle {
   /// reservation, so the order of the fillers delays no job. Source: largest expansion factor first (LXF-backfill:
   /// Chiang, Arpaci-Dusseau, Vernon, JSSPP 2002).
   struct Filler {
-    /// Pool and priority, which a key of Order::kFifo begins with.
+    /// Pool and priority, which a key of QueuePolicy::kFifo begins with.
     static std::pair<std::int64_t, std::int64_t> RankOf(const Key& key) { return {key.rank[0], key.rank[1]}; }
     Candidate candidate;
     double waits = 0;  // Waiting time in units of its own length.

@@ -52,7 +52,7 @@ TEST(SchedulingCycle, TheFirstBlockedJobReservesTheEarliestStart) {
 
 TEST(SchedulingCycle, NoJobStartsIfItWouldDelayAReservation) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
   cluster.Put(MakeJob(cluster, 1, GpuRequest(6), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
@@ -124,7 +124,7 @@ TEST(SchedulingCycle, FractionsOfOneGpuAddUp) {
 
 TEST(SchedulingCycle, StrictOrderLetsNoJobOvertake) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   rules.backfill = Backfill::kNone;
   Cluster cluster = MakeCluster(1, 8, rules);
   cluster.Put(MakeJob(cluster, 1, GpuRequest(6), At(0), hours(2)), At(0));

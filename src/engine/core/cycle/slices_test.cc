@@ -83,7 +83,7 @@ TEST(SlicePlan, AWholeGpuJobHasAReservationWhenTheSlicesEnd) {
   cluster.Put(MakeJob(cluster, 3, SliceRequest(MigProfile::k1g), At(1), hours(3)), At(1));
   cluster.Put(MakeJob(cluster, 4, SliceRequest(MigProfile::k1g), At(1), hours(1)), At(1));
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   cluster.SetRules(rules);
   const Plan plan = cluster.Decide(At(1));
   ASSERT_EQ(plan.starts.size(), 1u) << "the short one ends before the whole job is to start, the long one would not";

@@ -63,7 +63,7 @@ class History {
  public:
   History(std::uint64_t seed, std::vector<std::int16_t> speeds) : draws_(seed), speeds_(std::move(speeds)) {
     Rules rules;
-    rules.order = Order::kFair;
+    rules.order = QueuePolicy::kFair;
     cluster_ = Cluster(rules);
     for (int node = 0; node < 3; ++node) {
       NodeFacts facts = PlainNode(node, 4);

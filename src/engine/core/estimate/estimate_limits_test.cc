@@ -38,7 +38,7 @@ std::vector<double> Told(Cluster& cluster, std::uint64_t first, std::uint64_t la
 
 Rules Fifo() {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   return rules;
 }
 
@@ -168,9 +168,9 @@ TEST(EstimateLimits, JobsAboveALoweredCapHaveToEndFirst) {
 
 TEST(EstimateLimits, JobsOnOtherGpusCountTowardTheCap) {
   Cluster cluster(Fifo());
-  for (int kind = 0; kind < 2; ++kind) {
-    NodeFacts facts = PlainNode(kind, 4);
-    facts.node_class = facts.gpu_model = kind;
+  for (int node_class = 0; node_class < 2; ++node_class) {
+    NodeFacts facts = PlainNode(node_class, 4);
+    facts.node_class = facts.gpu_model = node_class;
     cluster.AddNode(facts);
   }
   const CapIndex cap = cluster.AddCap("group eval", 1);

@@ -22,12 +22,12 @@ namespace estimate_order_test {
 using std::chrono::minutes;
 
 struct Kind {
-  Order order = Order::kFifo;
+  QueuePolicy order = QueuePolicy::kFifo;
   bool has_limits = true;       // False: one job in four has none.
   bool has_predictions = true;  // False: no job has a prediction.
   bool has_gangs = false;
   bool has_caps = false;
-  bool is_one_kind_capped = false;  // All jobs under the cap have equal requests.
+  bool is_one_class_capped = false;  // All jobs under the cap have equal requests.
   bool has_spread = false;
 };
 
@@ -57,7 +57,7 @@ Cluster MakeQueue(std::uint64_t seed, const Kind& kind, Time& now) {
     job.user = static_cast<UserIndex>(draws.Below(2));
     if (kind.has_caps && draws.Below(3) == 0) job.caps = {cap};
     if (draws.Below(10) == 0) job.count = static_cast<std::uint32_t>(1 + draws.Below(4));
-    if (kind.is_one_kind_capped && !job.caps.empty()) {
+    if (kind.is_one_class_capped && !job.caps.empty()) {
       const Time queued = job.queued_at;
       job = MakeJob(cluster, static_cast<std::uint64_t>(i), GpuRequest(1 + static_cast<int>(seed % 3)), queued,
                     minutes(60));
@@ -141,8 +141,8 @@ void CheckCap(std::uint64_t seed, const Kind& kind) {
 
 TEST(EstimateOrder, NoMoreJobsRunTogetherThanACapAllows) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    CheckCap(seed, {.has_caps = true, .is_one_kind_capped = true});
-    CheckCap(seed, {.has_predictions = false, .has_caps = true, .is_one_kind_capped = true});
+    CheckCap(seed, {.has_caps = true, .is_one_class_capped = true});
+    CheckCap(seed, {.has_predictions = false, .has_caps = true, .is_one_class_capped = true});
   }
 }
 
@@ -152,12 +152,14 @@ TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastIfSomeHaveNoEnd) { CheckA
 TEST(EstimateOrder, TheFirstOfEqualGangsDoesNotStartLast) { CheckAll({.has_gangs = true}); }
 TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastUnderCaps) { CheckAll({.has_caps = true}); }
 TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotHaveTheLastInterval) { CheckAll({.has_spread = true}); }
-TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastWithSmallJobsFirst) { CheckAll({.order = Order::kSmallFirst}); }
+TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastWithSmallJobsFirst) {
+  CheckAll({.order = QueuePolicy::kSmallFirst});
+}
 
 // Jobs ahead are placed one by one while they are few, and summed when they are many.
 TEST(EstimateOrder, TheFirstOfEqualJobsDoesNotStartLastInALongQueue) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(3, 8, rules);
   cluster.Put(MakeJob(cluster, 1, GpuRequest(8, 3), At(0), minutes(60)), At(0));
   cluster.Decide(At(0));

@@ -46,7 +46,7 @@ Supply::Supply(const JobPerspective& perspective, const Ahead& ahead, const Spre
     const Node& node = state_.nodes[index];
     if (!Suits(node)) continue;
     nodes_.push_back(index);
-    kinds_ |= placement::ModelSet{1} << node.facts.node_class;
+    node_classes_ |= placement::ModelSet{1} << node.facts.node_class;
     Close(index);
     free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
     // Reading the placements of all nodes takes long, so those of later nodes are prefetched.
@@ -281,12 +281,12 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
 
 // The fraction of such a job's demand that falls on these nodes if it may also run on others.
 double Supply::ShareOf(placement::ModelSet models) const {
-  if ((models & ~kinds_) == 0) return (models & kinds_) != 0 ? 1 : 0;
+  if ((models & ~node_classes_) == 0) return (models & node_classes_) != 0 ? 1 : 0;
   double here = 0;
   double there = 0;
   for (const Node& node : state_.nodes) {
     if (!node.accepts || ((models >> node.facts.node_class) & 1) == 0) continue;
-    (((kinds_ >> node.facts.node_class) & 1) != 0 ? here : there) += node.facts.gpus;
+    (((node_classes_ >> node.facts.node_class) & 1) != 0 ? here : there) += node.facts.gpus;
   }
   return here == 0 ? 0 : here / (here + there);
 }
@@ -313,7 +313,8 @@ void Supply::GatherWork(const Ahead& ahead) {
     const QueueHead& front = state_.queue_heads[part.job_class];
     const JobClass& job_class = state_.classes[part.job_class];
     const ResourceRequest& request = state_.requests[job_class.key.request];
-    const bool goes_here = front.wants_gpu == counts_gpus_ && (!counts_gpus_ || (front.shape.models & kinds_) != 0);
+    const bool goes_here =
+        front.wants_gpu == counts_gpus_ && (!counts_gpus_ || (front.shape.models & node_classes_) != 0);
     if (!goes_here && own_uses_.empty()) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
     Work work{part.job_class, part.members, 0, {}, 0, 0, limits_.UsesOf(job_class.key, job_class.least_parts)};

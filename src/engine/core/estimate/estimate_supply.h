@@ -147,7 +147,7 @@ class Supply {
   std::array<std::vector<Time>, 3> at_;
   std::map<std::size_t, Closed> closed_;  // Indexed like nodes_.
   std::int64_t free_units_ = 0;
-  placement::ModelSet kinds_ = 0;
+  placement::ModelSet node_classes_ = 0;
   Limits limits_;
   std::vector<Limits::Use> own_uses_;
   std::vector<Work> works_;

@@ -63,7 +63,7 @@ TEST(Estimate, UsesPredictionsIfThereAreNoTimeLimits) {
 
 TEST(Estimate, PlacesJobsAheadOneAfterTheOther) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
   cluster.Put(MakeJob(cluster, 1, GpuRequest(8), At(0), hours(1)), At(0));
   cluster.Decide(At(0));
@@ -80,7 +80,7 @@ TEST(Estimate, PlacesJobsAheadOneAfterTheOther) {
 
 TEST(Estimate, SumsALongQueue) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(10, 8, rules);
   cluster.Put(MakeJob(cluster, 1, GpuRequest(8, 10), At(0), hours(1)), At(0));
   cluster.Decide(At(0));
@@ -139,7 +139,7 @@ TEST(Estimate, WaitsForACap) {
 // With many jobs ahead on many nodes, ends are rounded up by at most 1/64 of their distance.
 TEST(Estimate, RoundsDistantEndsSlightly) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(520, 8, rules);
   for (std::uint64_t id = 1; id <= 4'160; ++id)
     cluster.Put(Predicted(cluster, id, 1, std::chrono::seconds(10'000)), At(0));

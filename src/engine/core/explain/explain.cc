@@ -28,12 +28,12 @@ std::string TeamText(const Teams& teams, TeamIndex team) {
 std::string KeyText(const ClusterState& state, const Seeker& seeker, Time now) {
   const PoolRules& rules = state.pools[seeker.request.pool];
   const Place& place = seeker.place;
-  std::string text = rules.order == Order::kFair ? TeamText(state.teams, seeker.key.team) : "";
+  std::string text = rules.order == QueuePolicy::kFair ? TeamText(state.teams, seeker.key.team) : "";
   text += "priority " + std::to_string(place.priority);
-  const bool is_sized = rules.order == Order::kSmallFirst || rules.order == Order::kFair;
+  const bool is_sized = rules.order == QueuePolicy::kSmallFirst || rules.order == QueuePolicy::kFair;
   if (is_sized && IsEscalated(rules, place.since, now)) text += ", escalated";
-  if (rules.order != Order::kFifo) text += ", " + GpuText(LeastGpuParts(seeker.request));
-  if (rules.order == Order::kShortest) {
+  if (rules.order != QueuePolicy::kFifo) text += ", " + GpuText(LeastGpuParts(seeker.request));
+  if (rules.order == QueuePolicy::kShortest) {
     const Duration length = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
     text += length > Duration(0)
                 ? " for " + DurationText(length) + (seeker.key.predicted > Duration(0) ? " by prediction" : " at most")

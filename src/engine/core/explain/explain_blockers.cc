@@ -37,7 +37,7 @@ struct Tally {
   std::int64_t by_gpus = 0;  // Counting GPUs only.
   std::int64_t by_cpus = 0;  // Counting GPUs and CPUs.
   std::int64_t room = 0;     // Counting everything.
-  placement::ModelSet kinds = 0;
+  placement::ModelSet node_classes = 0;
   std::vector<NodeIndex> nodes;  // The suitable nodes.
 };
 
@@ -279,7 +279,7 @@ class BlockerFinder {
       const int others = shape.gpus == 0 ? 0 : NotAccepted(node.facts, shape).size();
       if (node.facts.gpus - others < shape.gpus) continue;  // Too small even when idle.
       tally.nodes.push_back(index);
-      tally.kinds |= placement::ModelSet{1} << node.facts.node_class;
+      tally.node_classes |= placement::ModelSet{1} << node.facts.node_class;
       const GpuSet withheld = shape.gpus == 0 ? node.blocked : node.blocked - NotAccepted(node.facts, shape);
       const int blocked = node.accepts ? withheld.size() : node.facts.gpus - others;
       tally.gpus += node.facts.gpus - others - blocked;
@@ -346,7 +346,7 @@ class BlockerFinder {
     for (const TaskGroup& group : request_.groups) {
       for (const Shape& shape : group.alternatives) {
         const Tally tally = Count(group, shape);
-        all.kinds |= tally.kinds;
+        all.node_classes |= tally.node_classes;
         all.nodes.insert(all.nodes.end(), tally.nodes.begin(), tally.nodes.end());
         is_of_gpus = is_of_gpus && shape.gpus > 0;
         shapes.push_back(shape);
@@ -377,7 +377,7 @@ class BlockerFinder {
   void AddHostHolders(const Tally& tally, Blocker& blocker) const {
     if (!has_holders_) return;
     const auto has = [&](const Run& run) {
-      if (!IsOnNodeClasses(state_, run, tally.kinds, false)) return false;
+      if (!IsOnNodeClasses(state_, run, tally.node_classes, false)) return false;
       const ResourceRequest& request = state_.request_of(run);
       return std::any_of(run.placements.begin(), run.placements.end(), [&](const TaskPlacement& placed) {
         const Shape& shape = ShapeOf(request, placed);
@@ -433,8 +433,8 @@ class BlockerFinder {
     const std::string on_one = state_.nodes.size() > 1 ? " on one node" : "";
     const bool lacks_gpus = shape.gpus > 0 && tally.gpu_nodes == 0;
     if (lacks_gpus) {
-      const bool lacks_kind = shape.models != placement::kAnyModel && tally.most_of_any >= shape.gpus;
-      Blocker& blocker = Add(lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
+      const bool lacks_model = shape.models != placement::kAnyModel && tally.most_of_any >= shape.gpus;
+      Blocker& blocker = Add(lacks_model ? BlockerKind::kKind : BlockerKind::kGpus,
                              Needs(group) + GpusOf(shape) + OfModels(group, shape) + (shape.gpus > 1 ? on_one : "") +
                                  FreeText(shape, tally),
                              shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
@@ -613,7 +613,7 @@ class BlockerFinder {
       const NodeState seen = SeenBy(node, node.state, shape);
       if (RoomOn(node.facts, node.state, request_.groups.front()) == 0) continue;
       tally.nodes.push_back(index);
-      tally.kinds |= placement::ModelSet{1} << node.facts.node_class;
+      tally.node_classes |= placement::ModelSet{1} << node.facts.node_class;
       free = std::max<int>(free, seen.whole);
       const GpuSet idle = WholeFreeOf(seen);
       const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, seen.whole);

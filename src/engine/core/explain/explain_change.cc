@@ -51,7 +51,9 @@ class Search {
   }
 
  private:
-  Change Same(ChangeKind kind) const { return {kind, seeker_.request, seeker_.key.limit, seeker_.key.preemptible, ""}; }
+  Change Same(ChangeKind change) const {
+    return {change, seeker_.request, seeker_.key.limit, seeker_.key.preemptible, ""};
+  }
 
   const TaskGroup& group() const { return seeker_.request.groups.front(); }
   const Shape& shape() const { return group().alternatives.front(); }
@@ -225,15 +227,15 @@ class Search {
 
   // --- Other GPUs, fewer, or less of one ----------------------------------------------------------------------------
 
-  // The node classes of a shape that accepts GPUs of class `kind`: also nodes that mix them with others
+  // The node classes of a shape that accepts GPUs of class `node_class`: also nodes that mix them with others
   // (NodeFacts::gpu_classes).
-  placement::ModelSet Accepting(int kind) const {
-    placement::ModelSet kinds = placement::ModelSet{1} << kind;
+  placement::ModelSet Accepting(int node_class) const {
+    placement::ModelSet node_classes = placement::ModelSet{1} << node_class;
     for (const Node& node : state_.nodes) {
-      if (std::ranges::find(node.facts.gpu_classes, kind) != node.facts.gpu_classes.end())
-        kinds |= placement::ModelSet{1} << node.facts.node_class;
+      if (std::ranges::find(node.facts.gpu_classes, node_class) != node.facts.gpu_classes.end())
+        node_classes |= placement::ModelSet{1} << node.facts.node_class;
     }
-    return kinds;
+    return node_classes;
   }
 
   std::optional<Change> Model() {
@@ -245,28 +247,28 @@ class Search {
     }
     if (asked == 0 || asked == placement::kAnyModel) return std::nullopt;
     // Node classes in the order of their first node with room for a task.
-    std::vector<int> kinds;
+    std::vector<int> node_classes;
     Shape any = shape();
     any.models = placement::kAnyModel;
-    const auto consider = [&](const Node& node, int kind) {
-      if (((asked >> kind) & 1) != 0 || kinds.size() == kMostTries) return;
-      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
-      any.models = Accepting(kind);
-      if (FitsNode(node, node.state, any)) kinds.push_back(kind);
+    const auto consider = [&](const Node& node, int node_class) {
+      if (((asked >> node_class) & 1) != 0 || node_classes.size() == kMostTries) return;
+      if (std::find(node_classes.begin(), node_classes.end(), node_class) != node_classes.end()) return;
+      any.models = Accepting(node_class);
+      if (FitsNode(node, node.state, any)) node_classes.push_back(node_class);
     };
     for (const Node& node : state_.nodes) {
       if (node.facts.gpu_classes.empty()) consider(node, node.facts.node_class);
-      for (const std::uint8_t kind : node.facts.gpu_classes) consider(node, kind);
+      for (const std::uint8_t node_class : node.facts.gpu_classes) consider(node, node_class);
     }
-    for (const int kind : kinds) {
+    for (const int node_class : node_classes) {
       Change change = Same(ChangeKind::kModel);
       for (TaskGroup& one : change.request.groups) {
-        for (Shape& alternative : one.alternatives) alternative.models = Accepting(kind);
+        for (Shape& alternative : one.alternatives) alternative.models = Accepting(node_class);
         one.filters.clear();
       }
       const std::vector<FilterIndex>& filters = seeker_.request.groups.front().filters;
-      const std::string name = names_.instead && !filters.empty() ? names_.instead(filters.front(), kind)
-                               : names_.kind                      ? names_.kind(kind)
+      const std::string name = names_.instead && !filters.empty() ? names_.instead(filters.front(), node_class)
+                               : names_.gpu_type_option           ? names_.gpu_type_option(node_class)
                                                                   : "another --gpu-type";
       if (name.empty()) continue;
       if (auto found = Try(std::move(change), name)) return found;

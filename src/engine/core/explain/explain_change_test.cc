@@ -60,7 +60,7 @@ TEST(Change, SuggestsASmallerFractionButNotATinyOne) {
 
 TEST(Change, SuggestsNoTimeLimitBelowThePredictedRunTime) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
   cluster.Adopt(MakeJob(cluster, 1, GpuRequest(6), At(0), hours(2)), {{0, AtGpus(0x3f), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuRequest(8), At(0)), At(0));

@@ -56,10 +56,10 @@ void AddHolders(const ClusterState& state, Time now, const std::function<bool(co
             [](const Holder& a, const Holder& b) { return std::tie(a.until, a.job) < std::tie(b.until, b.job); });
 }
 
-bool IsOnNodeClasses(const ClusterState& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
+bool IsOnNodeClasses(const ClusterState& state, const Run& run, placement::ModelSet node_classes, bool with_gpus) {
   return std::any_of(run.placements.begin(), run.placements.end(), [&](const TaskPlacement& placed) {
     return (!with_gpus || !placed.place.gpus.empty()) &&
-           ((kinds >> state.nodes[placed.node].facts.node_class) & 1) != 0;
+           ((node_classes >> state.nodes[placed.node].facts.node_class) & 1) != 0;
   });
 }
 

@@ -15,6 +15,6 @@ void AddHolders(const ClusterState& state, Time now, const std::function<bool(co
                 const std::vector<NodeIndex>& nodes, Blocker& blocker);
 
 /// True if the run has a task placement on a node of one of these classes; `with_gpus`: one with GPUs.
-bool IsOnNodeClasses(const ClusterState& state, const Run& run, placement::ModelSet kinds, bool with_gpus);
+bool IsOnNodeClasses(const ClusterState& state, const Run& run, placement::ModelSet node_classes, bool with_gpus);
 
 }  // namespace divvy::core

@@ -109,7 +109,7 @@ TEST(Explain, NamesTheModelIfOnlyThatIsMissing) {
   cluster.Decide(At(1));
   Names names;
   names.models = [](placement::ModelSet) { return "of type a100"; };
-  names.kind = [](int kind) { return kind == 0 ? "--gpu-type h100" : "--gpu-type a100"; };
+  names.gpu_type_option = [](int node_class) { return node_class == 0 ? "--gpu-type h100" : "--gpu-type a100"; };
   const Explanation answer = Why(cluster, 3, 1, names);
   EXPECT_EQ(TextOf(answer), "needs 2 GPUs of type a100 on one node, none of these 4 is free");
   EXPECT_EQ(answer.blockers.at(0).kind, BlockerKind::kKind);
@@ -139,7 +139,7 @@ TEST(Explain, NamesMissingCpusAndMemory) {
 
 TEST(Explain, NamesTheBackfillReservationInTheWay) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
   Fill(cluster, 1, 6);
   cluster.Put(MakeJob(cluster, 2, GpuRequest(8), At(1), hours(1)), At(1));

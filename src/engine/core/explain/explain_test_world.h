@@ -86,7 +86,7 @@ class RandomWorld {
  private:
   Rules RulesOf(bool may_be_strict) {
     Rules rules;
-    rules.order = static_cast<Order>(draws_.Below(4));
+    rules.order = static_cast<QueuePolicy>(draws_.Below(4));
     rules.escalate_after = std::chrono::minutes(1 + draws_.Below(60));
     if (may_be_strict && draws_.Below(8) == 0) rules.backfill = Backfill::kNone;
     return rules;

@@ -103,7 +103,7 @@ struct Names {
   /// The GPUs of these classes, as a phrase after "4 GPUs": "of type h100". Empty for all classes.
   std::function<std::string(placement::ModelSet)> models;
   /// The option that requests nodes of a class: "--gpu-type a100".
-  std::function<std::string(int)> kind;
+  std::function<std::string(int)> gpu_type_option;
   /// The nodes that pass one of the filters: "of type a100 in pool p".
   std::function<std::string(std::span<const FilterIndex>)> filters;
   /// The first condition of the filter that no node meets: "no node has feature ib".

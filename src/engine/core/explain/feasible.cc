@@ -16,8 +16,8 @@ namespace {
 
 // Phrases whose wording depends on "never" or "not now", and on one node or many.
 struct Scope {
-  explicit Scope(const HardwareClasses& kinds)
-      : is_all(kinds.which == HardwareClasses::Of::kAll), is_one(kinds.nodes == 1) {}
+  explicit Scope(const HardwareClasses& classes)
+      : is_all(classes.which == HardwareClasses::Of::kAll), is_one(classes.nodes == 1) {}
   std::string AtMost(const std::string& amount) const {
     if (is_one) return is_all ? "this server has " + amount : "only " + amount + " can be used now";
     return (is_all ? "the largest has " : "the largest that can be used now has ") + amount;
@@ -30,28 +30,29 @@ struct Scope {
   bool is_one;
 };
 
-int MostJoined(const HardwareClasses::HardwareClass& kind, TopologyNeed need) {
+int MostJoined(const HardwareClasses::HardwareClass& hardware_class, TopologyNeed need) {
   static const SizeDemand kUsual = UsualSizeDemand();
-  if (kind.facts.topology == nullptr) return kind.idle.whole;
-  for (int count = kind.idle.whole; count > 1; --count) {
-    if (kind.facts.topology->Pick(kind.gpus, count, kUsual, need)) return count;
+  if (hardware_class.facts.topology == nullptr) return hardware_class.idle.whole;
+  for (int count = hardware_class.idle.whole; count > 1; --count) {
+    if (hardware_class.facts.topology->Pick(hardware_class.gpus, count, kUsual, need)) return count;
   }
-  return std::min<int>(kind.idle.whole, 1);
+  return std::min<int>(hardware_class.idle.whole, 1);
 }
 
-// A node of class `kind` with only the GPUs that a task of `shape` accepts, restricted to `model` if it is set.
-HardwareClasses::HardwareClass SeenBy(const HardwareClasses::HardwareClass& kind, const Shape& shape,
+// A node of class `hardware_class` with only the GPUs that a task of `shape` accepts, restricted to `model` if it is
+// set.
+HardwareClasses::HardwareClass SeenBy(const HardwareClasses::HardwareClass& hardware_class, const Shape& shape,
                                       std::optional<int> model = {}) {
-  HardwareClasses::HardwareClass seen = kind;
-  seen.idle = SeenBy(kind.facts, kind.idle, shape, model);
+  HardwareClasses::HardwareClass seen = hardware_class;
+  seen.idle = SeenBy(hardware_class.facts, hardware_class.idle, shape, model);
   seen.gpus = WholeFreeOf(seen.idle);
   return seen;
 }
 
 class Judge {
  public:
-  Judge(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names)
-      : classes_(kinds), request_(request), names_(names), scope_(kinds) {}
+  Judge(const HardwareClasses& classes, const ResourceRequest& request, const Names& names)
+      : classes_(classes), request_(request), names_(names), scope_(classes) {}
 
   std::optional<Lack> Find() {
     for (std::size_t group = 0; group < request_.groups.size(); ++group) {
@@ -66,16 +67,17 @@ class Judge {
  private:
   using HardwareClass = HardwareClasses::HardwareClass;
 
-  bool HoldsOne(const HardwareClass& kind, const Shape& shape, std::optional<int> model = {}) const {
-    if (model && shape.gpus > 0 && !HasModel(kind.facts, *model)) return false;
-    if (!kind.facts.gpu_classes.empty()) return Holds(SeenBy(kind, shape, model), shape);
-    return Holds(kind, shape);
+  bool HoldsOne(const HardwareClass& hardware_class, const Shape& shape, std::optional<int> model = {}) const {
+    if (model && shape.gpus > 0 && !HasModel(hardware_class.facts, *model)) return false;
+    if (!hardware_class.facts.gpu_classes.empty()) return Holds(SeenBy(hardware_class, shape, model), shape);
+    return Holds(hardware_class, shape);
   }
-  bool Holds(const HardwareClass& kind, const Shape& shape) const {
-    return placement::Fits(kind.idle, shape) && (!NeedsTopology(request_, shape) || IsJoined(kind, shape));
+  bool Holds(const HardwareClass& hardware_class, const Shape& shape) const {
+    return placement::Fits(hardware_class.idle, shape) &&
+           (!NeedsTopology(request_, shape) || IsJoined(hardware_class, shape));
   }
-  bool IsJoined(const HardwareClass& kind, const Shape& shape) const {
-    return kind.facts.topology == nullptr || MostJoined(kind, request_.topology) >= shape.gpus;
+  bool IsJoined(const HardwareClass& hardware_class, const Shape& shape) const {
+    return hardware_class.facts.topology == nullptr || MostJoined(hardware_class, request_.topology) >= shape.gpus;
   }
 
   std::string Asks(std::size_t group) const {
@@ -110,12 +112,13 @@ class Judge {
 
   // Checks whether one task fits on some node where nothing else runs.
   std::optional<Lack> OfOneTask(std::size_t group) const {
-    const bool has_mixed = std::any_of(classes_.kinds.begin(), classes_.kinds.end(),
-                                       [](const HardwareClass& kind) { return !kind.facts.gpu_classes.empty(); });
+    const bool has_mixed =
+        std::any_of(classes_.classes.begin(), classes_.classes.end(),
+                    [](const HardwareClass& hardware_class) { return !hardware_class.facts.gpu_classes.empty(); });
     const std::vector<Shape> shapes = MergedAlternatives(request_.groups[group], has_mixed);
-    for (const HardwareClass& kind : classes_.kinds) {
+    for (const HardwareClass& hardware_class : classes_.classes) {
       for (const Shape& shape : shapes) {
-        if (HoldsOne(kind, shape)) return std::nullopt;
+        if (HoldsOne(hardware_class, shape)) return std::nullopt;
       }
     }
     const Shape& shape = shapes.front();
@@ -129,9 +132,11 @@ class Judge {
 
   // Checks whether a node of an accepted class exists, for a task without GPUs.
   std::optional<Lack> OfNodes(std::size_t group, const Shape& shape) const {
-    const auto is_of_kind = [&](const HardwareClass& kind) { return IsAccepted(kind.facts, shape); };
+    const auto is_accepted = [&](const HardwareClass& hardware_class) {
+      return IsAccepted(hardware_class.facts, shape);
+    };
     // A task that requests no CPUs or memory lacks nothing that OfHost could name.
-    const bool is_out_of_service = classes_.kinds.empty() && shape.cpu_milli <= 1 && shape.memory_mib == 0;
+    const bool is_out_of_service = classes_.classes.empty() && shape.cpu_milli <= 1 && shape.memory_mib == 0;
     if (is_out_of_service) {
       Lack lack;
       lack.part = LackingPart::kHost;
@@ -142,7 +147,7 @@ class Judge {
       lack.request = With(group, shape);
       return lack;
     }
-    if (classes_.kinds.empty() || std::any_of(classes_.kinds.begin(), classes_.kinds.end(), is_of_kind))
+    if (classes_.classes.empty() || std::any_of(classes_.classes.begin(), classes_.classes.end(), is_accepted))
       return std::nullopt;
     Lack lack;
     lack.part = LackingPart::kKind;
@@ -162,13 +167,13 @@ class Judge {
     int most_of_any = 0;   // The most GPUs on one node of any class.
     std::int64_t all = 0;  // GPUs on all nodes of accepted classes.
     bool has_gpus = false;
-    for (const HardwareClass& kind : classes_.kinds) {
-      most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));
-      has_gpus = has_gpus || kind.facts.gpus > 0;
-      if (!IsAccepted(kind.facts, shape)) continue;
-      const int gpus = FreeGpus(SeenBy(kind.facts, kind.idle, shape), shape);
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      most_of_any = std::max(most_of_any, FreeGpus(hardware_class.idle, shape));
+      has_gpus = has_gpus || hardware_class.facts.gpus > 0;
+      if (!IsAccepted(hardware_class.facts, shape)) continue;
+      const int gpus = FreeGpus(SeenBy(hardware_class.facts, hardware_class.idle, shape), shape);
       most = std::max(most, gpus);
-      all += gpus * kind.nodes;
+      all += gpus * hardware_class.nodes;
     }
     Lack lack;
     lack.needed = std::int64_t{shape.gpus} * placement::kGpuParts;
@@ -221,12 +226,13 @@ class Judge {
   // MIG instance.
   std::optional<Lack> OfDivided(const Shape& shape, int most, const std::string& asks, Lack lack) const {
     if (shape.slice || most >= shape.gpus) return std::nullopt;
-    for (const HardwareClass& kind : classes_.kinds) {
-      const int divided = kind.facts.only_sliced.size();
-      if (divided == 0 || !IsAccepted(kind.facts, shape) || kind.facts.gpus < shape.gpus) continue;
-      lack.text = asks + ", but " + std::to_string(divided) + " of the " + std::to_string(kind.facts.gpus) +
-                  (scope_.is_one ? " here " : " of " + kind.facts.name + " ") + std::string(IsOrAre(divided)) +
-                  " in MIG mode and " + (divided == 1 ? "takes" : "take") + " slices only";
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      const int divided = hardware_class.facts.only_sliced.size();
+      if (divided == 0 || !IsAccepted(hardware_class.facts, shape) || hardware_class.facts.gpus < shape.gpus) continue;
+      lack.text = asks + ", but " + std::to_string(divided) + " of the " + std::to_string(hardware_class.facts.gpus) +
+                  (scope_.is_one ? " here " : " of " + hardware_class.facts.name + " ") +
+                  std::string(IsOrAre(divided)) + " in MIG mode and " + (divided == 1 ? "takes" : "take") +
+                  " slices only";
       lack.nearest = "--slice 1g asks for one";
       if (most > 0) lack.nearest += "; " + scope_.IsTheMost("--gpus " + std::to_string(most));
       return lack;
@@ -246,9 +252,9 @@ class Judge {
     rest.slice.reset();
     rest.gpu_memory_mib = 0;
     std::int32_t most = 0;
-    for (const HardwareClass& kind : classes_.kinds) {
-      if (FreeGpus(kind.idle, rest) == 0) continue;
-      for (const placement::GpuRoom& gpu : kind.idle.rooms()) most = std::max(most, gpu.memory_free);
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      if (FreeGpus(hardware_class.idle, rest) == 0) continue;
+      for (const placement::GpuRoom& gpu : hardware_class.idle.rooms()) most = std::max(most, gpu.memory_free);
     }
     if (most == 0) return std::nullopt;
     Lack lack;
@@ -272,16 +278,16 @@ class Judge {
   }
 
   std::string ModelsThatFit(const Shape& shape) const {
-    if (!names_.kind) return "";
+    if (!names_.gpu_type_option) return "";
     std::vector<std::string> names;
-    const auto add = [&](int kind) {
-      const std::string name = names_.kind(kind);
+    const auto add = [&](int node_class) {
+      const std::string name = names_.gpu_type_option(node_class);
       if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
-    for (const HardwareClass& kind : classes_.kinds) {
-      if (!placement::Fits(kind.idle, shape)) continue;
-      if (kind.facts.gpu_classes.empty()) add(kind.facts.node_class);
-      for (const std::uint8_t gpu_kind : kind.facts.gpu_classes) add(gpu_kind);
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      if (!placement::Fits(hardware_class.idle, shape)) continue;
+      if (hardware_class.facts.gpu_classes.empty()) add(hardware_class.facts.node_class);
+      for (const std::uint8_t gpu_class : hardware_class.facts.gpu_classes) add(gpu_class);
     }
     return names.empty() ? "" : ", or ask for " + Join(names, " or ");
   }
@@ -289,8 +295,9 @@ class Judge {
   std::optional<Lack> OfTopology(std::size_t group, const Shape& shape, const std::string& asks, Lack lack) const {
     if (!NeedsTopology(request_, shape)) return std::nullopt;
     int most = 0;
-    for (const HardwareClass& kind : classes_.kinds) {
-      if (IsAccepted(kind.facts, shape)) most = std::max(most, MostJoined(SeenBy(kind, shape), request_.topology));
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      if (IsAccepted(hardware_class.facts, shape))
+        most = std::max(most, MostJoined(SeenBy(hardware_class, shape), request_.topology));
     }
     if (most >= shape.gpus) return std::nullopt;
     lack.part = LackingPart::kTopology;
@@ -319,11 +326,12 @@ class Judge {
     std::int32_t cpus = 0;
     std::int32_t memory = 0;
     std::int32_t memory_beside = 0;  // Memory on nodes that also have enough CPUs.
-    for (const HardwareClass& kind : classes_.kinds) {
-      if (!HoldsOne(kind, without)) continue;
-      cpus = std::max(cpus, kind.idle.cpu_free);
-      memory = std::max(memory, kind.idle.memory_free);
-      if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      if (!HoldsOne(hardware_class, without)) continue;
+      cpus = std::max(cpus, hardware_class.idle.cpu_free);
+      memory = std::max(memory, hardware_class.idle.memory_free);
+      if (hardware_class.idle.cpu_free >= shape.cpu_milli)
+        memory_beside = std::max(memory_beside, hardware_class.idle.memory_free);
     }
     const bool names_gpus = !scope_.is_one && shape.gpus > 0;
     const std::string beside =
@@ -368,12 +376,12 @@ class Judge {
     std::vector<Rooms> rooms;
     std::int64_t all = 0;
     std::map<int, std::int64_t> of_model;
-    for (const HardwareClass& kind : classes_.kinds) {
-      all += RoomOnOne(kind, tasks, std::nullopt) * kind.nodes;
+    for (const HardwareClass& hardware_class : classes_.classes) {
+      all += RoomOnOne(hardware_class, tasks, std::nullopt) * hardware_class.nodes;
       Rooms& room = rooms.emplace_back();
-      ForEachModel(kind.facts, by_model, [&](int model) {
-        room.emplace_back(model, RoomOnOne(kind, tasks, by_model ? std::optional(model) : std::nullopt));
-        of_model[model] += room.back().second * kind.nodes;
+      ForEachModel(hardware_class.facts, by_model, [&](int model) {
+        room.emplace_back(model, RoomOnOne(hardware_class, tasks, by_model ? std::optional(model) : std::nullopt));
+        of_model[model] += room.back().second * hardware_class.nodes;
       });
     }
     const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 1 ? CpusText(shape.cpu_milli) : "";
@@ -415,20 +423,20 @@ class Judge {
     std::vector<std::string> rooms;
     for (const auto& [model, room] : of_model) {
       if (room == 0) continue;
-      placement::ModelSet kinds = 0;
+      placement::ModelSet classes = 0;
       std::string where;
       std::int64_t nodes = 0;
-      for (const HardwareClass& kind : classes_.kinds) {
-        if (!HasModel(kind.facts, model)) continue;
-        kinds |= placement::ModelSet{1} << kind.facts.node_class;
-        for (std::size_t gpu = 0; gpu < kind.facts.gpu_classes.size(); ++gpu) {
-          if (ModelOf(kind.facts, static_cast<int>(gpu)) == model)
-            kinds |= placement::ModelSet{1} << kind.facts.gpu_classes[gpu];
+      for (const HardwareClass& hardware_class : classes_.classes) {
+        if (!HasModel(hardware_class.facts, model)) continue;
+        classes |= placement::ModelSet{1} << hardware_class.facts.node_class;
+        for (std::size_t gpu = 0; gpu < hardware_class.facts.gpu_classes.size(); ++gpu) {
+          if (ModelOf(hardware_class.facts, static_cast<int>(gpu)) == model)
+            classes |= placement::ModelSet{1} << hardware_class.facts.gpu_classes[gpu];
         }
-        if (nodes == 0) where = kind.facts.name;
-        nodes += kind.nodes;
+        if (nodes == 0) where = hardware_class.facts.name;
+        nodes += hardware_class.nodes;
       }
-      const std::string which = names_.models ? " " + names_.models(kinds) : " of model " + std::to_string(model);
+      const std::string which = names_.models ? " " + names_.models(classes) : " of model " + std::to_string(model);
       rooms.push_back("for " + std::to_string(room) + " on GPUs" + which + " (" + where +
                       (nodes > 1 ? " and others)" : ")"));
     }
@@ -439,11 +447,11 @@ class Judge {
   // The number of tasks of the group that fit on one node, by model; a single entry if models do not matter.
   using Rooms = std::vector<std::pair<int, std::int64_t>>;
 
-  std::int64_t RoomOnOne(const HardwareClass& kind, const TaskGroup& tasks, std::optional<int> model) const {
+  std::int64_t RoomOnOne(const HardwareClass& hardware_class, const TaskGroup& tasks, std::optional<int> model) const {
     std::int64_t most = 0;
     for (const Shape& shape : tasks.alternatives) {
-      if (!HoldsOne(kind, shape, model)) continue;
-      most = std::max(most, RoomOf(SeenBy(kind.facts, kind.idle, shape, model), shape));
+      if (!HoldsOne(hardware_class, shape, model)) continue;
+      most = std::max(most, RoomOf(SeenBy(hardware_class.facts, hardware_class.idle, shape, model), shape));
     }
     return tasks.AtMostOnOne(most);
   }
@@ -477,7 +485,7 @@ class Judge {
     std::map<int, std::int64_t> sums;  // Room in one domain, by model.
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (i > 0 && cells[i].domain != cells[i - 1].domain) sums.clear();
-      for (const auto& [model, count] : rooms[cells[i].kind]) {
+      for (const auto& [model, count] : rooms[cells[i].hardware_class]) {
         most = std::max(most, sums[model] += count * cells[i].nodes);
       }
     }
@@ -493,13 +501,13 @@ class Judge {
 // Collects cells. Nodes of one domain mostly follow each other, so few cells occur twice.
 class Cells {
  public:
-  void Add(std::uint64_t domain, std::uint32_t kind) {
+  void Add(std::uint64_t domain, std::uint32_t hardware_class) {
     for (std::size_t i = cells_.size(); i > 0 && cells_[i - 1].domain == domain; --i) {
-      if (cells_[i - 1].kind != kind) continue;
+      if (cells_[i - 1].hardware_class != hardware_class) continue;
       cells_[i - 1].nodes += 1;
       return;
     }
-    cells_.push_back({domain, kind, 1});
+    cells_.push_back({domain, hardware_class, 1});
   }
   std::vector<HardwareClasses::Cell> Sorted() && {
     const auto before = [](const HardwareClasses::Cell& a, const HardwareClasses::Cell& b) {
@@ -529,16 +537,16 @@ HardwareClasses::HardwareClasses(const ClusterState& state, Of given) : which(gi
     const auto [at, is_new] = known.try_emplace(
         Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.node_class, facts.gpu_model, facts.topology.get(),
               blocked, facts.sliceable, facts.only_sliced, facts.gpu_memory_mib, facts.gpu_classes, facts.gpu_models},
-        static_cast<std::uint32_t>(kinds.size()));
+        static_cast<std::uint32_t>(classes.size()));
     if (is_new) {
-      HardwareClass kind;
-      kind.idle = ClusterState::EmptyState(facts);
-      placement::Block(kind.idle, blocked);
-      kind.gpus = WholeFreeOf(kind.idle);
-      kind.facts = facts;
-      kinds.push_back(kind);
+      HardwareClass hardware_class;
+      hardware_class.idle = ClusterState::EmptyState(facts);
+      placement::Block(hardware_class.idle, blocked);
+      hardware_class.gpus = WholeFreeOf(hardware_class.idle);
+      hardware_class.facts = facts;
+      classes.push_back(hardware_class);
     }
-    kinds[at->second].nodes += 1;
+    classes[at->second].nodes += 1;
     in_racks.Add(DomainOf(facts, index, Locality::kRack), at->second);
     in_blocks.Add(DomainOf(facts, index, Locality::kBlock), at->second);
   }
@@ -546,21 +554,21 @@ HardwareClasses::HardwareClasses(const ClusterState& state, Of given) : which(gi
   blocks = std::move(in_blocks).Sorted();
 }
 
-std::optional<Lack> Impossible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names) {
-  std::optional<Lack> lack = Judge(kinds, request, names).Find();
+std::optional<Lack> Impossible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names) {
+  std::optional<Lack> lack = Judge(classes, request, names).Find();
   if (lack || !TakesOneAlternative(request)) return lack;
   // Every task fits somewhere; now all tasks must fit on the same alternative. If none works, the lack with the most
   // available is reported.
   for (std::size_t i = 0; i < request.groups.front().alternatives.size(); ++i) {
-    std::optional<Lack> of_one = Judge(kinds, Narrowed(request, i), names).Find();
+    std::optional<Lack> of_one = Judge(classes, Narrowed(request, i), names).Find();
     if (!of_one) return std::nullopt;
     if (!lack || of_one->available > lack->available) lack = std::move(of_one);
   }
   return lack;
 }
 
-Status Feasible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names) {
-  const std::optional<Lack> lack = Impossible(kinds, request, names);
+Status Feasible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names) {
+  const std::optional<Lack> lack = Impossible(classes, request, names);
   if (!lack) return {};
   return LimitExceeded(lack->text + (lack->nearest.empty() ? "" : "; " + lack->nearest));
 }

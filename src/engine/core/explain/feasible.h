@@ -35,12 +35,12 @@ struct HardwareClasses {
   /// The number of nodes of a class in one rack (or block).
   struct Cell {
     std::uint64_t domain = 0;
-    std::uint32_t kind = 0;
+    std::uint32_t hardware_class = 0;
     std::int64_t nodes = 0;
   };
   Of which = Of::kAll;
   std::size_t nodes = 0;
-  std::vector<HardwareClass> kinds;
+  std::vector<HardwareClass> classes;
   std::vector<Cell> racks;  // Sorted by domain, as are the blocks.
   std::vector<Cell> blocks;
 };
@@ -70,11 +70,11 @@ struct Lack {
 };
 
 /// Returns the first part of the request that nothing can serve, or nothing if the request is possible.
-std::optional<Lack> Impossible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names);
+std::optional<Lack> Impossible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names);
 
 /// Refuses with kLimitExceeded a request that the cluster could never run; the message names the nearest possible
 /// request. FeasibleForTeam and FeasibleForCaps do the same for the team's limit and quota, and for limits on GPUs.
-Status Feasible(const HardwareClasses& kinds, const ResourceRequest& request, const Names& names);
+Status Feasible(const HardwareClasses& classes, const ResourceRequest& request, const Names& names);
 Status Feasible(const Cluster& cluster, const ResourceRequest& request, const Names& names);
 Status Feasible(const Cluster& cluster, const ResourceRequest& request);
 /// Says by how much a job that may not be preempted exceeds its team's quota, and what would have to change: "8 GPUs

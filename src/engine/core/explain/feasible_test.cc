@@ -40,7 +40,7 @@ TEST(Feasible, NamesExistingModels) {
   request.groups[0].alternatives[0].models = 4;
   Names names;
   names.models = [](placement::ModelSet) { return "of type b200"; };
-  names.kind = [](int) { return "--gpu-type h100"; };
+  names.gpu_type_option = [](int) { return "--gpu-type h100"; };
   EXPECT_EQ(Refusal(cluster, request, names),
             "asks for 2 GPUs of type b200, but no node has any; leave --gpu-type out, or ask for --gpu-type h100");
 }
@@ -139,15 +139,15 @@ TEST(Feasible, AgreesWithWhatStartsOnAnIdleCluster) {
     if (draws.Below(3) == 0) request.widest = static_cast<Locality>(draws.Below(4));
     request.locality = static_cast<Locality>(draws.Below(4));
     request.requires_locality = draws.Below(2) == 0;
-    const HardwareClasses kinds(cluster.state(), HardwareClasses::Of::kAll);
-    const std::optional<Lack> lack = Impossible(kinds, request, Names());
+    const HardwareClasses classes(cluster.state(), HardwareClasses::Of::kAll);
+    const std::optional<Lack> lack = Impossible(classes, request, Names());
     cluster.Put(MakeJob(cluster, 1, request, At(0)), At(0));
     const bool starts = !cluster.Decide(At(0)).starts.empty();
     ASSERT_EQ(!lack, starts) << "seed " << seed << ": " << (lack ? lack->text : "");
     if (!lack) continue;
     refused += 1;
     if (lack->request) {
-      const auto again = Impossible(kinds, *lack->request, Names());
+      const auto again = Impossible(classes, *lack->request, Names());
       // A lack names one part at a time: the nearest request may lack a later part, but not the same one.
       ASSERT_TRUE(!again || again->part > lack->part) << "seed " << seed << ": " << lack->text << ", " << again->text;
     }

@@ -103,7 +103,8 @@ std::string LackingFeatures(const NodeClassIndex& class_index, const FeatureCond
 // In MiB, of all GPUs that there are.
 std::int32_t LargestMemoryOf(const NodeClassIndex& class_index) {
   std::int32_t largest = 0;
-  for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, class_index.MemoryOf(kind));
+  for (int node_class = 0; node_class < placement::kMaxModels; ++node_class)
+    largest = std::max(largest, class_index.MemoryOf(node_class));
   return largest;
 }
 
@@ -174,19 +175,20 @@ std::string FilterOptions(const NodeClassIndex& class_index, FilterIndex filter)
   return Join(options, " and ");
 }
 
-std::string InsteadOf(const NodeClassIndex& class_index, FilterIndex filter, int kind) {
+std::string InsteadOf(const NodeClassIndex& class_index, FilterIndex filter, int node_class) {
   std::vector<std::string> changes;
   bool has_type = false;
   for (const Part& part : PartsOf(class_index.filter(filter))) {
-    if (class_index.PassesAll(part.filter, kind)) continue;
-    const bool is_type = part.option == "--gpu-type" && !class_index.ModelOf(kind).empty();
-    const std::int32_t memory = part.option == "--gpu-memory" ? class_index.MemoryOf(kind) : 0;
+    if (class_index.PassesAll(part.filter, node_class)) continue;
+    const bool is_type = part.option == "--gpu-type" && !class_index.ModelOf(node_class).empty();
+    const std::int32_t memory = part.option == "--gpu-memory" ? class_index.MemoryOf(node_class) : 0;
     if (memory > 0) changes.push_back("--gpu-memory " + MibFlag(memory));
     else if (!is_type) changes.push_back("no " + part.option);
     has_type = has_type || is_type;
   }
   std::string text = Join(changes, " and ");
-  if (has_type) text = "--gpu-type " + ShellQuote(class_index.ModelOf(kind)) + (text.empty() ? "" : " and ") + text;
+  if (has_type)
+    text = "--gpu-type " + ShellQuote(class_index.ModelOf(node_class)) + (text.empty() ? "" : " and ") + text;
   return text;
 }
 
@@ -196,11 +198,12 @@ std::int32_t LargestMemory(const NodeClassIndex& class_index, FilterIndex filter
   return largest < class_index.filter(filter).least_gpu_memory_mib ? largest : 0;
 }
 
-std::string ModelsText(const NodeClassIndex& class_index, placement::ModelSet kinds) {
+std::string ModelsText(const NodeClassIndex& class_index, placement::ModelSet node_classes) {
   std::set<std::string> models;
-  for (int kind = 0; kind < placement::kMaxModels; ++kind) {
-    const std::string& model = class_index.ModelOf(kind);
-    if (((kinds >> kind) & 1) != 0 && !model.empty() && model.find('+') == std::string::npos) models.insert(model);
+  for (int node_class = 0; node_class < placement::kMaxModels; ++node_class) {
+    const std::string& model = class_index.ModelOf(node_class);
+    if (((node_classes >> node_class) & 1) != 0 && !model.empty() && model.find('+') == std::string::npos)
+      models.insert(model);
   }
   if (models.empty()) return "";
   return "of type " + Join(std::vector<std::string>(models.begin(), models.end()), " or ");
@@ -208,15 +211,18 @@ std::string ModelsText(const NodeClassIndex& class_index, placement::ModelSet ki
 
 Names NamesOf(const NodeClassIndex& class_index) {
   Names names;
-  names.models = [&class_index](placement::ModelSet kinds) { return ModelsText(class_index, kinds); };
-  names.kind = [&class_index](int kind) {
-    return class_index.ModelOf(kind).empty() ? std::string() : "--gpu-type " + ShellQuote(class_index.ModelOf(kind));
+  names.models = [&class_index](placement::ModelSet node_classes) { return ModelsText(class_index, node_classes); };
+  names.gpu_type_option = [&class_index](int node_class) {
+    return class_index.ModelOf(node_class).empty() ? std::string()
+                                                   : "--gpu-type " + ShellQuote(class_index.ModelOf(node_class));
   };
   names.filters = [&class_index](std::span<const FilterIndex> filters) { return FilterText(class_index, filters); };
   names.lacking = [&class_index](FilterIndex filter) { return LackingText(class_index, filter); };
   names.options = [&class_index](FilterIndex filter) { return FilterOptions(class_index, filter); };
   names.largest_memory_mib = [&class_index](FilterIndex filter) { return LargestMemory(class_index, filter); };
-  names.instead = [&class_index](FilterIndex filter, int kind) { return InsteadOf(class_index, filter, kind); };
+  names.instead = [&class_index](FilterIndex filter, int node_class) {
+    return InsteadOf(class_index, filter, node_class);
+  };
   return names;
 }
 

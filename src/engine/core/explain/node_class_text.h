@@ -20,15 +20,15 @@ std::string LackingText(const NodeClassIndex& class_index, FilterIndex filter);
 /// them, only that option. "" for a filter without conditions.
 std::string FilterOptions(const NodeClassIndex& class_index, FilterIndex filter);
 
-/// The changed options with which all nodes of class `kind` would pass: "--gpu-type a100", "no --constraint",
+/// The changed options with which all nodes of class `node_class` would pass: "--gpu-type a100", "no --constraint",
 /// "--gpu-type a100 and no --exclude".
-std::string InsteadOf(const NodeClassIndex& class_index, FilterIndex filter, int kind);
+std::string InsteadOf(const NodeClassIndex& class_index, FilterIndex filter, int node_class);
 
 /// The memory of the largest GPU in MiB if the filter requests more than any GPU has; otherwise 0.
 std::int32_t LargestMemory(const NodeClassIndex& class_index, FilterIndex filter);
 
 /// "of type a100 or h100": the models of these classes.
-std::string ModelsText(const NodeClassIndex& class_index, placement::ModelSet kinds);
+std::string ModelsText(const NodeClassIndex& class_index, placement::ModelSet node_classes);
 
 /// The texts about the nodes of `class_index` for explanations. Requires: `class_index` outlives the result.
 Names NamesOf(const NodeClassIndex& class_index);

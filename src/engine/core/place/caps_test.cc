@@ -93,7 +93,7 @@ TEST(Caps, RaisingACapStartsJobsAndLoweringItStopsNone) {
 
 TEST(Caps, KeepRoomForAJobWithAReservation) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   Cluster cluster = MakeCluster(2, 4, rules);
   const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
   cluster.Adopt(MakeJob(cluster, 1, GpuRequest(2), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
@@ -129,18 +129,18 @@ TEST(Caps, LimitTheGrowthOfElasticJobs) {
 class CapOverTwoNodeClasses : public testing::Test {
  protected:
   CapOverTwoNodeClasses() {
-    for (int kind = 0; kind < 2; ++kind) {
+    for (int node_class = 0; node_class < 2; ++node_class) {
       NodeFacts facts;
-      facts.name = "n" + std::to_string(kind);
+      facts.name = "n" + std::to_string(node_class);
       facts.cpu_milli = 64'000;
       facts.memory_mib = 65'536;
       facts.gpus = 4;
-      facts.node_class = facts.gpu_model = kind;
+      facts.node_class = facts.gpu_model = node_class;
       cluster.AddNode(facts);
     }
   }
-  static ResourceRequest On(int kind, ResourceRequest request) {
-    request.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
+  static ResourceRequest On(int node_class, ResourceRequest request) {
+    request.groups.front().alternatives.front().models = placement::ModelSet{1} << node_class;
     return request;
   }
 
@@ -160,7 +160,7 @@ TEST_F(CapOverTwoNodeClasses, GpusReturnedUnderTheCapLetAJobStartOnAnotherNode) 
 
 TEST_F(CapOverTwoNodeClasses, ADroppedReservationLetsAJobStartOnAnotherNode) {
   Rules rules;
-  rules.order = Order::kFifo;
+  rules.order = QueuePolicy::kFifo;
   cluster.SetRules(rules);
   cluster.Adopt(MakeJob(cluster, 1, On(0, GpuRequest(2)), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
   Wait(cluster, 2, On(0, GpuRequest(4)), {cap});
@@ -199,7 +199,7 @@ TEST_F(ResizedUnderACap, AnElasticJobGrowsUpToItAndShrinksForAnotherJobOfTheCap)
   Wait(cluster, 2, GpuRequest(1), {cap});
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
   Wait(cluster, 3, GpuRequest(3), {cap});
-  const std::vector<GiveBack> given = AskBack(cluster, {{JobId(1), 2, At(1)}}, At(2));
+  const std::vector<ElasticShrink> given = RequestShrinks(cluster, {{JobId(1), 2, At(1)}}, At(2));
   ASSERT_EQ(given.size(), 1u);
   EXPECT_EQ(given.front().preemptor, JobId(2));
   EXPECT_EQ(RequestedOf(*cluster.running(JobId(1))), given.front().parts.front().gpus);
@@ -216,7 +216,7 @@ TEST_F(ResizedUnderACap, NoShrinkIsRequestedForAJobWhoseCapStaysFull) {
   cluster.Adopt(Capped(cluster, 4, GpuRequest(1), {other}), {{0, AtGpus(0x80), 0, 0}}, At(1), At(1));
   Wait(cluster, 5, GpuRequest(1), {other});
   cluster.Decide(At(1));
-  EXPECT_TRUE(AskBack(cluster, {{JobId(1), 1, At(1)}}, At(2)).empty());
+  EXPECT_TRUE(RequestShrinks(cluster, {{JobId(1), 1, At(1)}}, At(2)).empty());
 }
 
 TEST_F(ResizedUnderACap, GrowthLeavesRoomForReservationsWithinIt) {

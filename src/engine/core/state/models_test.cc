@@ -14,7 +14,7 @@ constexpr int kModels = 2;
 
 Cluster MixedCluster(Draws& draws) {
   Rules rules;
-  rules.order = draws.Below(2) == 0 ? Order::kFifo : Order::kSmallFirst;
+  rules.order = draws.Below(2) == 0 ? QueuePolicy::kFifo : QueuePolicy::kSmallFirst;
   rules.escalate_after = std::chrono::minutes(10);
   Cluster cluster(rules);
   const int nodes = 1 + draws.Below(5);

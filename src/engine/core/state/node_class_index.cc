@@ -13,7 +13,7 @@ namespace {
 using placement::kMaxModels;
 using placement::ModelSet;
 
-ModelSet BitOf(int kind) { return ModelSet{1} << kind; }
+ModelSet BitOf(int node_class) { return ModelSet{1} << node_class; }
 
 template <typename Value>
 void SortOnce(std::vector<Value>& values) {
@@ -50,14 +50,15 @@ Error NoRoom(std::string_view what) {
 // --- Changes --------------------------------------------------------------------------------------------------------
 
 NodeClassChange::NodeClassChange() {
-  for (int kind = 0; kind < kMaxModels; ++kind) was_[static_cast<std::size_t>(kind)] = BitOf(kind);
+  for (int node_class = 0; node_class < kMaxModels; ++node_class)
+    was_[static_cast<std::size_t>(node_class)] = BitOf(node_class);
 }
 
 ModelSet NodeClassChange::Translate(ModelSet set) const {
   if (set == placement::kAnyModel) return set;
   ModelSet now = 0;
-  for (int kind = 0; kind < kMaxModels; ++kind) {
-    if ((was_[static_cast<std::size_t>(kind)] & set) != 0) now |= BitOf(kind);
+  for (int node_class = 0; node_class < kMaxModels; ++node_class) {
+    if ((was_[static_cast<std::size_t>(node_class)] & set) != 0) now |= BitOf(node_class);
   }
   return now;
 }
@@ -78,11 +79,11 @@ NodeClassChange NodeClassIndex::TakeChange() {
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-NodeClassIndex::Sort NodeClassIndex::SortOf(const NodeProperties& traits) {
-  Sort sort{traits.pools, traits.features, {}, {}};
+NodeClassIndex::Sort NodeClassIndex::SortOf(const NodeProperties& properties) {
+  Sort sort{properties.pools, properties.features, {}, {}};
   SortOnce(sort.pools);
   SortOnce(sort.features);
-  for (const GpuProperties& gpu : traits.gpus) {
+  for (const GpuProperties& gpu : properties.gpus) {
     const auto at = std::find(sort.parts.begin(), sort.parts.end(), gpu);
     sort.part_of.push_back(static_cast<std::uint8_t>(at - sort.parts.begin()));
     if (at == sort.parts.end()) sort.parts.push_back(gpu);
@@ -139,22 +140,22 @@ void NodeClassIndex::ForEachNode(const NodeFilter& filter, Visit visit) const {
   }
 }
 
-Status NodeClassIndex::AddNode(NodeProperties traits) {
-  Node node{std::move(traits.name), Know(SortOf(traits)), {}};
+Status NodeClassIndex::AddNode(NodeProperties properties) {
+  Node node{std::move(properties.name), Know(SortOf(properties)), {}};
   DIVVY_CHECK(Place(node));
   nodes_.push_back(std::move(node));
   is_renumbered_.push_back(false);
   return {};
 }
 
-Status NodeClassIndex::SetProperties(NodeIndex index, NodeProperties traits) {
-  Node node{std::move(traits.name), Know(SortOf(traits)), {}};
+Status NodeClassIndex::SetProperties(NodeIndex index, NodeProperties properties) {
+  Node node{std::move(properties.name), Know(SortOf(properties)), {}};
   DIVVY_ASSERT(sorts_[node.sort].part_of.size() == sorts_[nodes_[index].sort].part_of.size());
   if (node.sort == nodes_[index].sort && node.name == nodes_[index].name) return {};
   DIVVY_CHECK(Place(node));
   std::swap(nodes_[index], node);
-  for (const std::uint8_t kind : node.kinds) {
-    if (--kinds_[kind].members == 0) Free(kind);
+  for (const std::uint8_t node_class : node.classes) {
+    if (--classes_[node_class].members == 0) Free(node_class);
   }
   Note(index);
   change_.changed.push_back(index);
@@ -167,41 +168,41 @@ void NodeClassIndex::Fill(NodeIndex index, NodeFacts& facts) const {
   const auto model_of = [&](const GpuProperties& gpu) {
     return static_cast<int>(std::find(models_.begin(), models_.end(), gpu.model) - models_.begin());
   };
-  facts.node_class = node.kinds.back();
+  facts.node_class = node.classes.back();
   facts.gpu_model = sort.parts.empty() ? 0 : model_of(sort.parts.front());
   facts.gpu_classes.clear();
   facts.gpu_models.clear();
   if (sort.parts.size() < 2) return;
   for (const std::uint8_t part : sort.part_of) {
-    facts.gpu_classes.push_back(node.kinds[part]);
+    facts.gpu_classes.push_back(node.classes[part]);
     facts.gpu_models.push_back(model_of(sort.parts[part]));
   }
 }
 
 // --- Kinds ----------------------------------------------------------------------------------------------------------
 
-int NodeClassIndex::kinds() const { return std::popcount(taken_); }
+int NodeClassIndex::class_count() const { return std::popcount(taken_); }
 
 int NodeClassIndex::NewClass(const Label& label) {
-  const int kind = std::countr_one(taken_);
-  taken_ |= BitOf(kind);
-  kinds_[static_cast<std::size_t>(kind)] = {0, label};
-  change_.was_[static_cast<std::size_t>(kind)] = 0;
+  const int node_class = std::countr_one(taken_);
+  taken_ |= BitOf(node_class);
+  classes_[static_cast<std::size_t>(node_class)] = {0, label};
+  change_.was_[static_cast<std::size_t>(node_class)] = 0;
   change_.has_any_ = true;
-  return kind;
+  return node_class;
 }
 
-void NodeClassIndex::Free(int kind) {
-  taken_ &= ~BitOf(kind);
-  for (Filter& filter : filters_) filter.accepted &= ~BitOf(kind);
-  change_.was_[static_cast<std::size_t>(kind)] = 0;
+void NodeClassIndex::Free(int node_class) {
+  taken_ &= ~BitOf(node_class);
+  for (Filter& filter : filters_) filter.accepted &= ~BitOf(node_class);
+  change_.was_[static_cast<std::size_t>(node_class)] = 0;
   change_.has_any_ = true;
 }
 
-std::vector<bool> NodeClassIndex::SignatureOf(int kind) const {
+std::vector<bool> NodeClassIndex::SignatureOf(int node_class) const {
   std::vector<bool> signature;
   for (const Filter& filter : filters_) {
-    if (filter.is_known) signature.push_back((filter.accepted & BitOf(kind)) != 0);
+    if (filter.is_known) signature.push_back((filter.accepted & BitOf(node_class)) != 0);
   }
   return signature;
 }
@@ -216,33 +217,33 @@ bool NodeClassIndex::TryPlace(Node& node, bool minds_label) {
     const std::vector<bool> passed = PassesByClass(filter.filter, sort, node.name);
     for (std::size_t i = 0; i < passed.size(); ++i) signatures[i].push_back(passed[i]);
   }
-  node.kinds.clear();
+  node.classes.clear();
   ModelSet made = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    int kind = 0;
-    while (kind < kMaxModels) {
-      const bool is_like = !minds_label || kinds_[static_cast<std::size_t>(kind)].label == labels[i];
-      if ((taken_ & BitOf(kind)) != 0 && is_like && SignatureOf(kind) == signatures[i]) break;
-      ++kind;
+    int node_class = 0;
+    while (node_class < kMaxModels) {
+      const bool is_like = !minds_label || classes_[static_cast<std::size_t>(node_class)].label == labels[i];
+      if ((taken_ & BitOf(node_class)) != 0 && is_like && SignatureOf(node_class) == signatures[i]) break;
+      ++node_class;
     }
-    if (kind == kMaxModels) {
+    if (node_class == kMaxModels) {
       if (taken_ == placement::kAnyModel) {
         for (; made != 0; made &= made - 1) Free(std::countr_zero(made));
         return false;
       }
-      kind = NewClass(labels[i]);
-      made |= BitOf(kind);
+      node_class = NewClass(labels[i]);
+      made |= BitOf(node_class);
       std::size_t at = 0;
       for (Filter& filter : filters_) {
-        if (filter.is_known && signatures[i][at++]) filter.accepted |= BitOf(kind);
+        if (filter.is_known && signatures[i][at++]) filter.accepted |= BitOf(node_class);
       }
     }
-    node.kinds.push_back(static_cast<std::uint8_t>(kind));
+    node.classes.push_back(static_cast<std::uint8_t>(node_class));
   }
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    NodeClass& kind = kinds_[node.kinds[i]];
-    kind.members += 1;
-    if (kind.label != labels[i]) kind.label = {};
+    NodeClass& node_class = classes_[node.classes[i]];
+    node_class.members += 1;
+    if (node_class.label != labels[i]) node_class.label = {};
   }
   return true;
 }
@@ -266,25 +267,25 @@ void NodeClassIndex::Compact(bool minds_label) {
   std::map<std::pair<std::vector<bool>, Label>, int> first;
   std::array<std::uint8_t, kMaxModels> into{};
   ModelSet gone = 0;
-  for (int kind = 0; kind < kMaxModels; ++kind) {
-    const auto from = static_cast<std::size_t>(kind);
-    into[from] = static_cast<std::uint8_t>(kind);
-    if ((taken_ & BitOf(kind)) == 0) continue;
-    const Label& label = kinds_[from].label;
-    const auto [at, is_first] = first.try_emplace({SignatureOf(kind), minds_label ? label : Label()}, kind);
+  for (int node_class = 0; node_class < kMaxModels; ++node_class) {
+    const auto from = static_cast<std::size_t>(node_class);
+    into[from] = static_cast<std::uint8_t>(node_class);
+    if ((taken_ & BitOf(node_class)) == 0) continue;
+    const Label& label = classes_[from].label;
+    const auto [at, is_first] = first.try_emplace({SignatureOf(node_class), minds_label ? label : Label()}, node_class);
     if (is_first) continue;
     const auto to = static_cast<std::size_t>(at->second);
     into[from] = static_cast<std::uint8_t>(to);
-    gone |= BitOf(kind);
-    kinds_[to].members += kinds_[from].members;
-    if (kinds_[to].label != label) kinds_[to].label = {};
+    gone |= BitOf(node_class);
+    classes_[to].members += classes_[from].members;
+    if (classes_[to].label != label) classes_[to].label = {};
     change_.was_[to] |= change_.was_[from];
   }
   if (gone == 0) return;
   for (NodeIndex index = 0; index < nodes_.size(); ++index) {
-    for (std::uint8_t& kind : nodes_[index].kinds) {
-      if (into[kind] == kind) continue;
-      kind = into[kind];
+    for (std::uint8_t& node_class : nodes_[index].classes) {
+      if (into[node_class] == node_class) continue;
+      node_class = into[node_class];
       Note(index);
     }
   }
@@ -294,7 +295,7 @@ void NodeClassIndex::Compact(bool minds_label) {
 std::vector<std::int64_t> NodeClassIndex::CapacityParts() const {
   std::vector<std::int64_t> capacity(std::size_t{kMaxModels} - static_cast<std::size_t>(std::countl_zero(taken_)));
   for (const Node& node : nodes_) {
-    capacity[node.kinds.back()] += std::ssize(sorts_[node.sort].part_of) * std::int64_t{placement::kGpuParts};
+    capacity[node.classes.back()] += std::ssize(sorts_[node.sort].part_of) * std::int64_t{placement::kGpuParts};
   }
   return capacity;
 }
@@ -302,8 +303,8 @@ std::vector<std::int64_t> NodeClassIndex::CapacityParts() const {
 std::vector<int> NodeClassIndex::Alike() const {
   std::map<Label, int> first;
   std::vector<int> alike;
-  for (int kind = 0; kind < kMaxModels - std::countl_zero(taken_); ++kind) {
-    alike.push_back(first.try_emplace(kinds_[static_cast<std::size_t>(kind)].label, kind).first->second);
+  for (int node_class = 0; node_class < kMaxModels - std::countl_zero(taken_); ++node_class) {
+    alike.push_back(first.try_emplace(classes_[static_cast<std::size_t>(node_class)].label, node_class).first->second);
   }
   return alike;
 }
@@ -317,33 +318,33 @@ bool NodeClassIndex::Split(FilterIndex index) {
   ModelSet accepted = 0;
   ModelSet refused = 0;
   ForEachNode(filter, [&](NodeIndex node, const std::vector<bool>& passed) {
-    const std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
-    for (std::size_t i = 0; i < kinds.size(); ++i) (passed[i] ? accepted : refused) |= BitOf(kinds[i]);
+    const std::vector<std::uint8_t>& classes = nodes_[node].classes;
+    for (std::size_t i = 0; i < classes.size(); ++i) (passed[i] ? accepted : refused) |= BitOf(classes[i]);
   });
   const ModelSet both = accepted & refused;
   if (std::popcount(both) > kMaxModels - std::popcount(taken_)) return false;
   std::array<std::uint8_t, kMaxModels> part{};
   for (ModelSet rest = both; rest != 0; rest &= rest - 1) {
     const auto from = static_cast<std::size_t>(std::countr_zero(rest));
-    const Label label = kinds_[from].label;
-    const int kind = NewClass(label);
-    part[from] = static_cast<std::uint8_t>(kind);
-    change_.was_[static_cast<std::size_t>(kind)] = change_.was_[from];
+    const Label label = classes_[from].label;
+    const int node_class = NewClass(label);
+    part[from] = static_cast<std::uint8_t>(node_class);
+    change_.was_[static_cast<std::size_t>(node_class)] = change_.was_[from];
     for (Filter& other : filters_) {
-      if ((other.accepted & BitOf(static_cast<int>(from))) != 0) other.accepted |= BitOf(kind);
+      if ((other.accepted & BitOf(static_cast<int>(from))) != 0) other.accepted |= BitOf(node_class);
     }
-    accepted = (accepted & ~BitOf(static_cast<int>(from))) | BitOf(kind);
+    accepted = (accepted & ~BitOf(static_cast<int>(from))) | BitOf(node_class);
   }
   filters_[index].accepted = accepted;
   filters_[index].is_known = true;
   if (both == 0) return true;
   ForEachNode(filter, [&](NodeIndex node, const std::vector<bool>& passed) {
-    std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      if (!passed[i] || (both & BitOf(kinds[i])) == 0) continue;
-      kinds_[kinds[i]].members -= 1;
-      kinds[i] = part[kinds[i]];
-      kinds_[kinds[i]].members += 1;
+    std::vector<std::uint8_t>& classes = nodes_[node].classes;
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      if (!passed[i] || (both & BitOf(classes[i])) == 0) continue;
+      classes_[classes[i]].members -= 1;
+      classes[i] = part[classes[i]];
+      classes_[classes[i]].members += 1;
       Note(node);
     }
   });
@@ -386,11 +387,11 @@ bool NodeClassIndex::HasSome(const NodeFilter& filter) const {
   return has_some;
 }
 
-bool NodeClassIndex::PassesAll(const NodeFilter& filter, int kind) const {
+bool NodeClassIndex::PassesAll(const NodeFilter& filter, int node_class) const {
   bool passes = true;
   ForEachNode(filter, [&](NodeIndex node, const std::vector<bool>& passed) {
-    const std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
-    for (std::size_t i = 0; i < kinds.size(); ++i) passes = passes && (kinds[i] != kind || passed[i]);
+    const std::vector<std::uint8_t>& classes = nodes_[node].classes;
+    for (std::size_t i = 0; i < classes.size(); ++i) passes = passes && (classes[i] != node_class || passed[i]);
   });
   return passes;
 }
@@ -398,13 +399,13 @@ bool NodeClassIndex::PassesAll(const NodeFilter& filter, int kind) const {
 std::string NodeClassIndex::CheckInvariants() const {
   std::array<std::int64_t, kMaxModels> members{};
   for (const Node& node : nodes_) {
-    for (const std::uint8_t kind : node.kinds) members[kind] += 1;
+    for (const std::uint8_t node_class : node.classes) members[node_class] += 1;
   }
-  for (int kind = 0; kind < kMaxModels; ++kind) {
-    const auto at = static_cast<std::size_t>(kind);
-    const bool is_taken = (taken_ & BitOf(kind)) != 0;
-    if (is_taken != (members[at] > 0) || (is_taken && kinds_[at].members != members[at])) {
-      return "kind " + std::to_string(kind) + " is counted wrong";
+  for (int node_class = 0; node_class < kMaxModels; ++node_class) {
+    const auto at = static_cast<std::size_t>(node_class);
+    const bool is_taken = (taken_ & BitOf(node_class)) != 0;
+    if (is_taken != (members[at] > 0) || (is_taken && classes_[at].members != members[at])) {
+      return "kind " + std::to_string(node_class) + " is counted wrong";
     }
   }
   for (const Filter& filter : filters_) {
@@ -413,9 +414,9 @@ std::string NodeClassIndex::CheckInvariants() const {
     if (!filter.is_known) continue;
     bool is_right = true;
     ForEachNode(filter.filter, [&](NodeIndex node, const std::vector<bool>& passed) {
-      const std::vector<std::uint8_t>& kinds = nodes_[node].kinds;
-      for (std::size_t i = 0; i < kinds.size(); ++i) {
-        is_right = is_right && passed[i] == ((filter.accepted & BitOf(kinds[i])) != 0);
+      const std::vector<std::uint8_t>& classes = nodes_[node].classes;
+      for (std::size_t i = 0; i < classes.size(); ++i) {
+        is_right = is_right && passed[i] == ((filter.accepted & BitOf(classes[i])) != 0);
       }
     });
     if (!is_right) return "a filter accepts another node than those that pass it";

@@ -84,9 +84,9 @@ class NodeClassChange {
 class NodeClassIndex {
  public:
   /// Adds the next node of the cluster, in its order. Fails with kLimitExceeded if it would need too many classes.
-  Status AddNode(NodeProperties traits);
+  Status AddNode(NodeProperties properties);
   /// Replaces the properties of a node, for example its features. Requires: the number of GPUs is the same.
-  Status SetProperties(NodeIndex node, NodeProperties traits);
+  Status SetProperties(NodeIndex node, NodeProperties properties);
   /// Sets node_class, gpu_classes, gpu_model and gpu_models of `facts`.
   void Fill(NodeIndex node, NodeFacts& facts) const;
 
@@ -98,7 +98,7 @@ class NodeClassIndex {
   /// The classes that pass the filter; may be empty for a filter without users.
   placement::ModelSet Accepted(FilterIndex filter) const;
   const NodeFilter& filter(FilterIndex filter) const { return filters_[filter].filter; }
-  int kinds() const;
+  int class_count() const;
   std::size_t node_count() const { return nodes_.size(); }
 
   /// For placement::MakeScorer: GPU parts of each class, and which classes have the same GPUs and differ only by
@@ -110,16 +110,18 @@ class NodeClassIndex {
   NodeClassChange TakeChange();
 
   /// The GPU model of a class. Several models for a class of mixed nodes; "" if classes of different GPUs were merged.
-  const std::string& ModelOf(int kind) const { return kinds_[static_cast<std::size_t>(kind)].label.first; }
+  const std::string& ModelOf(int node_class) const {
+    return classes_[static_cast<std::size_t>(node_class)].label.first;
+  }
   /// The memory of the GPUs of a class in MiB; 0: unknown, or classes were merged.
-  std::int32_t MemoryOf(int kind) const {
-    const NodeClass& one = kinds_[static_cast<std::size_t>(kind)];
+  std::int32_t MemoryOf(int node_class) const {
+    const NodeClass& one = classes_[static_cast<std::size_t>(node_class)];
     return one.members > 0 ? one.label.second : 0;
   }
   /// HasSome: some node or GPU passes the filter. PassesAll: all nodes or GPUs of a class do. The filter need not be in
   /// use.
   bool HasSome(const NodeFilter& filter) const;
-  bool PassesAll(const NodeFilter& filter, int kind) const;
+  bool PassesAll(const NodeFilter& filter, int node_class) const;
 
   /// Returns "", or a description of the first broken invariant.
   std::string CheckInvariants() const;
@@ -137,8 +139,8 @@ class NodeClassIndex {
   struct Node {
     std::string name;
     std::uint32_t sort = 0;
-    std::vector<std::uint8_t> kinds;  // One class per part. Nodes without GPUs have one class; nodes with several parts
-                                      // have their own class last.
+    std::vector<std::uint8_t> classes;  // One class per part. Nodes without GPUs have one class; nodes with several
+                                        // parts have their own class last.
   };
   struct Filter {
     NodeFilter filter;
@@ -151,7 +153,7 @@ class NodeClassIndex {
     Label label;
   };
 
-  static Sort SortOf(const NodeProperties& traits);
+  static Sort SortOf(const NodeProperties& properties);
   std::uint32_t Know(Sort sort);
   static std::vector<Label> LabelsOf(const Sort& sort);
   /// For each of the node's classes, whether it passes.
@@ -161,16 +163,16 @@ class NodeClassIndex {
   Status Place(Node& node);
   bool TryPlace(Node& node, bool minds_label);
   int NewClass(const Label& label);
-  void Free(int kind);
+  void Free(int node_class);
   void Compact(bool minds_label);
   bool Split(FilterIndex index);
   void Note(NodeIndex node);
-  std::vector<bool> SignatureOf(int kind) const;
+  std::vector<bool> SignatureOf(int node_class) const;
 
   std::vector<Sort> sorts_;
   std::map<Sort, std::uint32_t> sort_index_;
   std::vector<Node> nodes_;
-  std::array<NodeClass, placement::kMaxModels> kinds_;
+  std::array<NodeClass, placement::kMaxModels> classes_;
   placement::ModelSet taken_ = 0;  // The class numbers in use.
   std::vector<Filter> filters_ = std::vector<Filter>(1);
   std::map<NodeFilter, FilterIndex> filter_index_;

@@ -10,7 +10,7 @@
 namespace divvy::core {
 namespace node_class_index_test {
 
-NodeProperties Traits(std::string name, std::vector<std::string> features, std::vector<GpuProperties> gpus) {
+NodeProperties Properties(std::string name, std::vector<std::string> features, std::vector<GpuProperties> gpus) {
   return {std::move(name), {}, std::move(features), std::move(gpus)};
 }
 
@@ -42,25 +42,25 @@ bool Accepts(const NodeClassIndex& class_index, FilterIndex filter, NodeIndex no
 
 TEST(NodeClassIndex, DistinguishesNodesOnlyIfARequestNeedsIt) {
   NodeClassIndex class_index;
-  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"ib"}, Gpus(8))));
-  ASSERT_TRUE(class_index.AddNode(Traits("n1", {}, Gpus(8))));
-  ASSERT_TRUE(class_index.AddNode(Traits("n2", {}, Gpus(8, "a100"))));
-  EXPECT_EQ(class_index.kinds(), 2);
+  ASSERT_TRUE(class_index.AddNode(Properties("n0", {"ib"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n1", {}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n2", {}, Gpus(8, "a100"))));
+  EXPECT_EQ(class_index.class_count(), 2);
   const FilterIndex ib = class_index.Use(Features("ib")).value();
-  EXPECT_EQ(class_index.kinds(), 3);
+  EXPECT_EQ(class_index.class_count(), 3);
   EXPECT_TRUE(Accepts(class_index, ib, 0));
   EXPECT_FALSE(Accepts(class_index, ib, 1));
   EXPECT_EQ(class_index.Use(Features("ib")).value(), ib);
   EXPECT_EQ(class_index.Use(NodeFilter{}).value(), kNoFilter);
   EXPECT_EQ(class_index.Use(Features("nvme")).value(), ib + 1);
   EXPECT_EQ(class_index.Accepted(ib + 1), 0u);
-  EXPECT_EQ(class_index.kinds(), 3);
+  EXPECT_EQ(class_index.class_count(), 3);
 }
 
 TEST(NodeClassIndex, ASplitReportsThePreviousClasses) {
   NodeClassIndex class_index;
-  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"ib"}, Gpus(8))));
-  ASSERT_TRUE(class_index.AddNode(Traits("n1", {}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n0", {"ib"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n1", {}, Gpus(8))));
   class_index.TakeChange();
   const placement::ModelSet both = placement::ModelSet{1} << FactsOf(class_index, 0).node_class;
   ASSERT_TRUE(class_index.Use(Features("ib")));
@@ -74,7 +74,7 @@ TEST(NodeClassIndex, ASplitReportsThePreviousClasses) {
 
 TEST(NodeClassIndex, DropsUnusedFiltersWhenItRunsOutOfClasses) {
   NodeClassIndex class_index;
-  for (int i = 0; i < 80; ++i) ASSERT_TRUE(class_index.AddNode(Traits("n" + std::to_string(i), {}, Gpus(8))));
+  for (int i = 0; i < 80; ++i) ASSERT_TRUE(class_index.AddNode(Properties("n" + std::to_string(i), {}, Gpus(8))));
   std::vector<FilterIndex> used;
   while (true) {
     const auto filter = class_index.Use(Named({"n" + std::to_string(used.size())}));
@@ -100,7 +100,7 @@ TEST(NodeClassIndex, DropsUnusedFiltersWhenItRunsOutOfClasses) {
 TEST(NodeClassIndex, ModelsThatNoRequestNamesShareAClass) {
   NodeClassIndex class_index;
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(class_index.AddNode(Traits("n" + std::to_string(i), {}, Gpus(1, "model-" + std::to_string(i)))));
+    ASSERT_TRUE(class_index.AddNode(Properties("n" + std::to_string(i), {}, Gpus(1, "model-" + std::to_string(i)))));
   }
   ASSERT_EQ(class_index.CheckInvariants(), "");
   NodeFilter filter;
@@ -111,9 +111,9 @@ TEST(NodeClassIndex, ModelsThatNoRequestNamesShareAClass) {
 
 TEST(NodeClassIndex, AMixedNodeMatchesIfOneOfItsGpusDoes) {
   NodeClassIndex class_index;
-  ASSERT_TRUE(
-      class_index.AddNode(Traits("n0", {"ib"}, {{"a100", 40'960, 80}, {"h100", 81'920, 90}, {"a100", 40'960, 80}})));
-  ASSERT_TRUE(class_index.AddNode(Traits("n1", {}, Gpus(2))));
+  ASSERT_TRUE(class_index.AddNode(
+      Properties("n0", {"ib"}, {{"a100", 40'960, 80}, {"h100", 81'920, 90}, {"a100", 40'960, 80}})));
+  ASSERT_TRUE(class_index.AddNode(Properties("n1", {}, Gpus(2))));
   NodeFilter filter = Features("ib");
   filter.least_compute_capability = 90;
   const FilterIndex index = class_index.Use(filter).value();
@@ -129,8 +129,8 @@ TEST(NodeClassIndex, AMixedNodeMatchesIfOneOfItsGpusDoes) {
 
 TEST(CompileRequest, ARefusedRequestAddsNoFilter) {
   NodeClassIndex class_index;
-  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"a"}, Gpus(8))));
-  ASSERT_TRUE(class_index.AddNode(Traits("n1", {"b"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n0", {"a"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n1", {"b"}, Gpus(8))));
   NodeWishes wishes;
   wishes.features = ParseFeatureWish("a*2&b*2").value();
   const auto few = CompileRequest(class_index, GpuRequest(1, 3), wishes);
@@ -154,8 +154,8 @@ TEST(CompileRequest, ARefusedRequestAddsNoFilter) {
 
 TEST(CompileRequest, FasterGpusComeFirstInEachAlternative) {
   NodeClassIndex class_index;
-  ASSERT_TRUE(class_index.AddNode(Traits("n0", {"a"}, Gpus(8))));
-  ASSERT_TRUE(class_index.AddNode(Traits("n1", {"b"}, Gpus(8, "a100"))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n0", {"a"}, Gpus(8))));
+  ASSERT_TRUE(class_index.AddNode(Properties("n1", {"b"}, Gpus(8, "a100"))));
   NodeWishes wishes;
   wishes.gpu_type = "a100*0.5|h100*1.0";
   wishes.features = ParseFeatureWish("[a|b]").value();
@@ -181,18 +181,21 @@ struct Random {
     return list;
   }
   GpuProperties Gpu() {
-    const int kind = draws.Below(models);
-    return {kind == 0 ? "a100" : kind == 1 ? "h100" : "l40", kind == 1 ? 81'920 : 40'960, kind == 1 ? 90 : 80};
+    const int node_class = draws.Below(models);
+    return {node_class == 0   ? "a100"
+            : node_class == 1 ? "h100"
+                              : "l40",
+            node_class == 1 ? 81'920 : 40'960, node_class == 1 ? 90 : 80};
   }
   NodeProperties Node(int index, int gpus) {
-    NodeProperties traits;
-    traits.name = "n" + std::to_string(index);
-    traits.features = Some("f", 4, 2);
-    traits.pools = Some("p", 2, 2);
+    NodeProperties properties;
+    properties.name = "n" + std::to_string(index);
+    properties.features = Some("f", 4, 2);
+    properties.pools = Some("p", 2, 2);
     const bool is_mixed = draws.Below(mixed_one_in) == 0;
     const GpuProperties first = Gpu();
-    for (int gpu = 0; gpu < gpus; ++gpu) traits.gpus.push_back(is_mixed ? Gpu() : first);
-    return traits;
+    for (int gpu = 0; gpu < gpus; ++gpu) properties.gpus.push_back(is_mixed ? Gpu() : first);
+    return properties;
   }
   NodeFilter Filter(int nodes) {
     NodeFilter filter;
@@ -243,12 +246,12 @@ TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
     for (int step = 0; step < 60; ++step) {
       const int what = nodes.size() < 4 ? 0 : random.draws.Below(6);
       if (what == 0) {
-        NodeProperties traits = random.Node(static_cast<int>(nodes.size()), 4);
-        if (class_index.AddNode(traits)) nodes.push_back(traits);
+        NodeProperties properties = random.Node(static_cast<int>(nodes.size()), 4);
+        if (class_index.AddNode(properties)) nodes.push_back(properties);
       } else if (what == 1) {
         const auto index = static_cast<NodeIndex>(random.draws.Below(static_cast<int>(nodes.size())));
-        NodeProperties traits = random.Node(static_cast<int>(index), 4);
-        if (class_index.SetProperties(index, traits)) nodes[index] = traits;
+        NodeProperties properties = random.Node(static_cast<int>(index), 4);
+        if (class_index.SetProperties(index, properties)) nodes[index] = properties;
       } else if (what == 2 && !used.empty()) {
         const auto at = used.begin() + random.draws.Below(static_cast<int>(used.size()));
         class_index.Leave(*at);
@@ -259,7 +262,7 @@ TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
         refused += 1;
       }
       ASSERT_EQ(class_index.CheckInvariants(), "") << "seed " << seed << " step " << step;
-      ASSERT_LE(class_index.kinds(), placement::kMaxModels);
+      ASSERT_LE(class_index.class_count(), placement::kMaxModels);
       for (const FilterIndex filter : used) {
         if (filter == kNoFilter) continue;
         for (NodeIndex node = 0; node < nodes.size(); ++node) {
@@ -267,8 +270,8 @@ TEST(NodeClassIndex, AgreesWithABruteForceMatch) {
           bool has_any = false;
           for (std::size_t gpu = 0; gpu < nodes[node].gpus.size(); ++gpu) {
             const bool expected = OracleGpu(class_index.filter(filter), nodes[node], nodes[node].gpus[gpu]);
-            const int kind = facts.gpu_classes.empty() ? facts.node_class : facts.gpu_classes[gpu];
-            ASSERT_EQ(((class_index.Accepted(filter) >> kind) & 1) != 0, expected)
+            const int node_class = facts.gpu_classes.empty() ? facts.node_class : facts.gpu_classes[gpu];
+            ASSERT_EQ(((class_index.Accepted(filter) >> node_class) & 1) != 0, expected)
                 << "seed " << seed << " step " << step;
             has_any = has_any || expected;
           }
@@ -309,9 +312,9 @@ class Followed {
  public:
   explicit Followed(Rules rules, std::string scorer) : cluster(rules), scorer_(std::move(scorer)) {}
 
-  void Add(const NodeProperties& traits) {
-    ASSERT_TRUE(class_index.AddNode(traits));
-    NodeFacts facts = PlainNode(static_cast<int>(cluster.node_count()), static_cast<int>(traits.gpus.size()));
+  void Add(const NodeProperties& properties) {
+    ASSERT_TRUE(class_index.AddNode(properties));
+    NodeFacts facts = PlainNode(static_cast<int>(cluster.node_count()), static_cast<int>(properties.gpus.size()));
     facts.rack = static_cast<std::uint32_t>(cluster.node_count() / 3);
     class_index.Fill(static_cast<NodeIndex>(cluster.node_count()), facts);
     cluster.AddNode(facts);
@@ -384,18 +387,18 @@ void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, in
   random.models = 2;
   random.mixed_one_in = 6;
   Rules rules;
-  rules.order = random.draws.Below(2) == 0 ? Order::kFifo : Order::kSmallFirst;
+  rules.order = random.draws.Below(2) == 0 ? QueuePolicy::kFifo : QueuePolicy::kSmallFirst;
   rules.preempts = rules.consolidates = random.draws.Below(2) == 0;
   Followed plain(rules, scorer);
   Followed split(rules, scorer);
   constexpr int kNodes = 14;
-  NodeProperties traits;
+  NodeProperties properties;
   for (int node = 0; node < kNodes; ++node) {
     // Each node has twins that differ only by name.
-    if (node % 3 == 0) traits = random.Node(node, 4);
-    traits.name = "n" + std::to_string(node);
-    plain.Add(traits);
-    split.Add(traits);
+    if (node % 3 == 0) properties = random.Node(node, 4);
+    properties.name = "n" + std::to_string(node);
+    plain.Add(properties);
+    split.Add(properties);
   }
   plain.Demand();
   split.Demand();
@@ -450,19 +453,19 @@ TEST(NodeClassSplits, UnneededFiltersChangeNoPlanWithScarcityPrices) {
 
 TEST(NodeClassSplits, AJobStartsOnANodeThatGetsItsFeature) {
   Followed world(Rules{}, "pack");
-  world.Add(Traits("n0", {}, Gpus(4)));
-  world.Add(Traits("n1", {"ib"}, Gpus(4)));
+  world.Add(Properties("n0", {}, Gpus(4)));
+  world.Add(Properties("n1", {"ib"}, Gpus(4)));
   NodeWishes wishes;
   wishes.features = ParseFeatureWish("ib").value();
   ASSERT_TRUE(world.Submit(1, GpuRequest(4), wishes, At(0), Duration(0), Preemptible::kNever));
   ASSERT_TRUE(world.Submit(2, GpuRequest(4), wishes, At(0), Duration(0), Preemptible::kNever));
   EXPECT_EQ(world.cluster.Decide(At(1)).starts.size(), 1u);
-  ASSERT_TRUE(world.class_index.SetProperties(0, Traits("n0", {"ib"}, Gpus(4))));
+  ASSERT_TRUE(world.class_index.SetProperties(0, Properties("n0", {"ib"}, Gpus(4))));
   world.Follow();
   const Plan plan = world.cluster.Decide(At(2));
   ASSERT_EQ(plan.starts.size(), 1u);
   EXPECT_EQ(plan.starts.front().placements.front().node, 0u);
-  world.Add(Traits("n2", {"ib"}, Gpus(4)));
+  world.Add(Properties("n2", {"ib"}, Gpus(4)));
   ASSERT_TRUE(world.Submit(3, GpuRequest(4), wishes, At(3), Duration(0), Preemptible::kNever));
   EXPECT_EQ(world.cluster.Decide(At(3)).starts.front().placements.front().node, 2u);
 }

@@ -17,16 +17,16 @@ Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, 
   key.rank[0] = -(std::int64_t{rules.tier} << 32) + standing.pool;
   std::int64_t* rank = key.rank.data() + kPoolRanks;
   switch (rules.order) {
-    case Order::kSmallFirst:
+    case QueuePolicy::kSmallFirst:
       RankSmallFirst(rules, standing, now, rank);
       break;
-    case Order::kFifo:
+    case QueuePolicy::kFifo:
       RankFifo(standing, rank);
       break;
-    case Order::kShortest:
+    case QueuePolicy::kShortest:
       RankShortest(rules, standing, rank);
       break;
-    case Order::kFair:
+    case QueuePolicy::kFair:
       RankFair(rules, teams, standing, now, rank);
       break;
   }

@@ -2,17 +2,10 @@
 #pragma once
 
 #include "base/time.h"
+#include "engine/policy.h"
 #include "model/job.h"
 
 namespace divvy::core {
-
-/// Queue policies; each has a file of its own under order_*.cc.
-enum class Order {
-  kSmallFirst,  // Priority, escalated, fewer GPUs, longest wait.
-  kFifo,        // Priority, longest wait.
-  kFair,        // Team below quota, least served team, team with the least recent usage, then as kSmallFirst.
-  kShortest,    // Priority, predicted GPU time with ageing.
-};
 
 /// Which jobs may start behind a blocked job.
 enum class Backfill {
@@ -23,7 +16,7 @@ enum class Backfill {
 
 /// The queue rules of one pool.
 struct PoolRules {
-  Order order = Order::kSmallFirst;
+  QueuePolicy order = QueuePolicy::kSmallFirst;
   Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never.
   /// For kShortest: how many GPU-seconds each second of waiting takes off a job's predicted GPU time.
   double ageing = 1.0;

@@ -111,7 +111,8 @@ Key ClusterState::KeyAt(ClassIndex index, const Place& place, Time now) const {
 }
 
 bool ClusterState::IsAnyFair() const {
-  return std::any_of(pools.begin(), pools.end(), [](const PoolRules& pool) { return pool.order == Order::kFair; });
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const PoolRules& pool) { return pool.order == QueuePolicy::kFair; });
 }
 
 // Teams are compared by the job that each would start next, so that all jobs of a team have one position among teams.

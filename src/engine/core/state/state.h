@@ -233,7 +233,7 @@ struct ClusterState {
   PoolIndex PoolOf(ClassIndex index) const { return queue_heads[index].pool; }
   const PoolRules& RulesOf(ClassIndex index) const { return pools[PoolOf(index)]; }
   bool IsEscalatedAt(ClassIndex index, Time since, Time now) const { return IsEscalated(RulesOf(index), since, now); }
-  bool IsFair(ClassIndex index) const { return RulesOf(index).order == Order::kFair; }
+  bool IsFair(ClassIndex index) const { return RulesOf(index).order == QueuePolicy::kFair; }
   bool IsAnyFair() const;
   std::size_t HeadOf(ClassIndex index) const { return 2 * std::size_t{PoolOf(index)} + queue_heads[index].wants_gpu; }
   std::size_t TeamHeadOf(ClassIndex index) const { return PoolOf(index) * teams.size() + queue_heads[index].team; }

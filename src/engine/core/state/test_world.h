@@ -62,12 +62,12 @@ inline Job MakeJob(Cluster& cluster, std::uint64_t id, const ResourceRequest& re
   return job;
 }
 
-/// `kinds`, plus the classes of mixed nodes that contain such GPUs.
-inline placement::ModelSet Accepting(const Cluster& cluster, placement::ModelSet kinds) {
-  placement::ModelSet accepted = kinds;
+/// `node_classes`, plus the classes of mixed nodes that contain such GPUs.
+inline placement::ModelSet Accepting(const Cluster& cluster, placement::ModelSet node_classes) {
+  placement::ModelSet accepted = node_classes;
   for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
-    for (const std::uint8_t kind : cluster.node(node).gpu_classes) {
-      if (((kinds >> kind) & 1) != 0) accepted |= placement::ModelSet{1} << cluster.node(node).node_class;
+    for (const std::uint8_t node_class : cluster.node(node).gpu_classes) {
+      if (((node_classes >> node_class) & 1) != 0) accepted |= placement::ModelSet{1} << cluster.node(node).node_class;
     }
   }
   return accepted;
@@ -89,11 +89,11 @@ class Draws {
   std::uint64_t state_;
 };
 
-/// Gives each GPU one of `kinds` classes, each with its own model; `kind` is the node's own class.
-inline void MixNodeClasses(Draws& draws, int kinds, NodeFacts& facts, int kind) {
-  facts.node_class = facts.gpu_model = kind;
+/// Gives each GPU one of `class_count` classes, each with its own model; `node_class` is the node's own class.
+inline void MixNodeClasses(Draws& draws, int class_count, NodeFacts& facts, int node_class) {
+  facts.node_class = facts.gpu_model = node_class;
   for (int gpu = 0; gpu < facts.gpus; ++gpu) {
-    facts.gpu_classes.push_back(static_cast<std::uint8_t>(draws.Below(kinds)));
+    facts.gpu_classes.push_back(static_cast<std::uint8_t>(draws.Below(class_count)));
     facts.gpu_models.push_back(facts.gpu_classes.back());
   }
 }
