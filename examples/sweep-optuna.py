@@ -27,23 +27,32 @@ def divvy(*words):
 def main(sweep):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1))
-    known = set()
+    known, asked = set(), {}
     while True:
         state = json.loads(divvy("ask", sweep))
         for trial in state["list"]:
             is_over = trial["state"] not in ("waiting", "running", "paused")
             if not is_over or trial["trial"] in known:
                 continue
+            # The last output of a trial is read a moment after its end.
+            if trial["best"] is None and state["state"] != "ended":
+                continue
             known.add(trial["trial"])
+            if trial["trial"] in asked:
+                state_of = optuna.trial.TrialState.COMPLETE if trial["best"] is not None else optuna.trial.TrialState.FAIL
+                study.tell(asked.pop(trial["trial"]), trial["best"], state=state_of)
+                continue
             if trial["best"] is None:
                 continue
+            # Told by an earlier run of this program.
             values = {name: float(trial["parameters"][name]) for name in SPACE}
             study.add_trial(optuna.trial.create_trial(params=values, distributions=SPACE, value=trial["best"]))
         if state["state"] == "ended":
             print(json.dumps({"best": study.best_value, **study.best_params}))
             return
-        values = study.ask(SPACE).params
-        divvy("tell", sweep, *(f"{name}={value}" for name, value in values.items()))
+        trial = study.ask(SPACE)
+        number = divvy("tell", sweep, *(f"{name}={value}" for name, value in trial.params.items()))
+        asked[int(number)] = trial
 
 
 if __name__ == "__main__":

@@ -191,6 +191,10 @@ TEST_F(SweepsTest, ARuleThatIsNoneIsRefused) {
   EXPECT_TRUE(Has(made.error().message, "needs the metric that trials report")) << made.error().message;
   EXPECT_TRUE(world_.controller_.live().empty());
   EXPECT_FALSE(TrySubmit(Asha(), 0));
+  JobSpec large;
+  large.labels[std::string(sweep::kRuleLabel)] = sweep::FormatRule(Asha());
+  EXPECT_TRUE(Sweeps::RuleOf(large, 100'000));
+  EXPECT_TRUE(Has(Sweeps::RuleOf(large, 100'001).error().message, "the sweep has 100001 trials, and at most 100000"));
 }
 
 TEST_F(SweepsTest, AWithdrawnSubmissionLeavesNoSweep) {

@@ -53,6 +53,9 @@ Result<std::optional<sweep::SweepRule>> Sweeps::RuleOf(const JobSpec& spec, std:
   DIVVY_TRY(sweep::SweepRule rule, sweep::ParseRule(label->second));
   if (elements == 0)
     return InvalidArgument("a sweep needs parameters with values; add parameters: {lr: {values: [0.1, 0.01]}}");
+  if (elements > kMostTrials)
+    return InvalidArgument("the sweep has " + std::to_string(elements) + " trials, and at most " +
+                           std::to_string(kMostTrials) + " are allowed; use fewer values, or method: random");
   if (Pauses(rule) && (spec.is_run_once || spec.is_foreground))
     return InvalidArgument("early_terminate of type " + std::string(sweep::Name(rule.halving.stop)) +
                            " pauses trials and starts them again, which --no-requeue forbids; use type: asha");

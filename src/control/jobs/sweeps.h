@@ -27,6 +27,7 @@ namespace divvy {
 
 class Sweeps {
  public:
+  static constexpr std::uint64_t kMostTrials = 100'000;  // Each takes memory while its sweep is known.
   using Numbers = std::vector<std::pair<std::string, double>>;
 
   Sweeps(JobTable& jobs, EffectRecorder& effects, SchedulerFeed& feed, JobLifecycle& lifecycle, JobAccess& access,
