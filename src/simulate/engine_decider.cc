@@ -50,7 +50,6 @@ class Engine : public EngineDecider {
   explicit Engine(const EngineRule& rule) : rule_(rule), cluster_(rule.rules), demand_(kHalfLife) {}
 
   Status Build(const TraceCluster& cluster) {
-    std::map<std::string, std::uint32_t> racks;
     for (const NodeGroup& group : cluster.groups) {
       if (group.gpus > GpuSet::kCapacity)
         return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; the limit is " +
@@ -60,12 +59,11 @@ class Engine : public EngineDecider {
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
     }
     for (const NodeGroup& group : cluster.groups) {
-      const int node_class = ClassOf(group);
-      if (node_class >= placement::kMaxModels)
+      const int kind = AddKind(group);
+      if (kind >= placement::kMaxModels)
         return InvalidArgument("the nodes have more than " + std::to_string(placement::kMaxModels) +
                                " classes (combinations of GPU model and team)");
-      const auto rack = racks.try_emplace(group.rack, static_cast<std::uint32_t>(racks.size())).first->second;
-      for (int i = 0; i < group.count; ++i) AddNode(group, node_class, rack);
+      for (int i = 0; i < group.count; ++i) AddNode(group, kind, RackOf(group));
     }
     Learn();
     return {};
@@ -88,6 +86,7 @@ class Engine : public EngineDecider {
     SetTimes(trace_job, job);
     cluster_.Put(job, now + kShift);
     jobs_[index] = {std::move(job), &trace_job, kNoTime};
+    waiting_.insert(index);
   }
 
   void Ended(JobIndex index, Time now) override {
@@ -113,6 +112,51 @@ class Engine : public EngineDecider {
   Time NextWakeup() const override { return wakeup_; }
   RunTimes::Accuracy accuracy() const override { return run_times_.accuracy(); }
 
+  int ClassOf(const NodeGroup& group) const override { return static_cast<int>(FindKind(group)); }
+  core::NodeIndex AddNode(const NodeGroup& group) override { return AddNode(group, ClassOf(group), RackOf(group)); }
+  void SetAvailable(core::NodeIndex node, bool is_available) override {
+    cluster_.SetUsable(node, is_available ? GpuSet::FirstN(cluster_.node(node).gpus) : GpuSet(), is_available);
+  }
+  std::size_t node_count() const override { return cluster_.node_count(); }
+  const placement::NodeState& RoomOf(core::NodeIndex node) const override { return cluster_.state_of(node); }
+
+  std::vector<WaitingJob> WaitingJobs() const override {
+    std::vector<WaitingJob> waiting;
+    for (const JobIndex index : waiting_) {
+      const core::Job& job = jobs_.at(index).job;
+      waiting.push_back({index, &cluster_.request(job.request), job.predicted, job.limit, job.queued_at - kShift});
+    }
+    return waiting;
+  }
+
+  std::vector<RunningTask> RunningTasks() const override {
+    std::vector<RunningTask> tasks;
+    for (const auto& [index, known] : jobs_) {
+      if (known.started == kNoTime) continue;
+      const core::Run& run = *cluster_.running(JobId(std::uint64_t{index} + 1));
+      const core::ResourceRequest& request = cluster_.request(known.job.request);
+      for (const core::TaskPlacement& placed : run.placements) {
+        tasks.push_back({placed.node, &request.groups[placed.group].alternatives[placed.alternative], placed.place,
+                         run.expected == kNever ? kNever : run.expected - kShift});
+      }
+    }
+    return tasks;
+  }
+
+  void Withdraw(JobIndex job, Time now) override {
+    cluster_.Remove(JobId(std::uint64_t{job} + 1), now + kShift);
+    jobs_.erase(job);
+    waiting_.erase(job);
+  }
+
+  void Requeue(JobIndex job, Time now) override {
+    cluster_.Finish(JobId(std::uint64_t{job} + 1), now + kShift);
+    Known& known = jobs_.at(job);
+    known.started = kNoTime;
+    cluster_.Put(known.job, now + kShift);
+    waiting_.insert(job);
+  }
+
  private:
   struct Known {
     core::Job job;
@@ -127,20 +171,27 @@ class Engine : public EngineDecider {
 
   // --- The cluster
 
-  int ClassOf(const NodeGroup& group) {
-    const auto known = std::ranges::find_if(classes_, [&](const SimulatedClass& node_class) {
-      return node_class.model == group.model && node_class.team == group.team;
-    });
-    const auto index = static_cast<int>(known - classes_.begin());
-    if (known == classes_.end()) classes_.push_back({group.model, group.team, 0});
-    classes_[static_cast<std::size_t>(index)].gpus =
-        std::max(classes_[static_cast<std::size_t>(index)].gpus, group.gpus);
-    capacity_parts_.resize(classes_.size());
-    capacity_parts_[static_cast<std::size_t>(index)] += std::int64_t{group.gpus} * group.count * kGpuParts;
-    return index;
+  std::size_t FindKind(const NodeGroup& group) const {
+    const auto known = std::ranges::find_if(
+        kinds_, [&](const Kind& kind) { return kind.model == group.model && kind.team == group.team; });
+    return static_cast<std::size_t>(known - kinds_.begin());
   }
 
-  void AddNode(const NodeGroup& group, int node_class, std::uint32_t rack) {
+  /// A group without nodes is one whose nodes are added later; it counts as one.
+  int AddKind(const NodeGroup& group) {
+    const std::size_t index = FindKind(group);
+    if (index == kinds_.size()) kinds_.push_back({group.model, group.team, 0});
+    kinds_[index].gpus = std::max(kinds_[index].gpus, group.gpus);
+    capacity_parts_.resize(kinds_.size());
+    capacity_parts_[index] += std::int64_t{group.gpus} * std::max(group.count, 1) * kGpuParts;
+    return static_cast<int>(index);
+  }
+
+  std::uint32_t RackOf(const NodeGroup& group) {
+    return racks_.try_emplace(group.rack, static_cast<std::uint32_t>(racks_.size())).first->second;
+  }
+
+  core::NodeIndex AddNode(const NodeGroup& group, int kind, std::uint32_t rack) {
     core::NodeFacts facts;
     facts.name = "n" + std::to_string(cluster_.node_count());
     facts.cpu_milli = knows_cpus_ ? group.cpus * 1000 : 0;
@@ -149,7 +200,7 @@ class Engine : public EngineDecider {
     facts.node_class = node_class;
     facts.gpu_model = models_.try_emplace(group.model, static_cast<int>(models_.size())).first->second;
     facts.rack = rack;
-    cluster_.AddNode(std::move(facts));
+    return cluster_.AddNode(std::move(facts));
   }
 
   void Learn() {
@@ -243,6 +294,7 @@ class Engine : public EngineDecider {
   Started StartedOf(const core::Start& start, Time now) {
     const auto index = static_cast<JobIndex>(start.entry.value() - 1);
     jobs_.at(index).started = now + kShift;
+    waiting_.erase(index);
     Started started{index, {}, 1};
     for (const core::TaskPlacement& placed : start.placements)
       started.gpus.push_back({placed.node, placed.place.gpus.size()});
@@ -251,8 +303,7 @@ class Engine : public EngineDecider {
 
   void Preempt(JobId id, Time now, Decision& decision) {
     const auto index = static_cast<JobIndex>(id.value() - 1);
-    cluster_.Finish(id, now + kShift);
-    cluster_.Put(jobs_.at(index).job, now + kShift);
+    Requeue(index, now);
     decision.stops.push_back({index, true});
   }
 
@@ -269,6 +320,8 @@ class Engine : public EngineDecider {
   std::vector<core::TeamSpec> team_specs_;
   std::map<std::string, core::UserIndex> users_;
   std::map<JobIndex, Known> jobs_;  // Jobs that wait or run.
+  std::set<JobIndex> waiting_;
+  std::map<std::string, std::uint32_t> racks_;
   RunTimes run_times_;
   Time wakeup_ = kNever;
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/core/state/resource_request.h"
 #include "engine/core/state/rules.h"
 #include "engine/run_times.h"
 #include "simulate/replay.h"
@@ -42,6 +43,39 @@ class EngineDecider : public Decider {
  public:
   /// Accuracy of the predictions from history. All zero for the other kinds.
   virtual RunTimes::Accuracy accuracy() const = 0;
+
+  // --- For clusters whose nodes come and go (growth_decider.h)
+
+  struct WaitingJob {
+    JobIndex job = 0;
+    const core::ResourceRequest* request = nullptr;
+    Duration predicted{0};  // 0: unknown.
+    Duration limit{0};      // 0: none.
+    Time since{};           // Its submission.
+  };
+  /// A task of a running job. `expected_end`: kNever if it cannot be dated.
+  struct RunningTask {
+    core::NodeIndex node = 0;
+    const placement::Shape* shape = nullptr;
+    placement::GpuPlace place;
+    Time expected_end = kNever;
+  };
+
+  /// The node class of such nodes. Requires: the cluster was made with a group of the same model and team.
+  virtual int ClassOf(const NodeGroup& group) const = 0;
+  /// Adds an idle node that takes jobs. Requires: as for ClassOf.
+  virtual core::NodeIndex AddNode(const NodeGroup& group) = 0;
+  /// Whether the node takes jobs. Running jobs stay.
+  virtual void SetAvailable(core::NodeIndex node, bool is_available) = 0;
+  virtual std::size_t node_count() const = 0;
+  virtual const placement::NodeState& RoomOf(core::NodeIndex node) const = 0;
+  /// In order of submission. The requests stay valid until the next Submit.
+  virtual std::vector<WaitingJob> WaitingJobs() const = 0;
+  virtual std::vector<RunningTask> RunningTasks() const = 0;
+  /// Removes a waiting job, which then runs elsewhere.
+  virtual void Withdraw(JobIndex job, Time now) = 0;
+  /// Puts a running job back into the queue.
+  virtual void Requeue(JobIndex job, Time now) = 0;
 };
 
 /// Fails if the cluster has more node classes, or a node has more GPUs, than the scheduler supports. A job that no node

@@ -172,7 +172,16 @@ namespace {
 
 Result<PolicyRun> RunOne(const PlannedRun& planned, const std::function<void(double)>& on_progress) {
   std::unique_ptr<Decider> decider;
-  if (planned.policy.reference) {
+  const GrowthDecider* growing = nullptr;
+  if (planned.growth) {
+    if (planned.policy.reference)
+      return InvalidArgument("providers need one of divvy's own policies, not the baseline " + planned.policy.label);
+    GrowthSetup setup = *planned.growth;
+    setup.engine = planned.policy.engine;
+    DIVVY_TRY(std::unique_ptr<GrowthDecider> made, MakeGrowthDecider(planned.cluster, setup));
+    growing = made.get();
+    decider = std::move(made);
+  } else if (planned.policy.reference) {
     DIVVY_TRY(decider, MakeHouseRules(planned.cluster, *planned.policy.reference));
   } else {
     DIVVY_TRY(decider, MakeEngineDecider(planned.cluster, planned.policy.engine));
@@ -181,7 +190,9 @@ Result<PolicyRun> RunOne(const PlannedRun& planned, const std::function<void(dou
   options.on_progress = on_progress;
   DIVVY_TRY(Replayed replayed, Replay(*planned.workload, *decider, options));
   RunMetrics metrics = Measure(*planned.workload, planned.cluster, replayed);
-  return PolicyRun{planned.label, planned.workload, planned.cluster, std::move(replayed), std::move(metrics)};
+  PolicyRun run{planned.label, planned.workload, planned.cluster, std::move(replayed), std::move(metrics)};
+  if (growing != nullptr) run.growth = growing->Totals();
+  return run;
 }
 
 }  // namespace

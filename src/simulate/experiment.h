@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "simulate/baseline_policies.h"
 #include "simulate/engine_decider.h"
+#include "simulate/growth_decider.h"
 #include "simulate/report.h"
 #include "simulate/traces/workload.h"
 
@@ -42,6 +43,9 @@ struct PlannedRun {
   PolicyChoice policy;
   TraceCluster cluster;
   const Workload* workload = nullptr;
+  /// Nodes also come from these providers. `policy` is then one of the production scheduler's; its rule is used in
+  /// place of GrowthSetup::engine.
+  std::optional<GrowthSetup> growth = std::nullopt;
 };
 
 /// Returns the finished runs in the order of the plan. The first error ends it. `on_progress` gets the progress of all

@@ -69,6 +69,26 @@ std::string Json(const LoadSeries& load) {
   return out + "]";
 }
 
+std::string Json(const GrowthTotals& growth) {
+  std::string out = "{";
+  Items items(out);
+  items.Key("cost") += Json(growth.cost.units());
+  items.Key("nodes_requested") += std::to_string(growth.nodes_requested);
+  items.Key("most_nodes") += std::to_string(growth.most_nodes);
+  items.Key("node_hours") += Json(growth.node_hours);
+  items.Key("startup_node_hours") += Json(growth.startup_node_hours);
+  items.Key("idle_node_hours") += Json(growth.idle_node_hours);
+  items.Key("gpu_hours") += Json(growth.gpu_hours);
+  items.Key("decisions") += std::to_string(growth.growth_decisions);
+  items.Key("decide_cpu_seconds") += Json(growth.decide_cpu_seconds);
+  items.Key("slowest_decision_ms") += Json(growth.slowest_decision_ms);
+  items.Key("nodes") += "[";
+  Items nodes(out);
+  for (const auto& [time, count] : growth.nodes)
+    nodes.Next() += "[" + Decimals(ToSeconds(time), 0) + ", " + std::to_string(count) + "]";
+  return out + "]}";
+}
+
 std::string Json(const PolicyRun& run) {
   const RunMetrics& metrics = run.metrics;
   std::string out = "{";
@@ -84,6 +104,7 @@ std::string Json(const PolicyRun& run) {
   items.Key("fragmentation_percent") += Json(metrics.fragmentation_percent);
   items.Key("decisions") += std::to_string(run.replayed.decisions);
   items.Key("decide_cpu_seconds") += Json(run.replayed.decide_cpu_seconds);
+  if (run.growth) items.Key("growth") += Json(*run.growth);
   items.Key("all") += Json(metrics.all);
   items.Key("largest_tenth") += Json(metrics.largest_tenth);
   items.Key("by_team") += Json(metrics.by_team);
@@ -121,6 +142,37 @@ std::vector<GridColumn> FigureColumns() {
           {"UNFAIR", "unfair_percent", -1}};
 }
 
+/// With providers: what they cost, and what that bought.
+Grid GrowthGrid(const Report& report) {
+  Grid grid;
+  grid.columns = {{"POLICY", "policy", 0},
+                  {"COST", "cost", -1},
+                  {"MEAN WAIT", "wait_mean_seconds", -1},
+                  {"P99 WAIT", "wait_p99_seconds", -1},
+                  {"MEAN JCT", "jct_mean_seconds", -1},
+                  {"REQUESTED", "nodes_requested", 0},
+                  {"MOST", "most_nodes", 0},
+                  {"NODE HOURS", "node_hours", 0},
+                  {"STARTING", "startup_node_hours", -1},
+                  {"IDLE", "idle_node_hours", -1},
+                  {"GPU HOURS", "gpu_hours", 0},
+                  {"UNFINISHED", "jobs_unfinished", -1}};
+  for (const PolicyRun& run : report.runs) {
+    const GrowthTotals growth = run.growth.value_or(GrowthTotals());
+    const Spread& wait = run.metrics.all.wait_seconds;
+    grid.rows.push_back({Word(run.policy), Count(growth.cost.units()), Seconds(wait.mean), Seconds(wait.p99),
+                         Seconds(run.metrics.all.jct_seconds.mean), Count(static_cast<double>(growth.nodes_requested)),
+                         Count(static_cast<double>(growth.most_nodes)), Count(growth.node_hours),
+                         Count(growth.startup_node_hours), Count(growth.idle_node_hours), Count(growth.gpu_hours),
+                         Count(static_cast<double>(run.metrics.unfinished))});
+  }
+  return grid;
+}
+
+bool HasGrowth(const Report& report) {
+  return std::ranges::any_of(report.runs, [](const PolicyRun& run) { return run.growth.has_value(); });
+}
+
 }  // namespace
 
 std::string Shown(const GridCell& cell) {
@@ -154,6 +206,7 @@ std::string Plain(const GridCell& cell) {
 }
 
 Grid SummaryGrid(const Report& report) {
+  if (HasGrowth(report)) return GrowthGrid(report);
   Grid grid;
   grid.columns = FigureColumns();
   grid.columns.insert(grid.columns.begin(), GridColumn{"POLICY", "policy", 0});

@@ -2,10 +2,12 @@
 // (report_html.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "simulate/growth_totals.h"
 #include "simulate/metrics.h"
 #include "simulate/replay.h"
 #include "simulate/traces/workload.h"
@@ -19,6 +21,7 @@ struct PolicyRun {
   TraceCluster cluster;
   Replayed replayed;
   RunMetrics metrics;
+  std::optional<GrowthTotals> growth = std::nullopt;  // Set if nodes came from providers.
 };
 
 struct Report {
@@ -52,7 +55,7 @@ std::string Shown(const GridCell& cell);
 /// For programs: plain decimals.
 std::string Plain(const GridCell& cell);
 
-/// One row per run.
+/// One row per run. With providers: their cost and nodes, and the waits.
 Grid SummaryGrid(const Report& report);
 /// One row per group and run. `title` and `key` name the first column: "SIZE", "size".
 Grid GroupGrid(const Report& report, RunMetrics::Groups RunMetrics::*groups, std::string title, std::string key);

@@ -168,6 +168,26 @@ std::string GroupFigure(const Report& report, const std::string& title, const st
   return FigureHtml(title, caption, Svg(plot), GroupGrid(report, groups, column, column), true);
 }
 
+/// Nodes of providers over time.
+std::string NodesFigure(const Report& report) {
+  const std::string title = "Nodes from providers";
+  LinePlot plot{title, TimeAxis(report), PlotAxis::kLinear, {}};
+  Grid table;
+  table.columns = {{"POLICY", "policy", 0}, {"MOST", "most_nodes", 0}, {"NODE HOURS", "node_hours", 0}};
+  for (const PolicyRun& run : report.runs) {
+    if (!run.growth) continue;
+    PlotSeries series{run.policy, {}};
+    for (const auto& [time, nodes] : run.growth->nodes)
+      series.points.emplace_back(ToSeconds(time), static_cast<double>(nodes));
+    plot.series.push_back(std::move(series));
+    table.rows.push_back({{GridCell::Unit::kText, run.policy, 0},
+                          {GridCell::Unit::kCount, {}, static_cast<double>(run.growth->most_nodes)},
+                          {GridCell::Unit::kCount, {}, run.growth->node_hours}});
+  }
+  if (plot.series.empty()) return {};
+  return FigureHtml(title, "Nodes that exist or were requested, sampled every hour.", Svg(plot), table, false);
+}
+
 std::string LegendOf(const Report& report) {
   std::vector<std::string> names;
   for (const PolicyRun& run : report.runs) names.push_back(run.policy);
@@ -188,9 +208,13 @@ std::string Plots(const Report& report) {
   const auto allocated = [](const PolicyRun& run, const LoadLevel& level) {
     return 100 * level.allocated_gpus / static_cast<double>(std::max<std::int64_t>(1, run.cluster.gpus()));
   };
+  const bool has_growth = report.runs.front().growth.has_value();
+  const auto in_use = [](const PolicyRun&, const LoadLevel& level) { return level.allocated_gpus; };
   const auto waiting = [](const PolicyRun&, const LoadLevel& level) { return level.waiting_jobs; };
-  return LoadFigure(report, "GPUs allocated", "Percentage of all GPUs, over time.", PlotAxis::kPercent,
-                    GridCell::Unit::kPercent, allocated) +
+  return (has_growth ? NodesFigure(report) + LoadFigure(report, "GPUs in use", "On all nodes, over time.",
+                                                        PlotAxis::kLinear, GridCell::Unit::kCount, in_use)
+                     : LoadFigure(report, "GPUs allocated", "Percentage of all GPUs, over time.", PlotAxis::kPercent,
+                                  GridCell::Unit::kPercent, allocated)) +
          LoadFigure(report, "Jobs waiting", "The length of the queue over time.", PlotAxis::kLinear,
                     GridCell::Unit::kCount, waiting) +
          ShareFigure(report, "Waiting time", "Fraction of jobs that waited at most this long.",

@@ -98,11 +98,13 @@ int SimulateMain(const Words& words) {
     return Fail(
         InvalidArgument("name what to simulate: divvy simulate FORMAT --jobs FILE, or divvy simulate history; see "
                         "divvy help simulate"));
+  if (!flags.growth.empty() && flags.providers.empty())
+    return Fail(InvalidArgument("divvy simulate: --growth needs --providers FILE"));
   const std::string format = parsed->positional.empty() ? "history" : parsed->positional.front();
   if (format == "history") return SimulateHistory(flags);
   const auto& formats = simulate::TraceFormats();
   if (std::ranges::find(formats, format) == formats.end()) return Fail(UnknownFormat(format));
-  if (format == "openb" && !flags.is_replayed) return FillOpenb(flags);
+  if (format == "openb" && !flags.is_replayed && flags.providers.empty()) return FillOpenb(flags);
   return SimulateTrace(format, flags);
 }
 

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 
 #include "base/text.h"
 #include "cli/client/commands.h"
+#include "dialect/config/config.h"
 #include "dialect/options/quantities.h"
 #include "simulate/experiment.h"
 #include "simulate/traces/trace_time.h"
@@ -122,6 +125,45 @@ void AddInput(SimulateFlags& flags, std::vector<Option>& table) {
       [&flags](std::string_view value) { return ReadSeeds(value, flags.seeds); }, {"seed"});
 }
 
+Status ReadProviders(std::string_view path, std::vector<Provider>& providers) {
+  std::ifstream file{std::string(path), std::ios::binary};
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return NotFound("cannot read '" + std::string(path) + "'; write a file with [[providers]] tables");
+  DIVVY_TRY(dialect::Config config, dialect::ParseConfig(text, path));
+  if (config.providers.empty())
+    return InvalidArgument(std::string(path) + " has no [[providers]]; docs/providers.md has examples");
+  providers = std::move(config.providers);
+  return {};
+}
+
+void AddGrowth(SimulateFlags& flags, std::vector<Option>& table) {
+  table.push_back({"providers",
+                   0,
+                   Takes::kValue,
+                   "FILE",
+                   "Nodes also come from the [[providers]] of this file, and go; without --nodes, all of them",
+                   [&flags](std::string_view value) { return ReadProviders(value, flags.providers); },
+                   {},
+                   false});
+  table.push_back({"growth",
+                   0,
+                   Takes::kValue,
+                   "NAME,...",
+                   "How nodes are requested: none, node-per-job, cheapest-first, divvy (default: all)",
+                   [&flags](std::string_view value) -> Status {
+                     for (const std::string_view part : Split(value, ',')) {
+                       const auto policy = simulate::GrowthPolicyFromName(Trim(part));
+                       if (!policy)
+                         return InvalidArgument("'" + std::string(part) +
+                                                "' is not valid: expected none, node-per-job, cheapest-first or divvy");
+                       flags.growth.push_back(*policy);
+                     }
+                     return {};
+                   },
+                   {},
+                   false});
+}
+
 void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
   const auto add = [&table](std::string_view name, char letter, std::string_view value, std::string_view help,
                             Setter apply, std::vector<std::string_view> aliases = {}) {
@@ -197,6 +239,7 @@ std::vector<Option> SimulateOptionTable(SimulateFlags& flags) {
   std::vector<Option> table;
   AddInput(flags, table);
   AddRules(flags, table);
+  AddGrowth(flags, table);
   for (Option& option : ListingOptionTable(flags.listing)) {
     if (option.name == "watch" || option.name == "interval") continue;
     if (option.name == "csv") {

@@ -10,6 +10,7 @@
 #include "cli/client/table.h"
 #include "simulate/engine_decider.h"
 #include "simulate/fill.h"
+#include "simulate/growth_decider.h"
 
 namespace divvy::cli {
 
@@ -28,6 +29,8 @@ struct SimulateFlags {
   std::vector<std::string> what_if;
   std::string history;  // "30d"; empty: all of it.
   std::string by;       // "size", "team", "hour".
+  std::vector<Provider> providers;
+  std::vector<simulate::GrowthPolicy> growth;  // Empty: all.
   // Output.
   ListingOptions listing;
   std::string csv_folder;

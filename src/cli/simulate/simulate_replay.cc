@@ -56,6 +56,15 @@ Status CheckModels(const TraceCluster& cluster, const TraceCluster& changed, std
   return {};
 }
 
+/// The ways of requesting nodes to compare. Without nodes of its own, a cluster that requests none runs nothing.
+std::vector<simulate::GrowthPolicy> GrowthPolicies(const SimulateFlags& flags, const TraceCluster& cluster) {
+  using simulate::GrowthPolicy;
+  if (flags.providers.empty() || !flags.growth.empty()) return flags.growth;
+  std::vector<GrowthPolicy> policies = {GrowthPolicy::kNodePerJob, GrowthPolicy::kCheapestFirst, GrowthPolicy::kDivvy};
+  if (cluster.nodes() > 0) policies.insert(policies.begin(), GrowthPolicy::kNone);
+  return policies;
+}
+
 /// Plans a run of every policy on every cluster with every seed. `workloads`: a single one, or one per seed.
 Result<std::vector<PlannedRun>> Plan(const SimulateFlags& flags, const TraceCluster& cluster,
                                      const std::vector<Workload>& workloads) {
@@ -71,9 +80,19 @@ Result<std::vector<PlannedRun>> Plan(const SimulateFlags& flags, const TraceClus
     for (const auto& [name, one] : clusters) {
       for (std::size_t i = 0; i < workloads.size(); ++i) {
         const std::string seed = flags.seeds.empty() ? "" : " #" + std::to_string(flags.seeds[i]);
-        plan.push_back({policy.label + name + seed, policy, one, &workloads[i]});
+        const std::string label = policy.label + name + seed;
+        if (flags.providers.empty()) plan.push_back({label, policy, one, &workloads[i]});
+        for (const simulate::GrowthPolicy growth : GrowthPolicies(flags, one)) {
+          const std::string_view called = simulate::GrowthPolicyNames()[static_cast<std::size_t>(growth)];
+          plan.push_back({label + " " + std::string(called), policy, one, &workloads[i],
+                          simulate::GrowthSetup{growth, {}, flags.providers, {}}});
+        }
       }
     }
+  }
+  // The queue policy and the cluster are the same everywhere unless several were asked for.
+  if (!flags.providers.empty() && policies.size() * clusters.size() == 1) {
+    for (PlannedRun& run : plan) run.label.erase(0, policies.front().label.size() + 1);
   }
   return plan;
 }
@@ -143,6 +162,10 @@ Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   };
   if (!flags.listing.has_header) return text;
   if (shows("JCT")) text += "JCT: job completion time, from submission to end\n";
+  if (!flags.providers.empty())
+    text +=
+        "COST: from each node's request to its return. STARTING, IDLE: node hours before a node took jobs, and "
+        "while it had none\n";
   if (shows("RHO"))
     text += "RHO: JCT divided by the time that an equal share of the cluster would take; UNFAIR: jobs above 1\n";
   return text;
@@ -204,6 +227,7 @@ int SimulateTrace(const std::string& format, const SimulateFlags& flags) {
   std::string title = format;
   for (const std::string& path : flags.jobs) title += " " + std::filesystem::path(path).filename().string();
   if (flags.nodes.empty()) {
+    if (!flags.providers.empty()) return ReplayAndShow(std::move(*workload), TraceCluster(), title, flags);
     if (!workload->cluster)
       return Fail(InvalidArgument(title + " does not describe its cluster; write --nodes FILE or --nodes 96x8"));
     const TraceCluster cluster = *workload->cluster;

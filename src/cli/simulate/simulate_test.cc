@@ -27,6 +27,20 @@ class Simulate : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
+  /// A trace of three jobs whose nodes come from a provider.
+  std::string RunProviders(Words words, int code = 0) {
+    std::ofstream trace(folder_ + "/trace.csv");
+    trace << "timestamp,duration,num_gpus,cluster\n";
+    for (int i = 0; i < 3; ++i) trace << "2017-10-01 00:00:0" << i << ",3600,1,a\n";
+    trace.close();
+    std::ofstream providers(folder_ + "/providers.toml");
+    providers << "[[providers]]\nname = \"p\"\n[[providers.shapes]]\nname = \"s\"\ngpu_model = \"V100\"\ngpus = 4\n"
+                 "cpus = 32\nmemory = \"64G\"\nprice = 2\nstartup = \"3min\"\n";
+    providers.close();
+    words.insert(words.begin(), {"philly", "--jobs", folder_ + "/trace.csv"});
+    return RunPlain(words, code);
+  }
+
   std::string Run(Words words, int code = 0) {
     words.insert(words.begin(), {"openb", "--nodes", folder_ + "/nodes.csv", "--jobs", folder_ + "/jobs.csv"});
     return RunPlain(words, code);
@@ -40,6 +54,34 @@ class Simulate : public testing::Test {
 
   std::string folder_;
 };
+
+TEST_F(Simulate, ComparesWaysOfRequestingNodes) {
+  const std::string table = RunProviders({"--providers", folder_ + "/providers.toml"});
+  EXPECT_NE(table.find("COST"), std::string::npos) << table;
+  for (const char* policy : {"node-per-job", "cheapest-first", "divvy"})
+    EXPECT_NE(table.find(std::string("\n") + policy + " "), std::string::npos) << table;
+  // Without nodes of its own, a cluster that requests none would run nothing.
+  EXPECT_EQ(table.find("none"), std::string::npos) << table;
+  const std::string json = RunProviders({"--providers", folder_ + "/providers.toml", "--growth", "divvy", "--json"});
+  EXPECT_NE(json.find("\"nodes_requested\": 1,"), std::string::npos) << json;
+  const std::string page = folder_ + "/page.html";
+  RunProviders({"--providers", folder_ + "/providers.toml", "--nodes", "1x1:V100", "--html", page});
+  std::ifstream file(page);
+  const std::string html{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(html.find("Nodes from providers"), std::string::npos);
+}
+
+TEST_F(Simulate, RefusesWrongProviders) {
+  EXPECT_NE(RunProviders({"--growth", "divvy"}, 2).find("--growth needs --providers FILE"), std::string::npos);
+  EXPECT_NE(RunProviders({"--providers", folder_ + "/none.toml"}, 2).find("cannot read"), std::string::npos);
+  EXPECT_NE(
+      RunProviders({"--providers", folder_ + "/providers.toml", "--growth", "divy"}, 2).find("'divy' is not valid"),
+      std::string::npos);
+  std::ofstream(folder_ + "/empty.toml") << "[queue]\n";
+  EXPECT_NE(RunProviders({"--providers", folder_ + "/empty.toml"}, 2).find("has no [[providers]]"), std::string::npos);
+  EXPECT_NE(RunProviders({"--providers", folder_ + "/providers.toml", "--policy", "sjf-strict"}, 2).find("baseline"),
+            std::string::npos);
+}
 
 TEST_F(Simulate, OnePolicyIsPrintedAsOneJsonObject) {
   const std::string out = Run({"--seeds", "1..3", "--json"});

@@ -11,6 +11,7 @@
 #include "dialect/config/config_document.h"
 #include "dialect/config/config_notify.h"
 #include "dialect/config/config_pools.h"
+#include "dialect/config/config_providers.h"
 #include "dialect/config/config_teams.h"
 #include "dialect/config/config_values.h"
 #include "dialect/options/quantities.h"
@@ -329,7 +330,7 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
     const std::string_view near = NearestName(entry.section, sections);
     std::string list;
     for (std::string_view section : sections) list += (list.empty() ? "[" : ", [") + std::string(section) + "]";
-    list += ", [notify], [notify.NAME], [pools.NAME], [teams], [users.NAME], [prices]";
+    list += ", [notify], [notify.NAME], [pools.NAME], [[providers]], [teams], [users.NAME], [prices]";
     if (entry.section == "pools" || entry.section == "users")
       return "[" + entry.section + "] is a table for each name: write [" + entry.section + ".NAME]";
     return "unknown section [" + std::string(entry.section) + "]; " +
@@ -406,7 +407,7 @@ bool operator==(const Config& a, const Config& b) {
                     c.max_time_limit, c.root_jobs, c.lowest_uid, c.grace, c.keep_finished, c.keep_logs, c.log_limit,
                     c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify, c.isolation,
                     c.container, c.listen, c.name, c.has_standbys, c.lost_after, c.requeue_lost_after, c.has_ui,
-                    c.ui_listen, c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.ui_listen, c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools, c.providers);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }
@@ -449,6 +450,11 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
       if (const Status read = ReadPoolsEntry(entry, config.pools); !read) return fail(entry, read.error().message);
       continue;
     }
+    if (IsOfProviders(entry)) {
+      if (const Status read = ReadProvidersEntry(entry, config.providers); !read)
+        return fail(entry, read.error().message);
+      continue;
+    }
     if (entry.key.empty()) {
       const bool is_section = std::ranges::any_of(keys, [&](const Key& key) { return key.section == entry.section; });
       if (!is_section) return fail(entry, Unknown(entry, keys));
@@ -465,6 +471,8 @@ Result<Config> ParseConfig(std::string_view toml, std::string_view path) {
   for (const ConfigEntry& entry : entries) {
     if (const Status known = CheckTeamsEntry(entry, config.teams); !known) return fail(entry, known.error().message);
     if (const Status whole = CheckNotifyEntry(entry, config.notify); !whole) return fail(entry, whole.error().message);
+    if (const Status whole = CheckProvidersEntry(entry, config.providers); !whole)
+      return fail(entry, whole.error().message);
   }
   if (config.max_time_limit > Duration(0) && config.default_time_limit > config.max_time_limit) {
     const auto entry = std::ranges::find(entries, "default_time_limit", &ConfigEntry::key);

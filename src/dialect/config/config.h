@@ -20,6 +20,7 @@
 #include "model/gpus/gpu.h"
 #include "model/isolation_wishes.h"
 #include "model/notify.h"
+#include "model/provider.h"
 #include "model/team.h"
 #include "model/waste_rules.h"
 
@@ -89,6 +90,8 @@ struct Config {
   std::vector<std::string> admin_groups;
 
   std::vector<PoolRow> pools;  // [pools.NAME]; the caller checks rules between rows.
+
+  std::vector<Provider> providers;  // [[providers]]: read by divvy simulate --providers; the daemon refuses them.
 
   TeamsFile teams;  // [teams], [teams.NAME], [users.NAME], [prices]; the caller checks rules between rows.
 

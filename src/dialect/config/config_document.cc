@@ -78,15 +78,26 @@ class DocumentReader {
     return {};
   }
 
+  /// Adds an entry of the current line. Without a key: the current section's own.
   Status Add(ConfigEntry entry) {
-    const auto same = std::ranges::find_if(
-        entries_, [&](const ConfigEntry& other) { return other.section == entry.section && other.key == entry.key; });
+    entry.line = line_;
+    if (entry.key.empty()) entry.section = section_;
+    if (is_array_) {
+      entry.provider = providers_;
+      entry.shape = shapes_;
+    }
+    // Each table of an array is separate, so only its own entries can repeat.
+    const auto from = entries_.begin() + static_cast<std::ptrdiff_t>(is_array_ ? section_start_ : 0);
+    const auto same = std::find_if(from, entries_.end(), [&](const ConfigEntry& other) {
+      return other.section == entry.section && other.key == entry.key && other.provider == entry.provider;
+    });
     if (same != entries_.end()) {
       const std::string what = entry.key.empty() ? "[" + entry.section + "]" : Quoted(entry.key);
       return Fail(what + " is repeated; it is first set on line " + std::to_string(same->line));
     }
-    // A real file has far fewer entries; more would make the search above expensive.
-    if (entries_.size() > 1000) return Fail("the file has more than 1000 entries, so it is not a divvy.toml");
+    // A real file has far fewer entries outside of arrays; more would make the search above expensive.
+    if (!is_array_ && ++plain_entries_ > 1000)
+      return Fail("the file has more than 1000 entries, so it is not a divvy.toml");
     entries_.push_back(std::move(entry));
     return {};
   }
@@ -107,7 +118,8 @@ class DocumentReader {
 
   Status ReadSection() {
     Take();
-    if (Peek() == '[') return Fail("[[...]] is not supported; write [section]");
+    if (Peek() == '[') return ReadArrayTable();
+    is_array_ = false;
     SkipBlanks();
     DIVVY_TRY(section_, ReadKey("a section name, as in [queue]"));
     SkipBlanks();
@@ -121,17 +133,51 @@ class DocumentReader {
       section_ += "." + name;
       SkipBlanks();
     }
+    if (section_ == "providers" || section_ == "provider")
+      return Fail("[" + section_ + "] is not a section; write [[providers]], once for each provider");
     if (Peek() == '.' && (section_ == "team" || section_ == "user" || section_ == "pool"))
       return Fail("[" + section_ + ".NAME] is not a section; write [" + section_ + "s.NAME]");
     if (Peek() == '.')
       return Fail("nested sections are not supported; write [" + Quoted(section_).substr(1, section_.size()) + "]");
     if (Peek() != ']') return Fail("expected ']' after the section name, not " + Found());
     Take();
-    return Add(ConfigEntry{.line = line_, .section = section_, .key = "", .value = {}});
+    return Add({});
+  }
+
+  /// [[providers]] and [[providers.shapes]].
+  Status ReadArrayTable() {
+    Take();
+    SkipBlanks();
+    DIVVY_TRY(std::string name, ReadKey("a section name, as in [[providers]]"));
+    SkipBlanks();
+    if (Peek() == '.') {
+      Take();
+      SkipBlanks();
+      DIVVY_TRY(const std::string inner, ReadKey("a name, as in [[providers.shapes]]"));
+      name += "." + inner;
+      SkipBlanks();
+    }
+    if (!text_.starts_with("]]")) return Fail("expected ']]' after the section name, not " + Found());
+    text_.remove_prefix(2);
+    if (name == "providers") {
+      ++providers_;
+      shapes_ = 0;
+    } else if (name == "providers.shapes") {
+      if (providers_ == 0) return Fail("[[providers.shapes]] is before the first [[providers]]");
+      ++shapes_;
+    } else {
+      return Fail("[[" + Quoted(name).substr(1, Quoted(name).size() - 2) +
+                  "]] is not supported; only [[providers]] and [[providers.shapes]] have two brackets");
+    }
+    is_array_ = true;
+    section_ = std::move(name);
+    section_start_ = entries_.size();
+    return Add({});
   }
 
   Status ReadEntry() {
-    ConfigEntry entry{.line = line_, .section = section_, .key = "", .value = {}};
+    ConfigEntry entry;
+    entry.section = section_;
     DIVVY_TRY(entry.key, ReadKey("a key, as in policy = \"fifo\""));
     SkipBlanks();
     if (Peek() == '.' && section_.empty()) {
@@ -257,6 +303,11 @@ class DocumentReader {
   std::string_view path_;
   int line_ = 1;
   std::string section_;
+  bool is_array_ = false;          // The section is a table of an array.
+  std::size_t section_start_ = 0;  // Its first entry. Set for tables of arrays only.
+  int providers_ = 0;
+  int shapes_ = 0;  // Tables [[providers.shapes]] of the last provider.
+  int plain_entries_ = 0;
   std::vector<ConfigEntry> entries_;
 };
 

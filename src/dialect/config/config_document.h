@@ -1,6 +1,6 @@
 // The part of TOML 1.0 that divvy.toml needs, as a flat list of entries with their lines: sections, keys, single-line
-// strings, numbers, booleans, and lists of these. The rest of TOML (nested tables, dates, multi-line strings) is
-// refused by name. Internal to this folder.
+// strings, numbers, booleans, and lists of these; [[providers]] and [[providers.shapes]] as arrays of tables. The rest
+// of TOML (nested tables, dates, multi-line strings) is refused by name. Internal to this folder.
 //
 // Why not toml++ 3.3: on some malformed files (a key of "é", "[,]", a NUL) it asserts or has undefined behaviour. Users
 // write this file by hand, so malformed input matters. This parser also recognises common mistakes: policy = fifo.
@@ -25,6 +25,9 @@ struct ConfigEntry {
   std::string section;  // "queue". Empty: before the first section.
   std::string key;      // Empty: the section's own line.
   ConfigValue value;
+  /// For [[providers]] and [[providers.shapes]]: the number of the provider, and of its shape, from 1. Otherwise 0.
+  int provider = 0;
+  int shape = 0;
 };
 
 /// Returns every entry in line order. Refuses duplicate keys and sections. Errors begin with "PATH:3: ...".

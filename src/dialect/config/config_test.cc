@@ -116,6 +116,69 @@ exempt_names = ["notebook*"]
   EXPECT_FALSE(ParseConfig("[waste]\nunderused = 25\n", "f"));
 }
 
+TEST(Config, ReadsProvidersWithTheirShapes) {
+  const auto config = ParseConfig(R"(
+[[providers]]
+name = "aws-us"
+kind = "command"
+max_nodes = 10
+max_per_hour = 50
+teams = ["vision"]
+billing_period = "1h"
+
+[[providers.shapes]]
+name = "p3.2xlarge"
+gpu_model = "V100-16GB"
+gpus = 1
+cpus = 8
+memory = "61G"
+labels = ["fast"]
+price = 3.06
+startup = "3min"
+
+[[providers.shapes]]
+name = "cpu"
+cpus = 64
+memory = "128G"
+price = 1
+startup = "1min"
+spot = true
+
+[[providers]]
+name = "lab"
+kind = "slurm"
+enabled = false
+[[providers.shapes]]
+name = "cpu"
+cpus = 64
+memory = "128G"
+price = 0.5
+startup = "1min"
+max_lifetime = "12h"
+
+[queue]
+policy = "fifo"
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->policy.order, QueuePolicy::kFifo);
+  ASSERT_EQ(config->providers.size(), 2U);
+  Provider aws;
+  aws.name = "aws-us";
+  aws.limits.nodes = 10;
+  aws.limits.hourly = Money(50'000'000);
+  aws.teams = {"vision"};
+  aws.billing_period = 1h;
+  aws.shapes.resize(2);
+  aws.shapes[0] = {"p3.2xlarge", "V100-16GB", 1, 8, Bytes(std::int64_t{61} << 30), {"fast"}, Money(3'060'000), 3min};
+  aws.shapes[1] = {"cpu", "", 0, 64, Bytes(std::int64_t{128} << 30), {}, Money(1'000'000), 1min, {}, true};
+  EXPECT_EQ(config->providers[0], aws);
+  EXPECT_EQ(config->providers[1].kind, ProviderKind::kSlurm);
+  EXPECT_FALSE(config->providers[1].is_enabled);
+  ASSERT_EQ(config->providers[1].shapes.size(), 1U);
+  EXPECT_EQ(config->providers[1].shapes[0].max_lifetime, 12h);
+}
+
 TEST(Config, ReadsPoliciesAndPreemption) {
   const auto config = ParseConfig(R"([queue]
 policy = "fair"
