@@ -15,8 +15,10 @@ namespace divvy::simulate {
 namespace {
 
 constexpr std::string_view kStrict = "-strict";
+constexpr std::string_view kTimeSharing = "time-sharing";
 constexpr Duration kMostShake = std::chrono::minutes(30);
 constexpr std::int64_t kMostGpusMore = 1'000'000;
+constexpr int kMostContractPercent = 1000;
 
 struct NamedPredicting {
   std::string_view name;
@@ -43,6 +45,7 @@ std::optional<HouseRule> ReferenceFromName(std::string_view name) {
 Error UnknownPolicy(std::string_view name) {
   std::vector<std::string> names = ReferenceNames();
   for (const std::string_view order : EnginePolicyNames()) names.emplace_back(order);
+  names.emplace_back(kTimeSharing);
   const std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view near = Nearest(name, views);
   return InvalidArgument("there is no policy '" + std::string(name) + "'" +
@@ -96,16 +99,35 @@ std::optional<Predicting> PredictingFromName(std::string_view name) {
 std::string PolicyNames() {
   std::string names;
   for (const std::string_view order : EnginePolicyNames()) names += (names.empty() ? "" : ", ") + std::string(order);
+  names += ", " + std::string(kTimeSharing);
   for (const std::string& reference : ReferenceNames()) names += ", " + reference;
   return names;
 }
 
-Result<PolicyChoice> ParsePolicy(std::string_view text, const EngineRule& defaults) {
+Result<std::optional<double>> ParseContract(std::string_view text) {
+  if (text == "none") return std::optional<double>();
+  const auto percent = text.ends_with('%') ? ParseNumber(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!percent || !(*percent >= 0 && *percent <= kMostContractPercent))
+    return InvalidArgument("'" + std::string(text) + "' is not a contract: expected 0% to " +
+                           std::to_string(kMostContractPercent) + "%, or none");
+  return std::optional(*percent / 100);
+}
+
+Result<PolicyChoice> ParsePolicy(std::string_view text, const PolicyDefaults& defaults) {
   PolicyChoice choice;
   choice.label = text;
-  choice.engine = defaults;
+  choice.engine = defaults.engine;
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
+  if (name == kTimeSharing) {
+    choice.time_sharing = defaults.time_sharing;
+    if (colon != std::string_view::npos) {
+      const auto contract = ParseContract(text.substr(colon + 1));
+      if (!contract) return InvalidArgument("'" + std::string(text) + "': " + contract.error().message);
+      choice.time_sharing->options.at_most = *contract;
+    }
+    return choice;
+  }
   choice.reference = ReferenceFromName(name);
   const auto order = EnginePolicyFromName(name);
   if (!choice.reference && !order) return UnknownPolicy(name);
@@ -174,8 +196,9 @@ Result<PolicyRun> RunOne(const PlannedRun& planned, const std::function<void(dou
   std::unique_ptr<Decider> decider;
   const GrowthDecider* growing = nullptr;
   if (planned.growth) {
-    if (planned.policy.reference)
-      return InvalidArgument("providers need one of divvy's own policies, not the baseline " + planned.policy.label);
+    if (planned.policy.reference || planned.policy.time_sharing)
+      return InvalidArgument("providers need a queue policy of divvy's, not " + planned.policy.label +
+                             "; use --policy default");
     GrowthSetup setup = *planned.growth;
     setup.engine = planned.policy.engine;
     DIVVY_TRY(std::unique_ptr<GrowthDecider> made, MakeGrowthDecider(planned.cluster, setup));
@@ -183,6 +206,8 @@ Result<PolicyRun> RunOne(const PlannedRun& planned, const std::function<void(dou
     decider = std::move(made);
   } else if (planned.policy.reference) {
     DIVVY_TRY(decider, MakeHouseRules(planned.cluster, *planned.policy.reference));
+  } else if (planned.policy.time_sharing) {
+    decider = MakeTimeSharing(planned.cluster, *planned.policy.time_sharing);
   } else {
     DIVVY_TRY(decider, MakeEngineDecider(planned.cluster, planned.policy.engine));
   }

@@ -12,6 +12,7 @@
 #include "simulate/engine_decider.h"
 #include "simulate/growth_decider.h"
 #include "simulate/report.h"
+#include "simulate/time_sharing_decider.h"
 #include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
@@ -19,13 +20,22 @@ namespace divvy::simulate {
 struct PolicyChoice {
   std::string label;                   // The text that the user wrote.
   std::optional<HouseRule> reference;  // If set, this baseline policy is used instead of the production scheduler.
+  std::optional<TimeSharingRule> time_sharing;  // The same.
   EngineRule engine;
 };
 
+/// The settings that a policy's name does not contain.
+struct PolicyDefaults {
+  EngineRule engine;
+  TimeSharingRule time_sharing;
+};
+
 /// "small-first", "fifo", "fair", "shortest", each optionally with the knowledge of run times: "shortest:true". Also
-/// the baseline policies "fifo-strict", "fifo-skip", "sjf-strict", ... `defaults`: for everything that `text` does not
-/// set.
-Result<PolicyChoice> ParsePolicy(std::string_view text, const EngineRule& defaults);
+/// the baseline policies "fifo-strict", "fifo-skip", "sjf-strict", ..., and "time-sharing", optionally with its
+/// contract: "time-sharing:10%", "time-sharing:none".
+Result<PolicyChoice> ParsePolicy(std::string_view text, const PolicyDefaults& defaults);
+/// "20%", or "none" for no value.
+Result<std::optional<double>> ParseContract(std::string_view text);
 /// All names, as text for people.
 std::string PolicyNames();
 std::optional<Predicting> PredictingFromName(std::string_view name);

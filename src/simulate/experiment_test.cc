@@ -38,10 +38,21 @@ TEST(Experiment, DivvysPoliciesUseTheEngineAndReferencesAreNamed) {
 TEST(Experiment, AnUnknownPolicyIsRefusedWithTheNearestName) {
   const std::string message = ParsePolicy("shortst", {}).error().message;
   EXPECT_NE(message.find("did you mean shortest?"), std::string::npos) << message;
-  EXPECT_NE(message.find("small-first, fifo, fair, shortest, fifo-strict"), std::string::npos) << message;
+  EXPECT_NE(message.find("small-first, fifo, fair, shortest, time-sharing, fifo-strict"), std::string::npos) << message;
   EXPECT_NE(ParsePolicy("fifo:never", {}).error().message.find("history, true or none"), std::string::npos);
   EXPECT_NE(ParsePolicy("sjf-skip:true", {}).error().message.find("knows the true run times"), std::string::npos);
   EXPECT_FALSE(ParsePolicy("fifo-skip-strict", {}));
+}
+
+TEST(Experiment, TimeSharingHasAContract) {
+  ASSERT_TRUE(Policy("time-sharing").time_sharing);
+  EXPECT_EQ(Policy("time-sharing").time_sharing->options.at_most, 0.2);
+  EXPECT_EQ(Policy("time-sharing:5%").time_sharing->options.at_most, 0.05);
+  EXPECT_FALSE(Policy("time-sharing:none").time_sharing->options.at_most);
+  EXPECT_FALSE(Policy("fifo").time_sharing);
+  for (const char* wrong :
+       {"time-sharing:5", "time-sharing:-1%", "time-sharing:nan%", "time-sharing:", "time-sharing:2000%"})
+    EXPECT_NE(ParsePolicy(wrong, {}).error().message.find("expected 0% to 1000%, or none"), std::string::npos) << wrong;
 }
 
 TEST(Experiment, GpusAreAddedInNodesOfTheClustersSize) {

@@ -9,10 +9,13 @@ namespace divvy::simulate {
 namespace {
 
 constexpr double kBoundSeconds = 10;  // Feitelson and Rudolph, 1998: prevents short jobs from dominating the mean.
+constexpr double kLargerBoundSeconds = 60;
 
 double GpusOf(const TraceJob& job) {
   return static_cast<double>(job.gpus) * job.share.ten_thousandths() / GpuShare::kWhole;
 }
+
+double RuntimeOf(const TraceJob& job) { return ToSeconds(job.runtime); }
 
 /// The number of sharers over time. Gives its mean over any stay.
 class Sharers {
@@ -77,6 +80,9 @@ JobFigures Figure(const TraceJob& job, const Outcome& outcome, double sharers, d
   figures.wait_seconds = ToSeconds(outcome.end - outcome.submit - outcome.held);
   const double runtime = std::max(ToSeconds(job.runtime), kBoundSeconds);
   figures.slowdown = std::max(1.0, figures.jct_seconds / runtime);
+  figures.first_start_seconds = ToSeconds(outcome.first_start - outcome.submit);
+  figures.lost_seconds = figures.wait_seconds + ToSeconds(outcome.copying);
+  figures.bounded_slowdown = std::max(1.0, figures.jct_seconds / std::max(ToSeconds(job.runtime), kLargerBoundSeconds));
   const double with_its_part = all_gpus > 0 ? runtime * std::max(1.0, GpusOf(job) * sharers / all_gpus) : runtime;
   figures.rho = figures.jct_seconds / with_its_part;
   return figures;
@@ -85,7 +91,7 @@ JobFigures Figure(const TraceJob& job, const Outcome& outcome, double sharers, d
 /// Collects the metrics of jobs.
 struct Gathering {
   Figures figures;
-  std::vector<double> jct, wait, slowdown, rho;
+  std::vector<double> jct, wait, slowdown, rho, first_start, lost, bounded_slowdown;
 
   void Add(const TraceJob& job, const Outcome& outcome, const JobFigures& of_job) {
     ++figures.jobs;
@@ -96,6 +102,9 @@ struct Gathering {
     wait.push_back(of_job.wait_seconds);
     slowdown.push_back(of_job.slowdown);
     rho.push_back(of_job.rho);
+    first_start.push_back(of_job.first_start_seconds);
+    lost.push_back(of_job.lost_seconds);
+    bounded_slowdown.push_back(of_job.bounded_slowdown);
   }
 
   Figures Done() {
@@ -104,6 +113,9 @@ struct Gathering {
     figures.wait_seconds = SpreadOf(std::move(wait));
     figures.slowdown = SpreadOf(std::move(slowdown));
     figures.rho = SpreadOf(std::move(rho));
+    figures.first_start_seconds = SpreadOf(std::move(first_start));
+    figures.lost_seconds = SpreadOf(std::move(lost));
+    figures.bounded_slowdown = SpreadOf(std::move(bounded_slowdown));
     return figures;
   }
 };
@@ -137,11 +149,13 @@ RunMetrics::Groups Done(std::map<Key, Gathering>& gatherings, Name name) {
   return groups;
 }
 
-Figures LargestTenth(const Workload& workload, const Replayed& replayed, const std::vector<JobFigures>& jobs) {
+/// The tenth of the jobs for which `size_of` is largest.
+Figures TopTenth(const Workload& workload, const Replayed& replayed, const std::vector<JobFigures>& jobs,
+                 double (*size_of)(const TraceJob&)) {
   std::vector<std::size_t> order(replayed.outcomes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater(),
-                           [&](std::size_t i) { return GpusOf(workload.jobs[replayed.outcomes[i].job]); });
+                           [&](std::size_t i) { return size_of(workload.jobs[replayed.outcomes[i].job]); });
   order.resize((order.size() + 9) / 10);
   Gathering gathering;
   for (const std::size_t i : order)
@@ -205,7 +219,8 @@ RunMetrics Measure(const Workload& workload, const TraceCluster& cluster, const 
   metrics.by_team = Done(by_team, [](const std::string& team) { return team; });
   metrics.by_size = Done(by_size, SizeName);
   metrics.by_hour = Done(by_hour, TwoDigits);
-  metrics.largest_tenth = LargestTenth(workload, replayed, metrics.jobs);
+  metrics.largest_tenth = TopTenth(workload, replayed, metrics.jobs, GpusOf);
+  metrics.longest_tenth = TopTenth(workload, replayed, metrics.jobs, RuntimeOf);
   metrics.unfinished = static_cast<std::int64_t>(replayed.unfinished.size());
   MeasureCluster(workload, gpus, replayed, metrics);
   return metrics;

@@ -3,7 +3,10 @@
 //
 //   JCT        end - submission
 //   wait       JCT minus the time with GPUs; without preemption: start - submission
+//   first start  start of the first run - submission
+//   lost       JCT minus the time in which the job ran: waiting, parked, and copied to and from host memory
 //   slowdown   max(1, JCT / max(run time, 10 s)), Feitelson's bounded slowdown
+//   bounded slowdown  the same, with run times of at least 60 s
 //   rho        finish-time fairness (Themis, NSDI'20): JCT / the run time on 1/N of the cluster. That run time is
 //              run time x max(1, its GPUs x N / all GPUs). N is the mean number of sharers during its stay: teams
 //              with a job in the cluster. If not all jobs have a team, sharers are users, else jobs. Run times count
@@ -40,17 +43,21 @@ struct Figures {
   double gpu_hours = 0;  // Run time x GPUs.
   std::int64_t preemptions = 0;
   Spread jct_seconds, wait_seconds, slowdown, rho;
+  Spread first_start_seconds, lost_seconds, bounded_slowdown;
   double unfair_percent = 0;  // Jobs with rho > 1.
 };
 
 struct JobFigures {
   double jct_seconds = 0, wait_seconds = 0, slowdown = 0, rho = 0;
+  double first_start_seconds = 0, lost_seconds = 0, bounded_slowdown = 0;
 };
 
 struct RunMetrics {
   Figures all;
   /// The tenth of the jobs (rounded up) that requested most GPUs. Among equal ones, the earlier.
   Figures largest_tenth;
+  /// The tenth of the jobs (rounded up) with the longest run times. Among equal ones, the earlier.
+  Figures longest_tenth;
   std::int64_t unfinished = 0;
   double makespan_seconds = 0;  // From the first submission to the last end.
   double allocation_percent = 0;

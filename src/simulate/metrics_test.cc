@@ -63,6 +63,34 @@ TEST_F(Metrics, WaitRunAndSlowdownOfTwoJobs) {
   EXPECT_DOUBLE_EQ(metrics.all.gpu_hours, (800 + 16) / 3600.0);
 }
 
+TEST_F(Metrics, LostTimeIsWaitingAndCopying) {
+  Of({{0, 10, 100, 1, ""}});
+  replayed_.outcomes[0].first_start = At(15);
+  replayed_.outcomes[0].copying = Seconds(5);
+  replayed_.outcomes[0].held = Seconds(85);
+  const RunMetrics metrics = Measure(workload_, TraceCluster{{{.count = 1, .gpus = 8}}}, replayed_);
+  EXPECT_DOUBLE_EQ(metrics.jobs[0].first_start_seconds, 15);
+  EXPECT_DOUBLE_EQ(metrics.all.wait_seconds.mean, 15);
+  EXPECT_DOUBLE_EQ(metrics.all.lost_seconds.mean, 20);
+}
+
+TEST_F(Metrics, BoundedSlowdownCountsRunTimesOfAtLeastAMinute) {
+  const RunMetrics metrics = Of({{0, 100, 120, 1, ""}, {0, 0, 30, 1, ""}});
+  EXPECT_DOUBLE_EQ(metrics.jobs[0].bounded_slowdown, 2);
+  EXPECT_DOUBLE_EQ(metrics.jobs[1].bounded_slowdown, 1);
+  EXPECT_DOUBLE_EQ(metrics.all.bounded_slowdown.mean, 1.5);
+}
+
+TEST_F(Metrics, TheLongestTenthHasTheLongestRunTimes) {
+  std::vector<Ran> all(11, {0, 0, 10, 8, ""});
+  all[3] = {0, 50, 150, 1, ""};
+  all[7] = {0, 100, 200, 1, ""};
+  const RunMetrics metrics = Of(all);
+  EXPECT_EQ(metrics.longest_tenth.jobs, 2);
+  EXPECT_DOUBLE_EQ(metrics.longest_tenth.first_start_seconds.mean, 75);
+  EXPECT_DOUBLE_EQ(metrics.largest_tenth.first_start_seconds.mean, 0);
+}
+
 TEST_F(Metrics, AGpuFractionCountsAsItsFraction) {
   workload_.jobs.clear();
   Of({{0, 0, 3600, 1, ""}});

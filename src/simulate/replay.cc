@@ -15,8 +15,9 @@ struct Life {
   std::uint32_t attempt = 0;  // Ends of earlier attempts are stale.
   double left_seconds = 0;    // Remaining run time at speed 1.
   double speed = 1;
-  double gpus = 0;  // GPUs held; fractions count as such.
-  Time since{};     // Start of this attempt.
+  double gpus = 0;    // GPUs held; fractions count as such.
+  Time since{};       // Start of this attempt.
+  Duration delay{0};  // Of this attempt, before the run begins.
   Outcome outcome;
 };
 
@@ -106,18 +107,20 @@ class Run {
   }
 
   Status Start(const Started& started) {
-    if (started.job >= lives_.size() || lives_[started.job].phase != Phase::kWaiting || started.speed <= 0)
+    if (started.job >= lives_.size() || lives_[started.job].phase != Phase::kWaiting || started.speed <= 0 ||
+        started.delay < Duration(0))
       return Internal("the decider starts job " + std::to_string(started.job) + ", which is not waiting");
     Life& life = lives_[started.job];
     const TraceJob& job = workload_.jobs[started.job];
     ++result_.starts;
     if (++life.attempt == 1) {
-      life.outcome.first_start = now_;
+      life.outcome.first_start = now_ + started.delay;
     } else {
       life.left_seconds += ToSeconds(options_.restart_cost);
     }
     life.phase = Phase::kRunning;
     life.since = now_;
+    life.delay = started.delay;
     life.speed = started.speed;
     life.gpus = 0;
     for (const NodeGpus& part : started.gpus) life.gpus += part.gpus;
@@ -129,7 +132,7 @@ class Run {
     const bool is_plain = life.attempt == 1 && started.speed == 1;
     const Duration left =
         is_plain ? job.runtime : Duration(std::llround(std::min(life.left_seconds / started.speed, 9e9) * 1e9));
-    ends_.push({AddSaturating(now_, left), started.job, life.attempt});
+    ends_.push({AddSaturating(now_ + started.delay, left), started.job, life.attempt});
     return {};
   }
 
@@ -141,17 +144,20 @@ class Run {
     Leave(life);
     life.phase = Phase::kWaiting;
     ++life.outcome.preemptions;
-    life.left_seconds = stopped.keeps_progress
-                            ? std::max(0.0, life.left_seconds - ToSeconds(now_ - life.since) * life.speed)
-                            : ToSeconds(job.runtime);
+    life.left_seconds = stopped.keeps_progress ? std::max(0.0, life.left_seconds - ToSeconds(Ran(life)) * life.speed)
+                                               : ToSeconds(job.runtime);
     Wait(job, 1);
     return {};
   }
+
+  /// How long the current attempt has run, without the copies before it.
+  Duration Ran(const Life& life) const { return std::max(Duration(0), now_ - life.since - life.delay); }
 
   /// Releases the job's GPUs.
   void Leave(Life& life) {
     const Duration held = now_ - life.since;
     life.outcome.held += held;
+    life.outcome.copying += held - Ran(life);
     life.outcome.gpu_seconds += life.gpus * ToSeconds(held);
     level_.allocated_gpus -= life.gpus;
     level_.running_jobs -= 1;
@@ -170,6 +176,7 @@ class Run {
 
   Replayed Finish() {
     result_.load.Finish(measured_until_);
+    result_.contract = decider_.contract();
     for (std::size_t i = 0; i < lives_.size(); ++i) {
       if (lives_[i].phase == Phase::kDone) {
         result_.outcomes.push_back(lives_[i].outcome);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -27,6 +28,7 @@ struct Started {
   std::vector<NodeGpus> gpus;  // The sum may differ from the request (elastic jobs).
   /// Progress in run time per second. 1: on all requested GPUs, of the best model.
   double speed = 1;
+  Duration delay{0};  // It holds its GPUs this long before its run begins: copies to and from host memory.
 };
 
 struct Stopped {
@@ -37,6 +39,15 @@ struct Stopped {
 struct Decision {
   std::vector<Stopped> stops;  // Applied first. A job may be stopped and started elsewhere in one decision.
   std::vector<Started> starts;
+};
+
+/// How well a policy with time-sharing kept its contract (engine/time_sharing/time_sharing.h).
+struct ContractFigures {
+  std::int64_t jobs_settled = 0;    // Jobs that can be parked and that the contract protected at some time.
+  std::int64_t jobs_above = 0;      // The jobs among them that at some moment had lost more than their contract allows.
+  double worst_excess_seconds = 0;  // The most that a job had lost beyond its contract.
+  double settled_gpu_hours = 0;     // GPU time of jobs that can be parked, while the contract protected them.
+  double unsettled_gpu_hours = 0;   // The same while it did not, after their trials.
 };
 
 class Decider {
@@ -51,14 +62,17 @@ class Decider {
   virtual Time NextWakeup() const { return kNever; }
   /// Idle GPUs that are unusable because of fragmentation. Called after each Decide.
   virtual double FragmentedGpus() const { return 0; }
+  /// Set by policies with time-sharing.
+  virtual std::optional<ContractFigures> contract() const { return std::nullopt; }
 };
 
 struct Outcome {
   JobIndex job = 0;
   Time submit{};
-  Time first_start{};
+  Time first_start{};  // When its first run began.
   Time end{};
   Duration held{0};        // Time with GPUs, over all of its starts.
+  Duration copying{0};     // The part of `held` in which it did not run (Started::delay).
   double gpu_seconds = 0;  // GPU-seconds held.
   int preemptions = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
@@ -71,6 +85,7 @@ struct Replayed {
   std::int64_t decisions = 0;  // Number of calls of Decide.
   std::int64_t starts = 0;
   double decide_cpu_seconds = 0;  // CPU time of one core in Submit, Ended and Decide.
+  std::optional<ContractFigures> contract;
 };
 
 struct ReplayOptions {

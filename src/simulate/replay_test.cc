@@ -95,6 +95,52 @@ TEST(Replay, AStoppedJobContinuesOrRestarts) {
   }
 }
 
+TEST(Replay, CopiesHoldGpusBeforeTheRunBegins) {
+  const Workload workload = Jobs({{0, 10, 1}, {4, 2, 1}});
+  Script script;
+  script.says[0] = {{{}, {Start(0, 1)}}};
+  Started copied = Start(1, 1);
+  copied.delay = 3s;
+  script.says[4] = {{{{0, true}}, {copied}}};
+  Started returned = Start(0, 1);
+  returned.delay = 1s;
+  script.says[9] = {{{}, {returned}}};
+  const Replayed replayed = Replay(workload, script).value();
+  EXPECT_EQ(replayed.outcomes[1].first_start, At(7));
+  EXPECT_EQ(replayed.outcomes[1].end, At(9));
+  EXPECT_EQ(replayed.outcomes[1].copying, 3s);
+  EXPECT_EQ(replayed.outcomes[0].end, At(16)) << "6 s are left at 9, and one second passes before they run";
+  EXPECT_EQ(replayed.outcomes[0].held, 11s);
+  EXPECT_EQ(replayed.outcomes[0].copying, 1s);
+}
+
+TEST(Replay, AJobStoppedDuringACopyHasNotRun) {
+  const Workload workload = Jobs({{0, 10, 1}});
+  Script script;
+  Started copied = Start(0, 1);
+  copied.delay = 5s;
+  script.says[0] = {{{}, {copied}}};
+  script.says[2] = {{{{0, true}}, {Start(0, 1)}}};
+  script.wakeup = At(2);
+  class Once : public Decider {
+   public:
+    explicit Once(Script& script) : script_(script) {}
+    void Submit(JobIndex job, const TraceJob& trace_job, Time now) override { script_.Submit(job, trace_job, now); }
+    void Ended(JobIndex job, Time now) override { script_.Ended(job, now); }
+    Decision Decide(Time now) override {
+      if (now >= At(2)) script_.wakeup = kNever;
+      return script_.Decide(now);
+    }
+    Time NextWakeup() const override { return script_.wakeup; }
+
+   private:
+    Script& script_;
+  } decider(script);
+  const Replayed replayed = Replay(workload, decider).value();
+  EXPECT_EQ(replayed.outcomes[0].end, At(12));
+  EXPECT_EQ(replayed.outcomes[0].copying, 2s);
+}
+
 TEST(Replay, AJobOnSlowGpusTakesLonger) {
   const Workload workload = Jobs({{0, 10, 2}});
   Script script;

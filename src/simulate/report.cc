@@ -48,7 +48,10 @@ std::string Json(const Figures& figures) {
          ", \"preemptions\": " + std::to_string(figures.preemptions) +
          ", \"jct_seconds\": " + Json(figures.jct_seconds) + ", \"wait_seconds\": " + Json(figures.wait_seconds) +
          ", \"slowdown\": " + Json(figures.slowdown) + ", \"rho\": " + Json(figures.rho) +
-         ", \"unfair_percent\": " + Json(figures.unfair_percent) + "}";
+         ", \"unfair_percent\": " + Json(figures.unfair_percent) +
+         ", \"first_start_seconds\": " + Json(figures.first_start_seconds) +
+         ", \"lost_seconds\": " + Json(figures.lost_seconds) +
+         ", \"bounded_slowdown\": " + Json(figures.bounded_slowdown) + "}";
 }
 
 std::string Json(const RunMetrics::Groups& groups) {
@@ -56,6 +59,14 @@ std::string Json(const RunMetrics::Groups& groups) {
   Items items(out);
   for (const auto& [name, figures] : groups) items.Key(name) += Json(figures);
   return out + "}";
+}
+
+std::string Json(const ContractFigures& contract) {
+  return "{\"jobs_settled\": " + std::to_string(contract.jobs_settled) +
+         ", \"jobs_above\": " + std::to_string(contract.jobs_above) +
+         ", \"worst_excess_seconds\": " + Json(contract.worst_excess_seconds) +
+         ", \"settled_gpu_hours\": " + Json(contract.settled_gpu_hours) +
+         ", \"unsettled_gpu_hours\": " + Json(contract.unsettled_gpu_hours) + "}";
 }
 
 std::string Json(const LoadSeries& load) {
@@ -107,6 +118,8 @@ std::string Json(const PolicyRun& run) {
   if (run.growth) items.Key("growth") += Json(*run.growth);
   items.Key("all") += Json(metrics.all);
   items.Key("largest_tenth") += Json(metrics.largest_tenth);
+  items.Key("longest_tenth") += Json(metrics.longest_tenth);
+  if (run.replayed.contract) items.Key("contract") += Json(*run.replayed.contract);
   items.Key("by_team") += Json(metrics.by_team);
   items.Key("by_size") += Json(metrics.by_size);
   items.Key("by_hour") += Json(metrics.by_hour);

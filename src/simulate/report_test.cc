@@ -84,9 +84,11 @@ TEST_F(Reports, GroupsAreShownSideBySide) {
 
 TEST_F(Reports, JsonContainsAllFiguresAndTheLoad) {
   const std::string json = ReportJson(report_);
-  for (const char* part : {"{\"title\": \"Tiny & small\"", "\"a \\\"note\\\"\"", "\"policy\": \"fifo-skip\"",
-                           "\"gpus\": 8", "\"jobs_unfinished\": 0", "\"by_team\": {\"a<b\": {\"jobs\": 3",
-                           "\"all\": {\"jobs\": 3, \"gpu_hours\": 0.1833", "\"load\": [[0, 6.00, 0.00, 0.00, 1.00]"})
+  for (const char* part :
+       {"{\"title\": \"Tiny & small\"", "\"a \\\"note\\\"\"", "\"policy\": \"fifo-skip\"", "\"gpus\": 8",
+        "\"jobs_unfinished\": 0", "\"by_team\": {\"a<b\": {\"jobs\": 3", "\"longest_tenth\": {\"jobs\": 1",
+        "\"first_start_seconds\": {\"mean\": ", "\"lost_seconds\": {\"mean\": ", "\"bounded_slowdown\": {\"mean\": ",
+        "\"all\": {\"jobs\": 3, \"gpu_hours\": 0.1833", "\"load\": [[0, 6.00, 0.00, 0.00, 1.00]"})
     EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
   int depth = 0;
   for (const char c : json) depth += (c == '{' || c == '[') - (c == '}' || c == ']');

@@ -608,6 +608,8 @@ std::vector<Command> MakeCommands() {
        "server's jobs, needs a daemon. Formats: helios, philly, pollux, gavel, shockwave, muri, tiresias, pai, openb, "
        "sacct (Slurm), swf; scripts/traces lists their sources, docs/simulate.md the details. Policies: small-first, "
        "fifo, fair, shortest; with :true they know the true run times, with :none no run times, as in shortest:true. "
+       "time-sharing: a new job starts at once on trial and parks a long one; with its contract, as in "
+       "time-sharing:10% or time-sharing:none (docs/time-sharing.md). "
        "Baselines without reservations: fifo-strict, fifo-skip, sjf-strict, sjf-skip, gtf-strict, gtf-skip (sjf: "
        "shortest job first, gtf: least GPU time first; strict stops at the first job that does not fit). openb fills "
        "an empty cluster with jobs in an order that depends on the seed, and prints the percentage of GPUs allocated "

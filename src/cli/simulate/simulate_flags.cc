@@ -26,6 +26,8 @@ constexpr double kMostFill = 100;
 constexpr double kMostLoad = 1000;
 constexpr double kMostAgeing = 1000;
 constexpr std::int64_t kMostMoves = 16;
+constexpr std::int64_t kMostParkableGpus = 64;
+constexpr double kMostHostMemory = 100;
 
 using Setter = dialect::Apply;
 
@@ -92,6 +94,12 @@ Setter Number(double& into, double above, double most, const char* what) {
     into = *number;
     return {};
   };
+}
+
+/// `unit`: of a number without one.
+Status ReadTime(std::string_view text, Duration unit, Duration& into) {
+  DIVVY_TRY(into, dialect::ParseDuration(text, unit));
+  return {};
 }
 
 void AddInput(SimulateFlags& flags, std::vector<Option>& table) {
@@ -210,6 +218,39 @@ void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
         if (!ageing || *ageing < 0 || *ageing > kMostAgeing)
           return InvalidArgument("'" + std::string(value) + "' is not a number from 0 to 1000");
         flags.engine.rules.ageing = *ageing;
+        return {};
+      });
+  add("contract", 0, "PERCENT",
+      "time-sharing: what a long job may lose to others, in percent of its run time so far, or none (default: 20%)",
+      [&flags](std::string_view value) -> Status {
+        DIVVY_TRY(flags.time_sharing.options.at_most, simulate::ParseContract(value));
+        return {};
+      });
+  add("trial", 0, "TIME", "time-sharing: GPU time for which a new job is not displaced (default: 64h)",
+      [&flags](std::string_view value) {
+        return ReadTime(value, std::chrono::hours(1), flags.time_sharing.options.trial);
+      });
+  add("park-time", 0, "TIME", "time-sharing: time to copy a job to host memory, and back (default: 10s)",
+      [&flags](std::string_view value) -> Status {
+        DIVVY_CHECK(ReadTime(value, std::chrono::seconds(1), flags.time_sharing.options.park));
+        flags.time_sharing.options.wake = flags.time_sharing.options.park;
+        return {};
+      });
+  add("parkable-gpus", 0, "N", "time-sharing: jobs of more GPUs are never parked; 0: none is (default: 64)",
+      [&flags](std::string_view value) -> Status {
+        const auto gpus = ParseInteger(value);
+        if (!gpus || *gpus < 0 || *gpus > kMostParkableGpus)
+          return InvalidArgument("'" + std::string(value) + "' is not a number from 0 to " +
+                                 std::to_string(kMostParkableGpus));
+        flags.time_sharing.parkable_gpus = static_cast<int>(*gpus);
+        return {};
+      });
+  add("host-memory", 0, "X", "time-sharing: host memory of a node in multiples of its GPUs' memory (default: 1)",
+      [&flags](std::string_view value) -> Status {
+        const auto multiple = ParseNumber(value);
+        if (!multiple || !(*multiple >= 0 && *multiple <= kMostHostMemory))
+          return InvalidArgument("'" + std::string(value) + "' is not a number from 0 to 100");
+        flags.time_sharing.host_memory = *multiple;
         return {};
       });
   add("no-limits", 0, "", "Ignore the time limits of the trace", [&flags](std::string_view) -> Status {

@@ -11,6 +11,7 @@
 #include "simulate/engine_decider.h"
 #include "simulate/fill.h"
 #include "simulate/growth_decider.h"
+#include "simulate/time_sharing_decider.h"
 
 namespace divvy::cli {
 
@@ -23,6 +24,7 @@ struct SimulateFlags {
   bool is_replayed = false;  // A replay of openb, which fills the cluster differently.
   // For a replay.
   simulate::EngineRule engine;
+  simulate::TimeSharingRule time_sharing;
   std::optional<Time> from;
   std::optional<Time> to;
   double load = 1;

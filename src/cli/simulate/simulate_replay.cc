@@ -27,13 +27,14 @@ using simulate::TraceCluster;
 using simulate::Workload;
 
 Result<std::vector<PolicyChoice>> Policies(const SimulateFlags& flags) {
+  const simulate::PolicyDefaults defaults{flags.engine, flags.time_sharing};
   std::vector<PolicyChoice> policies;
   for (const std::string& name : flags.policies) {
-    DIVVY_TRY(PolicyChoice choice, simulate::ParsePolicy(name, flags.engine));
+    DIVVY_TRY(PolicyChoice choice, simulate::ParsePolicy(name, defaults));
     policies.push_back(std::move(choice));
   }
   if (policies.empty()) {
-    DIVVY_TRY(PolicyChoice choice, simulate::ParsePolicy("small-first", flags.engine));
+    DIVVY_TRY(PolicyChoice choice, simulate::ParsePolicy("small-first", defaults));
     policies.push_back(std::move(choice));
   }
   return policies;
