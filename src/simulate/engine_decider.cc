@@ -59,11 +59,11 @@ class Engine : public EngineDecider {
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
     }
     for (const NodeGroup& group : cluster.groups) {
-      const int kind = AddKind(group);
-      if (kind >= placement::kMaxModels)
+      const int node_class = AddKind(group);
+      if (node_class >= placement::kMaxModels)
         return InvalidArgument("the nodes have more than " + std::to_string(placement::kMaxModels) +
                                " classes (combinations of GPU model and team)");
-      for (int i = 0; i < group.count; ++i) AddNode(group, kind, RackOf(group));
+      for (int i = 0; i < group.count; ++i) AddNode(group, node_class, RackOf(group));
     }
     Learn();
     return {};
@@ -172,17 +172,18 @@ class Engine : public EngineDecider {
   // --- The cluster
 
   std::size_t FindKind(const NodeGroup& group) const {
-    const auto known = std::ranges::find_if(
-        kinds_, [&](const Kind& kind) { return kind.model == group.model && kind.team == group.team; });
-    return static_cast<std::size_t>(known - kinds_.begin());
+    const auto known = std::ranges::find_if(classes_, [&](const SimulatedClass& node_class) {
+      return node_class.model == group.model && node_class.team == group.team;
+    });
+    return static_cast<std::size_t>(known - classes_.begin());
   }
 
   /// A group without nodes is one whose nodes are added later; it counts as one.
   int AddKind(const NodeGroup& group) {
     const std::size_t index = FindKind(group);
-    if (index == kinds_.size()) kinds_.push_back({group.model, group.team, 0});
-    kinds_[index].gpus = std::max(kinds_[index].gpus, group.gpus);
-    capacity_parts_.resize(kinds_.size());
+    if (index == classes_.size()) classes_.push_back({group.model, group.team, 0});
+    classes_[index].gpus = std::max(classes_[index].gpus, group.gpus);
+    capacity_parts_.resize(classes_.size());
     capacity_parts_[index] += std::int64_t{group.gpus} * std::max(group.count, 1) * kGpuParts;
     return static_cast<int>(index);
   }
@@ -191,7 +192,7 @@ class Engine : public EngineDecider {
     return racks_.try_emplace(group.rack, static_cast<std::uint32_t>(racks_.size())).first->second;
   }
 
-  core::NodeIndex AddNode(const NodeGroup& group, int kind, std::uint32_t rack) {
+  core::NodeIndex AddNode(const NodeGroup& group, int node_class, std::uint32_t rack) {
     core::NodeFacts facts;
     facts.name = "n" + std::to_string(cluster_.node_count());
     facts.cpu_milli = knows_cpus_ ? group.cpus * 1000 : 0;

@@ -198,7 +198,7 @@ Result<PolicyRun> RunOne(const PlannedRun& planned, const std::function<void(dou
   if (planned.growth) {
     if (planned.policy.reference || planned.policy.time_sharing)
       return InvalidArgument("providers need a queue policy of divvy's, not " + planned.policy.label +
-                             "; use --policy default");
+                             "; use --policy small-first");
     GrowthSetup setup = *planned.growth;
     setup.engine = planned.policy.engine;
     DIVVY_TRY(std::unique_ptr<GrowthDecider> made, MakeGrowthDecider(planned.cluster, setup));
