@@ -17,7 +17,8 @@ const NodeDriver::Run* NodeDriver::Find(JobId job) const {
 void NodeDriver::Launch(const LaunchCommand& command, const std::shared_ptr<const JobSpec>& spec) {
   const JobRecord& record = command.record;
   if (spec == nullptr) return FailLaunch(record, "its specification could not be read from the store");
-  if (spec->is_foreground && command.seat == 0 && !host_.HasCaller(record.id)) return AwaitCaller(command, spec);
+  if (spec->is_foreground && command.allocation_index == 0 && !host_.HasCaller(record.id))
+    return AwaitCaller(command, spec);
   auto launched = host_.Launch(command, *spec);
   if (const auto* why = std::get_if<Exit>(&launched)) return Fail(record.id, record.attempt, *why);
   Run run;
@@ -43,7 +44,7 @@ void NodeDriver::FailLaunch(const JobRecord& record, const std::string& why) {
 }
 
 void NodeDriver::OnCaller(JobId job) {
-  if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().order, waiting.mapped().spec);
+  if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().command, waiting.mapped().spec);
 }
 
 // The streams of the job's caller were lost with the previous daemon; the caller still has them.
@@ -58,7 +59,7 @@ void NodeDriver::FailUnclaimed() {
   std::vector<JobRecord> gone;
   std::erase_if(unclaimed_, [&](const auto& waiting) {
     if (controller_->Now() < waiting.second.until) return false;
-    gone.push_back(waiting.second.order.record);
+    gone.push_back(waiting.second.command.record);
     return true;
   });
   for (const JobRecord& record : gone) FailLaunch(record, "its terminal is gone");
@@ -78,7 +79,7 @@ void NodeDriver::Execute(const NodeCommand& command, std::shared_ptr<const JobSp
   const JobId job = JobOf(command);
   if (std::holds_alternative<StopCommand>(command)) {
     if (const auto waiting = unclaimed_.extract(job))
-      return FailLaunch(waiting.mapped().order.record, "stopped before it started");
+      return FailLaunch(waiting.mapped().command.record, "stopped before it started");
   }
   const auto run = runs_.find(job);
   if (run != runs_.end()) return DeliverSoon(run->second, command);

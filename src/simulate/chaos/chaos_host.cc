@@ -30,12 +30,12 @@ void ChaosHost::AdoptRuns(bool was_rebooted) {
   driver_.Touch();
 }
 
-void ChaosHost::Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) {
-  const NodeDriver::Run* run = node_.Find(JobOf(order));
-  if (mutation_ == ChaosMutation::kFreesGpusEarly && run != nullptr && std::holds_alternative<StopCommand>(order))
+void ChaosHost::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
+  const NodeDriver::Run* run = node_.Find(JobOf(command));
+  if (mutation_ == ChaosMutation::kFreesGpusEarly && run != nullptr && std::holds_alternative<StopCommand>(command))
     OnExited(run->record.job, run->record.attempt, EndedBy(SIGTERM), Now());
   is_executing_ = true;
-  node_.Execute(order, std::move(spec));
+  node_.Execute(command, std::move(spec));
   is_executing_ = false;
 }
 
@@ -73,8 +73,8 @@ std::set<JobId> ChaosHost::known() const {
 
 // --- Launches -------------------------------------------------------------------------------------------------------
 
-std::variant<RunRecord, Exit> ChaosHost::Launch(const LaunchCommand& order, const JobSpec& spec) {
-  const JobRecord& record = order.record;
+std::variant<RunRecord, Exit> ChaosHost::Launch(const LaunchCommand& command, const JobSpec& spec) {
+  const JobRecord& record = command.record;
   auto about = std::make_shared<RunDescription>();
   about->record = record;
   about->gpu_parts = record.gpu_parts.ten_thousandths();

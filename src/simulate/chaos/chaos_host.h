@@ -28,7 +28,7 @@ class ChaosHost final : public NodeCommandPort, private RunHost, private NodeRep
   }
 
   void AdoptRuns(bool was_rebooted);
-  void Execute(const NodeCommand& order, std::shared_ptr<const JobSpec> spec) override;
+  void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   void OnReport(const ReportMessage& report);
   void CheckSupervisors() { node_.CheckSupervisors(); }
   /// From now on, the GPUs of an ended job are observed before they are reused, which takes some time.
@@ -64,7 +64,7 @@ class ChaosHost final : public NodeCommandPort, private RunHost, private NodeRep
   // RunHost.
   bool HasCaller(JobId) const override { return true; }
   void DropCaller(JobId) override {}
-  std::variant<RunRecord, Exit> Launch(const LaunchCommand& order, const JobSpec& spec) override;
+  std::variant<RunRecord, Exit> Launch(const LaunchCommand& command, const JobSpec& spec) override;
   void Confirm(JobId job, std::uint32_t attempt) override;
   bool IsPending(JobId job, std::uint32_t attempt) const override;
   void RepeatLost() override;
