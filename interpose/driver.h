@@ -1,5 +1,6 @@
 // Access to the real driver. Each entry point that divvy knows (platform/gpu/cuda_functions.inc and more_functions.inc)
-// has a slot, with the real function and the names and versions that select it. Independent of the tenant.
+// has a slot, with the real function and the names and versions that select it. Nothing here depends on the tenant
+// that the process belongs to (tenant.h).
 #pragma once
 
 #include "platform/gpu/cuda_api.h"

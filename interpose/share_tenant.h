@@ -52,7 +52,8 @@ std::string Hog(const std::string& kind, std::uint64_t bytes, std::uint64_t most
 std::string RequestNames(const std::string& list);
 /// Makes a green context of all multiprocessors current. Returns the result.
 std::string EnterGreenContext();
-/// Calls the form of cuMulticastBindMem for CUDA 13.1 with the numbers 1 to 7. Returns the result.
+/// Calls the form of cuMulticastBindMem for CUDA 13.1 once, with the seven arguments 1, 2, ..., 7. Returns the number
+/// of the result, or "not found".
 std::string BindToMulticast();
 
 /// LoadNccl opens NCCL. MakeCommunicator creates a communicator of `ranks` ranks; `how` is rank, config, scalable or

@@ -57,8 +57,8 @@ class NodeDriver final : public NodeCommandPort {
   /// Compares the jobs that the controller considers active with the runs on this node. `was_rebooted`: no earlier
   /// process is alive. Called once, when the node starts. Fails if the run records cannot be read.
   Status AdoptRuns(bool was_rebooted);
-  /// Does the same after the controller has restarted, for a node that has kept running. Repeats events that the
-  /// controller may have missed, and ends runs that the controller does not know.
+  /// Makes the same comparison as AdoptRuns, on a node that has kept running while the controller restarted. Repeats
+  /// events that the controller may have missed, and ends runs that the controller does not know.
   void Reconcile();
   /// Finds runs whose supervisor was killed or whose report was lost, and ends adopted runs at their limit. Call about
   /// once a second.

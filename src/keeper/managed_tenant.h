@@ -67,7 +67,7 @@ struct ManagedTenant {
   bool is_away() const { return record.is_parked || relocation != nullptr || !returning.empty(); }
 };
 
-/// Converts the node's terms for the planner.
+/// Converts the terms that the node sent for a tenant into the planner's form.
 sharing::Share ShareOf(const wire::KeeperAdd& terms);
 /// Converts the terms for the pages of a tenant on GPUs with these UUIDs. Gates and ceilings keep their defaults.
 std::vector<TenantDevice> DevicesOf(const RecordedTenant& record, const std::vector<std::string>& uuids);

@@ -35,7 +35,7 @@ struct Block {
 
 inline constexpr std::size_t kMostBlockPoints = 4096;
 
-/// Requires: `count` is at most kMostBlockPoints.
+/// Requires: `block.count` is at most kMostBlockPoints.
 std::string EncodeBlock(const Block& block);
 /// `is_wanted` selects columns; null: all. Returns kCorruptData for bytes that EncodeBlock never writes.
 using IsWanted = std::function<bool(Metric metric, std::string_view own_name)>;

@@ -141,7 +141,8 @@ std::vector<Decision> Halving::Report(std::uint32_t trial, double loss) {
   return decisions;
 }
 
-// The members of a rung that have neither reached it nor ended keep the rung open, also those that have not started.
+// The bracket stays at its current rung until each of its members has reached the rung or ended. A member that has not
+// started keeps it there, too.
 void Halving::SettleBracket(Bracket& bracket, std::vector<Decision>& decisions) {
   while (bracket.rung < bracket.first_power) {
     const auto rung = static_cast<std::size_t>(bracket.rung);

@@ -39,8 +39,8 @@ double Comparable(double loss) { return std::isnan(loss) ? std::numeric_limits<d
 
 // --- ASHA -----------------------------------------------------------------------------------------------------------
 
-/// Algorithm 2 of Li et al. (MLSys 2020), line by line. Where the paper leaves the order open, the lowest trial is
-/// first.
+/// Algorithm 2 of Li et al. (MLSys 2020), line by line. Where the paper leaves the order open, the trial with the
+/// lowest number is first.
 class PublishedAsha {
  public:
   PublishedAsha(int eta, int top) : eta_(eta), top_(top) {}

@@ -60,7 +60,8 @@ class PoolRules {
   std::vector<std::string> OpenPools(const JobRecord& record) const;
   /// Returns whether the job names several pools, of which one has limits.
   bool NamesLimitedPools(const JobRecord& record) const;
-  /// Why pools block the job even if everything were free, as text of an unmet dependency; empty: they do not.
+  /// Returns why pools block the job even if everything were free; empty if they do not. The text says whom the job
+  /// waits for, as the texts of unmet dependencies do: "an administrator: pool a starts no jobs: ...".
   std::string PoolBar(const JobRecord& record) const;
   std::vector<std::string> ClosedPools(const JobRecord& record) const;  ///< See Controller.
   /// The groups of the pools in which the job counts.

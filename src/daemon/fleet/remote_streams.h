@@ -56,7 +56,8 @@ class RemoteStreams {
   /// The job does not need the relays: it runs on this node, or not at all. A caller that already had streams is told
   /// that they are lost.
   void Drop(JobId job);
-  /// For a reconnecting caller whose job was launched on `node` meanwhile.
+  /// Joins the kept relays of a reconnecting caller with the streams of its job, which was launched on `node`
+  /// meanwhile.
   void Rejoin(RemoteNode& node, JobId job) { OpenAll(node, job); }
 
   /// See RemoteNode::Ports::on_channel and before_foreground.

@@ -297,7 +297,7 @@ Status Notifier::CheckPolicy(const NotifyRegistry::Known& known) const {
   if (known.owner.uid == 0 && !options_.takes_root_commands)
     return PermissionDenied("commands of root are off here, as its jobs are (root_jobs in [jobs] of divvy.toml)");
   if (options_.own_uid != 0 && known.owner.uid != options_.own_uid)
-    return PermissionDenied("this daemon belongs to one user and runs only that user's commands");
+    return PermissionDenied("this daemon belongs to one user and runs notification commands of that user only");
   return {};
 }
 

@@ -27,7 +27,8 @@ class WasteActor {
 
   /// Schedules the judgement of each ended job for when all its samples have arrived.
   void OnDurable(const Effects& effects);
-  /// Call once a second.
+  /// Compares the samples of the jobs with the rules, and reports and acts on the waste that it finds. Call once a
+  /// second.
   void Look(MetricStore& samples, samples::Second now);
 
  private:

@@ -278,7 +278,7 @@ TEST_F(WasteTrackerTest, AJobThatWastesEveryRunIsHeldAfterTheThird) {
         << news.back().text;
     tracker->OnAction(news.back(), true, now_);
     ASSERT_TRUE(controller_.Requeue(job, RequeueAs::kQueued, divvy, Now()));
-    // A restarted daemon knows it as well.
+    // A restarted daemon still knows how often the job was queued again.
     std::map<std::string, std::string> rows;
     const auto keep = [&] {
       for (auto& [key, text] : tracker->TakeSettings(controller_)) rows[key] = text;

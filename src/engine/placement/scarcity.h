@@ -14,8 +14,9 @@ namespace divvy::placement {
 /// demand exceeds capacity. `capacity_parts[m]`: all GPUs of model m, in parts. `requests`: the number of requests that
 /// the demand counts.
 ///
-/// A model that few requests could have named so far is assumed to be contested as much as the average model: one large
-/// request for a rare model changes everything, and flexible requests must not fill that model before it arrives.
+/// While the GPUs requested so far, times a model's share of the capacity, are few, the model is assumed to be
+/// contested as much as the average model: one large request for a rare model changes everything, and flexible requests
+/// must not fill that model before it arrives.
 ///
 /// `alike`: models with the same number that no request distinguishes count as one, so that a price does not depend on
 /// how finely a fleet is divided. Empty: each counts separately.

@@ -19,7 +19,7 @@
 
 namespace divvy::keeper {
 
-/// The driver's state of a process. kGone: it has ended, or has never used CUDA.
+/// The state of a process in the driver's checkpoint API. kGone: it has ended, or has never used CUDA.
 enum class DriverState { kRunning, kLocked, kCheckpointed, kFailed, kGone };
 
 struct DriverAbilities {

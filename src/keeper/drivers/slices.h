@@ -39,7 +39,7 @@ class Slices {
   };
   /// Callbacks, called by the loop in the order of the requests.
   struct Events {
-    /// Answers Make. kNotFound: the tenant had an instance, which has disappeared.
+    /// Answers Make. kNotFound: the tenant had a MIG instance, which has disappeared.
     std::function<void(TenantId, const Result<Made>&)> made;
     /// Answers Look. kNotFound: the instance has disappeared.
     std::function<void(TenantId, const Status&)> looked;

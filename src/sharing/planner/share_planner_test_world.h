@@ -115,7 +115,8 @@ class ModelledNode {
 
   // --- Time ---------------------------------------------------------------------------------------------------------
 
-  /// Calls Decide until no order is left for this moment. Moves, parks and wakes stay in flight until their end time.
+  /// Calls Decide and executes its actions until it returns none for this moment. Tenants that move, park or wake are
+  /// in flight until the action's end time.
   void Settle() {
     for (int turn = 0; turn < 200; ++turn) {
       const std::vector<IssuedAction> actions = planner.Decide(now);

@@ -36,8 +36,8 @@ FinishCall RefuseMissing(const Status& done, const FoundJob& found);
 /// Returns true if the caller may see a job's script, directory, environment and output, which may hold secrets. Its
 /// place in the queue is public.
 bool MaySee(const Caller& caller, const JobRecord& record);
-/// Returns the specification if the caller may see it: the whole of their own jobs; for jobs of a team that they
-/// lead, all but the script.
+/// Returns the specification if the caller may see it or leads the job's team, otherwise null. It is complete in both
+/// cases: leaders may not see the script, so the route that answers must remove it (see MaySee).
 std::shared_ptr<const JobSpec> VisibleSpec(const Controller& controller, const Caller& caller, const FoundJob& found);
 
 /// Finds live jobs only, without reading the store; for listings, which may be long.

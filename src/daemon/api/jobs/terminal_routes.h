@@ -12,9 +12,9 @@
 
 namespace divvy {
 
-/// Checks the descriptors of a request: its caller's three streams, then a relay for each (remote_streams.h). `uid` is
-/// the caller's. `has_terminal`: the job has a terminal, and its supervisor reads and writes the streams
-/// (CheckPassedStream).
+/// Checks each descriptor of a request with CheckPassedStream: its caller's three streams, then a relay for each
+/// (remote_streams.h explains relays). `uid` is the caller's. `has_terminal`: the job has a terminal, so not the job
+/// but its supervisor reads and writes the streams.
 Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
 
 class TerminalRoutes {

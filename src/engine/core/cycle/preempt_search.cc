@@ -337,7 +337,7 @@ void Search::Greedy() {
   chosen_.clear();
 }
 
-// --- A set ----------------------------------------------------------------------------------------------------------
+// --- A set of victims -----------------------------------------------------------------------------------------------
 
 bool Search::Accept(const Toll& toll) {
   const std::vector<Loss> losses = LossesOf(chosen_);

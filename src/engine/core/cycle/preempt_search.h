@@ -117,6 +117,8 @@ class Search {
   /// Returns whether the set is cheaper than the best so far, or equally cheap and better by rank.
   bool IsBetter(const Toll& toll, const std::vector<Choice>& set) const;
   std::vector<Rank> RanksOf(const std::vector<Choice>& set) const;
+  /// Makes the chosen victims, which cost `toll`, the best set so far. Returns false if the rules forbid it, or if the
+  /// preemptor or a victim that must move fits nowhere.
   bool Accept(const Toll& toll);
   Length LengthAfterGrace(const ClassKey& key) const;
   std::vector<TaskPlacement> PlacePreemptor();

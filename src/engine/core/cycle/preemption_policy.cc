@@ -13,7 +13,7 @@ PreemptionPolicy::PreemptionPolicy(const ClusterState& state)
     for (const TaskPlacement& placed : gone) {
       Add(job_class.key.team, -ShapeOf(state.request_of(run), placed).gpu_parts(), job_class.is_firm());
     }
-    // Migrated resources are held elsewhere.
+    // A job that is being migrated leaves its old place, but its team then holds the new one.
     const auto moving = state.moving.find(id);
     if (moving == state.moving.end()) continue;
     for (const TaskPlacement& placed : moving->second.to) {

@@ -36,7 +36,8 @@ class PreemptionPolicy {
   /// count.
   bool MayReclaim(ClassIndex preemptor, const std::vector<Loss>& losses) const;
   bool MayPreempt(ClassIndex preemptor, int priority, const std::vector<Loss>& losses) const;
-  /// Checks only limits and quotas of the preemptor's teams.
+  /// Returns whether the preemptor fits into the limits and quotas of its teams after the victims' `losses`. Checks
+  /// nothing else.
   bool FitsItsTeams(ClassIndex preemptor, const std::vector<Loss>& losses) const;
 
   /// Returns false if MayReclaim refuses every set of victims that includes this team's jobs.

@@ -294,8 +294,8 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
   return true;
 }
 
-// Returns what a reserved job can get now while its own reserved capacity is lifted: a start, or its reservation from
-// here on.
+// Returns what a job with a reservation gets now: places to start at once, or else the reservation that replaces its
+// present one. During the call, the capacity that the job itself has reserved must count as unreserved.
 SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool is_escalated) {
   Outlook outlook;
   const bool is_nomination = slot.reservation.is_nomination;

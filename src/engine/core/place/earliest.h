@@ -19,7 +19,8 @@ std::optional<BackfillReservation> Earliest(ClusterState& state, ClassIndex job_
 /// Reserves places for all tasks as they become free, out of what no other job has reserved. Returns nothing if there
 /// are none.
 std::optional<BackfillReservation> DrainFor(const ClusterState& state, const ResourceRequest& request);
-/// Returns whether these places still are valid for DrainFor.
+/// Returns whether a reservation that DrainFor made still holds: all its nodes accept jobs, and the places would fit
+/// there beside all reserved capacity if no job ran.
 bool DrainStands(const ClusterState& state, const ResourceRequest& request,
                  const std::vector<TaskPlacement>& placements);
 /// Like DrainFor, but returns only places for which fewer owners must leave than for `than`. `nodes`: those that
