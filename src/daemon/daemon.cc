@@ -116,6 +116,12 @@ class Daemon {
     lease_thread_.reset();
     if (keeper_) keeper_->Release();
   }
+  /// Leaves the lease to the others, and starts again as a standby.
+  [[noreturn]] void BecomeStandby(const Error& why) {
+    log_.Write(LogLevel::kError, "event=starts_again reason=" + LogQuoted(why.message));
+    GiveLeaseBack();
+    StartAgain();
+  }
   /// Stops the daemon after everything acknowledged is committed. Jobs continue under their supervisors.
   void Close();
 
@@ -171,6 +177,8 @@ class Daemon {
   ControllerSelf self_;
   std::shared_ptr<LeaseKeeper> keeper_;  // Null for a store without a lease.
   bool is_elected_ = false;
+  std::int64_t elected_epoch_ = 0;  // Of this process's time as leader. Stays when the lease is lost.
+  std::atomic<bool> is_closing_ = false;
   std::shared_ptr<FollowedJobs> followed_;  // As read while this controller stood by.
   // The launcher's services on a served machine; null for a daemon of a single user.
   std::shared_ptr<RootErrands> errands_;
@@ -621,7 +629,7 @@ Status Daemon::ListenForOthers() {
                                 [this](const User& user) { return rights_.ByName(user); }};
   if (has_standbys()) {
     terms.longest_heartbeat = kHeartbeatWithStandbys;
-    ports.lease = static_cast<std::uint64_t>(keeper_->epoch());
+    ports.lease = static_cast<std::uint64_t>(elected_epoch_);
     ports.may_act = [this] { return keeper_->may_act(); };
     ports.controllers = [this] {
       std::vector<std::string> addresses;
@@ -712,13 +720,15 @@ Status Daemon::JoinControllers() {
   LeaseKeeper::Ports ports;
   ports.since_boot = SinceBoot;
   ports.log = [this](const std::string& line) { LogLater(line); };
-  ports.on_elected = [this](std::int64_t) {
-    asio::post(loop_, [this] {
+  ports.on_elected = [this](std::int64_t epoch) {
+    asio::post(loop_, [this, epoch] {
+      elected_epoch_ = epoch;
       is_elected_ = true;
       loop_.stop();
     });
   };
   ports.on_lost = [this](const std::string& why) {
+    if (is_closing_) return;
     flags_.yields = true;
     log_.Write(LogLevel::kWarning, "event=starts_again reason=" + LogQuoted(why));
     StartAgain();
@@ -780,7 +790,7 @@ Status Daemon::TakeLease() {
   LeaseKeeper::Ports ports;
   ports.since_boot = SinceBoot;
   ports.log = [this](const std::string& line) { LogLater(line); };
-  ports.on_elected = [](std::int64_t) {};
+  ports.on_elected = [this](std::int64_t epoch) { elected_epoch_ = epoch; };
   ports.on_lost = [this](const std::string& why) { GiveUp(Internal(why)); };
   keeper_ = std::make_shared<LeaseKeeper>(std::move(lease), std::move(self), std::move(ports));
   const Duration end = SinceBoot() + kAwaitsLease;
@@ -826,7 +836,7 @@ Status Daemon::Start() {
     DIVVY_TRY(gpus, OpenGpus(wishes, places_));
   }
   DIVVY_CHECK(TakeLease());
-  DIVVY_TRY(store_, OpenStore(config_.store_url, places_, keeper_ ? keeper_->epoch() : 0, std::move(followed_)));
+  DIVVY_TRY(store_, OpenStore(config_.store_url, places_, elected_epoch_, std::move(followed_)));
   DIVVY_TRY(journal_, RunJournal::Open(places_.state + "/runs.journal"));
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
@@ -874,6 +884,7 @@ Status Daemon::Start() {
 }
 
 void Daemon::Close() {
+  is_closing_ = true;
   server_.reset();
   if (store_ != nullptr) store_->StopWaiting();
   writer_.reset();
@@ -920,7 +931,10 @@ int DaemonMain(const std::vector<std::string>& words) {
     if (is_elected && !*is_elected) return 0;
     if (!is_elected) done = is_elected.error();
   }
+  const bool is_elected = done && daemon.has_standbys();
   if (done) done = daemon.Start();
+  // The database may fail over just now, as the leader before did.
+  if (is_elected && !done && done.error().code == ErrorCode::kUnreachable) daemon.BecomeStandby(done.error());
   if (!done) {
     std::fprintf(stderr, "divvy: %s\n", done.error().message.c_str());
     daemon.GiveLeaseBack();

@@ -16,7 +16,8 @@ struct PostgresOptions;
 
 struct FollowedJobs {
   std::map<JobId, JobRecord> live;
-  std::int64_t since = 0;  // All earlier transactions are included. 0: nothing was read.
+  std::int64_t since = 0;    // All earlier transactions are included. 0: nothing was read.
+  std::int64_t commits = 0;  // The writer's number of commits, at least. Less of them: the database has lost some.
 };
 
 /// Used by one thread, except Stop.

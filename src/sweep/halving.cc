@@ -90,10 +90,11 @@ std::vector<Decision> Halving::Report(std::uint32_t trial, double loss) {
   State& state = states_[trial];
   const bool has_ended = state.phase == Phase::kEnded;
   if ((state.phase != Phase::kActive && !has_ended) || NextRung(trial) == kEndless) return {};
+  // Its bracket may be settled without it.
+  if (has_ended && rule_.stop == EarlyStop::kHyperband) return {};
   state.losses.push_back(std::isnan(loss) ? kEndless : loss);
   const std::size_t rung = state.losses.size() - 1;
   if (rule_.stop == EarlyStop::kHyperband) {
-    if (has_ended) return {};  // It never kept its rung open.
     Bracket& bracket = BracketOf(trial);
     std::vector<Decision> decisions{{trial, Verdict::kContinue}};
     if (static_cast<int>(rung) == bracket.first_power) return decisions;  // The last rung is the whole training.

@@ -39,8 +39,8 @@ class Halving {
   /// The resource of the trial's next rung. Infinity: it has passed the last one.
   double NextRung(std::uint32_t trial) const;
   /// The trial has reached its next rung. NaN counts as the greatest loss. Returns the verdict on this trial first, and
-  /// then those on others. A trial that has ended gets no verdict, but its loss counts. Nothing happens if the trial is
-  /// paused or stopped, or has passed the last rung. Cost: O(trials).
+  /// then those on others. A trial that has ended gets no verdict. Its loss counts then, except with kHyperband.
+  /// Nothing happens if the trial is paused or stopped, or has passed the last rung. Cost: O(trials).
   std::vector<Decision> Report(std::uint32_t trial, double loss);
   /// The trial has ended by itself or was stopped by others. Returns verdicts on other trials that follow from it.
   std::vector<Decision> End(std::uint32_t trial);

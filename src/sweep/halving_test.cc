@@ -300,6 +300,14 @@ TEST(Hyperband, TrialsThatEndDoNotKeepARungOpen) {
   EXPECT_EQ(halving.End(2), (std::vector<Decision>{{1, Verdict::kContinue}, {0, Verdict::kStop}}));
 }
 
+TEST(Hyperband, ALateReportOfATrialThatHasEndedDoesNotCount) {
+  const HalvingRule rule{EarlyStop::kHyperband, 1, 9, 3};
+  Halving halving(rule, Halving::TrialsOfHyperband(rule));
+  halving.End(0);
+  EXPECT_TRUE(halving.Report(0, 0.1).empty());
+  EXPECT_TRUE(halving.losses(0).empty());
+}
+
 TEST(Hyperband, AnUnfinishedBracketStillHasAWinner) {
   Halving halving({EarlyStop::kHyperband, 1, 9, 3}, 2);
   EXPECT_EQ(halving.Report(0, 0.3), (std::vector<Decision>{{0, Verdict::kPause}}));

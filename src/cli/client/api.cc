@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/client/http_client.h"
@@ -15,6 +16,7 @@
 #include "platform/net/tls.h"
 #include "wire/http/http.h"
 #include "wire/messages/codec.h"
+#include "wire/messages/messages_remote.h"
 
 namespace divvy::cli {
 namespace {
@@ -50,6 +52,7 @@ constexpr long kFirstPauseMs = 20;
 constexpr long kLongestPauseMs = 1000;
 /// With several controllers: how long a request is repeated that the leader did not answer.
 constexpr auto kRepeatAtMost = std::chrono::seconds(30);
+constexpr auto kRepeatPause = std::chrono::milliseconds(100);
 constexpr std::size_t kKeyBytes = 16;
 /// How long a submission may take before it is repeated: the leader may hang.
 constexpr Duration kSubmissionTakes = std::chrono::seconds(8);
@@ -109,17 +112,26 @@ struct Api::Connection {
     const bool is_repeatable = has_key || method == "GET" || target == "/v1/jobs/select";
     const auto end = std::chrono::steady_clock::now() + kRepeatAtMost;
     while (true) {
-      if (has_key) http.SetPatience(kSubmissionTakes);
+      if (has_key && login && !login->others.empty()) http.SetPatience(kSubmissionTakes);
       auto response = http.Call(method, target, body, fds);
       if (has_key) http.SetPatience(Duration(0));
       const bool was_refused = response && (response->status == kRedirected || response->status == kUnavailable);
       const bool was_lost = !response && response.error().code == ErrorCode::kUnreachable && is_repeatable;
       const bool may_repeat = login && !login->others.empty() && std::chrono::steady_clock::now() < end;
       if (!may_repeat || (!was_refused && !was_lost)) return Checked(std::move(response));
+      if (was_refused && response->status == kUnavailable && Leads(http)) return Checked(std::move(response));
+      std::this_thread::sleep_for(kRepeatPause);
       auto again = HttpClient::Connect(*login);
       if (!again) return again.error();
       http = *std::move(again);
     }
+  }
+
+  /// Returns whether the connection's controller leads: then its refusal has another reason.
+  static bool Leads(HttpClient& http) {
+    const auto answer = http.Call("GET", "/leader");
+    const auto view = answer ? wire::Decode<wire::LeaderView>(answer->body) : Result<wire::LeaderView>(answer.error());
+    return view && view->leads;
   }
 
   static Result<HttpResponse> Checked(Result<HttpResponse> called) {

@@ -133,9 +133,10 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   const auto end = std::chrono::steady_clock::now() + kSearchAtMost;
   while (true) {
     Error error = Unreachable("no controller leads at the moment");
+    std::size_t strangers = 0;  // Addresses that belong to other programs by now.
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       auto client = ConnectTo(line, addresses[i], kSearchTimeout);
-      if (!client && client.error().code == ErrorCode::kPermissionDenied) return client;
+      if (!client && client.error().code == ErrorCode::kPermissionDenied) ++strangers;
       Result<HttpResponse> response = client ? client->Call("GET", "/leader") : Result<HttpResponse>(client.error());
       if (!response) {
         error = response.error();
@@ -151,7 +152,7 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
       const auto at = ParseHostPort(leader->address);
       if (at && std::ranges::find(addresses, *at) == addresses.end()) addresses.push_back(*at);
     }
-    if (std::chrono::steady_clock::now() >= end) return error;
+    if (strangers == addresses.size() || std::chrono::steady_clock::now() >= end) return error;
     std::this_thread::sleep_for(kSearchPause);
   }
 }

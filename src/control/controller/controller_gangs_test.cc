@@ -315,6 +315,17 @@ std::vector<std::string> HistoryOf(const Effects& effects) {
   return texts;
 }
 
+TEST(ControllerNodes, AWithdrawnGangDoesNotMatterWhenItsPreparationWouldBeLate) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.controller_.Withdraw({job}, world.now_);
+  world.Turn();
+  world.now_ += 61s;
+  EXPECT_TRUE(world.Turn().commands.empty());
+  EXPECT_EQ(world.controller_.scheduler().free_count(), 8);
+}
+
 TEST(ControllerNodes, HistoryShowsWhereEarlierRunsWere) {
   Machines world(2, 2);
   const JobId job = world.Submit(2, 0, {}, 1);

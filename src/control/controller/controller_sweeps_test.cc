@@ -183,6 +183,50 @@ TEST_F(SweepsTest, ToldTrialsStartOneByOne) {
           "has all of its 2 trials"));
 }
 
+TEST_F(SweepsTest, OnlyTheOwnerSetsParametersAndValuesAreBounded) {
+  TeamChange vision;
+  vision.name = "vision";
+  vision.add_leads = {"lena"};
+  vision.add_users = {"ada"};
+  Controller& controller = world_.controller_;
+  const Caller root{{0, 0, "root"}, true, {}};
+  ASSERT_TRUE(controller.SetTeam(vision, root, world_.now_));
+  sweep::SweepRule rule = Asha();
+  rule.is_told = true;
+  const JobId sweep = Submit(rule, 2);
+  const Caller lena{{2000, 2000, "lena"}, false, {}};
+  EXPECT_EQ(controller.TellSweep(sweep, {{"lr", "$(id)"}, {"layers", "3"}}, spec_, lena, world_.now_).error().code,
+            ErrorCode::kPermissionDenied);
+  EXPECT_EQ(
+      controller.TellSweep(sweep, {{"lr", std::string(4097, '1')}, {"layers", "3"}}, spec_, world_.ada_, world_.now_)
+          .error()
+          .message,
+      "the value of 'lr' must have at most 4096 bytes, and no zero byte");
+}
+
+TEST_F(SweepsTest, ALateReportOfAPausedTrialThatWasCancelledCountsAtEachRungOnce) {
+  sweep::SweepRule rule = Asha();
+  rule.halving.stop = sweep::EarlyStop::kAshaPromotion;
+  const JobId sweep = Submit(rule, 3);
+  const JobId job = ElementId(sweep, 0);
+  Report(job, 1, 0.5);
+  Settle();
+  ASSERT_EQ(Trial(sweep, 0).phase, sweep::Halving::Phase::kPaused);
+  ASSERT_TRUE(world_.controller_.Cancel(job, 0, Duration(-1), "", world_.ada_, world_.now_));
+  Report(job, 9, 0.4);
+  EXPECT_EQ(Trial(sweep, 0).rungs, (std::vector<double>{0.5, 0.4, 0.4}));
+  EXPECT_EQ(Trial(sweep, 0).phase, sweep::Halving::Phase::kEnded);
+}
+
+TEST_F(SweepsTest, ASweepThatEndsBeforeATrialBeganIsDropped) {
+  sweep::SweepRule rule = Asha();
+  rule.is_told = true;
+  const JobId sweep = Submit(rule, 2);
+  ASSERT_TRUE(world_.controller_.Cancel(sweep, 0, Duration(-1), "", world_.ada_, world_.now_));
+  world_.Turn();
+  EXPECT_TRUE(world_.controller_.sweeps().all().empty());
+}
+
 TEST_F(SweepsTest, ARuleThatIsNoneIsRefused) {
   sweep::SweepRule rule = Asha();
   rule.metric.clear();

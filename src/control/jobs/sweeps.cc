@@ -14,6 +14,7 @@ namespace {
 using Phase = sweep::Halving::Phase;
 
 constexpr std::size_t kMostOtherNames = 8;
+constexpr std::size_t kMostValueBytes = 4096;
 
 /// The sweep itself acts on its trials.
 Caller SweepItself() {
@@ -86,6 +87,7 @@ Sweep* Sweeps::FindOf(JobId job) {
 // --- Reports ------------------------------------------------------------------------------------------------------
 
 void Sweeps::OnMetrics(JobId job, const Numbers& numbers, Time now) {
+  FollowEnds(now);  // The rule must know which trials have ended.
   Sweep* sweep = FindOf(job);
   if (sweep == nullptr || job == sweep->id || sweep->rule.metric.empty()) return;
   const auto find = [&](const std::string& name) -> std::optional<double> {
@@ -113,8 +115,11 @@ void Sweeps::OnMetrics(JobId job, const Numbers& numbers, Time now) {
   }
   while ((trial.phase == Phase::kActive || trial.phase == Phase::kEnded) &&
          sweep->halving.NextRung(ordinal) <= trial.last_at) {
+    const std::size_t passed = sweep->halving.losses(ordinal).size();
+    const auto decisions = sweep->halving.Report(ordinal, std::isnan(*value) ? *value : sweep->LossOf(*value));
+    if (sweep->halving.losses(ordinal).size() == passed) break;  // It does not count.
     trial.rungs.push_back(*value);
-    CarryOut(*sweep, sweep->halving.Report(ordinal, std::isnan(*value) ? *value : sweep->LossOf(*value)), now);
+    CarryOut(*sweep, decisions, now);
   }
   const bool has_passed = trial.rungs.size() > before.rungs.size();
   const bool never_counts = sweep->rule.halving.stop != sweep::EarlyStop::kNone && !resource && trial.last_at == 0;
@@ -221,15 +226,23 @@ void Sweeps::OnFinished(const JobRecord& ended) {
 }
 
 void Sweeps::Follow(Time now) {
+  FollowEnds(now);
+  for (auto at = sweeps_.begin(); at != sweeps_.end();) {
+    Sweep& sweep = at->second;
+    if (sweep.is_dirty) EndIfOnlyPaused(sweep, now);
+    const bool is_over = sweep.trials.empty() && !jobs_.live().contains(sweep.id);
+    if (is_over) effects_.ReplaceSetting({SweepRow(sweep).first, ""});
+    at = is_over ? sweeps_.erase(at) : std::next(at);
+  }
+  FollowEnds(now);
+}
+
+void Sweeps::FollowEnds(Time now) {
   while (!ended_.empty()) {
     for (const auto& [id, ordinal] : std::exchange(ended_, {})) {
       const auto at = sweeps_.find(id);
-      if (at == sweeps_.end()) continue;
-      CarryOut(at->second, at->second.halving.End(ordinal), now);
+      if (at != sweeps_.end()) CarryOut(at->second, at->second.halving.End(ordinal), now);
     }
-  }
-  for (auto& [id, sweep] : sweeps_) {
-    if (sweep.is_dirty) EndIfOnlyPaused(sweep, now);
   }
 }
 
@@ -239,13 +252,16 @@ void Sweeps::EndIfOnlyPaused(Sweep& sweep, Time now) {
   sweep.is_dirty = array != nullptr && Pauses(sweep.rule);
   if (!sweep.is_dirty || !array->array_waiting.empty()) return;
   std::vector<std::uint32_t> paused;
-  for (const JobId id : jobs_.ElementsOf(*array)) {
-    const auto ordinal = static_cast<std::uint32_t>(id.value() - sweep.id.value() - 1);
-    if (sweep.halving.phase(ordinal) != Phase::kPaused || !IsWaiting(jobs_.live().at(id).state)) return;
+  for (auto at = jobs_.live().upper_bound(sweep.id); at != jobs_.live().end(); ++at) {
+    const std::uint64_t place = at->first.value() - sweep.id.value() - 1;
+    if (place >= sweep.halving.trials()) break;
+    const auto ordinal = static_cast<std::uint32_t>(place);
+    if (sweep.halving.phase(ordinal) != Phase::kPaused || !IsWaiting(at->second.state)) return;
     paused.push_back(ordinal);
   }
   for (const std::uint32_t ordinal : paused) {
     SweepTrial& trial = TrialOf(sweep, ordinal);
+    trial.phase = Phase::kStopped;
     Stop(sweep, ordinal,
          sweep.rule.metric + " " + MetricText(trial.rungs.back()) + " was never promoted beyond rung " +
              std::to_string(trial.rungs.size()),
@@ -266,13 +282,16 @@ Result<JobId> Sweeps::Tell(JobId id, const std::map<std::string, std::string>& p
   const auto live = jobs_.live().find(id);
   if (live == jobs_.live().end()) return FailedPrecondition("sweep " + ToString(id) + " has ended");
   JobRecord& array = live->second;
-  DIVVY_CHECK(access_.Authorise(array, caller, "change"));
+  DIVVY_CHECK(access_.Authorise(array, caller, "set the parameters of"));
   if (array.array_waiting.empty())
     return FailedPrecondition("sweep " + ToString(id) + " has all of its " + Plural(array.array_count, "trial") +
                               "; run_cap in its file sets how many");
   auto changed = std::make_shared<JobSpec>(*spec);
   const std::uint32_t ordinal = array.array_waiting.front();
   for (const auto& [name, value] : parameters) {
+    if (value.size() > kMostValueBytes || value.find('\0') != std::string::npos)
+      return InvalidArgument("the value of '" + OneLine(name.substr(0, 64)) + "' must have at most " +
+                             std::to_string(kMostValueBytes) + " bytes, and no zero byte");
     const auto column = std::ranges::find(changed->parameters, name, &Parameter::name);
     if (column == changed->parameters.end() || ordinal >= column->values.size()) {
       std::vector<std::string> known;

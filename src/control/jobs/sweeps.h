@@ -50,7 +50,8 @@ class Sweeps {
 
   /// A job has ended. Called within the change, so nothing is decided before Follow.
   void OnFinished(const JobRecord& ended);
-  /// Carries out what follows from ended trials, and ends sweeps whose last trials are paused.
+  /// Carries out what follows from ended trials, ends sweeps whose last trials are paused, and drops sweeps that ended
+  /// before a trial began. Cost: O(sweeps), and O(trials) for those whose trials have all begun.
   void Follow(Time now);
 
   /// Returns whether the row belongs to sweeps.
@@ -75,6 +76,7 @@ class Sweeps {
   void Pause(Sweep& sweep, std::uint32_t ordinal, Time now);
   void Stop(Sweep& sweep, std::uint32_t ordinal, const std::string& why, Time now);
   void EndAtTarget(Sweep& sweep, std::uint32_t ordinal, Time now);
+  void FollowEnds(Time now);
   void EndIfOnlyPaused(Sweep& sweep, Time now);
 
   JobTable& jobs_;

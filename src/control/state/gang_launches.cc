@@ -131,7 +131,9 @@ void GangLaunches::Follow(Time now) {
       continue;
     }
     at = preparing_.erase(at);
-    JobRecord& record = jobs_.live().at(job);
+    const auto live = jobs_.live().find(job);
+    if (live == jobs_.live().end()) continue;  // Its submission was withdrawn.
+    JobRecord& record = live->second;
     if (record.was_let_go || record.state != JobState::kStarting) continue;
     const auto late = std::ranges::find_if(
         record.gang, [](const NodeAllocation& allocation) { return allocation.port == 0 && !allocation.exit; });
@@ -207,8 +209,10 @@ void GangLaunches::FollowStale(Time now) {
   while (!stale_.empty()) {
     const auto next = std::ranges::min_element(stale_, {}, &std::pair<const JobId, Time>::second);
     if (next->second > now) return effects_.WakeBy(next->second);
-    JobRecord& record = jobs_.live().at(next->first);
+    const auto live = jobs_.live().find(next->first);
     stale_.erase(next);
+    if (live == jobs_.live().end()) continue;
+    JobRecord& record = live->second;
     if (record.state == JobState::kStopping || record.stop_intent != StopIntent::kNone) continue;
     ConcludeLoss(record);
     record.ended = std::max(now, record.started);

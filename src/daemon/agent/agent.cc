@@ -446,10 +446,10 @@ void Agent::Dial() {
     auto dialled = std::make_shared<Result<Dialled>>(Unreachable(""));
     for (const ControllerAddress& controller : addresses) {
       auto next = DialController(controller, identity, bearer, addresses.size() > 1 ? kSearchPatience : DialPatience());
-      // The refusal of the leader says more than that of a standby.
+      // A refusal says more than silence. But the address may belong to another program by now, so the search goes on.
       const bool says_more = !next && next.error().code != ErrorCode::kUnreachable;
-      if (next || says_more || !*dialled) *dialled = std::move(next);
-      if (*dialled || says_more) break;
+      if (next || says_more || dialled->error().code == ErrorCode::kUnreachable) *dialled = std::move(next);
+      if (*dialled) break;
     }
     asio::post(loop_, [this, dialled] {
       if (*dialled) {

@@ -38,6 +38,8 @@ LeaseKeeper::View LeaseKeeper::view() const {
 void LeaseKeeper::Keep(LeaseView seen, Duration at) {
   std::string conflict;
   for (const ControllerRow& row : seen.controllers) {
+    // Only the certificate of the last leader counts. One of a newcomer must not keep the others from leading.
+    if (row.name != seen.lease.name || row.name == self_.name) continue;
     if (row.certificate.empty() || self_.certificate.empty() || row.certificate == self_.certificate) continue;
     conflict = "its certificate differs from that of controller " + row.name +
                ": copy identity.pem from the state folder there, and start it again";

@@ -181,6 +181,9 @@ TEST_F(Leadership, AControllerWithAnotherCertificateDoesNotLead) {
   other.keeper->Step();
   EXPECT_EQ(other.elected, 0);
   EXPECT_NE(other.keeper->view().conflict.find("copy identity.pem"), std::string::npos);
+  // It does not keep the others from leading.
+  b_.keeper->Step();
+  EXPECT_EQ(b_.elected, 2);
 }
 
 TEST_F(Leadership, ProbesSayWhoLeads) {

@@ -36,11 +36,13 @@ void SubmissionKeys::Insert(std::int64_t uid, const std::string& key, const Kept
   user.by_age.emplace(kept.at, key);
 }
 
-std::optional<SubmissionKeys::Submission> SubmissionKeys::Find(std::int64_t uid, const std::string& key) const {
+std::optional<SubmissionKeys::Submission> SubmissionKeys::Find(std::int64_t uid, const std::string& key,
+                                                               Time now) const {
   const auto user = users_.find(uid);
   if (user == users_.end()) return std::nullopt;
   const auto kept = user->second.keys.find(key);
-  return kept == user->second.keys.end() ? std::nullopt : std::optional(kept->second.submission);
+  if (kept == user->second.keys.end() || kept->second.at < now - kKept) return std::nullopt;
+  return kept->second.submission;
 }
 
 std::vector<SubmissionKeys::Setting> SubmissionKeys::Add(std::int64_t uid, const std::string& key,

@@ -34,8 +34,8 @@ class SubmissionKeys {
   static Status Check(std::string_view key);
   /// Loads a row of the store. Returns false if the row is not one of ours.
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// Returns the submission that the user made with this key.
-  std::optional<Submission> Find(std::int64_t uid, const std::string& key) const;
+  /// Returns the submission that the user made with this key within kKept.
+  std::optional<Submission> Find(std::int64_t uid, const std::string& key, Time now) const;
   /// Records a submission. Returns the rows to store: the new one, and empty ones for keys that are forgotten.
   std::vector<Setting> Add(std::int64_t uid, const std::string& key, const Submission& submission, Time now);
   /// The submission was refused after all. Its row must not be stored.

@@ -17,12 +17,12 @@ TEST(SubmissionKeys, AKeyIsFoundAgainAfterARestart) {
   SubmissionKeys again;
   EXPECT_TRUE(again.LoadSetting(rows[0].first, rows[0].second));
   EXPECT_FALSE(again.LoadSetting("token.17", "x"));
-  const auto found = again.Find(1000, "night-7");
+  const auto found = again.Find(1000, "night-7", kNow);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->job, JobId(17));
   EXPECT_EQ(found->count, 5);
-  EXPECT_FALSE(again.Find(1001, "night-7")) << "a key of another user";
-  EXPECT_FALSE(again.Find(1000, "night-8"));
+  EXPECT_FALSE(again.Find(1001, "night-7", kNow)) << "a key of another user";
+  EXPECT_FALSE(again.Find(1000, "night-8", kNow));
 }
 
 TEST(SubmissionKeys, OldKeysAreForgotten) {
@@ -32,17 +32,24 @@ TEST(SubmissionKeys, OldKeysAreForgotten) {
   const auto rows = keys.Add(1000, "c", {JobId(3), 1}, kNow + SubmissionKeys::kKept + std::chrono::minutes(1));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0], (SubmissionKeys::Setting{SubmissionRow(JobId(1)), ""}));
-  EXPECT_FALSE(keys.Find(1000, "a"));
-  EXPECT_TRUE(keys.Find(1000, "b"));
+  EXPECT_FALSE(keys.Find(1000, "a", kNow));
+  EXPECT_TRUE(keys.Find(1000, "b", kNow));
+}
+
+TEST(SubmissionKeys, AKeyIsNotFoundAfterItsTime) {
+  SubmissionKeys keys;
+  keys.Add(1000, "a", {JobId(1), 1}, kNow);
+  EXPECT_TRUE(keys.Find(1000, "a", kNow + SubmissionKeys::kKept));
+  EXPECT_FALSE(keys.Find(1000, "a", kNow + SubmissionKeys::kKept + std::chrono::seconds(1)));
 }
 
 TEST(SubmissionKeys, ARefusedSubmissionLeavesItsKeyFree) {
   SubmissionKeys keys;
   keys.Add(1000, "a", {JobId(1), 1}, kNow);
   keys.Drop(1000, "a");
-  EXPECT_FALSE(keys.Find(1000, "a"));
+  EXPECT_FALSE(keys.Find(1000, "a", kNow));
   keys.Add(1000, "a", {JobId(2), 1}, kNow);
-  EXPECT_EQ(keys.Find(1000, "a")->job, JobId(2));
+  EXPECT_EQ(keys.Find(1000, "a", kNow)->job, JobId(2));
 }
 
 TEST(SubmissionKeys, OnlyPlainKeysAreAccepted) {

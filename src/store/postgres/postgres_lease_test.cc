@@ -145,6 +145,25 @@ TEST_F(PostgresLeases, AStandbyThatFollowsHasTheSameJobsAsOneThatLoads) {
   EXPECT_EQ(loaded.size(), 4u);
 }
 
+TEST_F(PostgresLeases, JobsOfADatabaseThatHasLostCommitsAreReadAgain) {
+  OpenStore(0);
+  JobRecord phantom;
+  phantom.id = phantom.spec_of = JobId(99);
+  const auto follower = FollowPostgresStore(options_);
+  ASSERT_TRUE(follower->Follow());
+  follower->jobs()->live.emplace(phantom.id, phantom);
+  ASSERT_TRUE(server_->Execute(
+      database_,
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'divvy follows'"));
+  ASSERT_TRUE(follower->Follow());
+  EXPECT_TRUE(follower->jobs()->live.empty()) << "the server may be another one after a reconnection";
+  PostgresOptions warm = options_;
+  warm.followed = follower->jobs();
+  warm.followed->live.emplace(phantom.id, phantom);
+  ++warm.followed->commits;
+  EXPECT_TRUE(Must(Must(OpenPostgresStore(warm))->Load()).live.empty());
+}
+
 TEST_F(PostgresLeases, TwoLiveControllersCannotHaveOneName) {
   const auto a = Open("a");
   EXPECT_TRUE(Must(a->Beat(0)).is_reported);

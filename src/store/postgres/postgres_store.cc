@@ -47,6 +47,8 @@ class PgReader {
   }
 
   void Add(PgStatement statement) { statements_.push_back(std::move(statement)); }
+  /// How often it has connected.
+  unsigned opens() const { return opens_; }
 
   Status Open() {
     const auto now = std::chrono::steady_clock::now();
@@ -58,6 +60,7 @@ class PgReader {
     if (opened) done = (*opened)->Prepare(statements_);
     if (done) {
       connection_ = *std::move(opened);
+      ++opens_;
       opened_at_ = connects;
       return {};
     }
@@ -105,6 +108,7 @@ class PgReader {
   PgConnection::Options options_;
   const std::atomic<unsigned>& writer_connects_;
   unsigned opened_at_ = 0;
+  unsigned opens_ = 0;
   std::vector<PgStatement> statements_;
   std::unique_ptr<PgConnection> connection_;
   std::chrono::steady_clock::time_point next_attempt_;
@@ -130,6 +134,8 @@ Status ReadLive(PgReader& reader, const std::function<bool(std::vector<JobRecord
   }
 }
 
+const std::string kCommitsSql = "SELECT commits FROM writer";
+
 // A transaction that is not in the snapshot is read the next time: its number is not below the snapshot's first.
 Status ReadChanges(PgReader& reader, FollowedJobs& jobs) {
   DIVVY_TRY(const std::int64_t since, ReadNumber(reader, "SELECT txid_snapshot_xmin(txid_current_snapshot())"));
@@ -141,22 +147,32 @@ Status ReadChanges(PgReader& reader, FollowedJobs& jobs) {
     else jobs.live.insert_or_assign(id, std::move(record));
   }
   jobs.since = since;
+  DIVVY_TRY(jobs.commits, ReadNumber(reader, kCommitsSql));  // After the rows, so that it counts them.
   return {};
 }
 
 class PostgresFollower final : public StoreFollower {
  public:
   explicit PostgresFollower(const PostgresOptions& options)
-      : reader_({options.url, "divvy follows", "", std::max(options.patience, kScanTimeout)}, connects_) {}
+      : reader_({options.url, "divvy follows", "", std::min(options.patience, kReadTimeout)}, connects_) {}
 
   Status Follow() override {
-    if (jobs_->since != 0) return ReadChanges(reader_, *jobs_);
+    if (is_stopping_) return Unreachable("stopped");
+    // After a reconnection it may be another server, whose transactions have smaller numbers, or which has lost some.
+    if (jobs_->since != 0) {
+      const unsigned before = reader_.opens();
+      const Status done = ReadChanges(reader_, *jobs_);
+      if (reader_.opens() == before) return done;
+      jobs_->since = 0;
+      DIVVY_CHECK(done);
+    }
     DIVVY_TRY(const std::int64_t since, ReadNumber(reader_, "SELECT txid_snapshot_xmin(txid_current_snapshot())"));
     jobs_->live.clear();
     DIVVY_CHECK(ReadLive(reader_, [this](std::vector<JobRecord> records) {
       for (JobRecord& record : records) jobs_->live.emplace_hint(jobs_->live.end(), record.id, std::move(record));
       return !is_stopping_;
     }));
+    DIVVY_TRY(jobs_->commits, ReadNumber(reader_, kCommitsSql));
     jobs_->since = since;
     return {};
   }
@@ -236,7 +252,9 @@ Result<bool> PostgresStore::PruneStep(Time finished_before) {
 Result<Store::Loaded> PostgresStore::Load() {
   Loaded loaded;
   const auto number = [&](const std::string& sql) { return ReadNumber(scanner_, sql); };
-  if (followed_ && followed_->since != 0) {
+  // A database that was restored, or a replica that was behind, may have fewer commits than the one that was followed.
+  DIVVY_TRY(const std::int64_t commits, number(kCommitsSql));
+  if (followed_ && followed_->since != 0 && followed_->commits <= commits) {
     DIVVY_CHECK(ReadChanges(scanner_, *followed_));
     loaded.live.reserve(followed_->live.size());
     for (auto& [id, record] : followed_->live) loaded.live.push_back(std::move(record));

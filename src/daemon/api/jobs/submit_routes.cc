@@ -98,7 +98,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   if (!request) return call.Refuse(request.error());
   if (!request->key.empty() && !request->is_test && ports_.submission_keys) {
     if (const Status good = SubmissionKeys::Check(request->key); !good) return call.Refuse(good.error());
-    if (const auto done = ports_.submission_keys->Find(call.caller.user.uid, request->key))
+    if (const auto done = ports_.submission_keys->Find(call.caller.user.uid, request->key, driver_.Now()))
       return AnswerAgain(call, done->job, done->count);
   }
   JobSpec& spec = request->spec;
