@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -97,6 +98,7 @@ struct Api::Connection {
   /// Returns when a daemon answers again. This never starts one.
   void Reconnect();
   long pause_ms = kFirstPauseMs;  // Before the next attempt of Reconnect.
+  bool has_noted_age = false;
 
   Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "",
                            std::span<const int> fds = {}) {
@@ -118,6 +120,7 @@ struct Api::Connection {
       const bool was_refused = response && (response->status == kRedirected || response->status == kUnavailable);
       const bool was_lost = !response && response.error().code == ErrorCode::kUnreachable && is_repeatable;
       const bool may_repeat = login && !login->others.empty() && std::chrono::steady_clock::now() < end;
+      if (response) NoteAge(response->header("divvy-age"));
       if (!may_repeat || (!was_refused && !was_lost)) return Checked(std::move(response));
       if (was_refused && response->status == kUnavailable && Leads(http)) return Checked(std::move(response));
       std::this_thread::sleep_for(kRepeatPause);
@@ -125,6 +128,14 @@ struct Api::Connection {
       if (!again) return again.error();
       http = *std::move(again);
     }
+  }
+
+  void NoteAge(std::string_view seconds) {
+    if (seconds.empty() || std::exchange(has_noted_age, true)) return;
+    std::fprintf(stderr,
+                 "divvy: note: this controller has not reached its database for %.*s s: another one may lead, and this "
+                 "answer may be old\n",
+                 static_cast<int>(seconds.size()), seconds.data());
   }
 
   /// Returns whether the connection's controller leads: then its refusal has another reason.
