@@ -230,8 +230,9 @@ struct OpaqueStream {
   unsigned queued;
   uint64_t submitted;  // Number of the last command.
   uint64_t done;
-  uint64_t ended_ns;  // When its last kernel ended.
-  pthread_t owner;    // The owner of a per-thread stream.
+  uint64_t ended_ns;    // When its last kernel ended.
+  uint64_t reached_ns;  // When its last event was reached.
+  pthread_t owner;      // The owner of a per-thread stream.
   bool is_per_thread;
   Graph capture;
   bool is_capture_origin;

@@ -46,7 +46,9 @@ Return RunKernel(Stream stream, const Command* command) {
   Return error = kSuccess;
   const unsigned fault = TakeStickyFault(context->device);
   const uint64_t duration = PlayKernel(command->function, command->arguments, &error);
-  const uint64_t ready = command->submitted_ns > stream->ended_ns ? command->submitted_ns : stream->ended_ns;
+  // A kernel begins after every event before it, even if this thread saw the event late.
+  uint64_t ready = command->submitted_ns;
+  for (const uint64_t before : {stream->ended_ns, stream->reached_ns}) ready = before > ready ? before : ready;
   if (duration != 0) stream->ended_ns = UseGpu(gpu, ready, duration);
   return fault != 0 ? static_cast<Return>(fault) : error;
 }
@@ -95,6 +97,7 @@ void Finish(Stream stream, Command* command) {
       Event event = command->event;
       const uint64_t now = Now();
       event->reached_ns = command->submitted_ns > stream->ended_ns || stream->ended_ns == 0 ? now : stream->ended_ns;
+      stream->reached_ns = event->reached_ns;
       if (event->done < command->version) event->done = command->version;
       // The thread of another context may wait for it.
       for (Context context : driver.contexts) pthread_cond_signal(&context->work);

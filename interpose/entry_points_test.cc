@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -141,9 +142,9 @@ TEST(EntryPoints, EveryEmulatedFunctionIsClassified) {
 
 /// Runs scripts/check-cuda-abi with a header of this content. Returns its output; its exit status goes to `status`.
 std::string CheckHeader(const std::string& declarations, int& status) {
-  const std::string folder = testing::TempDir() + "divvy-header-test";
+  std::string folder = testing::TempDir() + "divvy-header-XXXXXX";
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
   const std::string header = folder + "/cuda.h";
-  std::filesystem::create_directories(folder);
   std::ofstream(header) << "typedef int CUresult;\n#define CUDAAPI\n" << declarations;
   FILE* const script = popen((std::string(DIVVY_CHECK_CUDA_ABI) + " --names " + header + " 2>&1").c_str(), "r");
   std::string output;

@@ -79,7 +79,8 @@ TEST_F(Simulate, RefusesWrongProviders) {
       std::string::npos);
   std::ofstream(folder_ + "/empty.toml") << "[queue]\n";
   EXPECT_NE(RunProviders({"--providers", folder_ + "/empty.toml"}, 2).find("has no [[providers]]"), std::string::npos);
-  EXPECT_NE(RunProviders({"--providers", folder_ + "/providers.toml", "--policy", "sjf-strict"}, 2).find("baseline"),
+  EXPECT_NE(RunProviders({"--providers", folder_ + "/providers.toml", "--policy", "sjf-strict"}, 2)
+                .find("need a queue policy of divvy's, not sjf-strict"),
             std::string::npos);
 }
 
