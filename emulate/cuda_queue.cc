@@ -48,7 +48,8 @@ Return RunKernel(Stream stream, const Command* command) {
   const uint64_t duration = PlayKernel(command->function, command->arguments, &error);
   // A kernel begins after every event before it, even if this thread saw the event late.
   uint64_t ready = command->submitted_ns;
-  for (const uint64_t before : {stream->ended_ns, stream->reached_ns}) ready = before > ready ? before : ready;
+  if (ready < stream->ended_ns) ready = stream->ended_ns;
+  if (ready < stream->reached_ns) ready = stream->reached_ns;
   if (duration != 0) stream->ended_ns = UseGpu(gpu, ready, duration);
   return fault != 0 ? static_cast<Return>(fault) : error;
 }

@@ -33,7 +33,8 @@ expect "" "$(divvy queue --all --json | grep -oE '"state":"[a-z]*"' | grep -v su
 cmp "$wheel" pip-built/*.whl || fail "pip's wheel differs"
 
 if python3 -c 'import pytest' 2>/dev/null; then
-  (cd "$package" && DIVVY=$divvy_binary python3 -m pytest -q -p no:cacheprovider) || fail "the package's tests"
+  (cd "$package" && DIVVY=$divvy_binary PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q -p no:cacheprovider \
+    --basetemp "$DIVVY_HOME/pytest") || fail "the package's tests"
 else
   echo "python: the package's own tests are left out, because pytest is not installed"
 fi

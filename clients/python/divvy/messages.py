@@ -38,6 +38,19 @@ class AgainView(TypedDict):
     left_out: List[str]
 
 
+class AllocationPartView(TypedDict):
+    component: int
+    gpus: List[int]
+    tasks: int
+
+
+class AllocationView(TypedDict):
+    node: str
+    gpus: List[int]
+    tasks: int
+    parts: List["AllocationPartView"]
+
+
 class ArraySpec(TypedDict):
     indices: str
     at_once: int
@@ -117,6 +130,17 @@ class ComponentView(TypedDict):
     pool: str
 
 
+class ControllerView(TypedDict):
+    name: str
+    address: str
+    version: str
+    role: str
+    epoch: int
+    since: float
+    lag_s: float
+    ahead_s: float
+
+
 class Dependency(TypedDict):
     kind: "DependencyKind"
     job: int
@@ -187,7 +211,7 @@ class FairnessRow(TypedDict):
 
 
 class ForecastAnswer(TypedDict):
-    seats: List["SeatView"]
+    seats: List["AllocationView"]
     id: int
     count: int
     state: str
@@ -313,7 +337,7 @@ class JobInFull(TypedDict):
     speeds: str
     isolation: str
     node: str
-    seats: List["SeatView"]
+    seats: List["AllocationView"]
     step_count: int
     steps: List["StepView"]
     share: Optional["ShareView"]
@@ -437,6 +461,7 @@ class JobSpec(TypedDict):
     notes: List[str]
     queues_anyway: bool
     is_run_once: bool
+    stale_grace: float
 
 
 class JobUpdate(TypedDict):
@@ -524,7 +549,7 @@ class JobView(TypedDict):
     preemptible: str
     progress: Optional["ProgressView"]
     node: str
-    seats: List["SeatView"]
+    seats: List["AllocationView"]
     step_count: int
     is_foreground: bool
     share: Optional["ShareView"]
@@ -593,6 +618,14 @@ class LatestSlice(TypedDict):
     values: Dict[str, float]
 
 
+class LeaderView(TypedDict):
+    leads: bool
+    name: str
+    address: str
+    epoch: int
+    controllers: List[str]
+
+
 class MessageAnswer(TypedDict):
     message: str
 
@@ -639,6 +672,14 @@ class NotifyAnswer(TypedDict):
 class NotifyTestAnswer(TypedDict):
     is_done: bool
     message: str
+
+
+class OccurrenceView(TypedDict):
+    start: float
+    end: float
+    is_held: bool
+    reason: str
+    places: List["ReservedPlace"]
 
 
 class OwnMetricsRequest(TypedDict):
@@ -833,14 +874,6 @@ class ReservationRequest(TypedDict):
     utc_offset_s: float
 
 
-class ReservationTurn(TypedDict):
-    start: float
-    end: float
-    is_held: bool
-    reason: str
-    places: List["ReservedPlace"]
-
-
 class ReservationView(TypedDict):
     number: int
     name: str
@@ -851,7 +884,7 @@ class ReservationView(TypedDict):
     duration_s: float
     every: str
     by: str
-    turns: List["ReservationTurn"]
+    turns: List["OccurrenceView"]
 
 
 class ReservedPlace(TypedDict):
@@ -885,19 +918,6 @@ class ScriptAnswer(TypedDict):
 class ScriptQuestion(TypedDict):
     text: str
     directory: str
-
-
-class SeatPartView(TypedDict):
-    component: int
-    gpus: List[int]
-    tasks: int
-
-
-class SeatView(TypedDict):
-    node: str
-    gpus: List[int]
-    tasks: int
-    parts: List["SeatPartView"]
 
 
 class SeriesAnswer(TypedDict):
@@ -1032,13 +1052,92 @@ class StepView(TypedDict):
     end_time: Optional[float]
     exit_code: Optional[int]
     command: str
-    seats: List["SeatView"]
+    seats: List["AllocationView"]
     task_map: List["StepTaskView"]
 
 
 class SubmitRequest(TypedDict):
     spec: "JobSpec"
     is_test: bool
+    key: str
+
+
+class SweepDetail(TypedDict):
+    parameters: List[str]
+    list: List["SweepTrialView"]
+    id: int
+    name: str
+    user: str
+    state: str
+    method: str
+    metric: str
+    goal: str
+    resource: str
+    target: Optional[float]
+    early_terminate: str
+    min_iter: float
+    max_iter: float
+    eta: int
+    parallel: int
+    trials: int
+    waiting: int
+    running: int
+    paused: int
+    stopped: int
+    ended: int
+    wanted: int
+    best_trial: Optional[int]
+    best: Optional[float]
+    note: str
+
+
+class SweepTell(TypedDict):
+    parameters: Dict[str, str]
+
+
+class SweepTold(TypedDict):
+    id: int
+    trial: int
+
+
+class SweepTrialView(TypedDict):
+    id: int
+    trial: int
+    state: str
+    parameters: Dict[str, str]
+    best: Optional[float]
+    best_at: float
+    last: Optional[float]
+    last_at: float
+    rungs: List[Optional[float]]
+    note: str
+
+
+class SweepView(TypedDict):
+    id: int
+    name: str
+    user: str
+    state: str
+    method: str
+    metric: str
+    goal: str
+    resource: str
+    target: Optional[float]
+    early_terminate: str
+    min_iter: float
+    max_iter: float
+    eta: int
+    parallel: int
+    trials: int
+    waiting: int
+    running: int
+    paused: int
+    stopped: int
+    ended: int
+    wanted: int
+    best_trial: Optional[int]
+    best: Optional[float]
+    note: str
 
 
 class TeamChange(TypedDict):
