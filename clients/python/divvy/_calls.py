@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import secrets
 import shutil
 import sys
@@ -18,6 +19,9 @@ from . import _runner
 from ._errors import InvalidRequest, PermissionDenied, RemoteTraceback, ResultUnavailable
 
 KEPT_DAYS = 30
+_FOLDER = re.compile("[0-9a-f]{16}")
+# The last form is that of a file that is being written.
+_FILE = re.compile(r"call\.pkl|result-[0-9]+\.pkl|\.(call|result-[0-9]+)\.pkl\.[0-9a-f]+")
 Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 
 
@@ -78,6 +82,9 @@ class CallFolder:
             raise PermissionDenied(f"cannot store the call: {error}") from error
         try:
             _runner.write_file(descriptor, _runner.CALL, content)
+        except BaseException:
+            folder.remove()
+            raise
         finally:
             os.close(descriptor)
         return folder
@@ -114,29 +121,46 @@ class CallFolder:
                 "share that folder"
             ) from error
         try:
-            returned, value, text = _runner.Unpickler(content).load()
+            returned, pickled, text = pickle.loads(content)
         except Exception as error:
             raise ResultUnavailable(f"the result cannot be unpickled here: {error}") from error
+        if pickled is None:
+            raise ResultUnavailable(text)
+        try:
+            value = _runner.Unpickler(pickled).load()
+        except Exception as error:
+            cause = RemoteTraceback(text) if text else error
+            raise ResultUnavailable(f"the result cannot be unpickled here: {error}") from cause
         if returned:
             if has_succeeded:
                 return value
             raise ResultUnavailable("the function returned, but its job did not succeed")
-        if isinstance(value, BaseException):
-            raise value from RemoteTraceback(text)
-        raise ResultUnavailable(text)
+        raise value from RemoteTraceback(text)
 
 
 def remove_old(parent: str) -> None:
-    """Removes folders whose results are older than KEPT_DAYS. Errors are ignored: another process may do the same."""
+    """Removes folders whose results are older than KEPT_DAYS. Errors are ignored: another process may do the same.
+
+    The user may have chosen a folder with other files, so whatever create() did not make stays.
+    """
     oldest = time.time() - KEPT_DAYS * 86400
     try:
-        entries = list(os.scandir(parent))
-    except OSError:
+        os.close(_runner.open_folder(parent))
+        entries = list(os.scandir(os.path.realpath(parent)))
+    except (_runner.UnsafeFolder, OSError):
         return
     for entry in entries:
         try:
-            results = [file.stat().st_mtime for file in os.scandir(entry.path) if file.name.startswith("result-")]
+            is_call = _FOLDER.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            if is_call and _is_older(list(os.scandir(entry.path)), oldest):
+                shutil.rmtree(entry.path, ignore_errors=True)
         except OSError:
             continue
-        if results and max(results) < oldest:
-            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_older(files: Sequence[os.DirEntry[str]], oldest: float) -> bool:
+    """Whether these are the files of one submission, with results from before `oldest` only."""
+    if not all(_FILE.fullmatch(file.name) and file.is_file(follow_symlinks=False) for file in files):
+        return False
+    results = [file.stat(follow_symlinks=False).st_mtime for file in files if "result-" in file.name]
+    return bool(results) and max(results) < oldest

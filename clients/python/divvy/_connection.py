@@ -18,7 +18,7 @@ import ssl
 import stat
 import threading
 import time
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, Union
 from urllib.parse import urlencode
 
 from ._errors import DivvyError, InvalidRequest, NotFound, PermissionDenied, ServerError, Unreachable, of_status
@@ -30,47 +30,72 @@ _MOST_TOKEN_BYTES = 4096
 _IDLE_CONNECTIONS = 4
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 1.0
+# With several controllers: for how long the one that leads is searched, in all and at each address.
+_SEARCH_S = 30.0
+_SEARCH_EACH_S = 2.0
+_SEARCH_PAUSE_S = 0.1
 
+T = TypeVar("T")
 Query = Mapping[str, Union[str, int, float, bool, None]]
+_HostPort = Tuple[str, int]
+_ADDRESS = re.compile(r"(?:\[([A-Za-z0-9._:%-]{1,253})\]|([A-Za-z0-9._-]{1,253})):([0-9]{1,5})")
+
+
+def _parse_address(text: str) -> Optional[_HostPort]:
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found[3]) < 65536:
+        return None
+    return found[1] or found[2], int(found[3])
+
+
+def _address_text(address: _HostPort) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class TokenLine(NamedTuple):
-    """One line of `divvy token create`: HOST:PORT#ID.SECRET.FINGERPRINT."""
+    """One line of `divvy token create`: HOST:PORT#ID.SECRET.FINGERPRINT.
+
+    A cluster with several controllers has several addresses, separated by commas, and one certificate.
+    """
 
     host: str
     port: int
     bearer: str
     fingerprint: str
+    others: Tuple[_HostPort, ...] = ()  # The addresses of the cluster's other controllers.
 
     def __repr__(self) -> str:  # The secret must not get into logs.
-        return f"TokenLine({self.host}:{self.port}#{self.bearer[:8]}...)"
+        return f"TokenLine({','.join(map(_address_text, self.addresses()))}#{self.bearer[:8]}...)"
+
+    def addresses(self) -> List[_HostPort]:
+        return [(self.host, self.port), *self.others]
 
     @staticmethod
     def parse(text: str, where: str = "") -> TokenLine:
         prefix = where + ": " if where else ""
-        address, _, rest = text.strip().partition("#")
+        given, _, rest = text.strip().partition("#")
         parts = rest.split(".")
         if not rest or len(parts) < 2:
             raise InvalidRequest(
                 prefix + "this is not a token line; `divvy token create` on the controller prints one: HOST:PORT#... "
                 "without spaces"
             )
-        host, _, port = address.rpartition(":")
-        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+        parsed = [_parse_address(address) for address in given.split(",")]
+        addresses = [address for address in parsed if address is not None]
         is_good = (
             len(parts) in (3, 4)
             and re.fullmatch("[0-9a-f]{8}", parts[0])
             and all(re.fullmatch("[0-9a-f]{64}", part) for part in parts[1:])
-            and host
-            and port.isdecimal()
-            and 0 < int(port) < 65536
+            and len(addresses) == len(parsed)
         )
         if not is_good:
             raise InvalidRequest(
-                prefix + f"the token line for {address} is incomplete; copy it again from what `divvy token create` "
-                "printed"
+                prefix + f"the token line for {_shown(given)} is incomplete; copy it again from what `divvy token "
+                "create` printed"
             )
-        return TokenLine(host, int(port), f"{parts[0]}.{parts[1]}", parts[2])
+        host, port = addresses[0]
+        return TokenLine(host, port, f"{parts[0]}.{parts[1]}", parts[2], tuple(addresses[1:]))
 
 
 class Address(NamedTuple):
@@ -85,7 +110,12 @@ class Address(NamedTuple):
         return self.token is not None
 
     def __str__(self) -> str:
-        return f"{self.token.host}:{self.token.port}" if self.token else self.socket
+        return _address_text((self.token.host, self.token.port)) if self.token else self.socket
+
+
+def _shown(path: str) -> str:
+    """A path for a message. Somebody may have given a token or a part of one instead of a path."""
+    return "the value (not shown: it may be a token)" if re.search("[0-9A-Fa-f]{64}", path) else path
 
 
 def _read_token_file(path: str) -> Optional[TokenLine]:
@@ -94,7 +124,7 @@ def _read_token_file(path: str) -> Optional[TokenLine]:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise PermissionDenied(f"opening {path}: {error.strerror}") from error
+        raise PermissionDenied(f"opening {_shown(path)}: {error.strerror}") from error
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(file.fileno())
         if stat.S_ISREG(about.st_mode) and about.st_mode & 0o077:
@@ -146,7 +176,7 @@ def find_address(controller: Optional[Union[str, "os.PathLike[str]"]] = None) ->
             pass
         token = _read_token_file(chosen)
         if token is None:
-            raise NotFound(f"{name} is not a token line, and {chosen} is not a file")
+            raise NotFound(f"{name} is not a token line, and {_shown(chosen)} is not a file")
         return Address(token=token)
     path, state = _local_paths()
     # A machine without a daemon may be a workstation. One whose daemon is down is not, and neither is a job.
@@ -172,7 +202,9 @@ class _Connection(http.client.HTTPConnection):
                 self.sock.settimeout(self.timeout)
                 self.sock.connect(self._address.socket)
             else:
-                self.sock = self._connect_tls(token)
+                tls = self._connect_leader(token) if token.others else self._connect_tls(token, token.addresses()[0])
+                tls.settimeout(self.timeout)
+                self.sock = tls
         except (OSError, ssl.SSLError) as error:
             self.close()
             raise Unreachable(self._hint(error)) from error
@@ -180,8 +212,35 @@ class _Connection(http.client.HTTPConnection):
             self.close()
             raise
 
-    def _connect_tls(self, token: TokenLine) -> socket.socket:
-        plain = socket.create_connection((token.host, token.port), timeout=CONNECT_SECONDS)
+    def _connect_leader(self, token: TokenLine) -> ssl.SSLSocket:
+        """Connects to the controller that leads, and waits for half a minute until one does."""
+        addresses = token.addresses()
+        end = time.monotonic() + _SEARCH_S
+        while True:
+            failure: Exception = ConnectionError("no controller leads at the moment")
+            for address in addresses:
+                try:
+                    tls = self._connect_tls(token, address, _SEARCH_EACH_S)
+                except OSError as error:
+                    failure = error
+                    continue
+                try:
+                    leader = _ask_leader(tls)
+                    if leader.get("leads") is True:
+                        return tls
+                    named = _parse_address(str(leader.get("address", "")))
+                    if named is not None and named not in addresses:
+                        addresses.append(named)  # Its address may be new.
+                except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+                    failure = error
+                tls.close()
+            if time.monotonic() >= end:
+                raise ConnectionError(getattr(failure, "strerror", None) or str(failure)) from failure
+            time.sleep(_SEARCH_PAUSE_S)
+
+    @staticmethod
+    def _connect_tls(token: TokenLine, address: _HostPort, timeout: float = CONNECT_SECONDS) -> ssl.SSLSocket:
+        plain = socket.create_connection(address, timeout=timeout)
         try:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -196,10 +255,9 @@ class _Connection(http.client.HTTPConnection):
         if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), token.fingerprint):
             tls.close()
             raise PermissionDenied(
-                f"{self._address} is not the controller of this token: its certificate has another fingerprint; log in "
-                "again with a new token line (divvy token create there)"
+                f"{_address_text(address)} is not the controller of this token: its certificate has another "
+                "fingerprint; log in again with a new token line (divvy token create there)"
             )
-        tls.settimeout(self.timeout)
         return tls
 
     def _hint(self, error: Exception) -> str:
@@ -216,6 +274,13 @@ class _Connection(http.client.HTTPConnection):
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         return not poll.poll(0)
+
+
+def _ask_leader(tls: ssl.SSLSocket) -> Any:
+    asking = http.client.HTTPConnection("divvy")
+    asking.sock = tls
+    asking.request("GET", "/leader")
+    return json.loads(asking.getresponse().read())
 
 
 class Answer(NamedTuple):
@@ -253,6 +318,11 @@ class Connections:
 
         `timeout` limits the seconds without any data from the daemon, not the whole request. TimeoutError follows.
         """
+        return self._repeated(method, path, lambda: self._request_once(method, path, body, query, timeout))
+
+    def _request_once(
+        self, method: str, path: str, body: Any, query: Optional[Query], timeout: Optional[float]
+    ) -> Answer:
         connection = self._take(timeout)
         try:
             answer, keeps = self._exchange(connection, method, path, body, query)
@@ -270,6 +340,27 @@ class Connections:
 
         The daemon has begun to answer when this returns, so it reports everything that happens from then on.
         """
+        return self._repeated("GET", path, lambda: self._lines_once(path, query, timeout))
+
+    def _repeated(self, method: str, path: str, attempt: Callable[[], T]) -> T:
+        """With several controllers, repeats a request at the next leader, if that can do no harm.
+
+        Either a controller that does not lead has refused it, or it changes nothing.
+        """
+        end = time.monotonic() + _SEARCH_S
+        while True:
+            try:
+                return attempt()
+            except DivvyError as error:
+                was_refused = error._status in (307, 503)
+                is_read = method == "GET" or path == "/v1/jobs/select"
+                was_lost = isinstance(error, Unreachable) and not error._status and is_read
+                has_others = self.address.token is not None and bool(self.address.token.others)
+                if not has_others or not (was_refused or was_lost) or time.monotonic() >= end:
+                    raise
+            time.sleep(_SEARCH_PAUSE_S)
+
+    def _lines_once(self, path: str, query: Optional[Query], timeout: Optional[float]) -> Iterator[str]:
         connection = _Connection(self.address, timeout)
         try:
             response = self._send(connection, "GET", path, None, query)
@@ -361,7 +452,9 @@ class Connections:
             code, message = str(error.get("code", "")), str(error.get("message", ""))
         except (ValueError, AttributeError):
             code, message = "", ""
-        raise of_status(status, code, message)
+        refusal = of_status(status, code, message)
+        refusal._status = status
+        raise refusal
 
 
 def pauses() -> Iterator[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Optional, Type
+from typing import Any, Dict, Optional, Tuple, Type
 
 # The server escapes nothing for terminals, and other users choose the names of their jobs.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -21,12 +21,16 @@ class DivvyError(Exception):
     """
 
     code = "internal"
+    _status = 0  # The HTTP status with which the server refused the request.
 
     def __init__(self, message: str, code: Optional[str] = None) -> None:
         self.message = visible(message)
         if code:
             self.code = code
         super().__init__(self.message)
+
+    def __reduce__(self) -> Tuple[Any, ...]:  # Without this, pickle calls the class with the message alone.
+        return type(self), (self.message, self.code), self.__dict__
 
 
 class InvalidRequest(DivvyError, ValueError):
@@ -94,6 +98,9 @@ class JobFailed(DivvyError):
         exit_text = "" if exit_code is None or state == "succeeded" else f" with exit code {exit_code}"
         super().__init__(f"job {job} {state}{exit_text}" + (f": {reason}" if reason else ""))
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (self.job, self.state, self.exit_code, self.reason), self.__dict__
+
 
 class RemoteTraceback(Exception):
     """The cause of an exception that a function raised in its job: the text of the traceback there."""
@@ -101,6 +108,9 @@ class RemoteTraceback(Exception):
     def __init__(self, text: str) -> None:
         self.text = visible(text)
         super().__init__(f"\n{self.text}")
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (self.text,), self.__dict__
 
 
 BY_STATUS: Dict[int, Type[DivvyError]] = {

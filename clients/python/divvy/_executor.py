@@ -24,13 +24,31 @@ class JobFuture(concurrent.futures.Future):  # type: ignore[type-arg]
 
     job: Job[Any]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._start_lock = threading.Lock()
+        self._has_cancelled = False
+
     def cancel(self) -> bool:
-        if self.cancelled():
-            return True
-        if not super().cancel():
-            return False
-        self.job.cancel()
+        with self._start_lock:
+            if self._has_cancelled:
+                return True
+            # The job first: if it cannot be cancelled, the future must not say so.
+            if self.running() or self.done() or not self.job.cancel():
+                return False
+            self._has_cancelled = True
+        super().cancel()
+        self.set_running_or_notify_cancel()  # Without this, concurrent.futures.wait() does not count it.
         return True
+
+    def _note_start(self) -> bool:
+        """Marks the future as running, unless it is already. Returns False if it was cancelled."""
+        with self._start_lock:
+            if self._has_cancelled:
+                return False
+            if not self.running() and not self.done():
+                self.set_running_or_notify_cancel()
+            return True
 
 
 class Executor(concurrent.futures.Executor):
@@ -61,14 +79,10 @@ class Executor(concurrent.futures.Executor):
                 raise RuntimeError("cannot schedule new futures after shutdown")
         future = JobFuture()
         future.job = self._client.submit(Call(fn, args, kwargs), **self._options)
+        ended = self._client._watcher.watch(future.job.id, future._note_start)
         with self._lock:
             self._futures.add(future)
         future.add_done_callback(self._forget)
-
-        def on_start() -> None:
-            future.set_running_or_notify_cancel()
-
-        ended = self._client._watcher.watch(future.job.id, on_start)
         ended.add_done_callback(lambda watched: _finish(future, watched))
         return future
 
@@ -91,9 +105,7 @@ class Executor(concurrent.futures.Executor):
 
 
 def _finish(future: JobFuture, watched: "concurrent.futures.Future[Dict[str, Any]]") -> None:
-    if future.cancelled():
-        return
-    if not future.running() and not future.set_running_or_notify_cancel():
+    if not future._note_start():
         return
     try:
         row = watched.result()

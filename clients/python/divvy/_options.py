@@ -108,7 +108,8 @@ _LIMITS = ("nofile", "nproc", "memlock", "stack", "core", "fsize", "as", "cpu", 
 
 def _job_id(job: "JobReference") -> str:
     text = str(getattr(job, "id", job))
-    if isinstance(job, bool) or not text:
+    # An id becomes part of a line of a script, which other characters would end.
+    if isinstance(job, bool) or not text or " " in text or not text.isprintable():
         raise InvalidRequest(f"{job!r} is not a job; give a Job or its id")
     return text
 

@@ -11,11 +11,12 @@ import io
 import os
 import pickle
 import pwd
+import secrets
 import stat
 import sys
 import traceback
 import types
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, TextIO, Tuple
 
 CALL = "call.pkl"
 MAIN = "__divvy_main__"  # The name under which a job imports the script that submitted it.
@@ -80,7 +81,7 @@ def read_file(folder: int, name: str) -> bytes:
 
 def write_file(folder: int, name: str, content: bytes) -> None:
     """Writes or replaces a file in one step, readable by its owner only."""
-    fresh = f".{name}.{os.getpid()}"
+    fresh = f".{name}.{secrets.token_hex(8)}"  # Jobs of several machines have the same process ids.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(fresh, flags, 0o600, dir_fd=folder)
     try:
@@ -155,6 +156,15 @@ def _run(folder: int, index: int) -> Tuple[bool, Any, str]:
         return False, error.with_traceback(None), text
 
 
+def _say(file: TextIO, text: str) -> None:
+    """Writes and flushes, unless the function has closed the file or its disk is full: the result counts."""
+    try:
+        file.write(text)
+        file.flush()
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
 def main(path: str) -> int:
     index = int(os.environ.get("DIVVY_ARRAY_INDEX") or 0)
     folder = open_folder(path)
@@ -163,18 +173,20 @@ def main(path: str) -> int:
     except FileNotFoundError:
         pass
     returned, value, text = _run(folder, index)
-    sys.stdout.flush()
+    _say(sys.stdout, "")
     if not returned:
-        sys.stderr.write(text)
+        _say(sys.stderr, text)
+    pickled: Optional[bytes] = None
     try:
-        content = dump((returned, value, text))
+        pickled = dump(value)
     except Exception as error:  # pylint: disable=broad-except
         reason = f"{type(error).__name__}: {error}"
         if returned:
             text = f"the function returned a {type(value).__name__}, which cannot be pickled ({reason})"
-            sys.stderr.write(f"divvy: {text}\n")
-        returned, content = False, pickle.dumps((False, None, text))
-    write_file(folder, result_name(index), content)
+            _say(sys.stderr, f"divvy: {text}\n")
+        returned = False
+    # The value is pickled on its own, so that the traceback can be read where the value cannot.
+    write_file(folder, result_name(index), pickle.dumps((returned, pickled, text)))
     return 0 if returned else 1
 
 

@@ -7,6 +7,7 @@ connection it asks for all of them, because events were missed.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import weakref
 from concurrent.futures import Future
@@ -25,34 +26,48 @@ _AT_ONCE = 500  # Jobs in one request.
 
 
 class _Watch:
-    def __init__(self, future: "Future[Dict[str, Any]]", on_start: Optional[Callable[[], None]]) -> None:
+    def __init__(self, future: "Future[Dict[str, Any]]", on_start: Optional[Callable[[], object]]) -> None:
         self.future = future
         self.on_start = on_start
 
 
 class Watcher:
-    """Completes futures when their jobs end. The thread runs while there is a job to wait for."""
+    """Completes futures when their jobs end. The thread runs while there is a job to wait for.
+
+    A process that was forked waits for its own jobs, with a thread of its own.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = weakref.ref(client)
-        self._lock = threading.Lock()
+        self._locks: Dict[int, threading.Lock] = {}
+        self._owner = os.getpid()
         self._watches: Dict[str, List[_Watch]] = {}
-        self._fresh: List[str] = []  # Jobs that were added and not asked for yet.
         self._thread: Optional[threading.Thread] = None
         self._is_closed = False
 
-    def watch(self, job_id: str, on_start: Optional[Callable[[], None]] = None) -> "Future[Dict[str, Any]]":
+    @property
+    def _lock(self) -> threading.Lock:
+        """The lock of this process. After a fork, nobody may release that of the parent process."""
+        lock = self._locks.setdefault(os.getpid(), threading.Lock())
+        with lock:
+            if self._owner != os.getpid():
+                self._watches, self._thread, self._owner = {}, None, os.getpid()
+        return lock
+
+    def watch(self, job_id: str, on_start: Optional[Callable[[], object]] = None) -> "Future[Dict[str, Any]]":
         """Returns a future with the job's row (JobView) once it has ended. `on_start` is called when it runs."""
         future: "Future[Dict[str, Any]]" = Future()
         with self._lock:
             if self._is_closed:
                 raise DivvyError("the client is closed")
+            is_first = self._thread is None
+            if is_first:
+                thread = threading.Thread(target=self._run, name="divvy watcher", daemon=True)
+                thread.start()
+                self._thread = thread
             self._watches.setdefault(job_id, []).append(_Watch(future, on_start))
-            self._fresh.append(job_id)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="divvy watcher", daemon=True)
-                self._thread.start()
-                return future
+        if is_first:
+            return future
         # The event stream may have passed the job's end already, so ask once from here.
         try:
             self._ask([job_id])
@@ -69,15 +84,27 @@ class Watcher:
                 watch.future.cancel()
 
     def _waiting(self) -> List[str]:
-        """The jobs that are waited for. Ends the thread if there are none."""
+        """The jobs that are waited for."""
         with self._lock:
-            if not self._watches:
-                self._thread = None
             return list(self._watches)
 
+    def _may_end(self) -> bool:
+        """Whether nothing is waited for, so that the thread ends and watch() starts another one."""
+        with self._lock:
+            if self._watches:
+                return False
+            self._thread = None
+            return True
+
     def _run(self) -> None:
+        try:
+            self._read_events()
+        except Exception as error:  # pylint: disable=broad-except
+            self._fail(error)  # Whoever waits must not wait for ever.
+
+    def _read_events(self) -> None:
         attempts = pauses()
-        while self._waiting():
+        while not self._may_end():
             client = self._client()
             if client is None:
                 return self.close()
@@ -123,19 +150,21 @@ class Watcher:
 
     def _settle(self, row: Dict[str, Any]) -> None:
         names = {str(row["id"]), row["display_id"]}
-        done: List[Tuple[_Watch, bool]] = []
         is_final = row["state"] in _FINAL
+        if not is_final and row["state"] not in _STARTED:
+            return
+        found: List[Tuple[_Watch, Optional[Callable[[], object]]]] = []
         with self._lock:
             for name in names:
                 for watch in self._watches.get(name, []):
-                    done.append((watch, is_final))
+                    found.append((watch, watch.on_start))
+                    watch.on_start = None
                 if is_final:
                     self._watches.pop(name, None)
-        for watch, has_ended in done:
-            if watch.on_start is not None and (has_ended or row["state"] in _STARTED):
-                on_start, watch.on_start = watch.on_start, None
+        for watch, on_start in found:
+            if on_start is not None:
                 on_start()
-            if has_ended and watch.future.set_running_or_notify_cancel():
+            if is_final and watch.future.set_running_or_notify_cancel():
                 watch.future.set_result(row)
 
     def _fail(self, error: Exception) -> None:

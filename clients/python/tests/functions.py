@@ -28,6 +28,23 @@ def unpicklable():
     return lambda: 1
 
 
+class OneWay(Exception):
+    """An exception that can be pickled, but not unpickled."""
+
+    def __init__(self, text, number):
+        super().__init__(f"{text} {number}")
+
+
+def fail_one_way():
+    raise OneWay("does not come back", 7)
+
+
+def close_outputs():
+    sys.stdout.close()
+    sys.stderr.close()
+    return 5
+
+
 def kill_self():
     os.kill(os.getpid(), signal.SIGKILL)
 

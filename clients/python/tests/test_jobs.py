@@ -2,12 +2,14 @@
 
 import datetime
 import os
+import pickle
 
 import functions
 import pytest
 from conftest import run, up, wait_until
 
 import divvy
+from divvy import _errors, _options
 
 
 def test_a_command_line_runs_in_a_shell(client):
@@ -72,6 +74,38 @@ def test_bad_options_carry_the_servers_message(client):
         client.submit("true", gpu_number=1)
     with pytest.raises(divvy.NotFound, match="999999"):
         client.job(999999)
+
+
+@pytest.mark.parametrize("job", ["1\n# DIVVY --gpus=8", "1 2", " 1", "1\t", "1\x1b", "1\x85", "1\u2028", "", True])
+def test_an_id_of_a_job_has_no_blanks_or_control_characters(job):
+    for options in ({"after": job}, {"after_ok": [1, job]}):
+        with pytest.raises(divvy.InvalidRequest, match="is not a job"):
+            _options.option_words(options)
+
+
+def test_an_exception_that_cannot_be_unpickled_keeps_its_traceback(client):
+    job = client.submit(functions.fail_one_way)
+    with pytest.raises(divvy.JobFailed) as failure:
+        job.result(60)
+    unreadable = failure.value.__cause__
+    assert "cannot be unpickled here" in str(unreadable)
+    assert "functions.OneWay: does not come back 7" in str(unreadable.__cause__)
+    assert "in fail_one_way" in str(unreadable.__cause__)
+
+
+def test_a_function_may_close_its_outputs(client):
+    assert client.submit(functions.close_outputs).result(60) == 5
+
+
+def test_every_error_can_be_pickled():
+    errors = [kind for kind in vars(divvy).values() if isinstance(kind, type) and issubclass(kind, divvy.DivvyError)]
+    assert len(errors) >= 11
+    for kind in errors:
+        error = kind("a\nb", "own_code") if kind is not divvy.JobFailed else kind("17_3", "failed", 2, "it's \x1b broken")
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.args, vars(again)) == (kind, str(error), error.args, vars(error))
+    error = _errors.RemoteTraceback("line 1\nline 2")
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error) and str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_why_and_cancel_of_a_waiting_job(client, full):
