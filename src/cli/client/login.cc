@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,7 @@ namespace divvy::cli {
 namespace {
 
 constexpr std::size_t kMostBytes = 4096;
+constexpr int kSecretDigits = 64;
 
 std::string FolderOfConfigs() {
   const char* xdg = std::getenv("XDG_CONFIG_HOME");
@@ -22,11 +24,21 @@ std::string FolderOfConfigs() {
 
 std::string LoginPath() { return FolderOfConfigs() + "/controller"; }
 
+/// A path for a message. Somebody may have given a token or a part of one instead of a path.
+std::string Shown(const std::string& path) {
+  int digits = 0;
+  for (const char c : path) {
+    digits = std::isxdigit(static_cast<unsigned char>(c)) != 0 ? digits + 1 : 0;
+    if (digits == kSecretDigits) return "the value (not shown: it may be a token)";
+  }
+  return path;
+}
+
 Result<std::optional<TokenLine>> ReadLogin(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return std::optional<TokenLine>();
-    return PermissionDenied("opening " + path + ": " + std::strerror(errno));
+    return PermissionDenied("opening " + Shown(path) + ": " + std::strerror(errno));
   }
   struct stat about {};
   std::string text(kMostBytes, '\0');
@@ -70,7 +82,7 @@ Result<std::optional<TokenLine>> ChosenLogin() {
     return std::optional<TokenLine>(*std::move(line));
   }
   DIVVY_TRY(std::optional<TokenLine> line, ReadLogin(chosen));
-  if (!line) return NotFound("DIVVY_CONTROLLER is not a token line, and " + std::string(chosen) + " is not a file");
+  if (!line) return NotFound("DIVVY_CONTROLLER is not a token line, and " + Shown(chosen) + " is not a file");
   return line;
 }
 

@@ -71,7 +71,7 @@ class BoundedWriter {
         writer_.String("more members are left out");
         break;
       }
-      writer_.Key(name);
+      writer_.Key(VisibleText(name));
       Write(member, is_request || name == "request" || name == "share" || name == "portion");
     }
     writer_.EndObject();
@@ -115,6 +115,14 @@ Result<std::string> BoundedJson(std::string_view json, std::size_t most) {
     if (out.size() <= most) return out;
   }
   return std::string("{\"note\":\"the answer is too large to be shown here; ask for less\"}");
+}
+
+std::string BoundedText(std::string_view text, std::size_t most) {
+  constexpr std::string_view kNote = " ... the rest is left out";
+  std::string shown = VisibleText(text);
+  if (shown.size() <= most) return shown;
+  shown.resize(WholeCharacters(shown, most - kNote.size()));
+  return shown + std::string(kNote);
 }
 
 std::string BoundedTail(std::string_view text, std::size_t most, bool is_cut_already) {

@@ -15,6 +15,10 @@ namespace divvy::cli {
 /// as "\x1b"; line breaks and tabs stay. Fails with kInvalidArgument if `json` is not JSON. Requires: most >= 100.
 Result<std::string> BoundedJson(std::string_view json, std::size_t most);
 
+/// Returns the beginning of `text` in at most `most` bytes, with a note if something is left out. Control characters
+/// become visible text; line breaks and tabs stay. Requires: most >= 100.
+std::string BoundedText(std::string_view text, std::size_t most);
+
 /// Returns the last part of `text` in at most `most` bytes, from the beginning of a line if possible. The first line is
 /// a note if something is left out, or was already (`is_cut_already`). Control characters become visible text; line
 /// breaks and tabs stay.

@@ -20,6 +20,7 @@ TEST(BoundedJson, LeavesOutWhatSaysNothing) {
 
 TEST(BoundedJson, ShowsControlCharacters) {
   EXPECT_EQ(Of("{\"name\":\"a\\u001b[31m\\n\\tb\\u202e\"}"), "{\"name\":\"a\\\\x1b[31m\\n\\tb\\\\u202e\"}");
+  EXPECT_EQ(Of("{\"a\\u001b[31m\":1}"), "{\"a\\\\x1b[31m\":1}");
 }
 
 TEST(BoundedJson, CutsListsAndTextsThatAreTooLong) {
@@ -49,6 +50,14 @@ TEST(BoundedJson, NeverExceedsItsLimit) {
     EXPECT_LE(Of(wide + "}", most).size(), most);
   }
   EXPECT_NE(Of("{").find("line 1"), std::string::npos);
+}
+
+TEST(BoundedText, KeepsTheBeginning) {
+  EXPECT_EQ(BoundedText("a\x1b[0m\nb", 100), "a\\x1b[0m\nb");
+  const std::string cut = BoundedText("first " + std::string(1000, '\x7f'), 200);
+  EXPECT_LE(cut.size(), 200u);
+  EXPECT_TRUE(cut.starts_with("first \\x7f")) << cut;
+  EXPECT_TRUE(cut.ends_with(" ... the rest is left out")) << cut;
 }
 
 TEST(BoundedTail, KeepsTheLastWholeLines) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "cli/mcp/bounded_json.h"
 #include "version.h"
 
 namespace divvy::cli {
@@ -19,6 +20,8 @@ constexpr int kInvalidParams = -32602;
 constexpr std::array<std::string_view, 3> kRevisions = {"2025-06-18", "2025-03-26", "2024-11-05"};
 constexpr std::string_view kRevisionWithBatches = "2025-03-26";
 constexpr std::size_t kMostInBatch = 50;
+/// Error texts repeat words of the client and of the daemon.
+constexpr std::size_t kMostErrorBytes = 4096;
 constexpr JsonLimits kMessageLimits{1u << 20, 32, 50'000};
 
 constexpr std::string_view kInstructions =
@@ -50,7 +53,7 @@ std::string RpcError(JsonValue id, int code, const std::string& message) {
   return RpcAnswer(id, "error", [&](JsonWriter& writer) {
     writer.BeginObject();
     writer.Member("code", code);
-    writer.Member("message", message);
+    writer.Member("message", BoundedText(message, kMostErrorBytes));
     writer.EndObject();
   });
 }
@@ -62,7 +65,7 @@ std::string ToolText(JsonValue id, const std::string& text, bool is_error) {
     writer.BeginArray();
     writer.BeginObject();
     writer.Member("type", std::string("text"));
-    writer.Member("text", text);
+    writer.Member("text", is_error ? BoundedText(text, kMostErrorBytes) : text);
     writer.EndObject();
     writer.EndArray();
     writer.Member("isError", is_error);

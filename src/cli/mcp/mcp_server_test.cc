@@ -126,6 +126,18 @@ TEST_F(Mcp, ChecksArgumentsBeforeTheToolRuns) {
   }
 }
 
+TEST_F(Mcp, BoundsErrorsAndShowsTheirControlCharacters) {
+  Initialize();
+  const std::string name = "\\u001b[31m" + std::string(100'000, 'x');
+  for (const std::string& answer :
+       {Tool(name, "{}"), Tool("look", "{\"" + name + "\":1}"), Tool("look", R"({"job":"1","by":")" + name + "\"}"),
+        Call(R"({"jsonrpc":"2.0","id":1,"method":")" + name + "\"}")}) {
+    EXPECT_LE(answer.size(), 4096u + 200) << answer.size();
+    EXPECT_NE(answer.find(R"(\\x1b[31mxxx)"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("the rest is left out"), std::string::npos) << answer;
+  }
+}
+
 TEST(McpTools, EachChangeHasAPreviewThatOnlyReads) {
   const std::vector<McpTool> tools = McpTools();
   int changes = 0;
@@ -160,6 +172,11 @@ TEST(McpTools, ReadsASubmissionAsTheCommandLineDoes) {
   EXPECT_NE(spec("{}").error().message.find("nothing to run"), std::string::npos);
   EXPECT_NE(spec(R"({"command":["a"],"options":["rm"]})").error().message.find("'rm' is not an option"),
             std::string::npos);
+  for (const std::string_view reads : {R"({"command":["a","{lr}"],"options":["--param-file=/dev/stdin"]})",
+                                       R"({"command":["a","{lr}"],"options":["--param-file=/etc/hostname"]})",
+                                       R"({"script":"#!/bin/sh\n# DIVVY --param-file=/etc/hostname\ntrue {lr}\n"})"}) {
+    EXPECT_NE(spec(reads).error().message.find("cannot be read here"), std::string::npos) << reads;
+  }
   EXPECT_NE(spec(R"({"command":["a"],"gpus":"many"})").error().message.find("--gpus"), std::string::npos);
 }
 

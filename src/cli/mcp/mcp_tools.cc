@@ -234,7 +234,9 @@ constexpr std::string_view kPreviewCancelSchema =
 }  // namespace
 
 Result<JobSpec> SpecOfArguments(JsonValue arguments) {
-  const dialect::ParseContext around = CallerParseContext();
+  dialect::ParseContext around = CallerParseContext();
+  // Standard input belongs to the protocol, and the client chooses the words: it must not read files of this machine.
+  around.read_file = nullptr;
   JobSpec spec;
   const std::vector<std::string> command = TextsOf(arguments["command"]);
   const std::string script = TextOf(arguments["script"]);
