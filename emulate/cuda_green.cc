@@ -120,10 +120,10 @@ Return cuGreenCtxCreate(GreenContext* green, ResourceDescriptor descriptor, Devi
   if (result != kSuccess) return result;
   {
     Call call(Call::kInitialized);
-    if (call.error != kSuccess) return call.error;
+    result = call.error;
     const size_t bytes = driver.context_bytes;
     driver.context_bytes = 0;  // It uses the memory of the primary context.
-    const Context context = MakeContext(device, primary->flags, false, &result);
+    const Context context = result == kSuccess ? MakeContext(device, primary->flags, false, &result) : nullptr;
     driver.context_bytes = bytes;
     if (context != nullptr) {
       *green = New<OpaqueGreenContext>();

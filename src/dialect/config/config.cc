@@ -369,8 +369,9 @@ constexpr std::string_view kNewSection = "preemption";
 Result<std::vector<std::string>> ReplaceOldNames(std::vector<ConfigEntry>& entries, std::string_view path) {
   std::vector<std::string> notes;
   const auto at = [&](const ConfigEntry& entry) { return std::string(path) + ":" + std::to_string(entry.line) + ": "; };
+  std::vector<std::string> olds;  // The old name of each entry; empty for an entry with its present name.
   for (ConfigEntry& entry : entries) {
-    std::string old;
+    std::string& old = olds.emplace_back();
     if (entry.section == kOldSection) {
       entry.section = kNewSection;
       if (entry.key.empty()) old = "[" + std::string(kOldSection) + "]";
@@ -378,6 +379,10 @@ Result<std::vector<std::string>> ReplaceOldNames(std::vector<ConfigEntry>& entri
     const auto key = std::ranges::find_if(
         kOldKeys, [&](const OldKey& one) { return one.section == entry.section && one.old == entry.key; });
     if (key != kOldKeys.end()) old = std::exchange(entry.key, key->name);
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ConfigEntry& entry = entries[i];
+    const std::string& old = olds[i];
     if (old.empty()) continue;
     const std::string present = entry.key.empty() ? "[" + entry.section + "]" : entry.key;
     for (const ConfigEntry& other : entries) {

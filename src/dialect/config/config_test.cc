@@ -223,6 +223,10 @@ TEST(Config, OldNamesOfPreemptionWorkAndAreNoted) {
             "f:3: least_run is the old name of min_runtime, which is in line 2; remove one of them");
   EXPECT_EQ(ParseConfig("[preemption]\n[taking_back]\n", "f").error().message,
             "f:2: [taking_back] is the old name of [preemption], which is in line 1; remove one of them");
+  EXPECT_EQ(ParseConfig("[taking_back]\nleast_run = \"2s\"\nmin_runtime = \"1s\"\n", "f").error().message,
+            "f:2: least_run is the old name of min_runtime, which is in line 3; remove one of them");
+  EXPECT_EQ(ParseConfig("[taking_back]\nmin_runtime = \"1s\"\nleast_run = \"2s\"\n", "f").error().message,
+            "f:3: least_run is the old name of min_runtime, which is in line 2; remove one of them");
 }
 
 TEST(Config, ReportsErrorsInPreemptionSettings) {
