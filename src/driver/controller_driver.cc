@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "control/books/record_parts.h"
-#include "control/books/sweep_row.h"
+#include "control/state/sweep_row.h"
 #include "dialect/options/job_options.h"
 #include "driver/notify_rows.h"
 #include "driver/submission_rows.h"

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "control/books/sweep_row.h"
 #include "control/jobs/job_access.h"
 #include "control/jobs/job_commands.h"
 #include "control/jobs/job_lifecycle.h"
 #include "control/state/effect_recorder.h"
 #include "control/state/job_table.h"
+#include "control/state/sweep_row.h"
 
 namespace divvy {
 

@@ -10,13 +10,13 @@
 #include "wire/messages/messages_reports.h"
 #include "wire/messages/messages_teams.h"
 #include "wire/messages/notify_messages.h"
-#include "wire/messages/openapi.h"
 #include "wire/messages/page_messages.h"
 #include "wire/messages/series_messages.h"
 #include "wire/messages/submit_messages.h"
 #include "wire/messages/sweep_messages.h"
 #include "wire/messages/ui_messages.h"
 #include "wire/messages/waste_messages.h"
+#include "wire/openapi/openapi.h"
 
 namespace divvy {
 

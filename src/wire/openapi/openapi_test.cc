@@ -1,4 +1,4 @@
-#include "wire/messages/openapi.h"
+#include "wire/openapi/openapi.h"
 
 #include <gtest/gtest.h>
 #include <boost/describe/class.hpp>

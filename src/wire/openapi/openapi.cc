@@ -1,4 +1,4 @@
-#include "wire/messages/openapi.h"
+#include "wire/openapi/openapi.h"
 
 #include <cstdint>
 #include <set>

@@ -1,4 +1,4 @@
-#include "control/books/sweep_row.h"
+#include "control/state/sweep_row.h"
 
 #include <algorithm>
 #include <array>
