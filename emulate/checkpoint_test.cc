@@ -1,4 +1,5 @@
 // Checkpoints of other processes, and injected faults.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -21,6 +22,14 @@ cuda::Uuid UuidOf(const GpuFacts& gpu) {
     uuid.bytes[i] = static_cast<unsigned char>(std::stoi(digits.substr(2 * i, 2), nullptr, 16));
   }
   return uuid;
+}
+
+// The CUDA runtime closes the driver when its start fails, and threads of the driver may run then.
+TEST(StandIn, StaysLoadedWhenAProgramClosesIt) {
+  void* const library = dlopen(DIVVY_STANDIN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  dlclose(library);
+  EXPECT_NE(dlopen(DIVVY_STANDIN, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), nullptr);
 }
 
 // Holds a stamped gigabyte on GPU 0. On each request, reports its present GPU and whether the stamp is intact.
