@@ -21,6 +21,11 @@ constexpr Duration kLookAtLeaseEvery = std::chrono::milliseconds(50);
 /// How long new work waits for a remote store that does not answer, or for the lease, before it is refused.
 constexpr Duration kNewWorkWaits = std::chrono::seconds(5);
 
+/// Whether reading the store may succeed later.
+bool IsAway(const Error& error) {
+  return error.code == ErrorCode::kUnreachable || error.code == ErrorCode::kLimitExceeded;
+}
+
 }  // namespace
 
 ControllerDriver::ControllerDriver(Controller& controller, Store& store, const Clock& clock, NodeCommandPort& commands,
@@ -256,6 +261,20 @@ void ControllerDriver::SendStops(std::deque<Turn>& turns) {
   }
 }
 
+// The database may be away just now, although the commit is done.
+void ControllerDriver::LaunchLater(const LaunchCommand& command) {
+  ports_.after(kRetryCommitAfter, [this, command] {
+    const JobRecord* live = controller_.Find(command.record.id);
+    if (live == nullptr || live->attempt != command.record.attempt) return;
+    if (!may_act()) return LaunchLater(command);
+    // A job that was stopped meanwhile ends as one whose launch has failed.
+    const bool may_start = live->state == JobState::kStarting && live->stop_intent == StopIntent::kNone;
+    auto spec = SpecOf(command.record);
+    if (!spec && may_start && IsAway(spec.error())) return LaunchLater(command);
+    commands_.Execute(command, spec && may_start ? *std::move(spec) : nullptr);
+  });
+}
+
 void ControllerDriver::Carry(Turn& turn) {
   if (ports_.on_durable) ports_.on_durable(turn.effects);
   for (const auto& insert : turn.effects.batch.inserts) {
@@ -277,6 +296,9 @@ void ControllerDriver::Carry(Turn& turn) {
         spec = inserted->spec;
       } else if (auto found = SpecOf(record)) {
         spec = *std::move(found);
+      } else if (launch != nullptr && IsAway(found.error())) {
+        LaunchLater(*launch);
+        continue;
       }
     }
     commands_.Execute(command, std::move(spec));

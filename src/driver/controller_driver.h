@@ -119,6 +119,8 @@ class ControllerDriver {
   void OnDiskFull(const Error& error);
   void Withdraw(std::deque<Turn>& turns, const Error& error);
   void SendStops(std::deque<Turn>& turns);
+  /// Sends the command once its specification can be read.
+  void LaunchLater(const LaunchCommand& command);
   void SetTrouble(std::string trouble);
   /// Returns the name of an array element or sweep element (--name-template); the array's name if the specification
   /// cannot be read.

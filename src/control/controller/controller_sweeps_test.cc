@@ -186,6 +186,7 @@ TEST_F(SweepsTest, ToldTrialsStartOneByOne) {
 TEST_F(SweepsTest, OnlyTheOwnerSetsParametersAndValuesAreBounded) {
   TeamChange vision;
   vision.name = "vision";
+  vision.is_new = true;
   vision.add_leads = {"lena"};
   vision.add_users = {"ada"};
   Controller& controller = world_.controller_;
