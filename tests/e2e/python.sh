@@ -33,8 +33,10 @@ expect "" "$(divvy queue --all --json | grep -oE '"state":"[a-z]*"' | grep -v su
 cmp "$wheel" pip-built/*.whl || fail "pip's wheel differs"
 
 if python3 -c 'import pytest' 2>/dev/null; then
-  (cd "$package" && DIVVY=$divvy_binary PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q -p no:cacheprovider \
-    --basetemp "$DIVVY_HOME/pytest") || fail "the package's tests"
+  # In a folder of its own, because jobs write their output where they were submitted.
+  mkdir "$DIVVY_HOME/tests"
+  (cd "$DIVVY_HOME/tests" && DIVVY=$divvy_binary PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q \
+    -p no:cacheprovider --basetemp "$DIVVY_HOME/pytest" --rootdir "$package" "$package/tests") || fail "the package's tests"
 else
   echo "python: the package's own tests are left out, because pytest is not installed"
 fi
