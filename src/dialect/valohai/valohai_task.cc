@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "dialect/valohai/valohai.h"
+#include "sweep/draws.h"
 
 namespace divvy::dialect {
 namespace {
@@ -13,27 +14,11 @@ namespace {
 constexpr std::size_t kMaxExecutions = 10'000;
 using Set = std::map<std::string, std::string>;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine, unlike the distributions of <random>.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t Next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  /// In [0, 1).
-  double Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
-
- private:
-  std::uint64_t state_;
-};
+using sweep::Draws;
 
 Draws DrawsOf(const ValohaiTask& task, const ValohaiTaskParameter& parameter) {
-  std::uint64_t seed = 1469598103934665603ULL;
-  for (char c : task.name + "/" + parameter.name) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return Draws(parameter.seed ? static_cast<std::uint64_t>(*parameter.seed) : seed);
+  return Draws(parameter.seed ? static_cast<std::uint64_t>(*parameter.seed)
+                              : sweep::SeedOf(task.name + "/" + parameter.name));
 }
 
 std::string Draw(const ValohaiTaskParameter& parameter, Draws& draws) {
