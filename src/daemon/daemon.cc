@@ -139,7 +139,7 @@ class Daemon {
   Status CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const;
   Status Recover();
   std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
-  void KeepJournal(const Effects& effects);
+  void KeepJournal(const std::function<Status(RunJournal&)>& write);
   Status ReplayJournal();
   void JoinFleet();
   // With several controllers, no node has this name: their own machines run jobs only through agents.
@@ -239,6 +239,9 @@ ControllerDriver::Ports Daemon::DriverPorts() {
   ControllerDriver::Ports ports;
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.commit = [this](std::vector<Batch> batches, std::function<void(Status)> done) {
+    std::uint64_t next_id = 0;
+    for (const Batch& batch : batches) next_id = std::max(next_id, batch.next_id.value_or(0));
+    KeepJournal([&](RunJournal& journal) { return journal.ReserveIds(next_id); });
     committer_->Commit(std::move(batches), std::move(done));
   };
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
@@ -250,7 +253,7 @@ ControllerDriver::Ports Daemon::DriverPorts() {
   };
   ports.complete = [this](Effects& effects) { notifier_->Complete(effects); };
   ports.on_durable = [this](const Effects& effects) {
-    KeepJournal(effects);
+    KeepJournal([&](RunJournal& journal) { return journal.Write(effects); });
     notifier_->Carried(effects);
     if (waste_actor_) waste_actor_->OnDurable(effects);
   };
@@ -258,9 +261,9 @@ ControllerDriver::Ports Daemon::DriverPorts() {
 }
 
 // With several controllers, the store is replicated, and this journal would miss what the others did.
-void Daemon::KeepJournal(const Effects& effects) {
+void Daemon::KeepJournal(const std::function<Status(RunJournal&)>& write) {
   if (has_standbys()) return;
-  const Status kept = journal_->Write(effects);
+  const Status kept = write(*journal_);
   if (is_journal_broken_ == !kept) return;
   is_journal_broken_ = !kept;
   log_.Write(LogLevel::kWarning,

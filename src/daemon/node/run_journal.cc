@@ -127,13 +127,16 @@ Result<RunJournal::Kept> RunJournal::Read(const std::function<bool(JobId, std::u
   return kept;
 }
 
+Status RunJournal::ReserveIds(std::uint64_t next_id) {
+  if (next_id <= next_id_) return {};
+  DIVVY_CHECK(Append("next " + std::to_string(next_id) + "\n"));
+  next_id_ = next_id;
+  return {};
+}
+
 // Ends first: a run that is launched may use GPUs of one that ended in the same step.
 Status RunJournal::Write(const Effects& effects) {
   std::string lines;
-  if (effects.batch.next_id && *effects.batch.next_id > next_id_) {
-    next_id_ = *effects.batch.next_id;
-    lines += "next " + std::to_string(next_id_) + "\n";
-  }
   for (const JobRecord& record : effects.batch.past_runs) lines += EndLine(record, true);
   for (const JobRecord& record : effects.finished) {
     if (record.array_count == 0) lines += EndLine(record, false);

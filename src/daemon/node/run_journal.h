@@ -5,9 +5,11 @@
 //   epoch 7                   the controller's number among all that agents have followed
 //   run 17 3 {...}            a RunDescription: attempt 3 of job 17 was launched, or has ended
 //
-// A line is written after the commit that it belongs to, and before commands are sent and answers given. So the journal
-// is never ahead of its own store, and is ahead of every older copy of that store. It is not synced: it survives a
-// crash of the daemon, but a power cut loses the last seconds. Used on the loop's thread only.
+// A line about a run is written after the commit that it belongs to, and before commands are sent and answers given. So
+// the journal is never ahead of its own store, and is ahead of every older copy of that store. The next free id is
+// written before the commit: the store may be replaced while a job is in it that this journal does not know yet, and
+// another job must not get that id. The file is not synced: it survives a crash of the daemon, but a power cut loses
+// the last seconds. Used on the loop's thread only.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +42,8 @@ class RunJournal {
   Result<Kept> Read(const std::function<bool(JobId, std::uint32_t attempt)>& wants,
                     const std::function<void(const RunDescription&)>& take);
 
+  /// Call with the id counter of each batch before it is committed. Does nothing if the file has this or a higher one.
+  Status ReserveIds(std::uint64_t next_id);
   /// Call with each step's effects once they are durable. An error is returned once, until writing works again.
   Status Write(const Effects& effects);
   Status WriteEpoch(std::uint64_t epoch);

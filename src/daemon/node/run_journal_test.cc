@@ -34,7 +34,6 @@ class JournalFile : public testing::Test {
     record.state = JobState::kStarting;
     record.gpus = GpuSet::Of({1, 2});
     effects.commands.push_back(LaunchCommand{record, "", 0});
-    effects.batch.next_id = job + 1;
     return effects;
   }
   /// "17.1 starting", "17.1 failed 3".
@@ -60,6 +59,8 @@ class JournalFile : public testing::Test {
 TEST_F(JournalFile, LaunchesAndEndsAreReadBackInOrderWithTheNextId) {
   {
     RunJournal journal = Open();
+    ASSERT_TRUE(journal.ReserveIds(18));
+    ASSERT_TRUE(journal.ReserveIds(17));
     ASSERT_TRUE(journal.Write(Launch(17, 1)));
     Effects end;
     JobRecord record;
@@ -88,7 +89,10 @@ TEST_F(JournalFile, ATruncatedLineIsSkippedAndTheNextIsWhole) {
 
 TEST_F(JournalFile, AFullFileIsCompactedAndKeepsTheNextId) {
   RunJournal journal = Open(100);
-  for (std::uint64_t job = 1; job <= 20; ++job) ASSERT_TRUE(journal.Write(Launch(job, 1)));
+  for (std::uint64_t job = 1; job <= 20; ++job) {
+    ASSERT_TRUE(journal.ReserveIds(job + 1));
+    ASSERT_TRUE(journal.Write(Launch(job, 1)));
+  }
   EXPECT_FALSE(Runs(journal).empty());
   EXPECT_LT(Runs(journal).size(), 20u);
   EXPECT_EQ(kept_.next_id, 21u);
