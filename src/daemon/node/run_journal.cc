@@ -117,7 +117,16 @@ Result<RunJournal::Kept> RunJournal::Read(const std::function<bool(JobId, std::u
       }
     }
   }
+  std::map<JobId, std::uint32_t> ended;  // The newest attempt that ends in a later line.
+  std::vector<bool> is_superseded(runs.size());
+  for (std::size_t i = runs.size(); i-- > 0;) {
+    const JobRecord& record = runs[i].record;
+    const auto at = ended.find(record.id);
+    if (runs[i].runs_again || IsFinal(record.state)) ended.try_emplace(record.id, record.attempt);
+    else is_superseded[i] = at != ended.end() && at->second >= record.attempt;
+  }
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (is_superseded[i]) continue;
     // The job had ended, and its owner has queued it again.
     if (IsFinal(runs[i].record.state) && last.at(runs[i].record.id) != i) runs[i].runs_again = true;
     take(runs[i]);

@@ -37,8 +37,8 @@ class RunJournal {
 
   static Result<RunJournal> Open(const std::string& path, std::int64_t max_size = kMaxSize);
 
-  /// Reads all lines, oldest first; skips a truncated line. `wants` decides whether a run's description is decoded;
-  /// `take` receives it.
+  /// Reads all lines, oldest first; skips a truncated line, and each launch whose end is in a later line. `wants`
+  /// decides whether a run's description is decoded; `take` receives it.
   Result<Kept> Read(const std::function<bool(JobId, std::uint32_t attempt)>& wants,
                     const std::function<void(const RunDescription&)>& take);
 

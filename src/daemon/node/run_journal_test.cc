@@ -56,9 +56,10 @@ class JournalFile : public testing::Test {
   RunJournal::Kept kept_;
 };
 
-TEST_F(JournalFile, LaunchesAndEndsAreReadBackInOrderWithTheNextId) {
+TEST_F(JournalFile, LaunchesAndEndsAreReadBackInOrderWithoutTheLaunchesThatHaveEnded) {
   {
     RunJournal journal = Open();
+    ASSERT_TRUE(journal.Write(Launch(16, 2)));
     ASSERT_TRUE(journal.ReserveIds(18));
     ASSERT_TRUE(journal.ReserveIds(17));
     ASSERT_TRUE(journal.Write(Launch(17, 1)));
@@ -71,10 +72,11 @@ TEST_F(JournalFile, LaunchesAndEndsAreReadBackInOrderWithTheNextId) {
     record.exit->code = 3;
     end.finished.push_back(record);
     ASSERT_TRUE(journal.Write(end));
+    ASSERT_TRUE(journal.Write(Launch(17, 2)));
     ASSERT_TRUE(journal.WriteEpoch(7));
   }
   RunJournal journal = Open();
-  EXPECT_EQ(Runs(journal), (Words{"17.1 starting", "17.1 failed 3"}));
+  EXPECT_EQ(Runs(journal), (Words{"16.2 starting", "17.1 failed 3", "17.2 starting"}));
   EXPECT_EQ(kept_.next_id, 18u);
   EXPECT_EQ(kept_.epoch, 7u);
 }
