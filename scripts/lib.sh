@@ -94,6 +94,19 @@ unpack_postgres() {
   ! ldd "$folder/usr/lib/postgresql/15/bin/postgres" | grep -q "not found"
 }
 
+# unpack_haproxy: unpacks HAProxy and the libraries that are not installed. Extends and exports PATH and LD_LIBRARY_PATH.
+# Does nothing if it is installed.
+unpack_haproxy() {
+  local folder=$root/build/unpacked package
+  if [ -x /usr/sbin/haproxy ] || command -v haproxy >/dev/null; then return 0; fi
+  for package in haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1; do
+    is_installed "$package" || (cd "$root" && unpack_package "$package") || return 1
+  done
+  export PATH=$folder/usr/sbin:$PATH
+  export LD_LIBRARY_PATH=$folder/usr/lib/$(uname -m)-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  haproxy -v >/dev/null 2>&1
+}
+
 # build_tree PRESET [TARGET...]: configures if needed and builds; the presets are in CMakePresets.json.
 build_tree() {
   local preset=$1 directory=build start=$SECONDS log

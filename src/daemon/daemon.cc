@@ -41,6 +41,7 @@
 #include "daemon/runtime/counters.h"
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
+#include "daemon/services/service_host.h"
 #include "daemon/storage/committer.h"
 #include "daemon/storage/housekeeping.h"
 #include "daemon/storage/open_store.h"
@@ -155,6 +156,7 @@ class Daemon {
   About MakeAbout();
   Admins MakeAdmins() const;
   Result<ApiPorts> RoutePorts();
+  std::shared_ptr<ServiceHost> MakeServices();
   Status Serve();
   Status ListenForOthers();
   std::shared_ptr<UiAuth> MakeUiAuth(std::shared_ptr<Audit> audit);
@@ -210,6 +212,8 @@ class Daemon {
   std::shared_ptr<WasteTracker> waste_;                          // Null: waste is not watched.
   std::vector<std::pair<std::string, std::string>> waste_rows_;  // Rows loaded for waste_.
   std::shared_ptr<Notifier> notifier_;
+  std::shared_ptr<ServiceHost> services_;
+  std::vector<std::pair<std::string, std::string>> service_rows_;  // Rows loaded for services_.
   std::unique_ptr<WasteActor> waste_actor_;  // Set if waste_ is.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
@@ -295,6 +299,7 @@ Status Daemon::Recover() {
       clock_.StartNotBefore(Time(Duration(*latest)));
     if (notifier_->LoadSetting(key, value) || submission_keys_->LoadSetting(key, value)) continue;
     if (key.starts_with(WasteTracker::kRow)) waste_rows_.emplace_back(key, value);
+    if (key.starts_with(ServiceHost::kRow)) service_rows_.emplace_back(key, value);
     rights_.LoadSetting(key, value);
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
@@ -545,9 +550,44 @@ Result<ApiPorts> Daemon::RoutePorts() {
   return ports;
 }
 
+std::shared_ptr<ServiceHost> Daemon::MakeServices() {
+  Haproxy::Options front;
+  front.program = FindHaproxy(config_.haproxy, places_.is_machine_wide);
+  front.keeps_environment = !places_.is_machine_wide;
+  front.place.directory = places_.state + "/services";
+  front.place.listen_host = !config_.services_address.empty() ? config_.services_address
+                            : places_.is_machine_wide         ? "0.0.0.0"
+                                                              : "127.0.0.1";
+  front.place.most_connections = FrontConnections();
+  ServiceHost::Ports ports;
+  ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
+  // Until the loop runs, standard error belongs to the command that waits for the start.
+  ports.log = [this](bool is_warning, const std::string& line) {
+    asio::post(loop_, [this, is_warning, line] {
+      log_.Write(is_warning ? LogLevel::kWarning : LogLevel::kInfo, line);
+    });
+  };
+  ports.caller_of = [this](const User& user) { return routes_->CallerOf(user); };
+  ports.address_of = [this](const std::string& node) {
+    Agents* agents = agent_listener_->agents();
+    return agents == nullptr ? std::string() : agents->AddressOf(node);
+  };
+  ports.act = [this](const JobRecord& job, const std::string& action, std::function<void(const Status&)> done) {
+    routes_->ActOnTenant(job, action, std::move(done));
+  };
+  ports.shares = share_board_;
+  ports.shown_host = front.place.listen_host == "0.0.0.0" ? HostName() : front.place.listen_host;
+  auto services = std::make_shared<ServiceHost>(loop_, *driver_, std::move(front), std::move(ports));
+  for (const auto& [key, text] : std::exchange(service_rows_, {})) services->LoadSetting(key, text);
+  asio::post(loop_, [services] { services->Open(); });
+  return services;
+}
+
 Status Daemon::Serve() {
   DIVVY_TRY(ApiPorts ports, RoutePorts());
   routes_ = std::make_unique<Routes>(*driver_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
+  services_ = MakeServices();
+  routes_->SetServices(services_);
   HttpServerOptions options;
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/client/commands.h"
+#include "cli/services/serve.h"
 #include "platform/os/runtime_paths.h"
 #include "version.h"
 
@@ -402,6 +403,24 @@ std::vector<Command> MakeCommands() {
        SweepOptions,
        "job",
        SweepMain,
+       false},
+      {"serve",
+       "Run services that answer requests, scaled by load",
+       "divvy serve create NAME [OPTIONS] -- COMMAND... | apply FILE | list | show NAME | logs NAME [REPLICA] | scale "
+       "NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | rollback NAME [REVISION] | delete NAME...",
+       "A service is a set of replicas behind one port. Each replica is a job that listens on the port in $PORT; "
+       "options of divvy submit apply to every replica. Requests wait in a queue while all replicas are busy, or while "
+       "none is ready. The number of replicas follows the load; idle replicas with GPU fractions are parked. See "
+       "docs/services.md.",
+       {{"divvy serve create chat --gpus 0.5 --replicas 0..8 --port 8000 --concurrency 4 --health /healthz -- python "
+         "serve.py",
+         ""},
+        {"divvy serve show chat", "its replicas, revisions and latest events"},
+        {"divvy serve update chat -- python serve.py --model new", "a new revision, rolled out without lost requests"}},
+       "Jobs",
+       ServeOptions,
+       "",
+       ServeMain,
        false},
       {"group",
        "Limit how many jobs of a group run at once",

@@ -14,6 +14,7 @@
 #include "wire/messages/series_messages.h"
 #include "wire/messages/submit_messages.h"
 #include "wire/messages/sweep_messages.h"
+#include "wire/services/service_messages.h"
 #include "wire/messages/ui_messages.h"
 #include "wire/messages/waste_messages.h"
 #include "wire/openapi/openapi.h"
@@ -101,6 +102,21 @@ std::string OpenApiDocument() {
   add("GET", "/v1/sweeps/{id}", "A sweep and its trials", nullptr, &TypeOf<SweepDetail>());
   add("POST", "/v1/sweeps/{id}/tell", "Set the parameters of the next trial of a sweep with method ask",
       &TypeOf<SweepTell>(), &TypeOf<SweepTold>());
+  add("GET", "/v1/services", "The services, by name", nullptr, &TypeOf<std::vector<ServiceView>>());
+  add("POST", "/v1/services", "Create a service: replicas behind one port, scaled by load",
+      &TypeOf<ServiceDefinition>(), &TypeOf<MessageAnswer>());
+  add("GET", "/v1/services/{name}", "A service, its replicas, revisions and latest events", nullptr,
+      &TypeOf<ServiceDetail>());
+  add("POST", "/v1/services/{name}", "Change a service; another command is a new revision, which is rolled out",
+      &TypeOf<ServiceDefinition>(), &TypeOf<MessageAnswer>());
+  add("GET", "/v1/services/{name}/definition",
+      "Its settings and the specification of its replicas; for its owner and administrators", nullptr,
+      &TypeOf<ServiceDefinition>());
+  add("POST", "/v1/services/{name}/scale", "Change how many replicas it has", &TypeOf<ServiceScale>(),
+      &TypeOf<MessageAnswer>());
+  add("POST", "/v1/services/{name}/rollback", "Run an earlier revision; 0: the healthy one before",
+      &TypeOf<ServiceRollback>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/services/{name}/delete", "Delete it and its replicas", nullptr, &TypeOf<MessageAnswer>());
   add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &TypeOf<std::vector<ReservationView>>());
   add("POST", "/v1/reservations", "Reserve GPUs", &TypeOf<ReservationRequest>(), &TypeOf<ReservationView>());
   add("POST", "/v1/reservations/cancel", "Cancel a reservation", &TypeOf<ReservationName>(), &TypeOf<MessageAnswer>());

@@ -11,6 +11,7 @@
 #include "daemon/api/jobs/job_action_routes.h"
 #include "daemon/api/jobs/job_detail_routes.h"
 #include "daemon/api/jobs/job_list_routes.h"
+#include "daemon/api/jobs/service_routes.h"
 #include "daemon/api/jobs/submit_routes.h"
 #include "daemon/api/jobs/sweep_routes.h"
 #include "daemon/api/jobs/terminal_routes.h"
@@ -22,6 +23,8 @@
 #include "daemon/api/ui/page_routes.h"
 #include "daemon/api/ui/submit_form_routes.h"
 #include "daemon/leadership/leader_answers.h"
+#include "daemon/services/service_host.h"
+#include "daemon/services/service_metrics.h"
 
 namespace divvy {
 
@@ -32,6 +35,7 @@ struct Routes::Owners {
   SubmitRoutes submit{api, table, terminals};
   JobActionRoutes actions{api, table};
   SweepRoutes sweeps{api, table};
+  ServiceRoutes services{api, table, submit};
   JobListRoutes list{api, table};
   JobDetailRoutes detail{api, table};
   FractionRoutes fractions{api, table};
@@ -127,7 +131,21 @@ void Routes::OnSecond() { owners_->samples.OnSecond(); }
 bool Routes::is_watched() const { return owners_->samples.is_watched(); }
 
 void Routes::ParkTenant(const JobRecord& record, std::function<void(const Status&)> done) {
-  owners_->fractions.ActOnTenant(record, "park", {}, std::move(done));
+  ActOnTenant(record, "park", std::move(done));
+}
+
+void Routes::ActOnTenant(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done) {
+  owners_->fractions.ActOnTenant(record, action, {}, std::move(done));
+}
+
+void Routes::SetServices(std::shared_ptr<ServiceHost> services) {
+  owners_->samples.SetOtherMetrics([services](wire::Exposition& out) { AddServices(out, services->List()); });
+  owners_->detail.SetNotes([services](JobId job) { return services->NoteOfJob(job); });
+  owners_->services.Set(std::move(services));
+}
+
+Caller Routes::CallerOf(const User& user) {
+  return {user, api_.admins.Contains(user, api_.driver.Now()), api_.callers.GroupsOf(user)};
 }
 
 }  // namespace divvy

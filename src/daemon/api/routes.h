@@ -10,6 +10,8 @@
 
 namespace divvy {
 
+class ServiceHost;
+
 /// Used on the loop's thread only.
 class Routes {
  public:
@@ -21,6 +23,12 @@ class Routes {
   void OnSecond();
   /// Moves the GPU memory of a job with GPU fractions to the host, on whichever node it runs.
   void ParkTenant(const JobRecord& record, std::function<void(const Status&)> done);
+  /// The same for "park" and "wake".
+  void ActOnTenant(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done);
+  /// Call before the first request; null: there are no services.
+  void SetServices(std::shared_ptr<ServiceHost> services);
+  /// The user with the present rights, as if it had just called.
+  Caller CallerOf(const User& user);
   /// Returns true while a client watches samples.
   bool is_watched() const;
 

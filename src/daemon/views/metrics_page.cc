@@ -366,6 +366,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddTeams(out, controller, now);
   AddTimes(out, about);
   if (about.leadership != nullptr) AddControllers(out, *about.leadership);
+  if (about.add_others) about.add_others(out);
   const auto second = static_cast<samples::Second>(ToSeconds(now));
   if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();

@@ -2,6 +2,7 @@
 // lists them). Ended jobs have no series, so the size is bounded by what runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -23,6 +24,8 @@ struct MetricsAbout {
   const WasteTracker* waste = nullptr;      // Null: waste is not watched.
   bool hides_job_names = false;             // [privacy] jobs = "own".
   const LeaseKeeper* leadership = nullptr;  // Null: the store has no lease.
+  /// Optional. Adds families of parts that this page does not know.
+  std::function<void(wire::Exposition&)> add_others = {};
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -85,6 +85,11 @@ struct Config {
   std::optional<HostPort> ui_listen;  // On this machine's loopback; nullopt: any port, when a user requests a link.
   bool is_ui_remote = false;          // Also over TLS, at `listen`.
 
+  // [services]
+  std::string haproxy;                         // The program of the front. Empty: the usual place.
+  std::string services_address;                // Where the front listens. Empty: 127.0.0.1 for a private daemon, else
+                                               // all addresses.
+
   // [admin]; root and the daemon's user are always administrators.
   std::vector<std::string> admin_users;
   std::vector<std::string> admin_groups;

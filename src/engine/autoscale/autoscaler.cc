@@ -93,6 +93,9 @@ Decision Autoscaler::Observe(const Observation& seen) {
   if (is_idle && present > 1) wanted = std::max(wanted, 1);  // From one replica only.
   wanted = std::clamp(wanted, settings_.min, settings_.max);
 
+  // What is present at the first observation was wanted until then: an autoscaler of a new controller must not shrink
+  // at once.
+  if (wanted_.empty()) wanted_.push_back({now, std::min(present, settings_.max)});
   wanted_.push_back({now, wanted});
   while (wanted_.size() > 1 && wanted_.front().at <= now - settings_.down_delay) wanted_.pop_front();
   if (wanted > present) {

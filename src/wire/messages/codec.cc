@@ -14,6 +14,7 @@
 #include "wire/messages/sweep_messages_describe.h"
 #include "wire/messages/ui_messages_describe.h"
 #include "wire/messages/waste_messages_describe.h"
+#include "wire/services/service_messages_describe.h"
 
 namespace divvy::wire {
 namespace {
@@ -188,6 +189,12 @@ DIVVY_MESSAGE(KeptWish)
 DIVVY_MESSAGE(std::vector<ToldGpu>)
 DIVVY_MESSAGE(DeliveryOrder)
 DIVVY_MESSAGE(DeliveryResult)
+DIVVY_MESSAGE(ServiceDefinition)
+DIVVY_MESSAGE(KeptService)
+DIVVY_MESSAGE(std::vector<ServiceView>)
+DIVVY_MESSAGE(ServiceDetail)
+DIVVY_MESSAGE(ServiceScale)
+DIVVY_MESSAGE(ServiceRollback)
 
 #undef DIVVY_MESSAGE
 

@@ -211,6 +211,7 @@ void JobDetailRoutes::Why(ApiCall& call) {
   if (record->state == JobState::kStarting && ports_.shares)
     view.summary += StartWaitsText(*record, *ports_.shares, LiveNames(driver_.controller()));
   view.speeds = controller.SpeedsOf(*record);
+  if (const std::string note = note_of_ ? note_of_(*id) : ""; !note.empty()) view.summary += " It is " + note + ".";
   call.Answer(view);
 }
 

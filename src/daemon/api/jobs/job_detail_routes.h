@@ -1,7 +1,9 @@
 // Everything about one job: its description, output, environment, elements and steps, and why it waits.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "daemon/api/call/api_context.h"
 #include "daemon/api/call/job_lookup.h"
@@ -17,6 +19,9 @@ struct ElementsView;
 class JobDetailRoutes {
  public:
   JobDetailRoutes(ApiContext& api, RouteTable& table);
+
+  /// What other parts know about a job, for "why"; empty: nothing.
+  void SetNotes(std::function<std::string(JobId job)> note_of) { note_of_ = std::move(note_of); }
 
  private:
   void Show(ApiCall& call);
@@ -44,6 +49,7 @@ class JobDetailRoutes {
   ControllerDriver& driver_;
   Node& node_;
   const ApiPorts& ports_;
+  std::function<std::string(JobId job)> note_of_;
 };
 
 }  // namespace divvy

@@ -102,26 +102,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
       return AnswerAgain(call, done->job, done->count);
   }
   JobSpec& spec = request->spec;
-  // The page sends the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
-  const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
-  if (!call.address.empty() && !call.is_on_node && ports_.login_environment) {
-    std::vector<std::string> login = ports_.login_environment(call.caller.user);
-    if (has_environment) std::erase_if(login, [](const std::string& pair) { return !pair.starts_with("HOME="); });
-    LogIn(login, spec);
-  }
-  if (const Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
-  if (spec.labels.contains(std::string(sweep::kRuleLabel)) && !ports_.samples)
-    return call.Refuse(
-        FailedPrecondition("sweeps compare metrics of jobs, and " + std::string(wire::kSamplesDisabled)));
-  if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
-    return call.Refuse(
-        PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
-                         "under [jobs] in divvy.toml and restart the daemon"));
-  }
-  if (const Scheduler& cluster = driver_.controller().scheduler(); !cluster.has_many()) {
-    const Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).attributes.name);
-    if (!is_one) return call.Refuse(is_one.error());
-  }
+  if (const Status complete = CompleteSpec(call, spec); !complete) return call.Refuse(complete.error());
   // If the jobs of a sweep have their own names, this shows the template.
   if (!spec.name_template.empty()) spec.name = spec.name_template;
   if (spec.name.empty()) spec.name = DefaultName(spec);
@@ -190,6 +171,27 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
         call->Answer(answer);
       },
       true);
+}
+
+Status SubmitRoutes::CompleteSpec(const ApiCall& call, JobSpec& spec) const {
+  // The page sends the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
+  const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
+  if (!call.address.empty() && !call.is_on_node && ports_.login_environment) {
+    std::vector<std::string> login = ports_.login_environment(call.caller.user);
+    if (has_environment) std::erase_if(login, [](const std::string& pair) { return !pair.starts_with("HOME="); });
+    LogIn(login, spec);
+  }
+  if (const Status good = CheckSpec(spec); !good) return good;
+  if (spec.labels.contains(std::string(sweep::kRuleLabel)) && !ports_.samples)
+    return FailedPrecondition("sweeps compare metrics of jobs, and " + std::string(wire::kSamplesDisabled));
+  if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
+    return PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
+                            "under [jobs] in divvy.toml and restart the daemon");
+  }
+  if (const Scheduler& cluster = driver_.controller().scheduler(); !cluster.has_many()) {
+    DIVVY_CHECK(dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).attributes.name));
+  }
+  return {};
 }
 
 // The first request may still be on its way to the store, or be refused there.

@@ -12,6 +12,9 @@ class SubmitRoutes {
  public:
   SubmitRoutes(ApiContext& api, RouteTable& table, TerminalRoutes& terminals);
 
+  /// Adds what only the daemon knows to a caller's specification, and checks it. Does not sort the environment.
+  Status CompleteSpec(const ApiCall& call, JobSpec& spec) const;
+
  private:
   void Submit(ApiCall& call);
   /// Submits when the rate limit allows it (UserLoads).

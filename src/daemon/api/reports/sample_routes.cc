@@ -208,7 +208,8 @@ void SampleRoutes::Metrics(ApiCall& call) {
   response.content_type = wire::ContentTypeOf(form);
   response.body = MetricsText(
       {driver_, ports_.samples.get(), ports_.counters.get(), NodesByState(driver_.controller(), ports_.agents.get()),
-       ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs, ports_.leadership.get()},
+       ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs, ports_.leadership.get(),
+       ports_.hides_others_jobs ? nullptr : add_others_},
       form);
   Reply(call.reply).Answer(response);
 }

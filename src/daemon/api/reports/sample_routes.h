@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "daemon/api/call/api_context.h"
 #include "daemon/api/call/route_table.h"
@@ -10,6 +12,7 @@
 namespace divvy {
 
 namespace wire {
+class Exposition;
 struct LatestAnswer;
 }
 
@@ -17,6 +20,8 @@ class SampleRoutes {
  public:
   SampleRoutes(ApiContext& api, RouteTable& table);
 
+  /// Adds metrics of other parts (MetricsAbout::add_others).
+  void SetOtherMetrics(std::function<void(wire::Exposition&)> add) { add_others_ = std::move(add); }
   /// The samples of another second have arrived.
   void OnSecond();
   /// Returns true while a client watches samples.
@@ -37,6 +42,7 @@ class SampleRoutes {
 
   ControllerDriver& driver_;
   const ApiPorts& ports_;
+  std::function<void(wire::Exposition&)> add_others_;
   std::map<std::uint64_t, Watcher> watchers_;  // Clients that watch samples, by subscription.
   Time latest_asked_ = kNoTime;                // The time of the last request for the latest samples.
 };

@@ -1,0 +1,106 @@
+#include "daemon/api/jobs/service_routes.h"
+
+#include <algorithm>
+
+#include "daemon/services/service_checks.h"
+#include "daemon/services/service_host.h"
+
+namespace divvy {
+
+ServiceRoutes::ServiceRoutes(ApiContext& api, RouteTable& table, const SubmitRoutes& submit)
+    : api_(api), driver_(api.driver), submit_(submit) {
+  table.Add(this, {{"GET", "/v1/services", &ServiceRoutes::List},
+                   {"POST", "/v1/services", &ServiceRoutes::Create},
+                   {"GET", "/v1/services/*", &ServiceRoutes::Show},
+                   {"POST", "/v1/services/*", &ServiceRoutes::Update},
+                   {"GET", "/v1/services/*/definition", &ServiceRoutes::Definition},
+                   {"POST", "/v1/services/*/scale", &ServiceRoutes::Scale},
+                   {"POST", "/v1/services/*/rollback", &ServiceRoutes::RollBack},
+                   {"POST", "/v1/services/*/delete", &ServiceRoutes::Delete}});
+}
+
+ServiceHost* ServiceRoutes::Find(ApiCall& call) const {
+  if (!services_) call.Refuse(FailedPrecondition("this controller has no services"));
+  return services_.get();
+}
+
+void ServiceRoutes::List(ApiCall& call) {
+  const ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  std::vector<wire::ServiceView> views = host->List();
+  if (call.privacy.hides_others())
+    std::erase_if(views, [&](const wire::ServiceView& view) { return view.user != call.caller.user.name; });
+  call.Answer(views);
+}
+
+void ServiceRoutes::Show(ApiCall& call) {
+  const ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  const auto view = host->Show(call.argument, call.caller);
+  if (!view) return call.Refuse(view.error());
+  if (call.privacy.hides_others() && view->user != call.caller.user.name)
+    return call.Refuse(PermissionDenied("service " + view->name + " belongs to another user, and jobs are private here"));
+  call.Answer(*view);
+}
+
+void ServiceRoutes::Definition(ApiCall& call) {
+  const ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  const auto definition = host->DefinitionOf(call.argument, call.caller);
+  if (!definition) return call.Refuse(definition.error());
+  call.Answer(*definition);
+}
+
+Result<wire::ServiceDefinition> ServiceRoutes::Read(ApiCall& call) const {
+  if (!driver_.trouble().empty()) return LimitExceeded("no new work is taken: " + driver_.trouble());
+  DIVVY_TRY(auto definition, wire::Decode<wire::ServiceDefinition>(call.request.body));
+  JobSpec& spec = definition.spec;
+  DIVVY_CHECK(CheckReplicaSpec(spec));
+  DIVVY_CHECK(submit_.CompleteSpec(call, spec));
+  std::ranges::sort(spec.capture.environment);
+  if (spec.grace < Duration(0)) spec.grace = api_.ports.default_grace;
+  JobSpec replica = spec;
+  replica.name = "replica";
+  DIVVY_CHECK(driver_.controller().Foresee(std::move(replica), 0, call.caller, driver_.Now(), driver_.Outcomes()));
+  return definition;
+}
+
+void ServiceRoutes::Create(ApiCall& call) {
+  ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  auto definition = Read(call);
+  if (!definition) return call.Refuse(definition.error());
+  AnswerMessage(driver_, call, host->Create(*std::move(definition), call.caller));
+}
+
+void ServiceRoutes::Update(ApiCall& call) {
+  ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  auto definition = Read(call);
+  if (!definition) return call.Refuse(definition.error());
+  AnswerMessage(driver_, call, host->Update(call.argument, *std::move(definition), call.caller));
+}
+
+void ServiceRoutes::Scale(ApiCall& call) {
+  ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  const auto request = wire::Decode<wire::ServiceScale>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  AnswerMessage(driver_, call, host->Scale(call.argument, *request, call.caller));
+}
+
+void ServiceRoutes::RollBack(ApiCall& call) {
+  ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  const auto request = wire::Decode<wire::ServiceRollback>(call.request.body.empty() ? "{}" : call.request.body);
+  if (!request) return call.Refuse(request.error());
+  AnswerMessage(driver_, call, host->RollBack(call.argument, request->revision, call.caller));
+}
+
+void ServiceRoutes::Delete(ApiCall& call) {
+  ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  AnswerMessage(driver_, call, host->Delete(call.argument, call.caller));
+}
+
+}  // namespace divvy

@@ -1,0 +1,42 @@
+// Services: sets of replicas behind one port, scaled by load.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "daemon/api/call/api_context.h"
+#include "daemon/api/call/route_table.h"
+#include "daemon/api/jobs/submit_routes.h"
+#include "wire/services/service_messages.h"
+
+namespace divvy {
+
+class ServiceHost;
+
+class ServiceRoutes {
+ public:
+  ServiceRoutes(ApiContext& api, RouteTable& table, const SubmitRoutes& submit);
+
+  void Set(std::shared_ptr<ServiceHost> services) { services_ = std::move(services); }
+
+ private:
+  void List(ApiCall& call);
+  void Show(ApiCall& call);
+  void Definition(ApiCall& call);
+  void Create(ApiCall& call);
+  void Update(ApiCall& call);
+  void Scale(ApiCall& call);
+  void RollBack(ApiCall& call);
+  void Delete(ApiCall& call);
+  /// The services; refuses the call if there are none here.
+  ServiceHost* Find(ApiCall& call) const;
+  /// Decodes the body, completes and checks its specification, and that a replica could run.
+  Result<wire::ServiceDefinition> Read(ApiCall& call) const;
+
+  ApiContext& api_;
+  ControllerDriver& driver_;
+  const SubmitRoutes& submit_;
+  std::shared_ptr<ServiceHost> services_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,343 @@
+#include "daemon/services/haproxy.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+#include "platform/gpu/gpu_process.h"
+#include "platform/os/image_file.h"
+#include "platform/os/spawn.h"
+#include "platform/os/unique_fd.h"
+#include "platform/os/unix_socket.h"
+#include "platform/supervisor/supervisor_adoption.h"
+
+namespace divvy {
+namespace {
+
+namespace asio = boost::asio;
+using Local = asio::local::stream_protocol;
+
+constexpr std::size_t kMostLine = 12'000;  // HAProxy reads a line of commands into one buffer of 16 KiB.
+constexpr std::size_t kMostAnswer = 64 << 20;
+constexpr std::chrono::seconds kAnswersWithin{5};
+constexpr Duration kStable = std::chrono::seconds(5);
+constexpr Duration kLongestPause = std::chrono::seconds(5);
+constexpr std::string_view kPrefix = "front-";
+
+std::string ReadAll(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char part[4096];
+  for (ssize_t got = 0; file.is_open() && (got = ::read(file.get(), part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  return text;
+}
+
+/// The pid of the process that listens at this socket; 0 if there is none.
+std::int64_t ListenerAt(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return 0;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const Descriptor end(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!end.is_open() || ::connect(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return 0;
+  return CredentialsOf(end.get()).pid;
+}
+
+/// One line for the runtime socket, and its answer.
+struct Exchange {
+  explicit Exchange(asio::io_context& loop) : socket(loop), limit(loop) {}
+  Local::socket socket;
+  asio::steady_timer limit;
+  std::vector<std::string> lines;
+  std::size_t next = 0;
+  std::string answer;
+  std::string path;
+  std::function<void(Result<std::string>)> done;
+};
+
+void SendNext(const std::shared_ptr<Exchange>& exchange) {
+  boost::system::error_code error;
+  exchange->socket.close(error);
+  exchange->answer.clear();
+  exchange->limit.expires_after(kAnswersWithin);
+  exchange->limit.async_wait([exchange](const boost::system::error_code& cancelled) {
+    boost::system::error_code ignored;
+    if (!cancelled) exchange->socket.close(ignored);
+  });
+  const auto fail = [exchange](const boost::system::error_code& why) {
+    exchange->limit.cancel();
+    std::exchange(exchange->done, nullptr)(Unreachable("HAProxy's runtime socket: " + why.message()));
+  };
+  exchange->socket.async_connect(
+      Local::endpoint(exchange->path), [exchange, fail](const boost::system::error_code& refused) {
+        if (refused) return fail(refused);
+        asio::async_write(
+            exchange->socket, asio::buffer(exchange->lines[exchange->next]),
+            [exchange, fail](const boost::system::error_code& broken, std::size_t) {
+              if (broken) return fail(broken);
+              asio::async_read(exchange->socket, asio::dynamic_buffer(exchange->answer, kMostAnswer),
+                               [exchange, fail](const boost::system::error_code& end, std::size_t) {
+                                 if (end && end != asio::error::eof) return fail(end);
+                                 exchange->limit.cancel();
+                                 if (++exchange->next < exchange->lines.size()) return SendNext(exchange);
+                                 std::exchange(exchange->done, nullptr)(std::move(exchange->answer));
+                               });
+            });
+      });
+}
+
+}  // namespace
+
+std::string FindHaproxy(const std::string& configured, bool is_machine_wide) {
+  if (!configured.empty()) return ::access(configured.c_str(), X_OK) == 0 ? configured : "";
+  std::string path = "/usr/sbin";
+  const char* own = is_machine_wide ? nullptr : std::getenv("PATH");
+  if (own != nullptr) path = std::string(own) + ":" + path;
+  for (const std::string_view folder : Split(path, ':')) {
+    std::string program = std::string(folder) + "/haproxy";
+    if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "";
+}
+
+std::int64_t FrontConnections() {
+  constexpr std::int64_t kMost = 20'000;
+  constexpr std::int64_t kOthers = 500;  // Files of HAProxy that are no connections.
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max == RLIM_INFINITY) return kMost;
+  return std::clamp<std::int64_t>((static_cast<std::int64_t>(files.rlim_max) - kOthers) / 2, 100, kMost);
+}
+
+struct Haproxy::Process {
+  Process(asio::io_context& loop, AdoptedProcess adopted, std::int64_t number)
+      : process(std::move(adopted)), ended(loop, ::dup(process.fd())), generation(number) {}
+
+  AdoptedProcess process;
+  asio::posix::stream_descriptor ended;
+  std::int64_t generation = 0;
+  std::string config;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+};
+
+Haproxy::Haproxy(asio::io_context& loop, Options options, Ports ports)
+    : loop_(loop), options_(std::move(options)), ports_(std::move(ports)) {}
+
+Haproxy::~Haproxy() {
+  *is_alive_ = false;
+  for (const auto& [port, fd] : reserved_) ::close(fd);
+}
+
+bool Haproxy::is_up() const { return current_ != nullptr; }
+std::int64_t Haproxy::pid() const { return current_ ? current_->process.process().pid : 0; }
+bool Haproxy::has_old() const { return !old_.empty(); }
+
+std::string Haproxy::SocketOf(std::int64_t generation) const {
+  return options_.place.directory + "/" + std::string(kPrefix) + std::to_string(generation) + ".sock";
+}
+
+// The newest process that listens is the present one; others, which a killed daemon left behind, finish their requests.
+void Haproxy::Adopt() {
+  DIR* folder = ::opendir(options_.place.directory.c_str());
+  if (folder == nullptr) return;
+  std::vector<std::int64_t> found;
+  while (const dirent* entry = ::readdir(folder)) {
+    std::string_view name = entry->d_name;
+    if (!name.starts_with(kPrefix) || !name.ends_with(".cfg")) continue;
+    name.remove_prefix(kPrefix.size());
+    name.remove_suffix(4);
+    if (const auto number = ParseInteger(name)) found.push_back(*number);
+  }
+  ::closedir(folder);
+  std::ranges::sort(found, std::greater());
+  for (const std::int64_t number : found) {
+    generation_ = std::max(generation_, number);
+    const std::int64_t pid = ListenerAt(SocketOf(number));
+    const auto stat = pid > 0 ? ReadGpuProcessStat(pid) : std::nullopt;
+    auto process = stat ? AdoptedProcess::Open({pid, stat->start_ticks}) : Result<AdoptedProcess>(NotFound(""));
+    const std::string config = options_.place.directory + "/" + std::string(kPrefix) + std::to_string(number) + ".cfg";
+    if (!process) {
+      // A process that stops does not listen any more, and does not need its files.
+      ::unlink(config.c_str());
+      ::unlink(SocketOf(number).c_str());
+      continue;
+    }
+    auto known = std::make_shared<Process>(loop_, *std::move(process), number);
+    known->config = ReadAll(config);
+    Watch(known);
+    if (current_ == nullptr) {
+      current_ = known;
+      ports_.log(false, "event=front_adopted pid=" + std::to_string(pid));
+    } else {
+      known->process.Signal(SIGUSR1);
+      old_.push_back(known);
+    }
+  }
+}
+
+Status Haproxy::Reserve(std::int64_t port) {
+  if (reserved_.contains(port)) return {};
+  const Descriptor end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, options_.place.listen_host.c_str(), &address.sin_addr);
+  // HAProxy's sockets have SO_REUSEPORT as well, and this one never listens.
+  if (!end.is_open() || ::setsockopt(end.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
+      ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return FailedPrecondition("port " + std::to_string(port) + " cannot be used on this machine (" +
+                              std::strerror(errno) + "); choose another --port");
+  reserved_[port] = ::fcntl(end.get(), F_DUPFD_CLOEXEC, 3);
+  return {};
+}
+
+void Haproxy::Release(std::int64_t port) {
+  const auto found = reserved_.find(port);
+  if (found == reserved_.end()) return;
+  ::close(found->second);
+  reserved_.erase(found);
+}
+
+void Haproxy::Serve(const std::vector<wire::ServiceSettings>& services) {
+  services_ = services;
+  if (services.empty()) {
+    trouble_.clear();
+    if (current_ == nullptr) return;
+    current_->process.Signal(SIGUSR1);
+    old_.push_back(std::exchange(current_, nullptr));
+    return;
+  }
+  if (current_ != nullptr &&
+      current_->config == HaproxyConfig(options_.place, SocketOf(current_->generation), services))
+    return;
+  StartProcess();
+}
+
+void Haproxy::StartProcess() {
+  if (options_.program.empty()) {
+    trouble_ = "HAProxy is not installed: install the package haproxy (apt-get install haproxy), or set haproxy = "
+               "\"/path/to/haproxy\" in [services] of divvy.toml";
+    return;
+  }
+  const std::string folder = options_.place.directory;
+  ::mkdir(folder.c_str(), 0700);
+  const std::int64_t number = ++generation_;
+  const std::string base = folder + "/" + std::string(kPrefix) + std::to_string(number);
+  const std::string config = HaproxyConfig(options_.place, SocketOf(number), services_);
+  Status written = ReplaceFile(folder + "/hold.lua", HoldScript(), 0600, "the front's script");
+  if (written) written = ReplaceFile(base + ".cfg", config, 0600, "the front's configuration");
+  if (!written) {
+    trouble_ = written.error().message;
+    return;
+  }
+  std::vector<std::string> words = {options_.program, "-q", "-db", "-f", base + ".cfg"};
+  if (current_ != nullptr) words.insert(words.end(), {"-x", SocketOf(current_->generation)});
+  if (current_ != nullptr) words.insert(words.end(), {"-sf", std::to_string(current_->process.process().pid)});
+  Spawn spawn(Spawn::Apart::kSession);
+  spawn.OpenNull(0).OpenNull(1).Open(2, folder + "/front.log", O_WRONLY | O_CREAT | O_TRUNC, 0600).CloseRest();
+  const auto pid = options_.keeps_environment ? spawn.Start(options_.program, words)
+                                              : spawn.Start(options_.program, words, {});
+  if (!pid) {
+    trouble_ = "cannot start " + options_.program + ": " + pid.error().message;
+    return;
+  }
+  const auto stat = ReadGpuProcessStat(*pid);
+  auto process = stat ? AdoptedProcess::Open({*pid, stat->start_ticks}) : Result<AdoptedProcess>(NotFound("it ended"));
+  if (!process) {
+    trouble_ = "cannot watch HAProxy: " + process.error().message;
+    return;
+  }
+  ports_.log(false, "event=front_started pid=" + std::to_string(*pid));
+  if (current_ != nullptr) old_.push_back(current_);
+  current_ = std::make_shared<Process>(loop_, *std::move(process), number);
+  current_->config = config;
+  trouble_.clear();
+  Watch(current_);
+  ports_.on_fresh();
+}
+
+void Haproxy::Watch(const std::shared_ptr<Process>& process) {
+  process->ended.async_wait(asio::posix::stream_descriptor::wait_read,
+                            [this, process, alive = is_alive_](const boost::system::error_code& error) {
+                              if (!error && *alive) OnEnd(process);
+                            });
+}
+
+void Haproxy::OnEnd(const std::shared_ptr<Process>& process) {
+  int status = 0;
+  ::waitpid(static_cast<pid_t>(process->process.process().pid), &status, WNOHANG);
+  const std::string base = SocketOf(process->generation);
+  ::unlink(base.c_str());
+  ::unlink((base.substr(0, base.size() - 5) + ".cfg").c_str());
+  std::erase(old_, process);
+  if (process != current_) return;
+  current_ = nullptr;
+  std::string log = ReadAll(options_.place.directory + "/front.log");
+  while (!log.empty() && log.back() == '\n') log.pop_back();
+  const std::size_t line = log.rfind('\n');
+  const std::string last = OneLine(line == std::string::npos ? log : log.substr(line + 1));
+  const bool was_stable = std::chrono::steady_clock::now() - process->since > kStable;
+  quick_ends_ = was_stable ? 0 : quick_ends_ + 1;
+  trouble_ = "HAProxy ended" + (last.empty() ? std::string() : ": " + last);
+  ports_.log(true, "event=front_ended pid=" + std::to_string(process->process.process().pid) + " last=\"" + last + "\"");
+  // The process before still has its sockets if this one never took over.
+  if (!old_.empty() && ListenerAt(SocketOf(old_.back()->generation)) != 0) {
+    current_ = old_.back();
+    old_.pop_back();
+  }
+  if (services_.empty()) return;
+  const Duration pause = quick_ends_ < 3 ? Duration(0) : std::min<Duration>(100ms * (1 << std::min(quick_ends_, 6)), kLongestPause);
+  ports_.after(pause, [this, alive = is_alive_] {
+    if (*alive && !services_.empty()) Serve(std::vector(services_));
+  });
+}
+
+void Haproxy::Ask(std::vector<std::string> commands, const std::string& last,
+                  std::function<void(Result<std::string>)> done) {
+  if (current_ == nullptr) {
+    asio::post(loop_, [done = std::move(done), why = trouble_] { done(Unreachable("the front is down: " + why)); });
+    return;
+  }
+  auto exchange = std::make_shared<Exchange>(loop_);
+  exchange->path = SocketOf(current_->generation);
+  std::string line;
+  // A line that ended with ';' would have an empty command.
+  const auto add = [&] {
+    if (line.empty()) return;
+    line.back() = '\n';
+    exchange->lines.push_back(std::exchange(line, ""));
+  };
+  for (const std::string& command : commands) {
+    if (line.size() + command.size() > kMostLine) add();
+    line += command;
+  }
+  add();
+  exchange->lines.push_back(last + "\n");
+  exchange->done = [done = std::move(done), alive = is_alive_](Result<std::string> answer) {
+    if (*alive) done(std::move(answer));
+  };
+  SendNext(exchange);
+}
+
+}  // namespace divvy

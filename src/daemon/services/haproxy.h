@@ -1,0 +1,80 @@
+// The front's process: one HAProxy, started and replaced by divvy. It outlives the daemon, and the next daemon adopts
+// it by its runtime socket. Changes of the configuration start a new process, which takes the
+// listening sockets over and lets the old one finish its requests.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "daemon/services/haproxy_config.h"
+
+namespace divvy {
+
+/// The program of the front: `configured`, or the usual place, or for a private daemon also PATH; empty if there is none.
+std::string FindHaproxy(const std::string& configured, bool is_machine_wide);
+/// Connections that the front may have at a time, by the limit on open files.
+std::int64_t FrontConnections();
+
+class Haproxy {
+ public:
+  struct Options {
+    std::string program;     // Absolute path. Empty: not found.
+    bool keeps_environment = false;  // Of this process, for a private daemon.
+    FrontPlace place;
+  };
+  struct Ports {
+    std::function<void(Duration, std::function<void()>)> after;
+    std::function<void(bool is_warning, const std::string& line)> log;
+    /// A process has started or was adopted: every server must be set again.
+    std::function<void()> on_fresh;
+  };
+
+  Haproxy(boost::asio::io_context& loop, Options options, Ports ports);
+  ~Haproxy();
+
+  /// Takes over the process that a daemon before has left. Call once, before the others.
+  void Adopt();
+  /// Runs these services, which have passed CheckService; none: no process is needed. Cheap if nothing has changed.
+  void Serve(const std::vector<wire::ServiceSettings>& services);
+  /// Reserves a port, so that no other user can take it while no process listens. Fails if another process has it.
+  Status Reserve(std::int64_t port);
+  void Release(std::int64_t port);
+  /// Sends commands, each ending with ';', and then `last`. Calls back with the answer to `last`.
+  void Ask(std::vector<std::string> commands, const std::string& last, std::function<void(Result<std::string>)> done);
+
+  bool is_up() const;
+  std::int64_t pid() const;
+  /// Processes of earlier configurations that still finish requests.
+  bool has_old() const;
+  /// Why it does not run; empty: it does, or need not.
+  const std::string& trouble() const { return trouble_; }
+  const Options& options() const { return options_; }
+
+ private:
+  struct Process;
+
+  void StartProcess();
+  void Watch(const std::shared_ptr<Process>& process);
+  void OnEnd(const std::shared_ptr<Process>& process);
+  std::string SocketOf(std::int64_t generation) const;
+
+  boost::asio::io_context& loop_;
+  Options options_;
+  Ports ports_;
+  std::vector<wire::ServiceSettings> services_;
+  std::shared_ptr<Process> current_;
+  std::vector<std::shared_ptr<Process>> old_;
+  std::map<std::int64_t, int> reserved_;
+  std::int64_t generation_ = 0;
+  int quick_ends_ = 0;
+  std::string trouble_;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace divvy

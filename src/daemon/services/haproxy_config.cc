@@ -1,0 +1,148 @@
+#include "daemon/services/haproxy_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "base/text.h"
+
+namespace divvy {
+namespace {
+
+// A process that stops (after a reload) does not hear of new replicas, and counts none of its own. So it passes requests
+// on to its successor, which listens at the same port.
+constexpr std::string_view kHold = R"(core.register_action("hold", {"http-req"}, function(txn, seconds)
+  local name = txn.f:be_name()
+  local last = core.now().sec + tonumber(seconds)
+  while txn.f:nbsrv(name) == 0 do
+    if txn.f:stopping() == 1 then
+      core.backends[name].servers["next"]:set_ready()
+      return
+    end
+    if core.now().sec >= last then
+      txn:set_var("txn.held_out", true)
+      return
+    end
+    core.msleep(20)
+  end
+end, 1)
+)";
+
+std::string Milliseconds(double seconds) { return std::to_string(std::llround(seconds * 1000)) + "ms"; }
+
+void AddService(const FrontPlace& place, const wire::ServiceSettings& service, std::string& text) {
+  const std::string backend = BackendOf(service.name);
+  const std::string port = std::to_string(service.port);
+  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port +
+          "\n  maxconn " + std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) + "\n";
+  if (service.max_body_bytes > 0) {
+    const std::string most = std::to_string(service.max_body_bytes);
+    text += "  http-request return status 413 content-type text/plain string \"The body of a request may have " + most +
+            " bytes here.\\n\" if { req.body_size gt " + most + " }\n";
+  }
+  text += "  default_backend " + backend + "\n";
+  text += "\nbackend " + backend + "\n  balance leastconn\n  timeout queue " + Milliseconds(service.wait_s) +
+          "\n  timeout server " + Milliseconds(service.answer_within_s) + "\n";
+  text += "  http-request lua.hold " + std::to_string(std::llround(std::ceil(service.wait_s))) + " if { nbsrv(" +
+          backend + ") eq 0 }\n";
+  text +=
+      "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"No replica was ready in "
+      "time.\\n\" if { var(txn.held_out) -m bool }\n"
+      "  http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE TRACE }\n"
+      "  retry-on conn-failure empty-response\n";
+  if (!service.health.empty())
+    text += "  option httpchk\n  http-check send meth GET uri " + service.health +
+            "\n  http-check expect status 200-399\n";
+  const std::string most = std::to_string(service.concurrency);
+  for (std::int64_t slot = 1; slot <= SlotsOf(service); ++slot)
+    text += "  server r" + std::to_string(slot) + " 127.0.0.1:1 disabled maxconn " + most +
+            " check inter 2s fastinter 500ms downinter 500ms fall 3 rise 1\n";
+  const std::string own = place.listen_host == "0.0.0.0" ? "127.0.0.1" : place.listen_host;
+  text += "  server next " + own + ":" + port + " disabled\n";
+}
+
+/// The columns of "show stat" that are used.
+enum Field { kProxy, kServer, kQueued, kInFlight, kRequests, kErrors, kStatus, kQueueMs, kAnswerMs, kFailed, kFields };
+constexpr std::array<std::string_view, kFields> kTitles = {"pxname",   "svname", "qcur",  "scur",  "stot",
+                                                           "hrsp_5xx", "status", "qtime", "rtime", "chkfail"};
+
+std::int64_t NumberIn(std::string_view text) { return ParseInteger(text).value_or(0); }
+
+}  // namespace
+
+std::int64_t SlotsOf(const wire::ServiceSettings& settings) { return settings.max_replicas * 2 + 2; }
+
+std::string BackendOf(std::string_view service) { return "s_" + std::string(service); }
+
+std::string_view HoldScript() { return kHold; }
+
+std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
+                          const std::vector<wire::ServiceSettings>& services) {
+  std::string text = "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
+                     " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
+                     "/hold.lua\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " +
+                     std::to_string(place.most_connections) +
+                     "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
+                     "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
+                     "  option http-keep-alive\n  http-reuse safe\n";
+  for (const wire::ServiceSettings& service : services) AddService(place, service, text);
+  return text;
+}
+
+std::string ServerCommands(const std::string& server, const ServerState& before, const ServerState& now) {
+  if (before == now) return "";
+  std::string text;
+  const std::string set = "set server " + server + " ";
+  const bool is_elsewhere = now.port != 0 && (before.address != now.address || before.port != now.port);
+  if (is_elsewhere) text += set + "addr " + now.address + " port " + std::to_string(now.port) + ";";
+  return text + set + "state " + now.state + ";";
+}
+
+std::vector<StatLine> ParseStat(std::string_view csv) {
+  std::vector<StatLine> lines;
+  std::array<std::size_t, kFields> columns{};
+  columns.fill(std::string_view::npos);
+  bool has_head = false;
+  for (std::size_t at = 0; at < csv.size();) {
+    const std::size_t end = std::min(csv.find('\n', at), csv.size());
+    std::string_view line = csv.substr(at, end - at);
+    at = end + 1;
+    if (line.empty()) continue;
+    if (line.starts_with("# pxname,")) {
+      line.remove_prefix(2);
+      const auto titles = Split(line, ',');
+      for (std::size_t field = 0; field < kFields; ++field) {
+        const auto found = std::ranges::find(titles, kTitles[field]);
+        if (found != titles.end()) columns[field] = static_cast<std::size_t>(found - titles.begin());
+      }
+      has_head = std::ranges::find(columns, std::string_view::npos) == columns.end();
+      continue;
+    }
+    if (!has_head) continue;
+    std::array<std::string_view, kFields> values{};
+    std::size_t column = 0;
+    const std::size_t last = std::ranges::max(columns);
+    for (std::size_t begin = 0; begin <= line.size() && column <= last; ++column) {
+      const std::size_t comma = std::min(line.find(',', begin), line.size());
+      for (std::size_t field = 0; field < kFields; ++field) {
+        if (columns[field] == column) values[field] = line.substr(begin, comma - begin);
+      }
+      begin = comma + 1;
+    }
+    StatLine& stat = lines.emplace_back();
+    stat.proxy = values[kProxy];
+    stat.server = values[kServer];
+    stat.in_flight = NumberIn(values[kInFlight]);
+    stat.queued = NumberIn(values[kQueued]);
+    stat.requests = NumberIn(values[kRequests]);
+    stat.errors = NumberIn(values[kErrors]);
+    stat.queue_ms = NumberIn(values[kQueueMs]);
+    stat.answer_ms = NumberIn(values[kAnswerMs]);
+    stat.status = values[kStatus];
+    stat.failed_checks = NumberIn(values[kFailed]);
+  }
+  return lines;
+}
+
+}  // namespace divvy

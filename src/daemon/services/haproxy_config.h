@@ -1,0 +1,56 @@
+// The configuration of the front: one HAProxy for all services. It depends on the services' settings only. The servers
+// are empty slots, which the runtime socket fills, so a replica comes and goes without a reload.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/services/service_messages.h"
+
+namespace divvy {
+
+struct FrontPlace {
+  std::string directory;       // Private folder for the socket and the files.
+  std::string listen_host;     // An IPv4 address; "0.0.0.0" stands for all.
+  std::int64_t most_connections = 1000;
+};
+
+/// Slots of a service: its replicas, and those that an update or a drain needs for a moment.
+std::int64_t SlotsOf(const wire::ServiceSettings& settings);
+/// "s_chat"; the server in slot 3 is "s_chat/r3".
+std::string BackendOf(std::string_view service);
+/// `services` have passed CheckService. `socket`: the runtime socket's path.
+std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
+                          const std::vector<wire::ServiceSettings>& services);
+/// The action that holds requests while a service has no ready replica.
+std::string_view HoldScript();
+
+/// What the runtime socket must be told about one server.
+struct ServerState {
+  std::string address;  // "127.0.0.1"; an IP address.
+  std::int64_t port = 0;
+  std::string state = "maint";  // "ready", "drain", "maint"
+
+  friend bool operator==(const ServerState&, const ServerState&) = default;
+};
+/// Commands that bring a server from `before` to `now`; empty if nothing differs.
+std::string ServerCommands(const std::string& server, const ServerState& before, const ServerState& now);
+
+/// A line of "show stat". Fields that HAProxy leaves empty are 0.
+struct StatLine {
+  std::string proxy;
+  std::string server;  // "FRONTEND", "BACKEND", "r3"
+  std::int64_t in_flight = 0;
+  std::int64_t queued = 0;
+  std::int64_t requests = 0;
+  std::int64_t errors = 0;  // Answers with a status from 500 on.
+  std::int64_t queue_ms = 0;
+  std::int64_t answer_ms = 0;
+  std::string status;  // "UP", "DOWN", "MAINT", "DRAIN", "no check"
+  std::int64_t failed_checks = 0;
+};
+/// Empty if it is not an answer to "show stat". Cost: linear in the text.
+std::vector<StatLine> ParseStat(std::string_view csv);
+
+}  // namespace divvy

@@ -1,0 +1,70 @@
+#include "daemon/services/haproxy_config.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/services/service_probe.h"
+
+namespace divvy {
+namespace {
+
+wire::ServiceSettings Service(std::string name, std::int64_t port) {
+  wire::ServiceSettings settings;
+  settings.name = std::move(name);
+  settings.port = port;
+  return settings;
+}
+
+TEST(HaproxyConfig, HasAFrontAndSlotsForEachService) {
+  const std::string text =
+      HaproxyConfig({"/state", "127.0.0.1", 100}, "/state/s.sock", {Service("chat", 8000), Service("code", 8001)});
+  EXPECT_NE(text.find("frontend f_chat\n  bind 127.0.0.1:8000\n"), std::string::npos);
+  EXPECT_NE(text.find("backend s_code\n"), std::string::npos);
+  EXPECT_NE(text.find("  server r4 127.0.0.1:1 disabled maxconn 1 check"), std::string::npos);
+  EXPECT_EQ(text.find("  server r5 "), std::string::npos);
+}
+
+TEST(HaproxyConfig, DoesNotDependOnReplicas) {
+  wire::ServiceSettings settings = Service("chat", 8000);
+  const std::string before = HaproxyConfig({}, "s", {settings});
+  settings.min_replicas = 0;
+  settings.idle_s = 1;
+  EXPECT_EQ(before, HaproxyConfig({}, "s", {settings})) << "a change that needs no reload";
+}
+
+TEST(HaproxyConfig, CommandsChangeOnlyWhatDiffers) {
+  const ServerState nothing;
+  const ServerState ready{"10.0.0.1", 20'000, "ready"};
+  EXPECT_EQ(ServerCommands("s_chat/r1", nothing, ready),
+            "set server s_chat/r1 addr 10.0.0.1 port 20000;set server s_chat/r1 state ready;");
+  EXPECT_EQ(ServerCommands("s_chat/r1", ready, {"10.0.0.1", 20'000, "drain"}), "set server s_chat/r1 state drain;");
+  EXPECT_EQ(ServerCommands("s_chat/r1", ready, ready), "");
+}
+
+TEST(HaproxyStat, ReadsTheColumnsByTheirTitles) {
+  const auto lines = ParseStat(
+      "# pxname,svname,scur,qcur,status,stot,hrsp_5xx,qtime,rtime,chkfail,\n"
+      "s_chat,r1,2,0,UP,10,1,5,20,3,\n"
+      "s_chat,BACKEND,7,5,UP,12,2,,,,\n\n");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].server, "r1");
+  EXPECT_EQ(lines[0].in_flight, 2);
+  EXPECT_EQ(lines[0].failed_checks, 3);
+  EXPECT_EQ(lines[1].in_flight, 7);
+  EXPECT_EQ(lines[1].queued, 5);
+  EXPECT_EQ(lines[1].errors, 2);
+  EXPECT_TRUE(ParseStat("Unknown command\n").empty());
+  EXPECT_TRUE(ParseStat("").empty());
+}
+
+TEST(ServiceProbe, FindsWhoseProcessListens) {
+  constexpr std::string_view table =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+      "   0: 0100007F:4E20 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 1 1 0 100 0 0 10 0\n"
+      "   1: 0100007F:4E21 00000000:0000 01 00000000:00000000 00:00000000 00000000  1002        0 1 1 0 100 0 0 10 0\n";
+  EXPECT_EQ(IsListenerOf(table, 1001, 20'000), true);
+  EXPECT_EQ(IsListenerOf(table, 1002, 20'000), false) << "another user's process has the port";
+  EXPECT_EQ(IsListenerOf(table, 1002, 20'001), std::nullopt) << "a connection is no listener";
+}
+
+}  // namespace
+}  // namespace divvy

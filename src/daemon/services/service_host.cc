@@ -1,0 +1,688 @@
+#include "daemon/services/service_host.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "daemon/services/service_checks.h"
+#include "daemon/services/service_probe.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/quoted.h"
+#include "wire/messages/codec.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(250);
+constexpr Duration kTickWhileHeld = std::chrono::milliseconds(100);
+constexpr Duration kTickWithoutFront = std::chrono::milliseconds(50);
+constexpr std::int64_t kTicksPerFull = 4;
+constexpr Duration kProbeEvery = std::chrono::milliseconds(200);
+constexpr std::int64_t kFirstFrontPort = 8000;
+constexpr std::int64_t kLastFrontPort = 8999;
+// Below the ports that the kernel gives to outgoing connections.
+constexpr std::int64_t kFirstReplicaPort = 20'000;
+constexpr std::int64_t kReplicaPorts = 12'000;
+constexpr std::size_t kMostRevisions = 10;
+constexpr double kShortOfMemory = 0.05;  // Of the machine's memory is available.
+
+bool IsHostShortOfMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::string unit;
+  double total = 0;
+  double available = 0;
+  for (double value = 0; file >> name >> value && std::getline(file, unit);) {
+    if (name == "MemTotal:") total = value;
+    if (name == "MemAvailable:") available = value;
+  }
+  return total > 0 && available < kShortOfMemory * total;
+}
+
+std::string HowEnded(const JobRecord& record) {
+  if (record.exit && !record.exit->failure.empty()) return "could not start: " + record.exit->failure;
+  if (record.exit && record.exit->was_oom_killed) return "was killed because it exceeded its memory";
+  if (record.exit && record.exit->signal != 0) return "was ended by signal " + std::to_string(record.exit->signal);
+  if (record.exit && record.state != JobState::kCancelled && record.state != JobState::kTimedOut)
+    return "exited with code " + std::to_string(record.exit->code);
+  return "ended (" + std::string(Name(record.state)) + ")";
+}
+
+/// Actions of services themselves.
+Caller ServicesCaller() {
+  Caller self;
+  self.is_admin = true;
+  self.user.name = "divvy";
+  return self;
+}
+
+/// Whether both run the same, apart from the environment of the shells that submitted them.
+bool RunTheSame(JobSpec a, JobSpec b) {
+  a.capture = b.capture = {};
+  a.notes = b.notes = {};
+  return a == b;
+}
+
+std::string CommandText(const JobSpec& spec) {
+  std::string text = spec.command.empty() ? std::string("(script)") : "";
+  for (const std::string& word : spec.command) text += (text.empty() ? "" : " ") + ShellQuote(word);
+  return OneLine(text);
+}
+
+}  // namespace
+
+struct ServiceHost::Service {
+  wire::KeptService kept;
+  std::unique_ptr<ServiceScaler> scaler;
+  StatLine total;                           // Of the backend.
+  std::map<std::int64_t, StatLine> slots;   // Of the last full answer.
+  Time stat_at = kNoTime;
+  std::optional<double> load;
+  double per_second = 0;
+  std::int64_t counted = -1;
+  Time counted_at = kNoTime;
+
+  const std::string& name() const { return kept.settings.name; }
+  wire::ServiceRevision* target() {
+    const auto found = std::ranges::find(kept.revisions, kept.target_revision, &wire::ServiceRevision::number);
+    return found == kept.revisions.end() ? nullptr : &*found;
+  }
+};
+
+ServiceHost::ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver, Haproxy::Options options, Ports ports)
+    : loop_(loop),
+      driver_(driver),
+      ports_(std::move(ports)),
+      front_(loop, std::move(options),
+             {ports_.after, ports_.log, [this] {
+                servers_.clear();
+                TickSoon(kTickWithoutFront);
+              }}) {}
+
+ServiceHost::~ServiceHost() { *is_alive_ = false; }
+
+void ServiceHost::LoadSetting(std::string_view key, std::string_view text) {
+  auto kept = wire::Decode<wire::KeptService>(text);
+  if (!kept || CheckService(kept->settings).has_value() == false) {
+    ports_.log(true, "event=service_row_unreadable key=" + std::string(key));
+    return;
+  }
+  auto service = std::make_unique<Service>();
+  service->kept = *std::move(kept);
+  service->scaler = std::make_unique<ServiceScaler>(service->kept, driver_.Now());
+  services_.insert_or_assign(service->name(), std::move(service));
+}
+
+void ServiceHost::Open() {
+  is_open_ = true;
+  front_.Adopt();
+  next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
+  for (const auto& [name, service] : services_) {
+    for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
+    if (const Status reserved = front_.Reserve(service->kept.settings.port); !reserved && !front_.is_up())
+      ports_.log(true, "event=service_port name=" + name + " error=\"" + reserved.error().message + "\"");
+  }
+  ServeFront();
+  TickSoon(Duration(0));
+}
+
+// --- Commands ----------------------------------------------------------------------------------------------------
+
+Result<ServiceHost::Service*> ServiceHost::FindOwn(const std::string& name, const Caller& caller,
+                                                   std::string_view verb) const {
+  const auto found = services_.find(name);
+  if (found == services_.end() || found->second->kept.is_deleted)
+    return NotFound("there is no service " + dialect::Quoted(OneLine(name)) + "; divvy serve list shows them");
+  if (!caller.is_admin && caller.user.uid != found->second->kept.user.uid)
+    return PermissionDenied("service " + name + " belongs to " + found->second->kept.user.name +
+                            "; only its owner and administrators may " + std::string(verb) + " it");
+  return found->second.get();
+}
+
+Status ServiceHost::TakePort(wire::ServiceSettings& settings, const Service* self) {
+  const auto holder_of = [&](std::int64_t port) -> const Service* {
+    for (const auto& [name, service] : services_) {
+      if (service.get() != self && service->kept.settings.port == port) return service.get();
+    }
+    return nullptr;
+  };
+  if (settings.port != 0) {
+    if (const Service* other = holder_of(settings.port))
+      return FailedPrecondition("port " + std::to_string(settings.port) + " is that of service " + other->name() +
+                                "; choose another --port, or omit it");
+    return front_.Reserve(settings.port);
+  }
+  for (std::int64_t port = kFirstFrontPort; port <= kLastFrontPort; ++port) {
+    if (holder_of(port) != nullptr || !front_.Reserve(port)) continue;
+    settings.port = port;
+    return {};
+  }
+  return FailedPrecondition("no port from 8000 to 8999 is free; choose one with --port");
+}
+
+Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, const Caller& caller) {
+  wire::ServiceSettings& settings = definition.settings;
+  DIVVY_CHECK(CheckService(settings));
+  DIVVY_CHECK(CheckReplicaSpec(definition.spec));
+  if (services_.contains(settings.name))
+    return Error{ErrorCode::kAlreadyExists, "there is a service " + settings.name + " of " +
+                                                services_.at(settings.name)->kept.user.name +
+                                                "; choose another name, or change it with divvy serve update"};
+  const auto own = std::ranges::count_if(
+      services_, [&](const auto& known) { return known.second->kept.user.uid == caller.user.uid; });
+  if (!caller.is_admin && static_cast<std::size_t>(own) >= kMostOfUser)
+    return LimitExceeded("you have " + std::to_string(own) + " services, which is the limit of a user");
+  if (front_.options().program.empty())
+    return FailedPrecondition(
+        "services need HAProxy: install the package haproxy (apt-get install haproxy), or set haproxy = "
+        "\"/path/to/haproxy\" in [services] of divvy.toml");
+  DIVVY_CHECK(TakePort(settings, nullptr));
+  const Time now = driver_.Now();
+  auto service = std::make_unique<Service>();
+  service->kept.user = caller.user;
+  service->kept.settings = settings;
+  service->kept.revisions.push_back({1, std::move(definition.spec), ToSeconds(now), false, ""});
+  service->kept.target_revision = 1;
+  service->scaler = std::make_unique<ServiceScaler>(service->kept, now);
+  service->scaler->AddEvent("created", now);
+  Keep(*service);
+  const std::string text = "service " + settings.name + ": http://" + ports_.shown_host + ":" +
+                           std::to_string(settings.port) + "/; divvy serve show " + settings.name;
+  services_.insert_or_assign(settings.name, std::move(service));
+  ServeFront();
+  TickSoon(Duration(0));
+  return text;
+}
+
+Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDefinition definition,
+                                        const Caller& caller) {
+  DIVVY_TRY(Service * service, FindOwn(name, caller, "update"));
+  wire::KeptService& kept = service->kept;
+  wire::ServiceSettings& settings = definition.settings;
+  settings.name = name;
+  if (settings.port == 0) settings.port = kept.settings.port;
+  DIVVY_CHECK(CheckService(settings));
+  DIVVY_CHECK(CheckReplicaSpec(definition.spec));
+  if (settings.port != kept.settings.port) {
+    DIVVY_CHECK(TakePort(settings, service));
+    front_.Release(kept.settings.port);
+  }
+  const Time now = driver_.Now();
+  const bool has_settings = !(settings == kept.settings);
+  kept.settings = settings;
+  const JobSpec& before = service->target()->spec;
+  const bool is_same = definition.keeps_same ? RunTheSame(before, definition.spec) : before == definition.spec;
+  std::string text = "service " + name + (has_settings ? ": settings changed" : ": unchanged");
+  if (!is_same) {
+    const std::int64_t number = kept.revisions.back().number + 1;
+    kept.revisions.push_back({number, std::move(definition.spec), ToSeconds(now), false, ""});
+    kept.target_revision = number;
+    if (kept.revisions.size() > kMostRevisions) {
+      const auto is_unused = [&](const wire::ServiceRevision& revision) {
+        return std::ranges::none_of(kept.replicas, [&](const wire::ServiceReplica& replica) {
+          return replica.revision == revision.number;
+        });
+      };
+      const auto oldest = std::ranges::find_if(kept.revisions, is_unused);
+      if (oldest->number != number) kept.revisions.erase(oldest);
+    }
+    service->scaler->OnNewTarget("updating to revision " + std::to_string(number), now);
+    text = "service " + name + ": updating to revision " + std::to_string(number) + "; divvy serve show " + name;
+  } else if (has_settings) {
+    service->scaler->OnSettings();
+    service->scaler->AddEvent("settings changed", now);
+  }
+  Keep(*service);
+  ServeFront();
+  TickSoon(Duration(0));
+  return text;
+}
+
+Result<std::string> ServiceHost::Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller) {
+  DIVVY_TRY(Service * service, FindOwn(name, caller, "scale"));
+  wire::ServiceDefinition changed{service->kept.settings, service->target()->spec, false};
+  changed.settings.min_replicas = scale.min_replicas;
+  changed.settings.max_replicas = scale.max_replicas;
+  DIVVY_CHECK(Update(name, std::move(changed), caller));
+  return "service " + name + ": " + std::to_string(scale.min_replicas) + " to " + std::to_string(scale.max_replicas) +
+         " replicas";
+}
+
+Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t revision, const Caller& caller) {
+  DIVVY_TRY(Service * service, FindOwn(name, caller, "roll back"));
+  wire::KeptService& kept = service->kept;
+  if (revision == 0) {
+    for (const wire::ServiceRevision& known : kept.revisions) {
+      if (known.number < kept.target_revision && known.was_healthy) revision = known.number;
+    }
+    if (revision == 0)
+      return FailedPrecondition("service " + name + " has no healthy revision before revision " +
+                                std::to_string(kept.target_revision) + "; divvy serve show " + name + " lists them");
+  }
+  const auto found = std::ranges::find(kept.revisions, revision, &wire::ServiceRevision::number);
+  if (found == kept.revisions.end())
+    return NotFound("service " + name + " has no revision " + std::to_string(revision) + "; divvy serve show " + name +
+                    " lists them");
+  kept.target_revision = revision;
+  const std::string text = "rolling back to revision " + std::to_string(revision);
+  service->scaler->OnNewTarget(text, driver_.Now());
+  Keep(*service);
+  TickSoon(Duration(0));
+  return "service " + name + ": " + text;
+}
+
+Result<std::string> ServiceHost::Delete(const std::string& name, const Caller& caller) {
+  DIVVY_TRY(Service * service, FindOwn(name, caller, "delete"));
+  service->kept.is_deleted = true;
+  Keep(*service);
+  ServeFront();
+  TickSoon(Duration(0));
+  return "service " + name + " is deleted; its replicas end when their requests are answered";
+}
+
+void ServiceHost::Keep(const Service& service) {
+  driver_.controller().KeepSetting(std::string(kRow) + service.name(), wire::EncodeChanged(service.kept));
+  driver_.Touch();
+}
+
+void ServiceHost::ServeFront() {
+  if (!is_open_) return;
+  std::vector<wire::ServiceSettings> served;
+  for (const auto& [name, service] : services_) {
+    if (!service->kept.is_deleted) served.push_back(service->kept.settings);
+  }
+  front_.Serve(served);
+}
+
+// --- Looking and acting ----------------------------------------------------------------------------------------------
+
+void ServiceHost::TickSoon(Duration delay) {
+  if (!is_open_ || is_tick_due_ || is_asking_ || services_.empty()) return;
+  is_tick_due_ = true;
+  const auto tick = [this, alive = is_alive_] {
+    if (!*alive) return;
+    is_tick_due_ = false;
+    Tick();
+  };
+  if (delay == Duration(0)) boost::asio::post(loop_, tick);
+  else ports_.after(delay, tick);
+}
+
+void ServiceHost::Tick() {
+  const Time now = driver_.Now();
+  if (!driver_.may_act()) return TickSoon(kTick);
+  const bool is_second = ticks_++ % kTicksPerFull == 0;
+  if (is_second) {
+    is_memory_short_ = IsHostShortOfMemory();
+    std::set<JobId> jobs;
+    for (const auto& [name, service] : services_) {
+      for (const wire::ServiceReplica& replica : service->kept.replicas) jobs.insert(replica.job);
+    }
+    std::erase_if(ends_, [&](const auto& end) { return !jobs.contains(end.first); });
+  }
+  bool is_full = is_second;
+  bool is_held = false;
+  for (auto at = services_.begin(); at != services_.end();) {
+    Service& service = *at->second;
+    const std::vector<ServiceAction> actions = service.scaler->Step(FactsOf(service, now));
+    for (const ServiceAction& action : actions) CarryOut(service, action);
+    if (service.kept.is_deleted && service.kept.replicas.empty()) {
+      driver_.controller().KeepSetting(std::string(kRow) + service.name(), "");
+      driver_.Touch();
+      front_.Release(service.kept.settings.port);
+      at = services_.erase(at);
+      continue;
+    }
+    if (service.scaler->TakeChanged()) Keep(service);
+    for (const wire::ServiceReplica& replica : service.kept.replicas)
+      is_full |= replica.state == "draining" || replica.state == "parking";
+    is_held |= !service.kept.is_deleted && service.scaler->HasNoReady();
+    ++at;
+  }
+  std::erase_if(probes_, [this](const auto& probe) { return driver_.controller().Find(probe.first) == nullptr; });
+  if (services_.empty()) return;
+  if (!front_.is_up()) {
+    for (const auto& [name, service] : services_) service->load.reset();
+    return TickSoon(front_.has_old() ? kTick : kTickWithoutFront);
+  }
+  is_asking_ = true;
+  std::vector<std::string> commands = FrontCommands();
+  front_.Ask(std::move(commands), is_full ? "show stat -1 7 -1" : "show stat -1 2 -1",
+             [this, is_full, is_held, now](const Result<std::string>& answer) {
+               is_asking_ = false;
+               if (answer) {
+                 OnStat(*answer, is_full, now);
+               } else {
+                 servers_.clear();  // What arrived is unknown.
+                 for (const auto& [name, service] : services_) service->load.reset();
+               }
+               TickSoon(!answer ? kTickWithoutFront : is_held ? kTickWhileHeld : kTick);
+             });
+}
+
+std::string ServiceHost::AddressOf(const JobRecord* record) const {
+  if (record == nullptr || !IsActive(record->state)) return "";
+  return record->node.empty() ? "127.0.0.1" : ports_.address_of(record->node);
+}
+
+ServiceFacts ServiceHost::FactsOf(Service& service, Time now) const {
+  ServiceFacts facts;
+  facts.now = now;
+  facts.stat_at = service.kept.is_deleted ? now + Duration(1) : service.stat_at;
+  facts.load = service.load;
+  facts.is_memory_short = is_memory_short_;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    ReplicaFacts& seen = facts.replicas[replica.number];
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    if (record == nullptr) {
+      const auto end = ends_.find(replica.job);
+      seen.job = ReplicaFacts::Job::kEnded;
+      seen.end = end == ends_.end() ? "ended" : end->second;
+      continue;
+    }
+    seen.job = IsWaiting(record->state)               ? ReplicaFacts::Job::kWaiting
+               : record->state == JobState::kStopping ? ReplicaFacts::Job::kStopping
+                                                      : ReplicaFacts::Job::kRunning;
+    seen.running_since = record->state == JobState::kStarting ? now : record->started;
+    if (replica.state == "starting" && record->state == JobState::kRunning) {
+      const_cast<ServiceHost*>(this)->Probe(service, replica, *record, now);
+      const auto probe = probes_.find(replica.job);
+      seen.answers = probe != probes_.end() && probe->second.answers;
+    }
+    seen.can_park =
+        record->request.is_portioned() && ports_.shares && ports_.shares->Find(record->node, record->id) != nullptr;
+    const auto slot = service.slots.find(replica.slot);
+    if (slot != service.slots.end() && !service.kept.is_deleted) {  // A deleted service is in no new process.
+      seen.in_flight = slot->second.in_flight;
+      seen.fails_checks = replica.state == "ready" && slot->second.status.starts_with("DOWN");
+    }
+    if (front_.has_old()) ++seen.in_flight;  // An earlier process may have requests that nothing counts.
+  }
+  return facts;
+}
+
+void ServiceHost::Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record,
+                        Time now) {
+  Probed& probe = probes_[replica.job];
+  const std::string address = AddressOf(&record);
+  if (probe.is_under_way || now - probe.at < kProbeEvery || address.empty()) return;
+  probe.is_under_way = true;
+  probe.at = now;
+  const auto port = static_cast<std::uint16_t>(replica.port);
+  // A container may map its user to another one.
+  const auto revision =
+      std::ranges::find(service.kept.revisions, replica.revision, &wire::ServiceRevision::number);
+  const bool is_checked = record.node.empty() && revision != service.kept.revisions.end() &&
+                          std::ranges::none_of(revision->spec.labels, [](const auto& label) {
+                            return label.first.starts_with("container");
+                          });
+  ProbeReplica(loop_, address, port, service.kept.settings.health,
+               [this, job = replica.job, port, is_checked, uid = record.user.uid, alive = is_alive_](bool answers) {
+                 if (!*alive) return;
+                 const auto known = probes_.find(job);
+                 if (known == probes_.end()) return;
+                 known->second.is_under_way = false;
+                 known->second.answers = answers && (!is_checked || IsListenerOf(uid, port));
+               });
+}
+
+void ServiceHost::FollowEnd(JobId job) {
+  const auto waiter = driver_.WaitFor(job, [this, job, alive = is_alive_](const JobRecord& record) {
+    if (*alive) ends_[job] = HowEnded(record);
+  });
+  if (!waiter) ends_[job] = "is not known any more";
+}
+
+void ServiceHost::CarryOut(Service& service, const ServiceAction& action) {
+  if (action.kind == ServiceAction::Kind::kStart) return StartReplica(service, action.reason);
+  const auto replica = std::ranges::find(service.kept.replicas, action.replica, &wire::ServiceReplica::number);
+  if (replica == service.kept.replicas.end()) return;
+  const JobRecord* record = driver_.controller().Find(replica->job);
+  if (record == nullptr) return;
+  if (action.kind == ServiceAction::Kind::kStop) {
+    static_cast<void>(driver_.controller().Cancel(replica->job, 0, Duration(-1), action.reason, ServicesCaller(),
+                                                  driver_.Now()));
+    driver_.Touch();
+    return;
+  }
+  const bool parks = action.kind == ServiceAction::Kind::kPark;
+  ports_.act(*record, parks ? "park" : "wake",
+             [this, parks, name = service.name(), number = action.replica, alive = is_alive_](const Status& done) {
+               if (!*alive) return;
+               const auto found = services_.find(name);
+               if (found == services_.end()) return;
+               ServiceScaler& scaler = *found->second->scaler;
+               parks ? scaler.OnParked(number, done, driver_.Now()) : scaler.OnWoken(number, done, driver_.Now());
+             });
+}
+
+std::int64_t ServiceHost::FreeReplicaPort() {
+  std::set<std::int64_t> used;
+  for (const auto& [name, service] : services_) {
+    used.insert(service->kept.settings.port);
+    for (const wire::ServiceReplica& replica : service->kept.replicas) used.insert(replica.port);
+  }
+  while (true) {
+    const std::int64_t port = kFirstReplicaPort + next_port_++ % kReplicaPorts;
+    if (!used.contains(port)) return port;
+  }
+}
+
+void ServiceHost::StartReplica(Service& service, const std::string& reason) {
+  wire::KeptService& kept = service.kept;
+  const Time now = driver_.Now();
+  std::set<std::int64_t> slots;
+  for (const wire::ServiceReplica& replica : kept.replicas) slots.insert(replica.slot);
+  wire::ServiceReplica replica;
+  for (replica.slot = 1; slots.contains(replica.slot);) ++replica.slot;
+  if (replica.slot > SlotsOf(kept.settings)) return;  // Others must end first.
+  replica.number = kept.next_replica++;
+  replica.revision = kept.target_revision;
+  replica.port = FreeReplicaPort();
+  replica.state = "starting";
+  replica.since = ToSeconds(now);
+  JobSpec spec = service.target()->spec;
+  const std::string port = std::to_string(replica.port);
+  for (std::string& word : spec.command) word = dialect::FillParameters(word, {{"port", port}});
+  spec.name = kept.settings.name;
+  const bool has_many = driver_.controller().scheduler().has_many();
+  for (const std::string& pair :
+       {"PORT=" + port, std::string(has_many ? "HOST=0.0.0.0" : "HOST=127.0.0.1"),
+        "DIVVY_SERVICE=" + kept.settings.name, "DIVVY_SERVICE_REVISION=" + std::to_string(replica.revision),
+        "DIVVY_SERVICE_REPLICA=" + std::to_string(replica.number)})
+    dialect::SetEnvironment(spec, pair);
+  const auto submitted =
+      driver_.controller().Submit(std::move(spec), 0, ports_.caller_of(kept.user), now, driver_.Outcomes());
+  if (!submitted) return service.scaler->OnStartRefused(submitted.error().message, now);
+  replica.job = submitted->id;
+  kept.replicas.push_back(replica);
+  service.scaler->AddEvent("replica " + std::to_string(replica.number) + " is job " + ToString(replica.job) +
+                               (reason.empty() ? "" : ": " + reason),
+                           now);
+  Keep(service);
+  driver_.AfterCommit([this, job = replica.job, alive = is_alive_](const Status&) {
+    if (*alive) FollowEnd(job);
+  });
+}
+
+std::vector<std::string> ServiceHost::FrontCommands() {
+  std::vector<std::string> commands;
+  for (const auto& [name, service] : services_) {
+    if (service->kept.is_deleted) continue;
+    const std::string backend = BackendOf(name);
+    std::set<std::int64_t> used;
+    const auto set = [&](std::int64_t slot, const ServerState& wanted) {
+      const std::string server = backend + "/r" + std::to_string(slot);
+      ServerState& told = servers_[server];
+      std::string text = ServerCommands(server, told, wanted);
+      if (text.empty()) return;
+      told = wanted;
+      commands.push_back(std::move(text));
+    };
+    for (const wire::ServiceReplica& replica : service->kept.replicas) {
+      ServerState wanted{AddressOf(driver_.controller().Find(replica.job)), replica.port, "maint"};
+      if (wanted.address.empty()) {
+        wanted.port = 0;
+      } else if (replica.state == "ready") {
+        wanted.state = "ready";
+      } else if (replica.state == "draining" || replica.state == "parking") {
+        wanted.state = "drain";
+      }
+      used.insert(replica.slot);
+      set(replica.slot, wanted);
+    }
+    // Servers whose replicas are gone. After the front's start all others are in maintenance already.
+    for (auto at = servers_.lower_bound(backend + "/"); at != servers_.end() && at->first.starts_with(backend + "/"); ++at) {
+      const auto slot = ParseInteger(std::string_view(at->first).substr(backend.size() + 2)).value_or(0);
+      if (!used.contains(slot) && at->second.state != "maint") {
+        at->second.state = "maint";
+        commands.push_back("set server " + at->first + " state maint;");
+      }
+    }
+  }
+  return commands;
+}
+
+void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
+  const std::vector<StatLine> lines = ParseStat(csv);
+  if (is_full) {
+    for (const auto& [name, service] : services_) service->slots.clear();
+  }
+  for (const StatLine& line : lines) {
+    if (!line.proxy.starts_with("s_")) continue;
+    const auto found = services_.find(line.proxy.substr(2));
+    if (found == services_.end()) continue;
+    Service& service = *found->second;
+    if (line.server != "BACKEND") {
+      if (const auto slot = line.server.starts_with("r") ? ParseInteger(line.server.substr(1)) : std::nullopt)
+        service.slots[*slot] = line;
+      continue;
+    }
+    service.total = line;
+    if (is_full) service.stat_at = sent;
+    if (is_full && sent - service.counted_at >= std::chrono::milliseconds(500)) {
+      const bool is_next = service.counted >= 0 && line.requests >= service.counted;
+      service.per_second = is_next ? static_cast<double>(line.requests - service.counted) /
+                                         ToSeconds(sent - service.counted_at)
+                                   : 0;
+      service.counted = line.requests;
+      service.counted_at = sent;
+    }
+    const auto in_flight = static_cast<double>(line.in_flight);
+    const bool is_held = line.in_flight > 0 && service.scaler->HasNoReady();
+    service.load = service.kept.settings.requests_per_second > 0
+                       ? std::max(service.per_second, is_held ? 1.0 : 0.0)
+                       : in_flight;
+  }
+}
+
+// --- Views -----------------------------------------------------------------------------------------------------------
+
+void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
+  const wire::KeptService& kept = service.kept;
+  view.name = service.name();
+  view.user = kept.user.name;
+  view.state = service.scaler->StateName();
+  view.url = "http://" + ports_.shown_host + ":" + std::to_string(kept.settings.port) + "/";
+  view.settings = kept.settings;
+  view.revision = kept.target_revision;
+  for (const wire::ServiceReplica& replica : kept.replicas) {
+    if (replica.state == "ready") ++view.hot;
+    if (replica.state == "starting") ++view.starting;
+    if (replica.state == "parked" || replica.state == "parking") ++view.parked;
+    if (replica.state == "draining") ++view.draining;
+  }
+  view.in_flight = service.total.in_flight;
+  view.queued = service.scaler->HasNoReady() ? service.total.in_flight : service.total.queued;
+  view.requests_per_second = service.per_second;
+  view.requests = service.total.requests;
+  view.errors = service.total.errors;
+  view.queue_time_s = static_cast<double>(service.total.queue_ms) / 1000;
+  view.answer_time_s = static_cast<double>(service.total.answer_ms) / 1000;
+  view.last_wake_s = service.scaler->last_wake_s();
+  view.scaled = service.scaler->scaled();
+  view.note = service.scaler->Note();
+  if (!front_.is_up() && !front_.trouble().empty()) view.note = front_.trouble();
+  for (const wire::ServiceReplica& replica : kept.replicas) {
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    if (!view.note.empty() || record == nullptr) continue;
+    const std::string& note = service.scaler->NoteOf(replica.number);
+    if (!note.empty()) view.note = "replica " + std::to_string(replica.number) + ": " + note;
+    else if (IsWaiting(record->state))
+      view.note = "replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) +
+                  "): " + driver_.controller().WaitingReason(*record);
+  }
+}
+
+std::vector<wire::ServiceView> ServiceHost::List() const {
+  std::vector<wire::ServiceView> views;
+  for (const auto& [name, service] : services_) Fill(*service, views.emplace_back());
+  return views;
+}
+
+Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Caller& caller) const {
+  const auto found = services_.find(name);
+  if (found == services_.end())
+    return NotFound("there is no service " + dialect::Quoted(OneLine(name)) + "; divvy serve list shows them");
+  const Service& service = *found->second;
+  const wire::KeptService& kept = service.kept;
+  const bool is_own = caller.is_admin || caller.user.uid == kept.user.uid;
+  wire::ServiceDetail view;
+  Fill(service, view);
+  for (const wire::ServiceReplica& replica : kept.replicas) {
+    wire::ServiceReplicaView& row = view.replicas.emplace_back();
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    row.job = replica.job;
+    row.number = replica.number;
+    row.revision = replica.revision;
+    row.state = replica.state == "starting" && record != nullptr && IsWaiting(record->state) ? "queued"
+                : replica.state == "ready" && service.scaler->IsWaking(replica.number)       ? "waking"
+                                                                                             : replica.state;
+    row.since = replica.since;
+    if (const std::string address = AddressOf(record); !address.empty())
+      row.address = address + ":" + std::to_string(replica.port);
+    if (const auto slot = service.slots.find(replica.slot); slot != service.slots.end())
+      row.in_flight = slot->second.in_flight;
+    row.note = service.scaler->NoteOf(replica.number);
+    if (row.note.empty() && record != nullptr && IsWaiting(record->state))
+      row.note = driver_.controller().WaitingReason(*record);
+  }
+  for (const wire::ServiceRevision& revision : kept.revisions) {
+    wire::ServiceRevisionView& row = view.revisions.emplace_back();
+    row.number = revision.number;
+    const bool is_target = revision.number == kept.target_revision;
+    row.state = !revision.note.empty()   ? "failed"
+                : is_target              ? (revision.was_healthy ? "current" : "new")
+                : revision.was_healthy   ? "healthy"
+                                         : "never started";
+    if (is_own) row.command = CommandText(revision.spec);
+    row.made = revision.made;
+    row.note = revision.note;
+  }
+  view.events.assign(service.scaler->events().begin(), service.scaler->events().end());
+  return view;
+}
+
+Result<wire::ServiceDefinition> ServiceHost::DefinitionOf(const std::string& name, const Caller& caller) const {
+  DIVVY_TRY(Service * service, FindOwn(name, caller, "read the definition of"));
+  return wire::ServiceDefinition{service->kept.settings, service->target()->spec, false};
+}
+
+std::string ServiceHost::NoteOfJob(JobId job) const {
+  for (const auto& [name, service] : services_) {
+    for (const wire::ServiceReplica& replica : service->kept.replicas) {
+      if (replica.job != job) continue;
+      const std::string note = service->scaler->NoteOf(replica.number);
+      return "replica " + std::to_string(replica.number) + " of service " + name + ": " + replica.state +
+             (note.empty() ? "" : "; " + note);
+    }
+  }
+  return "";
+}
+
+}  // namespace divvy

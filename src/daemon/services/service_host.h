@@ -1,0 +1,109 @@
+// All services: their rows, their replicas' jobs, and the front. Several times a second it looks at the front's numbers
+// and at the jobs, lets each ServiceScaler decide, and carries out what they decided. A replica's job is submitted in
+// the same transaction as the row of its service. Runs on the loop's thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "daemon/services/haproxy.h"
+#include "daemon/services/service_scaler.h"
+#include "daemon/shares/sharing_snapshot.h"
+#include "driver/controller_driver.h"
+#include "wire/services/service_messages.h"
+
+namespace divvy {
+
+class ServiceHost {
+ public:
+  static constexpr std::string_view kRow = "service.";
+  static constexpr std::size_t kMostOfUser = 100;
+
+  struct Ports {
+    std::function<void(Duration, std::function<void()>)> after;
+    std::function<void(bool is_warning, const std::string& line)> log;
+    /// The owner as a caller of the controller.
+    std::function<Caller(const User& user)> caller_of;
+    /// The IP address at which a node's jobs can be reached; empty: unknown now. The controller's own node is "".
+    std::function<std::string(const std::string& node)> address_of;
+    /// "park" or "wake" for a tenant of shared GPUs.
+    std::function<void(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done)> act;
+    std::shared_ptr<const SharingSnapshot> shares;
+    std::string shown_host;  // For the URLs in views.
+  };
+
+  ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver, Haproxy::Options options, Ports ports);
+  ~ServiceHost();
+
+  /// Rows of the store, before Open. An unreadable row is reported in the log and kept.
+  void LoadSetting(std::string_view key, std::string_view text);
+  /// Call once the loop runs.
+  void Open();
+
+  // Commands. `caller` is authenticated; these check whether it may. The caller commits afterwards (AfterCommit).
+  /// `definition.spec` is complete and checked as a job.
+  Result<std::string> Create(wire::ServiceDefinition definition, const Caller& caller);
+  Result<std::string> Update(const std::string& name, wire::ServiceDefinition definition, const Caller& caller);
+  Result<std::string> Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller);
+  Result<std::string> RollBack(const std::string& name, std::int64_t revision, const Caller& caller);
+  Result<std::string> Delete(const std::string& name, const Caller& caller);
+
+  bool Has(const std::string& name) const { return services_.contains(name); }
+  /// By name.
+  std::vector<wire::ServiceView> List() const;
+  Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;
+  /// What it runs now; for its owner and administrators, because it may hold secrets.
+  Result<wire::ServiceDefinition> DefinitionOf(const std::string& name, const Caller& caller) const;
+  /// Of a replica's job: "replica 3 of service chat: ready; its health check fails". Empty: it is none.
+  std::string NoteOfJob(JobId job) const;
+  std::string front_trouble() const { return front_.trouble(); }
+
+ private:
+  struct Service;
+
+  Result<Service*> FindOwn(const std::string& name, const Caller& caller, std::string_view verb) const;
+  Status TakePort(wire::ServiceSettings& settings, const Service* self);
+  void Tick();
+  void TickSoon(Duration delay);
+  ServiceFacts FactsOf(Service& service, Time now) const;
+  void FollowEnd(JobId job);
+  void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
+  void CarryOut(Service& service, const ServiceAction& action);
+  void StartReplica(Service& service, const std::string& reason);
+  void Keep(const Service& service);
+  void ServeFront();
+  std::vector<std::string> FrontCommands();
+  void OnStat(const std::string& csv, bool is_full, Time sent);
+  std::int64_t FreeReplicaPort();
+  std::string AddressOf(const JobRecord* record) const;
+  void Fill(const Service& service, wire::ServiceView& view) const;
+
+  boost::asio::io_context& loop_;
+  ControllerDriver& driver_;
+  Ports ports_;
+  Haproxy front_;
+  std::map<std::string, std::unique_ptr<Service>> services_;
+  std::map<std::string, ServerState> servers_;  // As the front was told last, by "s_chat/r3".
+  std::map<JobId, std::string> ends_;           // How replicas ended that are still in a row.
+  struct Probed {
+    bool answers = false;
+    bool is_under_way = false;
+    Time at = kNoTime;
+  };
+  std::map<JobId, Probed> probes_;
+  std::int64_t next_port_ = 0;
+  std::int64_t ticks_ = 0;
+  bool is_tick_due_ = false;
+  bool is_asking_ = false;
+  bool is_open_ = false;
+  bool is_memory_short_ = false;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace divvy

@@ -1,0 +1,372 @@
+#include "daemon/services/service_scaler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "daemon/services/service_checks.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kMostEvents = 50;
+constexpr Duration kObserveEvery = std::chrono::seconds(1);
+constexpr Duration kLongestRetry = std::chrono::seconds(60);
+/// A replica of a new revision that waits this long for a GPU gets that of an old one.
+constexpr Duration kWaitsForRoom = std::chrono::seconds(10);
+constexpr int kFailuresOfUpdate = 2;
+constexpr int kFailuresToReport = 3;
+
+Duration Span(double seconds) { return Duration(std::llround(seconds * 1e9)); }
+
+}  // namespace
+
+ServiceScaler::ServiceScaler(wire::KeptService& kept, Time now)
+    : kept_(kept), autoscaler_(ScalingOf(kept.settings)), loaded_at_(now) {
+  wanted_ = CountOf("ready") + CountOf("starting");
+  // The front must count again before anything is parked or stopped.
+  for (wire::ServiceReplica& replica : kept_.replicas) {
+    if (replica.state == "parking" || replica.state == "draining") replica.since = ToSeconds(now);
+  }
+}
+
+void ServiceScaler::OnSettings() { autoscaler_ = autoscale::Autoscaler(ScalingOf(kept_.settings)); }
+
+wire::ServiceRevision* ServiceScaler::FindRevision(std::int64_t number) {
+  const auto found = std::ranges::find(kept_.revisions, number, &wire::ServiceRevision::number);
+  return found == kept_.revisions.end() ? nullptr : &*found;
+}
+
+void ServiceScaler::AddEvent(const std::string& text, Time now) {
+  events_.push_back({ToSeconds(now), text});
+  if (events_.size() > kMostEvents) events_.pop_front();
+}
+
+void ServiceScaler::OnNewTarget(const std::string& why, Time now) {
+  failures_ = 0;
+  retry_at_ = kNoTime;
+  note_.clear();
+  AddEvent(why, now);
+  is_changed_ = true;
+}
+
+void ServiceScaler::OnStartRefused(const std::string& why, Time now) {
+  refusal_ = "a replica could not be started: " + why;
+  ++failures_;
+  retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_, 6)), kLongestRetry);
+}
+
+const std::string& ServiceScaler::NoteOf(std::int64_t replica) const {
+  static const std::string none;
+  const auto found = runtime_.find(replica);
+  return found == runtime_.end() ? none : found->second.note;
+}
+
+bool ServiceScaler::IsWaking(std::int64_t replica) const {
+  const auto found = runtime_.find(replica);
+  return found != runtime_.end() && found->second.waking_since != kNoTime;
+}
+
+int ServiceScaler::CountOf(std::string_view state) const {
+  return static_cast<int>(std::ranges::count(kept_.replicas, state, &wire::ServiceReplica::state));
+}
+
+bool ServiceScaler::HasNoReady() const { return CountOf("ready") == 0; }
+
+std::string ServiceScaler::StateName() const {
+  if (kept_.is_deleted) return "deleting";
+  const int ready = CountOf("ready");
+  if (ready == 0 && (failures_ >= kFailuresToReport || !refusal_.empty())) return "failing";
+  const bool has_others = std::ranges::any_of(kept_.replicas, [this](const wire::ServiceReplica& replica) {
+    return replica.revision != kept_.target_revision && replica.state != "draining";
+  });
+  if (has_others) return "updating";
+  if (ready > 0) return "hot";
+  if (CountOf("starting") > 0) return "starting";
+  return CountOf("parked") + CountOf("parking") > 0 ? "parked" : "cold";
+}
+
+ServiceScaler::Replicas ServiceScaler::Of(bool is_target) {
+  Replicas found;
+  for (wire::ServiceReplica& replica : kept_.replicas) {
+    if (replica.state != "draining" && (replica.revision == kept_.target_revision) == is_target)
+      found.push_back(&replica);
+  }
+  return found;
+}
+
+void ServiceScaler::Set(wire::ServiceReplica& replica, std::string state, Time now) {
+  replica.state = std::move(state);
+  replica.since = ToSeconds(now);
+  runtime_[replica.number].was_asked = false;
+  is_changed_ = true;
+}
+
+void ServiceScaler::RollBack(const std::string& why, Time now) {
+  wire::ServiceRevision* failed = FindRevision(kept_.target_revision);
+  const wire::ServiceRevision* before = nullptr;
+  for (const wire::ServiceRevision& revision : kept_.revisions) {
+    if (revision.number != kept_.target_revision && revision.was_healthy) before = &revision;
+  }
+  if (failed == nullptr || before == nullptr) return;
+  failed->note = why;
+  const std::string text = "revision " + std::to_string(failed->number) + " was rolled back to " +
+                           std::to_string(before->number) + ": " + why;
+  kept_.target_revision = before->number;
+  OnNewTarget(text, now);
+  note_ = text;
+}
+
+void ServiceScaler::OnFailure(std::int64_t revision, const std::string& what, Time now) {
+  ++failures_;
+  retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_ - 1, 6)), kLongestRetry);
+  AddEvent(what, now);
+  note_ = what;
+  const wire::ServiceRevision* failed = FindRevision(revision);
+  if (failed == nullptr || failed->was_healthy || revision != kept_.target_revision) return;
+  if (failures_ >= kFailuresOfUpdate) RollBack(what, now);
+}
+
+void ServiceScaler::ForgetEnded(const ServiceFacts& facts) {
+  std::vector<std::pair<std::int64_t, std::string>> failed;
+  std::erase_if(kept_.replicas, [&](const wire::ServiceReplica& replica) {
+    const ReplicaFacts& seen = facts.replicas.at(replica.number);
+    if (seen.job != ReplicaFacts::Job::kEnded) return false;
+    if (replica.state != "draining")
+      failed.emplace_back(replica.revision, "replica " + std::to_string(replica.number) + " (job " +
+                                                ToString(replica.job) + ") " + seen.end +
+                                                (replica.state == "starting" ? " before it was ready" : "") +
+                                                "; see divvy logs " + ToString(replica.job));
+    runtime_.erase(replica.number);
+    is_changed_ = true;
+    return true;
+  });
+  for (const auto& [revision, what] : failed) OnFailure(revision, what, facts.now);
+}
+
+void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
+  std::vector<std::pair<std::int64_t, std::string>> late;
+  for (wire::ServiceReplica& replica : kept_.replicas) {
+    const ReplicaFacts& seen = facts.replicas.at(replica.number);
+    const bool is_queued_again = seen.job == ReplicaFacts::Job::kWaiting &&
+                                 (replica.state == "ready" || replica.state == "parking" || replica.state == "parked");
+    if (is_queued_again) {
+      AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") was queued again",
+               facts.now);
+      Set(replica, "starting", facts.now);
+    }
+    if (replica.state == "ready") {
+      std::string& note = runtime_[replica.number].note;
+      if (seen.fails_checks) note = "its health check fails; it gets no requests until it succeeds";
+      else if (note.starts_with("its health")) note.clear();
+    }
+    if (replica.state == "starting" && seen.job == ReplicaFacts::Job::kRunning) {
+      if (seen.answers) {
+        Set(replica, "ready", facts.now);
+        if (wire::ServiceRevision* revision = FindRevision(replica.revision)) revision->was_healthy = true;
+        if (replica.revision == kept_.target_revision) {
+          failures_ = 0;
+          refusal_.clear();
+          if (!note_.starts_with("revision ")) note_.clear();
+        }
+        AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") is ready",
+                 facts.now);
+      } else if (facts.now - seen.running_since > Span(kept_.settings.ready_within_s)) {
+        late.emplace_back(replica.revision,
+                          "replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) +
+                              ") did not answer on port " + std::to_string(replica.port) +
+                              (kept_.settings.health.empty() ? "" : " at " + kept_.settings.health) + " within " +
+                              DurationText(Span(kept_.settings.ready_within_s)) +
+                              "; it must listen on the port in $PORT");
+        Set(replica, "draining", facts.now);
+      }
+    } else if (replica.state != "draining" && seen.job == ReplicaFacts::Job::kStopping) {
+      Set(replica, "draining", facts.now);  // Someone else ends it.
+    }
+  }
+  for (const auto& [revision, what] : late) OnFailure(revision, what, facts.now);
+}
+
+// Observed about once a second, and at once while requests are held.
+void ServiceScaler::Scale(const ServiceFacts& facts) {
+  const bool is_held = HasNoReady() && facts.load.value_or(0) > 0;
+  if (facts.now - observed_at_ < kObserveEvery && !is_held) return;
+  observed_at_ = facts.now;
+  const int ready = CountOf("ready");
+  const int starting = CountOf("starting");
+  const autoscale::Decision decision = autoscaler_.Observe({facts.now, facts.load, ready, starting});
+  if (!facts.load || *facts.load > 0) loaded_at_ = facts.now;
+  // The least number exists in any case; if they can be parked, idle ones are not hot.
+  const bool is_idle = facts.now - loaded_at_ >= Span(kept_.settings.idle_s);
+  const int wanted = is_idle ? 0 : std::clamp(decision.replicas, 0, static_cast<int>(kept_.settings.max_replicas));
+  if (std::exchange(wanted_, wanted) == wanted) return;
+  const std::string reason = is_idle ? "no requests for " + DurationText(Span(kept_.settings.idle_s)) : decision.reason;
+  if (reason.empty()) return;
+  scaled_ = reason;
+  AddEvent(reason, facts.now);
+}
+
+void ServiceScaler::Start(int count, const std::string& reason, Time now, std::vector<ServiceAction>& actions) {
+  if (now < retry_at_) return;
+  for (int i = 0; i < count; ++i) actions.push_back({ServiceAction::Kind::kStart, 0, reason});
+}
+
+bool ServiceScaler::CanPark(const wire::ServiceReplica& replica, const ServiceFacts& facts) const {
+  const auto known = runtime_.find(replica.number);
+  return kept_.settings.parks && facts.replicas.at(replica.number).can_park &&
+         (known == runtime_.end() || !known->second.cannot_park);
+}
+
+void ServiceScaler::Update(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
+  const int want = std::max(wanted_, static_cast<int>(kept_.settings.min_replicas));
+  int old_ready = 0;
+  Replicas olds = Of(false);
+  for (wire::ServiceReplica* old : olds) {
+    if (old->state != "ready") Set(*old, "draining", facts.now);
+    else ++old_ready;
+  }
+  const Replicas news = Of(true);
+  int new_ready = 0;
+  bool is_stuck = false;
+  for (const wire::ServiceReplica* replica : news) {
+    if (replica->state == "ready") ++new_ready;
+    is_stuck |= replica->state == "starting" && facts.replicas.at(replica->number).job == ReplicaFacts::Job::kWaiting &&
+                facts.now - TimeFromSeconds(replica->since) > kWaitsForRoom;
+  }
+  int drains = std::min(old_ready, new_ready + old_ready - want);
+  if (is_stuck && CountOf("draining") == 0) drains = std::max(drains, 1);
+  for (wire::ServiceReplica* old : olds) {
+    if (drains <= 0) break;
+    if (old->state != "ready") continue;
+    Set(*old, "draining", facts.now);
+    --old_ready;
+    --drains;
+  }
+  const int surge = std::max(1, want / 4);
+  const int present = static_cast<int>(news.size());
+  const int count = std::min(want - present, want + surge - present - old_ready);
+  if (count > 0) Start(count, "revision " + std::to_string(kept_.target_revision), facts.now, actions);
+}
+
+void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
+  const int least = static_cast<int>(kept_.settings.min_replicas);
+  const int most = static_cast<int>(kept_.settings.max_replicas);
+  Replicas all = Of(true);
+  int exist = static_cast<int>(all.size());
+  int hot = 0;
+  for (const wire::ServiceReplica* replica : all) hot += replica->state == "ready" || replica->state == "starting";
+  int need = wanted_ - hot;
+  for (wire::ServiceReplica* replica : all) {
+    if (need <= 0) break;
+    if (replica->state != "parked" && replica->state != "parking") continue;
+    const bool was_parked = replica->state == "parked" || runtime_[replica->number].was_asked;
+    Set(*replica, "ready", facts.now);
+    --need;
+    if (!was_parked) continue;
+    runtime_[replica->number].waking_since = facts.now;
+    actions.push_back({ServiceAction::Kind::kWake, replica->number, scaled_});
+    AddEvent("waking replica " + std::to_string(replica->number), facts.now);
+  }
+  const int starts = std::max(std::min(need, most - exist), least - exist);
+  if (starts > 0) Start(starts, scaled_.empty() ? "at least " + std::to_string(least) : scaled_, facts.now, actions);
+  if (need >= 0) return;
+  // The ones that serve least go first, and the newest of them.
+  std::ranges::sort(all, [&](const wire::ServiceReplica* a, const wire::ServiceReplica* b) {
+    const auto rank = [&](const wire::ServiceReplica* replica) {
+      return std::tuple(replica->state != "starting", facts.replicas.at(replica->number).in_flight, -replica->number);
+    };
+    return rank(a) < rank(b);
+  });
+  for (wire::ServiceReplica* replica : all) {
+    if (need >= 0) break;
+    if (replica->state == "ready" && CanPark(*replica, facts)) {
+      Set(*replica, "parking", facts.now);
+    } else if ((replica->state == "ready" || replica->state == "starting") && exist > least) {
+      Set(*replica, "draining", facts.now);
+      --exist;
+    } else {
+      continue;
+    }
+    ++need;
+  }
+}
+
+void ServiceScaler::FinishParkingAndDraining(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
+  const Duration patience = kept_.is_deleted ? std::min<Duration>(Span(kept_.settings.answer_within_s), 30s)
+                                             : Span(kept_.settings.answer_within_s);
+  int exist = static_cast<int>(Of(true).size());
+  for (wire::ServiceReplica& replica : kept_.replicas) {
+    const ReplicaFacts& seen = facts.replicas.at(replica.number);
+    const Time since = TimeFromSeconds(replica.since);
+    Runtime& runtime = runtime_[replica.number];
+    if (facts.is_memory_short && replica.state == "parked" && exist > kept_.settings.min_replicas) {
+      Set(replica, "draining", facts.now);
+      AddEvent("parked replica " + std::to_string(replica.number) + " is stopped: the host is short of memory",
+               facts.now);
+      --exist;
+    }
+    if ((replica.state != "parking" && replica.state != "draining") || runtime.was_asked) continue;
+    // The front must have counted after it was told.
+    const bool is_counted = facts.stat_at > since;
+    const bool is_idle = (is_counted && seen.in_flight == 0) || seen.job == ReplicaFacts::Job::kWaiting;
+    const bool is_late = facts.now - since > patience;
+    if (replica.state == "parking" && is_idle) {
+      runtime.was_asked = true;
+      actions.push_back({ServiceAction::Kind::kPark, replica.number, "no requests"});
+    } else if (replica.state == "draining" && (is_idle || is_late)) {
+      runtime.was_asked = true;
+      actions.push_back({ServiceAction::Kind::kStop, replica.number, "not needed by service " + kept_.settings.name});
+    }
+  }
+}
+
+std::vector<ServiceAction> ServiceScaler::Step(const ServiceFacts& facts) {
+  std::vector<ServiceAction> actions;
+  ForgetEnded(facts);
+  FollowStarts(facts);
+  if (kept_.is_deleted) {
+    for (wire::ServiceReplica& replica : kept_.replicas) {
+      if (replica.state != "draining") Set(replica, "draining", facts.now);
+    }
+  } else {
+    Scale(facts);
+    if (!Of(false).empty()) Update(facts, actions);
+    else Adjust(facts, actions);
+  }
+  FinishParkingAndDraining(facts, actions);
+  return actions;
+}
+
+void ServiceScaler::OnParked(std::int64_t number, const Status& done, Time now) {
+  const auto replica = std::ranges::find(kept_.replicas, number, &wire::ServiceReplica::number);
+  if (replica == kept_.replicas.end() || replica->state != "parking") return;
+  if (done) {
+    Set(*replica, "parked", now);
+    AddEvent("replica " + std::to_string(number) + " is parked", now);
+    return;
+  }
+  runtime_[number].cannot_park = true;
+  runtime_[number].note = "it cannot be parked: " + done.error().message;
+  AddEvent("replica " + std::to_string(number) + " cannot be parked: " + done.error().message, now);
+  Set(*replica, "ready", now);
+}
+
+void ServiceScaler::OnWoken(std::int64_t number, const Status& done, Time now) {
+  const auto known = runtime_.find(number);
+  if (known == runtime_.end() || known->second.waking_since == kNoTime) return;
+  Runtime& runtime = known->second;
+  const Duration took = now - std::exchange(runtime.waking_since, kNoTime);
+  runtime.note = done ? "" : "it waits to wake: " + done.error().message;
+  if (!done) return AddEvent("replica " + std::to_string(number) + ": " + runtime.note, now);
+  last_wake_s_ = ToSeconds(took);
+  AddEvent("replica " + std::to_string(number) + " is awake after " + DurationText(took), now);
+  const Duration bound = Span(kept_.settings.wake_within_s);
+  if (bound > Duration(0) && took > bound)
+    note_ = "replica " + std::to_string(number) + " needed " + DurationText(took) + " to wake, more than --wake-within " +
+            DurationText(bound);
+}
+
+}  // namespace divvy

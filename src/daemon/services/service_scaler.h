@@ -1,0 +1,124 @@
+// Decides what one service does: how many replicas it has, which of them are parked, which revision they run, and when
+// an update is taken back. A state machine without I/O: the caller brings what it has observed, several times a second,
+// and carries out the actions.
+//
+//  - A replica is starting, ready, parking, parked or draining. Only ready ones get requests.
+//  - Ready replicas follow the load (engine/autoscale). Surplus ones are parked if they can be, else drained and
+//    stopped. Parked ones are woken before any new one starts.
+//  - An update starts replicas of the target revision beside the old ones, and drains an old one for each that is ready.
+//    If the new revision fails before it was ever healthy, the target is the last healthy revision again.
+//  - A replica that ends by itself is replaced, with growing delays.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/autoscale/autoscaler.h"
+#include "wire/services/service_messages.h"
+
+namespace divvy {
+
+struct ReplicaFacts {
+  enum class Job { kEnded, kWaiting, kRunning, kStopping };
+  Job job = Job::kWaiting;
+  std::string end;                // For kEnded: "exited with code 1".
+  Time running_since = kNoTime;
+  bool answers = false;           // The last probe of a starting replica succeeded.
+  bool can_park = false;
+  bool fails_checks = false;      // The front counts it as down.
+  std::int64_t in_flight = 0;
+};
+
+struct ServiceFacts {
+  Time now = kNoTime;
+  Time stat_at = kNoTime;         // When the front counted `in_flight`. kNoTime: it did not answer yet.
+  std::optional<double> load;     // In the unit of the target. Nothing: the front did not answer.
+  bool is_memory_short = false;   // Parked replicas must go.
+  std::map<std::int64_t, ReplicaFacts> replicas;  // By number; every replica has an entry.
+};
+
+struct ServiceAction {
+  enum class Kind { kStart, kStop, kPark, kWake };
+  Kind kind = Kind::kStart;
+  std::int64_t replica = 0;  // Not for kStart.
+  std::string reason;
+};
+
+class ServiceScaler {
+ public:
+  /// `kept` must outlive the object; only this class and the caller that carries out its actions change it.
+  ServiceScaler(wire::KeptService& kept, Time now);
+
+  /// Cost: O(replicas log replicas). Sets `is_changed` if the row of the service must be stored again.
+  std::vector<ServiceAction> Step(const ServiceFacts& facts);
+  bool TakeChanged() { return std::exchange(is_changed_, false); }
+
+  /// The settings have changed.
+  void OnSettings();
+  /// A new target revision was set; earlier failures do not count any more.
+  void OnNewTarget(const std::string& why, Time now);
+  void OnStartRefused(const std::string& why, Time now);
+  void OnParked(std::int64_t replica, const Status& done, Time now);
+  void OnWoken(std::int64_t replica, const Status& done, Time now);
+
+  /// "cold", "parked", "starting", "hot", "updating", "failing", "deleting"
+  std::string StateName() const;
+  /// What is wrong now; empty: nothing.
+  std::string Note() const { return refusal_.empty() ? note_ : refusal_; }
+  const std::string& NoteOf(std::int64_t replica) const;
+  const std::string& scaled() const { return scaled_; }
+  const std::deque<wire::ServiceEvent>& events() const { return events_; }
+  double last_wake_s() const { return last_wake_s_; }
+  /// Replicas that were told to wake and are not awake yet.
+  bool IsWaking(std::int64_t replica) const;
+  /// Whether requests may be held just now, so that the next look should be soon.
+  bool HasNoReady() const;
+  void AddEvent(const std::string& text, Time now);
+
+ private:
+  struct Runtime {
+    bool was_asked = false;     // To park or to stop.
+    bool cannot_park = false;
+    Time waking_since = kNoTime;
+    std::string note;
+  };
+  using Replicas = std::vector<wire::ServiceReplica*>;
+
+  void Set(wire::ServiceReplica& replica, std::string state, Time now);
+  void ForgetEnded(const ServiceFacts& facts);
+  void FollowStarts(const ServiceFacts& facts);
+  void Scale(const ServiceFacts& facts);
+  void Update(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
+  void Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
+  void FinishParkingAndDraining(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
+  void OnFailure(std::int64_t revision, const std::string& what, Time now);
+  void RollBack(const std::string& why, Time now);
+  void Start(int count, const std::string& reason, Time now, std::vector<ServiceAction>& actions);
+  bool CanPark(const wire::ServiceReplica& replica, const ServiceFacts& facts) const;
+  wire::ServiceRevision* FindRevision(std::int64_t number);
+  /// Not draining, of the target revision or of others.
+  Replicas Of(bool is_target);
+  int CountOf(std::string_view state) const;
+
+  wire::KeptService& kept_;
+  autoscale::Autoscaler autoscaler_;
+  std::map<std::int64_t, Runtime> runtime_;
+  std::deque<wire::ServiceEvent> events_;
+  std::string scaled_;
+  std::string note_;
+  std::string refusal_;       // Why a replica could not be submitted.
+  int wanted_ = 0;            // Ready replicas that the load needs.
+  int failures_ = 0;          // In a row.
+  Time retry_at_ = kNoTime;
+  Time observed_at_ = kNoTime;
+  Time loaded_at_;            // When there was load last.
+  double last_wake_s_ = 0;
+  bool is_changed_ = false;
+};
+
+}  // namespace divvy

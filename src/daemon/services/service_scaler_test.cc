@@ -1,0 +1,289 @@
+#include "daemon/services/service_scaler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+
+#include "daemon/services/service_checks.h"
+
+namespace divvy {
+namespace {
+
+using Kind = ServiceAction::Kind;
+
+/// A service in a world that does what it decides: jobs start at once, answer after a second, and end when stopped.
+class ServiceWorld {
+ public:
+  explicit ServiceWorld(wire::ServiceSettings settings, bool has_fractions = false) {
+    kept_.settings = std::move(settings);
+    kept_.settings.name = "chat";
+    wire::ServiceRevision first;
+    first.number = 1;
+    first.spec.command = {"serve"};
+    if (has_fractions) first.spec.request.portion.request = GpuShare(GpuShare::kWhole / 2);
+    kept_.revisions.push_back(first);
+    kept_.target_revision = 1;
+    scaler_ = std::make_unique<ServiceScaler>(kept_, now_);
+    has_fractions_ = has_fractions;
+  }
+
+  void Second() {
+    now_ += 1s;
+    ServiceFacts facts;
+    facts.now = now_;
+    facts.stat_at = now_;
+    facts.load = load_;
+    facts.is_memory_short = is_memory_short_;
+    for (const wire::ServiceReplica& replica : kept_.replicas) {
+      ReplicaFacts& seen = facts.replicas[replica.number];
+      seen.job = ended_.contains(replica.number)     ? ReplicaFacts::Job::kEnded
+                 : has_room_                         ? ReplicaFacts::Job::kRunning
+                                                     : ReplicaFacts::Job::kWaiting;
+      seen.end = "exited with code 1";
+      seen.running_since = TimeFromSeconds(replica.since);
+      seen.answers = !broken_.contains(replica.revision) && now_ - seen.running_since >= 1s;
+      seen.can_park = has_fractions_;
+      seen.in_flight = busy_.contains(replica.number) ? 1 : 0;
+    }
+    for (const ServiceAction& action : scaler_->Step(facts)) Do(action);
+    for (const wire::ServiceReplica& replica : kept_.replicas) {
+      if (broken_.contains(replica.revision) && replica.state == "starting") ended_.insert(replica.number);
+    }
+    most_ = std::max(most_, Count("ready") + Count("starting"));
+  }
+  void Seconds(int count) {
+    for (int i = 0; i < count; ++i) {
+      Second();
+      least_ready_ = std::min(least_ready_, Count("ready"));
+    }
+  }
+  int Count(std::string_view state) const {
+    return static_cast<int>(std::ranges::count(kept_.replicas, state, &wire::ServiceReplica::state));
+  }
+  void Update() {
+    wire::ServiceRevision next = kept_.revisions.back();
+    ++next.number;
+    next.was_healthy = false;
+    kept_.revisions.push_back(next);
+    kept_.target_revision = next.number;
+    scaler_->OnNewTarget("update", now_);
+    least_ready_ = Count("ready");
+  }
+
+  wire::KeptService kept_;
+  std::unique_ptr<ServiceScaler> scaler_;
+  Time now_ = Time(1'000'000s);
+  std::optional<double> load_ = 0;
+  bool has_fractions_ = false;
+  bool has_room_ = true;
+  bool is_memory_short_ = false;
+  std::set<std::int64_t> ended_;
+  std::set<std::int64_t> broken_;  // Revisions whose replicas end before they answer.
+  std::set<std::int64_t> busy_;
+  int most_ = 0;
+  int least_ready_ = 1000;
+  int starts_ = 0;
+  int wakes_ = 0;
+  int parks_ = 0;
+
+ private:
+  void Do(const ServiceAction& action) {
+    if (action.kind == Kind::kStart) {
+      ++starts_;
+      kept_.replicas.push_back({JobId(static_cast<std::uint64_t>(100 + kept_.next_replica)), kept_.next_replica,
+                                kept_.target_revision, 20'000, kept_.next_replica, "starting", ToSeconds(now_)});
+      ++kept_.next_replica;
+    } else if (action.kind == Kind::kStop) {
+      EXPECT_FALSE(busy_.contains(action.replica)) << "a replica with requests was stopped";
+      ended_.insert(action.replica);
+    } else if (action.kind == Kind::kPark) {
+      ++parks_;
+      scaler_->OnParked(action.replica, {}, now_);
+    } else {
+      ++wakes_;
+      scaler_->OnWoken(action.replica, {}, now_ + 500ms);
+    }
+  }
+};
+
+wire::ServiceSettings Replicas(std::int64_t least, std::int64_t most) {
+  wire::ServiceSettings settings;
+  settings.min_replicas = least;
+  settings.max_replicas = most;
+  settings.concurrency = 1;
+  settings.idle_s = 30;
+  settings.down_delay_s = 10;
+  return settings;
+}
+
+TEST(ServiceScaler, StartsTheLeastReplicasWithoutLoad) {
+  ServiceWorld world(Replicas(2, 4));
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("ready"), 2);
+  EXPECT_EQ(world.starts_, 2);
+  EXPECT_EQ(world.scaler_->StateName(), "hot");
+}
+
+TEST(ServiceScaler, StartsNothingWithoutRequestsIfTheLeastIsZero) {
+  ServiceWorld world(Replicas(0, 4));
+  world.Seconds(20);
+  EXPECT_EQ(world.starts_, 0);
+  EXPECT_EQ(world.scaler_->StateName(), "cold");
+}
+
+TEST(ServiceScaler, FollowsTheLoadUpAndDownAndEndsAtZero) {
+  ServiceWorld world(Replicas(0, 8));
+  world.load_ = 6;
+  world.Seconds(30);
+  EXPECT_EQ(world.Count("ready"), 6);
+  world.load_ = 1;
+  world.Seconds(120);
+  EXPECT_EQ(world.Count("ready"), 1);
+  world.load_ = 0;
+  world.Seconds(200);
+  EXPECT_EQ(world.scaler_->StateName(), "cold");
+  EXPECT_TRUE(world.kept_.replicas.empty());
+}
+
+TEST(ServiceScaler, DrainsBeforeItStops) {
+  ServiceWorld world(Replicas(0, 1));
+  world.load_ = 1;
+  world.Seconds(5);
+  world.busy_.insert(1);
+  world.load_ = 0;
+  world.Seconds(100);
+  EXPECT_EQ(world.Count("draining"), 1);
+  world.busy_.clear();
+  world.Seconds(3);
+  EXPECT_TRUE(world.kept_.replicas.empty());
+}
+
+TEST(ServiceScaler, ParksIdleReplicasAndWakesThemBeforeItStartsOthers) {
+  ServiceWorld world(Replicas(0, 4), true);
+  world.load_ = 2;
+  world.Seconds(20);
+  EXPECT_EQ(world.Count("ready"), 2);
+  world.load_ = 0;
+  world.Seconds(120);
+  EXPECT_EQ(world.Count("parked"), 2);
+  EXPECT_EQ(world.scaler_->StateName(), "parked");
+  const int starts = world.starts_;
+  world.load_ = 2;
+  world.Seconds(2);
+  EXPECT_EQ(world.wakes_, 2);
+  EXPECT_EQ(world.Count("ready"), 2);
+  EXPECT_EQ(world.starts_, starts);
+  EXPECT_GT(world.scaler_->last_wake_s(), 0);
+}
+
+TEST(ServiceScaler, StopsParkedReplicasIfTheHostIsShortOfMemory) {
+  ServiceWorld world(Replicas(1, 4), true);
+  world.load_ = 3;
+  world.Seconds(20);
+  world.load_ = 0;
+  world.Seconds(120);
+  EXPECT_EQ(world.Count("parked"), 3);
+  world.is_memory_short_ = true;
+  world.Seconds(10);
+  EXPECT_EQ(world.Count("parked"), 1) << "the least number stays";
+}
+
+TEST(ServiceScaler, RollsAnUpdateOutWithoutLosingCapacity) {
+  ServiceWorld world(Replicas(4, 4));
+  world.Seconds(5);
+  world.Update();
+  world.Seconds(30);
+  EXPECT_EQ(world.Count("ready"), 4);
+  EXPECT_GE(world.least_ready_, 4);
+  EXPECT_LE(world.most_, 5);
+  for (const wire::ServiceReplica& replica : world.kept_.replicas) EXPECT_EQ(replica.revision, 2);
+}
+
+TEST(ServiceScaler, RollsBackARevisionThatNeverBecomesReady) {
+  ServiceWorld world(Replicas(2, 2));
+  world.Seconds(5);
+  world.broken_.insert(2);
+  world.Update();
+  world.Seconds(60);
+  EXPECT_EQ(world.kept_.target_revision, 1);
+  EXPECT_EQ(world.Count("ready"), 2);
+  EXPECT_EQ(world.least_ready_, 2);
+  EXPECT_NE(world.kept_.revisions.back().note, "");
+  EXPECT_NE(world.scaler_->Note().find("revision 2 was rolled back to 1: replica"), std::string::npos);
+}
+
+TEST(ServiceScaler, GivesANewRevisionTheRoomOfAnOldReplica) {
+  ServiceWorld world(Replicas(2, 2));
+  world.Seconds(5);
+  world.has_room_ = true;
+  world.Update();
+  world.Second();
+  EXPECT_EQ(world.Count("draining"), 0);
+  // The new replica waits for a GPU.
+  ServiceFacts facts;
+  for (int i = 0; i < 15; ++i) {
+    world.now_ += 1s;
+    facts.now = facts.stat_at = world.now_;
+    facts.load = 0;
+    for (const wire::ServiceReplica& replica : world.kept_.replicas) {
+      facts.replicas[replica.number].job =
+          replica.revision == 2 ? ReplicaFacts::Job::kWaiting : ReplicaFacts::Job::kRunning;
+    }
+    static_cast<void>(world.scaler_->Step(facts));
+  }
+  EXPECT_EQ(world.Count("draining"), 1);
+}
+
+TEST(ServiceScaler, WaitsLongerAfterEachFailure) {
+  ServiceWorld world(Replicas(1, 1));
+  world.broken_.insert(1);
+  world.Seconds(120);
+  EXPECT_GE(world.starts_, 4);
+  EXPECT_LE(world.starts_, 10);
+  EXPECT_EQ(world.scaler_->StateName(), "failing");
+  EXPECT_NE(world.scaler_->Note().find("exited with code 1 before it was ready; see divvy logs"), std::string::npos);
+}
+
+TEST(ServiceScaler, ReplacesAReplicaThatEnds) {
+  ServiceWorld world(Replicas(1, 1));
+  world.Seconds(5);
+  world.ended_.insert(1);
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("ready"), 1);
+  EXPECT_EQ(world.starts_, 2);
+}
+
+TEST(ServiceScaler, ChangesNothingWithoutNumbersOfTheFront) {
+  ServiceWorld world(Replicas(0, 8));
+  world.load_ = 4;
+  world.Seconds(20);
+  const int ready = world.Count("ready");
+  world.load_.reset();
+  world.Seconds(300);
+  EXPECT_EQ(world.Count("ready"), ready);
+}
+
+TEST(ServiceChecks, RefuseWhatCannotBeWithOneSentence) {
+  const auto message = [](auto change) {
+    wire::ServiceSettings settings;
+    settings.name = "chat";
+    change(settings);
+    const Status status = CheckService(settings);
+    return status ? std::string() : status.error().message;
+  };
+  using S = wire::ServiceSettings;
+  EXPECT_EQ(message([](S&) {}), "");
+  EXPECT_NE(message([](S& s) { s.min_replicas = 3; }).find("--replicas 3..1 is not allowed"), std::string::npos);
+  EXPECT_NE(message([](S& s) { s.port = 80; }).find("--port 80 is not allowed: expected 1024"), std::string::npos);
+  EXPECT_NE(message([](S& s) { s.name = "a b"; }).find("service name 'a b' is not allowed"), std::string::npos);
+  EXPECT_NE(message([](S& s) { s.target = std::nan(""); }).find("--target nan is not allowed"), std::string::npos);
+  EXPECT_NE(message([](S& s) { s.idle_s = std::nan(""); }).find("--idle of nan s is not allowed"), std::string::npos);
+  for (const char* path : {"healthz", "/a b", "/a\nbind *:1", "/\"", "/a#b", "/a\\x"})
+    EXPECT_NE(message([&](S& s) { s.health = path; }).find("is not a path"), std::string::npos) << path;
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Services behind HAProxy: requests under load, an update and its rollback, kills of HAProxy and of the daemon, scaling
+# to zero and back, parking, mistakes, and what a deletion leaves. Skipped if HAProxy is missing and cannot be unpacked.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+(. "$root/scripts/lib.sh" && unpack_haproxy) || { echo "skipped: HAProxy is not installed"; exit 77; }
+. "$root/scripts/lib.sh"
+unpack_haproxy
+. "$root/tests/e2e/lib.sh"
+replica="python3 $root/scripts/services/replica.py"
+up() { divvy up --quiet --emulate 2xH100-80GB; }
+service_field() { divvy serve show "$1" --json | python3 -c "import json,sys; print(json.load(sys.stdin)['$2'])"; }
+service_is() { [ "$(service_field "$1" "$2")" = "$3" ]; }
+url_of() { service_field "$1" url; }
+front_pids() { pgrep -f "haproxy.*-f $DIVVY_HOME/services/front-" || true; }
+# load SECONDS RATE FILE: in the background
+load() { python3 "$root/scripts/services/load.py" "$url" --seconds "$1" --rate "$2" >"$3" & load=$!; }
+of() { python3 -c "import json; print(json.load(open('$1'))['$2'])"; }
+end_services() {
+  for name in $(divvy serve list --csv -o name 2>/dev/null | tail -n +2); do divvy serve delete "$name" >/dev/null 2>&1 || true; done
+  for _ in $(seq 100); do
+    [ "$(divvy serve list --json 2>/dev/null || echo '[]')" != "[]" ] || break
+    sleep 0.1
+  done
+  for pid in $(front_pids); do kill "$pid" 2>/dev/null || true; done
+}
+trap 'end_services; clean_up' EXIT
+refused() {
+  local words=$1
+  shift
+  ! divvy serve "$@" >message 2>&1 || fail "took: $*"
+  expect 1 "$(wc -l <message)" "lines about: $*"
+  grep -qF -- "$words" message || fail "$* says: $(cat message)"
+}
+up
+
+# A service answers, streams, and carries WebSockets. Each replica has its own port.
+divvy serve create chat --replicas 2 --concurrency 16 --health /healthz --idle 1h --gpus 0.1 -- $replica >created
+grep -q "http://127.0.0.1:" created || fail "create says: $(cat created)"
+WAIT_S=60 wait_for "two ready replicas" service_is chat hot 2
+url=$(url_of chat)
+expect 200 "$(curl -s -o answer -w '%{http_code}' "$url")" "the first request"
+expect onetwothree "$(curl -s "${url}stream")" "a stream"
+python3 - "$url" <<'P' || fail "no WebSocket"
+import socket, sys
+from urllib.parse import urlparse
+url = urlparse(sys.argv[1])
+end = socket.create_connection((url.hostname, url.port))
+end.sendall(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+end.settimeout(10)
+assert b" 101 " in end.recv(4096)
+end.sendall(b"frames")
+assert end.recv(4096) == b"frames"
+P
+
+# 200 requests a second while a new revision is rolled out: none fails.
+load 15 200 rolled
+divvy serve update chat -- $replica --version 2 >/dev/null
+WAIT_S=60 wait_for "the second revision" service_is chat state hot
+wait $load
+expect 0 "$(of rolled failed)" "failed requests during an update ($(cat rolled))"
+[ "$(of rolled requests)" -ge 2000 ] || fail "too few requests: $(cat rolled)"
+expect 2 "$(curl -s "$url" | cut -d' ' -f1)" "the version"
+
+# A revision that never becomes ready is rolled back by itself, and one that was healthy by command.
+divvy serve update chat -- false >/dev/null
+rolled_back() { divvy serve show chat | grep -q "revision 3 was rolled back to 2: replica .* exited with code 1 before it was ready"; }
+WAIT_S=60 wait_for "the rollback" rolled_back
+expect 200 "$(curl -s -o answer -w '%{http_code}' "$url")" "a request after the rollback"
+divvy serve rollback chat 1 >/dev/null
+is_version() { [ "$(curl -s "$url" | cut -d' ' -f1)" = "$1" ] && service_is chat state hot; }
+WAIT_S=60 wait_for "the first revision" is_version 1
+
+# kill -9 of HAProxy: it is replaced within a second. kill -9 of the daemon: no request fails, and HAProxy is adopted.
+pid=$(front_pids)
+load 6 100 killed_front
+sleep 2
+kill -9 "$pid"
+replaced() { [ -n "$(front_pids)" ] && ! [ "$(front_pids)" = "$pid" ]; }
+wait_for "another HAProxy" replaced
+wait $load
+python3 -c "assert $(of killed_front failing_s) <= 1, '''$(cat killed_front)'''" || fail "HAProxy was away too long"
+pid=$(front_pids)
+load 8 200 killed_daemon
+kill -9 "$(daemon_pid)"
+up
+wait $load
+expect 0 "$(of killed_daemon failed)" "failed requests while the daemon was killed ($(cat killed_daemon))"
+expect "$pid" "$(front_pids)" "the pid of HAProxy after a restart of the daemon"
+expect 2 "$(service_field chat hot)" "replicas after a restart of the daemon"
+
+# To zero and back: the first request waits for a replica.
+divvy serve create cold --replicas 0..2 --idle 1s --down-delay 1s --no-park -- $replica >/dev/null
+expect cold "$(service_field cold state)" "a service without requests"
+url=$(url_of cold)
+expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a cold service"
+WAIT_S=60 wait_for "no replica" service_is cold state cold
+divvy serve show cold | grep -q "0 -> 1: load" || fail "no reason: $(divvy serve show cold)"
+
+# A replica with GPU memory is parked when it is idle, and the first request wakes it. The other services answer.
+divvy serve create parks --replicas 0..1 --idle 2s --down-delay 1s --gpus 0.5 --wake-within 30s -- $replica --vram 200000000 >/dev/null
+url=$(url_of parks)
+expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "the first request to a service with a GPU"
+WAIT_S=60 wait_for "a parked replica" service_is parks state parked
+job=$(divvy serve show parks --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["replicas"][0]["job"])')
+divvy why "$job" | grep -q "parked" || fail "why says: $(divvy why "$job")"
+expect 200 "$(curl -s -m 60 -o answer -w '%{http_code}' "$url")" "a request to a parked replica"
+woken() { divvy serve show parks | grep -q "is awake after"; }
+wait_for "the time that it needed" woken
+
+# Mistakes: one clear sentence each.
+refused "--replicas 3..1 is not allowed: expected MIN..MAX with 0 <= MIN <= MAX" create bad --replicas 3..1 -- true
+refused "--port 80 is not allowed: expected 1024 to 65535" create bad --port 80 -- true
+refused "service name 'Bad_Name' is not allowed" create Bad_Name -- true
+refused "there is a service chat of" create chat -- true
+refused "is not a path: expected '/'" create bad --health $'/a\n  server evil 1.2.3.4:1' -- true
+refused "is not a number" create bad --target nan -- true
+refused "is that of service chat" create bad --port "$(url_of chat | grep -oE '[0-9]+/' | tr -d /)" -- true
+refused "there is no service 'nothing'" show nothing
+refused "has no revision 99" rollback chat 99
+refused "nothing to run" create bad
+divvy serve create never --ready-within 2s --replicas 1 -- sleep 1000 >/dev/null
+says() { divvy serve show "$1" | grep -q -- "$2"; }
+wait_for "the reason of never" says never "did not answer on port [0-9]* within 2 s; it must listen on the port in \$PORT"
+divvy serve create flap --health /healthz --replicas 1 -- $replica --flap >/dev/null
+WAIT_S=60 wait_for "the reason of flap" says flap "its health check fails; it gets no requests until it succeeds"
+divvy serve create small --max-body 10 --replicas 1 -- $replica >/dev/null
+WAIT_S=60 wait_for "a ready replica" service_is small hot 1
+expect 413 "$(curl -s -o answer -w '%{http_code}' -d 'more than ten bytes' "$(url_of small)")" "a large body"
+
+# Services from a file. Applying it again changes nothing.
+cat >services.yaml <<Y
+services:
+  - name: filed
+    command: $replica
+    replicas: 1..2
+    health: /healthz
+Y
+divvy serve apply services.yaml >/dev/null
+WAIT_S=60 wait_for "a ready replica of filed" service_is filed hot 1
+expect "service filed: unchanged" "$(divvy serve apply services.yaml)" "the second apply"
+divvy serve scale filed 2 >/dev/null
+WAIT_S=60 wait_for "two replicas of filed" service_is filed hot 2
+printf 'services:\n  - name: filed\n    command: x\n    replica: 3\n' >wrong.yaml
+refused "wrong.yaml:2: service 'filed': unknown option --replica" apply wrong.yaml
+
+# Deletion leaves nothing: no replica, no HAProxy, no row, no free port taken.
+for name in chat cold parks never flap small filed; do divvy serve delete "$name" >/dev/null; done
+WAIT_S=60 wait_for "no service" sh -c '[ "$(divvy serve list --json)" = "[]" ]'
+wait_for "no replica" queue_is_empty
+no_front() { [ -z "$(front_pids)" ]; }
+wait_for "no HAProxy" no_front
+expect "" "$(find "$DIVVY_HOME/services" -name 'front-*.cfg' -o -name '*.sock')" "files of HAProxy"
+echo "services: 0 failed of $(of rolled requests) requests in an update, 0 of $(of killed_daemon requests) at a kill of the daemon; HAProxy was away for $(of killed_front failing_s) s"
