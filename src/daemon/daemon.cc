@@ -214,7 +214,7 @@ class Daemon {
   std::shared_ptr<Notifier> notifier_;
   std::shared_ptr<ServiceHost> services_;
   std::vector<std::pair<std::string, std::string>> service_rows_;  // Rows loaded for services_.
-  std::unique_ptr<WasteActor> waste_actor_;  // Set if waste_ is.
+  std::unique_ptr<WasteActor> waste_actor_;                        // Set if waste_ is.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
   // Declared last, so that they end first: their tasks use the store and the probe.
@@ -563,9 +563,8 @@ std::shared_ptr<ServiceHost> Daemon::MakeServices() {
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   // Until the loop runs, standard error belongs to the command that waits for the start.
   ports.log = [this](bool is_warning, const std::string& line) {
-    asio::post(loop_, [this, is_warning, line] {
-      log_.Write(is_warning ? LogLevel::kWarning : LogLevel::kInfo, line);
-    });
+    asio::post(loop_,
+               [this, is_warning, line] { log_.Write(is_warning ? LogLevel::kWarning : LogLevel::kInfo, line); });
   };
   ports.caller_of = [this](const User& user) { return routes_->CallerOf(user); };
   ports.address_of = [this](const std::string& node) {

@@ -116,12 +116,13 @@ std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
   return table;
 }
 
-/// Applies options and a command to a definition: a new one, or that of a service.
+/// Applies options and a command to a definition: a new one, or that of a service. `command`: of a file, where names of
+/// options are not abbreviated.
 Status ReadDefinition(Words words, const Words& command, wire::ServiceDefinition& definition) {
   const dialect::ParseContext around = CallerParseContext();
   std::vector<Option> table = ServiceTable(definition.settings);
   for (Option& option : dialect::JobOptions(definition.spec, around)) table.push_back(std::move(option));
-  DIVVY_TRY(const dialect::Parsed parsed, dialect::ParseOptions(table, words, {false, true, false, {}}));
+  DIVVY_TRY(const dialect::Parsed parsed, dialect::ParseOptions(table, words, {false, command.empty(), false, {}}));
   if (!parsed.positional.empty())
     return InvalidArgument("unexpected '" + parsed.positional.front() +
                            "'; the command of a replica comes behind --: -- python serve.py");
@@ -291,8 +292,9 @@ std::string AgoText(double since, double now) {
 }
 
 int ShowService(const Words& words) {
-  static const std::vector<Column> columns = {{"REPLICA", true}, {"JOB", true},       {"STATE"}, {"REVISION", true},
-                                              {"ADDRESS"},       {"IN-FLIGHT", true}, {"SINCE"}, {"NOTE", false, true, true, true, true}};
+  static const std::vector<Column> columns = {
+      {"REPLICA", true}, {"JOB", true},       {"STATE"}, {"REVISION", true},
+      {"ADDRESS"},       {"IN-FLIGHT", true}, {"SINCE"}, {"NOTE", false, true, true, true, true}};
   ListingOptions listing;
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());

@@ -14,10 +14,10 @@
 #include "wire/messages/series_messages.h"
 #include "wire/messages/submit_messages.h"
 #include "wire/messages/sweep_messages.h"
-#include "wire/services/service_messages.h"
 #include "wire/messages/ui_messages.h"
 #include "wire/messages/waste_messages.h"
 #include "wire/openapi/openapi.h"
+#include "wire/services/service_messages.h"
 
 namespace divvy {
 

@@ -60,7 +60,8 @@ std::int64_t ListenerAt(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return 0;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const Descriptor end(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!end.is_open() || ::connect(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return 0;
+  if (!end.is_open() || ::connect(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return 0;
   return CredentialsOf(end.get()).pid;
 }
 
@@ -92,18 +93,17 @@ void SendNext(const std::shared_ptr<Exchange>& exchange) {
   exchange->socket.async_connect(
       Local::endpoint(exchange->path), [exchange, fail](const boost::system::error_code& refused) {
         if (refused) return fail(refused);
-        asio::async_write(
-            exchange->socket, asio::buffer(exchange->lines[exchange->next]),
-            [exchange, fail](const boost::system::error_code& broken, std::size_t) {
-              if (broken) return fail(broken);
-              asio::async_read(exchange->socket, asio::dynamic_buffer(exchange->answer, kMostAnswer),
-                               [exchange, fail](const boost::system::error_code& end, std::size_t) {
-                                 if (end && end != asio::error::eof) return fail(end);
-                                 exchange->limit.cancel();
-                                 if (++exchange->next < exchange->lines.size()) return SendNext(exchange);
-                                 std::exchange(exchange->done, nullptr)(std::move(exchange->answer));
-                               });
-            });
+        asio::async_write(exchange->socket, asio::buffer(exchange->lines[exchange->next]),
+                          [exchange, fail](const boost::system::error_code& broken, std::size_t) {
+                            if (broken) return fail(broken);
+                            asio::async_read(exchange->socket, asio::dynamic_buffer(exchange->answer, kMostAnswer),
+                                             [exchange, fail](const boost::system::error_code& end, std::size_t) {
+                                               if (end && end != asio::error::eof) return fail(end);
+                                               exchange->limit.cancel();
+                                               if (++exchange->next < exchange->lines.size()) return SendNext(exchange);
+                                               std::exchange(exchange->done, nullptr)(std::move(exchange->answer));
+                                             });
+                          });
       });
 }
 
@@ -236,8 +236,9 @@ void Haproxy::Serve(const std::vector<wire::ServiceSettings>& services) {
 
 void Haproxy::StartProcess() {
   if (options_.program.empty()) {
-    trouble_ = "HAProxy is not installed: install the package haproxy (apt-get install haproxy), or set haproxy = "
-               "\"/path/to/haproxy\" in [services] of divvy.toml";
+    trouble_ =
+        "HAProxy is not installed: install the package haproxy (apt-get install haproxy), or set haproxy = "
+        "\"/path/to/haproxy\" in [services] of divvy.toml";
     return;
   }
   const std::string folder = options_.place.directory;
@@ -256,8 +257,8 @@ void Haproxy::StartProcess() {
   if (current_ != nullptr) words.insert(words.end(), {"-sf", std::to_string(current_->process.process().pid)});
   Spawn spawn(Spawn::Apart::kSession);
   spawn.OpenNull(0).OpenNull(1).Open(2, folder + "/front.log", O_WRONLY | O_CREAT | O_TRUNC, 0600).CloseRest();
-  const auto pid = options_.keeps_environment ? spawn.Start(options_.program, words)
-                                              : spawn.Start(options_.program, words, {});
+  const auto pid =
+      options_.keeps_environment ? spawn.Start(options_.program, words) : spawn.Start(options_.program, words, {});
   if (!pid) {
     trouble_ = "cannot start " + options_.program + ": " + pid.error().message;
     return;
@@ -300,14 +301,16 @@ void Haproxy::OnEnd(const std::shared_ptr<Process>& process) {
   const bool was_stable = std::chrono::steady_clock::now() - process->since > kStable;
   quick_ends_ = was_stable ? 0 : quick_ends_ + 1;
   trouble_ = "HAProxy ended" + (last.empty() ? std::string() : ": " + last);
-  ports_.log(true, "event=front_ended pid=" + std::to_string(process->process.process().pid) + " last=\"" + last + "\"");
+  ports_.log(true,
+             "event=front_ended pid=" + std::to_string(process->process.process().pid) + " last=\"" + last + "\"");
   // The process before still has its sockets if this one never took over.
   if (!old_.empty() && ListenerAt(SocketOf(old_.back()->generation)) != 0) {
     current_ = old_.back();
     old_.pop_back();
   }
   if (services_.empty()) return;
-  const Duration pause = quick_ends_ < 3 ? Duration(0) : std::min<Duration>(100ms * (1 << std::min(quick_ends_, 6)), kLongestPause);
+  const Duration pause =
+      quick_ends_ < 3 ? Duration(0) : std::min<Duration>(100ms * (1 << std::min(quick_ends_, 6)), kLongestPause);
   ports_.after(pause, [this, alive = is_alive_] {
     if (*alive && !services_.empty()) Serve(std::vector(services_));
   });

@@ -16,7 +16,8 @@
 
 namespace divvy {
 
-/// The program of the front: `configured`, or the usual place, or for a private daemon also PATH; empty if there is none.
+/// The program of the front: `configured`, or the usual place, or for a private daemon also PATH; empty if there is
+/// none.
 std::string FindHaproxy(const std::string& configured, bool is_machine_wide);
 /// Connections that the front may have at a time, by the limit on open files.
 std::int64_t FrontConnections();
@@ -24,7 +25,7 @@ std::int64_t FrontConnections();
 class Haproxy {
  public:
   struct Options {
-    std::string program;     // Absolute path. Empty: not found.
+    std::string program;             // Absolute path. Empty: not found.
     bool keeps_environment = false;  // Of this process, for a private daemon.
     FrontPlace place;
   };

@@ -10,8 +10,8 @@
 namespace divvy {
 namespace {
 
-// A process that stops (after a reload) does not hear of new replicas, and counts none of its own. So it passes requests
-// on to its successor, which listens at the same port.
+// A process that stops (after a reload) does not hear of new replicas, and counts none of its own. So it passes
+// requests on to its successor, which listens at the same port.
 constexpr std::string_view kHold = R"(core.register_action("hold", {"http-req"}, function(txn, seconds)
   local name = txn.f:be_name()
   local last = core.now().sec + tonumber(seconds)
@@ -34,8 +34,8 @@ std::string Milliseconds(double seconds) { return std::to_string(std::llround(se
 void AddService(const FrontPlace& place, const wire::ServiceSettings& service, std::string& text) {
   const std::string backend = BackendOf(service.name);
   const std::string port = std::to_string(service.port);
-  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port +
-          "\n  maxconn " + std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) + "\n";
+  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port + "\n  maxconn " +
+          std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) + "\n";
   if (service.max_body_bytes > 0) {
     const std::string most = std::to_string(service.max_body_bytes);
     text += "  http-request return status 413 content-type text/plain string \"The body of a request may have " + most +
@@ -52,8 +52,8 @@ void AddService(const FrontPlace& place, const wire::ServiceSettings& service, s
       "  http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE TRACE }\n"
       "  retry-on conn-failure empty-response\n";
   if (!service.health.empty())
-    text += "  option httpchk\n  http-check send meth GET uri " + service.health +
-            "\n  http-check expect status 200-399\n";
+    text +=
+        "  option httpchk\n  http-check send meth GET uri " + service.health + "\n  http-check expect status 200-399\n";
   const std::string most = std::to_string(service.concurrency);
   for (std::int64_t slot = 1; slot <= SlotsOf(service); ++slot)
     text += "  server r" + std::to_string(slot) + " 127.0.0.1:1 disabled maxconn " + most +
@@ -79,13 +79,13 @@ std::string_view HoldScript() { return kHold; }
 
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
                           const std::vector<wire::ServiceSettings>& services) {
-  std::string text = "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
-                     " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
-                     "/hold.lua\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " +
-                     std::to_string(place.most_connections) +
-                     "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
-                     "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
-                     "  option http-keep-alive\n  http-reuse safe\n";
+  std::string text =
+      "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
+      " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
+      "/hold.lua\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " + std::to_string(place.most_connections) +
+      "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
+      "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
+      "  option http-keep-alive\n  http-reuse safe\n";
   for (const wire::ServiceSettings& service : services) AddService(place, service, text);
   return text;
 }

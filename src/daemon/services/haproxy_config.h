@@ -11,8 +11,8 @@
 namespace divvy {
 
 struct FrontPlace {
-  std::string directory;       // Private folder for the socket and the files.
-  std::string listen_host;     // An IPv4 address; "0.0.0.0" stands for all.
+  std::string directory;    // Private folder for the socket and the files.
+  std::string listen_host;  // An IPv4 address; "0.0.0.0" stands for all.
   std::int64_t most_connections = 1000;
 };
 
@@ -26,7 +26,7 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
 /// The action that holds requests while a service has no ready replica.
 std::string_view HoldScript();
 
-/// What the runtime socket must be told about one server.
+/// The state of one server, as the runtime socket sets it.
 struct ServerState {
   std::string address;  // "127.0.0.1"; an IP address.
   std::int64_t port = 0;

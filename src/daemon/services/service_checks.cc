@@ -41,7 +41,8 @@ Status CheckCount(std::string_view option, std::int64_t value, std::int64_t leas
 Status CheckHealthPath(const std::string& path) {
   if (path.empty()) return {};
   const bool is_safe = std::ranges::all_of(path, [](char c) {
-    return IsLetterOrDigit(c) || (c >= 'A' && c <= 'Z') || std::string_view("/-._~?=&%+,:@").find(c) != std::string_view::npos;
+    return IsLetterOrDigit(c) || (c >= 'A' && c <= 'Z') ||
+           std::string_view("/-._~?=&%+,:@").find(c) != std::string_view::npos;
   });
   if (path.front() == '/' && path.size() <= kLongestPath && is_safe) return {};
   return InvalidArgument("--health " + dialect::Quoted(OneLine(path.substr(0, kLongestPath))) +
@@ -78,8 +79,9 @@ Status CheckService(const wire::ServiceSettings& settings) {
   DIVVY_CHECK(CheckTarget("--target", settings.target));
   DIVVY_CHECK(CheckTarget("--rps", settings.requests_per_second));
   if (settings.target > 0 && settings.requests_per_second > 0)
-    return InvalidArgument("--target and --rps exclude each other: replicas follow the requests in flight, or the "
-                           "requests per second");
+    return InvalidArgument(
+        "--target and --rps exclude each other: replicas follow the requests in flight, or the "
+        "requests per second");
   if (settings.target > static_cast<double>(settings.concurrency))
     return InvalidArgument("--target " + ShortNumber(settings.target) + " is above --concurrency " +
                            std::to_string(settings.concurrency) +
@@ -99,8 +101,9 @@ Status CheckReplicaSpec(const JobSpec& spec) {
   if (spec.array || !spec.parameters.empty())
     return InvalidArgument("a replica is a single job: omit --array and --param, and use --replicas MIN..MAX");
   if (spec.is_foreground || spec.wants_pty || spec.request.is_gang() || spec.request.is_elastic())
-    return InvalidArgument("a replica is a job on one node with a fixed number of GPUs: omit --nodes, --pty and ranges "
-                           "of GPUs");
+    return InvalidArgument(
+        "a replica is a job on one node with a fixed number of GPUs: omit --nodes, --pty and ranges "
+        "of GPUs");
   if (spec.is_held || spec.begin != kNoTime || spec.end_by != kNoTime || !spec.dependencies.empty())
     return InvalidArgument("replicas start when they are needed: omit --hold, --begin, --deadline and --dependency");
   if (spec.command.empty() && spec.script.empty())
@@ -112,9 +115,9 @@ autoscale::Settings ScalingOf(const wire::ServiceSettings& settings) {
   const auto span = [](double seconds) { return Duration(std::llround(seconds * 1e9)); };
   autoscale::Settings scaling;
   scaling.target = settings.requests_per_second > 0 ? settings.requests_per_second
-                   : settings.target > 0            ? settings.target
-                                         : std::max(1.0, kUsualShareOfConcurrency *
-                                                             static_cast<double>(settings.concurrency));
+                   : settings.target > 0
+                       ? settings.target
+                       : std::max(1.0, kUsualShareOfConcurrency * static_cast<double>(settings.concurrency));
   scaling.min = static_cast<int>(settings.min_replicas);
   scaling.max = static_cast<int>(settings.max_replicas);
   scaling.up_delay = span(settings.up_delay_s);

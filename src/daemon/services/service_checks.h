@@ -1,4 +1,4 @@
-// Checks of a service's settings, before the daemon accepts them. What passes can be written into HAProxy's
+// Checks of a service's settings, before the daemon accepts them. Checked settings can be written into HAProxy's
 // configuration as it is.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-inline constexpr std::int64_t kMostReplicas = 1000;      // Of one service.
+inline constexpr std::int64_t kMostReplicas = 1000;  // A service has at most so many.
 inline constexpr std::int64_t kLowestServicePort = 1024;
 
 /// Fails with kInvalidArgument and one sentence: the value, what is allowed, and the fix.

@@ -29,7 +29,7 @@ constexpr std::int64_t kLastFrontPort = 8999;
 constexpr std::int64_t kFirstReplicaPort = 20'000;
 constexpr std::int64_t kReplicaPorts = 12'000;
 constexpr std::size_t kMostRevisions = 10;
-constexpr double kShortOfMemory = 0.05;  // Of the machine's memory is available.
+constexpr double kShortOfMemory = 0.05;  // This share of the machine's memory is available.
 
 bool IsHostShortOfMemory() {
   std::ifstream file("/proc/meminfo");
@@ -79,8 +79,8 @@ std::string CommandText(const JobSpec& spec) {
 struct ServiceHost::Service {
   wire::KeptService kept;
   std::unique_ptr<ServiceScaler> scaler;
-  StatLine total;                           // Of the backend.
-  std::map<std::int64_t, StatLine> slots;   // Of the last full answer.
+  StatLine total;                          // The line of its backend.
+  std::map<std::int64_t, StatLine> slots;  // The lines of its servers in the last full answer.
   Time stat_at = kNoTime;
   std::optional<double> load;
   double per_second = 0;
@@ -98,11 +98,10 @@ ServiceHost::ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver
     : loop_(loop),
       driver_(driver),
       ports_(std::move(ports)),
-      front_(loop, std::move(options),
-             {ports_.after, ports_.log, [this] {
-                servers_.clear();
-                TickSoon(kTickWithoutFront);
-              }}) {}
+      front_(loop, std::move(options), {ports_.after, ports_.log, [this] {
+                                          servers_.clear();
+                                          TickSoon(kTickWithoutFront);
+                                        }}) {}
 
 ServiceHost::~ServiceHost() { *is_alive_ = false; }
 
@@ -224,9 +223,8 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
     kept.target_revision = number;
     if (kept.revisions.size() > kMostRevisions) {
       const auto is_unused = [&](const wire::ServiceRevision& revision) {
-        return std::ranges::none_of(kept.replicas, [&](const wire::ServiceReplica& replica) {
-          return replica.revision == revision.number;
-        });
+        return std::ranges::none_of(
+            kept.replicas, [&](const wire::ServiceReplica& replica) { return replica.revision == revision.number; });
       };
       const auto oldest = std::ranges::find_if(kept.revisions, is_unused);
       if (oldest->number != number) kept.revisions.erase(oldest);
@@ -358,7 +356,7 @@ void ServiceHost::Tick() {
                if (answer) {
                  OnStat(*answer, is_full, now);
                } else {
-                 servers_.clear();  // What arrived is unknown.
+                 servers_.clear();  // It is unknown which commands arrived.
                  for (const auto& [name, service] : services_) service->load.reset();
                }
                TickSoon(!answer ? kTickWithoutFront : is_held ? kTickWhileHeld : kTick);
@@ -415,12 +413,10 @@ void ServiceHost::Probe(const Service& service, const wire::ServiceReplica& repl
   probe.at = now;
   const auto port = static_cast<std::uint16_t>(replica.port);
   // A container may map its user to another one.
-  const auto revision =
-      std::ranges::find(service.kept.revisions, replica.revision, &wire::ServiceRevision::number);
+  const auto revision = std::ranges::find(service.kept.revisions, replica.revision, &wire::ServiceRevision::number);
   const bool is_checked = record.node.empty() && revision != service.kept.revisions.end() &&
-                          std::ranges::none_of(revision->spec.labels, [](const auto& label) {
-                            return label.first.starts_with("container");
-                          });
+                          std::ranges::none_of(revision->spec.labels,
+                                               [](const auto& label) { return label.first.starts_with("container"); });
   ProbeReplica(loop_, address, port, service.kept.settings.health,
                [this, job = replica.job, port, is_checked, uid = record.user.uid, alive = is_alive_](bool answers) {
                  if (!*alive) return;
@@ -445,8 +441,8 @@ void ServiceHost::CarryOut(Service& service, const ServiceAction& action) {
   const JobRecord* record = driver_.controller().Find(replica->job);
   if (record == nullptr) return;
   if (action.kind == ServiceAction::Kind::kStop) {
-    static_cast<void>(driver_.controller().Cancel(replica->job, 0, Duration(-1), action.reason, ServicesCaller(),
-                                                  driver_.Now()));
+    static_cast<void>(
+        driver_.controller().Cancel(replica->job, 0, Duration(-1), action.reason, ServicesCaller(), driver_.Now()));
     driver_.Touch();
     return;
   }
@@ -537,7 +533,8 @@ std::vector<std::string> ServiceHost::FrontCommands() {
       set(replica.slot, wanted);
     }
     // Servers whose replicas are gone. After the front's start all others are in maintenance already.
-    for (auto at = servers_.lower_bound(backend + "/"); at != servers_.end() && at->first.starts_with(backend + "/"); ++at) {
+    for (auto at = servers_.lower_bound(backend + "/"); at != servers_.end() && at->first.starts_with(backend + "/");
+         ++at) {
       const auto slot = ParseInteger(std::string_view(at->first).substr(backend.size() + 2)).value_or(0);
       if (!used.contains(slot) && at->second.state != "maint") {
         at->second.state = "maint";
@@ -567,17 +564,15 @@ void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
     if (is_full) service.stat_at = sent;
     if (is_full && sent - service.counted_at >= std::chrono::milliseconds(500)) {
       const bool is_next = service.counted >= 0 && line.requests >= service.counted;
-      service.per_second = is_next ? static_cast<double>(line.requests - service.counted) /
-                                         ToSeconds(sent - service.counted_at)
-                                   : 0;
+      service.per_second =
+          is_next ? static_cast<double>(line.requests - service.counted) / ToSeconds(sent - service.counted_at) : 0;
       service.counted = line.requests;
       service.counted_at = sent;
     }
     const auto in_flight = static_cast<double>(line.in_flight);
     const bool is_held = line.in_flight > 0 && service.scaler->HasNoReady();
-    service.load = service.kept.settings.requests_per_second > 0
-                       ? std::max(service.per_second, is_held ? 1.0 : 0.0)
-                       : in_flight;
+    service.load =
+        service.kept.settings.requests_per_second > 0 ? std::max(service.per_second, is_held ? 1.0 : 0.0) : in_flight;
   }
 }
 
@@ -656,10 +651,10 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
     wire::ServiceRevisionView& row = view.revisions.emplace_back();
     row.number = revision.number;
     const bool is_target = revision.number == kept.target_revision;
-    row.state = !revision.note.empty()   ? "failed"
-                : is_target              ? (revision.was_healthy ? "current" : "new")
-                : revision.was_healthy   ? "healthy"
-                                         : "never started";
+    row.state = !revision.note.empty() ? "failed"
+                : is_target            ? (revision.was_healthy ? "current" : "new")
+                : revision.was_healthy ? "healthy"
+                                       : "never started";
     if (is_own) row.command = CommandText(revision.spec);
     row.made = revision.made;
     row.note = revision.note;

@@ -33,7 +33,8 @@ class ServiceHost {
     /// The IP address at which a node's jobs can be reached; empty: unknown now. The controller's own node is "".
     std::function<std::string(const std::string& node)> address_of;
     /// "park" or "wake" for a tenant of shared GPUs.
-    std::function<void(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done)> act;
+    std::function<void(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done)>
+        act;
     std::shared_ptr<const SharingSnapshot> shares;
     std::string shown_host;  // For the URLs in views.
   };
@@ -58,9 +59,9 @@ class ServiceHost {
   /// By name.
   std::vector<wire::ServiceView> List() const;
   Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;
-  /// What it runs now; for its owner and administrators, because it may hold secrets.
+  /// Returns its settings and what it runs now; for its owner and administrators, because it may hold secrets.
   Result<wire::ServiceDefinition> DefinitionOf(const std::string& name, const Caller& caller) const;
-  /// Of a replica's job: "replica 3 of service chat: ready; its health check fails". Empty: it is none.
+  /// Describes a replica's job: "replica 3 of service chat: ready; its health check fails". Empty: it is none.
   std::string NoteOfJob(JobId job) const;
   std::string front_trouble() const { return front_.trouble(); }
 

@@ -37,9 +37,7 @@ struct ReplicaProbe {
   std::function<void(bool)> done;
 };
 
-bool IsGoodStatus(const std::string& line) {
-  return line.starts_with("HTTP/1.") && (line[9] == '2' || line[9] == '3');
-}
+bool IsGoodStatus(const std::string& line) { return line.starts_with("HTTP/1.") && (line[9] == '2' || line[9] == '3'); }
 
 }  // namespace
 

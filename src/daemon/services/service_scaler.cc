@@ -175,12 +175,12 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
         AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") is ready",
                  facts.now);
       } else if (facts.now - seen.running_since > Span(kept_.settings.ready_within_s)) {
-        late.emplace_back(replica.revision,
-                          "replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) +
-                              ") did not answer on port " + std::to_string(replica.port) +
-                              (kept_.settings.health.empty() ? "" : " at " + kept_.settings.health) + " within " +
-                              DurationText(Span(kept_.settings.ready_within_s)) +
-                              "; it must listen on the port in $PORT");
+        late.emplace_back(replica.revision, "replica " + std::to_string(replica.number) + " (job " +
+                                                ToString(replica.job) + ") did not answer on port " +
+                                                std::to_string(replica.port) +
+                                                (kept_.settings.health.empty() ? "" : " at " + kept_.settings.health) +
+                                                " within " + DurationText(Span(kept_.settings.ready_within_s)) +
+                                                "; it must listen on the port in $PORT");
         Set(replica, "draining", facts.now);
       }
     } else if (replica.state != "draining" && seen.job == ReplicaFacts::Job::kStopping) {
@@ -365,8 +365,8 @@ void ServiceScaler::OnWoken(std::int64_t number, const Status& done, Time now) {
   AddEvent("replica " + std::to_string(number) + " is awake after " + DurationText(took), now);
   const Duration bound = Span(kept_.settings.wake_within_s);
   if (bound > Duration(0) && took > bound)
-    note_ = "replica " + std::to_string(number) + " needed " + DurationText(took) + " to wake, more than --wake-within " +
-            DurationText(bound);
+    note_ = "replica " + std::to_string(number) + " needed " + DurationText(took) +
+            " to wake, more than --wake-within " + DurationText(bound);
 }
 
 }  // namespace divvy

@@ -5,7 +5,8 @@
 //  - A replica is starting, ready, parking, parked or draining. Only ready ones get requests.
 //  - Ready replicas follow the load (engine/autoscale). Surplus ones are parked if they can be, else drained and
 //    stopped. Parked ones are woken before any new one starts.
-//  - An update starts replicas of the target revision beside the old ones, and drains an old one for each that is ready.
+//  - An update starts replicas of the target revision beside the old ones, and drains an old one for each that is
+//  ready.
 //    If the new revision fails before it was ever healthy, the target is the last healthy revision again.
 //  - A replica that ends by itself is replaced, with growing delays.
 #pragma once
@@ -26,19 +27,19 @@ namespace divvy {
 struct ReplicaFacts {
   enum class Job { kEnded, kWaiting, kRunning, kStopping };
   Job job = Job::kWaiting;
-  std::string end;                // For kEnded: "exited with code 1".
+  std::string end;  // For kEnded: "exited with code 1".
   Time running_since = kNoTime;
-  bool answers = false;           // The last probe of a starting replica succeeded.
+  bool answers = false;  // The last probe of a starting replica succeeded.
   bool can_park = false;
-  bool fails_checks = false;      // The front counts it as down.
+  bool fails_checks = false;  // The front counts it as down.
   std::int64_t in_flight = 0;
 };
 
 struct ServiceFacts {
   Time now = kNoTime;
-  Time stat_at = kNoTime;         // When the front counted `in_flight`. kNoTime: it did not answer yet.
-  std::optional<double> load;     // In the unit of the target. Nothing: the front did not answer.
-  bool is_memory_short = false;   // Parked replicas must go.
+  Time stat_at = kNoTime;                         // When the front counted `in_flight`. kNoTime: it did not answer yet.
+  std::optional<double> load;                     // In the unit of the target. Nothing: the front did not answer.
+  bool is_memory_short = false;                   // Parked replicas must go.
   std::map<std::int64_t, ReplicaFacts> replicas;  // By number; every replica has an entry.
 };
 
@@ -68,7 +69,7 @@ class ServiceScaler {
 
   /// "cold", "parked", "starting", "hot", "updating", "failing", "deleting"
   std::string StateName() const;
-  /// What is wrong now; empty: nothing.
+  /// The present problem; empty if there is none.
   std::string Note() const { return refusal_.empty() ? note_ : refusal_; }
   const std::string& NoteOf(std::int64_t replica) const;
   const std::string& scaled() const { return scaled_; }
@@ -82,7 +83,7 @@ class ServiceScaler {
 
  private:
   struct Runtime {
-    bool was_asked = false;     // To park or to stop.
+    bool was_asked = false;  // To park or to stop.
     bool cannot_park = false;
     Time waking_since = kNoTime;
     std::string note;
@@ -111,12 +112,12 @@ class ServiceScaler {
   std::deque<wire::ServiceEvent> events_;
   std::string scaled_;
   std::string note_;
-  std::string refusal_;       // Why a replica could not be submitted.
-  int wanted_ = 0;            // Ready replicas that the load needs.
-  int failures_ = 0;          // In a row.
+  std::string refusal_;  // Why a replica could not be submitted.
+  int wanted_ = 0;       // Ready replicas that the load needs.
+  int failures_ = 0;     // In a row.
   Time retry_at_ = kNoTime;
   Time observed_at_ = kNoTime;
-  Time loaded_at_;            // When there was load last.
+  Time loaded_at_;  // When there was load last.
   double last_wake_s_ = 0;
   bool is_changed_ = false;
 };

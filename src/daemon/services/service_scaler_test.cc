@@ -39,9 +39,9 @@ class ServiceWorld {
     facts.is_memory_short = is_memory_short_;
     for (const wire::ServiceReplica& replica : kept_.replicas) {
       ReplicaFacts& seen = facts.replicas[replica.number];
-      seen.job = ended_.contains(replica.number)     ? ReplicaFacts::Job::kEnded
-                 : has_room_                         ? ReplicaFacts::Job::kRunning
-                                                     : ReplicaFacts::Job::kWaiting;
+      seen.job = ended_.contains(replica.number) ? ReplicaFacts::Job::kEnded
+                 : has_room_                     ? ReplicaFacts::Job::kRunning
+                                                 : ReplicaFacts::Job::kWaiting;
       seen.end = "exited with code 1";
       seen.running_since = TimeFromSeconds(replica.since);
       seen.answers = !broken_.contains(replica.revision) && now_ - seen.running_since >= 1s;

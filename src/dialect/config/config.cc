@@ -245,12 +245,13 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_TRY(const std::string text, ConfigText(value, "0.0.0.0"));
     const auto parts = Split(text, '.');
     const bool is_address = parts.size() == 4 && std::ranges::all_of(parts, [](std::string_view part) {
-      const auto number = ParseInteger(part);
-      return part.size() <= 3 && number && *number >= 0 && *number <= 255;
-    });
+                              const auto number = ParseInteger(part);
+                              return part.size() <= 3 && number && *number >= 0 && *number <= 255;
+                            });
     if (is_address) return text;
-    return InvalidArgument(Quoted(text) + " is not an IPv4 address of this machine; write it like \"127.0.0.1\", or "
-                                          "\"0.0.0.0\" for all");
+    return InvalidArgument(Quoted(text) +
+                           " is not an IPv4 address of this machine; write it like \"127.0.0.1\", or "
+                           "\"0.0.0.0\" for all");
   };
   const auto lowest_uid = [](const ConfigValue& value) { return ConfigCount(value, 1, 65'533); };
   return {
@@ -430,7 +431,8 @@ bool operator==(const Config& a, const Config& b) {
                     c.max_time_limit, c.root_jobs, c.lowest_uid, c.grace, c.keep_finished, c.keep_logs, c.log_limit,
                     c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify, c.isolation,
                     c.container, c.listen, c.name, c.has_standbys, c.lost_after, c.requeue_lost_after, c.has_ui,
-                    c.ui_listen, c.is_ui_remote, c.haproxy, c.services_address, c.admin_users, c.admin_groups, c.teams, c.pools, c.providers);
+                    c.ui_listen, c.is_ui_remote, c.haproxy, c.services_address, c.admin_users, c.admin_groups, c.teams,
+                    c.pools, c.providers);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

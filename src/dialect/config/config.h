@@ -86,9 +86,9 @@ struct Config {
   bool is_ui_remote = false;          // Also over TLS, at `listen`.
 
   // [services]
-  std::string haproxy;                         // The program of the front. Empty: the usual place.
-  std::string services_address;                // Where the front listens. Empty: 127.0.0.1 for a private daemon, else
-                                               // all addresses.
+  std::string haproxy;           // The program of the front. Empty: the usual place.
+  std::string services_address;  // Where the front listens. Empty: 127.0.0.1 for a private daemon, else
+                                 // all addresses.
 
   // [admin]; root and the daemon's user are always administrators.
   std::vector<std::string> admin_users;

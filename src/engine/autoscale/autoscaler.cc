@@ -93,7 +93,7 @@ Decision Autoscaler::Observe(const Observation& seen) {
   if (is_idle && present > 1) wanted = std::max(wanted, 1);  // From one replica only.
   wanted = std::clamp(wanted, settings_.min, settings_.max);
 
-  // What is present at the first observation was wanted until then: an autoscaler of a new controller must not shrink
+  // The replicas that are present at first were wanted until then: the autoscaler of a new controller must not shrink
   // at once.
   if (wanted_.empty()) wanted_.push_back({now, std::min(present, settings_.max)});
   wanted_.push_back({now, wanted});

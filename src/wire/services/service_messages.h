@@ -10,18 +10,18 @@
 
 namespace divvy::wire {
 
-/// What its owner can set. Durations are in seconds.
+/// The settings of a service. Durations are in seconds.
 struct ServiceSettings {
-  std::string name;                 // Lower-case letters, digits and dashes.
-  std::int64_t port = 0;            // Where the front listens. 0: divvy chooses a free one.
-  std::int64_t min_replicas = 1;    // Kept alive, hot or parked. 0: may be stopped entirely.
-  std::int64_t max_replicas = 1;    // Without those that only an update needs for a moment.
-  std::int64_t concurrency = 1;     // Requests that a replica gets at a time; more wait in the front's queue.
-  double target = 0;                // Requests in flight per replica to scale for. 0: 0.7 of `concurrency`.
-  double requests_per_second = 0;   // Above 0: replicas for this many requests per second each, instead of `target`.
-  std::string health;               // Path of a health check over HTTP. Empty: the port accepts connections.
-  double idle_s = 600;              // Without requests for this long, the last replica is parked or stopped.
-  double up_delay_s = 0;            // More replicas must be needed for this long, and fewer for this long.
+  std::string name;                // Lower-case letters, digits and dashes.
+  std::int64_t port = 0;           // Where the front listens. 0: divvy chooses a free one.
+  std::int64_t min_replicas = 1;   // Kept alive, hot or parked. 0: may be stopped entirely.
+  std::int64_t max_replicas = 1;   // Without those that only an update needs for a moment.
+  std::int64_t concurrency = 1;    // Requests that a replica gets at a time; more wait in the front's queue.
+  double target = 0;               // Requests in flight per replica to scale for. 0: 0.7 of `concurrency`.
+  double requests_per_second = 0;  // Above 0: replicas for this many requests per second each, instead of `target`.
+  std::string health;              // Path of a health check over HTTP. Empty: the port accepts connections.
+  double idle_s = 600;             // Without requests for this long, the last replica is parked or stopped.
+  double up_delay_s = 0;           // More replicas must be needed for this long, and fewer for this long.
   double down_delay_s = 300;
   double ready_within_s = 600;      // From the start of its process until a replica is ready.
   double wait_s = 60;               // How long the front holds a request that no replica takes.
@@ -33,7 +33,7 @@ struct ServiceSettings {
   friend bool operator==(const ServiceSettings&, const ServiceSettings&) = default;
 };
 
-/// What a replica runs.
+/// A version of what the replicas run.
 struct ServiceRevision {
   std::int64_t number = 0;
   JobSpec spec;
@@ -108,15 +108,15 @@ struct ServiceView {
   std::int64_t draining = 0;
   // From the front, since its last start or change.
   std::int64_t in_flight = 0;
-  std::int64_t queued = 0;  // Of them, those that wait for a replica.
+  std::int64_t queued = 0;  // Requests among them that wait for a replica.
   double requests_per_second = 0;
   std::int64_t requests = 0;
-  std::int64_t errors = 0;       // Answers with a status from 500 on.
-  double queue_time_s = 0;       // Means over the last 1,024 requests.
+  std::int64_t errors = 0;  // Answers with a status from 500 on.
+  double queue_time_s = 0;  // Means over the last 1,024 requests.
   double answer_time_s = 0;
-  double last_wake_s = 0;        // How long the last parked replica took to wake. 0: none did.
-  std::string scaled;            // The last change of the number of replicas, with its reason.
-  std::string note;              // What is wrong. Empty: nothing.
+  double last_wake_s = 0;  // How long the last parked replica took to wake. 0: none did.
+  std::string scaled;      // The last change of the number of replicas, with its reason.
+  std::string note;        // The present problem. Empty: none.
 };
 
 struct ServiceDetail : ServiceView {

@@ -14,8 +14,7 @@ BOOST_DESCRIBE_STRUCT(ServiceSettings, (),
 BOOST_DESCRIBE_STRUCT(ServiceRevision, (), (number, spec, made, was_healthy, note))
 BOOST_DESCRIBE_STRUCT(ServiceDefinition, (), (settings, spec, keeps_same))
 BOOST_DESCRIBE_STRUCT(ServiceReplica, (), (job, number, revision, port, slot, state, since))
-BOOST_DESCRIBE_STRUCT(KeptService, (),
-                      (user, settings, revisions, target_revision, next_replica, replicas, is_deleted))
+BOOST_DESCRIBE_STRUCT(KeptService, (), (user, settings, revisions, target_revision, next_replica, replicas, is_deleted))
 BOOST_DESCRIBE_STRUCT(ServiceReplicaView, (), (job, number, revision, state, address, in_flight, since, note))
 BOOST_DESCRIBE_STRUCT(ServiceEvent, (), (at, text))
 BOOST_DESCRIBE_STRUCT(ServiceRevisionView, (), (number, state, command, made, note))

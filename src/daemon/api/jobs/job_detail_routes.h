@@ -20,7 +20,7 @@ class JobDetailRoutes {
  public:
   JobDetailRoutes(ApiContext& api, RouteTable& table);
 
-  /// What other parts know about a job, for "why"; empty: nothing.
+  /// Sets the function that returns what other parts know about a job, for "why"; it may return an empty text.
   void SetNotes(std::function<std::string(JobId job)> note_of) { note_of_ = std::move(note_of); }
 
  private:

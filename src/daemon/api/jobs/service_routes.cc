@@ -39,7 +39,8 @@ void ServiceRoutes::Show(ApiCall& call) {
   const auto view = host->Show(call.argument, call.caller);
   if (!view) return call.Refuse(view.error());
   if (call.privacy.hides_others() && view->user != call.caller.user.name)
-    return call.Refuse(PermissionDenied("service " + view->name + " belongs to another user, and jobs are private here"));
+    return call.Refuse(
+        PermissionDenied("service " + view->name + " belongs to another user, and jobs are private here"));
   call.Answer(*view);
 }
 

@@ -185,8 +185,9 @@ Status SubmitRoutes::CompleteSpec(const ApiCall& call, JobSpec& spec) const {
   if (spec.labels.contains(std::string(sweep::kRuleLabel)) && !ports_.samples)
     return FailedPrecondition("sweeps compare metrics of jobs, and " + std::string(wire::kSamplesDisabled));
   if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
-    return PermissionDenied("jobs of root are refused here; submit as another user, or set root_jobs = true "
-                            "under [jobs] in divvy.toml and restart the daemon");
+    return PermissionDenied(
+        "jobs of root are refused here; submit as another user, or set root_jobs = true "
+        "under [jobs] in divvy.toml and restart the daemon");
   }
   if (const Scheduler& cluster = driver_.controller().scheduler(); !cluster.has_many()) {
     DIVVY_CHECK(dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).attributes.name));

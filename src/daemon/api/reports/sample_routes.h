@@ -14,7 +14,7 @@ namespace divvy {
 namespace wire {
 class Exposition;
 struct LatestAnswer;
-}
+}  // namespace wire
 
 class SampleRoutes {
  public:
