@@ -12,8 +12,8 @@ constexpr Duration kLeastNews = std::chrono::seconds(10);
 constexpr int kLeastPart = 50;  // Relative to the remaining time.
 constexpr Duration kLeastLeft = std::chrono::seconds(1);
 
-/// Returns whether the `end` that a job expects `now` differs enough from `told`, the end last reported to the scheduler
-/// (kNever: none).
+/// Returns whether the `end` that a job expects `now` differs enough from `told`, the end last reported to the
+/// scheduler (kNever: none).
 bool IsNews(Time told, Time end, Time now) {
   const Duration left = end - now;
   // The job runs longer than the end last reported. Without a new one the scheduler would know no end.
