@@ -94,7 +94,8 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
     const ErrorCode code = driver_.may_act() ? ErrorCode::kLimitExceeded : ErrorCode::kUnreachable;
     return call.Refuse({code, "no new work is taken: " + driver_.trouble()});
   }
-  auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
+  std::vector<std::string> renamed;
+  auto request = wire::Decode<wire::SubmitRequest>(call.request.body, &renamed);
   if (!request) return call.Refuse(request.error());
   if (!request->key.empty() && !request->is_test && ports_.submission_keys) {
     if (const Status good = SubmissionKeys::Check(request->key); !good) return call.Refuse(good.error());
@@ -102,6 +103,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
       return AnswerAgain(call, done->job, done->count);
   }
   JobSpec& spec = request->spec;
+  for (const std::string& note : renamed) dialect::AddNote(spec, note);
   // The page sends the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
   const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
   if (!call.address.empty() && !call.is_on_node && ports_.login_environment) {
@@ -223,7 +225,7 @@ void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t ele
         allocation.node.empty() ? driver_.controller().scheduler().node(kOwnNode).attributes.name : allocation.node;
     answer.nodes.push_back(node);
     const std::vector<int> gpus = allocation.gpus.ToVector();
-    full.seats.push_back({node, {gpus.begin(), gpus.end()}, allocation.tasks, {}});
+    full.allocations.push_back({node, {gpus.begin(), gpus.end()}, allocation.tasks, {}});
   }
   static_cast<wire::SubmitAnswer&>(full) = std::move(answer);
   call.Answer(full);
