@@ -218,6 +218,75 @@ TEST_F(ShareRobust, AUserWithoutRightsToTheSocketRunsWithoutSharing) {
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
 }
 
+/// Writes a 32-bit program that prints "alive" and exits with 7. No 32-bit compiler is needed for it. With a `loader`
+/// the program is linked dynamically, to nothing.
+void Write32BitProgram(const std::string& path, const std::string& loader) {
+  constexpr std::uint32_t kBase = 0x8048000, kHeader = 52, kPart = 32, kDynamic = 40, kSymbol = 16, kCode = 34;
+  const std::string text = "alive\n";
+  const std::uint32_t parts = loader.empty() ? 1 : 3;
+  const std::uint32_t loader_at = kHeader + kPart * parts;
+  const std::uint32_t dynamic_at = (loader_at + static_cast<std::uint32_t>(loader.size()) + 16) / 16 * 16;
+  const std::uint32_t code_at = dynamic_at + kDynamic + kSymbol;
+  const std::uint32_t size = code_at + kCode + static_cast<std::uint32_t>(text.size());
+  std::string file = "\177ELF\001\001\001";  // 32 bits, little-endian.
+  file.resize(16);
+  const auto half = [&](std::uint32_t value) {
+    file.append({static_cast<char>(value), static_cast<char>(value >> 8)});
+  };
+  const auto word = [&](std::uint32_t value) {
+    half(value & 0xffff);
+    half(value >> 16);
+  };
+  const auto words = [&](std::initializer_list<std::uint32_t> values) {
+    for (const std::uint32_t value : values) word(value);
+  };
+  half(2);  // An executable,
+  half(3);  // for the 386.
+  words({1, kBase + code_at, kHeader, 0, 0});
+  for (const std::uint32_t value : {kHeader, kPart, parts, 0U, 0U, 0U}) half(value);
+  const std::uint32_t name = static_cast<std::uint32_t>(loader.size()) + 1;
+  if (!loader.empty()) words({3, loader_at, kBase + loader_at, kBase + loader_at, name, name, 4, 1});
+  words({1, 0, kBase, kBase, size, size, 7, 0x1000});
+  if (!loader.empty()) words({2, dynamic_at, kBase + dynamic_at, kBase + dynamic_at, kDynamic, kDynamic, 6, 4});
+  file += loader;
+  file.resize(dynamic_at);
+  const std::uint32_t symbols = kBase + dynamic_at + kDynamic;
+  words({5, symbols, 6, symbols, 10, 1, 11, kSymbol, 0, 0});  // Strings and symbols: none.
+  file.resize(code_at);
+  const auto load = [&](char into, std::uint32_t value) {
+    file += into;
+    word(value);
+  };
+  constexpr char kEax = '\xb8', kEbx = '\xbb', kEcx = '\xb9', kEdx = '\xba';
+  load(kEax, 4);  // write(1, text, its size)
+  load(kEbx, 1);
+  load(kEcx, kBase + code_at + kCode);
+  load(kEdx, static_cast<std::uint32_t>(text.size()));
+  file += "\xcd\x80";
+  load(kEax, 1);  // exit(7)
+  load(kEbx, 7);
+  file += "\xcd\x80" + text;
+  std::ofstream(path, std::ios::binary) << file;
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+}
+
+TEST_F(ShareRobust, A32BitChildRunsWithoutTheLibrary) {
+  const std::string program = world_.folder() + "/32-bit";
+  for (const std::string loader : {"", "/lib/ld-linux.so.2"}) {
+    ASSERT_NO_FATAL_FAILURE(Write32BitProgram(program, loader));
+    const int alone = system((program + " >/dev/null").c_str());
+    if (WIFEXITED(alone) && (WEXITSTATUS(alone) == 126 || WEXITSTATUS(alone) == 127))
+      GTEST_SKIP() << "this machine runs no 32-bit programs" << (loader.empty() ? "" : " with " + loader);
+    ASSERT_EQ(WEXITSTATUS(alone), 7);
+    int status = 0;
+    const std::string said = RunPreloaded(world_, {"/bin/sh", "-c", program + "; echo $?"}, keeper_.Folder(), status);
+    EXPECT_EQ(status, 0);
+    EXPECT_NE(said.find("alive\n7\n"), std::string::npos) << said;
+    // The loader names the library, and starts the program. A static program has no loader.
+    EXPECT_EQ(said.find("wrong ELF class: ELFCLASS64") != std::string::npos, !loader.empty()) << said;
+  }
+}
+
 // The calls that container runtimes forbid by default. clone3 does not exist there.
 void ForbidLikeAContainer() {
   constexpr unsigned kForbidden[] = {SYS_add_key,

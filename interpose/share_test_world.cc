@@ -67,13 +67,14 @@ World::~World() { std::filesystem::remove_all(folder_); }
 
 std::vector<std::string> World::Environment(const std::string& driver, const std::string& preload) const {
   std::vector<std::string> environment = {
-      "PATH=/usr/bin:/bin",
-      "DIVVY_EMULATE=" + folder_ + "/world",
-      "DIVVY_EMULATE_CUDA_CONTEXT=1M",
+      "PATH=/usr/bin:/bin", "DIVVY_EMULATE=" + folder_ + "/world", "DIVVY_EMULATE_CUDA_CONTEXT=1M",
       "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_ + ":" +
           DIVVY_IDLE_NCCL_FOLDER,
-      "ASAN_OPTIONS=verify_asan_link_order=0",  // For programs built with ASan: the library is loaded before it.
       "LD_PRELOAD=" + preload};
+  // For programs built with ASan: the library is loaded before it. scripts/sanitize-cuda sets more.
+  const char* const asan = std::getenv("ASAN_OPTIONS");
+  environment.push_back("ASAN_OPTIONS=verify_asan_link_order=0" + (asan == nullptr ? "" : ":" + std::string(asan)));
+  if (const char* const tsan = std::getenv("TSAN_OPTIONS")) environment.push_back("TSAN_OPTIONS=" + std::string(tsan));
   return environment;
 }
 

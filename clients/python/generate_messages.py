@@ -45,7 +45,7 @@ def definition(name: str, schema: Dict[str, Any]) -> str:
         if len(line) > 120:
             line = f"{name} = Literal[\n    " + ",\n    ".join(f'"{word}"' for word in schema["enum"]) + ",\n]"
         return line + "\n"
-    fields = schema.get("properties", {})
+    fields = {field: inner for field, inner in schema.get("properties", {}).items() if not inner.get("deprecated")}
     if any(keyword.iskeyword(field) for field in fields):
         pairs = "".join(f'        "{field}": {type_of(inner)},\n' for field, inner in fields.items())
         return f'{name} = TypedDict(\n    "{name}",\n    {{\n{pairs}    }},\n)\n'

@@ -106,7 +106,7 @@ def gangs(checks, lab, cluster):
     checks.check("a program that is not there undoes the gang", job["state"] == "failed", job)
     job = cluster.submit("--nodes", "2", "--gpus", "4", "--gpu-type", "a100", "--", "sleep", "1000")
     wait_for("its start", lambda: cluster.state(job) == "running")
-    nodes = [seat["node"] for seat in cluster.job(job)["seats"]]
+    nodes = [place["node"] for place in cluster.job(job)["allocations"]]
     checks.check("its machines are shown", len(nodes) == 2 and len(set(nodes)) == 2, nodes)
     lab.controller.divvy("cancel", str(job))
     checks.check("cancelling ends it on both", cluster.end(job)["state"] == "cancelled")

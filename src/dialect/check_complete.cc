@@ -59,8 +59,8 @@ Status CheckRequest(const Request& request, bool is_native) {
   }
   if (request.gpu_memory < Bytes(0) || request.memory < Bytes(0))
     return InvalidArgument("--gpu-memory and --memory must be 0 or more");
-  if (request.gpus_most != 0 && (request.gpus < 1 || request.gpus_most < request.gpus || request.gpus_most > kMostGpus))
-    return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
+  if (request.max_gpus != 0 && (request.gpus < 1 || request.max_gpus < request.gpus || request.max_gpus > kMostGpus))
+    return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.max_gpus) +
                            " is not a valid range; write it like 2..8, with numbers from 1 to " +
                            std::to_string(kMostGpus));
   if (request.gpu_type.find('*') != std::string::npos) {

@@ -33,7 +33,7 @@ std::string UtcMoment(Time time) {
 std::string GpuReading(const Request& request) {
   if (request.is_portioned() || !request.slice.empty()) return PortionReading(request);
   if (request.gpus == 0) return "GPUs of " + request.gpu_type;
-  std::string out = request.is_elastic() ? std::to_string(request.gpus) + " to " + Plural(request.gpus_most, "GPU")
+  std::string out = request.is_elastic() ? std::to_string(request.gpus) + " to " + Plural(request.max_gpus, "GPU")
                                          : Plural(request.gpus, "GPU");
   if (!request.gpu_type.empty()) out += " (" + request.gpu_type + ")";
   return out;

@@ -81,7 +81,7 @@ class SliceTenants {
   void AnswerAdded(std::uint64_t id, const Sliced& sliced);
   void Unmake(TenantId id, Sliced& sliced);
   void OnUnmade(const Slices::Unmade& unmade);
-  /// Takes the GPU from the planner; OnReady follows.
+  /// Asks the planner to move all tenants away from the GPU. OnReady is called when the GPU is empty.
   void TakeGpu(GpuIndex gpu);
   /// Returns the GPU to the planner if it has no instances left.
   void GiveBack(GpuIndex gpu);

@@ -104,9 +104,9 @@ struct Request {
   std::string gpu_type;
   Bytes gpu_memory;  // At least this much total memory on each GPU.
   int cpus = 0;
-  Bytes memory;       // Host memory. Enforced if a memory cgroup is available.
-  int tasks = 1;      // Processes that a step runner starts inside the job. There is always just one batch process.
-  int gpus_most = 0;  // For elastic jobs: it runs on any number from `gpus` to this. 0: the number is fixed.
+  Bytes memory;      // Host memory. Enforced if a memory cgroup is available.
+  int tasks = 1;     // Processes that a step runner starts inside the job. There is always just one batch process.
+  int max_gpus = 0;  // For elastic jobs: it runs on any number from `gpus` to this. 0: the number is fixed.
   TopologyNeed topology = TopologyNeed::kAny;
   bool requires_topology = false;  // False: `topology` is only a preference.
   // For jobs on several nodes. Each of `nodes` nodes gives all of the above, but `tasks` is the total. With
@@ -145,8 +145,8 @@ struct Request {
     for (const Component& one : others) all += one.nodes;
     return all;
   }
-  bool is_elastic() const { return gpus_most > gpus; }
-  int gpus_at_most() const { return is_elastic() ? gpus_most : gpus; }
+  bool is_elastic() const { return max_gpus > gpus; }
+  int gpus_at_most() const { return is_elastic() ? max_gpus : gpus; }
 
   friend auto operator<=>(const Request&, const Request&) = default;
 };

@@ -98,7 +98,7 @@ std::string GpuCountText(const Request& request) {
   if (request.portion.request > GpuShare()) {
     return (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + PartsText(request.portion.request);
   }
-  return std::to_string(request.gpus) + (request.is_elastic() ? ".." + std::to_string(request.gpus_most) : "");
+  return std::to_string(request.gpus) + (request.is_elastic() ? ".." + std::to_string(request.max_gpus) : "");
 }
 
 std::string TopologyText(const Request& request) {

@@ -109,7 +109,7 @@ void WalkColumns(Walk& walk, Record& record) {
   walk("team", record.team);
   walk("preemptible", record.preemptible);
   walk("is_preemptible_set", record.is_preemptible_set);
-  walk("gpus_most", record.request.gpus_most);
+  walk("gpus_most", record.request.max_gpus);
   walk("topology", record.request.topology);
   walk("requires_topology", record.request.requires_topology);
   walk("takes_resizes", record.takes_resizes);

@@ -302,7 +302,7 @@ TEST(Schema, ADatabaseOfTheFirstVersionOpensWithItsJobs) {
   EXPECT_FALSE(old.is_preemptible_set);
   JobRecord changed = old;
   changed.team = "vision";
-  changed.request.gpus_most = 8;
+  changed.request.max_gpus = 8;
   MustCommit(*MustOpen(path), {Update({changed})});
   EXPECT_EQ(Must(MustOpen(path)->Find(JobId(1))), changed);
 }

@@ -74,7 +74,7 @@ JobRecord RecordWithEverything() {
                     .cpus = 3,
                     .memory = 1_GiB,
                     .tasks = 2,
-                    .gpus_most = 8,
+                    .max_gpus = 8,
                     .topology = TopologyNeed::kNvlink,
                     .requires_topology = true};
   record.takes_resizes = true;

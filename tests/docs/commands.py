@@ -5,7 +5,7 @@
   DIVVY=build/divvy tests/docs/commands.py jobs.md      only pages whose path ends so
 
 Each page has its own folder, shell and daemon with eight emulated GPUs, and runs from top to bottom. The folder has a
-copy of tests/docs/files, with stand-ins for programs such as torchrun. The user ada is the one who runs the test;
+copy of tests/docs/files and the repository's examples, with stand-ins for programs such as torchrun. The user ada is the one who runs the test;
 the processes 4711 and 4712 are the shell and this program.
 programs/divvy says how the commands of other machines are run; lib.sh has functions for setup commands.
 
@@ -60,7 +60,7 @@ LOOKS_LIKE_COMMAND = re.compile(rf"^(?:[$#] )?(?:{PROGRAMS})\S* ?(?:[-a-z]|$)", 
 VERBS = "setup|not run|until output|in job|input|needs|on terminal|file"
 COMMENT = re.compile(rf"^ *<!-- ({VERBS})(?: \((.*?)\))?:(.*?)-->", re.DOTALL)
 COMMAND_SECONDS = 60
-STAND_INS = ("python", "pip", "torchrun", "jupyter", "mpirun", "notify-send")
+STAND_INS = ("python", "pip", "torchrun", "jupyter", "mpirun", "podman")
 PROGRAMS_IN_FOLDER = ("x", "train", "learner", "actor", "both")
 USER = pwd.getpwuid(os.getuid()).pw_name
 
@@ -213,6 +213,7 @@ class PageShell:
     def __init__(self, divvy):
         self.folder = Path(tempfile.mkdtemp(prefix="docs."))
         shutil.copytree(HERE / "files", self.folder / "work")
+        (self.folder / "work/examples").symlink_to(ROOT / "examples")
         for name in ("bin", "tmp", "home"):
             (self.folder / name).mkdir()
         for name in STAND_INS:

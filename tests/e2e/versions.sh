@@ -25,6 +25,14 @@ between() {
   id=$("$controller" submit --quiet --gpu-type a100 --gpus 1 --tasks 2 -- sh -c 'echo task $RANK')
   "$controller" wait "$id" >/dev/null || true
   expect "task 0 task 1" "$("$controller" logs "$id" | sort | xargs)" "the tasks of $2 under $1"
+  # Fields of the API that have a new name: each release reads what the other one writes.
+  for gpus in 1..2 0.25; do
+    id=$("$2" submit --quiet --hold --gpus "$gpus" -- true)
+    for client in "$1" "$2"; do
+      "$client" show "$id" | grep -qF -- "$gpus" || fail "$client shows no $gpus GPUs that $2 requested from $1"
+    done
+    "$2" cancel "$id" >/dev/null
+  done
   id=$("$controller" submit --quiet --gpu-type a100 --gpus 1 -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 4' sh "$machines/go")
   wait_for "its start" state_is "$id" running
   kill_agent n1

@@ -86,7 +86,7 @@ test('a gang that includes the controller names each node with its own GPUs only
   await until('its start', () => daemon.json('show', before).state === 'running');
   const id = daemon.submit('--nodes', '2', '--gpus', '1', '--name', 'both', '--nodelist', `${host},n2`, '--', 'sleep', '1000');
   await until('its start', () => daemon.json('show', id).state === 'running');
-  assert.deepEqual(daemon.json('show', id).seats.map((seat) => [seat.node, String(seat.gpus)]), [['', '1'], ['n2', '0']]);
+  assert.deepEqual(daemon.json('show', id).allocations.map((allocation) => [allocation.node, String(allocation.gpus)]), [['', '1'], ['n2', '0']]);
   await page.evaluate((job) => (location.hash = '#/job/' + job), id);
   await page.waitForSelector(`dd:text-is("${host}: 1; n2: 0")`);
   assert.equal(await page.locator(`dt:text-is("GPU UUIDs of ${host}")`).count(), 1);

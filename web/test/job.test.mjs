@@ -91,7 +91,7 @@ test('a job with a GPU fraction can be resized, parked, woken and moved, and its
   const tops = await page.locator('.actions > *').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
   assert.ok(tops.length >= 8 && new Set(tops).size === 1, `${tops}`);
   assert.ok(await page.evaluate(() => document.querySelector('.log').getBoundingClientRect().top < document.querySelector('[data-metric]').getBoundingClientRect().top));
-  const portion = () => daemon.json('show', id).request.portion;
+  const portion = () => daemon.json('show', id).request.fraction;
   await page.click('button:text-is("Resize")');
   await page.click('dialog button:text-is("Resize")');
   await page.waitForSelector('dialog >> text=Change one of the values.');

@@ -67,7 +67,7 @@ const near = (text, value, drift, what) => assert.ok(Math.abs(numeric(text || '0
 /** Until a look at both at about the same time agrees: what runs goes on between the two. */
 const agree = (what, check) => until(`${what} to agree`, async () => ((await check()), true), 20);
 const asked = (request) => {
-  const portion = request.portion;
+  const portion = request.fraction;
   if (request.slice) return request.slice;
   if (portion?.request) return String(portion.request);
   return request.nodes > 1 ? `${request.nodes}x${request.gpus}` : String(request.gpus);
@@ -143,8 +143,8 @@ test("a job's details, blockers and last reported metrics match the command line
       assert.equal(facts.User, job.user);
       assert.equal(facts.Team ?? '', job.team);
       assert.equal(facts['Time limit'].split(',')[0], job.request.time_limit_s ? lasting(job.request.time_limit_s) : 'none');
-      if (job.gpus.length && job.seats.length < 2) assert.ok(facts.Has.includes(job.gpus.length > 1 ? `${job.gpus[0]}-${job.gpus.at(-1)}` : String(job.gpus[0])), facts.Has);
-      for (const seat of job.seats.length > 1 ? job.seats : []) assert.ok(facts.Has.includes(`${seat.node}: ${seat.gpus}`), facts.Has);
+      if (job.gpus.length && job.allocations.length < 2) assert.ok(facts.Has.includes(job.gpus.length > 1 ? `${job.gpus[0]}-${job.gpus.at(-1)}` : String(job.gpus[0])), facts.Has);
+      for (const allocation of job.allocations.length > 1 ? job.allocations : []) assert.ok(facts.Has.includes(`${allocation.node}: ${allocation.gpus}`), facts.Has);
       if (job.share) assert.ok(facts.Share.startsWith(`${job.share.part}, ${job.share.state}`), facts.Share);
       if (job.priority) assert.equal(facts.Priority, String(job.priority));
       if (job.state === 'queued') {

@@ -10,7 +10,7 @@ test('settings that are not edited are unchanged, with or without a form field',
   const spec = {
     command: ['python', 'a b', '&&', '$HOME', ''],
     name: 'x',
-    request: { gpus: 2, gpu_memory: 40 * 2 ** 30, memory: 100000001, tasks: 3, nodes: 3, topology: 'nvlink', requires_topology: true, excluded_nodes: ['n3'], others: [{ cpus: 8 }], portion: { request: 0.25, compute: 0.5, idle_park: 60 } },
+    request: { gpus: 2, gpu_memory: 40 * 2 ** 30, memory: 100000001, tasks: 3, nodes: 3, topology: 'nvlink', requires_topology: true, excluded_nodes: ['n3'], others: [{ cpus: 8 }], fraction: { request: 0.25, compute: 0.5, idle_park: 60 } },
     placement: 'spread',
     is_placement_set: true,
     priority: -4,
@@ -44,7 +44,7 @@ test('settings of a script and its arguments are unchanged too', () => {
 
 test('an empty form requests one GPU and keeps times exact', () => {
   const form = freshForm();
-  assert.deepEqual(specOf({ ...form, command: 'true' }, nothing), { request: { gpus: 1, gpus_most: 0 }, command: ['true'] });
+  assert.deepEqual(specOf({ ...form, command: 'true' }, nothing), { request: { gpus: 1, max_gpus: 0 }, command: ['true'] });
   assert.equal(specOf({ ...form, command: 'true', hours: '0.005' }, nothing).time_limit, 18);
   assert.equal(specOf({ ...form, command: 'true', hours: '0.025' }, nothing).time_limit, 90);
   assert.throws(() => specOf({ ...form, command: 'true', hours: '0.0001' }, nothing), /at least one second/);

@@ -25,7 +25,7 @@ test('a team can be created, changed and removed', async () => {
   await field('Maximum running jobs').fill('7');
   await page.click('dialog button:text-is("Create")');
   await until('the team', () => team('vision'));
-  assert.deepEqual([team('vision').quota, team('vision').limit, team('vision').users.sort(), team('vision').most_running], [2.5, null, ['nobody', 'root'], 7]);
+  assert.deepEqual([team('vision').quota, team('vision').limit, team('vision').users.sort(), team('vision').running_limit], [2.5, null, ['nobody', 'root'], 7]);
   await page.click('[aria-label="Edit team vision"]');
   await page.click('dialog button:text-is("Change")');
   await page.waitForSelector('dialog >> text=Change one of the values.');
@@ -35,7 +35,7 @@ test('a team can be created, changed and removed', async () => {
   await field('Parent team').selectOption('fixed');
   await page.click('dialog button:text-is("Change")');
   await until('the changes', () => team('vision').limit === 3);
-  assert.deepEqual([team('vision').quota, team('vision').users, team('vision').parent, team('vision').most_running], [null, ['nobody'], 'fixed', 7]);
+  assert.deepEqual([team('vision').quota, team('vision').users, team('vision').parent, team('vision').running_limit], [null, ['nobody'], 'fixed', 7]);
   // A change that the daemon refuses keeps the dialog open, with the reason.
   await page.click('button:text-is("New team")');
   await field('Name').fill('vision');
@@ -60,7 +60,7 @@ test("a user's limits can be changed", async () => {
   await field('Budget period').selectOption('week');
   await page.click('dialog button:text-is("Change")');
   const user = () => daemon.json('teams').users.find((one) => one.name === 'root');
-  await until('the limits', () => user().most_gpus === 3);
+  await until('the limits', () => user().gpu_limit === 3);
   assert.deepEqual([user().budget_gpu_hours, user().period], [100, 'week']);
   daemon.divvy('cancel', id, '--grace', '0');
 });

@@ -211,7 +211,7 @@ class FairnessRow(TypedDict):
 
 
 class ForecastAnswer(TypedDict):
-    seats: List["AllocationView"]
+    allocations: List["AllocationView"]
     id: int
     count: int
     state: str
@@ -337,7 +337,7 @@ class JobInFull(TypedDict):
     speeds: str
     isolation: str
     node: str
-    seats: List["AllocationView"]
+    allocations: List["AllocationView"]
     step_count: int
     steps: List["StepView"]
     share: Optional["ShareView"]
@@ -501,14 +501,14 @@ class JobUpdate(TypedDict):
     grace_s: Optional[float]
     account: Optional[str]
     pool: Optional[str]
-    gpus_most: Optional[int]
+    max_gpus: Optional[int]
     topology: Optional[str]
     preemptible: Optional["Preemptible"]
     nodes: Optional[int]
     constraint: Optional[str]
     node_list: Optional[List[str]]
     excluded_nodes: Optional[List[str]]
-    portion: Optional["GpuPortion"]
+    fraction: Optional["GpuPortion"]
     slice: Optional[str]
     end_by: Optional[float]
 
@@ -549,7 +549,7 @@ class JobView(TypedDict):
     preemptible: str
     progress: Optional["ProgressView"]
     node: str
-    seats: List["AllocationView"]
+    allocations: List["AllocationView"]
     step_count: int
     is_foreground: bool
     share: Optional["ShareView"]
@@ -635,7 +635,7 @@ class NodeRequest(TypedDict):
     reason: str
     deadline_s: float
     labels: Dict[str, str]
-    is_gone: bool
+    is_lost: bool
 
 
 class NodeView(TypedDict):
@@ -652,7 +652,7 @@ class NodeView(TypedDict):
     memory_bytes: int
     version: str
     address: str
-    heard: Optional[float]
+    last_contact: Optional[float]
     joined: Optional[float]
     deadline: Optional[float]
     labels: Dict[str, str]
@@ -661,7 +661,7 @@ class NodeView(TypedDict):
     reason_since: Optional[float]
     gpus_restricted: List[int]
     gpus_reserved: int
-    alone: str
+    exclusive_job: str
 
 
 class NotifyAnswer(TypedDict):
@@ -713,8 +713,8 @@ class PoolView(TypedDict):
     min_gpus: Optional[int]
     max_gpus: Optional[int]
     max_nodes: Optional[int]
-    most_running: Optional[int]
-    most_gpus: Optional[int]
+    running_limit: Optional[int]
+    gpu_limit: Optional[int]
     policy: str
     placement: str
     priority: int
@@ -725,7 +725,7 @@ class PoolView(TypedDict):
 
 class PortionRequest(TypedDict):
     select: "JobSelector"
-    portion: "GpuPortion"
+    fraction: "GpuPortion"
     to: List[int]
 
 
@@ -824,7 +824,7 @@ class Request(TypedDict):
     cpus: int
     memory: int
     tasks: int
-    gpus_most: int
+    max_gpus: int
     topology: "TopologyNeed"
     requires_topology: bool
     nodes: int
@@ -833,7 +833,7 @@ class Request(TypedDict):
     node_list: List[str]
     excluded_nodes: List[str]
     others: List["Component"]
-    portion: "GpuPortion"
+    fraction: "GpuPortion"
     slice: str
 
 
@@ -845,7 +845,7 @@ class RequestView(TypedDict):
     memory_bytes: int
     tasks: int
     time_limit_s: float
-    gpus_most: int
+    max_gpus: int
     topology: str
     placement: str
     nodes: int
@@ -854,7 +854,7 @@ class RequestView(TypedDict):
     node_list: List[str]
     excluded_nodes: List[str]
     others: List["ComponentView"]
-    portion: "GpuPortion"
+    fraction: "GpuPortion"
     slice: str
     end_by: Optional[float]
 
@@ -884,7 +884,7 @@ class ReservationView(TypedDict):
     duration_s: float
     every: str
     by: str
-    turns: List["OccurrenceView"]
+    occurrences: List["OccurrenceView"]
 
 
 class ReservedPlace(TypedDict):
@@ -951,10 +951,10 @@ class ShareView(TypedDict):
 
 class SharedGpuView(TypedDict):
     gpu: int
-    paper_gpu: int
+    planned_gpu: int
     request_bytes: int
     limit_bytes: int
-    ceiling_bytes: int
+    current_limit_bytes: int
     used_bytes: int
     borrowed_bytes: int
     compute: float
@@ -1032,7 +1032,7 @@ class StatusView(TypedDict):
     warnings: List[str]
     gpus_reserved: int
     node: str
-    gpus_lent: int
+    gpus_borrowed: int
 
 
 class StepTaskView(TypedDict):
@@ -1052,7 +1052,7 @@ class StepView(TypedDict):
     end_time: Optional[float]
     exit_code: Optional[int]
     command: str
-    seats: List["AllocationView"]
+    allocations: List["AllocationView"]
     task_map: List["StepTaskView"]
 
 
@@ -1154,7 +1154,7 @@ class TeamChange(TypedDict):
     remove_groups: List[str]
     add_leads: List[str]
     remove_leads: List[str]
-    caps: "CapsChange"
+    limits: "CapsChange"
     clear: List[str]
 
 
@@ -1181,9 +1181,9 @@ class TeamView(TypedDict):
     groups: List[str]
     leads: List[str]
     team: str
-    most_gpus: Optional[int]
-    most_running: Optional[int]
-    most_queued: Optional[int]
+    gpu_limit: Optional[int]
+    running_limit: Optional[int]
+    queued_limit: Optional[int]
     budget_gpu_hours: Optional[float]
     budget_cost: Optional[float]
     period: str
@@ -1193,7 +1193,7 @@ class TeamView(TypedDict):
     share: Optional[float]
     used_gpu_hours: float
     used_cost: float
-    barred: str
+    blocker: str
     is_from_file: bool
 
 
@@ -1214,14 +1214,14 @@ class TenantView(TypedDict):
     request: float
     request_bytes: int
     limit_bytes: int
-    ceiling_bytes: int
+    current_limit_bytes: int
     used_bytes: int
     borrowed_bytes: int
     compute: float
     compute_request: float
     compute_limit: float
     is_compute_known: bool
-    paper_gpu: int
+    planned_gpu: int
     mechanism: str
     is_movable: bool
     note: str
@@ -1246,7 +1246,7 @@ class TokenRequest(TypedDict):
     user: str
     role: str
     label: str
-    lives_s: float
+    lifetime_s: float
     at: str
     uses: int
 
@@ -1265,7 +1265,7 @@ class TokenView(TypedDict):
 
 class UiLinkAnswer(TypedDict):
     url: str
-    lives_s: float
+    lifetime_s: float
     fingerprint: str
     message: str
 
@@ -1312,7 +1312,7 @@ class UserChange(TypedDict):
     user: str
     team: Optional[str]
     gpus: Optional[int]
-    caps: "CapsChange"
+    limits: "CapsChange"
     clear: List[str]
 
 
@@ -1464,7 +1464,7 @@ class WastefulJob(TypedDict):
     action_text: str
     action_time: Optional[float]
     warnings: int
-    warnings_most: int
+    max_warnings: int
 
 
 class WhyView(TypedDict):

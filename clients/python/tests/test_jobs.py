@@ -56,7 +56,7 @@ def test_options_mean_what_those_of_divvy_submit_mean(client, full):
         "true", gpus=0.25, gpu_limit=0.5, time=datetime.timedelta(minutes=90), priority=-1, after=full, hold=False
     )
     request = job.info()["request"]
-    assert request["portion"] == {**request["portion"], "request": 0.25, "limit": 0.5}
+    assert request["fraction"] == {**request["fraction"], "request": 0.25, "limit": 0.5}
     assert request["time_limit_s"] == 5400
     assert job.info()["priority"] == -1
     assert job.info()["dependencies"] == [f"afterany:{full.id}"]

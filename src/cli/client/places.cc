@@ -33,7 +33,7 @@ std::vector<std::string> PartLines(const wire::JobDetail& job, const std::string
   std::vector<std::string> lines;
   std::int64_t rank = 0;
   for (std::size_t component = 0; component <= job.request.others.size(); ++component) {
-    for (const wire::AllocationView& allocation : job.seats) {
+    for (const wire::AllocationView& allocation : job.allocations) {
       for (const wire::AllocationPartView& part : allocation.parts) {
         if (part.component != static_cast<std::int64_t>(component)) continue;
         lines.push_back("component " + std::to_string(component) + " on " + Named(allocation.node, own) + ": " +
@@ -60,14 +60,14 @@ std::string OwnName(Api& api) {
 std::string NodeText(const wire::JobView& job, const std::string& own) {
   if (!job.start_time || IsArray(job)) return "";
   std::string text = Named(job.node, own);
-  if (job.seats.size() > 1) text += "+" + std::to_string(job.seats.size() - 1);
+  if (job.allocations.size() > 1) text += "+" + std::to_string(job.allocations.size() - 1);
   return text;
 }
 
 std::vector<std::string> AllocationLines(const wire::JobDetail& job, const std::string& own) {
   std::vector<std::string> lines;
   std::int64_t rank = 0;
-  for (const wire::AllocationView& allocation : job.seats) {
+  for (const wire::AllocationView& allocation : job.allocations) {
     lines.push_back(Named(allocation.node, own) + ": " + Ranks(rank, allocation.tasks) + ", " + Gpus(allocation.gpus));
     rank += allocation.tasks;
   }
@@ -127,7 +127,7 @@ std::string GpuCount(const wire::RequestView& request) {
   if (!request.slice.empty()) return request.slice;
   const std::string gpus = std::to_string(request.gpus);
   if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
-  return gpus + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
+  return gpus + (request.max_gpus > 0 ? ".." + std::to_string(request.max_gpus) : "");
 }
 
 bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time) {
@@ -142,7 +142,7 @@ std::string AsksFor(const wire::RequestView& request) {
                                                  (request.gpus > 1 ? "each of " + Plural(request.gpus, "GPU") : "a GPU")
                      : !request.slice.empty() ? "a MIG instance " + request.slice + " of a GPU"
                      : request.gpus == 0      ? "no GPU"
-                     : request.gpus_most > 0  ? GpuCount(request) + " GPUs"
+                     : request.max_gpus > 0   ? GpuCount(request) + " GPUs"
                                               : Plural(request.gpus, "GPU");
   const std::string each = request.nodes > 1 ? " each" : "";
   if (request.nodes > 1) asks = Plural(request.nodes, "node") + " with " + asks + each;

@@ -14,7 +14,7 @@ TEST(JobLocations, AJobIsOnOneNodeOrOnTheFirstAndACountOfMore) {
   EXPECT_EQ(NodeText(job, "head"), "head");
   job.node = "n1";
   EXPECT_EQ(NodeText(job, "head"), "n1");
-  job.seats = {{"n1", {}, 1}, {"", {}, 1}, {"n3", {}, 1}};
+  job.allocations = {{"n1", {}, 1}, {"", {}, 1}, {"n3", {}, 1}};
   EXPECT_EQ(NodeText(job, "head"), "n1+2");
   wire::JobView array;
   array.start_time = 1;
@@ -31,7 +31,7 @@ TEST(JobLocations, EachNodeIsListedWithItsRanksAndGpus) {
   EXPECT_EQ(AllocationLines(own, "head"), Lines()) << "it waits";
   own.start_time = 1;
   EXPECT_EQ(AllocationLines(own, "head"), Lines{"head"});
-  job.seats = {{"n2", {0, 1, 2, 3}, 3}, {"", {5}, 1}, {"n3", {}, 2}};
+  job.allocations = {{"n2", {0, 1, 2, 3}, 3}, {"", {5}, 1}, {"n3", {}, 2}};
   EXPECT_EQ(AllocationLines(job, "head"),
             (Lines{"n2: ranks 0-2, GPUs 0-3", "head: rank 3, GPU 5", "n3: ranks 4-5, no GPU"}));
 }
@@ -72,7 +72,7 @@ TEST(JobLocations, ARequestOnSeveralNodesIsShownPerNode) {
   EXPECT_EQ(AsksFor(spread), "16 GPUs, 16 tasks on as few nodes as possible");
   wire::RequestView elastic;
   elastic.gpus = 2;
-  elastic.gpus_most = 8;
+  elastic.max_gpus = 8;
   EXPECT_EQ(GpuCount(elastic), "2..8");
 }
 

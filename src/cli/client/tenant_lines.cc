@@ -94,8 +94,8 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
   std::vector<std::pair<std::string, std::string>> fields;
   for (const wire::SharedGpuView& one : share.gpus) {
     gpus += (gpus.empty() ? "" : ",") + std::to_string(one.gpu);
-    planned += (planned.empty() ? "" : ",") + std::to_string(one.paper_gpu);
-    is_guest = is_guest || one.gpu != one.paper_gpu;
+    planned += (planned.empty() ? "" : ",") + std::to_string(one.planned_gpu);
+    is_guest = is_guest || one.gpu != one.planned_gpu;
   }
   fields.emplace_back("GPUs", (IsOnHost(share.state) ? "on the host; last on " : "") + gpus +
                                   (is_guest ? " (guaranteed on " + planned + ")" : ""));

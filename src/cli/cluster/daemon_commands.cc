@@ -114,7 +114,8 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
   const bool has_others = nodes.size() > 1;
   out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +
          (has_others ? " on " + std::to_string(nodes.size()) + " nodes" : "") +
-         (status.gpus_lent > 0 ? " (" + std::to_string(status.gpus_lent) + " of them borrowed by GPU fractions)" : "") +
+         (status.gpus_borrowed > 0 ? " (" + std::to_string(status.gpus_borrowed) + " of them borrowed by GPU fractions)"
+                                   : "") +
          (status.gpus_reserved > 0 ? ", " + std::to_string(status.gpus_reserved) + " reserved; " : "; ") +
          (has_others ? "on the controller's: " : "") + status.gpu_source + "\n";
   out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +

@@ -44,8 +44,9 @@ Colour ColourOf(const std::string& state) {
 std::string HeardText(const wire::NodeView& view, double now) {
   if (view.is_controller) return "";
   // The node is known from an earlier run, but the daemon does not store when its agent was last heard.
-  if (!view.heard) return "before restart";
-  return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)))) +
+  if (!view.last_contact) return "before restart";
+  return dialect::FormatDuration(
+             std::chrono::seconds(static_cast<std::int64_t>(std::max(now - *view.last_contact, 0.0)))) +
          " ago";
 }
 
@@ -64,7 +65,7 @@ std::string ReasonText(const wire::NodeView& view, double now) {
     const bool is_unsaid = view.reason.starts_with("by ");
     std::vector<std::string> reasons = {is_unsaid ? "no reason given, " + view.reason : view.reason,
                                         RestrictionText(view)};
-    if (!view.alone.empty()) reasons.push_back("job " + view.alone + " uses it exclusively");
+    if (!view.exclusive_job.empty()) reasons.push_back("job " + view.exclusive_job + " uses it exclusively");
     if (view.gpus_reserved > 0) reasons.push_back(std::to_string(view.gpus_reserved) + " reserved");
     std::erase(reasons, "");
     return Join(reasons, "; ");
@@ -78,8 +79,8 @@ std::string ReasonText(const wire::NodeView& view, double now) {
 
 /// In seconds, for programs.
 std::string HeardSeconds(const wire::NodeView& view, double now) {
-  if (view.is_controller || !view.heard) return "";
-  return std::to_string(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)));
+  if (view.is_controller || !view.last_contact) return "";
+  return std::to_string(static_cast<std::int64_t>(std::max(now - *view.last_contact, 0.0)));
 }
 
 std::vector<Cell> Row(const wire::NodeView& view, double now, bool is_csv) {
@@ -134,7 +135,7 @@ std::vector<Option> NodeTable(NodeFlags& flags) {
                    "remove: the node will not come back (switched off, or its disk is lost); its jobs count as lost or "
                    "restart elsewhere",
                    [&flags](std::string_view) -> Status {
-                     flags.request.is_gone = true;
+                     flags.request.is_lost = true;
                      return {};
                    },
                    {},
@@ -185,7 +186,7 @@ int NodeMain(const Words& words) {
   NodeFlags flags;
   const auto parsed = dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end()));
   if (!parsed) return Fail(parsed.error());
-  if (flags.request.is_gone && verb != "remove") return Fail(InvalidArgument("--gone works only with remove"));
+  if (flags.request.is_lost && verb != "remove") return Fail(InvalidArgument("--gone works only with remove"));
   if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline works only with drain"));
   for (const std::string& word : parsed->positional) {
     const std::size_t equals = word.find('=');

@@ -52,8 +52,8 @@ std::string OfAJob(const wire::PoolView& view) {
 
 std::string AtOnce(const wire::PoolView& view) {
   std::vector<std::string> parts;
-  if (view.most_running) parts.push_back(Plural(*view.most_running, "job"));
-  if (view.most_gpus) parts.push_back(Plural(*view.most_gpus, "GPU"));
+  if (view.running_limit) parts.push_back(Plural(*view.running_limit, "job"));
+  if (view.gpu_limit) parts.push_back(Plural(*view.gpu_limit, "GPU"));
   return Join(parts, ", ");
 }
 

@@ -117,8 +117,8 @@ const std::vector<Column>& ReservationColumns() {
 }
 
 std::string StateOf(const wire::ReservationView& view) {
-  if (view.turns.empty()) return "ahead";
-  const wire::OccurrenceView& next = view.turns.front();
+  if (view.occurrences.empty()) return "ahead";
+  const wire::OccurrenceView& next = view.occurrences.front();
   if (!next.is_held) return "not held: " + next.reason;
   const double now = static_cast<double>(std::time(nullptr));
   return next.start <= now ? "in force" : "held";
@@ -126,11 +126,11 @@ std::string StateOf(const wire::ReservationView& view) {
 
 std::vector<Cell> Row(const wire::ReservationView& view, bool is_csv) {
   const std::string state = StateOf(view);
-  const double next = view.turns.empty() ? view.start : view.turns.front().start;
+  const double next = view.occurrences.empty() ? view.start : view.occurrences.front().start;
   return {{std::to_string(view.number), Colour::kBold},
           {view.name, Colour::kNone},
           {std::to_string(view.gpus), Colour::kNone},
-          {view.turns.empty() ? "" : PlacesText(view.turns.front()), Colour::kNone},
+          {view.occurrences.empty() ? "" : PlacesText(view.occurrences.front()), Colour::kNone},
           {Whose(view), Colour::kNone},
           {is_csv ? Moment(next) : Clock(next), Colour::kNone},
           {Length(view.duration_s), Colour::kNone},
@@ -158,12 +158,12 @@ void Print(const wire::ReservationView& view) {
               view.name.empty() ? "" : (" (" + view.name + ")").c_str(), Plural(view.gpus, "GPU").c_str(),
               Whose(view).c_str(), Length(view.duration_s).c_str(),
               view.every == "once" ? "once" : ("every " + view.every).c_str());
-  for (const wire::OccurrenceView& occurrence : view.turns) {
+  for (const wire::OccurrenceView& occurrence : view.occurrences) {
     std::printf(
         "  %s - %s  %s\n", Clock(occurrence.start).c_str(), Clock(occurrence.end).c_str(),
         occurrence.is_held ? ("held, " + PlacesText(occurrence)).c_str() : ("not held: " + occurrence.reason).c_str());
   }
-  if (view.turns.empty()) std::printf("  %s  GPUs are held from eight days before\n", Clock(view.start).c_str());
+  if (view.occurrences.empty()) std::printf("  %s  GPUs are held from eight days before\n", Clock(view.start).c_str());
 }
 
 int Show(const Words& words) {

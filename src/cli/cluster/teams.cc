@@ -264,17 +264,17 @@ std::string Left(const wire::TeamView& view) {
 std::vector<Cell> Row(const wire::TeamView& view) {
   const std::string name =
       std::string(static_cast<std::size_t>(2 * std::min<std::int64_t>(view.depth, 16)), ' ') + view.name;
-  const std::string note = !view.barred.empty() ? view.barred : view.is_from_file ? "divvy.toml" : "";
+  const std::string note = !view.blocker.empty() ? view.blocker : view.is_from_file ? "divvy.toml" : "";
   return {{name, Colour::kBold},
           {Number(view.quota), Colour::kNone},
           {Number(view.limit), Colour::kNone},
           {Number(view.share), Colour::kNone},
           {Number(view.gpus), Colour::kNone},
-          {OfMost(view.running, view.most_running), Colour::kNone},
-          {OfMost(view.queued, view.most_queued), Colour::kNone},
+          {OfMost(view.running, view.running_limit), Colour::kNone},
+          {OfMost(view.queued, view.queued_limit), Colour::kNone},
           {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
           {Left(view), Colour::kNone},
-          {note, view.barred.empty() ? Colour::kDim : Colour::kRed},
+          {note, view.blocker.empty() ? Colour::kDim : Colour::kRed},
           {std::to_string(view.weight), Colour::kNone},
           {std::to_string(view.priority), Colour::kNone},
           {Join(view.users, ","), Colour::kNone},
@@ -296,9 +296,9 @@ std::vector<Cell> UserRow(const wire::TeamView& view) {
   return {
       {view.name, Colour::kBold},
       {view.team.empty() ? "-" : view.team, Colour::kNone},
-      {view.most_gpus ? Number(view.gpus) + "/" + std::to_string(*view.most_gpus) : Number(view.gpus), Colour::kNone},
-      {OfMost(view.running, view.most_running), Colour::kNone},
-      {OfMost(view.queued, view.most_queued), Colour::kNone},
+      {view.gpu_limit ? Number(view.gpus) + "/" + std::to_string(*view.gpu_limit) : Number(view.gpus), Colour::kNone},
+      {OfMost(view.running, view.running_limit), Colour::kNone},
+      {OfMost(view.queued, view.queued_limit), Colour::kNone},
       {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
       {Left(view), Colour::kNone},
       {view.is_from_file  ? "divvy.toml"
@@ -337,8 +337,9 @@ void Line(std::string_view label, const std::string& value) {
 }
 
 void ShowLoad(const wire::TeamView& view) {
-  Line("now", Number(view.gpus) + (view.gpus == 1 ? " GPU" : " GPUs") + ", " + OfMost(view.running, view.most_running) +
-                  " running, " + OfMost(view.queued, view.most_queued) + " queued");
+  Line("now", Number(view.gpus) + (view.gpus == 1 ? " GPU" : " GPUs") + ", " +
+                  OfMost(view.running, view.running_limit) + " running, " + OfMost(view.queued, view.queued_limit) +
+                  " queued");
   Line("used", Number(view.used_gpu_hours) + " GPU-hours" + (view.period.empty() ? "" : " this " + view.period) +
                    (view.used_cost > 0 ? ", cost " + Number(view.used_cost) : ""));
   Line("budget left", Left(view));
@@ -347,7 +348,7 @@ void ShowLoad(const wire::TeamView& view) {
 void ShowTeam(const wire::TeamView& team) {
   Line("team",
        team.name + (team.parent.empty() ? "" : ", in " + team.parent) + (team.is_from_file ? ", from divvy.toml" : ""));
-  Line("barred", team.barred);
+  Line("blocked", team.blocker);
   Line("quota", team.quota ? Number(team.quota) + " GPUs" : "none");
   Line("limit", team.limit ? Number(team.limit) + " GPUs" : "none");
   Line("share", team.share ? Number(team.share) + " GPUs now" : "");
@@ -361,7 +362,7 @@ void ShowTeam(const wire::TeamView& team) {
 void ShowUser(const wire::TeamView& user) {
   Line("user", user.name + (user.is_from_file ? ", from divvy.toml" : ""));
   Line("team", user.team);
-  Line("limit", user.most_gpus ? Plural(*user.most_gpus, "GPU") + " at once" : "none");
+  Line("limit", user.gpu_limit ? Plural(*user.gpu_limit, "GPU") + " at once" : "none");
   ShowLoad(user);
 }
 

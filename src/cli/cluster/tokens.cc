@@ -99,11 +99,11 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    "TIME",
                    "Lifetime: 12h, 30d or never (default: 30d; with --node 1h)",
                    [&request](std::string_view value) -> Status {
-                     request.lives_s = kForEver;
+                     request.lifetime_s = kForEver;
                      if (value == "never") return {};
                      DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
                      if (span <= Duration(0)) return InvalidArgument("the lifetime must be above 0, or never");
-                     request.lives_s = ToSeconds(span);
+                     request.lifetime_s = ToSeconds(span);
                      return {};
                    },
                    {},
@@ -184,8 +184,8 @@ std::string LauncherKey() {
 
 int Create(const Words& words) {
   wire::TokenRequest request;
-  const double usual_life = request.lives_s;
-  request.lives_s = kUnsaid;
+  const double usual_life = request.lifetime_s;
+  request.lifetime_s = kUnsaid;
   const auto parsed = dialect::ParseOptions(CreateTable(request), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty()) {
@@ -193,7 +193,7 @@ int Create(const Words& words) {
                                 "'; for another user, write divvy token create --user NAME"));
   }
   const bool is_for_node = request.role == "node";
-  if (request.lives_s == kUnsaid) request.lives_s = is_for_node ? kNodeTokenLives : usual_life;
+  if (request.lifetime_s == kUnsaid) request.lifetime_s = is_for_node ? kNodeTokenLives : usual_life;
   if (is_for_node && !request.user.empty())
     return Fail(InvalidArgument("a --node token belongs to no user; omit --user"));
   if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses works only with --node"));
@@ -208,9 +208,9 @@ int Create(const Words& words) {
   // Read the key from root's own file. The daemon could send a wrong one.
   line->launcher_key = is_for_node && !api->is_remote() ? LauncherKey() : "";
   // Print only the line to standard output, so that it can be redirected to a file or a pipe. It is shown only once.
-  const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
-  const std::string life = request.lives_s > 0 ? "valid for " + DurationText(lives) + " (--expires)"
-                                               : "valid until divvy token remove removes it";
+  const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lifetime_s));
+  const std::string life = request.lifetime_s > 0 ? "valid for " + DurationText(lives) + " (--expires)"
+                                                  : "valid until divvy token remove removes it";
   // Under root's daemon, agents of other machines run as root too.
   const std::string agent = std::string(line->launcher_key.empty() ? "" : "sudo ") + "divvy agent";
   const bool is_on_terminal = ::isatty(STDOUT_FILENO) == 1;

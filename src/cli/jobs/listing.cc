@@ -293,8 +293,8 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   rows.reserve(jobs.size());
   const double now = NowSeconds();
   // With a single node, the column is not needed.
-  const bool is_elsewhere =
-      std::ranges::any_of(jobs, [](const wire::JobView& job) { return !job.node.empty() || job.seats.size() > 1; });
+  const bool is_elsewhere = std::ranges::any_of(
+      jobs, [](const wire::JobView& job) { return !job.node.empty() || job.allocations.size() > 1; });
   const bool has_started =
       std::ranges::any_of(jobs, [](const wire::JobView& job) { return job.start_time.has_value(); });
   const std::string own = is_elsewhere ? OwnName(api) : has_started ? NameAmongSeveral(api) : "";
@@ -383,7 +383,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   for (const std::string& line : AllocationLines(job, own)) AddField(out, "node", line);
   if (job.share && !job.share->gpus.empty()) {
     for (const auto& [name, value] : ShareFields(*job.share)) AddField(out, name, value);
-  } else if (!job.gpus.empty() && job.seats.empty()) {
+  } else if (!job.gpus.empty() && job.allocations.empty()) {
     AddField(out, "GPUs", GpuList(job.gpus));
   }
   for (const auto& [gpu, trouble] : troubles) AddField(out, gpu, trouble);
@@ -483,7 +483,7 @@ int ShowMain(const Words& words) {
       DIVVY_TRY(wire::JobDetail job, api->Job(id));
       job.steps = StepsOf(*api, job);
       if (!out.empty() && !listing.json) out += "\n";
-      const std::string own = job.seats.empty() ? NameAmongSeveral(*api) : OwnName(*api);
+      const std::string own = job.allocations.empty() ? NameAmongSeveral(*api) : OwnName(*api);
       std::vector<std::string> waste;
       std::vector<std::pair<std::string, std::string>> troubles;
       std::vector<std::string> processes;

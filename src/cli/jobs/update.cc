@@ -51,7 +51,7 @@ constexpr Field kFields[] = {
     {"gpus", false,
      [](const JobSpec& spec, JobUpdate& update) {
        update.gpus = spec.request.gpus;
-       update.gpus_most = spec.request.gpus_most;
+       update.max_gpus = spec.request.max_gpus;
        CopyPortion(spec, update);
      }},
     {"gpu-limit", false, CopyPortion},

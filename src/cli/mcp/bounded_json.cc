@@ -72,7 +72,7 @@ class BoundedWriter {
         break;
       }
       writer_.Key(VisibleText(name));
-      Write(member, is_request || name == "request" || name == "share" || name == "portion");
+      Write(member, is_request || name == "request" || name == "share" || name == "fraction");
     }
     writer_.EndObject();
   }

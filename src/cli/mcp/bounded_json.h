@@ -10,7 +10,7 @@
 namespace divvy::cli {
 
 /// Returns `json` in at most `most` bytes. Leaves out null, "", [] and {}. Within members named "request", "share" and
-/// "portion" it also leaves out 0 and false, which mean "not requested" there. If the result is too long, it cuts long
+/// "fraction" it also leaves out 0 and false, which mean "not requested" there. If the result is too long, it cuts long
 /// texts and lists; a text at the cut says how much is left out. Control characters in texts become visible text such
 /// as "\x1b"; line breaks and tabs stay. Fails with kInvalidArgument if `json` is not JSON. Requires: most >= 100.
 Result<std::string> BoundedJson(std::string_view json, std::size_t most);

@@ -14,8 +14,8 @@ std::string Of(std::string_view json, std::size_t most = 1000) {
 
 TEST(BoundedJson, LeavesOutWhatSaysNothing) {
   EXPECT_EQ(Of(R"({"a":null,"b":"","c":[],"d":{},"e":0,"f":false,"g":[0,""]})"), R"({"e":0,"f":false,"g":[0,""]})");
-  EXPECT_EQ(Of(R"({"request":{"gpus":2,"cpus":0,"any":false,"portion":{"limit":0,"request":0.5}}})"),
-            R"({"request":{"gpus":2,"portion":{"request":0.5}}})");
+  EXPECT_EQ(Of(R"({"request":{"gpus":2,"cpus":0,"any":false,"fraction":{"limit":0,"request":0.5}}})"),
+            R"({"request":{"gpus":2,"fraction":{"request":0.5}}})");
 }
 
 TEST(BoundedJson, ShowsControlCharacters) {

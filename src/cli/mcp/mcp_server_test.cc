@@ -162,7 +162,7 @@ TEST(McpTools, ReadsASubmissionAsTheCommandLineDoes) {
   ASSERT_TRUE(good) << good.error().message;
   EXPECT_EQ(good->command, (std::vector<std::string>{"python", "--gpus", "x"}));
   EXPECT_EQ(good->request.gpus, 2);
-  EXPECT_EQ(good->request.gpus_most, 4);
+  EXPECT_EQ(good->request.max_gpus, 4);
   EXPECT_EQ(good->time_limit, std::chrono::minutes(90));
   EXPECT_EQ(good->request.memory.count(), std::int64_t{8} << 30);
   const auto script = spec(R"({"script":"#!/bin/sh\n#SBATCH --gpus=3\ntrue\n","command":["a"]})");

@@ -24,7 +24,7 @@ struct Numbers {
   std::string Hours(double hours) const;
   std::string Share(double share) const;
   std::string Wait(double seconds) const;
-  /// nullopt means that no job waited: "-", for programs "".
+  /// The same, if there may be no waiting time because no job waited (nullopt): "-" for users, "" for programs.
   std::string Wait(const std::optional<double>& seconds) const;
   std::string Times(double ratio) const;
   /// Shown for an unknown number: "-", for programs "".

@@ -81,7 +81,7 @@ std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id) {
     }
     if (job.action_time) {
       lines.push_back("is " + job.action_text + " at " + When(job.action_time) + " unless it uses its GPUs (" +
-                      std::to_string(job.warnings) + " of " + std::to_string(job.warnings_most) + " warnings given)");
+                      std::to_string(job.warnings) + " of " + std::to_string(job.max_warnings) + " warnings given)");
     }
   }
   return lines;

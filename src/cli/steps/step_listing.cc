@@ -76,7 +76,7 @@ std::string MapText(const wire::StepView& step, const std::string& controller) {
   for (std::size_t i = 0; i < std::min(step.task_map.size(), kTasksShown); ++i) {
     const wire::StepTaskView& task = step.task_map[i];
     out += "     rank " + std::to_string(task.rank);
-    if (!step.seats.empty()) out += "  " + (task.node.empty() ? controller : task.node);
+    if (!step.allocations.empty()) out += "  " + (task.node.empty() ? controller : task.node);
     if (!task.gpus.empty()) out += "  GPU " + GpuList(task.gpus);
     if (!task.cores.empty()) out += "  cores " + task.cores;
     out += "\n";
@@ -98,8 +98,9 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
   if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
   // Another node of the job also has a list, but only of the steps with tasks there.
-  if (!api.is_remote() && job.seats.size() < 2) {
-    if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true, job.seats);
+  if (!api.is_remote() && job.allocations.size() < 2) {
+    if (auto here = StepsOf(job.id, job.user); !here.empty())
+      return wire::StepViewsOf(here, kNoTime, true, job.allocations);
   }
   if (job.node.empty()) return {};
   auto there = api.Steps(ToString(job.id));
@@ -117,7 +118,7 @@ std::string StepsText(const std::vector<wire::StepView>& steps, double now, cons
     std::string state = step.state == "cut_off" ? "ended with the job" : step.state;
     if (step.exit_code) state += ", exit code " + std::to_string(*step.exit_code);
     out += "  " + std::to_string(step.number) + "  " + state + "  " + Plural(step.tasks, "task");
-    if (!step.seats.empty()) out += "  on " + AllocationsText(step.seats, controller);
+    if (!step.allocations.empty()) out += "  on " + AllocationsText(step.allocations, controller);
     else if (!step.gpus.empty()) out += "  GPUs " + step.gpus;
     if (const std::string time = RunTime(step, now); !time.empty()) out += "  " + time;
     out += "  " + (step.command.empty() ? step.name : step.command);

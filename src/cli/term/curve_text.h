@@ -27,7 +27,8 @@ Values Joined(const Values& values, std::size_t neighbours);
 /// value. A value at the bottom shows as the lowest eighth, so that it differs from a missing one.
 std::vector<std::string> DrawCurve(const Values& values, const CurveFrame& frame);
 
-/// One line, from `bottom` to `top`: "▁▃█ ▂".
+/// Draws the values as one line of characters, one per value: "▁▃█ ▂". `bottom` and `top` are the values of the lowest
+/// and the highest character; a missing value is a blank.
 std::string Sparkline(const Values& values, double bottom, double top, bool is_ascii = false);
 
 /// A value with its unit for users: "82%", "4.3G", "664 W", "1.98 GHz", "12M/s". Without a unit, four digits.

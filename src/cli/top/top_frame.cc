@@ -43,8 +43,8 @@ double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wi
   if (IsRunning(job)) {
     if (const auto part = parts.find(job.display_id); part != parts.end()) return part->second;
     std::size_t whole = job.gpus.size();
-    if (!job.seats.empty()) whole = 0;
-    for (const wire::AllocationView& allocation : job.seats) whole += allocation.gpus.size();
+    if (!job.allocations.empty()) whole = 0;
+    for (const wire::AllocationView& allocation : job.allocations) whole += allocation.gpus.size();
     return static_cast<double>(whole);
   }
   const wire::RequestView& request = job.request;

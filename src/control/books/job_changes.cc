@@ -44,7 +44,7 @@ void EachUntilTheEnd(const JobChanges& changes, JobRecord& record, Visit visit) 
 /// A slice replaces everything else that the request says about GPUs.
 void TakeSlice(Request& request) {
   request.gpus = 1;
-  request.gpus_most = 0;
+  request.max_gpus = 0;
   request.gpu_memory = Bytes();
   request.portion = GpuPortion();
 }
@@ -66,7 +66,7 @@ std::vector<std::string_view> JobChanges::NamesForWaiting() const {
   JobRecord none;
   EachForWaiting(*this, none, Collect(names));
   if (pool && std::ranges::find(spec_fields, "pool") == spec_fields.end()) names.push_back("pool");
-  if (gpus_most && !gpus) names.push_back("gpus");
+  if (max_gpus && !gpus) names.push_back("gpus");
   if (topology) names.push_back("topology");
   if (dependencies) names.push_back("dependency");
   return names;
@@ -92,7 +92,7 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   if (nodes && !tasks && has_one_each) record.request.tasks = *nodes;
   if (placement) record.is_placement_set = true;
   if (preemptible) record.is_preemptible_set = true;
-  if (gpus_most) record.request.gpus_most = *gpus_most;
+  if (max_gpus) record.request.max_gpus = *max_gpus;
   if (topology) {
     record.request.topology = topology->need;
     record.request.requires_topology = topology->is_required;

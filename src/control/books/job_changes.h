@@ -21,7 +21,7 @@ struct JobChanges {
 
   // Possible only while the job waits.
   std::optional<int> gpus;
-  std::optional<int> gpus_most;  // 0: fixed number.
+  std::optional<int> max_gpus;  // 0: fixed number.
   std::optional<std::string> gpu_type;
   std::optional<Bytes> gpu_memory;
   std::optional<int> cpus;
@@ -69,7 +69,7 @@ struct JobChanges {
   std::vector<std::string_view> Names() const;
   bool changes_pool_alone() const { return pool && spec_fields.size() == 1; }
   bool changes_request() const {
-    return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
+    return gpus || max_gpus || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
            node_list || excluded_nodes || portion || slice;
   }
   /// Applies the changes to the fields of `record`.

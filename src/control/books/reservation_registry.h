@@ -21,7 +21,7 @@ namespace divvy {
 inline constexpr std::string_view kReservationPrefix = "reservation.";
 
 enum class Every { kOnce, kDay, kWeekday, kWeek };
-/// "once", "day", "weekday", "week"
+/// Returns how often a reservation repeats, as users write it: "once", "day", "weekday" or "week".
 std::string_view Name(Every every);
 std::optional<Every> EveryFromName(std::string_view name);
 

@@ -13,7 +13,7 @@ JobId SubmitElastic(World& world, int least, int most) {
   spec.command = {"true"};
   spec.name = "elastic";
   spec.request.gpus = least;
-  spec.request.gpus_most = most;
+  spec.request.max_gpus = most;
   const auto result = world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, World::NoHistory());
   EXPECT_TRUE(result) << (result ? "" : result.error().message);
   return result ? result->id : JobId();

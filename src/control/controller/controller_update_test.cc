@@ -137,7 +137,7 @@ TEST_F(Update, AJobThatBecameElasticStartsWithTheIdleGpus) {
   world_.Turn();
   const JobId job = world_.Submit(1);
   JobChanges changes;
-  changes.gpus_most = 2;
+  changes.max_gpus = 2;
   changes.preemptible = Preemptible::kRequeue;
   EXPECT_EQ(Change(job, changes), "");
   EXPECT_TRUE(Record(job).is_preemptible_set);

@@ -7,16 +7,16 @@ namespace {
 
 // A job may report every step; its row is written at most this often.
 constexpr Duration kKeepEvery = std::chrono::seconds(10);
-// Small changes are not passed on: if plans use predictions, each one re-examines all reservations.
+// Small changes are not reported to the scheduler, because each report makes it examine all reservations again.
 constexpr Duration kLeastNews = std::chrono::seconds(10);
 constexpr int kLeastPart = 50;  // Relative to the remaining time.
 constexpr Duration kLeastLeft = std::chrono::seconds(1);
 
-/// Returns whether the `end` that a job expects `now` differs enough from the last one passed on, `told` (kNever:
-/// none).
+/// Returns whether the `end` that a job expects `now` differs enough from `told`, the end last reported to the
+/// scheduler (kNever: none).
 bool IsNews(Time told, Time end, Time now) {
   const Duration left = end - now;
-  // The job continues past the last end passed on; without an update its end would become unknown.
+  // The job runs longer than the end last reported. Without a new one the scheduler would know no end.
   if (told == kNever || (told <= now && left >= kLeastLeft)) return true;
   return std::chrono::abs(end - told) >= std::max(kLeastNews, left / kLeastPart);
 }

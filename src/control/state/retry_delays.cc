@@ -6,7 +6,7 @@
 namespace divvy {
 namespace {
 
-/// How long until a job is retried that others could not make room for; doubled each time.
+/// How long until a job is tried again whose GPUs a node could not free; doubled each time.
 constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
 }  // namespace

@@ -10,16 +10,16 @@ namespace divvy {
 
 class RetryDelays {
  public:
-  /// A node could not start the job. Returns how many in a row could not.
+  /// Call when a node could not start the job, or could not free its GPUs. Returns how many times in a row it failed.
   int CountRefusal(JobId job) { return ++refusals_[job]; }
-  /// The job has to return what it had borrowed.
+  /// Call when the job is requeued to return GPU memory that it had borrowed from another tenant.
   void NoteRepaid(JobId job) { repaid_[job].is_now = true; }
   void OnStarted(JobId job) { refusals_.erase(job); }
   void Forget(JobId job) {
     refusals_.erase(job);
     repaid_.erase(job);
   }
-  /// How long a job waits that others could not make room for.
+  /// How long a job waits before its next try if a node could not free the GPUs for it.
   Duration RoomDelay(JobId job) const;
   /// How long a job waits after it was requeued to return what it had borrowed; 0 for other jobs.
   Duration BorrowDelay(const JobRecord& record, Time now);

@@ -63,7 +63,7 @@ class AgentStreams {
   boost::asio::io_context& loop_;
   Node& node_;
   std::chrono::milliseconds returns_within_;
-  /// Jobs whose streams have not all arrived. An entry lives no longer than the first channel, whose joint is `input`.
+  /// Jobs whose streams have not all arrived. An entry lives no longer than the first channel, whose bridge is `input`.
   struct Coming {
     Streams streams;
     const FdBridge* input = nullptr;

@@ -38,14 +38,16 @@ TEST_F(RoutesTeams, ATeamIsCreatedChangedShownAndRemoved) {
   EXPECT_TRUE(Gets("/v1/teams", R"("name":"vision","parent":"","depth":0,"quota":2.5,"limit":null)"));
   EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","clear":["quota"]})", "team vision changed"));
   EXPECT_TRUE(Gets("/v1/teams", R"("quota":null)"));
-  EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"ada","caps":{"running":3}})", "user ada is changed"));
-  EXPECT_TRUE(Gets("/v1/teams", R"("most_running":3)"));
+  EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"ada","limits":{"running":3}})", "user ada is changed"));
+  EXPECT_TRUE(Gets("/v1/teams", R"("running_limit":3,"most_running":3,)"));
+  EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"ada","caps":{"running":4}})", "user ada is changed"));
+  EXPECT_TRUE(Gets("/v1/teams", R"("running_limit":4,"most_running":4,)"));
   EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"*","gpus":2})", "user * is changed"));
-  EXPECT_TRUE(Gets("/v1/teams", R"("most_gpus":2)"));
+  EXPECT_TRUE(Gets("/v1/teams", R"("gpu_limit":2)"));
   EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"*","gpus":-2})", "is a whole number from 0 to 1000000"));
   EXPECT_TRUE(Posts("/v1/teams/users", R"({"user":"*","gpus":1.5})", "gpus"));
   EXPECT_TRUE(Posts("/v1/teams/quotas", R"({"are_on":true})", "quotas are on"));
-  EXPECT_TRUE(Gets("/v1/teams", R"("barred":"team vision has no quota)"));
+  EXPECT_TRUE(Gets("/v1/teams", R"("blocker":"team vision has no quota)"));
   EXPECT_TRUE(Posts("/v1/teams/remove", R"({"name":"vision"})", "team vision is gone"));
   EXPECT_TRUE(Posts("/v1/teams/remove", R"({"name":"vision"})", "there is no team vision"));
 }

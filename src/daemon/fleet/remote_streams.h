@@ -94,7 +94,7 @@ class RemoteStreams {
 
  private:
   void OpenAll(RemoteNode& node, JobId job);
-  /// Keeps a duplicate of the first relay of a caller whose streams go to `node`, because the joint closes its own as
+  /// Keeps a duplicate of the first relay of a caller whose streams go to `node`, because the bridge closes its own as
   /// soon as the input is over.
   std::shared_ptr<ForeignDescriptor> HoldCaller(const std::string& node, const ForeignDescriptor& relay);
   void TellCallers(const std::string& node, char word);

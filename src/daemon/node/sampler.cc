@@ -29,7 +29,7 @@ void Sampler::Begin(OnSnapshot on_snapshot) {
   Arm();
 }
 
-// At whole multiples of the period in wall clock time, so that all nodes sample at the same moments.
+// Samples are due at whole multiples of the period in wall clock time, so that all nodes sample at the same moments.
 void Sampler::Arm() {
   using Wall = std::chrono::system_clock;
   const auto period = std::chrono::duration_cast<Wall::duration>(options_.every);

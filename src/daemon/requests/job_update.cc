@@ -212,9 +212,9 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   JobChanges changes;
   Reader reader;
   reader.Count("gpus", update.gpus, 0, 1'000'000, changes.gpus);
-  reader.Count("gpus_most", update.gpus_most, 0, GpuSet::kCapacity, changes.gpus_most);
+  reader.Count("max_gpus", update.max_gpus, 0, GpuSet::kCapacity, changes.max_gpus);
   // A single number means exactly that many.
-  if (changes.gpus && changes.gpus_most.value_or(0) <= *changes.gpus) changes.gpus_most = 0;
+  if (changes.gpus && changes.max_gpus.value_or(0) <= *changes.gpus) changes.max_gpus = 0;
   reader.Text("gpu-type", update.gpu_type, 256, changes.gpu_type);
   reader.Size("gpu-memory", update.gpu_memory_bytes, changes.gpu_memory);
   reader.Slice(update.slice, changes.slice);

@@ -99,8 +99,8 @@ TEST(JobUpdate, InvalidValuesAreRefusedByFieldName) {
   const std::string long_text(70'000, 'x');
   const Case cases[] = {
       {"gpus: ", [](auto& u) { u.gpus = -1; }},
-      {"gpus_most: ", [](auto& u) { u.gpus = 1, u.gpus_most = 65; }},
-      {"--gpus", [](auto& u) { u.gpus = 0, u.gpus_most = 4; }},
+      {"max_gpus: ", [](auto& u) { u.gpus = 1, u.max_gpus = 65; }},
+      {"--gpus", [](auto& u) { u.gpus = 0, u.max_gpus = 4; }},
       {"topology: ", [](auto& u) { u.gpus = 2, u.topology = "near"; }},
       {"--topology", [](auto& u) { u.topology = "numa"; }},
       {"slice: ", [](auto& u) { u.slice = "9g"; }},
@@ -190,7 +190,7 @@ TEST(JobUpdate, ASliceReplacesTheEarlierGpuRequest) {
 TEST(JobUpdate, ASingleGpuCountReplacesARange) {
   wire::JobUpdate range;
   range.gpus = 2;
-  range.gpus_most = 8;
+  range.max_gpus = 8;
   range.topology = "nvlink:required";
   range.placement = PlacementStrategy::kSpread;
   range.preemptible = Preemptible::kRequeue;
@@ -199,7 +199,7 @@ TEST(JobUpdate, ASingleGpuCountReplacesARange) {
   JobRecord record;
   elastic->ApplyTo(record);
   EXPECT_EQ(record.request,
-            (Request{.gpus = 2, .gpus_most = 8, .topology = TopologyNeed::kNvlink, .requires_topology = true}));
+            (Request{.gpus = 2, .max_gpus = 8, .topology = TopologyNeed::kNvlink, .requires_topology = true}));
   EXPECT_EQ(record.placement, PlacementStrategy::kSpread);
   EXPECT_TRUE(record.is_preemptible_set);
   EXPECT_EQ(elastic->NamesForWaiting(),

@@ -156,7 +156,7 @@ void FdBridge::OnRoom() {
   ReadLater();
 }
 
-// A joint that outlives its session ends only when all bytes are confirmed.
+// A bridge that outlives its session ends only when all bytes are confirmed.
 void FdBridge::EndIfDone() {
   if (channels_ != nullptr && unconfirmed_.empty()) channels_->End(number_);
 }

@@ -47,28 +47,28 @@ class FdBridge : public std::enable_shared_from_this<FdBridge> {
   /// Discards output that can no longer be written to `into`. Without this call, the channel is reset in that case.
   void DropUnread() { drops_unread_ = true; }
 
-  /// Keeps the joint alive when its channel ends with the reason `over`, which means that the session ended. The joint
-  /// then keeps its descriptors. It always keeps bytes that the peer may not have received. `on_parted` is called each
-  /// time the session ends.
+  /// Keeps the bridge alive when its channel ends with the reason `over`, which means that the session ended. The
+  /// bridge then keeps its descriptors. It always keeps bytes that the peer may not have received. `on_parted` is
+  /// called each time the session ends.
   void OutliveSession(std::string over, std::function<void()> on_parted);
-  /// Ends the joint like any other, because no new session will take it over.
+  /// Ends the bridge like any other, because no new session will take it over.
   void GiveUp(std::string_view why);
   /// Continues on another channel: sends `first`, and then the bytes that were read from `from`, starting at offset
   /// `received`. Returns false if the byte at that offset is no longer kept.
   bool Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first = {});
   /// The number of bytes that all channels together have delivered so far.
   std::uint64_t brought() const { return brought_; }
-  /// Sets the receiver of the channel's bytes for a joint without `into`.
+  /// Sets the receiver of the channel's bytes for a bridge without `into`.
   void OnBack(std::function<void(std::string_view)> on_back) { on_back_ = std::move(on_back); }
 
-  /// Opens a new channel for the joint.
+  /// Opens a new channel for the bridge.
   Status Open(Channels& channels, std::string_view purpose);
   /// Accepts a channel that the peer has opened.
   void Accept(Channels& channels, std::uint64_t number, std::string_view first = {});
   /// Resets the channel with the reason `why`.
   void Reset(std::string_view why);
   /// Resets the channel with the reason `why` once all of `from` has been read. The process at the other end of `from`
-  /// must have closed it, or be about to. If Linger is called before the end of `from`, the joint waits up to `wait`
+  /// must have closed it, or be about to. If Linger is called before the end of `from`, the bridge waits up to `wait`
   /// after that end for a call to Finish.
   void Finish(std::string_view why);
   void Linger(std::chrono::milliseconds wait) { linger_ = wait; }

@@ -1,4 +1,4 @@
-// A joint that outlives its sessions: bytes that were in transit when a session ended are sent again in the next one.
+// A bridge that outlives its sessions: bytes that were in transit when a session ended are sent again in the next one.
 #include "daemon/runtime/fd_bridge.h"
 
 #include <fcntl.h>

@@ -40,7 +40,7 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   view.memory_bytes = record.request.memory.count();
   view.tasks = record.request.tasks;
   view.time_limit_s = ToSeconds(record.time_limit);
-  view.gpus_most = record.request.is_elastic() ? record.request.gpus_most : 0;
+  view.max_gpus = record.request.is_elastic() ? record.request.max_gpus : 0;
   view.topology = TopologyText(record.request);
   if (record.is_placement_set) view.placement = Name(record.placement);
   view.nodes = record.request.nodes;
@@ -99,7 +99,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.state = Name(record.state);
   view.gpus = Indices(record.gpus);
   view.node = record.node;
-  view.seats = AllocationViewsOf(record);
+  view.allocations = AllocationViewsOf(record);
   view.request = RequestViewOf(record);
   view.submit_time = ToSeconds(record.submitted);
   if (record.state != JobState::kHeld) view.eligible_time = OptionalSeconds(std::max(record.waits_since, record.begin));
@@ -268,7 +268,8 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
     detail.memory_peak_bytes = record.exit->memory_peak.count();
   }
   if (record.exit && IsFinal(record.state))
-    detail.steps = wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr, detail.seats);
+    detail.steps =
+        wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr, detail.allocations);
   // Each element of an array has its own deadline.
   if (IsActive(record.state) && record.array_count == 0) detail.deadline = OptionalSeconds(Deadline(record));
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));

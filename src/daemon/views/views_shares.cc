@@ -123,7 +123,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   view.share = job.slice.any() ? "slice " + job.slice.profile : PortionText(job.request.portion);
   view.request = PartOfWhole(job.share);
   view.state = "starting";
-  view.paper_gpu = gpu.index;
+  view.planned_gpu = gpu.index;
   const GpuPortion& portion = job.request.portion;
   view.request_bytes = RequestedMemory(portion, gpu.memory_total).count();
   view.limit_bytes = LimitOfMemory(portion, gpu.memory_total).count();
@@ -137,11 +137,11 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   view.note = NoteOf(*tenant);
   for (const wire::KeptShare& share : tenant->shares) {
     if (StandsAt(*tenant, share) != gpu.index) continue;
-    view.paper_gpu = share.paper;
+    view.planned_gpu = share.paper;
     if (share.limit == Bytes()) continue;  // A slice that does not exist yet, or no longer exists.
     view.request_bytes = share.request.count();
     view.limit_bytes = share.limit.count();
-    view.ceiling_bytes = share.ceiling.count();
+    view.current_limit_bytes = share.ceiling.count();
     view.used_bytes = share.used.count();
     view.borrowed_bytes = share.borrowed.count();
     view.compute = IsOnHost(*tenant) ? 0 : PartOfWhole(share.compute);
@@ -155,9 +155,9 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
 std::string WhereItIs(const wire::ShareView& share) {
   if (share.gpus.empty() || share.state == "parked") return "";
   const bool is_guest =
-      std::ranges::any_of(share.gpus, [](const wire::SharedGpuView& one) { return one.gpu != one.paper_gpu; });
+      std::ranges::any_of(share.gpus, [](const wire::SharedGpuView& one) { return one.gpu != one.planned_gpu; });
   return " on " + GpusBy(share, &wire::SharedGpuView::gpu) +
-         (is_guest ? " for now (its guaranteed fraction is on " + GpusBy(share, &wire::SharedGpuView::paper_gpu) + ")"
+         (is_guest ? " for now (its guaranteed fraction is on " + GpusBy(share, &wire::SharedGpuView::planned_gpu) + ")"
                    : "");
 }
 

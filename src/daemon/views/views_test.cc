@@ -380,7 +380,7 @@ TEST(Shares, AParkedTenantIsListedOnItsPlannedGpu) {
     EXPECT_EQ(Listed(gpus), with(planned_gpu, "allocated " + id, "free"));
     const wire::GpuView& planned = gpus[static_cast<std::size_t>(planned_gpu)];
     ASSERT_EQ(planned.tenants.size(), 1U);
-    EXPECT_EQ(planned.tenants[0].paper_gpu, planned_gpu);
+    EXPECT_EQ(planned.tenants[0].planned_gpu, planned_gpu);
     EXPECT_EQ(planned.tenants[0].limit_bytes, (64_GiB).count());
     EXPECT_EQ(planned.tenants[0].compute, 0) << "what it had before it left";
     EXPECT_EQ(planned.free, 0.75) << "as /metrics counts it";

@@ -344,7 +344,7 @@ wire::WasteAnswer WasteTracker::View(const Controller& controller, samples::Seco
       job.action_text = DoneText(action, *record);
       job.action_time = static_cast<double>(*at);
       job.warnings = watched.steps.warnings();
-      job.warnings_most = rules_.warnings;
+      job.max_warnings = rules_.warnings;
     }
   }
   std::ranges::stable_sort(answer.jobs, std::greater(), &wire::WastefulJob::wasted_gpus);

@@ -54,8 +54,8 @@ class WasteTracker {
   /// Returns the rows that have changed since the last call.
   std::vector<Setting> TakeSettings(const Controller& controller);
 
-  /// From now on, jobs that ran before the first look need their past samples. TakeUnknown returns each of them once. A
-  /// job is not examined until Resume was called for it.
+  /// Call before the first look if stored samples can be read. Jobs that ran before that look are then examined only
+  /// after Resume has passed their stored samples. TakeUnknown returns each such job once.
   void ExpectPast() { expects_past_ = true; }
   std::vector<JobRecord> TakeUnknown(const Controller& controller);
   /// `use` is the run's use until now, `looks` its most recent samples in order of time, `idle_since` as in

@@ -243,7 +243,7 @@ TEST_F(WasteTrackerTest, AJobThatKeepsWastingIsWarnedTwiceAndThenStopped) {
   EXPECT_EQ(view.jobs[0].action, "stop");
   EXPECT_EQ(view.jobs[0].action_text, "stopped");
   EXPECT_EQ(view.jobs[0].warnings, 1);
-  EXPECT_EQ(view.jobs[0].warnings_most, 2);
+  EXPECT_EQ(view.jobs[0].max_warnings, 2);
   EXPECT_NEAR(*view.jobs[0].action_time, static_cast<double>(kStart + 60 * 60), 30);
   news = Watch(tracker, 10, 0);
   ASSERT_EQ(news.size(), 1U);

@@ -50,7 +50,7 @@ Status ApplyEnvironment(std::string_view text, JobSpec& spec, Level& level) {
     const auto gpus = ReadGpuCount(std::string_view(pair).substr(equals + 1));
     if (!gpus) return InvalidArgument("VH_GPUS: " + gpus.error().message);
     spec.request.gpus = *gpus;
-    spec.request.gpus_most = 0;
+    spec.request.max_gpus = 0;
     spec.request.portion.request = GpuShare();
   }
   SetEnvironment(spec, pair);

@@ -99,7 +99,7 @@ TEST(JobOptions, TheGraceOfAStaleGangMayBeNegativeOrNever) {
 
 TEST(JobOptions, AGpuRangeMakesAnElasticJob) {
   const auto range = [](const JobSpec& spec) {
-    return std::to_string(spec.request.gpus) + " " + std::to_string(spec.request.gpus_most);
+    return std::to_string(spec.request.gpus) + " " + std::to_string(spec.request.max_gpus);
   };
   EXPECT_EQ(range(Read("--gpus 2..8")), "2 8");
   EXPECT_EQ(range(Read("--gpus 64..64")), "64 0") << "no range at all";

@@ -95,7 +95,7 @@ Status CheckNodes(const Request& request) {
                            std::to_string(request.nodes) + ", but each node runs at least one task; write --tasks " +
                            std::to_string(request.nodes) + ", or omit --tasks");
   if (request.is_elastic() && request.is_gang()) {
-    const std::string range = std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most);
+    const std::string range = std::to_string(request.gpus) + ".." + std::to_string(request.max_gpus);
     return InvalidArgument("--gpus " + range +
                            " (an elastic job) needs a job on one node, but this one may have several; write --gpus " +
                            std::to_string(request.gpus) + ", or omit --nodes and --gpus-per-task");

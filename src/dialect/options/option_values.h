@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 Result<int> ReadCount(std::string_view text, int least, int most, std::string_view what);
 /// "2". Refuses fractions ("0.5", "2x0.5") and ranges ("2..8") with specific errors.
 Result<int> ReadGpuCount(std::string_view text);
-/// The same, but accepts "2..8" for an elastic job. For Request::gpus and gpus_most.
+/// The same, but accepts "2..8" for an elastic job. For Request::gpus and max_gpus.
 struct GpuRange {
   int least = 0;
   int most = 0;  // 0: exactly `least`.

@@ -188,7 +188,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
     DIVVY_TRY(const GpuRange range, read);
     request.portion.request = GpuShare();
     request.gpus = range.least;
-    request.gpus_most = range.most;
+    request.max_gpus = range.most;
     return {};
   }
   const auto times = trimmed.find_first_of("xX");
@@ -210,7 +210,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
   if (is_whole && (times == std::string_view::npos || *parts == GpuShare(GpuShare::kWhole))) {
     request.portion.request = GpuShare();
     request.gpus = gpus * parts->ten_thousandths() / GpuShare::kWhole;
-    request.gpus_most = 0;
+    request.max_gpus = 0;
     return {};
   }
   if (parts && *parts > GpuShare(GpuShare::kWhole)) {
@@ -227,7 +227,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
   }
   request.portion.request = *parts;
   request.gpus = gpus;
-  request.gpus_most = 0;
+  request.max_gpus = 0;
   return {};
 }
 
@@ -317,7 +317,7 @@ Status CheckPortion(const JobSpec& spec) {
                            std::to_string(request.gpus));
   }
   if (request.is_elastic())
-    return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
+    return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.max_gpus) +
                            " requests a range of whole GPUs; for fractions write one number of GPUs: --gpus " +
                            std::to_string(request.gpus) + "x0.5");
   if (portion.request > GpuShare() && request.gpu_memory > Bytes()) {

@@ -221,7 +221,7 @@ Status SettleGpus(JobSpec& spec, Tally& tally) {
                              " GPUs");
     }
     tally.all_gpus = tally.gpus.front().count;
-    spec.request.gpus_most = 0;
+    spec.request.max_gpus = 0;
   }
   std::string condition;
   if (const auto constraint = Value(spec, "constraint")) {

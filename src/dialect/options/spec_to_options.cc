@@ -137,18 +137,18 @@ bool NamesGpus(const std::vector<std::string>& variables) {
 void Writer::Portions() {
   const GpuPortion& now = spec_.request.portion;
   const GpuPortion& then = before_.request.portion;
-  if (now.limit != then.limit) Say("--gpu-limit", PartsText(now.limit), {"request/portion/limit"});
+  if (now.limit != then.limit) Say("--gpu-limit", PartsText(now.limit), {"request/fraction/limit"});
   if (now.memory != then.memory && now.memory > Bytes()) {
-    words_.push_back({"--shared --gpu-memory " + SizeText(now.memory), {"request/portion/memory"}});
+    words_.push_back({"--shared --gpu-memory " + SizeText(now.memory), {"request/fraction/memory"}});
   }
   if (now.memory_limit != then.memory_limit)
-    Say("--gpu-memory-limit", SizeText(now.memory_limit), {"request/portion/memory_limit"});
+    Say("--gpu-memory-limit", SizeText(now.memory_limit), {"request/fraction/memory_limit"});
   if (now.compute != then.compute || now.compute_limit != then.compute_limit) {
     const std::string most = now.compute_limit > now.compute ? ":" + PartsText(now.compute_limit) : "";
-    Say("--compute", PartsText(now.compute) + most, {"request/portion/compute", "request/portion/compute_limit"});
+    Say("--compute", PartsText(now.compute) + most, {"request/fraction/compute", "request/fraction/compute_limit"});
   }
-  if (now.idle_park != then.idle_park) Say("--idle-park", LengthText(now.idle_park), {"request/portion/idle_park"});
-  if (now.uses_mps && !then.uses_mps) Flag("--mps", {"request/portion/uses_mps"});
+  if (now.idle_park != then.idle_park) Say("--idle-park", LengthText(now.idle_park), {"request/fraction/idle_park"});
+  if (now.uses_mps && !then.uses_mps) Flag("--mps", {"request/fraction/uses_mps"});
   Asked("--slice", &Request::slice, "slice", kSame);
 }
 
@@ -160,7 +160,7 @@ void Writer::Resources() {
   // A slice implies one GPU, and tasks without fixed nodes imply their GPUs: neither needs --gpus.
   const bool is_clear = (!now.slice.empty() && now.gpus == 1 && then.gpus == 0) || now.spreads_tasks;
   if ((differs && !is_clear) || NamesGpus(spec_.extra_environment))
-    Say("--gpus", GpuCountText(now), {"request/gpus", "request/gpus_most", "request/portion/request"});
+    Say("--gpus", GpuCountText(now), {"request/gpus", "request/max_gpus", "request/fraction/request"});
   Portions();
   Asked("--gpu-type", &Request::gpu_type, "gpu_type", kSame);
   if (now.gpu_memory != then.gpu_memory && now.gpu_memory > Bytes())
@@ -298,7 +298,7 @@ JobSpec Plain(JobSpec spec) {
   };
   forget(spec.labels);
   for (Component& one : spec.request.others) forget(one.labels);
-  spec.request.gpus_most = spec.request.is_elastic() ? spec.request.gpus_most : 0;
+  spec.request.max_gpus = spec.request.is_elastic() ? spec.request.max_gpus : 0;
   spec.begin = second(spec.begin);
   spec.end_by = second(spec.end_by);
   spec.capture = Capture();

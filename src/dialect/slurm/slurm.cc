@@ -346,7 +346,7 @@ void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   KeepPropagated(spec);
   if (slurm::Value(spec, "exclusive") && gpus_of_server) {
     spec.request.gpus = *gpus_of_server;
-    spec.request.gpus_most = 0;
+    spec.request.max_gpus = 0;
   }
   for (Component& one : spec.request.others) {
     if (gpus_of_server && one.labels.contains(slurm::LabelOf("exclusive"))) one.gpus = *gpus_of_server;

@@ -160,7 +160,7 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
   core_.Finish(id, now_);
   const int idle = core_.state_of(placements.front().node).whole;
   bool has_grown = false;
-  for (int gpus = std::min(entry.request.gpus_most, idle); gpus > had && !has_grown; --gpus) {
+  for (int gpus = std::min(entry.request.max_gpus, idle); gpus > had && !has_grown; --gpus) {
     if (!MayHold(job, gpus)) continue;
     core::ResourceRequest resources = core_.request(key.request);
     for (core::Shape& shape : resources.groups.front().alternatives) {
@@ -176,7 +176,7 @@ bool Decision::Grow(const WaitingEntry& entry, std::uint64_t draw, JobId id, Sta
     placements = std::move(more);
     start.node = placements.front().node;
     start.gpus = GpusOf(placements);
-    start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.gpus_most, "GPU");
+    start.reason += ", with " + std::to_string(gpus) + " of at most " + Plural(entry.request.max_gpus, "GPU");
   }
   const core::TaskPlacement first = placements.front();
   core_.Adopt(job, std::move(placements), now_, now_);
@@ -266,7 +266,7 @@ bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
     std::erase_if(open, [&](const RunningJob* job) {
       const core::Run& run = *core_.running(job->id);
       const GpuSet has = core::GpusOf(run);
-      if (has.size() >= job->request.gpus_most) return true;
+      if (has.size() >= job->request.max_gpus) return true;
       const core::ResourceRequest& resources = core_.request(core_.state().classes[run.job_class].key.request);
       const placement::ModelSet models = core::ShapeOf(resources, run.placements.front()).models;
       const core::Taste taste{models, OfGpus(job->request.topology), job->request.requires_topology};

@@ -232,9 +232,9 @@ core::Explanation ExplainEntry(const Scheduler& scheduler, const WaitingEntry& e
   else if (is_impossible)
     answer.start = {.basis = scheduler.has_many() ? "never on this cluster as it is" : "never on this server as it is"};
   // An elastic job would still take what it can get.
-  if (answer.change && answer.change->kind == core::ChangeKind::kFewerGpus && entry.request.gpus_most > 0) {
+  if (answer.change && answer.change->kind == core::ChangeKind::kFewerGpus && entry.request.max_gpus > 0) {
     const std::size_t end = std::min(answer.change->text.find(" ("), answer.change->text.size());
-    answer.change->text.insert(end, ".." + std::to_string(entry.request.gpus_most));
+    answer.change->text.insert(end, ".." + std::to_string(entry.request.max_gpus));
   }
   return answer;
 }

@@ -138,7 +138,7 @@ struct RunningJob {
   Time queued_at = kNoTime;
   // Elastic jobs that accept resizing while they run: such a job regularly queries which GPUs it may use.
   bool is_resizable = false;
-  Request request;    // The original request. The job always has between request.gpus and request.gpus_most GPUs.
+  Request request;    // The original request. The job always has between request.gpus and request.max_gpus GPUs.
   GpuSet asked_back;  // The subset of its GPUs that it was asked to give back. It holds them until it does.
   Time asked_at = kNoTime;
   Time grown_at = kNoTime;         // When it last received GPUs.

@@ -95,7 +95,7 @@ class History {
     entry.request.topology = static_cast<TopologyNeed>(Draw(3));
     entry.request.requires_topology = entry.request.topology != TopologyNeed::kAny && Draw(2) == 0;
     if (entry.request.requires_topology) entry.request.gpus = std::min(entry.request.gpus, 1 + Draw(4));
-    if (Draw(3) == 0) entry.request.gpus_most = entry.request.gpus + Draw(6);
+    if (Draw(3) == 0) entry.request.max_gpus = entry.request.gpus + Draw(6);
   }
 
   // Elastic jobs with an odd id accept resizing, and answer at a random later time.

@@ -86,7 +86,7 @@ class SchedulerWorld : public core::ScenarioWorld {
         << "the scheduler's scenarios have only jobs of one task, with whole GPUs of one type";
     Request request;
     request.gpus = task.has_gpus ? task.shape.gpus : 1;
-    request.gpus_most = task.most;
+    request.max_gpus = task.most;
     if (!task.types.empty()) request.gpu_type = task.types.front();
     request.gpu_memory = BytesOf(job.wishes.least_gpu_memory_mib);
     request.cpus = task.shape.cpu_milli / 1000;

@@ -187,13 +187,13 @@ TEST(Scheduler, AnElasticJobStartsWithinItsTeamsLimitAndFirmQuota) {
   limited.limit_parts = 5 * placement::kGpuParts;
   world.scheduler.SetTeams({limited, Team("speech", 3)}, world.now);
   WaitingEntry elastic = Of("vision", 1, 2);
-  elastic.request.gpus_most = 8;
+  elastic.request.max_gpus = 8;
   world.Submit(elastic);
   ASSERT_EQ(world.RunCycle().size(), 1u);
   EXPECT_EQ(world.scheduler.running(JobId(1))->gpus.size(), 5);
   world.scheduler.Finish(JobId(1));
   WaitingEntry firm = Of("speech", 2, 2);
-  firm.request.gpus_most = 8;
+  firm.request.max_gpus = 8;
   firm.preemptible = Preemptible::kNever;
   world.Submit(firm);
   ASSERT_EQ(world.RunCycle().size(), 1u);
@@ -264,7 +264,7 @@ TEST(Scheduler, AResizedJobKeepsItsStartItsEndAndItsTeam) {
   team.name = "vision";
   world.scheduler.SetTeams({team}, world.now);
   WaitingEntry entry = World::Job(1, 2, std::chrono::hours(2));
-  entry.request.gpus_most = 4;
+  entry.request.max_gpus = 4;
   entry.request.cpus = 8;
   entry.team = "vision";
   world.Submit(entry);
@@ -423,7 +423,7 @@ TEST(Scheduler, AnElasticJobLeavesRoomForAReservationOfItsTeam) {
   first.queued_at = world.now;
   world.Submit(first);
   WaitingEntry elastic = World::Job(3, 1);
-  elastic.request.gpus_most = 2;
+  elastic.request.max_gpus = 2;
   elastic.team = "vision";
   world.now += std::chrono::minutes(1);
   world.Submit(elastic);

@@ -31,7 +31,7 @@ struct RelocationHooks {
   /// Called before each step to write the record for a successor. `is_returning`: processes are being restored onto
   /// `onto`. If the record cannot be written, the step is skipped, unless it leads back to the recorded state.
   std::function<Status(bool is_returning, const std::vector<std::string>& onto)> note;
-  /// Called once. It may destroy the relocation.
+  /// Called once, when the move has succeeded or failed. The callback may destroy the Relocation.
   std::function<void(sharing::Done)> ended;
 };
 

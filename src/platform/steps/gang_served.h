@@ -35,7 +35,7 @@ class ServedPart {
   std::optional<std::array<int, 3>> MakePipes(std::size_t rank, const std::array<bool, 3>& is_wanted);
   /// `signal` 0: it ended by itself; -1: it could not be started.
   void OnTaskEnded(std::size_t rank, int signal, int code);
-  /// All tasks were started or failed to start. So the part ends with the last task.
+  /// Call when each task has started or failed to start. From then on the part ends when its last task ends.
   void OnAllStarted() { are_all_started_ = true; }
   void OnInput(std::size_t rank, std::string_view bytes);
   /// Reads the tasks' output, writes their input, and reports which tasks have ended.

@@ -234,7 +234,7 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
   }
 }
 
-// --- Steps that were called here -------------------------------------------------------------------------------------
+// --- Steps started on this node --------------------------------------------------------------------------------------
 
 void StepServer::BeginAsking(RunningStep& step) {
   const SpreadPlan& spread = *step.plan.spread;

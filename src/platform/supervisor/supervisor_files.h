@@ -26,7 +26,8 @@ struct OpenedFile {
   std::string path;       // Absolute path, as seen outside the job.
   std::string_view role;  // Such as "output".
 };
-/// Returns the files whose directories other processes can create and we can see: none in the job's private /tmp.
+/// Returns the files for which the supervisor can wait until their directory exists. Files in the job's private /tmp
+/// are left out, because their directories are not visible outside the job.
 std::vector<OpenedFile> FilesToOpen(const LaunchRequest& request);
 
 /// Writes request.script to a file in the working directory that `owner` may read; returns its name.

@@ -31,7 +31,7 @@ class MemoryCeilings {
   /// The SetCeiling order has ended with a ceiling of `bytes`.
   void OnSet(const SetCeiling& set, Bytes bytes);
 
-  /// Orders a lower ceiling. It counts once it has been set.
+  /// Requests a lower ceiling. Until OnSet reports that it is set, plans still count the higher one.
   void Lower(Tenant& tenant, unsigned device, Bytes bytes);
   bool IsLowering(TenantId id, unsigned device) const { return lowering_.contains({id, device}); }
   /// Lowers ceilings of tenants other than `except` until `needed` bytes will be free on the GPU, or none is left that

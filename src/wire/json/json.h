@@ -1,7 +1,8 @@
 // JSON text <-> described C++ values. Reading follows the rules of a versioned protocol. A missing field keeps its
-// default. An unknown field is ignored (messages) or refused with the nearest name (configuration). An invalid field is
-// an error that names its path, and all errors are reported at once. Numbers are exact: 1.0 is an int, 1.5 is not, and
-// nothing overflows or is truncated. Writing appends to one string, without a tree in between.
+// default. A field that had another name in the last release is read by either name and written with both. An unknown
+// field is ignored (messages) or refused with the nearest name (configuration). An invalid field is an error that names
+// its path, and all errors are reported at once. Numbers are exact: 1.0 is an int, 1.5 is not, and nothing overflows or
+// is truncated. Writing appends to one string, without a tree in between.
 //
 // Pure functions without state between calls. A job of 45 fields (865 bytes) costs about 4 us to write and 7 us to
 // read; only its changed fields (100 bytes) 2 us either way.
@@ -152,8 +153,11 @@ class JsonDocument {
 };
 
 // The untyped functions behind the templates. Callers use the templates.
-Status DecodeJson(const JsonType& type, JsonValue json, void* value, Unknown unknown);
-Status DecodeJson(const JsonType& type, std::string_view text, void* value, Unknown unknown, const JsonLimits& limits);
+// `notes`: optional; receives a line for each field with the name of the last release, without its present name beside.
+Status DecodeJson(const JsonType& type, JsonValue json, void* value, Unknown unknown,
+                  std::vector<std::string>* notes = nullptr);
+Status DecodeJson(const JsonType& type, std::string_view text, void* value, Unknown unknown, const JsonLimits& limits,
+                  std::vector<std::string>* notes = nullptr);
 void AppendJson(std::string& out, const JsonType& type, const void* value, Fields fields);
 
 template <typename T>
@@ -165,9 +169,10 @@ std::string ToJson(const T& value, Fields fields = Fields::kAll) {
 
 /// Fails with kInvalidArgument and every error: "gpus[1].index: expected a number, got a string; time_limit: ...".
 template <typename T>
-Result<T> FromJson(std::string_view text, Unknown unknown = Unknown::kIgnore, const JsonLimits& limits = {}) {
+Result<T> FromJson(std::string_view text, Unknown unknown = Unknown::kIgnore, const JsonLimits& limits = {},
+                   std::vector<std::string>* notes = nullptr) {
   T value{};
-  DIVVY_CHECK(DecodeJson(kJsonType<T>, text, &value, unknown, limits));
+  DIVVY_CHECK(DecodeJson(kJsonType<T>, text, &value, unknown, limits, notes));
   return value;
 }
 

@@ -16,6 +16,8 @@ class JsonReading {
   bool Read(const JsonType& type, JsonValue json, void* value);
   void Fail(std::string_view message);
   Status Verdict() const;
+  /// A line for each field that was read under its former name.
+  std::vector<std::string> TakeNotes() { return std::move(notes_); }
 
  private:
   struct Step {
@@ -33,12 +35,14 @@ class JsonReading {
   bool ReadMap(const JsonType& type, JsonValue json, void* value);
   bool ReadObject(const JsonType& type, JsonValue json, void* value);
   bool RefuseUnknown(const JsonType& type, std::string_view name);
+  void NoteRenamed(std::string_view name);
   std::string Path() const;
 
   Unknown unknown_;
   std::vector<Step> path_;
   std::string errors_;
   std::size_t count_ = 0;
+  std::vector<std::string> notes_;
 };
 
 namespace {
@@ -94,6 +98,22 @@ const JsonField* FindField(const JsonType& type, std::string_view name, std::siz
     }
   }
   return nullptr;
+}
+
+/// The field that had this name in the last release.
+const JsonField* FindRenamed(const JsonType& type, std::string_view former) {
+  const auto field = std::ranges::find(type.fields, former, &JsonField::former);
+  return field == type.fields.end() || former.empty() ? nullptr : &*field;
+}
+
+bool IsSame(JsonValue a, JsonValue b) {
+  if (a.KindName() != b.KindName() || a.size() != b.size()) return false;
+  if (!a.is_array() && !a.is_object())
+    return a.AsString() == b.AsString() && a.AsNumber() == b.AsNumber() && a.AsBool() == b.AsBool();
+  for (auto x = a.begin(), y = b.begin(); x != a.end(); ++x, ++y) {
+    if ((*x).key() != (*y).key() || !IsSame(*x, *y)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -225,6 +245,12 @@ bool JsonReading::RefuseUnknown(const JsonType& type, std::string_view name) {
   return false;
 }
 
+void JsonReading::NoteRenamed(std::string_view name) {
+  if (notes_.size() >= kErrorsTold) return;
+  std::string note = Path() + " is now called " + std::string(name) + "; the old name works in this release only";
+  if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(std::move(note));
+}
+
 bool JsonReading::ReadObject(const JsonType& type, JsonValue json, void* value) {
   if (!json.is_object()) return Expected("an object", json);
   bool is_good = true;
@@ -234,6 +260,18 @@ bool JsonReading::ReadObject(const JsonType& type, JsonValue json, void* value) 
     std::string_view name = element.key();
     const JsonField* field = FindField(type, name, hint);
     path_.back().name = name;
+    if (field == nullptr) {
+      field = FindRenamed(type, name);
+      const JsonValue present = field == nullptr ? JsonValue() : json[field->name];
+      if (present.exists()) {
+        const bool is_same = IsSame(element, present);
+        is_good &= is_same;
+        if (!is_same)
+          Fail("is the old name of " + std::string(field->name) + ", which has another value; send only one");
+        continue;
+      }
+      if (field != nullptr) NoteRenamed(field->name);
+    }
     if (field != nullptr) {
       is_good &= Read(*field->type, element, field->in(value));
     } else if (unknown_ == Unknown::kRefuse) {
@@ -297,15 +335,17 @@ bool ReadJson(JsonReading& reading, const JsonType& type, JsonValue json, void* 
 
 void FailReading(JsonReading& reading, std::string_view message) { reading.Fail(message); }
 
-Status DecodeJson(const JsonType& type, JsonValue json, void* value, Unknown unknown) {
+Status DecodeJson(const JsonType& type, JsonValue json, void* value, Unknown unknown, std::vector<std::string>* notes) {
   JsonReading reading(unknown);
   reading.Read(type, json, value);
+  if (notes != nullptr) *notes = reading.TakeNotes();
   return reading.Verdict();
 }
 
-Status DecodeJson(const JsonType& type, std::string_view text, void* value, Unknown unknown, const JsonLimits& limits) {
+Status DecodeJson(const JsonType& type, std::string_view text, void* value, Unknown unknown, const JsonLimits& limits,
+                  std::vector<std::string>* notes) {
   DIVVY_TRY(JsonDocument document, JsonDocument::ParseInPlace(text, limits));
-  return DecodeJson(type, document.root(), value, unknown);
+  return DecodeJson(type, document.root(), value, unknown, notes);
 }
 
 }  // namespace divvy

@@ -53,6 +53,21 @@ BOOST_DESCRIBE_STRUCT(Everything, (),
                       (flag, number, tiny, wide, natural, real, text, mood, maybe, maybe_card, words, gpus, limits,
                        card, id, memory, share, begin, time_limit, set, indices, other))
 
+struct Renamed {
+  std::vector<Card> cards;
+  int now = 1;
+  friend bool operator==(const Renamed&, const Renamed&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Renamed, (), (cards, now))
+constexpr std::array<RenamedField, 2> RenamedFields(const Renamed*) {
+  return {{{"allocations", "cards"}, {"now", "then"}}};
+}
+
+struct DerivedFromRenamed : Renamed {
+  int own = 0;
+};
+BOOST_DESCRIBE_STRUCT(DerivedFromRenamed, (Renamed), (own))
+
 struct Tree {
   int value = 0;
   std::vector<Tree> children;
@@ -372,6 +387,35 @@ TEST(Json, EnumeratorsAreWrittenInSnakeCase) {
   EXPECT_EQ(EnumWord(static_cast<Mood>(9)), "");
   EXPECT_EQ(EnumFromWord<Mood>("timed_out"), Mood::kTimedOut);
   EXPECT_EQ(EnumFromWord<Mood>("kTimedOut"), std::nullopt);
+}
+
+TEST(JsonRenamed, WritesBothNamesAndReadsEither) {
+  const Renamed value{{{3, "g", true}}, 5};
+  EXPECT_EQ(ToJson(value, Fields::kChanged),
+            R"({"allocations":[{"index":3,"uuid":"g"}],"cards":[{"index":3,"uuid":"g"}],"now":5,"then":5})");
+  EXPECT_EQ(FromJson<Renamed>(ToJson(value)).value(), value);
+  EXPECT_EQ(FromJson<Renamed>(R"({"cards":[{"index":3,"uuid":"g"}],"then":5})").value(), value);
+  EXPECT_EQ(FromJson<DerivedFromRenamed>(R"({"own":2,"then":5})", Unknown::kRefuse)->now, 5);
+  EXPECT_EQ(ToJson(DerivedFromRenamed(), Fields::kAll), R"({"own":0,"allocations":[],"cards":[],"now":1,"then":1})");
+}
+
+TEST(JsonRenamed, BothNamesMustHaveTheSameValue) {
+  for (const char* text : {R"({"now":5,"then":9})", R"({"then":9,"now":5})"}) {
+    EXPECT_EQ(FromJson<Renamed>(text).error().message,
+              "then: is the old name of now, which has another value; send only one");
+  }
+  EXPECT_EQ(FromJson<Renamed>(R"({"cards":[{"index":3}],"allocations":[{"index":4}]})").error().message,
+            "cards: is the old name of allocations, which has another value; send only one");
+  EXPECT_TRUE(FromJson<Renamed>(R"({"cards":[{"index":3}],"allocations":[{"index":3}]})").has_value());
+}
+
+TEST(JsonRenamed, OnlyAFormerNameAloneIsNoted) {
+  std::vector<std::string> notes;
+  EXPECT_EQ(FromJson<Renamed>(R"({"now":5,"then":5})", Unknown::kRefuse, {}, &notes)->now, 5);
+  EXPECT_EQ(notes, std::vector<std::string>());
+  EXPECT_EQ(FromJson<Renamed>(R"({"then":9,"then":7})", Unknown::kRefuse, {}, &notes)->now, 7);
+  EXPECT_EQ(notes, std::vector<std::string>{"then is now called now; the old name works in this release only"});
+  EXPECT_EQ(FromJson<Renamed>(R"({"then":"x"})").error().message, "then: expected a number, got a string");
 }
 
 }  // namespace json_test

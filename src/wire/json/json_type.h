@@ -60,8 +60,18 @@ struct JsonType;
 
 struct JsonField {
   std::string_view name;
+  std::string_view former;    // The name in the last release, if it was another one; else empty. See RenamedField.
   void* (*in)(void* object);  // Address of the member; reading through it does not change the object.
   const JsonType* type;
+};
+
+/// A field that had another name in the last release. Texts with the former name alone are still read. Both names are
+/// written, so that programs of the last release find theirs. A described type lists such fields in a function that
+/// argument-dependent lookup finds, also for derived types; the member in C++ may have either name:
+///   constexpr std::array<RenamedField, 1> RenamedFields(const Job*) { return {{{"allocations", "seats"}}}; }
+struct RenamedField {
+  std::string_view name;
+  std::string_view former;
 };
 
 /// An enumerator: kTimedOut is "timed_out".
@@ -165,6 +175,16 @@ struct WordsOf {
 };
 
 template <typename T>
+constexpr RenamedField NamesOf(std::string_view member) {
+  if constexpr (requires(const T* type) { RenamedFields(type); }) {
+    for (const RenamedField& field : RenamedFields(static_cast<const T*>(nullptr))) {
+      if (member == field.name || member == field.former) return field;
+    }
+  }
+  return {member, {}};
+}
+
+template <typename T>
 struct FieldsOf {
   template <typename Member>
   static void* In(void* object) {
@@ -172,7 +192,7 @@ struct FieldsOf {
   }
   template <template <typename...> class List, typename... Members>
   static constexpr std::array<JsonField, sizeof...(Members)> Make(List<Members...>*) {
-    return {JsonField{Members::name, &In<Members>,
+    return {JsonField{NamesOf<T>(Members::name).name, NamesOf<T>(Members::name).former, &In<Members>,
                       &kJsonType<std::remove_reference_t<decltype(std::declval<T&>().*Members::pointer)>>}...};
   }
   using All = boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;

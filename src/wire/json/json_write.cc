@@ -205,8 +205,11 @@ void WriteObject(JsonWriter& writer, const JsonType& type, const void* value, co
       member_base = field.in(const_cast<void*>(base));
       if (IsUnchanged(*field.type, member, member_base)) continue;
     }
-    writer.Key(field.name);
-    Write(writer, *field.type, member, member_base);
+    for (const std::string_view name : {field.name, field.former}) {
+      if (name.empty()) continue;
+      writer.Key(name);
+      Write(writer, *field.type, member, member_base);
+    }
   }
   writer.EndObject();
 }

@@ -67,8 +67,13 @@ std::string EncodeChanged(const Message& message) {
 }
 
 template <typename Message>
+Result<Message> Decode(std::string_view text, std::vector<std::string>* notes) {
+  return FromJson<Message>(text, Unknown::kIgnore, kLimitsOf<Message>, notes);
+}
+
+template <typename Message>
 Result<Message> Decode(std::string_view text) {
-  return FromJson<Message>(text, Unknown::kIgnore, kLimitsOf<Message>);
+  return Decode<Message>(text, nullptr);
 }
 
 template <typename Message>
@@ -76,10 +81,11 @@ const JsonType& TypeOf() {
   return kJsonType<Message>;
 }
 
-#define DIVVY_MESSAGE(...)                                                 \
-  template std::string Encode(const __VA_ARGS__& message);                 \
-  template std::string EncodeChanged(const __VA_ARGS__& message);          \
-  template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view text); \
+#define DIVVY_MESSAGE(...)                                                                       \
+  template std::string Encode(const __VA_ARGS__& message);                                       \
+  template std::string EncodeChanged(const __VA_ARGS__& message);                                \
+  template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view);                            \
+  template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view, std::vector<std::string>*); \
   template const JsonType& TypeOf<__VA_ARGS__>();
 
 DIVVY_MESSAGE(StatusView)

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "model/job.h"
@@ -27,6 +28,10 @@ std::string EncodeChanged(const Message& message);
 /// field by its path.
 template <typename Message>
 Result<Message> Decode(std::string_view text);
+
+/// The same. `notes`, if it is not null, receives a line for each field that has only its name of the last release.
+template <typename Message>
+Result<Message> Decode(std::string_view text, std::vector<std::string>* notes);
 
 /// The JSON type of the message, for the OpenAPI document.
 template <typename Message>

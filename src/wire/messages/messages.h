@@ -39,7 +39,7 @@ struct StatusView {
   std::vector<std::string> warnings;
   std::int64_t gpus_reserved = 0;  // Idle GPUs that a reservation in force keeps.
   std::string node;                // Name of the controller's own node. Empty if it is the only node.
-  std::int64_t gpus_lent = 0;      // Free GPUs that tenants borrow, beyond their plan, until a job needs them.
+  std::int64_t gpus_borrowed = 0;  // Free GPUs that tenants borrow, beyond their plan, until a job needs them.
 };
 
 struct GpuProcessView {
@@ -63,17 +63,17 @@ struct TenantView {
                        // "starting": its processes are not there yet; "unknown": its node is disconnected.
   std::string share;   // The fraction that it requested: "0.25 to 0.8", "20 to 40 GiB".
   double request = 0;  // Its guaranteed fraction of the GPU.
-  std::int64_t request_bytes = 0;   // Its guaranteed memory.
-  std::int64_t limit_bytes = 0;     // The most memory that it can ever get.
-  std::int64_t ceiling_bytes = 0;   // The most memory that it may use now.
-  std::int64_t used_bytes = 0;      // The memory that it uses.
-  std::int64_t borrowed_bytes = 0;  // The memory that it uses beyond its request.
-  double compute = 0;               // Its share of the GPU's time in the last second.
-  double compute_request = 0;       // Its guaranteed share of the GPU's time.
-  double compute_limit = 0;         // Its maximal share of the GPU's time.
-  bool is_compute_known = false;    // False if its GPU time is not measured, or if it has not started yet.
-  std::int64_t paper_gpu = 0;       // The GPU that the plan gives it. Differs from this GPU if the tenant was moved.
-  std::string mechanism;            // "enforced by interposer", "MIG", "MPS", "advisory".
+  std::int64_t request_bytes = 0;        // Its guaranteed memory.
+  std::int64_t limit_bytes = 0;          // The most memory that it can ever get.
+  std::int64_t current_limit_bytes = 0;  // The most memory that it may use now.
+  std::int64_t used_bytes = 0;           // The memory that it uses.
+  std::int64_t borrowed_bytes = 0;       // The memory that it uses beyond its request.
+  double compute = 0;                    // Its share of the GPU's time in the last second.
+  double compute_request = 0;            // Its guaranteed share of the GPU's time.
+  double compute_limit = 0;              // Its maximal share of the GPU's time.
+  bool is_compute_known = false;         // False if its GPU time is not measured, or if it has not started yet.
+  std::int64_t planned_gpu = 0;  // The GPU that the plan gives it. Differs from this GPU if the tenant was moved.
+  std::string mechanism;         // "enforced by interposer", "MIG", "MPS", "advisory".
   bool is_movable = false;
   std::string note;  // For people: what it borrows or waits for, why it cannot be moved, or what went wrong.
 };
@@ -129,7 +129,7 @@ struct RequestView {
   std::int64_t memory_bytes = 0;
   std::int64_t tasks = 1;
   double time_limit_s = 0;     // 0: no limit.
-  std::int64_t gpus_most = 0;  // For elastic jobs: the maximum, with `gpus` as the minimum. 0: the count is fixed.
+  std::int64_t max_gpus = 0;   // For elastic jobs: the maximum, with `gpus` as the minimum. 0: the count is fixed.
   std::string topology;        // "numa", "nvlink:required". Empty: any.
   std::string placement;       // "pack". Empty: the server's default.
   std::int64_t nodes = 1;      // Number of nodes. Each gives all of the above.
@@ -161,17 +161,17 @@ struct AllocationView {
 
 /// One GPU of a job that holds GPU fractions, and its current state.
 struct SharedGpuView {
-  std::int64_t gpu = 0;             // The GPU that it is on, or was on when it was parked.
-  std::int64_t paper_gpu = 0;       // The GPU that the plan gives it.
-  std::int64_t request_bytes = 0;   // Its guaranteed memory.
-  std::int64_t limit_bytes = 0;     // The most memory that it can ever get.
-  std::int64_t ceiling_bytes = 0;   // The most memory that it may use now.
-  std::int64_t used_bytes = 0;      // The memory that it uses.
-  std::int64_t borrowed_bytes = 0;  // The memory that it uses beyond its request.
-  double compute = 0;               // Its share of the GPU's time in the last second.
-  double compute_request = 0;       // Its guaranteed share of the GPU's time.
-  double compute_limit = 0;         // Its maximal share of the GPU's time.
-  bool is_compute_known = false;    // False if its GPU time is not measured.
+  std::int64_t gpu = 0;                  // The GPU that it is on, or was on when it was parked.
+  std::int64_t planned_gpu = 0;          // The GPU that the plan gives it.
+  std::int64_t request_bytes = 0;        // Its guaranteed memory.
+  std::int64_t limit_bytes = 0;          // The most memory that it can ever get.
+  std::int64_t current_limit_bytes = 0;  // The most memory that it may use now.
+  std::int64_t used_bytes = 0;           // The memory that it uses.
+  std::int64_t borrowed_bytes = 0;       // The memory that it uses beyond its request.
+  double compute = 0;                    // Its share of the GPU's time in the last second.
+  double compute_request = 0;            // Its guaranteed share of the GPU's time.
+  double compute_limit = 0;              // Its maximal share of the GPU's time.
+  bool is_compute_known = false;         // False if its GPU time is not measured.
 };
 /// A running job that holds GPU fractions: where it really is, and its state there.
 struct ShareView {
@@ -209,10 +209,10 @@ struct StepView {
   std::string gpus;  // Indices on the node where the step was started: "0,3".
   std::optional<double> start_time;
   std::optional<double> end_time;
-  std::optional<std::int64_t> exit_code;  // Set once it has ended; 128 + signal when a signal ended it.
-  std::string command;                    // The beginning of its command. Empty if the caller may not see it.
-  std::vector<AllocationView> seats;      // For jobs on several nodes: the nodes where it has tasks.
-  std::vector<StepTaskView> task_map;     // By rank, while it runs. Empty: its tasks share all of its resources.
+  std::optional<std::int64_t> exit_code;    // Set once it has ended; 128 + signal when a signal ended it.
+  std::string command;                      // The beginning of its command. Empty if the caller may not see it.
+  std::vector<AllocationView> allocations;  // For jobs on several nodes: the nodes where it has tasks.
+  std::vector<StepTaskView> task_map;       // By rank, while it runs. Empty: its tasks share all of its resources.
 };
 
 struct JobView {
@@ -248,13 +248,13 @@ struct JobView {
   std::int64_t restarts = 0;
   std::int64_t position = 0;  // Position in the queue, from 1. 0: it is not in the queue.
   std::string team;
-  std::string preemptible;               // "never", "pause", "requeue". Empty: not set.
-  std::optional<ProgressView> progress;  // Absent if the job has reported none.
-  std::string node;                      // The node of `gpus`, once the job has started.
-  std::vector<AllocationView> seats;     // For jobs on several nodes: all of them. The first is `node`.
-  std::int64_t step_count = 0;           // Number of its steps, once the job has ended.
-  bool is_foreground = false;            // It runs on the caller's terminal: srun, salloc, divvy run.
-  std::optional<ShareView> share;        // Absent if it has whole GPUs, or does not run.
+  std::string preemptible;                  // "never", "pause", "requeue". Empty: not set.
+  std::optional<ProgressView> progress;     // Absent if the job has reported none.
+  std::string node;                         // The node of `gpus`, once the job has started.
+  std::vector<AllocationView> allocations;  // For jobs on several nodes: all of them. The first is `node`.
+  std::int64_t step_count = 0;              // Number of its steps, once the job has ended.
+  bool is_foreground = false;               // It runs on the caller's terminal: srun, salloc, divvy run.
+  std::optional<ShareView> share;           // Absent if it has whole GPUs, or does not run.
 };
 
 /// Additional fields of JobDetail, because Boost.Describe allows at most 52 fields in one struct. In JSON they are
@@ -265,9 +265,9 @@ struct JobOutlook {
   std::string speeds;
   /// Whether the job is isolated from other jobs' GPUs, and how often an access was denied. Empty if neither applies.
   std::string isolation;
-  std::string node;                   // The node of `gpus`, once the job has started.
-  std::vector<AllocationView> seats;  // For jobs on several nodes: all of them. The first is `node`.
-  std::int64_t step_count = 0;        // Number of its steps, once the job has ended.
+  std::string node;                         // The node of `gpus`, once the job has started.
+  std::vector<AllocationView> allocations;  // For jobs on several nodes: all of them. The first is `node`.
+  std::int64_t step_count = 0;              // Number of its steps, once the job has ended.
   /// Its last steps, as far as they are stored. A running job has them only if it runs on the controller's own node.
   std::vector<StepView> steps;
   std::optional<ShareView> share;  // Absent if it has whole GPUs, or does not run.
@@ -444,7 +444,7 @@ struct PortionRequest {
 /// file, label or group.
 struct JobUpdate {
   JobSelector select;
-  std::optional<std::int64_t> gpus;  // Without gpus_most: the exact number. With it: the minimum.
+  std::optional<std::int64_t> gpus;  // Without max_gpus: the exact number. With it: the minimum.
   std::optional<std::string> gpu_type;
   std::optional<std::int64_t> gpu_memory_bytes;
   std::optional<std::int64_t> cpus;
@@ -481,8 +481,8 @@ struct JobUpdate {
   std::optional<double> grace_s;
   std::optional<std::string> account;
   std::optional<std::string> pool;
-  std::optional<std::int64_t> gpus_most;  // 0: the number of GPUs is fixed.
-  std::optional<std::string> topology;    // "any", "numa", "nvlink", "nvlink:required".
+  std::optional<std::int64_t> max_gpus;  // 0: the number of GPUs is fixed.
+  std::optional<std::string> topology;   // "any", "numa", "nvlink", "nvlink:required".
   std::optional<Preemptible> preemptible;
   std::optional<std::int64_t> nodes;
   std::optional<std::string> constraint;

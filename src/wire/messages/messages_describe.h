@@ -4,11 +4,14 @@
 // A field that is added to a struct must be added here as well: messages_describe_test.cc compares the counts.
 #pragma once
 
+#include <array>
+
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 
 #include "model/job.h"
 #include "model/node_allocation.h"
+#include "wire/json/json_type.h"
 #include "wire/messages/messages.h"
 
 namespace divvy {
@@ -28,8 +31,11 @@ BOOST_DESCRIBE_STRUCT(GpuSlice, (), (profile, compute, size, start))
 BOOST_DESCRIBE_STRUCT(GpuPortion, (),
                       (request, limit, memory, memory_limit, compute, compute_limit, idle_park, uses_mps))
 BOOST_DESCRIBE_STRUCT(Request, (),
-                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, gpus_most, topology, requires_topology, nodes,
+                      (gpus, gpu_type, gpu_memory, cpus, memory, tasks, max_gpus, topology, requires_topology, nodes,
                        spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice))
+constexpr std::array<RenamedField, 2> RenamedFields(const Request*) {
+  return {{{"max_gpus", "gpus_most"}, {"fraction", "portion"}}};
+}
 BOOST_DESCRIBE_STRUCT(Dependency, (), (kind, job, element, delay))
 BOOST_DESCRIBE_STRUCT(ArraySpec, (), (indices, at_once))
 BOOST_DESCRIBE_STRUCT(Parameter, (), (name, values, row_group))
@@ -56,12 +62,16 @@ namespace divvy::wire {
 BOOST_DESCRIBE_STRUCT(StatusView, (),
                       (pid, version, uptime_s, home, socket, user, is_machine_wide, gpu_source, policy, isolation,
                        listens, gpus, gpus_free, jobs_queued, jobs_held, jobs_running, jobs_total, accepts_work,
-                       trouble, warnings, gpus_reserved, node, gpus_lent))
+                       trouble, warnings, gpus_reserved, node, gpus_borrowed))
+constexpr std::array<RenamedField, 1> RenamedFields(const StatusView*) { return {{{"gpus_borrowed", "gpus_lent"}}}; }
 BOOST_DESCRIBE_STRUCT(GpuProcessView, (), (pid, user, command, memory_bytes, age_s, is_graphics, job, is_ignored))
 BOOST_DESCRIBE_STRUCT(TenantView, (),
-                      (job, display_id, name, user, state, share, request, request_bytes, limit_bytes, ceiling_bytes,
-                       used_bytes, borrowed_bytes, compute, compute_request, compute_limit, is_compute_known, paper_gpu,
-                       mechanism, is_movable, note))
+                      (job, display_id, name, user, state, share, request, request_bytes, limit_bytes,
+                       current_limit_bytes, used_bytes, borrowed_bytes, compute, compute_request, compute_limit,
+                       is_compute_known, planned_gpu, mechanism, is_movable, note))
+constexpr std::array<RenamedField, 2> RenamedFields(const TenantView*) {
+  return {{{"planned_gpu", "paper_gpu"}, {"current_limit_bytes", "ceiling_bytes"}}};
+}
 BOOST_DESCRIBE_STRUCT(GpuView, (),
                       (index, uuid, model, memory_total_bytes, memory_used_bytes, state, reason, jobs, job_display_ids,
                        pci_address, numa_node, compute_capability, is_mig_enabled, slices, links, utilisation_percent,
@@ -70,25 +80,36 @@ BOOST_DESCRIBE_STRUCT(ComponentView, (),
                       (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, nodes, spreads_tasks, constraint,
                        node_list, excluded_nodes, pool))
 BOOST_DESCRIBE_STRUCT(RequestView, (),
-                      (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, gpus_most, topology,
+                      (gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, tasks, time_limit_s, max_gpus, topology,
                        placement, nodes, spreads_tasks, constraint, node_list, excluded_nodes, others, portion, slice,
                        end_by))
+constexpr std::array<RenamedField, 2> RenamedFields(const RequestView*) {
+  return {{{"max_gpus", "gpus_most"}, {"fraction", "portion"}}};
+}
 BOOST_DESCRIBE_STRUCT(AllocationPartView, (), (component, gpus, tasks))
 BOOST_DESCRIBE_STRUCT(AllocationView, (), (node, gpus, tasks, parts))
 BOOST_DESCRIBE_STRUCT(SharedGpuView, (),
-                      (gpu, paper_gpu, request_bytes, limit_bytes, ceiling_bytes, used_bytes, borrowed_bytes, compute,
-                       compute_request, compute_limit, is_compute_known))
+                      (gpu, planned_gpu, request_bytes, limit_bytes, current_limit_bytes, used_bytes, borrowed_bytes,
+                       compute, compute_request, compute_limit, is_compute_known))
+constexpr std::array<RenamedField, 2> RenamedFields(const SharedGpuView*) {
+  return {{{"planned_gpu", "paper_gpu"}, {"current_limit_bytes", "ceiling_bytes"}}};
+}
 BOOST_DESCRIBE_STRUCT(ShareView, (), (part, state, note, mechanism, is_movable, gpus))
 BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_end))
 BOOST_DESCRIBE_STRUCT(StepTaskView, (), (rank, node, gpus, cores))
 BOOST_DESCRIBE_STRUCT(StepView, (),
-                      (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, seats, task_map))
+                      (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, allocations,
+                       task_map))
+constexpr std::array<RenamedField, 1> RenamedFields(const StepView*) { return {{{"allocations", "seats"}}}; }
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
                        comment, dialect, array_id, array_index, count, array_indices, array_at_once, dependencies,
-                       restarts, position, team, preemptible, progress, node, seats, step_count, is_foreground, share))
-BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, seats, step_count, steps, share))
+                       restarts, position, team, preemptible, progress, node, allocations, step_count, is_foreground,
+                       share))
+constexpr std::array<RenamedField, 1> RenamedFields(const JobView*) { return {{{"allocations", "seats"}}}; }
+BOOST_DESCRIBE_STRUCT(JobOutlook, (), (progress, speeds, isolation, node, allocations, step_count, steps, share))
+constexpr std::array<RenamedField, 1> RenamedFields(const JobOutlook*) { return {{{"allocations", "seats"}}}; }
 BOOST_DESCRIBE_STRUCT(JobDetail, (JobOutlook),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,
                        end_time, exit_code, signal, reason, start_reason, priority, project, group, pool, account, qos,
@@ -110,13 +131,17 @@ BOOST_DESCRIBE_STRUCT(ActionRequest, (), (select, signal, grace_s, reason, at, r
 BOOST_DESCRIBE_STRUCT(ActionResult, (), (id, display_id, is_done, message))
 BOOST_DESCRIBE_STRUCT(ActionAnswer, (), (results))
 BOOST_DESCRIBE_STRUCT(PortionRequest, (), (select, portion, to))
+constexpr std::array<RenamedField, 1> RenamedFields(const PortionRequest*) { return {{{"fraction", "portion"}}}; }
 BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                       (select, gpus, gpu_type, gpu_memory_bytes, cpus, memory_bytes, priority, time_limit_s, begin,
                        name, project, comment, group, array_at_once, retries, command, dependencies, output, tasks,
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
                        error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
-                       gpus_most, topology, preemptible, nodes, constraint, node_list, excluded_nodes, portion, slice,
+                       max_gpus, topology, preemptible, nodes, constraint, node_list, excluded_nodes, portion, slice,
                        end_by))
+constexpr std::array<RenamedField, 2> RenamedFields(const JobUpdate*) {
+  return {{{"max_gpus", "gpus_most"}, {"fraction", "portion"}}};
+}
 BOOST_DESCRIBE_STRUCT(RestrictRequest, (), (gpus, is_all, nodes))
 BOOST_DESCRIBE_STRUCT(RestrictAnswer, (), (gpus, message))
 BOOST_DESCRIBE_STRUCT(IgnoreRequest, (), (gpu, pid, is_ignored, node))

@@ -173,7 +173,7 @@ JobSpec SpecWithEverything() {
                   .cpus = 8,
                   .memory = 64_GiB,
                   .tasks = 2,
-                  .gpus_most = 8,
+                  .max_gpus = 8,
                   .topology = TopologyNeed::kNvlink,
                   .requires_topology = true};
   spec.placement = PlacementStrategy::kBest;

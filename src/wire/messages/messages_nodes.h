@@ -42,9 +42,9 @@ struct NodeView {
   std::string gpu_source;
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
-  std::string version;          // The version of its agent.
-  std::string address;          // The address of its last connection.
-  std::optional<double> heard;  // Time of its last message. Absent: none since the controller started.
+  std::string version;                 // The version of its agent.
+  std::string address;                 // The address of its last connection.
+  std::optional<double> last_contact;  // Time of its last message. Absent: none since the controller started.
   std::optional<double> joined;
   std::optional<double> deadline;  // The deadline of its drain.
   std::map<std::string, std::string> labels;
@@ -53,7 +53,7 @@ struct NodeView {
   std::optional<double> reason_since;         // Since when `reason` applies. Absent: unknown.
   std::vector<std::int64_t> gpus_restricted;  // GPUs that accept no new work because of divvy gpus restrict.
   std::int64_t gpus_reserved = 0;             // Idle GPUs that a reservation in force keeps.
-  std::string alone;                          // The job that has the node exclusively, because of its pool.
+  std::string exclusive_job;                  // The job that has the node exclusively, because of its pool.
 };
 
 /// A pool, configured ([pools.NAME]) or named only by node labels. An absent number means no limit.
@@ -75,8 +75,8 @@ struct PoolView {
   std::optional<std::int64_t> min_gpus;
   std::optional<std::int64_t> max_gpus;
   std::optional<std::int64_t> max_nodes;
-  std::optional<std::int64_t> most_running;  // For all jobs of the pool together.
-  std::optional<std::int64_t> most_gpus;
+  std::optional<std::int64_t> running_limit;  // For all jobs of the pool together.
+  std::optional<std::int64_t> gpu_limit;
   std::string policy;
   std::string placement;
   std::int64_t priority = 0;
@@ -91,7 +91,7 @@ struct NodeRequest {
   std::string reason;
   double deadline_s = -1;                     // For drain: from now. Negative: none.
   std::map<std::string, std::string> labels;  // For label: an empty value removes the label.
-  bool is_gone = false;                       // For remove: the node is gone permanently, and its jobs are lost.
+  bool is_lost = false;                       // For remove: the node is gone permanently, and its jobs are lost.
 };
 
 }  // namespace divvy::wire

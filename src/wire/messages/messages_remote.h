@@ -9,13 +9,13 @@
 namespace divvy::wire {
 
 struct TokenRequest {
-  std::string user;                  // Empty: the caller.
-  std::string role = "user";         // "viewer" | "user" | "admin" | "node" (lets a machine join as a node).
-  std::string label;                 // A name for people.
-  double lives_s = 30 * 24 * 3600.;  // Lifetime. 0: it never expires.
-  std::string at;                    // "host" or "host:port" of the controller in the printed line. Empty: the daemon's
-                                     // own address.
-  std::int64_t uses = 1;             // For role "node": how many nodes may join with it.
+  std::string user;                     // Empty: the caller.
+  std::string role = "user";            // "viewer" | "user" | "admin" | "node" (lets a machine join as a node).
+  std::string label;                    // A name for people.
+  double lifetime_s = 30 * 24 * 3600.;  // Lifetime. 0: it never expires.
+  std::string at;         // "host" or "host:port" of the controller in the printed line. Empty: the daemon's
+                          // own address.
+  std::int64_t uses = 1;  // For role "node": how many nodes may join with it.
 };
 struct TokenAnswer {
   std::string id;

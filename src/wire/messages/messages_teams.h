@@ -25,10 +25,10 @@ struct TeamView {
   std::vector<std::string> groups;
   std::vector<std::string> leads;
   std::string team;
-  std::optional<std::int64_t> most_gpus;  // Only for users; teams have `limit`. This and the next four are limits;
+  std::optional<std::int64_t> gpu_limit;  // Only for users; teams have `limit`. This and the next four are limits;
                                           // absent: none.
-  std::optional<std::int64_t> most_running;
-  std::optional<std::int64_t> most_queued;
+  std::optional<std::int64_t> running_limit;
+  std::optional<std::int64_t> queued_limit;
   std::optional<double> budget_gpu_hours;
   std::optional<double> budget_cost;
   std::string period;        // Budget period: "day", "week", "month"; UTC.
@@ -39,7 +39,7 @@ struct TeamView {
                                 // not use.
   double used_gpu_hours = 0;    // In the current period.
   double used_cost = 0;
-  std::string barred;  // Why none of its jobs may start. Empty: they may.
+  std::string blocker;  // Why none of its jobs may start. Empty: they may.
   bool is_from_file = false;
 };
 
@@ -99,7 +99,7 @@ struct ReservationView {
   double duration_s = 0;
   std::string every;
   std::string by;
-  std::vector<OccurrenceView> turns;  // Current and future ones of the next eight days.
+  std::vector<OccurrenceView> occurrences;  // Current and future ones of the next eight days.
 };
 struct ReservationName {
   std::string which;  // Number or name.

@@ -66,7 +66,7 @@ struct ListedJob : JobView {
 
 /// The answer of POST /v1/jobs for a dry run.
 struct ForecastAnswer : SubmitAnswer {
-  std::vector<AllocationView> seats;  // `nodes` with the GPUs that the job would get there.
+  std::vector<AllocationView> allocations;  // `nodes` with the GPUs that the job would get there.
 };
 
 /// GET /v1/history: an event of a job, or of a node and its GPUs.

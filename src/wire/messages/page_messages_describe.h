@@ -1,8 +1,11 @@
 // The members of page_messages.h, for JSON and the OpenAPI document.
 #pragma once
 
+#include <array>
+
 #include <boost/describe/class.hpp>
 
+#include "wire/json/json_type.h"
 #include "wire/messages/messages_describe.h"
 #include "wire/messages/page_messages.h"
 
@@ -17,7 +20,8 @@ BOOST_DESCRIBE_STRUCT(StartsAnswer, (), (time, is_complete, starts))
 BOOST_DESCRIBE_STRUCT(TimelineLine, (), (time, text))
 BOOST_DESCRIBE_STRUCT(JobInFull, (JobDetail), (timeline, all_indices))
 BOOST_DESCRIBE_STRUCT(ListedJob, (JobView), (wasted_gpus))
-BOOST_DESCRIBE_STRUCT(ForecastAnswer, (SubmitAnswer), (seats))
+BOOST_DESCRIBE_STRUCT(ForecastAnswer, (SubmitAnswer), (allocations))
+constexpr std::array<RenamedField, 1> RenamedFields(const ForecastAnswer*) { return {{{"allocations", "seats"}}}; }
 BOOST_DESCRIBE_STRUCT(HistoryEvent, (), (time, id, text))
 BOOST_DESCRIBE_STRUCT(ValohaiQuestion, (), (text, directory, step, title, parameters, inputs, variables))
 BOOST_DESCRIBE_STRUCT(ValohaiProblemView, (), (line, is_warning, text))

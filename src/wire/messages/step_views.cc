@@ -44,7 +44,7 @@ std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_e
     if (has_commands) view.command = step.command;
     for (const StepMachine& machine : step.machines) {
       if (machine.node_index >= allocations.size()) continue;
-      AllocationView& allocation = view.seats.emplace_back();
+      AllocationView& allocation = view.allocations.emplace_back();
       allocation.node = allocations[machine.node_index].node;
       allocation.tasks = machine.tasks;
       for (const int gpu : machine.gpus.ToVector()) allocation.gpus.push_back(gpu);

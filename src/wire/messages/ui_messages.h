@@ -12,7 +12,7 @@ struct UiLinkRequest {
 };
 struct UiLinkAnswer {
   std::string url;          // Valid for one login. The secret is stored nowhere else.
-  double lives_s = 0;       // Lifetime of the link.
+  double lifetime_s = 0;    // Lifetime of the link.
   std::string fingerprint;  // For TLS: SHA-256 of the certificate, which the browser will ask about.
   std::string message;
 };

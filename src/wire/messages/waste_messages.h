@@ -39,7 +39,7 @@ struct WastefulJob {
   std::string action_text;            // Its state after the action: "paused", "queued again and held".
   std::optional<double> action_time;  // When the action happens, unless the job uses its GPUs by then.
   std::int64_t warnings = 0;          // Warnings sent so far.
-  std::int64_t warnings_most = 0;     // Warnings sent before the action.
+  std::int64_t max_warnings = 0;      // Warnings sent before the action.
 };
 struct WasteAnswer {
   double time = 0;

@@ -1,8 +1,11 @@
 // The members of waste_messages.h, for JSON and the OpenAPI document.
 #pragma once
 
+#include <array>
+
 #include <boost/describe/class.hpp>
 
+#include "wire/json/json_type.h"
 #include "wire/messages/waste_messages.h"
 
 namespace divvy::wire {
@@ -11,7 +14,10 @@ BOOST_DESCRIBE_STRUCT(WasteFinding, (), (kind, since, gpus, text, remedy))
 BOOST_DESCRIBE_STRUCT(WastefulJob, (),
                       (id, display_id, name, user, team, gpu_model, gpus, start_time, wasted_gpus, gpu_hours,
                        lost_gpu_hours, idle_gpu_hours, lost_cost, findings, action, action_text, action_time, warnings,
-                       warnings_most))
+                       max_warnings))
+constexpr std::array<RenamedField, 1> RenamedFields(const WastefulJob*) {
+  return {{{"max_warnings", "warnings_most"}}};
+}
 BOOST_DESCRIBE_STRUCT(WasteAnswer, (), (time, is_on, wasted_gpus, jobs))
 BOOST_DESCRIBE_STRUCT(JobWaste, (),
                       (id, display_id, has_ended, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost,

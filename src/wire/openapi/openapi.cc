@@ -19,6 +19,7 @@ class OpenApiText {
   void Schema(const JsonType& type, std::string_view meaning = {});
   void SchemaBody(const JsonType& type, std::string_view meaning);
   void Reference(const JsonType& type);
+  void FormerName(const JsonField& field);
   void Definition(const JsonType& type);
   void Operation(const OpenApiRoute& route);
   void Parameters(const OpenApiRoute& route);
@@ -124,6 +125,15 @@ void OpenApiText::SchemaBody(const JsonType& type, std::string_view meaning) {
   }
 }
 
+/// The name of a field in the last release: the same values, for clients of that release.
+void OpenApiText::FormerName(const JsonField& field) {
+  writer_.Key(field.former);
+  writer_.BeginObject();
+  SchemaBody(*field.type, "former name of " + std::string(field.name));
+  writer_.Member("deprecated", true);
+  writer_.EndObject();
+}
+
 void OpenApiText::Definition(const JsonType& type) {
   writer_.BeginObject();
   if (type.kind == JsonKind::kEnum) {
@@ -139,6 +149,7 @@ void OpenApiText::Definition(const JsonType& type) {
     for (const JsonField& field : type.fields) {
       writer_.Key(field.name);
       Schema(*field.type);
+      if (!field.former.empty()) FormerName(field);
     }
     writer_.EndObject();
   }

@@ -122,12 +122,12 @@ export const idOf = (job) => String(job.id);
 
 /** "2", "2..8", "0.5", "2x0.5", "2x4", "20 GiB", "1g.18gb", as divvy queue has it. */
 export function gpusAsked(request) {
-  const portion = request.portion ?? {};
+  const portion = request.fraction ?? {};
   const part = portion.request || portion.compute ? String(portion.request || portion.compute) : portion.memory ? bytes(portion.memory) : '';
   if (request.slice) return request.slice;
   if (part) return request.gpus > 1 ? `${request.gpus}x${part}` : part;
   const one = (component) => {
-    if (component.gpus_most > component.gpus) return `${component.gpus}..${component.gpus_most}`;
+    if (component.max_gpus > component.gpus) return `${component.gpus}..${component.max_gpus}`;
     return component.nodes > 1 ? `${component.nodes}x${component.gpus}` : `${component.gpus}`;
   };
   return [one(request), ...(request.others ?? []).map(one)].join(' + ');
@@ -137,8 +137,8 @@ export function gpusInWords(request) {
   const text = gpusAsked(request);
   if (request.slice) return text;
   if (text === '0') return 'no GPU';
-  if (request.portion?.memory && !request.portion.request) return `${text} of ${request.gpus > 1 ? 'each GPU' : 'a GPU'}`;
-  return `${text} GPU${text === '1' || (request.portion?.request && request.gpus === 1) ? '' : 's'}`;
+  if (request.fraction?.memory && !request.fraction.request) return `${text} of ${request.gpus > 1 ? 'each GPU' : 'a GPU'}`;
+  return `${text} GPU${text === '1' || (request.fraction?.request && request.gpus === 1) ? '' : 's'}`;
 }
 
 /** Its deadline ends this run, earlier than what it asked for would: the limit is what was left until then. */

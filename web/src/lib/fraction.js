@@ -7,7 +7,7 @@ const textOf = (value) => (value ? String(+value.toFixed(4)) : '');
 
 /** Asks for the new size. Fields that stay as they are leave the job's own value alone, as for divvy resize. */
 export function askResize(job) {
-  const portion = job.request.portion;
+  const portion = job.request.fraction;
   const isByMemory = portion.memory > 0 && !portion.request;
   const [request, limit] = isByMemory ? ['memory', 'memory_limit'] : ['request', 'limit'];
   const shown = (value) => textOf(isByMemory ? value / kGiB : value);
@@ -33,7 +33,7 @@ export function askResize(job) {
         changed[member] = isByMemory ? Math.round(value * kGiB) : value;
       }
       if (!Object.keys(changed).length) return 'Change one of the values.';
-      return tryTo('/v1/jobs/resize', { ...select([job.id]), portion: changed });
+      return tryTo('/v1/jobs/resize', { ...select([job.id]), fraction: changed });
     },
   });
 }

@@ -111,8 +111,8 @@ export const nodeOf = (node) => node || (live.nodes.length > 1 ? (live.nodes.fin
 
 /** Seconds that a job, an element or a step has run; of what began just now the page's clock may be a moment behind. Undefined: it has not begun. */
 export const ranFor = (one) => (one.start_time ? Math.max(0, (one.end_time ?? live.now) - one.start_time) : undefined);
-/** Where a job of several machines is: its seats, each with the name of its machine. */
-export const seatsOf = (job) => (job.seats ?? []).map((seat) => ({ ...seat, node: nodeOf(seat.node) }));
+/** Where a job of several machines is: its allocations, each with the name of its machine. */
+export const allocationsOf = (job) => (job.allocations ?? []).map((allocation) => ({ ...allocation, node: nodeOf(allocation.node) }));
 
 /** Nothing is heard of it now: what was seen of it last is no news. */
 export const isUnheard = (name) => live.nodes.some((one) => one.name === name && ['away', 'lost'].includes(one.state));

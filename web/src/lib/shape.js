@@ -19,16 +19,16 @@ export function shaped(value, shape) {
 export const listOf = (value, shape) => (Array.isArray(value) ? value.filter(isObject).map((one) => shaped(one, shape)) : []);
 
 const kPortion = { request: 0, limit: 0, memory: 0, memory_limit: 0, compute: 0 };
-const kRequest = { gpus: 0, nodes: 1, gpus_most: 0, others: [], portion: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, end_by: null, topology: '', constraint: '' };
-const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], seats: [], submit_time: 0, reason: '', start_reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
+const kRequest = { gpus: 0, nodes: 1, max_gpus: 0, others: [], fraction: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, end_by: null, topology: '', constraint: '' };
+const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], allocations: [], submit_time: 0, reason: '', start_reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
 const kMaybe = { start_time: null, end_time: null, eligible_time: null, exit_code: null };
 const kGpu = { index: 0, uuid: '', model: '', state: '', reason: '', jobs: [], job_display_ids: [], memory_used_bytes: 0, memory_total_bytes: 0, utilisation_percent: -1, temperature_celsius: -1, power_watts: -1, numa_node: -1, pci_address: '', node: '', links: [], slices: [], processes: [], tenants: [], free: 0 };
 const kTenant = { job: 0, display_id: '', name: '', user: '', share: '', state: '', request: 0, compute: 0, compute_request: 0, used_bytes: 0, limit_bytes: 0, mechanism: '', note: '' };
 const kProcess = { pid: 0, user: '', command: '', memory_bytes: 0 };
-const kNode = { name: '', state: '', reason: '', gpus: 0, gpus_free: 0, jobs: 0, gpu_model: '', gpu_source: '', cpus: 0, memory_bytes: 0, address: '', labels: {}, pools: [], gpus_restricted: [], heard: null, deadline: null };
-const kStatus = { version: '', gpus: 0, gpus_free: 0, gpus_lent: 0, gpus_reserved: 0, jobs_queued: 0, jobs_held: 0, jobs_running: 0, jobs_total: 0, trouble: '', warnings: [] };
-const kTeam = { name: '', parent: '', weight: 1, priority: 0, users: [], groups: [], leads: [], is_from_file: false, depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, barred: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, most_gpus: null, most_running: null, most_queued: null };
-const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duration_s: 0, every: '', turns: [] };
+const kNode = { name: '', state: '', reason: '', gpus: 0, gpus_free: 0, jobs: 0, gpu_model: '', gpu_source: '', cpus: 0, memory_bytes: 0, address: '', labels: {}, pools: [], gpus_restricted: [], last_contact: null, deadline: null };
+const kStatus = { version: '', gpus: 0, gpus_free: 0, gpus_borrowed: 0, gpus_reserved: 0, jobs_queued: 0, jobs_held: 0, jobs_running: 0, jobs_total: 0, trouble: '', warnings: [] };
+const kTeam = { name: '', parent: '', weight: 1, priority: 0, users: [], groups: [], leads: [], is_from_file: false, depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, blocker: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, gpu_limit: null, running_limit: null, queued_limit: null };
+const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duration_s: 0, every: '', occurrences: [] };
 const kHolder = { id: 0, display_id: '', name: '', user: '', node: '', gpus: [], until: null };
 const kWhy = { summary: '', position: 0, ahead_gpus: 0, predicted_start: null, prediction_basis: '', would_start_now: '', command: '', blockers: [] };
 const kDetail = { command: '', script: '', directory: '', output: '', error: '', timeline: [], all_indices: '', notes: [], labels: {}, parameters: {}, elements: {}, steps: [], gpu_uuids: [], pid: 0, speeds: '', isolation: '', comment: '', project: '', group: '', account: '', array_indices: '', array_at_once: 0, restarts: 0, priority: 0, cpu_time_s: 0, memory_peak_bytes: 0, dialect: '', deadline: null };
@@ -41,16 +41,16 @@ const record = (value) => Object.fromEntries(Object.entries(value).filter(([, on
 
 function requestOf(value) {
   const request = shaped(value, kRequest);
-  return isObject(request.portion) ? { ...request, portion: shaped(request.portion, kPortion), others: listOf(request.others, kRequest) } : request;
+  return isObject(request.fraction) ? { ...request, fraction: shaped(request.fraction, kPortion), others: listOf(request.others, kRequest) } : request;
 }
 export function jobOf(value) {
   const job = shaped(shaped(value, kJob), kMaybe);
   const request = requestOf(job.request);
-  const seats = job.seats.length ? listOf(job.seats, { node: '', gpus: [] }).map((seat) => ({ ...seat, gpus: numbers(seat.gpus) })) : job.seats;
+  const allocations = job.allocations.length ? listOf(job.allocations, { node: '', gpus: [] }).map((allocation) => ({ ...allocation, gpus: numbers(allocation.gpus) })) : job.allocations;
   const progress = isObject(job.progress) ? shaped(job.progress, { fraction: 0, step: 0, steps: 0, expected_end: null }) : null;
   const share = isObject(job.share) ? shaped(job.share, { part: '', state: '', note: '', gpus: [] }) : null;
   if (share) share.gpus = unique(listOf(share.gpus, { gpu: -1 }), 'gpu').map((one) => one.gpu).filter((gpu) => gpu >= 0);
-  return { ...job, request, seats, progress, share, gpus: numbers(job.gpus), dependencies: texts(job.dependencies) };
+  return { ...job, request, allocations, progress, share, gpus: numbers(job.gpus), dependencies: texts(job.dependencies) };
 }
 export function detailOf(value) {
   const job = shaped(jobOf(value), kDetail);
@@ -106,7 +106,7 @@ export const teamsOf = (value) => {
   return { ...all, teams: unique(listOf(all.teams, kTeam).map(named), 'name'), users: unique(listOf(all.users, kTeam), 'name') };
 };
 export const reservationsOf = (value) =>
-  unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, turns: listOf(one.turns, { start: 0, end: 0, reason: '' }) }));
+  unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, occurrences: listOf(one.occurrences, { start: 0, end: 0, reason: '' }) }));
 const kReceiver = { name: '', user: '', events: '', channel: '', target: '', is_signed: false, may_be_removed: false, waiting: 0, sent: 0, lost: 0, last_success: 0, last_failure: 0, failure: '', next_try: 0 };
 export const receiversOf = (value) => {
   const answer = shaped(value, { is_on: true, receivers: [] });
@@ -118,7 +118,7 @@ export const startsOf = (value) => {
 };
 export const poolsOf = (value) => unique(listOf(value, { name: '' }), 'name');
 const kFinding = { kind: '', since: 0, gpus: 0, text: '', remedy: '' };
-const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, action: '', action_text: '', action_time: null, warnings: 0, warnings_most: 0, findings: [] };
+const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, action: '', action_text: '', action_time: null, warnings: 0, max_warnings: 0, findings: [] };
 export const wasteOf = (value) => {
   const waste = shaped(value, { is_on: false, wasted_gpus: 0, jobs: [] });
   return { ...waste, jobs: unique(listOf(waste.jobs, kWasteful), 'id').map((job) => ({ ...job, findings: listOf(job.findings, kFinding) })) };
@@ -164,7 +164,7 @@ export const valohaiOf = (value) => {
 };
 // Of a specification only what is there; what a form reads of it is of the type that it takes it for.
 const kSpec = { command: [], script: '', arguments: [], name: '', directory: '', request: {}, priority: 0, time_limit: 0, dependencies: [], array: {}, retries: 0, preemptible: '', output: '', project: '', team: '', pool: '', labels: {}, extra_environment: [], capture: {} };
-const kSpecRequest = { gpus: 0, gpus_most: 0, gpu_type: '', cpus: 0, memory: 0, tasks: 1, nodes: 1, topology: '', constraint: '', slice: '', portion: {} };
+const kSpecRequest = { gpus: 0, max_gpus: 0, gpu_type: '', cpus: 0, memory: 0, tasks: 1, nodes: 1, topology: '', constraint: '', slice: '', fraction: {} };
 const kSpecPortion = { request: 0, limit: 0, memory: 0, memory_limit: 0 };
 function fitting(value, shape) {
   const fits = ([name, one]) => {
@@ -176,7 +176,9 @@ function fitting(value, shape) {
 export function specOfAnswer(value) {
   const spec = fitting(value, kSpec);
   if (spec.request) spec.request = fitting(spec.request, kSpecRequest);
-  if (spec.request?.portion) spec.request.portion = fitting(spec.request.portion, kSpecPortion);
+  // The daemon writes these fields with their names of the last release, too. What the form changes would contradict them.
+  for (const former of ['gpus_most', 'portion']) delete spec.request?.[former];
+  if (spec.request?.fraction) spec.request.fraction = fitting(spec.request.fraction, kSpecPortion);
   if (spec.array) spec.array = fitting(spec.array, { indices: '', at_once: 0 });
   if (spec.capture) spec.capture = fitting(spec.capture, { environment: [], limits: {}, umask: 0 });
   if (spec.dependencies) spec.dependencies = spec.dependencies.filter(isObject);
@@ -211,8 +213,8 @@ export const fairnessOf = (value) => {
 };
 export const speedsOf = (value) => ({ rows: listOf(shaped(value, { rows: [] }).rows, { name: '', user: '', command: '', model: '', gpus: 0, speed: 0, runs: 0, by: '' }) });
 export const forecastOf = (value) => {
-  const answer = shaped(value, { id: 0, summary: '', notes: [], seats: [], prediction_basis: '', predicted_start: null });
-  return { ...answer, notes: texts(answer.notes), seats: listOf(answer.seats, { node: '', gpus: [] }).map((seat) => ({ ...seat, gpus: numbers(seat.gpus) })) };
+  const answer = shaped(value, { id: 0, summary: '', notes: [], allocations: [], prediction_basis: '', predicted_start: null });
+  return { ...answer, notes: texts(answer.notes), allocations: listOf(answer.allocations, { node: '', gpus: [] }).map((allocation) => ({ ...allocation, gpus: numbers(allocation.gpus) })) };
 };
 export function seriesOf(value) {
   const answer = shaped(value, { step_s: 1, begin: 0, series: [] });

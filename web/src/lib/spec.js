@@ -108,7 +108,7 @@ export const kEmptyScript = '#!/bin/bash\n';
 /** What the form shows of a specification, in which what is as usual may be missing. */
 export function formOf(spec) {
   const request = spec.request ?? {};
-  const portion = request.portion ?? {};
+  const portion = request.fraction ?? {};
   const dependencies = spec.dependencies ?? [];
   const nodes = request.nodes || 1;
   return {
@@ -120,7 +120,7 @@ export function formOf(spec) {
     name: spec.name ?? '',
     directory: spec.directory ?? '',
     gpus: String(request.gpus ?? 0),
-    gpusMost: request.gpus_most > (request.gpus ?? 0) ? String(request.gpus_most) : '',
+    gpusMost: request.max_gpus > (request.gpus ?? 0) ? String(request.max_gpus) : '',
     areGpusSaid: Object.keys(spec).length > 0,
     part: request.slice ? 'slice' : portion.request ? 'part' : portion.memory ? 'memory' : 'whole',
     portion: some(portion.request) || '0.5',
@@ -155,13 +155,13 @@ export const freshForm = () => ({ ...formOf({}), gpus: '1' });
 
 function takeGpus(form, request) {
   request.gpus = gpusByVariable(form) ?? (isSaid(form.gpus) ? count(form.gpus, 'GPUs') : 0);
-  request.gpus_most = isSaid(form.gpusMost) ? count(form.gpusMost, 'maximum GPUs') : 0;
+  request.max_gpus = isSaid(form.gpusMost) ? count(form.gpusMost, 'maximum GPUs') : 0;
   delete request.slice;
-  const { compute, compute_limit, idle_park, uses_mps } = request.portion ?? {};
+  const { compute, compute_limit, idle_park, uses_mps } = request.fraction ?? {};
   const rest = Object.fromEntries(Object.entries({ compute, compute_limit, idle_park, uses_mps }).filter(([, value]) => value));
-  delete request.portion;
-  if (form.part === 'part') request.portion = { ...rest, request: amount(form.portion, 'fraction'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'borrow limit') } : {}) };
-  if (form.part === 'memory') request.portion = { ...rest, memory: sizeOf(form.memory, 'memory per GPU'), ...(isSaid(form.memoryMost) ? { memory_limit: sizeOf(form.memoryMost, 'borrow limit') } : {}) };
+  delete request.fraction;
+  if (form.part === 'part') request.fraction = { ...rest, request: amount(form.portion, 'fraction'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'borrow limit') } : {}) };
+  if (form.part === 'memory') request.fraction = { ...rest, memory: sizeOf(form.memory, 'memory per GPU'), ...(isSaid(form.memoryMost) ? { memory_limit: sizeOf(form.memoryMost, 'borrow limit') } : {}) };
   if (form.part === 'slice') {
     if (!form.slice.trim()) throw new Error('MIG instance: enter a profile such as 1g.10gb, or a size such as >=16G');
     [request.slice, request.gpus] = [form.slice.trim(), request.gpus || 1];
@@ -236,7 +236,7 @@ export function specOf(form, carried) {
 
 // Of which there are fields, by the first that a word of the command line says (POST /v1/words).
 const kInForm = new Set(['command', 'script', 'arguments', 'name', 'directory', 'time_limit', 'pool', 'team', 'project', 'priority', 'array', 'dependencies', 'is_held', 'preemptible', 'extra_environment', 'retries', 'output']);
-const kInRequest = new Set(['gpus', 'portion/request', 'portion/limit', 'portion/memory', 'portion/memory_limit', 'slice', 'gpu_type', 'cpus', 'memory', 'nodes', 'tasks', 'topology', 'constraint'].map((name) => `request/${name}`));
+const kInRequest = new Set(['gpus', 'fraction/request', 'fraction/limit', 'fraction/memory', 'fraction/memory_limit', 'slice', 'gpu_type', 'cpus', 'memory', 'nodes', 'tasks', 'topology', 'constraint'].map((name) => `request/${name}`));
 
 /**
  * What is carried along and has no field: [{ text, members, isOwn }], isOwn: the script's own lines say it. `hidden`:

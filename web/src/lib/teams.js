@@ -21,20 +21,20 @@ function changedAmounts(fields, said) {
   }
   return found;
 }
-const caps = (view) => [
-  amount('running', 'running', 'Maximum running jobs', view?.most_running),
-  amount('queued', 'queued', 'Maximum queued jobs', view?.most_queued),
+const limitsOf = (view) => [
+  amount('running', 'running', 'Maximum running jobs', view?.running_limit),
+  amount('queued', 'queued', 'Maximum queued jobs', view?.queued_limit),
   amount('hours', 'gpu_hours', 'Budget in GPU-hours', view?.budget_gpu_hours),
   { key: 'period', label: 'Budget period', options: ['day', 'week', 'month'], value: view?.period || 'month' },
 ];
 const kCaps = ['running', 'queued', 'gpu_hours'];
-/** The members of `set` as the API has them: limits of jobs and budgets stand in `caps`. */
+/** The members of `set` as the API has them: limits of jobs and budgets are in `limits`. */
 function bodyOf({ set, clear }, said, view) {
   const body = { clear };
   const limits = {};
   for (const [member, value] of Object.entries(set)) (kCaps.includes(member) ? limits : body)[member] = value;
   if (said.period !== (view?.period || 'month')) limits.period = said.period;
-  if (Object.keys(limits).length) body.caps = limits;
+  if (Object.keys(limits).length) body.limits = limits;
   return body;
 }
 
@@ -52,7 +52,7 @@ export function askTeam(team, names) {
     amount('limit', 'limit', 'Limit in GPUs', team?.limit, 'Upper bound on the GPUs of its jobs.'),
     { ...amount('weight', 'weight', 'Weight', team?.weight ?? 1, 'Its share of the GPUs that other teams leave, relative to their weights.'), placeholder: '1' },
     ...lists,
-    ...caps(team),
+    ...limitsOf(team),
   ];
   return askPerson({
     title: team ? `Team ${team.name}` : 'New team',
@@ -94,8 +94,8 @@ export const removeTeam = (team) =>
 export function askUser(user, names) {
   const fields = [
     { key: 'team', label: 'Default team', options: ['', ...names], value: user.team },
-    amount('gpus', 'gpus', 'Maximum GPUs', user.most_gpus),
-    ...caps(user),
+    amount('gpus', 'gpus', 'Maximum GPUs', user.gpu_limit),
+    ...limitsOf(user),
   ];
   return askPerson({
     title: user.name === '*' ? 'Limits of every user' : `User ${user.name}`,

@@ -259,7 +259,7 @@ Result<JobSpec> SpecToRedo(const wire::JobDetail& old, const wire::JobUpdate& ch
   spec.directory = old.directory;
   spec.priority = static_cast<int>(changes.priority.value_or(old.priority));
   spec.request.gpus = static_cast<int>(changes.gpus.value_or(old.request.gpus));
-  if (!changes.gpus) spec.request.gpus_most = static_cast<int>(old.request.gpus_most);
+  if (!changes.gpus) spec.request.max_gpus = static_cast<int>(old.request.max_gpus);
   if (!old.request.topology.empty()) static_cast<void>(dialect::ParseTopology(old.request.topology, spec.request));
   spec.request.gpu_type = old.request.gpu_type;
   spec.request.gpu_memory = Bytes(changes.gpu_memory_bytes.value_or(old.request.gpu_memory_bytes));

@@ -28,7 +28,7 @@ wire::JobView Job() {
   job.request.others[0].nodes = job.request.others[0].tasks = 2;
   job.request.others[1].cpus = 4;
   job.request.others[1].pool = "big";
-  job.seats = {{"n1", {0, 1, 2}, 2, {{0, {0, 1}, 1}, {1, {2}, 1}}}, {"n2", {5}, 2, {{1, {5}, 1}, {2, {}, 1}}}};
+  job.allocations = {{"n1", {0, 1, 2}, 2, {{0, {0, 1}, 1}, {1, {2}, 1}}}, {"n2", {5}, 2, {{1, {5}, 1}, {2, {}, 1}}}};
   job.gpus = {0, 1, 2};
   return job;
 }
@@ -74,7 +74,7 @@ TEST(SlurmComponents, AWaitingComponentShowsItsRequest) {
   wire::JobView job = Job();
   job.state = "queued";
   job.start_time.reset();
-  job.seats.clear();
+  job.allocations.clear();
   job.gpus.clear();
   const std::vector<wire::JobView> lines = SplitComponents({job}, {});
   EXPECT_EQ(Queue(lines, "numnodes:3,tres-per-node:14"), "1  gres:gpu:2    \n2  gres:gpu:1    \n1  N/A           \n");
@@ -84,7 +84,7 @@ TEST(SlurmComponents, AStepBelongsToTheFirstComponentThatHoldsItsGpus) {
   const auto of = [](std::vector<wire::AllocationView> allocations) {
     wire::JobView step;
     step.gpus = allocations.front().gpus;
-    step.seats = std::move(allocations);
+    step.allocations = std::move(allocations);
     return ComponentOfStep(Job(), step);
   };
   EXPECT_EQ(of({{"n1", {1}, 1, {}}}), 0U);
@@ -103,7 +103,7 @@ TEST(SlurmComponents, ScontrolNamesTheComponent) {
   job.state = view.state;
   job.start_time = view.start_time;
   job.request = view.request;
-  job.seats = view.seats;
+  job.allocations = view.allocations;
   job.labels = {{"slurm.cpus-per-task", "3"}, {"slurm.mail-user", "a@b"}};
   const wire::JobDetail second = ComponentDetail(job, 1);
   EXPECT_EQ(second.labels, (std::map<std::string, std::string>{{"slurm.mail-user", "a@b"}}));

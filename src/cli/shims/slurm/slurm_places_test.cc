@@ -45,7 +45,7 @@ wire::JobView Gang(std::uint64_t id = 7) {
   job.request.tasks = 6;
   job.node = "n1";
   job.gpus = {0, 1, 2, 3};
-  job.seats = {{"n1", {0, 1, 2, 3}, 2}, {"n2", {4, 5, 6, 7}, 2}, {"n3", {0, 1, 2, 3}, 2}};
+  job.allocations = {{"n1", {0, 1, 2, 3}, 2}, {"n2", {4, 5, 6, 7}, 2}, {"n3", {0, 1, 2, 3}, 2}};
   return job;
 }
 
@@ -90,7 +90,7 @@ TEST(NodesOfJobs, CpusFollowTheTaskCountOfEachNode) {
   wire::JobView job = Job(7, "running");
   job.request.tasks = 4;
   job.request.spreads_tasks = true;
-  job.seats = {{"", {0, 1, 2}, 3}, {"n1", {5}, 1}};
+  job.allocations = {{"", {0, 1, 2}, 3}, {"n1", {5}, 1}};
   const std::vector<Place> places = PlacesOf(job, Here());
   ASSERT_EQ(places.size(), 2u);
   EXPECT_EQ(places[0].host, "head");
@@ -109,7 +109,7 @@ TEST(NodesOfJobs, ScontrolShowsEachNode) {
   detail.request = view.request;
   detail.gpus = view.gpus;
   detail.node = view.node;
-  detail.seats = view.seats;
+  detail.allocations = view.allocations;
   const std::string text = ShowJob(detail, Here(), {.is_one_line = false, .has_details = true});
   for (const char* part :
        {"NodeList=n[1-3]\n", "BatchHost=n1\n", "NumNodes=3 NumCPUs=24 NumTasks=6 ", "JOB_GRES=gpu:12\n",

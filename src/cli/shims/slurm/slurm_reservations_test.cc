@@ -11,7 +11,7 @@ TEST(Reservations, AreShownInSlurmsFormat) {
   view.gpus = 4;
   view.user = "ada";
   view.every = "day";
-  view.turns = {{1'000'000'000, 1'000'003'600, true, "", {{"n1", {0, 1, 2, 3}}}}};
+  view.occurrences = {{1'000'000'000, 1'000'003'600, true, "", {{"n1", {0, 1, 2, 3}}}}};
   const std::string text = ShowReservation(view, 1'000'000'010, "gpu1", false);
   EXPECT_TRUE(text.starts_with("ReservationName=3 StartTime=2001-09-")) << text;
   for (const char* part : {" Duration=01:00:00\n", "\n   TRES=gres/gpu=4\n", " Flags=DAILY\n", "Users=ada ",
@@ -27,7 +27,7 @@ TEST(Reservations, AreShownInSlurmsFormat) {
   EXPECT_TRUE(list.ends_with("    01:00:00  n1\n")) << list;
   EXPECT_EQ(ListReservations({}, 0, "gpu1", true), "No reservations in the system\n");
   view.name = "course";
-  view.turns.front().is_held = false;
+  view.occurrences.front().is_held = false;
   const std::string line = ShowReservation(view, 1'000'000'010, "gpu1", true);
   EXPECT_TRUE(line.starts_with("ReservationName=course ")) << line;
   EXPECT_EQ(line.find('\n'), line.size() - 1);

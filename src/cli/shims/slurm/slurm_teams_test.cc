@@ -24,8 +24,8 @@ wire::TeamsView SomeTeams() {
   view.teams = {vision, faces};
   wire::TeamView ada;
   ada.name = "ada";
-  ada.most_gpus = 4;
-  ada.most_running = 8;
+  ada.gpu_limit = 4;
+  ada.running_limit = 8;
   ada.used_gpu_hours = 2;
   view.users = {ada};
   view.members = {{"vision", "ada", 1.5, 0}, {"faces", "ada", 0.5, 0}, {"", "linus", 1, 0}};

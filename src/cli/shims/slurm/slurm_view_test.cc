@@ -343,7 +343,7 @@ TEST(Sinfo, AReservedNodeIsNotIdle) {
   row.view.gpus_restricted = {0, 1};
   EXPECT_EQ(*FormatNodes({row}, "%t %E", "", false), "drain GPUs restricted\n");
   row.gpus.clear();
-  row.view.alone = "7";
+  row.view.exclusive_job = "7";
   EXPECT_EQ(NodeState(row), "allocated");
 }
 

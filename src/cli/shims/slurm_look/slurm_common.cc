@@ -137,7 +137,7 @@ Scene SceneOfServer() {
 Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs) {
   Scene scene = SceneOfServer();
   const bool has_others = api.is_remote() || std::ranges::any_of(jobs, [](const wire::JobView& job) {
-                            return !job.node.empty() || !job.seats.empty();
+                            return !job.node.empty() || !job.allocations.empty();
                           });
   if (!has_others) return scene;
   // If the name cannot be queried, the listing is still useful.

@@ -18,16 +18,16 @@ void Narrow(const View& job, std::size_t component, View& out) {
   out.request = ComponentOf(job.request, component);
   if (component > 0 && !job.request.others[component - 1].pool.empty())
     out.pool = job.request.others[component - 1].pool;
-  if (job.seats.empty()) return;
-  out.seats.clear();
-  for (const wire::AllocationView& allocation : job.seats) {
+  if (job.allocations.empty()) return;
+  out.allocations.clear();
+  for (const wire::AllocationView& allocation : job.allocations) {
     for (const wire::AllocationPartView& part : allocation.parts) {
       if (part.component == static_cast<std::int64_t>(component))
-        out.seats.push_back({allocation.node, part.gpus, part.tasks, {}});
+        out.allocations.push_back({allocation.node, part.gpus, part.tasks, {}});
     }
   }
-  out.node = out.seats.empty() ? "" : out.seats.front().node;
-  out.gpus = out.seats.empty() ? std::vector<std::int64_t>() : out.seats.front().gpus;
+  out.node = out.allocations.empty() ? "" : out.allocations.front().node;
+  out.gpus = out.allocations.empty() ? std::vector<std::int64_t>() : out.allocations.front().gpus;
 }
 
 }  // namespace
@@ -76,16 +76,17 @@ std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& job
 std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step) {
   const auto holds = [&](const wire::AllocationView& allocation, const std::vector<std::int64_t>& gpus,
                          std::size_t component) {
-    const auto there = std::ranges::find(job.seats, allocation.node, &wire::AllocationView::node);
-    return there != job.seats.end() && std::ranges::any_of(there->parts, [&](const wire::AllocationPartView& part) {
+    const auto there = std::ranges::find(job.allocations, allocation.node, &wire::AllocationView::node);
+    return there != job.allocations.end() &&
+           std::ranges::any_of(there->parts, [&](const wire::AllocationPartView& part) {
              return part.component == static_cast<std::int64_t>(component) &&
                     std::ranges::all_of(
                         gpus, [&](std::int64_t gpu) { return std::ranges::find(part.gpus, gpu) != part.gpus.end(); });
            });
   };
   for (std::size_t i = 0; i <= job.request.others.size(); ++i) {
-    const bool is_all_there = std::ranges::all_of(step.seats, [&](const wire::AllocationView& allocation) {
-      return holds(allocation, step.seats.size() == 1 ? step.gpus : allocation.gpus, i);
+    const bool is_all_there = std::ranges::all_of(step.allocations, [&](const wire::AllocationView& allocation) {
+      return holds(allocation, step.allocations.size() == 1 ? step.gpus : allocation.gpus, i);
     });
     if (is_all_there) return i;
   }

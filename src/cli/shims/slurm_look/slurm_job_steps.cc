@@ -18,20 +18,20 @@ void TakePlaces(const wire::JobView& job, const std::vector<wire::AllocationView
   const std::vector<Place> places = PlacesOf(job, {});
   for (const wire::AllocationView& allocation : allocations) {
     gpus += static_cast<std::int64_t>(allocation.gpus.size());
-    const auto at = std::ranges::find(job.seats, allocation.node, &wire::AllocationView::node);
-    if (at == job.seats.end() || places.size() != job.seats.size()) continue;
-    const Place& place = places[static_cast<std::size_t>(at - job.seats.begin())];
+    const auto at = std::ranges::find(job.allocations, allocation.node, &wire::AllocationView::node);
+    if (at == job.allocations.end() || places.size() != job.allocations.size()) continue;
+    const Place& place = places[static_cast<std::size_t>(at - job.allocations.begin())];
     cpus += place.cpus;
     memory_bytes += place.memory_bytes;
   }
-  view.seats = allocations;
+  view.allocations = allocations;
   view.node = allocations.front().node;
   view.gpus = allocations.front().gpus;
   view.request.cpus = std::min(view.request.cpus, std::max<std::int64_t>(cpus, 1));
   view.request.tasks = std::min(view.request.tasks, view.request.cpus);
   view.request.memory_bytes = memory_bytes;
   view.request.gpus = gpus;
-  view.request.gpus_most = 0;
+  view.request.max_gpus = 0;
 }
 
 wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
@@ -66,15 +66,15 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   view.request.memory_bytes = MemoryOf(job);
   view.request.gpus = GpusAskedBy(job);
   view.request.nodes = 1;
-  if (!step.seats.empty()) {
-    TakePlaces(job, step.seats, view);
-  } else if (job.seats.empty()) {
+  if (!step.allocations.empty()) {
+    TakePlaces(job, step.allocations, view);
+  } else if (job.allocations.empty()) {
     view.gpus.clear();
     for (const std::string_view gpu : Split(step.gpus, ',')) {
       if (const auto index = ParseInteger(gpu)) view.gpus.push_back(*index);
     }
     view.request.gpus = static_cast<std::int64_t>(view.gpus.size());
-    view.request.gpus_most = 0;
+    view.request.max_gpus = 0;
   }
   return view;
 }
@@ -84,13 +84,13 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
 JobStep BatchStepOf(const wire::JobView& job) {
   JobStep batch{.id = "batch", .job = job, .is_measured = true};
   batch.job.name = "batch";
-  if (job.seats.size() < 2) return batch;
+  if (job.allocations.size() < 2) return batch;
   const Place first = PlacesOf(job, {}).front();
-  batch.job.seats.resize(1);
+  batch.job.allocations.resize(1);
   wire::RequestView& request = batch.job.request;
   request.cpus = first.cpus;
   request.memory_bytes = first.memory_bytes;
-  request.tasks = std::min(batch.job.seats.front().tasks, first.cpus);
+  request.tasks = std::min(batch.job.allocations.front().tasks, first.cpus);
   request.nodes = 1;
   return batch;
 }

@@ -61,7 +61,7 @@ TEST(JobSteps, AStepHasNoMoreThanTheJobOverAllNodes) {
   job.request.tasks = 2;
   job.request.cpus = 2;
   job.request.memory_bytes = std::int64_t{1} << 30;
-  job.seats = {{.node = "n1", .gpus = {0, 1}, .tasks = 1}, {.node = "n2", .gpus = {0, 1}, .tasks = 1}};
+  job.allocations = {{.node = "n1", .gpus = {0, 1}, .tasks = 1}, {.node = "n2", .gpus = {0, 1}, .tasks = 1}};
   wire::StepView many = Step(1, 0);
   many.tasks = 99;
   const auto steps = JobStepsOf(job, {Step(0, 0), many});
@@ -84,12 +84,12 @@ TEST(JobSteps, StepsAreShownOnTheirOwnNodes) {
   job.request.tasks = 6;
   job.request.cpus = 4;
   job.request.memory_bytes = std::int64_t{1} << 30;
-  for (const char* node : {"n1", "n2", "n3"}) job.seats.push_back({.node = node, .gpus = {0, 1}, .tasks = 2});
+  for (const char* node : {"n1", "n2", "n3"}) job.allocations.push_back({.node = node, .gpus = {0, 1}, .tasks = 2});
   wire::StepView on_two = Step(0, std::nullopt);
   on_two.tasks = 3;
-  on_two.seats = {{.node = "n2", .gpus = {1}, .tasks = 2}, {.node = "n3", .gpus = {0, 1}, .tasks = 1}};
+  on_two.allocations = {{.node = "n2", .gpus = {1}, .tasks = 2}, {.node = "n3", .gpus = {0, 1}, .tasks = 1}};
   wire::StepView on_one = Step(1, 0);
-  on_one.seats = {{.node = "n3", .gpus = {}, .tasks = 2}};
+  on_one.allocations = {{.node = "n3", .gpus = {}, .tasks = 2}};
   const auto steps = JobStepsOf(job, {on_two, on_one});
   ASSERT_EQ(steps.size(), 3u);
   Scene scene;

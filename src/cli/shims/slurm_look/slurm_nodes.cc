@@ -79,7 +79,7 @@ std::pair<std::string, std::string> ReasonAndUserOf(const NodeRow& row) {
 }
 
 std::optional<double> ReasonSince(const NodeRow& row) {
-  return ReasonOf(row) == kNotHeard ? row.view.heard : row.view.reason_since;
+  return ReasonOf(row) == kNotHeard ? row.view.last_contact : row.view.reason_since;
 }
 
 std::string ReasonText(const NodeRow& row) {
@@ -204,7 +204,7 @@ std::string StateHere(const NodeRow& row) {
     return std::ranges::any_of(row.gpus, [&](const wire::GpuView& gpu) { return gpu.state == state; });
   };
   const bool has_free = has("free"), has_reserved = has("reserved");
-  const bool has_used = has("allocated") || !row.view.alone.empty();
+  const bool has_used = has("allocated") || !row.view.exclusive_job.empty();
   if (!IsTakingWork(row)) return is_busy || row.view.state == "draining" ? "draining" : "drained";
   if (has_used && !has_free && !has_reserved) return "allocated";
   if (has_reserved && !has_free && !is_busy) return "reserved";

@@ -18,9 +18,9 @@ std::int64_t PartOf(std::int64_t all, std::int64_t tasks, std::int64_t all_tasks
 std::vector<Place> PlacesOf(const wire::JobView& job, const Scene& scene) {
   if (!job.start_time && !HoldsGpus(job)) return {};
   const auto named = [&](const std::string& node) { return node.empty() ? scene.hostname : node; };
-  if (job.seats.empty()) return {{named(job.node), job.gpus, CpusOf(job), job.request.memory_bytes}};
+  if (job.allocations.empty()) return {{named(job.node), job.gpus, CpusOf(job), job.request.memory_bytes}};
   std::vector<Place> places;
-  for (const wire::AllocationView& allocation : job.seats) {
+  for (const wire::AllocationView& allocation : job.allocations) {
     Place place{named(allocation.node), allocation.gpus, std::max(job.request.cpus, allocation.tasks),
                 job.request.memory_bytes};
     if (job.request.spreads_tasks) {
@@ -65,9 +65,9 @@ Result<std::vector<std::string>> HostNames(const std::vector<std::string>& parts
 }
 
 std::string HeldGpusOf(const wire::JobView& job) {
-  if (job.seats.empty()) return HeldGpus(job.gpus);
+  if (job.allocations.empty()) return HeldGpus(job.gpus);
   std::string text;
-  for (const wire::AllocationView& allocation : job.seats) {
+  for (const wire::AllocationView& allocation : job.allocations) {
     const std::string one = HeldGpus(allocation.gpus);
     if (!one.empty()) text += (text.empty() ? "" : ",") + one;
   }

@@ -38,8 +38,8 @@ void AddDetail(const wire::JobDetail& job, JsonFields& out) {
 void AddGpuDetail(const wire::JobView& job, JsonWriter& json) {
   json.Key("gres_detail");
   json.BeginArray();
-  if (job.seats.empty() && !job.gpus.empty()) json.String(HeldGpus(job.gpus));
-  for (const wire::AllocationView& allocation : job.seats) json.String(HeldGpus(allocation.gpus));
+  if (job.allocations.empty() && !job.gpus.empty()) json.String(HeldGpus(job.gpus));
+  for (const wire::AllocationView& allocation : job.allocations) json.String(HeldGpus(allocation.gpus));
   json.EndArray();
 }
 

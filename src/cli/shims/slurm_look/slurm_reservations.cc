@@ -35,11 +35,11 @@ struct ShownOccurrence {
 ShownOccurrence ShownOccurrenceOf(const wire::ReservationView& view, double now, const std::string& own) {
   ShownOccurrence occurrence;
   occurrence.name = view.name.empty() ? std::to_string(view.number) : view.name;
-  occurrence.start = view.turns.empty() ? view.start : view.turns.front().start;
-  occurrence.end = view.turns.empty() ? occurrence.start + view.duration_s : view.turns.front().end;
-  occurrence.is_active = !view.turns.empty() && view.turns.front().is_held && occurrence.start <= now;
-  if (view.turns.empty()) return occurrence;
-  for (const wire::ReservedPlace& place : view.turns.front().places)
+  occurrence.start = view.occurrences.empty() ? view.start : view.occurrences.front().start;
+  occurrence.end = view.occurrences.empty() ? occurrence.start + view.duration_s : view.occurrences.front().end;
+  occurrence.is_active = !view.occurrences.empty() && view.occurrences.front().is_held && occurrence.start <= now;
+  if (view.occurrences.empty()) return occurrence;
+  for (const wire::ReservedPlace& place : view.occurrences.front().places)
     occurrence.nodes.push_back(place.node.empty() ? own : place.node);
   return occurrence;
 }

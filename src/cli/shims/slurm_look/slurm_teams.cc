@@ -197,8 +197,8 @@ TeamRow AssociationOf(const wire::TeamView& team) {
   row["share"] = row["fairshare"] = std::to_string(team.weight);
   if (team.priority != 0) row["priority"] = std::to_string(team.priority);
   row["grptres"] = GpusText(team.limit);
-  row["grpjobs"] = OrEmpty(team.most_running);
-  row["grpsubmitjobs"] = OrEmpty(team.most_queued);
+  row["grpjobs"] = OrEmpty(team.running_limit);
+  row["grpsubmitjobs"] = OrEmpty(team.queued_limit);
   SetBudget(team, row);
   return row;
 }
@@ -208,9 +208,9 @@ TeamRow AssociationOf(const std::string& account, const std::string& user, const
   TeamRow row = Association(account, user);
   row["defaultaccount"] = DefaultAccount(user, all, scene);
   if (const wire::TeamView* caps = UserRow(all, user)) {
-    row["grptres"] = GpusText(caps->most_gpus);
-    row["maxjobs"] = OrEmpty(caps->most_running);
-    row["maxsubmitjobs"] = OrEmpty(caps->most_queued);
+    row["grptres"] = GpusText(caps->gpu_limit);
+    row["maxjobs"] = OrEmpty(caps->running_limit);
+    row["maxsubmitjobs"] = OrEmpty(caps->queued_limit);
     SetBudget(*caps, row);
   }
   return row;

@@ -133,7 +133,7 @@ wire::JobView ViewOf(const wire::JobDetail& d) {
   v.preemptible = d.preemptible;
   v.progress = d.progress;
   v.node = d.node;
-  v.seats = d.seats;
+  v.allocations = d.allocations;
   return v;
 }
 
@@ -282,8 +282,9 @@ std::int64_t GpusAskedBy(const wire::JobView& job) {
 
 std::int64_t GpusOf(const wire::JobView& job) {
   auto held = static_cast<std::int64_t>(job.gpus.size());
-  if (!job.seats.empty()) held = 0;
-  for (const wire::AllocationView& allocation : job.seats) held += static_cast<std::int64_t>(allocation.gpus.size());
+  if (!job.allocations.empty()) held = 0;
+  for (const wire::AllocationView& allocation : job.allocations)
+    held += static_cast<std::int64_t>(allocation.gpus.size());
   return std::max(GpusAskedBy(job), job.start_time ? held : 0);
 }
 
@@ -301,7 +302,7 @@ std::string TresPerNode(const wire::JobView& job) {
 }
 
 std::int64_t NodeCountOf(const wire::JobView& job) {
-  if (!job.seats.empty() && !IsPending(job)) return static_cast<std::int64_t>(job.seats.size());
+  if (!job.allocations.empty() && !IsPending(job)) return static_cast<std::int64_t>(job.allocations.size());
   return std::max<std::int64_t>(job.request.nodes, 1);
 }
 

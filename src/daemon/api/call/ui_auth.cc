@@ -253,7 +253,7 @@ Result<wire::UiLinkAnswer> UiAuth::MakeLink(UiIdentity identity) {
   DIVVY_TRY(const std::string secret, sessions_.MakeLink(std::move(identity), driver_.Latest()));
   // After '#': browsers do not send it to servers, so it never appears in request logs.
   answer.url = where + "/#login=" + secret;
-  answer.lives_s = ToSeconds(UiSessions::kLinkLives);
+  answer.lifetime_s = ToSeconds(UiSessions::kLinkLives);
   answer.message = "good for one login, within 5 minutes";
   return answer;
 }

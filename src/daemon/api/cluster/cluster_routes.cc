@@ -55,7 +55,7 @@ void ClusterRoutes::DaemonStatus(ApiCall& call) {
   const IdleGpus idle(cluster, driver_.Now());
   view.gpus_free = idle.free_count();
   view.gpus_reserved = idle.reserved_count();
-  view.gpus_lent = LentCount(controller, idle, *ports_.shares);
+  view.gpus_borrowed = LentCount(controller, idle, *ports_.shares);
   if (cluster.has_many()) view.node = cluster.node(kOwnNode).attributes.name;
   view.jobs_running = static_cast<std::int64_t>(cluster.running_jobs().size());
   for (const auto& [id, record] : controller.live()) {

@@ -34,7 +34,7 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus&
   if (!index) return;
   view.gpus_free = idle.free(*index).size();
   view.gpus_reserved = idle.reserved(*index).size();
-  if (const auto job = idle.AloneOn(*index)) view.alone = PublicId(*controller.Find(*job));
+  if (const auto job = idle.AloneOn(*index)) view.exclusive_job = PublicId(*controller.Find(*job));
   if (const auto allowed = controller.restriction(node)) {
     for (std::int64_t gpu = 0; gpu < view.gpus; ++gpu) {
       if (!allowed->Contains(static_cast<GpuIndex>(gpu))) view.gpus_restricted.push_back(gpu);
@@ -69,7 +69,7 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
     return view;
   }
   view.address = agents->AddressOf(row.name);
-  if (const Time heard = agents->HeardFrom(row.name); heard != kNoTime) view.heard = ToSeconds(heard);
+  if (const Time heard = agents->HeardFrom(row.name); heard != kNoTime) view.last_contact = ToSeconds(heard);
   return view;
 }
 
@@ -133,8 +133,8 @@ void FillRow(wire::PoolView& view, const PoolRow& row, const Policy& policy) {
   view.min_gpus = row.min_gpus;
   view.max_gpus = row.max_gpus;
   view.max_nodes = Bound(row.max_nodes);
-  view.most_running = Bound(row.running);
-  view.most_gpus = Bound(row.gpus);
+  view.running_limit = Bound(row.running);
+  view.gpu_limit = Bound(row.gpus);
   view.policy = Name(row.policy.value_or(policy.order));
   view.placement = Name(row.placement.value_or(policy.placement));
   view.priority = row.priority;
@@ -229,7 +229,7 @@ void NodeRoutes::ResumeNodes(ApiCall& call) {
 
 void NodeRoutes::RemoveNodes(ApiCall& call) {
   ChangeNodes(call, [this](AgentListener& listener, const std::string& name, const wire::NodeRequest& request) {
-    return listener.Remove(driver_, name, request.is_gone);
+    return listener.Remove(driver_, name, request.is_lost);
   });
 }
 

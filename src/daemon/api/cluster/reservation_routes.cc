@@ -22,13 +22,13 @@ wire::ReservationView ViewOf(const GpuReservation& reservation, const Controller
   view.every = Name(reservation.every);
   view.by = reservation.by;
   for (const PlannedOccurrence& occurrence : controller.OccurrencesAhead(reservation, now)) {
-    view.turns.push_back({ToSeconds(occurrence.occurrence.from),
-                          ToSeconds(occurrence.occurrence.until),
-                          occurrence.is_held,
-                          occurrence.reason,
-                          {}});
+    view.occurrences.push_back({ToSeconds(occurrence.occurrence.from),
+                                ToSeconds(occurrence.occurrence.until),
+                                occurrence.is_held,
+                                occurrence.reason,
+                                {}});
     for (const NodeResources& place : occurrence.places) {
-      wire::ReservedPlace& out = view.turns.back().places.emplace_back();
+      wire::ReservedPlace& out = view.occurrences.back().places.emplace_back();
       if (controller.scheduler().has_many()) out.node = controller.scheduler().node(place.node).attributes.name;
       for (const int gpu : place.gpus.ToVector()) out.gpus.push_back(gpu);
     }

@@ -16,8 +16,8 @@ std::optional<double> Amount(const std::optional<std::int64_t>& milli) {
 }
 
 void FillCaps(const Caps& caps, wire::TeamView& view) {
-  view.most_running = caps.running;
-  view.most_queued = caps.queued;
+  view.running_limit = caps.running;
+  view.queued_limit = caps.queued;
   view.budget_gpu_hours = Amount(caps.gpu_hours_milli);
   view.budget_cost = Amount(caps.cost_milli);
   view.period = Name(caps.period);
@@ -43,7 +43,7 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   view.users = row.users;
   view.groups = row.groups;
   view.leads = row.leads;
-  view.barred = controller.teams().BarOf(row.name);
+  view.blocker = controller.teams().BarOf(row.name);
   view.is_from_file = row.is_from_file;
   FillCaps(row.caps, view);
   const Scheduler& server = controller.scheduler();
@@ -91,7 +91,7 @@ void TeamRoutes::Teams(ApiCall& call) {
     if (const UserRow* row = controller.teams().UserOf(user.name)) {
       user.team = row->team;
       user.is_from_file = row->is_from_file;
-      user.most_gpus = row->gpus;
+      user.gpu_limit = row->gpus;
       FillCaps(row->caps, user);
     }
     FillLoad(load, user);
@@ -101,7 +101,7 @@ void TeamRoutes::Teams(ApiCall& call) {
     wire::TeamView user;
     user.name = "*";
     user.is_from_file = everybody->second.is_from_file;
-    user.most_gpus = everybody->second.gpus;
+    user.gpu_limit = everybody->second.gpus;
     FillCaps(everybody->second.caps, user);
     view.users.insert(view.users.begin(), std::move(user));
   }

@@ -73,15 +73,15 @@ void TokenRoutes::CreateToken(ApiCall& call) {
   if (*role == TokenRole::kNode && (request->uses < 1 || request->uses > kMostUses)) {
     return call.Refuse(InvalidArgument("a node's token has from 1 to " + std::to_string(kMostUses) + " uses"));
   }
-  if (!(request->lives_s >= 0)) return call.Refuse(InvalidArgument("a token's lifetime must not be negative"));
+  if (!(request->lifetime_s >= 0)) return call.Refuse(InvalidArgument("a token's lifetime must not be negative"));
   TokenRow row;
   row.user = request->user;
   row.role = *role;
   row.label = request->label;
   row.made_at = driver_.Latest();
   if (*role == TokenRole::kNode) row.uses_left = static_cast<int>(request->uses);
-  if (request->lives_s > 0 && request->lives_s < kLongestLife)
-    row.expires = driver_.Latest() + TimeFromSeconds(request->lives_s).time_since_epoch();
+  if (request->lifetime_s > 0 && request->lifetime_s < kLongestLife)
+    row.expires = driver_.Latest() + TimeFromSeconds(request->lifetime_s).time_since_epoch();
   for (auto& setting : remote_.callers.registry().DropExpired(driver_.Latest() - kKeptExpired))
     driver_.controller().KeepSetting(setting.first, std::move(setting.second));
   auto made = remote_.callers.Make(row, call.caller);

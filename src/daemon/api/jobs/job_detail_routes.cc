@@ -119,7 +119,8 @@ void JobDetailRoutes::AnswerDetail(ApiCall& call, const FoundJob& found) {
   detail.share = ShareOf(driver_.controller(), ports_.shares.get(), record);
   detail.pid = node_.pid_of(record.id);
   if (IsActive(record.state) && record.node.empty())
-    detail.steps = wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.seats);
+    detail.steps =
+        wire::StepViewsOf(ReadStepListFile(node_.StepsOf(record)), kNoTime, shown != nullptr, detail.allocations);
   if (shown != nullptr) detail.isolation = node_.IsolationTextOf(record.id);
   if (shown != nullptr) {
     detail.output = PathOf(found, *shown, false);

@@ -94,7 +94,8 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
     const ErrorCode code = driver_.may_act() ? ErrorCode::kLimitExceeded : ErrorCode::kUnreachable;
     return call.Refuse({code, "no new work is taken: " + driver_.trouble()});
   }
-  auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
+  std::vector<std::string> renamed;
+  auto request = wire::Decode<wire::SubmitRequest>(call.request.body, &renamed);
   if (!request) return call.Refuse(request.error());
   if (!request->key.empty() && !request->is_test && ports_.submission_keys) {
     if (const Status good = SubmissionKeys::Check(request->key); !good) return call.Refuse(good.error());
@@ -102,6 +103,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
       return AnswerAgain(call, done->job, done->count);
   }
   JobSpec& spec = request->spec;
+  for (const std::string& note : renamed) dialect::AddNote(spec, note);
   if (const Status complete = CompleteSpec(call, spec); !complete) return call.Refuse(complete.error());
   // If the jobs of a sweep have their own names, this shows the template.
   if (!spec.name_template.empty()) spec.name = spec.name_template;
@@ -226,7 +228,7 @@ void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t ele
         allocation.node.empty() ? driver_.controller().scheduler().node(kOwnNode).attributes.name : allocation.node;
     answer.nodes.push_back(node);
     const std::vector<int> gpus = allocation.gpus.ToVector();
-    full.seats.push_back({node, {gpus.begin(), gpus.end()}, allocation.tasks, {}});
+    full.allocations.push_back({node, {gpus.begin(), gpus.end()}, allocation.tasks, {}});
   }
   static_cast<wire::SubmitAnswer&>(full) = std::move(answer);
   call.Answer(full);

@@ -49,7 +49,8 @@ class Limits {
     const Run* run = nullptr;
   };
 
-  /// visit(bound, amount) for everything that counts such a job.
+  /// Calls visit(bound, amount) for each bound (see `wanted_`) that counts jobs of this class. `amount`: what one such
+  /// job adds to it, 1 for a bound on jobs and its GPUs for a bound on GPUs.
   template <typename Visit>
   void ForEachBound(const ClassKey& key, std::int64_t parts, Visit visit) const;
   std::int64_t RoomOf(std::size_t bound) const;
