@@ -54,12 +54,12 @@ assert end.recv(4096) == b"frames"
 P
 
 # 200 requests a second while a new revision is rolled out: none fails.
-load 15 200 rolled
+load 10 200 rolled
 divvy serve update chat -- $replica --version 2 >/dev/null
 WAIT_S=60 wait_for "the second revision" service_is chat state hot
 wait $load
 expect 0 "$(of rolled failed)" "failed requests during an update ($(cat rolled))"
-[ "$(of rolled requests)" -ge 2000 ] || fail "too few requests: $(cat rolled)"
+[ "$(of rolled requests)" -ge 1500 ] || fail "too few requests: $(cat rolled)"
 expect 2 "$(curl -s "$url" | cut -d' ' -f1)" "the version"
 
 # A revision that never becomes ready is rolled back by itself, and one that was healthy by command.
@@ -81,7 +81,7 @@ wait_for "another HAProxy" replaced
 wait $load
 python3 -c "assert $(of killed_front failing_s) <= 1, '''$(cat killed_front)'''" || fail "HAProxy was away too long"
 pid=$(front_pids)
-load 8 200 killed_daemon
+load 6 200 killed_daemon
 kill -9 "$(daemon_pid)"
 up
 wait $load
@@ -142,7 +142,7 @@ expect "service filed: unchanged" "$(divvy serve apply services.yaml)" "the seco
 divvy serve scale filed 2 >/dev/null
 WAIT_S=60 wait_for "two replicas of filed" service_is filed hot 2
 printf 'services:\n  - name: filed\n    command: x\n    replica: 3\n' >wrong.yaml
-refused "wrong.yaml:2: service 'filed': unknown option --replica" apply wrong.yaml
+refused "wrong.yaml:2: service 'filed': unknown option '--replica'; did you mean --replicas?" apply wrong.yaml
 
 # Deletion leaves nothing: no replica, no HAProxy, no row, no free port taken.
 for name in chat cold parks never flap small filed; do divvy serve delete "$name" >/dev/null; done

@@ -940,6 +940,114 @@ class SeriesView(TypedDict):
     step: List[Optional[float]]
 
 
+class ServiceDefinition(TypedDict):
+    settings: "ServiceSettings"
+    spec: "JobSpec"
+    keeps_same: bool
+
+
+class ServiceDetail(TypedDict):
+    replicas: List["ServiceReplicaView"]
+    revisions: List["ServiceRevisionView"]
+    events: List["ServiceEvent"]
+    name: str
+    user: str
+    state: str
+    url: str
+    settings: "ServiceSettings"
+    revision: int
+    hot: int
+    starting: int
+    parked: int
+    draining: int
+    in_flight: int
+    queued: int
+    requests_per_second: float
+    requests: int
+    errors: int
+    queue_time_s: float
+    answer_time_s: float
+    last_wake_s: float
+    scaled: str
+    note: str
+
+
+class ServiceEvent(TypedDict):
+    at: float
+    text: str
+
+
+class ServiceReplicaView(TypedDict):
+    job: int
+    number: int
+    revision: int
+    state: str
+    address: str
+    in_flight: int
+    since: float
+    note: str
+
+
+class ServiceRevisionView(TypedDict):
+    number: int
+    state: str
+    command: str
+    made: float
+    note: str
+
+
+class ServiceRollback(TypedDict):
+    revision: int
+
+
+class ServiceScale(TypedDict):
+    min_replicas: int
+    max_replicas: int
+
+
+class ServiceSettings(TypedDict):
+    name: str
+    port: int
+    min_replicas: int
+    max_replicas: int
+    concurrency: int
+    target: float
+    requests_per_second: float
+    health: str
+    idle_s: float
+    up_delay_s: float
+    down_delay_s: float
+    ready_within_s: float
+    wait_s: float
+    answer_within_s: float
+    wake_within_s: float
+    max_body_bytes: int
+    parks: bool
+
+
+class ServiceView(TypedDict):
+    name: str
+    user: str
+    state: str
+    url: str
+    settings: "ServiceSettings"
+    revision: int
+    hot: int
+    starting: int
+    parked: int
+    draining: int
+    in_flight: int
+    queued: int
+    requests_per_second: float
+    requests: int
+    errors: int
+    queue_time_s: float
+    answer_time_s: float
+    last_wake_s: float
+    scaled: str
+    note: str
+
+
 class ShareView(TypedDict):
     part: str
     state: str

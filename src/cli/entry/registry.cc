@@ -442,7 +442,8 @@ std::vector<Command> MakeCommands() {
        nullptr,
        "script",
        ExplainMain,
-       false},
+       false,
+       true},
       NotifyCommand(),
 
       {"gpus",

@@ -40,6 +40,7 @@ using Local = asio::local::stream_protocol;
 constexpr std::size_t kMostLine = 12'000;  // HAProxy reads a line of commands into one buffer of 16 KiB.
 constexpr std::size_t kMostAnswer = 64 << 20;
 constexpr std::chrono::seconds kAnswersWithin{5};
+constexpr Duration kStartLook = std::chrono::milliseconds(30);
 constexpr Duration kStable = std::chrono::seconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 constexpr std::string_view kPrefix = "front-";
@@ -137,6 +138,9 @@ struct Haproxy::Process {
   asio::posix::stream_descriptor ended;
   std::int64_t generation = 0;
   std::string config;
+  bool is_started = false;            // Its runtime socket has answered.
+  bool is_change_due = false;         // The services have changed while it started.
+  std::function<void()> ask_started;  // Asks it until it answers.
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 };
 
@@ -184,6 +188,7 @@ void Haproxy::Adopt() {
     }
     auto known = std::make_shared<Process>(loop_, *std::move(process), number);
     known->config = ReadAll(config);
+    known->is_started = true;
     Watch(known);
     if (current_ == nullptr) {
       current_ = known;
@@ -221,6 +226,11 @@ void Haproxy::Release(std::int64_t port) {
 
 void Haproxy::Serve(const std::vector<wire::ServiceSettings>& services) {
   services_ = services;
+  // A process that is told to stop while it starts would keep its sockets.
+  if (current_ != nullptr && !current_->is_started) {
+    current_->is_change_due = true;
+    return;
+  }
   if (services.empty()) {
     trouble_.clear();
     if (current_ == nullptr) return;
@@ -283,6 +293,18 @@ void Haproxy::Watch(const std::shared_ptr<Process>& process) {
                             [this, process, alive = is_alive_](const boost::system::error_code& error) {
                               if (!error && *alive) OnEnd(process);
                             });
+  if (process->is_started) return;
+  process->ask_started = [this, known = std::weak_ptr<Process>(process), alive = is_alive_] {
+    const auto starting = known.lock();
+    if (!*alive || starting == nullptr || starting != current_) return;
+    Ask({}, "show version", [this, starting](const Result<std::string>& answer) {
+      if (starting != current_) return;
+      if (!answer) return ports_.after(kStartLook, starting->ask_started);
+      starting->is_started = true;
+      if (std::exchange(starting->is_change_due, false)) Serve(std::vector(services_));
+    });
+  };
+  ports_.after(kStartLook, process->ask_started);
 }
 
 void Haproxy::OnEnd(const std::shared_ptr<Process>& process) {

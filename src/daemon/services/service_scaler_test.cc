@@ -173,6 +173,8 @@ TEST(ServiceScaler, ParksIdleReplicasAndWakesThemBeforeItStartsOthers) {
   const int starts = world.starts_;
   world.load_ = 2;
   world.Seconds(2);
+  EXPECT_GE(world.Count("ready"), 1);
+  world.Seconds(60);
   EXPECT_EQ(world.wakes_, 2);
   EXPECT_EQ(world.Count("ready"), 2);
   EXPECT_EQ(world.starts_, starts);

@@ -378,7 +378,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 81);
+  EXPECT_EQ(keys, 83);
   Config want;
   // These keys have no default that could be written down: emulated GPUs, the address for other machines, and the
   // page's address.
@@ -387,6 +387,8 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   want.name = "gpu1.lab";
   want.store_url = "postgresql://divvy@db.lab/divvy";
   want.ui_listen = {"127.0.0.1", 8642};
+  want.haproxy = "/usr/sbin/haproxy";
+  want.services_address = "0.0.0.0";
   want.notify.user_webhooks = NotifySettings::Webhooks::kPublic;
   want.notify.user_commands = true;
   want.notify.from = "divvy@example.org";
