@@ -31,7 +31,7 @@
 #include "daemon/fleet/remote_streams.h"
 #include "daemon/leadership/follow_thread.h"
 #include "daemon/leadership/leader_answers.h"
-#include "daemon/leadership/lease_keeper.h"
+#include "daemon/leadership/lease_thread.h"
 #include "daemon/leadership/standby.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/node_host.h"
@@ -719,7 +719,9 @@ Status Daemon::JoinControllers() {
   DIVVY_TRY(auto lease, std::move(opened));
   LeaseKeeper::Ports ports;
   ports.since_boot = SinceBoot;
-  ports.log = [this](const std::string& line) { LogLater(line); };
+  ports.log = [this](const std::string& event, const std::string& value) {
+    LogLater(value.empty() ? event : event + LogQuoted(value));
+  };
   ports.on_elected = [this](std::int64_t epoch) {
     asio::post(loop_, [this, epoch] {
       elected_epoch_ = epoch;
@@ -789,7 +791,9 @@ Status Daemon::TakeLease() {
   DIVVY_TRY(auto lease, OpenLease(config_.store_url, places_, self));
   LeaseKeeper::Ports ports;
   ports.since_boot = SinceBoot;
-  ports.log = [this](const std::string& line) { LogLater(line); };
+  ports.log = [this](const std::string& event, const std::string& value) {
+    LogLater(value.empty() ? event : event + LogQuoted(value));
+  };
   ports.on_elected = [this](std::int64_t epoch) { elected_epoch_ = epoch; };
   ports.on_lost = [this](const std::string& why) { GiveUp(Internal(why)); };
   keeper_ = std::make_shared<LeaseKeeper>(std::move(lease), std::move(self), std::move(ports));
