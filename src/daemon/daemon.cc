@@ -746,6 +746,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
                                                         clock_.Now(), {HostName(), "localhost"}));
   DIVVY_TRY(auto follower, OpenFollower(config_.store_url, places_));
+  if (kept_page_listener_.is_open()) DropKeptDescriptor(kPageListener);
+  kept_page_listener_.Reset();  // Connections to the page would wait until this controller leads.
   Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
   DIVVY_CHECK(standby.Open(loop_, identity));
   is_ready();
@@ -769,6 +771,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
 }
 
 void Daemon::StartAgain() {
+  // A standby serves no page. The port must be free when this controller leads again.
+  DropKeptDescriptor(kPageListener);
   std::vector<std::string> words = {"divvy", "internal-daemon", "--yields"};
   if (!flags_.emulate.empty()) words.insert(words.end(), {"--emulate", flags_.emulate});
   if (!flags_.gpus.empty()) words.insert(words.end(), {"--gpus", flags_.gpus});
