@@ -31,7 +31,7 @@
 #include "daemon/fleet/remote_streams.h"
 #include "daemon/leadership/follow_thread.h"
 #include "daemon/leadership/leader_answers.h"
-#include "daemon/leadership/lease_keeper.h"
+#include "daemon/leadership/lease_thread.h"
 #include "daemon/leadership/standby.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/node_host.h"
@@ -761,7 +761,9 @@ Status Daemon::JoinControllers() {
   DIVVY_TRY(auto lease, std::move(opened));
   LeaseKeeper::Ports ports;
   ports.since_boot = SinceBoot;
-  ports.log = [this](const std::string& line) { LogLater(line); };
+  ports.log = [this](const std::string& event, const std::string& value) {
+    LogLater(value.empty() ? event : event + LogQuoted(value));
+  };
   ports.on_elected = [this](std::int64_t epoch) {
     asio::post(loop_, [this, epoch] {
       elected_epoch_ = epoch;
@@ -786,6 +788,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
                                                         clock_.Now(), {HostName(), "localhost"}));
   DIVVY_TRY(auto follower, OpenFollower(config_.store_url, places_));
+  if (kept_page_listener_.is_open()) DropKeptDescriptor(kPageListener);
+  kept_page_listener_.Reset();  // Connections to the page would wait until this controller leads.
   Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
   DIVVY_CHECK(standby.Open(loop_, identity));
   is_ready();
@@ -809,6 +813,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
 }
 
 void Daemon::StartAgain() {
+  // A standby serves no page. The port must be free when this controller leads again.
+  DropKeptDescriptor(kPageListener);
   std::vector<std::string> words = {"divvy", "internal-daemon", "--yields"};
   if (!flags_.emulate.empty()) words.insert(words.end(), {"--emulate", flags_.emulate});
   if (!flags_.gpus.empty()) words.insert(words.end(), {"--gpus", flags_.gpus});
@@ -831,7 +837,9 @@ Status Daemon::TakeLease() {
   DIVVY_TRY(auto lease, OpenLease(config_.store_url, places_, self));
   LeaseKeeper::Ports ports;
   ports.since_boot = SinceBoot;
-  ports.log = [this](const std::string& line) { LogLater(line); };
+  ports.log = [this](const std::string& event, const std::string& value) {
+    LogLater(value.empty() ? event : event + LogQuoted(value));
+  };
   ports.on_elected = [this](std::int64_t epoch) { elected_epoch_ = epoch; };
   ports.on_lost = [this](const std::string& why) { GiveUp(Internal(why)); };
   keeper_ = std::make_shared<LeaseKeeper>(std::move(lease), std::move(self), std::move(ports));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "engine/placement/demand.h"
 #include "engine/placement/fleet.h"
 #include "engine/placement/policy.h"
+#include "simulate/cpu_seconds.h"
 #include "simulate/repack.h"
 #include "simulate/traces/random.h"
 
@@ -33,12 +33,6 @@ constexpr std::uint64_t kDrawStream = 0x6472617773;
 constexpr double kDemandHalfLife = 8192;
 
 /// CPU time of this thread, so other load on the machine does not count.
-double CpuSeconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
 class Filling {
  public:
   Filling(const OpenbNodes& nodes, const std::vector<OpenbJob>& jobs, const FillOptions& options, Demand demand)

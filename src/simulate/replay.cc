@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <queue>
+
+#include "simulate/cpu_seconds.h"
 
 namespace divvy::simulate {
 namespace {
@@ -28,12 +29,6 @@ struct End {
   /// For a priority queue whose top is the earliest end.
   friend bool operator<(const End& a, const End& b) { return a.time != b.time ? a.time > b.time : a.job > b.job; }
 };
-
-double CpuSeconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 class Run {
  public:

@@ -8,6 +8,7 @@
 #include "cli/client/table.h"
 #include "dialect/options/options.h"
 #include "simulate/chaos/chaos.h"
+#include "simulate/controllers/controllers_chaos.h"
 
 namespace divvy::cli {
 namespace {
@@ -19,6 +20,7 @@ struct ChaosFlags {
   simulate::ChaosOptions run;
   bool is_limited_to_worlds = false;
   bool are_steps_set = false;
+  bool has_controllers = false;
 };
 
 dialect::Apply Count(std::uint64_t& into, bool& is_set, std::int64_t least) {
@@ -46,6 +48,11 @@ std::vector<Option> Table(ChaosFlags& flags) {
       Count(flags.run.worlds, flags.is_limited_to_worlds, 1));
   add("check-every", "N", "Run the expensive checks only every N steps (default: 1)",
       Count(flags.run.check_every, ignored, 1));
+  add("controllers", "", "Test three controllers on one database instead of one controller",
+      [&flags](std::string_view) -> Status {
+        flags.has_controllers = true;
+        return {};
+      });
   add("trace", "", "Print the last events of the last world, even without a failure",
       [&flags](std::string_view) -> Status {
         flags.run.traces = true;
@@ -54,11 +61,23 @@ std::vector<Option> Table(ChaosFlags& flags) {
   return table;
 }
 
-void ReportFailure(const simulate::ChaosFailure& failure) {
+void ReportFailure(const simulate::ChaosFailure& failure, const char* more) {
   const std::string seed = std::to_string(failure.seed);
   std::fprintf(
-      stderr, "%sdivvy: broken invariant: %s\nseed %s, step %s; to reproduce: divvy simulate --chaos %s --worlds 1\n",
-      failure.events.c_str(), failure.broken.c_str(), seed.c_str(), std::to_string(failure.step).c_str(), seed.c_str());
+      stderr, "%sdivvy: broken invariant: %s\nseed %s, step %s; to reproduce: divvy simulate --chaos %s%s --worlds 1\n",
+      failure.events.c_str(), failure.broken.c_str(), seed.c_str(), std::to_string(failure.step).c_str(), seed.c_str(),
+      more);
+}
+
+template <typename Outcome>
+int PrintOutcome(const Outcome& outcome, const char* more) {
+  if (outcome.failure) {
+    ReportFailure(*outcome.failure, more);
+    return 1;
+  }
+  std::fputs(outcome.events.c_str(), stdout);
+  std::printf("%s\n", ToText(outcome.figures).c_str());
+  return 0;
 }
 
 }  // namespace
@@ -80,15 +99,24 @@ int SimulateChaosMain(const Words& words) {
       std::fflush(stderr);
     };
   }
-  const simulate::ChaosResult result = simulate::RunChaos(flags.run);
-  if (is_terminal) std::fputs("\r\033[K", stderr);
-  if (result.failure) {
-    ReportFailure(*result.failure);
-    return 1;
+  const auto end_line = [is_terminal] {
+    if (is_terminal) std::fputs("\r\033[K", stderr);
+  };
+  if (!flags.has_controllers) {
+    const simulate::ChaosResult result = simulate::RunChaos(flags.run);
+    end_line();
+    return PrintOutcome(result, "");
   }
-  std::fputs(result.events.c_str(), stdout);
-  std::printf("%s\n", ToText(result.figures).c_str());
-  return 0;
+  simulate::ControllersChaosOptions run;
+  run.seed = flags.run.seed;
+  run.steps = flags.run.steps;
+  run.worlds = flags.run.worlds;
+  run.traces = flags.run.traces;
+  if (run.traces) run.events_kept = flags.run.events_kept;
+  run.on_world_done = flags.run.on_world_done;
+  const simulate::ControllersChaosResult result = simulate::RunControllersChaos(run);
+  end_line();
+  return PrintOutcome(result, " --controllers");
 }
 
 }  // namespace divvy::cli

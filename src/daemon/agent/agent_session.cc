@@ -82,7 +82,7 @@ void AgentSession::OnDialled(std::unique_ptr<ByteStream> stream) {
     hello.versions.push_back(version);
   hello.name = start_.name;
   hello.session = start_.session + "-" + std::to_string(sessions_);
-  hello.epoch = has_session_ ? epoch_ : 0;
+  hello.epoch = has_session_ ? epoch() : 0;
   hello.received = link_.received();
   hello.now = ports_.now();
   hello.facts = start_.facts;
@@ -180,18 +180,11 @@ void AgentSession::OnRefused(std::string_view text) {
 Status AgentSession::OnWelcome(std::string_view text) {
   if (state_ != State::kGreeting) return InvalidArgument("the controller sent a second welcome");
   DIVVY_TRY(wire::AgentWelcome welcome, wire::DecodeAgent<wire::AgentWelcome>(text));
-  if (welcome.epoch < start_.newest_epoch) {
-    return FailedPrecondition("this controller began before another one that we followed (epoch " +
-                              std::to_string(welcome.epoch) + ", the newest is " + std::to_string(start_.newest_epoch) +
-                              "); its commands are ignored");
-  }
+  DIVVY_CHECK(epochs_.CheckWelcome(welcome.epoch));
   if (welcome.lease <= Duration(0) || welcome.heartbeat <= Duration(0))
     return InvalidArgument("the controller's welcome names no lease");
   // Stored before any of its commands is executed: from here on, commands of an older controller are rejected.
-  if (welcome.epoch > start_.newest_epoch) {
-    start_.newest_epoch = welcome.epoch;
-    ports_.keep_epoch(welcome.epoch);
-  }
+  if (epochs_.Follow(welcome.epoch)) ports_.keep_epoch(welcome.epoch);
   lease_.Begin({welcome.heartbeat, welcome.lease, welcome.stops_when_lost}, greeted_at_);
   ports_.keep_lease(lease_);
   backoff_.Reset();
@@ -211,7 +204,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   } else {
     state_ = State::kWelcome;
   }
-  ports_.log("event=connected epoch=" + std::to_string(epoch_));
+  ports_.log("event=connected epoch=" + std::to_string(epoch()));
   if (ports_.on_welcome) ports_.on_welcome();
   return {};
 }
@@ -219,7 +212,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
 Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
   state_ = State::kWelcome;
   has_session_ = true;
-  epoch_ = welcome.epoch;
+  epochs_.BeginSession(welcome.epoch);
   link_ = Link();
   DIVVY_CHECK(link_.Attach(0));
   EndChannels();
@@ -311,10 +304,7 @@ void AgentSession::EndChannels() {
 
 Status AgentSession::OnCommand(std::string_view text) {
   DIVVY_TRY(wire::AgentCommand message, wire::DecodeAgent<wire::AgentCommand>(text));
-  if (message.epoch != epoch_) {
-    return FailedPrecondition("an order of epoch " + std::to_string(message.epoch) + " came in epoch " +
-                              std::to_string(epoch_));
-  }
+  DIVVY_CHECK(epochs_.CheckCommand(message.epoch));
   if (message.look) ports_.look(message.look->gpus);
   if (message.withhold && ports_.withhold) ports_.withhold(message.withhold->gpus);
   if (message.controllers) LearnControllers(message.controllers->addresses);

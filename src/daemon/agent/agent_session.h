@@ -18,6 +18,7 @@
 
 #include "daemon/runtime/byte_stream.h"
 #include "daemon/runtime/controller_port.h"
+#include "driver/epoch_guard.h"
 #include "driver/node_command_port.h"
 #include "node/backoff.h"
 #include "node/lease.h"
@@ -112,7 +113,7 @@ class AgentSession final : public ControllerPort {
   Channels* channels() { return channels_.get(); }
 
   bool is_welcome() const { return state_ == State::kWelcome; }
-  std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t epoch() const { return epochs_.session(); }
   /// The number of reports that the controller has not acknowledged.
   std::size_t unacknowledged() const { return link_.unacknowledged(); }
 
@@ -185,7 +186,7 @@ class AgentSession final : public ControllerPort {
   bool is_stopping_all_ = false;
   std::uint64_t sessions_ = 0;  // The number of sessions that this process has begun.
   std::uint64_t connections_ = 0;
-  std::uint64_t epoch_ = 0;  // The epoch of the session; 0: none.
+  EpochGuard epochs_{start_.newest_epoch};
   Duration greeted_at_{0};
   std::map<JobId, Believed> believed_;
   std::vector<GpuObservation> last_glance_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/host_port.h"
-#include "daemon/leadership/lease_keeper.h"
+#include "driver/lease_keeper.h"
 #include "wire/http/http.h"
 #include "wire/messages/messages_remote.h"
 

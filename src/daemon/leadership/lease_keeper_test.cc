@@ -1,5 +1,5 @@
 // Several controllers on one lease, each with a clock of its own; the database has another one.
-#include "daemon/leadership/lease_keeper.h"
+#include "driver/lease_keeper.h"
 
 #include <map>
 
@@ -67,7 +67,7 @@ struct Member {
     ports.since_boot = [this] { return now; };
     ports.on_elected = [this](std::int64_t epoch) { elected = epoch; };
     ports.on_lost = [this](const std::string& why) { lost = why; };
-    ports.log = [](const std::string&) {};
+    ports.log = [](const std::string&, const std::string&) {};
     keeper.emplace(std::make_unique<FakeLease>(database, self, [this] { now += answer_takes; }), self, std::move(ports),
                    yields);
   }

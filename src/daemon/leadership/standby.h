@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "daemon/http/http_server.h"
-#include "daemon/leadership/lease_keeper.h"
+#include "driver/lease_keeper.h"
 #include "platform/net/tls.h"
 #include "platform/os/runtime_paths.h"
 

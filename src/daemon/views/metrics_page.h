@@ -6,11 +6,11 @@
 #include <map>
 #include <string>
 
-#include "daemon/leadership/lease_keeper.h"
 #include "daemon/runtime/counters.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/waste/waste_tracker.h"
 #include "driver/controller_driver.h"
+#include "driver/lease_keeper.h"
 #include "wire/http/exposition.h"
 
 namespace divvy {

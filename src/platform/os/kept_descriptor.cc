@@ -19,9 +19,8 @@ namespace {
 
 constexpr int kFirstKept = 3;
 
-}  // namespace
-
-bool KeepDescriptor(std::string_view name, int fd) {
+/// Sends `what` about the descriptor `name`, as sd_notify does.
+bool Tell(std::string_view what, std::string_view name, std::span<const int> fds) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -33,12 +32,17 @@ bool KeepDescriptor(std::string_view name, int fd) {
   const Descriptor manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!manager.is_open() || ::connect(manager.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
     return false;
-  const auto tell = [&](std::string_view what, std::span<const int> fds) {
-    const std::string text = std::string(what) + "=1\nFDNAME=" + std::string(name) + "\n";
-    return SendWithDescriptors(manager.get(), text, fds, MSG_DONTWAIT) >= 0;
-  };
-  return tell("FDSTOREREMOVE", {}) && tell("FDSTORE", {&fd, 1});
+  const std::string text = std::string(what) + "=1\nFDNAME=" + std::string(name) + "\n";
+  return SendWithDescriptors(manager.get(), text, fds, MSG_DONTWAIT) >= 0;
 }
+
+}  // namespace
+
+bool KeepDescriptor(std::string_view name, int fd) {
+  return DropKeptDescriptor(name) && Tell("FDSTORE", name, {&fd, 1});
+}
+
+bool DropKeptDescriptor(std::string_view name) { return Tell("FDSTOREREMOVE", name, {}); }
 
 Descriptor TakeKeptDescriptor(std::string_view name) {
   const char *pid = std::getenv("LISTEN_PID"), *names = std::getenv("LISTEN_FDNAMES");

@@ -27,13 +27,12 @@ RunRecord RecordOf(const RunFile& file) {
 void ChaosHost::AdoptRuns(bool was_rebooted) {
   const Status adopted = node_.AdoptRuns(was_rebooted && mutation_ != ChaosMutation::kIgnoresReboots);
   DIVVY_ASSERT(adopted);  // Scan does not fail.
-  driver_.Touch();
 }
 
 void ChaosHost::Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) {
   const NodeDriver::Run* run = node_.Find(JobOf(command));
   if (mutation_ == ChaosMutation::kFreesGpusEarly && run != nullptr && std::holds_alternative<StopCommand>(command))
-    OnExited(run->record.job, run->record.attempt, EndedBy(SIGTERM), Now());
+    reports_.OnExited(run->record.job, run->record.attempt, EndedBy(SIGTERM), reports_.Now());
   is_executing_ = true;
   node_.Execute(command, std::move(spec));
   is_executing_ = false;
@@ -51,7 +50,7 @@ void ChaosHost::OnReport(const ReportMessage& report) {
 void ChaosHost::FinishLook(std::size_t index) {
   const Look look = std::move(looks_[index]);
   looks_.erase(looks_.begin() + static_cast<std::ptrdiff_t>(index));
-  OnGpusObserved(machine_.Observe(look.gpus, known()));
+  reports_.OnGpusObserved(machine_.Observe(look.gpus, known()));
   look.done();
 }
 
@@ -91,7 +90,7 @@ std::variant<RunRecord, Exit> ChaosHost::Launch(const LaunchCommand& command, co
   message.about = std::move(about);
   unconfirmed_.insert_or_assign(Key(record.id, record.attempt), PendingLaunch{message, false});
   machine_.Launch(message);
-  if (mutation_ == ChaosMutation::kStartsUnrecorded) OnStarted(record.id, record.attempt, Now());
+  if (mutation_ == ChaosMutation::kStartsUnrecorded) reports_.OnStarted(record.id, record.attempt, reports_.Now());
   RunRecord run;
   run.job = record.id;
   run.attempt = record.attempt;
@@ -236,19 +235,19 @@ void ChaosHost::CleanUp(const RunRecord& record, GpuSet gpus, std::function<void
 
 // --- The controller -------------------------------------------------------------------------------------------------
 
-void ChaosHost::OnStarted(JobId job, std::uint32_t attempt, Time at) {
+void ChaosReports::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   driver_.controller().OnStarted(job, attempt, at);
   driver_.Touch();
 }
 
-void ChaosHost::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) {
+void ChaosReports::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) {
   if (mutation_ == ChaosMutation::kDropsExits) return;
   driver_.controller().OnExited(job, attempt, exit, at, Now());
   driver_.Touch();
   if (mutation_ == ChaosMutation::kForgetsBeforeCommit) machine_.Remove(job);
 }
 
-void ChaosHost::OnVanished(JobId job, std::uint32_t attempt, RunVanished how) {
+void ChaosReports::OnVanished(JobId job, std::uint32_t attempt, RunVanished how) {
   using Vanished = Controller::Vanished;
   driver_.controller().OnVanished(job, attempt,
                                   how == RunVanished::kRebooted       ? Vanished::kRebooted
@@ -258,18 +257,18 @@ void ChaosHost::OnVanished(JobId job, std::uint32_t attempt, RunVanished how) {
   driver_.Touch();
 }
 
-void ChaosHost::OnGpusObserved(const std::vector<GpuObservation>& observations) {
+void ChaosReports::OnGpusObserved(const std::vector<GpuObservation>& observations) {
   driver_.controller().OnGpusObserved(observations);
 }
 
-bool ChaosHost::OnFound(const RunDescription& run) {
+bool ChaosReports::OnFound(const RunDescription& run) {
   if (mutation_ == ChaosMutation::kHidesFoundRuns) return true;
   driver_.controller().OnFound(run, Now(), driver_.Outcomes());
   driver_.Touch();
   return true;
 }
 
-std::vector<JobId> ChaosHost::ActiveRuns() const {
+std::vector<JobId> ChaosReports::ActiveRuns() const {
   std::vector<JobId> active;
   for (const auto& [id, record] : driver_.controller().live()) {
     if (IsActive(record.state) && record.array_count == 0) active.push_back(id);

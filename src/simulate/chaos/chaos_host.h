@@ -1,6 +1,6 @@
-// The node of one daemon in a chaos run: the production NodeDriver (driver/node_driver.h) on the modelled node instead
-// of sockets and /proc. It lives as long as one daemon. It also models the daemon's side of the launcher, which repeats
-// launches that were lost (platform/supervisor/launch.h).
+// The node of one daemon or agent in a chaos run: the production NodeDriver (driver/node_driver.h) on the modelled node
+// instead of sockets and /proc. It lives as long as one such process. It also models the process's side of the
+// launcher, which repeats launches that were lost (platform/supervisor/launch.h).
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,45 @@
 
 #include "driver/controller_driver.h"
 #include "driver/node_driver.h"
+#include "driver/node_report_port.h"
 #include "simulate/chaos/chaos_machine.h"
 
 namespace divvy::simulate {
 
-class ChaosHost final : public NodeCommandPort, private RunHost, private NodeReportPort {
+/// The controller of the same process, as in daemon/fleet/local_controller.h.
+class ChaosReports final : public NodeReportPort {
  public:
-  ChaosHost(ControllerDriver& driver, ChaosMachine& machine, ChaosTrace& trace, ChaosMutation mutation)
-      : driver_(driver), machine_(machine), trace_(trace), mutation_(mutation) {
-    node_.Join(*this);
+  ChaosReports(ControllerDriver& driver, ChaosMachine& machine, ChaosMutation mutation)
+      : driver_(driver), machine_(machine), mutation_(mutation) {}
+
+  Time Now() const override { return driver_.Now(); }
+  void OnPrepared(JobId, std::uint32_t, std::uint16_t) override {}
+  void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
+  void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
+  void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
+  bool OnFound(const RunDescription& run) override;
+  std::vector<JobId> ActiveRuns() const override;
+  const JobRecord* Find(JobId job) const override { return driver_.controller().Find(job); }
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override {
+    return driver_.SpecOf(record);
+  }
+
+ private:
+  ControllerDriver& driver_;
+  ChaosMachine& machine_;
+  const ChaosMutation mutation_;
+};
+
+class ChaosHost final : public NodeCommandPort, private RunHost {
+ public:
+  ChaosHost(NodeReportPort& reports, ChaosMachine& machine, ChaosTrace& trace, ChaosMutation mutation)
+      : reports_(reports), machine_(machine), trace_(trace), mutation_(mutation) {
+    node_.Join(reports);
   }
 
   void AdoptRuns(bool was_rebooted);
+  void Reconcile() { node_.Reconcile(); }
   void Execute(const NodeCommand& command, std::shared_ptr<const JobSpec> spec) override;
   void OnReport(const ReportMessage& report);
   void CheckSupervisors() { node_.CheckSupervisors(); }
@@ -95,25 +122,11 @@ class ChaosHost final : public NodeCommandPort, private RunHost, private NodeRep
   void OnOver(JobId, std::uint32_t) override {}
   void Note(const std::string&) const override {}
 
-  // NodeReportPort: the controller of the same process, as in daemon/fleet/local_controller.h.
-  Time Now() const override { return driver_.Now(); }
-  void OnPrepared(JobId, std::uint32_t, std::uint16_t) override {}
-  void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
-  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
-  void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
-  void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
-  bool OnFound(const RunDescription& run) override;
-  std::vector<JobId> ActiveRuns() const override;
-  const JobRecord* Find(JobId job) const override { return driver_.controller().Find(job); }
-  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override {
-    return driver_.SpecOf(record);
-  }
-
   bool Send(const RunRecord& record, CommandMessage::Kind kind, int signal = 0, Duration duration = Duration(0));
   /// A reminder, which the mutations leave out, is a command that the controller has not just sent.
   bool IsLeftOut(ChaosMutation rule) const { return mutation_ == rule && !is_executing_; }
 
-  ControllerDriver& driver_;
+  NodeReportPort& reports_;
   ChaosMachine& machine_;
   ChaosTrace& trace_;
   const ChaosMutation mutation_;

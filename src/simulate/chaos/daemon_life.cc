@@ -60,7 +60,8 @@ DaemonLife::DaemonLife(const ChaosParts& parts, const Policy& policy, const Limi
       clock_(parts.clock),
       controller_(policy, limits, parts.random.Next()),
       driver_(controller_, parts.store, clock_, *this, PortsOfDriver()),
-      node_(driver_, parts.machine, parts.trace, parts.mutation) {
+      reports_(driver_, parts.machine, parts.mutation),
+      node_(reports_, parts.machine, parts.trace, parts.mutation) {
   controller_.SetCapacity(CapacityOf(parts.machine));
 }
 

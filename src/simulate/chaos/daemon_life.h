@@ -93,6 +93,7 @@ class DaemonLife : private NodeCommandPort {
   LifeClock clock_;
   Controller controller_;
   ControllerDriver driver_;
+  ChaosReports reports_;
   ChaosHost node_;
   std::vector<std::function<void()>> tasks_;
   std::vector<std::pair<Time, std::function<void()>>> timers_;  // By true time.

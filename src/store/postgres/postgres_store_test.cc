@@ -318,6 +318,24 @@ TEST_F(Postgres, AReadOnlyServerRefusesCommitsUntilItIsWritableAgain) {
   EXPECT_EQ(Must(store->Load()).jobs_total, id);
 }
 
+// The server reports a full disk with this code, whichever of its files cannot grow.
+TEST_F(Postgres, AFullDiskRefusesCommitsUntilThereIsRoom) {
+  auto store = MustOpen();
+  MustCommit(*store, {Insert({Job(1)})});
+  ASSERT_TRUE(server_->Execute(
+      database_,
+      "CREATE FUNCTION divvy.fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''could not extend "
+      "file'' USING ERRCODE = ''disk_full''; END'; CREATE TRIGGER no_room BEFORE INSERT ON divvy.jobs FOR EACH ROW "
+      "EXECUTE FUNCTION divvy.fail()"));
+  const Status refused = store->Commit({Insert({Job(2)})});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kLimitExceeded);
+  EXPECT_TRUE(Contains(refused.error().message, "the disk is full")) << refused.error().message;
+  EXPECT_EQ(store->Find(JobId(2)).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(server_->Execute(database_, "DROP TRIGGER no_room ON divvy.jobs"));
+  MustCommit(*store, {Insert({Job(2)})});
+}
+
 TEST_F(Postgres, AServerThatIsAwayRefusesCommitsAndReadsComeBackByThemselves) {
   auto store = MustOpen();
   MustCommit(*store, {Insert({Job(1)})});

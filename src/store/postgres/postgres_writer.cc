@@ -180,7 +180,7 @@ Status PostgresWriter::Connect() {
   known_captures_.Clear();
   DIVVY_TRY(connection_, PgConnection::Open({options_.url, application_, kPgSettings, options_.patience}));
   Status done = TakeLock();
-  if (done && epoch_ == 0)
+  if (done && !term_.is_open())
     done = options_.is_source ? RequirePostgresSchema(*connection_, PgMigrations())
                               : MigratePostgres(*connection_, PgMigrations());
   if (done) done = TakeCluster();
@@ -246,7 +246,7 @@ Status PostgresWriter::TakeLock() {
   }
   const Status locked = LockForWriting(*connection_, options_.lease);
   // While this process reconnects, the holder can only be its own old session, or the epoch tells.
-  if (!locked && locked.error().code == ErrorCode::kFailedPrecondition && epoch_ != 0)
+  if (!locked && locked.error().code == ErrorCode::kFailedPrecondition && term_.is_open())
     return LimitExceeded(locked.error().message);
   DIVVY_CHECK(locked);
   // A commit is durable when it returns. Other levels are the choice of the database's administrator.
@@ -270,10 +270,10 @@ Status PostgresWriter::TakeEpoch() {
   std::int64_t epoch = 0;
   std::int64_t commits = 0;
   // If the connection was lost during an earlier attempt, this writer may hold a later epoch than it knows.
-  const std::string condition = epoch_ == 0 ? "?2 = 0" : "(epoch = ?2 OR (epoch > ?2 AND holder = ?1))";
+  const std::string condition = !term_.is_open() ? "?2 = 0" : "(epoch = ?2 OR (epoch > ?2 AND holder = ?1))";
   DIVVY_CHECK(connection_->QueryOnce("UPDATE writer SET epoch = epoch + 1, holder = ?1 WHERE " + condition + " AND " +
                                          HasLease("?3") + " RETURNING epoch, commits",
-                                     PgParameters::Of(holder_, epoch_, options_.lease),
+                                     PgParameters::Of(holder_, term_.epoch(), options_.lease),
                                      [&](const Columns& row) -> Status {
                                        epoch = row.Integer(0);
                                        commits = row.Integer(1);
@@ -283,16 +283,7 @@ Status PostgresWriter::TakeEpoch() {
     return FailedPrecondition("another divvy has written to " + connection_->shown_url() +
                               " since this one lost its connection: this one must not write any more");
   }
-  // Only the last commit can have an unknown outcome.
-  if (epoch_ != 0 && commits != commits_ && commits != commits_ + 1) {
-    return FailedPrecondition(connection_->shown_url() + " has lost commits that were acknowledged (" +
-                              std::to_string(commits) + " of " + std::to_string(commits_) +
-                              "), after a failover to a standby that was behind, or a restore: the daemon starts again "
-                              "with what is there; see synchronous_standby_names");
-  }
-  epoch_ = epoch;
-  commits_ = commits;
-  return {};
+  return term_.OnTaken(epoch, commits, connection_->shown_url());
 }
 
 Status PostgresWriter::PrepareAll() {
@@ -304,7 +295,7 @@ Result<bool> PostgresWriter::WasCommitted(std::int64_t number) {
   const auto end = std::chrono::steady_clock::now() + options_.outcome_patience;
   while (true) {
     Status done = Connect();
-    if (done) return commits_ == number;
+    if (done) return term_.Has(number);
     const bool may_pass =
         done.error().code == ErrorCode::kUnreachable || done.error().code == ErrorCode::kLimitExceeded;
     if (!may_pass) return done.error();
@@ -328,7 +319,7 @@ Status PostgresWriter::Write(const std::vector<Batch>& batches) {
       DIVVY_CHECK(done);
     }
     PgConnection::Finished finished = PutCaptures(batches);
-    const std::int64_t number = commits_ + 1;
+    const std::int64_t number = term_.next_commit();
     if (finished.outcome == PgConnection::Outcome::kDone) {
       SendBegin();
       for (const Batch& batch : batches) SendBatch(batch);
@@ -339,7 +330,7 @@ Status PostgresWriter::Write(const std::vector<Batch>& batches) {
     }
     captures_.clear();
     if (finished.outcome == PgConnection::Outcome::kDone) {
-      commits_ = number;
+      term_.OnCommitted(number);
       return {};
     }
     if (finished.outcome == PgConnection::Outcome::kFailed) {
@@ -388,7 +379,7 @@ PgConnection::Finished PostgresWriter::PutCaptures(const std::vector<Batch>& bat
   Send("begin");
   // The commit that follows makes these rows durable, too.
   Send("need_no_sync");
-  parameters_.Bind(1, epoch_);
+  parameters_.Bind(1, term_.epoch());
   parameters_.Bind(2, options_.lease);
   Send("check_epoch", Kind::kFence);
   const std::size_t first = sent_.size();
@@ -444,8 +435,8 @@ void PostgresWriter::SendGroup(Group& group) {
 void PostgresWriter::SendBegin() {
   sent_.clear();
   Send("begin");
-  parameters_.Bind(1, epoch_);
-  parameters_.Bind(2, commits_ + 1);
+  parameters_.Bind(1, term_.epoch());
+  parameters_.Bind(2, term_.next_commit());
   parameters_.Bind(3, options_.lease);
   Send("fence", Kind::kFence);
 }
@@ -558,7 +549,7 @@ Result<bool> PostgresWriter::PruneStep(Time finished_before) {
     }
     std::int64_t jobs = 0;
     std::int64_t captures = 0;
-    const std::int64_t number = commits_ + 1;
+    const std::int64_t number = term_.next_commit();
     SendBegin();
     parameters_.Bind(1, before);
     parameters_.Bind(2, kPgJobsPerPrune);
@@ -566,7 +557,7 @@ Result<bool> PostgresWriter::PruneStep(Time finished_before) {
     PgConnection::Finished finished = Finish([&](std::size_t statement, const Columns& row) {
       if (statement == 2) jobs = row.Integer(0);
     });
-    if (finished.outcome == PgConnection::Outcome::kDone) commits_ = number;
+    if (finished.outcome == PgConnection::Outcome::kDone) term_.OnCommitted(number);
     if (finished.outcome == PgConnection::Outcome::kDone && jobs == 0) {
       SendBegin();
       parameters_.Bind(1, before);
@@ -577,7 +568,7 @@ Result<bool> PostgresWriter::PruneStep(Time finished_before) {
         if (statement == 3) captures = row.Integer(0);
       });
       known_captures_.Clear();
-      if (finished.outcome == PgConnection::Outcome::kDone) commits_ = number + 1;
+      if (finished.outcome == PgConnection::Outcome::kDone) term_.OnCommitted(number + 1);
     }
     if (finished.outcome == PgConnection::Outcome::kDone) return jobs > 0 || captures == kPgCapturesPerPrune;
     if (finished.outcome == PgConnection::Outcome::kFailed) {

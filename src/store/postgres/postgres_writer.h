@@ -24,6 +24,7 @@
 #include "store/capture_cache.h"
 #include "store/postgres/postgres_connection.h"
 #include "store/store.h"
+#include "store/writer_term.h"
 
 namespace divvy {
 
@@ -90,8 +91,7 @@ class PostgresWriter {
   std::string holder_;                        // Names this writer in the table `writer`, and no other one.
   std::unique_ptr<PgConnection> connection_;  // Null after it was lost.
   int server_process_ = 0;                    // The server's process for the last connection.
-  std::int64_t epoch_ = 0;                    // 0: not opened yet.
-  std::int64_t commits_ = 0;                  // The number of the last commit.
+  WriterTerm term_;
   std::atomic<bool> is_stopping_ = false;
 
   PgParameters parameters_;

@@ -6,18 +6,19 @@
 // While the database does not answer, a leader stays one, but may_act becomes false before its lease can have ended.
 // When the database answers again and no other controller has led meanwhile, it continues.
 //
-// Step runs on one thread. may_act, view and StepDown may be called on any thread.
+// The daemon calls Step on a thread. The simulator asks the database itself: it passes on each request of Begin, and
+// its answer, so that anything may happen in between.
+//
+// All of it runs on one thread, except may_act, view and StepDown, which may be called on any thread.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "store/lease.h"
 
@@ -32,7 +33,16 @@ class LeaseKeeper {
     std::function<void(std::int64_t epoch)> on_elected;
     /// This controller no longer leads, and must forget what it knows. Called once.
     std::function<void(const std::string& why)> on_lost;
-    std::function<void(const std::string& line)> log;
+    /// `event`: "event=leads epoch=7", or one that ends in '=' and takes `value` in quotation marks.
+    std::function<void(const std::string& event, const std::string& value)> log;
+  };
+  /// A request to the database.
+  enum class Request {
+    kNothing,
+    kRenew,    // ControllerLease::Beat(epoch()).
+    kLook,     // ControllerLease::Beat(0).
+    kTake,     // ControllerLease::Take.
+    kRelease,  // ControllerLease::Release(epoch()).
   };
   /// The last known state of all controllers.
   struct View {
@@ -42,11 +52,18 @@ class LeaseKeeper {
     std::string conflict;  // Why this controller cannot lead. Empty: it can.
   };
 
-  /// `yields`: this controller has just stepped down, and gives the others time to take the lease.
+  /// `lease` may be null if Step and Release are not called. `yields`: this controller has just stepped down, and gives
+  /// the others time to take the lease.
   LeaseKeeper(std::unique_ptr<ControllerLease> lease, ControllerSelf self, Ports ports, bool yields = false);
 
-  /// Asks the database once. Returns when to call again, from now.
+  /// Asks the database, and takes the lease if it has ended. Returns when to call again, from now.
   Duration Step();
+  /// The request that is due now. The right to act counts from this call. kRenew and kLook are answered with OnSeen,
+  /// kTake with OnTaken, kRelease with OnReleased. These return when to call Begin again, from now.
+  Request Begin();
+  Duration OnSeen(Result<LeaseView> seen);
+  Duration OnTaken(const Result<std::int64_t>& epoch);
+  Duration OnReleased();
   /// True if this controller leads, and its lease cannot have ended yet. Any command, and any answer to a change, needs
   /// this. Cost: one reading of the clock.
   bool may_act() const { return ports_.since_boot() < Duration(acts_until_.load()); }
@@ -61,8 +78,8 @@ class LeaseKeeper {
   void Release();
 
  private:
-  Duration StepAsLeader();
-  Duration StepAsStandby();
+  Duration OnSeenAsLeader(const LeaseView& seen);
+  Duration OnSeenAsStandby(const LeaseView& seen);
   void Keep(LeaseView seen, Duration at);
   Duration Fail(const Error& error);
   void Lose(const std::string& why);
@@ -72,32 +89,14 @@ class LeaseKeeper {
   ControllerSelf self_;
   Ports ports_;
   Duration yields_until_{0};
+  Duration asked_at_{0};     // When the last request was sent.
+  bool is_to_take_ = false;  // The lease has ended: the next request takes it.
   std::atomic<std::int64_t> epoch_ = 0;
   std::atomic<Duration::rep> acts_until_ = 0;
   std::atomic<bool> is_stepping_down_ = false;
   bool is_over_ = false;
   mutable std::mutex mutex_;
   View view_;
-};
-
-/// Calls LeaseKeeper::Step on a thread of its own.
-class LeaseThread {
- public:
-  explicit LeaseThread(LeaseKeeper& keeper);
-  /// Ends the thread. The lease stays as it is.
-  ~LeaseThread();
-  /// Lets the next Step begin now.
-  void Wake();
-
- private:
-  void Run();
-
-  LeaseKeeper& keeper_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_ending_ = false;
-  bool is_woken_ = false;
-  std::thread thread_;
 };
 
 }  // namespace divvy

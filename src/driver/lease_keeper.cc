@@ -1,9 +1,7 @@
-#include "daemon/leadership/lease_keeper.h"
+#include "driver/lease_keeper.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "daemon/runtime/log.h"
 
 namespace divvy {
 namespace {
@@ -26,8 +24,43 @@ LeaseKeeper::LeaseKeeper(std::unique_ptr<ControllerLease> lease, ControllerSelf 
 }
 
 Duration LeaseKeeper::Step() {
-  if (is_over_) return kRenewEvery;
-  return epoch_ != 0 ? StepAsLeader() : StepAsStandby();
+  while (true) {
+    Duration pause = kRenewEvery;
+    switch (Begin()) {
+      case Request::kNothing:
+        return pause;
+      case Request::kRenew:
+        return OnSeen(lease_->Beat(epoch_));
+      case Request::kLook:
+        pause = OnSeen(lease_->Beat(0));
+        break;
+      case Request::kTake:
+        return OnTaken(lease_->Take());
+      case Request::kRelease:
+        static_cast<void>(lease_->Release(epoch_));
+        return OnReleased();
+    }
+    if (!is_to_take_) return pause;
+  }
+}
+
+LeaseKeeper::Request LeaseKeeper::Begin() {
+  if (is_over_) return Request::kNothing;
+  // The database counts from the arrival of the request, which is later.
+  asked_at_ = ports_.since_boot();
+  if (epoch_ != 0) {
+    if (!is_stepping_down_) return Request::kRenew;
+    acts_until_ = 0;
+    return Request::kRelease;
+  }
+  return std::exchange(is_to_take_, false) ? Request::kTake : Request::kLook;
+}
+
+Duration LeaseKeeper::OnSeen(Result<LeaseView> seen) {
+  if (!seen) return Fail(seen.error());
+  if (epoch_ != 0 && seen->is_renewed) acts_until_ = (asked_at_ + kLeaseTime - kLeaseMargin).count();
+  Keep(*seen, asked_at_);
+  return epoch_ != 0 ? OnSeenAsLeader(*seen) : OnSeenAsStandby(*seen);
 }
 
 LeaseKeeper::View LeaseKeeper::view() const {
@@ -57,8 +90,8 @@ void LeaseKeeper::Keep(LeaseView seen, Duration at) {
     view_.seen = std::move(seen);
     view_.at = at;
   }
-  if (!trouble.empty()) ports_.log("event=database_answers_again");
-  if (!conflict.empty() && conflict != before) ports_.log("event=cannot_lead reason=" + LogQuoted(conflict));
+  if (!trouble.empty()) ports_.log("event=database_answers_again", "");
+  if (!conflict.empty() && conflict != before) ports_.log("event=cannot_lead reason=", conflict);
 }
 
 Duration LeaseKeeper::Fail(const Error& error) {
@@ -67,7 +100,7 @@ Duration LeaseKeeper::Fail(const Error& error) {
     const std::lock_guard lock(mutex_);
     before = std::exchange(view_.trouble, error.message);
   }
-  if (before.empty()) ports_.log("event=database_away error=" + LogQuoted(error.message));
+  if (before.empty()) ports_.log("event=database_away error=", error.message);
   return kAfterFailure;
 }
 
@@ -75,30 +108,19 @@ void LeaseKeeper::Lose(const std::string& why) {
   acts_until_ = 0;
   epoch_ = 0;
   is_over_ = true;
-  ports_.log("event=lost_lease reason=" + LogQuoted(why));
+  ports_.log("event=lost_lease reason=", why);
   ports_.on_lost(why);
 }
 
-Duration LeaseKeeper::StepAsLeader() {
-  if (is_stepping_down_) {
-    acts_until_ = 0;
-    static_cast<void>(lease_->Release(epoch_));
-    Lose("it stepped down");
-    return kRenewEvery;
-  }
-  // The database counts from the arrival of the renewal, which is later.
-  const Duration sent = ports_.since_boot();
-  auto seen = lease_->Beat(epoch_);
-  if (!seen) return Fail(seen.error());
-  const bool is_renewed = seen->is_renewed;
-  const LeaseRow lease = seen->lease;
-  if (is_renewed) acts_until_ = (sent + kLeaseTime - kLeaseMargin).count();
-  Keep(*std::move(seen), sent);
-  if (!is_renewed) {
-    Lose("controller " + lease.name + " has led since, with epoch " + std::to_string(lease.epoch));
-    return kRenewEvery;
-  }
-  return std::max<Duration>(sent + kRenewEvery - ports_.since_boot(), Duration(0));
+Duration LeaseKeeper::OnReleased() {
+  Lose("it stepped down");
+  return kRenewEvery;
+}
+
+Duration LeaseKeeper::OnSeenAsLeader(const LeaseView& seen) {
+  if (seen.is_renewed) return std::max<Duration>(asked_at_ + kRenewEvery - ports_.since_boot(), Duration(0));
+  Lose("controller " + seen.lease.name + " has led since, with epoch " + std::to_string(seen.lease.epoch));
+  return kRenewEvery;
 }
 
 bool LeaseKeeper::MayTake(const LeaseView& seen) const {
@@ -112,22 +134,19 @@ bool LeaseKeeper::MayTake(const LeaseView& seen) const {
       seen.controllers, [this](const ControllerRow& row) { return row.name != self_.name && row.silent < kLives; });
 }
 
-Duration LeaseKeeper::StepAsStandby() {
-  const Duration sent = ports_.since_boot();
-  auto seen = lease_->Beat(0);
-  if (!seen) return Fail(seen.error());
-  Keep(*seen, sent);
-  if (!MayTake(*seen)) {
-    const Duration left = seen->lease.left > Duration(0) ? seen->lease.left : kLookEvery;
-    return std::clamp<Duration>(left + std::chrono::milliseconds(2), std::chrono::milliseconds(2), kLookEvery);
-  }
-  const Duration taken_at = ports_.since_boot();
-  const auto epoch = lease_->Take();
+Duration LeaseKeeper::OnSeenAsStandby(const LeaseView& seen) {
+  is_to_take_ = MayTake(seen);
+  if (is_to_take_) return Duration(0);
+  const Duration left = seen.lease.left > Duration(0) ? seen.lease.left : kLookEvery;
+  return std::clamp<Duration>(left + std::chrono::milliseconds(2), std::chrono::milliseconds(2), kLookEvery);
+}
+
+Duration LeaseKeeper::OnTaken(const Result<std::int64_t>& epoch) {
   if (!epoch) return Fail(epoch.error());
   if (*epoch == 0) return kAfterFailure;
   epoch_ = *epoch;
-  acts_until_ = (taken_at + kLeaseTime - kLeaseMargin).count();
-  ports_.log("event=leads epoch=" + std::to_string(*epoch));
+  acts_until_ = (asked_at_ + kLeaseTime - kLeaseMargin).count();
+  ports_.log("event=leads epoch=" + std::to_string(*epoch), "");
   ports_.on_elected(*epoch);
   return Duration(0);
 }
@@ -137,35 +156,6 @@ void LeaseKeeper::Release() {
   acts_until_ = 0;
   is_over_ = true;
   if (epoch != 0) static_cast<void>(lease_->Release(epoch));
-}
-
-LeaseThread::LeaseThread(LeaseKeeper& keeper) : keeper_(keeper), thread_([this] { Run(); }) {}
-
-LeaseThread::~LeaseThread() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
-}
-
-void LeaseThread::Wake() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_woken_ = true;
-  }
-  wake_.notify_one();
-}
-
-void LeaseThread::Run() {
-  while (true) {
-    const Duration pause = keeper_.Step();
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, pause, [this] { return is_ending_ || is_woken_; });
-    if (is_ending_) return;
-    is_woken_ = false;
-  }
 }
 
 }  // namespace divvy
