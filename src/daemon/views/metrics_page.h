@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "daemon/leadership/lease_keeper.h"
 #include "daemon/runtime/counters.h"
@@ -11,6 +12,7 @@
 #include "daemon/waste/waste_tracker.h"
 #include "driver/controller_driver.h"
 #include "wire/http/exposition.h"
+#include "wire/messages/provider_messages.h"
 
 namespace divvy {
 
@@ -23,6 +25,7 @@ struct MetricsAbout {
   const WasteTracker* waste = nullptr;      // Null: waste is not watched.
   bool hides_job_names = false;             // [privacy] jobs = "own".
   const LeaseKeeper* leadership = nullptr;  // Null: the store has no lease.
+  std::vector<wire::ProviderView> providers = {};
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);
