@@ -107,6 +107,20 @@ unpack_haproxy() {
   haproxy -v >/dev/null 2>&1
 }
 
+# unpack_slurm: unpacks Slurm and munge below build/unpacked, unless they are installed. Sets $slurm_prefix, the folder
+# that contains usr/, and $slurm_libraries, the folders of their libraries.
+unpack_slurm() {
+  local package folder=$PWD/build/unpacked
+  slurm_prefix='' slurm_libraries=''
+  if command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null; then return 0; fi
+  for package in slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge liblua5.1-0 libmunge2 libhwloc15 libjson-c5 libhttp-parser2.9 libpmix2 libjwt0; do
+    is_installed "$package" || unpack_package "$package" || [ "${package#lib}" != "$package" ] || return 1
+  done
+  slurm_prefix=$folder
+  slurm_libraries=$folder/usr/lib/$(uname -m)-linux-gnu:$folder/usr/lib/$(uname -m)-linux-gnu/slurm-wlm
+  ! LD_LIBRARY_PATH=$slurm_libraries ldd "$folder/usr/sbin/slurmctld-wlm" "$folder/usr/sbin/slurmd-wlm" "$folder/usr/sbin/munged" | grep -q "not found"
+}
+
 # build_tree PRESET [TARGET...]: configures if needed and builds; the presets are in CMakePresets.json.
 build_tree() {
   local preset=$1 directory=build start=$SECONDS log

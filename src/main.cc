@@ -16,6 +16,7 @@
 #include "daemon/node/launcher_main.h"
 #include "daemon/node/node_allocation_main.h"
 #include "daemon/notify/deliver.h"
+#include "daemon/providers/provider_program.h"
 #include "keeper/keeper.h"
 #include "platform/supervisor/launch.h"
 #include "platform/supervisor/launcher.h"
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
     return divvy::ContainerRemoveMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-agent") return divvy::AgentMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-deliver") return divvy::DeliverMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-provider") return divvy::ProviderMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "keeper") return divvy::keeper::KeeperMain({words.begin() + 2, words.end()});
   OpenClosedStreams();
   return divvy::cli::Main(words);

@@ -37,6 +37,7 @@
 #include "daemon/node/node_host.h"
 #include "daemon/node/run_journal.h"
 #include "daemon/notify/notify_host.h"
+#include "daemon/providers/provider_host.h"
 #include "daemon/requests/submission_keys.h"
 #include "daemon/runtime/counters.h"
 #include "daemon/runtime/log.h"
@@ -161,6 +162,7 @@ class Daemon {
   Status ListenForOthers();
   std::shared_ptr<UiAuth> MakeUiAuth(std::shared_ptr<Audit> audit);
   void KeepHouse();
+  void OpenProviders();
   void TakeSamples();
   void LogChanges();
   ControllerDriver::Ports DriverPorts();
@@ -196,6 +198,7 @@ class Daemon {
   std::unique_ptr<LocalController> controller_port_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Housekeeping> housekeeping_;
+  std::shared_ptr<ProviderHost> providers_;
   std::shared_ptr<SubmissionKeys> submission_keys_ = std::make_shared<SubmissionKeys>();
   TokenRegistry tokens_;
   UiSessions ui_sessions_;
@@ -292,6 +295,7 @@ Status Daemon::Recover() {
       config_, places_,
       {loop_, log_, [this](Duration delay, std::function<void()> task) { After(delay, task); }, listen_.has_value(),
        RunsRootJobs(), errands_, [this](const User& user) { return rights_.Of(user); }});
+  providers_ = std::make_shared<ProviderHost>(config_.providers);
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
@@ -300,6 +304,7 @@ Status Daemon::Recover() {
     if (notifier_->LoadSetting(key, value) || submission_keys_->LoadSetting(key, value)) continue;
     if (key.starts_with(WasteTracker::kRow)) waste_rows_.emplace_back(key, value);
     if (key.starts_with(ServiceHost::kRow)) service_rows_.emplace_back(key, value);
+    if (providers_->LoadSetting(key, value)) continue;
     rights_.LoadSetting(key, value);
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
@@ -320,6 +325,7 @@ Status Daemon::Recover() {
     return InvalidArgument(places_.config + ": " + teams.error().message);
   if (const Status pools = controller_->UsePools(config_.pools); !pools)
     return InvalidArgument(places_.config + ": " + pools.error().message);
+  controller_->SetOffers(providers::OfferedNodes(config_.providers, config_.pools));
   NodeCapacity capacity;
   if (!has_standbys()) {
     const MachineFacts machine = LearnMachine(host_.gpus(), places_);
@@ -430,6 +436,21 @@ void Daemon::KeepHouse() {
   asio::post(loop_, [this] { housekeeping_->Start(); });
 }
 
+void Daemon::OpenProviders() {
+  ProviderHost::Ports ports;
+  ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
+  ports.log = &log_;
+  ports.divvy = OwnPath();
+  ports.folder = places_.state;
+  ports.join_line = [this] {
+    TokenLine line{remote_->address, "", "", remote_->fingerprint};
+    if (remote_->others) line.others = remote_->others();
+    if (const auto key = errands_ ? ReadWhole(places_.launcher_key) : NotFound(""); key) line.launcher_key = Trim(*key);
+    return line;
+  };
+  providers_->Open(loop_, *driver_, *agent_listener_, tokens_, std::move(ports));
+}
+
 void Daemon::TakeSamples() {
   if (!config_.takes_samples) return;
   MetricStore::Options options;
@@ -538,6 +559,7 @@ Result<ApiPorts> Daemon::RoutePorts() {
   });
   ports.counters = std::move(counters);
   ports.waste = waste_;
+  ports.providers = providers_;
   ports.notifier = notifier_;
   ports.step_callers = std::make_shared<StepCallers>(loop_);
   ports.login_environment = LoginEnvironment;
@@ -669,6 +691,9 @@ Status Daemon::ListenForOthers() {
                                 },
                                 on_samples,
                                 [this](const User& user) { return rights_.ByName(user); }};
+  ports.may_join = [this](std::string_view token, const std::string& name) {
+    return providers_->CheckJoin(token, name);
+  };
   if (has_standbys()) {
     terms.longest_heartbeat = kHeartbeatWithStandbys;
     ports.lease = static_cast<std::uint64_t>(elected_epoch_);
@@ -692,6 +717,7 @@ Status Daemon::ListenForOthers() {
   DIVVY_CHECK(ListenRemotely(*server_, *listen_, {config_.name, HostName()}, identity, *remote_));
   // Posted to the loop: until it runs, standard error belongs to the command that waits for the start.
   asio::post(loop_, [this, text = ToString(*listen_)] {
+    OpenProviders();
     log_.Write(LogLevel::kInfo, "event=listens address=" + LogQuoted(text));
   });
   return {};
@@ -709,6 +735,11 @@ Status Daemon::Prepare() {
   if (!flags_.listen.empty()) {
     DIVVY_TRY(listen_, ParseHostPort(flags_.listen));
   }
+  if (!config_.providers.empty() && !listen_)
+    return InvalidArgument(places_.config + ": [[providers]] needs listen in [controller], such as \"0.0.0.0:7433\": " +
+                           "the nodes of providers connect there");
+  if (const Status complete = ProviderHost::Complete(config_.providers, OwnPath()); !complete)
+    return FailedPrecondition(places_.config + ": " + complete.error().message);
   DIVVY_CHECK(MakeDirectory(places_.state, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(places_.logs, 0711));
   DIVVY_CHECK(

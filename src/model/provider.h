@@ -58,11 +58,12 @@ struct NodeShape {
   int gpus = 0;  // 0: a node without GPUs; then `gpu_model` is empty.
   int cpus = 0;
   Bytes memory;
-  std::vector<std::string> labels;  // The node's features, for --constraint.
-  Money hourly;                     // Above 0.
-  Duration startup{0};              // From the request until the node takes jobs.
-  Duration max_lifetime{0};         // The provider then removes the node. 0: no limit.
-  bool is_spot = false;             // The provider may remove the node at any time.
+  std::vector<std::string> labels;   // The node's features, for --constraint.
+  Money hourly;                      // Above 0.
+  Duration startup{0};               // From the request until the node takes jobs.
+  Duration max_lifetime{0};          // The provider then removes the node. 0: no limit.
+  bool is_spot = false;              // The provider may remove the node at any time.
+  std::vector<std::string> options;  // Like Provider::options, for this shape.
 
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
@@ -82,11 +83,17 @@ struct Provider {
   ProviderKind kind = ProviderKind::kCommand;
   bool is_enabled = true;  // False: gets no new nodes.
   ProviderLimits limits;
-  Duration billing_period{0};      // Use is billed in whole periods. 0: by the second.
-  Duration min_lifetime = 5min;    // A node is not returned earlier, so that nodes do not come and go.
-  std::vector<std::string> teams;  // Teams whose jobs may use it. Empty: all.
-  std::vector<std::string> pools;  // Likewise for pools.
-  std::vector<NodeShape> shapes;   // At least one.
+  Duration billing_period{0};    // Use is billed in whole periods. 0: by the second.
+  Duration min_lifetime = 5min;  // A node is not returned earlier, so that nodes do not come and go.
+  std::optional<Duration> idle;  // A node is not returned before it has been idle for this long. Not set: the default.
+  std::vector<std::string> teams;    // Teams whose jobs may use it. Empty: all.
+  std::vector<std::string> pools;    // Likewise for pools.
+  std::vector<std::string> command;  // Its program, an absolute path, and arguments; "create" and so on follow.
+  std::string credentials;           // A file that only the program reads. Optional.
+  std::vector<std::string> options;  // For the program, as they are: arguments of sbatch, for example.
+  Duration timeout = 2min;           // A call that takes longer is killed.
+  Duration poll = 30s;               // The time between two lists of its nodes.
+  std::vector<NodeShape> shapes;     // At least one.
 
   friend bool operator==(const Provider&, const Provider&) = default;
 };

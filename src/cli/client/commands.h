@@ -40,6 +40,13 @@ std::vector<dialect::Option> SweepOptions();
 int ReserveMain(const Words& words);
 std::vector<dialect::Option> ReserveOptions();
 
+// cli/cluster/providers.cc
+int ProvidersMain(const Words& words);
+std::vector<dialect::Option> ProvidersOptions();
+
+// cli/cluster/provider_slurm.cc
+int ProviderMain(const Words& words);
+
 // cli/cluster/tokens.cc
 int TokenMain(const Words& words);
 std::vector<dialect::Option> TokenOptions();

@@ -255,6 +255,8 @@ class Controller {
   /// Call after UseTeamsFile, before Load. Fails with a one-line message; the daemon then does not start.
   Status UsePools(std::vector<PoolRow> rows) { return pools_.UsePools(std::move(rows)); }
   const PoolRegistry& pools() const { return pools_.registry(); }
+  /// Sets nodes that could be added on demand: jobs that fit there may be submitted. Null: none.
+  void SetOffers(std::shared_ptr<const Scheduler> offers) { scheduler_.SetOffers(std::move(offers)); }
   /// For a waiting job that names several pools: why it is not offered to the others, one line each.
   std::vector<std::string> ClosedPools(const JobRecord& record) const { return pools_.ClosedPools(record); }
   using PoolLoad = PoolRules::PoolLoad;

@@ -11,6 +11,7 @@
 #include "wire/messages/messages_teams.h"
 #include "wire/messages/notify_messages.h"
 #include "wire/messages/page_messages.h"
+#include "wire/messages/provider_messages.h"
 #include "wire/messages/series_messages.h"
 #include "wire/messages/submit_messages.h"
 #include "wire/messages/sweep_messages.h"
@@ -117,6 +118,9 @@ std::string OpenApiDocument() {
   add("POST", "/v1/services/{name}/rollback", "Run an earlier revision; 0: the healthy one before",
       &TypeOf<ServiceRollback>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/services/{name}/delete", "Delete it and its replicas", nullptr, &TypeOf<MessageAnswer>());
+  add("GET", "/v1/providers", "Providers of nodes, and their nodes", nullptr, &TypeOf<std::vector<ProviderView>>());
+  add("POST", "/v1/providers", "Enable, disable or drain a provider", &TypeOf<ProviderRequest>(),
+      &TypeOf<MessageAnswer>());
   add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &TypeOf<std::vector<ReservationView>>());
   add("POST", "/v1/reservations", "Reserve GPUs", &TypeOf<ReservationRequest>(), &TypeOf<ReservationView>());
   add("POST", "/v1/reservations/cancel", "Cancel a reservation", &TypeOf<ReservationName>(), &TypeOf<MessageAnswer>());

@@ -4,6 +4,7 @@
 #include "daemon/api/cluster/cluster_routes.h"
 #include "daemon/api/cluster/controller_routes.h"
 #include "daemon/api/cluster/node_routes.h"
+#include "daemon/api/cluster/provider_routes.h"
 #include "daemon/api/cluster/reservation_routes.h"
 #include "daemon/api/cluster/team_routes.h"
 #include "daemon/api/cluster/token_routes.h"
@@ -42,6 +43,7 @@ struct Routes::Owners {
   ClusterRoutes cluster{api, table};
   NodeRoutes nodes{api, table};
   TeamRoutes teams{api, table};
+  ProviderRoutes providers{api, table};
   ReservationRoutes reservations{api, table};
   TokenRoutes tokens{api, table};
   ControllerRoutes controllers{api, table};

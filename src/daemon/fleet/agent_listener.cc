@@ -71,6 +71,7 @@ void AgentListener::Open(ControllerDriver& driver, RemoteCallers& callers, Agent
   out.right_of = std::move(ports.right_of);
   out.may_act = std::move(ports.may_act);
   out.controllers = std::move(ports.controllers);
+  out.may_join = std::move(ports.may_join);
   out.admit = [&driver, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, driver.Latest());
   };

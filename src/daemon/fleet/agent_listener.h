@@ -37,6 +37,7 @@ class AgentListener {
     std::function<std::string(const User& user)> right_of;
     std::function<bool()> may_act;
     std::function<std::vector<std::string>()> controllers;
+    std::function<Status(std::string_view token, const std::string& name)> may_join;
     std::uint64_t lease = 0;  // The epoch of this controller's lease. 0: it has none.
   };
   /// `callers`, `driver` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,

@@ -158,6 +158,10 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
   const auto version = wire::ChooseAgentVersion(hello->versions);
   if (!version) return Refuse(id, version.error());
   hello->facts.logs = hello->logs;
+  if (!newcomer.token.empty() && ports_.may_join) {
+    if (const Status allowed = ports_.may_join(newcomer.token, hello->name); !allowed)
+      return Refuse(id, allowed.error());
+  }
   const auto joined =
       registry_.Join(hello->name, newcomer.fingerprint, hello->facts, lease_, !newcomer.token.empty(), ports_.now());
   if (!joined) return Refuse(id, joined.error());

@@ -128,14 +128,7 @@ Result<std::string> ReadWhole(const std::string& path) {
 Result<dialect::Config> LoadConfig(const RuntimePaths& places) {
   const auto text = ReadWhole(places.config);
   if (text) {
-    DIVVY_TRY(dialect::Config config, dialect::ParseConfig(*text, places.config));
-    // Accepting them would promise nodes that nobody requests.
-    if (!config.providers.empty()) {
-      return InvalidArgument(places.config +
-                             ": the daemon does not request nodes from [[providers]] yet; remove them, "
-                             "and try them with divvy simulate --providers FILE");
-    }
-    return config;
+    return dialect::ParseConfig(*text, places.config);
   }
   if (::access(places.config.c_str(), F_OK) != 0) return dialect::Config();
   return PermissionDenied(text.error().message + "; user " + UserName(::geteuid()) +

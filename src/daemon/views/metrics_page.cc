@@ -251,6 +251,29 @@ void AddNodes(Exposition& out, const MetricsAbout& about) {
   each([](const NodeCapacity& capacity) { return capacity.memory.count(); });
 }
 
+void AddProviders(Exposition& out, const std::vector<wire::ProviderView>& providers) {
+  if (providers.empty()) return;
+  out.Begin("divvy_provider_nodes", Kind::kGauge, "", "Nodes of a provider, by state.");
+  for (const wire::ProviderView& provider : providers) {
+    // All states are exported from the start, so that a change of state does not create a new series.
+    std::map<std::string, int> nodes;
+    for (const char* state : {"requested", "booting", "joined", "draining", "destroying"}) nodes[state] = 0;
+    for (const wire::ProviderNodeView& node : provider.list) ++nodes[node.state];
+    for (const auto& [state, count] : nodes) out.Add({{"provider", provider.name}, {"state", state}}, count);
+  }
+  out.Begin("divvy_provider_unrequested_nodes", Kind::kGauge, "",
+            "Nodes with the cluster's tag that nobody requested; they are destroyed.");
+  for (const wire::ProviderView& provider : providers)
+    out.Add({{"provider", provider.name}}, static_cast<double>(provider.unrequested));
+  out.Begin("divvy_provider_cost_per_hour", Kind::kGauge, "", "Price of a provider's nodes together.");
+  for (const wire::ProviderView& provider : providers) out.Add({{"provider", provider.name}}, provider.hourly);
+  out.Begin("divvy_provider_cost_this_month", Kind::kGauge, "", "Money spent in this calendar month (UTC).");
+  for (const wire::ProviderView& provider : providers) out.Add({{"provider", provider.name}}, provider.this_month);
+  out.Begin("divvy_provider_failing", Kind::kGauge, "", "1: its last call failed, and nothing is requested for now.");
+  for (const wire::ProviderView& provider : providers)
+    out.Add({{"provider", provider.name}}, provider.state == "failing" ? 1 : 0);
+}
+
 void AddTeams(Exposition& out, const Controller& controller, Time now) {
   out.Begin("divvy_team_gpus", Kind::kGauge, "", "GPUs that running jobs of a team hold.");
   const auto loads = controller.TeamLoads(now);
@@ -363,6 +386,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddJobs(out, controller);
   AddGpuFacts(out, controller, now);
   AddNodes(out, about);
+  AddProviders(out, about.providers);
   AddTeams(out, controller, now);
   AddTimes(out, about);
   if (about.leadership != nullptr) AddControllers(out, *about.leadership);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "daemon/runtime/counters.h"
 #include "daemon/telemetry/metric_store.h"
@@ -12,6 +13,7 @@
 #include "driver/controller_driver.h"
 #include "driver/lease_keeper.h"
 #include "wire/http/exposition.h"
+#include "wire/messages/provider_messages.h"
 
 namespace divvy {
 
@@ -26,6 +28,7 @@ struct MetricsAbout {
   const LeaseKeeper* leadership = nullptr;  // Null: the store has no lease.
   /// Optional. Adds families of parts that this page does not know.
   std::function<void(wire::Exposition&)> add_others = {};
+  std::vector<wire::ProviderView> providers = {};
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -96,7 +96,7 @@ struct Config {
 
   std::vector<PoolRow> pools;  // [pools.NAME]; the caller checks rules between rows.
 
-  std::vector<Provider> providers;  // [[providers]]: read by divvy simulate --providers; the daemon refuses them.
+  std::vector<Provider> providers;  // [[providers]]; also read by divvy simulate --providers.
 
   TeamsFile teams;  // [teams], [teams.NAME], [users.NAME], [prices]; the caller checks rules between rows.
 

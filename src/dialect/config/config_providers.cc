@@ -11,23 +11,28 @@
 namespace divvy::dialect {
 namespace {
 
-constexpr std::string_view kProviderKeys[] = {"name",         "kind",         "enabled",       "max_nodes",
-                                              "max_gpus",     "max_per_hour", "max_per_month", "billing_period",
-                                              "min_lifetime", "teams",        "pools"};
-constexpr std::string_view kShapeKeys[] = {"name",   "gpu_model", "gpus",    "cpus",         "memory",
-                                           "labels", "price",     "startup", "max_lifetime", "spot"};
+constexpr std::string_view kProviderKeys[] = {
+    "name",          "kind",           "enabled",      "max_nodes", "max_gpus", "max_per_hour",
+    "max_per_month", "billing_period", "min_lifetime", "idle",      "teams",    "pools",
+    "command",       "credentials",    "options",      "timeout",   "poll"};
+constexpr std::string_view kShapeKeys[] = {"name",  "gpu_model", "gpus",         "cpus", "memory", "labels",
+                                           "price", "startup",   "max_lifetime", "spot", "options"};
 constexpr std::int64_t kMostCount = 1'000'000;
 constexpr double kMostMoney = 1e9;
 constexpr std::size_t kMostProviders = 1000;
+constexpr std::size_t kMostOptions = 100;
 
 Status CheckProviderName(std::string_view name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
            c == '.';
   };
-  if (!name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_plain) && name.front() != '-') return {};
+  if (!name.empty() && name.size() <= 64 && std::ranges::all_of(name, is_plain) &&
+      std::string_view("-._").find(name.front()) == std::string_view::npos)
+    return {};
   return InvalidArgument(Quoted(name) +
-                         " is not a valid name: it has letters, digits, '.', '_' and '-' only, 64 at most");
+                         " is not a valid name: it has letters, digits, '.', '_' and '-' only, 64 at most, and begins "
+                         "with a letter or digit");
 }
 
 /// An amount above zero. A price of zero would make a provider's nodes look free, and NaN would defeat every limit.
@@ -58,6 +63,26 @@ Result<Duration> ProviderSpan(const ConfigValue& value, std::string_view example
   return span;
 }
 
+Result<std::string> AbsolutePath(const std::string& path, std::string_view example) {
+  if (path.starts_with('/') && path.find('\n') == std::string::npos) return path;
+  return InvalidArgument(Quoted(path) + " is not an absolute path; write it like \"" + std::string(example) + "\"");
+}
+
+Result<std::vector<std::string>> OptionWords(const ConfigValue& value) {
+  DIVVY_TRY(auto words, ConfigNames(value));
+  if (words.size() > kMostOptions)
+    return InvalidArgument("has " + std::to_string(words.size()) + " options; the limit is " +
+                           std::to_string(kMostOptions));
+  return words;
+}
+
+Result<Duration> SpanBetween(const ConfigValue& value, std::string_view example, Duration least, Duration most) {
+  DIVVY_TRY(const Duration span, ProviderSpan(value, example));
+  if (span >= least && span <= most) return span;
+  return InvalidArgument("is not between " + FormatDuration(least) + " and " + FormatDuration(most) +
+                         "; write it like \"" + std::string(example) + "\"");
+}
+
 Status ReadProvider(const ConfigEntry& entry, Provider& provider) {
   const ConfigValue& value = entry.value;
   const std::string& key = entry.key;
@@ -83,6 +108,21 @@ Status ReadProvider(const ConfigEntry& entry, Provider& provider) {
     DIVVY_TRY(provider.billing_period, ProviderSpan(value, "1h"));
   } else if (key == "min_lifetime") {
     DIVVY_TRY(provider.min_lifetime, ProviderSpan(value, "5min"));
+  } else if (key == "idle") {
+    DIVVY_TRY(provider.idle, ProviderSpan(value, "10min"));
+  } else if (key == "command") {
+    DIVVY_TRY(provider.command, OptionWords(value));
+    if (provider.command.empty()) return InvalidArgument("is empty; write it like [\"/usr/local/lib/divvy/cloud\"]");
+    DIVVY_TRY(provider.command.front(), AbsolutePath(provider.command.front(), "/usr/local/lib/divvy/cloud"));
+  } else if (key == "credentials") {
+    DIVVY_TRY(const std::string path, ConfigText(value, "/etc/divvy/cloud.json"));
+    DIVVY_TRY(provider.credentials, AbsolutePath(path, "/etc/divvy/cloud.json"));
+  } else if (key == "options") {
+    DIVVY_TRY(provider.options, OptionWords(value));
+  } else if (key == "timeout") {
+    DIVVY_TRY(provider.timeout, SpanBetween(value, "2min", 1s, 1h));
+  } else if (key == "poll") {
+    DIVVY_TRY(provider.poll, SpanBetween(value, "30s", 1s, 1h));
   } else if (key == "teams") {
     DIVVY_TRY(provider.teams, AllowedNames(value));
   } else if (key == "pools") {
@@ -122,6 +162,8 @@ Status ReadShape(const ConfigEntry& entry, NodeShape& shape) {
     DIVVY_TRY(shape.max_lifetime, ProviderSpan(value, "12h"));
   } else if (key == "spot") {
     DIVVY_TRY(shape.is_spot, ConfigYesOrNo(value));
+  } else if (key == "options") {
+    DIVVY_TRY(shape.options, OptionWords(value));
   } else {
     return UnknownConfigKey(entry, kShapeKeys);
   }

@@ -148,6 +148,12 @@ spot = true
 name = "lab"
 kind = "slurm"
 enabled = false
+command = ["/opt/pilot", "-v"]
+credentials = "/etc/divvy/lab.json"
+options = ["--partition=gpu"]
+timeout = "30s"
+poll = "5s"
+idle = "1min"
 [[providers.shapes]]
 name = "cpu"
 cpus = 64
@@ -155,6 +161,7 @@ memory = "128G"
 price = 0.5
 startup = "1min"
 max_lifetime = "12h"
+options = ["--exclusive"]
 
 [queue]
 policy = "fifo"
@@ -177,6 +184,14 @@ policy = "fifo"
   EXPECT_FALSE(config->providers[1].is_enabled);
   ASSERT_EQ(config->providers[1].shapes.size(), 1U);
   EXPECT_EQ(config->providers[1].shapes[0].max_lifetime, 12h);
+  EXPECT_EQ(config->providers[1].shapes[0].options, std::vector<std::string>{"--exclusive"});
+  const std::vector<std::string> command = {"/opt/pilot", "-v"};
+  EXPECT_EQ(config->providers[1].command, command);
+  EXPECT_EQ(config->providers[1].credentials, "/etc/divvy/lab.json");
+  EXPECT_EQ(config->providers[1].options, std::vector<std::string>{"--partition=gpu"});
+  EXPECT_EQ(config->providers[1].timeout, 30s);
+  EXPECT_EQ(config->providers[1].poll, 5s);
+  EXPECT_EQ(config->providers[1].idle, 1min);
 }
 
 TEST(Config, ReadsPoliciesAndPreemption) {

@@ -672,7 +672,8 @@ class Planner {
     const Offer& offer = catalogue_.offers()[*bin.offer];
     const Provider& provider = catalogue_.providers()[offer.provider];
     if (!provider.is_enabled) return Return(node, ReturnReason::kDisabled, false);
-    const Time settled = std::max(node.idle_since + in_.rules.settle, node.created + provider.min_lifetime);
+    const Time settled =
+        std::max(node.idle_since + provider.idle.value_or(in_.rules.settle), node.created + provider.min_lifetime);
     if (in_.now < settled) return WakeAt(settled);
     const Time boundary = NextBoundary(node, provider);
     if (in_.now < boundary) return WakeAt(boundary);

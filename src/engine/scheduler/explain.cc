@@ -133,6 +133,8 @@ class Completion {
   void RefuseImpossible(std::vector<core::Blocker>& blockers) const {
     const Status status = CheckFeasible(scheduler_, entry_.request, entry_.pool);
     if (status) {
+      if (scheduler_.offers() != nullptr && !CheckFeasibleHere(scheduler_, entry_.request, entry_.pool))
+        AwaitOffer(blockers);
       std::ranges::stable_sort(blockers, {},
                                [](const core::Blocker& one) { return one.kind != BlockerKind::kImpossible; });
       return;
@@ -145,6 +147,17 @@ class Completion {
     never.needed = entry_.request.gpus_in_all();
     never.available = scheduler_.gpu_count();
     blockers.insert(blockers.begin(), std::move(never));
+  }
+
+  // No present node could ever run it, but a node that may be requested could.
+  void AwaitOffer(std::vector<core::Blocker>& blockers) const {
+    std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kImpossible; });
+    core::Blocker awaits;
+    awaits.kind = BlockerKind::kUnusable;
+    awaits.unit = core::BlockerUnit::kCount;
+    awaits.text = "no present node can run it; it waits for a node of a provider (divvy providers)";
+    awaits.needed = entry_.request.gpus_in_all();
+    blockers.insert(blockers.begin(), std::move(awaits));
   }
 
   void Reword(core::Blocker& blocker) const {

@@ -51,8 +51,11 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
 
 /// Refuses with kLimitExceeded what the present nodes could never run; the message names the nearest possible request:
 /// "asks for 9 GPUs, but this server has 8; --gpus 8 is the maximum". GPUs that are restricted or fenced
-/// count as present, because they may come back. `pool`: only nodes of this pool; empty: all nodes.
+/// count as present, because they may come back. `pool`: only nodes of this pool; empty: all nodes. A request that fits
+/// on nodes that could be added (Scheduler::SetOffers) is possible.
 Status CheckFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool = {});
+/// The same without nodes that could be added.
+Status CheckFeasibleHere(const Scheduler& scheduler, const Request& request, const std::string& pool = {});
 
 /// Refuses what the limit or the quota of the team, or of a team above it, never allows; the message says what would
 /// have to change.

@@ -141,7 +141,7 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
                        PartsText(SmallestParts(gpu_memory)) + " or --gpu-memory " + BytesFlag(kSmallestPart));
 }
 
-Status CheckFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool) {
+Status CheckFeasibleHere(const Scheduler& scheduler, const Request& request, const std::string& pool) {
   if (!request.slice.empty()) DIVVY_CHECK(CheckSlice(scheduler, request));
   if (!scheduler.has_many() && !request.is_heterogeneous() && request.nodes > 1) {
     return LimitExceeded("asks for " + std::to_string(request.nodes) +
@@ -163,6 +163,15 @@ Status CheckFeasible(const Scheduler& scheduler, const Request& request, const s
   const core::HardwareClasses classes(scheduler.core().state(), core::HardwareClasses::Of::kAll);
   DIVVY_CHECK(core::Feasible(classes, resources, core::NamesOf(scheduler.classifier().class_index())));
   return request.is_heterogeneous() ? CheckLocality(scheduler, request, resources) : Status();
+}
+
+Status CheckFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool) {
+  Status here = CheckFeasibleHere(scheduler, request, pool);
+  if (here || scheduler.offers() == nullptr) return here;
+  const Status offered = CheckFeasibleHere(*scheduler.offers(), request, pool);
+  if (offered) return {};
+  return Error{here.error().code,
+               here.error().message + "; nor could a node of a provider: " + offered.error().message};
 }
 
 Status CheckTeamFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool,

@@ -108,6 +108,9 @@ class Scheduler {
   /// Replaces all pools. A node is in the pools that name it or match its attributes, and in those that it names
   /// itself.
   void SetPools(std::vector<PoolRow> pools);
+  /// Sets nodes that could be added on demand. A request that fits there is not impossible (CheckFeasible). Null: none.
+  void SetOffers(std::shared_ptr<const Scheduler> offers) { offers_ = std::move(offers); }
+  const Scheduler* offers() const { return offers_.get(); }
   /// Decides which jobs start now. When this returns, they have left the queue and count as running.
   Decided Decide(Time now, const NameMember& name);
   /// Returns true if the limit or quota of its team blocks the waiting job, whatever is free. Cheap.
@@ -214,6 +217,7 @@ class Scheduler {
   std::map<std::string, std::uint32_t> blocks_;
   core::CapIndex cpu_jobs_cap_ = 0;
   int cpu_jobs_at_once_ = Policy().cpu_jobs_at_once;
+  std::shared_ptr<const Scheduler> offers_;
   std::uint64_t last_reservation_ = 0;
   bool is_overcommitted_ = false;  // Running jobs claim more CPUs or memory than exist; the core counts what fits.
   Time now_ = kNoTime;             // The time of the last decision.

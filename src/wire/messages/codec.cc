@@ -8,6 +8,7 @@
 #include "wire/messages/messages_teams_describe.h"
 #include "wire/messages/notify_messages_describe.h"
 #include "wire/messages/page_messages_describe.h"
+#include "wire/messages/provider_messages_describe.h"
 #include "wire/messages/series_messages.h"
 #include "wire/messages/series_messages_describe.h"
 #include "wire/messages/submit_messages_describe.h"
@@ -201,6 +202,11 @@ DIVVY_MESSAGE(std::vector<ServiceView>)
 DIVVY_MESSAGE(ServiceDetail)
 DIVVY_MESSAGE(ServiceScale)
 DIVVY_MESSAGE(ServiceRollback)
+DIVVY_MESSAGE(ProviderOrder)
+DIVVY_MESSAGE(ProviderCreated)
+DIVVY_MESSAGE(ProviderList)
+DIVVY_MESSAGE(std::vector<ProviderView>)
+DIVVY_MESSAGE(ProviderRequest)
 
 #undef DIVVY_MESSAGE
 

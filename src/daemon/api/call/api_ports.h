@@ -23,6 +23,7 @@ class LeaseKeeper;
 class MetricStore;
 class NodeShares;
 class Notifier;
+class ProviderHost;
 class RemoteStreams;
 class SubmissionKeys;
 class UiAuth;
@@ -83,6 +84,8 @@ struct ApiPorts {
   std::shared_ptr<MetricStore> samples;
   /// Optional. Jobs that waste GPUs.
   std::shared_ptr<const WasteTracker> waste;
+  /// Optional. Providers of nodes.
+  std::shared_ptr<ProviderHost> providers;
   /// Optional. Sends notifications.
   std::shared_ptr<Notifier> notifier;
   /// Optional. The web page.

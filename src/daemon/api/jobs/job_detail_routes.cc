@@ -11,6 +11,7 @@
 #include "control/controller/start_reason.h"
 #include "daemon/api/call/request_query.h"
 #include "daemon/fleet/agent_listener.h"
+#include "daemon/providers/provider_host.h"
 #include "daemon/telemetry/metric_store.h"
 #include "daemon/views/job_selector.h"
 #include "daemon/views/start_waits.h"
@@ -213,6 +214,13 @@ void JobDetailRoutes::Why(ApiCall& call) {
     view.summary += StartWaitsText(*record, *ports_.shares, LiveNames(driver_.controller()));
   view.speeds = controller.SpeedsOf(*record);
   if (const std::string note = note_of_ ? note_of_(*id) : ""; !note.empty()) view.summary += " It is " + note + ".";
+  if (waits && ports_.providers) {
+    for (std::string& line : ports_.providers->Why(array != nullptr ? array->id : *id)) {
+      wire::BlockerView& growth = view.blockers.emplace_back();
+      growth.kind = "growth";
+      growth.text = std::move(line);
+    }
+  }
   call.Answer(view);
 }
 

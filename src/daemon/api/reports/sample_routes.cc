@@ -9,6 +9,7 @@
 #include "daemon/fleet/agent_listener.h"
 #include "daemon/node/machine.h"
 #include "daemon/node/own_metrics.h"
+#include "daemon/providers/provider_host.h"
 #include "daemon/views/job_selector.h"
 #include "daemon/views/metrics_page.h"
 #include "daemon/views/views_samples.h"
@@ -206,11 +207,12 @@ void SampleRoutes::Metrics(ApiCall& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
-  response.body =
-      MetricsText({driver_, ports_.samples.get(), ports_.counters.get(),
-                   NodesByState(driver_.controller(), ports_.agents.get()), ports_.has_dcgm_names, ports_.waste.get(),
-                   ports_.hides_others_jobs, ports_.leadership.get(), ports_.hides_others_jobs ? nullptr : add_others_},
-                  form);
+  response.body = MetricsText(
+      {driver_, ports_.samples.get(), ports_.counters.get(), NodesByState(driver_.controller(), ports_.agents.get()),
+       ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs, ports_.leadership.get(),
+       ports_.hides_others_jobs ? nullptr : add_others_,
+       ports_.providers ? ports_.providers->Views(driver_.Now()) : std::vector<wire::ProviderView>()},
+      form);
   Reply(call.reply).Answer(response);
 }
 

@@ -1,0 +1,113 @@
+#include "daemon/providers/provider_program.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace divvy {
+namespace {
+
+// A folder with a program in the place of divvy that runs its last arguments without a guard.
+class ProviderPrograms : public testing::Test {
+ protected:
+  ProviderPrograms() {
+    char name[] = "/tmp/divvy-provider-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    const std::string path = folder_ + "/divvy";
+    std::ofstream(path) << "#!/bin/sh\nshift 3\nexec \"$@\"\n";
+    ::chmod(path.c_str(), 0700);
+  }
+  ~ProviderPrograms() override { static_cast<void>(!::system(("rm -rf " + folder_).c_str())); }
+
+  Result<std::string> Run(const std::string& script, std::string input = {}) {
+    boost::asio::io_context loop;
+    ProviderRunner runner(loop, folder_ + "/divvy");
+    ProviderProgram program;
+    program.words = {"/bin/sh", "-c", script};
+    program.environment = {"PATH=/usr/bin:/bin", "GIVEN=yes"};
+    program.input = std::move(input);
+    program.timeout = std::chrono::seconds(60);
+    Result<std::string> result = Internal("not called");
+    int calls = 0;
+    runner.Run(program, [&](const Result<std::string>& output) {
+      result = output;
+      ++calls;
+    });
+    loop.run();
+    EXPECT_EQ(calls, 1);
+    return result;
+  }
+  static std::string ErrorOf(const Result<std::string>& result) { return result ? "" : result.error().message; }
+
+  std::string folder_;
+};
+
+TEST_F(ProviderPrograms, GetTheirInputAndOnlyTheirEnvironment) {
+  EXPECT_EQ(Run("cat; cat /dev/stdin").value(), "");
+  const std::string large(300'000, 'x');
+  EXPECT_EQ(Run("cat", large).value(), large);
+  ::setenv("DIVVY_SECRET_OF_THE_DAEMON", "secret", 1);
+  const std::string environment = Run("env").value();
+  EXPECT_NE(environment.find("GIVEN=yes"), std::string::npos);
+  EXPECT_EQ(environment.find("secret"), std::string::npos);
+}
+
+TEST_F(ProviderPrograms, FailuresNameTheCodeAndTheFirstComplaint) {
+  EXPECT_EQ(ErrorOf(Run("echo no quota >&2; echo more >&2; exit 3")), "it failed with exit code 3: no quota");
+  EXPECT_EQ(ErrorOf(Run("kill -9 $$")), "it failed with exit code 137");
+  EXPECT_EQ(ErrorOf(Run("exit 124")), "it did not end within 60 s and was killed");
+}
+
+TEST_F(ProviderPrograms, TooMuchOutputIsAnError) {
+  EXPECT_EQ(ErrorOf(Run("head -c 100000000 /dev/zero")), "it printed more than 1 MiB");
+  // Complaints are cut.
+  EXPECT_EQ(Run("head -c 10000000 /dev/zero >&2; echo good").value(), "good\n");
+}
+
+TEST_F(ProviderPrograms, AreNotAwaitedByProcessesThatTheyLeaveBehind) {
+  EXPECT_EQ(Run("setsid sleep 300 & echo $! >" + folder_ + "/pid; echo done").value(), "done\n");
+  pid_t pid = 0;
+  std::ifstream(folder_ + "/pid") >> pid;
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(::kill(pid, SIGKILL), 0);
+}
+
+// Runs the guard in a child process; returns its exit code.
+int Guard(const std::string& script, const std::string& seconds, const std::string& parent) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(ProviderMain({parent, seconds, "/bin/sh", "-c", script}));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+std::string Own() { return std::to_string(::getpid()); }
+
+TEST(ProviderGuard, PassesTheExitCodeOn) {
+  EXPECT_EQ(Guard("exit 5", "60", Own()), 5);
+  EXPECT_EQ(Guard("kill -9 $$", "60", Own()), 137);
+}
+
+TEST(ProviderGuard, KillsTheWholeGroupAtTheDeadline) {
+  char name[] = "/tmp/divvy-guard-XXXXXX";
+  const std::string folder = ::mkdtemp(name);
+  EXPECT_EQ(Guard("sleep 300 & echo $! >" + folder + "/pid; wait", "1", Own()), 124);
+  pid_t pid = 0;
+  std::ifstream(folder + "/pid") >> pid;
+  ASSERT_GT(pid, 0);
+  // Killed; whoever inherits it may not have reaped it yet.
+  std::string state;
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  for (int i = 0; i < 3 && stat; ++i) stat >> state;
+  EXPECT_TRUE(!stat || state == "Z" || state == "X") << state;
+  static_cast<void>(!::system(("rm -rf " + folder).c_str()));
+}
+
+TEST(ProviderGuard, StartsNothingForADaemonThatIsGone) { EXPECT_EQ(Guard("exit 0", "60", "1"), 124); }
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,265 @@
+#include "providers/growth_feed.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/state/state.h"
+
+namespace divvy::providers {
+namespace {
+
+constexpr std::int64_t kMostOffered = 4'096;
+
+/// "H100-80GB" has 80 GiB; 0 if the name does not say it.
+Bytes MemoryIn(const std::string& model) {
+  const std::string name = ToLower(model);
+  const std::size_t end = name.rfind("gb");
+  if (end == std::string::npos) return Bytes();
+  std::size_t begin = end;
+  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+  const auto gigabytes = ParseInteger(std::string_view(name).substr(begin, end - begin));
+  return gigabytes && *gigabytes < 10'000 ? Bytes(*gigabytes << 30) : Bytes();
+}
+
+NodeAttributes AttributesOf(const Provider& provider, const NodeShape& shape, std::string name) {
+  NodeAttributes attributes;
+  attributes.name = std::move(name);
+  attributes.features = shape.labels;
+  std::ranges::sort(attributes.features);
+  attributes.pools = provider.pools;
+  std::ranges::sort(attributes.pools);
+  return attributes;
+}
+
+NodeCapacity CapacityOf(const NodeShape& shape) {
+  NodeCapacity capacity;
+  capacity.cpus = shape.cpus;
+  capacity.memory = shape.memory;
+  for (int i = 0; i < shape.gpus; ++i) {
+    GpuFacts gpu;
+    gpu.index = static_cast<GpuIndex>(i);
+    gpu.model = shape.gpu_model;
+    gpu.memory_total = MemoryIn(shape.gpu_model);
+    capacity.gpus.push_back(std::move(gpu));
+  }
+  return capacity;
+}
+
+/// How many nodes of the shape may exist at one time, at most `most`.
+std::int64_t CountWithin(const ProviderLimits& limits, const NodeShape& shape, std::int64_t most) {
+  if (limits.nodes) most = std::min<std::int64_t>(most, *limits.nodes);
+  if (limits.gpus && shape.gpus > 0) most = std::min<std::int64_t>(most, *limits.gpus / shape.gpus);
+  if (limits.hourly) most = std::min(most, limits.hourly->micros() / std::max<std::int64_t>(shape.hourly.micros(), 1));
+  return most;
+}
+
+/// A copy of the cluster without jobs in which one idle node of each shape exists, so that both have the same node
+/// classes. Its nodes are numbered as in the controller; shapes follow in the order of the catalogue.
+std::unique_ptr<Scheduler> CopyWithOffers(const Controller& controller, const std::vector<Provider>& providers) {
+  auto copy = std::make_unique<Scheduler>();
+  copy->SetPools(controller.pools().rows());
+  const auto& nodes = controller.scheduler().nodes();
+  for (NodeIndex node = 0; node < nodes.size(); ++node)
+    copy->SetNode(node, nodes[node].attributes, nodes[node].capacity);
+  auto next = static_cast<NodeIndex>(nodes.size());
+  for (const Provider& provider : providers) {
+    for (const NodeShape& shape : provider.shapes) {
+      copy->SetNode(next, AttributesOf(provider, shape, "offer " + std::to_string(next)), CapacityOf(shape));
+      ++next;
+    }
+  }
+  return copy;
+}
+
+const core::ResourceRequest& RequestIn(const Scheduler& scheduler, JobId entry) {
+  const core::ClusterState& state = scheduler.core().state();
+  return state.requests[state.classes[state.waiting.at(entry).job_class].key.request];
+}
+
+/// The first alternative that a shape can hold; the first if none can.
+const placement::Shape& ShapeFor(const core::TaskGroup& group, const growth::Catalogue& catalogue) {
+  for (const placement::Shape& shape : group.alternatives) {
+    for (const growth::Offer& offer : catalogue.offers()) {
+      if (placement::Fits(offer.node, shape)) return shape;
+    }
+  }
+  return group.alternatives.front();
+}
+
+/// The entries of one class that further nodes could start.
+struct WaitingClass {
+  std::vector<JobId> entries;  // In queue order, at most kJobsKept.
+  std::uint32_t jobs = 0;
+  Time since = kNever;
+  int priority = 0;
+};
+
+std::map<core::ClassIndex, WaitingClass> WaitingClasses(const Controller& controller) {
+  const Scheduler& scheduler = controller.scheduler();
+  const core::ClusterState& state = scheduler.core().state();
+  std::map<core::ClassIndex, WaitingClass> classes;
+  for (const auto& [id, record] : controller.live()) {
+    const auto waiting = state.waiting.find(id);
+    if (waiting == state.waiting.end() || waiting->second.lane != core::Waiting::Lane::kReady) continue;
+    WaitingClass& known = classes[waiting->second.job_class];
+    known.jobs += waiting->second.count;
+    known.since = std::min(known.since, record.waits_since);
+    known.priority = std::max(known.priority, record.priority);
+    if (known.entries.size() < kJobsKept) known.entries.push_back(id);
+  }
+  std::erase_if(classes, [&](const auto& entry) {
+    const core::ClassKey& key = state.classes[entry.first].key;
+    const std::int64_t parts = core::LeastGpuParts(state.requests[key.request]);
+    return core::RefusedBy(state, key.caps, parts) || scheduler.IsBarredByTeam(entry.second.entries.front());
+  });
+  return classes;
+}
+
+std::vector<growth::Release> ReleasesOn(const core::ClusterState& state, NodeIndex node, Time now) {
+  std::vector<growth::Release> releases;
+  for (const core::RunningTask& task : state.nodes[node].placements) {
+    const core::Run& run = state.running.at(task.job);
+    if (run.expected == kNever) continue;
+    releases.push_back({std::max(run.expected, now), task.shape, task.place});
+  }
+  std::ranges::stable_sort(releases, {}, &growth::Release::time);
+  return releases;
+}
+
+}  // namespace
+
+std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& providers,
+                                              const std::vector<PoolRow>& pools) {
+  std::size_t shapes = 0;
+  for (const Provider& provider : providers) shapes += provider.shapes.size();
+  if (shapes == 0) return nullptr;
+  const std::int64_t copies = std::max<std::int64_t>(2, kMostOffered / static_cast<std::int64_t>(shapes));
+  auto offered = std::make_shared<Scheduler>();
+  offered->SetPools(pools);
+  NodeIndex next = kOwnNode + 1;
+  for (const Provider& provider : providers) {
+    for (const NodeShape& shape : provider.shapes) {
+      const std::int64_t count = CountWithin(provider.limits, shape, std::min<std::int64_t>(copies, 256));
+      for (std::int64_t i = 0; i < count; ++i) {
+        offered->SetNode(next, AttributesOf(provider, shape, provider.name + "-" + std::to_string(next)),
+                         CapacityOf(shape));
+        ++next;
+      }
+    }
+  }
+  return offered;
+}
+
+GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
+                         const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
+                         Time now) {
+  GrowthFeed feed;
+  std::vector<Provider> providers = provisioner.providers();
+  for (Provider& provider : providers) {
+    const ProviderMode mode = provisioner.ModeOf(provider.name);
+    provider.is_enabled = provider.is_enabled && mode == ProviderMode::kAsConfigured;
+    const Provisioner::View view = provisioner.ViewOf(provider.name, now);
+    feed.input.providers.push_back({view.down_until, view.spent_this_month});
+  }
+  const Scheduler& scheduler = controller.scheduler();
+  const core::ClusterState& state = scheduler.core().state();
+  const std::unique_ptr<Scheduler> copy = CopyWithOffers(controller, providers);
+  const std::map<core::ClassIndex, WaitingClass> classes = WaitingClasses(controller);
+  // All requests first: each may split node classes.
+  for (const auto& [index, waiting] : classes) {
+    WaitingEntry entry = *scheduler.waiting(waiting.entries.front());
+    entry.groups.clear();
+    entry.team.clear();
+    copy->Put(std::move(entry));
+  }
+  auto next = static_cast<NodeIndex>(scheduler.nodes().size());
+  const auto class_of = [&](const NodeShape&) { return copy->core().node(next++).node_class; };
+  feed.catalogue = std::make_shared<const growth::Catalogue>(std::move(providers), class_of);
+  feed.input.now = now;
+  feed.input.catalogue = feed.catalogue.get();
+
+  std::vector<const std::pair<const core::ClassIndex, WaitingClass>*> order;
+  for (const auto& entry : classes) order.push_back(&entry);
+  std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
+    return std::pair(-a->second.priority, a->second.since) < std::pair(-b->second.priority, b->second.since);
+  });
+  for (const auto* entry : order) {
+    const WaitingClass& waiting = entry->second;
+    const JobId first = waiting.entries.front();
+    const JobRecord& record = *controller.Find(first);
+    const core::ClassKey& key = state.classes[entry->first].key;
+    growth::Demand demand;
+    for (const core::TaskGroup& group : RequestIn(*copy, first).groups)
+      demand.tasks.push_back({ShapeFor(group, *feed.catalogue), group.least, group.anti_affinity});
+    demand.jobs = waiting.jobs;
+    demand.run_time = key.predicted;
+    demand.time_limit = key.limit;
+    demand.can_requeue = !record.is_run_once && !record.is_foreground;
+    demand.team = record.team;
+    demand.pool = record.pool;
+    demand.waiting_since = waiting.since;
+    for (const JobId job : waiting.entries) {
+      if (const auto known = unused.find(job); known != unused.end())
+        demand.not_before = std::max(demand.not_before, known->second.not_before);
+      feed.demand_of.emplace(job, feed.input.demands.size());
+    }
+    feed.jobs.push_back(waiting.entries);
+    feed.input.demands.push_back(std::move(demand));
+  }
+
+  const auto add = [&feed](growth::OwnedNode node, std::string name) {
+    node.id = feed.nodes.size();
+    feed.nodes.push_back(std::move(name));
+    feed.input.nodes.push_back(std::move(node));
+  };
+  const auto room_of = [&](NodeIndex node) {
+    placement::NodeState room = state.nodes[node].state;
+    room.model = static_cast<std::uint8_t>(copy->core().node(node).node_class);
+    return room;
+  };
+  for (NodeIndex index = 0; index < scheduler.nodes().size(); ++index) {
+    const std::string name = controller.NodeName(index);
+    if (!scheduler.node(index).takes_work || (!name.empty() && provisioner.FindNode(name) != nullptr)) continue;
+    growth::OwnedNode node;
+    node.room = room_of(index);
+    node.releases = ReleasesOn(state, index, now);
+    node.was_used = true;
+    add(std::move(node), name);
+  }
+  for (const auto& [token, request] : provisioner.requests()) {
+    growth::OwnedNode node;
+    for (growth::OfferIndex i = 0; i < feed.catalogue->offers().size() && !node.offer; ++i) {
+      if (feed.catalogue->provider_of(i).name == request.provider && feed.catalogue->shape(i).name == request.shape)
+        node.offer = i;
+    }
+    if (!node.offer) continue;  // Its shape is no longer in the configuration. The provisioner still counts it.
+    node.room = feed.catalogue->offers()[*node.offer].node;
+    node.created = request.requested;
+    node.ready = std::max(provisioner.ExpectedReady(request), now);
+    node.was_used = request.was_used;
+    node.phase = growth::NodePhase::kReturning;
+    const std::optional<NodeIndex> index = controller.IndexOf(request.node);
+    if (request.state == NodeState::kRequested || request.state == NodeState::kBooting) {
+      node.phase = growth::NodePhase::kComing;
+    } else if (request.state == NodeState::kJoined && index && *index < scheduler.nodes().size() &&
+               scheduler.node(*index).takes_work) {
+      node.phase = growth::NodePhase::kReady;
+      node.room = room_of(*index);
+      node.releases = ReleasesOn(state, *index, now);
+      if (const auto known = memory.find(request.node); known != memory.end())
+        node.idle_since = known->second.idle_since;
+    } else if (request.state == NodeState::kJoined && index && !controller.DisconnectReason(request.node).empty()) {
+      // Its agent will probably be back soon.
+      node.phase = growth::NodePhase::kComing;
+      for (const core::RunningTask& task : state.nodes[*index].placements)
+        placement::Take(node.room, task.shape, task.place);
+    }
+    add(std::move(node), request.node);
+  }
+  return feed;
+}
+
+}  // namespace divvy::providers

@@ -1,0 +1,49 @@
+// Describes the controller's waiting jobs and nodes to the decision about nodes (engine/growth), and the shapes of the
+// providers to the controller.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/controller/controller.h"
+#include "engine/growth/growth.h"
+#include "engine/pool_row.h"
+#include "providers/provisioner.h"
+
+namespace divvy::providers {
+
+/// The nodes that providers offer, as if they existed: requests that fit on them are not impossible
+/// (Scheduler::SetOffers). Several of each shape, as far as the limits allow, so that gangs fit.
+std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& providers,
+                                              const std::vector<PoolRow>& pools);
+
+/// Memory about a joined node between decisions.
+struct NodeMemory {
+  Time idle_since = kNever;          // kNever: it has jobs.
+  std::vector<JobId> requested_for;  // Some of the jobs.
+};
+
+/// A job for which nodes were returned unused.
+struct Unused {
+  int times = 0;
+  Time not_before = kNoTime;
+};
+
+struct GrowthFeed {
+  growth::GrowthInput input;
+  std::shared_ptr<const growth::Catalogue> catalogue;  // Of `input`.
+  std::vector<std::vector<JobId>> jobs;                // By demand: some of its entries, the first in the queue first.
+  std::map<JobId, std::size_t> demand_of;              // By entry: at most kJobsKept of each demand.
+  std::vector<std::string> nodes;                      // By OwnedNode::id: the node's name.
+};
+inline constexpr std::size_t kJobsKept = 1'000;
+
+/// Collects the input of a decision. `memory`: by node name. Cost: linear in the nodes, running jobs and job classes,
+/// and in the waiting jobs.
+GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
+                         const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
+                         Time now);
+
+}  // namespace divvy::providers

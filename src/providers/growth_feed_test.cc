@@ -1,0 +1,213 @@
+#include "providers/growth_feed.h"
+
+#include <gtest/gtest.h>
+
+#include "control/controller/controller_machines_test_world.h"
+#include "engine/growth/growth_text.h"
+
+namespace divvy::providers {
+namespace {
+
+Provider Cloud(int gpus, std::string model = "H100-80GB") {
+  Provider provider;
+  provider.name = "cloud";
+  NodeShape shape;
+  shape.name = "big";
+  shape.gpu_model = std::move(model);
+  shape.gpus = gpus;
+  shape.cpus = 64;
+  shape.memory = Bytes(std::int64_t{512} << 30);
+  shape.hourly = Money(24'000'000);
+  shape.startup = 3min;
+  provider.shapes = {shape};
+  provider.limits.nodes = 4;
+  return provider;
+}
+
+// A controller without nodes of its own, and one provider.
+struct Growing : Machines {
+  explicit Growing(Provider provider, int nodes = 0) : Machines(nodes, 8), provisioner({provider}) {
+    controller_.SetOffers(OfferedNodes({provider}, {}));
+  }
+
+  growth::GrowthDecision Decide() {
+    Turn();
+    feed = CollectGrowth(controller_, provisioner, memory, unused, now_);
+    growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
+    EXPECT_EQ(growth::CheckGrowth(feed.input, decision), "");
+    return decision;
+  }
+  std::vector<std::string> Why(const growth::GrowthDecision& decision, JobId job) const {
+    const std::size_t demand = feed.demand_of.at(job);
+    std::vector<std::string> lines = growth::VerdictText(feed.input, decision, demand);
+    for (const auto& blocker : growth::WhyNoNode(feed.input, decision, demand))
+      lines.push_back(growth::BlockerText(feed.input, feed.input.demands[demand], blocker));
+    return lines;
+  }
+  // Requests a node, and lets its agent join.
+  void Grow() {
+    const auto names = provisioner.Request(
+        {{"cloud", "big"}}, [this] { return "t" + std::to_string(++tokens); }, [](const std::string&) { return false; },
+        now_);
+    ASSERT_TRUE(names);
+    Come(names->front(), 8);
+    provisioner.OnJoined(names->front(), "", now_);
+  }
+
+  Provisioner provisioner;
+  std::map<std::string, NodeMemory> memory;
+  std::map<JobId, Unused> unused;
+  GrowthFeed feed;
+  int tokens = 0;
+};
+
+TEST(GrowthFeed, JobsThatOnlyAnOfferedNodeCanRunAreAcceptedAndGetOne) {
+  Growing world(Cloud(8));
+  const JobId job = world.Submit(1);
+  world.Submit(1, 7);
+  const auto decision = world.Decide();
+  EXPECT_EQ(decision.requests.size(), 1U);
+  EXPECT_EQ(world.Why(decision, job).front(),
+            "8 jobs will fit on a node that is requested now (cloud: 8x H100-80GB, 24.00/h) in 3 min");
+}
+
+TEST(GrowthFeed, RefusesAtSubmissionWhatNoShapeCanRun) {
+  Growing world(Cloud(8));
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 9;
+  const auto refused = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("nor could a node of a provider: asks for 9 GPUs on one node"),
+            std::string::npos)
+      << refused.error().message;
+  spec.request.gpus = 1;
+  spec.request.gpu_type = "a100";
+  EXPECT_FALSE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  spec.request.gpu_type = "h100";
+  EXPECT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+}
+
+TEST(GrowthFeed, RequestsTheNodesOfAGangAsOneSet) {
+  Growing world(Cloud(8));
+  world.SubmitGang(2, 8);
+  const auto decision = world.Decide();
+  ASSERT_EQ(decision.requests.size(), 2U);
+  EXPECT_EQ(decision.requests[0].set, decision.requests[1].set);
+}
+
+TEST(GrowthFeed, CountsNodesOnTheirWay) {
+  Growing world(Cloud(8));
+  const JobId job = world.Submit(1);
+  ASSERT_TRUE(world.provisioner.Request(
+      {{"cloud", "big"}}, [] { return "t"; }, [](const std::string&) { return false; }, world.now_));
+  const auto decision = world.Decide();
+  EXPECT_TRUE(decision.requests.empty());
+  EXPECT_EQ(world.Why(decision, job).front(), "1 job will fit on a node that is on its way in 3 min");
+}
+
+TEST(GrowthFeed, LeavesOutJobsThatANodeWouldNotHelp) {
+  Growing world(Cloud(8));
+  const JobId held = world.Submit(1);
+  ASSERT_TRUE(world.controller_.Hold(held, world.ada_, world.now_));
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.begin = world.now_ + 1h;
+  ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  EXPECT_TRUE(world.Decide().requests.empty());
+  EXPECT_TRUE(world.feed.input.demands.empty());
+}
+
+TEST(GrowthFeed, UsesFreeNodesFirstAndReturnsIdleOnes) {
+  Growing world(Cloud(8), 1);
+  world.Grow();
+  world.memory["cloud-1"].idle_since = world.now_;
+  world.now_ += 2h;
+  auto decision = world.Decide();
+  ASSERT_EQ(decision.returns.size(), 1U);
+  EXPECT_EQ(world.feed.nodes[decision.returns[0].node], "cloud-1");
+  // Both nodes are in use now.
+  world.Submit(8);
+  world.Submit(8);
+  world.memory["cloud-1"].idle_since = kNever;
+  decision = world.Decide();
+  EXPECT_TRUE(decision.returns.empty());
+  EXPECT_TRUE(decision.requests.empty());
+}
+
+TEST(GrowthFeed, ANodeWhoseAgentIsAwayStillCountsAsCapacity) {
+  Growing world(Cloud(8));
+  world.Grow();
+  world.Turn();
+  world.controller_.OnNodeDisconnected("cloud-1");
+  const JobId job = world.Submit(1);
+  const auto decision = world.Decide();
+  EXPECT_TRUE(decision.requests.empty());
+  EXPECT_EQ(world.Why(decision, job).size(), 1U);
+}
+
+TEST(GrowthFeed, SaysWhyNoNodeIsRequested) {
+  const auto why = [](Provider provider, bool is_disabled = false) {
+    Growing world(provider);
+    const ProviderMode mode = is_disabled ? ProviderMode::kDisabled : ProviderMode::kAsConfigured;
+    EXPECT_TRUE(world.provisioner.SetMode("cloud", mode, world.now_));
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.request.gpus = 4;
+    spec.queues_anyway = true;
+    spec.is_run_once = true;
+    const auto job = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+    EXPECT_TRUE(job);
+    const auto decision = world.Decide();
+    EXPECT_TRUE(decision.requests.empty());
+    return world.Why(decision, job->id).front();
+  };
+  EXPECT_EQ(why(Cloud(2)),
+            "provider cloud: no shape is large enough or has the right GPUs; the largest has 2x "
+            "H100-80GB, 64 CPUs");
+  EXPECT_EQ(why(Cloud(8), true), "provider cloud: it is disabled");
+  Provider limited = Cloud(8);
+  limited.limits.hourly = Money(20'000'000);
+  EXPECT_EQ(why(limited),
+            "provider cloud: 1 node of shape big costs 24.00 per hour, but its limit of 20.00 per hour leaves 20.00");
+  limited = Cloud(8);
+  limited.limits.nodes = 0;
+  EXPECT_EQ(why(limited), "provider cloud: the job needs 1 node of shape big, but its limit of 0 leaves 0");
+  limited = Cloud(8);
+  limited.limits.gpus = 4;
+  EXPECT_EQ(why(limited), "provider cloud: 1 node of shape big would add 8 GPUs, but its limit of 4 leaves 4");
+  limited = Cloud(8);
+  limited.limits.monthly = Money(10'000'000);
+  EXPECT_EQ(why(limited),
+            "provider cloud: 1 node of shape big would cost 24.00 in the next 1 h, but this month's "
+            "limit of 10.00 leaves 10.00");
+  limited = Cloud(8);
+  limited.teams = {"vision"};
+  EXPECT_EQ(why(limited), "provider cloud: only jobs of these teams may use it: vision");
+  limited = Cloud(8);
+  limited.shapes.front().is_spot = true;
+  EXPECT_EQ(why(limited),
+            "provider cloud: it may remove nodes of shape big at any time, and the job cannot be "
+            "requeued");
+  limited = Cloud(8);
+  limited.shapes.front().max_lifetime = 1h;
+  EXPECT_EQ(why(limited),
+            "provider cloud: nodes of shape big exist for 1 h, and the job has no time limit and cannot "
+            "be requeued");
+}
+
+TEST(GrowthFeed, SaysThatAFailingProviderIsTriedAgain) {
+  Growing world(Cloud(8));
+  const JobId job = world.Submit(1);
+  const auto step = world.provisioner.TakeStep(world.now_);
+  ASSERT_EQ(step.calls.size(), 1U);
+  Answer failed;
+  failed.error = "no credentials";
+  world.provisioner.OnAnswer(step.calls.front().number, failed, world.now_);
+  const auto decision = world.Decide();
+  EXPECT_EQ(world.Why(decision, job).front(), "provider cloud: it failed, and is tried again in 2 min 5 s");
+}
+
+}  // namespace
+}  // namespace divvy::providers

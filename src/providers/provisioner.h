@@ -1,0 +1,228 @@
+// Requests nodes from providers, watches them, and returns them: a state machine between the decision about nodes
+// (engine/growth) and the programs that call the providers. It does not decide which nodes are worth having.
+//
+//   requested --> booting --> joined --> draining --> destroying --> (row removed)
+//       \____________\____________\___________________/
+//
+// A provider may fail, hang, answer late, or lie; the controller may be killed at any time. The rules:
+//   1. A row with a new token is durable before a node is created for it. Providers create at most one node per token,
+//      so a call whose outcome is unknown is repeated with the same token.
+//   2. A row is removed only when a list shows that the node is gone, and no earlier call can still create it.
+//   3. Nodes with this cluster's tag and without a row are destroyed after they were listed twice.
+//   4. Just before each call to create, everything that exists or may exist is counted against the provider's limits.
+//      That shares no code with the decision.
+//   5. The providers are independent: an error of one delays only its own calls.
+//
+// Pure: `now` and tokens are arguments. After each change the caller must call TakeStep, make its rows durable, and
+// only then perform its calls and acts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "model/provider.h"
+#include "providers/node_request.h"
+
+namespace divvy::providers {
+
+/// How an administrator has set a provider (divvy providers). Stored.
+enum class ProviderMode {
+  kAsConfigured,
+  kDisabled,  // No new nodes; idle ones are returned.
+  kDrained,   // No new nodes; all are returned, and their jobs are queued again.
+};
+
+/// A call of a provider's program.
+struct Call {
+  enum class Kind { kCreate, kList, kDestroy };
+  std::uint64_t number = 0;
+  Kind kind = Kind::kList;
+  std::string provider;
+  std::string token;     // Not for lists. For a node without a row: as listed.
+  std::string instance;  // To destroy; empty: whatever was created for the token.
+};
+
+/// A node as a provider lists it.
+struct ListedNode {
+  std::string token;
+  std::string instance;
+};
+
+struct Answer {
+  std::string error;              // Empty: the call succeeded.
+  std::string instance;           // The created node's.
+  std::vector<ListedNode> nodes;  // The listed ones with this cluster's tag.
+};
+
+/// An action of the caller on a node of divvy. Acts may be repeated.
+struct NodeAct {
+  enum class Kind {
+    kCordon,  // It takes no new jobs.
+    kEmpty,   // Its jobs are stopped now and queued again.
+    kRemove,  // It is forgotten; jobs that were there are lost, or queued again.
+  };
+  Kind kind = Kind::kCordon;
+  std::string node;
+  std::string why;
+};
+
+class Provisioner {
+ public:
+  using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
+  static constexpr std::size_t kMostRequests = 10'000;
+  /// A request that was sent to a provider may take effect for this long after its program has ended.
+  static constexpr Duration kLateness = std::chrono::minutes(2);
+  /// Calls to create or destroy at one time, per provider.
+  static constexpr int kCallsAtOnce = 8;
+  /// After this many failed calls for a node, it is given up.
+  static constexpr int kMostFailures = 4;
+
+  explicit Provisioner(std::vector<Provider> providers);
+
+  /// Returns whether the row is one of this class. An unreadable row is skipped; its node counts as unrequested.
+  bool LoadSetting(std::string_view key, std::string_view text);
+
+  // --- Commands. Each takes effect with the next TakeStep.
+
+  /// Requests nodes of one set: all or none. `draw_token` returns 32 random hexadecimal digits; `is_name_taken` knows
+  /// other nodes. Returns the nodes' names. Fails with kLimitExceeded at a limit of the provider, and with
+  /// kFailedPrecondition if it takes no requests.
+  using Shapes = std::vector<std::pair<std::string, std::string>>;  // Provider and shape, by name.
+  Result<std::vector<std::string>> Request(const Shapes& nodes, const std::function<std::string()>& draw_token,
+                                           const std::function<bool(const std::string&)>& is_name_taken, Time now);
+  /// Returns the node: when its jobs have ended, or at once if it `is_forced`. No effect if it is being returned.
+  void Return(std::string_view node, std::string why, bool is_forced, Time now);
+  Status SetMode(std::string_view provider, ProviderMode mode, Time now);
+  /// The provider's nodes are as listed: list soon.
+  void ListSoon(std::string_view provider);
+
+  // --- Facts
+
+  /// A join token was made for the node. Returns the request's row, which must be durable before the token is used.
+  Setting AddJoinToken(std::string_view token, std::string id);
+  /// Returns the request for which `join_token` was made; null: for none.
+  const NodeRequest* RequestOfJoinToken(std::string_view join_token) const;
+  /// The agent of the node has joined. `problem`: how it differs from what was requested; empty: not at all.
+  void OnJoined(std::string_view node, const std::string& problem, Time now);
+  /// Tells which nodes have a connected agent, which nodes run jobs, and which have ever.
+  void OnNodes(const std::set<std::string>& connected, const std::set<std::string>& busy, Time now);
+  /// An act for the node was carried out.
+  void OnActed(std::string_view node);
+  /// The answer to a call that TakeStep returned.
+  void OnAnswer(std::uint64_t call, const Answer& answer, Time now);
+
+  struct Step {
+    std::vector<Setting> rows;
+    std::vector<Call> calls;
+    std::vector<NodeAct> acts;
+  };
+  Step TakeStep(Time now);
+  /// When TakeStep has something to do without another event.
+  Time next_wakeup() const { return wakeup_; }
+
+  // --- Views
+
+  const std::vector<Provider>& providers() const { return providers_; }
+  const std::map<std::string, NodeRequest, std::less<>>& requests() const { return requests_; }
+  const NodeRequest* FindNode(std::string_view node) const;
+  ProviderMode ModeOf(std::string_view provider) const;
+  struct View {
+    int nodes = 0;
+    int gpus = 0;
+    int strangers = 0;  // Listed nodes without a row.
+    Money hourly;
+    Money spent_this_month;
+    std::string last_error;
+    Time last_error_at = kNoTime;
+    Time down_until = kNoTime;
+  };
+  View ViewOf(std::string_view provider, Time now) const;
+  /// When the node should take jobs.
+  Time ExpectedReady(const NodeRequest& request) const;
+
+  std::string CheckInvariants() const;
+
+ private:
+  struct Watch {  // The part of a request that is not stored.
+    bool is_called = false;  // A call to create or destroy it is under way.
+    int failures = 0;
+    Time retry_at = kNoTime;
+    Time unsure_before = kNoTime;  // `unsure_until` before the call that is under way.
+    int missing = 0;               // Successive lists without it.
+    Time destroyed_at = kNoTime;   // When a call to destroy it succeeded last.
+    bool is_connected = false;
+    bool is_busy = false;
+    bool must_act = true;    // Its act is due (again, after a restart).
+    bool has_acted = false;  // The act for `state` was carried out.
+    bool is_forced = false;
+  };
+  struct Stranger {
+    std::string token;
+    int seen = 0;
+    int failures = 0;
+    bool is_called = false;
+    Time retry_at = kNoTime;
+  };
+  struct State {
+    ProviderMode mode = ProviderMode::kAsConfigured;
+    int failures = 0;
+    Time down_until = kNoTime;
+    std::string last_error;
+    Time last_error_at = kNoTime;
+    bool is_listing = false;
+    Time list_began = kNoTime;
+    Time list_at = kNoTime;  // The next list. At the start: at once.
+    bool was_listed = false;
+    int list_failures = 0;
+    int calls = 0;                              // To create or destroy.
+    std::map<std::string, Stranger> strangers;  // By instance.
+    std::int64_t month = 0;                     // See MonthOf.
+    Money spent;                                // In that month, by nodes that are gone.
+  };
+  struct Sent {
+    Call call;
+    Time at = kNoTime;
+  };
+
+  const Provider* FindProvider(std::string_view name) const;
+  const NodeShape* FindShape(const NodeRequest& request) const;
+  State& StateOf(std::string_view provider) { return states_.find(provider)->second; }
+  NodeRequest* Find(std::string_view token);
+  void Keep(const NodeRequest& request);
+  void Fail(State& state, const std::string& error, Time now);
+  void Destroy(NodeRequest& request, std::string why, Time now);
+  void CancelSet(const NodeRequest& request, Time now);
+  void OnCreated(NodeRequest& request, const Answer& answer, Time now);
+  void OnDestroyed(NodeRequest& request, const Answer& answer, Time now);
+  void OnListed(State& state, const std::string& provider, const Answer& answer, Time began, Time now);
+  void Forget(const std::string& token, Time now);
+  void StepOf(NodeRequest& request, Step& step, Time now);
+  std::string BeyondCeiling(const NodeRequest& request, Time now) const;
+  void Send(Step& step, Call call, Time now);
+  void WakeAt(Time time) { wakeup_ = std::min(wakeup_, time); }
+  Duration BootLimit(const NodeRequest& request) const;
+
+  std::vector<Provider> providers_;
+  std::map<std::string, State, std::less<>> states_;          // Also of providers that are no longer configured.
+  std::map<std::string, NodeRequest, std::less<>> requests_;  // By token.
+  std::map<std::string, Watch, std::less<>> watches_;         // By token.
+  std::map<std::uint64_t, Sent> sent_;
+  std::map<std::string, std::string> dirty_;  // Rows that changed since the last step.
+  std::uint64_t next_call_ = 1;
+  Time wakeup_ = kNever;
+};
+
+/// The number of a calendar month (UTC) since 1970.
+std::int64_t MonthOf(Time time);
+/// When the month began.
+Time StartOfMonth(std::int64_t month);
+
+}  // namespace divvy::providers
