@@ -119,6 +119,14 @@ refused "is that of service chat" create bad --port "$(url_of chat | grep -oE '[
 refused "there is no service 'nothing'" show nothing
 refused "has no revision 99" rollback chat 99
 refused "nothing to run" create bad
+# Another daemon of the same user does not share a port.
+port=$(url_of chat | grep -oE '[0-9]+/' | tr -d /)
+other=$(mktemp -d)
+DIVVY_HOME=$other divvy up --quiet --emulate 1xH100-80GB
+! DIVVY_HOME=$other divvy serve create other --port "$port" -- true 2>message || fail "two daemons share port $port"
+grep -q "port $port cannot be used on this machine" message || fail "says: $(cat message)"
+DIVVY_HOME=$other divvy down >/dev/null
+rm -rf "$other"
 divvy serve create never --ready-within 2s --replicas 1 -- sleep 1000 >/dev/null
 says() { divvy serve show "$1" | grep -q -- "$2"; }
 wait_for "the reason of never" says never "did not answer on port [0-9]* within 2 s; it must listen on the port in \$PORT"

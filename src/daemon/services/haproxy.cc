@@ -202,18 +202,28 @@ void Haproxy::Adopt() {
 
 Status Haproxy::Reserve(std::int64_t port) {
   if (reserved_.contains(port)) return {};
-  const Descriptor end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  ::inet_pton(AF_INET, options_.place.listen_host.c_str(), &address.sin_addr);
+  const auto bound = [&](int option) {
+    Descriptor end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    ::inet_pton(AF_INET, options_.place.listen_host.c_str(), &address.sin_addr);
+    if (!end.is_open() || ::setsockopt(end.get(), SOL_SOCKET, option, &on, sizeof on) != 0 ||
+        ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      end.Reset();
+    return end;
+  };
+  // Another daemon of this user could share the port, because its sockets have SO_REUSEPORT, too.
+  const bool is_own = current_ != nullptr && current_->config.find("  bind " + options_.place.listen_host + ":" +
+                                                                   std::to_string(port) + "\n") != std::string::npos;
+  const bool is_free = is_own || bound(SO_REUSEADDR).is_open();
   // HAProxy's sockets have SO_REUSEPORT as well, and this one never listens.
-  if (!end.is_open() || ::setsockopt(end.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
-      ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  Descriptor end = is_free ? bound(SO_REUSEPORT) : Descriptor();
+  if (!end.is_open())
     return FailedPrecondition("port " + std::to_string(port) + " cannot be used on this machine (" +
                               std::strerror(errno) + "); choose another --port");
-  reserved_[port] = ::fcntl(end.get(), F_DUPFD_CLOEXEC, 3);
+  reserved_[port] = end.Release();
   return {};
 }
 
