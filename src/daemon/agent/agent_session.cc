@@ -18,8 +18,10 @@ constexpr Duration kRefusedPause = std::chrono::seconds(30);
 constexpr Duration kGlanceAtLeast = std::chrono::seconds(10);
 /// With several controllers, the agent looks for the leader at least this often.
 constexpr Duration kLongestSearchPause = std::chrono::seconds(1);
-/// With several controllers: how late the answer to a heartbeat may be before the agent looks for another leader.
+/// With several controllers: how late a welcome or the answer to a heartbeat may be before the agent looks for another
+/// leader. Doubles each time, until a leader has answered: one that has much to do must not lose its agents for ever.
 constexpr Duration kAnswerAtMost = std::chrono::seconds(3);
+constexpr int kMostDoublings = 3;
 
 }  // namespace
 
@@ -64,7 +66,17 @@ void AgentSession::LearnControllers(const std::vector<std::string>& addresses) {
 
 bool AgentSession::MayHaveStoppedLeading(Duration now) const {
   const Duration answered = lease_.ends() - lease_.terms().lease;
-  return has_standbys_ && is_welcome() && now - answered > lease_.terms().heartbeat + kAnswerAtMost;
+  return has_standbys_ && is_welcome() && now - answered > lease_.terms().heartbeat + Patience();
+}
+
+Duration AgentSession::Patience() const {
+  if (!has_standbys_) return kWelcomeWithin;
+  return std::min(kWelcomeWithin, kAnswerAtMost * (1 << std::min(late_answers_, kMostDoublings)));
+}
+
+void AgentSession::LoseLate(const std::string& why) {
+  ++late_answers_;
+  Lose(why);
 }
 
 void AgentSession::OnDialled(std::unique_ptr<ByteStream> stream) {
@@ -139,6 +151,7 @@ Status AgentSession::OnFrame(Frame frame) {
     case FrameKind::kBeatAnswer: {
       std::string_view payload = frame.payload;
       if (const auto beat = TakeNumber(payload)) {
+        late_answers_ = 0;
         lease_.OnAnswer(*beat);
         ports_.keep_lease(lease_);
       }
@@ -384,10 +397,9 @@ void AgentSession::Believe(const NodeCommand& command, const std::shared_ptr<con
 
 void AgentSession::Tick() {
   const Duration now = ports_.since_boot();
-  if (state_ == State::kGreeting && now - greeted_at_ > (has_standbys_ ? kAnswerAtMost : kWelcomeWithin))
-    Lose("the controller did not send a welcome");
+  if (state_ == State::kGreeting && now - greeted_at_ > Patience()) LoseLate("the controller did not send a welcome");
   if (WasSilentTooLong()) Lose("no answer for longer than the lease");
-  if (MayHaveStoppedLeading(now)) Lose("the controller does not answer; another one may lead");
+  if (MayHaveStoppedLeading(now)) LoseLate("the controller does not answer; another one may lead");
   if (is_welcome() && lease_.IsBeatDue(now)) {
     std::string payload;
     AppendNumber(payload, lease_.Beat(now));

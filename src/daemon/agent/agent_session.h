@@ -163,6 +163,10 @@ class AgentSession final : public ControllerPort {
   /// The delay before the next attempt to connect.
   Duration Pause();
   void LearnControllers(const std::vector<std::string>& addresses);
+  /// How late an answer may be.
+  Duration Patience() const;
+  /// Like Lose, because of a late answer.
+  void LoseLate(const std::string& why);
   /// True if another controller may lead by now.
   bool MayHaveStoppedLeading(Duration now) const;
   bool WasSilentTooLong() const { return state_ == State::kWelcome && lease_.has_ended(ports_.since_boot()); }
@@ -170,6 +174,7 @@ class AgentSession final : public ControllerPort {
   Start start_;
   Ports ports_;
   Backoff backoff_;
+  int late_answers_ = 0;  // In a row.
   Lease lease_;
   State state_ = State::kWaiting;
   std::unique_ptr<ByteStream> stream_;

@@ -246,6 +246,31 @@ TEST_F(AgentsWorld, AnAgentLearnsAllControllersAndLooksForTheNextLeader) {
   EXPECT_TRUE(agent_->session->is_welcome());
 }
 
+// Otherwise a leader that needs some seconds for its welcomes would never have an agent.
+TEST_F(AgentsWorld, AnAgentWaitsLongerEachTimeForALeaderThatIsSlow) {
+  StartAgent();
+  controllers_ = {"a.lab:7433", "b.lab:7433"};
+  Pass(10s);
+  const auto times_late = [this] {
+    return std::ranges::count_if(agent_->log, [](const std::string& line) {
+      return line.find("did not send a welcome") != std::string::npos;
+    });
+  };
+  may_act_ = false;
+  Pass(15s);  // It leaves the present leader.
+  agent_->log.clear();
+  Pass(2min);
+  EXPECT_GE(times_late(), 4);
+  EXPECT_LE(times_late(), 8);
+  may_act_ = true;
+  Pass(40s);
+  EXPECT_TRUE(agent_->session->is_welcome());
+  // A leader has answered, so the next one that hangs is left as soon as before.
+  may_act_ = false;
+  Pass(12s);
+  EXPECT_FALSE(agent_->session->is_welcome());
+}
+
 TEST_F(AgentsWorld, ASilentNodeIsLostAndKeepsItsJobs) {
   StartAgent();
   Settle();
