@@ -151,7 +151,7 @@ class Provisioner {
   std::string CheckInvariants() const;
 
  private:
-  struct Watch {  // The part of a request that is not stored.
+  struct Watch {             // The part of a request that is not stored.
     bool is_called = false;  // A call to create or destroy it is under way.
     int failures = 0;
     Time retry_at = kNoTime;

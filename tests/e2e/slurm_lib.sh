@@ -66,11 +66,13 @@ EOF
   "$prefix/usr/sbin/munged" --force --foreground --key-file "$slurm/munge.key" --socket "$slurm/munge.sock" \
     --pid-file "$slurm/munged.pid" --seed-file "$slurm/munge.seed" --log-file "$slurm/log/munged.log" </dev/null >/dev/null 2>&1 &
   munged_pid=$!
+  disown
   wait_for "munged" [ -S "$slurm/munge.sock" ]
   start_slurmctld
   for n in $(seq "$nodes"); do
     "$slurm/bin/slurmd" -D -N "n$n" -d "$slurm/bin/slurmstepd" </dev/null >"$slurm/log/slurmd-n$n.out" 2>&1 &
     slurmd_pids="${slurmd_pids:-} $!"
+    disown
   done
   slurm_is_up() { [ "$(sinfo -h -N -o %T | grep -c '^idle')" = "$nodes" ]; }
   WAIT_S=60 wait_for "Slurm's nodes" slurm_is_up
@@ -78,6 +80,7 @@ EOF
 start_slurmctld() {
   "$slurm/bin/slurmctld" -D </dev/null >"$slurm/log/slurmctld.out" 2>&1 &
   slurmctld_pid=$!
+  disown
 }
 # Ends what start_slurm started, its steps included.
 stop_slurm() {

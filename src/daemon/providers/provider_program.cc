@@ -106,6 +106,8 @@ struct ProviderRunner::Child {
   std::string out, err;
   std::array<char, 4096> out_buffer{}, err_buffer{};
   std::string failure;  // Why it was ended.
+  int readers = 2;      // Reads that are under way. They may have data that is not in `out` or `err` yet.
+  bool has_ended = false;
   Duration timeout{0};
   Done done;
 };
@@ -119,6 +121,7 @@ ProviderRunner::~ProviderRunner() {
     child->complaint.close(ignored);
     child->limit.cancel();
   }
+  children_.clear();
 }
 
 void ProviderRunner::Run(const ProviderProgram& program, Done done) {
@@ -165,7 +168,12 @@ void ProviderRunner::Run(const ProviderProgram& program, Done done) {
   child->ended.assign(ended);
   child->ended.async_wait(asio::posix::stream_descriptor::wait_read,
                           [this, child](const boost::system::error_code& error) {
-                            if (!error) Finish(child);
+                            if (error) return;
+                            child->has_ended = true;
+                            boost::system::error_code ignored;
+                            child->output.cancel(ignored);
+                            child->complaint.cancel(ignored);
+                            if (child->readers == 0) Finish(child);
                           });
 }
 
@@ -174,7 +182,6 @@ void ProviderRunner::Read(const std::shared_ptr<Child>& child, bool is_output) {
   auto& buffer = is_output ? child->out_buffer : child->err_buffer;
   stream.async_read_some(
       asio::buffer(buffer), [this, child, is_output](const boost::system::error_code& error, std::size_t size) {
-        if (error) return;
         std::string& text = is_output ? child->out : child->err;
         const std::size_t most = is_output ? kMostOutput : kMostComplaint;
         text.append((is_output ? child->out_buffer : child->err_buffer).data(), std::min(size, most - text.size()));
@@ -183,11 +190,13 @@ void ProviderRunner::Read(const std::shared_ptr<Child>& child, bool is_output) {
           child->failure = "it printed more than " + std::to_string(kMostOutput >> 20) + " MiB";
           ::kill(child->pid, SIGTERM);
         }
-        Read(child, is_output);
+        if (!error && !child->has_ended) return Read(child, is_output);
+        if (--child->readers == 0 && child->has_ended && children_.contains(child->pid)) Finish(child);
       });
 }
 
-// The guard has ended. The pipes have the rest of the output; a process that was left behind may keep them open.
+// The guard has ended, and no read is under way. The pipes have the rest of the output; a process that was left behind
+// may keep them open.
 void ProviderRunner::Finish(const std::shared_ptr<Child>& child) {
   int status = 0;
   ::waitpid(child->pid, &status, WNOHANG);
