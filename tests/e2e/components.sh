@@ -80,7 +80,7 @@ expect "0 1 1 2 2 2" "$(xargs <wait.out)" "its first step"
 expect "$id.1 far n[1-2]" "$(squeue -h -s -j "$id" -o '%i %j %N' | grep '\.1 ')" "the machines of a step in one component"
 expect "$id+0 $id+1" "$(sacct -n -X -P -j "$id" -o jobid | xargs)" "sacct of components"
 expect "$id+0 $id+0.batch $id+0.0 $id+1 $id+1.1" "$(sacct -n -P -j "$id" -o jobid | xargs)" "sacct of their steps"
-scontrol show job "$id+1" | grep -q "^JobId=$id HetJobId=$id HetJobOffset=1 " || fail "scontrol says: $(scontrol show job "$id+1")"
+scontrol show job "$id+1" | grep -q "^JobId=$((id + 1)) HetJobId=$id HetJobOffset=1 " || fail "scontrol says: $(scontrol show job "$id+1")"
 
 # The processes on one node are killed: the whole job ends, and no process is left.
 victim=$(cat "$machines/n2/agent/agent.lock")

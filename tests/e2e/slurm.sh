@@ -231,7 +231,7 @@ says "^asked: 0$" "$(cat "again-$again.out")" "scontrol requeue inside the job i
 # A request for several nodes is parsed completely. It is refused with one message unless the command line changes it to
 # one node.
 printf '#!/bin/bash\n#SBATCH --nodes=2 --gres=gpu:4\necho "$SLURM_GPUS_ON_NODE"\n' >two.sh
-refuses 1 "Batch job submission failed: the job requests 2 nodes with 4 GPUs each, 8 in total" sbatch two.sh
+refuses 1 "Batch job submission failed: Requested node configuration is not available: the job requests 2 nodes with 4 GPUs each, 8 in total" sbatch two.sh
 refuses 1 "2 nodes with 4 GPUs" sbatch --test-only two.sh
 refuses 0 "Job [0-9]+ to start at .* on nodes $host in partition main" sbatch -N1 --test-only two.sh
 all=$(sbatch --parsable --gpus=8 -t 10 --wrap 'sleep 300')
@@ -243,7 +243,7 @@ refuses 1 "sbatch: error: allocation failure: .*9 GPUs" sbatch --test-only --gpu
 expect "$all" "$(squeue -h -o %i)" "nothing that was only tested is in the queue"
 scancel "$all"
 refuses 1 "two types of GPU in one option" sbatch --gres=gpu:a100:1,gpu:h100:1 --wrap true
-refuses 1 "srun: error: Unable to allocate resources: the job requests 2 nodes" srun -N2 hostname
+refuses 1 "srun: error: Unable to allocate resources: Requested node configuration is not available: the job requests 2 nodes" srun -N2 hostname
 refuses 1 "salloc: error: .*2 nodes" salloc -N2 true
 id=$(sbatch --parsable -W --nodes=1 two.sh)
 expect 4 "$(cat "slurm-$id.out")" "a script of two nodes on one"
@@ -308,7 +308,7 @@ says "$host" "$(sinfo -h --responding -F)" "sinfo --responding"
 expect "No reservations in the system" "$(sinfo -T)" "sinfo -T"
 noted=$(sbatch --parsable -t 10 -o noted.out --wrap 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done')
 wait_for "its process" test -s pid
-says "^Slurm job id $noted ends at .* 20[0-9][0-9]$" "$(scontrol pidinfo "$(cat pid)")" "scontrol pidinfo"
+says "^Slurm JobId=$noted ends at .* 20[0-9][0-9]$" "$(scontrol pidinfo "$(cat pid)")" "scontrol pidinfo"
 refuses 1 "Invalid job id" scontrol pidinfo 1
 says "^$noted +batch$" "$(scontrol liststeps)" "scontrol liststeps"
 scontrol notify "$noted" "well done" || fail "scontrol notify"

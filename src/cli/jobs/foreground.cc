@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <mutex>
@@ -94,8 +95,8 @@ class SignalRelay {
   ~SignalRelay() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   void Serve(const Voice& voice, std::string job, bool has_pty) {
-    std::thread([signals = signals_, program = voice.program, asks = voice.asks_interrupts, job = std::move(job),
-                 has_pty] {
+    std::thread([signals = signals_, program = voice.program, asks = voice.asks_interrupts,
+                 says_forcing = !voice.aborted.empty(), job = std::move(job), has_pty] {
       int interrupts = 0;
       SteadyTime asked;
       while (true) {
@@ -134,6 +135,8 @@ class SignalRelay {
           const auto sent = api->Signal(request);
           if (sent && !sent->results.empty() && sent->results.front().is_done) continue;
         }
+        if (signal == SIGINT && interrupts > 1 && says_forcing)
+          std::fprintf(stderr, "%s: forcing job termination\n", program.c_str());
         if (interrupts >= 3) request.grace_s = 0;
         static_cast<void>(api->Cancel(request));
       }
@@ -200,6 +203,63 @@ class Leaving {
   std::string program_, id_;
   std::atomic<bool> is_away_ = false;
 };
+
+/// Reports the job's begin once, when both the begin and the job's id are known. Several threads learn of them.
+class BeginReport {
+ public:
+  explicit BeginReport(std::function<void(const std::string& id, bool was_queued)> report)
+      : report_(std::move(report)) {}
+  void SetJob(const std::string& id, bool was_queued) {
+    const std::lock_guard lock(mutex_);
+    id_ = id;
+    was_queued_ = was_queued;
+    Report();
+  }
+  void OnBegun() {
+    const std::lock_guard lock(mutex_);
+    has_begun_ = true;
+    changed_.notify_all();
+    Report();
+  }
+  bool has_begun() {
+    const std::lock_guard lock(mutex_);
+    return has_begun_;
+  }
+  /// Returns false if the job does not begin within that time.
+  bool Await(Duration most) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, most, [&] { return has_begun_; });
+  }
+
+ private:
+  void Report() {
+    if (!has_begun_ || id_.empty()) return;
+    // The streams of a job that was cancelled while it waited are released as if it had begun.
+    if (was_queued_ && EndedWaiting()) has_begun_ = false;
+    else if (report_) std::exchange(report_, nullptr)(id_, was_queued_);
+  }
+  bool EndedWaiting() const {
+    auto api = Api::Connect();
+    const auto job = api ? api->Job(id_) : Result<wire::JobDetail>(api.error());
+    return job && job->state == "cancelled" && !job->start_time;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void(const std::string&, bool)> report_;
+  std::string id_;
+  bool was_queued_ = false;
+  bool has_begun_ = false;
+};
+
+/// Cancels a job that has not begun. Returns false if it has begun meanwhile.
+bool CancelWaiting(Api& api, const std::string& id) {
+  const auto job = api.Job(id);
+  if (!job || job->start_time) return false;
+  wire::ActionRequest request;
+  request.select.ids = {id};
+  return api.Cancel(request).has_value();
+}
 
 }  // namespace
 
@@ -281,7 +341,11 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   hooks.on_pumping = [wants_pty = spec.wants_pty] {
     if (wants_pty) ::kill(::getpid(), SIGWINCH);
   };
-  hooks.on_begun = RawTerminal::Begin;
+  const auto beginning = std::make_shared<BeginReport>(voice.on_begun);  // The relays' thread may outlive us.
+  hooks.on_begun = [beginning] {
+    RawTerminal::Begin();
+    beginning->OnBegun();
+  };
   hooks.has_terminal = spec.wants_pty;
   hooks.on_lost = [&] {
     is_machine_away = false;
@@ -299,11 +363,17 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   id = ToString(answer->id);
   leaving->SetJob(id);
   metrics.Begin();
+  const bool was_queued = answer->state != "starting";
+  beginning->SetJob(id, was_queued);
   // Also print this to a log or a pipe, whose reader wants to know why nothing happens.
-  if (answer->state != "starting")
+  if (was_queued && !voice.pending.empty())
+    std::fprintf(stderr, "%s: %s %s\n", voice.program.c_str(), voice.pending.c_str(), id.c_str());
+  if (was_queued)
     std::fprintf(stderr, "%s: job %s %s (divvy why %s shows the reason%s)\n", voice.program.c_str(), id.c_str(),
                  voice.waits.c_str(), id.c_str(), ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
   relay.Serve(voice, id, spec.wants_pty);
+  const bool is_too_late =
+      was_queued && voice.most_wait && !beginning->Await(*voice.most_wait) && CancelWaiting(*api, id);
   Result<wire::WaitAnswer> end = Internal("");
   {
     const RawTerminal raw(spec.wants_pty, RawTerminal::From::kStart);
@@ -323,8 +393,15 @@ int RunForeground(JobSpec spec, const Voice& voice) {
     relays->Finish();
   }
   metrics.Finish();
+  if (end && (end->state == "succeeded" || end->state == "failed")) beginning->OnBegun();
+  if (is_too_late)
+    return voice.refuse(FailedPrecondition("Immediate execution impossible, insufficient resources or priority"));
   if (!end) return voice.fail(end.error());
   if (end->was_detached) return TellLeft(id, voice.program);
+  if (end->state == "cancelled" && beginning->has_begun() && !voice.aborted.empty())
+    std::fprintf(stderr, "%s: %s\n", voice.program.c_str(), voice.aborted.c_str());
+  if (end->state == "cancelled" && !beginning->has_begun() && !voice.revoked.empty())
+    std::fprintf(stderr, "%s: %s %s has been revoked\n", voice.program.c_str(), voice.revoked.c_str(), id.c_str());
   if (end->state != "succeeded" && end->state != "failed")
     std::fprintf(stderr, "%sjob %s %s\n", voice.trouble.c_str(), id.c_str(),
                  EndInWords(end->state, end->reason).c_str());

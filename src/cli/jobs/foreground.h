@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/time.h"
 #include "cli/client/command.h"
 #include "platform/supervisor/launch.h"
 #include "wire/messages/messages_remote.h"
@@ -24,11 +26,18 @@ struct Voice {
   std::string program = "divvy";
   std::string trouble = "divvy: ";  ///< Prefix of error messages.
   std::string waits = "is queued";  ///< Describes a job that cannot start at once.
+  std::string pending;  ///< Begins a line with the id that comes before that description. Empty: no such line.
+  std::string revoked;  ///< Precedes the id in the line about a job that was cancelled while it waited. Optional.
   bool asks_interrupts = false;  ///< The first Ctrl-C only reports that the job runs; a second one within a second goes
                                  ///< to the job.
+  std::string aborted;           ///< Printed when the job was cancelled after its begin. Optional.
   /// Output passes through this process even if the job could write to ours, so that metrics in it are read
   /// (carried_metrics.h).
   bool carries_output = false;
+  /// Called once, on any thread, when the job has begun. `was_queued`: it had to wait before.
+  std::function<void(const std::string& id, bool was_queued)> on_begun;
+  /// How long the job may wait before it is cancelled and refused; nullopt: indefinitely.
+  std::optional<Duration> most_wait;
   /// `refuse` reports why the job was not submitted, `fail` why its result is not known. Both return the exit code.
   std::function<int(const Error&)> refuse = Fail;
   std::function<int(const Error&)> fail = Fail;

@@ -328,7 +328,7 @@ Status CheckScriptIsTaken(const std::string& text, const std::string& name, cons
   if (spec.directory.empty()) spec.directory = around.directory;
   Status taken = AskWhetherTaken(spec, [](const Error&) {});
   if (!taken && spec.dialect == Dialect::kSlurm)
-    taken.error().message = slurm::InSlurmsWords(taken.error().message, spec);
+    taken.error().message = slurm::WithSlurmsOptions(taken.error().message, spec);
   return taken;
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kOfGroup = "_HET_GROUP_";
 
 /// Variables of the node, not of a component.
-constexpr std::string_view kStays[] = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_CPUS_ON_NODE"};
+constexpr std::string_view kStays[] = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_CPUS_ON_NODE", "SLURM_JOB_ID"};
 
 /// The tasks of one component on each node of the job.
 std::vector<int> TasksOf(const GangFile& gang, std::size_t component) {

@@ -121,7 +121,11 @@ void AddStepWords(const StepOptions& ask, const JobAround& around, const StepIde
   for (std::size_t task = 0; task < static_cast<std::size_t>(ask.deal.tasks); ++task)
     ranks.push_back(std::to_string(place.Rank(task)));
   const std::string each = place.counts.empty() ? count : CountsText(place.counts);
-  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"}) out.Set(name, count);
+  out.Set("SLURM_STEP_NUM_TASKS", count);
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS"}) {
+    if (ask.preserves_counts) out.SetUnlessGiven(name, count);
+    else out.Set(name, count);
+  }
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) out.Set(name, each);
   out.Set("SLURM_STEP_ID", identity.step);
   out.Set("SLURM_STEPID", identity.step);
@@ -135,7 +139,7 @@ void AddStepWords(const StepOptions& ask, const JobAround& around, const StepIde
   out.Set("SLURM_SRUN_COMM_HOST", launcher);
   out.Set("SLURM_DISTRIBUTION", ask.layout.is_cyclic ? "cyclic" : "block");
   out.Set("SLURMD_NODENAME", ShortName(identity.hostname));
-  if (identity.gang != nullptr) out.Set("SLURM_NNODES", nodes);
+  if (identity.gang != nullptr && !ask.preserves_counts) out.Set("SLURM_NNODES", nodes);
   AddJobWords(around, identity, out);
 }
 
@@ -440,6 +444,7 @@ Result<StepPlan> PlanStep(StepOptions ask, JobAround around, const StepCall& cal
   plan.outlives_nodes = !EnvironmentValue(around.environment, "DIVVY_STALE_GRACE").empty();
   plan.takes_first_failure = !ask.is_slurm;
   plan.is_quiet = ask.is_quiet;
+  plan.quits_on_interrupt = ask.quits_on_interrupt;
   plan.wait = ask.wait;
   for (const std::string& word : ask.commands.front())
     plan.command += (plan.command.empty() ? "" : " ") + ShellQuote(word);
@@ -448,6 +453,13 @@ Result<StepPlan> PlanStep(StepOptions ask, JobAround around, const StepCall& cal
     plan.busy = ask.is_slurm ? "srun: Job " + around.id +
                                    " step creation temporarily disabled, retrying (Requested nodes are busy)"
                              : "divvy: the step is waiting because other steps of job " + around.id + " use its GPUs";
+  }
+  if (ask.is_verbose && !place.is_part) {
+    const auto launch = [&](const std::string& host, int tasks) {
+      plan.launches.push_back(" on host " + host + ", " + std::to_string(tasks) + " tasks");
+    };
+    for (std::size_t i = 0; i < place.machines.size(); ++i) launch(place.machines[i], place.counts[i]);
+    if (place.machines.empty()) launch(here.hostname, ask.deal.tasks);
   }
   plan.has_labels = ask.has_labels;
   plan.directory = ask.directory;

@@ -44,10 +44,12 @@ struct StepOptions {
   std::optional<int> own_gpus_on_machine;  // Exclusive GPUs on each node; overrides own_gpus.
   /// How many of the job's GPUs the step wants exclusively. nullopt: it shares all of them with other steps.
   std::optional<int> own_gpus;
-  bool overlaps = false;      // Takes them even if other steps have them.
-  bool counts_cores = false;  // Wants deal.tasks * deal.cpus_per_task cores exclusively.
-  bool is_immediate = false;  // Fails instead of waiting.
-  std::string export_list;    // Slurm's --export; empty: ALL.
+  bool overlaps = false;            // Takes them even if other steps have them.
+  bool counts_cores = false;        // Wants deal.tasks * deal.cpus_per_task cores exclusively.
+  bool is_immediate = false;        // Fails instead of waiting.
+  bool quits_on_interrupt = false;  // The first Ctrl-C goes to the tasks.
+  bool is_verbose = false;          // Reports its id and its nodes when it starts.
+  std::string export_list;          // Slurm's --export; empty: ALL.
   /// By rank. A single command is used for every rank.
   std::vector<std::vector<std::string>> commands;
   std::string name;       // Shown in step lists. Empty: the program's name.
@@ -71,6 +73,7 @@ struct StepOptions {
   std::size_t component = 0;
   std::vector<std::size_t> ranks;  // Ranks of its tasks on this node; SpreadComponents sets it.
   bool has_names = true;           // The environment gets names of ranks and nodes.
+  bool preserves_counts = false;   // The caller's SLURM_NNODES, SLURM_NTASKS and SLURM_NPROCS stay.
   bool is_slurm = true;            // False: Slurm's variables stay unchanged, and torchrun's are set.
 };
 

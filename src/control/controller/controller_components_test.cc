@@ -67,6 +67,17 @@ TEST(Components, ComponentsOnOneNodeAreAGangOfOne) {
   EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kSucceeded);
 }
 
+TEST(Components, EachComponentTakesAnId) {
+  Machines world(2, 4);
+  const auto submit = [&](JobSpec spec) {
+    return world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, World::NoHistory());
+  };
+  const auto job = submit(Components(1, {WithGpus(1), WithGpus(1)}));
+  const auto next = submit(Components(1, {}));
+  ASSERT_TRUE(job && next);
+  EXPECT_EQ(next->id.value(), job->id.value() + 3);
+}
+
 TEST(Components, ComponentsThatNeverFitTogetherAreRefused) {
   Machines world(2, 4);
   const auto job = world.controller_.Submit(Components(3, {WithGpus(3), WithGpus(3)}), 0, world.ada_, world.now_,

@@ -86,6 +86,8 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
     if (record.array_at_once > 0) feed_.SetArrayLimit(record);
   }
   jobs_.TakeIds(elements);
+  // As in Slurm, each further component has an id of its own, behind the job's.
+  jobs_.ReserveIds(jobs_.ids().next + spec.request.others.size());
   if (!spec.group.empty() && spec.group_limit > 0) {
     feed_.SetGroupLimit(spec.group, spec.group_limit);
   }

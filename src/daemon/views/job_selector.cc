@@ -86,6 +86,16 @@ Result<JobId> JobOfComponent(ControllerDriver& driver, const std::string& word) 
   return *id;
 }
 
+/// Each further component of a live job has an id of its own, behind the job's: returns the job of such an id, and any
+/// other id as it is.
+JobId JobOfOwnId(ControllerDriver& driver, JobId id) {
+  const auto& live = driver.controller().live();
+  auto at = live.upper_bound(id);
+  if (at == live.begin()) return id;
+  const auto& [before, record] = *--at;
+  return id.value() - before.value() < record.request.components() ? before : id;
+}
+
 Status AddElements(ControllerDriver& driver, std::string_view word, std::set<JobId>& ids) {
   const auto underscore = word.find('_');
   const auto array = ToId(word.substr(0, underscore));
@@ -131,7 +141,7 @@ std::vector<std::pair<JobId, JobId>> RangesOf(const std::vector<std::string>& wo
 }
 
 Result<JobId> SelectOne(ControllerDriver& driver, const std::string& word, const Caller& caller) {
-  if (const auto id = ToId(word)) return *id;
+  if (const auto id = ToId(word)) return JobOfOwnId(driver, *id);
   if (const auto plus = word.find('+'); plus != std::string::npos && IsNumber(word.substr(0, plus)))
     return JobOfComponent(driver, word);
   if (word == "@") return Latest(driver, 0, caller);

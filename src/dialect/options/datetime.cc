@@ -152,6 +152,14 @@ Result<Time> ParseMoment(std::string_view text, Time now, Duration utc_offset) {
   for (const NamedTime& named : kNamedTimes) {
     if (word == named.name) return NextAt(named.since_midnight, now, utc_offset);
   }
+  // "noon-tomorrow", "16:00-today", as in sbatch.
+  for (const std::string_view day : {"-today", "-tomorrow"}) {
+    if (!word.ends_with(day)) continue;
+    const std::string_view clock = std::string_view(word).substr(0, word.size() - day.size());
+    const auto named = std::ranges::find(kNamedTimes, clock, &NamedTime::name);
+    const auto time = named != kNamedTimes.end() ? named->since_midnight : TimeOfDay(clock);
+    if (time) return NextAt(0h, now, utc_offset) + *time - (day == "-today" ? kDay : Duration(0));
+  }
   if (word == "today") return now;
   if (word == "tomorrow") return NextAt(0h, now, utc_offset);
   if (trimmed.find('/') == std::string_view::npos && trimmed.find('-') == std::string_view::npos) {

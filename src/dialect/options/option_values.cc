@@ -245,6 +245,19 @@ void SetEnvironment(JobSpec& spec, const std::string& pair) {
   spec.extra_environment.push_back(pair);
 }
 
+namespace {
+
+/// "OMP.PLACES=2" is valid as well: shells cannot read the variable, but other programs can.
+Result<std::string> ReadExportedPair(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('='));
+  std::string plain(name);
+  std::ranges::replace(plain, '.', '_');
+  DIVVY_TRY(const std::string pair, ReadEnvironmentPair(plain + std::string(text.substr(name.size()))));
+  return std::string(name) + pair.substr(name.size());
+}
+
+}  // namespace
+
 Status ApplyExport(std::string_view text, JobSpec& spec) {
   std::string kept;
   std::vector<std::string> pairs;
@@ -252,7 +265,7 @@ Status ApplyExport(std::string_view text, JobSpec& spec) {
     part = Trim(part);
     if (part.empty()) return InvalidArgument(Quoted(text) + " has an empty part; write ALL, NONE, or NAME,NAME=VALUE");
     if (part.find('=') != std::string_view::npos) {
-      DIVVY_TRY(std::string pair, ReadEnvironmentPair(part));
+      DIVVY_TRY(std::string pair, ReadExportedPair(part));
       pairs.push_back(std::move(pair));
       continue;
     }

@@ -163,9 +163,12 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   if (!ask) return {};
   if (ask->other_type) tally.other_type = *ask->other_type;
   if (tally.tasks == 0) {
-    if (tally.gpus.empty()) {
+    if (tally.gpus.empty() && !tally.says_nodes)
       return InvalidArgument(written + " needs the number of tasks; add --ntasks=N");
-    }
+    // With a number of nodes alone, each has one task.
+    if (tally.gpus.empty()) tally.tasks = tally.nodes.least;
+  }
+  if (tally.tasks == 0) {
     const std::int64_t total = tally.gpus.front().count;
     if (ask->count == 0 || total % ask->count != 0) {
       return InvalidArgument(tally.gpus.front().option + " cannot be divided by " + written + "; write --ntasks=N");

@@ -66,6 +66,16 @@ struct NodeRange {
 };
 Result<NodeRange> ParseNodes(std::string_view text);
 
+/// --distribution: "cyclic", "*:block,pack", "plane=4", with Slurm's defaults for "*".
+struct Distribution {
+  std::string text;  // For SLURM_DISTRIBUTION.
+  std::int64_t plane_size = 0;
+};
+Result<Distribution> ParseDistribution(std::string_view text);
+
+/// --gpu-bind: refuses a value that is not in Slurm's syntax, such as map_gpu:x.
+Status CheckGpuBind(std::string_view text);
+
 /// --constraint: the condition on the GPU's model, and the conditions on the node.
 struct ConstraintOption {
   std::string gpu_type;  // In Request::gpu_type's form. Empty: no condition.

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "dialect/options/components.h"
 #include "dialect/options/option_values.h"
+#include "dialect/options/quantities.h"
 #include "dialect/options/quoted.h"
 #include "dialect/options/slurm_request.h"
 #include "dialect/slurm/slurm_environment.h"
@@ -96,6 +97,7 @@ constexpr auto kVariables = std::to_array<Variable>({
     {"SBATCH_COMMENT", "comment"},
     {"SBATCH_CONSTRAINT", "constraint"},
     {"SBATCH_CONTAINER", "container"},
+    {"SBATCH_CORE_SPEC", "core-spec"},
     {"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
     {"SBATCH_CPUS_PER_TASK", "cpus-per-task"},
     {"SBATCH_DISTRIBUTION", "distribution"},
@@ -128,6 +130,7 @@ constexpr auto kVariables = std::to_array<Variable>({
     {"SBATCH_RESERVATION", "reservation"},
     {"SBATCH_SIGNAL", "signal"},
     {"SBATCH_THREADS_PER_CORE", "threads-per-core"},
+    {"SBATCH_THREAD_SPEC", "thread-spec"},
     {"SBATCH_TIMELIMIT", "time"},
     {"SBATCH_WAIT", "wait", true},
     {"SBATCH_WCKEY", "wckey"},
@@ -141,8 +144,10 @@ constexpr std::array<std::string_view, 10> kOnlySbatch = {"array",  "batch",    
 constexpr auto kOnlySrun = std::to_array<Variable>({
     {"SLURM_EXPORT_ENV", "export"},
     {"SLURM_NNODES", "nodes"},
+    {"SLURM_NPROCS", "ntasks"},
     {"SLURM_NTASKS", "ntasks"},
     {"SLURM_NTASKS_PER_NODE", "ntasks-per-node"},
+    {"SLURM_OVERCOMMIT", "overcommit", true},
     {"SLURM_TRES_PER_TASK", "tres-per-task"},
 });
 
@@ -340,6 +345,15 @@ void KeepPropagated(JobSpec& spec) {
 }
 
 }  // namespace
+
+Status FitTimeLimit(JobSpec& spec, Time now) {
+  const auto written = slurm::Value(spec, "time-min");
+  if (!written || spec.end_by == kNoTime) return {};
+  DIVVY_TRY(const Duration least, ParseSlurmTime(*written));
+  const Duration room = std::chrono::floor<std::chrono::minutes>(spec.end_by - std::max(now, spec.begin));
+  if (spec.time_limit == Duration(0) || spec.time_limit > room) spec.time_limit = std::max(room, least);
+  return {};
+}
 
 void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   if (spec.dialect != Dialect::kSlurm) return;

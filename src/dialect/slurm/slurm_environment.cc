@@ -88,7 +88,8 @@ void AddJob(const JobRecord& record, const JobSpec& spec, std::string_view hostn
   if (record.time_limit > Duration(0))
     out.Set("SLURM_JOB_END_TIME", Seconds(AddSaturating(started, record.time_limit)));
   if (record.restarts > 0) out.Set("SLURM_RESTART_COUNT", record.restarts);
-  out.SetOption("SLURM_EXPORT_ENV", spec, "export");
+  // Tells srun inside the job what to export.
+  if (slurm::Value(spec, "door") != "srun") out.SetOption("SLURM_EXPORT_ENV", spec, "export");
   std::array<char, 8> umask{};
   std::snprintf(umask.data(), umask.size(), "%04o", static_cast<unsigned>(spec.capture.umask) & 0777U);
   out.Set("SLURM_UMASK", umask.data());
@@ -113,7 +114,9 @@ void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
   out.SetOption("SLURM_NTASKS_PER_SOCKET", spec, "ntasks-per-socket");
   out.SetOption("SLURM_CPUS_PER_TASK", spec, "cpus-per-task");
   out.SetOption("SLURM_CPUS_PER_GPU", spec, "cpus-per-gpu");
-  out.SetOption("SLURM_DISTRIBUTION", spec, "distribution");
+  const std::string distribution = slurm::Value(spec, "distribution").value_or("");
+  if (!distribution.empty()) out.Set("SLURM_DISTRIBUTION", distribution.substr(0, distribution.find('=')));
+  if (distribution.starts_with("plane=")) out.Set("SLURM_DIST_PLANESIZE", distribution.substr(6));
   out.SetOption("SLURM_HINT", spec, "hint");
   out.SetOption("SLURM_THREADS_PER_CORE", spec, "threads-per-core");
   if (slurm::Value(spec, "overcommit")) out.Set("SLURM_OVERCOMMIT", "1");
@@ -159,6 +162,7 @@ void AddStep(const JobSpec& spec, const std::vector<int>& gpus, std::string_view
   if (slurm::Value(spec, "door") != "srun") return;
   for (const std::string_view name : {"SLURM_STEP_ID", "SLURM_STEPID"}) out.Set(name, "0");
   out.Set("SLURM_STEP_NODELIST", hostname);
+  for (const std::string_view name : {"SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"}) out.Set(name, "127.0.0.1");
   out.Set("SLURM_STEP_NUM_NODES", "1");
   out.Set("SLURM_STEP_NUM_TASKS", "1");
   out.Set("SLURM_STEP_TASKS_PER_NODE", "1");
@@ -272,7 +276,9 @@ void AddComponents(const JobRecord& record, const JobSpec& spec, const SlurmNode
       const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
       if (std::ranges::find(kOfComponent, name) == kOfComponent.end()) continue;
       // Task counts cover all its nodes, but CPUS_ON_NODE only the first.
-      const std::string value = name == "SLURM_CPUS_ON_NODE" ? std::to_string(own.cpus) : entry.substr(name.size() + 1);
+      const std::string value = name == "SLURM_CPUS_ON_NODE" ? std::to_string(own.cpus)
+                                : name == "SLURM_JOB_ID"     ? std::to_string(record.id.value() + i)
+                                                             : entry.substr(name.size() + 1);
       out.Set(std::string(name) + "_HET_GROUP_" + std::to_string(i), value);
       const bool is_here = std::ranges::find(kOfMachine, name) != kOfMachine.end();
       if (i == 0 && !is_here) out.Replace(name, value);

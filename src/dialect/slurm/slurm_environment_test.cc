@@ -124,7 +124,7 @@ TEST(SlurmEnvironment, EachComponentHasItsOwnVariables) {
   };
   EXPECT_EQ(value("SLURM_HET_SIZE"), "2");
   EXPECT_EQ(value("SLURM_JOB_ID"), "12");
-  EXPECT_EQ(value("SLURM_JOB_ID_HET_GROUP_1"), "12");
+  EXPECT_EQ(value("SLURM_JOB_ID_HET_GROUP_1"), "13");
   EXPECT_EQ(value("SLURM_JOB_NODELIST"), "n1") << "as of the first component";
   EXPECT_EQ(value("SLURM_NNODES"), "1");
   EXPECT_EQ(value("SLURM_NTASKS"), "2");

@@ -37,13 +37,18 @@ struct Rivals {
 };
 const std::vector<Rivals>& AllRivals() {
   static const std::vector<Rivals> kRivals = {
-      {{"mem", "mem-per-cpu", "mem-per-gpu"}, false},
-      {{"cpus-per-task", "cpus-per-gpu"}, false},
-      {{"gpus-per-task", "ntasks-per-gpu"}, false},
-      {{"ntasks-per-node", "ntasks-per-gpu"}, false},
-      {{"gres", "gpus", "gpus-per-node", "gpus-per-socket"}, true},
+      {{"mem", "mem-per-cpu", "mem-per-gpu"}, false}, {{"cpus-per-task", "cpus-per-gpu"}, false},
+      {{"core-spec", "thread-spec"}, false},          {{"gpus-per-task", "ntasks-per-gpu"}, false},
+      {{"ntasks-per-node", "ntasks-per-gpu"}, false}, {{"gres", "gpus", "gpus-per-node", "gpus-per-socket"}, true},
   };
   return kRivals;
+}
+
+/// Refuses a --time-min that does not fit before the --deadline.
+Status CheckTimeMin(const JobSpec& spec, Duration least, Time now) {
+  if (spec.end_by == kNoTime || AddSaturating(std::max(now, spec.begin), least) <= spec.end_by) return {};
+  return InvalidArgument(
+      "Invalid time-min specification: it does not fit before the deadline; give a later --deadline");
 }
 
 class Builder {
@@ -225,6 +230,24 @@ void Builder::AddTasks() {
   AddCount("cpus-per-task", 'c', "CPUs of each task", 1, kMostCpus);
   AddCount("cpus-per-gpu", 0, "CPUs for each GPU", 1, kMostCpus);
   AddCount("mincpus", 0, "Minimum number of CPUs", 1, kMostCpus);
+  for (const auto& [name, letter, help] :
+       {std::tuple("core-spec", 'S', "Cores for the system; none are reserved"),
+        std::tuple("thread-spec", '\0', "Threads for the system; none are reserved")}) {
+    AddKept(name, letter, "N", help, [spec = spec_, option = std::string(name)](std::string_view value) -> Status {
+      DIVVY_TRY([[maybe_unused]] const std::int64_t count, ParseCount(value, 0, kMostCpus));
+      AddNote(*spec, "--" + option + "=" + std::string(value) + ": none are reserved");
+      return {};
+    });
+    options_.back().is_hidden = true;
+  }
+  Add("distribution", 'm', Takes::kValue, "HOW", "How tasks are placed on the nodes: block, cyclic, arbitrary",
+      [spec = spec_](std::string_view value) -> Status {
+        DIVVY_TRY(const slurm::Distribution how, slurm::ParseDistribution(value));
+        Keep(*spec, "distribution", how.plane_size > 0 ? std::string(value) : how.text);
+        AddNote(*spec, "--distribution=" + std::string(value) + ": tasks are placed in blocks, node after node");
+        return {};
+      });
+  options_.back().is_hidden = true;
   AddCount("sockets-per-node", 0, "Sockets, for --gpus-per-socket", 1, 1024);
   Add("exclusive", 0, Takes::kOptionalValue, "user", "All GPUs of its nodes",
       [spec = spec_](std::string_view value) -> Status {
@@ -251,6 +274,9 @@ void Builder::AddGpus() {
   AddKept("gpus", 'G', "[TYPE:]N", "GPUs of the whole job", count);
   AddKept("gpus-per-node", 0, "[TYPE:]N", "GPUs on each node", count);
   AddKept("gpus-per-task", 0, "[TYPE:]N", "GPUs of each task", count);
+  AddKept("gpu-bind", 0, "HOW", "GPUs that each task sees: closest, none, single:N, per_task:N, map_gpu, mask_gpu",
+          slurm::CheckGpuBind);
+  options_.back().is_hidden = true;
   AddKept("gpus-per-socket", 0, "[TYPE:]N", "GPUs on each socket", count);
   AddKept("tres-per-task", 0, "LIST", "CPUs and GPUs of each task", [](std::string_view value) -> Status {
     DIVVY_TRY([[maybe_unused]] const slurm::TresOption ask, slurm::ParseTres(value));
@@ -286,17 +312,21 @@ void Builder::AddMemoryAndTime() {
         spec->time_limit = std::chrono::ceil<std::chrono::minutes>(limit);
         return {};
       });
-  AddKept("time-min", 0, "TIME", "Minimum time limit; divvy always uses --time",
-          [spec](std::string_view value) -> Status {
-            DIVVY_TRY([[maybe_unused]] const Duration limit, ParseSlurmTime(value));
-            AddNote(*spec, "--time-min=" + std::string(value) + ": --time is given in full");
-            return {};
+  AddKept("time-min", 0, "TIME", "Minimum time limit, if --time is shortened to meet the --deadline",
+          [spec, around = around_](std::string_view value) -> Status {
+            DIVVY_TRY(const Duration limit, ParseSlurmTime(value));
+            AddNote(*spec,
+                    "--time-min=" + std::string(value) + ": the time limit is shortened only to meet a --deadline");
+            return CheckTimeMin(*spec, limit, around->now);
           });
   AddKept("deadline", 0, "TIME", "Latest end time; the job does not start too late for it, and is stopped at that time",
           [spec, around = around_](std::string_view value) -> Status {
             DIVVY_TRY(spec->end_by, ParseMoment(value, around->now, around->utc_offset));
             if (spec->end_by <= around->now) return InvalidArgument(Quoted(value) + " has passed");
-            return {};
+            const auto least = slurm::Value(*spec, "time-min");
+            if (!least) return {};
+            DIVVY_TRY(const Duration limit, ParseSlurmTime(*least));
+            return CheckTimeMin(*spec, limit, around->now);
           });
 }
 
@@ -490,7 +520,11 @@ void Builder::AddClientSide() {
   flag("parsable", 0, "Print only the job id");
   flag("test-only", 0, "Check the job without submitting it");
   flag("quiet", 'Q', "Print errors only");
-  flag("verbose", 'v', "Print how the options are read");
+  Add("verbose", 'v', Takes::kNothing, "", "Print the job's id and where it starts; twice: how the options are read",
+      [spec](std::string_view) -> Status {
+        Keep(*spec, "client.verbose", std::to_string(slurm::Number(*spec, "client.verbose").value_or(0) + 1));
+        return {};
+      });
   Add("wrap", 0, Takes::kValue, "COMMAND", "Run this shell command instead of a script",
       [spec](std::string_view value) -> Status {
         if (value.empty()) return InvalidArgument("the command is empty");

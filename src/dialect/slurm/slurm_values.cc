@@ -223,6 +223,63 @@ Result<std::optional<GpuOption>> GpusOfTask(std::string_view option, std::string
   return ask.gpus;
 }
 
+Status CheckGpuBind(std::string_view text) {
+  std::string_view rest = text;
+  for (const std::string_view word : {"verbose,", "v,", "quiet,", "q,"}) {
+    if (rest.starts_with(word)) rest.remove_prefix(word.size());
+  }
+  const auto colon = rest.find(':');
+  const std::string_view kind = rest.substr(0, colon);
+  const std::string_view value = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
+  const auto all_are = [&](std::string_view digits, bool has_prefix) {
+    const std::vector<std::string_view> items = Split(value, ',');
+    return std::ranges::all_of(items, [&](std::string_view item) {
+      item = item.substr(0, item.find('*'));  // "0*4" is four times 0.
+      if (has_prefix && item.starts_with("0x")) item.remove_prefix(2);
+      return !item.empty() && item.find_first_not_of(digits) == std::string_view::npos;
+    });
+  };
+  const bool is_plain = kind == "closest" || kind == "none" || kind == "single" || kind == "verbose" || kind == "quiet";
+  if (is_plain && colon == std::string_view::npos) return {};
+  if ((kind == "single" || kind == "per_task" || kind == "map_gpu" || kind == "map") && all_are("0123456789", false))
+    return {};
+  if ((kind == "mask_gpu" || kind == "mask") && all_are("0123456789abcdefABCDEF", true)) return {};
+  return InvalidArgument("Invalid --gpu-bind argument: gpu:" + std::string(text) +
+                         "; expected closest, none, single:N, per_task:N, map_gpu:0,1 or mask_gpu:0x1,0x2");
+}
+
+Result<Distribution> ParseDistribution(std::string_view text) {
+  const Error wrong = InvalidArgument(Quoted(text) +
+                                      " is not valid: expected block, cyclic, arbitrary, plane=N or *, then optionally "
+                                      ":block, :cyclic or :fcyclic for sockets and for cores, then ,pack or ,nopack");
+  if (text.starts_with("plane=")) {
+    DIVVY_TRY(const std::int64_t size, ParseCount(text.substr(6), 1, 1'000'000));
+    return Distribution{.text = "plane", .plane_size = size};
+  }
+  const auto comma = text.find(',');
+  const std::string_view pack = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  if (comma != std::string_view::npos && pack != "pack" && pack != "nopack") return wrong;
+  const std::string_view levels = text.substr(0, comma);
+  if (levels == "pack" || levels == "nopack") {
+    if (comma != std::string_view::npos) return wrong;
+    return Distribution{.text = std::string(levels)};
+  }
+  const std::vector<std::string_view> parts = Split(levels, ':');
+  if (parts.size() > 3) return wrong;
+  // As in Slurm, the cores follow the sockets unless they are named.
+  std::string out;
+  std::string_view above = "cyclic";
+  for (std::size_t level = 0; level < parts.size(); ++level) {
+    std::string_view part = parts[level];
+    if (part == "*") part = level == 0 ? "block" : above;
+    const bool is_known = part == "block" || part == "cyclic" || (level == 0 ? part == "arbitrary" : part == "fcyclic");
+    if (!is_known) return wrong;
+    if (level > 0) above = part;
+    out += (level > 0 ? ":" : "") + std::string(part);
+  }
+  return Distribution{.text = out + (pack.empty() ? "" : "," + std::string(pack))};
+}
+
 Result<NodeRange> ParseNodes(std::string_view text) {
   if (text.empty()) return InvalidArgument("the number of nodes is empty; write 1");
   const auto count = [](std::string_view part) -> Result<std::int64_t> {

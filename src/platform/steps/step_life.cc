@@ -116,6 +116,8 @@ void StepServer::Start(RunningStep& step, Result<StepTasks> tasks) {
   step.line.map = std::move(tasks->map);
   list_.Write(step.line);
   if (step.served != nullptr) step.served->link().Send(GangWord::kMap, 0, StepMapText(step.line.map));
+  for (const std::string& launch : step.plan.launches)
+    Tell(step, step.plan.program + ": launching " + step.Id() + launch + "\n");
   const std::string failures = step.Start(*tasks, step.client);
   for (std::size_t place = 0; place < step.pids.size(); ++place) {
     if (step.pids[place] > 0) places_[step.pids[place]] = {step.line.number, place};
@@ -181,9 +183,9 @@ void StepServer::OnTimers() {
       step.kill_at = kNeverDue;
     }
     if (step.wait_at <= now) {
-      Tell(step, step.plan.program + ": First task exited " +
+      Tell(step, step.plan.program + ": error: First task exited " +
                      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(step.plan.wait).count()) +
-                     "s ago\n");
+                     "s ago\n" + step.plan.program + ": " + step.Id() + " task" + step.AliveText() + ": running\n");
       EndTasks(step);
     }
   }
@@ -204,6 +206,7 @@ void StepServer::OnInterrupt(Client& client, RunningStep& step, int count) {
     Say(client, step.plan.program + ": Cancelled pending job step with signal 2\n");
     return GiveUp(step, 1);
   }
+  if (step.plan.quits_on_interrupt) ++count;
   if (count <= 1) {
     return Say(client, step.plan.program + ": interrupt (one more within 1 sec to abort)\n" + step.plan.program + ": " +
                            step.Id() + " task" + step.AliveText() + ": running\n");
@@ -214,7 +217,8 @@ void StepServer::OnInterrupt(Client& client, RunningStep& step, int count) {
     step.kill_at = std::min(step.kill_at, MonotonicNow() + kKillWait);
     return;
   }
-  Say(client, step.plan.program + ": forcing the step's termination\n");
+  Say(client, step.plan.program +
+                  (step.plan.program == "srun" ? ": forcing job termination\n" : ": forcing the step's termination\n"));
   step.SignalAll(SIGKILL);
 }
 

@@ -43,6 +43,7 @@ struct StepPlan {
   bool kills_on_bad_exit = false;    // The first task that fails ends the others.
   bool outlives_nodes = false;       // Tasks lost with their node do not end the others.
   bool takes_first_failure = false;  // The step's code is that of the first failing task; otherwise the highest.
+  bool quits_on_interrupt = false;   // The first Ctrl-C goes to the tasks; otherwise the second.
   bool is_quiet = false;             // Prints no messages about failed tasks.
   Duration wait{0};                  // From the first task's end until the others are ended; 0: indefinitely.
   bool has_labels = false;  // Lines of tasks on other nodes are labelled; tasks here say so themselves (kLabelled).
@@ -57,9 +58,10 @@ struct StepPlan {
   std::vector<StepMachine> machines;
   /// Returns the server's indices of the GPUs that its tasks here have, such as "0,3", given the granted places.
   std::function<std::string(const std::vector<std::size_t>& gpus)> gpus_of;
-  std::string program;  // Prefix of messages about the step: "srun".
-  std::string host;     // Prefix of messages about its tasks: "box".
-  std::string busy;     // Printed once if it must wait.
+  std::string program;                // Prefix of messages about the step: "srun".
+  std::string host;                   // Prefix of messages about its tasks: "box".
+  std::string busy;                   // Printed once if it must wait.
+  std::vector<std::string> launches;  // Printed behind "launching StepId=17.0" when it starts: its nodes.
   /// Called once, when the step has its GPUs (indices in the job's list).
   std::function<Result<StepTasks>(StepNumber, const std::vector<std::size_t>& gpus)> make;
 };

@@ -64,8 +64,8 @@ TEST(SlurmComponents, EachComponentIsALineOfItsOwn) {
   const std::vector<wire::JobView> lines = SplitComponents({Job()}, {});
   EXPECT_EQ(Queue(lines, "jobid:8,nodelist:9,numnodes:3,tres-per-node:14,partition:6,hetjobid:4,hetjoboffset:3"),
             "12      n1       1  gres:gpu:2    main  12  0  \n"
-            "12      n[1-2]   2  gres:gpu:1    main  12  1  \n"
-            "12      n2       1  N/A           big   12  2  \n");
+            "13      n[1-2]   2  gres:gpu:1    main  12  1  \n"
+            "14      n2       1  N/A           big   12  2  \n");
   EXPECT_EQ(ComponentNumber(lines[1]), 1U);
   EXPECT_EQ(ComponentNumber(plain), std::nullopt);
 }
@@ -108,8 +108,8 @@ TEST(SlurmComponents, ScontrolNamesTheComponent) {
   const wire::JobDetail second = ComponentDetail(job, 1);
   EXPECT_EQ(second.labels, (std::map<std::string, std::string>{{"slurm.mail-user", "a@b"}}));
   EXPECT_EQ(ComponentDetail(job, 0).labels.size(), 2U);
-  const std::string text = ShowJob(second, Scene(), ShowStyle());
-  EXPECT_EQ(text.find("JobId=12 HetJobId=12 HetJobOffset=1 HetJobIdSet=12 JobName=train"), 0U) << text;
+  const std::string text = ShowJob(second, Scene(), {.components = 3});
+  EXPECT_EQ(text.find("JobId=13 HetJobId=12 HetJobOffset=1 JobName=train HetJobIdSet=12-14"), 0U) << text;
   EXPECT_NE(text.find("NumNodes=2"), std::string::npos) << text;
 }
 

@@ -22,10 +22,12 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-// Printed by the job itself, because only it knows when it begins. The second line follows the command.
+// Printed by the job itself, so that it comes before the command's output.
 constexpr std::string_view kLoud =
-    "echo \"salloc: Granted job allocation $SLURM_JOB_ID\" >&2; \"$@\"; code=$?; "
-    "echo \"salloc: Relinquishing job allocation $SLURM_JOB_ID\" >&2; exit $code";
+    "echo \"salloc: Granted job allocation $SLURM_JOB_ID\" >&2; command -v \"$1\" >/dev/null || "
+    "{ echo \"salloc: error: Unable to exec command \\\"$1\\\"\" >&2; exit 1; }; exec \"$@\"";
+
+constexpr std::string_view kRefused = "Job submit/allocate failed: ";
 
 /// --no-shell: returns once the allocation has started, and leaves it running.
 int HoldOnly(JobSpec spec) {
@@ -34,7 +36,7 @@ int HoldOnly(JobSpec spec) {
   spec.command = {"sleep", "infinity"};
   spec.output = "/dev/null";
   const auto answer = SubmitJob(spec);
-  if (!answer) return FailAs("salloc", "Job submit/allocate failed: " + InSlurmsWords(answer.error().message, spec));
+  if (!answer) return FailAs("salloc", std::string(kRefused) + InSlurmsWords(answer.error().message, spec));
   const std::string id = ToString(answer->id);
   auto api = Api::Connect();
   if (!api) return FailAs("salloc", api.error());
@@ -63,13 +65,14 @@ int SallocMain(const std::vector<std::string>& words) {
   options.push_back(Ignored("bell", 0, Takes::kNothing));
   options.push_back(Ignored("no-bell", 0, Takes::kNothing));
   options.push_back(Ignored("kill-command", 'K', Takes::kOptionalValue));
-  options.push_back(Ignored("immediate", 'I', Takes::kOptionalValue));
+  std::optional<Duration> immediate;
+  options.push_back(Immediate(immediate));
   options.push_back(Ignored("wait", 'W', Takes::kValue));
   if (Greets("salloc", "[OPTIONS] [COMMAND [ARGS...]]", options, words)) return 0;
   if (const Status read = dialect::ApplyCommandEnvironment("SALLOC_", around, spec); !read)
     return FailAs("salloc", read.error());
   auto parsed = dialect::ReadSlurmWords(options, words, around, spec);
-  if (!parsed) return FailAs("salloc", parsed.error().message);
+  if (!parsed) return FailAs("salloc", InSlurmsWords(parsed.error().message));
   if (IsInsideJob(around.environment)) {
     return FailAs("salloc", "already inside job " + EnvironmentValue(around.environment, "SLURM_JOB_ID") +
                                 "; use srun to start a step of it");
@@ -78,14 +81,15 @@ int SallocMain(const std::vector<std::string>& words) {
   spec.is_foreground = true;
   dialect::slurm::KeepOrigin(spec, around);
   dialect::slurm::Keep(spec, "door", "salloc");
-  if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("salloc", finished.error().message);
+  if (const Status finished = dialect::FinishSlurm(spec); !finished)
+    return FailAs("salloc", InSlurmsWords(finished.error().message));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
-    return FailAs("salloc", "Job submit/allocate failed: " + place.error().message);
+    return FailAs("salloc", std::string(kRefused) + InSlurmsWords(place.error().message));
   if (const Status several = CheckSeveral(spec); !several)
-    return FailAs("salloc", "Job submit/allocate failed: " + several.error().message);
+    return FailAs("salloc", std::string(kRefused) + InSlurmsWords(several.error().message));
   if (spec.array) return FailAs("salloc", "--array is sbatch's; salloc makes one allocation");
   const bool is_quiet = TakeClientFlag(spec, "quiet");
-  TakeClientFlag(spec, "verbose");
+  const int verbosity = TakeVerbosity(spec, "SALLOC_DEBUG");
   const bool is_test = TakeClientFlag(spec, "test-only");
   std::vector<std::string> command = std::move(parsed->positional);
   command.insert(command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
@@ -104,7 +108,18 @@ int SallocMain(const std::vector<std::string>& words) {
   if (has_no_shell) return HoldOnly(std::move(spec));
   spec.command = {"/bin/sh", "-c", is_quiet ? "exec \"$@\"" : std::string(kLoud), "salloc"};
   spec.command.insert(spec.command.end(), command.begin(), command.end());
-  return RunForeground(spec, SlurmVoice("salloc", "Job submit/allocate failed: ", spec));
+  Voice voice = SlurmVoice("salloc", immediate ? "Unable to allocate resources: " : kRefused, spec, verbosity);
+  voice.pending = "Pending job allocation";
+  voice.revoked = "Job allocation";
+  voice.most_wait = immediate;
+  std::string granted;
+  voice.on_begun = [&granted, allocated = voice.on_begun](const std::string& id, bool was_queued) {
+    granted = id;
+    allocated(id, was_queued);
+  };
+  const int code = RunForeground(spec, voice);
+  if (!granted.empty() && !is_quiet) std::fprintf(stderr, "salloc: Relinquishing job allocation %s\n", granted.c_str());
+  return code;
 }
 
 }  // namespace divvy::cli

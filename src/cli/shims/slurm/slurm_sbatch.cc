@@ -51,8 +51,9 @@ int SbatchMain(const std::vector<std::string>& words) {
     return 0;
   const dialect::ParseContext around = CallerParseContext();
   auto request = ReadBatchRequest(words, around, ReadStdin);
-  if (!request) return FailAs("sbatch", request.error().message);
+  if (!request) return FailAs("sbatch", InSlurmsWords(request.error().message));
   if (const Status complete = Complete(request->spec); !complete) return FailAs("sbatch", complete.error());
+  PrintReadOptions("sbatch", request->spec, request->verbosity);
   if (request->is_test) return TestOnly("sbatch", request->spec);
   const auto answer = SubmitJob(request->spec);
   if (!answer)

@@ -3,6 +3,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/shims/slurm_look/slurm.h"
@@ -16,6 +17,7 @@ namespace {
 
 const std::string kKillError = "Kill job error on job id ";
 constexpr std::string_view kNoSuchJob = "Invalid job id specified";
+constexpr std::string_view kHasEnded = "Job/step already completing or completed";
 
 using namespace slurm;
 using dialect::Takes;
@@ -76,18 +78,30 @@ std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
   return options;
 }
 
+/// Asks the user a question on the terminal. nullopt: the input has ended.
+std::optional<bool> IsConfirmed(const std::string& question) {
+  std::printf("%s [y/n]? ", question.c_str());
+  std::fflush(stdout);
+  std::array<char, 64> answer{};
+  if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return std::nullopt;
+  return answer[0] == 'y' || answer[0] == 'Y';
+}
+
 /// -i: the jobs of a selection for which the user answered "y".
 Result<wire::JobSelector> AskFor(Api& api, const wire::JobSelector& select) {
-  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  wire::JobSelector known = select;
+  known.includes_final = !select.ids.empty();
+  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(known));
   wire::JobSelector chosen;
   for (const wire::JobView& job : jobs) {
-    if (IsFinal(job)) continue;
-    std::printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", JobIdText(job).c_str(), job.name.c_str(),
-                Partition(job).c_str());
-    std::fflush(stdout);
-    std::array<char, 64> answer{};
-    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) break;
-    if (answer[0] == 'y' || answer[0] == 'Y') chosen.ids.push_back(ToString(job.id));
+    if (IsFinal(job)) {
+      if (!select.ids.empty()) FailAs("scancel", kKillError + JobIdText(job) + ": " + std::string(kHasEnded));
+      continue;
+    }
+    const auto is_confirmed =
+        IsConfirmed("Cancel job_id=" + JobIdText(job) + " name=" + job.name + " partition=" + Partition(job));
+    if (!is_confirmed) break;
+    if (*is_confirmed) chosen.ids.push_back(ToString(job.id));
   }
   chosen.user = "all";
   return chosen;
@@ -108,7 +122,7 @@ Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, con
 
 /// Which processes of a job --signal reaches. Without -b and -f, the script's own process is excluded, as in Slurm.
 std::string ReachOf(const ScancelFlags& wish) {
-  if (wish.is_batch) return "script";
+  if (wish.is_batch && !wish.is_full) return "script";
   return wish.is_full ? "" : "others";
 }
 
@@ -142,15 +156,27 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
     // A missing job needs no cancelling: a filter that matches nothing, or an old job. Slurm 22.05 reports that only
     // with -v.
     if (answer.error().code == ErrorCode::kNotFound) {
-      if (wish.is_verbose && !ids.empty()) FailAs("scancel", kKillError + ids + ": " + std::string(kNoSuchJob));
+      if (wish.is_verbose)
+        FailAs("scancel", ids.empty() ? "No active jobs match ALL job filters"
+                                      : kKillError + ids + ": " + std::string(kNoSuchJob));
       return 0;
     }
     return FailAs("scancel", answer.error().message);
   }
+  if (answer->results.empty() && wish.is_verbose) FailAs("scancel", "No active jobs match ALL job filters");
   int code = 0;
   for (const wire::ActionResult& result : answer->results) {
     if (result.is_done) {
-      if (wish.is_verbose) std::fprintf(stderr, "scancel: Terminating job %s\n", result.display_id.c_str());
+      // "17+1" and 18, the id of that component, select the whole job 17.
+      const bool is_component = select.ids.size() == 1 && answer->results.size() == 1 && ids != result.display_id &&
+                                ids.find_first_not_of("0123456789+") == std::string::npos;
+      if (is_component && !wish.is_quiet)
+        std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", ids.c_str(),
+                     result.display_id.c_str(), ends ? "ends" : "is signalled");
+      const char* id = result.display_id.c_str();
+      if (wish.is_verbose && ends) std::fprintf(stderr, "scancel: Terminating job %s\n", id);
+      if (wish.is_verbose && !ends)
+        std::fprintf(stderr, "scancel: Signal %d to %sjob %s\n", signal, wish.is_batch ? "batch " : "", id);
       continue;
     }
     // Cancelling an ended or missing job counts as success.
@@ -166,10 +192,11 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
 }
 
 /// Signals steps such as "17.0", on any node.
-int StopSteps(const std::vector<std::string>& steps, int signal) {
+int StopSteps(const std::vector<std::string>& steps, int signal, const ScancelFlags& wish) {
   auto api = Api::Connect();
   int code = 0;
   for (const std::string& id : steps) {
+    if (wish.asks && !IsConfirmed("Cancel step_id=" + id).value_or(false)) continue;
     const auto dot = id.find('.');
     const auto number = ParseInteger(std::string_view(id).substr(dot + 1));
     if (!api) {
@@ -185,7 +212,12 @@ int StopSteps(const std::vector<std::string>& steps, int signal) {
     Status stopped = NotFound("Invalid job step id specified");
     if (job && number && *number >= 0)
       stopped = SignalStep(job->id, job->user, static_cast<StepNumber>(*number), signal);
-    if (stopped) continue;
+    if (stopped) {
+      if (wish.is_verbose && wish.signal.empty()) std::fprintf(stderr, "scancel: Terminating step %s\n", id.c_str());
+      if (wish.is_verbose && !wish.signal.empty())
+        std::fprintf(stderr, "scancel: Signal %d to step %s\n", signal, id.c_str());
+      continue;
+    }
     code = FailAs("scancel", "Kill job error on job step id " + id + ": " + stopped.error().message);
   }
   return code;
@@ -204,6 +236,7 @@ int ScancelMain(const std::vector<std::string>& words) {
     const auto ids = SplitJobIds(word);
     if (!ids) return FailAs("scancel", ids.error().message);
     for (std::string id : *ids) {
+      if (id == "0") return FailAs("scancel", "Invalid job id 0");
       const auto dot = id.find('.');
       const bool is_step = dot != std::string::npos && id.compare(dot, std::string::npos, ".batch") != 0;
       if (is_step) wish.steps.push_back(std::move(id));
@@ -218,7 +251,7 @@ int ScancelMain(const std::vector<std::string>& words) {
     signal = *number;
   }
   if (!wish.steps.empty()) {
-    const int stopped = StopSteps(wish.steps, signal != 0 ? signal : SIGTERM);
+    const int stopped = StopSteps(wish.steps, signal != 0 ? signal : SIGTERM, wish);
     if (stopped != 0 || wish.ids.empty()) return stopped;
   }
   std::vector<std::string> user = {wish.user};
@@ -257,11 +290,7 @@ int ScancelMain(const std::vector<std::string>& words) {
   for (const std::string& id : wish.ids) {
     wire::JobSelector one = select;
     one.ids = {id};
-    const int done = Act(one, signal, wish);
-    if (const auto plus = id.find('+'); plus != std::string::npos && done == 0 && !wish.is_quiet)
-      std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", id.c_str(),
-                   id.substr(0, plus).c_str(), signal == 0 ? "ends" : "is signalled");
-    code = std::max(code, done);
+    code = std::max(code, Act(one, signal, wish));
   }
   return code;
 }

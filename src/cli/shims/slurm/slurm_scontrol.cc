@@ -8,6 +8,7 @@
 #include <ctime>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <thread>
@@ -73,8 +74,33 @@ int Act(Action action, const Words& words) {
   return Report(((*api).*action)(request), select->ids.empty() ? select->name : Join(select->ids, ","));
 }
 
+/// suspend and resume: of a whole array those elements whose state allows it.
+int ActOnRunning(Action action, const Words& words, const std::string& state) {
+  const auto select = SelectorOf(words);
+  if (!select) return Say(select.error().message);
+  if (select->ids.empty()) return Act(action, words);
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::ActionRequest request;
+  for (const std::string& id : select->ids) {
+    wire::JobSelector one;
+    one.ids = {id};
+    const auto jobs = FetchJobs(*api, one);
+    if (!jobs) return Refuse(jobs.error(), id);
+    for (const wire::JobView& job : *jobs) {
+      if (jobs->size() == 1 || (!IsWholeArray(job) && job.state == state))
+        request.select.ids.push_back(ToString(job.id));
+    }
+  }
+  if (request.select.ids.empty()) return Say("no element of " + Join(select->ids, ",") + " is " + state);
+  return Report(((*api).*action)(request), Join(select->ids, ","));
+}
+
 /// Requeues running and ended jobs. A whole array means all of its elements that have begun.
-int Requeue(const Words& words, bool holds) {
+/// "incomplete JOBS" leaves out the elements that have succeeded.
+int Requeue(const Words& all, bool holds) {
+  const bool is_incomplete = all.size() > 1 && std::string_view("incomplete").starts_with(ToLower(all.front()));
+  const Words words(all.begin() + (is_incomplete ? 1 : 0), all.end());
   auto select = SelectorOf(words);
   if (!select) return Say(select.error().message);
   if (select->ids.empty()) return Say("too few arguments for this keyword; name a job");
@@ -90,7 +116,8 @@ int Requeue(const Words& words, bool holds) {
     const auto jobs = FetchJobs(*api, one);
     if (!jobs) return Refuse(jobs.error(), id);
     for (const wire::JobView& job : *jobs) {
-      if (!IsWholeArray(job)) request.select.ids.push_back(ToString(job.id));
+      if (!IsWholeArray(job) && !(is_incomplete && (job.state == "succeeded" || IsPending(job))))
+        request.select.ids.push_back(ToString(job.id));
     }
   }
   if (request.select.ids.empty()) return 0;
@@ -104,10 +131,24 @@ int UpdateNodes(Api& api, const Words& words) {
   return text ? 0 : Say("slurm_update error: " + text.error().message);
 }
 
+bool NamesPartition(const Words& words) {
+  return !words.empty() && ToLower(words.front()).starts_with("partition") &&
+         words.front().find('=') != std::string::npos;
+}
+
+/// create or delete PARTITION: "PartitionName=debug", or "partition debug".
+int ChangePartition(PartitionVerb verb, const Words& words) {
+  if (NamesPartition(words)) return ControlPartition(verb, words);
+  return Say(
+      "scontrol: error: only partitions are made and deleted here: PartitionName=NAME Nodes=LIST; divvy reserve "
+      "makes reservations");
+}
+
 int Update(const Words& words) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
   if (!words.empty() && ToLower(words.front()).starts_with("nodename=")) return UpdateNodes(*api, words);
+  if (NamesPartition(words)) return ControlPartition(PartitionVerb::kUpdate, words);
   const auto job_of = [&](const std::string& id) { return api->Job(id); };
   const auto read = ReadUpdate(words, CallerParseContext(), job_of);
   if (!read) return Refuse(read.error(), "");
@@ -160,11 +201,45 @@ int WriteScript(const Words& words) {
 }
 
 /// Verbs for Slurm's administrators.
-constexpr std::array<std::string_view, 15> kNotHere = {
-    "abort", "cancel_reboot", "create",        "delete",   "fsdampeningfactor", "getent",   "power",   "reboot",
-    "token", "reconfigure",   "schedloglevel", "setdebug", "setdebugflags",     "shutdown", "takeover"};
+constexpr std::array<std::string_view, 13> kNotHere = {
+    "abort",       "cancel_reboot", "fsdampeningfactor", "getent",        "power",    "reboot",  "token",
+    "reconfigure", "schedloglevel", "setdebug",          "setdebugflags", "shutdown", "takeover"};
 
 using Verb = std::function<int(const Words&)>;
+
+int PrintVerbs() {
+  constexpr std::pair<std::string_view, std::string_view> kHelp[] = {
+      {"completing", "jobs that are ending"},
+      {"create", "PartitionName=NAME Nodes=LIST: a partition without limits"},
+      {"delete", "PartitionName=NAME"},
+      {"exit", "end (without a command on the command line); also quit"},
+      {"getaddrs", "[NODES]: their addresses"},
+      {"help", "this list"},
+      {"hold", "JOBS: keep waiting jobs from starting; also uhold"},
+      {"listjobs", "running jobs"},
+      {"listpids", "[JOB[.STEP]]: processes of running jobs"},
+      {"liststeps", "running steps"},
+      {"notify", "JOB TEXT: write a line to the job's errors"},
+      {"pidinfo", "PID: the job of a process"},
+      {"ping", "whether the controller answers"},
+      {"reconfigure", "not here: divvy down and divvy up read divvy.toml again"},
+      {"release", "JOBS: undo hold"},
+      {"requeue", "[incomplete] JOBS: run them again; also requeuehold"},
+      {"resume", "JOBS: undo suspend"},
+      {"show", "job, step, node, partition, reservation, config, hostnames, hostlist, assoc_mgr, aliases"},
+      {"suspend", "JOBS: stop their processes"},
+      {"top", "JOBS: before all other waiting jobs"},
+      {"update", "JobId=ID | NodeName=LIST | PartitionName=NAME, and NAME=VALUE..."},
+      {"version", "the version of Slurm that these commands follow"},
+      {"wait_job", "JOB: until it runs"},
+      {"write", "batch_script JOB [FILE|-]"},
+      {"!!", "repeat the last command"},
+  };
+  std::printf("scontrol [OPTIONS] [COMMAND]\n  Valid <COMMAND> values are:\n");
+  for (const auto& [verb, meaning] : kHelp)
+    std::printf("    %-15s %s\n", std::string(verb).c_str(), std::string(meaning).c_str());
+  return 0;
+}
 
 const std::map<std::string, Verb, std::less<>>& Verbs() {
   static const std::map<std::string, Verb, std::less<>> kVerbs = {
@@ -173,8 +248,8 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"release", [](const Words& w) { return Act(&Api::Release, w); }},
       {"requeue", [](const Words& w) { return Requeue(w, false); }},
       {"requeuehold", [](const Words& w) { return Requeue(w, true); }},
-      {"suspend", [](const Words& w) { return Act(&Api::Pause, w); }},
-      {"resume", [](const Words& w) { return Act(&Api::Resume, w); }},
+      {"suspend", [](const Words& w) { return ActOnRunning(&Api::Pause, w, "running"); }},
+      {"resume", [](const Words& w) { return ActOnRunning(&Api::Resume, w, "paused"); }},
       {"update", Update},
       {"top",
        [](const Words& w) {
@@ -192,37 +267,18 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"getaddrs", ControlAddresses},
       {"notify", ControlNotify},
       {"errnumstr", [](const Words&) { return Say("scontrol: error: errors have no numbers here, only their words"); }},
+      {"create", [](const Words& w) { return ChangePartition(PartitionVerb::kCreate, w); }},
+      {"delete", [](const Words& w) { return ChangePartition(PartitionVerb::kDelete, w); }},
+      {"help", [](const Words&) { return PrintVerbs(); }},
       {"write", WriteScript},
       {"version", [](const Words&) { return PrintVersion(); }},
   };
   return kVerbs;
 }
 
-}  // namespace
-
-int ScontrolMain(const std::vector<std::string>& words) {
-  ControlStyle style;
-  bool is_quiet = false;
-  std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", style.job.is_one_line),
-                                          Flag("details", 'd', "Show the GPUs on each node", style.job.has_details),
-                                          Flag("quiet", 'Q', "Fewer words", is_quiet)};
-  AddAnswerForms(options, style.form);
-  for (const auto& [name, letter] :
-       {std::pair("all", 'a'), std::pair("hide", '\0'), std::pair("verbose", 'v'), std::pair("future", 'F'),
-        std::pair("local", '\0'), std::pair("federation", '\0'), std::pair("sibling", '\0')}) {
-    options.push_back(Ignored(name, letter, dialect::Takes::kNothing));
-  }
-  options.push_back(Ignored("clusters", 'M', dialect::Takes::kValue));
-  options.push_back(Ignored("uid", 'u', dialect::Takes::kValue));
-  if (Greets("scontrol", "[OPTIONS] VERB ...", options, words)) return 0;
-  const auto parsed = dialect::ParseOptions(options, words);
-  if (!parsed) return FailAs("scontrol", parsed.error().message);
-  if (style.form.lists_parsers) return PrintParsers();
-  if (parsed->positional.empty())
-    return FailAs("scontrol",
-                  "name a verb: show, update, hold, release, requeue, suspend, resume, wait_job, write, ping, version");
-  const std::string verb = ToLower(parsed->positional.front());
-  const Words rest(parsed->positional.begin() + 1, parsed->positional.end());
+int RunVerb(const Words& words, const ControlStyle& style) {
+  const std::string verb = ToLower(words.front());
+  const Words rest(words.begin() + 1, words.end());
   if (verb.size() >= 2 && std::string_view("show").starts_with(verb)) return ControlShow(rest, style);
   if (verb.size() >= 3 && std::string_view("ping").starts_with(verb)) return ControlPing(style);
   if (const auto exact = Verbs().find(verb); exact != Verbs().end()) return exact->second(rest);
@@ -232,10 +288,49 @@ int ScontrolMain(const std::vector<std::string>& words) {
     if (verb.size() >= 3 && name.starts_with(verb)) begun.push_back(&act);
   }
   if (begun.size() == 1) return (*begun.front())(rest);
-  if (std::ranges::find(kNotHere, verb) != kNotHere.end()) {
+  if (std::ranges::find(kNotHere, verb) != kNotHere.end())
     return Say("scontrol: error: " + verb + " is not done through scontrol here; divvy --help lists what there is");
+  return Say("invalid keyword: " + words.front());
+}
+
+/// Without a verb: reads commands from the input until it ends, or "exit". Returns the last command's exit code.
+int Converse(const ControlStyle& style) {
+  int code = 0;
+  Words last;
+  for (std::string line; std::printf("scontrol: "), std::fflush(stdout), std::getline(std::cin, line);) {
+    Words words;
+    for (const std::string_view word : SplitWords(line)) words.emplace_back(word);
+    if (words.empty()) continue;
+    if (words.front() == "exit" || words.front() == "quit" || words.front() == "q") break;
+    if (words.front() == "!!") words = last;
+    last = words;
+    if (!words.empty()) code = RunVerb(words, style);
   }
-  return Say("invalid keyword: " + parsed->positional.front());
+  return code;
+}
+
+}  // namespace
+
+int ScontrolMain(const std::vector<std::string>& words) {
+  ControlStyle style;
+  bool is_quiet = false;
+  std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", style.job.is_one_line),
+                                          Flag("details", 'd', "Show the GPUs on each node", style.job.has_details),
+                                          Flag("quiet", 'Q', "Fewer words", is_quiet),
+                                          Flag("verbose", 'v', "More words", style.is_verbose)};
+  AddAnswerForms(options, style.form);
+  for (const auto& [name, letter] :
+       {std::pair("all", 'a'), std::pair("hide", '\0'), std::pair("future", 'F'), std::pair("local", '\0'),
+        std::pair("federation", '\0'), std::pair("sibling", '\0')}) {
+    options.push_back(Ignored(name, letter, dialect::Takes::kNothing));
+  }
+  options.push_back(Ignored("clusters", 'M', dialect::Takes::kValue));
+  options.push_back(Ignored("uid", 'u', dialect::Takes::kValue));
+  if (Greets("scontrol", "[OPTIONS] VERB ...", options, words)) return 0;
+  const auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("scontrol", parsed.error().message);
+  if (style.form.lists_parsers) return PrintParsers();
+  return parsed->positional.empty() ? Converse(style) : RunVerb(parsed->positional, style);
 }
 
 }  // namespace divvy::cli

@@ -13,6 +13,7 @@ namespace divvy::cli::slurm {
 struct ControlStyle {
   ShowStyle job;
   AnswerForm form;
+  bool is_verbose = false;  // -v: the time and number of the records.
 };
 
 /// Prints a line to stderr and returns 1.
@@ -34,5 +35,8 @@ int ControlCompleting();
 int ControlAddresses(const std::vector<std::string>& words);
 /// notify JOBID MESSAGE...: appends a line to the job's error file.
 int ControlNotify(const std::vector<std::string>& words);
+/// create, update and delete of PartitionName=... Nodes=...: sets the label "pool" of the nodes.
+enum class PartitionVerb { kCreate, kUpdate, kDelete };
+int ControlPartition(PartitionVerb verb, const std::vector<std::string>& words);
 
 }  // namespace divvy::cli::slurm

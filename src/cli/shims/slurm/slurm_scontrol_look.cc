@@ -112,7 +112,7 @@ int ControlPidInfo(const Words& words) {
   if (!job) return Refuse(job.error(), id);
   const double limit = job->request.time_limit_s;
   if (!job->start_time || limit <= 0) {
-    std::printf("Slurm job id %s ends at Unknown\n", id.c_str());
+    std::printf("Slurm JobId=%s ends at Unknown\n", id.c_str());
     return 0;
   }
   const auto end = static_cast<std::time_t>(*job->start_time + limit);
@@ -120,7 +120,7 @@ int ControlPidInfo(const Words& words) {
   std::tm local{};
   ::localtime_r(&end, &local);
   std::strftime(text.data(), text.size(), "%a %b %e %H:%M:%S %Y", &local);
-  std::printf("Slurm job id %s ends at %s\nslurm_get_rem_time is %lld\n", id.c_str(), text.data(),
+  std::printf("Slurm JobId=%s ends at %s\nJob remaining time is %lld seconds\n", id.c_str(), text.data(),
               static_cast<long long>(end - std::time(nullptr)));
   return 0;
 }

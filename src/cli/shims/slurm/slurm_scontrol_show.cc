@@ -49,11 +49,14 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
   for (const wire::JobView& one : *jobs) {
     const auto job = api->Job(ToString(one.id));
     if (!job) continue;  // It ended meanwhile.
+    ShowStyle shown = style.job;
+    shown.components = 1 + job->request.others.size();
     for (const wire::JobView& line : SplitComponents({ViewOf(*job)}, select.ids)) {
       const auto component = ComponentNumber(line);
       const wire::JobDetail detail = component ? ComponentDetail(*job, *component) : *job;
-      if (style.form.any()) rows.push_back({line, std::nullopt, std::make_shared<const wire::JobDetail>(detail)});
-      else std::fputs(ShowJob(detail, scene, style.job).c_str(), stdout);
+      if (style.form.any())
+        rows.push_back({line, std::nullopt, std::make_shared<const wire::JobDetail>(detail), 0, shown.components});
+      else std::fputs(ShowJob(detail, scene, shown).c_str(), stdout);
     }
   }
   if (style.form.any()) PrintAnswer(QueueJson(rows, scene), style.form);
@@ -70,7 +73,7 @@ int ShowSteps(const Words& words, const ControlStyle& style) {
   if (named.empty()) select.states = {"starting", "running", "paused", "stopping"};
   else select.ids = {named.substr(0, named.find('.'))};
   const auto jobs = FetchJobs(*api, select);
-  if (!jobs) return Say("slurm_get_job_steps error: Invalid job/step specified");
+  if (!jobs) return Say("slurm_get_job_steps error: Invalid job id specified");
   const Scene scene = SceneOf(*api, *jobs);
   const auto dot = named.find('.');
   int shown = 0;
@@ -83,7 +86,7 @@ int ShowSteps(const Words& words, const ControlStyle& style) {
       ++shown;
       if (style.form.any())
         rows.push_back({.job = step.job, .step = step.id, .is_step_measured = false, .step_tasks = step.tasks});
-      else std::fputs(ShowStep(step, scene, style.job.is_one_line).c_str(), stdout);
+      else std::fputs(ShowStepOf(*detail, step, scene, style.job).c_str(), stdout);
     }
   }
   if (shown == 0 && !named.empty()) return Say("Job step " + named + " not found");
@@ -238,6 +241,8 @@ int ControlShow(const Words& words, const ControlStyle& style) {
     if (!members.empty()) shown.push_back(std::move(members));
   }
   if (style.form.any()) PrintAnswer(PartitionsJson(shown), style.form);
+  if (style.is_verbose && !style.form.any())
+    std::printf("last_update_time=%s, records=%zu\n", Moment(nodes->front().scene.now).c_str(), shown.size());
   for (const std::vector<NodeRow>& members : shown) {
     if (!style.form.any()) std::fputs(ShowPartition(members, style.job.is_one_line).c_str(), stdout);
   }

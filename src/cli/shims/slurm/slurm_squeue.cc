@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "cli/shims/slurm_look/slurm_fetch.h"
 #include "cli/shims/slurm_look/slurm_job_steps.h"
 #include "cli/shims/slurm_look/slurm_json.h"
+#include "cli/shims/slurm_look/slurm_nodes.h"
 #include "cli/shims/slurm_look/slurm_places.h"
 #include "cli/shims/slurm_look/slurm_queue.h"
 #include "cli/steps/step_listing.h"
@@ -44,6 +46,7 @@ struct SqueueFlags {
   AnswerForm form;
   std::vector<std::string> reservations;
   std::vector<std::string> licenses;
+  bool is_verbose = false;
 };
 
 Status TakeSteps(std::string_view list, SqueueFlags& wish) {
@@ -109,8 +112,11 @@ std::vector<dialect::Option> SqueueTable(SqueueFlags& wish) {
       Ignored("noconvert", 0, Takes::kNothing),
       Ignored("only-job-state", 0, Takes::kNothing),
       Ignored("expand-patterns", 0, Takes::kNothing),
-      Ignored("verbose", 'v', Takes::kNothing),
+      Flag("verbose", 'v', "Also print how the options are read", wish.is_verbose),
   };
+  for (dialect::Option& option : options) {
+    if (option.name == "partition") option.aliases = {"partitions"};
+  }
   AddAnswerForms(options, wish.form);
   return options;
 }
@@ -244,6 +250,8 @@ Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
     return wish.jobs.empty() && IsFinal(job) && job.end_time.value_or(forgotten) < forgotten;
   };
   std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish) || is_forgotten(job); });
+  std::map<std::string, std::size_t> components;  // By the id of the whole job.
+  for (const wire::JobView& job : jobs) components[ToString(job.id)] = 1 + job.request.others.size();
   // Steps belong to the whole job, so do not split jobs for them.
   if (!wish.shows_steps) {
     jobs = SplitComponents(jobs, wish.jobs);
@@ -253,6 +261,10 @@ Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
   if (!wish.nodes.empty()) {
     // A waiting job is on no host.
     DIVVY_TRY(const std::vector<std::string> hosts, HostNames(wish.nodes));
+    DIVVY_TRY(const std::vector<NodeRow> nodes, FetchNodes());
+    for (const std::string& host : hosts) {
+      if (NodesNamed(nodes, {host}).empty()) return InvalidArgument("Invalid node name " + host);
+    }
     std::erase_if(jobs, [&](const wire::JobView& job) { return !IsOnOneOf(job, hosts, scene); });
   }
   SortLikeSqueue(jobs);
@@ -265,11 +277,12 @@ Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
   constexpr std::size_t kMostPredictions = 200;  // Each costs a request to the daemon.
   for (wire::JobView& job : jobs) {
     QueueRow row{.job = std::move(job), .predicted_start = std::nullopt, .detail = nullptr};
+    row.components = components[LeaderId(row.job)];
     if (wish.shows_start && rows.size() < kMostPredictions) {
-      if (const auto why = api.Why(ToString(row.job.id))) row.predicted_start = why->predicted_start;
+      if (const auto why = api.Why(LeaderId(row.job))) row.predicted_start = why->predicted_start;
     }
     if (needs_detail) {
-      if (auto detail = api.Job(ToString(row.job.id)))
+      if (auto detail = api.Job(LeaderId(row.job)))
         row.detail = std::make_shared<const wire::JobDetail>(*std::move(detail));
     }
     if (SaidOneOf(row, "reservation", wish.reservations) && SaidOneOf(row, "licenses", wish.licenses))
@@ -309,6 +322,8 @@ int SqueueMain(const std::vector<std::string>& words) {
   }
   AddFromEnvironment(around, wish);
   if (const Status named = CheckUsers(wish.users); !named) return FailAs("squeue", named.error().message);
+  if (wish.is_verbose)
+    PrintOptions(wish.interval, {{"jobs", wish.jobs}, {"users", wish.users}, {"states", wish.states}});
   for (;;) {
     auto api = Api::Connect();
     if (!api) return FailAs("squeue", api.error());

@@ -15,6 +15,7 @@
 #include "cli/shims/slurm_look/slurm.h"
 #include "cli/shims/slurm_look/slurm_common.h"
 #include "cli/shims/slurm_look/slurm_nodes.h"
+#include "cli/shims/slurm_look/slurm_refusals.h"
 #include "cli/steps/steps.h"
 #include "dialect/options/components.h"
 #include "dialect/options/option_values.h"
@@ -50,8 +51,10 @@ struct SrunFlags {
   bool overlaps = false;
   bool is_exact = false;
   bool kills_on_bad_exit = false;
-  bool is_immediate = false;
+  std::optional<Duration> immediate;  // Fails instead of waiting longer than this.
   bool is_quiet = false;
+  bool preserves_counts = false;
+  bool quits_on_interrupt = false;
 };
 
 /// Adds srun's own options that have no effect here, each with a reason if users may miss something.
@@ -64,10 +67,8 @@ void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
   };
   constexpr std::string_view kInPlace = "the program is started where it is; put it on a path that every node can read";
   constexpr std::string_view kInScript = "not run; call it in the script instead, around srun";
-  constexpr std::string_view kInterrupt = "the first Ctrl-C tells which tasks run, the second ends them";
   static constexpr auto kUnused = std::to_array<Unused>({
       {"unbuffered", 'u', Takes::kNothing, ""},
-      {"preserve-env", 'E', Takes::kNothing, ""},
       {"threads", 'T', Takes::kValue, ""},
       {"treewidth", 0, Takes::kValue, ""},
       {"slurmd-debug", 0, Takes::kValue, ""},
@@ -82,8 +83,6 @@ void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
       {"send-libs", 0, Takes::kOptionalValue, kInPlace},
       {"prolog", 0, Takes::kValue, kInScript},
       {"epilog", 0, Takes::kValue, kInScript},
-      {"disable-status", 'X', Takes::kNothing, kInterrupt},
-      {"quit-on-interrupt", 0, Takes::kNothing, kInterrupt},
       {"no-allocate", 'Z', Takes::kNothing, "a task is started with what its job has been given, as always"},
   });
   for (const Unused& one : kUnused) {
@@ -144,9 +143,12 @@ std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::ParseCont
       Text("wait", 'W', "SECONDS", "Time to wait for other tasks after the first has ended; 0 waits indefinitely",
            wish.wait),
       Flag("quiet", 'Q', "Do not report failed tasks", wish.is_quiet),
+      Flag("quit-on-interrupt", 0, "The first Ctrl-C goes to the tasks", wish.quits_on_interrupt),
+      Flag("disable-status", 'X', "The same", wish.quits_on_interrupt),
+      Flag("preserve-env", 'E', "Leave SLURM_NNODES and SLURM_NTASKS as they are", wish.preserves_counts),
       Flag("external-launcher", 0, "A step for another launcher, such as mpirun: shares all GPUs", wish.overlaps),
       optional("kill-on-bad-exit", 'K', "End all tasks if one fails", wish.kills_on_bad_exit),
-      optional("immediate", 'I', "Fail instead of waiting", wish.is_immediate),
+      Immediate(wish.immediate),
   };
   AddUnused(own, wish);
   for (dialect::Option& option : own) {
@@ -174,10 +176,13 @@ Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepOptions& as
   const std::string full = path.front() == '/' ? path : call.directory + "/" + path;
   DIVVY_TRY(const std::string text, CallerParseContext().read_file(full));
   auto commands = ReadMultiProg(text, ask.deal.tasks);
-  if (!commands) return InvalidArgument(path + ": " + commands.error().message);
+  if (!commands) return InvalidArgument("Configuration file " + path + " invalid: " + commands.error().message);
   ask.commands = *std::move(commands);
   return {};
 }
+
+/// --gpu-bind=verbose: each task prints the GPUs that it sees.
+constexpr std::string_view kShowsGpus = "echo \"gpu-bind: usable_gres=$CUDA_VISIBLE_DEVICES\" >&2; exec \"$@\"";
 
 Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& job, bool is_spread) {
   const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
@@ -198,8 +203,12 @@ Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround
   DIVVY_CHECK(ReadCommands(wish, call, ask));
   const TaskHooks hooks = {wish.task_prolog.empty() ? value("SLURM_TASK_PROLOG") : wish.task_prolog,
                            wish.task_epilog.empty() ? value("SLURM_TASK_EPILOG") : wish.task_epilog};
-  if (ask.name.empty() && hooks.any()) ask.name = ProgramOf(wish.command.front());
+  const bool shows_gpus = ask.deal.gpu_bind.starts_with("verbose") || ask.deal.gpu_bind.starts_with("v,");
+  if (ask.name.empty() && (hooks.any() || shows_gpus)) ask.name = ProgramOf(wish.command.front());
   for (std::vector<std::string>& command : ask.commands) command = WithHooks(hooks, std::move(command));
+  for (std::vector<std::string>& command : ask.commands) {
+    if (shows_gpus) command.insert(command.begin(), {"/bin/sh", "-c", std::string(kShowsGpus), "srun"});
+  }
   // An outer step's variables about its tasks do not apply to this one.
   const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
   ask.deal.cpu_bind = wish.cpu_bind.empty() && is_wish ? value("SLURM_CPU_BIND") : wish.cpu_bind;
@@ -207,7 +216,8 @@ Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround
   // Reserve cores only if the step asks for exclusive cores and gives their number.
   const bool is_exact = wish.is_exact || dialect::slurm::Value(wish.spec, "exclusive").has_value();
   ask.counts_cores = is_exact && says_cores;
-  ask.is_immediate = wish.is_immediate;
+  ask.is_immediate = wish.immediate.has_value();
+  ask.is_verbose = dialect::slurm::Number(wish.spec, "client.verbose").value_or(0) > 0;
   ask.directory = wish.spec.directory;
   ask.output = wish.output;
   ask.error = wish.error;
@@ -217,6 +227,8 @@ Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround
   ask.has_terminal = wish.has_pty;
   ask.kills_on_bad_exit = wish.kills_on_bad_exit || value("SLURM_KILL_BAD_EXIT") == "1";
   ask.is_quiet = wish.is_quiet;
+  ask.preserves_counts = wish.preserves_counts;
+  ask.quits_on_interrupt = wish.quits_on_interrupt;
   const std::string wait = wish.wait.empty() ? value("SLURM_WAIT") : wish.wait;
   ask.wait = std::chrono::seconds(std::clamp<std::int64_t>(ParseInteger(wait).value_or(0), 0, 1'000'000));
   return ask;
@@ -256,18 +268,20 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   spec.is_foreground = true;
   spec.wants_pty = wish.has_pty && ::isatty(STDIN_FILENO) == 1;
   dialect::slurm::KeepOrigin(spec, around);
-  if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("srun", finished.error().message);
+  const bool is_test = TakeClientFlag(spec, "test-only");
+  const std::string refused = is_test ? "allocation failure: " : "Unable to allocate resources: ";
+  if (const Status finished = dialect::FinishSlurm(spec); !finished)
+    return FailAs("srun", InSlurmsWords(finished.error().message));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
-    return FailAs("srun", "Unable to allocate resources: " + place.error().message);
+    return FailAs("srun", refused + InSlurmsWords(place.error().message));
   if (const Status several = CheckSeveral(spec); !several)
-    return FailAs("srun", "Unable to allocate resources: " + several.error().message);
+    return FailAs("srun", refused + InSlurmsWords(several.error().message));
   if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
   if (const Status group = spec.request.is_heterogeneous() ? Status() : CheckOnlyGroup(wish); !group)
     return FailAs("srun", group.error().message);
   if (spec.request.is_heterogeneous() && wish.is_multi_prog)
     return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
-  const bool is_test = TakeClientFlag(spec, "test-only");
-  TakeClientFlag(spec, "verbose");
+  const int verbosity = TakeVerbosity(spec, "SLURM_DEBUG");
   for (const std::string& note : wish.noted.notes) dialect::AddNote(spec, note);
   if (spec.name.empty()) spec.name = ProgramOf(wish.command.front());
   if (spec.directory.empty()) spec.directory = around.directory;
@@ -276,15 +290,23 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words)) : wish.command;
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
   if (is_test) return TestOnly("srun", spec);
-  Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec);
-  voice.asks_interrupts = !needs_steps;  // Otherwise the inner srun handles this.
+  Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec, verbosity);
+  voice.asks_interrupts = !needs_steps && !wish.quits_on_interrupt;  // With steps the inner srun handles this.
+  voice.most_wait = wish.immediate;
+  voice.aborted = "Job step aborted";
+  if (verbosity > 0 && !needs_steps) {
+    voice.on_begun = [allocated = voice.on_begun](const std::string& id, bool was_queued) {
+      std::fprintf(stderr, "srun: launching StepId=%s.0 on host %s, 1 tasks\n", id.c_str(), Hostname().c_str());
+      allocated(id, was_queued);
+    };
+  }
   return RunForeground(std::move(spec), voice);
 }
 
 /// The line with which srun reports the error.
 std::string Complaint(const Error& error) {
   const bool is_fatal = error.message.starts_with("No command given");
-  return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + error.message;
+  return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + InSlurmsWords(error.message);
 }
 
 Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
@@ -416,10 +438,29 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
 
 }  // namespace slurm
 
-int SrunMain(const std::vector<std::string>& words) {
+namespace {
+
+/// The words behind those that SLURM_STDOUTMODE and its like add.
+std::vector<std::string> WithStreams(const std::vector<std::string>& words,
+                                     const std::vector<std::string>& environment) {
+  std::vector<std::string> all;
+  for (const auto& [variable, option] :
+       {std::pair("SLURM_STDOUTMODE", "--output="), std::pair("SLURM_STDERRMODE", "--error="),
+        std::pair("SLURM_STDINMODE", "--input=")}) {
+    const std::string value = EnvironmentValue(environment, variable);
+    if (!value.empty()) all.push_back(option + value);
+  }
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+}  // namespace
+
+int SrunMain(const std::vector<std::string>& given) {
   const dialect::ParseContext around = CallerParseContext();
   SrunFlags wish;
-  if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", SrunTable(wish, around), words)) return 0;
+  if (Greets("srun", "[OPTIONS] executable [ARGS...]", SrunTable(wish, around), given)) return 0;
+  const std::vector<std::string> words = WithStreams(given, around.environment);
   const bool is_inside = IsInsideJob(around.environment);
   if (!is_inside) {
     if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)

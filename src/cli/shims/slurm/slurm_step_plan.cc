@@ -148,8 +148,11 @@ std::string ProgramOf(const std::string& command) { return command.substr(comman
 
 Result<std::vector<std::vector<std::string>>> ReadMultiProg(std::string_view text, int tasks) {
   std::vector<std::vector<std::string>> commands(static_cast<std::size_t>(tasks));
+  // A backslash at the end of a line continues it on the next one.
+  std::string joined(text);
+  for (auto at = joined.find("\\\n"); at != std::string::npos; at = joined.find("\\\n", at)) joined.erase(at, 2);
   int number = 0;
-  for (const std::string_view raw : Split(text, '\n')) {
+  for (const std::string_view raw : Split(joined, '\n')) {
     ++number;
     const std::string where = "line " + std::to_string(number) + ": ";
     const std::string_view line = Trim(raw);

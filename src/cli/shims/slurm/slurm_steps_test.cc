@@ -168,6 +168,7 @@ TEST(StepPlan, MultiProgGivesEachRankItsLine) {
   EXPECT_EQ((*commands)[0], (Texts{"./master"}));
   EXPECT_EQ((*commands)[2], (Texts{"./worker", "2", "1"}));
   EXPECT_EQ((*commands)[3], (Texts{"./rest", "a b"}));
+  EXPECT_EQ(*ReadMultiProg("0 ./a b\\\nc \\\nd\n", 1), (std::vector<Texts>{{"./a", "bc", "d"}})) << "continued lines";
   EXPECT_FALSE(ReadMultiProg("0 ./a\n", 2));
   EXPECT_FALSE(ReadMultiProg("0\n", 1));
   EXPECT_FALSE(ReadMultiProg("x ./a\n", 1));

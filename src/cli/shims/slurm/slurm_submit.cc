@@ -14,7 +14,9 @@
 #include "cli/client/shown_answer.h"
 #include "cli/shims/slurm_look/slurm_common.h"
 #include "cli/shims/slurm_look/slurm_nodes.h"
+#include "cli/shims/slurm_look/slurm_places.h"
 #include "cli/shims/slurm_look/slurm_refusals.h"
+#include "cli/shims/slurm_look/slurm_view.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/slurm_hostlist.h"
 #include "dialect/options/slurm_request.h"
@@ -86,6 +88,33 @@ bool TakeClientFlag(JobSpec& spec, std::string_view name) {
   return taken > 0;
 }
 
+int TakeVerbosity(JobSpec& spec, const char* variable) {
+  const char* value = std::getenv(variable);
+  const auto around = value == nullptr ? std::nullopt : ParseInteger(value);
+  const auto times = options::Number(spec, "client.verbose").value_or(around.value_or(0));
+  TakeClientFlag(spec, "verbose");
+  return static_cast<int>(std::clamp<std::int64_t>(times, 0, 100));
+}
+
+void PrintReadOptions(std::string_view program, const JobSpec& spec, int verbosity) {
+  if (verbosity < 2) return;
+  const std::string name(program);
+  const auto line = [&](std::string_view option, const std::string& value) {
+    if (!value.empty())
+      std::fprintf(stderr, "%s: %-19s : %s\n", name.c_str(), std::string(option).c_str(), value.c_str());
+  };
+  std::fprintf(stderr, "%s: debug: %s\n%s: defined options\n", name.c_str(), dialect::Summarise(spec).c_str(),
+               name.c_str());
+  line("account", spec.account);
+  line("partition", spec.pool);
+  if (spec.time_limit > Duration(0)) line("time", LongElapsed(std::chrono::duration<double>(spec.time_limit).count()));
+  line("verbose", std::to_string(verbosity));
+  constexpr std::string_view kPrefix = "slurm.";
+  for (const auto& [label, value] : spec.labels) {
+    if (label.starts_with(kPrefix)) line(std::string_view(label).substr(kPrefix.size()), value);
+  }
+}
+
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::ParseContext& around,
                                       const std::function<Result<std::string>()>& read_stdin) {
   // First parse to find the script's name. The words are parsed again after the script's own lines.
@@ -109,7 +138,7 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
   request.is_parsable = TakeClientFlag(spec, "parsable");
   request.is_test = TakeClientFlag(spec, "test-only");
   request.is_quiet = TakeClientFlag(spec, "quiet");
-  TakeClientFlag(spec, "verbose");
+  request.verbosity = TakeVerbosity(spec, "SBATCH_DEBUG");
   TakeClientFlag(spec, "wrap");
   return request;
 }
@@ -142,6 +171,7 @@ Status LeaveWholePartition(JobSpec& spec) {
 }  // namespace
 
 Status Complete(JobSpec& spec) {
+  DIVVY_CHECK(dialect::FitTimeLimit(spec, CallerParseContext().now));
   CaptureInto(spec);
   DIVVY_CHECK(LeaveWholePartition(spec));
   std::optional<int> gpus;
@@ -172,7 +202,8 @@ std::string PartitionOf(const JobSpec& spec, const std::vector<NodeRow>& nodes) 
 int TestOnly(std::string_view program, const JobSpec& spec) {
   const std::string name(program);
   if (const Status complete = dialect::CheckComplete(spec); !complete) return FailAs(program, complete.error().message);
-  if (const Status several = CheckSeveral(spec); !several) return FailAs(program, several.error().message);
+  if (const Status several = CheckSeveral(spec); !several)
+    return FailAs(program, "allocation failure: " + InSlurmsWords(several.error().message));
   auto api = Api::Connect();
   if (!api) return FailAs(program, api.error());
   const auto text = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
@@ -202,9 +233,30 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
   return 0;
 }
 
-Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked) {
+namespace {
+
+/// "srun: jobid 7: nodes(1):`n1', cpu counts: 2(x1)".
+void PrintAllocation(const std::string& program, const std::string& id) {
+  auto api = Api::Connect();
+  const auto job = api ? api->Job(id) : Result<wire::JobDetail>(api.error());
+  if (!job) return;
+  const wire::JobView view = ViewOf(*job);
+  const std::string nodes = std::to_string(NodeCountOf(view));
+  std::fprintf(stderr, "%s: jobid %s: nodes(%s):`%s', cpu counts: %s(x%s)\n", program.c_str(), id.c_str(),
+               nodes.c_str(), HostListOf(view, SceneOf(*api, {view})).c_str(),
+               std::to_string(CpusPerNode(view)).c_str(), nodes.c_str());
+}
+
+}  // namespace
+
+Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked, int verbosity) {
   const std::string name(program);
   Voice voice{.program = name, .trouble = name + ": error: ", .waits = "queued and waiting for resources"};
+  PrintReadOptions(program, asked, verbosity);
+  voice.on_begun = [name, verbosity](const std::string& id, bool was_queued) {
+    if (was_queued) std::fprintf(stderr, "%s: job %s has been allocated resources\n", name.c_str(), id.c_str());
+    if (verbosity > 0) PrintAllocation(name, id);
+  };
   voice.refuse = [name, refusal = std::string(refusal), asked](const Error& error) {
     return FailAs(name, refusal + InSlurmsWords(error.message, asked));
   };
@@ -244,6 +296,22 @@ std::vector<std::string> SelfWords(std::string_view name, const std::vector<std:
   }
   self.insert(self.end(), words.begin(), words.end());
   return self;
+}
+
+dialect::Option Immediate(std::optional<Duration>& immediate) {
+  dialect::Option option = Ignored("immediate", 'I', dialect::Takes::kOptionalValue);
+  option.value_name = "SECONDS";
+  option.help = "Fail instead of waiting, or of waiting longer than this";
+  option.is_hidden = false;
+  option.apply = [&immediate](std::string_view value) -> Status {
+    std::int64_t seconds = 1;
+    if (!value.empty()) {
+      DIVVY_TRY(seconds, options::ParseCount(value, 0, 1'000'000'000));
+    }
+    immediate = std::chrono::seconds(seconds);
+    return {};
+  };
+  return option;
 }
 
 std::vector<dialect::Option> Without(std::vector<dialect::Option> options, const std::vector<std::string_view>& names) {

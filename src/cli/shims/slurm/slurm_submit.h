@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "cli/jobs/foreground.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/options.h"
@@ -21,6 +23,7 @@ struct BatchRequest {
   bool is_parsable = false;
   bool is_test = false;
   bool is_quiet = false;
+  int verbosity = 0;
 };
 /// Calls `read_stdin` for the script when no file is named.
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::ParseContext& around,
@@ -28,6 +31,12 @@ Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, con
 
 /// Removes "slurm.client.NAME" from the labels. Returns whether it was there.
 bool TakeClientFlag(JobSpec& spec, std::string_view name);
+
+/// Removes the number of times that -v was given from the labels and returns it; without -v the value of `variable`
+/// (SBATCH_DEBUG) in this process's environment.
+int TakeVerbosity(JobSpec& spec, const char* variable);
+/// With -vv, prints to stderr how the options of `program` were read.
+void PrintReadOptions(std::string_view program, const JobSpec& spec, int verbosity);
 
 /// Captures this process's environment into `spec` and applies --export and --exclusive. For --exclusive it asks the
 /// daemon for the number of GPUs.
@@ -38,10 +47,14 @@ int TestOnly(std::string_view program, const JobSpec& spec);
 
 /// The wording of `program` for a foreground job. `refusal`: the prefix of the error if the job `asked` could not be
 /// submitted.
-Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked);
+/// `verbosity`: 1 also prints the job's nodes when it begins, 2 how the options were read.
+Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked, int verbosity = 0);
 
 /// How this program was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that must run it again.
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words);
+
+/// -I, --immediate[=SECONDS]: how long the job or step may wait.
+dialect::Option Immediate(std::optional<Duration>& immediate);
 
 /// All options except those in `names`.
 std::vector<dialect::Option> Without(std::vector<dialect::Option> options, const std::vector<std::string_view>& names);

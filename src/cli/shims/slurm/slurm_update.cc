@@ -139,7 +139,12 @@ Status ReadOne(std::string_view name, std::string_view value, const dialect::Par
 Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::ParseContext& around,
                               const JobOf& job_of) {
   UpdateWish wish;
-  for (const std::string& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    // "ArrayTaskThrottle 4" without "=", as in Slurm.
+    const bool is_pair =
+        words[i].find('=') == std::string::npos && i + 1 < words.size() && words[i + 1].find('=') == std::string::npos;
+    const std::string word = is_pair ? words[i] + "=" + words[i + 1] : words[i];
+    if (is_pair) ++i;
     const auto equals = word.find_first_of("=");
     if (equals == std::string::npos || equals == 0)
       return InvalidArgument("'" + word + "' must have the form NAME=VALUE");

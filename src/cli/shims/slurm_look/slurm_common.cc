@@ -20,18 +20,50 @@
 namespace divvy::cli::slurm {
 namespace {
 
+/// The option as it is written: "-N, --nodes=N".
+std::string WrittenForm(const dialect::Option& option, std::string_view letter_end) {
+  std::string text = option.letter != 0 ? std::string("-") + option.letter + std::string(letter_end) : "";
+  text += "--" + std::string(option.name);
+  if (option.takes == dialect::Takes::kValue) text += "=" + std::string(option.value_name);
+  if (option.takes == dialect::Takes::kOptionalValue) text += "[=" + std::string(option.value_name) + "]";
+  return text;
+}
+
+/// Slurm's headings of its long help, by the first of our options below each.
+constexpr std::pair<std::string_view, std::string_view> kHeadings[] = {
+    {"job-name", "Parallel run options:"},
+    {"gres", "Consumable resources related options:"},
+    {"nodelist", "Constraint options:"}};
+
 std::string HelpOf(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options) {
   std::string text = "Usage: " + std::string(program) + " " + std::string(usage) + "\n\n";
+  const bool is_of_jobs = std::ranges::any_of(options, [](const auto& option) { return option.name == "job-name"; });
   for (const dialect::Option& option : options) {
     if (option.is_hidden) continue;
-    std::string left = option.letter != 0 ? std::string("  -") + option.letter + ", --" : "      --";
-    left += option.name;
-    if (option.takes == dialect::Takes::kValue) left += "=" + std::string(option.value_name);
-    if (option.takes == dialect::Takes::kOptionalValue) left += "[=" + std::string(option.value_name) + "]";
+    const auto heading =
+        std::ranges::find(kHeadings, option.name, &std::pair<std::string_view, std::string_view>::first);
+    if (is_of_jobs && heading != std::end(kHeadings)) {
+      if (!text.ends_with("\n\n")) text += "\n";
+      text += std::string(heading->second) + "\n";
+    }
+    std::string left = (option.letter != 0 ? "  " : "      ") + WrittenForm(option, ", ");
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
     text += left + std::string(option.help) + "\n";
   }
-  return text + "\ndivvy speaks for " + std::string(program) + " on this server; divvy --help has its own commands.\n";
+  return text +
+         "\nHelp options:\n      --help                      Show this help\n"
+         "      --usage                     Show the options in short\n"
+         "  -V, --version                   Show the version\n\ndivvy speaks for " +
+         std::string(program) + " on this server; divvy --help has its own commands.\n";
+}
+
+std::string UsageOf(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options) {
+  std::string text = "Usage: " + std::string(program);
+  for (const dialect::Option& option : options) {
+    if (!option.is_hidden) text += " [" + WrittenForm(option, "|") + "]";
+  }
+  text += " [--help] [--usage] [-V|--version]";
+  return text + std::string(usage.starts_with("[OPTIONS]") ? usage.substr(9) : " " + std::string(usage)) + "\n";
 }
 
 std::pair<std::string, std::int64_t> GroupOf(const std::string& user) {
@@ -88,7 +120,8 @@ bool Greets(std::string_view program, std::string_view usage, const std::vector<
       return true;
     }
     if (word == "--help" || word == "--usage") {
-      std::fputs(HelpOf(program, usage, options).c_str(), stdout);
+      const auto text = word == "--usage" ? UsageOf(program, usage, options) : HelpOf(program, usage, options);
+      std::fputs(text.c_str(), stdout);
       return true;
     }
   }
@@ -100,6 +133,16 @@ std::string Hostname() {
   ::gethostname(name, sizeof name - 1);
   const std::string host = name;
   return host.substr(0, host.find('.'));
+}
+
+void PrintOptions(const std::string& interval,
+                  const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {
+  const auto line = [](const std::string& name, const std::string& value) {
+    std::fprintf(stderr, "%-11s = %s\n", name.c_str(), value.c_str());
+  };
+  line("iterate", interval.empty() ? "0" : interval);
+  line("verbose", "1");
+  for (const auto& [name, values] : lists) line(name, OrNull(Join(values, ",")));
 }
 
 std::string DateLine() {

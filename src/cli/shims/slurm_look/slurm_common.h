@@ -41,6 +41,10 @@ bool MayBeUser(const std::string& user);
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words);
 
+/// -v of the listings: how the options were read, on stderr. `interval`: that of --iterate.
+void PrintOptions(const std::string& interval,
+                  const std::vector<std::pair<std::string, std::vector<std::string>>>& lists);
+
 /// "Sat Nov 21 08:00:00 2026" with a line break: printed above long or repeated listings.
 std::string DateLine();
 /// Sleeps for the seconds of --iterate. Returns false if there are none, so one listing is enough.

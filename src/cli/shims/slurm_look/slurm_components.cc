@@ -14,6 +14,7 @@ std::string IdOf(const std::string& job, std::size_t component) { return job + "
 /// Works on fields that JobView and JobDetail share.
 template <typename View>
 void Narrow(const View& job, std::size_t component, View& out) {
+  out.id = JobId(job.id.value() + component);
   out.display_id = IdOf(job.display_id, component);
   out.request = ComponentOf(job.request, component);
   if (component > 0 && !job.request.others[component - 1].pool.empty())
@@ -63,7 +64,8 @@ std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& job
     const std::size_t components = 1 + job.request.others.size();
     std::vector<std::size_t> named;
     for (std::size_t i = 0; i < components; ++i) {
-      if (is_named(IdOf(job.display_id, i))) named.push_back(i);
+      if (is_named(IdOf(job.display_id, i)) || (i > 0 && is_named(std::to_string(job.id.value() + i))))
+        named.push_back(i);
     }
     const bool is_whole = named.empty() || is_named(job.display_id);
     for (std::size_t i = 0; i < components; ++i) {
@@ -91,6 +93,16 @@ std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step)
     if (is_all_there) return i;
   }
   return 0;
+}
+
+std::string LeaderId(const wire::JobView& line) {
+  return std::to_string(line.id.value() - ComponentNumber(line).value_or(0));
+}
+
+std::string ComponentIds(const wire::JobView& line, std::size_t components) {
+  const std::string first = LeaderId(line);
+  if (components < 2) return first;
+  return first + "-" + std::to_string(line.id.value() - ComponentNumber(line).value_or(0) + components - 1);
 }
 
 std::optional<std::size_t> ComponentNumber(const wire::JobView& line) {

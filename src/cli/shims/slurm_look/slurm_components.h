@@ -1,5 +1,5 @@
-// Components of heterogeneous jobs as Slurm lists them: each has its own line, "17+1", with its own request and
-// resources. The id is that of the whole job, because components have no ids of their own.
+// Components of heterogeneous jobs as Slurm lists them: each has its own line, "17+1", with its own request, resources
+// and id. The id of component 1 of job 17 is 18, and selects that job.
 #pragma once
 
 #include <cstddef>
@@ -26,5 +26,10 @@ std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step)
 
 /// The component number of a line, or of a step's line: 1 for "17+1"; nullopt if it is not a component.
 std::optional<std::size_t> ComponentNumber(const wire::JobView& line);
+
+/// The id of the whole job of a component's line: "17" for "17+1".
+std::string LeaderId(const wire::JobView& line);
+/// The ids of all components of the job of a line: "17-19".
+std::string ComponentIds(const wire::JobView& line, std::size_t components);
 
 }  // namespace divvy::cli::slurm

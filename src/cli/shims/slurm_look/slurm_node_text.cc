@@ -214,22 +214,43 @@ std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line) {
 
 namespace {
 
+/// Clients look these up to learn how the cluster behaves. For a plugin of Slurm's, the value is the one that behaves
+/// like divvy.
 std::vector<std::pair<std::string, std::string>> ConfigLines(const NodeRow& row) {
   return {
+      {"AccountingStorageEnforce", "none"},
+      {"AccountingStorageTRES", "cpu,mem,energy,node,billing,gres/gpu"},
       {"AccountingStorageType", "divvy"},
       {"AcctGatherNodeFreq", "0 sec"},
+      {"AllowSpecResourcesUsage", "NO"},
       {"BOOT_TIME", Moment(row.scene.now - row.status.uptime_s)},
       {"ClusterName", std::string(dialect::kSlurmCluster)},
+      {"EnforcePartLimits", "ALL"},
       {"GresTypes", "gpu"},
+      {"InactiveLimit", "0 sec"},
       {"JobRequeue", "1"},
+      {"KillOnBadExit", "0"},
       {"KillWait", "30 sec"},
+      {"Licenses", ""},
       {"MaxArraySize", "4000001"},
+      {"MaxTasksPerNode", "512"},
       {"MinJobAge", "300 sec"},
+      {"OverTimeLimit", "0 min"},
+      {"PriorityType", "priority/multifactor"},
+      {"ProctrackType", "proctrack/linuxproc"},
+      {"PropagateResourceLimits", "ALL"},
+      {"PropagateResourceLimitsExcept", ""},
+      {"SchedulerParameters", "policy=" + row.status.policy},
       {"SchedulerTimeSlice", "30 sec"},
-      {"SchedulerType", row.status.policy},
-      {"SelectType", "divvy"},
+      {"SchedulerType", "sched/backfill"},
+      {"SelectType", "select/cons_tres"},
+      {"SelectTypeParameters", "CR_MEMORY"},
+      {"SLURM_CONF", row.status.home.empty() ? "/etc/divvy/divvy.toml" : row.status.home + "/divvy.toml"},
       {"SLURM_VERSION", std::string(kVersion.substr(kVersion.find(' ') + 1))},
       {"SlurmctldHost[0]", HostOf(row)},
+      {"SlurmctldPort", row.status.listens.substr(row.status.listens.rfind(':') + 1)},
+      {"SlurmdPort", ""},
+      {"SlurmUser", row.status.user + "(" + std::to_string(row.scene.uid_of(row.status.user)) + ")"},
       {"StateSaveLocation", row.status.home},
   };
 }

@@ -13,7 +13,11 @@ namespace divvy::cli::slurm {
 namespace {
 
 /// The job's id for a component, else "N/A".
-std::string HetId(const QueueRow& row) { return ComponentNumber(row.job) ? ToString(row.job.id) : std::string("N/A"); }
+std::string HetId(const QueueRow& row) { return ComponentNumber(row.job) ? LeaderId(row.job) : std::string("N/A"); }
+
+std::string HetIdSet(const QueueRow& row) {
+  return ComponentNumber(row.job) ? ComponentIds(row.job, row.components) : std::string("N/A");
+}
 
 std::string Cpus(const QueueRow& row) { return std::to_string(CpusOf(row.job)); }
 
@@ -85,7 +89,7 @@ void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
          const auto component = ComponentNumber(r.job);
          return component ? std::to_string(*component) : std::string("N/A");
        }},
-      {0, "hetjobidset", "HET_JOB_ID_SET", [](const QueueRow& r) { return HetId(r); }},
+      {0, "hetjobidset", "HET_JOB_ID_SET", [](const QueueRow& r) { return HetIdSet(r); }},
       ConstantJobField(0, "admin_comment", "ADMIN_COMMENT", "(null)"),
       ConstantJobField(0, "system_comment", "SYSTEM_COMMENT", "(null)"),
       ConstantJobField(0, "origin", "ORIGIN", "NA"),
@@ -178,9 +182,9 @@ void AddRest(const Scene& scene, std::vector<JobField>& out) {
   const std::string host = scene.hostname;
   std::vector<JobField> fields = {
       {'E', "dependency", "DEPENDENCY", [](const QueueRow& r) { return OrNull(DependencyText(r)); }},
-      {'Q', "prioritylong", "PRIORITY", [](const QueueRow& r) { return std::to_string(r.job.priority); }},
+      {'Q', "prioritylong", "PRIORITY", [](const QueueRow& r) { return std::to_string(PriorityOf(r.job)); }},
       {'p', "priority", "PRIORITY",
-       [](const QueueRow& r) { return std::to_string(static_cast<double>(r.job.priority)); }},
+       [](const QueueRow& r) { return std::to_string(static_cast<double>(PriorityOf(r.job))); }},
       {'y', "nice", "NICE", [](const QueueRow& r) { return std::to_string(-r.job.priority); }},
       {0, "restartcnt", "RESTART_COUNT", [](const QueueRow& r) { return std::to_string(r.job.restarts); }},
       {0, "exit_code", "EXIT_CODE", [](const QueueRow& r) { return std::to_string(r.job.exit_code.value_or(0)); }},

@@ -19,6 +19,7 @@ struct QueueRow {
   std::optional<double> predicted_start;          // For --start.
   std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail) and for JSON.
   std::int64_t step_tasks = 0;                    // Set for a step only.
+  std::size_t components = 1;                     // The whole job has this many.
 };
 
 using JobField = Field<QueueRow>;

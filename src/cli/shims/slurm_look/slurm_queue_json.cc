@@ -49,8 +49,8 @@ void AddJob(const QueueRow& row, const Scene& scene, JsonWriter& json) {
   json.BeginObject();
   out.Number("job_id", static_cast<std::int64_t>(job.id.value()));
   const auto component = ComponentNumber(job);
-  out.Number("het_job_id", component ? static_cast<std::int64_t>(job.id.value()) : 0);
-  out.Text("het_job_id_set", component ? ToString(job.id) : "");
+  out.Number("het_job_id", component ? static_cast<std::int64_t>(job.id.value() - *component) : 0);
+  out.Text("het_job_id_set", component ? ComponentIds(job, row.components) : "");
   out.Number("het_job_offset", component ? static_cast<std::int64_t>(*component) : 0);
   out.Number("array_job_id", static_cast<std::int64_t>(job.array_id.value_or(JobId(0)).value()));
   json.Key("array_task_id");

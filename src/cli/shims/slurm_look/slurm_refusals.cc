@@ -74,6 +74,8 @@ constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
     {"--gpu-type ", "the type "},
     {"--pool", "--partition"}};
 
+}  // namespace
+
 std::string WithSlurmsOptions(std::string text, const JobSpec& asked) {
   for (const auto& [ours, translate] : kWithValues) {
     std::size_t at = 0;
@@ -94,10 +96,20 @@ std::string WithSlurmsOptions(std::string text, const JobSpec& asked) {
   return text;
 }
 
-}  // namespace
-
 std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"--mem: ", "Invalid --mem specification"},
+      {"--mem-per-cpu: ", "Invalid --mem-per-cpu specification"},
+      {"--mem-per-gpu: ", "Invalid --mem-per-gpu specification"},
+      {"--gres: ", "Invalid generic resource (gres) specification"},
+      {"--gres=", "Invalid generic resource (gres) specification"},
+      {"--deadline: ", "Requested time limit is invalid (missing or exceeds some limit)"},
+      {"(--distribution): ", "Invalid --distribution specification"},
+      {"tasks are too many", "More processors requested than permitted"},
+      {" CPUs are too many", "More processors requested than permitted"},
+      {"but this server is a single node", "Requested node configuration is not available"},
+      {"array or sweep of heterogeneous jobs", "Invalid job array specification"},
+      {"--mincpus: ", "Requested node configuration is not available"},
       {"there is no pool '", "Invalid partition name specified"},
       {"there is no node in pool ", "Invalid partition name specified"},
       {"there is no node '", "Invalid node name specified"},
@@ -106,7 +118,9 @@ std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
       {" runs a job for ", "Requested time limit is invalid (missing or exceeds some limit)"},
       {" nodes, but pool ", "Node count specification invalid"},
       {" GPU, but pool ", "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
-      {" GPUs, but pool ", "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"}};
+      {" GPUs, but pool ", "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
+      {", but this server has ", "Requested node configuration is not available"},
+      {", but no node has ", "Requested node configuration is not available"}};
   const std::string refusal = WithSlurmsOptions(said, asked);
   for (const auto& [ours, theirs] : kWords) {
     if (said.find(ours) != std::string::npos) return std::string(theirs) + ": " + refusal;

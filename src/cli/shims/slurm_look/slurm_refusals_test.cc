@@ -11,7 +11,8 @@ namespace slurm_refusals_test {
 
 TEST(Refusals, NameTheSlurmOptions) {
   EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has any; leave --gpu-type out"),
-            "asks for 1 GPU of type x9, but no node has any; leave the type of the GPUs out");
+            "Requested node configuration is not available: asks for 1 GPU of type x9, but no node has any; leave the "
+            "type of the GPUs out");
   EXPECT_EQ(InSlurmsWords("asks for 8 GPUs, but pool debug gives a job 2 at most; ask for fewer, or name another pool "
                           "with --pool")
                 .find("--pool"),

@@ -1,5 +1,6 @@
 // sinfo: the nodes, by partition.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -34,10 +35,16 @@ struct SinfoFlags {
   bool lists_reservations = false;
   AnswerForm form;
   bool lists_reasons = false;
+  bool is_verbose = false;
+  bool shows_all = false;
 };
+
+constexpr auto kSinfoVariables =
+    std::to_array<EnvironmentOption>({{"SINFO_PARTITION", "partition"}, {"SINFO_ALL", "all", true}});
 
 std::vector<dialect::Option> SinfoTable(SinfoFlags& wish) {
   std::vector<dialect::Option> options = {
+      Flag("verbose", 'v', "Also print how the options are read", wish.is_verbose),
       Text("format", 'o', "FORMAT", "Columns by letter: \"%n %G %t\"", wish.letters),
       Text("Format", 'O', "NAMES", "Columns by name: nodelist,gres:40", wish.names),
       Text("iterate", 'i', "SECONDS", "Refresh interval", wish.interval),
@@ -45,6 +52,7 @@ std::vector<dialect::Option> SinfoTable(SinfoFlags& wish) {
       List("partition", 'p', "NAMES", "These partitions", wish.partitions),
       List("nodes", 'n', "HOSTS", "These hosts", wish.nodes),
       Flag("noheader", 'h', "No header", wish.has_no_header),
+      Flag("all", 'a', "All partitions, which is the default", wish.shows_all),
       Flag("long", 'l', "More columns", wish.is_long),
       Flag("Node", 'N', "One line for each node", wish.is_by_node),
       Flag("summarize", 's', "Summary with node counts", wish.is_summary),
@@ -59,10 +67,9 @@ std::vector<dialect::Option> SinfoTable(SinfoFlags& wish) {
     char letter;
     Takes takes;
   };
-  for (const Silent& one : {Silent{"all", 'a', Takes::kNothing}, Silent{"future", 'F', Takes::kNothing},
-                            Silent{"exact", 'e', Takes::kNothing}, Silent{"hide", 0, Takes::kNothing},
-                            Silent{"local", 0, Takes::kNothing}, Silent{"federation", 0, Takes::kNothing},
-                            Silent{"noconvert", 0, Takes::kNothing}, Silent{"verbose", 'v', Takes::kNothing},
+  for (const Silent& one : {Silent{"future", 'F', Takes::kNothing}, Silent{"exact", 'e', Takes::kNothing},
+                            Silent{"hide", 0, Takes::kNothing}, Silent{"local", 0, Takes::kNothing},
+                            Silent{"federation", 0, Takes::kNothing}, Silent{"noconvert", 0, Takes::kNothing},
                             Silent{"sort", 'S', Takes::kValue}, Silent{"clusters", 'M', Takes::kValue}}) {
     options.push_back(Ignored(one.name, one.letter, one.takes));
   }
@@ -127,9 +134,17 @@ int SinfoMain(const std::vector<std::string>& words) {
   SinfoFlags wish;
   const std::vector<dialect::Option> options = SinfoTable(wish);
   if (Greets("sinfo", "[OPTIONS]", options, words)) return 0;
+  SinfoFlags around;
+  if (const Status read = ReadEnvironment(SinfoTable(around), kSinfoVariables); !read)
+    return FailAs("sinfo", read.error());
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sinfo", parsed.error().message);
   if (wish.form.lists_parsers) return PrintParsers();
+  if (!wish.shows_all) OrElse(wish.partitions, around.partitions);
+  const bool is_from_environment = wish.partitions == around.partitions;
+  if ((wish.shows_all || (around.shows_all && is_from_environment)) && !wish.partitions.empty())
+    return FailAs("sinfo", "Conflicting options, --all and --partition specified.");
+  if (wish.is_verbose) PrintOptions(wish.interval, {{"partition", wish.partitions}, {"nodes", wish.nodes}});
   for (;;) {
     const auto text = Draw(wish);
     if (!text) return FailAs("sinfo", text.error());

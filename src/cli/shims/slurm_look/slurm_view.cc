@@ -194,6 +194,10 @@ bool IsFinal(const wire::JobView& job) {
 
 bool HoldsGpus(const wire::JobView& job) { return !IsPending(job) && !IsFinal(job); }
 
+std::int64_t PriorityOf(const wire::JobView& job) {
+  return job.state == "held" ? 0 : std::max<std::int64_t>(job.priority, 1);
+}
+
 std::string ReasonCode(const wire::JobView& job) {
   if (job.state == "held") return "JobHeldUser";
   if (RanOutOfMemory(job)) return "OutOfMemory";

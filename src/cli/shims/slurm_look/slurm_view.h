@@ -52,6 +52,8 @@ bool HoldsGpus(const wire::JobView& job);
 /// "Resources", "Priority", "Dependency", "JobHeldUser", "BeginTime", "JobArrayTaskLimit", "NonZeroExitCode", "None",
 /// ...
 std::string ReasonCode(const wire::JobView& job);
+/// The priority in Slurm's form: 0 for a held job, at least 1 for any other.
+std::int64_t PriorityOf(const wire::JobView& job);
 /// "17", "17_3", "17_[4-99%8]".
 std::string JobIdText(const wire::JobView& job);
 std::string ArrayJobId(const wire::JobView& job);

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Rules of Slurm's commands that its own test suite checks: what they print for programs that watch them, and verbs of
+# scontrol.
+. "$(dirname "$0")/lib.sh"
+port=
+up_listening
+with_machines
+divvy shims bin >/dev/null
+PATH=$DIVVY_HOME/bin:$PATH
+mkdir work && cd work
+host=$(hostname -s)
+says() { grep -qE -- "$1" "$2" || fail "$3 does not say '$1' but: $(cat "$2")"; }
+ended() { ! kill -0 "$1" 2>/dev/null; }
+count_is_one_held() { [ "$(count_in_state held)" = 1 ]; }
+
+# -v names the job, its nodes and each start of its step.
+srun -v true 2>err
+says "srun: jobid 1: nodes\(1\):\`$host', cpu counts: 1\(x1\)" err "srun -v"
+says "srun: launching StepId=1\.0 on host $host, 1 tasks" err "srun -v"
+srun -v -n2 true 2>err
+says "srun: jobid 2: " err "srun -v of two tasks"
+says "srun: launching StepId=2\.0 on host $host, 2 tasks" err "srun -v of two tasks"
+sbatch -vv -A lab --wrap=true >out 2>err
+says "sbatch: account +: lab" err "sbatch -vv"
+SBATCH_DEBUG=2 sbatch --wrap=true >out 2>err
+says "sbatch: verbose +: 2" err "SBATCH_DEBUG"
+wait_for "their ends" queue_is_empty
+
+# -I: a job that cannot begin at once is cancelled, and the command ends.
+code=0
+srun -I --hold true 2>err || code=$?
+expect 1 $code "the exit status of srun -I"
+says "srun: error: Unable to allocate resources: Immediate execution impossible" err "srun -I"
+wait_for "no job is left" queue_is_empty
+srun -I true || fail "srun -I of a job that can begin"
+
+# A job that waits is announced, and Ctrl-C ends it.
+salloc --hold true 2>err &
+salloc=$!
+wait_for "a held job" count_is_one_held
+id=$(squeue -h -o %i)
+wait_for "its line" grep -q "queued and waiting" err
+says "salloc: Pending job allocation $id" err "salloc"
+kill -INT $salloc
+wait_for "the end of salloc" ended $salloc
+says "salloc: Job allocation $id has been revoked" err "salloc that was interrupted"
+salloc --hold true 2>err &
+wait_for "a held job" count_is_one_held
+id=$(squeue -h -o %i)
+expect 0 "$(squeue -h -j "$id" -o %Q)" "the priority of a held job"
+scontrol release "$id"
+wait
+says "salloc: job $id has been allocated resources" err "salloc that had waited"
+says "salloc: Granted job allocation $id" err "salloc that had waited"
+says "salloc: Relinquishing job allocation $id" err "salloc that had waited"
+salloc /no/such/program 2>err && fail "salloc of a program that does not exist"
+says "salloc: error: Unable to exec command" err "salloc of a program that does not exist"
+
+# -W names the tasks that still run.
+srun -n3 -W1 sh -c '[ "$SLURM_PROCID" = 1 ] || sleep 1000' 2>err || true
+says "srun: error: First task exited 1s ago" err "srun -W"
+says "srun: StepId=[0-9]+\.0 tasks 0,2: running" err "srun -W"
+
+# scancel asks before it ends steps, and says what it sends.
+id=$(sbatch --parsable --wrap 'srun sleep 1000')
+wait_for "its step" sh -c "squeue -h -s -o %i | grep -q '^$id.0'"
+echo n | scancel -i "$id.0" >out
+says "Cancel step_id=$id\.0 \[y/n\]\?" out "scancel -i of a step"
+squeue -h -s -o %i | grep -q "^$id.0" || fail "the step ended although the answer was n"
+scancel -v --signal=CONT "$id" 2>err
+says "scancel: Signal 18 to job $id" err "scancel -v --signal"
+scancel "$id"
+wait_for "its end" queue_is_empty
+echo y | scancel -i "$id" 2>err >out
+says "Kill job error on job id $id: Job/step already completing or completed" err "scancel -i of an ended job"
+scancel 0 2>err && fail "job 0 was cancelled"
+says "Invalid job id" err "scancel 0"
+scancel -v --name=none 2>err
+says "No active jobs match ALL" err "scancel -v without a match"
+
+# suspend and resume of an array are those of its elements.
+states() { squeue -h -j "$1" -t all -o %T | sort | xargs; }
+states_are() { [ "$(states "$1")" = "$2" ]; }
+id=$(sbatch --parsable --array=0-1 -o /dev/null --wrap 'sleep 1000')
+wait_for "two elements" states_are "$id" "RUNNING RUNNING"
+scontrol suspend "$id"
+wait_for "suspended elements" states_are "$id" "SUSPENDED SUSPENDED"
+scontrol resume "$id"
+wait_for "resumed elements" states_are "$id" "RUNNING RUNNING"
+scancel "$id"
+wait_for "their ends" queue_is_empty
+
+# GPUs of a step: each task says which it sees, and the step of an srun has the options of its job.
+srun -n2 --gpus=1 --gpu-bind=verbose,closest true 2>err
+expect 2 "$(grep -c '^gpu-bind: usable_gres=0$' err)" "the tasks that say their GPUs"
+srun --gpus=1 --gpu-freq=medium sh -c 'scontrol show step $SLURM_JOB_ID.0' >out 2>err
+says "TresFreq=gpu:medium" out "scontrol show step"
+says "TresPerStep=cpu:1,gres:gpu:1" out "scontrol show step"
+
+# scontrol without a command reads commands.
+printf 'ping\n!!\nexit\nping\n' | scontrol >out
+expect 2 "$(grep -c 'Slurmctld(primary)' out)" "the pings before exit"
+scontrol help >out
+says "Valid <COMMAND> values are:" out "scontrol help"
+
+# requeue incomplete leaves out elements that have succeeded.
+id=$(sbatch --parsable --requeue --array=1-3 -o /dev/null --wrap 'exit $((SLURM_ARRAY_TASK_ID - 2))')
+wait_for "their ends" queue_is_empty
+scontrol requeue incomplete "$id"
+wait_for "their second ends" sh -c "[ \$(sacct -n -X -P -o Restarts -j $id | grep -c 1) = 2 ]"
+expect 0 "$(sacct -n -X -P -o Restarts -j "${id}_2")" "the restarts of the element that had succeeded"
+wait_for "their ends" queue_is_empty
+
+# Each component of a heterogeneous job has an id of its own.
+id=$(sbatch --parsable --hold -n1 : -n1 --wrap 'sleep 1000')
+expect "$id+1" "$(squeue -h -j $((id + 1)) -o %i)" "squeue of the id of a component"
+expect "$id-$((id + 1))" "$(squeue -h -j "$id+0" -O hetjobidset | xargs)" "the ids of the components"
+expect $((id + 2)) "$(sbatch --parsable --hold --wrap true)" "the id of the next job"
+scancel $((id + 1)) 2>err
+says "scancel: $((id + 1)) is a component of job $id, which ends as a whole" err "scancel of a component's id"
+expect cancelled "$(field "$id" state)" "the whole job"
+
+# Partitions that scontrol makes are labels of nodes, which a controller's own node does not have.
+scontrol create PartitionName=debug Nodes="$host" 2>err && fail "the controller's own node got a label"
+says "it has no agent and no labels" err "scontrol create on the only node"
+divvy token create --node >token 2>/dev/null
+on n1 agent --join-file "$PWD/token" --name n1 --emulate 2xA100-80GB --detach --quiet || fail "n1 did not join"
+wait_for "n1" node_is n1 up
+scontrol create PartitionName=debug Nodes=n1
+expect n1 "$(sinfo -h -p debug -o %N)" "the nodes of the new partition"
+scontrol create PartitionName=debug Nodes=n1 2>err && fail "a partition that exists was made again"
+says "Partition name already exists: debug" err "scontrol create"
+scontrol create PartitionName=long Nodes=n1 MaxTime=30 2>err && fail "a limit was accepted"
+says "limits are in the table \[pools.long\] of divvy.toml" err "scontrol create with a limit"
+scontrol update PartitionName=debug MaxTime=UNLIMITED || fail "no limit is what it has"
+expect debug "$(srun -p debug printenv SLURM_JOB_PARTITION)" "a job in the new partition"
+scontrol delete PartitionName=debug
+expect "" "$(sinfo -h -o %P | grep debug || true)" "the partitions after its deletion"
+SINFO_PARTITION=main sinfo -a 2>err >out || fail "-a of the command line wins over the environment: $(cat err)"
+
