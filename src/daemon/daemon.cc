@@ -819,8 +819,12 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   DIVVY_TRY(const TlsIdentity identity, LoadTlsIdentity(places_.state + "/identity.pem", "divvy controller",
                                                         clock_.Now(), {HostName(), "localhost"}));
   DIVVY_TRY(auto follower, OpenFollower(config_.store_url, places_));
-  if (kept_page_listener_.is_open()) DropKeptDescriptor(kPageListener);
-  kept_page_listener_.Reset();  // Connections to the page would wait until this controller leads.
+  // Connections to the page would wait until this controller leads. It may lead already, with the lease that it had
+  // before it was killed; then it keeps the listener, and with it the logins of the page.
+  if (kept_page_listener_.is_open() && keeper_->epoch() == 0) {
+    DropKeptDescriptor(kPageListener);
+    kept_page_listener_.Reset();
+  }
   Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
   DIVVY_CHECK(standby.Open(loop_, identity));
   is_ready();

@@ -9,7 +9,6 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/services/service_checks.h"
-#include "daemon/services/service_probe.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/quoted.h"
@@ -317,6 +316,7 @@ void ServiceHost::Tick() {
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
     is_memory_short_ = IsHostShortOfMemory();
+    listeners_ = ReadListeners();
     std::set<JobId> jobs;
     for (const auto& [name, service] : services_) {
       for (const wire::ServiceReplica& replica : service->kept.replicas) jobs.insert(replica.job);
@@ -368,7 +368,7 @@ std::string ServiceHost::AddressOf(const JobRecord* record) const {
   return record->node.empty() ? "127.0.0.1" : ports_.address_of(record->node);
 }
 
-ServiceFacts ServiceHost::FactsOf(Service& service, Time now) const {
+ServiceFacts ServiceHost::FactsOf(Service& service, Time now) {
   ServiceFacts facts;
   facts.now = now;
   facts.stat_at = service.kept.is_deleted ? now + Duration(1) : service.stat_at;
@@ -387,10 +387,17 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) const {
                : record->state == JobState::kStopping ? ReplicaFacts::Job::kStopping
                                                       : ReplicaFacts::Job::kRunning;
     seen.running_since = record->state == JobState::kStarting ? now : record->started;
+    seen.attempt = record->attempt;
     if (replica.state == "starting" && record->state == JobState::kRunning) {
-      const_cast<ServiceHost*>(this)->Probe(service, replica, *record, now);
-      const auto probe = probes_.find(replica.job);
-      seen.answers = probe != probes_.end() && probe->second.answers;
+      Probe(service, replica, *record, now);
+      const Probed& probe = probes_.at(replica.job);
+      seen.answers = probe.answers;
+      seen.is_foreign = probe.is_foreign;
+    } else {
+      probes_.erase(replica.job);
+      seen.is_foreign = replica.state == "ready" && record->state == JobState::kRunning &&
+                        IsChecked(service, replica, *record) &&
+                        !IsListenerOf(listeners_, record->user.uid, static_cast<std::uint16_t>(replica.port));
     }
     seen.can_park =
         record->request.is_portioned() && ports_.shares && ports_.shares->Find(record->node, record->id) != nullptr;
@@ -404,26 +411,38 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) const {
   return facts;
 }
 
+bool ServiceHost::IsChecked(const Service& service, const wire::ServiceReplica& replica,
+                            const JobRecord& record) const {
+  // A container may map its user to another one.
+  const auto revision = std::ranges::find(service.kept.revisions, replica.revision, &wire::ServiceRevision::number);
+  return record.node.empty() && revision != service.kept.revisions.end() &&
+         std::ranges::none_of(revision->spec.labels,
+                              [](const auto& label) { return label.first.starts_with("container"); });
+}
+
 void ServiceHost::Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record,
                         Time now) {
   Probed& probe = probes_[replica.job];
+  if (probe.attempt != record.attempt) {
+    probe = {};
+    probe.attempt = record.attempt;
+  }
   const std::string address = AddressOf(&record);
   if (probe.is_under_way || now - probe.at < kProbeEvery || address.empty()) return;
   probe.is_under_way = true;
   probe.at = now;
   const auto port = static_cast<std::uint16_t>(replica.port);
-  // A container may map its user to another one.
-  const auto revision = std::ranges::find(service.kept.revisions, replica.revision, &wire::ServiceRevision::number);
-  const bool is_checked = record.node.empty() && revision != service.kept.revisions.end() &&
-                          std::ranges::none_of(revision->spec.labels,
-                                               [](const auto& label) { return label.first.starts_with("container"); });
   ProbeReplica(loop_, address, port, service.kept.settings.health,
-               [this, job = replica.job, port, is_checked, uid = record.user.uid, alive = is_alive_](bool answers) {
+               [this, job = replica.job, attempt = record.attempt, port, is_checked = IsChecked(service, replica, record),
+                uid = record.user.uid, alive = is_alive_](bool answers) {
                  if (!*alive) return;
                  const auto known = probes_.find(job);
-                 if (known == probes_.end()) return;
+                 if (known == probes_.end() || known->second.attempt != attempt) return;
+                 // Whoever has answered may have closed the port since, but then the owner has it now.
+                 if (answers && is_checked) listeners_ = ReadListeners();
                  known->second.is_under_way = false;
-                 known->second.answers = answers && (!is_checked || IsListenerOf(uid, port));
+                 known->second.is_foreign = answers && is_checked && !IsListenerOf(listeners_, uid, port);
+                 known->second.answers = answers && !known->second.is_foreign;
                });
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "daemon/services/haproxy.h"
+#include "daemon/services/service_probe.h"
 #include "daemon/services/service_scaler.h"
 #include "daemon/shares/sharing_snapshot.h"
 #include "driver/controller_driver.h"
@@ -72,8 +73,10 @@ class ServiceHost {
   Status TakePort(wire::ServiceSettings& settings, const Service* self);
   void Tick();
   void TickSoon(Duration delay);
-  ServiceFacts FactsOf(Service& service, Time now) const;
+  ServiceFacts FactsOf(Service& service, Time now);
   void FollowEnd(JobId job);
+  /// Whether the listener at its port can be compared with its owner.
+  bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
   void CarryOut(Service& service, const ServiceAction& action);
   void StartReplica(Service& service, const std::string& reason);
@@ -95,9 +98,12 @@ class ServiceHost {
   struct Probed {
     bool answers = false;
     bool is_under_way = false;
+    bool is_foreign = false;  // It answers, and the owner has no listener at its port.
+    std::uint32_t attempt = 0;
     Time at = kNoTime;
   };
-  std::map<JobId, Probed> probes_;
+  std::map<JobId, Probed> probes_;  // Of starting replicas whose jobs run.
+  PortListeners listeners_;         // Of this machine, up to a second old.
   std::int64_t next_port_ = 0;
   std::int64_t ticks_ = 0;
   bool is_tick_due_ = false;

@@ -1,14 +1,16 @@
 #include "daemon/services/service_probe.h"
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <charconv>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <utility>
 
 #include "base/text.h"
@@ -20,6 +22,12 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kProbeLimit{2};
 constexpr std::size_t kStatusLine = 12;  // "HTTP/1.1 200"
+
+// The local addresses that get connections to 127.0.0.1, as the tables write them (x86 and ARM: little-endian).
+constexpr std::array<std::pair<std::string_view, int>, 4> kNearest = {{{"0100007F", 0},
+                                                                       {"0000000000000000FFFF00000100007F", 0},
+                                                                       {"00000000", 1},
+                                                                       {"00000000000000000000000000000000", 2}}};
 
 struct ReplicaProbe {
   explicit ReplicaProbe(asio::io_context& loop) : socket(loop), limit(loop) {}
@@ -66,27 +74,42 @@ void ProbeReplica(asio::io_context& loop, const std::string& address, std::uint1
   });
 }
 
-std::optional<bool> IsListenerOf(std::string_view table, std::int64_t uid, std::uint16_t port) {
-  char hex[8];
-  std::snprintf(hex, sizeof hex, ":%04X", port);
-  std::optional<bool> is_own;
-  for (const std::string_view line : Split(table, '\n')) {
+void AddListeners(std::istream& table, PortListeners& listeners) {
+  std::string line;
+  std::getline(table, line);  // Titles.
+  while (std::getline(table, line)) {
     // Number, local address, remote address, state (0A: listens), queues, timers, retransmissions, uid.
     const auto words = SplitWords(line);
-    if (words.size() < 8 || words[3] != "0A" || !words[1].ends_with(hex)) continue;
-    is_own = is_own.value_or(true) && ParseInteger(words[7]) == uid;
+    if (words.size() < 8) continue;
+    if (words[3] != "0A") return;
+    const std::string_view local = words[1];
+    const std::size_t colon = local.find(':');
+    if (colon == std::string_view::npos) continue;
+    const auto nearest = std::ranges::find(kNearest, local.substr(0, colon), &std::pair<std::string_view, int>::first);
+    if (nearest == kNearest.end()) continue;
+    std::uint16_t port = 0;
+    std::from_chars(local.data() + colon + 1, local.data() + local.size(), port, 16);
+    const std::int64_t uid = ParseInteger(words[7]).value_or(-1);
+    const int rank = nearest->second;
+    const auto [known, is_new] = listeners.try_emplace(port, PortListener{rank, uid});
+    if (is_new || rank > known->second.nearness) continue;
+    if (rank < known->second.nearness) known->second = {rank, uid};
+    else if (known->second.uid != uid) known->second.uid = -1;
   }
-  return is_own;
 }
 
-bool IsListenerOf(std::int64_t uid, std::uint16_t port) {
+PortListeners ReadListeners() {
+  PortListeners listeners;
   for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (IsListenerOf(text.str(), uid, port) == false) return false;
+    AddListeners(file, listeners);
   }
-  return true;
+  return listeners;
+}
+
+bool IsListenerOf(const PortListeners& listeners, std::int64_t uid, std::uint16_t port) {
+  const auto found = listeners.find(port);
+  return found != listeners.end() && uid >= 0 && found->second.uid == uid;
 }
 
 }  // namespace divvy

@@ -4,7 +4,8 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <istream>
+#include <map>
 #include <string>
 
 namespace divvy {
@@ -14,9 +15,18 @@ namespace divvy {
 void ProbeReplica(boost::asio::io_context& loop, const std::string& address, std::uint16_t port,
                   const std::string& path, std::function<void(bool)> done);
 
-/// Returns false if a process of another user listens at this TCP port of this machine. Cost: reads /proc/net/tcp.
-bool IsListenerOf(std::int64_t uid, std::uint16_t port);
-/// The same, from the text of /proc/net/tcp or tcp6; nothing if the text has no listener at the port.
-std::optional<bool> IsListenerOf(std::string_view table, std::int64_t uid, std::uint16_t port);
+/// Who gets connections to 127.0.0.1 at each TCP port of this machine.
+struct PortListener {
+  int nearness = 0;        // The kernel prefers a socket at 127.0.0.1 to one at 0.0.0.0, and that to one at [::].
+  std::int64_t uid = -1;  // -1: processes of several users.
+};
+using PortListeners = std::map<std::uint16_t, PortListener>;
+
+/// Adds the listeners in a text like /proc/net/tcp or tcp6, which begins with them: reads up to the first connection.
+void AddListeners(std::istream& table, PortListeners& listeners);
+/// Cost: reads both tables.
+PortListeners ReadListeners();
+/// Returns false also if nobody listens.
+bool IsListenerOf(const PortListeners& listeners, std::int64_t uid, std::uint16_t port);
 
 }  // namespace divvy

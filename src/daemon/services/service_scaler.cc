@@ -20,6 +20,8 @@ constexpr Duration kWaitsForRoom = std::chrono::seconds(10);
 constexpr int kFailuresOfUpdate = 2;
 constexpr int kFailuresToReport = 3;
 
+constexpr std::string_view kForeign = "no process of its owner listens at its port; it gets no requests";
+
 Duration Span(double seconds) { return Duration(std::llround(seconds * 1e9)); }
 
 }  // namespace
@@ -151,15 +153,24 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
   std::vector<std::pair<std::int64_t, std::string>> late;
   for (wire::ServiceReplica& replica : kept_.replicas) {
     const ReplicaFacts& seen = facts.replicas.at(replica.number);
-    const bool is_queued_again = seen.job == ReplicaFacts::Job::kWaiting &&
-                                 (replica.state == "ready" || replica.state == "parking" || replica.state == "parked");
-    if (is_queued_again) {
+    Runtime& runtime = runtime_[replica.number];
+    const bool was_ready = replica.state == "ready" || replica.state == "parking" || replica.state == "parked";
+    const bool has_restarted = std::exchange(runtime.attempt, seen.attempt).value_or(seen.attempt) != seen.attempt;
+    if (was_ready && (seen.job == ReplicaFacts::Job::kWaiting || has_restarted)) {
       AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") was queued again",
+               facts.now);
+      runtime.waking_since = kNoTime;
+      Set(replica, "starting", facts.now);
+    } else if (replica.state == "ready" && seen.is_foreign) {
+      AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + "): " +
+                   std::string(kForeign),
                facts.now);
       Set(replica, "starting", facts.now);
     }
+    std::string& note = runtime.note;
+    if (replica.state == "starting" && seen.is_foreign) note = kForeign;
+    else if (note == kForeign) note.clear();
     if (replica.state == "ready") {
-      std::string& note = runtime_[replica.number].note;
       if (seen.fails_checks) note = "its health check fails; it gets no requests until it succeeds";
       else if (note.starts_with("its health")) note.clear();
     }
@@ -174,7 +185,13 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
         }
         AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") is ready",
                  facts.now);
-      } else if (facts.now - seen.running_since > Span(kept_.settings.ready_within_s)) {
+      } else if (facts.now - std::max(seen.running_since, TimeFromSeconds(replica.since)) >
+                 Span(kept_.settings.ready_within_s)) {
+        if (seen.is_foreign) {  // Nothing is wrong with the revision. The next replica has another port.
+          AddEvent("replica " + std::to_string(replica.number) + " is replaced: " + std::string(kForeign), facts.now);
+          Set(replica, "draining", facts.now);
+          continue;
+        }
         late.emplace_back(replica.revision, "replica " + std::to_string(replica.number) + " (job " +
                                                 ToString(replica.job) + ") did not answer on port " +
                                                 std::to_string(replica.port) +

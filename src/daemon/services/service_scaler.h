@@ -30,6 +30,9 @@ struct ReplicaFacts {
   std::string end;  // For kEnded: "exited with code 1".
   Time running_since = kNoTime;
   bool answers = false;  // The last probe of a starting replica succeeded.
+  /// The port answers, and no process of the replica's owner listens there.
+  bool is_foreign = false;
+  std::uint32_t attempt = 0;  // Of its job.
   bool can_park = false;
   bool fails_checks = false;  // The front counts it as down.
   std::int64_t in_flight = 0;
@@ -86,6 +89,7 @@ class ServiceScaler {
     bool was_asked = false;  // To park or to stop.
     bool cannot_park = false;
     Time waking_since = kNoTime;
+    std::optional<std::uint32_t> attempt;  // Of its job, as seen last.
     std::string note;
   };
   using Replicas = std::vector<wire::ServiceReplica*>;

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "base/text.h"
 #include "wire/json/json.h"
@@ -255,6 +256,9 @@ bool JsonReading::ReadObject(const JsonType& type, JsonValue json, void* value) 
   if (!json.is_object()) return Expected("an object", json);
   bool is_good = true;
   std::size_t hint = 0;
+  // The members with the present names of fields that were found under their former ones. Each is looked up once,
+  // because a sender may repeat a name a million times.
+  std::map<const JsonField*, JsonValue> presents;
   path_.push_back({});
   for (JsonValue element : json) {
     std::string_view name = element.key();
@@ -262,7 +266,12 @@ bool JsonReading::ReadObject(const JsonType& type, JsonValue json, void* value) 
     path_.back().name = name;
     if (field == nullptr) {
       field = FindRenamed(type, name);
-      const JsonValue present = field == nullptr ? JsonValue() : json[field->name];
+      JsonValue present;
+      if (field != nullptr) {
+        const auto [at, is_new] = presents.try_emplace(field);
+        if (is_new) at->second = json[field->name];
+        present = at->second;
+      }
       if (present.exists()) {
         const bool is_same = IsSame(element, present);
         is_good &= is_same;

@@ -39,6 +39,12 @@ constexpr JsonLimits kLimitsOfLists = {std::size_t{4} << 30, 32, std::size_t{1} 
 template <>
 constexpr JsonLimits kLimitsOf<std::vector<JobView>> = kLimitsOfLists;
 template <>
+constexpr JsonLimits kLimitsOf<JobDetail> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<JobInFull> = kLimitsOfLists;
+template <>
+constexpr JsonLimits kLimitsOf<ForecastAnswer> = kLimitsOfLists;
+template <>
 constexpr JsonLimits kLimitsOf<std::vector<StepView>> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<ActionAnswer> = kLimitsOfLists;

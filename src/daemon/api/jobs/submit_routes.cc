@@ -103,7 +103,6 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
       return AnswerAgain(call, done->job, done->count);
   }
   JobSpec& spec = request->spec;
-  for (const std::string& note : renamed) dialect::AddNote(spec, note);
   if (const Status complete = CompleteSpec(call, spec); !complete) return call.Refuse(complete.error());
   // If the jobs of a sweep have their own names, this shows the template.
   if (!spec.name_template.empty()) spec.name = spec.name_template;
@@ -126,6 +125,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   wire::SubmitAnswer answer;
   answer.summary = SummaryOf(spec, *elements);
   answer.notes = spec.notes;
+  answer.notes.insert(answer.notes.end(), renamed.begin(), renamed.end());  // They concern the caller, not the job.
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   if (request->is_test) return AnswerForecast(call, std::move(spec), *elements, std::move(answer));
   const bool is_foreground = spec.is_foreground;
