@@ -105,9 +105,12 @@ WAIT_S=90 wait_for "the return of idle nodes" nothing_left
 echo 5 >"$state/faults"
 for kill in $(seq "$kills"); do
   divvy submit --gpus 8 -- true >/dev/null || true
+  # So that nodes are also destroyed and created again.
+  [ $((kill % 2)) = 1 ] || divvy providers drain local >/dev/null || true
   sleep "0.$((RANDOM % 90 + 10))"
   kill -9 "$(daemon_pid)" 2>/dev/null || true
   start
+  divvy providers enable local >/dev/null
 done
 rm "$state/faults"
 WAIT_S=300 wait_for "all jobs after $kills kills" queue_is_empty
