@@ -10,6 +10,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from histories import histories  # noqa: E402
 from site_parts import Controller, Site, Waited, wait_for  # noqa: E402
 
 
@@ -137,7 +138,7 @@ def wrong_use(checks, site, _):
 
     def same_name(other):
         other.join(first)
-        other.configure(more=f'name = "{first.address}"\n')
+        other.configure(name=first.address)
     refusal("same-name", same_name, "another live controller is named")
 
     def alone(other):
@@ -173,10 +174,11 @@ def kills(checks, site, wishes):
     running = []
     pids = os.path.join(site.folder, "pids")
     os.mkdir(pids)
+    go = os.path.join(site.folder, "go")
+    os.mkfifo(go, 0o644)  # Hundreds of jobs that look for a file would be a load of their own.
     for i in range(wishes.jobs):
         job = site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c",
-                         f"echo $$ >{pids}/$DIVVY_JOB_ID; while [ ! -e {site.folder}/go ]; do sleep 0.2; done; "
-                         f"exit {i % 50 + 1}").stdout
+                         f"echo $$ >{pids}/$DIVVY_JOB_ID; read x <{go}; exit {i % 50 + 1}").stdout
         running.append((int(job), i % 50 + 1))
     wait_for("the running jobs", lambda: all(site.jobs()[job][0] == "running" for job, _ in running), 120, 0.5)
     wait_for("their first lines", lambda: len(os.listdir(pids)) == len(running))
@@ -199,13 +201,42 @@ def kills(checks, site, wishes):
     wait_for("the reports of all agents", lambda: all(site.jobs()[job][0] == "running" for job, _ in running), 60, 0.5)
     touched = [job for job, _ in running if not lives(os.path.join(pids, str(job)))]
     checks.check(f"{len(running)} running jobs are untouched", not touched, touched)
-    with open(os.path.join(site.folder, "go"), "w", encoding="utf-8"):
+    with open(go, "w", encoding="utf-8"):
         pass
     wait_for("their ends", lambda: all(site.jobs()[job][0] == "failed" for job, _ in running), 120, 0.5)
     known = site.jobs()
     wrong = [(job, known[job]) for job, code in running if known[job] != ("failed", str(code))]
     checks.check("their exit codes are right", not wrong, wrong)
     check_jobs(checks, site, clients, "kills")
+
+
+def streams(checks, site, _):
+    """Commands of users elsewhere that follow a job while its leader is killed."""
+    lines = 200
+    go = os.path.join(site.folder, "more")
+    os.mkfifo(go, 0o644)
+    job = site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c",
+                     f"i=1; while [ $i -le {lines} ]; do echo line $i; [ $i != {lines // 2} ] || read x <{go}; "
+                     "i=$((i + 1)); done; exit 3").stdout.strip()
+    wait_for("its start", lambda: site.job(int(job))["state"] == "running")
+    with open(os.path.join(site.folder, "followed"), "w+", encoding="utf-8") as output:
+        logs = site.begin("logs", "-f", job, stdout=output)
+        wait = site.begin("wait", job)
+        wait_for("the first half", lambda: os.path.getsize(output.name) > 0)
+        leader = site.wait_for_leader()
+        pid = leader.daemon()
+        leader.kill()
+        site.wait_for_leader(leader)
+        wait_for("the end of the process", lambda: not os.path.exists(f"/proc/{pid}"))
+        leader.up()
+        with open(go, "w", encoding="utf-8"):
+            pass
+        checks.check("divvy wait goes over to the next leader", wait.wait(120) == 3, wait.returncode)
+        checks.check("divvy logs -f ends with its job", logs.wait(120) == 0, logs.returncode)
+        output.seek(0)
+        seen = [line for line in output.read().split("\n") if line.startswith("line ")]
+    checks.check("divvy logs -f goes over without a gap or a repeat",
+                 seen == [f"line {i}" for i in range(1, lines + 1)], f"{len(seen)} lines")
 
 
 def zombies(checks, site, wishes):
@@ -283,10 +314,15 @@ def main():
     parser.add_argument("--zombies", type=int)
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--clients", type=int, default=3)
+    parser.add_argument("--histories", type=int)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--most-seconds", type=float, default=4 * 3600)
+    parser.add_argument("--only", default="", help="sections to run, such as kills,histories")
     parser.add_argument("--keep", action="store_true")
     wishes = parser.parse_args()
     wishes.kills = wishes.kills or (3 if wishes.short else 20)
     wishes.zombies = wishes.zombies or (2 if wishes.short else 100)
+    wishes.histories = wishes.histories if wishes.histories is not None else (2 if wishes.short else 200)
     wishes.jobs = wishes.jobs or (20 if wishes.short else 200)
     agents = 2 if wishes.short else 4
     checks = Checks()
@@ -294,7 +330,9 @@ def main():
     site = Site()
     try:
         site.start(agents, f"{min(64, wishes.jobs // agents + 8)}xH100-80GB")
-        for section in (basics, wrong_use, keys, kills, zombies, cut, database_away):
+        for section in (basics, wrong_use, keys, kills, streams, zombies, cut, database_away, histories):
+            if wishes.only and section.__name__ not in wishes.only.split(","):
+                continue
             checks.section(section.__name__.replace("_", " "), lambda body=section: body(checks, site, wishes))
         if checks.failed:
             for one in site.controllers:

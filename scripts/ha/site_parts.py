@@ -85,12 +85,38 @@ class Database:
             return False
 
     def start(self):
-        with open(self.folder + ".log", "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [programs() + "/postgres", "-D", self.folder + "/data", "-h", "127.0.0.1", "-p", str(self.port), "-k",
-                 self.folder, "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
-                start_new_session=True)
-        wait_for("the database", self.answers)
+        def serves():
+            # Sessions of a server that was killed may outlive it for a moment, and the next one refuses to start.
+            if self.process is None or self.process.poll() is not None:
+                with open(self.folder + ".log", "a", encoding="utf-8") as log:
+                    self.process = subprocess.Popen(
+                        [programs() + "/postgres", "-D", self.folder + "/data", "-h", "127.0.0.1", "-p", str(self.port),
+                         "-k", self.folder, "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
+                        start_new_session=True)
+            return self.answers()
+        wait_for("the database", serves, 300, 0.1)
+
+    def add_standby(self):
+        """Starts a synchronous standby: from now on a commit is on both when it is acknowledged."""
+        other = Database.__new__(Database)
+        self.standbys = getattr(self, "standbys", 0) + 1
+        other.folder, other.port, other.process = f"{self.folder}-{self.port}-{self.standbys}", free_port(), None
+        os.mkdir(other.folder)
+        if os.geteuid() == 0:
+            os.chown(other.folder, NOBODY, NOBODY)
+        self.run("pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "divvy", "-D", other.folder + "/data",
+                 "--write-recovery-conf", "--no-sync", "--checkpoint=fast")
+        other.start()
+        wait_for("the standby", lambda: self.sql("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'") == "1")
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.sql("SELECT pg_reload_conf()")
+        wait_for("synchronous commits",
+                 lambda: self.sql("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'") == "1")
+        return other
+
+    def promote(self):
+        self.sql("SELECT pg_promote()", "postgres")
+        wait_for("the new primary", lambda: self.sql("SELECT pg_is_in_recovery()", "postgres") == "f")
 
     def stop(self, how=signal.SIGQUIT):
         if self.process is not None:
@@ -100,11 +126,12 @@ class Database:
 
 
 class Proxy:
-    """Forwards one controller's connections to the database, until they are cut."""
+    """Forwards connections to a server, until they are cut or swallowed."""
 
     def __init__(self, target):
         self.target = target
         self.is_cut = False
+        self.swallows = frozenset()  # "up" (to the server), "down", or both: what comes is lost without a sign.
         self.pairs = []
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=32)
@@ -124,24 +151,36 @@ class Proxy:
                 continue
             with self.lock:
                 self.pairs.append((client, server))
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self.forward, args=(source, sink), daemon=True).start()
+            state = self.new_state()
+            for way, source, sink in (("up", client, server), ("down", server, client)):
+                threading.Thread(target=self.forward, args=(way, source, sink, state), daemon=True).start()
 
-    @staticmethod
-    def forward(source, sink):
+    def new_state(self):
+        return None
+
+    def pieces(self, way, piece, _):
+        """What to forward of `piece`; None: the connection is cut before the rest."""
+        return [] if way in self.swallows else [piece]
+
+    def forward(self, way, source, sink, state):
         try:
             while piece := source.recv(65536):
-                sink.sendall(piece)
+                for part in self.pieces(way, piece, state):
+                    if part is None:
+                        raise OSError("cut")
+                    sink.sendall(part)
         except OSError:
             pass
+        with self.lock:
+            self.pairs = [pair for pair in self.pairs if source not in pair]  # The sockets close with their last use.
         for end in (source, sink):
             try:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
 
-    def cut(self):
-        self.is_cut = True
+    def drop(self):
+        """Ends all connections."""
         with self.lock:
             for pair in self.pairs:
                 for end in pair:
@@ -151,8 +190,78 @@ class Proxy:
                         pass
             self.pairs.clear()
 
+    def cut(self):
+        self.is_cut = True
+        self.drop()
+
+    def swallow(self, *ways):
+        self.swallows = frozenset(ways)
+
     def mend(self):
+        if self.swallows:
+            self.swallows = frozenset()
+            self.drop()  # A connection that has lost bytes is of no use.
         self.is_cut = False
+
+
+class Messages:
+    """Cuts the bytes of one direction of a PostgreSQL connection into whole messages."""
+
+    def __init__(self, has_start):
+        self.rest = b""
+        self.starts = has_start  # The first messages of a client have no type.
+
+    def take(self, piece):
+        self.rest += piece
+        whole = []
+        while True:
+            head = 0 if self.starts else 1
+            if len(self.rest) < head + 4:
+                return whole
+            size = head + int.from_bytes(self.rest[head:head + 4], "big")
+            if len(self.rest) < size:
+                return whole
+            message, self.rest = self.rest[:size], self.rest[size:]
+            # An SSLRequest or GSSENCRequest is followed by a start message.
+            if self.starts and message[4:8] not in (b"\x04\xd2\x16\x2f", b"\x04\xd2\x16\x30"):
+                self.starts = False
+            whole.append(message)
+
+
+class DatabaseProxy(Proxy):
+    """A proxy that can also cut a connection at a message boundary of the next commit."""
+
+    def __init__(self, target):
+        super().__init__(target)
+        self.cut_after = None  # How many messages of the next commit still pass.
+        self.cuts = 0
+
+    def new_state(self):
+        return {"up": Messages(True), "down": Messages(False), "answered": False, "left": None}
+
+    def pieces(self, way, piece, state):
+        if way in self.swallows:
+            return
+        if way == "down" and not state["answered"]:
+            # The answers to an SSLRequest are single bytes.
+            while piece[:1] in (b"N", b"G") and not piece[1:5].startswith(b"\0\0"):
+                yield piece[:1]
+                piece = piece[1:]
+            state["answered"] = piece != b""
+        for message in state[way].take(piece):
+            with self.lock:
+                begins = way == "up" and message[:1] == b"B" and b"\0begin\0" in message[:16]
+                if begins and self.cut_after is not None and state["left"] is None:
+                    state["left"], self.cut_after = self.cut_after, None
+                is_last = state["left"] == 0
+                if state["left"] is not None:
+                    state["left"] -= 1
+                if is_last:
+                    self.cuts += 1
+            if is_last or (state["left"] is not None and state["left"] < 0):
+                yield None
+                return
+            yield message
 
 
 class Host:
@@ -183,17 +292,18 @@ class Controller(Host):
     def __init__(self, site, name):
         super().__init__(os.path.join(site.folder, name))
         self.name_of_folder = name
-        self.proxy = Proxy(site.database.port)
+        self.proxy = DatabaseProxy(site.database.port)
         self.port = free_port()
-        self.address = f"127.0.0.1:{self.port}"
+        self.front = Proxy(self.port)  # Agents and clients come through it.
+        self.address = f"127.0.0.1:{self.front.port}"
         self.configure()
 
-    def configure(self, url=None, more=""):
+    def configure(self, url=None, name=None):
         url = url or f"postgresql://divvy@127.0.0.1:{self.proxy.port}/divvy"
         path = os.path.join(self.folder, "divvy.toml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(f'[store]\nurl = "{url}"\n[controller]\nlisten = "127.0.0.1:{self.port}"\n'
-                       f"high_availability = true\n{more}")
+                       f"high_availability = true\nname = \"{name or self.address}\"\n")
         os.chmod(path, 0o600)
 
     def join(self, first):
@@ -259,6 +369,7 @@ class Site:
         self.folder = tempfile.mkdtemp(prefix="divvy-ha-")
         os.chmod(self.folder, 0o755)
         self.database = Database(os.path.join(self.folder, "postgres"))
+        self.standby = None
         self.controllers, self.agents = [], []
 
     def start(self, agents, gpus):
@@ -289,6 +400,13 @@ class Site:
             raise RuntimeError(f"divvy {' '.join(words)}: {done.stderr.strip()}")
         return done
 
+    def begin(self, *words, stdout=subprocess.DEVNULL):
+        """Starts such a command, and does not wait for its end."""
+        variables = {**os.environ, "DIVVY_CONTROLLER": self.login}
+        variables.pop("DIVVY_HOME", None)
+        return subprocess.Popen([DIVVY, *words], env=variables, stdout=stdout, stderr=subprocess.DEVNULL,
+                                cwd=self.folder, stdin=subprocess.DEVNULL)
+
     def leader(self, but=None):
         return next((one for one in self.controllers if one is not but and one.leads()), None)
 
@@ -299,10 +417,17 @@ class Site:
         shown = json.loads(self.divvy("show", str(job), "--json").stdout)
         return shown[0] if isinstance(shown, list) else shown
 
-    def jobs(self):
-        """Exit code by id, of all jobs."""
-        text = self.divvy("queue", "--all", "--csv", "--no-header", "-o", "id,state,exit", "--limit", "0").stdout
+    def jobs(self, *filters):
+        """State and exit code by id, of all jobs."""
+        text = self.divvy("queue", "--all", "--csv", "--no-header", "-o", "id,state,exit", "--limit", "0",
+                          *filters).stdout
         return {int(row[0]): (row[1], row[2]) for row in (line.split(",") for line in text.split())}
+
+    def use_database(self, database):
+        self.database = database
+        for one in self.controllers:
+            one.proxy.target = database.port
+            one.proxy.drop()
 
     def epoch(self):
         return int(self.database.sql("SELECT epoch FROM divvy.lease"))
@@ -324,7 +449,9 @@ class Site:
                 except OSError:
                     pass
             time.sleep(0.05)
-        self.database.stop()
+        for database in (self.database, self.standby):
+            if database is not None:
+                database.stop()
         if keep:
             print(f"kept {self.folder}")
         else:
@@ -332,7 +459,8 @@ class Site:
 
     def is_ours(self, pid):
         """Whether the process belongs to one of the hosts of this site."""
-        if int(pid) == os.getpid() or (self.database.process and int(pid) == self.database.process.pid):
+        servers = [one.process.pid for one in (self.database, self.standby) if one and one.process]
+        if int(pid) in (os.getpid(), *servers):
             return False
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:

@@ -252,9 +252,8 @@ TEST_F(AgentsWorld, AnAgentWaitsLongerEachTimeForALeaderThatIsSlow) {
   controllers_ = {"a.lab:7433", "b.lab:7433"};
   Pass(10s);
   const auto times_late = [this] {
-    return std::ranges::count_if(agent_->log, [](const std::string& line) {
-      return line.find("did not send a welcome") != std::string::npos;
-    });
+    return std::ranges::count_if(
+        agent_->log, [](const std::string& line) { return line.find("did not send a welcome") != std::string::npos; });
   };
   may_act_ = false;
   Pass(15s);  // It leaves the present leader.
