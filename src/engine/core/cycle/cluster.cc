@@ -221,6 +221,7 @@ void Cluster::Finish(JobId id, Time now) {
   if (run.expected != kNever) s.ends.erase({run.expected, id});
   s.elastic.erase(id);
   s.leaving.erase(id);
+  s.limited_runs -= run.end != kNever;
   s.running.erase(at);
 }
 
@@ -245,6 +246,7 @@ void Cluster::GiveBack(JobId id, const std::vector<TaskPlacement>& placements, T
 void Cluster::SetEnd(JobId running, Time end) {
   ClusterState& s = *state_;
   Run& run = s.running.at(running);
+  s.limited_runs += static_cast<std::size_t>(end != kNever) - static_cast<std::size_t>(run.end != kNever);
   run.end = end;
   s.Expect(run, EndOf(s.rules, run, run.started));
   for (const TaskPlacement& placed : run.placements) {

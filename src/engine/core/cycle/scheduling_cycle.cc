@@ -100,6 +100,12 @@ bool SchedulingCycle::IsFiller(const Candidate& candidate) {
   if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
   if (state_.RulesOf(candidate.job_class).order != QueuePolicy::kFifo || !first_blocked(candidate.job_class).is_set())
     return false;
+  // Without a reservation, and without escalation, the head would lose by the order of the fillers.
+  const JobId first = first_blocked(candidate.job_class);
+  const Waiting& head = state_.waiting.at(first);
+  if (state_.RulesOf(head.job_class).escalate_after == Duration(0) && !HasReservation(first) &&
+      !MayWaitUnsurely(state_, head.job_class, head.place.since, now_))
+    return false;
   return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !HasReservation(candidate.place.id);
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/core/place/earliest.h"
 #include "engine/core/state/cluster.h"
 #include "engine/core/state/state.h"
 
@@ -92,7 +93,7 @@ class SchedulingCycle {
   void FindHeads();
   void Push(Candidate candidate);
   void Settle();
-  bool Resettle(ReservationSlot slot, const Place& place, bool is_escalated);
+  bool Resettle(ReservationSlot slot, const Place& place);
   void PartHolds(ClassIndex index, const std::vector<TaskPlacement>& placements, Time at);
   void Unhold(ReservationSlot& slot);
   void Forget(std::size_t index);
@@ -105,11 +106,13 @@ class SchedulingCycle {
     bool is_later = false;  // The start is later than its reservation's.
     bool is_kept() const { return !placements.empty() || (reservation && !is_later); }
   };
-  Outlook Look(const ReservationSlot& slot, bool is_escalated);
-  std::optional<BackfillReservation> Renewed(const ReservationSlot& slot, bool is_escalated);
-  void NoteHopeless(ClassIndex index, bool is_escalated);
-  bool IsHopeless(ClassIndex index, bool is_escalated);
-  std::uint64_t& HopelessSince(ClassIndex index, bool is_escalated);
+  Outlook Look(const ReservationSlot& slot);
+  std::optional<BackfillReservation> Renewed(const ReservationSlot& slot);
+  ReservationBasis BasisOf(ClassIndex index, Time since) const;
+  void NoteHopeless(ClassIndex index, ReservationBasis basis);
+  bool IsHopeless(ClassIndex index, ReservationBasis basis);
+  std::uint64_t HopelessEpoch(ReservationBasis basis) const;
+  std::uint64_t& HopelessSince(ClassIndex index, ReservationBasis basis);
   bool Lift(std::size_t from);
   bool IsAnyEscalated(std::size_t from) const;
   void Restore(bool has_changed);

@@ -6,7 +6,6 @@
 #include "engine/core/cycle/preempt.h"
 #include "engine/core/cycle/scheduling_cycle.h"
 #include "engine/core/place/caps.h"
-#include "engine/core/place/earliest.h"
 #include "engine/core/place/limit_reservations.h"
 #include "engine/core/place/placer.h"
 #include "engine/core/place/start_blocker.h"
@@ -229,7 +228,7 @@ void SchedulingCycle::Settle() {
   const bool is_broken = slot.is_stale || slot.is_lifted || slot.reservation.start <= now_ || is_nomination;
   if (is_broken || Concerns(slot)) {
     slot.is_stale = is_broken;
-    if (!Resettle(slot, place, is_escalated)) return;
+    if (!Resettle(slot, place)) return;
   }
   if (!first.is_set()) first = place.id;
   settled_ += 1;
@@ -248,14 +247,14 @@ bool SchedulingCycle::IsBarredUntilItsStart(const ReservationSlot& slot) const {
 }
 
 // Returns false if the job has started or lost its reservation.
-bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is_escalated) {
+bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place) {
   if (!slot.is_lifted) Unhold(state_.reservations[settled_]);
   // The reservation is first improved with unreserved resources only. Reservations behind it give way if it is lost, or
   // if the job can start at once.
-  Outlook outlook = Look(slot, is_escalated);
+  Outlook outlook = Look(slot);
   if (outlook.placements.empty() && Lift(settled_ + 1)) {
     if (!outlook.is_kept()) {
-      outlook = Look(slot, is_escalated);
+      outlook = Look(slot);
     } else if (!slot.reservation.is_nomination) {
       outlook.placements = Find(slot.job_class, place.id, slot.is_stale);
     }
@@ -271,7 +270,7 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
   }
   if (!first.is_set()) first = place.id;
   if (!outlook.reservation) {
-    NoteHopeless(slot.job_class, is_escalated);
+    NoteHopeless(slot.job_class, BasisOf(slot.job_class, place.since));
     Forget(settled_);
     Restore(true);
     return false;
@@ -296,7 +295,7 @@ bool SchedulingCycle::Resettle(ReservationSlot slot, const Place& place, bool is
 
 // Returns what a job with a reservation gets now: places to start at once, or else the reservation that replaces its
 // present one. During the call, the capacity that the job itself has reserved must count as unreserved.
-SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool is_escalated) {
+SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot) {
   Outlook outlook;
   const bool is_nomination = slot.reservation.is_nomination;
   if (is_nomination && NominationIsFree(state_, slot)) {
@@ -306,21 +305,22 @@ SchedulingCycle::Outlook SchedulingCycle::Look(const ReservationSlot& slot, bool
     if (outlook.placements.empty() && IsReady(slot)) outlook.placements = slot.reservation.placements;
   }
   if (!outlook.placements.empty()) return outlook;
-  outlook.reservation = Renewed(slot, is_escalated);
+  outlook.reservation = Renewed(slot);
   outlook.is_later = outlook.reservation && outlook.reservation->start > slot.reservation.start;
   return outlook;
 }
 
 // A valid reservation is never postponed; it may only move to an earlier start.
-std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlot& slot, bool is_escalated) {
+std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlot& slot) {
   const JobId entry = slot.reservation.entry;
   const bool stands = !slot.is_stale || Stands(slot);
   if (stands && slot.reservation.is_nomination) return slot.reservation;
+  const ReservationBasis basis = BasisOf(slot.job_class, state_.waiting.at(entry).place.since);
   std::optional<BackfillReservation> reservation;
   if (slot.is_stale) {
-    reservation = Earliest(state_, slot.job_class, entry, now_, is_escalated);
+    reservation = Earliest(state_, slot.job_class, entry, now_, basis);
   } else if (idle_rounds_ < kMostIdleRounds) {
-    reservation = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.reservation.start);
+    reservation = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.reservation.start, basis);
     if (!reservation && slot.reservation.start == kNever && !grown_.empty() && drains_left_ > 0) {
       const ResourceRequest& request = state_.requests[state_.classes[slot.job_class].key.request];
       if (LeastTasks(request) > 1) drains_left_ -= 1;  // For a gang this visits every node.
@@ -335,17 +335,31 @@ std::optional<BackfillReservation> SchedulingCycle::Renewed(const ReservationSlo
 
 // No job with the same ResourceRequest can get a reservation until something becomes free unexpectedly: all known ends
 // were considered, so the job's length does not matter. Advance reservations make a difference between users.
-void SchedulingCycle::NoteHopeless(ClassIndex index, bool is_escalated) {
-  HopelessSince(index, is_escalated) = state_.room_epoch;
+//
+// Where reservations rest on time limits alone, ends without one free something all the time, and most searches fail.
+// So they are repeated once a minute.
+void SchedulingCycle::NoteHopeless(ClassIndex index, ReservationBasis basis) {
+  HopelessSince(index, basis) = HopelessEpoch(basis);
 }
 
-bool SchedulingCycle::IsHopeless(ClassIndex index, bool is_escalated) {
-  return HopelessSince(index, is_escalated) == state_.room_epoch;
+bool SchedulingCycle::IsHopeless(ClassIndex index, ReservationBasis basis) {
+  return HopelessSince(index, basis) == HopelessEpoch(basis);
 }
 
-std::uint64_t& SchedulingCycle::HopelessSince(ClassIndex index, bool is_escalated) {
+std::uint64_t SchedulingCycle::HopelessEpoch(ReservationBasis basis) const {
+  if (basis != ReservationBasis::kTimeLimits) return state_.room_epoch;
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::minutes>(now_.time_since_epoch()).count() + 1);
+}
+
+// The basis on which the job may get a reservation.
+ReservationBasis SchedulingCycle::BasisOf(ClassIndex index, Time since) const {
+  if (!MayWaitUnsurely(state_, index, since, now_)) return ReservationBasis::kTimeLimits;
+  return state_.IsEscalatedAt(index, since, now_) ? ReservationBasis::kDraining : ReservationBasis::kPredictions;
+}
+
+std::uint64_t& SchedulingCycle::HopelessSince(ClassIndex index, ReservationBasis basis) {
   JobClass& job_class = state_.classes[index];
-  const std::size_t kind = is_escalated ? 1 : 0;
+  const auto kind = static_cast<std::size_t>(basis);
   if (!state_.advance_reservations.empty()) return job_class.hopeless[kind];
   if (state_.hopeless_requests.size() < state_.requests.size()) state_.hopeless_requests.resize(state_.requests.size());
   return state_.hopeless_requests[job_class.key.request][kind];
@@ -364,12 +378,13 @@ void SchedulingCycle::Blocked(const Candidate& candidate) {
   if (is_full && (settled_ == state_.reservations.size() || state_.reservations.back().reservation.is_nomination))
     return;
   // If this job is hopeless, so are those behind it in its class.
-  if (IsHopeless(candidate.job_class, is_escalated)) return;
+  const ReservationBasis basis = BasisOf(candidate.job_class, candidate.place.since);
+  if (IsHopeless(candidate.job_class, basis)) return;
   Lift(settled_);
   std::optional<BackfillReservation> reservation =
-      Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
+      Earliest(state_, candidate.job_class, candidate.place.id, now_, basis);
   if (!reservation) {
-    NoteHopeless(candidate.job_class, is_escalated);
+    NoteHopeless(candidate.job_class, basis);
     Restore(false);
     return;
   }
@@ -435,8 +450,10 @@ std::vector<TaskPlacement> SchedulingCycle::MoveReservations(const Candidate& ca
     for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
       ReservationSlot& slot = state_.reservations[i];
       if (!has_date(slot)) continue;
+      const Time since = state_.waiting.at(slot.reservation.entry).place.since;
+      const ReservationBasis basis = std::min(BasisOf(slot.job_class, since), ReservationBasis::kPredictions);
       std::optional<BackfillReservation> reservation =
-          Earliest(state_, slot.job_class, slot.reservation.entry, now_, false);
+          Earliest(state_, slot.job_class, slot.reservation.entry, now_, basis);
       is_fine = reservation && reservation->start <= slot.reservation.start;
       if (!is_fine) break;
       slot.reservation = std::move(*reservation);

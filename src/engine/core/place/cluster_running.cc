@@ -77,7 +77,7 @@ void ClusterState::DropPlacement(JobId job, const TaskPlacement& placed) {
   DIVVY_ASSERT(at != node.placements.end());
   const RunningTask gone = *at;
   node.placements.erase(at);
-  if (gone.end == kNever && (gone.predicted_end == kNever || !rules.uses_predictions)) room_epoch += 1;
+  if (gone.end == kNever) room_epoch += 1;
   if (node.blocked.empty() && node.accepts) {
     placement::Release(node.state, gone.shape, gone.place);
     Show(placed.node);
@@ -109,6 +109,7 @@ void ClusterState::AddRun(Run run, Time now) {
   if (IsElastic(request_of(run))) elastic.insert(id);
   const auto [at, is_new] = running.emplace(id, std::move(run));
   DIVVY_ASSERT(is_new);
+  limited_runs += at->second.end != kNever;
   Expect(at->second, EndOf(rules, at->second, at->second.started));
 }
 

@@ -13,6 +13,14 @@ namespace {
 /// moments then seldom help, and each costs a look at every node with room.
 constexpr int kMostMoments = 32;
 
+/// If a reservation must rest on time limits alone, only so many of the next ends are considered, predicted ones
+/// included. Such searches often fail.
+constexpr int kMostSureMoments = 64;
+
+/// If at most so many GPUs suit a job, or it needs half of them, it reserves without time limits. Otherwise it would
+/// hardly ever find enough free at once.
+constexpr std::int64_t kFewGpus = 64;
+
 struct End {
   Time at;
   JobId job;
@@ -56,23 +64,57 @@ bool IsSure(const ClusterState& state, const ResourceRequest& request, const Bac
   return true;
 }
 
+bool Suits(const Node& node, const ResourceRequest& request) {
+  if (!node.accepts) return false;
+  for (const TaskGroup& group : request.groups) {
+    for (const Shape& shape : group.alternatives) {
+      if (shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.node_class) & 1) != 0) return true;
+    }
+  }
+  return false;
+}
+
+/// While it exists, predicted ends and lengths count as unknown if `is_off`.
+class WithoutPredictions {
+ public:
+  WithoutPredictions(Rules& rules, bool is_off) : rules_(rules), before_(rules.uses_predictions) {
+    if (is_off) rules_.uses_predictions = false;
+  }
+  ~WithoutPredictions() { rules_.uses_predictions = before_; }
+  WithoutPredictions(const WithoutPredictions&) = delete;
+  WithoutPredictions& operator=(const WithoutPredictions&) = delete;
+
+ private:
+  Rules& rules_;
+  bool before_;
+};
+
 class Search {
  public:
-  Search(ClusterState& state, ClassIndex job_class, JobId entry, Time now)
+  Search(ClusterState& state, ClassIndex job_class, JobId entry, Time now, ReservationBasis basis)
       : state_(state),
         key_(state.classes[job_class].key),
         request_(state.requests[key_.request]),
         now_(now),
+        is_sure_only_(basis == ReservationBasis::kTimeLimits),
         draw_(state.DrawOf(entry)) {}
   /// A search with the same parameters for another ResourceRequest. Requires: `request` outlives it.
   Search(const Search& other, const ResourceRequest& request)
-      : state_(other.state_), key_(other.key_), request_(request), now_(other.now_), draw_(other.draw_) {}
+      : state_(other.state_),
+        key_(other.key_),
+        request_(request),
+        now_(other.now_),
+        is_sure_only_(other.is_sure_only_),
+        draw_(other.draw_) {}
 
   bool IsSingle() const { return LeastTasks(request_) == 1 && request_.groups.size() == 1; }
 
   std::optional<BackfillReservation> Single() {
+    if (IsHopeless()) return std::nullopt;
     Moments moments(*this);
-    while (moments.Next()) {
+    for (int considered = 0; moments.Next();) {
+      if (is_sure_only_ && ++considered > kMostSureMoments) break;
+      if (!Counts(moments)) continue;
       std::vector<NodeIndex> scope = moments.lifted;
       for (const JobId job : moments.ended) {
         for (const TaskPlacement& placed : state_.running.at(job).placements) {
@@ -99,6 +141,7 @@ class Search {
   }
 
   std::optional<BackfillReservation> Gang() {
+    if (IsHopeless()) return std::nullopt;
     if (TakesOneAlternative(request_)) return GangAlike();
     std::vector<int> room(state_.nodes.size());
     std::map<std::pair<NodeIndex, int>, int> mixed_room;  // For mixed nodes, by model.
@@ -129,7 +172,9 @@ class Search {
     }
     int tries = 0;
     Moments moments(*this);
-    while (moments.Next()) {
+    for (int considered = 0; moments.Next();) {
+      if (is_sure_only_ && ++considered > kMostSureMoments) break;
+      if (!Counts(moments)) continue;
       for (const JobId job : moments.ended) {
         Placer placing(state_, now_, moments.at);
         for (const TaskPlacement& placed : state_.running.at(job).placements) count(placing, placed.node);
@@ -152,20 +197,12 @@ class Search {
     reservation.start = moment;
     reservation.placements = std::move(placements);
     reservation.is_sure = IsSure(state_, request_, reservation, now_);
+    if (is_sure_only_ && !reservation.is_sure) return std::nullopt;
     return reservation;
   }
 
  private:
-  bool Suits(NodeIndex index) const {
-    const Node& node = state_.nodes[index];
-    if (!node.accepts) return false;
-    for (const TaskGroup& group : request_.groups) {
-      for (const Shape& shape : group.alternatives) {
-        if (shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.node_class) & 1) != 0) return true;
-      }
-    }
-    return false;
-  }
+  bool Suits(NodeIndex index) const { return core::Suits(state_.nodes[index], request_); }
 
   // Times at which reserved capacity becomes free: the reservation ends, or it opens to its owners.
   std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
@@ -215,6 +252,16 @@ class Search {
     std::size_t next_ = 0;
   };
 
+  // Without time limits, no reservation rests on them. An advance reservation ends at its own time.
+  bool IsHopeless() const { return is_sure_only_ && state_.limited_runs == 0 && state_.advance_reservations.empty(); }
+
+  // Returns whether a sure reservation can begin at this moment.
+  bool Counts(const Moments& moments) const {
+    return !is_sure_only_ || !moments.lifted.empty() ||
+           std::any_of(moments.ended.begin(), moments.ended.end(),
+                       [&](JobId job) { return state_.running.at(job).end != kNever; });
+  }
+
   // If the tasks must be close together, all nodes with room; otherwise a few times as many as needed.
   std::vector<NodeIndex> Roomiest(const std::vector<int>& room, int tasks) const {
     std::vector<NodeIndex> nodes;
@@ -240,23 +287,43 @@ class Search {
   const ClassKey& key_;
   const ResourceRequest& request_;
   Time now_;
+  bool is_sure_only_;
   std::uint64_t draw_;
 };
 
 }  // namespace
 
+bool MayWaitUnsurely(const ClusterState& state, ClassIndex index, Time since, Time now) {
+  const JobClass& job_class = state.classes[index];
+  if (!job_class.wants_gpu || now - since >= kWaitsUnsurelyAfter) return true;
+  if (state.limited_runs == state.running.size()) return true;
+  if (job_class.suits_epoch != state.usable_epoch) {
+    job_class.suits_epoch = state.usable_epoch;
+    job_class.suiting_parts = 0;
+    for (const Node& node : state.nodes) {
+      if (Suits(node, state.requests[job_class.key.request]))
+        job_class.suiting_parts += std::int64_t{node.facts.gpus - node.blocked.size()} * placement::kGpuParts;
+    }
+  }
+  return job_class.suiting_parts <= kFewGpus * placement::kGpuParts ||
+         2 * job_class.least_parts >= job_class.suiting_parts;
+}
+
 std::optional<BackfillReservation> Earliest(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
-                                            bool may_drain) {
-  Search search(state, job_class, entry, now);
+                                            ReservationBasis basis) {
+  const WithoutPredictions rules(state.rules, basis == ReservationBasis::kTimeLimits);
+  Search search(state, job_class, entry, now, basis);
   std::optional<BackfillReservation> reservation = search.IsSingle() ? search.Single() : search.Gang();
-  if (!reservation && may_drain) reservation = DrainFor(state, state.requests[state.classes[job_class].key.request]);
+  if (!reservation && basis == ReservationBasis::kDraining)
+    reservation = DrainFor(state, state.requests[state.classes[job_class].key.request]);
   if (reservation) reservation->entry = entry;
   return reservation;
 }
 
 std::optional<BackfillReservation> EarlierOn(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
-                                             const std::vector<NodeIndex>& nodes, Time before) {
-  Search search(state, job_class, entry, now);
+                                             const std::vector<NodeIndex>& nodes, Time before, ReservationBasis basis) {
+  const WithoutPredictions rules(state.rules, basis == ReservationBasis::kTimeLimits);
+  Search search(state, job_class, entry, now, basis);
   std::vector<std::pair<Time, NodeIndex>> moments;
   for (const NodeIndex node : nodes) {
     for (const RunningTask& placed : state.nodes[node].placements) {

@@ -4,6 +4,9 @@
 // order until the job fits, so the cost depends on the ends before its start. If no known end lets it start, an
 // escalated job drains: it reserves GPUs that are free, or whose owners have run longest, as they become free. Source:
 // EASY backfill (Lifka 1995; Mu'alem and Feitelson 2001), applied per GPU.
+//
+// GPUs that are kept without time limits are idle for an unknown time. Where many GPUs suit a job, other jobs lose more
+// by that than it gains, so its reservation rests on time limits alone (MayWaitUnsurely).
 #pragma once
 
 #include <optional>
@@ -12,9 +15,17 @@
 
 namespace divvy::core {
 
+/// The facts that a reservation may rest on. Each value includes those before it.
+enum class ReservationBasis : std::uint8_t { kTimeLimits, kPredictions, kDraining };
+
+/// Returns whether GPUs may be kept for a job of the class although no time limit says until when: all running jobs
+/// have time limits, the job needs no GPU, few GPUs suit it, it needs at least half of those that do, or it has waited
+/// for kWaitsUnsurelyAfter. Cost: O(nodes) after a change of the usable nodes, otherwise constant.
+bool MayWaitUnsurely(const ClusterState& state, ClassIndex job_class, Time since, Time now);
+
 /// Respects existing reserved capacity. Returns nothing if no reservation is possible.
 std::optional<BackfillReservation> Earliest(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
-                                            bool may_drain);
+                                            ReservationBasis basis);
 
 /// Reserves places for all tasks as they become free, out of what no other job has reserved. Returns nothing if there
 /// are none.
@@ -32,7 +43,7 @@ std::optional<BackfillReservation> BetterDrain(const ClusterState& state, const 
 /// Like Earliest, but searches only these nodes, and returns only a start before `before`. Meant for requests of one
 /// task: a gang is found only if all of it fits on one node.
 std::optional<BackfillReservation> EarlierOn(ClusterState& state, ClassIndex job_class, JobId entry, Time now,
-                                             const std::vector<NodeIndex>& nodes, Time before);
+                                             const std::vector<NodeIndex>& nodes, Time before, ReservationBasis basis);
 
 /// Returns whether `request` would fit on the usable nodes if nothing ran there.
 bool CouldRun(const ClusterState& state, const ResourceRequest& request);

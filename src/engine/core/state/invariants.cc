@@ -63,7 +63,9 @@ std::string BrokenInvariant(const ClusterState& s) {
   std::size_t expected = 0;
   GpuUse running;
   std::vector<CapUse> cap_uses(s.caps.size());
+  std::size_t limited_runs = 0;
   for (const auto& [id, run] : s.running) {
+    limited_runs += run.end != kNever;
     expected += run.placements.size();
     running += s.UseOf(run);
     const ResourceRequest& request = s.request_of(run);
@@ -85,6 +87,7 @@ std::string BrokenInvariant(const ClusterState& s) {
       cap_uses[cap].parts += s.PartsOf(run);
     }
   }
+  if (limited_runs != s.limited_runs) return "the running jobs with time limits are counted wrong";
   if (placements != expected) return "nodes and running jobs disagree about pieces";
   if (s.teams.running(kRootTeam) != running.parts) return "the teams' sum is not what runs";
   if (s.teams.worth(kRootTeam) != running.worth) return "the teams' sum is worth another amount than what runs";

@@ -24,7 +24,7 @@ Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, 
       RankFifo(standing, rank);
       break;
     case QueuePolicy::kShortest:
-      RankShortest(rules, standing, rank);
+      RankShortest(rules, standing, now, rank);
       break;
     case QueuePolicy::kFair:
       RankFair(rules, teams, standing, now, rank);

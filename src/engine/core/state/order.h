@@ -28,6 +28,7 @@ struct Standing {
   TeamIndex team = kRootTeam;
   std::int64_t front_parts = 0;  // GPU parts of the first job of the team; teams are compared by it.
   PoolIndex pool = kWholeCluster;
+  bool is_limited = false;  // It has a time limit.
 };
 
 /// Returns whether the job has waited so long that smaller jobs no longer go first.
@@ -42,7 +43,9 @@ Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, 
 // The policies; each has a file of its own.
 void RankSmallFirst(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank);
 void RankFifo(const Standing& standing, std::int64_t* rank);
-void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t* rank);
+void RankShortest(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank);
+/// When a job without a time limit goes first under kShortest; kNever: never.
+Time ShortestEscalatesAt(const PoolRules& rules, const Standing& standing);
 /// For kFair, kTeamRanks ranks after the first kPoolRanks are the same for all jobs of a team.
 inline constexpr std::size_t kPoolRanks = 1;
 inline constexpr std::size_t kTeamRanks = 4;

@@ -2,6 +2,10 @@
 // one-GPU job that has waited as long as its predicted length ranks like a new job of length 0. A job without a
 // prediction counts as a day.
 //
+// Predictions of wide jobs are often wrong, and their credit grows slowly compared with their GPU time. So a job
+// without a time limit goes before all others, the oldest first, once it has waited for PoolRules::escalate_after (an
+// hour if that is 0) and as long as it is predicted to run. A job with a time limit has a reservation by then.
+//
 // Source: QSSF (Hu et al., SC 2021) orders by predicted GPU time. The ageing is the response ratio of HRRN (Brinch
 // Hansen 1971) as a difference, which keeps the relative order of two waiting jobs constant.
 #include <algorithm>
@@ -12,16 +16,27 @@ namespace divvy::core {
 namespace {
 
 constexpr double kUnknownSeconds = 86'400;
+/// If jobs do not escalate, ageing alone still lets an old job go first.
+constexpr Duration kLeastWait = std::chrono::hours(1);
 
 }  // namespace
 
-void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t* rank) {
+Time ShortestEscalatesAt(const PoolRules& rules, const Standing& standing) {
+  if (standing.is_limited || rules.ageing <= 0) return kNever;
+  const Duration least = rules.escalate_after > Duration(0) ? rules.escalate_after : kLeastWait;
+  return AddSaturating(standing.place.since, std::max(least, standing.predicted));
+}
+
+void RankShortest(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank) {
   const double seconds =
       standing.predicted > Duration(0) ? std::chrono::duration<double>(standing.predicted).count() : kUnknownSeconds;
   const double gpus = std::max(static_cast<double>(standing.gpu_parts) / placement::kGpuParts, 0.01);
   const double since = std::chrono::duration<double>(standing.place.since.time_since_epoch()).count();
   rank[0] = -std::int64_t{standing.place.priority};
-  rank[1] = static_cast<std::int64_t>((gpus * seconds + rules.ageing * since) * 1000);
+  const bool is_escalated = ShortestEscalatesAt(rules, standing) <= now;
+  rank[1] = is_escalated ? 0 : 1;
+  rank[2] = is_escalated ? standing.place.since.time_since_epoch().count()
+                         : static_cast<std::int64_t>((gpus * seconds + rules.ageing * since) * 1000);
 }
 
 }  // namespace divvy::core

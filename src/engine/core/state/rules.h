@@ -14,6 +14,9 @@ enum class Backfill {
   kAnything,  // Any job that fits, without reservations. For comparison only: large jobs starve.
 };
 
+/// After this time in the queue, any job may reserve GPUs without a sure date. So none waits indefinitely.
+inline constexpr Duration kWaitsUnsurelyAfter = std::chrono::days(14);
+
 /// The queue rules of one pool.
 struct PoolRules {
   QueuePolicy order = QueuePolicy::kSmallFirst;

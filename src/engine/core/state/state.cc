@@ -103,7 +103,7 @@ Standing ClusterState::StandingOf(ClassIndex index, const Place& place) const {
   const std::size_t at = TeamHeadOf(index);
   const bool has_front = at < team_heads.size() && team_heads[at].is_set;
   const std::int64_t front = has_front ? team_heads[at].parts : job_class.least_parts;
-  return {place, job_class.least_parts, predicted, team, front, PoolOf(index)};
+  return {place, job_class.least_parts, predicted, team, front, PoolOf(index), job_class.key.limit > Duration(0)};
 }
 
 Key ClusterState::KeyAt(ClassIndex index, const Place& place, Time now) const {
@@ -149,12 +149,18 @@ void ClusterState::HeadChanged(ClassIndex index, Time now) {
   // When the next job of the class escalates: it may then get a reservation and pass others.
   job_class.head_changes_at = kNever;
   const PoolRules& own = RulesOf(index);
+  const auto changes_at = [&](Time at) {
+    if (at <= now) return;
+    job_class.head_changes_at = std::min(job_class.head_changes_at, at);
+    next_change = std::min(next_change, at);
+  };
+  if (job_class.wants_gpu) changes_at(AddSaturating(place.since, kWaitsUnsurelyAfter));
+  if (own.order == QueuePolicy::kShortest) changes_at(ShortestEscalatesAt(own, StandingOf(index, place)));
   if (own.escalate_after <= Duration(0)) return;
   const Place young = {now - own.escalate_after + Duration(1), JobId(0), place.priority};
   const ClassQueue::Position at = job_class.queue.LowerBound(young);
   if (job_class.queue.IsEnd(at) || job_class.queue.At(at).place.priority != place.priority) return;
-  job_class.head_changes_at = EscalatesAt(own, job_class.queue.At(at).place.since);
-  next_change = std::min(next_change, job_class.head_changes_at);
+  changes_at(EscalatesAt(own, job_class.queue.At(at).place.since));
 }
 
 void ClusterState::Enqueue(Waiting& entry) {

@@ -46,11 +46,14 @@ struct JobClass {
   /// Any node may have become possible for the class, not only the grown ones.
   bool is_fresh = false;
   std::uint64_t looked = 0;  // The round in which its head was last tried.
-  /// No start could be reserved as of this room_epoch; [1] is for escalated jobs.
-  std::uint64_t hopeless[2] = {0, 0};
+  /// No start could be reserved as of this room_epoch (with time limits alone: as of this minute); by ReservationBasis.
+  std::uint64_t hopeless[3] = {0, 0, 0};
   /// Whether it fits on the usable nodes when they are empty; as of usable_epoch `checked_epoch`.
   mutable bool could_run = true;
   mutable std::uint64_t checked_epoch = 0;
+  /// The GPU parts of the usable nodes that suit it; as of usable_epoch `suits_epoch`.
+  mutable std::int64_t suiting_parts = 0;
+  mutable std::uint64_t suits_epoch = 0;
   std::uint64_t tried_epoch = 0;  // The preempt_epoch at its last search for victims, which found none.
   Time try_again = kNever;        // When the passing of time may change that result.
 
@@ -183,6 +186,7 @@ struct ClusterState {
   std::unordered_map<JobId, Waiting> waiting;  // For look-up only, never iterated for decisions; so is `running`.
   std::unordered_map<JobId, Run> running;
   std::unordered_map<JobId, std::uint64_t> draws;  // Entries that wait for random placement. For look-up only.
+  std::size_t limited_runs = 0;                    // Running jobs with a time limit.
   std::set<JobId> elastic;                         // Running elastic jobs.
   std::set<std::pair<Time, JobId>> ends;           // Run::expected of the running jobs that have one.
   std::set<std::pair<Time, JobId>> dated;          // Waiting jobs with a begin time in the future.
@@ -211,7 +215,7 @@ struct ClusterState {
   std::map<JobId, Moving> moving;  // Those of `leaving` that are migrated; Moving::to is reserved for them.
   /// JobClass::hopeless, shared by all classes with the same ResourceRequest, as long as there are no advance
   /// reservations.
-  std::vector<std::array<std::uint64_t, 2>> hopeless_requests;
+  std::vector<std::array<std::uint64_t, 3>> hopeless_requests;
   std::uint64_t preempt_epoch = 1;  // Counts changes that may affect who may preempt whom.
   Time preempt_again = kNever;      // When time alone may change that.
 
