@@ -13,9 +13,9 @@ namespace {
 /// moments then seldom help, and each costs a look at every node with room.
 constexpr int kMostMoments = 32;
 
-/// If a reservation must rest on time limits alone, only so many of the next ends are considered. Such searches often
-/// fail, and are repeated whenever something became free.
-constexpr int kMostSureMoments = 32;
+/// If a reservation must rest on time limits alone, only so many of the next ends are considered, predicted ones
+/// included. Such searches often fail.
+constexpr int kMostSureMoments = 64;
 
 /// If at most so many GPUs suit a job, or it needs half of them, it reserves without time limits. Otherwise it would
 /// hardly ever find enough free at once.
@@ -113,8 +113,8 @@ class Search {
     if (IsHopeless()) return std::nullopt;
     Moments moments(*this);
     for (int considered = 0; moments.Next();) {
-      if (!Counts(moments)) continue;
       if (is_sure_only_ && ++considered > kMostSureMoments) break;
+      if (!Counts(moments)) continue;
       std::vector<NodeIndex> scope = moments.lifted;
       for (const JobId job : moments.ended) {
         for (const TaskPlacement& placed : state_.running.at(job).placements) {
@@ -173,8 +173,8 @@ class Search {
     int tries = 0;
     Moments moments(*this);
     for (int considered = 0; moments.Next();) {
-      if (!Counts(moments)) continue;
       if (is_sure_only_ && ++considered > kMostSureMoments) break;
+      if (!Counts(moments)) continue;
       for (const JobId job : moments.ended) {
         Placer placing(state_, now_, moments.at);
         for (const TaskPlacement& placed : state_.running.at(job).placements) count(placing, placed.node);
