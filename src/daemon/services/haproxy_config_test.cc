@@ -59,7 +59,8 @@ TEST(HaproxyStat, ReadsTheColumnsByTheirTitles) {
 }
 
 PortListeners ListenersIn(std::initializer_list<std::string> sockets) {
-  std::string table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+  std::string table =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
   for (const std::string& socket : sockets) table += "   0: " + socket + "        0 1 1 0 100 0 0 10 0\n";
   std::istringstream text(table);
   PortListeners listeners;
@@ -71,8 +72,8 @@ std::string Socket(const std::string& local, const std::string& state, int uid) 
 }
 
 TEST(ServiceProbe, FindsWhoseProcessListens) {
-  const PortListeners listeners = ListenersIn({Socket("0100007F:4E20", "0A", 1001), Socket("00000000:4E22", "0A", 1001),
-                                               Socket("0100007F:4E21", "01", 1002)});
+  const PortListeners listeners = ListenersIn(
+      {Socket("0100007F:4E20", "0A", 1001), Socket("00000000:4E22", "0A", 1001), Socket("0100007F:4E21", "01", 1002)});
   EXPECT_TRUE(IsListenerOf(listeners, 1001, 20'000));
   EXPECT_TRUE(IsListenerOf(listeners, 1001, 20'002));
   EXPECT_FALSE(IsListenerOf(listeners, 1002, 20'000)) << "another user's process has the port";
@@ -85,11 +86,11 @@ TEST(ServiceProbe, TheNearestListenerGetsTheConnections) {
   const std::string any6(32, '0');
   EXPECT_FALSE(IsListenerOf(ListenersIn({Socket("00000000:4E20", "0A", 1001), Socket("0100007F:4E20", "0A", 1002)}),
                             1001, 20'000));
-  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0100007F:4E20", "0A", 1001), Socket(any6 + ":4E20", "0A", 1002)}),
-                           1001, 20'000))
+  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0100007F:4E20", "0A", 1001), Socket(any6 + ":4E20", "0A", 1002)}), 1001,
+                           20'000))
       << "another user cannot disturb the service from another address";
-  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0200007F:4E20", "0A", 1002), Socket(any6 + ":4E20", "0A", 1001)}),
-                           1001, 20'000));
+  EXPECT_TRUE(IsListenerOf(ListenersIn({Socket("0200007F:4E20", "0A", 1002), Socket(any6 + ":4E20", "0A", 1001)}), 1001,
+                           20'000));
   EXPECT_FALSE(IsListenerOf(ListenersIn({Socket("00000000:4E20", "0A", 1001), Socket("00000000:4E20", "0A", 1002)}),
                             1001, 20'000));
 }

@@ -21,6 +21,7 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr Duration kTickWhileHeld = std::chrono::milliseconds(100);
 constexpr Duration kTickWithoutFront = std::chrono::milliseconds(50);
 constexpr std::int64_t kTicksPerFull = 4;
+constexpr Duration kListenersFor = std::chrono::milliseconds(50);
 constexpr Duration kProbeEvery = std::chrono::milliseconds(200);
 constexpr std::int64_t kFirstFrontPort = 8000;
 constexpr std::int64_t kLastFrontPort = 8999;
@@ -316,7 +317,7 @@ void ServiceHost::Tick() {
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
     is_memory_short_ = IsHostShortOfMemory();
-    listeners_ = ReadListeners();
+    ReadListenersAgain(Duration(0));
     std::set<JobId> jobs;
     for (const auto& [name, service] : services_) {
       for (const wire::ServiceReplica& replica : service->kept.replicas) jobs.insert(replica.job);
@@ -411,6 +412,13 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) {
   return facts;
 }
 
+void ServiceHost::ReadListenersAgain(Duration most_age) {
+  const Time now = driver_.Now();
+  if (now - listeners_at_ < most_age) return;
+  listeners_at_ = now;
+  listeners_ = ReadListeners();
+}
+
 bool ServiceHost::IsChecked(const Service& service, const wire::ServiceReplica& replica,
                             const JobRecord& record) const {
   // A container may map its user to another one.
@@ -432,18 +440,19 @@ void ServiceHost::Probe(const Service& service, const wire::ServiceReplica& repl
   probe.is_under_way = true;
   probe.at = now;
   const auto port = static_cast<std::uint16_t>(replica.port);
-  ProbeReplica(loop_, address, port, service.kept.settings.health,
-               [this, job = replica.job, attempt = record.attempt, port, is_checked = IsChecked(service, replica, record),
-                uid = record.user.uid, alive = is_alive_](bool answers) {
-                 if (!*alive) return;
-                 const auto known = probes_.find(job);
-                 if (known == probes_.end() || known->second.attempt != attempt) return;
-                 // Whoever has answered may have closed the port since, but then the owner has it now.
-                 if (answers && is_checked) listeners_ = ReadListeners();
-                 known->second.is_under_way = false;
-                 known->second.is_foreign = answers && is_checked && !IsListenerOf(listeners_, uid, port);
-                 known->second.answers = answers && !known->second.is_foreign;
-               });
+  ProbeReplica(
+      loop_, address, port, service.kept.settings.health,
+      [this, job = replica.job, attempt = record.attempt, port, is_checked = IsChecked(service, replica, record),
+       uid = record.user.uid, alive = is_alive_](bool answers) {
+        if (!*alive) return;
+        const auto known = probes_.find(job);
+        if (known == probes_.end() || known->second.attempt != attempt) return;
+        // Whoever has answered may have closed the port since, but then the owner has it now.
+        if (answers && is_checked) ReadListenersAgain(kListenersFor);
+        known->second.is_under_way = false;
+        known->second.is_foreign = answers && is_checked && !IsListenerOf(listeners_, uid, port);
+        known->second.answers = answers && !known->second.is_foreign;
+      });
 }
 
 void ServiceHost::FollowEnd(JobId job) {

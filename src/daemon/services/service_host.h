@@ -75,6 +75,7 @@ class ServiceHost {
   void TickSoon(Duration delay);
   ServiceFacts FactsOf(Service& service, Time now);
   void FollowEnd(JobId job);
+  void ReadListenersAgain(Duration most_age);
   /// Whether the listener at its port can be compared with its owner.
   bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
@@ -104,6 +105,7 @@ class ServiceHost {
   };
   std::map<JobId, Probed> probes_;  // Of starting replicas whose jobs run.
   PortListeners listeners_;         // Of this machine, up to a second old.
+  Time listeners_at_ = kNoTime;
   std::int64_t next_port_ = 0;
   std::int64_t ticks_ = 0;
   bool is_tick_due_ = false;

@@ -17,7 +17,7 @@ void ProbeReplica(boost::asio::io_context& loop, const std::string& address, std
 
 /// Who gets connections to 127.0.0.1 at each TCP port of this machine.
 struct PortListener {
-  int nearness = 0;        // The kernel prefers a socket at 127.0.0.1 to one at 0.0.0.0, and that to one at [::].
+  int nearness = 0;       // The kernel prefers a socket at 127.0.0.1 to one at 0.0.0.0, and that to one at [::].
   std::int64_t uid = -1;  // -1: processes of several users.
 };
 using PortListeners = std::map<std::uint16_t, PortListener>;

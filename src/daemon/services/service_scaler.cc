@@ -162,8 +162,8 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
       runtime.waking_since = kNoTime;
       Set(replica, "starting", facts.now);
     } else if (replica.state == "ready" && seen.is_foreign) {
-      AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + "): " +
-                   std::string(kForeign),
+      AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) +
+                   "): " + std::string(kForeign),
                facts.now);
       Set(replica, "starting", facts.now);
     }

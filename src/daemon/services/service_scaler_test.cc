@@ -45,6 +45,11 @@ class ServiceWorld {
       seen.end = "exited with code 1";
       seen.running_since = TimeFromSeconds(replica.since);
       seen.answers = !broken_.contains(replica.revision) && now_ - seen.running_since >= 1s;
+      if (foreign_.contains(replica.number)) {
+        seen.is_foreign = true;
+        seen.answers = false;
+      }
+      seen.attempt = attempt_;
       seen.can_park = has_fractions_;
       seen.in_flight = busy_.contains(replica.number) ? 1 : 0;
     }
@@ -80,6 +85,8 @@ class ServiceWorld {
   bool has_fractions_ = false;
   bool has_room_ = true;
   bool is_memory_short_ = false;
+  std::uint32_t attempt_ = 0;  // Of all jobs.
+  std::set<std::int64_t> foreign_;
   std::set<std::int64_t> ended_;
   std::set<std::int64_t> broken_;  // Revisions whose replicas end before they answer.
   std::set<std::int64_t> busy_;
@@ -256,6 +263,36 @@ TEST(ServiceScaler, ReplacesAReplicaThatEnds) {
   world.Seconds(5);
   EXPECT_EQ(world.Count("ready"), 1);
   EXPECT_EQ(world.starts_, 2);
+}
+
+TEST(ServiceScaler, AReplicaWhosePortIsAnotherUsersGetsNoRequests) {
+  wire::ServiceSettings settings = Replicas(1, 1);
+  settings.ready_within_s = 20;
+  ServiceWorld world(settings);
+  world.Seconds(5);
+  world.foreign_.insert(1);
+  world.Seconds(2);
+  EXPECT_EQ(world.Count("ready"), 0);
+  EXPECT_NE(world.scaler_->NoteOf(1).find("no process of its owner listens"), std::string::npos);
+  world.foreign_.clear();
+  world.Seconds(3);
+  EXPECT_EQ(world.Count("ready"), 1);
+  EXPECT_EQ(world.scaler_->NoteOf(1), "");
+  world.foreign_.insert(1);
+  world.Seconds(30);
+  EXPECT_EQ(world.starts_, 2) << "another replica, with another port";
+  EXPECT_EQ(world.Count("ready"), 1);
+  EXPECT_EQ(world.scaler_->Note(), "") << "the revision is not to blame";
+}
+
+TEST(ServiceScaler, AReplicaWhoseJobRanAgainIsNotReadyBeforeItAnswers) {
+  ServiceWorld world(Replicas(1, 1));
+  world.Seconds(5);
+  ASSERT_EQ(world.Count("ready"), 1);
+  world.broken_.insert(1);  // The new process does not answer.
+  world.attempt_ = 1;
+  world.Second();
+  EXPECT_EQ(world.Count("ready"), 0);
 }
 
 TEST(ServiceScaler, ChangesNothingWithoutNumbersOfTheFront) {
