@@ -357,7 +357,7 @@ void Provisioner::OnCreated(NodeRequest& request, const Answer& answer, Time now
   Fail(state, "create: " + error, now);
   watch.retry_at = now + Backoff(++watch.failures);
   if (request.state == NodeState::kRequested && watch.failures >= kMostFailures)
-    Destroy(request, "it could not be created: " + OneLine(error).substr(0, kLongestError), now);
+    Destroy(request, "it could not be created; divvy providers has the error", now);
 }
 
 void Provisioner::OnDestroyed(NodeRequest& request, const Answer& answer, Time now) {

@@ -77,9 +77,10 @@ struct Pilot {
   std::string token;
 };
 
-/// The cluster's pilots that have not ended, ascending by id.
+/// The cluster's pilots that have not ended, ascending by id. Only jobs of this program's own user: others could write
+/// the tag into their comments.
 Result<std::vector<Pilot>> ListPilots(const std::string& cluster) {
-  DIVVY_TRY(const std::string text, RunTool({"squeue", "--noheader", "--all", "--format=%i %k"}));
+  DIVVY_TRY(const std::string text, RunTool({"squeue", "--noheader", "--all", "--user=" + std::to_string(::geteuid()), "--format=%i %k"}));
   std::vector<Pilot> pilots;
   for (const std::string_view line : Split(text, '\n')) {
     const auto words = SplitWords(line);
@@ -138,8 +139,9 @@ Result<std::string> CreatePilot(const wire::ProviderOrder& order) {
                                     "--cpus-per-task=" + std::to_string(shape.cpus),
                                     "--mem=" + std::to_string(shape.memory_bytes >> 20) + "M"};
   if (shape.gpus > 0) words.push_back("--gres=gpu:" + std::to_string(shape.gpus));
+  // Whole minutes. 0 would mean no limit.
   if (shape.max_lifetime_s > 0)
-    words.push_back("--time=" + std::to_string(static_cast<std::int64_t>(shape.max_lifetime_s / 60)));
+    words.push_back("--time=" + std::to_string(std::max<std::int64_t>(1, static_cast<std::int64_t>(shape.max_lifetime_s / 60))));
   for (const std::vector<std::string>* options : {&order.options, &shape.options}) {
     for (const std::string& option : *options) {
       const std::size_t equals = std::min(option.find('='), option.size());

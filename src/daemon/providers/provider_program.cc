@@ -39,9 +39,12 @@ timespec MonotonicNow() {
   return now;
 }
 
-[[noreturn]] void Become(const std::vector<std::string>& words, const sigset_t& mask) {
+[[noreturn]] void Become(const std::vector<std::string>& words, const sigset_t& mask, pid_t guard) {
   ::setpgid(0, 0);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  // The program does not outlive a guard that is killed. Processes that it started may.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() != guard) ::_exit(kNotStarted);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // A core file would contain credentials.
   const rlimit none{0, 0};
@@ -80,9 +83,10 @@ int ProviderMain(const std::vector<std::string>& words) {
   ::sigprocmask(SIG_BLOCK, &signals, &before);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
   if (::getppid() != *parent) return kTimedOut;  // The daemon has died already.
+  const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return kNotStarted;
-  if (child == 0) Become({words.begin() + 2, words.end()}, before);
+  if (child == 0) Become({words.begin() + 2, words.end()}, before, self);
   ::setpgid(child, child);  // Both do it, so that it is done whoever is first.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
   const std::optional<int> status = AwaitEnd(child, *seconds, signals);
@@ -145,18 +149,30 @@ void ProviderRunner::Run(const ProviderProgram& program, Done done) {
                                     std::to_string(seconds.count())};
   words.insert(words.end(), program.words.begin(), program.words.end());
   Spawn spawn(Spawn::Apart::kGroup);
-  spawn.Give(0, input.get()).Give(1, out_theirs.get()).Give(2, err_theirs.get()).CloseRest();
+  // The daemon ignores SIGPIPE; a program should not.
+  spawn.Give(0, input.get()).Give(1, out_theirs.get()).Give(2, err_theirs.get()).CloseRest().Reset(SIGPIPE);
   const auto pid = spawn.Start(divvy_, words, program.environment);
   if (!pid) return fail("cannot start " + program.words.front() + ": " + pid.error().message);
   auto child = std::make_shared<Child>(loop_);
+  const auto watch = [](asio::posix::stream_descriptor& stream, Descriptor& descriptor) {
+    boost::system::error_code error;
+    if (descriptor.is_open()) stream.assign(descriptor.get(), error);
+    if (!descriptor.is_open() || error) return false;
+    descriptor.Release();
+    return true;
+  };
+  Descriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  if (!watch(child->ended, ended) || !watch(child->output, out_ours) || !watch(child->complaint, err_ours)) {
+    // The guard kills its program and ends at once.
+    ::kill(*pid, SIGTERM);
+    while (::waitpid(*pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    return fail("cannot watch " + program.words.front() + ": no descriptor or memory is left");
+  }
   child->pid = *pid;
   child->program = program.words.front();
   child->timeout = program.timeout;
   child->done = std::move(done);
   children_.emplace(*pid, child);
-  const int ended = static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0));
-  child->output.assign(out_ours.Release());
-  child->complaint.assign(err_ours.Release());
   child->output.non_blocking(true);
   child->complaint.non_blocking(true);
   Read(child, true);
@@ -165,7 +181,6 @@ void ProviderRunner::Run(const ProviderProgram& program, Done done) {
   child->limit.async_wait([child](const boost::system::error_code& error) {
     if (!error) ::kill(child->pid, SIGKILL);
   });
-  child->ended.assign(ended);
   child->ended.async_wait(asio::posix::stream_descriptor::wait_read,
                           [this, child](const boost::system::error_code& error) {
                             if (error) return;

@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -75,6 +80,35 @@ TEST_F(ProviderPrograms, AreNotAwaitedByProcessesThatTheyLeaveBehind) {
   std::ifstream(folder_ + "/pid") >> pid;
   ASSERT_GT(pid, 0);
   EXPECT_EQ(::kill(pid, SIGKILL), 0);
+}
+
+TEST_F(ProviderPrograms, CanDieOfABrokenPipe) {
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  EXPECT_EQ(ErrorOf(Run("kill -PIPE $$; echo survives")), "it failed with exit code 141");
+  std::signal(SIGPIPE, before);
+}
+
+TEST_F(ProviderPrograms, AnErrorWhenNoDescriptorIsLeftToWatchOneEndsNothingElse) {
+  boost::asio::io_context loop;
+  ProviderRunner runner(loop, folder_ + "/divvy");
+  ProviderProgram program;
+  program.words = {"/bin/sleep", "300"};
+  program.timeout = std::chrono::seconds(60);
+  // The input and two pipes take five descriptors; the sixth would watch the process.
+  std::array<int, 6> next{};
+  for (int& fd : next) ASSERT_GE(fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  for (const int fd : next) ::close(fd);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{static_cast<rlim_t>(*std::ranges::max_element(next)), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<std::string> errors;
+  runner.Run(program, [&](const Result<std::string>& output) { errors.push_back(ErrorOf(output)); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  loop.run();
+  EXPECT_EQ(errors, std::vector<std::string>{"cannot watch /bin/sleep: no descriptor or memory is left"});
+  // It was killed and reaped.
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
 }
 
 // Runs the guard in a child process; returns its exit code.

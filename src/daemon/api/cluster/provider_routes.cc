@@ -8,7 +8,8 @@ ProviderRoutes::ProviderRoutes(ApiContext& api, RouteTable& table) : driver_(api
   table.Add(this, {{"GET", "/v1/providers", &ProviderRoutes::List}, {"POST", "/v1/providers", &ProviderRoutes::Act}});
 }
 
-// Errors of a provider's program may name accounts and addresses, so only administrators see them.
+// Errors of a provider's program may name accounts and addresses, so only administrators see them. The reason why a
+// node is returned (`why`) never has the text of a program.
 void ProviderRoutes::List(ApiCall& call) {
   std::vector<wire::ProviderView> views;
   if (ports_.providers) views = ports_.providers->Views(driver_.Now());
