@@ -43,6 +43,10 @@ constexpr std::chrono::seconds kAnswersWithin{5};
 constexpr Duration kStartLook = std::chrono::milliseconds(30);
 constexpr Duration kStable = std::chrono::seconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
+// HAProxy adds its pid to the path while it binds the socket.
+constexpr std::size_t kLongestSocket = 97;
+constexpr std::size_t kMostOld = 4;
+constexpr Duration kBetweenEnds = std::chrono::seconds(5);
 constexpr std::string_view kPrefix = "front-";
 
 std::string ReadAll(const std::string& path) {
@@ -78,6 +82,14 @@ struct Exchange {
   std::function<void(Result<std::string>)> done;
 };
 
+/// What is wrong with the answer that has arrived; empty: nothing.
+std::string ExchangeProblem(const Exchange& exchange) {
+  if (exchange.answer.size() >= kMostAnswer) return "HAProxy's answer is longer than 64 MiB";
+  if (exchange.next + 1 == exchange.lines.size()) return "";
+  const std::string complaint = ComplaintIn(exchange.answer);
+  return complaint.empty() ? "" : "HAProxy refused a command: " + OneLine(complaint);
+}
+
 void SendNext(const std::shared_ptr<Exchange>& exchange) {
   boost::system::error_code error;
   exchange->socket.close(error);
@@ -101,6 +113,9 @@ void SendNext(const std::shared_ptr<Exchange>& exchange) {
                                              [exchange, fail](const boost::system::error_code& end, std::size_t) {
                                                if (end && end != asio::error::eof) return fail(end);
                                                exchange->limit.cancel();
+                                               const std::string why = ExchangeProblem(*exchange);
+                                               if (!why.empty())
+                                                 return std::exchange(exchange->done, nullptr)(Unreachable(why));
                                                if (++exchange->next < exchange->lines.size()) return SendNext(exchange);
                                                std::exchange(exchange->done, nullptr)(std::move(exchange->answer));
                                              });
@@ -138,9 +153,10 @@ struct Haproxy::Process {
   asio::posix::stream_descriptor ended;
   std::int64_t generation = 0;
   std::string config;
-  bool is_started = false;            // Its runtime socket has answered.
-  bool is_change_due = false;         // The services have changed while it started.
-  std::function<void()> ask_started;  // Asks it until it answers.
+  std::map<std::string, std::int64_t> slots;  // By service.
+  bool is_started = false;                    // Its runtime socket has answered.
+  bool is_change_due = false;                 // The services have changed while it started.
+  std::function<void()> ask_started;          // Asks it until it answers.
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 };
 
@@ -188,6 +204,7 @@ void Haproxy::Adopt() {
     }
     auto known = std::make_shared<Process>(loop_, *std::move(process), number);
     known->config = ReadAll(config);
+    known->slots = SlotsIn(known->config);
     known->is_started = true;
     Watch(known);
     if (current_ == nullptr) {
@@ -234,7 +251,21 @@ void Haproxy::Release(std::int64_t port) {
   reserved_.erase(found);
 }
 
-void Haproxy::Serve(const std::vector<wire::ServiceSettings>& services) {
+std::int64_t Haproxy::SlotsOf(const std::string& service) const {
+  if (current_ == nullptr) return 0;
+  const auto found = current_->slots.find(service);
+  return found == current_->slots.end() ? 0 : found->second;
+}
+
+Status Haproxy::CheckFolder() const {
+  const std::string socket = SocketOf(generation_ + 1);
+  if (socket.size() <= kLongestSocket) return {};
+  return FailedPrecondition("HAProxy cannot use the socket " + socket + ": its path has " +
+                            std::to_string(socket.size()) + " characters, and HAProxy allows " +
+                            std::to_string(kLongestSocket) + "; use a shorter DIVVY_HOME");
+}
+
+void Haproxy::Serve(const std::vector<FrontService>& services) {
   services_ = services;
   // A process that is told to stop while it starts would keep its sockets.
   if (current_ != nullptr && !current_->is_started) {
@@ -251,6 +282,16 @@ void Haproxy::Serve(const std::vector<wire::ServiceSettings>& services) {
   if (current_ != nullptr &&
       current_->config == HaproxyConfig(options_.place, SocketOf(current_->generation), services))
     return;
+  if (current_ != nullptr && old_.size() >= kMostOld) {
+    // Each change leaves a process until its requests are answered. The oldest ends if there are too many.
+    if (std::chrono::steady_clock::now() - current_->since >= kBetweenEnds) old_.front()->process.Signal(SIGTERM);
+    if (std::exchange(is_change_waiting_, true)) return;
+    return ports_.after(std::chrono::seconds(1), [this, alive = is_alive_] {
+      if (!*alive) return;
+      is_change_waiting_ = false;
+      Serve(std::vector(services_));
+    });
+  }
   StartProcess();
 }
 
@@ -259,6 +300,10 @@ void Haproxy::StartProcess() {
     trouble_ =
         "HAProxy is not installed: install the package haproxy (apt-get install haproxy), or set haproxy = "
         "\"/path/to/haproxy\" in [services] of divvy.toml";
+    return;
+  }
+  if (const Status usable = CheckFolder(); !usable) {
+    trouble_ = usable.error().message;
     return;
   }
   const std::string folder = options_.place.directory;
@@ -293,9 +338,10 @@ void Haproxy::StartProcess() {
   if (current_ != nullptr) old_.push_back(current_);
   current_ = std::make_shared<Process>(loop_, *std::move(process), number);
   current_->config = config;
+  current_->slots = SlotsIn(config);
   trouble_.clear();
   Watch(current_);
-  ports_.on_fresh();
+  ports_.on_fresh(true);
 }
 
 void Haproxy::Watch(const std::shared_ptr<Process>& process) {
@@ -339,6 +385,7 @@ void Haproxy::OnEnd(const std::shared_ptr<Process>& process) {
   if (!old_.empty() && ListenerAt(SocketOf(old_.back()->generation)) != 0) {
     current_ = old_.back();
     old_.pop_back();
+    ports_.on_fresh(false);
   }
   if (services_.empty()) return;
   const Duration pause =

@@ -32,8 +32,8 @@ class Haproxy {
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(bool is_warning, const std::string& line)> log;
-    /// A process has started or was adopted: every server must be set again.
-    std::function<void()> on_fresh;
+    /// Another process is the present one. `is_new`: all its servers are in maintenance; else their state is unknown.
+    std::function<void(bool is_new)> on_fresh;
   };
 
   Haproxy(boost::asio::io_context& loop, Options options, Ports ports);
@@ -42,14 +42,20 @@ class Haproxy {
   /// Takes over the process that a daemon before has left. Call once, before the others.
   void Adopt();
   /// Runs these services, which have passed CheckService; none: no process is needed. Cheap if nothing has changed.
-  void Serve(const std::vector<wire::ServiceSettings>& services);
+  /// If several processes of earlier configurations still finish requests, the change waits for some seconds.
+  void Serve(const std::vector<FrontService>& services);
   /// Reserves a port, so that no other user can take it while no process listens. Fails if another process has it.
   Status Reserve(std::int64_t port);
   void Release(std::int64_t port);
-  /// Sends commands, each ending with ';', and then `last`. Calls back with the answer to `last`.
+  /// Sends commands, each ending with ';', and then `last`. Calls back with the answer to `last`. An error: it is
+  /// unknown which commands took effect.
   void Ask(std::vector<std::string> commands, const std::string& last, std::function<void(Result<std::string>)> done);
 
   bool is_up() const;
+  /// Slots of the service in the present process; 0: it does not serve it.
+  std::int64_t SlotsOf(const std::string& service) const;
+  /// Whether HAProxy can use a runtime socket in the front's folder.
+  Status CheckFolder() const;
   std::int64_t pid() const;
   /// Processes of earlier configurations that still finish requests.
   bool has_old() const;
@@ -68,12 +74,13 @@ class Haproxy {
   boost::asio::io_context& loop_;
   Options options_;
   Ports ports_;
-  std::vector<wire::ServiceSettings> services_;
+  std::vector<FrontService> services_;
   std::shared_ptr<Process> current_;
   std::vector<std::shared_ptr<Process>> old_;
   std::map<std::int64_t, int> reserved_;
   std::int64_t generation_ = 0;
   int quick_ends_ = 0;
+  bool is_change_waiting_ = false;  // For earlier processes to end.
   std::string trouble_;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

@@ -31,7 +31,8 @@ end, 1)
 
 std::string Milliseconds(double seconds) { return std::to_string(std::llround(seconds * 1000)) + "ms"; }
 
-void AddService(const FrontPlace& place, const wire::ServiceSettings& service, std::string& text) {
+void AddService(const FrontPlace& place, const FrontService& served, std::string& text) {
+  const wire::ServiceSettings& service = served.settings;
   const std::string backend = BackendOf(service.name);
   const std::string port = std::to_string(service.port);
   text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port + "\n  maxconn " +
@@ -55,7 +56,7 @@ void AddService(const FrontPlace& place, const wire::ServiceSettings& service, s
     text +=
         "  option httpchk\n  http-check send meth GET uri " + service.health + "\n  http-check expect status 200-399\n";
   const std::string most = std::to_string(service.concurrency);
-  for (std::int64_t slot = 1; slot <= SlotsOf(service); ++slot)
+  for (std::int64_t slot = 1; slot <= served.slots; ++slot)
     text += "  server r" + std::to_string(slot) + " 127.0.0.1:1 disabled maxconn " + most +
             " check inter 2s fastinter 500ms downinter 500ms fall 3 rise 1\n";
   const std::string own = place.listen_host == "0.0.0.0" ? "127.0.0.1" : place.listen_host;
@@ -78,7 +79,7 @@ std::string BackendOf(std::string_view service) { return "s_" + std::string(serv
 std::string_view HoldScript() { return kHold; }
 
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
-                          const std::vector<wire::ServiceSettings>& services) {
+                          const std::vector<FrontService>& services) {
   std::string text =
       "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
       " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
@@ -86,8 +87,28 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
       "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
       "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
       "  option http-keep-alive\n  http-reuse safe\n";
-  for (const wire::ServiceSettings& service : services) AddService(place, service, text);
+  for (const FrontService& service : services) AddService(place, service, text);
   return text;
+}
+
+std::map<std::string, std::int64_t> SlotsIn(std::string_view config) {
+  constexpr std::string_view kBackend = "backend s_";
+  std::map<std::string, std::int64_t> slots;
+  std::int64_t* count = nullptr;
+  for (const std::string_view line : Split(config, '\n')) {
+    if (line.starts_with(kBackend)) count = &slots[std::string(line.substr(kBackend.size()))];
+    else if (count != nullptr && line.starts_with("  server r")) ++*count;
+  }
+  return slots;
+}
+
+std::string ComplaintIn(std::string_view answer) {
+  for (const std::string_view line : Split(answer, '\n')) {
+    const bool is_good = Trim(line).empty() || line.find(" changed from ") != std::string_view::npos ||
+                         line.find("no need to change") != std::string_view::npos;
+    if (!is_good) return std::string(line);
+  }
+  return "";
 }
 
 std::string ServerCommands(const std::string& server, const ServerState& before, const ServerState& now) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "wire/services/service_messages.h"
@@ -16,13 +18,21 @@ struct FrontPlace {
   std::int64_t most_connections = 1000;
 };
 
+/// A service as the front needs it.
+struct FrontService {
+  wire::ServiceSettings settings;
+  std::int64_t slots = 0;  // At least SlotsOf(settings), and the highest that a replica has.
+};
+
 /// Slots of a service: its replicas, and those that an update or a drain needs for a moment.
 std::int64_t SlotsOf(const wire::ServiceSettings& settings);
 /// "s_chat"; the server in slot 3 is "s_chat/r3".
 std::string BackendOf(std::string_view service);
 /// `services` have passed CheckService. `socket`: the runtime socket's path.
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
-                          const std::vector<wire::ServiceSettings>& services);
+                          const std::vector<FrontService>& services);
+/// The number of slots of each service in a configuration.
+std::map<std::string, std::int64_t> SlotsIn(std::string_view config);
 /// The action that holds requests while a service has no ready replica.
 std::string_view HoldScript();
 
@@ -30,12 +40,15 @@ std::string_view HoldScript();
 struct ServerState {
   std::string address;  // "127.0.0.1"; an IP address.
   std::int64_t port = 0;
-  std::string state = "maint";  // "ready", "drain", "maint"
+  std::string state = "maint";  // "ready", "drain", "maint". Empty: unknown.
 
   friend bool operator==(const ServerState&, const ServerState&) = default;
 };
 /// Commands that bring a server from `before` to `now`; empty if nothing differs.
 std::string ServerCommands(const std::string& server, const ServerState& before, const ServerState& now);
+
+/// The first line of an answer to ServerCommands that reports a failure; empty if there is none.
+std::string ComplaintIn(std::string_view answer);
 
 /// A line of "show stat". Fields that HAProxy leaves empty are 0.
 struct StatLine {

@@ -9,11 +9,12 @@
 namespace divvy {
 namespace {
 
-wire::ServiceSettings Service(std::string name, std::int64_t port) {
-  wire::ServiceSettings settings;
-  settings.name = std::move(name);
-  settings.port = port;
-  return settings;
+FrontService Service(std::string name, std::int64_t port) {
+  FrontService service;
+  service.settings.name = std::move(name);
+  service.settings.port = port;
+  service.slots = SlotsOf(service.settings);
+  return service;
 }
 
 TEST(HaproxyConfig, HasAFrontAndSlotsForEachService) {
@@ -26,11 +27,28 @@ TEST(HaproxyConfig, HasAFrontAndSlotsForEachService) {
 }
 
 TEST(HaproxyConfig, DoesNotDependOnReplicas) {
-  wire::ServiceSettings settings = Service("chat", 8000);
-  const std::string before = HaproxyConfig({}, "s", {settings});
-  settings.min_replicas = 0;
-  settings.idle_s = 1;
-  EXPECT_EQ(before, HaproxyConfig({}, "s", {settings})) << "a change that needs no reload";
+  FrontService service = Service("chat", 8000);
+  const std::string before = HaproxyConfig({}, "s", {service});
+  service.settings.min_replicas = 0;
+  service.settings.idle_s = 1;
+  EXPECT_EQ(before, HaproxyConfig({}, "s", {service})) << "a change that needs no reload";
+}
+
+TEST(HaproxyConfig, TellsItsSlots) {
+  FrontService chat = Service("chat", 8000);
+  chat.slots = 9;  // A replica has slot 9 from a time with more replicas.
+  const auto slots = SlotsIn(HaproxyConfig({}, "s", {chat, Service("code", 8001)}));
+  EXPECT_EQ(slots, (std::map<std::string, std::int64_t>{{"chat", 9}, {"code", 4}}));
+}
+
+TEST(HaproxyConfig, FindsComplaintsInAnswers) {
+  EXPECT_EQ(ComplaintIn("\n\n"), "");
+  EXPECT_EQ(ComplaintIn("no need to change the addr, port changed from '1' to '20001' by 'stats socket command'\n\n\n"),
+            "");
+  EXPECT_EQ(ComplaintIn("IP changed from '127.0.0.1' to '10.0.0.1', no need to change the port by 'stats socket "
+                        "command'\n\n"),
+            "");
+  EXPECT_EQ(ComplaintIn("\nNo such server.\n\n"), "No such server.");
 }
 
 TEST(HaproxyConfig, CommandsChangeOnlyWhatDiffers) {
@@ -40,6 +58,7 @@ TEST(HaproxyConfig, CommandsChangeOnlyWhatDiffers) {
             "set server s_chat/r1 addr 10.0.0.1 port 20000;set server s_chat/r1 state ready;");
   EXPECT_EQ(ServerCommands("s_chat/r1", ready, {"10.0.0.1", 20'000, "drain"}), "set server s_chat/r1 state drain;");
   EXPECT_EQ(ServerCommands("s_chat/r1", ready, ready), "");
+  EXPECT_EQ(ServerCommands("s_chat/r1", {"", 0, ""}, nothing), "set server s_chat/r1 state maint;") << "unknown";
 }
 
 TEST(HaproxyStat, ReadsTheColumnsByTheirTitles) {

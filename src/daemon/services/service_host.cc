@@ -21,6 +21,7 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr Duration kTickWhileHeld = std::chrono::milliseconds(100);
 constexpr Duration kTickWithoutFront = std::chrono::milliseconds(50);
 constexpr std::int64_t kTicksPerFull = 4;
+constexpr std::int64_t kTicksPerRetry = 20;  // Of ports that others have.
 constexpr Duration kListenersFor = std::chrono::milliseconds(50);
 constexpr Duration kProbeEvery = std::chrono::milliseconds(200);
 constexpr std::int64_t kFirstFrontPort = 8000;
@@ -79,6 +80,7 @@ std::string CommandText(const JobSpec& spec) {
 struct ServiceHost::Service {
   wire::KeptService kept;
   std::unique_ptr<ServiceScaler> scaler;
+  std::string front_trouble;               // Why the front does not serve it. Empty: it does.
   StatLine total;                          // The line of its backend.
   std::map<std::int64_t, StatLine> slots;  // The lines of its servers in the last full answer.
   Time stat_at = kNoTime;
@@ -98,8 +100,9 @@ ServiceHost::ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver
     : loop_(loop),
       driver_(driver),
       ports_(std::move(ports)),
-      front_(loop, std::move(options), {ports_.after, ports_.log, [this] {
+      front_(loop, std::move(options), {ports_.after, ports_.log, [this](bool is_new) {
                                           servers_.clear();
+                                          are_servers_unknown_ = !is_new;
                                           TickSoon(kTickWithoutFront);
                                         }}) {}
 
@@ -123,10 +126,12 @@ void ServiceHost::Open() {
   next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
-    if (const Status reserved = front_.Reserve(service->kept.settings.port); !reserved && !front_.is_up())
-      ports_.log(true, "event=service_port name=" + name + " error=\"" + reserved.error().message + "\"");
   }
   ServeFront();
+  for (const auto& [name, service] : services_) {
+    if (!service->front_trouble.empty())
+      ports_.log(true, "event=service_port name=" + name + " error=\"" + service->front_trouble + "\"");
+  }
   TickSoon(Duration(0));
 }
 
@@ -151,6 +156,10 @@ Status ServiceHost::TakePort(wire::ServiceSettings& settings, const Service* sel
     return nullptr;
   };
   if (settings.port != 0) {
+    if (settings.port >= kFirstReplicaPort && settings.port < kFirstReplicaPort + kReplicaPorts)
+      return InvalidArgument("--port " + std::to_string(settings.port) +
+                             " is not allowed: ports from 20000 to 31999 are those of replicas; choose another, or "
+                             "omit it");
     if (const Service* other = holder_of(settings.port))
       return FailedPrecondition("port " + std::to_string(settings.port) + " is that of service " + other->name() +
                                 "; choose another --port, or omit it");
@@ -180,6 +189,7 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
     return FailedPrecondition(
         "services need HAProxy: install the package haproxy (apt-get install haproxy), or set haproxy = "
         "\"/path/to/haproxy\" in [services] of divvy.toml");
+  DIVVY_CHECK(front_.CheckFolder());
   DIVVY_CHECK(TakePort(settings, nullptr));
   const Time now = driver_.Now();
   auto service = std::make_unique<Service>();
@@ -290,9 +300,19 @@ void ServiceHost::Keep(const Service& service) {
 
 void ServiceHost::ServeFront() {
   if (!is_open_) return;
-  std::vector<wire::ServiceSettings> served;
+  std::vector<FrontService> served;
+  is_port_missing_ = false;
   for (const auto& [name, service] : services_) {
-    if (!service->kept.is_deleted) served.push_back(service->kept.settings);
+    const wire::ServiceSettings& settings = service->kept.settings;
+    if (service->kept.is_deleted) continue;
+    // HAProxy does not start at all if it cannot bind one of its ports.
+    const Status reserved = front_.Reserve(settings.port);
+    service->front_trouble = reserved ? "" : reserved.error().message;
+    is_port_missing_ |= !reserved;
+    if (!reserved) continue;
+    FrontService& front = served.emplace_back(FrontService{settings, SlotsOf(settings)});
+    for (const wire::ServiceReplica& replica : service->kept.replicas)
+      front.slots = std::max(front.slots, replica.slot);
   }
   front_.Serve(served);
 }
@@ -314,6 +334,7 @@ void ServiceHost::TickSoon(Duration delay) {
 void ServiceHost::Tick() {
   const Time now = driver_.Now();
   if (!driver_.may_act()) return TickSoon(kTick);
+  if (is_port_missing_ && ticks_ % kTicksPerRetry == 0) ServeFront();
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
     is_memory_short_ = IsHostShortOfMemory();
@@ -358,6 +379,7 @@ void ServiceHost::Tick() {
                  OnStat(*answer, is_full, now);
                } else {
                  servers_.clear();  // It is unknown which commands arrived.
+                 are_servers_unknown_ = true;
                  for (const auto& [name, service] : services_) service->load.reset();
                }
                TickSoon(!answer ? kTickWithoutFront : is_held ? kTickWhileHeld : kTick);
@@ -491,10 +513,11 @@ std::int64_t ServiceHost::FreeReplicaPort() {
     used.insert(service->kept.settings.port);
     for (const wire::ServiceReplica& replica : service->kept.replicas) used.insert(replica.port);
   }
-  while (true) {
+  for (std::int64_t i = 0; i < kReplicaPorts; ++i) {
     const std::int64_t port = kFirstReplicaPort + next_port_++ % kReplicaPorts;
-    if (!used.contains(port)) return port;
+    if (!used.contains(port) && IsPortFree(static_cast<std::uint16_t>(port))) return port;
   }
+  return 0;
 }
 
 void ServiceHost::StartReplica(Service& service, const std::string& reason) {
@@ -505,9 +528,10 @@ void ServiceHost::StartReplica(Service& service, const std::string& reason) {
   wire::ServiceReplica replica;
   for (replica.slot = 1; slots.contains(replica.slot);) ++replica.slot;
   if (replica.slot > SlotsOf(kept.settings)) return;  // Others must end first.
+  replica.port = FreeReplicaPort();
+  if (replica.port == 0) return service.scaler->OnStartRefused("no port from 20000 to 31999 is free", now);
   replica.number = kept.next_replica++;
   replica.revision = kept.target_revision;
-  replica.port = FreeReplicaPort();
   replica.state = "starting";
   replica.since = ToSeconds(now);
   JobSpec spec = service.target()->spec;
@@ -539,6 +563,9 @@ std::vector<std::string> ServiceHost::FrontCommands() {
   for (const auto& [name, service] : services_) {
     if (service->kept.is_deleted) continue;
     const std::string backend = BackendOf(name);
+    const std::int64_t slots = front_.SlotsOf(name);
+    for (std::int64_t slot = 1; are_servers_unknown_ && slot <= slots; ++slot)
+      servers_[backend + "/r" + std::to_string(slot)].state.clear();
     std::set<std::int64_t> used;
     const auto set = [&](std::int64_t slot, const ServerState& wanted) {
       const std::string server = backend + "/r" + std::to_string(slot);
@@ -549,6 +576,7 @@ std::vector<std::string> ServiceHost::FrontCommands() {
       commands.push_back(std::move(text));
     };
     for (const wire::ServiceReplica& replica : service->kept.replicas) {
+      if (replica.slot > slots) continue;  // The next process has it.
       ServerState wanted{AddressOf(driver_.controller().Find(replica.job)), replica.port, "maint"};
       if (wanted.address.empty()) {
         wanted.port = 0;
@@ -560,7 +588,7 @@ std::vector<std::string> ServiceHost::FrontCommands() {
       used.insert(replica.slot);
       set(replica.slot, wanted);
     }
-    // Servers whose replicas are gone. After the front's start all others are in maintenance already.
+    // Servers whose replicas are gone.
     for (auto at = servers_.lower_bound(backend + "/"); at != servers_.end() && at->first.starts_with(backend + "/");
          ++at) {
       const auto slot = ParseInteger(std::string_view(at->first).substr(backend.size() + 2)).value_or(0);
@@ -570,6 +598,7 @@ std::vector<std::string> ServiceHost::FrontCommands() {
       }
     }
   }
+  are_servers_unknown_ = false;
   return commands;
 }
 
@@ -630,6 +659,7 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   view.last_wake_s = service.scaler->last_wake_s();
   view.scaled = service.scaler->scaled();
   view.note = service.scaler->Note();
+  if (!service.front_trouble.empty()) view.note = service.front_trouble;
   if (!front_.is_up() && !front_.trouble().empty()) view.note = front_.trouble();
   for (const wire::ServiceReplica& replica : kept.replicas) {
     const JobRecord* record = driver_.controller().Find(replica.job);

@@ -85,6 +85,7 @@ class ServiceHost {
   void ServeFront();
   std::vector<std::string> FrontCommands();
   void OnStat(const std::string& csv, bool is_full, Time sent);
+  /// 0: there is none.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;
   void Fill(const Service& service, wire::ServiceView& view) const;
@@ -94,7 +95,8 @@ class ServiceHost {
   Ports ports_;
   Haproxy front_;
   std::map<std::string, std::unique_ptr<Service>> services_;
-  std::map<std::string, ServerState> servers_;  // As the front was told last, by "s_chat/r3".
+  std::map<std::string, ServerState> servers_;  // As the front was told last, by "s_chat/r3". Others: in maintenance.
+  bool are_servers_unknown_ = true;             // What the front has instead of `servers_`.
   std::map<JobId, std::string> ends_;           // How replicas ended that are still in a row.
   struct Probed {
     bool answers = false;
@@ -111,6 +113,7 @@ class ServiceHost {
   bool is_tick_due_ = false;
   bool is_asking_ = false;
   bool is_open_ = false;
+  bool is_port_missing_ = false;  // Of a service that the front therefore leaves out.
   bool is_memory_short_ = false;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

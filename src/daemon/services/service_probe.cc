@@ -1,5 +1,8 @@
 #include "daemon/services/service_probe.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/ip/address.hpp>
@@ -14,6 +17,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "platform/os/unique_fd.h"
 
 namespace divvy {
 namespace {
@@ -72,6 +76,15 @@ void ProbeReplica(asio::io_context& loop, const std::string& address, std::uint1
                                          });
                       });
   });
+}
+
+bool IsPortFree(std::uint16_t port) {
+  const Descriptor end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  return end.is_open() && ::bind(end.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 void AddListeners(std::istream& table, PortListeners& listeners) {

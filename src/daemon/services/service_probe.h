@@ -15,6 +15,9 @@ namespace divvy {
 void ProbeReplica(boost::asio::io_context& loop, const std::string& address, std::uint16_t port,
                   const std::string& path, std::function<void(bool)> done);
 
+/// Whether no socket of this machine has this TCP port. Cost: three system calls.
+bool IsPortFree(std::uint16_t port);
+
 /// Who gets connections to 127.0.0.1 at each TCP port of this machine.
 struct PortListener {
   int nearness = 0;       // The kernel prefers a socket at 127.0.0.1 to one at 0.0.0.0, and that to one at [::].
