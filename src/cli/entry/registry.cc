@@ -525,13 +525,13 @@ std::vector<Command> MakeCommands() {
        ProvidersOptions,
        "",
        ProvidersMain,
-       false},
+       false,
+       true},
       {"provider",
        "Call a provider of nodes: create, list or destroy",
        "divvy provider slurm create|list|destroy",
        "The program that the daemon runs for providers of kind \"slurm\". Reads an order in JSON from standard input "
-       "and "
-       "writes the answer to standard output; docs/providers.md describes the protocol.",
+       "and writes the answer to standard output; docs/providers.md describes the protocol.",
        {},
        "Tools",
        nullptr,
