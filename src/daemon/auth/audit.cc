@@ -38,9 +38,12 @@ std::string ChangeWithoutSecrets(std::string_view body) {
   return wire::EncodeChanged(*update);
 }
 
-/// The part of a request body that may be logged: a submission contains a command and an environment.
+/// The part of a request body that may be logged: a submission, and the definition of a service, contain a command and
+/// an environment.
 std::string AskedOpenly(std::string_view path, std::string_view body) {
+  constexpr std::string_view kServices = "/v1/services";
   if (path == "/v1/jobs") return "";
+  if (path.starts_with(kServices) && !path.ends_with("/scale") && !path.ends_with("/rollback")) return "";
   return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
 }
 

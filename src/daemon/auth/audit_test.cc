@@ -72,6 +72,15 @@ TEST_F(AuditFile, ContainsNoEnvironmentAndNoToken) {
   submitted.asked = "{\"spec\":{\"environment\":[\"KEY=hunter2\"]}}";
   submitted.answered = "{\"id\":7}";
   audit.Write(submitted);
+  Audit::Entry service = Cancelled();
+  for (const char* path : {"/v1/services", "/v1/services/chat"}) {
+    service.path = path;
+    service.asked = R"({"settings":{"name":"chat"},"spec":{"command":["serve","--key","hunter2"]}})";
+    audit.Write(service);
+  }
+  service.path = "/v1/services/chat/scale";
+  service.asked = R"({"max_replicas":37})";
+  audit.Write(service);
   Audit::Entry token = Cancelled();
   token.path = "/v1/tokens";
   token.answered = "{\"line\":\"hunter2\"}";
@@ -81,8 +90,9 @@ TEST_F(AuditFile, ContainsNoEnvironmentAndNoToken) {
   stranger.path = long_path;
   audit.Write(stranger);
   const std::string text = Read(path_);
-  EXPECT_LT(text.size(), 1000u);
+  EXPECT_LT(text.size(), 2000u);
   EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
+  EXPECT_NE(text.find("max_replicas"), std::string::npos) << text;
   EXPECT_NE(text.find("{\\\"id\\\":7}"), std::string::npos) << text;
 }
 

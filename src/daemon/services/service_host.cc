@@ -137,11 +137,19 @@ void ServiceHost::Open() {
 
 // --- Commands ----------------------------------------------------------------------------------------------------
 
+std::string ServiceHost::OwnerOf(const std::string& name) const {
+  const auto found = services_.find(name);
+  return found == services_.end() ? "" : found->second->kept.user.name;
+}
+
+Error ServiceHost::NotThere(const std::string& name) {
+  return NotFound("there is no service " + dialect::Quoted(OneLine(name)) + "; divvy serve list shows them");
+}
+
 Result<ServiceHost::Service*> ServiceHost::FindOwn(const std::string& name, const Caller& caller,
                                                    std::string_view verb) const {
   const auto found = services_.find(name);
-  if (found == services_.end() || found->second->kept.is_deleted)
-    return NotFound("there is no service " + dialect::Quoted(OneLine(name)) + "; divvy serve list shows them");
+  if (found == services_.end() || found->second->kept.is_deleted) return NotThere(name);
   if (!caller.is_admin && caller.user.uid != found->second->kept.user.uid)
     return PermissionDenied("service " + name + " belongs to " + found->second->kept.user.name +
                             "; only its owner and administrators may " + std::string(verb) + " it");
@@ -680,8 +688,7 @@ std::vector<wire::ServiceView> ServiceHost::List() const {
 
 Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Caller& caller) const {
   const auto found = services_.find(name);
-  if (found == services_.end())
-    return NotFound("there is no service " + dialect::Quoted(OneLine(name)) + "; divvy serve list shows them");
+  if (found == services_.end()) return NotThere(name);
   const Service& service = *found->second;
   const wire::KeptService& kept = service.kept;
   const bool is_own = caller.is_admin || caller.user.uid == kept.user.uid;

@@ -57,6 +57,10 @@ class ServiceHost {
   Result<std::string> Delete(const std::string& name, const Caller& caller);
 
   bool Has(const std::string& name) const { return services_.contains(name); }
+  /// The name of its user; empty if there is no such service.
+  std::string OwnerOf(const std::string& name) const;
+  /// For a service that does not exist, or that the caller may not see.
+  static Error NotThere(const std::string& name);
   /// By name.
   std::vector<wire::ServiceView> List() const;
   Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;

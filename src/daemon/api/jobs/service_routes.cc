@@ -6,6 +6,14 @@
 #include "daemon/services/service_host.h"
 
 namespace divvy {
+namespace {
+
+// Notes and events name files of the service's owner.
+void Conceal(const JobPrivacy& privacy, wire::ServiceView& view) {
+  view.note = privacy.Reason(view.user, std::move(view.note));
+}
+
+}  // namespace
 
 ServiceRoutes::ServiceRoutes(ApiContext& api, RouteTable& table, const SubmitRoutes& submit)
     : api_(api), driver_(api.driver), submit_(submit) {
@@ -20,7 +28,15 @@ ServiceRoutes::ServiceRoutes(ApiContext& api, RouteTable& table, const SubmitRou
 }
 
 ServiceHost* ServiceRoutes::Find(ApiCall& call) const {
-  if (!services_) call.Refuse(FailedPrecondition("this controller has no services"));
+  if (!services_) {
+    call.Refuse(FailedPrecondition("this controller has no services"));
+    return nullptr;
+  }
+  if (!call.argument.empty() && call.privacy.hides_others() &&
+      !call.privacy.IsShown(services_->OwnerOf(call.argument))) {
+    call.Refuse(services_->NotThere(call.argument));
+    return nullptr;
+  }
   return services_.get();
 }
 
@@ -29,18 +45,22 @@ void ServiceRoutes::List(ApiCall& call) {
   if (host == nullptr) return;
   std::vector<wire::ServiceView> views = host->List();
   if (call.privacy.hides_others())
-    std::erase_if(views, [&](const wire::ServiceView& view) { return view.user != call.caller.user.name; });
+    std::erase_if(views, [&](const wire::ServiceView& view) { return !call.privacy.IsShown(view.user); });
+  for (wire::ServiceView& view : views) Conceal(call.privacy, view);
   call.Answer(views);
 }
 
 void ServiceRoutes::Show(ApiCall& call) {
   const ServiceHost* host = Find(call);
   if (host == nullptr) return;
-  const auto view = host->Show(call.argument, call.caller);
+  auto view = host->Show(call.argument, call.caller);
   if (!view) return call.Refuse(view.error());
-  if (call.privacy.hides_others() && view->user != call.caller.user.name)
-    return call.Refuse(
-        PermissionDenied("service " + view->name + " belongs to another user, and jobs are private here"));
+  Conceal(call.privacy, *view);
+  for (wire::ServiceReplicaView& replica : view->replicas)
+    replica.note = call.privacy.Reason(view->user, std::move(replica.note));
+  for (wire::ServiceRevisionView& revision : view->revisions)
+    revision.note = call.privacy.Reason(view->user, std::move(revision.note));
+  for (wire::ServiceEvent& event : view->events) event.text = call.privacy.Reason(view->user, std::move(event.text));
   call.Answer(*view);
 }
 
