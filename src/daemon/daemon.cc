@@ -825,6 +825,8 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
     DropKeptDescriptor(kPageListener);
     kept_page_listener_.Reset();
   }
+  // A front that an earlier leader here has left would send requests to replicas that may be gone.
+  if (keeper_->epoch() == 0) Haproxy::EndLeft(places_.state + "/services");
   Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
   DIVVY_CHECK(standby.Open(loop_, identity));
   is_ready();

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -21,6 +22,7 @@
 #include <boost/asio/write.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -41,6 +43,7 @@ constexpr std::size_t kMostLine = 12'000;  // HAProxy reads a line of commands i
 constexpr std::size_t kMostAnswer = 64 << 20;
 constexpr std::chrono::seconds kAnswersWithin{5};
 constexpr Duration kStartLook = std::chrono::milliseconds(30);
+constexpr Duration kStartsWithin = std::chrono::seconds(5);
 constexpr Duration kStable = std::chrono::seconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 // HAProxy adds its pid to the path while it binds the socket.
@@ -48,6 +51,7 @@ constexpr std::size_t kLongestSocket = 97;
 constexpr std::size_t kMostOld = 4;
 constexpr Duration kBetweenEnds = std::chrono::seconds(5);
 constexpr std::string_view kPrefix = "front-";
+constexpr std::array<std::string_view, 3> kEndings = {".sock", ".pid", ".cfg"};
 
 std::string ReadAll(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -123,6 +127,47 @@ void SendNext(const std::shared_ptr<Exchange>& exchange) {
       });
 }
 
+/// A process that an earlier daemon has started, or its files.
+struct LeftFront {
+  std::int64_t number = 0;
+  std::string base;                       // Of the paths of its files.
+  std::optional<AdoptedProcess> process;  // Nothing: it has ended.
+  bool listens = false;                   // At its runtime socket.
+};
+
+/// Newest first.
+std::vector<LeftFront> FindLeft(const std::string& directory) {
+  DIR* folder = ::opendir(directory.c_str());
+  if (folder == nullptr) return {};
+  std::vector<LeftFront> all;
+  while (const dirent* entry = ::readdir(folder)) {
+    std::string_view name = entry->d_name;
+    if (!name.starts_with(kPrefix) || !name.ends_with(".cfg")) continue;
+    name.remove_prefix(kPrefix.size());
+    name.remove_suffix(4);
+    if (const auto number = ParseInteger(name)) all.emplace_back().number = *number;
+  }
+  ::closedir(folder);
+  std::ranges::sort(all, std::greater(), &LeftFront::number);
+  for (LeftFront& left : all) {
+    left.base = directory + "/" + std::string(kPrefix) + std::to_string(left.number);
+    const std::int64_t listener = ListenerAt(left.base + ".sock");
+    left.listens = listener > 0;
+    const std::string text = ReadAll(left.base + ".pid");
+    const auto words = SplitWords(text);
+    std::optional<ProcessIdentity> identity;
+    if (words.size() == 2)
+      identity = ProcessIdentity{ParseInteger(words[0]).value_or(0),
+                                 static_cast<std::uint64_t>(ParseInteger(words[1]).value_or(0))};
+    // The file is missing if the daemon was killed right after the start.
+    if (const auto stat = listener > 0 ? ReadGpuProcessStat(listener) : std::nullopt)
+      identity = ProcessIdentity{listener, stat->start_ticks};
+    if (!identity) continue;
+    if (auto process = AdoptedProcess::Open(*identity)) left.process.emplace(*std::move(process));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string FindHaproxy(const std::string& configured, bool is_machine_wide) {
@@ -178,42 +223,38 @@ std::string Haproxy::SocketOf(std::int64_t generation) const {
 
 // The newest process that listens is the present one; others, which a killed daemon left behind, finish their requests.
 void Haproxy::Adopt() {
-  DIR* folder = ::opendir(options_.place.directory.c_str());
-  if (folder == nullptr) return;
-  std::vector<std::int64_t> found;
-  while (const dirent* entry = ::readdir(folder)) {
-    std::string_view name = entry->d_name;
-    if (!name.starts_with(kPrefix) || !name.ends_with(".cfg")) continue;
-    name.remove_prefix(kPrefix.size());
-    name.remove_suffix(4);
-    if (const auto number = ParseInteger(name)) found.push_back(*number);
-  }
-  ::closedir(folder);
-  std::ranges::sort(found, std::greater());
-  for (const std::int64_t number : found) {
-    generation_ = std::max(generation_, number);
-    const std::int64_t pid = ListenerAt(SocketOf(number));
-    const auto stat = pid > 0 ? ReadGpuProcessStat(pid) : std::nullopt;
-    auto process = stat ? AdoptedProcess::Open({pid, stat->start_ticks}) : Result<AdoptedProcess>(NotFound(""));
-    const std::string config = options_.place.directory + "/" + std::string(kPrefix) + std::to_string(number) + ".cfg";
-    if (!process) {
-      // A process that stops does not listen any more, and does not need its files.
-      ::unlink(config.c_str());
-      ::unlink(SocketOf(number).c_str());
+  for (LeftFront& left : FindLeft(options_.place.directory)) {
+    generation_ = std::max(generation_, left.number);
+    if (!left.process) {
+      for (const std::string_view ending : kEndings) ::unlink((left.base + std::string(ending)).c_str());
       continue;
     }
-    auto known = std::make_shared<Process>(loop_, *std::move(process), number);
-    known->config = ReadAll(config);
+    const std::int64_t pid = left.process->process().pid;
+    auto known = std::make_shared<Process>(loop_, *std::move(left.process), left.number);
+    known->config = ReadAll(left.base + ".cfg");
     known->slots = SlotsIn(known->config);
     known->is_started = true;
     Watch(known);
-    if (current_ == nullptr) {
+    if (current_ == nullptr && left.listens) {
       current_ = known;
       ports_.log(false, "event=front_adopted pid=" + std::to_string(pid));
-    } else {
-      known->process.Signal(SIGUSR1);
-      old_.push_back(known);
+      continue;
     }
+    old_.insert(old_.begin(), known);
+    if (left.listens) {
+      known->process.Signal(SIGUSR1);
+      continue;
+    }
+    // It stops already, or it starts. A process that is told to stop while it starts would keep its sockets.
+    ports_.after(kStartsWithin, [weak = std::weak_ptr<Process>(known)] {
+      if (const auto late = weak.lock()) late->process.Signal(SIGUSR1);
+    });
+  }
+}
+
+void Haproxy::EndLeft(const std::string& directory) {
+  for (const LeftFront& left : FindLeft(directory)) {
+    if (left.process && left.listens) left.process->Signal(SIGUSR1);
   }
 }
 
@@ -334,6 +375,9 @@ void Haproxy::StartProcess() {
     trouble_ = "cannot watch HAProxy: " + process.error().message;
     return;
   }
+  const std::string identity = std::to_string(*pid) + " " + std::to_string(stat->start_ticks) + "\n";
+  if (const Status kept = ReplaceFile(base + ".pid", identity, 0600, "the front's process"); !kept)
+    ports_.log(true, "event=front_file error=\"" + kept.error().message + "\"");
   ports_.log(false, "event=front_started pid=" + std::to_string(*pid));
   if (current_ != nullptr) old_.push_back(current_);
   current_ = std::make_shared<Process>(loop_, *std::move(process), number);
@@ -366,9 +410,8 @@ void Haproxy::Watch(const std::shared_ptr<Process>& process) {
 void Haproxy::OnEnd(const std::shared_ptr<Process>& process) {
   int status = 0;
   ::waitpid(static_cast<pid_t>(process->process.process().pid), &status, WNOHANG);
-  const std::string base = SocketOf(process->generation);
-  ::unlink(base.c_str());
-  ::unlink((base.substr(0, base.size() - 5) + ".cfg").c_str());
+  const std::string base = options_.place.directory + "/" + std::string(kPrefix) + std::to_string(process->generation);
+  for (const std::string_view ending : kEndings) ::unlink((base + std::string(ending)).c_str());
   std::erase(old_, process);
   if (process != current_) return;
   current_ = nullptr;

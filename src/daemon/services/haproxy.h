@@ -41,6 +41,8 @@ class Haproxy {
 
   /// Takes over the process that a daemon before has left. Call once, before the others.
   void Adopt();
+  /// Tells the processes that were left in this folder to finish their requests: for a daemon that does not lead.
+  static void EndLeft(const std::string& directory);
   /// Runs these services, which have passed CheckService; none: no process is needed. Cheap if nothing has changed.
   /// If several processes of earlier configurations still finish requests, the change waits for some seconds.
   void Serve(const std::vector<FrontService>& services);
