@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -141,6 +142,7 @@ std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& provi
   offered->SetPools(pools);
   NodeIndex next = kOwnNode + 1;
   for (const Provider& provider : providers) {
+    if (!provider.is_enabled) continue;
     for (const NodeShape& shape : provider.shapes) {
       const std::int64_t count = CountWithin(provider.limits, shape, std::min<std::int64_t>(copies, 256));
       for (std::int64_t i = 0; i < count; ++i) {
@@ -229,12 +231,13 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     node.was_used = true;
     add(std::move(node), name);
   }
+  std::map<std::pair<std::string_view, std::string_view>, growth::OfferIndex> offer_of;  // By provider and shape.
+  for (growth::OfferIndex i = 0; i < feed.catalogue->offers().size(); ++i)
+    offer_of.emplace(std::pair(feed.catalogue->provider_of(i).name, feed.catalogue->shape(i).name), i);
   for (const auto& [token, request] : provisioner.requests()) {
     growth::OwnedNode node;
-    for (growth::OfferIndex i = 0; i < feed.catalogue->offers().size() && !node.offer; ++i) {
-      if (feed.catalogue->provider_of(i).name == request.provider && feed.catalogue->shape(i).name == request.shape)
-        node.offer = i;
-    }
+    if (const auto offer = offer_of.find({request.provider, request.shape}); offer != offer_of.end())
+      node.offer = offer->second;
     if (!node.offer) continue;  // Its shape is no longer in the configuration. The provisioner still counts it.
     node.room = feed.catalogue->offers()[*node.offer].node;
     node.created = request.requested;
@@ -256,6 +259,14 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
       node.phase = growth::NodePhase::kComing;
       for (const core::RunningTask& task : state.nodes[*index].placements)
         placement::Take(node.room, task.shape, task.place);
+    } else if (request.state == NodeState::kJoined) {
+      // It takes no work: an administrator's command, or a defect. It has no room, but can be returned.
+      node.phase = growth::NodePhase::kReady;
+      const auto node_class = node.room.model;
+      node.room = placement::NodeState();
+      node.room.model = node_class;
+      if (const auto known = memory.find(request.node); known != memory.end())
+        node.idle_since = known->second.idle_since;
     }
     add(std::move(node), request.node);
   }

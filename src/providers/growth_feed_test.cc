@@ -136,6 +136,26 @@ TEST(GrowthFeed, UsesFreeNodesFirstAndReturnsIdleOnes) {
   EXPECT_TRUE(decision.requests.empty());
 }
 
+TEST(GrowthFeed, ReturnsANodeThatTakesNoWorkButDoesNotPlanJobsThere) {
+  Growing world(Cloud(8));
+  world.Grow();
+  world.memory["cloud-1"].idle_since = world.now_;
+  world.Turn();
+  NodeRow row = MachineRow("cloud-1", 8);
+  row.work = NodeWork::kCordoned;
+  row.reason = "a fan";
+  world.controller_.OnNodeRow(row);
+  world.now_ += 1min;
+  const JobId job = world.Submit(1);
+  auto decision = world.Decide();
+  EXPECT_EQ(decision.requests.size(), 1U) << world.Why(decision, job).front();
+  EXPECT_TRUE(decision.returns.empty());
+  world.now_ += 2h;
+  decision = world.Decide();
+  ASSERT_EQ(decision.returns.size(), 1U);
+  EXPECT_EQ(world.feed.nodes[decision.returns[0].node], "cloud-1");
+}
+
 TEST(GrowthFeed, ANodeWhoseAgentIsAwayStillCountsAsCapacity) {
   Growing world(Cloud(8));
   world.Grow();

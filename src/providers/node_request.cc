@@ -41,6 +41,7 @@ std::string FormatRequest(const NodeRequest& request) {
   add("joined", TimeText(request.joined));
   add("unsure", TimeText(request.unsure_until));
   add("used", request.was_used ? "1" : "");
+  add("forced", request.is_forced ? "1" : "");
   add("why", request.why);
   return text;
 }
@@ -96,6 +97,8 @@ std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view
       request.unsure_until = time(value);
     } else if (key == "used") {
       request.was_used = value == "1";
+    } else if (key == "forced") {
+      request.is_forced = value == "1";
     } else if (key == "why") {
       request.why = value;
     }

@@ -44,8 +44,9 @@ struct NodeRequest {
   /// Until then a call that may have been made could still create it. kNoTime: there is no call with an unknown
   /// outcome.
   Time unsure_until = kNoTime;
-  bool was_used = false;  // It has run a job.
-  std::string why;        // Why it is being returned; empty: it is not.
+  bool was_used = false;   // It has run a job.
+  bool is_forced = false;  // It is being returned without waiting for the end of its jobs.
+  std::string why;         // Why it is being returned; empty: it is not.
 
   friend bool operator==(const NodeRequest&, const NodeRequest&) = default;
 };
@@ -55,7 +56,7 @@ std::string FormatRequest(const NodeRequest& request);
 /// Returns nothing if the text is not a valid row. Unknown keys are ignored.
 std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view text);
 
-/// Returns the cost of the node from `from` until `until`, in whole billing periods since its request.
+/// Returns the cost of the node from `from` until `until`, in whole billing periods since its request, if it exists.
 Money CostBetween(const NodeRequest& request, Time from, Time until);
 
 }  // namespace divvy::providers

@@ -16,8 +16,11 @@ constexpr std::size_t kMostStrangers = 10'000;
 constexpr Duration kListOften = 5s;
 /// Lists of a provider without nodes: only for nodes that nobody requested.
 constexpr int kListSeldom = 10;
-/// Absence from lists counts if two of them, this far apart, lack the node.
+/// Absence from lists counts if two of them lack the node, and the later one began this long after the first.
 constexpr int kMissingLists = 2;
+constexpr Duration kMissingFor = 30s;
+
+Duration LatenessOf(const Provider& provider) { return std::min(provider.timeout, Provisioner::kLateness); }
 
 Duration Backoff(int failures) {
   constexpr Duration kMostDelay = 5min;
@@ -71,8 +74,8 @@ NodeRequest* Provisioner::Find(std::string_view token) {
 }
 
 const NodeRequest* Provisioner::FindNode(std::string_view node) const {
-  const auto found = std::ranges::find_if(requests_, [&](const auto& entry) { return entry.second.node == node; });
-  return found == requests_.end() ? nullptr : &found->second;
+  const auto token = token_of_.find(node);
+  return token == token_of_.end() ? nullptr : &requests_.find(token->second)->second;
 }
 
 void Provisioner::Keep(const NodeRequest& request) {
@@ -86,6 +89,7 @@ bool Provisioner::LoadSetting(std::string_view key, std::string_view text) {
     // A provider that is no longer configured cannot be called, but its nodes still count and are shown.
     states_[request->provider];
     watches_[request->token];
+    token_of_[request->node] = request->token;
     requests_.insert_or_assign(request->token, *std::move(request));
     return true;
   }
@@ -122,6 +126,7 @@ Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
   std::vector<std::string> tokens;
   const auto undo = [&] {
     for (const std::string& token : tokens) {
+      token_of_.erase(requests_.find(token)->second.node);
       requests_.erase(token);
       watches_.erase(token);
       dirty_.erase(std::string(kRequestPrefix) + token);
@@ -133,7 +138,7 @@ Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
     request.provider = provider_name;
     request.shape = shape_name;
     const NodeShape* shape = FindShape(request);
-    const State* state = shape == nullptr ? nullptr : &StateOf(provider_name);
+    State* state = shape == nullptr ? nullptr : &StateOf(provider_name);
     std::string why;
     if (shape == nullptr) why = "provider " + provider_name + " has no shape " + shape_name;
     else if (!provider->is_enabled) why = "provider " + provider_name + " is disabled in the configuration";
@@ -149,8 +154,8 @@ Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
     request.billing_period = provider->billing_period;
     request.set = tokens.empty() ? request.token : tokens.front();
     request.requested = now;
-    for (int number = 1; request.node.empty(); ++number) {
-      std::string name = provider_name.substr(0, 52) + "-" + std::to_string(number);
+    while (request.node.empty()) {
+      std::string name = provider_name.substr(0, 52) + "-" + std::to_string(++state->last_number);
       if (FindNode(name) == nullptr && !is_name_taken(name)) request.node = std::move(name);
     }
     if (std::string beyond = BeyondCeiling(request, now); !beyond.empty()) {
@@ -161,6 +166,7 @@ Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
     names.push_back(request.node);
     watches_[request.token];
     Keep(request);
+    token_of_[request.node] = request.token;
     requests_.emplace(request.token, std::move(request));
   }
   WakeAt(now);
@@ -172,9 +178,10 @@ void Provisioner::Return(std::string_view node, std::string why, bool is_forced,
   if (found == nullptr) return;
   NodeRequest& request = *Find(found->token);
   Watch& watch = watches_[request.token];
-  if (is_forced && !watch.is_forced) {
-    watch.is_forced = watch.must_act = true;
+  if (is_forced && !request.is_forced) {
+    request.is_forced = watch.must_act = true;
     watch.has_acted = false;
+    Keep(request);
   }
   WakeAt(now);
   if (request.state == NodeState::kDraining || request.state == NodeState::kDestroying) return;
@@ -250,10 +257,13 @@ void Provisioner::OnJoined(std::string_view node, const std::string& problem, Ti
   Keep(request);
 }
 
-void Provisioner::OnNodes(const std::set<std::string>& connected, const std::set<std::string>& busy, Time now) {
+void Provisioner::OnNodes(const std::set<std::string>& connected, const std::set<std::string>& busy, Time now,
+                          const std::set<std::string>& registered) {
   for (auto& [token, request] : requests_) {
     Watch& watch = watches_[token];
     watch.is_connected = connected.contains(request.node);
+    if (watch.is_connected) watch.connected_at = now;
+    watch.is_registered = registered.contains(request.node);
     watch.is_busy = busy.contains(request.node);
     if (watch.is_busy && !request.was_used) {
       request.was_used = true;
@@ -285,6 +295,7 @@ void Provisioner::Destroy(NodeRequest& request, std::string why, Time now) {
   request.why = std::move(why);
   Watch& watch = watches_[request.token];
   watch.failures = watch.missing = 0;
+  watch.missing_since = kNoTime;
   watch.retry_at = now;
   watch.must_act = true;
   Keep(request);
@@ -354,6 +365,11 @@ void Provisioner::OnCreated(NodeRequest& request, const Answer& answer, Time now
     Keep(request);
     return;
   }
+  // The call has ended now. An earlier one may take effect later still.
+  if (const Provider* provider = FindProvider(request.provider)) {
+    request.unsure_until = std::max(watch.unsure_before, now + LatenessOf(*provider));
+    Keep(request);
+  }
   Fail(state, "create: " + error, now);
   watch.retry_at = now + Backoff(++watch.failures);
   if (request.state == NodeState::kRequested && watch.failures >= kMostFailures)
@@ -388,7 +404,13 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
   state.list_failures = 0;
   if (!std::exchange(state.was_listed, true) && state.failures == 0) state.down_until = kNoTime;
   std::set<std::string> listed_tokens;
-  std::map<std::string, std::string> strangers;
+  struct Unknown {
+    std::string token;
+    bool is_kept = false;
+  };
+  std::map<std::string, Unknown> strangers;  // By instance.
+  std::set<std::string_view> instances;
+  for (const ListedNode& node : answer.nodes) instances.insert(node.instance);
   std::map<std::string, std::string> owner_of;  // Instance to token, for rows.
   for (const auto& [token, request] : requests_) {
     if (request.provider == provider && !request.instance.empty()) owner_of[request.instance] = token;
@@ -396,17 +418,28 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
   for (const ListedNode& node : answer.nodes) {
     if (const auto owner = owner_of.find(node.instance); owner != owner_of.end()) {
       listed_tokens.insert(owner->second);
+      if (node.is_pending) watches_[owner->second].pending_at = now;
       continue;
     }
     NodeRequest* request = Find(node.token);
     const bool is_known = request != nullptr && request->provider == provider && request->instance.empty();
     if (!is_known) {
-      if (strangers.size() < kMostStrangers) strangers.emplace(node.instance, node.token);
+      // If create and list name one node differently, a living node must not be destroyed as one too many.
+      const bool is_renamed = request != nullptr && request->provider == provider &&
+                              request->state != NodeState::kDestroying && !instances.contains(request->instance);
+      if (is_renamed) {
+        listed_tokens.insert(node.token);
+        state.last_error = "list has instance " + node.instance + " for node " + request->node +
+                           ", which is instance " + request->instance + "; the node is kept";
+        state.last_error_at = now;
+      }
+      if (strangers.size() < kMostStrangers) strangers.emplace(node.instance, Unknown{node.token, is_renamed});
       continue;
     }
     request->instance = node.instance;
     owner_of[node.instance] = node.token;
     listed_tokens.insert(node.token);
+    if (node.is_pending) watches_[node.token].pending_at = now;
     if (request->state == NodeState::kRequested) {
       request->state = NodeState::kBooting;
       request->booting = now;
@@ -415,10 +448,10 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
   }
   std::erase_if(state.strangers,
                 [&](const auto& known) { return !known.second.is_called && !strangers.contains(known.first); });
-  for (const auto& [instance, token] : strangers) {
+  for (const auto& [instance, unknown] : strangers) {
     Stranger& stranger = state.strangers[instance];
-    stranger.token = token;
-    ++stranger.seen;
+    stranger.token = unknown.token;
+    stranger.seen = unknown.is_kept ? 0 : stranger.seen + 1;
   }
   std::vector<std::string> gone;
   for (auto& [token, request] : requests_) {
@@ -436,18 +469,19 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
     if (request.state == NodeState::kDestroying) {
       const bool is_sure =
           watch.destroyed_at != kNoTime && began >= watch.destroyed_at && began >= request.unsure_until;
-      if (is_sure) gone.push_back(token);
+      if (is_sure && !watch.is_registered) gone.push_back(token);
       continue;
     }
     if (began <= request.booting) continue;
-    ++watch.missing;
-    if (watch.missing < kMissingLists) continue;
+    if (watch.missing++ == 0) watch.missing_since = began;
+    if (watch.missing < kMissingLists || began - watch.missing_since < kMissingFor) continue;
     if (watch.is_connected) {
       state.last_error = "list lacks node " + request.node + " (instance " + request.instance +
                          "), whose agent is connected; the node is kept";
       state.last_error_at = now;
       continue;
     }
+    if (SilentAt(watch) > now) continue;
     state.last_error = "node " + request.node + " (instance " + request.instance + ") is gone";
     state.last_error_at = now;
     Destroy(request, "the provider removed it", now);
@@ -471,11 +505,13 @@ void Provisioner::Forget(const std::string& token, Time now) {
   const std::int64_t month = MonthOf(now);
   if (state.month != month) state.spent = Money();
   state.month = month;
-  state.spent += CostBetween(request, StartOfMonth(month), now);
+  // A node that was never known to exist cost nothing.
+  if (!request.instance.empty()) state.spent += CostBetween(request, StartOfMonth(month), now);
   dirty_[std::string(kSpentPrefix) + request.provider] =
       std::to_string(month) + " " + std::to_string(state.spent.micros());
   dirty_[std::string(kRequestPrefix) + token] = "";
   watches_.erase(token);
+  token_of_.erase(request.node);
   requests_.erase(token);
 }
 
@@ -526,6 +562,10 @@ Duration Provisioner::BootLimit(const NodeRequest& request) const {
   return std::max<Duration>(3 * startup, startup + 2min);
 }
 
+Time Provisioner::SilentAt(const Watch& watch) const {
+  return watch.is_connected ? kNever : std::max(watch.connected_at, started_at_) + kSilence;
+}
+
 Time Provisioner::ExpectedReady(const NodeRequest& request) const {
   const NodeShape* shape = FindShape(request);
   return AddSaturating(request.requested, shape == nullptr ? Duration(0) : shape->startup);
@@ -563,14 +603,19 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
       }
       watch.is_called = true;
       watch.unsure_before = request.unsure_until;
-      request.unsure_until = now + provider->timeout + kLateness;
+      request.unsure_until = now + provider->timeout + LatenessOf(*provider);
       Keep(request);
       return Send(step, {0, Call::Kind::kCreate, request.provider, request.token, ""}, now);
     }
     case NodeState::kBooting: {
-      const Time limit = request.booting + BootLimit(request);
-      if (limit > now) return WakeAt(limit);
-      const std::string why = "it did not join within " + std::to_string(BootLimit(request) / 1s) + " s";
+      // After a restart, a list says first whether it still waits at the provider.
+      if (!state.was_listed) return;
+      const bool waited_too_long = watch.pending_at > request.booting + kMostPending;
+      const Time limit = std::max(request.booting, watch.pending_at) + BootLimit(request);
+      if (limit > now && !waited_too_long) return WakeAt(limit);
+      const std::string why = waited_too_long
+                                  ? "it did not start within " + std::to_string(kMostPending / 1h) + " h"
+                                  : "it did not join within " + std::to_string(BootLimit(request) / 1s) + " s";
       Fail(state, "node " + request.node + " (instance " + request.instance + "): " + why, now);
       return Destroy(request, why, now);
     }
@@ -579,14 +624,17 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
     case NodeState::kDraining:
       if (std::exchange(watch.must_act, false))
         step.acts.push_back(
-            {watch.is_forced ? NodeAct::Kind::kEmpty : NodeAct::Kind::kCordon, request.node, request.why});
+            {request.is_forced ? NodeAct::Kind::kEmpty : NodeAct::Kind::kCordon, request.node, request.why});
       else if (watch.has_acted && !watch.is_busy) Destroy(request, request.why, now);
+      // Nobody is there to stop the jobs.
+      else if (watch.has_acted && request.is_forced && SilentAt(watch) <= now) Destroy(request, request.why, now);
+      else if (watch.has_acted && request.is_forced) WakeAt(SilentAt(watch));
       return;
     case NodeState::kDestroying:
       if (request.joined != kNoTime && std::exchange(watch.must_act, false))
         step.acts.push_back({NodeAct::Kind::kRemove, request.node, request.why});
       if (request.unsure_until == kNoTime && request.instance.empty() && !watch.is_called)
-        return Forget(request.token, now);
+        return watch.is_registered ? void() : Forget(request.token, now);
       if (watch.is_called || provider == nullptr) return;
       // It was destroyed. Now a list must show that, once no earlier call can create it.
       if (watch.destroyed_at != kNoTime) return;
@@ -600,6 +648,7 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
 Provisioner::Step Provisioner::TakeStep(Time now) {
   Step step;
   wakeup_ = kNever;
+  if (started_at_ == kNoTime) started_at_ = now;
   std::vector<std::string> tokens;
   for (const auto& [token, request] : requests_) tokens.push_back(token);
   // A step of one may change others of its set, or remove its own row.
@@ -647,7 +696,7 @@ Provisioner::View Provisioner::ViewOf(std::string_view provider, Time now) const
     view.nodes += 1;
     view.gpus += request.gpus;
     view.hourly += request.hourly;
-    view.spent_this_month += CostBetween(request, StartOfMonth(MonthOf(now)), now);
+    if (!request.instance.empty()) view.spent_this_month += CostBetween(request, StartOfMonth(MonthOf(now)), now);
   }
   return view;
 }

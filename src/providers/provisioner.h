@@ -54,6 +54,7 @@ struct Call {
 struct ListedNode {
   std::string token;
   std::string instance;
+  bool is_pending = false;  // It waits at the provider, such as in Slurm's queue.
 };
 
 struct Answer {
@@ -78,8 +79,13 @@ class Provisioner {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr std::size_t kMostRequests = 10'000;
-  /// A request that was sent to a provider may take effect for this long after its program has ended.
+  /// A request that was sent to a provider may take effect for so long after its program has ended: as long as its
+  /// calls may take, and this at most.
   static constexpr Duration kLateness = std::chrono::minutes(2);
+  /// A node whose agent was not connected for this long can be gone. Also after a restart, so that agents reconnect.
+  static constexpr Duration kSilence = std::chrono::seconds(30);
+  /// A node may wait at the provider for this long before it starts.
+  static constexpr Duration kMostPending = std::chrono::hours(24);
   /// Calls to create or destroy at one time, per provider.
   static constexpr int kCallsAtOnce = 8;
   /// After this many failed calls for a node, it is given up.
@@ -112,8 +118,10 @@ class Provisioner {
   const NodeRequest* RequestOfJoinToken(std::string_view join_token) const;
   /// The agent of the node has joined. `problem`: how it differs from what was requested; empty: not at all.
   void OnJoined(std::string_view node, const std::string& problem, Time now);
-  /// Tells which nodes have a connected agent, which nodes run jobs, and which have ever.
-  void OnNodes(const std::set<std::string>& connected, const std::set<std::string>& busy, Time now);
+  /// Tells which nodes have a connected agent, which nodes run jobs, and which are registered: the request of a node
+  /// that is gone is kept until the node is not registered any more.
+  void OnNodes(const std::set<std::string>& connected, const std::set<std::string>& busy, Time now,
+               const std::set<std::string>& registered = {});
   /// An act for the node was carried out.
   void OnActed(std::string_view node);
   /// The answer to a call that TakeStep returned.
@@ -157,12 +165,15 @@ class Provisioner {
     Time retry_at = kNoTime;
     Time unsure_before = kNoTime;  // `unsure_until` before the call that is under way.
     int missing = 0;               // Successive lists without it.
+    Time missing_since = kNoTime;  // When the first of them began.
+    Time pending_at = kNoTime;     // When it was listed as pending last.
     Time destroyed_at = kNoTime;   // When a call to destroy it succeeded last.
     bool is_connected = false;
+    Time connected_at = kNoTime;  // When it was connected last.
+    bool is_registered = false;
     bool is_busy = false;
     bool must_act = true;    // Its act is due (again, after a restart).
     bool has_acted = false;  // The act for `state` was carried out.
-    bool is_forced = false;
   };
   struct Stranger {
     std::string token;
@@ -182,6 +193,7 @@ class Provisioner {
     Time list_at = kNoTime;  // The next list. At the start: at once.
     bool was_listed = false;
     int list_failures = 0;
+    int last_number = 0;                        // In the name of the node that was requested last.
     int calls = 0;                              // To create or destroy.
     std::map<std::string, Stranger> strangers;  // By instance.
     std::int64_t month = 0;                     // See MonthOf.
@@ -209,15 +221,19 @@ class Provisioner {
   void Send(Step& step, Call call, Time now);
   void WakeAt(Time time) { wakeup_ = std::min(wakeup_, time); }
   Duration BootLimit(const NodeRequest& request) const;
+  /// When the node's agent has been silent for kSilence.
+  Time SilentAt(const Watch& watch) const;
 
   std::vector<Provider> providers_;
   std::map<std::string, State, std::less<>> states_;          // Also of providers that are no longer configured.
   std::map<std::string, NodeRequest, std::less<>> requests_;  // By token.
   std::map<std::string, Watch, std::less<>> watches_;         // By token.
+  std::map<std::string, std::string, std::less<>> token_of_;  // By node.
   std::map<std::uint64_t, Sent> sent_;
   std::map<std::string, std::string> dirty_;  // Rows that changed since the last step.
   std::uint64_t next_call_ = 1;
   Time wakeup_ = kNever;
+  Time started_at_ = kNoTime;  // The first step.
 };
 
 /// The number of a calendar month (UTC) since 1970.

@@ -384,6 +384,155 @@ TEST(Provisioner, KeepsABusyNodeUntilItsJobsHaveEnded) {
   EXPECT_EQ(world.acts.back().kind, NodeAct::Kind::kRemove);
 }
 
+TEST(Provisioner, DestroysAForcedNodeWhoseAgentIsSilentAlthoughItsJobsHaveNotEnded) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  ASSERT_TRUE(world.Request());
+  world.Run(1min);
+  ASSERT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  world.Turn();
+  world.mute = {"t1"};  // Nobody hears that its jobs are to stop.
+  world.provisioner->Return("cloud-1", "its agent is away", true, world.now);
+  const std::set<std::string> nobody, busy = {"cloud-1"};
+  int acts = 0;
+  const auto step = [&] {
+    world.provisioner->OnNodes(nobody, busy, world.now);
+    for (const NodeAct& act : world.provisioner->TakeStep(world.now).acts) {
+      acts += act.kind == NodeAct::Kind::kEmpty ? 1 : 0;
+      world.provisioner->OnActed(act.node);
+    }
+  };
+  step();
+  world.now += 1s;
+  step();
+  EXPECT_EQ(world.state_of("cloud-1"), NodeState::kDraining) << "its agent may come back";
+  world.now += 1min;
+  step();
+  EXPECT_EQ(world.state_of("cloud-1"), NodeState::kDestroying);
+  EXPECT_EQ(acts, 1);
+}
+
+TEST(Provisioner, AForcedReturnIsStillForcedAfterARestart) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  ASSERT_TRUE(world.Request());
+  world.Run(1min);
+  world.busy = {"cloud-1"};
+  world.provisioner->Return("cloud-1", "its lifetime ends", true, world.now);
+  // Killed after the row was stored, and before the act.
+  world.Turn(1);
+  ASSERT_TRUE(world.acts.empty());
+  world.Run(10s);
+  ASSERT_FALSE(world.acts.empty());
+  EXPECT_EQ(world.acts.front().kind, NodeAct::Kind::kEmpty);
+}
+
+TEST(Provisioner, ANodeThatWasNeverKnownToExistCostsNothingAndShowsNoTextOfTheProgram) {
+  Provider provider = OneProvider();
+  provider.billing_period = 1h;
+  ProvisionerWorld world(1, provider);
+  world.faults = {false, false, false};
+  world.Run(10s);
+  world.faults.is_dead = true;
+  ASSERT_TRUE(world.Request());
+  std::set<std::string> reasons;
+  for (int i = 0; i < 600; ++i, world.now += 1s) {
+    world.Turn();
+    for (const auto& [token, request] : world.provisioner->requests()) reasons.insert(request.why);
+  }
+  EXPECT_EQ(reasons, (std::set<std::string>{"", "it could not be created; divvy providers has the error"}));
+  world.Settle();
+  EXPECT_EQ(world.provisioner->ViewOf("cloud", world.now).spent_this_month, Money());
+}
+
+TEST(Provisioner, KeepsALivingNodeThatListsNameDifferently) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  ASSERT_TRUE(world.Request());
+  world.Run(1min);
+  ASSERT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  world.cloud.Remove("i-1");
+  const std::string other = world.cloud.Invent("t1");
+  world.Run(5min);
+  EXPECT_TRUE(world.cloud.nodes().contains(other));
+  EXPECT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  EXPECT_EQ(world.provisioner->ViewOf("cloud", world.now).last_error,
+            "list has instance " + other + " for node cloud-1, which is instance i-1; the node is kept");
+  world.Settle();
+}
+
+TEST(Provisioner, ANodeThatWaitsAtTheProviderNeedNotJoinYet) {
+  Provisioner provisioner({OneProvider()});
+  Time now{std::chrono::hours(500'000)};
+  ASSERT_TRUE(provisioner.Request(
+      {{"cloud", "big"}}, [] { return "t1"; }, [](const std::string&) { return false; }, now));
+  bool is_pending = true;
+  const auto run = [&](Duration span) {
+    for (const Time end = now + span; now < end; now += 5s) {
+      for (const Call& call : provisioner.TakeStep(now).calls) {
+        Answer answer;
+        if (call.kind == Call::Kind::kCreate) answer.instance = "7";
+        if (call.kind == Call::Kind::kList && provisioner.FindNode("cloud-1") != nullptr &&
+            !provisioner.FindNode("cloud-1")->instance.empty())
+          answer.nodes = {{"t1", "7", is_pending}};
+        provisioner.OnAnswer(call.number, answer, now);
+      }
+    }
+  };
+  run(2h);
+  ASSERT_NE(provisioner.FindNode("cloud-1"), nullptr);
+  EXPECT_EQ(provisioner.FindNode("cloud-1")->state, NodeState::kBooting);
+  is_pending = false;
+  run(4min);
+  EXPECT_EQ(provisioner.FindNode("cloud-1")->why, "it did not join within 180 s");
+}
+
+TEST(Provisioner, KeepsTheRequestOfANodeThatIsStillRegistered) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  ASSERT_TRUE(world.Request());
+  world.mute = {"t1"};
+  world.Run(20s);
+  world.provisioner->Return("cloud-1", "not wanted", false, world.now);
+  const auto run = [&](const std::set<std::string>& registered) {
+    for (int i = 0; i < 300; ++i, world.now += 1s) {
+      world.cloud.Advance(world.now, *world.provisioner);
+      world.provisioner->OnNodes({}, {}, world.now, registered);
+      for (const Call& call : world.provisioner->TakeStep(world.now).calls) world.cloud.Perform(call, world.now);
+    }
+  };
+  run({"cloud-1"});
+  EXPECT_TRUE(world.cloud.nodes().empty());
+  EXPECT_NE(world.provisioner->FindNode("cloud-1"), nullptr);
+  run({});
+  EXPECT_EQ(world.provisioner->FindNode("cloud-1"), nullptr);
+}
+
+TEST(Provisioner, ANodeIsNotGoneBecauseOfTwoListsAtAlmostTheSameTime) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  ASSERT_TRUE(world.Request());
+  world.Run(2min);
+  ASSERT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  const std::set<std::string> nobody;
+  const auto list = [&] {
+    world.provisioner->ListSoon("cloud");
+    for (const Call& call : world.provisioner->TakeStep(world.now).calls)
+      if (call.kind == Call::Kind::kList) world.provisioner->OnAnswer(call.number, Answer(), world.now);
+  };
+  // The answers of earlier calls.
+  world.now += 1min;
+  world.Turn();
+  world.now += 1min;
+  world.cloud.Advance(world.now, *world.provisioner);
+  world.provisioner->OnNodes(nobody, nobody, world.now);
+  for (int i = 0; i < 5; ++i, world.now += 1s) list();
+  EXPECT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  world.now += 30s;
+  list();
+  EXPECT_EQ(world.state_of("cloud-1"), NodeState::kDestroying);
+}
+
 TEST(Provisioner, CountsANodeThatTheProviderRemovedAsLost) {
   ProvisionerWorld world(1);
   world.faults.are_on = false;
@@ -460,7 +609,7 @@ TEST(NodeRequest, RoundTripsAndSkipsWhatIsUnreadable) {
   request.booting = Time(2s);
   request.joined = Time(3s);
   request.unsure_until = Time(4s);
-  request.was_used = true;
+  request.was_used = request.is_forced = true;
   request.why = "idle";
   EXPECT_EQ(ParseRequest("00ff", FormatRequest(request)), request);
   EXPECT_EQ(ParseRequest("00ff", "state flying\nnode a\nprovider b\n"), std::nullopt);

@@ -75,16 +75,19 @@ std::string OwnProgram() {
 struct Pilot {
   std::string id;
   std::string token;
+  bool is_pending = false;  // It waits in Slurm's queue.
 };
 
 /// The cluster's pilots that have not ended, ascending by id. Only jobs of this program's own user: others could write
 /// the tag into their comments.
 Result<std::vector<Pilot>> ListPilots(const std::string& cluster) {
-  DIVVY_TRY(const std::string text, RunTool({"squeue", "--noheader", "--all", "--user=" + std::to_string(::geteuid()), "--format=%i %k"}));
+  DIVVY_TRY(const std::string text,
+            RunTool({"squeue", "--noheader", "--all", "--user=" + std::to_string(::geteuid()), "--format=%i %t %k"}));
   std::vector<Pilot> pilots;
   for (const std::string_view line : Split(text, '\n')) {
     const auto words = SplitWords(line);
-    if (words.size() == 3 && words[1] == cluster) pilots.push_back({std::string(words[0]), std::string(words[2])});
+    if (words.size() == 4 && words[2] == cluster)
+      pilots.push_back({std::string(words[0]), std::string(words[3]), words[1] == "PD"});
   }
   std::ranges::sort(pilots, {}, [](const Pilot& pilot) { return std::pair(pilot.id.size(), pilot.id); });
   return pilots;
@@ -141,7 +144,8 @@ Result<std::string> CreatePilot(const wire::ProviderOrder& order) {
   if (shape.gpus > 0) words.push_back("--gres=gpu:" + std::to_string(shape.gpus));
   // Whole minutes. 0 would mean no limit.
   if (shape.max_lifetime_s > 0)
-    words.push_back("--time=" + std::to_string(std::max<std::int64_t>(1, static_cast<std::int64_t>(shape.max_lifetime_s / 60))));
+    words.push_back("--time=" +
+                    std::to_string(std::max<std::int64_t>(1, static_cast<std::int64_t>(shape.max_lifetime_s / 60))));
   for (const std::vector<std::string>* options : {&order.options, &shape.options}) {
     for (const std::string& option : *options) {
       const std::size_t equals = std::min(option.find('='), option.size());
@@ -209,7 +213,8 @@ int ProviderMain(const Words& words) {
     const auto pilots = ListPilots(order->cluster);
     if (!pilots) return Fail(pilots.error());
     wire::ProviderList list;
-    for (const Pilot& pilot : *pilots) list.nodes.push_back({order->cluster, pilot.token, pilot.id});
+    for (const Pilot& pilot : *pilots)
+      list.nodes.push_back({order->cluster, pilot.token, pilot.id, pilot.is_pending ? "pending" : ""});
     std::printf("%s\n", wire::Encode(list).c_str());
   } else {
     if (const Status done = DestroyPilot(*order); !done) return Fail(done.error());

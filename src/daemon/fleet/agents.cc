@@ -189,6 +189,11 @@ void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
   if (found == newcomers_.end()) return;
   const NodeRow* row = registry_.Find(hello.name);
   if (row == nullptr) return Refuse(id, PermissionDenied("node " + hello.name + " was removed just now"));
+  // The node may have been given up since.
+  const std::string& token = found->second->token;
+  if (!token.empty() && ports_.may_join) {
+    if (const Status allowed = ports_.may_join(token, hello.name); !allowed) return Refuse(id, allowed.error());
+  }
   const bool was_rebooted = row->accounted_boot != hello.facts.boot_id;
   auto newcomer = std::move(newcomers_.extract(found).mapped());
   RemoteNode& node = Of(hello.name);

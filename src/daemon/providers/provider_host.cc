@@ -41,6 +41,8 @@ constexpr Duration kDropTokensEvery = 1min;
 constexpr Duration kJoinWithin = std::chrono::hours(24);
 constexpr std::size_t kLongestInstance = 256;
 constexpr std::size_t kMostUnused = 10'000;
+/// Characters of a label's value (node_registry.cc).
+constexpr std::size_t kLongestLabel = 128;
 
 std::string ReasonText(growth::ReturnReason reason) {
   switch (reason) {
@@ -90,7 +92,7 @@ Answer AnswerOf(const Call& call, const std::string& cluster, const Result<std::
           answer.error = "it lists a node without a valid instance";
           return answer;
         }
-        answer.nodes.push_back({node.token.substr(0, 64), node.instance});
+        answer.nodes.push_back({node.token.substr(0, 64), node.instance, node.state == "pending"});
       }
       return answer;
     }
@@ -138,6 +140,16 @@ Status ProviderHost::Complete(std::vector<Provider>& all, const std::string& div
                                 "\"], the program that creates its nodes");
     if (::access(provider.command.front().c_str(), X_OK) != 0)
       return FailedPrecondition(who + "cannot run " + provider.command.front() + ": " + std::strerror(errno));
+    // They become labels of the nodes.
+    const auto check_label = [&who](const std::string& what, const std::vector<std::string>& names) -> Status {
+      const std::size_t size = Join(names, ",").size();
+      if (size <= kLongestLabel) return {};
+      return FailedPrecondition(who + what + " have " + std::to_string(size) + " characters together; at most " +
+                                std::to_string(kLongestLabel) + " are allowed");
+    };
+    DIVVY_CHECK(check_label("the pools", provider.pools));
+    for (const NodeShape& shape : provider.shapes)
+      DIVVY_CHECK(check_label("the labels of shape " + shape.name, shape.labels));
     if (provider.credentials.empty()) continue;
     struct stat status {};
     if (::stat(provider.credentials.c_str(), &status) != 0)
@@ -181,8 +193,10 @@ void ProviderHost::Open(boost::asio::io_context& loop, ControllerDriver& driver,
   runner_ = std::make_unique<ProviderRunner>(loop, ports_.divvy);
   worker_ = std::make_unique<Worker>();
   if (cluster_.empty()) {
+    // Two clusters with one tag would destroy each other's nodes.
     const auto tag = RandomHex(6);
-    cluster_ = "divvy" + (tag ? *tag : std::string());
+    if (!tag) return Write(LogLevel::kError, "event=no_providers reason=" + LogQuoted(tag.error().message));
+    cluster_ = "divvy" + *tag;
     Keep({std::string(kClusterKey), cluster_});
   }
   driver.Subscribe([this, alive = is_alive_](const std::vector<Change>&, Time) {
@@ -227,20 +241,25 @@ Status ProviderHost::CheckJoin(std::string_view join_token, const std::string& n
 
 // Brings the provisioner up to date about agents and jobs.
 void ProviderHost::Look(Time now) {
-  if (provisioner_.requests().empty()) return;
-  std::set<std::string> connected, busy;
+  // A later node of the same name begins anew.
+  std::erase_if(memory_, [this](const auto& entry) { return provisioner_.FindNode(entry.first) == nullptr; });
+  std::erase_if(away_since_, [this](const auto& entry) { return provisioner_.FindNode(entry.first) == nullptr; });
+  const Agents* agents = agents_->agents();
+  if (provisioner_.requests().empty() || agents == nullptr) return;
+  std::set<std::string> connected, busy, registered;
   for (const auto& [id, job] : driver_->controller().scheduler().running_jobs()) {
     const JobRecord* record = driver_->controller().Find(id);
     if (record == nullptr) continue;
     for (const NodeAllocation& allocation : AllocationsOf(*record)) busy.insert(allocation.node);
   }
   std::vector<std::pair<std::string, std::string>> joined;  // Node and problem.
-  std::vector<std::string> lost, gone;
+  std::vector<std::string> lost, gone, late, unknown;
   for (const auto& [token, request] : provisioner_.requests()) {
     const NodeRow* row = agents_->registry().Find(request.node);
-    const Agents* agents = agents_->agents();
-    if (row == nullptr || agents == nullptr) continue;
-    const bool is_connected = agents->PresenceOf(request.node) == Agents::Presence::kConnected;
+    // A joined node that was removed by hand is away.
+    if (row == nullptr && request.state != NodeState::kJoined) continue;
+    if (row != nullptr) registered.insert(request.node);
+    const bool is_connected = row != nullptr && agents->PresenceOf(request.node) == Agents::Presence::kConnected;
     if (is_connected) connected.insert(request.node);
     if (request.state == NodeState::kRequested || request.state == NodeState::kBooting) {
       if (!is_connected) continue;
@@ -267,6 +286,9 @@ void ProviderHost::Look(Time now) {
     }
     // The agent was still connected when the node was to be removed.
     if (request.state == NodeState::kDestroying && !is_connected) gone.push_back(request.node);
+    // It joined after it was given up.
+    if (request.state == NodeState::kDestroying && is_connected && row->work == NodeWork::kTakes)
+      late.push_back(request.node);
     if (request.state != NodeState::kJoined) continue;
     providers::NodeMemory& memory = memory_[request.node];
     if (busy.contains(request.node)) memory.idle_since = kNever;
@@ -277,6 +299,12 @@ void ProviderHost::Look(Time now) {
       const Time since = away_since_.try_emplace(request.node, now).first->second;
       if (now - since >= kMostAway) lost.push_back(request.node);
     }
+    const Provider* provider = Find(request.provider);
+    if (provider == nullptr || memory.idle_since == kNever) continue;
+    const bool is_known =
+        std::ranges::find(provider->shapes, request.shape, &NodeShape::name) != provider->shapes.end();
+    if (!is_known && now - memory.idle_since >= provider->idle.value_or(growth::GrowthRules().settle))
+      unknown.push_back(request.node);
   }
   for (const auto& [node, problem] : joined) {
     provisioner_.OnJoined(node, problem, now);
@@ -285,18 +313,23 @@ void ProviderHost::Look(Time now) {
     is_changed_ = true;
   }
   for (const std::string& node : gone) static_cast<void>(agents_->Remove(*driver_, node, true));
-  provisioner_.OnNodes(connected, busy, now);
+  for (const std::string& node : late)
+    static_cast<void>(agents_->Cordon(*driver_, node, "its provider takes it back: it joined too late"));
+  provisioner_.OnNodes(connected, busy, now, registered);
+  // The decision does not know them any more.
+  for (const std::string& node : unknown) provisioner_.Return(node, "its shape is not in divvy.toml", false, now);
   for (const std::string& node : lost)
     provisioner_.Return(node, "its agent was not connected for " + DurationText(kMostAway), true, now);
-  std::erase_if(memory_, [this](const auto& entry) { return provisioner_.FindNode(entry.first) == nullptr; });
-  std::erase_if(away_since_, [this](const auto& entry) { return provisioner_.FindNode(entry.first) == nullptr; });
 }
 
 // Tokens of nodes that have joined, or will not.
 void ProviderHost::DropJoinTokens() {
   std::vector<std::string> ids;
+  std::set<std::string_view> used;
+  for (const auto& [token, request] : provisioner_.requests())
+    used.insert(request.join_tokens.begin(), request.join_tokens.end());
   for (const auto& [id, row] : tokens_->tokens()) {
-    if (row.made_by == kMadeBy && provisioner_.RequestOfJoinToken(id) == nullptr) ids.push_back(id);
+    if (row.made_by == kMadeBy && !used.contains(id)) ids.push_back(id);
   }
   for (const std::string& id : ids) {
     if (auto row = tokens_->Remove(id)) Keep(*std::move(row));
@@ -406,6 +439,7 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
 // --- Steps ---------------------------------------------------------------------------------------------------------
 
 void ProviderHost::TakeStep(Time now) {
+  if (cluster_.empty()) return;  // See Open.
   auto step = std::make_shared<Step>(provisioner_.TakeStep(now));
   if (step->rows.empty() && step->calls.empty() && step->acts.empty()) return;
   for (auto& row : step->rows) {
@@ -536,7 +570,7 @@ std::vector<wire::ProviderView> ProviderHost::Views(Time now) const {
       node.joined = request.joined == kNoTime ? 0 : ToSeconds(request.joined);
       node.expected = ToSeconds(provisioner_.ExpectedReady(request));
       node.hourly = request.hourly.units();
-      node.cost = providers::CostBetween(request, kNoTime, now).units();
+      if (!request.instance.empty()) node.cost = providers::CostBetween(request, kNoTime, now).units();
       node.why = request.why;
       view.list.push_back(std::move(node));
     }

@@ -43,6 +43,7 @@ struct ProviderListed {
   std::string cluster;
   std::string token;
   std::string instance;
+  std::string state;  // "pending": it waits at the provider and has not started yet. Otherwise it has.
 };
 /// The standard output of list: all nodes with the cluster's tag.
 struct ProviderList {
