@@ -29,6 +29,7 @@ constexpr std::int64_t kLastFrontPort = 8999;
 // Below the ports that the kernel gives to outgoing connections.
 constexpr std::int64_t kFirstReplicaPort = 20'000;
 constexpr std::int64_t kReplicaPorts = 12'000;
+constexpr int kMostStarts = 20;  // Of replicas, at a time.
 constexpr std::size_t kMostRevisions = 10;
 constexpr double kShortOfMemory = 0.05;  // This share of the machine's memory is available.
 
@@ -80,6 +81,7 @@ std::string CommandText(const JobSpec& spec) {
 struct ServiceHost::Service {
   wire::KeptService kept;
   std::unique_ptr<ServiceScaler> scaler;
+  bool is_changed = false;                 // Its row must be stored again.
   std::string front_trouble;               // Why the front does not serve it. Empty: it does.
   StatLine total;                          // The line of its backend.
   std::map<std::int64_t, StatLine> slots;  // The lines of its servers in the last full answer.
@@ -342,6 +344,7 @@ void ServiceHost::TickSoon(Duration delay) {
 void ServiceHost::Tick() {
   const Time now = driver_.Now();
   if (!driver_.may_act()) return TickSoon(kTick);
+  starts_ = 0;
   if (is_port_missing_ && ticks_ % kTicksPerRetry == 0) ServeFront();
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
@@ -366,7 +369,8 @@ void ServiceHost::Tick() {
       at = services_.erase(at);
       continue;
     }
-    if (service.scaler->TakeChanged()) Keep(service);
+    const bool has_changed = std::exchange(service.is_changed, false);
+    if (service.scaler->TakeChanged() || has_changed) Keep(service);
     for (const wire::ServiceReplica& replica : service.kept.replicas)
       is_full |= replica.state == "draining" || replica.state == "parking";
     is_held |= !service.kept.is_deleted && service.scaler->HasNoReady();
@@ -531,6 +535,9 @@ std::int64_t ServiceHost::FreeReplicaPort() {
 void ServiceHost::StartReplica(Service& service, const std::string& reason) {
   wire::KeptService& kept = service.kept;
   const Time now = driver_.Now();
+  // Without this, the store would refuse the job and keep the replica.
+  if (!driver_.trouble().empty() || starts_ == kMostStarts) return;
+  ++starts_;
   std::set<std::int64_t> slots;
   for (const wire::ServiceReplica& replica : kept.replicas) slots.insert(replica.slot);
   wire::ServiceReplica replica;
@@ -560,10 +567,15 @@ void ServiceHost::StartReplica(Service& service, const std::string& reason) {
   service.scaler->AddEvent("replica " + std::to_string(replica.number) + " is job " + ToString(replica.job) +
                                (reason.empty() ? "" : ": " + reason),
                            now);
-  Keep(service);
-  driver_.AfterCommit([this, job = replica.job, alive = is_alive_](const Status&) {
-    if (*alive) FollowEnd(job);
-  });
+  service.is_changed = true;
+  // The error comes at once, when the job has been withdrawn.
+  const auto stored = [this, job = replica.job, name = service.name(), number = replica.number,
+                       alive = is_alive_](const Status& status) {
+    if (!*alive) return;
+    if (status) return FollowEnd(job);
+    if (const auto found = services_.find(name); found != services_.end()) found->second->scaler->OnStartLost(number);
+  };
+  driver_.AfterCommit(stored, true);
 }
 
 std::vector<std::string> ServiceHost::FrontCommands() {

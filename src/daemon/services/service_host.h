@@ -114,6 +114,7 @@ class ServiceHost {
   Time listeners_at_ = kNoTime;
   std::int64_t next_port_ = 0;
   std::int64_t ticks_ = 0;
+  int starts_ = 0;  // In this look.
   bool is_tick_due_ = false;
   bool is_asking_ = false;
   bool is_open_ = false;

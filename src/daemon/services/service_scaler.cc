@@ -17,6 +17,9 @@ constexpr Duration kObserveEvery = std::chrono::seconds(1);
 constexpr Duration kLongestRetry = std::chrono::seconds(60);
 /// A replica of a new revision that waits this long for a GPU gets that of an old one.
 constexpr Duration kWaitsForRoom = std::chrono::seconds(10);
+/// Parking and waking fail for reasons that pass, such as memory of the host.
+constexpr Duration kActsAgain = std::chrono::minutes(1);
+constexpr Duration kWakesAgain = std::chrono::seconds(1);
 constexpr int kFailuresOfUpdate = 2;
 constexpr int kFailuresToReport = 3;
 
@@ -59,6 +62,12 @@ void ServiceScaler::OnStartRefused(const std::string& why, Time now) {
   refusal_ = "a replica could not be started: " + why;
   ++failures_;
   retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_, 6)), kLongestRetry);
+}
+
+void ServiceScaler::OnStartLost(std::int64_t replica) {
+  std::erase_if(kept_.replicas, [&](const wire::ServiceReplica& known) { return known.number == replica; });
+  runtime_.erase(replica);
+  is_changed_ = true;
 }
 
 const std::string& ServiceScaler::NoteOf(std::int64_t replica) const {
@@ -234,7 +243,7 @@ void ServiceScaler::Start(int count, const std::string& reason, Time now, std::v
 bool ServiceScaler::CanPark(const wire::ServiceReplica& replica, const ServiceFacts& facts) const {
   const auto known = runtime_.find(replica.number);
   return kept_.settings.parks && facts.replicas.at(replica.number).can_park &&
-         (known == runtime_.end() || !known->second.cannot_park);
+         (known == runtime_.end() || facts.now >= known->second.parks_from);
 }
 
 void ServiceScaler::Update(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
@@ -279,6 +288,10 @@ void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>
   for (wire::ServiceReplica* replica : all) {
     if (need <= 0) break;
     if (replica->state != "parked" && replica->state != "parking") continue;
+    if (facts.now < runtime_[replica->number].wakes_from) {
+      --need;  // It is woken soon.
+      continue;
+    }
     const bool was_parked = replica->state == "parked" || runtime_[replica->number].was_asked;
     Set(*replica, "ready", facts.now);
     --need;
@@ -365,7 +378,7 @@ void ServiceScaler::OnParked(std::int64_t number, const Status& done, Time now) 
     AddEvent("replica " + std::to_string(number) + " is parked", now);
     return;
   }
-  runtime_[number].cannot_park = true;
+  runtime_[number].parks_from = now + kActsAgain;
   runtime_[number].note = "it cannot be parked: " + done.error().message;
   AddEvent("replica " + std::to_string(number) + " cannot be parked: " + done.error().message, now);
   Set(*replica, "ready", now);
@@ -377,7 +390,13 @@ void ServiceScaler::OnWoken(std::int64_t number, const Status& done, Time now) {
   Runtime& runtime = known->second;
   const Duration took = now - std::exchange(runtime.waking_since, kNoTime);
   runtime.note = done ? "" : "it waits to wake: " + done.error().message;
-  if (!done) return AddEvent("replica " + std::to_string(number) + ": " + runtime.note, now);
+  if (!done) {
+    AddEvent("replica " + std::to_string(number) + ": " + runtime.note, now);
+    const auto replica = std::ranges::find(kept_.replicas, number, &wire::ServiceReplica::number);
+    if (replica == kept_.replicas.end() || replica->state != "ready") return;
+    runtime.wakes_from = now + kWakesAgain;
+    return Set(*replica, "parked", now);
+  }
   last_wake_s_ = ToSeconds(took);
   AddEvent("replica " + std::to_string(number) + " is awake after " + DurationText(took), now);
   const Duration bound = Span(kept_.settings.wake_within_s);

@@ -66,6 +66,8 @@ class ServiceScaler {
   void OnSettings();
   /// A new target revision was set; earlier failures do not count any more.
   void OnNewTarget(const std::string& why, Time now);
+  /// The job of a replica was submitted and could not be stored: the replica is forgotten.
+  void OnStartLost(std::int64_t replica);
   void OnStartRefused(const std::string& why, Time now);
   void OnParked(std::int64_t replica, const Status& done, Time now);
   void OnWoken(std::int64_t replica, const Status& done, Time now);
@@ -86,8 +88,9 @@ class ServiceScaler {
 
  private:
   struct Runtime {
-    bool was_asked = false;  // To park or to stop.
-    bool cannot_park = false;
+    bool was_asked = false;     // To park or to stop.
+    Time parks_from = kNoTime;  // After a failure.
+    Time wakes_from = kNoTime;
     Time waking_since = kNoTime;
     std::optional<std::uint32_t> attempt;  // Of its job, as seen last.
     std::string note;

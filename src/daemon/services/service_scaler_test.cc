@@ -86,6 +86,8 @@ class ServiceWorld {
   bool has_room_ = true;
   bool is_memory_short_ = false;
   std::uint32_t attempt_ = 0;  // Of all jobs.
+  Status parked_;              // What parking and waking answer.
+  Status woken_;
   std::set<std::int64_t> foreign_;
   std::set<std::int64_t> ended_;
   std::set<std::int64_t> broken_;  // Revisions whose replicas end before they answer.
@@ -108,10 +110,10 @@ class ServiceWorld {
       ended_.insert(action.replica);
     } else if (action.kind == Kind::kPark) {
       ++parks_;
-      scaler_->OnParked(action.replica, {}, now_);
+      scaler_->OnParked(action.replica, parked_, now_);
     } else {
       ++wakes_;
-      scaler_->OnWoken(action.replica, {}, now_ + 500ms);
+      scaler_->OnWoken(action.replica, woken_, now_ + 500ms);
     }
   }
 };
@@ -186,6 +188,38 @@ TEST(ServiceScaler, ParksIdleReplicasAndWakesThemBeforeItStartsOthers) {
   EXPECT_EQ(world.Count("ready"), 2);
   EXPECT_EQ(world.starts_, starts);
   EXPECT_GT(world.scaler_->last_wake_s(), 0);
+}
+
+TEST(ServiceScaler, ParksAndWakesAgainAfterAFailureThatPasses) {
+  ServiceWorld world(Replicas(1, 1), true);
+  world.load_ = 1;
+  world.Seconds(10);
+  world.load_ = 0;
+  world.parked_ = FailedPrecondition("the host has no memory");
+  world.Seconds(60);
+  EXPECT_GE(world.parks_, 1);
+  EXPECT_EQ(world.Count("parked"), 0);
+  world.parked_ = {};
+  world.Seconds(70);
+  EXPECT_EQ(world.Count("parked"), 1);
+  world.woken_ = FailedPrecondition("another tenant has the memory");
+  world.load_ = 1;
+  world.Seconds(3);
+  EXPECT_EQ(world.Count("ready"), 0) << "it gets no requests while it is not awake";
+  world.woken_ = {};
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("ready"), 1);
+  EXPECT_EQ(world.starts_, 1);
+}
+
+TEST(ServiceScaler, ForgetsAReplicaWhoseJobWasNotStored) {
+  ServiceWorld world(Replicas(1, 1));
+  world.Second();
+  ASSERT_EQ(world.kept_.replicas.size(), 1U);
+  world.scaler_->OnStartLost(1);
+  world.Seconds(5);
+  EXPECT_EQ(world.starts_, 2);
+  EXPECT_EQ(world.scaler_->Note(), "");
 }
 
 TEST(ServiceScaler, StopsParkedReplicasIfTheHostIsShortOfMemory) {
