@@ -1,6 +1,7 @@
 #include "daemon/api/jobs/service_routes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/services/service_checks.h"
 #include "daemon/services/service_host.h"
@@ -72,24 +73,27 @@ void ServiceRoutes::Definition(ApiCall& call) {
   call.Answer(*definition);
 }
 
-Result<wire::ServiceDefinition> ServiceRoutes::Read(ApiCall& call) const {
+Result<wire::ServiceDefinition> ServiceRoutes::Read(ApiCall& call, const Caller& owner) const {
   if (!driver_.trouble().empty()) return LimitExceeded("no new work is taken: " + driver_.trouble());
   DIVVY_TRY(auto definition, wire::Decode<wire::ServiceDefinition>(call.request.body));
   JobSpec& spec = definition.spec;
   DIVVY_CHECK(CheckReplicaSpec(spec));
-  DIVVY_CHECK(submit_.CompleteSpec(call, spec));
+  Caller asks = std::exchange(call.caller, owner);
+  const Status complete = submit_.CompleteSpec(call, spec);
+  call.caller = std::move(asks);
+  DIVVY_CHECK(complete);
   std::ranges::sort(spec.capture.environment);
   if (spec.grace < Duration(0)) spec.grace = api_.ports.default_grace;
   JobSpec replica = spec;
   replica.name = "replica";
-  DIVVY_CHECK(driver_.controller().Foresee(std::move(replica), 0, call.caller, driver_.Now(), driver_.Outcomes()));
+  DIVVY_CHECK(driver_.controller().Foresee(std::move(replica), 0, owner, driver_.Now(), driver_.Outcomes()));
   return definition;
 }
 
 void ServiceRoutes::Create(ApiCall& call) {
   ServiceHost* host = Find(call);
   if (host == nullptr) return;
-  auto definition = Read(call);
+  auto definition = Read(call, call.caller);
   if (!definition) return call.Refuse(definition.error());
   AnswerMessage(driver_, call, host->Create(*std::move(definition), call.caller));
 }
@@ -97,7 +101,9 @@ void ServiceRoutes::Create(ApiCall& call) {
 void ServiceRoutes::Update(ApiCall& call) {
   ServiceHost* host = Find(call);
   if (host == nullptr) return;
-  auto definition = Read(call);
+  const auto owner = host->OwnerFor(call.argument, call.caller);
+  if (!owner) return call.Refuse(owner.error());
+  auto definition = Read(call, *owner);
   if (!definition) return call.Refuse(definition.error());
   AnswerMessage(driver_, call, host->Update(call.argument, *std::move(definition), call.caller));
 }

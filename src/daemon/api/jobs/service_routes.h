@@ -31,7 +31,8 @@ class ServiceRoutes {
   /// The services; refuses the call if there are none here.
   ServiceHost* Find(ApiCall& call) const;
   /// Decodes the body, completes and checks its specification, and that a replica could run.
-  Result<wire::ServiceDefinition> Read(ApiCall& call) const;
+  /// `owner`: of the service; the caller may be an administrator.
+  Result<wire::ServiceDefinition> Read(ApiCall& call, const Caller& owner) const;
 
   ApiContext& api_;
   ControllerDriver& driver_;
