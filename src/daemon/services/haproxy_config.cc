@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kHold = R"(core.register_action("hold", {"http-req"}, function(txn, seconds)
   local name = txn.f:be_name()
   local last = core.now().sec + tonumber(seconds)
+  local pause = 20
   while txn.f:nbsrv(name) == 0 do
     if txn.f:stopping() == 1 then
       core.backends[name].servers["next"]:set_ready()
@@ -24,10 +25,13 @@ constexpr std::string_view kHold = R"(core.register_action("hold", {"http-req"},
       txn:set_var("txn.held_out", true)
       return
     end
-    core.msleep(20)
+    core.msleep(pause)
+    pause = math.min(math.ceil(pause * 1.1), 250)
   end
 end, 1)
 )";
+
+constexpr int kMostHeld = 1000;  // Requests of one service without a ready replica.
 
 std::string Milliseconds(double seconds) { return std::to_string(std::llround(seconds * 1000)) + "ms"; }
 
@@ -45,6 +49,11 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
   text += "  default_backend " + backend + "\n";
   text += "\nbackend " + backend + "\n  balance leastconn\n  timeout queue " + Milliseconds(service.wait_s) +
           "\n  timeout server " + Milliseconds(service.answer_within_s) + "\n";
+  text +=
+      "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"Too many requests wait for "
+      "a "
+      "replica.\\n\" if { nbsrv(" +
+      backend + ") eq 0 } { be_conn(" + backend + ") gt " + std::to_string(kMostHeld) + " }\n";
   text += "  http-request lua.hold " + std::to_string(std::llround(std::ceil(service.wait_s))) + " if { nbsrv(" +
           backend + ") eq 0 }\n";
   text +=

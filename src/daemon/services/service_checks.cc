@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kLongestName = 40;
 constexpr std::size_t kLongestPath = 200;
 constexpr double kLongestDelay = 7 * 24 * 3600;
+constexpr double kLongestWait = 3600;
 constexpr std::int64_t kMostConcurrency = 100'000;
 constexpr double kUsualShareOfConcurrency = 0.7;  // Knative's target utilisation.
 
@@ -25,11 +26,12 @@ std::string ShortNumber(double value) {
 
 bool IsLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-/// `least` to a week; NaN is none of them.
-Status CheckDelay(std::string_view option, double seconds, double least) {
-  if (seconds >= least && seconds <= kLongestDelay) return {};
+/// `least` to a week, or an hour; NaN is none of them.
+Status CheckDelay(std::string_view option, double seconds, double least, double most = kLongestDelay) {
+  if (seconds >= least && seconds <= most) return {};
   return InvalidArgument(std::string(option) + " of " + ShortNumber(seconds) + " s is not allowed: expected " +
-                         ShortNumber(least) + " s to 7 d, such as " + std::string(option) + " 5m");
+                         ShortNumber(least) + " s to " + (most == kLongestDelay ? "7 d" : "1 h") + ", such as " +
+                         std::string(option) + " 5m");
 }
 
 Status CheckCount(std::string_view option, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -91,7 +93,7 @@ Status CheckService(const wire::ServiceSettings& settings) {
   DIVVY_CHECK(CheckDelay("--up-delay", settings.up_delay_s, 0));
   DIVVY_CHECK(CheckDelay("--down-delay", settings.down_delay_s, 0));
   DIVVY_CHECK(CheckDelay("--ready-within", settings.ready_within_s, 1));
-  DIVVY_CHECK(CheckDelay("--wait", settings.wait_s, 1));
+  DIVVY_CHECK(CheckDelay("--wait", settings.wait_s, 1, kLongestWait));
   DIVVY_CHECK(CheckDelay("--answer-within", settings.answer_within_s, 1));
   DIVVY_CHECK(CheckDelay("--wake-within", settings.wake_within_s, 0));
   return CheckCount("--max-body", settings.max_body_bytes, 0, std::int64_t{1} << 40);

@@ -158,6 +158,30 @@ Result<ServiceHost::Service*> ServiceHost::FindOwn(const std::string& name, cons
   return found->second.get();
 }
 
+Result<Caller> ServiceHost::OwnerFor(const std::string& name, const Caller& caller) const {
+  DIVVY_TRY(const Service* service, FindOwn(name, caller, "update"));
+  return ports_.caller_of(service->kept.user);
+}
+
+Status ServiceHost::CheckRoom(const wire::ServiceSettings& settings, const Service* self, const Caller& owner) const {
+  if (self != nullptr && settings.max_replicas <= self->kept.settings.max_replicas) return {};
+  std::int64_t all = settings.max_replicas;
+  std::int64_t own = settings.max_replicas;
+  for (const auto& [name, service] : services_) {
+    if (service.get() == self) continue;
+    all += service->kept.settings.max_replicas;
+    if (service->kept.user.uid == owner.user.uid) own += service->kept.settings.max_replicas;
+  }
+  const auto refuse = [](std::string_view whose, std::int64_t count, std::int64_t most) {
+    return LimitExceeded(std::string(whose) + " services would have " + std::to_string(count) +
+                         " replicas at most, and the limit is " + std::to_string(most) +
+                         "; lower MAX in --replicas MIN..MAX");
+  };
+  if (!owner.is_admin && own > kMostReplicasOfUser) return refuse("a user's", own, kMostReplicasOfUser);
+  if (all > kMostReplicasOfAll) return refuse("all", all, kMostReplicasOfAll);
+  return {};
+}
+
 Status ServiceHost::TakePort(wire::ServiceSettings& settings, const Service* self) {
   const auto holder_of = [&](std::int64_t port) -> const Service* {
     for (const auto& [name, service] : services_) {
@@ -200,6 +224,7 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
         "services need HAProxy: install the package haproxy (apt-get install haproxy), or set haproxy = "
         "\"/path/to/haproxy\" in [services] of divvy.toml");
   DIVVY_CHECK(front_.CheckFolder());
+  DIVVY_CHECK(CheckRoom(settings, nullptr, caller));
   DIVVY_CHECK(TakePort(settings, nullptr));
   const Time now = driver_.Now();
   auto service = std::make_unique<Service>();
@@ -227,6 +252,9 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   if (settings.port == 0) settings.port = kept.settings.port;
   DIVVY_CHECK(CheckService(settings));
   DIVVY_CHECK(CheckReplicaSpec(definition.spec));
+  DIVVY_CHECK(CheckRoom(settings, service, ports_.caller_of(kept.user)));
+  // The environment of an administrator's shell is not the owner's.
+  if (caller.user.uid != kept.user.uid) definition.spec.capture = service->target()->spec.capture;
   if (settings.port != kept.settings.port) {
     DIVVY_CHECK(TakePort(settings, service));
     front_.Release(kept.settings.port);

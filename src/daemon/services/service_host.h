@@ -25,6 +25,8 @@ class ServiceHost {
  public:
   static constexpr std::string_view kRow = "service.";
   static constexpr std::size_t kMostOfUser = 100;
+  static constexpr std::int64_t kMostReplicasOfUser = 1000;
+  static constexpr std::int64_t kMostReplicasOfAll = 5000;
 
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
@@ -59,6 +61,8 @@ class ServiceHost {
   bool Has(const std::string& name) const { return services_.contains(name); }
   /// The name of its user; empty if there is no such service.
   std::string OwnerOf(const std::string& name) const;
+  /// Its owner, for a caller who may update it.
+  Result<Caller> OwnerFor(const std::string& name, const Caller& caller) const;
   /// For a service that does not exist, or that the caller may not see.
   static Error NotThere(const std::string& name);
   /// By name.
@@ -74,6 +78,9 @@ class ServiceHost {
   struct Service;
 
   Result<Service*> FindOwn(const std::string& name, const Caller& caller, std::string_view verb) const;
+  /// Whether the front can have that many servers, for all services and for those of the user. `self`: null for a new
+  /// one.
+  Status CheckRoom(const wire::ServiceSettings& settings, const Service* self, const Caller& owner) const;
   Status TakePort(wire::ServiceSettings& settings, const Service* self);
   void Tick();
   void TickSoon(Duration delay);

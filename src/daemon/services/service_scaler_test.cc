@@ -353,6 +353,8 @@ TEST(ServiceChecks, RefuseWhatCannotBeWithOneSentence) {
   EXPECT_NE(message([](S& s) { s.port = 80; }).find("--port 80 is not allowed: expected 1024"), std::string::npos);
   EXPECT_NE(message([](S& s) { s.name = "a b"; }).find("service name 'a b' is not allowed"), std::string::npos);
   EXPECT_NE(message([](S& s) { s.target = std::nan(""); }).find("--target nan is not allowed"), std::string::npos);
+  EXPECT_NE(message([](S& s) { s.wait_s = 7200; }).find("--wait of 7200 s is not allowed: expected 1 s to 1 h"),
+            std::string::npos);
   EXPECT_NE(message([](S& s) { s.idle_s = std::nan(""); }).find("--idle of nan s is not allowed"), std::string::npos);
   for (const char* path : {"healthz", "/a b", "/a\nbind *:1", "/\"", "/a#b", "/a\\x"})
     EXPECT_NE(message([&](S& s) { s.health = path; }).find("is not a path"), std::string::npos) << path;
