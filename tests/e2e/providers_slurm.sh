@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Nodes on demand from a real Slurm with fake GPUs: pilots run the agents. A burst of jobs and a gang run, pilots end
-# when idle, a cancelled pilot and one at its time limit are lost nodes whose jobs run again, slurmctld is restarted.
+# when idle, a cancelled pilot is a lost node whose job runs again, slurmctld is restarted. No pilot reaches its time
+# limit here.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 . "$here/slurm_lib.sh"
@@ -26,6 +27,7 @@ kind = "slurm"
 command = ["$DIVVY_HOME/provider"]
 options = ["--partition=main", "--divvy-path=$divvy_binary", "--divvy-home=$machines/pilots", "--divvy-emulate=8xH100-80GB"]
 max_nodes = 3
+timeout = "20s"
 poll = "1s"
 idle = "2s"
 min_lifetime = "1s"

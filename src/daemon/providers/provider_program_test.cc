@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include <boost/asio/posix/stream_descriptor.hpp>
+
 namespace divvy {
 namespace {
 
@@ -94,6 +96,7 @@ TEST_F(ProviderPrograms, AnErrorWhenNoDescriptorIsLeftToWatchOneEndsNothingElse)
   ProviderProgram program;
   program.words = {"/bin/sleep", "300"};
   program.timeout = std::chrono::seconds(60);
+  const boost::asio::posix::stream_descriptor first(loop);  // The loop takes its own descriptors now.
   // The input and two pipes take five descriptors; the sixth would watch the process.
   std::array<int, 6> next{};
   for (int& fd : next) ASSERT_GE(fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
