@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ class AgentListener {
     std::function<std::string(const User& user)> right_of;
     std::function<bool()> may_act;
     std::function<std::vector<std::string>()> controllers;
-    std::function<Status(std::string_view token, const std::string& name)> may_join;
+    std::function<Result<std::map<std::string, std::string>>(std::string_view token, const std::string& name)> may_join;
     std::uint64_t lease = 0;  // The epoch of this controller's lease. 0: it has none.
   };
   /// `callers`, `driver` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,

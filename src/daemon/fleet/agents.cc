@@ -158,9 +158,11 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
   const auto version = wire::ChooseAgentVersion(hello->versions);
   if (!version) return Refuse(id, version.error());
   hello->facts.logs = hello->logs;
+  std::map<std::string, std::string> labels;
   if (!newcomer.token.empty() && ports_.may_join) {
-    if (const Status allowed = ports_.may_join(newcomer.token, hello->name); !allowed)
-      return Refuse(id, allowed.error());
+    auto allowed = ports_.may_join(newcomer.token, hello->name);
+    if (!allowed) return Refuse(id, allowed.error());
+    labels = *std::move(allowed);
   }
   const auto joined =
       registry_.Join(hello->name, newcomer.fingerprint, hello->facts, lease_, !newcomer.token.empty(), ports_.now());
@@ -179,6 +181,11 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
   for (const std::string& change : joined->changes)
     ports_.log("node=" + hello->name + " event=node_changed what=" + LogQuoted(change));
   ports_.keep(joined->setting);
+  // Before it takes jobs. The provider's host reports an error.
+  if (!labels.empty()) {
+    auto labelled = registry_.Label(hello->name, labels);
+    if (labelled) ports_.keep(*std::move(labelled));
+  }
   ports_.after_commit([this, id, alive = is_alive_, hello = *std::move(hello), version = *version] {
     if (*alive) LetIn(id, hello, version);
   });
@@ -192,7 +199,7 @@ void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
   // The node may have been given up since.
   const std::string& token = found->second->token;
   if (!token.empty() && ports_.may_join) {
-    if (const Status allowed = ports_.may_join(token, hello.name); !allowed) return Refuse(id, allowed.error());
+    if (const auto allowed = ports_.may_join(token, hello.name); !allowed) return Refuse(id, allowed.error());
   }
   const bool was_rebooted = row->accounted_boot != hello.facts.boot_id;
   auto newcomer = std::move(newcomers_.extract(found).mapped());

@@ -56,8 +56,9 @@ class Agents {
     std::function<std::string(const User& user)> right_of;
     std::function<bool()> may_act;
     std::function<std::vector<std::string>()> controllers;
-    /// Optional. Refuses a new node of this name with that token: names of providers' nodes belong to their tokens.
-    std::function<Status(std::string_view token, const std::string& name)> may_join;
+    /// Optional. Returns the labels of a new node of this name with that token, or refuses it: names of providers'
+    /// nodes belong to their tokens.
+    std::function<Result<std::map<std::string, std::string>>(std::string_view token, const std::string& name)> may_join;
     /// Uses that token once; returns the row to store.
     std::function<Result<NodeRegistry::Setting>(std::string_view token)> spend;
   };

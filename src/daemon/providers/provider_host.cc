@@ -102,7 +102,7 @@ Answer AnswerOf(const Call& call, const std::string& cluster, const Result<std::
   return answer;
 }
 
-wire::ProviderOrderShape ShapeOf(const NodeShape& shape) {
+wire::ProviderOrderShape OrderOf(const NodeShape& shape) {
   wire::ProviderOrderShape order;
   order.name = shape.name;
   order.gpu_model = shape.gpu_model;
@@ -225,16 +225,32 @@ void ProviderHost::Tick() {
 
 // --- Nodes ---------------------------------------------------------------------------------------------------------
 
-Status ProviderHost::CheckJoin(std::string_view join_token, const std::string& name) const {
+const NodeShape* ProviderHost::ShapeOf(const NodeRequest& request) const {
+  const Provider* provider = Find(request.provider);
+  if (provider == nullptr) return nullptr;
+  const auto found = std::ranges::find(provider->shapes, request.shape, &NodeShape::name);
+  return found == provider->shapes.end() ? nullptr : &*found;
+}
+
+ProviderHost::Labels ProviderHost::LabelsOf(const NodeRequest& request) const {
+  Labels labels = {{"provider", request.provider}};
+  const Provider* provider = Find(request.provider);
+  const NodeShape* shape = ShapeOf(request);
+  if (shape != nullptr && !shape->labels.empty()) labels["features"] = Join(shape->labels, ",");
+  if (provider != nullptr && !provider->pools.empty()) labels["pool"] = Join(provider->pools, ",");
+  return labels;
+}
+
+Result<ProviderHost::Labels> ProviderHost::CheckJoin(std::string_view join_token, const std::string& name) const {
   const NodeRequest* own = provisioner_.RequestOfJoinToken(join_token);
-  if (own == nullptr && provisioner_.FindNode(name) == nullptr) return {};
+  if (own == nullptr && provisioner_.FindNode(name) == nullptr) return Labels();
   if (own == nullptr)
     return PermissionDenied("node " + name + " is a node of a provider, and this token was not made for it; " +
                             "divvy agent --name chooses another name");
   if (own->node != name)
     return PermissionDenied("this token was made for node " + own->node + " of provider " + own->provider +
                             ", not for a node called " + name + "; divvy agent --name " + own->node);
-  if (own->state == NodeState::kRequested || own->state == NodeState::kBooting) return {};
+  if (own->state == NodeState::kRequested || own->state == NodeState::kBooting) return LabelsOf(*own);
   return PermissionDenied("node " + name + " of provider " + own->provider + " is " +
                           std::string(providers::Name(own->state)) + " already");
 }
@@ -264,12 +280,7 @@ void ProviderHost::Look(Time now) {
     if (request.state == NodeState::kRequested || request.state == NodeState::kBooting) {
       if (!is_connected) continue;
       const auto count = static_cast<int>(row->facts.gpus.size());
-      const Provider* provider = Find(request.provider);
-      const NodeShape* shape = nullptr;
-      if (provider != nullptr) {
-        const auto found = std::ranges::find(provider->shapes, request.shape, &NodeShape::name);
-        if (found != provider->shapes.end()) shape = &*found;
-      }
+      const NodeShape* shape = ShapeOf(request);
       std::string problem;
       const std::string who = "node " + request.node + " (shape " + request.shape + ") ";
       if (count != request.gpus)
@@ -277,10 +288,7 @@ void ProviderHost::Look(Time now) {
       else if (shape != nullptr && count > 0 && !MatchesGpuType(shape->gpu_model, row->facts.gpus.front().model))
         problem = who + "has GPUs of model " + row->facts.gpus.front().model + ", not " + shape->gpu_model;
       joined.emplace_back(request.node, problem);
-      std::map<std::string, std::string> labels = {{"provider", request.provider}};
-      if (shape != nullptr && !shape->labels.empty()) labels["features"] = Join(shape->labels, ",");
-      if (provider != nullptr && !provider->pools.empty()) labels["pool"] = Join(provider->pools, ",");
-      if (const auto labelled = agents_->Label(*driver_, request.node, labels); !labelled)
+      if (const auto labelled = agents_->Label(*driver_, request.node, LabelsOf(request)); !labelled)
         Write(LogLevel::kWarning,
               "node=" + request.node + " event=label_refused reason=" + LogQuoted(labelled.error().message));
     }
@@ -509,7 +517,7 @@ void ProviderHost::Run(const Call& call, const std::string& join_line) {
       return boost::asio::post(*loop_, [finish] { finish(Internal("no join token could be made for it")); });
     order.name = request->second.node;
     order.join = join_line;
-    order.shape = ShapeOf(*shape);
+    order.shape = OrderOf(*shape);
   }
   ProviderProgram program;
   program.words = provider->command;

@@ -54,8 +54,9 @@ class ProviderHost {
   void Open(boost::asio::io_context& loop, ControllerDriver& driver, AgentListener& agents, TokenRegistry& tokens,
             Ports ports);
 
-  /// Whether an agent with this join token may become the node `name`.
-  Status CheckJoin(std::string_view join_token, const std::string& name) const;
+  using Labels = std::map<std::string, std::string>;
+  /// Returns the labels with which an agent with this join token becomes the node `name`, or why it may not.
+  Result<Labels> CheckJoin(std::string_view join_token, const std::string& name) const;
 
   bool empty() const { return provisioner_.providers().empty() && provisioner_.requests().empty(); }
   std::vector<wire::ProviderView> Views(Time now) const;
@@ -77,6 +78,8 @@ class ProviderHost {
   std::string MakeJoinToken(const providers::NodeRequest& request);
   void DropJoinTokens();
   const Provider* Find(std::string_view name) const;
+  const NodeShape* ShapeOf(const providers::NodeRequest& request) const;
+  Labels LabelsOf(const providers::NodeRequest& request) const;
   void Keep(providers::Provisioner::Setting row);
   void Write(LogLevel level, const std::string& line) const;
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -142,6 +143,24 @@ TEST(ProviderGuard, KillsTheWholeGroupAtTheDeadline) {
   for (int i = 0; i < 3 && stat; ++i) stat >> state;
   EXPECT_TRUE(!stat || state == "Z" || state == "X") << state;
   static_cast<void>(!::system(("rm -rf " + folder).c_str()));
+}
+
+TEST(ProviderGuard, AProgramDoesNotOutliveAGuardThatIsKilled) {
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string script = "echo >&" + std::to_string(ends[1]) + "; exec sleep 300";
+  const std::string parent = Own();
+  const pid_t guard = ::fork();
+  if (guard == 0) ::_exit(ProviderMain({parent, "60", "/bin/sh", "-c", script}));
+  ::close(ends[1]);
+  char byte = 0;
+  ASSERT_EQ(::read(ends[0], &byte, 1), 1);
+  ::kill(guard, SIGKILL);
+  ::waitpid(guard, nullptr, 0);
+  // The pipe ends when nobody has it open.
+  pollfd ended{ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 30'000), 1);
+  ::close(ends[0]);
 }
 
 TEST(ProviderGuard, StartsNothingForADaemonThatIsGone) { EXPECT_EQ(Guard("exit 0", "60", "1"), 124); }
