@@ -86,7 +86,7 @@ struct Exchange {
   std::function<void(Result<std::string>)> done;
 };
 
-/// What is wrong with the answer that has arrived; empty: nothing.
+/// Describes what is wrong with the answer that has arrived; empty: nothing.
 std::string ExchangeProblem(const Exchange& exchange) {
   if (exchange.answer.size() >= kMostAnswer) return "HAProxy's answer is longer than 64 MiB";
   if (exchange.next + 1 == exchange.lines.size()) return "";
@@ -130,7 +130,7 @@ void SendNext(const std::shared_ptr<Exchange>& exchange) {
 /// A process that an earlier daemon has started, or its files.
 struct LeftFront {
   std::int64_t number = 0;
-  std::string base;                       // Of the paths of its files.
+  std::string base;                       // The begin of the paths of its files.
   std::optional<AdoptedProcess> process;  // Nothing: it has ended.
   bool listens = false;                   // At its runtime socket.
 };

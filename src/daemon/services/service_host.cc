@@ -509,7 +509,7 @@ void ServiceHost::Probe(const Service& service, const wire::ServiceReplica& repl
         if (!*alive) return;
         const auto known = probes_.find(job);
         if (known == probes_.end() || known->second.attempt != attempt) return;
-        // Whoever has answered may have closed the port since, but then the owner has it now.
+        // The process that answered may have closed the port since, but then the owner has it now.
         if (answers && is_checked) ReadListenersAgain(kListenersFor);
         known->second.is_under_way = false;
         known->second.is_foreign = answers && is_checked && !IsListenerOf(listeners_, uid, port);

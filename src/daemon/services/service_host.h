@@ -107,7 +107,7 @@ class ServiceHost {
   Haproxy front_;
   std::map<std::string, std::unique_ptr<Service>> services_;
   std::map<std::string, ServerState> servers_;  // As the front was told last, by "s_chat/r3". Others: in maintenance.
-  bool are_servers_unknown_ = true;             // What the front has instead of `servers_`.
+  bool are_servers_unknown_ = true;             // The front may have others than `servers_`.
   std::map<JobId, std::string> ends_;           // How replicas ended that are still in a row.
   struct Probed {
     bool answers = false;
@@ -125,7 +125,7 @@ class ServiceHost {
   bool is_tick_due_ = false;
   bool is_asking_ = false;
   bool is_open_ = false;
-  bool is_port_missing_ = false;  // Of a service that the front therefore leaves out.
+  bool is_port_missing_ = false;  // The front leaves a service out.
   bool is_memory_short_ = false;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

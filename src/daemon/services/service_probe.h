@@ -18,7 +18,7 @@ void ProbeReplica(boost::asio::io_context& loop, const std::string& address, std
 /// Whether no socket of this machine has this TCP port. Cost: three system calls.
 bool IsPortFree(std::uint16_t port);
 
-/// Who gets connections to 127.0.0.1 at each TCP port of this machine.
+/// Describes who gets connections to 127.0.0.1 at each TCP port of this machine.
 struct PortListener {
   int nearness = 0;       // The kernel prefers a socket at 127.0.0.1 to one at 0.0.0.0, and that to one at [::].
   std::int64_t uid = -1;  // -1: processes of several users.

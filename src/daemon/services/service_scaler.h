@@ -32,7 +32,7 @@ struct ReplicaFacts {
   bool answers = false;  // The last probe of a starting replica succeeded.
   /// The port answers, and no process of the replica's owner listens there.
   bool is_foreign = false;
-  std::uint32_t attempt = 0;  // Of its job.
+  std::uint32_t attempt = 0;  // The launch generation of its job.
   bool can_park = false;
   bool fails_checks = false;  // The front counts it as down.
   std::int64_t in_flight = 0;
@@ -92,7 +92,7 @@ class ServiceScaler {
     Time parks_from = kNoTime;  // After a failure.
     Time wakes_from = kNoTime;
     Time waking_since = kNoTime;
-    std::optional<std::uint32_t> attempt;  // Of its job, as seen last.
+    std::optional<std::uint32_t> attempt;  // The launch generation of its job, as seen last.
     std::string note;
   };
   using Replicas = std::vector<wire::ServiceReplica*>;

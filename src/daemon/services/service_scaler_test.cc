@@ -85,8 +85,8 @@ class ServiceWorld {
   bool has_fractions_ = false;
   bool has_room_ = true;
   bool is_memory_short_ = false;
-  std::uint32_t attempt_ = 0;  // Of all jobs.
-  Status parked_;              // What parking and waking answer.
+  std::uint32_t attempt_ = 0;  // The launch generation of all jobs.
+  Status parked_;              // The answers to parking and waking.
   Status woken_;
   std::set<std::int64_t> foreign_;
   std::set<std::int64_t> ended_;
