@@ -124,8 +124,12 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   }
   wire::SubmitAnswer answer;
   answer.summary = SummaryOf(spec, *elements);
-  answer.notes = spec.notes;
-  answer.notes.insert(answer.notes.end(), renamed.begin(), renamed.end());  // They concern the caller, not the job.
+  // Notes on old names of fields concern the caller, not the job.
+  const auto take_notes = [&](const JobSpec& noted) {
+    answer.notes = noted.notes;
+    answer.notes.insert(answer.notes.end(), renamed.begin(), renamed.end());
+  };
+  take_notes(spec);
   if (spec.grace < Duration(0)) spec.grace = ports_.default_grace;
   if (request->is_test) return AnswerForecast(call, std::move(spec), *elements, std::move(answer));
   const bool is_foreground = spec.is_foreground;
@@ -139,7 +143,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
   // The accepted specification includes the defaults of its pool.
   if (const auto kept = driver_.controller().PendingSpec(result->id)) {
     labels.pool = kept->pool;
-    answer.notes = kept->notes;
+    take_notes(*kept);
     answer.summary = SummaryOf(*kept, *elements);
   }
   api_.labels.Learn(result->id, labels);
