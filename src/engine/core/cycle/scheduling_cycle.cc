@@ -102,9 +102,9 @@ bool SchedulingCycle::IsFiller(const Candidate& candidate) {
     return false;
   // Without a reservation, and without escalation, the head would lose by the order of the fillers.
   const JobId first = first_blocked(candidate.job_class);
-  const Waiting& head = state_.waiting.at(first);
-  if (state_.RulesOf(head.job_class).escalate_after == Duration(0) && !HasReservation(first) &&
-      !MayWaitUnsurely(state_, head.job_class, head.place.since, now_))
+  const auto head = state_.waiting.find(first);
+  if (head != state_.waiting.end() && state_.RulesOf(head->second.job_class).escalate_after == Duration(0) &&
+      !HasReservation(first) && !MayWaitUnsurely(state_, head->second.job_class, head->second.place.since, now_))
     return false;
   return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !HasReservation(candidate.place.id);
 }

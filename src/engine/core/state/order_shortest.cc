@@ -4,7 +4,8 @@
 //
 // Predictions of wide jobs are often wrong, and their credit grows slowly compared with their GPU time. So a job
 // without a time limit goes before all others, the oldest first, once it has waited for PoolRules::escalate_after (an
-// hour if that is 0) and as long as it is predicted to run. A job with a time limit has a reservation by then.
+// hour if that is 0) and as long as it is predicted to run. A job with a time limit usually has a reservation by then;
+// if it still waits after kWaitsUnsurelyAfter, it goes before all others, too.
 //
 // Source: QSSF (Hu et al., SC 2021) orders by predicted GPU time. The ageing is the response ratio of HRRN (Brinch
 // Hansen 1971) as a difference, which keeps the relative order of two waiting jobs constant.
@@ -22,8 +23,10 @@ constexpr Duration kLeastWait = std::chrono::hours(1);
 }  // namespace
 
 Time ShortestEscalatesAt(const PoolRules& rules, const Standing& standing) {
-  if (standing.is_limited || rules.ageing <= 0) return kNever;
-  const Duration least = rules.escalate_after > Duration(0) ? rules.escalate_after : kLeastWait;
+  if (rules.ageing <= 0) return kNever;
+  const Duration least = standing.is_limited                   ? kWaitsUnsurelyAfter
+                         : rules.escalate_after > Duration(0) ? rules.escalate_after
+                                                              : kLeastWait;
   return AddSaturating(standing.place.since, std::max(least, standing.predicted));
 }
 
