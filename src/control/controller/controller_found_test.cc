@@ -65,6 +65,13 @@ TEST_F(FoundRuns, AnUnknownRunIsLeftAloneAndKeepsItsGpusAndId) {
   EXPECT_EQ(world_.StateOf(two), JobState::kQueued);
 }
 
+TEST_F(FoundRuns, AnUnknownRunKeepsTheIdsOfItsComponents) {
+  RunDescription run = Seen(17, GpuSet::Of({1}));
+  run.record.request.others.resize(2);
+  Find(run);
+  EXPECT_EQ(world_.Submit(1), JobId(20));
+}
+
 TEST_F(FoundRuns, AnAdoptedRunIsAJobWithItsOldIdAndItsExitCodeIsStored) {
   Find(Seen(17, GpuSet::Of({1})));
   ASSERT_TRUE(Adopt(17, world_.ada_));

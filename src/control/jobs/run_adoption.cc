@@ -203,7 +203,8 @@ RunAdoption::Found RunAdoption::OnFound(RunDescription run, Time now, const Find
     gpus_.RefreshGpusOf(node);
     return Found::kOver;
   }
-  if (id.value() < jobs_.ids().next + kLargestLead) ReserveIds(id.value() + 1);
+  // Each further component has an id of its own, behind the job's.
+  if (id.value() < jobs_.ids().next + kLargestLead) ReserveIds(id.value() + seen.request.components());
   is_id_taken = is_id_taken || id.value() >= jobs_.ids().next;
   if (before == found_.all().end()) {
     effects_.AnnounceMachineEvent("job " + ToString(id) + " of " + UserText(seen.user) + " runs on " +

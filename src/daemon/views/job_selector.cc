@@ -87,13 +87,15 @@ Result<JobId> JobOfComponent(ControllerDriver& driver, const std::string& word) 
 }
 
 /// Each further component of a live job has an id of its own, behind the job's: returns the job of such an id, and any
-/// other id as it is.
+/// other id as it is. An ended job may have an id there: older releases gave such ids to other jobs.
 JobId JobOfOwnId(ControllerDriver& driver, JobId id) {
   const auto& live = driver.controller().live();
   auto at = live.upper_bound(id);
   if (at == live.begin()) return id;
   const auto& [before, record] = *--at;
-  return id.value() - before.value() < record.request.components() ? before : id;
+  if (id == before || id.value() - before.value() >= record.request.components()) return id;
+  const auto other = driver.FindJob(id);
+  return !other && other.error().code == ErrorCode::kNotFound ? before : id;
 }
 
 Status AddElements(ControllerDriver& driver, std::string_view word, std::set<JobId>& ids) {
