@@ -126,6 +126,13 @@ std::string ReachOf(const ScancelFlags& wish) {
   return wish.is_full ? "" : "others";
 }
 
+/// "17+1" and 18, the id of that component, select the whole job 17.
+bool NamesComponent(std::string_view word, JobId selected) {
+  const auto number = ParseInteger(word.substr(0, word.find('+')));
+  const bool has_plus = word.find('+') != std::string_view::npos;
+  return number && *number > 0 && (has_plus || JobId(static_cast<std::uint64_t>(*number)) != selected);
+}
+
 /// Applies one action to one selection and reports every job for which it failed. Returns the exit code.
 int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   auto api = Api::Connect();
@@ -167,10 +174,8 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   int code = 0;
   for (const wire::ActionResult& result : answer->results) {
     if (result.is_done) {
-      // "17+1" and 18, the id of that component, select the whole job 17.
-      const bool is_component = select.ids.size() == 1 && answer->results.size() == 1 && ids != result.display_id &&
-                                ids.find_first_not_of("0123456789+") == std::string::npos;
-      if (is_component && !wish.is_quiet)
+      const bool is_one = select.ids.size() == 1 && answer->results.size() == 1;
+      if (is_one && NamesComponent(ids, result.id) && !wish.is_quiet)
         std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", ids.c_str(),
                      result.display_id.c_str(), ends ? "ends" : "is signalled");
       const char* id = result.display_id.c_str();
