@@ -4,6 +4,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -44,6 +45,8 @@ void MakeRaw() {
 }
 
 constexpr auto kAgainMost = std::chrono::seconds(1);
+/// How often a caller that waits for the begin looks whether the job has ended.
+constexpr auto kLookAgain = std::chrono::milliseconds(200);
 
 // The last signal that asked this process to end; 0: none.
 std::atomic<int> ending_signal = 0;
@@ -225,17 +228,26 @@ class BeginReport {
     const std::lock_guard lock(mutex_);
     return has_begun_;
   }
-  /// Returns false if the job does not begin within that time.
+  /// Returns false if the job neither begins nor ends within that time.
   bool Await(Duration most) {
+    const auto until = std::chrono::steady_clock::now() + most;
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, most, [&] { return has_begun_; });
+    while (!has_begun_ && !has_ended_) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= until) return false;
+      changed_.wait_until(lock, std::min(until, now + kLookAgain));
+      // The daemon reports the end only to a request that waits for it.
+      if (!has_begun_) has_ended_ = EndedWaiting();
+    }
+    return true;
   }
 
  private:
   void Report() {
     if (!has_begun_ || id_.empty()) return;
     // The streams of a job that was cancelled while it waited are released as if it had begun.
-    if (was_queued_ && EndedWaiting()) has_begun_ = false;
+    has_ended_ = has_ended_ || (was_queued_ && EndedWaiting());
+    if (has_ended_) has_begun_ = false;
     else if (report_) std::exchange(report_, nullptr)(id_, was_queued_);
   }
   bool EndedWaiting() const {
@@ -250,15 +262,19 @@ class BeginReport {
   std::string id_;
   bool was_queued_ = false;
   bool has_begun_ = false;
+  bool has_ended_ = false;  // While it waited.
 };
 
-/// Cancels a job that has not begun. Returns false if it has begun meanwhile.
+/// Cancels a job that has not begun. Returns false if it has begun or ended meanwhile.
 bool CancelWaiting(Api& api, const std::string& id) {
   const auto job = api.Job(id);
   if (!job || job->start_time) return false;
   wire::ActionRequest request;
   request.select.ids = {id};
-  return api.Cancel(request).has_value();
+  const auto answer = api.Cancel(request);
+  if (!answer || answer->results.empty() || !answer->results.front().is_done) return false;
+  const auto cancelled = api.Job(id);
+  return cancelled && !cancelled->start_time;
 }
 
 }  // namespace
