@@ -424,6 +424,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   else if (end->state == "failed" && end->exit_code >= kNoRoomMade && end->exit_code <= kCannotFind &&
            !end->reason.starts_with("exit code"))  // It did not begin.
     std::fprintf(stderr, "%s%s\n", voice.trouble.c_str(), end->reason.c_str());
+  if (beginning->has_begun() && voice.on_ended) voice.on_ended(id);
   // Cancelled before it had its own exit code: end as any program that the signal ends.
   if (end->state == "cancelled" && end->exit_code <= 1 && ending_signal != 0) return 128 + ending_signal;
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;

@@ -36,6 +36,8 @@ struct Voice {
   bool carries_output = false;
   /// Called once, on any thread, when the job has begun. `was_queued`: it had to wait before.
   std::function<void(const std::string& id, bool was_queued)> on_begun;
+  /// Called when a job that had begun has ended. Optional.
+  std::function<void(const std::string& id)> on_ended;
   /// How long the job may wait before it is cancelled and refused; nullopt: indefinitely.
   std::optional<Duration> most_wait;
   /// `refuse` reports why the job was not submitted, `fail` why its result is not known. Both return the exit code.

@@ -112,14 +112,10 @@ int SallocMain(const std::vector<std::string>& words) {
   voice.pending = "Pending job allocation";
   voice.revoked = "Job allocation";
   voice.most_wait = immediate;
-  std::string granted;
-  voice.on_begun = [&granted, allocated = voice.on_begun](const std::string& id, bool was_queued) {
-    granted = id;
-    allocated(id, was_queued);
+  voice.on_ended = [is_quiet](const std::string& id) {
+    if (!is_quiet) std::fprintf(stderr, "salloc: Relinquishing job allocation %s\n", id.c_str());
   };
-  const int code = RunForeground(spec, voice);
-  if (!granted.empty() && !is_quiet) std::fprintf(stderr, "salloc: Relinquishing job allocation %s\n", granted.c_str());
-  return code;
+  return RunForeground(spec, voice);
 }
 
 }  // namespace divvy::cli
