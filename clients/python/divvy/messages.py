@@ -770,6 +770,43 @@ class ProgressView(TypedDict):
     expected_end: Optional[float]
 
 
+class ProviderNodeView(TypedDict):
+    node: str
+    shape: str
+    state: str
+    instance: str
+    requested: float
+    joined: float
+    expected: float
+    hourly: float
+    cost: float
+    why: str
+
+
+class ProviderRequest(TypedDict):
+    name: str
+    action: str
+
+
+class ProviderView(TypedDict):
+    name: str
+    kind: str
+    state: str
+    nodes: int
+    gpus: int
+    unrequested: int
+    hourly: float
+    this_month: float
+    max_nodes: Optional[int]
+    max_gpus: Optional[int]
+    max_per_hour: Optional[float]
+    max_per_month: Optional[float]
+    last_error: str
+    last_error_at: float
+    next_try: float
+    list: List["ProviderNodeView"]
+
+
 class QuotasRequest(TypedDict):
     are_on: bool
 
