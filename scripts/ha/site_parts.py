@@ -149,6 +149,9 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
+            # Else each answer would wait for the 40 ms of a delayed acknowledgement.
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
                 self.pairs.append((client, server))
             state = self.new_state()

@@ -533,14 +533,14 @@ std::string Provisioner::BeyondCeiling(const NodeRequest& request, Time now) con
   }
   // The shape of a node that nobody requested is not known: it counts as the largest.
   const auto strangers = static_cast<std::int64_t>(state.strangers.size());
-  int most_gpus = 0;
+  int max_gpus = 0;
   Money most_hourly;
   for (const NodeShape& shape : provider->shapes) {
-    most_gpus = std::max(most_gpus, shape.gpus);
+    max_gpus = std::max(max_gpus, shape.gpus);
     most_hourly = std::max(most_hourly, shape.hourly);
   }
   nodes += strangers;
-  gpus += strangers * most_gpus;
+  gpus += strangers * max_gpus;
   hourly += most_hourly * strangers;
   const ProviderLimits& limits = provider->limits;
   const std::string whose = "provider " + request.provider + ": ";
