@@ -207,12 +207,12 @@ void SampleRoutes::Metrics(ApiCall& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
-  response.body = MetricsText(
-      {driver_, ports_.samples.get(), ports_.counters.get(), NodesByState(driver_.controller(), ports_.agents.get()),
-       ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs, ports_.leadership.get(),
-       ports_.hides_others_jobs ? nullptr : add_others_,
-       ports_.providers ? ports_.providers->Views(driver_.Now()) : std::vector<wire::ProviderView>()},
-      form);
+  response.body =
+      MetricsText({driver_, ports_.samples.get(), ports_.counters.get(),
+                   NodesByState(driver_.controller(), ports_.agents.get()), ports_.has_dcgm_names, ports_.waste.get(),
+                   ports_.hides_others_jobs, ports_.leadership.get(), ports_.hides_others_jobs ? nullptr : add_others_,
+                   ports_.providers ? ports_.providers->Views(driver_.Now()) : std::vector<wire::ProviderView>()},
+                  form);
   Reply(call.reply).Answer(response);
 }
 

@@ -24,7 +24,7 @@ constexpr Duration kLeastWait = std::chrono::hours(1);
 
 Time ShortestEscalatesAt(const PoolRules& rules, const Standing& standing) {
   if (rules.ageing <= 0) return kNever;
-  const Duration least = standing.is_limited                   ? kWaitsUnsurelyAfter
+  const Duration least = standing.is_limited                  ? kWaitsUnsurelyAfter
                          : rules.escalate_after > Duration(0) ? rules.escalate_after
                                                               : kLeastWait;
   return AddSaturating(standing.place.since, std::max(least, standing.predicted));
