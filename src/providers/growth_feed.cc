@@ -231,9 +231,10 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     node.was_used = true;
     add(std::move(node), name);
   }
-  std::map<std::pair<std::string_view, std::string_view>, growth::OfferIndex> offer_of;  // By provider and shape.
+  using ShapeName = std::pair<std::string_view, std::string_view>;  // Provider and shape, of the catalogue.
+  std::map<ShapeName, growth::OfferIndex> offer_of;
   for (growth::OfferIndex i = 0; i < feed.catalogue->offers().size(); ++i)
-    offer_of.emplace(std::pair(feed.catalogue->provider_of(i).name, feed.catalogue->shape(i).name), i);
+    offer_of.emplace(ShapeName(feed.catalogue->provider_of(i).name, feed.catalogue->shape(i).name), i);
   for (const auto& [token, request] : provisioner.requests()) {
     growth::OwnedNode node;
     if (const auto offer = offer_of.find({request.provider, request.shape}); offer != offer_of.end())
