@@ -203,7 +203,7 @@ std::string Race(const Arguments& arguments) {
 }
 
 pthread_t g_waiter;
-volatile std::sig_atomic_t g_ticks = 0;
+std::atomic<int> g_ticks = 0;  // Written by a signal handler on any thread.
 
 /// Starts programs while other threads use CUDA.
 std::string StartPrograms(std::uint64_t count) {
@@ -222,7 +222,7 @@ std::string StartPrograms(std::uint64_t count) {
 /// Interrupts this process's calls with a signal every so many microseconds; 0 stops it.
 std::string SetTimer(suseconds_t microseconds) {
   struct sigaction action {};
-  action.sa_handler = [](int) { g_ticks = g_ticks + 1; };
+  action.sa_handler = [](int) { ++g_ticks; };
   sigaction(SIGALRM, &action, nullptr);  // Without SA_RESTART: calls return EINTR.
   const itimerval timer = {{0, microseconds}, {0, microseconds}};
   return std::to_string(setitimer(ITIMER_REAL, &timer, nullptr));
@@ -292,7 +292,7 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
        }},
       {"leave", [](const Arguments& a) -> std::string { std::exit(static_cast<int>(Number(a.at(0)))); }},
       {"timer", [](const Arguments& a) { return SetTimer(static_cast<suseconds_t>(Number(a.at(0)))); }},
-      {"ticks", [](const Arguments&) { return std::to_string(g_ticks); }},
+      {"ticks", [](const Arguments&) { return std::to_string(g_ticks.load()); }},
       {"programs", [](const Arguments& a) { return StartPrograms(Number(a.at(0))); }},
       {"close-sockets", [](const Arguments&) { return CloseSockets(); }},
       {"close", [](const Arguments&) { return std::to_string(dlclose(g_cuda)); }},
