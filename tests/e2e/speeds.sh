@@ -16,7 +16,7 @@ divvy progress "$part/1000" || echo refused >>errors
 until [ -e "end-$name" ]; do sleep 0.05; done
 SH
 train() { divvy submit --quiet --name train --gpus 1 "${@:3}" -- sh train.sh "$1" "$2"; }
-said() { [ "$(field "$1" fraction)" = "$2" ]; }
+said() { divvy show "$1" --json | grep -q "\"progress\":{\"fraction\":$2[,}]"; }
 
 # Two jobs on each model, then one more on each. In the same time, one kind progresses by 0.4 and the other by 0.2.
 fast_1=$(train 11 500 --gpu-type h100) fast_2=$(train 12 500 --gpu-type h100)
