@@ -269,7 +269,8 @@ void AddProviders(Exposition& out, const std::vector<wire::ProviderView>& provid
   for (const wire::ProviderView& provider : providers) out.Add({{"provider", provider.name}}, provider.hourly);
   out.Begin("divvy_provider_cost_this_month", Kind::kGauge, "", "Money spent in this calendar month (UTC).");
   for (const wire::ProviderView& provider : providers) out.Add({{"provider", provider.name}}, provider.this_month);
-  out.Begin("divvy_provider_failing", Kind::kGauge, "", "1: its last call failed, and nothing is requested for now.");
+  out.Begin("divvy_provider_failing", Kind::kGauge, "",
+            "1: its last call failed, so it gets no requests until a call succeeds.");
   for (const wire::ProviderView& provider : providers)
     out.Add({{"provider", provider.name}}, provider.state == "failing" ? 1 : 0);
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "simulate/chaos/chaos_world.h"
+#include "simulate/chaos/run_worlds.h"
 
 namespace divvy::simulate {
 namespace {
@@ -43,18 +44,7 @@ class AbortNote {
 ChaosResult RunChaos(const ChaosOptions& options) {
   ChaosResult result;
   const AbortNote abort_note;
-  for (std::uint64_t i = 0; result.figures.steps < options.steps && (options.worlds == 0 || i < options.worlds); ++i) {
-    const std::uint64_t seed = options.seed + i;
-    AbortNote::SetWorld(seed);
-    ChaosWorld world(seed, options, result.figures);
-    const bool holds = world.Run();
-    ++result.figures.worlds;
-    if (options.traces) result.events = world.trace().Text();
-    if (options.on_world_done) options.on_world_done(result.figures.steps);
-    if (holds) continue;
-    result.failure = ChaosFailure{seed, world.trace().step, world.trace().broken(), world.trace().Text()};
-    break;
-  }
+  RunWorlds<ChaosWorld>(options, result, AbortNote::SetWorld);
   return result;
 }
 

@@ -1,22 +1,13 @@
 #include "simulate/controllers/controllers_chaos.h"
 
+#include "simulate/chaos/run_worlds.h"
 #include "simulate/controllers/controllers_world.h"
 
 namespace divvy::simulate {
 
 ControllersChaosResult RunControllersChaos(const ControllersChaosOptions& options) {
   ControllersChaosResult result;
-  for (std::uint64_t i = 0; result.figures.steps < options.steps && (options.worlds == 0 || i < options.worlds); ++i) {
-    const std::uint64_t seed = options.seed + i;
-    ControllersWorld world(seed, options, result.figures);
-    const bool holds = world.Run();
-    ++result.figures.worlds;
-    if (options.traces) result.events = world.trace().Text();
-    if (options.on_world_done) options.on_world_done(result.figures.steps);
-    if (holds) continue;
-    result.failure = ChaosFailure{seed, world.trace().step, world.trace().broken(), world.trace().Text()};
-    break;
-  }
+  RunWorlds<ControllersWorld>(options, result, [](std::uint64_t) {});
   return result;
 }
 

@@ -176,7 +176,8 @@ function fitting(value, shape) {
 export function specOfAnswer(value) {
   const spec = fitting(value, kSpec);
   if (spec.request) spec.request = fitting(spec.request, kSpecRequest);
-  // The daemon writes these fields with their names of the last release, too. What the form changes would contradict them.
+  // The daemon's answer also has these fields under the last release's names. The form changes only the present ones,
+  // and the daemon refuses two names with different values.
   for (const former of ['gpus_most', 'portion']) delete spec.request?.[former];
   if (spec.request?.fraction) spec.request.fraction = fitting(spec.request.fraction, kSpecPortion);
   if (spec.array) spec.array = fitting(spec.array, { indices: '', at_once: 0 });
