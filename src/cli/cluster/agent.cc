@@ -34,6 +34,7 @@ struct AgentFlags {
   std::string name;
   std::string emulate;
   std::vector<std::string> labels;
+  bool is_on_demand = false;
   bool is_detached = false;
   bool is_stop = false;
   bool is_quiet = false;
@@ -86,6 +87,15 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    "SPEC|FILE",
                    "Use emulated GPUs instead of real ones: 8xH100-80GB, or a description file",
                    text(flags.emulate),
+                   {},
+                   false});
+  table.push_back({"on-demand",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "The machine may be taken away: a failed job is reported after 2 seconds, and not at all if the agent "
+                   "is stopped before, so that the job runs again on another node",
+                   set(flags.is_on_demand),
                    {},
                    false});
   table.push_back({"detach",
@@ -257,6 +267,7 @@ int AgentMain(const Words& words) {
   }
   if (!flags.name.empty()) arguments.insert(arguments.end(), {"--name", flags.name});
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
+  if (flags.is_on_demand) arguments.emplace_back("--on-demand");
   for (const std::string& label : flags.labels) arguments.insert(arguments.end(), {"--label", label});
   if (!flags.is_detached) return StartInPlace(std::move(arguments));
   if (const Status started = StartDetached(std::move(arguments), "the agent"); !started) return Fail(started.error());

@@ -114,7 +114,7 @@ trap ended TERM INT
 cat >"$home/join" <<'JOIN'
 )";
   script += order.join + "\nJOIN\n";
-  script += "DIVVY_HOME=$home " + ShellQuote(divvy) + " agent --join-file \"$home/join\" --name " +
+  script += "DIVVY_HOME=$home " + ShellQuote(divvy) + " agent --on-demand --join-file \"$home/join\" --name " +
             ShellQuote(order.name) + (emulate.empty() ? "" : " --emulate " + ShellQuote(emulate)) +
             " >\"$home/agent.out\" 2>&1 &\nwait $!\nended\n";
   return script;

@@ -45,6 +45,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration kTickEvery = std::chrono::milliseconds(100);
+constexpr Duration kOnDemandFailureHold = std::chrono::seconds(2);
 /// A key is replaced after this time.
 constexpr std::time_t kRenewAfterSeconds = std::time_t{30} * 24 * 3600;
 constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
@@ -61,6 +62,7 @@ struct Flags {
   std::string emulate;
   std::map<std::string, std::string> labels;
   int join_fd = -1;
+  bool is_on_demand = false;
   bool is_detached = false;
 };
 
@@ -343,6 +345,7 @@ Status Agent::OpenSession() {
   start.seed = RandomSeed();
   start.logs = folder_ + "/logs";
   start.has_standbys = !state_.others.empty();
+  if (flags_.is_on_demand) start.failure_hold = kOnDemandFailureHold;
   start.facts = LearnMachine(host_.gpus(), places_);
   for (const auto& [label, value] : state_.labels) start.facts.labels.insert_or_assign(label, value);
   boot_id_ = start.facts.boot_id;
@@ -563,6 +566,8 @@ Result<Flags> ReadFlags(const std::vector<std::string>& words) {
     const bool has_value = i + 1 < words.size();
     if (words[i] == "--detached") {
       flags.is_detached = true;
+    } else if (words[i] == "--on-demand") {
+      flags.is_on_demand = true;
     } else if (words[i] == "--emulate" && has_value) {
       flags.emulate = words[++i];
     } else if (words[i] == "--name" && has_value) {

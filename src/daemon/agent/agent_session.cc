@@ -397,6 +397,7 @@ void AgentSession::Believe(const NodeCommand& command, const std::shared_ptr<con
 
 void AgentSession::Tick() {
   const Duration now = ports_.since_boot();
+  ReportHeldFailures();
   if (state_ == State::kGreeting && now - greeted_at_ > Patience()) LoseLate("the controller did not send a welcome");
   if (WasSilentTooLong()) Lose("no answer for longer than the lease");
   if (MayHaveStoppedLeading(now)) LoseLate("the controller does not answer; another one may lead");
@@ -464,9 +465,25 @@ void AgentSession::OnStarted(JobId job, std::uint32_t attempt, Time at) {
 void AgentSession::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) {
   const auto believed = believed_.find(job);
   if (believed != believed_.end() && believed->second.record.attempt == attempt) believed_.erase(believed);
+  wire::ExitedMessage message{job, attempt, exit, at};
+  if (start_.failure_hold > Duration(0) && (exit.code != 0 || exit.signal != 0)) {
+    held_failures_.try_emplace({job, attempt}, HeldFailure{std::move(message), ports_.since_boot() + start_.failure_hold});
+    return;
+  }
   wire::AgentReport report;
-  report.exited = wire::ExitedMessage{job, attempt, exit, at};
+  report.exited = std::move(message);
   Report(report);
+}
+
+void AgentSession::ReportHeldFailures() {
+  const Duration now = ports_.since_boot();
+  std::erase_if(held_failures_, [&](auto& held) {
+    if (now < held.second.due) return false;
+    wire::AgentReport report;
+    report.exited = std::move(held.second.message);
+    Report(report);
+    return true;
+  });
 }
 
 void AgentSession::OnVanished(JobId job, std::uint32_t attempt, RunVanished how) {

@@ -85,6 +85,9 @@ class AgentSession final : public ControllerPort {
     MachineFacts facts;
     std::string logs;           // The folder of the logs that the node keeps.
     bool has_standbys = false;  // Several controllers are known.
+    /// How long the report of a failed run waits. A provider that takes its machine back signals the jobs and this agent
+    /// at once. If the agent ends first, the report is never sent, and the controller queues the job again.
+    Duration failure_hold{0};
   };
 
   AgentSession(Start start, Ports ports);
@@ -151,6 +154,8 @@ class AgentSession final : public ControllerPort {
   }
   void Believe(const NodeCommand& command, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
+  /// Reports the failures that have waited long enough.
+  void ReportHeldFailures();
   void ReportTrouble();
   void SendMessage(std::string message);
   /// The session has ended or was replaced.
@@ -194,6 +199,11 @@ class AgentSession final : public ControllerPort {
   EpochGuard epochs_{start_.newest_epoch};
   Duration greeted_at_{0};
   std::map<JobId, Believed> believed_;
+  struct HeldFailure {
+    wire::ExitedMessage message;
+    Duration due{0};  // Since boot.
+  };
+  std::map<std::pair<JobId, std::uint32_t>, HeldFailure> held_failures_;  // By job and attempt.
   std::vector<GpuObservation> last_glance_;
   Time glanced_at_ = kNoTime;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);

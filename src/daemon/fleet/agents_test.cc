@@ -385,6 +385,36 @@ TEST_F(AgentsWorld, ANodeReportsForItsOwnRunsOnly) {
   EXPECT_TRUE(fleet_.Take().empty());
 }
 
+TEST_F(AgentsWorld, AFailureOnANodeThatMayBeTakenAwayIsReportedLater) {
+  machine_.failure_hold = 2s;
+  StartAgent();
+  Settle();
+  Launch(5);
+  Launch(6);
+  Settle();
+  fleet_.Take();
+  agent_->End(Job(5), 143);
+  agent_->End(Job(6), 0);
+  Settle();
+  EXPECT_EQ(fleet_.Take(), Words{"exited n1 6.1 code=0"});
+  Pass(3s);
+  EXPECT_EQ(fleet_.Take(), Words{"exited n1 5.1 code=143"});
+}
+
+TEST_F(AgentsWorld, AFailureIsNotReportedIfTheNodeIsTakenAwayWithIt) {
+  machine_.failure_hold = 2s;
+  StartAgent();
+  Settle();
+  Launch(5);
+  Settle();
+  fleet_.Take();
+  agent_->End(Job(5), 143);
+  Settle();
+  KillAgent();
+  Pass(30min);
+  EXPECT_EQ(fleet_.Take(), Words{"lost n1"});
+}
+
 TEST_F(AgentsWorld, ARebootIsRememberedUntilItIsReconciled) {
   StartAgent();
   Settle();

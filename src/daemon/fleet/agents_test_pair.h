@@ -23,6 +23,7 @@ class AgentProcess final : public NodeCommandPort {
     start.session = "s" + std::to_string(++processes_);
     start.newest_epoch = machine.epoch;
     start.seed = 7;
+    start.failure_hold = machine.failure_hold;
     start.facts.boot_id = machine.boot;
     for (const std::string& uuid : machine.gpus) {
       GpuFacts gpu;

@@ -199,6 +199,7 @@ struct Machine {
   std::string boot = "boot-1";
   std::string fingerprint = "aa";
   std::vector<std::string> gpus = {"GPU-1", "GPU-2"};
+  Duration failure_hold{0};
 };
 
 }  // namespace divvy
