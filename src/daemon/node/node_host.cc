@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "daemon/auth/accounts.h"
+#include "daemon/runtime/readable.h"
 #include "daemon/shares/share_place.h"
 #include "dialect/slurm/slurm.h"
 #include "platform/gpu/slice_record.h"
@@ -138,12 +139,10 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
     descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
-    descriptor->async_wait(asio::posix::stream_descriptor::wait_read,
-                           [this, fd, on_readable = std::move(on_readable)](const boost::system::error_code& error) {
-                             if (error) return;
-                             on_readable();
-                             watches_->processes.erase(fd);
-                           });
+    AwaitReadable(*descriptor, [this, fd, on_readable = std::move(on_readable)] {
+      on_readable();
+      watches_->processes.erase(fd);
+    });
   });
   return {};
 }
@@ -280,22 +279,20 @@ void NodeHost::WatchReports() {
 
 void NodeHost::WatchLauncher() {
   watches_->launcher = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
-  watches_->launcher->async_wait(
-      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-        if (error) return;
-        const std::int64_t before = launcher_->launcher_pid();
-        if (const Status again = launcher_->OnReadable(); !again) return give_up_(again.error());
-        const bool is_new = launcher_->launcher_pid() != before;
-        for (const auto& [job, attempt] : launcher_->TakeRefused()) node_->OnRefused(job, attempt);
-        if (is_new && errands_) {
-          const auto reports = launcher_->OpenReports();
-          if (!reports) return give_up_(reports.error());
-          watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, *reports);
-          WatchReports();
-        }
-        log_.Write(LogLevel::kWarning, is_new ? "event=launcher_died" : "event=supervisor_died");
-        WatchLauncher();
-      });
+  AwaitReadable(*watches_->launcher, [this] {
+    const std::int64_t before = launcher_->launcher_pid();
+    if (const Status again = launcher_->OnReadable(); !again) return give_up_(again.error());
+    const bool is_new = launcher_->launcher_pid() != before;
+    for (const auto& [job, attempt] : launcher_->TakeRefused()) node_->OnRefused(job, attempt);
+    if (is_new && errands_) {
+      const auto reports = launcher_->OpenReports();
+      if (!reports) return give_up_(reports.error());
+      watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, *reports);
+      WatchReports();
+    }
+    log_.Write(LogLevel::kWarning, is_new ? "event=launcher_died" : "event=supervisor_died");
+    WatchLauncher();
+  });
 }
 
 // On a separate thread, so that truncating a log blocks neither the loop nor the GPU probe.
