@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "daemon/auth/accounts.h"
+#include "daemon/runtime/await_readable.h"
 #include "daemon/shares/share_place.h"
 #include "dialect/slurm/slurm.h"
 #include "platform/gpu/slice_record.h"
@@ -29,7 +30,7 @@ struct NodeHost::Watches {
 
   std::unique_ptr<asio::posix::stream_descriptor> reports;
   std::unique_ptr<asio::posix::stream_descriptor> launcher;
-  std::map<int, std::unique_ptr<asio::posix::stream_descriptor>> processes;
+  std::map<int, std::shared_ptr<asio::posix::stream_descriptor>> processes;
   asio::steady_timer poll_timer;
 };
 
@@ -137,13 +138,11 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
       [this](const std::string& line) { asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); }); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
-    descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
-    descriptor->async_wait(asio::posix::stream_descriptor::wait_read,
-                           [this, fd, on_readable = std::move(on_readable)](const boost::system::error_code& error) {
-                             if (error) return;
-                             on_readable();
-                             watches_->processes.erase(fd);
-                           });
+    descriptor = std::make_shared<asio::posix::stream_descriptor>(loop_, ::dup(fd));
+    AwaitReadable(descriptor, [this, fd, on_readable = std::move(on_readable)] {
+      on_readable();
+      watches_->processes.erase(fd);
+    });
   });
   return {};
 }

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/runtime/await_readable.h"
 #include "platform/os/spawn.h"
 #include "platform/os/unique_fd.h"
 
@@ -181,15 +182,14 @@ void ProviderRunner::Run(const ProviderProgram& program, Done done) {
   child->limit.async_wait([child](const boost::system::error_code& error) {
     if (!error) ::kill(child->pid, SIGKILL);
   });
-  child->ended.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this, child](const boost::system::error_code& error) {
-                            if (error) return;
-                            child->has_ended = true;
-                            boost::system::error_code ignored;
-                            child->output.cancel(ignored);
-                            child->complaint.cancel(ignored);
-                            if (child->readers == 0) Finish(child);
-                          });
+  // Shares the ownership of `child`, which has the descriptor.
+  AwaitReadable(std::shared_ptr<asio::posix::stream_descriptor>(child, &child->ended), [this, child] {
+    child->has_ended = true;
+    boost::system::error_code ignored;
+    child->output.cancel(ignored);
+    child->complaint.cancel(ignored);
+    if (child->readers == 0) Finish(child);
+  });
 }
 
 void ProviderRunner::Read(const std::shared_ptr<Child>& child, bool is_output) {

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/runtime/await_readable.h"
 #include "platform/gpu/gpu_process.h"
 #include "platform/os/image_file.h"
 #include "platform/os/spawn.h"
@@ -389,10 +390,10 @@ void Haproxy::StartProcess() {
 }
 
 void Haproxy::Watch(const std::shared_ptr<Process>& process) {
-  process->ended.async_wait(asio::posix::stream_descriptor::wait_read,
-                            [this, process, alive = is_alive_](const boost::system::error_code& error) {
-                              if (!error && *alive) OnEnd(process);
-                            });
+  AwaitReadable(std::shared_ptr<asio::posix::stream_descriptor>(process, &process->ended),
+                [this, process, alive = is_alive_] {
+                  if (*alive) OnEnd(process);
+                });
   if (process->is_started) return;
   process->ask_started = [this, known = std::weak_ptr<Process>(process), alive = is_alive_] {
     const auto starting = known.lock();
