@@ -89,15 +89,16 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
                    text(flags.emulate),
                    {},
                    false});
-  table.push_back({"on-demand",
-                   0,
-                   Takes::kNothing,
-                   "",
-                   "The machine may be taken away: a failed job is reported after 2 seconds, and not at all if the agent "
-                   "is stopped before, so that the job runs again on another node",
-                   set(flags.is_on_demand),
-                   {},
-                   false});
+  table.push_back(
+      {"on-demand",
+       0,
+       Takes::kNothing,
+       "",
+       "The machine may be taken away: a failed job is reported after 2 seconds, and not at all if the agent "
+       "is stopped before, so that the job runs again on another node",
+       set(flags.is_on_demand),
+       {},
+       false});
   table.push_back({"detach",
                    'd',
                    Takes::kNothing,

@@ -467,7 +467,8 @@ void AgentSession::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, 
   if (believed != believed_.end() && believed->second.record.attempt == attempt) believed_.erase(believed);
   wire::ExitedMessage message{job, attempt, exit, at};
   if (start_.failure_hold > Duration(0) && (exit.code != 0 || exit.signal != 0)) {
-    held_failures_.try_emplace({job, attempt}, HeldFailure{std::move(message), ports_.since_boot() + start_.failure_hold});
+    held_failures_.try_emplace({job, attempt},
+                               HeldFailure{std::move(message), ports_.since_boot() + start_.failure_hold});
     return;
   }
   wire::AgentReport report;

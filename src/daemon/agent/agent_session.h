@@ -85,8 +85,8 @@ class AgentSession final : public ControllerPort {
     MachineFacts facts;
     std::string logs;           // The folder of the logs that the node keeps.
     bool has_standbys = false;  // Several controllers are known.
-    /// How long the report of a failed run waits. A provider that takes its machine back signals the jobs and this agent
-    /// at once. If the agent ends first, the report is never sent, and the controller queues the job again.
+    /// How long the report of a failed run waits. A provider that takes its machine back signals the jobs and this
+    /// agent at once. If the agent ends first, the report is never sent, and the controller queues the job again.
     Duration failure_hold{0};
   };
 
