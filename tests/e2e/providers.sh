@@ -106,6 +106,8 @@ WAIT_S=120 wait_for "the burst" ended_well 42
 divvy providers | grep -q '^local *command *enabled' || fail "providers shows: $(divvy providers)"
 divvy providers --json | grep -q '"this_month":0\.[0-9]*[1-9]' || fail "nothing was spent: $(divvy providers --json)"
 WAIT_S=90 wait_for "the return of idle nodes" nothing_left
+# The list after a destroy has its whole output.
+! grep "provider=local event=provider_error" daemon.log || fail "a call of the program failed"
 
 # The controller is killed again and again, while the provider fails and hangs.
 echo 5 >"$state/faults"

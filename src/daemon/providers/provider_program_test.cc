@@ -65,24 +65,6 @@ TEST_F(ProviderPrograms, GetTheirInputAndOnlyTheirEnvironment) {
   EXPECT_EQ(environment.find("secret"), std::string::npos);
 }
 
-// Each program starts when the one before has ended, so that it gets the descriptors that were just closed.
-TEST_F(ProviderPrograms, AreNotTakenForTheProgramThatEndedBefore) {
-  boost::asio::io_context loop;
-  ProviderRunner runner(loop, folder_ + "/divvy");
-  ProviderProgram program;
-  program.words = {"/bin/sh", "-c", "exec 2>&-; sleep 0.01; echo done"};
-  program.environment = {"PATH=/usr/bin:/bin"};
-  program.timeout = std::chrono::seconds(60);
-  std::vector<std::string> outputs;
-  ProviderRunner::Done next = [&](const Result<std::string>& output) {
-    outputs.push_back(output ? *output : output.error().message);
-    if (outputs.size() < 30) runner.Run(program, next);
-  };
-  runner.Run(program, next);
-  loop.run();
-  EXPECT_EQ(outputs, std::vector<std::string>(30, "done\n"));
-}
-
 TEST_F(ProviderPrograms, FailuresNameTheCodeAndTheFirstComplaint) {
   EXPECT_EQ(ErrorOf(Run("echo no quota >&2; echo more >&2; exit 3")), "it failed with exit code 3: no quota");
   EXPECT_EQ(ErrorOf(Run("kill -9 $$")), "it failed with exit code 137");
