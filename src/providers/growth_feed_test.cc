@@ -78,7 +78,7 @@ TEST(GrowthFeed, RefusesAtSubmissionWhatNoShapeCanRun) {
   spec.request.gpus = 9;
   const auto refused = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("nor could a node of a provider: asks for 9 GPUs on one node"),
+  EXPECT_NE(refused.error().message.find("a node of a provider could not run it either: asks for 9 GPUs on one node"),
             std::string::npos)
       << refused.error().message;
   spec.request.gpus = 1;

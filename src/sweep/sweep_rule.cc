@@ -68,8 +68,8 @@ Status CheckRule(const SweepRule& rule) {
   const bool compares = rule.halving.stop != EarlyStop::kNone || rule.target;
   if (rule.metric.empty() && compares)
     return InvalidArgument(
-        "a sweep that stops trials or has a target needs the metric that trials report; add "
-        "metric: {name: loss, goal: minimize}");
+        "a sweep that stops trials or has a target needs the metric that trials report; write --metric "
+        "loss, or in the file metric: {name: loss, goal: minimize}");
   if (!IsMetricName(rule.metric) || !IsMetricName(rule.resource) || rule.resource.empty())
     return InvalidArgument("the names of metric and resource have 1 to " + std::to_string(kLongestName) +
                            " bytes without control characters and ';'");

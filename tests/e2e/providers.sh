@@ -57,6 +57,12 @@ printf '#!/bin/sh\nsleep 1000\n' >hang
 chmod +x flood hang
 
 # A file that cannot work is refused, with the remedy.
+# Without providers no name is valid, and the daemon survives that.
+divvy up --quiet
+! divvy providers disable local 2>err || fail "disables a provider that does not exist"
+grep -qF "there is no provider 'local'; divvy.toml has no [[providers]]" err || fail "says: $(cat err)"
+divvy down >/dev/null
+
 providers >divvy.toml
 ! divvy up --quiet 2>err || fail "starts although no node could reach it"
 grep -q 'needs listen in \[controller\]' err || fail "says: $(cat err)"
@@ -75,7 +81,7 @@ port=
 providers >divvy.toml
 start
 ! divvy submit --gpus 9 -- true 2>err || fail "accepts 9 GPUs on one node"
-grep -q 'nor could a node of a provider: asks for 9 GPUs on one node, but the largest has 8' err || fail "says: $(cat err)"
+grep -q 'a node of a provider could not run it either: asks for 9 GPUs on one node, but the largest has 8' err || fail "says: $(cat err)"
 divvy providers disable local | grep -q 'gets no new nodes' || fail "disable fails"
 divvy submit --gpus 1 -- true >/dev/null
 why_says() { divvy why 1 --json | grep -q "$1"; }
@@ -100,6 +106,8 @@ WAIT_S=120 wait_for "the burst" ended_well 42
 divvy providers | grep -q '^local *command *enabled' || fail "providers shows: $(divvy providers)"
 divvy providers --json | grep -q '"this_month":0\.[0-9]*[1-9]' || fail "nothing was spent: $(divvy providers --json)"
 WAIT_S=90 wait_for "the return of idle nodes" nothing_left
+# The list after a destroy has its whole output.
+! grep "provider=local event=provider_error" daemon.log || fail "a call of the program failed"
 
 # The controller is killed again and again, while the provider fails and hangs.
 echo 5 >"$state/faults"

@@ -189,7 +189,9 @@ class Client:
             job, args, others, is_call = Call(job, args, others), (), {}, True
         if args or others:
             given = ", ".join(others) or "positional arguments"
-            raise InvalidRequest(f"{given}: only a function has arguments; the options are those of divvy.Options")
+            raise InvalidRequest(
+                f"{given}: not an option of divvy submit (divvy.Options lists them), and a command has no other arguments"
+            )
         if not is_call:
             return self._spec(job, options), None
         if "param" in options or "array" in options:
@@ -228,7 +230,12 @@ class Client:
             words = re.findall(r"[^\s;|&()<>]+", command)
             spec["name"] = os.path.basename(words[0])[:64] if words else "sh"
         else:
-            spec["command"] = [os.fspath(word) for word in command]
+            try:
+                spec["command"] = [os.fspath(word) for word in command]
+            except TypeError:
+                raise InvalidRequest(
+                    f"{command!r:.100}: expected a function, a shell command as str, a list of words, or a script as pathlib.Path"
+                ) from None
             if not spec["command"]:
                 raise InvalidRequest("the command is empty")
         given = tuple(_options.option_words(options))

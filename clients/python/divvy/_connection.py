@@ -176,7 +176,9 @@ def find_address(controller: Optional[Union[str, "os.PathLike[str]"]] = None) ->
             pass
         token = _read_token_file(chosen)
         if token is None:
-            raise NotFound(f"{name} is not a token line, and {_shown(chosen)} is not a file")
+            raise NotFound(
+                f"{name}: {_shown(chosen)} is neither a token line nor a file with one; divvy token create prints a line"
+            )
         return Address(token=token)
     path, state = _local_paths()
     # A machine without a daemon may be a workstation. One whose daemon is down is not, and neither is a job.

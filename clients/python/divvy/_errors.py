@@ -96,7 +96,9 @@ class JobFailed(DivvyError):
         self.exit_code = exit_code
         self.reason = visible(reason)
         exit_text = "" if exit_code is None or state == "succeeded" else f" with exit code {exit_code}"
-        super().__init__(f"job {job} {state}{exit_text}" + (f": {reason}" if reason else ""))
+        # The reason of a job that just failed is its exit code again.
+        detail = "" if not reason or (exit_text and reason == f"exit code {exit_code}") else f": {reason}"
+        super().__init__(f"job {job} {state}{exit_text}{detail}")
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return type(self), (self.job, self.state, self.exit_code, self.reason), self.__dict__

@@ -110,6 +110,11 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
   std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
                     ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
                     ")\n";
+  // A controller that stands by knows no GPUs and jobs.
+  if (status.policy.empty()) {
+    if (!status.listens.empty()) out += "listens    " + status.listens + " (TLS, with tokens)\n";
+    return out + "standby    " + status.trouble + "\n";
+  }
   // The totals count the whole cluster, but the source describes the controller's own node.
   const bool has_others = nodes.size() > 1;
   out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +

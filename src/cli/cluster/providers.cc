@@ -17,12 +17,11 @@
 namespace divvy::cli {
 namespace {
 
-const std::vector<Column>& ProviderColumns() {
-  static const std::vector<Column> columns = {{"PROVIDER", false, true, true},   {"KIND", false, true, false, true},
-                                              {"STATE", false, true, false},     {"NODES", true, true, false},
-                                              {"GPUS", true, true, false},       {"PER_HOUR", true, true, false},
-                                              {"THIS_MONTH", true, true, false}, {"LAST_ERROR", false, false, true}};
-  return columns;
+std::vector<Column> ProviderColumns(bool has_errors) {
+  return {{"PROVIDER", false, true, true},   {"KIND", false, true, false, true},
+          {"STATE", false, true, false},     {"NODES", true, true, false},
+          {"GPUS", true, true, false},       {"PER_HOUR", true, true, false},
+          {"THIS_MONTH", true, true, false}, {"LAST_ERROR", false, has_errors, true, false, true}};
 }
 
 const std::vector<Column>& ProviderNodeColumns() {
@@ -72,9 +71,11 @@ Result<std::string> ShowProviders(const ListingOptions& listing, bool has_nodes)
   if (views.empty() && !listing.csv)
     return std::string("No providers: divvy.toml has no [[providers]] (docs/providers.md).\n");
   std::vector<std::vector<Cell>> rows;
+  bool has_errors = listing.csv;
   for (const wire::ProviderView& view : views) {
     if (!has_nodes) {
       rows.push_back(ProviderRow(view, listing.csv));
+      has_errors |= !rows.back().back().text.empty();
       continue;
     }
     for (const wire::ProviderNodeView& node : view.list) {
@@ -90,7 +91,7 @@ Result<std::string> ShowProviders(const ListingOptions& listing, bool has_nodes)
     }
   }
   if (has_nodes && rows.empty() && !listing.csv) return std::string("No nodes of providers.\n");
-  return RenderTable(has_nodes ? ProviderNodeColumns() : ProviderColumns(), rows, listing);
+  return RenderTable(has_nodes ? ProviderNodeColumns() : ProviderColumns(has_errors), rows, listing);
 }
 
 }  // namespace

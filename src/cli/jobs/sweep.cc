@@ -357,7 +357,8 @@ int AskSweep(const Words& words) {
       if (!view) return Fail(view.error());
       if (view->method != "ask")
         return Fail(FailedPrecondition("sweep " + words.front() +
-                                       " draws its parameters itself; only a sweep with method: ask wants them"));
+                                       " draws its parameters itself; divvy sweep ask needs a sweep with "
+                                       "method: ask in its file"));
       if (view->wanted > 0 || view->state == "ended") {
         progress.reset();
         std::printf("%s\n", text->c_str());

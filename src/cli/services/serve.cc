@@ -276,8 +276,8 @@ std::string ServiceHeadline(const wire::ServiceDetail& view) {
           std::to_string(view.starting) + " starting, " + std::to_string(view.parked) + " parked, " +
           std::to_string(view.draining) + " draining; revision " + std::to_string(view.revision) + "\n";
   text += "  " + ShortText(view.requests_per_second) + " requests/s, " + std::to_string(view.in_flight) +
-          " in flight, of them " + std::to_string(view.queued) + " waiting; " + std::to_string(view.requests) +
-          " requests, " + std::to_string(view.errors) + " failed\n";
+          " in flight, " + std::to_string(view.queued) + " of them waiting; " + Plural(view.requests, "request") +
+          " so far, " + std::to_string(view.errors) + " failed\n";
   text += "  mean times: " + MillisecondsText(view.queue_time_s) + " in the queue, " +
           MillisecondsText(view.answer_time_s) + " until the answer";
   if (view.last_wake_s > 0) text += "; last wake " + MillisecondsText(view.last_wake_s);

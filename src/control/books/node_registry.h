@@ -48,7 +48,8 @@ class NodeRegistry {
   Result<Setting> Drain(const std::string& name, Time deadline, const std::string& reason, Time now);
   Result<Setting> Resume(const std::string& name);
   Result<Setting> Remove(const std::string& name);
-  /// "rack" -> "r1"; an empty value removes the label.
+  /// Sets labels of a node, such as "rack" -> "r1". An empty value removes the label; labels that are not named stay.
+  /// Returns the row to store. Fails if the node is unknown or a label is not valid.
   Result<Setting> Label(const std::string& name, const std::map<std::string, std::string>& labels);
   /// Announces the certificate that the node will use next. Until it is used, both are accepted.
   Result<Setting> Renew(const std::string& name, const std::string& next_fingerprint);

@@ -91,7 +91,8 @@ class ReservationRegistry {
   /// Removes reservations that have no future occurrence; returns the store's rows.
   std::vector<Setting> DropPast(Time now);
 
-  /// Returns whether the key belongs to this registry.
+  /// Loads a row of the store. Returns false if its key is not one of this registry. A row that cannot be read is
+  /// ignored.
   bool LoadSetting(std::string_view key, std::string_view text);
   const std::map<std::uint64_t, GpuReservation>& all() const { return reservations_; }
 

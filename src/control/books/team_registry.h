@@ -87,7 +87,8 @@ class TeamRegistry {
   /// In the order of Specs: depth first, siblings by name.
   std::vector<const TeamRow*> InOrder() const;
 
-  /// The price of one hour on a GPU of this model, in thousandths.
+  /// The price of one hour on a GPU of this model, in thousandths of the currency unit. 0 if none is set. Of
+  /// the names in the price list that are part of the model, the longest decides.
   std::int64_t PriceOf(std::string_view gpu_model) const;
 
  private:

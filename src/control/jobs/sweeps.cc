@@ -277,8 +277,8 @@ Result<JobId> Sweeps::Tell(JobId id, const std::map<std::string, std::string>& p
   if (at == sweeps_.end()) return NotFound("there is no sweep " + ToString(id) + "; divvy sweep list shows them");
   if (!at->second.rule.is_told)
     return FailedPrecondition("sweep " + ToString(id) +
-                              " draws its parameters itself; only a sweep with method: ask "
-                              "takes them from divvy sweep tell");
+                              " draws its parameters itself; divvy sweep tell needs a sweep with "
+                              "method: ask in its file");
   const auto live = jobs_.live().find(id);
   if (live == jobs_.live().end()) return FailedPrecondition("sweep " + ToString(id) + " has ended");
   JobRecord& array = live->second;

@@ -54,7 +54,7 @@ class Sweeps {
   /// before a trial began. Cost: O(sweeps), and O(trials) for those whose trials have all begun.
   void Follow(Time now);
 
-  /// Returns whether the row belongs to sweeps.
+  /// Loads a row of the store. Returns false if its key is not one of sweeps. A row that cannot be read is ignored.
   bool LoadSetting(std::string_view key, std::string_view text);
   /// Call after all rows and live jobs are loaded. Drops sweeps whose array is not known any more.
   void Restore(const FindOutcome& outcome);

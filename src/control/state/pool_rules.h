@@ -64,7 +64,8 @@ class PoolRules {
   /// waits for, as the texts of unmet dependencies do: "an administrator: pool a starts no jobs: ...".
   std::string PoolBar(const JobRecord& record) const;
   std::vector<std::string> ClosedPools(const JobRecord& record) const;  ///< See Controller.
-  /// The groups of the pools in which the job counts.
+  /// The groups that count the job for the limits of its pools: of the pool in which it runs or, while it waits, of
+  /// those in which it may start. Pools without limits have no group.
   std::vector<GroupName> GroupsOf(const JobRecord& record) const;
   std::map<std::string, PoolLoad> PoolLoads() const;  ///< See Controller.
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "daemon/auth/accounts.h"
-#include "daemon/runtime/readable.h"
+#include "daemon/runtime/await_readable.h"
 #include "daemon/shares/share_place.h"
 #include "dialect/slurm/slurm.h"
 #include "platform/gpu/slice_record.h"
@@ -29,8 +29,8 @@ struct NodeHost::Watches {
   explicit Watches(asio::io_context& loop) : poll_timer(loop) {}
 
   std::unique_ptr<asio::posix::stream_descriptor> reports;
-  std::unique_ptr<asio::posix::stream_descriptor> launcher;
-  std::map<int, std::unique_ptr<asio::posix::stream_descriptor>> processes;
+  std::shared_ptr<asio::posix::stream_descriptor> launcher;
+  std::map<int, std::shared_ptr<asio::posix::stream_descriptor>> processes;
   asio::steady_timer poll_timer;
 };
 
@@ -138,8 +138,8 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
       [this](const std::string& line) { asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); }); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
-    descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
-    AwaitReadable(*descriptor, [this, fd, on_readable = std::move(on_readable)] {
+    descriptor = std::make_shared<asio::posix::stream_descriptor>(loop_, ::dup(fd));
+    AwaitReadable(descriptor, [this, fd, on_readable = std::move(on_readable)] {
       on_readable();
       watches_->processes.erase(fd);
     });
@@ -278,8 +278,8 @@ void NodeHost::WatchReports() {
 }
 
 void NodeHost::WatchLauncher() {
-  watches_->launcher = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
-  AwaitReadable(*watches_->launcher, [this] {
+  watches_->launcher = std::make_shared<asio::posix::stream_descriptor>(loop_, ::dup(launcher_->fd()));
+  AwaitReadable(watches_->launcher, [this] {
     const std::int64_t before = launcher_->launcher_pid();
     if (const Status again = launcher_->OnReadable(); !again) return give_up_(again.error());
     const bool is_new = launcher_->launcher_pid() != before;

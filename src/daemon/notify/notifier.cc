@@ -276,7 +276,7 @@ bool Notifier::MayGoInside(const NotifyRegistry::Known& known) const {
 
 Status Notifier::CheckPolicy(const NotifyRegistry::Known& known) const {
   const NotifySettings& settings = registry_.settings();
-  if (!settings.is_on) return FailedPrecondition("notifications are off: [notify] on = false in divvy.toml");
+  if (!settings.is_on) return FailedPrecondition("notifications are off; set on = true under [notify] in divvy.toml");
   if (known.owner.uid < 0) return {};
   switch (known.receiver.channel) {
     case NotifyChannel::kWebhook:

@@ -80,7 +80,7 @@ class NotifyRegistry {
   bool HasAnybodyFor(const JobRecord& record) const;
   /// The receivers of this event of this job, by their names in the queue.
   std::vector<std::string> For(NotifyEvent event, const JobRecord& record) const;
-  /// The receivers of an event of a GPU.
+  /// The receivers of an event that concerns a GPU and no job, by their names in the queue.
   std::vector<std::string> For(NotifyEvent event) const;
 
   /// Loads a row. Returns true if the key is one of ours.

@@ -83,7 +83,8 @@ Answer AnswerOf(const Call& call, const std::string& cluster, const Result<std::
     case Call::Kind::kList: {
       const auto list = wire::Decode<wire::ProviderList>(*output);
       // An empty output is not an empty list: nodes would count as gone.
-      if (!list) answer.error = "it printed no valid list: " + list.error().message;
+      if (Trim(*output).empty()) answer.error = R"(it printed nothing; without nodes, print {"nodes": []})";
+      else if (!list) answer.error = "it printed no valid list: " + list.error().message;
       else if (output->find("\"nodes\"") == std::string::npos) answer.error = R"(its answer has no "nodes")";
       if (!answer.error.empty()) return answer;
       for (const wire::ProviderListed& node : list->nodes) {
@@ -598,7 +599,8 @@ Result<std::string> ProviderHost::Act(const std::string& name, const std::string
   const auto mode = actions.find(action);
   if (mode == actions.end())
     return InvalidArgument("invalid action '" + action.substr(0, 64) + "': expected enable, disable or drain");
-  const Time now = driver_->Now();
+  // Without providers this object may not have been opened. Then there is no driver, and no name is valid.
+  const Time now = driver_ == nullptr ? kNoTime : driver_->Now();
   DIVVY_CHECK(provisioner_.SetMode(name, mode->second, now));
   is_changed_ = true;
   TakeStep(now);

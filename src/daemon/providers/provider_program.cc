@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/runtime/readable.h"
+#include "daemon/runtime/await_readable.h"
 #include "platform/os/spawn.h"
 #include "platform/os/unique_fd.h"
 
@@ -182,7 +182,8 @@ void ProviderRunner::Run(const ProviderProgram& program, Done done) {
   child->limit.async_wait([child](const boost::system::error_code& error) {
     if (!error) ::kill(child->pid, SIGKILL);
   });
-  AwaitReadable(child->ended, [this, child] {
+  // Shares the ownership of `child`, which has the descriptor.
+  AwaitReadable(std::shared_ptr<asio::posix::stream_descriptor>(child, &child->ended), [this, child] {
     child->has_ended = true;
     boost::system::error_code ignored;
     child->output.cancel(ignored);

@@ -26,7 +26,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/runtime/readable.h"
+#include "daemon/runtime/await_readable.h"
 #include "platform/gpu/gpu_process.h"
 #include "platform/os/image_file.h"
 #include "platform/os/spawn.h"
@@ -390,9 +390,10 @@ void Haproxy::StartProcess() {
 }
 
 void Haproxy::Watch(const std::shared_ptr<Process>& process) {
-  AwaitReadable(process->ended, [this, process, alive = is_alive_] {
-    if (*alive) OnEnd(process);
-  });
+  AwaitReadable(std::shared_ptr<asio::posix::stream_descriptor>(process, &process->ended),
+                [this, process, alive = is_alive_] {
+                  if (*alive) OnEnd(process);
+                });
   if (process->is_started) return;
   process->ask_started = [this, known = std::weak_ptr<Process>(process), alive = is_alive_] {
     const auto starting = known.lock();

@@ -65,7 +65,8 @@ Status CheckServiceName(std::string_view name) {
                        std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '-'; });
   if (is_good) return {};
   return InvalidArgument("service name " + dialect::Quoted(OneLine(std::string(name.substr(0, kLongestName)))) +
-                         " is not allowed: expected 1 to 40 lower-case letters, digits and dashes, such as chat-7b");
+                         " is not allowed: expected 1 to 40 lower-case letters, digits and dashes, without a dash at "
+                         "either end, such as chat-7b");
 }
 
 Status CheckService(const wire::ServiceSettings& settings) {

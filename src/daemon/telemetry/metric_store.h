@@ -107,7 +107,8 @@ class MetricStore {
                  std::function<void(std::vector<samples::JobUse>)> done);
   /// By job and name: the last value of each number that a job reported. A job that reported none is left out.
   using Reported = std::map<std::uint64_t, std::map<std::string, double>>;
-  /// For these jobs, running or ended. `done` is called later on the loop's thread.
+  /// Reads the last numbers that these jobs reported; they may run or have ended. `done` is called later on the loop's
+  /// thread.
   void AskReported(std::set<std::uint64_t> jobs, std::function<void(Reported)> done);
   /// Keeps a short text about an ended job, as long as its samples. Replaces an earlier text.
   void Keep(std::uint64_t job, samples::Second ended, std::string text);

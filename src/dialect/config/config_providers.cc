@@ -31,8 +31,8 @@ Status CheckProviderName(std::string_view name) {
       std::string_view("-._").find(name.front()) == std::string_view::npos)
     return {};
   return InvalidArgument(Quoted(name) +
-                         " is not a valid name: it has letters, digits, '.', '_' and '-' only, 64 at most, and begins "
-                         "with a letter or digit");
+                         " is not a valid name; write at most 64 letters, digits, '.', '_' and '-', with a letter "
+                         "or digit first");
 }
 
 /// An amount above zero. A price of zero would make a provider's nodes look free, and NaN would defeat every limit.
@@ -41,7 +41,7 @@ Result<Money> MoneyAmount(const ConfigValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) amount = static_cast<double>(*whole);
   if (const auto* number = std::get_if<double>(&value)) amount = *number;
   if (!(amount >= 1e-6 && amount <= kMostMoney))
-    return InvalidArgument("is not a number above 0 and at most 1000000000, without quotes; write it like 3.06");
+    return ExpectedNumber(value, "a number above 0 and at most 1000000000, without quotes; write it like 3.06");
   return Money(std::llround(amount * 1e6));
 }
 

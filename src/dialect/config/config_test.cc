@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <string>
 
 #include "base/text.h"
 
@@ -352,9 +354,11 @@ TEST(Config, ErrorsInTeamTablesNameTheLine) {
             "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
   EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
             "divvy.toml:2: period: 'year' is not valid: expected one of \"day\", \"week\", \"month\"");
-  for (const std::string wrong : {"-1", "1.5", "\"2\"", "1_000_001"}) {
-    EXPECT_EQ(refusal("[users.ada]\ngpus = " + wrong + "\n"),
-              "divvy.toml:2: gpus is not a whole number from 0 to 1000000, without quotes");
+  const std::map<std::string, std::string> wrong = {
+      {"-1", "is -1, not"}, {"1.5", "is not"}, {"\"2\"", "is '2', not"}, {"1_000_001", "is 1000001, not"}};
+  for (const auto& [value, reason] : wrong) {
+    EXPECT_EQ(refusal("[users.ada]\ngpus = " + value + "\n"),
+              "divvy.toml:2: gpus " + reason + " a whole number from 0 to 1000000, without quotes");
   }
   EXPECT_EQ(refusal("[teams.vision]\ngpus = 2\n"), "divvy.toml:2: gpus is only for users; for a team, set limit");
   EXPECT_EQ(refusal("[teams.lab]\n[teams.vision]\nparent = \"labs\"\n"),
@@ -519,7 +523,7 @@ TEST(Config, AnInvalidPoolIsRefusedWithItsPlace) {
       error("constraint = \"a*2\""),
       "divvy.toml:2: constraint: counts and [...] apply only to the nodes of one job; write features with & and |");
   EXPECT_EQ(error("constraint = \"a&\"").find("divvy.toml:2: constraint: "), 0u);
-  EXPECT_EQ(error("running = 0"), "divvy.toml:2: running is not a whole number from 1 to 1000000, without quotes");
+  EXPECT_EQ(error("running = 0"), "divvy.toml:2: running is 0, not a whole number from 1 to 1000000, without quotes");
   EXPECT_EQ(error("state = \"pu\""),
             "divvy.toml:2: state: 'pu' is not valid: expected one of \"up\", \"down\", \"drain\", \"inactive\"");
   EXPECT_EQ(error("users = []"), "divvy.toml:2: users is not a list of names; write it like [\"ada\", \"grace\"]");

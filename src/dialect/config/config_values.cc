@@ -11,10 +11,18 @@ Result<std::string> ConfigText(const ConfigValue& value, std::string_view exampl
   return Expected("a text in quotes; write it like \"" + std::string(example) + "\"");
 }
 
+Error ExpectedNumber(const ConfigValue& value, const std::string& what) {
+  std::string given;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) given = std::to_string(*whole);
+  if (const auto* text = std::get_if<std::string>(&value)) given = Quoted(*text);
+  return given.empty() ? Expected(what) : InvalidArgument("is " + given + ", not " + what);
+}
+
 Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most) {
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= least && *number <= most) return *number;
-  return Expected("a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", without quotes");
+  return ExpectedNumber(
+      value, "a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", without quotes");
 }
 
 Result<bool> ConfigYesOrNo(const ConfigValue& value) {

@@ -21,6 +21,8 @@ namespace divvy::dialect {
 
 /// The error for a value of the wrong type: "is not `what`".
 Error Expected(std::string_view what);
+/// The same for a number, with the value if it is a text or a whole number: "is 65, not `what`".
+Error ExpectedNumber(const ConfigValue& value, const std::string& what);
 Result<std::string> ConfigText(const ConfigValue& value, std::string_view example);
 Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most);
 Result<bool> ConfigYesOrNo(const ConfigValue& value);

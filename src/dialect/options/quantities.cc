@@ -147,7 +147,7 @@ Result<Duration> ParseUnits(std::string_view whole, Duration bare_unit) {
     } else {
       const auto length = UnitLength(name);
       if (!length)
-        return InvalidArgument(Quoted(whole) + ": unknown unit " + Quoted(name) + "; units are s, m, h, d, w");
+        return InvalidArgument(Quoted(whole) + ": unknown unit " + Quoted(name) + "; units are s, m (or min), h, d, w");
       unit = *length;
     }
     for (const Duration other : seen) {

@@ -19,8 +19,8 @@ struct SpecWord {
   bool is_option = true;  // False: no option sets it, and `text` is only a description ("label slurm.qos=high").
 };
 
-/// The options that change `before` into `spec`, in the order of --help, without what is run. Labels that belong to
-/// options are expressed as those options.
+/// Returns the options that change `before` into `spec`, in the order of --help. The command or script is not among
+/// them. Labels that belong to options are expressed as those options.
 std::vector<SpecWord> WordsOf(const JobSpec& spec, const JobSpec& before);
 
 /// "divvy submit --gpus 2 -- python train.py", or for a script "divvy submit --gpus 2 SCRIPT a b" with the script's

@@ -17,7 +17,7 @@ ServiceEntry ReadServiceEntry(Problems& problems, const YAML::Node& node) {
   entry.name = fields.Required("name");
   const auto command = fields.Get("command");
   if (!command) {
-    fields.Complain("needs the key 'command'");
+    fields.Complain((entry.name.empty() ? "" : "'" + entry.name + "' ") + "needs the key 'command'");
   } else if (command->IsSequence()) {
     entry.command = fields.Texts("command");
   } else if (const auto words = ShellSplit(fields.Text("command"))) {
@@ -55,7 +55,9 @@ Result<std::vector<ServiceEntry>> ReadServiceFile(std::string_view text, std::st
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto same = std::ranges::count(entries, entries[i].name, &ServiceEntry::name);
-    if (same > 1) problems.push_back({entries[i].line, false, "service '" + entries[i].name + "' is there twice"});
+    if (same > 1)
+      problems.push_back(
+          {entries[i].line, false, "service '" + entries[i].name + "' is there twice; give each service its own name"});
   }
   if (problems.empty()) return entries;
   const auto first = std::ranges::min_element(problems, {}, &ValohaiProblem::line);

@@ -31,9 +31,10 @@ TEST(ServiceFile, KeysBecomeOptions) {
 }
 
 TEST(ServiceFile, NamesTheLineOfAMistake) {
-  EXPECT_EQ(ServiceFileError("services:\n  - name: chat\n"), "services.yaml:2: a service: needs the key 'command'");
+  EXPECT_EQ(ServiceFileError("services:\n  - name: chat\n"),
+            "services.yaml:2: a service: 'chat' needs the key 'command'");
   EXPECT_EQ(ServiceFileError("services:\n  - {name: a, command: x}\n  - {name: a, command: x}\n"),
-            "services.yaml:2: service 'a' is there twice");
+            "services.yaml:2: service 'a' is there twice; give each service its own name");
   EXPECT_EQ(ServiceFileError("service: []\n"),
             "services.yaml:1: the file: unknown key 'service'; did you mean 'services'?");
   EXPECT_EQ(ServiceFileError("services:\n  - {name: a, command: \"x 'y\"}\n"),

@@ -120,7 +120,8 @@ inline std::int16_t WhollyFree(const NodeState& node, int gpu) {
 
 inline const GpuRoom& RoomOfGpu(const NodeState& node, int gpu) { return node.rooms()[static_cast<std::size_t>(gpu)]; }
 
-/// Returns whether MIG instances can be created on this GPU: it has some already, or nothing else runs on it.
+/// Returns whether MIG instances can be created on this GPU: it supports them, and it has some already or nothing runs
+/// on it.
 inline bool IsOpen(const NodeState& node, int gpu) {
   const GpuRoom& room = RoomOfGpu(node, gpu);
   const bool has_others = room.cut == MigCut{} && room.free_parts < WhollyFree(node, gpu);

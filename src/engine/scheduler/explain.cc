@@ -21,6 +21,9 @@ namespace {
 
 using core::BlockerKind;
 
+constexpr std::string_view kAwaitsProvider =
+    "no present node can run it; it waits for a node of a provider (divvy providers)";
+
 /// Enables predictions while it exists: estimates use them, plans do not.
 class WithPredictions {
  public:
@@ -155,7 +158,7 @@ class Completion {
     core::Blocker awaits;
     awaits.kind = BlockerKind::kUnusable;
     awaits.unit = core::BlockerUnit::kCount;
-    awaits.text = "no present node can run it; it waits for a node of a provider (divvy providers)";
+    awaits.text = kAwaitsProvider;
     awaits.needed = entry_.request.gpus_in_all();
     blockers.insert(blockers.begin(), std::move(awaits));
   }
@@ -242,6 +245,8 @@ core::Explanation ExplainEntry(const Scheduler& scheduler, const WaitingEntry& e
   const bool is_impossible = !answer.blockers.empty() && answer.blockers.front().kind == BlockerKind::kImpossible;
   if (entry.is_held) answer.start = {.basis = "it is held"};
   else if (!entry.unmet_dependencies.empty()) answer.start = StartAfterDependencies(scheduler, entry, now);
+  else if (!answer.blockers.empty() && answer.blockers.front().text == kAwaitsProvider)
+    answer.start = {.basis = "no estimate: it waits for a node of a provider"};
   else if (is_impossible)
     answer.start = {.basis = scheduler.has_many() ? "never on this cluster as it is" : "never on this server as it is"};
   // An elastic job would still take what it can get.

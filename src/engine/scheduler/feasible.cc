@@ -171,7 +171,7 @@ Status CheckFeasible(const Scheduler& scheduler, const Request& request, const s
   const Status offered = CheckFeasibleHere(*scheduler.offers(), request, pool);
   if (offered) return {};
   return Error{here.error().code,
-               here.error().message + "; nor could a node of a provider: " + offered.error().message};
+               here.error().message + "; a node of a provider could not run it either: " + offered.error().message};
 }
 
 Status CheckTeamFeasible(const Scheduler& scheduler, const Request& request, const std::string& pool,

@@ -76,7 +76,7 @@ class SchedulerFacts {
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
   const std::map<JobId, RunningJob>& running_jobs() const { return running_; }
   std::uint64_t waiting_count() const { return waiting_count_; }
-  /// The number of members of one user's entries.
+  /// The number of a user's jobs that wait. An array counts once for each waiting element.
   std::uint64_t waiting_of(const std::string& user) const;
   GroupLimits group_limits(const GroupName& group) const;
   int group_running(const GroupName& group) const;

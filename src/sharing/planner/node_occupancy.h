@@ -39,7 +39,9 @@ class NodeOccupancy {
   Status LoadTenant(const Tenant& tenant);
   void RemoveTenant(TenantId id);
   Status Resize(TenantId id, const Share& share, std::optional<GpuSet> planned_gpus);
-  /// Returns false if the value was ignored, because the tenant is unknown or not on its GPU.
+  /// Sets the memory that a tenant uses on its device number `device` (from 0): its allocations, and the residual that
+  /// the driver reports beyond them. Returns false if the value was ignored: the tenant or device is unknown, or the
+  /// tenant is neither on its GPU nor leaving it.
   bool SetUse(TenantId id, unsigned device, Bytes used_and_residual);
   void SetActivity(TenantId id, bool is_active, Time now);
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);

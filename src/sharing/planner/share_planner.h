@@ -111,7 +111,7 @@ class SharePlanner {
   const std::map<TenantId, Tenant>& tenants() const;
   const Tenant* Find(TenantId id) const;
   const std::map<GpuIndex, Gpu>& gpus() const;
-  /// Returns the GPU's capacity minus all ceilings on it.
+  /// Returns the GPU's capacity minus the ceilings of all tenants on it and on their way to it.
   Bytes Free(GpuIndex gpu) const;
   /// Returns the longest time that a job waits until tenants have left these GPUs. It covers copying their bytes to the
   /// host and back, plus Settings::slack. Returns Duration::max() if a tenant cannot leave.

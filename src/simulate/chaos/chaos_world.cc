@@ -8,7 +8,7 @@ namespace divvy::simulate {
 namespace {
 
 constexpr std::uint64_t kSettleEvery = 400;
-// More than the messages that one world can have under way.
+// The most messages that one Settle delivers. More than one world can have in transit, so it ends a loop of messages.
 constexpr int kMostSettled = 2'000;
 constexpr Duration kMostDrain = std::chrono::hours(24 * 60);
 constexpr std::uint64_t kMostDrainSteps = 300'000;

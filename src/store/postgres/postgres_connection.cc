@@ -270,7 +270,8 @@ bool PgConnection::Wait() {
     if (unsent == 0 && pq_.isBusy(connection_) == 0) return true;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Steady::now()).count();
     if (left <= 0) {
-      why_lost_ = "no answer for " + std::to_string(std::chrono::ceil<std::chrono::seconds>(timeout_).count()) + " s";
+      why_lost_ = "no answer for " + std::to_string(std::chrono::ceil<std::chrono::seconds>(timeout_).count()) +
+                  " s: the server or the network is too slow, or down";
       break;
     }
     struct pollfd wait = {pq_.socket(connection_), static_cast<short>(POLLIN | (unsent != 0 ? POLLOUT : 0)), 0};

@@ -123,7 +123,7 @@ void JobDetailRoutes::Log(ApiCall& call) {
     return at == call.request.query.end() ? std::optional<std::int64_t>(-1) : ParseInteger(at->second);
   };
   const auto at = number("at"), last = number("last"), run = number("run");
-  if (!at || !last || !run) return call.Refuse(InvalidArgument("'at', 'last' and 'run' are whole numbers"));
+  if (!at || !last || !run) return call.Refuse(InvalidArgument("'at', 'last' and 'run' must be whole numbers"));
   const bool is_error = call.request.query.contains("error");
   FoundJob found = FindHere(driver_, *id);
   api_.reader.Read(call, [=, this, id = *id, caller = call.caller, found = std::move(found)]() mutable -> FinishCall {

@@ -1,16 +1,17 @@
 // Rules on which jobs may preempt or reclaim from which. Pure arithmetic on team totals, independent of places.
 //
-// Reclaim, at the level where the preemptor's and the victim's team branch (children of their lowest common ancestor).
-// Resources preempted earlier already count as gone.
-//   (a) the preemptor's team stays within its share, and the victim's team holds more than its share before each job
-//       is taken, or
-//   (b) the preemptor's team stays within its quota, and the victim's team holds more than its quota before each, or
-//   (c) the preemptor's team including the new job has a lower ratio of usage to share than the victim's team without
-//       its victims.
+// Reclaim compares two teams: the ancestors of the preemptor's and of the victim's team that are children of their
+// lowest common ancestor. Jobs that are being preempted already count as gone. Reclaim is allowed if one of these holds
+// for each victim's team:
+//   (a) the preemptor's team stays within its share, and the victim's team holds more than its share before each of its
+//       jobs is preempted;
+//   (b) the same with quotas instead of shares;
+//   (c) the victim's team holds more than its share as in (a), and the preemptor's team, with the new job, has a lower
+//       ratio of usage to share than the victim's team without its victims.
 // A team's share here is at least its quota (or its demand, if less), so nothing is reclaimed from a team at or below
-// its quota. Below that level, the preemptor's teams must stay within their shares too. A preemptor that is not itself
-// preemptible must fit into the quota of every team above it. No team exceeds its limit. Source: the conditions that
-// KAI's reclaim action documents.
+// its quota. For (a) and (c), the preemptor's teams below that level must also stay within their shares. A preemptor
+// that is not itself preemptible must fit into the quota of every team above it. No team exceeds its limit. Source: the
+// conditions that KAI's reclaim action documents.
 #pragma once
 
 #include <map>

@@ -377,7 +377,7 @@ void SchedulingCycle::Blocked(const Candidate& candidate) {
   const bool is_full = state_.reservations.size() >= kMostReservations && !is_first;
   if (is_full && (settled_ == state_.reservations.size() || state_.reservations.back().reservation.is_nomination))
     return;
-  // If this job is hopeless, so are those behind it in its class.
+  // If no time was found at which a job of this class can start, none is found for the jobs behind it either.
   const ReservationBasis basis = BasisOf(candidate.job_class, candidate.place.since);
   if (IsHopeless(candidate.job_class, basis)) return;
   Lift(settled_);

@@ -21,7 +21,8 @@ class Stock {
     friend bool operator>(const Chunk& a, const Chunk& b) { return a.at > b.at; }
   };
 
-  /// `all`: in any order, with known times. `owed`: this much is already taken, from what becomes available first.
+  /// `all`: the chunks, in any order, each with a known time. `owed`: an amount that is taken already. It is subtracted
+  /// from the chunks that become available first.
   explicit Stock(std::vector<Chunk> all, std::int64_t owed = 0);
 
   /// The total of present and future amounts, minus what was taken.

@@ -105,8 +105,8 @@ class Placer {
   std::vector<Domain> DomainsOfComponent(const ResourceRequest& component, const Domain& all);
   /// Nodes with room for one of its tasks, next to those placed already.
   std::vector<NodeIndex> NodesOf(const ResourceRequest& component, const Domain& all) const;
-  /// Like Fill, but on as few nodes as possible. Does nothing unless the ResourceRequest prefers few nodes; fails if
-  /// reserved capacity interferes.
+  /// Like Fill, but only on the fewest nodes that have room. Returns false unless the request has one group and prefers
+  /// few nodes. It also returns false if reserved capacity leaves too little room on these nodes.
   bool FillFew(const ResourceRequest& request, const Domain& domain, std::vector<TaskPlacement>& placements);
   Domain FewestOf(const ResourceRequest& request, const Domain& within);
   std::optional<Spot> Best(const ResourceRequest& request, std::size_t group, const Domain& domain);

@@ -90,7 +90,7 @@ inline bool IsHeterogeneous(const ResourceRequest& request) { return request.gro
 /// one node.
 ResourceRequest ComponentRequest(const ResourceRequest& request, std::uint8_t component);
 
-/// GPU parts of the minimum number of tasks, in the first alternative.
+/// Returns the GPU parts that the least number of tasks of each group needs, with the first alternative of each.
 std::int64_t LeastGpuParts(const ResourceRequest& request);
 int LeastTasks(const ResourceRequest& request);
 bool WantsGpu(const ResourceRequest& request);

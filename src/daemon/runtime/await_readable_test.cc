@@ -1,4 +1,4 @@
-#include "daemon/runtime/readable.h"
+#include "daemon/runtime/await_readable.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <memory>
-#include <optional>
 
 #include "platform/os/unique_fd.h"
 
@@ -28,16 +27,17 @@ struct Pipe {
   Descriptor from, into;
 };
 
-TEST(Readable, EventsOfAStreamThatWasClosedMeanwhileDoNotCount) {
+TEST(AwaitReadable, EventsOfAStreamThatWasClosedMeanwhileDoNotCount) {
   boost::asio::io_context loop{1};
   Pipe first, second, third;
-  Stream a(loop, first.from.Release()), b(loop, second.from.Release());
-  std::optional<Stream> c;
+  const auto a = std::make_shared<Stream>(loop, first.from.Release());
+  const auto b = std::make_shared<Stream>(loop, second.from.Release());
+  std::shared_ptr<Stream> c;
   int calls = 0;
   AwaitReadable(a, [&] {
-    b.close();
-    c.emplace(loop, third.from.Release());
-    AwaitReadable(*c, [&calls] { ++calls; });
+    b->close();
+    c = std::make_shared<Stream>(loop, third.from.Release());
+    AwaitReadable(c, [&calls] { ++calls; });
   });
   AwaitReadable(b, [] { ADD_FAILURE() << "it was closed"; });
   loop.poll();
