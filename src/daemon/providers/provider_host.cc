@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -129,12 +130,8 @@ ProviderHost::~ProviderHost() { *is_alive_ = false; }
 Status ProviderHost::Complete(std::vector<Provider>& all, const std::string& divvy) {
   for (Provider& provider : all) {
     const std::string who = "provider " + provider.name + ": ";
-    if (provider.kind == ProviderKind::kKubernetes)
-      return FailedPrecondition(who +
-                                "kind \"kubernetes\" works only in divvy simulate; write kind = \"command\" and a " +
-                                "program that creates pods");
-    if (provider.kind == ProviderKind::kSlurm && provider.command.empty())
-      provider.command = {divvy, "provider", "slurm"};
+    if (provider.kind != ProviderKind::kCommand && provider.command.empty())
+      provider.command = {divvy, "provider", std::string(Name(provider.kind))};
     if (provider.command.empty())
       return FailedPrecondition(who + "it has no command; add command = [\"/usr/local/lib/divvy/" + provider.name +
                                 "\"], the program that creates its nodes");
@@ -524,6 +521,14 @@ void ProviderHost::Run(const Call& call, const std::string& join_line) {
   program.words.emplace_back(VerbOf(call.kind));
   program.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
                          "HOME=" + ports_.folder, "DIVVY=" + ports_.divvy};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(provider->timeout);
+  program.environment.push_back("DIVVY_TIMEOUT_S=" + std::to_string(seconds.count()));
+  if (provider->kind == ProviderKind::kKubernetes) {
+    // How a pod finds the API server.
+    for (const char* name : {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}) {
+      if (const char* value = std::getenv(name)) program.environment.push_back(std::string(name) + "=" + value);
+    }
+  }
   if (!provider->credentials.empty()) program.environment.push_back("DIVVY_CREDENTIALS=" + provider->credentials);
   program.input = wire::Encode(order);
   program.timeout = provider->timeout;
