@@ -13,6 +13,7 @@ namespace divvy::providers {
 namespace {
 
 constexpr std::int64_t kMostOffered = 4'096;
+constexpr std::uint64_t kMostImagined = 1'000'000;
 
 /// "H100-80GB" has 80 GiB; 0 if the name does not say it.
 Bytes MemoryIn(const std::string& model) {
@@ -98,21 +99,26 @@ struct WaitingClass {
   int priority = 0;
 };
 
-std::map<core::ClassIndex, WaitingClass> WaitingClasses(const Controller& controller) {
+/// Jobs of one class may have different wishes.
+using ClassAndWishes = std::pair<core::ClassIndex, GrowthWishes>;
+
+std::map<ClassAndWishes, WaitingClass> WaitingClasses(const Controller& controller,
+                                                      const std::map<JobId, GrowthWishes>& wishes) {
   const Scheduler& scheduler = controller.scheduler();
   const core::ClusterState& state = scheduler.core().state();
-  std::map<core::ClassIndex, WaitingClass> classes;
+  std::map<ClassAndWishes, WaitingClass> classes;
   for (const auto& [id, record] : controller.live()) {
     const auto waiting = state.waiting.find(id);
     if (waiting == state.waiting.end() || waiting->second.lane != core::Waiting::Lane::kReady) continue;
-    WaitingClass& known = classes[waiting->second.job_class];
+    const auto own = wishes.find(record.array.is_set() ? record.array : id);
+    WaitingClass& known = classes[{waiting->second.job_class, own == wishes.end() ? GrowthWishes() : own->second}];
     known.jobs += waiting->second.count;
     known.since = std::min(known.since, record.waits_since);
     known.priority = std::max(known.priority, record.priority);
     if (known.entries.size() < kJobsKept) known.entries.push_back(id);
   }
   std::erase_if(classes, [&](const auto& entry) {
-    const core::ClassKey& key = state.classes[entry.first].key;
+    const core::ClassKey& key = state.classes[entry.first.first].key;
     const std::int64_t parts = core::LeastGpuParts(state.requests[key.request]);
     return core::RefusedBy(state, key.caps, parts) || scheduler.IsBarredByTeam(entry.second.entries.front());
   });
@@ -128,6 +134,28 @@ std::vector<growth::Release> ReleasesOn(const core::ClusterState& state, NodeInd
   }
   std::ranges::stable_sort(releases, {}, &growth::Release::time);
   return releases;
+}
+
+WaitingEntry EntryOf(const Imagined& imagined, Time now) {
+  WaitingEntry entry;
+  entry.id = imagined.id;
+  entry.request = imagined.spec->request;
+  entry.priority = imagined.spec->priority;
+  entry.queued_at = now;
+  entry.time_limit = imagined.spec->time_limit;
+  entry.pool = imagined.spec->pool;
+  return entry;
+}
+
+growth::Demand DemandOf(const core::ResourceRequest& request, const growth::Catalogue& catalogue,
+                        const GrowthWishes& wishes) {
+  growth::Demand demand;
+  for (const core::TaskGroup& group : request.groups)
+    demand.tasks.push_back({ShapeFor(group, catalogue), group.least, group.anti_affinity});
+  demand.may_grow = wishes.may_grow;
+  demand.providers = wishes.providers;
+  demand.max_hourly = wishes.max_hourly;
+  return demand;
 }
 
 }  // namespace
@@ -157,7 +185,8 @@ std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& provi
 
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
                          const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
-                         Time now) {
+                         const std::map<JobId, GrowthWishes>& wishes, Time now,
+                         const std::optional<Imagined>& imagined) {
   GrowthFeed feed;
   std::vector<Provider> providers = provisioner.providers();
   for (Provider& provider : providers) {
@@ -169,7 +198,7 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
   const Scheduler& scheduler = controller.scheduler();
   const core::ClusterState& state = scheduler.core().state();
   const std::unique_ptr<Scheduler> copy = CopyWithOffers(controller, providers);
-  const std::map<core::ClassIndex, WaitingClass> classes = WaitingClasses(controller);
+  const std::map<ClassAndWishes, WaitingClass> classes = WaitingClasses(controller, wishes);
   // All requests first: each may split node classes.
   for (const auto& [index, waiting] : classes) {
     WaitingEntry entry = *scheduler.waiting(waiting.entries.front());
@@ -177,13 +206,14 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     entry.team.clear();
     copy->Put(std::move(entry));
   }
+  if (imagined) copy->Put(EntryOf(*imagined, now));
   auto next = static_cast<NodeIndex>(scheduler.nodes().size());
   const auto class_of = [&](const NodeShape&) { return copy->core().node(next++).node_class; };
   feed.catalogue = std::make_shared<const growth::Catalogue>(std::move(providers), class_of);
   feed.input.now = now;
   feed.input.catalogue = feed.catalogue.get();
 
-  std::vector<const std::pair<const core::ClassIndex, WaitingClass>*> order;
+  std::vector<const std::pair<const ClassAndWishes, WaitingClass>*> order;
   for (const auto& entry : classes) order.push_back(&entry);
   std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
     return std::pair(-a->second.priority, a->second.since) < std::pair(-b->second.priority, b->second.since);
@@ -192,10 +222,8 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     const WaitingClass& waiting = entry->second;
     const JobId first = waiting.entries.front();
     const JobRecord& record = *controller.Find(first);
-    const core::ClassKey& key = state.classes[entry->first].key;
-    growth::Demand demand;
-    for (const core::TaskGroup& group : RequestIn(*copy, first).groups)
-      demand.tasks.push_back({ShapeFor(group, *feed.catalogue), group.least, group.anti_affinity});
+    const core::ClassKey& key = state.classes[entry->first.first].key;
+    growth::Demand demand = DemandOf(RequestIn(*copy, first), *feed.catalogue, entry->first.second);
     demand.jobs = waiting.jobs;
     demand.run_time = key.predicted;
     demand.time_limit = key.limit;
@@ -209,6 +237,18 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
       feed.demand_of.emplace(job, feed.input.demands.size());
     }
     feed.jobs.push_back(waiting.entries);
+    feed.input.demands.push_back(std::move(demand));
+  }
+  if (imagined) {
+    const JobSpec& spec = *imagined->spec;
+    growth::Demand demand = DemandOf(RequestIn(*copy, imagined->id), *feed.catalogue, GrowthWishesIn(spec.labels));
+    demand.jobs = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(imagined->elements, 1, kMostImagined));
+    demand.time_limit = spec.time_limit;
+    demand.can_requeue = !spec.is_run_once && !spec.is_foreground;
+    demand.team = spec.team;
+    demand.pool = spec.pool;
+    demand.waiting_since = now;
+    feed.jobs.emplace_back();
     feed.input.demands.push_back(std::move(demand));
   }
 

@@ -4,12 +4,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "control/controller/controller.h"
 #include "engine/growth/growth.h"
 #include "engine/pool_row.h"
+#include "model/growth_wishes.h"
 #include "providers/provisioner.h"
 
 namespace divvy::providers {
@@ -40,10 +42,19 @@ struct GrowthFeed {
 };
 inline constexpr std::size_t kJobsKept = 1'000;
 
-/// Collects the input of a decision. `memory`: by node name. Cost: linear in the nodes, running jobs and job classes,
+/// A submission that is not made: what would its nodes be?
+struct Imagined {
+  JobId id;  // Not the id of a job.
+  const JobSpec* spec = nullptr;
+  std::uint64_t elements = 0;  // 0: a single job.
+};
+
+/// Collects the input of a decision. `memory`: by node name. `wishes`: of jobs, or of arrays as a whole; jobs that are
+/// not listed have none. The demand of `imagined` is the last. Cost: linear in the nodes, running jobs and job classes,
 /// and in the waiting jobs.
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
                          const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
-                         Time now);
+                         const std::map<JobId, GrowthWishes>& wishes, Time now,
+                         const std::optional<Imagined>& imagined = {});
 
 }  // namespace divvy::providers

@@ -32,7 +32,7 @@ struct Growing : Machines {
 
   growth::GrowthDecision Decide() {
     Turn();
-    feed = CollectGrowth(controller_, provisioner, memory, unused, now_);
+    feed = CollectGrowth(controller_, provisioner, memory, unused, wishes, now_);
     growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
     EXPECT_EQ(growth::CheckGrowth(feed.input, decision), "");
     return decision;
@@ -57,6 +57,7 @@ struct Growing : Machines {
   Provisioner provisioner;
   std::map<std::string, NodeMemory> memory;
   std::map<JobId, Unused> unused;
+  std::map<JobId, GrowthWishes> wishes;
   GrowthFeed feed;
   int tokens = 0;
 };
@@ -104,6 +105,48 @@ TEST(GrowthFeed, CountsNodesOnTheirWay) {
   const auto decision = world.Decide();
   EXPECT_TRUE(decision.requests.empty());
   EXPECT_EQ(world.Why(decision, job).front(), "1 job will fit on a node that is on its way in 3 min");
+}
+
+TEST(GrowthFeed, JobsOfOneClassMayHaveDifferentWishes) {
+  Growing world(Cloud(8));
+  const JobId none = world.Submit(8), cheap = world.Submit(8), elsewhere = world.Submit(8), any = world.Submit(8);
+  world.wishes[none].may_grow = false;
+  world.wishes[cheap].max_hourly = Money(5'000'000);
+  world.wishes[elsewhere].providers = {"lab"};
+  const auto decision = world.Decide();
+  ASSERT_EQ(decision.requests.size(), 1U);
+  EXPECT_EQ(world.feed.demand_of.at(any), decision.requests.front().demand);
+  EXPECT_EQ(world.Why(decision, none).back(), "the job waits for existing nodes only (--no-grow)");
+  EXPECT_EQ(world.Why(decision, cheap).back(),
+            "provider cloud: 1 node of shape big costs 24.00 per hour, but the job allows 5.00 (--max-price)");
+  EXPECT_EQ(world.Why(decision, elsewhere).back(), "provider cloud: the job names other providers (--provider lab)");
+}
+
+TEST(GrowthFeed, WishesAreReadFromLabels) {
+  const GrowthWishes wishes =
+      GrowthWishesIn({{"divvy.no-grow", "yes"}, {"divvy.provider", "a,b"}, {"divvy.max-price", "3.5"}, {"other", "x"}});
+  EXPECT_FALSE(wishes.may_grow);
+  EXPECT_EQ(wishes.providers, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(wishes.max_hourly, Money(3'500'000));
+  EXPECT_EQ(GrowthWishesIn({}), GrowthWishes());
+  // A label from the API that is no price allows no node, rather than any.
+  EXPECT_EQ(GrowthWishesIn({{"divvy.max-price", "cheap"}}).max_hourly, Money());
+}
+
+TEST(GrowthFeed, ImaginedJobIsTheLastDemand) {
+  Growing world(Cloud(8));
+  world.Submit(8);
+  JobSpec spec;
+  spec.request.gpus = 4;
+  spec.labels[std::string(kMaxPriceLabel)] = "30";
+  world.Turn();
+  const GrowthFeed feed = CollectGrowth(world.controller_, world.provisioner, world.memory, world.unused, world.wishes,
+                                        world.now_, Imagined{JobId(1000), &spec, 3});
+  ASSERT_EQ(feed.input.demands.size(), 2U);
+  EXPECT_EQ(feed.input.demands.back().jobs, 3U);
+  const growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
+  EXPECT_EQ(growth::VerdictText(feed.input, decision, 1).front(),
+            "3 jobs will fit on a node that is requested now (cloud: 8x H100-80GB, 24.00/h) in 3 min");
 }
 
 TEST(GrowthFeed, LeavesOutJobsThatANodeWouldNotHelp) {

@@ -99,10 +99,33 @@ divvy token create --node >other.token 2>/dev/null
 ! on other agent --join-file "$DIVVY_HOME/other.token" --name local-1 --emulate 1xH100-80GB >out 2>err || fail "was let in"
 grep -q 'is a node of a provider, and this token was not made for it\|there is a node local-1 already' err || fail "says: $(cat err)"
 
-# A burst: 40 jobs with one GPU, and a gang of 2 x 8.
+# Jobs limit which nodes are requested for them. A dry run names the nodes and their price.
+! divvy submit --provider nowhere --gpus 1 -- true 2>err || fail "accepts an unknown provider"
+grep -q 'provider nowhere: there is no such provider; expected local, flood, hang' err || fail "says: $(cat err)"
+! divvy submit --max-price 0 --gpus 1 -- true 2>err || fail "accepts a price of 0"
+grep -q "'0' is not a number above 0" err || fail "says: $(cat err)"
+WAIT_S=60 wait_for "the return of the node" nothing_left
+divvy submit --dry-run --provider local --gpus 8 -- true >out 2>err
+grep -q 'nodes on demand: 1 job will fit on a node that is requested now (local: 8x H100-80GB, 24.00/h)' err || fail "says: $(cat out err)"
+divvy submit --dry-run --provider local --max-price 5 --gpus 8 -- true >out 2>err
+grep -q 'provider local: 1 node of shape h100x8 costs 24.00 per hour, but the job allows 5.00 (--max-price)' err || fail "says: $(cat out err)"
+printf '#!/bin/sh\n# DIVVY --no-grow --gpus 1\ntrue\n' >no_grow.sh
+divvy submit no_grow.sh >/dev/null
+divvy submit --max-price 5 --provider local --gpus 1 -- true >/dev/null
+limited_says() { divvy why "$1" --json | grep -q "$2"; }
+wait_for "the reason of --no-grow" limited_says 2 'the job waits for existing nodes only (--no-grow)'
+wait_for "the reason of --max-price" limited_says 3 'but the job allows 5.00 (--max-price)'
+# The specifications are read from the store again.
+kill -9 "$(daemon_pid)"
+start
+wait_for "the reason of --no-grow after a restart" limited_says 2 'the job waits for existing nodes only (--no-grow)'
+wait_for "the reason of --max-price after a restart" limited_says 3 'but the job allows 5.00 (--max-price)'
+[ "$(node_count)" = 0 ] || fail "a node was requested for a job that allows none"
+
+# A burst: 40 jobs with one GPU, and a gang of 2 x 8. The two jobs that wait run on its nodes.
 for _ in $(seq 40); do divvy submit --gpus 1 -- sleep 1 >/dev/null; done
 divvy submit --nodes 2 --gpus 8 -- sleep 1 >/dev/null
-WAIT_S=120 wait_for "the burst" ended_well 42
+WAIT_S=120 wait_for "the burst" ended_well 44
 divvy providers | grep -q '^local *command *enabled' || fail "providers shows: $(divvy providers)"
 divvy providers --json | grep -q '"this_month":0\.[0-9]*[1-9]' || fail "nothing was spent: $(divvy providers --json)"
 WAIT_S=90 wait_for "the return of idle nodes" nothing_left

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Nodes on demand from a real Slurm with fake GPUs: pilots run the agents. A burst of jobs and a gang run, pilots end
-# when idle, a cancelled pilot is a lost node whose job runs again, slurmctld is restarted. No pilot reaches its time
-# limit here.
+# when idle, a pilot that is cancelled or reaches its time limit is a lost node whose job runs again, slurmctld is
+# restarted.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 . "$here/slurm_lib.sh"
@@ -40,6 +40,18 @@ cpus = 8
 memory = "1G"
 price = 2
 startup = "10s"
+
+# Slurm ends its pilots after a minute, its smallest limit, and divvy does not know it.
+[[providers.shapes]]
+name = "minute"
+gpu_model = "H100-80GB"
+gpus = 8
+cpus = 8
+memory = "1G"
+labels = ["minute"]
+price = 3
+startup = "10s"
+options = ["--time=1"]
 EOF
 port=
 for try in 1 2 3 4 5; do
@@ -51,7 +63,7 @@ pilots() { squeue -h -a -o %i; }
 no_pilots() { [ -z "$(pilots)" ]; }
 # After a call with an unknown outcome, a request is kept until that call can have no effect any more.
 no_requests() { [ "$(divvy providers nodes --csv | wc -l)" -le 1 ]; }
-pilot_of_running() { node=$(divvy queue --json --state running | grep -o '"node":"lab-[0-9]*"' | head -n 1 | cut -d'"' -f4); [ -n "$node" ]; }
+pilot_of() { node=$(field "$1" node); case $node in lab-*) ;; *) return 1 ;; esac; }
 
 for _ in $(seq 40); do divvy submit --gpus 1 -- sleep 1 >/dev/null; done
 divvy submit --nodes 2 --gpus 8 -- sleep 1 >/dev/null
@@ -67,13 +79,21 @@ WAIT_S=90 wait_for "the end of idle pilots" no_pilots
 no_files() { [ -z "$(ls "$machines/pilots")" ]; }
 wait_for "the removal of the pilots' files" no_files
 
-# A pilot is cancelled by somebody else while its job runs: the node is lost, and the job runs again on another.
+# A pilot reaches its time limit while its job runs: the node is lost, and the job runs again on another. Meanwhile, a
+# second pilot is cancelled by somebody else, with the same result.
+divvy submit --gpus 8 --constraint minute -- sh -c "[ -e '$machines/limit' ] || { touch '$machines/limit'; exec sleep 1000; }" >/dev/null
+WAIT_S=60 wait_for "the job with a time limit" [ -e "$machines/limit" ]
+at_limit=$(squeue -h -o '%i %l' | grep ' 1:00$' | cut -d' ' -f1)
+[ -n "$at_limit" ] || fail "no pilot has a time limit: $(squeue -h -o '%i %l')"
 divvy submit --gpus 8 -- sh -c "[ -e '$machines/second' ] || { touch '$machines/second'; exec sleep 1000; }" >/dev/null
-WAIT_S=60 wait_for "the job" pilot_of_running
-wait_for "its first run" [ -e "$machines/second" ]
+WAIT_S=60 wait_for "its first run" [ -e "$machines/second" ]
+pilot_of 44 || fail "job 44 is on no pilot: $(divvy show 44)"
 scancel "$(squeue -h -o '%i %j' | grep " $node\$" | cut -d' ' -f1)"
-WAIT_S=150 wait_for "the second run" queue_is_empty
+has_left() { ! squeue -h -o %i | grep -qx "$at_limit"; }
+WAIT_S=150 wait_for "the end of the pilot at its time limit" has_left
+WAIT_S=150 wait_for "the second runs" queue_is_empty
 expect succeeded "$(field 43 state)" "the state of job 43"
+expect succeeded "$(field 44 state)" "the state of job 44"
 WAIT_S=90 wait_for "the end of all pilots" no_pilots
 WAIT_S=300 wait_for "the end of all requests" no_requests
 echo "$(grep -c event=node_requested daemon.log) pilots"

@@ -44,7 +44,7 @@ std::vector<dialect::Option> ReserveOptions();
 int ProvidersMain(const Words& words);
 std::vector<dialect::Option> ProvidersOptions();
 
-// cli/cluster/provider_slurm.cc
+// cli/cluster/provider.cc
 int ProviderMain(const Words& words);
 
 // cli/cluster/tokens.cc

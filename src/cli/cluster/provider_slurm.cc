@@ -19,11 +19,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/client/command.h"
-#include "cli/client/commands.h"
+#include "cli/cluster/provider_calls.h"
 #include "platform/os/unique_fd.h"
 #include "wire/messages/codec.h"
-#include "wire/messages/provider_messages.h"
 
 namespace divvy::cli {
 namespace {
@@ -184,43 +182,22 @@ Status DestroyPilot(const wire::ProviderOrder& order) {
   return {};
 }
 
-Result<std::string> ReadOrder() {
-  std::string text;
-  std::array<char, 65'536> buffer;
-  for (std::size_t size = 0; (size = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;) {
-    if (text.size() + size > (std::size_t{1} << 20)) return InvalidArgument("the order is longer than 1 MiB");
-    text.append(buffer.data(), size);
-  }
-  return text;
-}
-
 }  // namespace
 
-int ProviderMain(const Words& words) {
-  if (words.size() != 2 || words[0] != "slurm" || (words[1] != "create" && words[1] != "list" && words[1] != "destroy"))
-    return Fail(InvalidArgument("write divvy provider slurm create, list or destroy, with an order on standard input"));
-  const auto text = ReadOrder();
-  if (!text) return Fail(text.error());
-  const auto order = wire::Decode<wire::ProviderOrder>(*text);
-  if (!order) return Fail(order.error());
-  if (order->cluster.empty() || SplitWords(order->cluster).size() != 1)
-    return Fail(InvalidArgument("the order has no cluster of one word"));
-  if (words[1] == "create") {
-    const auto instance = CreatePilot(*order);
-    if (!instance) return Fail(instance.error());
-    std::printf("%s\n", wire::Encode(wire::ProviderCreated{*instance}).c_str());
-  } else if (words[1] == "list") {
-    const auto pilots = ListPilots(order->cluster);
-    if (!pilots) return Fail(pilots.error());
-    wire::ProviderList list;
-    for (const Pilot& pilot : *pilots)
-      list.nodes.push_back({order->cluster, pilot.token, pilot.id, pilot.is_pending ? "pending" : ""});
-    std::printf("%s\n", wire::Encode(list).c_str());
-  } else {
-    if (const Status done = DestroyPilot(*order); !done) return Fail(done.error());
-    std::printf("{}\n");
+Result<std::string> CallSlurm(const std::string& verb, const wire::ProviderOrder& order) {
+  if (verb == "create") {
+    DIVVY_TRY(const std::string instance, CreatePilot(order));
+    return wire::Encode(wire::ProviderCreated{instance});
   }
-  return 0;
+  if (verb == "list") {
+    DIVVY_TRY(const std::vector<Pilot> pilots, ListPilots(order.cluster));
+    wire::ProviderList list;
+    for (const Pilot& pilot : pilots)
+      list.nodes.push_back({order.cluster, pilot.token, pilot.id, pilot.is_pending ? "pending" : ""});
+    return wire::Encode(list);
+  }
+  DIVVY_CHECK(DestroyPilot(order));
+  return std::string("{}");
 }
 
 }  // namespace divvy::cli

@@ -529,9 +529,10 @@ std::vector<Command> MakeCommands() {
        true},
       {"provider",
        "Call a provider of nodes: create, list or destroy",
-       "divvy provider slurm create|list|destroy",
-       "The program that the daemon runs for providers of kind \"slurm\". Reads an order in JSON from standard input "
-       "and writes the answer to standard output; docs/providers.md describes the protocol.",
+       "divvy provider slurm|kubernetes create|list|destroy",
+       "The program that the daemon runs for providers of the kinds \"slurm\" and \"kubernetes\". Reads an order in "
+       "JSON "
+       "from standard input and writes the answer to standard output; docs/providers.md describes the protocol.",
        {},
        "Tools",
        nullptr,

@@ -295,26 +295,28 @@ Error WithSubject(Error refusal) {
   return refusal;
 }
 
-/// Asks the daemon whether it would accept the job. Calls `on_absent`, if set, when no daemon answers.
-Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
+/// Asks the daemon whether it would accept the job, and returns its notes. Calls `on_absent` when no daemon answers.
+Result<std::vector<std::string>> AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
   auto api = Api::Connect();
   if (!api) {
     on_absent(api.error());
-    return {};
+    return spec.notes;
   }
   DIVVY_CHECK(FinishSpec(spec, *api));
   const auto answer = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
-  return answer ? Status() : Status(answer.error());
+  if (!answer) return answer.error();
+  DIVVY_TRY(const auto decoded, wire::Decode<wire::SubmitAnswer>(*answer));
+  return decoded.notes;
 }
 
 /// --dry-run: prints how the request was parsed, if the daemon would accept it.
 int PrintRequest(std::string_view verb, const JobSpec& spec) {
-  const Status taken = AskWhetherTaken(
+  const auto taken = AskWhetherTaken(
       spec, [](const Error& why) { Note("could not check whether the daemon would accept the job: " + why.message); });
   if (!taken) return Fail(WithSubject(taken.error()));
   std::printf("%s: %s\n", std::string(verb).c_str(), dialect::Summarise(spec).c_str());
-  for (const std::string& note : spec.notes) Note(note);
+  for (const std::string& note : *taken) Note(note);
   return 0;
 }
 
@@ -326,10 +328,10 @@ Status CheckScriptIsTaken(const std::string& text, const std::string& name, cons
   dialect::CompleteTasks(spec);
   dialect::CompletePortion(spec);
   if (spec.directory.empty()) spec.directory = around.directory;
-  Status taken = AskWhetherTaken(spec, [](const Error&) {});
-  if (!taken && spec.dialect == Dialect::kSlurm)
-    taken.error().message = slurm::WithSlurmsOptions(taken.error().message, spec);
-  return taken;
+  auto taken = AskWhetherTaken(spec, [](const Error&) {});
+  if (taken) return {};
+  if (spec.dialect == Dialect::kSlurm) taken.error().message = slurm::WithSlurmsOptions(taken.error().message, spec);
+  return taken.error();
 }
 
 }  // namespace

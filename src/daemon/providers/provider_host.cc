@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -41,6 +42,8 @@ constexpr Duration kDropTokensEvery = 1min;
 constexpr Duration kJoinWithin = std::chrono::hours(24);
 constexpr std::size_t kLongestInstance = 256;
 constexpr std::size_t kMostUnused = 10'000;
+/// Specifications that one decision reads from the store. Jobs whose specification was not read yet get no node.
+constexpr int kMostSpecsRead = 200;
 /// Characters of a label's value (node_registry.cc).
 constexpr std::size_t kLongestLabel = 128;
 
@@ -130,12 +133,8 @@ ProviderHost::~ProviderHost() { *is_alive_ = false; }
 Status ProviderHost::Complete(std::vector<Provider>& all, const std::string& divvy) {
   for (Provider& provider : all) {
     const std::string who = "provider " + provider.name + ": ";
-    if (provider.kind == ProviderKind::kKubernetes)
-      return FailedPrecondition(who +
-                                "kind \"kubernetes\" works only in divvy simulate; write kind = \"command\" and a " +
-                                "program that creates pods");
-    if (provider.kind == ProviderKind::kSlurm && provider.command.empty())
-      provider.command = {divvy, "provider", "slurm"};
+    if (provider.kind != ProviderKind::kCommand && provider.command.empty())
+      provider.command = {divvy, "provider", std::string(Name(provider.kind))};
     if (provider.command.empty())
       return FailedPrecondition(who + "it has no command; add command = [\"/usr/local/lib/divvy/" + provider.name +
                                 "\"], the program that creates its nodes");
@@ -375,6 +374,29 @@ std::string ProviderHost::MakeJoinToken(const NodeRequest& request) {
 
 // --- Decisions -----------------------------------------------------------------------------------------------------
 
+// The wishes of jobs are part of their specifications, which are only in the store.
+void ProviderHost::ReadWishes() {
+  std::map<JobId, GrowthWishes> wishes;
+  int left = kMostSpecsRead;
+  for (const auto& [id, record] : driver_->controller().live()) {
+    if (!IsWaiting(record.state)) continue;
+    const JobId key = record.array.is_set() ? record.array : id;
+    if (wishes.contains(key)) continue;
+    if (auto known = wishes_.extract(key)) {
+      wishes.insert(std::move(known));
+      continue;
+    }
+    std::shared_ptr<const JobSpec> spec = driver_->UnstoredSpecOf(record);
+    if (spec == nullptr && left > 0) {
+      --left;
+      if (auto read = driver_->SpecOf(record)) spec = *std::move(read);
+    }
+    if (spec != nullptr) wishes.emplace(key, GrowthWishesIn(spec->labels));
+    else is_changed_ = true;
+  }
+  wishes_ = std::move(wishes);
+}
+
 void ProviderHost::Decide(Time now) {
   is_changed_ = false;
   decided_at_ = now;
@@ -385,8 +407,9 @@ void ProviderHost::Decide(Time now) {
   }
   is_deciding_ = true;
   std::erase_if(unused_, [this](const auto& entry) { return driver_->controller().Find(entry.first) == nullptr; });
+  ReadWishes();
   auto feed = std::make_shared<const providers::GrowthFeed>(
-      providers::CollectGrowth(driver_->controller(), provisioner_, memory_, unused_, now));
+      providers::CollectGrowth(driver_->controller(), provisioner_, memory_, unused_, wishes_, now));
   worker_->Do([this, feed, alive = is_alive_] {
     auto decision = std::make_shared<growth::GrowthDecision>(growth::DecideGrowth(feed->input));
     boost::asio::post(*loop_, [this, feed, decision, alive] {
@@ -525,6 +548,14 @@ void ProviderHost::Run(const Call& call, const std::string& join_line) {
   program.words.emplace_back(VerbOf(call.kind));
   program.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
                          "HOME=" + ports_.folder, "DIVVY=" + ports_.divvy};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(provider->timeout);
+  program.environment.push_back("DIVVY_TIMEOUT_S=" + std::to_string(seconds.count()));
+  if (provider->kind == ProviderKind::kKubernetes) {
+    // How a pod finds the API server.
+    for (const char* name : {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}) {
+      if (const char* value = std::getenv(name)) program.environment.push_back(std::string(name) + "=" + value);
+    }
+  }
   if (!provider->credentials.empty()) program.environment.push_back("DIVVY_CREDENTIALS=" + provider->credentials);
   program.input = wire::Encode(order);
   program.timeout = provider->timeout;
@@ -610,6 +641,31 @@ Result<std::string> ProviderHost::Act(const std::string& name, const std::string
     return "provider " + name + " gets no new nodes; its nodes are returned and their jobs queued again";
   return "provider " + name + " is enabled" +
          (provider->is_enabled ? "" : ", but has enabled = false in divvy.toml, so it gets no new nodes");
+}
+
+Status ProviderHost::CheckWishes(const JobSpec& spec) const {
+  std::vector<std::string> known;
+  for (const Provider& provider : provisioner_.providers()) known.push_back(provider.name);
+  for (const std::string& name : GrowthWishesIn(spec.labels).providers) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return InvalidArgument("--provider " + name + ": there is no such provider; " +
+                           (known.empty() ? "divvy.toml has none" : "expected " + Join(known, ", ")));
+  }
+  return {};
+}
+
+std::vector<std::string> ProviderHost::Foresee(JobId id, const JobSpec& spec, std::uint64_t elements) {
+  if (driver_ == nullptr || provisioner_.providers().empty()) return {};
+  ReadWishes();
+  const providers::GrowthFeed feed =
+      providers::CollectGrowth(driver_->controller(), provisioner_, memory_, unused_, wishes_, driver_->Now(),
+                               providers::Imagined{id, &spec, elements});
+  const growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
+  const std::size_t demand = feed.input.demands.size() - 1;
+  std::vector<std::string> lines = growth::VerdictText(feed.input, decision, demand);
+  for (const growth::GrowthBlocker& blocker : growth::WhyNoNode(feed.input, decision, demand))
+    lines.push_back(growth::BlockerText(feed.input, feed.input.demands[demand], blocker));
+  return lines;
 }
 
 std::vector<std::string> ProviderHost::Why(JobId entry) const {

@@ -64,12 +64,18 @@ class ProviderHost {
   Result<std::string> Act(const std::string& name, const std::string& action);
   /// Describes what the waiting job, or its array, can expect from providers; empty if nothing.
   std::vector<std::string> Why(JobId entry) const;
+  /// Fails if the job names a provider that does not exist.
+  Status CheckWishes(const JobSpec& spec) const;
+  /// For a submission that is not made and could not start at once: which nodes would be requested for it and what they
+  /// cost, or why none would be. `id` is not the id of a job. Cost: that of a decision.
+  std::vector<std::string> Foresee(JobId id, const JobSpec& spec, std::uint64_t elements);
 
  private:
   using Step = providers::Provisioner::Step;
   void Tick();
   void Look(Time now);
   void Decide(Time now);
+  void ReadWishes();
   void OnDecision(const std::shared_ptr<const providers::GrowthFeed>& feed, const growth::GrowthDecision& decision);
   void TakeStep(Time now);
   void Perform(const Step& step, const std::map<std::string, std::string>& join_lines);
@@ -88,6 +94,7 @@ class ProviderHost {
   std::map<std::string, providers::NodeMemory> memory_;
   std::map<std::string, Time> away_since_;
   std::map<JobId, providers::Unused> unused_;
+  std::map<JobId, GrowthWishes> wishes_;         // Of waiting jobs, or of their arrays, whose specifications were read.
   std::map<std::string, std::string> reported_;  // By provider: its last error that was logged.
   ControllerDriver* driver_ = nullptr;
   AgentListener* agents_ = nullptr;

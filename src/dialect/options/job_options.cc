@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "dialect/options/container_options.h"
+#include "dialect/options/growth_options.h"
 #include "dialect/options/node_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/portion_options.h"
@@ -450,7 +451,7 @@ constexpr GroupedNames kGroups[] = {
     {OptionGroup::kMostUsed, "gpus gpu-type cpus memory nodes time array after output name"},
     {OptionGroup::kResources, "gpu-memory slice queue-anyway"},
     {OptionGroup::kGpuSharing, "gpu-limit gpu-memory-limit shared compute idle-park mps"},
-    {OptionGroup::kPlacement, "topology placement constraint nodelist exclude pool"},
+    {OptionGroup::kPlacement, "topology placement constraint nodelist exclude pool no-grow provider max-price"},
     {OptionGroup::kTimeAndOrder,
      "begin deadline priority hold preemptible requeue-after-reboot retries retry-delay signal stop-signal "
      "resize-signal grace"},
@@ -486,6 +487,7 @@ std::vector<Option> JobOptions(JobSpec& spec, const ParseContext& around) {
   AddTelling(table, spec);
   AddContainerOptions(table, spec);
   AddPrivateFolderOptions(table, spec);
+  AddGrowthOptions(table, spec);
   SetGroups(table);
   return table;
 }

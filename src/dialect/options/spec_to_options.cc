@@ -10,6 +10,7 @@
 #include "dialect/options/portion_options.h"
 #include "dialect/options/quantities.h"
 #include "dialect/options/task_options.h"
+#include "model/growth_wishes.h"
 #include "model/job_record.h"
 #include "model/notify.h"
 #include "model/waste_rules.h"
@@ -38,6 +39,9 @@ constexpr std::array kLabelOptions = {
     LabelOption{"divvy.container-workdir", "--container-workdir"},
     LabelOption{"divvy.private-tmp", "--private-tmp"},
     LabelOption{"divvy.private-shm", "--private-shm"},
+    LabelOption{kNoGrowLabel, "--no-grow", true},
+    LabelOption{kProviderLabel, "--provider"},
+    LabelOption{kMaxPriceLabel, "--max-price"},
 };
 // Labels that record how an option was written, which the request also expresses, or where the job was submitted.
 constexpr std::array<std::string_view, 4> kWayLabels = {"divvy.tasks", "divvy.shared", "slurm.submit-dir",

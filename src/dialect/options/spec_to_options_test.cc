@@ -63,7 +63,8 @@ TEST(SpecToOptions, EachOptionIsWrittenAsItWasRead) {
            "--output out/%j.log --error err.log --input in.txt --open-mode append --chdir /srv/it --pty",
            "--signal B:SIGUSR1@5m --stop-signal SIGINT --grace 0s",
            "--name 'a b' --pool a,b --team t --project p --comment \"it's two words\" --account acc",
-           "--notify end,fail --notify-to ada@lab --on-waste park --export A,B",
+           "--notify end,fail --notify-to ada@lab --on-waste park --no-grow --provider a,b --max-price 3.5 --export "
+           "A,B",
            "--export ALL --image pytorch --mount /a:/b:ro --mount /c --container-workdir /w",
            "--private-tmp yes --private-shm no",
            "--env A=1 --env 'B=two words'",

@@ -2,32 +2,15 @@
 // public addresses. Blocks; for a process of its own.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "platform/net/web_connection.h"
 
 namespace divvy {
-
-struct WebUrl {
-  bool is_secure = false;
-  std::string host;  // Without brackets.
-  std::string port;
-  std::string target;       // Path and query; at least "/".
-  std::string credentials;  // "user:password"; empty if there are none.
-};
-/// Parses "https://[user:password@]host[:port][/path][?query]". A fragment after '#' is ignored.
-Result<WebUrl> ParseWebUrl(std::string_view text);
-
-/// True if the address is public: not loopback, private (RFC 1918, RFC 4193, RFC 6598), link-local, multicast, reserved
-/// or "this network". IPv4 addresses inside IPv6 addresses (mapped, compatible, 6to4, NAT64) are checked as well, and
-/// Teredo addresses are never public.
-bool IsPublicAddress(const sockaddr& address);
 
 struct WebPost {
   WebUrl url;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "daemon/auth/accounts.h"
 #include "daemon/notify/notifier.h"
+#include "daemon/providers/provider_host.h"
 #include "daemon/requests/check_spec.h"
 #include "daemon/requests/submission_keys.h"
 #include "dialect/options/job_options.h"
@@ -188,6 +189,7 @@ Status SubmitRoutes::CompleteSpec(const ApiCall& call, JobSpec& spec) const {
     LogIn(login, spec);
   }
   if (const Status good = CheckSpec(spec); !good) return good;
+  if (ports_.providers) DIVVY_CHECK(ports_.providers->CheckWishes(spec));
   if (spec.labels.contains(std::string(sweep::kRuleLabel)) && !ports_.samples)
     return FailedPrecondition("sweeps compare metrics of jobs, and " + std::string(wire::kSamplesDisabled));
   if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
@@ -219,12 +221,18 @@ void SubmitRoutes::AnswerAgain(ApiCall& call, JobId job, std::int64_t count) {
 
 void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer) {
   const Time now = driver_.Now();
+  const JobSpec submitted = spec;
   const auto forecast = driver_.controller().Foresee(std::move(spec), elements, call.caller, now, driver_.Outcomes());
   if (!forecast) return call.Refuse(forecast.error());
   answer.id = forecast->id;
   answer.count = static_cast<std::int64_t>(std::max<std::uint64_t>(elements, 1));
   answer.state = "queued";
   if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
+  // Without a basis, it would start at once, on a node that exists.
+  if (ports_.providers && !forecast->basis.empty()) {
+    for (std::string& line : ports_.providers->Foresee(forecast->id, submitted, elements))
+      answer.notes.push_back("nodes on demand: " + std::move(line));
+  }
   answer.prediction_basis = WithPublicIds(forecast->basis, driver_.Outcomes());
   wire::ForecastAnswer full;
   for (const NodeAllocation& allocation : forecast->allocations) {

@@ -1,0 +1,56 @@
+// Calls of a Kubernetes API server. For programs that live for seconds: each call has a connection of its own.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "platform/net/web_connection.h"
+#include "wire/http/http.h"
+
+namespace divvy::cli {
+
+/// Reads a file of at most 1 MiB. Errors name it.
+Result<std::string> ReadSmallFile(const std::string& path);
+
+class KubernetesApi {
+ public:
+  /// Finds the server and the credentials: the kubeconfig that DIVVY_CREDENTIALS or KUBECONFIG names, else the service
+  /// account of the pod in which this program runs. `time_limit` is for all calls together.
+  static Result<KubernetesApi> Open(Duration time_limit);
+
+  /// The namespace of the kubeconfig or of the service account; "default" if they name none.
+  const std::string& name_space() const { return name_space_; }
+  /// Never shows this text in errors, in addition to the credentials.
+  void Hide(std::string secret) { secrets_.push_back(std::move(secret)); }
+
+  /// Returns the answer of the server, whatever its status, but repeats calls that it could not serve: 429, 5xx, and
+  /// lost connections. It waits as long as Retry-After says, and gives up when the time limit would pass. So a call
+  /// must be one that may be made twice. `body`: JSON.
+  Result<HttpResponse> Call(std::string_view method, const std::string& target, std::string_view body = {});
+
+  /// The error for an answer: "creating the pod: HTTP status 403: pods is forbidden". No secret is in it.
+  Error ErrorOf(const std::string& doing, const HttpResponse& answer) const;
+
+ private:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+
+  Status ReadKubeconfig(const std::string& path);
+  Status ReadServiceAccount();
+  Status SetServer(const std::string& url);
+  Result<HttpResponse> CallOnce(std::string_view method, const std::string& target, std::string_view body) const;
+  std::string WithoutSecrets(std::string text) const;
+  Duration Left() const;
+
+  WebUrl server_;
+  WebTrust trust_;
+  std::string token_;
+  std::string name_space_;
+  std::vector<std::string> secrets_;
+  SteadyTime deadline_{};
+};
+
+}  // namespace divvy::cli

@@ -1,0 +1,53 @@
+// A job's limits for nodes on demand. They are labels of its specification, which the options --no-grow, --provider and
+// --max-price set.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "model/provider.h"
+
+namespace divvy {
+
+inline constexpr std::string_view kNoGrowLabel = "divvy.no-grow";
+inline constexpr std::string_view kProviderLabel = "divvy.provider";   // "lab-slurm,aws-us"
+inline constexpr std::string_view kMaxPriceLabel = "divvy.max-price";  // "3.06"
+inline constexpr double kMostPrice = 1e9;
+
+struct GrowthWishes {
+  bool may_grow = true;                // False: no node is requested for it.
+  std::vector<std::string> providers;  // The only ones that may get a node for it. Empty: all.
+  std::optional<Money> max_hourly;     // The highest price of all nodes that are requested for it.
+
+  friend auto operator<=>(const GrowthWishes&, const GrowthWishes&) = default;
+};
+
+/// An amount above 0; nullopt if the text is none.
+inline std::optional<Money> PriceIn(std::string_view text) {
+  const auto amount = ParseNumber(text);
+  if (!amount || !(*amount >= 1e-6 && *amount <= kMostPrice)) return std::nullopt;
+  return Money(std::llround(*amount * 1e6));
+}
+
+/// Labels may also come from the API: a price that cannot be read allows no node.
+inline GrowthWishes GrowthWishesIn(const std::map<std::string, std::string>& labels) {
+  GrowthWishes wishes;
+  const auto label = [&labels](std::string_view name) {
+    const auto found = labels.find(std::string(name));
+    return found == labels.end() ? std::string() : found->second;
+  };
+  wishes.may_grow = label(kNoGrowLabel).empty();
+  if (const std::string names = label(kProviderLabel); !names.empty()) {
+    for (const std::string_view name : Split(names, ',')) wishes.providers.emplace_back(name);
+  }
+  if (const std::string price = label(kMaxPriceLabel); !price.empty())
+    wishes.max_hourly = PriceIn(price).value_or(Money());
+  return wishes;
+}
+
+}  // namespace divvy
