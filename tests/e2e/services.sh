@@ -31,6 +31,7 @@ refused() {
   expect 1 "$(wc -l <message)" "lines about: $*"
   grep -qF -- "$words" message || fail "$* says: $(cat message)"
 }
+printf '[prices]\ndefault = 2\n' >"$DIVVY_HOME/divvy.toml"
 up
 
 # A service answers, streams, and carries WebSockets. Each replica has its own port.
@@ -61,6 +62,19 @@ wait $load
 expect 0 "$(of rolled failed)" "failed requests during an update ($(cat rolled))"
 [ "$(of rolled requests)" -ge 1500 ] || fail "too few requests: $(cat rolled)"
 expect 2 "$(curl -s "$url" | cut -d' ' -f1)" "the version"
+# Latency is counted for each request, and the cost is that of the replicas' time.
+python3 - "$(divvy serve show chat --json)" "$(of rolled requests)" <<'P' || fail "show says: $(divvy serve show chat)"
+import json, sys
+view, requests = json.loads(sys.argv[1]), int(sys.argv[2])
+assert requests <= view["recent_requests"] <= requests + 20, view["recent_requests"]
+assert 0.009 <= view["latency_p50_s"] <= view["latency_p95_s"] <= view["latency_p99_s"] < 60
+assert 0.009 <= view["first_byte_p50_s"] <= view["latency_p99_s"] + 0.1
+assert view["gpus"] > 0 and view["cost_per_hour"] > 0 and view["cost_per_1000_requests"] > 0
+P
+divvy serve show chat | grep -qE "latency p50 [0-9]+ ms, p95 .*, p99" || fail "show says: $(divvy serve show chat)"
+metrics=$(curl -s --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/metrics)
+grep -qE 'divvy_service_request_seconds_count\{service="chat"\} [0-9]{4}' <<<"$metrics" || fail "no histogram of chat"
+grep -q 'divvy_service_latency_quantile_seconds{service="chat",quantile="0.99"}' <<<"$metrics" || fail "no quantile of chat"
 
 # A revision that never becomes ready is rolled back by itself, and one that was healthy by command.
 divvy serve update chat -- false >/dev/null

@@ -227,6 +227,22 @@ std::string ShortText(double value) {
 
 std::string MillisecondsText(double seconds) { return std::to_string(std::lround(seconds * 1000)) + " ms"; }
 
+/// "85 ms", "2.5 s"; in CSV seconds. Empty: unknown.
+std::string LatencyText(const std::optional<double>& seconds, bool is_csv) {
+  if (!seconds) return "";
+  char text[32];
+  if (is_csv) std::snprintf(text, sizeof text, "%.4g", *seconds);
+  else if (*seconds < 1) std::snprintf(text, sizeof text, "%.0f ms", *seconds * 1000);
+  else std::snprintf(text, sizeof text, "%.1f s", *seconds);
+  return text;
+}
+
+std::string CostText(double cost) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", cost);
+  return text;
+}
+
 std::string RangeText(const wire::ServiceSettings& settings) {
   return std::to_string(settings.min_replicas) + ".." + std::to_string(settings.max_replicas);
 }
@@ -241,6 +257,11 @@ int ListServices(const Words& words) {
                                               {"RPS", true},
                                               {"IN-FLIGHT", true},
                                               {"QUEUED", true},
+                                              {"P50", true, true, false, true, false, "latency_p50_s"},
+                                              {"P95", true, true, false, true, false, "latency_p95_s"},
+                                              {"P99", true, true, false, true, false, "latency_p99_s"},
+                                              {"GPUS", true, true, false, true},
+                                              {"COST/1K", true, true, false, true, false, "cost_per_1000_requests"},
                                               {"URL", false, true, false, true},
                                               {"NOTE", false, true, true, true, true}};
   ListingOptions listing;
@@ -263,6 +284,11 @@ int ListServices(const Words& words) {
                       {ShortText(view.requests_per_second)},
                       {std::to_string(view.in_flight)},
                       {std::to_string(view.queued)},
+                      {LatencyText(view.latency_p50_s, listing.csv)},
+                      {LatencyText(view.latency_p95_s, listing.csv)},
+                      {LatencyText(view.latency_p99_s, listing.csv)},
+                      {ShortText(view.gpus)},
+                      {view.cost_per_1000_requests ? CostText(*view.cost_per_1000_requests) : ""},
                       {view.url},
                       {view.note}});
     }
@@ -281,6 +307,23 @@ std::string ServiceHeadline(const wire::ServiceDetail& view) {
   text += "  mean times: " + MillisecondsText(view.queue_time_s) + " in the queue, " +
           MillisecondsText(view.answer_time_s) + " until the answer";
   if (view.last_wake_s > 0) text += "; last wake " + MillisecondsText(view.last_wake_s);
+  text += "\n";
+  const auto quantiles = [](const std::optional<double>& p50, const std::optional<double>& p95,
+                            const std::optional<double>& p99) {
+    return "p50 " + LatencyText(p50, false) + ", p95 " + LatencyText(p95, false) + ", p99 " + LatencyText(p99, false);
+  };
+  if (view.recent_requests > 0) {
+    text += "  last 5 min: " + std::to_string(view.recent_requests) + " answered; latency " +
+            quantiles(view.latency_p50_s, view.latency_p95_s, view.latency_p99_s) + "\n";
+    if (view.first_byte_p50_s)
+      text +=
+          "  until the first byte: " + quantiles(view.first_byte_p50_s, view.first_byte_p95_s, view.first_byte_p99_s) +
+          "\n";
+  }
+  text += "  " + ShortText(view.gpus) + " GPUs held";
+  if (view.gpus_used) text += ", " + ShortText(*view.gpus_used) + " used in the last minute";
+  if (view.cost_per_hour) text += "; cost " + CostText(*view.cost_per_hour) + " per hour";
+  if (view.cost_per_1000_requests) text += ", " + CostText(*view.cost_per_1000_requests) + " per 1,000 requests";
   text += "\n";
   if (!view.scaled.empty()) text += "  last change of scale: " + view.scaled + "\n";
   if (!view.note.empty()) text += "  note: " + view.note + "\n";

@@ -27,6 +27,7 @@
 
 #include "base/text.h"
 #include "daemon/runtime/await_readable.h"
+#include "daemon/services/request_times.h"
 #include "platform/gpu/gpu_process.h"
 #include "platform/os/image_file.h"
 #include "platform/os/spawn.h"
@@ -364,6 +365,8 @@ void Haproxy::StartProcess() {
   if (current_ != nullptr) words.insert(words.end(), {"-sf", std::to_string(current_->process.process().pid)});
   Spawn spawn(Spawn::Apart::kSession);
   spawn.OpenNull(0).OpenNull(1).Open(2, folder + "/front.log", O_WRONLY | O_CREAT | O_TRUNC, 0600).CloseRest();
+  // Open for reading, too, it needs no reader: without the daemon, HAProxy drops the lines when the pipe is full.
+  spawn.Open(kFrontLogFd, RequestLogIn(folder), O_RDWR | O_NONBLOCK);
   const auto pid =
       options_.keeps_environment ? spawn.Start(options_.program, words) : spawn.Start(options_.program, words, {});
   if (!pid) {

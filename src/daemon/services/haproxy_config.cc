@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "daemon/services/request_times.h"
 
 namespace divvy {
 namespace {
@@ -40,7 +41,8 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
   const std::string backend = BackendOf(service.name);
   const std::string port = std::to_string(service.port);
   text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port + "\n  maxconn " +
-          std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) + "\n";
+          std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) +
+          "\n  log global\n  option dontlognull\n  log-format \"" + std::string(RequestLogFormat()) + "\"\n";
   if (service.max_body_bytes > 0) {
     const std::string most = std::to_string(service.max_body_bytes);
     text += "  http-request return status 413 content-type text/plain string \"The body of a request may have " + most +
@@ -92,7 +94,9 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
   std::string text =
       "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
       " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
-      "/hold.lua\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " + std::to_string(place.most_connections) +
+      "/hold.lua\n  log fd@" + std::to_string(kFrontLogFd) +
+      " len 256 format raw local0\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " +
+      std::to_string(place.most_connections) +
       "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
       "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
       "  option http-keep-alive\n  http-reuse safe\n";

@@ -124,6 +124,9 @@ void ServiceHost::LoadSetting(std::string_view key, std::string_view text) {
 
 void ServiceHost::Open() {
   is_open_ = true;
+  if (const Status opened = times_.Open(front_.options().place.directory); !opened)
+    ports_.log(true, "event=front_times error=\"" + opened.error().message + "\"");
+  for (const auto& [name, service] : services_) times_.Keep(BackendOf(name));
   front_.Adopt();
   next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
   for (const auto& [name, service] : services_) {
@@ -237,6 +240,7 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
   Keep(*service);
   const std::string text = "service " + settings.name + ": http://" + ports_.shown_host + ":" +
                            std::to_string(settings.port) + "/; divvy serve show " + settings.name;
+  times_.Keep(BackendOf(settings.name));
   services_.insert_or_assign(settings.name, std::move(service));
   ServeFront();
   TickSoon(Duration(0));
@@ -373,6 +377,7 @@ void ServiceHost::Tick() {
   const Time now = driver_.Now();
   if (!driver_.may_act()) return TickSoon(kTick);
   starts_ = 0;
+  times_.Read();
   if (is_port_missing_ && ticks_ % kTicksPerRetry == 0) ServeFront();
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
@@ -381,6 +386,7 @@ void ServiceHost::Tick() {
     std::set<JobId> jobs;
     for (const auto& [name, service] : services_) {
       for (const wire::ServiceReplica& replica : service->kept.replicas) jobs.insert(replica.job);
+      CountUse(*service, now);
     }
     std::erase_if(ends_, [&](const auto& end) { return !jobs.contains(end.first); });
   }
@@ -394,6 +400,7 @@ void ServiceHost::Tick() {
       driver_.controller().KeepSetting(std::string(kRow) + service.name(), "");
       driver_.Touch();
       front_.Release(service.kept.settings.port);
+      times_.Forget(BackendOf(service.name()));
       at = services_.erase(at);
       continue;
     }
@@ -683,6 +690,26 @@ void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
 
 // --- Views -----------------------------------------------------------------------------------------------------------
 
+std::pair<double, double> ServiceHost::UseOf(const Service& service) const {
+  double gpu_milli = 0;
+  double hour_milli = 0;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    if (record == nullptr || !IsActive(record->state)) continue;
+    const double gpus = GpuCountOf(*record) * (static_cast<double>(record->gpu_parts.ten_thousandths()) / 10'000);
+    gpu_milli += gpus * 1000;
+    hour_milli += gpus * static_cast<double>(driver_.controller().teams().PriceOf(record->gpu_model));
+  }
+  return {gpu_milli, hour_milli};
+}
+
+void ServiceHost::CountUse(const Service& service, Time now) {
+  const auto [gpu_milli, hour_milli] = UseOf(service);
+  times_.Keep(BackendOf(service.name())).AddUse(now, gpu_milli, hour_milli);
+}
+
+const ServiceTimes* ServiceHost::TimesOf(const std::string& name) const { return times_.Find(BackendOf(name)); }
+
 void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   const wire::KeptService& kept = service.kept;
   view.name = service.name();
@@ -704,6 +731,28 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   view.errors = service.total.errors;
   view.queue_time_s = static_cast<double>(service.total.queue_ms) / 1000;
   view.answer_time_s = static_cast<double>(service.total.answer_ms) / 1000;
+  if (const ServiceTimes* times = TimesOf(service.name())) {
+    const ServiceTimes::Recent recent = times->RecentAt(driver_.Now());
+    view.recent_requests = static_cast<std::int64_t>(recent.total.count());
+    view.latency_p50_s = recent.total.Quantile(0.5);
+    view.latency_p95_s = recent.total.Quantile(0.95);
+    view.latency_p99_s = recent.total.Quantile(0.99);
+    view.first_byte_p50_s = recent.first.Quantile(0.5);
+    view.first_byte_p95_s = recent.first.Quantile(0.95);
+    view.first_byte_p99_s = recent.first.Quantile(0.99);
+    const auto [gpu_milli, hour_milli] = UseOf(service);
+    view.gpus = gpu_milli / 1000;
+    if (!driver_.controller().teams().prices().empty()) {
+      view.cost_per_hour = hour_milli / 1000;
+      if (view.recent_requests > 0)
+        view.cost_per_1000_requests = recent.cost * 1000 / static_cast<double>(view.recent_requests);
+    }
+  }
+  for (const wire::ServiceReplica& replica : kept.replicas) {
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    const auto used = record != nullptr && ports_.gpus_used ? ports_.gpus_used(*record) : std::nullopt;
+    if (used) view.gpus_used = view.gpus_used.value_or(0) + *used;
+  }
   view.last_wake_s = service.scaler->last_wake_s();
   view.scaled = service.scaler->scaled();
   view.note = service.scaler->Note();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -114,9 +115,21 @@ struct ServiceView {
   std::int64_t errors = 0;  // Answers with a status from 500 on.
   double queue_time_s = 0;  // Means over the last 1,024 requests.
   double answer_time_s = 0;
-  double last_wake_s = 0;  // How long the last parked replica took to wake. 0: none did.
-  std::string scaled;      // The last change of the number of replicas, with its reason.
-  std::string note;        // The present problem. Empty: none.
+  // The requests that replicas answered in the present minute and the four before. Null: there were none.
+  std::int64_t recent_requests = 0;
+  std::optional<double> latency_p50_s;  // From the first byte of the request to the last of the answer.
+  std::optional<double> latency_p95_s;
+  std::optional<double> latency_p99_s;
+  std::optional<double> first_byte_p50_s;  // To the first byte of the answer.
+  std::optional<double> first_byte_p95_s;
+  std::optional<double> first_byte_p99_s;
+  double gpus = 0;                               // Guaranteed to the replicas that run, hot or parked.
+  std::optional<double> gpus_used;               // Mean use over the last minute. Null: it is unknown.
+  std::optional<double> cost_per_hour;           // Of `gpus`, where GPU prices are configured.
+  std::optional<double> cost_per_1000_requests;  // Over the time of recent_requests.
+  double last_wake_s = 0;                        // How long the last parked replica took to wake. 0: none did.
+  std::string scaled;                            // The last change of the number of replicas, with its reason.
+  std::string note;                              // The present problem. Empty: none.
 };
 
 struct ServiceDetail : ServiceView {

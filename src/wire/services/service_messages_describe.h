@@ -20,7 +20,10 @@ BOOST_DESCRIBE_STRUCT(ServiceEvent, (), (at, text))
 BOOST_DESCRIBE_STRUCT(ServiceRevisionView, (), (number, state, command, made, note))
 BOOST_DESCRIBE_STRUCT(ServiceView, (),
                       (name, user, state, url, settings, revision, hot, starting, parked, draining, in_flight, queued,
-                       requests_per_second, requests, errors, queue_time_s, answer_time_s, last_wake_s, scaled, note))
+                       requests_per_second, requests, errors, queue_time_s, answer_time_s, recent_requests,
+                       latency_p50_s, latency_p95_s, latency_p99_s, first_byte_p50_s, first_byte_p95_s,
+                       first_byte_p99_s, gpus, gpus_used, cost_per_hour, cost_per_1000_requests, last_wake_s, scaled,
+                       note))
 BOOST_DESCRIBE_STRUCT(ServiceDetail, (ServiceView), (replicas, revisions, events))
 BOOST_DESCRIBE_STRUCT(ServiceScale, (), (min_replicas, max_replicas))
 BOOST_DESCRIBE_STRUCT(ServiceRollback, (), (revision))
