@@ -150,6 +150,38 @@ divvy serve create small --max-body 10 --replicas 1 -- $replica >/dev/null
 WAIT_S=60 wait_for "a ready replica" service_is small hot 1
 expect 413 "$(curl -s -o answer -w '%{http_code}' -d 'more than ten bytes' "$(url_of small)")" "a large body"
 
+# Tokens and TLS: without a token the answer is 401, with one the replica does not see it, and no file has it.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+  -keyout key.pem -out cert.pem 2>/dev/null
+cat cert.pem key.pem >both.pem
+echo a-token-of-mine-1234567 >tokens
+divvy serve create safe --tls-cert both.pem --token-file tokens --new-token --replicas 1 -- $replica >created
+grep -q "https://127.0.0.1:" created || fail "create says: $(cat created)"
+token=$(sed -n 's/^its new token, which is not shown again: //p' created)
+expect 64 "${#token}" "characters of a new token"
+WAIT_S=60 wait_for "a ready replica of safe" service_is safe hot 1
+url=$(url_of safe)
+status() { curl -s -o answer -w '%{http_code}' --cacert cert.pem "$@"; }
+expect 401 "$(status "$url")" "a request without a token"
+expect 401 "$(status -H "Authorization: Bearer a-token-of-mine-123456" "$url")" "a request with another token"
+expect 401 "$(status -H "Authorization: Basic a-token-of-mine-1234567" "$url")" "a request with another scheme"
+expect 200 "$(status -H "Authorization: Bearer a-token-of-mine-1234567" "$url")" "a request with a token"
+expect 200 "$(status -H "Authorization: bearer $token" "${url}headers")" "a request with the new token"
+! grep -qi authorization answer || fail "the replica sees the token: $(cat answer)"
+grep -qi "^host:" answer || fail "the replica sees no headers: $(cat answer)"
+expect 000 "$(status "http:${url#https:}" || true)" "a request without TLS"
+! grep -rqF -e "$token" -e a-token-of-mine "$DIVVY_HOME" --include='*' --exclude=tokens --exclude=created --exclude-dir=emulate ||
+  fail "a token is in $(grep -rlF -e "$token" -e a-token-of-mine "$DIVVY_HOME")"
+expect "" "$(find "$DIVVY_HOME/services" -type f -perm /077)" "files that others can read"
+refused "the private key belongs to another certificate" update safe --tls-cert <(openssl ecparam -genkey -name prime256v1 -noout; cat cert.pem)
+refused "expected 20 to 200 letters" update safe --token-file <(echo short)
+divvy serve update safe --no-tls --no-tokens >/dev/null
+url=$(url_of safe)
+opened() { [ "$(curl -s -o answer -w '%{http_code}' "$url")" = 200 ]; }
+wait_for "the service without tokens" opened
+wait_for "no file of secrets" sh -c '[ -z "$(find "$DIVVY_HOME/services" -name "cert-*" -o -name "tokens-*")" ]'
+divvy serve delete safe >/dev/null
+
 # Services from a file. Applying it again changes nothing.
 cat >services.yaml <<Y
 services:

@@ -48,7 +48,16 @@ Status ReadReplicaRange(std::string_view text, std::int64_t& least, std::int64_t
   return {};
 }
 
-std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
+Result<std::string> ReadCallersFile(std::string_view path) {
+  const auto text = CallerParseContext().read_file(std::string(path));
+  if (!text) return text.error();
+  if (text->empty()) return InvalidArgument("the file " + std::string(path) + " is empty");
+  return *text;
+}
+
+std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
+  wire::ServiceSettings& settings = definition.settings;
+  wire::ServiceSecrets& secrets = definition.secrets;
   std::vector<Option> table;
   const auto add = [&](std::string_view name, std::string_view value, std::string_view help, dialect::Apply apply) {
     table.push_back({name,
@@ -113,6 +122,31 @@ std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
     settings.parks = false;
     return {};
   });
+  // The caller reads the files, with the caller's rights.
+  add("tls-cert", "FILE", "Serve HTTPS: PEM with the certificate, those of its issuers, and its key",
+      [&secrets](std::string_view value) -> Status {
+        DIVVY_TRY(secrets.certificate, ReadCallersFile(value));
+        return {};
+      });
+  add("token-file", "FILE", "Take only requests with one of these tokens, one in each line, at most 16",
+      [&secrets](std::string_view value) -> Status {
+        DIVVY_TRY(const std::string text, ReadCallersFile(value));
+        secrets.tokens.clear();
+        for (const std::string_view line : Split(text, '\n')) {
+          if (!Trim(line).empty()) secrets.tokens.emplace_back(Trim(line));
+        }
+        if (secrets.tokens.empty()) return InvalidArgument("the file has no token; --no-tokens removes all");
+        return {};
+      });
+  const auto flag = [](bool& target) {
+    return [&target](std::string_view) -> Status {
+      target = true;
+      return {};
+    };
+  };
+  add("new-token", "", "Add a token that divvy makes and prints once", flag(secrets.makes_token));
+  add("no-tls", "", "Serve HTTP again", flag(secrets.removes_certificate));
+  add("no-tokens", "", "Remove all tokens", flag(secrets.removes_tokens));
   return table;
 }
 
@@ -120,7 +154,7 @@ std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
 /// options are not abbreviated.
 Status ReadDefinition(Words words, const Words& command, wire::ServiceDefinition& definition) {
   const dialect::ParseContext around = CallerParseContext();
-  std::vector<Option> table = ServiceTable(definition.settings);
+  std::vector<Option> table = ServiceTable(definition);
   for (Option& option : dialect::JobOptions(definition.spec, around)) table.push_back(std::move(option));
   DIVVY_TRY(const dialect::Parsed parsed, dialect::ParseOptions(table, words, {false, command.empty(), false, {}}));
   if (!parsed.positional.empty())
@@ -301,6 +335,8 @@ std::string ServiceHeadline(const wire::ServiceDetail& view) {
   text += "  replicas " + RangeText(view.settings) + ": " + std::to_string(view.hot) + " hot, " +
           std::to_string(view.starting) + " starting, " + std::to_string(view.parked) + " parked, " +
           std::to_string(view.draining) + " draining; revision " + std::to_string(view.revision) + "\n";
+  if (view.tokens > 0)
+    text += "  requests need one of " + std::to_string(view.tokens) + " tokens: Authorization: Bearer TOKEN\n";
   text += "  " + ShortText(view.requests_per_second) + " requests/s, " + std::to_string(view.in_flight) +
           " in flight, " + std::to_string(view.queued) + " of them waiting; " + Plural(view.requests, "request") +
           " so far, " + std::to_string(view.errors) + " failed\n";
@@ -432,7 +468,7 @@ int DeleteServices(const Words& words) {
 std::vector<Option> ServeOptions() {
   static wire::ServiceDefinition scratch;
   static const dialect::ParseContext around;
-  std::vector<Option> table = ServiceTable(scratch.settings);
+  std::vector<Option> table = ServiceTable(scratch);
   for (Option& option : dialect::JobOptions(scratch.spec, around)) table.push_back(std::move(option));
   return table;
 }

@@ -275,8 +275,9 @@ Status Haproxy::Reserve(std::int64_t port) {
     return end;
   };
   // Another daemon of this user could share the port, because its sockets have SO_REUSEPORT, too.
-  const bool is_own = current_ != nullptr && current_->config.find("  bind " + options_.place.listen_host + ":" +
-                                                                   std::to_string(port) + "\n") != std::string::npos;
+  const std::string bind = "  bind " + options_.place.listen_host + ":" + std::to_string(port);
+  const bool is_own = current_ != nullptr && (current_->config.find(bind + "\n") != std::string::npos ||
+                                              current_->config.find(bind + " ssl ") != std::string::npos);
   const bool is_free = is_own || bound(SO_REUSEADDR).is_open();
   // HAProxy's sockets have SO_REUSEPORT as well, and this one never listens.
   Descriptor end = is_free ? bound(SO_REUSEPORT) : Descriptor();

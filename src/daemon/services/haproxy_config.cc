@@ -40,9 +40,16 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
   const wire::ServiceSettings& service = served.settings;
   const std::string backend = BackendOf(service.name);
   const std::string port = std::to_string(service.port);
-  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port + "\n  maxconn " +
-          std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) +
+  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port +
+          (served.certificate.empty() ? "" : " ssl crt " + served.certificate + " ssl-min-ver TLSv1.2") +
+          "\n  maxconn " + std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) +
           "\n  log global\n  option dontlognull\n  log-format \"" + std::string(RequestLogFormat()) + "\"\n";
+  // Only hashes are compared, so the time that it takes tells nothing about a token.
+  if (!served.tokens.empty())
+    text +=
+        "  http-request return status 401 hdr WWW-Authenticate Bearer content-type text/plain string \"A token of this "
+        "service is needed: Authorization: Bearer TOKEN\\n\" unless { http_auth_bearer,sha2(256),hex -m str -f " +
+        served.tokens + " }\n";
   if (service.max_body_bytes > 0) {
     const std::string most = std::to_string(service.max_body_bytes);
     text += "  http-request return status 413 content-type text/plain string \"The body of a request may have " + most +
@@ -61,6 +68,12 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
   text +=
       "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"No replica was ready in "
       "time.\\n\" if { var(txn.held_out) -m bool }\n"
+      "  use-server next if { srv_is_up(" +
+      backend + "/next) }\n";
+  // Replicas need no tokens. The next front does.
+  if (!served.tokens.empty())
+    text += "  http-request del-header authorization unless { srv_is_up(" + backend + "/next) }\n";
+  text +=
       "  http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE TRACE }\n"
       "  retry-on conn-failure empty-response\n";
   if (!service.health.empty())
@@ -71,7 +84,8 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
     text += "  server r" + std::to_string(slot) + " 127.0.0.1:1 disabled maxconn " + most +
             " check inter 2s fastinter 500ms downinter 500ms fall 3 rise 1\n";
   const std::string own = place.listen_host == "0.0.0.0" ? "127.0.0.1" : place.listen_host;
-  text += "  server next " + own + ":" + port + " disabled\n";
+  text +=
+      "  server next " + own + ":" + port + " disabled" + (served.certificate.empty() ? "" : " ssl verify none") + "\n";
 }
 
 /// The columns of "show stat" that are used.

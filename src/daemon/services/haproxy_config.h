@@ -21,7 +21,9 @@ struct FrontPlace {
 /// A service as the front needs it.
 struct FrontService {
   wire::ServiceSettings settings;
-  std::int64_t slots = 0;  // At least SlotsOf(settings), and the highest that a replica has.
+  std::int64_t slots = 0;   // At least SlotsOf(settings), and the highest that a replica has.
+  std::string certificate;  // The path of the certificate and key. Empty: no TLS.
+  std::string tokens;       // The path of the hashes of its tokens. Empty: it has none.
 };
 
 /// Slots of a service: its replicas, and those that an update or a drain needs for a moment.

@@ -9,6 +9,7 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/services/service_checks.h"
+#include "daemon/services/service_secrets.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/quoted.h"
@@ -132,6 +133,7 @@ void ServiceHost::Open() {
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
   }
+  CleanSecrets();
   ServeFront();
   for (const auto& [name, service] : services_) {
     if (!service->front_trouble.empty())
@@ -228,18 +230,20 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
         "\"/path/to/haproxy\" in [services] of divvy.toml");
   DIVVY_CHECK(front_.CheckFolder());
   DIVVY_CHECK(CheckRoom(settings, nullptr, caller));
-  DIVVY_CHECK(TakePort(settings, nullptr));
-  const Time now = driver_.Now();
   auto service = std::make_unique<Service>();
   service->kept.user = caller.user;
+  service->kept.settings = settings;
+  DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, service->kept));
+  DIVVY_CHECK(TakePort(settings, nullptr));
+  const Time now = driver_.Now();
   service->kept.settings = settings;
   service->kept.revisions.push_back({1, std::move(definition.spec), ToSeconds(now), false, ""});
   service->kept.target_revision = 1;
   service->scaler = std::make_unique<ServiceScaler>(service->kept, now);
   service->scaler->AddEvent("created", now);
   Keep(*service);
-  const std::string text = "service " + settings.name + ": http://" + ports_.shown_host + ":" +
-                           std::to_string(settings.port) + "/; divvy serve show " + settings.name;
+  const std::string text =
+      "service " + settings.name + ": " + UrlOf(*service) + "; divvy serve show " + settings.name + about_secrets;
   times_.Keep(BackendOf(settings.name));
   services_.insert_or_assign(settings.name, std::move(service));
   ServeFront();
@@ -259,16 +263,25 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   DIVVY_CHECK(CheckRoom(settings, service, ports_.caller_of(kept.user)));
   // The environment of an administrator's shell is not the owner's.
   if (caller.user.uid != kept.user.uid) definition.spec.capture = service->target()->spec.capture;
+  wire::KeptService changed;
+  changed.settings.name = name;
+  changed.token_hashes = kept.token_hashes;
+  changed.certificate = kept.certificate;
+  DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
   if (settings.port != kept.settings.port) {
     DIVVY_CHECK(TakePort(settings, service));
     front_.Release(kept.settings.port);
   }
   const Time now = driver_.Now();
+  const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
+  kept.token_hashes = std::move(changed.token_hashes);
+  kept.certificate = std::move(changed.certificate);
+  if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
   const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
   const JobSpec& before = service->target()->spec;
   const bool is_same = definition.keeps_same ? RunTheSame(before, definition.spec) : before == definition.spec;
-  std::string text = "service " + name + (has_settings ? ": settings changed" : ": unchanged");
+  std::string text = "service " + name + (has_settings || has_secrets ? ": settings changed" : ": unchanged");
   if (!is_same) {
     const std::int64_t number = kept.revisions.back().number + 1;
     kept.revisions.push_back({number, std::move(definition.spec), ToSeconds(now), false, ""});
@@ -290,12 +303,13 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   Keep(*service);
   ServeFront();
   TickSoon(Duration(0));
-  return text;
+  if (has_secrets) CleanSecretsAfterCommit();
+  return text + about_secrets;
 }
 
 Result<std::string> ServiceHost::Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller) {
   DIVVY_TRY(Service * service, FindOwn(name, caller, "scale"));
-  wire::ServiceDefinition changed{service->kept.settings, service->target()->spec, false};
+  wire::ServiceDefinition changed{service->kept.settings, service->target()->spec, {}, false};
   changed.settings.min_replicas = scale.min_replicas;
   changed.settings.max_replicas = scale.max_replicas;
   DIVVY_CHECK(Update(name, std::move(changed), caller));
@@ -331,8 +345,35 @@ Result<std::string> ServiceHost::Delete(const std::string& name, const Caller& c
   service->kept.is_deleted = true;
   Keep(*service);
   ServeFront();
+  CleanSecretsAfterCommit();
   TickSoon(Duration(0));
   return "service " + name + " is deleted; its replicas end when their requests are answered";
+}
+
+std::string ServiceHost::UrlOf(const Service& service) const {
+  return (service.kept.certificate.empty() ? "http://" : "https://") + ports_.shown_host + ":" +
+         std::to_string(service.kept.settings.port) + "/";
+}
+
+Result<std::string> ServiceHost::ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept) {
+  DIVVY_TRY(const std::string made, ApplySecrets(secrets, front_.options().place.directory, kept));
+  return made.empty() ? made : "\nits new token, which is not shown again: " + made;
+}
+
+void ServiceHost::CleanSecrets() {
+  std::set<std::string> needed;
+  for (const auto& [name, service] : services_) {
+    if (!service->kept.is_deleted) AddFilesOf(service->kept, needed);
+  }
+  RemoveOtherFiles(front_.options().place.directory, needed);
+}
+
+void ServiceHost::CleanSecretsAfterCommit() {
+  driver_.AfterCommit(
+      [this, alive = is_alive_](const Status& stored) {
+        if (*alive && stored) CleanSecrets();
+      },
+      true);
 }
 
 void ServiceHost::Keep(const Service& service) {
@@ -349,10 +390,16 @@ void ServiceHost::ServeFront() {
     if (service->kept.is_deleted) continue;
     // HAProxy does not start at all if it cannot bind one of its ports.
     const Status reserved = front_.Reserve(settings.port);
-    service->front_trouble = reserved ? "" : reserved.error().message;
-    is_port_missing_ |= !reserved;
-    if (!reserved) continue;
-    FrontService& front = served.emplace_back(FrontService{settings, SlotsOf(settings)});
+    // Without its secrets, it is not served at all.
+    const auto certificate = CertificatePath(service->kept, front_.options().place.directory);
+    const auto tokens = TokensPath(service->kept, front_.options().place.directory);
+    service->front_trouble = !reserved      ? reserved.error().message
+                             : !certificate ? certificate.error().message
+                             : !tokens      ? tokens.error().message
+                                            : "";
+    is_port_missing_ |= !reserved || !tokens;
+    if (!reserved || !certificate || !tokens) continue;
+    FrontService& front = served.emplace_back(FrontService{settings, SlotsOf(settings), *certificate, *tokens});
     for (const wire::ServiceReplica& replica : service->kept.replicas)
       front.slots = std::max(front.slots, replica.slot);
   }
@@ -715,7 +762,9 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   view.name = service.name();
   view.user = kept.user.name;
   view.state = service.scaler->StateName();
-  view.url = "http://" + ports_.shown_host + ":" + std::to_string(kept.settings.port) + "/";
+  view.url = UrlOf(service);
+  view.has_tls = !kept.certificate.empty();
+  view.tokens = static_cast<std::int64_t>(kept.token_hashes.size());
   view.settings = kept.settings;
   view.revision = kept.target_revision;
   for (const wire::ServiceReplica& replica : kept.replicas) {
@@ -819,7 +868,7 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
 
 Result<wire::ServiceDefinition> ServiceHost::DefinitionOf(const std::string& name, const Caller& caller) const {
   DIVVY_TRY(Service * service, FindOwn(name, caller, "read the definition of"));
-  return wire::ServiceDefinition{service->kept.settings, service->target()->spec, false};
+  return wire::ServiceDefinition{service->kept.settings, service->target()->spec, {}, false};
 }
 
 std::string ServiceHost::NoteOfJob(JobId job) const {

@@ -98,6 +98,11 @@ class ServiceHost {
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
   void CarryOut(Service& service, const ServiceAction& action);
   void StartReplica(Service& service, const std::string& reason);
+  /// Applies the secrets of a request. Returns a text about them for the answer.
+  Result<std::string> ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept);
+  /// Removes files of secrets that no service needs, once its row is stored.
+  void CleanSecretsAfterCommit();
+  void CleanSecrets();
   /// Counts what its replicas have held since the last call.
   void CountUse(const Service& service, Time now);
   /// The GPUs that its replicas hold, and their price per hour, in thousandths.
@@ -109,6 +114,7 @@ class ServiceHost {
   /// 0: there is none.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;
+  std::string UrlOf(const Service& service) const;
   void Fill(const Service& service, wire::ServiceView& view) const;
 
   boost::asio::io_context& loop_;

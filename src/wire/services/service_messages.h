@@ -43,10 +43,20 @@ struct ServiceRevision {
   std::string note;          // Why it was given up.
 };
 
+/// Secrets in a request. They are in no answer and in no log. What is empty stays as it is.
+struct ServiceSecrets {
+  std::string certificate;  // PEM: the certificate, those of its issuers, and the key. The front speaks TLS then.
+  std::vector<std::string> tokens;  // The requests that the front takes have one of these: the whole set, at most 16.
+  bool makes_token = false;         // Adds a token, which the answer shows once.
+  bool removes_certificate = false;
+  bool removes_tokens = false;  // Before others are added.
+};
+
 /// The body of POST /v1/services and POST /v1/services/NAME, and the answer of GET /v1/services/NAME/definition.
 struct ServiceDefinition {
   ServiceSettings settings;
   JobSpec spec;
+  ServiceSecrets secrets;   // Only in requests.
   bool keeps_same = false;  // A request that differs from the service only in the captured environment changes nothing.
 };
 
@@ -69,7 +79,9 @@ struct KeptService {
   std::int64_t target_revision = 0;
   std::int64_t next_replica = 1;
   std::vector<ServiceReplica> replicas;
-  bool is_deleted = false;  // It is removed once its replicas have ended.
+  std::vector<std::string> token_hashes;  // SHA-256, in capital letters. Empty: everybody may use the service.
+  std::string certificate;                // The name of the file with certificate and key. Empty: no TLS.
+  bool is_deleted = false;                // It is removed once its replicas have ended.
 };
 
 struct ServiceReplicaView {
@@ -107,6 +119,8 @@ struct ServiceView {
   std::int64_t starting = 0;
   std::int64_t parked = 0;
   std::int64_t draining = 0;
+  bool has_tls = false;
+  std::int64_t tokens = 0;  // How many there are. 0: everybody who reaches the port may use the service.
   // From the front, since its last start or change.
   std::int64_t in_flight = 0;
   std::int64_t queued = 0;  // Requests among them that wait for a replica.
