@@ -85,6 +85,38 @@ divvy serve rollback chat 1 >/dev/null
 is_version() { [ "$(curl -s "$url" | cut -d' ' -f1)" = "$1" ] && service_is chat state hot; }
 WAIT_S=60 wait_for "the first revision" is_version 1
 
+# A canary gets its share of the requests until it is promoted, and none fails.
+divvy serve update chat --canary 30% -- $replica --version 3 >message
+grep -q "30% of the requests go to revision" message || fail "update says: $(cat message)"
+has_canary() { divvy serve show chat --json | python3 -c 'import json,sys; c=json.load(sys.stdin)["canary"]; sys.exit(not (c and c["hot"]))'; }
+WAIT_S=60 wait_for "a ready canary" has_canary
+share_of() { python3 -c "import json; b=json.load(open('$1'))['bodies']; print(round(100 * b.get('$2', 0) / sum(b.values())))"; }
+canary_answers() { [ "$(for _ in 1 2 3 4 5 6 7 8 9 10; do curl -s "$url"; done | grep -c '^3 ')" -gt 0 ]; }
+wait_for "an answer of the canary" canary_answers
+load 5 200 canary
+wait $load
+expect 0 "$(of canary failed)" "failed requests with a canary ($(cat canary))"
+share=$(share_of canary 3)
+[ "$share" -ge 22 ] && [ "$share" -le 38 ] || fail "a canary of 30% gets $share%: $(cat canary)"
+divvy serve show chat | grep -qE "canary: revision [0-9]+ gets 30% of the requests; 1 hot" || fail "show says: $(divvy serve show chat)"
+load 8 200 promoted
+divvy serve promote chat >/dev/null
+WAIT_S=60 wait_for "the promoted revision" is_version 3
+wait $load
+expect 0 "$(of promoted failed)" "failed requests while a canary is promoted ($(cat promoted))"
+refused "has no canary" promote chat
+refused "--canary needs another command" update chat --canary 10%
+refused "is not a share: expected 1% to 99%" update chat --canary 100% -- true
+# One that never becomes ready ends by itself, and one is taken back by command.
+divvy serve update chat --canary 10% -- false >/dev/null
+canary_failed() { divvy serve show chat | grep -q "a canary, was rolled back to"; }
+WAIT_S=60 wait_for "the end of a bad canary" canary_failed
+divvy serve update chat --canary 10% -- $replica --version 4 >/dev/null
+WAIT_S=60 wait_for "another canary" has_canary
+divvy serve rollback chat | grep -q "rolled back the canary" || fail "no rollback"
+WAIT_S=60 wait_for "two replicas" service_is chat state hot
+is_version 3 || fail "the version after a rollback is $(curl -s "$url")"
+
 # kill -9 of HAProxy: it is replaced within a second. kill -9 of the daemon: no request fails, and HAProxy is adopted.
 pid=$(front_pids)
 load 6 100 killed_front

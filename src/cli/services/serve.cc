@@ -28,7 +28,8 @@ using dialect::Takes;
 
 constexpr std::string_view kServeUsage =
     "divvy serve create NAME [OPTIONS] -- COMMAND... | apply FILE | list | show NAME | logs NAME [REPLICA] | "
-    "scale NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | rollback NAME [REVISION] | delete NAME...";
+    "scale NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | promote NAME | rollback NAME [REVISION] | delete "
+    "NAME...";
 
 Status ReadServiceCount(std::string_view text, std::int64_t& out) {
   const auto number = ParseInteger(Trim(text));
@@ -122,6 +123,16 @@ std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
     settings.parks = false;
     return {};
   });
+  add("canary", "PERCENT", "With update: give the new revision this share of the requests, such as 10%",
+      [&definition](std::string_view value) -> Status {
+        std::string_view percent = Trim(value);
+        if (percent.ends_with('%')) percent.remove_suffix(1);
+        const auto read = ParseNumber(Trim(percent));
+        if (!read || *read < 1 || *read > 99)
+          return InvalidArgument("'" + std::string(value) + "' is not a share: expected 1% to 99%, such as 10%");
+        definition.canary = *read / 100;
+        return {};
+      });
   // The caller reads the files, with the caller's rights.
   add("tls-cert", "FILE", "Serve HTTPS: PEM with the certificate, those of its issuers, and its key",
       [&secrets](std::string_view value) -> Status {
@@ -335,6 +346,15 @@ std::string ServiceHeadline(const wire::ServiceDetail& view) {
   text += "  replicas " + RangeText(view.settings) + ": " + std::to_string(view.hot) + " hot, " +
           std::to_string(view.starting) + " starting, " + std::to_string(view.parked) + " parked, " +
           std::to_string(view.draining) + " draining; revision " + std::to_string(view.revision) + "\n";
+  if (view.canary)
+    text += "  canary: revision " + std::to_string(view.canary->revision) + " gets " +
+            ShortText(view.canary->share * 100) + "% of the requests; " + std::to_string(view.canary->hot) + " hot, " +
+            std::to_string(view.canary->starting) + " starting; " + std::to_string(view.canary->requests) +
+            " requests, " + std::to_string(view.canary->errors) + " failed" +
+            (view.canary->latency_p50_s ? "; p50 " + LatencyText(view.canary->latency_p50_s, false) + ", p99 " +
+                                              LatencyText(view.canary->latency_p99_s, false)
+                                        : "") +
+            "\n";
   if (view.tokens > 0)
     text += "  requests need one of " + std::to_string(view.tokens) + " tokens: Authorization: Bearer TOKEN\n";
   text += "  " + ShortText(view.requests_per_second) + " requests/s, " + std::to_string(view.in_flight) +
@@ -447,6 +467,11 @@ Result<std::string> ScaleService(const Words& words) {
   return PostToService(words[0], "scale", wire::Encode(scale));
 }
 
+Result<std::string> PromoteService(const Words& words) {
+  if (words.size() != 1) return InvalidArgument("name one service: divvy serve promote NAME");
+  return PostToService(words[0], "promote", "");
+}
+
 Result<std::string> RollBackService(const Words& words) {
   wire::ServiceRollback request;
   const auto number = words.size() == 2 ? ParseInteger(words[1]) : std::optional<std::int64_t>(0);
@@ -483,6 +508,7 @@ int ServeMain(const Words& words) {
   if (verb == "show") return ShowService(rest);
   if (verb == "logs") return ServiceLogs(rest);
   if (verb == "scale") return PrintAnswer(ScaleService(rest));
+  if (verb == "promote") return PrintAnswer(PromoteService(rest));
   if (verb == "rollback") return PrintAnswer(RollBackService(rest));
   if (verb == "delete") return DeleteServices(rest);
   return Fail(InvalidArgument("divvy serve: unknown command '" + words.front() + "'; use " + std::string(kServeUsage)));

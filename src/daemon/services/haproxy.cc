@@ -200,7 +200,7 @@ struct Haproxy::Process {
   asio::posix::stream_descriptor ended;
   std::int64_t generation = 0;
   std::string config;
-  std::map<std::string, std::int64_t> slots;  // By service.
+  std::map<std::string, std::int64_t> slots;  // By backend.
   bool is_started = false;                    // Its runtime socket has answered.
   bool is_change_due = false;                 // The services have changed while it started.
   std::function<void()> ask_started;          // Asks it until it answers.
@@ -295,9 +295,9 @@ void Haproxy::Release(std::int64_t port) {
   reserved_.erase(found);
 }
 
-std::int64_t Haproxy::SlotsOf(const std::string& service) const {
+std::int64_t Haproxy::SlotsOf(const std::string& backend) const {
   if (current_ == nullptr) return 0;
-  const auto found = current_->slots.find(service);
+  const auto found = current_->slots.find(backend);
   return found == current_->slots.end() ? 0 : found->second;
 }
 

@@ -201,6 +201,11 @@ std::size_t RequestTimes::Read() {
       if (const auto request = ParseRequestLine(line)) {
         const auto known = services_.find(request->proxy);
         if (known != services_.end()) known->second.Add(*request);
+        // A canary's requests are the service's, too.
+        if (request->proxy.starts_with("c_")) {
+          const auto service = services_.find("s_" + std::string(request->proxy.substr(2)));
+          if (service != services_.end()) service->second.Add(*request);
+        }
       }
       rest_.clear();
       text.remove_prefix(end + 1);

@@ -151,6 +151,18 @@ TEST_F(RequestPipe, ReadsWhatSeveralProcessesWrite) {
   EXPECT_EQ(times.Find("s_other"), nullptr) << "nobody asked for it";
 }
 
+TEST_F(RequestPipe, RequestsOfACanaryAreThoseOfItsService) {
+  RequestTimes times;
+  ASSERT_TRUE(times.Open(folder_));
+  times.Keep("s_chat");
+  times.Keep("c_chat");
+  const Descriptor front = Writer();
+  ASSERT_TRUE(Write(front, LineOf("s_chat", 1000, 7) + "\n" + LineOf("c_chat", 1000, 7) + "\n"));
+  times.Read();
+  EXPECT_EQ(times.Find("s_chat")->all().count(), 2U);
+  EXPECT_EQ(times.Find("c_chat")->all().count(), 1U);
+}
+
 TEST_F(RequestPipe, AFullPipeLosesLinesAndNothingElse) {
   RequestTimes times;
   ASSERT_TRUE(times.Open(folder_));

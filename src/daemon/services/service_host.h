@@ -59,6 +59,8 @@ class ServiceHost {
   Result<std::string> Create(wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Update(const std::string& name, wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller);
+  /// Makes the canary the revision of all replicas.
+  Result<std::string> Promote(const std::string& name, const Caller& caller);
   Result<std::string> RollBack(const std::string& name, std::int64_t revision, const Caller& caller);
   Result<std::string> Delete(const std::string& name, const Caller& caller);
 
@@ -97,7 +99,7 @@ class ServiceHost {
   bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
   void CarryOut(Service& service, const ServiceAction& action);
-  void StartReplica(Service& service, const std::string& reason);
+  void StartReplica(Service& service, std::int64_t revision, const std::string& reason);
   /// Applies the secrets of a request. Returns a text about them for the answer.
   Result<std::string> ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept);
   /// Removes files of secrets that no service needs, once its row is stored.
@@ -108,8 +110,13 @@ class ServiceHost {
   /// The GPUs that its replicas hold, and their price per hour, in thousandths.
   std::pair<double, double> UseOf(const Service& service) const;
   void Keep(const Service& service);
+  /// Tells the front if the service has another canary than before. Call after each step of its scaler.
+  void FollowCanary(Service& service);
   void ServeFront();
   std::vector<std::string> FrontCommands();
+  /// For the servers of one of its backends.
+  void AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands);
+  wire::ServiceCanaryView CanaryView(const Service& service) const;
   void OnStat(const std::string& csv, bool is_full, Time sent);
   /// 0: there is none.
   std::int64_t FreeReplicaPort();

@@ -43,7 +43,7 @@ struct ServiceRevision {
   std::string note;          // Why it was given up.
 };
 
-/// Secrets in a request. They are in no answer and in no log. What is empty stays as it is.
+/// Secrets in a request. They are in no answer and in no log. Empty members change nothing.
 struct ServiceSecrets {
   std::string certificate;  // PEM: the certificate, those of its issuers, and the key. The front speaks TLS then.
   std::vector<std::string> tokens;  // The requests that the front takes have one of these: the whole set, at most 16.
@@ -57,6 +57,7 @@ struct ServiceDefinition {
   ServiceSettings settings;
   JobSpec spec;
   ServiceSecrets secrets;   // Only in requests.
+  double canary = 0;        // Only in requests: this share of the requests (0 to 1) gets the new revision. 0: all.
   bool keeps_same = false;  // A request that differs from the service only in the captured environment changes nothing.
 };
 
@@ -77,6 +78,8 @@ struct KeptService {
   ServiceSettings settings;
   std::vector<ServiceRevision> revisions;  // Oldest first.
   std::int64_t target_revision = 0;
+  std::int64_t canary_revision = 0;  // Gets `canary_share` of the requests. 0: there is none.
+  double canary_share = 0;
   std::int64_t next_replica = 1;
   std::vector<ServiceReplica> replicas;
   std::vector<std::string> token_hashes;  // SHA-256, in capital letters. Empty: everybody may use the service.
@@ -102,19 +105,36 @@ struct ServiceEvent {
 
 struct ServiceRevisionView {
   std::int64_t number = 0;
-  std::string state;  // "current", "new", "healthy", "failed", "never started"
+  std::string state;  // "current", "new", "canary", "healthy", "failed", "never started"
   std::string command;
   double made = 0;
   std::string note;
 };
 
+/// A revision that gets a share of the requests until it is promoted or rolled back.
+struct ServiceCanaryView {
+  std::int64_t revision = 0;
+  double share = 0;  // 0 to 1.
+  std::int64_t hot = 0;
+  std::int64_t starting = 0;
+  // Since the front's last start or change.
+  std::int64_t requests = 0;
+  std::int64_t errors = 0;
+  // As in ServiceView, of its requests only.
+  std::int64_t recent_requests = 0;
+  std::optional<double> latency_p50_s;
+  std::optional<double> latency_p95_s;
+  std::optional<double> latency_p99_s;
+};
+
 struct ServiceView {
   std::string name;
   std::string user;
-  std::string state;  // "cold", "parked", "starting", "hot", "updating", "failing", "deleting"
+  std::string state;  // "cold", "parked", "starting", "hot", "updating", "canary", "failing", "deleting"
   std::string url;
   ServiceSettings settings;
   std::int64_t revision = 0;
+  std::optional<ServiceCanaryView> canary;
   std::int64_t hot = 0;
   std::int64_t starting = 0;
   std::int64_t parked = 0;
