@@ -99,6 +99,8 @@ expect 0 "$(of canary failed)" "failed requests with a canary ($(cat canary))"
 share=$(share_of canary 3)
 [ "$share" -ge 22 ] && [ "$share" -le 38 ] || fail "a canary of 30% gets $share%: $(cat canary)"
 divvy serve show chat | grep -qE "canary: revision [0-9]+ gets 30% of the requests; 1 hot" || fail "show says: $(divvy serve show chat)"
+divvy serve update chat --canary 50% | grep -q "gets 50% of the requests" || fail "no other share"
+wait_for "the other share" sh -c 'divvy serve show chat | grep -q "gets 50% of the requests; 1 hot"'
 load 8 200 promoted
 divvy serve promote chat >/dev/null
 WAIT_S=60 wait_for "the promoted revision" is_version 3
