@@ -3,7 +3,7 @@
 
     replica.py [--delay S] [--load S] [--vram BYTES] [--version TEXT] [--flap] [--crash S]
 
-GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. /stream answers in chunks, and
+GET /healthz answers at once; any other path after --delay seconds and a use of the GPU. /headers answers with the request, /stream in chunks, and
 /ws answers a WebSocket handshake and echoes what comes.
 """
 import argparse
@@ -81,6 +81,8 @@ async def serve(reader, writer):
                 checks += 1
                 bad = wishes.flap and checks > 3
                 writer.write(answer("500 Flapping" if bad else "200 OK", b"ok\n"))
+            elif path == "/headers":
+                writer.write(answer("200 OK", head.encode("latin-1")))
             elif path == "/ws":
                 return await echo(reader, writer, headers["sec-websocket-key"])
             elif path == "/stream":

@@ -597,6 +597,14 @@ std::shared_ptr<ServiceHost> Daemon::MakeServices() {
     routes_->ActOnTenant(job, action, std::move(done));
   };
   ports.shares = share_board_;
+  ports.gpus_used = [this](const JobRecord& record) -> std::optional<double> {
+    if (!samples_) return std::nullopt;
+    const samples::Subject subject{samples::Of::kJob, record.node.empty() ? OwnName() : record.node, -1, -1,
+                                   record.id.value()};
+    const auto now = static_cast<samples::Second>(ToSeconds(clock_.Now()));
+    const auto share = samples_->MeanOf(subject, samples::Metric::kGpuUtilization, 60, now);
+    return share ? std::optional(*share * GpuCountOf(record)) : std::nullopt;
+  };
   ports.shown_host = front.place.listen_host == "0.0.0.0" ? HostName() : front.place.listen_host;
   auto services = std::make_shared<ServiceHost>(loop_, *driver_, std::move(front), std::move(ports));
   for (const auto& [key, text] : std::exchange(service_rows_, {})) services->LoadSetting(key, text);

@@ -31,6 +31,7 @@ refused() {
   expect 1 "$(wc -l <message)" "lines about: $*"
   grep -qF -- "$words" message || fail "$* says: $(cat message)"
 }
+printf '[prices]\ndefault = 2\n' >"$DIVVY_HOME/divvy.toml"
 up
 
 # A service answers, streams, and carries WebSockets. Each replica has its own port.
@@ -61,6 +62,19 @@ wait $load
 expect 0 "$(of rolled failed)" "failed requests during an update ($(cat rolled))"
 [ "$(of rolled requests)" -ge 1500 ] || fail "too few requests: $(cat rolled)"
 expect 2 "$(curl -s "$url" | cut -d' ' -f1)" "the version"
+# Latency is counted for each request, and the cost is that of the replicas' time.
+python3 - "$(divvy serve show chat --json)" "$(of rolled requests)" <<'P' || fail "show says: $(divvy serve show chat)"
+import json, sys
+view, requests = json.loads(sys.argv[1]), int(sys.argv[2])
+assert requests <= view["recent_requests"] <= requests + 20, view["recent_requests"]
+assert 0.009 <= view["latency_p50_s"] <= view["latency_p95_s"] <= view["latency_p99_s"] < 60
+assert 0.009 <= view["first_byte_p50_s"] <= view["latency_p99_s"] + 0.1
+assert view["gpus"] > 0 and view["cost_per_hour"] > 0 and view["cost_per_1000_requests"] > 0
+P
+divvy serve show chat | grep -qE "latency p50 [0-9]+ ms, p95 .*, p99" || fail "show says: $(divvy serve show chat)"
+metrics=$(curl -s --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/metrics)
+grep -qE 'divvy_service_request_seconds_count\{service="chat"\} [0-9]{4}' <<<"$metrics" || fail "no histogram of chat"
+grep -q 'divvy_service_latency_quantile_seconds{service="chat",quantile="0.99"}' <<<"$metrics" || fail "no quantile of chat"
 
 # A revision that never becomes ready is rolled back by itself, and one that was healthy by command.
 divvy serve update chat -- false >/dev/null
@@ -70,6 +84,40 @@ expect 200 "$(curl -s -o answer -w '%{http_code}' "$url")" "a request after the 
 divvy serve rollback chat 1 >/dev/null
 is_version() { [ "$(curl -s "$url" | cut -d' ' -f1)" = "$1" ] && service_is chat state hot; }
 WAIT_S=60 wait_for "the first revision" is_version 1
+
+# A canary gets its share of the requests until it is promoted, and none fails.
+divvy serve update chat --canary 30% -- $replica --version 3 >message
+grep -q "30% of the requests go to revision" message || fail "update says: $(cat message)"
+has_canary() { divvy serve show chat --json | python3 -c 'import json,sys; c=json.load(sys.stdin)["canary"]; sys.exit(not (c and c["hot"]))'; }
+WAIT_S=60 wait_for "a ready canary" has_canary
+share_of() { python3 -c "import json; b=json.load(open('$1'))['bodies']; print(round(100 * b.get('$2', 0) / sum(b.values())))"; }
+canary_answers() { [ "$(for _ in 1 2 3 4 5 6 7 8 9 10; do curl -s "$url"; done | grep -c '^3 ')" -gt 0 ]; }
+wait_for "an answer of the canary" canary_answers
+load 5 200 canary
+wait $load
+expect 0 "$(of canary failed)" "failed requests with a canary ($(cat canary))"
+share=$(share_of canary 3)
+[ "$share" -ge 22 ] && [ "$share" -le 38 ] || fail "a canary of 30% gets $share%: $(cat canary)"
+divvy serve show chat | grep -qE "canary: revision [0-9]+ gets 30% of the requests; 1 hot" || fail "show says: $(divvy serve show chat)"
+divvy serve update chat --canary 50% | grep -q "gets 50% of the requests" || fail "no other share"
+wait_for "the other share" sh -c 'divvy serve show chat | grep -q "gets 50% of the requests; 1 hot"'
+load 8 200 promoted
+divvy serve promote chat >/dev/null
+WAIT_S=60 wait_for "the promoted revision" is_version 3
+wait $load
+expect 0 "$(of promoted failed)" "failed requests while a canary is promoted ($(cat promoted))"
+refused "has no canary" promote chat
+refused "--canary needs another command" update chat --canary 10%
+refused "is not a share: expected 1% to 99%" update chat --canary 100% -- true
+# One that never becomes ready ends by itself, and one is taken back by command.
+divvy serve update chat --canary 10% -- false >/dev/null
+canary_failed() { divvy serve show chat | grep -q "a canary, was rolled back to"; }
+WAIT_S=60 wait_for "the end of a bad canary" canary_failed
+divvy serve update chat --canary 10% -- $replica --version 4 >/dev/null
+WAIT_S=60 wait_for "another canary" has_canary
+divvy serve rollback chat | grep -q "rolled back the canary" || fail "no rollback"
+WAIT_S=60 wait_for "two replicas" service_is chat state hot
+is_version 3 || fail "the version after a rollback is $(curl -s "$url")"
 
 # kill -9 of HAProxy: it is replaced within a second. kill -9 of the daemon: no request fails, and HAProxy is adopted.
 pid=$(front_pids)
@@ -135,6 +183,38 @@ WAIT_S=60 wait_for "the reason of flap" says flap "its health check fails; it ge
 divvy serve create small --max-body 10 --replicas 1 -- $replica >/dev/null
 WAIT_S=60 wait_for "a ready replica" service_is small hot 1
 expect 413 "$(curl -s -o answer -w '%{http_code}' -d 'more than ten bytes' "$(url_of small)")" "a large body"
+
+# Tokens and TLS: without a token the answer is 401, with one the replica does not see it, and no file has it.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+  -keyout key.pem -out cert.pem 2>/dev/null
+cat cert.pem key.pem >both.pem
+echo a-token-of-mine-1234567 >tokens
+divvy serve create safe --tls-cert both.pem --token-file tokens --new-token --replicas 1 -- $replica >created
+grep -q "https://127.0.0.1:" created || fail "create says: $(cat created)"
+token=$(sed -n 's/^its new token, which is not shown again: //p' created)
+expect 64 "${#token}" "characters of a new token"
+WAIT_S=60 wait_for "a ready replica of safe" service_is safe hot 1
+url=$(url_of safe)
+status() { curl -s -o answer -w '%{http_code}' --cacert cert.pem "$@"; }
+expect 401 "$(status "$url")" "a request without a token"
+expect 401 "$(status -H "Authorization: Bearer a-token-of-mine-123456" "$url")" "a request with another token"
+expect 401 "$(status -H "Authorization: Basic a-token-of-mine-1234567" "$url")" "a request with another scheme"
+expect 200 "$(status -H "Authorization: Bearer a-token-of-mine-1234567" "$url")" "a request with a token"
+expect 200 "$(status -H "Authorization: bearer $token" "${url}headers")" "a request with the new token"
+! grep -qi authorization answer || fail "the replica sees the token: $(cat answer)"
+grep -qi "^host:" answer || fail "the replica sees no headers: $(cat answer)"
+expect 000 "$(status "http:${url#https:}" || true)" "a request without TLS"
+! grep -rqF -e "$token" -e a-token-of-mine "$DIVVY_HOME" --include='*' --exclude=tokens --exclude=created --exclude-dir=emulate ||
+  fail "a token is in $(grep -rlF -e "$token" -e a-token-of-mine "$DIVVY_HOME")"
+expect "" "$(find "$DIVVY_HOME/services" -type f -perm /077)" "files that others can read"
+refused "the private key belongs to another certificate" update safe --tls-cert <(openssl ecparam -genkey -name prime256v1 -noout; cat cert.pem)
+refused "expected 20 to 200 letters" update safe --token-file <(echo short)
+divvy serve update safe --no-tls --no-tokens >/dev/null
+url=$(url_of safe)
+opened() { [ "$(curl -s -o answer -w '%{http_code}' "$url")" = 200 ]; }
+wait_for "the service without tokens" opened
+wait_for "no file of secrets" sh -c '[ -z "$(find "$DIVVY_HOME/services" -name "cert-*" -o -name "tokens-*")" ]'
+divvy serve delete safe >/dev/null
 
 # Services from a file. Applying it again changes nothing.
 cat >services.yaml <<Y

@@ -977,9 +977,24 @@ class SeriesView(TypedDict):
     step: List[Optional[float]]
 
 
+class ServiceCanaryView(TypedDict):
+    revision: int
+    share: float
+    hot: int
+    starting: int
+    requests: int
+    errors: int
+    recent_requests: int
+    latency_p50_s: Optional[float]
+    latency_p95_s: Optional[float]
+    latency_p99_s: Optional[float]
+
+
 class ServiceDefinition(TypedDict):
     settings: "ServiceSettings"
     spec: "JobSpec"
+    secrets: "ServiceSecrets"
+    canary: float
     keeps_same: bool
 
 
@@ -993,10 +1008,13 @@ class ServiceDetail(TypedDict):
     url: str
     settings: "ServiceSettings"
     revision: int
+    canary: Optional["ServiceCanaryView"]
     hot: int
     starting: int
     parked: int
     draining: int
+    has_tls: bool
+    tokens: int
     in_flight: int
     queued: int
     requests_per_second: float
@@ -1004,6 +1022,17 @@ class ServiceDetail(TypedDict):
     errors: int
     queue_time_s: float
     answer_time_s: float
+    recent_requests: int
+    latency_p50_s: Optional[float]
+    latency_p95_s: Optional[float]
+    latency_p99_s: Optional[float]
+    first_byte_p50_s: Optional[float]
+    first_byte_p95_s: Optional[float]
+    first_byte_p99_s: Optional[float]
+    gpus: float
+    gpus_used: Optional[float]
+    cost_per_hour: Optional[float]
+    cost_per_1000_requests: Optional[float]
     last_wake_s: float
     scaled: str
     note: str
@@ -1042,6 +1071,14 @@ class ServiceScale(TypedDict):
     max_replicas: int
 
 
+class ServiceSecrets(TypedDict):
+    certificate: str
+    tokens: List[str]
+    makes_token: bool
+    removes_certificate: bool
+    removes_tokens: bool
+
+
 class ServiceSettings(TypedDict):
     name: str
     port: int
@@ -1069,10 +1106,13 @@ class ServiceView(TypedDict):
     url: str
     settings: "ServiceSettings"
     revision: int
+    canary: Optional["ServiceCanaryView"]
     hot: int
     starting: int
     parked: int
     draining: int
+    has_tls: bool
+    tokens: int
     in_flight: int
     queued: int
     requests_per_second: float
@@ -1080,6 +1120,17 @@ class ServiceView(TypedDict):
     errors: int
     queue_time_s: float
     answer_time_s: float
+    recent_requests: int
+    latency_p50_s: Optional[float]
+    latency_p95_s: Optional[float]
+    latency_p99_s: Optional[float]
+    first_byte_p50_s: Optional[float]
+    first_byte_p95_s: Optional[float]
+    first_byte_p99_s: Optional[float]
+    gpus: float
+    gpus_used: Optional[float]
+    cost_per_hour: Optional[float]
+    cost_per_1000_requests: Optional[float]
     last_wake_s: float
     scaled: str
     note: str

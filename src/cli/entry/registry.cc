@@ -407,7 +407,8 @@ std::vector<Command> MakeCommands() {
       {"serve",
        "Run services that answer requests, scaled by load",
        "divvy serve create NAME [OPTIONS] -- COMMAND... | apply FILE | list | show NAME | logs NAME [REPLICA] | scale "
-       "NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | rollback NAME [REVISION] | delete NAME...",
+       "NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | promote NAME | rollback NAME [REVISION] | "
+       "delete NAME...",
        "A service is a set of replicas behind one port. Each replica is a job that listens on the port in $PORT; "
        "options of divvy submit apply to every replica. Requests wait in a queue while all replicas are busy, or while "
        "none is ready. The number of replicas follows the load; idle replicas with GPU fractions are parked. See "
@@ -416,7 +417,9 @@ std::vector<Command> MakeCommands() {
          "serve.py",
          ""},
         {"divvy serve show chat", "its replicas, revisions and latest events"},
-        {"divvy serve update chat -- python serve.py --model new", "a new revision, rolled out without lost requests"}},
+        {"divvy serve update chat -- python serve.py --model new", "a new revision, rolled out without lost requests"},
+        {"divvy serve update chat --canary 10% -- python serve.py --model new",
+         "it gets 10% of the requests at first"}},
        "Jobs",
        ServeOptions,
        "",

@@ -28,7 +28,8 @@ using dialect::Takes;
 
 constexpr std::string_view kServeUsage =
     "divvy serve create NAME [OPTIONS] -- COMMAND... | apply FILE | list | show NAME | logs NAME [REPLICA] | "
-    "scale NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | rollback NAME [REVISION] | delete NAME...";
+    "scale NAME MIN..MAX | update NAME [OPTIONS] [-- COMMAND...] | promote NAME | rollback NAME [REVISION] | delete "
+    "NAME...";
 
 Status ReadServiceCount(std::string_view text, std::int64_t& out) {
   const auto number = ParseInteger(Trim(text));
@@ -48,7 +49,16 @@ Status ReadReplicaRange(std::string_view text, std::int64_t& least, std::int64_t
   return {};
 }
 
-std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
+Result<std::string> ReadCallersFile(std::string_view path) {
+  const auto text = CallerParseContext().read_file(std::string(path));
+  if (!text) return text.error();
+  if (text->empty()) return InvalidArgument("the file " + std::string(path) + " is empty");
+  return *text;
+}
+
+std::vector<Option> ServiceTable(wire::ServiceDefinition& definition) {
+  wire::ServiceSettings& settings = definition.settings;
+  wire::ServiceSecrets& secrets = definition.secrets;
   std::vector<Option> table;
   const auto add = [&](std::string_view name, std::string_view value, std::string_view help, dialect::Apply apply) {
     table.push_back({name,
@@ -113,6 +123,41 @@ std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
     settings.parks = false;
     return {};
   });
+  add("canary", "PERCENT", "With update: give the new revision this share of the requests, such as 10%",
+      [&definition](std::string_view value) -> Status {
+        std::string_view percent = Trim(value);
+        if (percent.ends_with('%')) percent.remove_suffix(1);
+        const auto read = ParseNumber(Trim(percent));
+        if (!read || *read < 1 || *read > 99)
+          return InvalidArgument("'" + std::string(value) + "' is not a share: expected 1% to 99%, such as 10%");
+        definition.canary = *read / 100;
+        return {};
+      });
+  // The caller reads the files, with the caller's rights.
+  add("tls-cert", "FILE", "Serve HTTPS: PEM with the certificate, those of its issuers, and its key",
+      [&secrets](std::string_view value) -> Status {
+        DIVVY_TRY(secrets.certificate, ReadCallersFile(value));
+        return {};
+      });
+  add("token-file", "FILE", "Take only requests with one of these tokens, one in each line, at most 16",
+      [&secrets](std::string_view value) -> Status {
+        DIVVY_TRY(const std::string text, ReadCallersFile(value));
+        secrets.tokens.clear();
+        for (const std::string_view line : Split(text, '\n')) {
+          if (!Trim(line).empty()) secrets.tokens.emplace_back(Trim(line));
+        }
+        if (secrets.tokens.empty()) return InvalidArgument("the file has no token; --no-tokens removes all");
+        return {};
+      });
+  const auto flag = [](bool& target) {
+    return [&target](std::string_view) -> Status {
+      target = true;
+      return {};
+    };
+  };
+  add("new-token", "", "Add a token that divvy makes and prints once", flag(secrets.makes_token));
+  add("no-tls", "", "Serve HTTP again", flag(secrets.removes_certificate));
+  add("no-tokens", "", "Remove all tokens", flag(secrets.removes_tokens));
   return table;
 }
 
@@ -120,7 +165,7 @@ std::vector<Option> ServiceTable(wire::ServiceSettings& settings) {
 /// options are not abbreviated.
 Status ReadDefinition(Words words, const Words& command, wire::ServiceDefinition& definition) {
   const dialect::ParseContext around = CallerParseContext();
-  std::vector<Option> table = ServiceTable(definition.settings);
+  std::vector<Option> table = ServiceTable(definition);
   for (Option& option : dialect::JobOptions(definition.spec, around)) table.push_back(std::move(option));
   DIVVY_TRY(const dialect::Parsed parsed, dialect::ParseOptions(table, words, {false, command.empty(), false, {}}));
   if (!parsed.positional.empty())
@@ -227,6 +272,22 @@ std::string ShortText(double value) {
 
 std::string MillisecondsText(double seconds) { return std::to_string(std::lround(seconds * 1000)) + " ms"; }
 
+/// "85 ms", "2.5 s"; in CSV seconds. Empty: unknown.
+std::string LatencyText(const std::optional<double>& seconds, bool is_csv) {
+  if (!seconds) return "";
+  char text[32];
+  if (is_csv) std::snprintf(text, sizeof text, "%.4g", *seconds);
+  else if (*seconds < 1) std::snprintf(text, sizeof text, "%.0f ms", *seconds * 1000);
+  else std::snprintf(text, sizeof text, "%.1f s", *seconds);
+  return text;
+}
+
+std::string CostText(double cost) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", cost);
+  return text;
+}
+
 std::string RangeText(const wire::ServiceSettings& settings) {
   return std::to_string(settings.min_replicas) + ".." + std::to_string(settings.max_replicas);
 }
@@ -241,6 +302,11 @@ int ListServices(const Words& words) {
                                               {"RPS", true},
                                               {"IN-FLIGHT", true},
                                               {"QUEUED", true},
+                                              {"P50", true, true, false, true, false, "latency_p50_s"},
+                                              {"P95", true, true, false, true, false, "latency_p95_s"},
+                                              {"P99", true, true, false, true, false, "latency_p99_s"},
+                                              {"GPUS", true, true, false, true},
+                                              {"COST/1K", true, true, false, true, false, "cost_per_1000_requests"},
                                               {"URL", false, true, false, true},
                                               {"NOTE", false, true, true, true, true}};
   ListingOptions listing;
@@ -263,6 +329,11 @@ int ListServices(const Words& words) {
                       {ShortText(view.requests_per_second)},
                       {std::to_string(view.in_flight)},
                       {std::to_string(view.queued)},
+                      {LatencyText(view.latency_p50_s, listing.csv)},
+                      {LatencyText(view.latency_p95_s, listing.csv)},
+                      {LatencyText(view.latency_p99_s, listing.csv)},
+                      {ShortText(view.gpus)},
+                      {view.cost_per_1000_requests ? CostText(*view.cost_per_1000_requests) : ""},
                       {view.url},
                       {view.note}});
     }
@@ -275,12 +346,40 @@ std::string ServiceHeadline(const wire::ServiceDetail& view) {
   text += "  replicas " + RangeText(view.settings) + ": " + std::to_string(view.hot) + " hot, " +
           std::to_string(view.starting) + " starting, " + std::to_string(view.parked) + " parked, " +
           std::to_string(view.draining) + " draining; revision " + std::to_string(view.revision) + "\n";
+  if (view.canary)
+    text += "  canary: revision " + std::to_string(view.canary->revision) + " gets " +
+            ShortText(view.canary->share * 100) + "% of the requests; " + std::to_string(view.canary->hot) + " hot, " +
+            std::to_string(view.canary->starting) + " starting; " + std::to_string(view.canary->requests) +
+            " requests, " + std::to_string(view.canary->errors) + " failed" +
+            (view.canary->latency_p50_s ? "; p50 " + LatencyText(view.canary->latency_p50_s, false) + ", p99 " +
+                                              LatencyText(view.canary->latency_p99_s, false)
+                                        : "") +
+            "\n";
+  if (view.tokens > 0)
+    text += "  requests need one of " + std::to_string(view.tokens) + " tokens: Authorization: Bearer TOKEN\n";
   text += "  " + ShortText(view.requests_per_second) + " requests/s, " + std::to_string(view.in_flight) +
           " in flight, " + std::to_string(view.queued) + " of them waiting; " + Plural(view.requests, "request") +
           " so far, " + std::to_string(view.errors) + " failed\n";
   text += "  mean times: " + MillisecondsText(view.queue_time_s) + " in the queue, " +
           MillisecondsText(view.answer_time_s) + " until the answer";
   if (view.last_wake_s > 0) text += "; last wake " + MillisecondsText(view.last_wake_s);
+  text += "\n";
+  const auto quantiles = [](const std::optional<double>& p50, const std::optional<double>& p95,
+                            const std::optional<double>& p99) {
+    return "p50 " + LatencyText(p50, false) + ", p95 " + LatencyText(p95, false) + ", p99 " + LatencyText(p99, false);
+  };
+  if (view.recent_requests > 0) {
+    text += "  last 5 min: " + std::to_string(view.recent_requests) + " answered; latency " +
+            quantiles(view.latency_p50_s, view.latency_p95_s, view.latency_p99_s) + "\n";
+    if (view.first_byte_p50_s)
+      text +=
+          "  until the first byte: " + quantiles(view.first_byte_p50_s, view.first_byte_p95_s, view.first_byte_p99_s) +
+          "\n";
+  }
+  text += "  " + ShortText(view.gpus) + " GPUs held";
+  if (view.gpus_used) text += ", " + ShortText(*view.gpus_used) + " used in the last minute";
+  if (view.cost_per_hour) text += "; cost " + CostText(*view.cost_per_hour) + " per hour";
+  if (view.cost_per_1000_requests) text += ", " + CostText(*view.cost_per_1000_requests) + " per 1,000 requests";
   text += "\n";
   if (!view.scaled.empty()) text += "  last change of scale: " + view.scaled + "\n";
   if (!view.note.empty()) text += "  note: " + view.note + "\n";
@@ -368,6 +467,11 @@ Result<std::string> ScaleService(const Words& words) {
   return PostToService(words[0], "scale", wire::Encode(scale));
 }
 
+Result<std::string> PromoteService(const Words& words) {
+  if (words.size() != 1) return InvalidArgument("name one service: divvy serve promote NAME");
+  return PostToService(words[0], "promote", "");
+}
+
 Result<std::string> RollBackService(const Words& words) {
   wire::ServiceRollback request;
   const auto number = words.size() == 2 ? ParseInteger(words[1]) : std::optional<std::int64_t>(0);
@@ -389,7 +493,7 @@ int DeleteServices(const Words& words) {
 std::vector<Option> ServeOptions() {
   static wire::ServiceDefinition scratch;
   static const dialect::ParseContext around;
-  std::vector<Option> table = ServiceTable(scratch.settings);
+  std::vector<Option> table = ServiceTable(scratch);
   for (Option& option : dialect::JobOptions(scratch.spec, around)) table.push_back(std::move(option));
   return table;
 }
@@ -404,6 +508,7 @@ int ServeMain(const Words& words) {
   if (verb == "show") return ShowService(rest);
   if (verb == "logs") return ServiceLogs(rest);
   if (verb == "scale") return PrintAnswer(ScaleService(rest));
+  if (verb == "promote") return PrintAnswer(PromoteService(rest));
   if (verb == "rollback") return PrintAnswer(RollBackService(rest));
   if (verb == "delete") return DeleteServices(rest);
   return Fail(InvalidArgument("divvy serve: unknown command '" + words.front() + "'; use " + std::string(kServeUsage)));

@@ -115,7 +115,9 @@ std::string OpenApiDocument() {
       &TypeOf<ServiceDefinition>());
   add("POST", "/v1/services/{name}/scale", "Change how many replicas it has", &TypeOf<ServiceScale>(),
       &TypeOf<MessageAnswer>());
-  add("POST", "/v1/services/{name}/rollback", "Run an earlier revision; 0: the healthy one before",
+  add("POST", "/v1/services/{name}/promote", "Run the canary's revision on all replicas", nullptr,
+      &TypeOf<MessageAnswer>());
+  add("POST", "/v1/services/{name}/rollback", "Run an earlier revision; 0: the healthy one before, or end the canary",
       &TypeOf<ServiceRollback>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/services/{name}/delete", "Delete it and its replicas", nullptr, &TypeOf<MessageAnswer>());
   add("GET", "/v1/providers", "Providers of nodes, and their nodes", nullptr, &TypeOf<std::vector<ProviderView>>());

@@ -38,12 +38,18 @@ std::string ChangeWithoutSecrets(std::string_view body) {
   return wire::EncodeChanged(*update);
 }
 
+/// A service is created or changed, with its command, environment and secrets.
+bool DefinesService(std::string_view path) {
+  constexpr std::string_view kServices = "/v1/services";
+  if (!path.starts_with(kServices)) return false;
+  path.remove_prefix(kServices.size());
+  return path.find('/', 1) == std::string_view::npos;
+}
+
 /// The part of a request body that may be logged: a submission, and the definition of a service, contain a command and
 /// an environment.
 std::string AskedOpenly(std::string_view path, std::string_view body) {
-  constexpr std::string_view kServices = "/v1/services";
-  if (path == "/v1/jobs") return "";
-  if (path.starts_with(kServices) && !path.ends_with("/scale") && !path.ends_with("/rollback")) return "";
+  if (path == "/v1/jobs" || DefinesService(path)) return "";
   return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
 }
 
@@ -65,7 +71,9 @@ LogEnd EndOf(const std::string& path) {
 }
 
 // Returns true if an answer on this path contains tokens, or the secrets of webhooks.
-bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens" || path == "/v1/notify"; }
+bool IsAnsweredInSecret(std::string_view path) {
+  return path == "/v1/tokens" || path == "/v1/notify" || DefinesService(path);
+}
 
 }  // namespace
 

@@ -76,8 +76,10 @@ TEST_F(AuditFile, ContainsNoEnvironmentAndNoToken) {
   for (const char* path : {"/v1/services", "/v1/services/chat"}) {
     service.path = path;
     service.asked = R"({"settings":{"name":"chat"},"spec":{"command":["serve","--key","hunter2"]}})";
+    service.answered = R"({"message":"its new token: hunter2"})";
     audit.Write(service);
   }
+  service.answered = "";
   service.path = "/v1/services/chat/scale";
   service.asked = R"({"max_replicas":37})";
   audit.Write(service);

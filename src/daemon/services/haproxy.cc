@@ -27,6 +27,7 @@
 
 #include "base/text.h"
 #include "daemon/runtime/await_readable.h"
+#include "daemon/services/request_times.h"
 #include "platform/gpu/gpu_process.h"
 #include "platform/os/image_file.h"
 #include "platform/os/spawn.h"
@@ -199,7 +200,7 @@ struct Haproxy::Process {
   asio::posix::stream_descriptor ended;
   std::int64_t generation = 0;
   std::string config;
-  std::map<std::string, std::int64_t> slots;  // By service.
+  std::map<std::string, std::int64_t> slots;  // By backend.
   bool is_started = false;                    // Its runtime socket has answered.
   bool is_change_due = false;                 // The services have changed while it started.
   std::function<void()> ask_started;          // Asks it until it answers.
@@ -274,8 +275,9 @@ Status Haproxy::Reserve(std::int64_t port) {
     return end;
   };
   // Another daemon of this user could share the port, because its sockets have SO_REUSEPORT, too.
-  const bool is_own = current_ != nullptr && current_->config.find("  bind " + options_.place.listen_host + ":" +
-                                                                   std::to_string(port) + "\n") != std::string::npos;
+  const std::string bind = "  bind " + options_.place.listen_host + ":" + std::to_string(port);
+  const bool is_own = current_ != nullptr && (current_->config.find(bind + "\n") != std::string::npos ||
+                                              current_->config.find(bind + " ssl ") != std::string::npos);
   const bool is_free = is_own || bound(SO_REUSEADDR).is_open();
   // HAProxy's sockets have SO_REUSEPORT as well, and this one never listens.
   Descriptor end = is_free ? bound(SO_REUSEPORT) : Descriptor();
@@ -293,9 +295,9 @@ void Haproxy::Release(std::int64_t port) {
   reserved_.erase(found);
 }
 
-std::int64_t Haproxy::SlotsOf(const std::string& service) const {
+std::int64_t Haproxy::SlotsOf(const std::string& backend) const {
   if (current_ == nullptr) return 0;
-  const auto found = current_->slots.find(service);
+  const auto found = current_->slots.find(backend);
   return found == current_->slots.end() ? 0 : found->second;
 }
 
@@ -364,6 +366,8 @@ void Haproxy::StartProcess() {
   if (current_ != nullptr) words.insert(words.end(), {"-sf", std::to_string(current_->process.process().pid)});
   Spawn spawn(Spawn::Apart::kSession);
   spawn.OpenNull(0).OpenNull(1).Open(2, folder + "/front.log", O_WRONLY | O_CREAT | O_TRUNC, 0600).CloseRest();
+  // Open for reading, too, it needs no reader: without the daemon, HAProxy drops the lines when the pipe is full.
+  spawn.Open(kFrontLogFd, RequestLogIn(folder), O_RDWR | O_NONBLOCK);
   const auto pid =
       options_.keeps_environment ? spawn.Start(options_.program, words) : spawn.Start(options_.program, words, {});
   if (!pid) {

@@ -54,8 +54,8 @@ class Haproxy {
   void Ask(std::vector<std::string> commands, const std::string& last, std::function<void(Result<std::string>)> done);
 
   bool is_up() const;
-  /// Slots of the service in the present process; 0: it does not serve it.
-  std::int64_t SlotsOf(const std::string& service) const;
+  /// Slots of the backend in the present process; 0: it does not have it.
+  std::int64_t SlotsOf(const std::string& backend) const;
   /// Whether HAProxy can use a runtime socket in the front's folder.
   Status CheckFolder() const;
   std::int64_t pid() const;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "daemon/services/request_times.h"
 
 namespace divvy {
 namespace {
@@ -35,30 +36,32 @@ constexpr int kMostHeld = 1000;  // Requests of one service without a ready repl
 
 std::string Milliseconds(double seconds) { return std::to_string(std::llround(seconds * 1000)) + "ms"; }
 
-void AddService(const FrontPlace& place, const FrontService& served, std::string& text) {
+void AddBackend(const FrontPlace& place, const FrontService& served, bool is_canary, std::string& text) {
   const wire::ServiceSettings& service = served.settings;
-  const std::string backend = BackendOf(service.name);
-  const std::string port = std::to_string(service.port);
-  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port + "\n  maxconn " +
-          std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) + "\n";
-  if (service.max_body_bytes > 0) {
-    const std::string most = std::to_string(service.max_body_bytes);
-    text += "  http-request return status 413 content-type text/plain string \"The body of a request may have " + most +
-            " bytes here.\\n\" if { req.body_size gt " + most + " }\n";
-  }
-  text += "  default_backend " + backend + "\n";
+  const std::string backend = is_canary ? CanaryBackendOf(service.name) : BackendOf(service.name);
   text += "\nbackend " + backend + "\n  balance leastconn\n  timeout queue " + Milliseconds(service.wait_s) +
           "\n  timeout server " + Milliseconds(service.answer_within_s) + "\n";
+  if (is_canary) {
+    if (!served.tokens.empty()) text += "  http-request del-header authorization\n";
+  } else {
+    text +=
+        "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"Too many requests wait "
+        "for "
+        "a "
+        "replica.\\n\" if { nbsrv(" +
+        backend + ") eq 0 } { be_conn(" + backend + ") gt " + std::to_string(kMostHeld) + " }\n";
+    text += "  http-request lua.hold " + std::to_string(std::llround(std::ceil(service.wait_s))) + " if { nbsrv(" +
+            backend + ") eq 0 }\n";
+    text +=
+        "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"No replica was ready in "
+        "time.\\n\" if { var(txn.held_out) -m bool }\n"
+        "  use-server next if { srv_is_up(" +
+        backend + "/next) }\n";
+    // Replicas need no tokens. The next front does.
+    if (!served.tokens.empty())
+      text += "  http-request del-header authorization unless { srv_is_up(" + backend + "/next) }\n";
+  }
   text +=
-      "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"Too many requests wait for "
-      "a "
-      "replica.\\n\" if { nbsrv(" +
-      backend + ") eq 0 } { be_conn(" + backend + ") gt " + std::to_string(kMostHeld) + " }\n";
-  text += "  http-request lua.hold " + std::to_string(std::llround(std::ceil(service.wait_s))) + " if { nbsrv(" +
-          backend + ") eq 0 }\n";
-  text +=
-      "  http-request return status 503 hdr Retry-After 5 content-type text/plain string \"No replica was ready in "
-      "time.\\n\" if { var(txn.held_out) -m bool }\n"
       "  http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE TRACE }\n"
       "  retry-on conn-failure empty-response\n";
   if (!service.health.empty())
@@ -68,8 +71,38 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
   for (std::int64_t slot = 1; slot <= served.slots; ++slot)
     text += "  server r" + std::to_string(slot) + " 127.0.0.1:1 disabled maxconn " + most +
             " check inter 2s fastinter 500ms downinter 500ms fall 3 rise 1\n";
+  if (is_canary) return;
   const std::string own = place.listen_host == "0.0.0.0" ? "127.0.0.1" : place.listen_host;
-  text += "  server next " + own + ":" + port + " disabled\n";
+  text += "  server next " + own + ":" + std::to_string(service.port) + " disabled" +
+          (served.certificate.empty() ? "" : " ssl verify none") + "\n";
+}
+
+void AddService(const FrontPlace& place, const FrontService& served, std::string& text) {
+  const wire::ServiceSettings& service = served.settings;
+  const std::string port = std::to_string(service.port);
+  text += "\nfrontend f_" + service.name + "\n  bind " + place.listen_host + ":" + port +
+          (served.certificate.empty() ? "" : " ssl crt " + served.certificate + " ssl-min-ver TLSv1.2") +
+          "\n  maxconn " + std::to_string(std::max<std::int64_t>(place.most_connections / 4, 100)) +
+          "\n  log global\n  option dontlognull\n  log-format \"" + std::string(RequestLogFormat()) + "\"\n";
+  // Only hashes are compared, so the time that it takes tells nothing about a token.
+  if (!served.tokens.empty())
+    text +=
+        "  http-request return status 401 hdr WWW-Authenticate Bearer content-type text/plain string \"A token of this "
+        "service is needed: Authorization: Bearer TOKEN\\n\" unless { http_auth_bearer,sha2(256),hex -m str -f " +
+        served.tokens + " }\n";
+  if (service.max_body_bytes > 0) {
+    const std::string most = std::to_string(service.max_body_bytes);
+    text += "  http-request return status 413 content-type text/plain string \"The body of a request may have " + most +
+            " bytes here.\\n\" if { req.body_size gt " + most + " }\n";
+  }
+  // Each request is decided by chance. Without a ready canary, all go to the others.
+  if (served.canary_share > 0)
+    text += "  use_backend " + CanaryBackendOf(service.name) + " if { rand(10000) lt " +
+            std::to_string(std::llround(served.canary_share * 10'000)) + " } { nbsrv(" + CanaryBackendOf(service.name) +
+            ") gt 0 }\n";
+  text += "  default_backend " + BackendOf(service.name) + "\n";
+  AddBackend(place, served, false, text);
+  if (served.canary_share > 0) AddBackend(place, served, true, text);
 }
 
 /// The columns of "show stat" that are used.
@@ -85,6 +118,8 @@ std::int64_t SlotsOf(const wire::ServiceSettings& settings) { return settings.ma
 
 std::string BackendOf(std::string_view service) { return "s_" + std::string(service); }
 
+std::string CanaryBackendOf(std::string_view service) { return "c_" + std::string(service); }
+
 std::string_view HoldScript() { return kHold; }
 
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
@@ -92,7 +127,9 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
   std::string text =
       "# Written by divvy; changes are lost.\nglobal\n  stats socket " + socket +
       " mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  lua-load " + place.directory +
-      "/hold.lua\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " + std::to_string(place.most_connections) +
+      "/hold.lua\n  log fd@" + std::to_string(kFrontLogFd) +
+      " len 256 format raw local0\n  nbthread 1\n  hard-stop-after 1h\n  maxconn " +
+      std::to_string(place.most_connections) +
       "\n\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout http-request 10s\n"
       "  timeout http-keep-alive 30s\n  timeout tunnel 1h\n  retries 3\n  option redispatch 1\n"
       "  option http-keep-alive\n  http-reuse safe\n";
@@ -101,7 +138,7 @@ std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
 }
 
 std::map<std::string, std::int64_t> SlotsIn(std::string_view config) {
-  constexpr std::string_view kBackend = "backend s_";
+  constexpr std::string_view kBackend = "backend ";
   std::map<std::string, std::int64_t> slots;
   std::int64_t* count = nullptr;
   for (const std::string_view line : Split(config, '\n')) {

@@ -21,17 +21,22 @@ struct FrontPlace {
 /// A service as the front needs it.
 struct FrontService {
   wire::ServiceSettings settings;
-  std::int64_t slots = 0;  // At least SlotsOf(settings), and the highest that a replica has.
+  std::int64_t slots = 0;   // At least SlotsOf(settings), and the highest that a replica has.
+  std::string certificate;  // The path of the certificate and key. Empty: no TLS.
+  std::string tokens;       // The path of the hashes of its tokens. Empty: it has none.
+  double canary_share = 0;  // Above 0: this share of the requests goes to a second backend, with as many slots.
 };
 
 /// Slots of a service: its replicas, and those that an update or a drain needs for a moment.
 std::int64_t SlotsOf(const wire::ServiceSettings& settings);
 /// "s_chat"; the server in slot 3 is "s_chat/r3".
 std::string BackendOf(std::string_view service);
+/// "c_chat": that of its canary.
+std::string CanaryBackendOf(std::string_view service);
 /// `services` have passed CheckService. `socket`: the runtime socket's path.
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
                           const std::vector<FrontService>& services);
-/// The number of slots of each service in a configuration.
+/// The number of slots of each backend in a configuration.
 std::map<std::string, std::int64_t> SlotsIn(std::string_view config);
 /// The action that holds requests while a service has no ready replica.
 std::string_view HoldScript();

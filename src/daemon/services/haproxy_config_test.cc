@@ -26,6 +26,28 @@ TEST(HaproxyConfig, HasAFrontAndSlotsForEachService) {
   EXPECT_EQ(text.find("  server r5 "), std::string::npos);
 }
 
+TEST(HaproxyConfig, ChecksTokensAndSpeaksTls) {
+  FrontService service = Service("chat", 8000);
+  const std::string open = HaproxyConfig({"/state", "127.0.0.1", 100}, "s", {service});
+  EXPECT_EQ(open.find("authorization"), std::string::npos) << "without tokens, the header is the replica's own matter";
+  EXPECT_EQ(open.find("ssl"), std::string::npos);
+  service.tokens = "/state/tokens-chat-1";
+  service.certificate = "/state/cert-chat-1";
+  const std::string text = HaproxyConfig({"/state", "127.0.0.1", 100}, "s", {service});
+  EXPECT_NE(text.find("  bind 127.0.0.1:8000 ssl crt /state/cert-chat-1 ssl-min-ver TLSv1.2\n"), std::string::npos);
+  EXPECT_NE(text.find("unless { http_auth_bearer,sha2(256),hex -m str -f /state/tokens-chat-1 }\n"), std::string::npos);
+  EXPECT_NE(text.find("http-request del-header authorization"), std::string::npos);
+  EXPECT_NE(text.find("server next 127.0.0.1:8000 disabled ssl verify none\n"), std::string::npos);
+}
+
+TEST(HaproxyConfig, GivesACanaryItsShareOfTheRequests) {
+  FrontService service = Service("chat", 8000);
+  service.canary_share = 0.125;
+  const std::string text = HaproxyConfig({}, "s", {service});
+  EXPECT_NE(text.find("  use_backend c_chat if { rand(10000) lt 1250 } { nbsrv(c_chat) gt 0 }\n"), std::string::npos);
+  EXPECT_EQ(SlotsIn(text), (std::map<std::string, std::int64_t>{{"s_chat", 4}, {"c_chat", 4}}));
+}
+
 TEST(HaproxyConfig, DoesNotDependOnReplicas) {
   FrontService service = Service("chat", 8000);
   const std::string before = HaproxyConfig({}, "s", {service});
@@ -38,7 +60,7 @@ TEST(HaproxyConfig, TellsItsSlots) {
   FrontService chat = Service("chat", 8000);
   chat.slots = 9;  // A replica has slot 9 from a time with more replicas.
   const auto slots = SlotsIn(HaproxyConfig({}, "s", {chat, Service("code", 8001)}));
-  EXPECT_EQ(slots, (std::map<std::string, std::int64_t>{{"chat", 9}, {"code", 4}}));
+  EXPECT_EQ(slots, (std::map<std::string, std::int64_t>{{"s_chat", 9}, {"s_code", 4}}));
 }
 
 TEST(HaproxyConfig, FindsComplaintsInAnswers) {

@@ -100,6 +100,12 @@ Status CheckService(const wire::ServiceSettings& settings) {
   return CheckCount("--max-body", settings.max_body_bytes, 0, std::int64_t{1} << 40);
 }
 
+Status CheckCanary(double share) {
+  if (share == 0 || (share >= 0.01 && share <= 0.99)) return {};
+  return InvalidArgument("--canary " + ShortNumber(share * 100) +
+                         "% is not allowed: expected 1% to 99%, such as --canary 10%");
+}
+
 Status CheckReplicaSpec(const JobSpec& spec) {
   if (spec.array || !spec.parameters.empty())
     return InvalidArgument("a replica is a single job: omit --array and --param, and use --replicas MIN..MAX");

@@ -14,6 +14,8 @@ inline constexpr std::int64_t kLowestServicePort = 1024;
 /// Fails with kInvalidArgument and one sentence: the value, what is allowed, and the fix.
 Status CheckServiceName(std::string_view name);
 Status CheckService(const wire::ServiceSettings& settings);
+/// The share of a canary: 0, or 0.01 to 0.99.
+Status CheckCanary(double share);
 /// The specification of replicas: single jobs with a command. The caller checks it as a job, too (CheckSpec).
 Status CheckReplicaSpec(const JobSpec& spec);
 

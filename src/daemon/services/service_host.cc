@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cstdio>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/services/service_checks.h"
+#include "daemon/services/service_secrets.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/quoted.h"
@@ -70,6 +72,12 @@ bool RunTheSame(JobSpec a, JobSpec b) {
   return a == b;
 }
 
+std::string PercentText(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g%%", share * 100);
+  return text;
+}
+
 std::string CommandText(const JobSpec& spec) {
   std::string text = spec.command.empty() ? std::string("(script)") : "";
   for (const std::string& word : spec.command) text += (text.empty() ? "" : " ") + ShellQuote(word);
@@ -84,7 +92,10 @@ struct ServiceHost::Service {
   bool is_changed = false;                 // Its row must be stored again.
   std::string front_trouble;               // Why the front does not serve it. Empty: it does.
   StatLine total;                          // The line of its backend.
+  StatLine canary;                         // The line of its canary's backend.
   std::map<std::int64_t, StatLine> slots;  // The lines of its servers in the last full answer.
+  std::map<std::int64_t, StatLine> canary_slots;
+  std::int64_t served_canary = 0;  // The canary that the front has.
   Time stat_at = kNoTime;
   std::optional<double> load;
   double per_second = 0;
@@ -92,9 +103,26 @@ struct ServiceHost::Service {
   Time counted_at = kNoTime;
 
   const std::string& name() const { return kept.settings.name; }
-  wire::ServiceRevision* target() {
-    const auto found = std::ranges::find(kept.revisions, kept.target_revision, &wire::ServiceRevision::number);
+  wire::ServiceRevision* FindRevision(std::int64_t number) {
+    const auto found = std::ranges::find(kept.revisions, number, &wire::ServiceRevision::number);
     return found == kept.revisions.end() ? nullptr : &*found;
+  }
+  wire::ServiceRevision* target() { return FindRevision(kept.target_revision); }
+  bool IsCanary(const wire::ServiceReplica& replica) const {
+    return kept.canary_revision != 0 && replica.revision == kept.canary_revision;
+  }
+  const StatLine* StatOf(const wire::ServiceReplica& replica) const {
+    const std::map<std::int64_t, StatLine>& lines = IsCanary(replica) ? canary_slots : slots;
+    const auto found = lines.find(replica.slot);
+    return found == lines.end() ? nullptr : &found->second;
+  }
+  /// In both backends: a canary that ends, or is promoted, has requests in the other one.
+  std::int64_t InFlightOf(const wire::ServiceReplica& replica) const {
+    std::int64_t sum = 0;
+    for (const auto* lines : {&slots, &canary_slots}) {
+      if (const auto found = lines->find(replica.slot); found != lines->end()) sum += found->second.in_flight;
+    }
+    return sum;
   }
 };
 
@@ -124,11 +152,18 @@ void ServiceHost::LoadSetting(std::string_view key, std::string_view text) {
 
 void ServiceHost::Open() {
   is_open_ = true;
+  if (const Status opened = times_.Open(front_.options().place.directory); !opened)
+    ports_.log(true, "event=front_times error=\"" + opened.error().message + "\"");
+  for (const auto& [name, service] : services_) {
+    times_.Keep(BackendOf(name));
+    FollowCanary(*service);
+  }
   front_.Adopt();
   next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
   for (const auto& [name, service] : services_) {
     for (const wire::ServiceReplica& replica : service->kept.replicas) FollowEnd(replica.job);
   }
+  CleanSecrets();
   ServeFront();
   for (const auto& [name, service] : services_) {
     if (!service->front_trouble.empty())
@@ -211,6 +246,8 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
   wire::ServiceSettings& settings = definition.settings;
   DIVVY_CHECK(CheckService(settings));
   DIVVY_CHECK(CheckReplicaSpec(definition.spec));
+  if (definition.canary != 0)
+    return InvalidArgument("--canary is for divvy serve update: a new service has no other revision");
   if (services_.contains(settings.name))
     return Error{ErrorCode::kAlreadyExists, "there is a service " + settings.name + " of " +
                                                 services_.at(settings.name)->kept.user.name +
@@ -225,18 +262,21 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
         "\"/path/to/haproxy\" in [services] of divvy.toml");
   DIVVY_CHECK(front_.CheckFolder());
   DIVVY_CHECK(CheckRoom(settings, nullptr, caller));
-  DIVVY_CHECK(TakePort(settings, nullptr));
-  const Time now = driver_.Now();
   auto service = std::make_unique<Service>();
   service->kept.user = caller.user;
+  service->kept.settings = settings;
+  DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, service->kept));
+  DIVVY_CHECK(TakePort(settings, nullptr));
+  const Time now = driver_.Now();
   service->kept.settings = settings;
   service->kept.revisions.push_back({1, std::move(definition.spec), ToSeconds(now), false, ""});
   service->kept.target_revision = 1;
   service->scaler = std::make_unique<ServiceScaler>(service->kept, now);
   service->scaler->AddEvent("created", now);
   Keep(*service);
-  const std::string text = "service " + settings.name + ": http://" + ports_.shown_host + ":" +
-                           std::to_string(settings.port) + "/; divvy serve show " + settings.name;
+  const std::string text =
+      "service " + settings.name + ": " + UrlOf(*service) + "; divvy serve show " + settings.name + about_secrets;
+  times_.Keep(BackendOf(settings.name));
   services_.insert_or_assign(settings.name, std::move(service));
   ServeFront();
   TickSoon(Duration(0));
@@ -253,32 +293,78 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   DIVVY_CHECK(CheckService(settings));
   DIVVY_CHECK(CheckReplicaSpec(definition.spec));
   DIVVY_CHECK(CheckRoom(settings, service, ports_.caller_of(kept.user)));
+  DIVVY_CHECK(CheckCanary(definition.canary));
   // The environment of an administrator's shell is not the owner's.
   if (caller.user.uid != kept.user.uid) definition.spec.capture = service->target()->spec.capture;
+  if (definition.canary > 0 && kept.canary_revision == 0 &&
+      (definition.keeps_same ? RunTheSame(service->target()->spec, definition.spec)
+                             : service->target()->spec == definition.spec))
+    return FailedPrecondition("--canary needs another command, or another option of the replicas: service " + name +
+                              " has no canary whose share could change");
+  wire::KeptService changed;
+  changed.settings.name = name;
+  changed.token_hashes = kept.token_hashes;
+  changed.certificate = kept.certificate;
+  DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
   if (settings.port != kept.settings.port) {
     DIVVY_CHECK(TakePort(settings, service));
     front_.Release(kept.settings.port);
   }
   const Time now = driver_.Now();
+  const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
+  kept.token_hashes = std::move(changed.token_hashes);
+  kept.certificate = std::move(changed.certificate);
+  if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
   const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
   const JobSpec& before = service->target()->spec;
-  const bool is_same = definition.keeps_same ? RunTheSame(before, definition.spec) : before == definition.spec;
-  std::string text = "service " + name + (has_settings ? ": settings changed" : ": unchanged");
+  bool is_same = definition.keeps_same ? RunTheSame(before, definition.spec) : before == definition.spec;
+  std::string text = "service " + name + (has_settings || has_secrets ? ": settings changed" : ": unchanged");
+  // The canary's own definition, or the target's, with another share.
+  const wire::ServiceRevision* canary = service->FindRevision(kept.canary_revision);
+  if (definition.canary > 0) {
+    const bool is_canary = canary != nullptr && (is_same || RunTheSame(canary->spec, definition.spec));
+    if (is_canary) {
+      kept.canary_share = definition.canary;
+      text = "revision " + std::to_string(kept.canary_revision) + " gets " + PercentText(definition.canary) +
+             " of the requests";
+      service->scaler->OnNewCanary(text, now);
+      text = "service " + name + ": " + text;
+    }
+    is_same = is_same || is_canary;
+  }
   if (!is_same) {
     const std::int64_t number = kept.revisions.back().number + 1;
     kept.revisions.push_back({number, std::move(definition.spec), ToSeconds(now), false, ""});
-    kept.target_revision = number;
+    if (definition.canary > 0) {
+      service->scaler->EndCanary("revision " + std::to_string(number) + " is the canary", now);
+      kept.canary_revision = number;
+      kept.canary_share = definition.canary;
+    } else {
+      service->scaler->EndCanary("revision " + std::to_string(number) + " is rolled out", now);
+      kept.target_revision = number;
+    }
     if (kept.revisions.size() > kMostRevisions) {
       const auto is_unused = [&](const wire::ServiceRevision& revision) {
-        return std::ranges::none_of(
-            kept.replicas, [&](const wire::ServiceReplica& replica) { return replica.revision == revision.number; });
+        return revision.number != kept.target_revision && revision.number != kept.canary_revision &&
+               std::ranges::none_of(kept.replicas, [&](const wire::ServiceReplica& replica) {
+                 return replica.revision == revision.number;
+               });
       };
       const auto oldest = std::ranges::find_if(kept.revisions, is_unused);
-      if (oldest->number != number) kept.revisions.erase(oldest);
+      if (oldest != kept.revisions.end()) kept.revisions.erase(oldest);
     }
-    service->scaler->OnNewTarget("updating to revision " + std::to_string(number), now);
-    text = "service " + name + ": updating to revision " + std::to_string(number) + "; divvy serve show " + name;
+    const std::string what = definition.canary > 0 ? PercentText(definition.canary) +
+                                                         " of the requests go to revision " + std::to_string(number)
+                                                   : "updating to revision " + std::to_string(number);
+    if (definition.canary > 0) {
+      service->scaler->OnNewCanary(what, now);
+      text =
+          "service " + name + ": " + what + " until divvy serve promote " + name + " or divvy serve rollback " + name;
+    } else {
+      service->scaler->OnNewTarget(what, now);
+      text = "service " + name + ": " + what + "; divvy serve show " + name;
+    }
   } else if (has_settings) {
     service->scaler->OnSettings();
     service->scaler->AddEvent("settings changed", now);
@@ -286,12 +372,13 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   Keep(*service);
   ServeFront();
   TickSoon(Duration(0));
-  return text;
+  if (has_secrets) CleanSecretsAfterCommit();
+  return text + about_secrets;
 }
 
 Result<std::string> ServiceHost::Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller) {
   DIVVY_TRY(Service * service, FindOwn(name, caller, "scale"));
-  wire::ServiceDefinition changed{service->kept.settings, service->target()->spec, false};
+  wire::ServiceDefinition changed{service->kept.settings, service->target()->spec, {}, false};
   changed.settings.min_replicas = scale.min_replicas;
   changed.settings.max_replicas = scale.max_replicas;
   DIVVY_CHECK(Update(name, std::move(changed), caller));
@@ -302,6 +389,14 @@ Result<std::string> ServiceHost::Scale(const std::string& name, const wire::Serv
 Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t revision, const Caller& caller) {
   DIVVY_TRY(Service * service, FindOwn(name, caller, "roll back"));
   wire::KeptService& kept = service->kept;
+  if (revision == 0 && kept.canary_revision != 0) {
+    const std::string text = "rolled back the canary, revision " + std::to_string(kept.canary_revision);
+    service->scaler->EndCanary("it was rolled back", driver_.Now());
+    Keep(*service);
+    ServeFront();
+    TickSoon(Duration(0));
+    return "service " + name + ": " + text;
+  }
   if (revision == 0) {
     for (const wire::ServiceRevision& known : kept.revisions) {
       if (known.number < kept.target_revision && known.was_healthy) revision = known.number;
@@ -314,12 +409,31 @@ Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t 
   if (found == kept.revisions.end())
     return NotFound("service " + name + " has no revision " + std::to_string(revision) + "; divvy serve show " + name +
                     " lists them");
+  service->scaler->EndCanary("revision " + std::to_string(revision) + " is rolled out", driver_.Now());
   kept.target_revision = revision;
   const std::string text = "rolling back to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
+  ServeFront();
   TickSoon(Duration(0));
   return "service " + name + ": " + text;
+}
+
+Result<std::string> ServiceHost::Promote(const std::string& name, const Caller& caller) {
+  DIVVY_TRY(Service * service, FindOwn(name, caller, "promote the canary of"));
+  wire::KeptService& kept = service->kept;
+  const std::int64_t revision = kept.canary_revision;
+  if (revision == 0)
+    return FailedPrecondition("service " + name + " has no canary; divvy serve update " + name +
+                              " --canary 10% starts one");
+  service->scaler->EndCanary("it is promoted", driver_.Now());
+  kept.target_revision = revision;
+  const std::string text = "updating to revision " + std::to_string(revision);
+  service->scaler->OnNewTarget(text, driver_.Now());
+  Keep(*service);
+  ServeFront();
+  TickSoon(Duration(0));
+  return "service " + name + ": " + text + "; divvy serve show " + name;
 }
 
 Result<std::string> ServiceHost::Delete(const std::string& name, const Caller& caller) {
@@ -327,13 +441,48 @@ Result<std::string> ServiceHost::Delete(const std::string& name, const Caller& c
   service->kept.is_deleted = true;
   Keep(*service);
   ServeFront();
+  CleanSecretsAfterCommit();
   TickSoon(Duration(0));
   return "service " + name + " is deleted; its replicas end when their requests are answered";
+}
+
+std::string ServiceHost::UrlOf(const Service& service) const {
+  return (service.kept.certificate.empty() ? "http://" : "https://") + ports_.shown_host + ":" +
+         std::to_string(service.kept.settings.port) + "/";
+}
+
+Result<std::string> ServiceHost::ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept) {
+  DIVVY_TRY(const std::string made, ApplySecrets(secrets, front_.options().place.directory, kept));
+  return made.empty() ? made : "\nits new token, which is not shown again: " + made;
+}
+
+void ServiceHost::CleanSecrets() {
+  std::set<std::string> needed;
+  for (const auto& [name, service] : services_) {
+    if (!service->kept.is_deleted) AddFilesOf(service->kept, needed);
+  }
+  RemoveOtherFiles(front_.options().place.directory, needed);
+}
+
+void ServiceHost::CleanSecretsAfterCommit() {
+  driver_.AfterCommit(
+      [this, alive = is_alive_](const Status& stored) {
+        if (*alive && stored) CleanSecrets();
+      },
+      true);
 }
 
 void ServiceHost::Keep(const Service& service) {
   driver_.controller().KeepSetting(std::string(kRow) + service.name(), wire::EncodeChanged(service.kept));
   driver_.Touch();
+}
+
+void ServiceHost::FollowCanary(Service& service) {
+  const wire::KeptService& kept = service.kept;
+  if (std::exchange(service.served_canary, kept.canary_revision) == kept.canary_revision) return;
+  times_.Forget(CanaryBackendOf(service.name()));
+  if (kept.canary_revision != 0) times_.Keep(CanaryBackendOf(service.name()));
+  ServeFront();
 }
 
 void ServiceHost::ServeFront() {
@@ -345,10 +494,18 @@ void ServiceHost::ServeFront() {
     if (service->kept.is_deleted) continue;
     // HAProxy does not start at all if it cannot bind one of its ports.
     const Status reserved = front_.Reserve(settings.port);
-    service->front_trouble = reserved ? "" : reserved.error().message;
-    is_port_missing_ |= !reserved;
-    if (!reserved) continue;
-    FrontService& front = served.emplace_back(FrontService{settings, SlotsOf(settings)});
+    // Without its secrets, it is not served at all.
+    const auto certificate = CertificatePath(service->kept, front_.options().place.directory);
+    const auto tokens = TokensPath(service->kept, front_.options().place.directory);
+    service->front_trouble = !reserved      ? reserved.error().message
+                             : !certificate ? certificate.error().message
+                             : !tokens      ? tokens.error().message
+                                            : "";
+    is_port_missing_ |= !reserved || !tokens;
+    if (!reserved || !certificate || !tokens) continue;
+    FrontService& front =
+        served.emplace_back(FrontService{settings, SlotsOf(settings), *certificate, *tokens,
+                                         service->kept.canary_revision != 0 ? service->kept.canary_share : 0});
     for (const wire::ServiceReplica& replica : service->kept.replicas)
       front.slots = std::max(front.slots, replica.slot);
   }
@@ -373,6 +530,7 @@ void ServiceHost::Tick() {
   const Time now = driver_.Now();
   if (!driver_.may_act()) return TickSoon(kTick);
   starts_ = 0;
+  times_.Read();
   if (is_port_missing_ && ticks_ % kTicksPerRetry == 0) ServeFront();
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
@@ -381,6 +539,7 @@ void ServiceHost::Tick() {
     std::set<JobId> jobs;
     for (const auto& [name, service] : services_) {
       for (const wire::ServiceReplica& replica : service->kept.replicas) jobs.insert(replica.job);
+      CountUse(*service, now);
     }
     std::erase_if(ends_, [&](const auto& end) { return !jobs.contains(end.first); });
   }
@@ -390,10 +549,13 @@ void ServiceHost::Tick() {
     Service& service = *at->second;
     const std::vector<ServiceAction> actions = service.scaler->Step(FactsOf(service, now));
     for (const ServiceAction& action : actions) CarryOut(service, action);
+    FollowCanary(service);
     if (service.kept.is_deleted && service.kept.replicas.empty()) {
       driver_.controller().KeepSetting(std::string(kRow) + service.name(), "");
       driver_.Touch();
       front_.Release(service.kept.settings.port);
+      times_.Forget(BackendOf(service.name()));
+      times_.Forget(CanaryBackendOf(service.name()));
       at = services_.erase(at);
       continue;
     }
@@ -464,10 +626,10 @@ ServiceFacts ServiceHost::FactsOf(Service& service, Time now) {
     }
     seen.can_park =
         record->request.is_portioned() && ports_.shares && ports_.shares->Find(record->node, record->id) != nullptr;
-    const auto slot = service.slots.find(replica.slot);
-    if (slot != service.slots.end() && !service.kept.is_deleted) {  // A deleted service is in no new process.
-      seen.in_flight = slot->second.in_flight;
-      seen.fails_checks = replica.state == "ready" && slot->second.status.starts_with("DOWN");
+    const StatLine* stat = service.StatOf(replica);
+    if (stat != nullptr && !service.kept.is_deleted) {  // A deleted service is in no new process.
+      seen.in_flight = service.InFlightOf(replica);
+      seen.fails_checks = replica.state == "ready" && stat->status.starts_with("DOWN");
     }
     if (front_.has_old()) ++seen.in_flight;  // An earlier process may have requests that nothing counts.
   }
@@ -525,7 +687,7 @@ void ServiceHost::FollowEnd(JobId job) {
 }
 
 void ServiceHost::CarryOut(Service& service, const ServiceAction& action) {
-  if (action.kind == ServiceAction::Kind::kStart) return StartReplica(service, action.reason);
+  if (action.kind == ServiceAction::Kind::kStart) return StartReplica(service, action.revision, action.reason);
   const auto replica = std::ranges::find(service.kept.replicas, action.replica, &wire::ServiceReplica::number);
   if (replica == service.kept.replicas.end()) return;
   const JobRecord* record = driver_.controller().Find(replica->job);
@@ -560,7 +722,7 @@ std::int64_t ServiceHost::FreeReplicaPort() {
   return 0;
 }
 
-void ServiceHost::StartReplica(Service& service, const std::string& reason) {
+void ServiceHost::StartReplica(Service& service, std::int64_t revision, const std::string& reason) {
   wire::KeptService& kept = service.kept;
   const Time now = driver_.Now();
   // Without this, the store would refuse the job and keep the replica.
@@ -574,10 +736,10 @@ void ServiceHost::StartReplica(Service& service, const std::string& reason) {
   replica.port = FreeReplicaPort();
   if (replica.port == 0) return service.scaler->OnStartRefused("no port from 20000 to 31999 is free", now);
   replica.number = kept.next_replica++;
-  replica.revision = kept.target_revision;
+  replica.revision = revision;
   replica.state = "starting";
   replica.since = ToSeconds(now);
-  JobSpec spec = service.target()->spec;
+  JobSpec spec = service.FindRevision(revision)->spec;
   const std::string port = std::to_string(replica.port);
   for (std::string& word : spec.command) word = dialect::FillParameters(word, {{"port", port}});
   spec.name = kept.settings.name;
@@ -606,45 +768,46 @@ void ServiceHost::StartReplica(Service& service, const std::string& reason) {
   driver_.AfterCommit(stored, true);
 }
 
+void ServiceHost::AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands) {
+  const std::string backend = is_canary ? CanaryBackendOf(service.name()) : BackendOf(service.name());
+  const std::int64_t slots = front_.SlotsOf(backend);
+  for (std::int64_t slot = 1; are_servers_unknown_ && slot <= slots; ++slot)
+    servers_[backend + "/r" + std::to_string(slot)].state.clear();
+  std::set<std::int64_t> used;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    if (service.IsCanary(replica) != is_canary || replica.slot > slots) continue;  // The next process has it.
+    ServerState wanted{AddressOf(driver_.controller().Find(replica.job)), replica.port, "maint"};
+    if (wanted.address.empty()) {
+      wanted.port = 0;
+    } else if (replica.state == "ready") {
+      wanted.state = "ready";
+    } else if (replica.state == "draining" || replica.state == "parking") {
+      wanted.state = "drain";
+    }
+    used.insert(replica.slot);
+    const std::string server = backend + "/r" + std::to_string(replica.slot);
+    ServerState& told = servers_[server];
+    std::string text = ServerCommands(server, told, wanted);
+    if (text.empty()) continue;
+    told = wanted;
+    commands.push_back(std::move(text));
+  }
+  // Servers whose replicas are gone.
+  for (auto at = servers_.lower_bound(backend + "/"); at != servers_.end() && at->first.starts_with(backend + "/");
+       ++at) {
+    const auto slot = ParseInteger(std::string_view(at->first).substr(backend.size() + 2)).value_or(0);
+    if (slot <= slots && !used.contains(slot) && at->second.state != "maint") {
+      at->second.state = "maint";
+      commands.push_back("set server " + at->first + " state maint;");
+    }
+  }
+}
+
 std::vector<std::string> ServiceHost::FrontCommands() {
   std::vector<std::string> commands;
   for (const auto& [name, service] : services_) {
     if (service->kept.is_deleted) continue;
-    const std::string backend = BackendOf(name);
-    const std::int64_t slots = front_.SlotsOf(name);
-    for (std::int64_t slot = 1; are_servers_unknown_ && slot <= slots; ++slot)
-      servers_[backend + "/r" + std::to_string(slot)].state.clear();
-    std::set<std::int64_t> used;
-    const auto set = [&](std::int64_t slot, const ServerState& wanted) {
-      const std::string server = backend + "/r" + std::to_string(slot);
-      ServerState& told = servers_[server];
-      std::string text = ServerCommands(server, told, wanted);
-      if (text.empty()) return;
-      told = wanted;
-      commands.push_back(std::move(text));
-    };
-    for (const wire::ServiceReplica& replica : service->kept.replicas) {
-      if (replica.slot > slots) continue;  // The next process has it.
-      ServerState wanted{AddressOf(driver_.controller().Find(replica.job)), replica.port, "maint"};
-      if (wanted.address.empty()) {
-        wanted.port = 0;
-      } else if (replica.state == "ready") {
-        wanted.state = "ready";
-      } else if (replica.state == "draining" || replica.state == "parking") {
-        wanted.state = "drain";
-      }
-      used.insert(replica.slot);
-      set(replica.slot, wanted);
-    }
-    // Servers whose replicas are gone.
-    for (auto at = servers_.lower_bound(backend + "/"); at != servers_.end() && at->first.starts_with(backend + "/");
-         ++at) {
-      const auto slot = ParseInteger(std::string_view(at->first).substr(backend.size() + 2)).value_or(0);
-      if (!used.contains(slot) && at->second.state != "maint") {
-        at->second.state = "maint";
-        commands.push_back("set server " + at->first + " state maint;");
-      }
-    }
+    for (const bool is_canary : {false, true}) AddCommands(*service, is_canary, commands);
   }
   are_servers_unknown_ = false;
   return commands;
@@ -652,30 +815,39 @@ std::vector<std::string> ServiceHost::FrontCommands() {
 
 void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
   const std::vector<StatLine> lines = ParseStat(csv);
-  if (is_full) {
-    for (const auto& [name, service] : services_) service->slots.clear();
+  for (const auto& [name, service] : services_) {
+    service->canary = {};
+    if (!is_full) continue;
+    service->slots.clear();
+    service->canary_slots.clear();
   }
+  std::set<Service*> seen;
   for (const StatLine& line : lines) {
-    if (!line.proxy.starts_with("s_")) continue;
+    const bool is_canary = line.proxy.starts_with("c_");
+    if (!is_canary && !line.proxy.starts_with("s_")) continue;
     const auto found = services_.find(line.proxy.substr(2));
     if (found == services_.end()) continue;
     Service& service = *found->second;
-    if (line.server != "BACKEND") {
-      if (const auto slot = line.server.starts_with("r") ? ParseInteger(line.server.substr(1)) : std::nullopt)
-        service.slots[*slot] = line;
-      continue;
+    if (line.server == "BACKEND") {
+      (is_canary ? service.canary : service.total) = line;
+      if (!is_canary) seen.insert(&service);
+    } else if (const auto slot = line.server.starts_with("r") ? ParseInteger(line.server.substr(1)) : std::nullopt) {
+      (is_canary ? service.canary_slots : service.slots)[*slot] = line;
     }
-    service.total = line;
+  }
+  for (Service* known : seen) {
+    Service& service = *known;
+    const std::int64_t requests = service.total.requests + service.canary.requests;
     if (is_full) service.stat_at = sent;
     if (is_full && sent - service.counted_at >= std::chrono::milliseconds(500)) {
-      const bool is_next = service.counted >= 0 && line.requests >= service.counted;
+      const bool is_next = service.counted >= 0 && requests >= service.counted;
       service.per_second =
-          is_next ? static_cast<double>(line.requests - service.counted) / ToSeconds(sent - service.counted_at) : 0;
-      service.counted = line.requests;
+          is_next ? static_cast<double>(requests - service.counted) / ToSeconds(sent - service.counted_at) : 0;
+      service.counted = requests;
       service.counted_at = sent;
     }
-    const auto in_flight = static_cast<double>(line.in_flight);
-    const bool is_held = line.in_flight > 0 && service.scaler->HasNoReady();
+    const auto in_flight = static_cast<double>(service.total.in_flight + service.canary.in_flight);
+    const bool is_held = service.total.in_flight > 0 && service.scaler->HasNoReady();
     service.load =
         service.kept.settings.requests_per_second > 0 ? std::max(service.per_second, is_held ? 1.0 : 0.0) : in_flight;
   }
@@ -683,12 +855,55 @@ void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
 
 // --- Views -----------------------------------------------------------------------------------------------------------
 
+wire::ServiceCanaryView ServiceHost::CanaryView(const Service& service) const {
+  wire::ServiceCanaryView view;
+  view.revision = service.kept.canary_revision;
+  view.share = service.kept.canary_share;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    if (!service.IsCanary(replica)) continue;
+    if (replica.state == "ready") ++view.hot;
+    if (replica.state == "starting") ++view.starting;
+  }
+  view.requests = service.canary.requests;
+  view.errors = service.canary.errors;
+  if (const ServiceTimes* times = times_.Find(CanaryBackendOf(service.name()))) {
+    const LatencyHistogram recent = times->RecentAt(driver_.Now()).total;
+    view.recent_requests = static_cast<std::int64_t>(recent.count());
+    view.latency_p50_s = recent.Quantile(0.5);
+    view.latency_p95_s = recent.Quantile(0.95);
+    view.latency_p99_s = recent.Quantile(0.99);
+  }
+  return view;
+}
+
+std::pair<double, double> ServiceHost::UseOf(const Service& service) const {
+  double gpu_milli = 0;
+  double hour_milli = 0;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    if (record == nullptr || !IsActive(record->state)) continue;
+    const double gpus = GpuCountOf(*record) * (static_cast<double>(record->gpu_parts.ten_thousandths()) / 10'000);
+    gpu_milli += gpus * 1000;
+    hour_milli += gpus * static_cast<double>(driver_.controller().teams().PriceOf(record->gpu_model));
+  }
+  return {gpu_milli, hour_milli};
+}
+
+void ServiceHost::CountUse(const Service& service, Time now) {
+  const auto [gpu_milli, hour_milli] = UseOf(service);
+  times_.Keep(BackendOf(service.name())).AddUse(now, gpu_milli, hour_milli);
+}
+
+const ServiceTimes* ServiceHost::TimesOf(const std::string& name) const { return times_.Find(BackendOf(name)); }
+
 void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   const wire::KeptService& kept = service.kept;
   view.name = service.name();
   view.user = kept.user.name;
   view.state = service.scaler->StateName();
-  view.url = "http://" + ports_.shown_host + ":" + std::to_string(kept.settings.port) + "/";
+  view.url = UrlOf(service);
+  view.has_tls = !kept.certificate.empty();
+  view.tokens = static_cast<std::int64_t>(kept.token_hashes.size());
   view.settings = kept.settings;
   view.revision = kept.target_revision;
   for (const wire::ServiceReplica& replica : kept.replicas) {
@@ -697,13 +912,36 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
     if (replica.state == "parked" || replica.state == "parking") ++view.parked;
     if (replica.state == "draining") ++view.draining;
   }
-  view.in_flight = service.total.in_flight;
-  view.queued = service.scaler->HasNoReady() ? service.total.in_flight : service.total.queued;
+  view.in_flight = service.total.in_flight + service.canary.in_flight;
+  view.queued = (service.scaler->HasNoReady() ? service.total.in_flight : service.total.queued) + service.canary.queued;
   view.requests_per_second = service.per_second;
-  view.requests = service.total.requests;
-  view.errors = service.total.errors;
+  view.requests = service.total.requests + service.canary.requests;
+  view.errors = service.total.errors + service.canary.errors;
+  if (kept.canary_revision != 0) view.canary = CanaryView(service);
   view.queue_time_s = static_cast<double>(service.total.queue_ms) / 1000;
   view.answer_time_s = static_cast<double>(service.total.answer_ms) / 1000;
+  if (const ServiceTimes* times = TimesOf(service.name())) {
+    const ServiceTimes::Recent recent = times->RecentAt(driver_.Now());
+    view.recent_requests = static_cast<std::int64_t>(recent.total.count());
+    view.latency_p50_s = recent.total.Quantile(0.5);
+    view.latency_p95_s = recent.total.Quantile(0.95);
+    view.latency_p99_s = recent.total.Quantile(0.99);
+    view.first_byte_p50_s = recent.first.Quantile(0.5);
+    view.first_byte_p95_s = recent.first.Quantile(0.95);
+    view.first_byte_p99_s = recent.first.Quantile(0.99);
+    const auto [gpu_milli, hour_milli] = UseOf(service);
+    view.gpus = gpu_milli / 1000;
+    if (!driver_.controller().teams().prices().empty()) {
+      view.cost_per_hour = hour_milli / 1000;
+      if (view.recent_requests > 0)
+        view.cost_per_1000_requests = recent.cost * 1000 / static_cast<double>(view.recent_requests);
+    }
+  }
+  for (const wire::ServiceReplica& replica : kept.replicas) {
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    const auto used = record != nullptr && ports_.gpus_used ? ports_.gpus_used(*record) : std::nullopt;
+    if (used) view.gpus_used = view.gpus_used.value_or(0) + *used;
+  }
   view.last_wake_s = service.scaler->last_wake_s();
   view.scaled = service.scaler->scaled();
   view.note = service.scaler->Note();
@@ -746,8 +984,7 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
     row.since = replica.since;
     if (const std::string address = AddressOf(record); !address.empty())
       row.address = address + ":" + std::to_string(replica.port);
-    if (const auto slot = service.slots.find(replica.slot); slot != service.slots.end())
-      row.in_flight = slot->second.in_flight;
+    row.in_flight = service.InFlightOf(replica);
     row.note = service.scaler->NoteOf(replica.number);
     if (row.note.empty() && record != nullptr && IsWaiting(record->state))
       row.note = driver_.controller().WaitingReason(*record);
@@ -756,10 +993,11 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
     wire::ServiceRevisionView& row = view.revisions.emplace_back();
     row.number = revision.number;
     const bool is_target = revision.number == kept.target_revision;
-    row.state = !revision.note.empty() ? "failed"
-                : is_target            ? (revision.was_healthy ? "current" : "new")
-                : revision.was_healthy ? "healthy"
-                                       : "never started";
+    row.state = !revision.note.empty()                    ? "failed"
+                : revision.number == kept.canary_revision ? "canary"
+                : is_target                               ? (revision.was_healthy ? "current" : "new")
+                : revision.was_healthy                    ? "healthy"
+                                                          : "never started";
     if (is_own) row.command = CommandText(revision.spec);
     row.made = revision.made;
     row.note = revision.note;
@@ -770,7 +1008,7 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
 
 Result<wire::ServiceDefinition> ServiceHost::DefinitionOf(const std::string& name, const Caller& caller) const {
   DIVVY_TRY(Service * service, FindOwn(name, caller, "read the definition of"));
-  return wire::ServiceDefinition{service->kept.settings, service->target()->spec, false};
+  return wire::ServiceDefinition{service->kept.settings, service->target()->spec, {}, false};
 }
 
 std::string ServiceHost::NoteOfJob(JobId job) const {

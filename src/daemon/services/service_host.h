@@ -7,12 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "daemon/services/haproxy.h"
+#include "daemon/services/request_times.h"
 #include "daemon/services/service_probe.h"
 #include "daemon/services/service_scaler.h"
 #include "daemon/shares/sharing_snapshot.h"
@@ -39,6 +41,8 @@ class ServiceHost {
     std::function<void(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done)>
         act;
     std::shared_ptr<const SharingSnapshot> shares;
+    /// How many GPUs a running job has used, as a mean over the last minute; nullopt: unknown.
+    std::function<std::optional<double>(const JobRecord& record)> gpus_used;
     std::string shown_host;  // For the URLs in views.
   };
 
@@ -55,6 +59,8 @@ class ServiceHost {
   Result<std::string> Create(wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Update(const std::string& name, wire::ServiceDefinition definition, const Caller& caller);
   Result<std::string> Scale(const std::string& name, const wire::ServiceScale& scale, const Caller& caller);
+  /// Makes the canary the revision of all replicas.
+  Result<std::string> Promote(const std::string& name, const Caller& caller);
   Result<std::string> RollBack(const std::string& name, std::int64_t revision, const Caller& caller);
   Result<std::string> Delete(const std::string& name, const Caller& caller);
 
@@ -67,6 +73,8 @@ class ServiceHost {
   static Error NotThere(const std::string& name);
   /// By name.
   std::vector<wire::ServiceView> List() const;
+  /// The requests of a service, or null.
+  const ServiceTimes* TimesOf(const std::string& name) const;
   Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;
   /// Returns its settings and what it runs now; for its owner and administrators, because it may hold secrets.
   Result<wire::ServiceDefinition> DefinitionOf(const std::string& name, const Caller& caller) const;
@@ -91,20 +99,36 @@ class ServiceHost {
   bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
   void CarryOut(Service& service, const ServiceAction& action);
-  void StartReplica(Service& service, const std::string& reason);
+  void StartReplica(Service& service, std::int64_t revision, const std::string& reason);
+  /// Applies the secrets of a request. Returns a text about them for the answer.
+  Result<std::string> ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept);
+  /// Removes files of secrets that no service needs, once its row is stored.
+  void CleanSecretsAfterCommit();
+  void CleanSecrets();
+  /// Counts what its replicas have held since the last call.
+  void CountUse(const Service& service, Time now);
+  /// The GPUs that its replicas hold, and their price per hour, in thousandths.
+  std::pair<double, double> UseOf(const Service& service) const;
   void Keep(const Service& service);
+  /// Tells the front if the service has another canary than before. Call after each step of its scaler.
+  void FollowCanary(Service& service);
   void ServeFront();
   std::vector<std::string> FrontCommands();
+  /// For the servers of one of its backends.
+  void AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands);
+  wire::ServiceCanaryView CanaryView(const Service& service) const;
   void OnStat(const std::string& csv, bool is_full, Time sent);
   /// 0: there is none.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;
+  std::string UrlOf(const Service& service) const;
   void Fill(const Service& service, wire::ServiceView& view) const;
 
   boost::asio::io_context& loop_;
   ControllerDriver& driver_;
   Ports ports_;
   Haproxy front_;
+  RequestTimes times_;
   std::map<std::string, std::unique_ptr<Service>> services_;
   std::map<std::string, ServerState> servers_;  // As the front was told last, by "s_chat/r3". Others: in maintenance.
   bool are_servers_unknown_ = true;             // The front may have others than `servers_`.

@@ -1,13 +1,65 @@
 #include "daemon/services/service_metrics.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "daemon/services/haproxy_config.h"
 
 namespace divvy {
+namespace {
 
-void AddServices(wire::Exposition& out, const std::vector<wire::ServiceView>& services) {
-  using wire::Exposition;
+using wire::Exposition;
+using Kind = Exposition::Kind;
+
+void AddTimes(Exposition& out, const ServiceHost& host, const std::vector<wire::ServiceView>& services) {
+  std::vector<double> bounds;
+  for (int octave = ServiceTimes::kFirstOctave; octave <= ServiceTimes::kLastOctave; ++octave)
+    bounds.push_back(static_cast<double>(std::int64_t{1} << octave) / 1000);
+  out.Begin("divvy_service_request_seconds", Kind::kHistogram, "seconds",
+            "From the first byte of a request to the last of its answer by a replica.");
+  for (const wire::ServiceView& view : services) {
+    const ServiceTimes* times = host.TimesOf(view.name);
+    if (times == nullptr) continue;
+    std::vector<std::uint64_t> counts;
+    std::uint64_t below = 0;
+    for (int octave = ServiceTimes::kFirstOctave; octave <= ServiceTimes::kLastOctave; ++octave) {
+      const std::uint64_t all = times->all().CountBelow(octave);
+      counts.push_back(all - std::exchange(below, all));
+    }
+    counts.push_back(times->all().count() - below);
+    out.AddHistogram({{"service", view.name}}, bounds, counts, times->all_seconds());
+  }
+  out.Begin("divvy_service_latency_quantile_seconds", Kind::kGauge, "seconds",
+            "That share of the requests of the last five minutes was answered within this time.");
+  for (const wire::ServiceView& view : services) {
+    const std::pair<const char*, std::optional<double>> quantiles[] = {
+        {"0.5", view.latency_p50_s}, {"0.95", view.latency_p95_s}, {"0.99", view.latency_p99_s}};
+    for (const auto& [share, seconds] : quantiles) {
+      if (seconds) out.Add({{"service", view.name}, {"quantile", share}}, *seconds);
+    }
+  }
+  out.Begin("divvy_service_gpu_seconds", Kind::kCounter, "seconds", "GPU time that its replicas have held.");
+  for (const wire::ServiceView& view : services) {
+    if (const ServiceTimes* times = host.TimesOf(view.name)) out.Add({{"service", view.name}}, times->gpu_seconds());
+  }
+  out.Begin("divvy_service_cost", Kind::kCounter, "", "The cost of that time, by the configured prices.");
+  for (const wire::ServiceView& view : services) {
+    const ServiceTimes* times = host.TimesOf(view.name);
+    if (times != nullptr && view.cost_per_hour) out.Add({{"service", view.name}}, times->cost());
+  }
+  out.Begin("divvy_service_used_gpus", Kind::kGauge, "", "GPUs that its replicas have used, over the last minute.");
+  for (const wire::ServiceView& view : services) {
+    if (view.gpus_used) out.Add({{"service", view.name}}, *view.gpus_used);
+  }
+}
+
+}  // namespace
+
+void AddServices(wire::Exposition& out, const ServiceHost& host) {
+  const std::vector<wire::ServiceView> services = host.List();
   using View = wire::ServiceView;
-  using Kind = Exposition::Kind;
   out.Begin("divvy_service_replicas", Kind::kGauge, "", "Replicas of a service by state.");
   for (const View& view : services) {
     const std::pair<const char*, std::int64_t> states[] = {
@@ -25,6 +77,7 @@ void AddServices(wire::Exposition& out, const std::vector<wire::ServiceView>& se
       [](const View& view) { return view.last_wake_s; });
   add("divvy_service_has_problem", Kind::kGauge, "", "1: divvy serve show reports a problem.",
       [](const View& view) { return view.note.empty() ? 0 : 1; });
+  AddTimes(out, host, services);
   add("haproxy_backend_current_sessions", Kind::kGauge, "", "Requests in flight, with those that wait.",
       [](const View& view) { return view.in_flight; });
   add("haproxy_backend_current_queue", Kind::kGauge, "", "Requests that wait for a replica.",

@@ -82,7 +82,9 @@ bool ServiceScaler::IsWaking(std::int64_t replica) const {
 }
 
 int ServiceScaler::CountOf(std::string_view state) const {
-  return static_cast<int>(std::ranges::count(kept_.replicas, state, &wire::ServiceReplica::state));
+  return static_cast<int>(std::ranges::count_if(kept_.replicas, [&](const wire::ServiceReplica& replica) {
+    return replica.state == state && !IsCanary(replica);
+  }));
 }
 
 bool ServiceScaler::HasNoReady() const { return CountOf("ready") == 0; }
@@ -92,9 +94,10 @@ std::string ServiceScaler::StateName() const {
   const int ready = CountOf("ready");
   if (ready == 0 && (failures_ >= kFailuresToReport || !refusal_.empty())) return "failing";
   const bool has_others = std::ranges::any_of(kept_.replicas, [this](const wire::ServiceReplica& replica) {
-    return replica.revision != kept_.target_revision && replica.state != "draining";
+    return replica.revision != kept_.target_revision && replica.state != "draining" && !IsCanary(replica);
   });
   if (has_others) return "updating";
+  if (kept_.canary_revision != 0 && ready > 0) return "canary";
   if (ready > 0) return "hot";
   if (CountOf("starting") > 0) return "starting";
   return CountOf("parked") + CountOf("parking") > 0 ? "parked" : "cold";
@@ -103,7 +106,7 @@ std::string ServiceScaler::StateName() const {
 ServiceScaler::Replicas ServiceScaler::Of(bool is_target) {
   Replicas found;
   for (wire::ServiceReplica& replica : kept_.replicas) {
-    if (replica.state != "draining" && (replica.revision == kept_.target_revision) == is_target)
+    if (replica.state != "draining" && (replica.revision == kept_.target_revision) == is_target && !IsCanary(replica))
       found.push_back(&replica);
   }
   return found;
@@ -120,7 +123,8 @@ void ServiceScaler::RollBack(const std::string& why, Time now) {
   wire::ServiceRevision* failed = FindRevision(kept_.target_revision);
   const wire::ServiceRevision* before = nullptr;
   for (const wire::ServiceRevision& revision : kept_.revisions) {
-    if (revision.number != kept_.target_revision && revision.was_healthy) before = &revision;
+    if (revision.number != kept_.target_revision && revision.number != kept_.canary_revision && revision.was_healthy)
+      before = &revision;
   }
   if (failed == nullptr || before == nullptr) return;
   failed->note = why;
@@ -131,7 +135,36 @@ void ServiceScaler::RollBack(const std::string& why, Time now) {
   note_ = text;
 }
 
+void ServiceScaler::OnNewCanary(const std::string& why, Time now) {
+  canary_failures_ = 0;
+  canary_retry_at_ = kNoTime;
+  AddEvent(why, now);
+  is_changed_ = true;
+}
+
+void ServiceScaler::EndCanary(const std::string& why, Time now) {
+  const std::int64_t revision = std::exchange(kept_.canary_revision, 0);
+  if (revision == 0) return;
+  kept_.canary_share = 0;
+  AddEvent("revision " + std::to_string(revision) + " is no canary any more: " + why, now);
+  is_changed_ = true;
+}
+
 void ServiceScaler::OnFailure(std::int64_t revision, const std::string& what, Time now) {
+  if (kept_.canary_revision != 0 && revision == kept_.canary_revision) {
+    ++canary_failures_;
+    canary_retry_at_ =
+        now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(canary_failures_ - 1, 6)), kLongestRetry);
+    AddEvent(what, now);
+    note_ = what;
+    wire::ServiceRevision* canary = FindRevision(revision);
+    if (canary == nullptr || canary->was_healthy || canary_failures_ < kFailuresOfUpdate) return;
+    canary->note = what;
+    EndCanary(what, now);
+    note_ = "revision " + std::to_string(revision) + ", a canary, was rolled back to " +
+            std::to_string(kept_.target_revision) + ": " + what;
+    return;
+  }
   ++failures_;
   retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_ - 1, 6)), kLongestRetry);
   AddEvent(what, now);
@@ -191,6 +224,9 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
           failures_ = 0;
           refusal_.clear();
           if (!note_.starts_with("revision ")) note_.clear();
+        } else if (IsCanary(replica)) {
+          canary_failures_ = 0;
+          if (!note_.starts_with("revision ")) note_.clear();
         }
         AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") is ready",
                  facts.now);
@@ -221,8 +257,13 @@ void ServiceScaler::Scale(const ServiceFacts& facts) {
   const bool is_held = HasNoReady() && facts.load.value_or(0) > 0;
   if (facts.now - observed_at_ < kObserveEvery && !is_held) return;
   observed_at_ = facts.now;
-  const int ready = CountOf("ready");
-  const int starting = CountOf("starting");
+  int ready = CountOf("ready");
+  int starting = CountOf("starting");
+  // The load did not need the replicas that an update has beside the old ones.
+  if (!Of(false).empty()) {
+    ready = std::min(ready, std::max(wanted_, 1));
+    starting = std::min(starting, std::max(wanted_, 1) - ready);
+  }
   const autoscale::Decision decision = autoscaler_.Observe({facts.now, facts.load, ready, starting});
   if (!facts.load || *facts.load > 0) loaded_at_ = facts.now;
   // The least number exists in any case; if they can be parked, idle ones are not hot.
@@ -237,7 +278,7 @@ void ServiceScaler::Scale(const ServiceFacts& facts) {
 
 void ServiceScaler::Start(int count, const std::string& reason, Time now, std::vector<ServiceAction>& actions) {
   if (now < retry_at_) return;
-  for (int i = 0; i < count; ++i) actions.push_back({ServiceAction::Kind::kStart, 0, reason});
+  for (int i = 0; i < count; ++i) actions.push_back({ServiceAction::Kind::kStart, 0, kept_.target_revision, reason});
 }
 
 bool ServiceScaler::CanPark(const wire::ServiceReplica& replica, const ServiceFacts& facts) const {
@@ -277,6 +318,23 @@ void ServiceScaler::Update(const ServiceFacts& facts, std::vector<ServiceAction>
   if (count > 0) Start(count, "revision " + std::to_string(kept_.target_revision), facts.now, actions);
 }
 
+// It has replicas for its share of what the load needs. They are beside those of the target, so that the target can
+// take all requests at any moment. A canary that was never healthy gets one without load, so that its failures show.
+void ServiceScaler::AdjustCanary(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
+  const wire::ServiceRevision* canary = kept_.canary_revision == 0 ? nullptr : FindRevision(kept_.canary_revision);
+  if (canary == nullptr) return;
+  const int want = std::max(static_cast<int>(std::ceil(wanted_ * kept_.canary_share)), canary->was_healthy ? 0 : 1);
+  Replicas all;
+  for (wire::ServiceReplica& replica : kept_.replicas) {
+    if (IsCanary(replica) && replica.state != "draining") all.push_back(&replica);
+  }
+  for (int i = static_cast<int>(all.size()); i < want && facts.now >= canary_retry_at_; ++i)
+    actions.push_back({ServiceAction::Kind::kStart, 0, kept_.canary_revision,
+                       "canary, revision " + std::to_string(kept_.canary_revision)});
+  for (int i = static_cast<int>(all.size()); i > want; --i)
+    Set(*all[static_cast<std::size_t>(i) - 1], "draining", facts.now);
+}
+
 void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
   const int least = static_cast<int>(kept_.settings.min_replicas);
   const int most = static_cast<int>(kept_.settings.max_replicas);
@@ -297,7 +355,7 @@ void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>
     --need;
     if (!was_parked) continue;
     runtime_[replica->number].waking_since = facts.now;
-    actions.push_back({ServiceAction::Kind::kWake, replica->number, scaled_});
+    actions.push_back({ServiceAction::Kind::kWake, replica->number, 0, scaled_});
     AddEvent("waking replica " + std::to_string(replica->number), facts.now);
   }
   const int starts = std::max(std::min(need, most - exist), least - exist);
@@ -345,10 +403,11 @@ void ServiceScaler::FinishParkingAndDraining(const ServiceFacts& facts, std::vec
     const bool is_late = facts.now - since > patience;
     if (replica.state == "parking" && is_idle) {
       runtime.was_asked = true;
-      actions.push_back({ServiceAction::Kind::kPark, replica.number, "no requests"});
+      actions.push_back({ServiceAction::Kind::kPark, replica.number, 0, "no requests"});
     } else if (replica.state == "draining" && (is_idle || is_late)) {
       runtime.was_asked = true;
-      actions.push_back({ServiceAction::Kind::kStop, replica.number, "not needed by service " + kept_.settings.name});
+      actions.push_back(
+          {ServiceAction::Kind::kStop, replica.number, 0, "not needed by service " + kept_.settings.name});
     }
   }
 }
@@ -365,6 +424,7 @@ std::vector<ServiceAction> ServiceScaler::Step(const ServiceFacts& facts) {
     Scale(facts);
     if (!Of(false).empty()) Update(facts, actions);
     else Adjust(facts, actions);
+    AdjustCanary(facts, actions);
   }
   FinishParkingAndDraining(facts, actions);
   return actions;

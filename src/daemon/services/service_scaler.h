@@ -8,6 +8,8 @@
 //  - An update starts replicas of the target revision beside the old ones, and drains an old one for each that is
 //  ready.
 //    If the new revision fails before it was ever healthy, the target is the last healthy revision again.
+//  - A canary is another revision, which gets a share of the requests. Its replicas are beside those of the target,
+//    enough for its share, and are never parked. It ends if it fails before it was ever healthy.
 //  - A replica that ends by itself is replaced, with growing delays.
 #pragma once
 
@@ -49,7 +51,8 @@ struct ServiceFacts {
 struct ServiceAction {
   enum class Kind { kStart, kStop, kPark, kWake };
   Kind kind = Kind::kStart;
-  std::int64_t replica = 0;  // Not for kStart.
+  std::int64_t replica = 0;   // Not for kStart.
+  std::int64_t revision = 0;  // Only for kStart.
   std::string reason;
 };
 
@@ -66,13 +69,17 @@ class ServiceScaler {
   void OnSettings();
   /// A new target revision was set; earlier failures do not count any more.
   void OnNewTarget(const std::string& why, Time now);
+  /// The row has another canary, or another share for it.
+  void OnNewCanary(const std::string& why, Time now);
+  /// Takes the canary back, if there is one.
+  void EndCanary(const std::string& why, Time now);
   /// The job of a replica was submitted and could not be stored: the replica is forgotten.
   void OnStartLost(std::int64_t replica);
   void OnStartRefused(const std::string& why, Time now);
   void OnParked(std::int64_t replica, const Status& done, Time now);
   void OnWoken(std::int64_t replica, const Status& done, Time now);
 
-  /// "cold", "parked", "starting", "hot", "updating", "failing", "deleting"
+  /// "cold", "parked", "starting", "hot", "updating", "canary", "failing", "deleting"
   std::string StateName() const;
   /// The present problem; empty if there is none.
   std::string Note() const { return refusal_.empty() ? note_ : refusal_; }
@@ -102,6 +109,7 @@ class ServiceScaler {
   void FollowStarts(const ServiceFacts& facts);
   void Scale(const ServiceFacts& facts);
   void Update(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
+  void AdjustCanary(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void FinishParkingAndDraining(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void OnFailure(std::int64_t revision, const std::string& what, Time now);
@@ -109,8 +117,12 @@ class ServiceScaler {
   void Start(int count, const std::string& reason, Time now, std::vector<ServiceAction>& actions);
   bool CanPark(const wire::ServiceReplica& replica, const ServiceFacts& facts) const;
   wire::ServiceRevision* FindRevision(std::int64_t number);
-  /// Not draining, of the target revision or of others.
+  bool IsCanary(const wire::ServiceReplica& replica) const {
+    return kept_.canary_revision != 0 && replica.revision == kept_.canary_revision;
+  }
+  /// Not draining, of the target revision or of others, without the canary.
   Replicas Of(bool is_target);
+  /// Without the canary.
   int CountOf(std::string_view state) const;
 
   wire::KeptService& kept_;
@@ -122,6 +134,8 @@ class ServiceScaler {
   std::string refusal_;  // Why a replica could not be submitted.
   int wanted_ = 0;       // Ready replicas that the load needs.
   int failures_ = 0;     // In a row.
+  int canary_failures_ = 0;
+  Time canary_retry_at_ = kNoTime;
   Time retry_at_ = kNoTime;
   Time observed_at_ = kNoTime;
   Time loaded_at_;  // When there was load last.

@@ -78,6 +78,23 @@ class ServiceWorld {
     least_ready_ = Count("ready");
   }
 
+  /// Revision 2 gets this share.
+  void StartCanary(double share) {
+    wire::ServiceRevision next = kept_.revisions.back();
+    next.number = 2;
+    next.was_healthy = false;
+    kept_.revisions.push_back(next);
+    kept_.canary_revision = 2;
+    kept_.canary_share = share;
+    scaler_->OnNewCanary("canary", now_);
+    least_ready_ = Count("ready");
+  }
+  int ReadyOf(std::int64_t revision) const {
+    return static_cast<int>(std::ranges::count_if(kept_.replicas, [&](const wire::ServiceReplica& replica) {
+      return replica.revision == revision && replica.state == "ready";
+    }));
+  }
+
   wire::KeptService kept_;
   std::unique_ptr<ServiceScaler> scaler_;
   Time now_ = Time(1'000'000s);
@@ -103,7 +120,7 @@ class ServiceWorld {
     if (action.kind == Kind::kStart) {
       ++starts_;
       kept_.replicas.push_back({JobId(static_cast<std::uint64_t>(100 + kept_.next_replica)), kept_.next_replica,
-                                kept_.target_revision, 20'000, kept_.next_replica, "starting", ToSeconds(now_)});
+                                action.revision, 20'000, kept_.next_replica, "starting", ToSeconds(now_)});
       ++kept_.next_replica;
     } else if (action.kind == Kind::kStop) {
       EXPECT_FALSE(busy_.contains(action.replica)) << "a replica with requests was stopped";
@@ -278,6 +295,73 @@ TEST(ServiceScaler, GivesANewRevisionTheRoomOfAnOldReplica) {
     static_cast<void>(world.scaler_->Step(facts));
   }
   EXPECT_EQ(world.Count("draining"), 1);
+}
+
+TEST(ServiceScaler, ACanaryHasReplicasForItsShareBesideTheOthers) {
+  ServiceWorld world(Replicas(1, 8));
+  world.load_ = 4;
+  world.Seconds(10);
+  world.StartCanary(0.3);
+  world.Seconds(10);
+  EXPECT_EQ(world.ReadyOf(1), 4);
+  EXPECT_EQ(world.ReadyOf(2), 2) << "0.3 of 4, rounded up";
+  EXPECT_EQ(world.scaler_->StateName(), "canary");
+  world.load_ = 0;
+  world.Seconds(60);
+  EXPECT_EQ(world.ReadyOf(2), 0) << "a canary is not kept without requests";
+  world.load_ = 1;
+  world.Seconds(10);
+  EXPECT_EQ(world.ReadyOf(1), 1);
+  EXPECT_EQ(world.ReadyOf(2), 1);
+}
+
+TEST(ServiceScaler, APromotedCanaryTakesOver) {
+  ServiceWorld world(Replicas(1, 8));
+  world.load_ = 4;
+  world.Seconds(10);
+  world.StartCanary(0.5);
+  world.Seconds(10);
+  world.least_ready_ = 1000;
+  world.scaler_->EndCanary("promoted", world.now_);
+  world.kept_.target_revision = 2;
+  world.scaler_->OnNewTarget("promoted", world.now_);
+  world.Seconds(20);
+  EXPECT_EQ(world.ReadyOf(1), 0);
+  EXPECT_EQ(world.ReadyOf(2), 4);
+  EXPECT_GE(world.least_ready_, 4) << "no capacity is lost meanwhile";
+}
+
+TEST(ServiceScaler, ACanaryThatNeverBecomesReadyIsRolledBack) {
+  ServiceWorld world(Replicas(1, 8));
+  world.load_ = 4;
+  world.Seconds(10);
+  world.StartCanary(0.1);
+  world.broken_.insert(2);
+  world.Seconds(20);
+  EXPECT_EQ(world.kept_.canary_revision, 0);
+  EXPECT_EQ(world.kept_.target_revision, 1);
+  EXPECT_EQ(world.ReadyOf(1), 4);
+  EXPECT_EQ(world.kept_.replicas.size(), 4U);
+  EXPECT_TRUE(world.scaler_->Note().starts_with("revision 2, a canary, was rolled back to 1: replica"))
+      << world.scaler_->Note();
+  EXPECT_NE(world.kept_.revisions.back().note, "");
+}
+
+TEST(ServiceScaler, ACanaryThatIsTakenBackFinishesItsRequests) {
+  ServiceWorld world(Replicas(1, 8));
+  world.load_ = 2;
+  world.Seconds(10);
+  world.StartCanary(0.1);
+  world.Seconds(5);
+  ASSERT_EQ(world.ReadyOf(2), 1);
+  world.busy_.insert(world.kept_.replicas.back().number);
+  world.scaler_->EndCanary("it was rolled back", world.now_);
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("draining"), 1);
+  EXPECT_EQ(world.ReadyOf(1), 2);
+  world.busy_.clear();
+  world.Seconds(3);
+  EXPECT_EQ(world.kept_.replicas.size(), 2U);
 }
 
 TEST(ServiceScaler, WaitsLongerAfterEachFailure) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,21 @@ struct ServiceRevision {
   std::string note;          // Why it was given up.
 };
 
+/// Secrets in a request. They are in no answer and in no log. Empty members change nothing.
+struct ServiceSecrets {
+  std::string certificate;  // PEM: the certificate, those of its issuers, and the key. The front speaks TLS then.
+  std::vector<std::string> tokens;  // The requests that the front takes have one of these: the whole set, at most 16.
+  bool makes_token = false;         // Adds a token, which the answer shows once.
+  bool removes_certificate = false;
+  bool removes_tokens = false;  // Before others are added.
+};
+
 /// The body of POST /v1/services and POST /v1/services/NAME, and the answer of GET /v1/services/NAME/definition.
 struct ServiceDefinition {
   ServiceSettings settings;
   JobSpec spec;
+  ServiceSecrets secrets;   // Only in requests.
+  double canary = 0;        // Only in requests: this share of the requests (0 to 1) gets the new revision. 0: all.
   bool keeps_same = false;  // A request that differs from the service only in the captured environment changes nothing.
 };
 
@@ -66,9 +78,13 @@ struct KeptService {
   ServiceSettings settings;
   std::vector<ServiceRevision> revisions;  // Oldest first.
   std::int64_t target_revision = 0;
+  std::int64_t canary_revision = 0;  // Gets `canary_share` of the requests. 0: there is none.
+  double canary_share = 0;
   std::int64_t next_replica = 1;
   std::vector<ServiceReplica> replicas;
-  bool is_deleted = false;  // It is removed once its replicas have ended.
+  std::vector<std::string> token_hashes;  // SHA-256, in capital letters. Empty: everybody may use the service.
+  std::string certificate;                // The name of the file with certificate and key. Empty: no TLS.
+  bool is_deleted = false;                // It is removed once its replicas have ended.
 };
 
 struct ServiceReplicaView {
@@ -89,23 +105,42 @@ struct ServiceEvent {
 
 struct ServiceRevisionView {
   std::int64_t number = 0;
-  std::string state;  // "current", "new", "healthy", "failed", "never started"
+  std::string state;  // "current", "new", "canary", "healthy", "failed", "never started"
   std::string command;
   double made = 0;
   std::string note;
 };
 
+/// A revision that gets a share of the requests until it is promoted or rolled back.
+struct ServiceCanaryView {
+  std::int64_t revision = 0;
+  double share = 0;  // 0 to 1.
+  std::int64_t hot = 0;
+  std::int64_t starting = 0;
+  // Since the front's last start or change.
+  std::int64_t requests = 0;
+  std::int64_t errors = 0;
+  // As in ServiceView, of its requests only.
+  std::int64_t recent_requests = 0;
+  std::optional<double> latency_p50_s;
+  std::optional<double> latency_p95_s;
+  std::optional<double> latency_p99_s;
+};
+
 struct ServiceView {
   std::string name;
   std::string user;
-  std::string state;  // "cold", "parked", "starting", "hot", "updating", "failing", "deleting"
+  std::string state;  // "cold", "parked", "starting", "hot", "updating", "canary", "failing", "deleting"
   std::string url;
   ServiceSettings settings;
   std::int64_t revision = 0;
+  std::optional<ServiceCanaryView> canary;
   std::int64_t hot = 0;
   std::int64_t starting = 0;
   std::int64_t parked = 0;
   std::int64_t draining = 0;
+  bool has_tls = false;
+  std::int64_t tokens = 0;  // How many there are. 0: everybody who reaches the port may use the service.
   // From the front, since its last start or change.
   std::int64_t in_flight = 0;
   std::int64_t queued = 0;  // Requests among them that wait for a replica.
@@ -114,9 +149,21 @@ struct ServiceView {
   std::int64_t errors = 0;  // Answers with a status from 500 on.
   double queue_time_s = 0;  // Means over the last 1,024 requests.
   double answer_time_s = 0;
-  double last_wake_s = 0;  // How long the last parked replica took to wake. 0: none did.
-  std::string scaled;      // The last change of the number of replicas, with its reason.
-  std::string note;        // The present problem. Empty: none.
+  // The requests that replicas answered in the present minute and the four before. Null: there were none.
+  std::int64_t recent_requests = 0;
+  std::optional<double> latency_p50_s;  // From the first byte of the request to the last of the answer.
+  std::optional<double> latency_p95_s;
+  std::optional<double> latency_p99_s;
+  std::optional<double> first_byte_p50_s;  // To the first byte of the answer.
+  std::optional<double> first_byte_p95_s;
+  std::optional<double> first_byte_p99_s;
+  double gpus = 0;                               // Guaranteed to the replicas that run, hot or parked.
+  std::optional<double> gpus_used;               // Mean use over the last minute. Null: it is unknown.
+  std::optional<double> cost_per_hour;           // Of `gpus`, where GPU prices are configured.
+  std::optional<double> cost_per_1000_requests;  // Over the time of recent_requests.
+  double last_wake_s = 0;                        // How long the last parked replica took to wake. 0: none did.
+  std::string scaled;                            // The last change of the number of replicas, with its reason.
+  std::string note;                              // The present problem. Empty: none.
 };
 
 struct ServiceDetail : ServiceView {

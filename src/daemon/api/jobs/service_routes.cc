@@ -24,6 +24,7 @@ ServiceRoutes::ServiceRoutes(ApiContext& api, RouteTable& table, const SubmitRou
                    {"POST", "/v1/services/*", &ServiceRoutes::Update},
                    {"GET", "/v1/services/*/definition", &ServiceRoutes::Definition},
                    {"POST", "/v1/services/*/scale", &ServiceRoutes::Scale},
+                   {"POST", "/v1/services/*/promote", &ServiceRoutes::Promote},
                    {"POST", "/v1/services/*/rollback", &ServiceRoutes::RollBack},
                    {"POST", "/v1/services/*/delete", &ServiceRoutes::Delete}});
 }
@@ -114,6 +115,12 @@ void ServiceRoutes::Scale(ApiCall& call) {
   const auto request = wire::Decode<wire::ServiceScale>(call.request.body);
   if (!request) return call.Refuse(request.error());
   AnswerMessage(driver_, call, host->Scale(call.argument, *request, call.caller));
+}
+
+void ServiceRoutes::Promote(ApiCall& call) {
+  ServiceHost* host = Find(call);
+  if (host == nullptr) return;
+  AnswerMessage(driver_, call, host->Promote(call.argument, call.caller));
 }
 
 void ServiceRoutes::RollBack(ApiCall& call) {

@@ -26,6 +26,7 @@ class ServiceRoutes {
   void Create(ApiCall& call);
   void Update(ApiCall& call);
   void Scale(ApiCall& call);
+  void Promote(ApiCall& call);
   void RollBack(ApiCall& call);
   void Delete(ApiCall& call);
   /// The services; refuses the call if there are none here.

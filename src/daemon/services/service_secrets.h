@@ -1,0 +1,31 @@
+// The tokens and certificates of services. A token is kept as its hash only. The files that HAProxy reads, hashes of
+// tokens and certificates with their keys, are in the front's folder and readable by the daemon's user only; their
+// names come from their content, so a change of one is a change of HAProxy's configuration.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/services/service_messages.h"
+
+namespace divvy {
+
+constexpr std::size_t kMostTokens = 16;
+
+/// Checks the secrets of a request and applies them to the row. Writes a certificate to its file in `folder`, durably.
+/// Returns the token that was made for the caller, or an empty text. The row is unchanged on an error.
+Result<std::string> ApplySecrets(const wire::ServiceSecrets& secrets, const std::string& folder,
+                                 wire::KeptService& kept);
+/// The path of a service's certificate. Fails if the file is not on this machine.
+Result<std::string> CertificatePath(const wire::KeptService& kept, const std::string& folder);
+/// The path of the file with the hashes of its tokens, which is written if it does not exist.
+Result<std::string> TokensPath(const wire::KeptService& kept, const std::string& folder);
+/// The names of the files that a service needs.
+void AddFilesOf(const wire::KeptService& kept, std::set<std::string>& names);
+/// Removes files of services that are not in `needed`.
+void RemoveOtherFiles(const std::string& folder, const std::set<std::string>& needed);
+
+}  // namespace divvy

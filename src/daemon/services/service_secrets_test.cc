@@ -1,0 +1,116 @@
+#include "daemon/services/service_secrets.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "platform/net/tls.h"
+#include "wire/messages/codec.h"
+
+namespace divvy {
+namespace {
+
+class ServiceSecretsTest : public testing::Test {
+ protected:
+  ServiceSecretsTest() {
+    char path[] = "/tmp/divvy-secrets-XXXXXX";
+    folder_ = ::mkdtemp(path);
+    kept_.settings.name = "chat";
+  }
+  ~ServiceSecretsTest() override { std::filesystem::remove_all(folder_); }
+  std::string Refusal(const wire::ServiceSecrets& secrets) {
+    const auto applied = ApplySecrets(secrets, folder_, kept_);
+    return applied ? "" : applied.error().message;
+  }
+  static std::string TextIn(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  static mode_t ModeOf(const std::string& path) {
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) == 0 ? facts.st_mode & 0777 : 0;
+  }
+  std::size_t Files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator()));
+  }
+
+  std::string folder_;
+  wire::KeptService kept_;
+};
+
+TEST_F(ServiceSecretsTest, KeepsHashesOfTokensOnly) {
+  wire::ServiceSecrets secrets;
+  secrets.tokens = {"this-is-a-long-enough-token", "this-is-a-long-enough-token"};
+  EXPECT_EQ(Refusal(secrets), "");
+  ASSERT_EQ(kept_.token_hashes.size(), 1U) << "the same token twice";
+  const std::string path = *TokensPath(kept_, folder_);
+  EXPECT_EQ(ModeOf(path), 0600U);
+  EXPECT_EQ(TextIn(path), kept_.token_hashes[0] + "\n");
+  EXPECT_EQ(wire::Encode(kept_).find("long-enough"), std::string::npos) << "neither file nor row has the token";
+  EXPECT_EQ(*TokensPath(kept_, folder_), path) << "the same content is the same file";
+}
+
+TEST_F(ServiceSecretsTest, MakesTokensUpToTheLimit) {
+  wire::ServiceSecrets secrets;
+  secrets.makes_token = true;
+  std::set<std::string> made;
+  for (std::size_t i = 0; i < kMostTokens; ++i) made.insert(*ApplySecrets(secrets, folder_, kept_));
+  EXPECT_EQ(made.size(), kMostTokens);
+  EXPECT_EQ(made.begin()->size(), 64U);
+  EXPECT_NE(Refusal(secrets).find("would have 17 tokens, and the limit is 16"), std::string::npos);
+  EXPECT_EQ(kept_.token_hashes.size(), kMostTokens) << "unchanged";
+  secrets.removes_tokens = true;
+  EXPECT_EQ(Refusal(secrets), "");
+  EXPECT_EQ(kept_.token_hashes.size(), 1U);
+}
+
+TEST_F(ServiceSecretsTest, RefusesWeakTokensWithoutRepeatingThem) {
+  for (const std::string token : {"short-secret", "twenty characters and blanks", "twenty-characters\"-quote-it"}) {
+    wire::ServiceSecrets secrets;
+    secrets.tokens = {token};
+    const std::string why = Refusal(secrets);
+    EXPECT_NE(why.find("20 to 200 letters"), std::string::npos);
+    EXPECT_EQ(why.find(token), std::string::npos);
+  }
+}
+
+TEST_F(ServiceSecretsTest, KeepsACertificateInAPrivateFile) {
+  wire::ServiceSecrets secrets;
+  secrets.certificate = MakeTlsIdentity("chat", TimeFromSeconds(static_cast<double>(std::time(nullptr))))->pem;
+  EXPECT_EQ(Refusal(secrets), "");
+  const std::string path = *CertificatePath(kept_, folder_);
+  EXPECT_EQ(ModeOf(path), 0600U);
+  EXPECT_NE(TextIn(path).find("PRIVATE KEY"), std::string::npos);
+  EXPECT_EQ(wire::Encode(kept_).find("PRIVATE KEY"), std::string::npos) << "the store does not have the key";
+  const std::string before = kept_.certificate;
+  secrets.certificate = "nothing";
+  EXPECT_NE(Refusal(secrets).find("it has no certificate"), std::string::npos);
+  EXPECT_EQ(kept_.certificate, before);
+}
+
+TEST_F(ServiceSecretsTest, RemovesFilesThatNoServiceNeeds) {
+  wire::ServiceSecrets secrets;
+  secrets.makes_token = true;
+  ASSERT_TRUE(ApplySecrets(secrets, folder_, kept_));
+  const std::string old = *TokensPath(kept_, folder_);
+  ASSERT_TRUE(ApplySecrets(secrets, folder_, kept_));
+  const std::string now = *TokensPath(kept_, folder_);
+  std::ofstream(folder_ + "/front-1.cfg") << "other";
+  std::set<std::string> needed;
+  AddFilesOf(kept_, needed);
+  RemoveOtherFiles(folder_, needed);
+  EXPECT_EQ(ModeOf(old), 0U);
+  EXPECT_EQ(ModeOf(now), 0600U);
+  EXPECT_EQ(Files(), 2U) << "files of others stay";
+}
+
+}  // namespace
+}  // namespace divvy

@@ -1,0 +1,16 @@
+// Checks the certificate that a user brings for a TLS server.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace divvy {
+
+/// `pem`: a certificate for a server, the certificates of its issuers, and the private key without a passphrase, in any
+/// order. Returns them as PEM, and nothing else that was in the text. Fails with kInvalidArgument if something is
+/// missing, does not belong together, has ended, or is too weak for OpenSSL's security level 2.
+Result<std::string> CheckServerPem(std::string_view pem);
+
+}  // namespace divvy
