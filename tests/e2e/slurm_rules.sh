@@ -61,6 +61,73 @@ srun -n3 -W1 sh -c '[ "$SLURM_PROCID" = 1 ] || sleep 1000' 2>err || true
 says "srun: error: First task exited 1s ago" err "srun -W"
 says "srun: StepId=[0-9]+\.0 tasks 0,2: running" err "srun -W"
 
+# A step has a time limit of its own, which scontrol can change.
+id=$(sbatch --parsable -o limit.out --wrap 'srun -t 30 sleep 1000; echo "the step ended with $?"')
+wait_for "its step" sh -c "squeue -h -s -o %i | grep -q '^$id.0'"
+says "StepId=$id\.0 .* TimeLimit=00:30:00$" <(scontrol show step "$id.0") "scontrol show step"
+scontrol update StepId="$id.1" TimeLimit=1 2>err && fail "the limit of a step that does not exist was changed"
+says "Invalid job step id specified" err "scontrol update of a step that does not exist"
+scontrol update StepId="$id.0" TimeLimit=0:01
+wait_for "its end" queue_is_empty
+says "^srun: error: \*\*\* STEP $id\.0 ON $host CANCELLED AT 20.*T.* DUE TO TIME LIMIT \*\*\*$" limit.out "the step"
+says "^the step ended with 143$" limit.out "the script"
+expect CANCELLED "$(sacct -n -P -o State -j "$id.0")" "the state of the step"
+
+# --signal of a script goes to the tasks of its steps, and its time limit is reported in its own output.
+cat >warned.sh <<'X'
+#!/bin/bash
+#SBATCH --output=warned.out --signal=USR1@3600
+sh -c 'trap "echo command heard" USR1; while :; do sleep 0.05; done' &
+srun sh -c 'trap "echo task heard; exit 0" USR1; echo ready; while :; do sleep 0.05; done'
+echo went on
+while :; do sleep 0.05; done 2>/dev/null
+X
+SECONDS=0
+id=$(divvy submit --quiet --time 2h warned.sh)
+wait_for "the task" grep -q ready warned.out
+divvy update "$id" --time "$((2 * SECONDS + 8))s" >/dev/null  # A short limit has its warning at half of the time.
+wait_for "the warning" grep -q "went on" warned.out
+expect "task heard went on" "$(grep -E '^(command|task|went)' warned.out | xargs)" "--signal"
+divvy update "$id" --time 1s >/dev/null
+wait_for "its end" queue_is_empty
+says "^divvy: error: \*\*\* JOB $id ON $host CANCELLED AT 20.*T.* DUE TO TIME LIMIT \*\*\*$" warned.out "the job"
+expect TIMEOUT "$(sacct -n -X -P -o State -j "$id")" "the state of the job"
+
+# --quit-on-interrupt ends tasks that ignore Ctrl-C.
+for tasks in 1 2; do
+  srun -n$tasks --quit-on-interrupt sh -c 'trap "" INT; echo up; while :; do sleep 0.05; done' >out 2>err &
+  srun=$!
+  wait_for "its tasks" sh -c "[ \$(grep -c up out) = $tasks ]"
+  kill -INT $srun
+  wait_for "the end of srun" ended $srun
+  says "srun: sending Ctrl-C to StepId=[0-9]+\.0" err "srun --quit-on-interrupt"
+done
+wait_for "their ends" queue_is_empty
+
+# listpids names the tasks of steps by their ranks.
+id=$(sbatch --parsable -o pids.out --wrap 'srun -n2 sh -c "echo up; sleep 1000; true"')
+wait_for "its tasks" sh -c "[ \$(grep -c up pids.out) = 2 ]"
+scontrol listpids "$id.0" >out
+expect "0 0 0|0 1 1" "$(awk 'NR > 1 && $4 != "-" {print $3, $4, $5}' out | sort | paste -sd'|')" "listpids of a step"
+scontrol listpids "$id" >out
+expect "0 batch" "$(awk 'NR > 1 {print $3}' out | sort -u | xargs)" "listpids of a job"
+scontrol listpids "$id.7" 2>err && fail "processes of a step that does not exist"
+says "StepId=$id\.7 does not exist on" err "listpids"
+scancel "$id"
+
+# A job with a begin time starts then. The job 0 stands for all jobs.
+id=$(sbatch --parsable --begin=2099-01-01T12:00:00 --wrap true)
+says "StartTime=2099-01-01T12:00:00 " <(scontrol show job "$id") "scontrol show job"
+says "^JobId=$id " <(scontrol show job 0) "scontrol show job 0"
+says "^   JobState=TIMEOUT " <(scontrol show job) "scontrol show job, which shows ended jobs for some minutes"
+scancel "$id"
+
+# An epilog of a task that does not end is killed.
+printf '#!/bin/sh\nexec sleep 1000\n' >slow.sh
+chmod +x slow.sh
+expect 4 "$(srun --task-epilog="$PWD/slow.sh" sh -c 'exit 4' >/dev/null 2>err; echo $?)" "the exit status of the task"
+says "srun: error: TaskEpilog failed status=9" err "srun"
+
 # scancel asks before it ends steps, and says what it sends.
 id=$(sbatch --parsable --wrap 'srun sleep 1000')
 wait_for "its step" sh -c "squeue -h -s -o %i | grep -q '^$id.0'"
@@ -119,6 +186,11 @@ expect $((id + 2)) "$(sbatch --parsable --hold --wrap true)" "the id of the next
 scancel $((id + 1)) 2>err
 says "scancel: $((id + 1)) is a component of job $id, which ends as a whole" err "scancel of a component's id"
 expect cancelled "$(field "$id" state)" "the whole job"
+other=$(sbatch --parsable --hold --gpus=1 --gpu-bind=closest : --gpus=1 --gpu-bind=map_gpu:1 : -n1 --wrap true)
+expect "$other TresBind=gpu:closest|$((other + 1)) TresBind=gpu:map_gpu:1|$((other + 2))" \
+  "$(scontrol -o show job "$other" | sed -E 's/^JobId=([0-9]+) .*( TresBind=[^ ]*).*/\1\2/; s/^JobId=([0-9]+) .*/\1/' |
+    paste -sd'|')" "the options of components"
+scancel "$other"
 
 # Partitions that scontrol makes are labels of nodes, which a controller's own node does not have.
 scontrol create PartitionName=debug Nodes="$host" 2>err && fail "the controller's own node got a label"

@@ -1250,6 +1250,7 @@ class StepView(TypedDict):
     command: str
     allocations: List["AllocationView"]
     task_map: List["StepTaskView"]
+    time_limit_s: float
 
 
 class SubmitRequest(TypedDict):

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -45,6 +46,8 @@ void MakeRaw() {
 }
 
 constexpr auto kAgainMost = std::chrono::seconds(1);
+/// From the Ctrl-C of a caller that quits on it to the job's SIGKILL.
+constexpr auto kQuitGrace = std::chrono::seconds(10);
 /// How often a caller that waits for the begin looks whether the job has ended.
 constexpr auto kLookAgain = std::chrono::milliseconds(200);
 
@@ -56,7 +59,7 @@ std::atomic<bool> is_machine_away = false;
 /// Handles a terminating signal that cannot be forwarded, because no daemon answers (`api` is null) or the node's agent
 /// is disconnected. The first Ctrl-C only warns, because it may be a slip.
 void LeaveWithoutJob(const std::string& program, const std::string& job, int signal, int interrupts, Api* api) {
-  if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
+  if (signal == 0 || signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
   if (signal == SIGINT && interrupts < 2) {
     std::fprintf(
         stderr, "%s: %s is not reachable, so job %s cannot be signalled; press Ctrl-C again to leave the job running\n",
@@ -84,6 +87,17 @@ bool Asks(Api& api, const std::string& program, const std::string& job, SteadyTi
   return true;
 }
 
+/// Returns the next of these signals, 0 at `until`, or a negative number if the wait was interrupted.
+int NextSignal(const sigset_t& signals, SteadyTime until) {
+  if (!until) return ::sigwaitinfo(&signals, nullptr);
+  const auto left = std::max(*until - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration(0));
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+  const timespec timeout = {.tv_sec = seconds.count(),
+                            .tv_nsec = std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
+  const int signal = ::sigtimedwait(&signals, nullptr, &timeout);
+  return signal < 0 && errno == EAGAIN ? 0 : signal;
+}
+
 /// Forwards signals of this process to the job. They are blocked in every thread and handled one by one here, because a
 /// signal handler cannot talk to a daemon.
 class SignalRelay {
@@ -99,15 +113,19 @@ class SignalRelay {
 
   void Serve(const Voice& voice, std::string job, bool has_pty) {
     std::thread([signals = signals_, program = voice.program, asks = voice.asks_interrupts,
-                 says_forcing = !voice.aborted.empty(), job = std::move(job), has_pty] {
+                 quits = voice.quits_on_interrupt, says_forcing = !voice.aborted.empty(), job = std::move(job),
+                 has_pty] {
       int interrupts = 0;
       SteadyTime asked;
+      SteadyTime kill_at;
       while (true) {
-        const int signal = ::sigwaitinfo(&signals, nullptr);
+        const int signal = NextSignal(signals, kill_at);
         if (signal < 0) continue;
+        if (signal == 0) kill_at.reset();
         if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) ending_signal = signal;
         auto api = Api::Connect();
         if (!api) {
+          if (signal == 0) kill_at = std::chrono::steady_clock::now() + kAgainMost;
           if (signal == SIGINT) ++interrupts;
           LeaveWithoutJob(program, job, signal, interrupts, nullptr);
           continue;
@@ -126,6 +144,11 @@ class SignalRelay {
         if (signal == SIGINT && asks && Asks(*api, program, job, asked)) continue;
         wire::ActionRequest request;
         request.select.ids = {job};
+        if (signal == 0) {
+          request.grace_s = 0;
+          static_cast<void>(api->Cancel(request));
+          continue;
+        }
         request.signal = signal == SIGHUP ? SIGTERM : signal;
         // The first Ctrl-C goes to the job if it has begun. The second one cancels the job, the third one kills it at
         // once.
@@ -136,7 +159,12 @@ class SignalRelay {
         }
         if (signal == SIGINT && interrupts == 1) {
           const auto sent = api->Signal(request);
-          if (sent && !sent->results.empty() && sent->results.front().is_done) continue;
+          const bool is_sent = sent && !sent->results.empty() && sent->results.front().is_done;
+          if (is_sent && quits) {
+            std::fprintf(stderr, "%s: sending Ctrl-C to StepId=%s.0\n", program.c_str(), job.c_str());
+            kill_at = std::chrono::steady_clock::now() + kQuitGrace;
+          }
+          if (is_sent) continue;
         }
         if (signal == SIGINT && interrupts > 1 && says_forcing)
           std::fprintf(stderr, "%s: forcing job termination\n", program.c_str());

@@ -30,7 +30,8 @@ struct Voice {
   std::string revoked;  ///< Precedes the id in the line about a job that was cancelled while it waited. Optional.
   bool asks_interrupts = false;  ///< The first Ctrl-C only reports that the job runs; a second one within a second goes
                                  ///< to the job.
-  std::string aborted;           ///< Printed when the job was cancelled after its begin. Optional.
+  bool quits_on_interrupt = false;  ///< The first Ctrl-C goes to the job, which is killed if that does not end it soon.
+  std::string aborted;              ///< Printed when the job was cancelled after its begin. Optional.
   /// Output passes through this process even if the job could write to ours, so that metrics in it are read
   /// (carried_metrics.h).
   bool carries_output = false;

@@ -129,13 +129,13 @@ std::string StepsText(const std::vector<wire::StepView>& steps, double now, cons
   return out;
 }
 
-Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal) {
+Status ApplyToStep(JobId job, const std::string& user, const StepChange& change) {
   const auto outcome = [](int code) { return code == 0 ? Status() : NotFound("Invalid job step id specified"); };
   for (const std::string& path : ListsOf(job, user)) {
-    if (const auto code = StopStep(path + ".sock", static_cast<int>(step), signal)) return outcome(*code);
+    if (const auto code = ChangeStep(path + ".sock", change)) return outcome(*code);
   }
   DIVVY_TRY(const Descriptor far, ReachSteps(ToString(job), true));
-  return outcome(StopStepAt(far.get(), static_cast<int>(step), signal));
+  return outcome(ChangeStepAt(far.get(), change));
 }
 
 }  // namespace divvy::cli

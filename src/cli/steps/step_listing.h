@@ -9,6 +9,7 @@
 #include "cli/client/api.h"
 #include "model/job.h"
 #include "model/steps/step_list.h"
+#include "platform/steps/step_client.h"
 #include "wire/messages/messages.h"
 
 namespace divvy::cli {
@@ -24,8 +25,8 @@ std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 /// `controller`: the name of the controller's machine. "" without steps.
 std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller);
 
-/// Sends `signal` to step `step` of `job`: through its step process if we can reach that on this machine, else through
-/// the controller. Returns kNotFound if the step does not exist or is not running.
-Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal);
+/// Signals a step of `job` or changes its time limit: through its step process if we can reach that on this machine,
+/// else through the controller. Returns kNotFound if the step does not exist or is not running.
+Status ApplyToStep(JobId job, const std::string& user, const StepChange& change);
 
 }  // namespace divvy::cli

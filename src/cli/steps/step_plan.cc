@@ -446,6 +446,7 @@ Result<StepPlan> PlanStep(StepOptions ask, JobAround around, const StepCall& cal
   plan.is_quiet = ask.is_quiet;
   plan.quits_on_interrupt = ask.quits_on_interrupt;
   plan.wait = ask.wait;
+  plan.time_limit = ask.time_limit;
   for (const std::string& word : ask.commands.front())
     plan.command += (plan.command.empty() ? "" : " ") + ShellQuote(word);
   plan.step_name = ask.name;

@@ -66,6 +66,7 @@ struct StepOptions {
   bool kills_on_bad_exit = false;
   bool is_quiet = false;
   Duration wait{0};
+  Duration time_limit{0};  // 0: no limit of its own.
   /// In a heterogeneous job: the request to each component in which the step runs, in rank order. Properties of the
   /// whole step (files, labels, ends) are in this struct, not in the parts.
   std::vector<StepOptions> parts;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -397,6 +398,7 @@ Result<StepPlan> PlanAny(StepCall& call, const std::vector<std::string>& environ
 
 /// Runs the step process. Writes its port and errors for its starter to `port` and `errors`, and closes both.
 int Serve(const StepsWords& words, int port, int errors) {
+  ::prctl(PR_SET_NAME, kStepProcess);  // The job's supervisor finds the tasks by it.
   const std::vector<std::string> environment = OwnEnvironment();
   const std::vector<std::vector<int>> machine = NumaNodeCores();
   StepIdentity identity{"", slurm::Hostname(), slurm::CallerName(), nullptr, 0};

@@ -200,6 +200,7 @@ LaunchRequest LaunchBuilder::RequestFor(const LaunchCommand& command, const JobS
   request.wants_pty = spec.wants_pty;
   request.time_limit = record.time_limit;
   request.warn = spec.warn;
+  request.is_slurm_script = spec.dialect == Dialect::kSlurm && !spec.script.empty();
   request.stop_signal = spec.stop_signal;
   request.grace = options_.GraceOf(spec);
   request.lease = options_.lease;

@@ -297,6 +297,10 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   detail.output = spec->output;
   detail.error = spec->error;
   detail.labels = spec->labels;
+  for (std::size_t i = 0; i < spec->request.others.size(); ++i) {
+    for (const auto& [name, value] : spec->request.others[i].labels)
+      detail.labels.emplace(name + "+" + std::to_string(i + 1), value);
+  }
   detail.notes = spec->notes;
   if (record.array.is_set()) detail.parameters = dialect::ElementAt(*spec, record.array_ordinal).parameters;
   return detail;

@@ -17,6 +17,7 @@ constexpr std::size_t kKeptBytesMost = 30'000;
 constexpr std::size_t kMachinesTextMost = 8'192;
 constexpr std::size_t kMapTextMost = 24'576;
 constexpr std::size_t kFieldsLeast = 9;
+constexpr std::int64_t kLimitMost = std::int64_t{100} * 365 * 24 * 3600;  // Seconds.
 
 std::string Clean(std::string_view text, std::size_t most) { return OneLine(std::string(text.substr(0, most))); }
 
@@ -25,6 +26,10 @@ std::string TimeText(Time time) { return time == kNoTime ? "" : std::to_string(t
 Time ReadTime(std::string_view text) {
   const auto nanoseconds = ParseInteger(text);
   return nanoseconds ? Time(Duration(*nanoseconds)) : kNoTime;
+}
+
+std::string LimitText(Duration limit) {
+  return limit <= Duration(0) ? "" : std::to_string(std::chrono::ceil<std::chrono::seconds>(limit).count());
 }
 
 std::string MachinesText(const std::vector<StepMachine>& machines) {
@@ -91,6 +96,10 @@ bool ReadStep(std::string_view line, StepLine& step) {
   if (fields.size() > kFieldsLeast) step.name = Clean(fields[9], kCommandMost);
   if (fields.size() > kFieldsLeast + 1) step.machines = ReadMachines(fields[10]);
   step.was_cancelled = fields.size() > kFieldsLeast + 2 && fields[11] == "1";
+  if (fields.size() > kFieldsLeast + 3) {
+    step.time_limit =
+        std::chrono::seconds(std::clamp<std::int64_t>(ParseInteger(fields[12]).value_or(0), 0, kLimitMost));
+  }
   return true;
 }
 
@@ -140,7 +149,8 @@ std::string StepLineText(const StepLine& step) {
   for (const std::string& field :
        {std::to_string(static_cast<int>(step.state)), std::to_string(step.tasks), step.gpus, TimeText(step.started),
         TimeText(step.ended), std::to_string(step.code), StepMapText(step.map), Clean(step.command, kCommandMost),
-        Clean(step.name, kCommandMost), MachinesText(step.machines), std::string(step.was_cancelled ? "1" : "")}) {
+        Clean(step.name, kCommandMost), MachinesText(step.machines), std::string(step.was_cancelled ? "1" : ""),
+        LimitText(step.time_limit)}) {
     out += '\t';
     out += field;
   }

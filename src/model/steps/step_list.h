@@ -2,12 +2,14 @@
 // step process writes it. Readers must not trust the content: the job's user can write the file.
 //
 //   NUMBER \t STATE \t TASKS \t GPUS \t STARTED \t ENDED \t CODE \t MAP \t COMMAND \t NAME \t MACHINES \t CANCELLED
+//   \t LIMIT
 //
 // Times are nanoseconds since 1970. GPUS are the indices on the node, "0,3". MAP has "GPU+GPU:CORES:RANK:SEAT" for each
 // task, separated by blanks. SEAT is left out if the job is on one node. RANK is also left out if the tasks are listed
 // in rank order from 0 on. MAP is empty if all tasks share everything. NAME is the step's name, or empty. MACHINES, for
 // a job on several nodes, has "SEAT:TASKS:GPU,GPU" for each node with tasks, "0-3:2:0,1" for equal ones. CANCELLED is 1
-// or empty. Readers accept lines without the last three fields, and ignore additional ones.
+// or empty. LIMIT is the step's own time limit in seconds, or empty. Readers accept lines without the last four fields,
+// and ignore additional ones.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +59,8 @@ struct StepLine {
   /// For jobs on several nodes: the nodes with tasks, in the order of their node allocations. Empty: not known, or the
   /// job is on one node.
   std::vector<StepMachine> machines = {};
-  bool was_cancelled = false;  // It was cancelled by its number.
+  bool was_cancelled = false;  // It was cancelled by its number, or ended by its time limit.
+  Duration time_limit{0};      // Its own, in whole seconds. 0: none.
 
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };

@@ -112,7 +112,7 @@ TEST(StepList, AStepMayHaveANameAndListsItsNodes) {
   StepLine step{.number = 0, .command = "./solve big", .name = "phase 1"};
   step.machines = {{0, 2, GpuSet::Of({0, 1})}, {1, 2, GpuSet::Of({0, 1})}, {3, 1, {}}};
   const std::string text = StepLineText(step);
-  EXPECT_TRUE(text.ends_with("\tphase 1\t0-1:2:0,1 3:1:\t\n")) << text;
+  EXPECT_TRUE(text.ends_with("\tphase 1\t0-1:2:0,1 3:1:\t\t\n")) << text;
   EXPECT_EQ(ReadStepList(text), (std::vector<StepLine>{step}));
   EXPECT_EQ(StepName(step), "phase 1");
   const std::string before = "0\t1\t2\t0,1\t5\t\t0\t\t./solve big\n";

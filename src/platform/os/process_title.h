@@ -5,6 +5,9 @@
 
 namespace divvy {
 
+/// The command name (/proc/PID/comm) of the process that starts the tasks of a job's steps.
+inline constexpr char kStepProcess[] = "divvy-steps";
+
 /// Returns an environment entry that reserves room for a title and a variable. Put it into the environment of a process
 /// that will fork others.
 std::string TitleRoom();

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <utility>
 
+#include "platform/os/process_title.h"
 #include "platform/os/unique_fd.h"
 
 namespace divvy {
@@ -111,6 +112,18 @@ void DropContainerEngines(std::vector<Member>& members) {
     return std::find(starters.begin(), starters.end(), member.stat.parent) != starters.end() ||
            std::find(monitors.begin(), monitors.end(), member.pid) != monitors.end();
   });
+}
+
+/// The descendants of step processes. Parents come before children in `members`.
+std::vector<Member> TasksAmong(const std::vector<Member>& members) {
+  std::vector<pid_t> above;
+  std::vector<Member> tasks;
+  for (const Member& member : members) {
+    const bool is_task = std::ranges::find(above, member.stat.parent) != above.end();
+    if (is_task) tasks.push_back(member);
+    if (is_task || CommandName(member.pid) == kStepProcess) above.push_back(member.pid);
+  }
+  return tasks;
 }
 
 int SignalAll(const std::vector<Member>& members, int signal) {
@@ -245,9 +258,13 @@ bool IsChild(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-int SignalDescendants(pid_t root, int signal, pid_t spared) {
+int SignalDescendants(pid_t root, int signal) { return SignalMembers(ReadDescendants(root), signal); }
+
+int SignalTasks(pid_t root, int signal, pid_t spared) {
   std::vector<Member> members = ReadDescendants(root);
-  std::erase_if(members, [spared](const Member& member) { return spared != 0 && member.pid == spared; });
+  const std::vector<Member> tasks = TasksAmong(members);
+  if (!tasks.empty()) return SignalMembers(tasks, signal);
+  std::erase_if(members, [spared](const Member& member) { return member.pid == spared; });
   return SignalMembers(std::move(members), signal);
 }
 

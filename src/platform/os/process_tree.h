@@ -42,14 +42,16 @@ bool IsChild(pid_t pid);
 /// The command name (/proc/PID/comm) of the process that starts a job's container and forwards signals to its engine.
 inline constexpr char kContainerStarter[] = "divvy-container";
 
-/// Sends `signal` to every process below `root`, but not to `root` itself or to `spared`; children of `spared` are
-/// signalled. Skips container engines unless the signal is SIGKILL, SIGSTOP or SIGCONT, because the container's own
-/// processes get it. Returns how many processes it reached. Makes one pass: a process that forks meanwhile needs
-/// another. Cost: reads each of these processes twice.
-int SignalDescendants(pid_t root, int signal, pid_t spared = 0);
+/// Sends `signal` to every process below `root`, but not to `root` itself. Skips container engines unless the signal is
+/// SIGKILL, SIGSTOP or SIGCONT, because the container's own processes get it. Returns how many processes it reached.
+/// Makes one pass: a process that forks meanwhile needs another. Cost: reads each of these processes twice.
+int SignalDescendants(pid_t root, int signal);
 /// Does the same, then sends SIGCONT to all of them, because a stopped process cannot end by itself. An engine gets
 /// SIGCONT only if it is stopped.
 int EndDescendants(pid_t root, int signal);
+/// Signals only tasks of steps and their descendants: the processes below a step process (kStepProcess). If there are
+/// none, signals all descendants of `root` except `spared`.
+int SignalTasks(pid_t root, int signal, pid_t spared);
 
 /// True if `pid` ignores the signal.
 bool IgnoresSignal(pid_t pid, int signal);

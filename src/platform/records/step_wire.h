@@ -38,6 +38,8 @@ enum class StepWord : std::uint32_t {
   kFiles,      // value: 1, 2 or 3 (both): outputs that go to a file; one descriptor for each.
   kWantInput,  // value: how many more bytes of input are requested.
   kExit,       // value: the step's exit code. The last message.
+  // Sent to the step process.
+  kLimit,  // Set the time limit of step `value`, also of another caller. body: seconds from its start; 0: none.
 };
 
 struct StepFrame {

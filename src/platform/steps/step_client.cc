@@ -330,14 +330,14 @@ std::optional<int> CallStep(const StepCaller& caller) {
   return Call(caller, std::move(socket)).Run();
 }
 
-std::optional<int> StopStep(const std::string& path, int step, int signal) {
+std::optional<int> ChangeStep(const std::string& path, const StepChange& change) {
   const Descriptor socket = Connect(path);
   if (!socket.is_open()) return std::nullopt;
-  return StopStepAt(socket.get(), step, signal);
+  return ChangeStepAt(socket.get(), change);
 }
 
-int StopStepAt(int socket, int step, int signal) {
-  if (!SendStepFrame(socket, StepWord::kStop, step, std::to_string(signal))) return 1;
+int ChangeStepAt(int socket, const StepChange& change) {
+  if (!SendStepFrame(socket, change.word, change.step, std::to_string(change.value))) return 1;
   StepFrameReader reader;
   pollfd answer = {socket, POLLIN, 0};
   while (::poll(&answer, 1, -1) >= 0 && reader.Fill(socket) != StepFrameReader::Outcome::kClosed) {

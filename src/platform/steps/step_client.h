@@ -7,9 +7,12 @@
 // heap: no streams, no locale, no exceptions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+
+#include "platform/records/step_wire.h"
 
 namespace divvy {
 
@@ -29,10 +32,16 @@ struct StepCaller {
 /// meanwhile.
 std::optional<int> CallStep(const StepCaller& caller);
 
-/// Sends `signal` to step `step` of the job whose step process listens at `socket`. Returns 0 if it was reached, 1 if
-/// there is no such step (which it prints), nullopt if no step process listens.
-std::optional<int> StopStep(const std::string& socket, int step, int signal);
+/// A change of a step, also of another caller.
+struct StepChange {
+  StepWord word = StepWord::kStop;  // kStop: `value` is a signal. kLimit: a time limit in seconds.
+  int step = 0;
+  std::int64_t value = 0;
+};
+/// Changes a step of the job whose step process listens at `socket`. Returns 0 if it was reached, 1 if there is no such
+/// step (which it prints), nullopt if no step process listens.
+std::optional<int> ChangeStep(const std::string& socket, const StepChange& change);
 /// Does the same over a connection to the step process or to our substitute (StepCaller::far).
-int StopStepAt(int connection, int step, int signal);
+int ChangeStepAt(int connection, const StepChange& change);
 
 }  // namespace divvy

@@ -88,7 +88,8 @@ class Inside {
   void OnFrame(StepFrame frame) {
     switch (frame.word) {
       case StepWord::kStop:
-        if (child_ < 0) Stop(frame);
+      case StepWord::kLimit:
+        if (child_ < 0) Change(frame);
         break;
       case StepWord::kCall:
         if (options_.stops_only) return End("divvy: error: only the job's own user may start steps in it\n", 1);
@@ -113,11 +114,10 @@ class Inside {
     }
   }
 
-  /// Signals a step of any caller in the job.
-  void Stop(const StepFrame& frame) {
-    const auto signal = ParseInteger(frame.body);
-    const auto code = StopStep(StepSocketOf(options_.file), frame.value, static_cast<int>(signal.value_or(SIGTERM)));
-    End("", code.value_or(1));
+  /// Changes a step of any caller in the job.
+  void Change(const StepFrame& frame) {
+    const StepChange change = {frame.word, frame.value, ParseInteger(frame.body).value_or(-1)};
+    End("", ChangeStep(StepSocketOf(options_.file), change).value_or(1));
   }
 
   void Call(StepFrame frame) {

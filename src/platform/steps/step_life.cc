@@ -8,6 +8,7 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
+#include "model/cancelled_line.h"
 #include "platform/steps/step_process.h"
 #include "platform/supervisor/supervisor_watch.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr Duration kKillWait = std::chrono::seconds(30);  // Slurm's KillWait.
 constexpr Duration kAbandonedGrace = std::chrono::seconds(5);
+constexpr Duration kQuitGrace = std::chrono::seconds(10);
+constexpr std::int64_t kLimitMost = std::int64_t{100} * 365 * 24 * 3600;  // Seconds.
 
 }  // namespace
 
@@ -111,6 +114,7 @@ void StepServer::Start(RunningStep& step, Result<StepTasks> tasks) {
   }
   step.line.state = StepState::kRunning;
   step.line.started = WallNow();
+  SetTimeLimit(step, step.plan.time_limit);
   step.line.tasks = static_cast<int>(step.plan.tasks > 0 ? step.plan.tasks : tasks->tasks.size());
   step.NoteMachines();
   step.line.map = std::move(tasks->map);
@@ -175,6 +179,22 @@ void StepServer::EndSoon(RunningStep& step) {
   step.kill_at = MonotonicNow() + kKillWait;
 }
 
+void StepServer::SetTimeLimit(RunningStep& step, Duration limit) {
+  if (step.served != nullptr) return;  // The node where it was called ends it.
+  step.line.time_limit = limit;
+  step.limit_at = limit <= Duration(0) ? kNeverDue : DueAfter(MonotonicNow(), step.line.started + limit - WallNow());
+}
+
+void StepServer::OnTimeLimit(RunningStep& step) {
+  step.limit_at = kNeverDue;
+  step.line.was_cancelled = true;
+  const std::string id = "STEP " + step.plan.name + "." + std::to_string(step.line.number);
+  Tell(step, step.plan.program + ": error: " + CancelledLine(id, step.plan.host, WallNow()) + "\n");
+  step.was_ended = true;
+  EndSoon(step);
+  step.wait_at = kNeverDue;
+}
+
 void StepServer::OnTimers() {
   const Duration now = MonotonicNow();
   for (auto& [number, step] : steps_) {
@@ -182,6 +202,7 @@ void StepServer::OnTimers() {
       step.SignalAll(SIGKILL);
       step.kill_at = kNeverDue;
     }
+    if (step.limit_at <= now) OnTimeLimit(step);
     if (step.wait_at <= now) {
       Tell(step, step.plan.program + ": error: First task exited " +
                      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(step.plan.wait).count()) +
@@ -214,7 +235,7 @@ void StepServer::OnInterrupt(Client& client, RunningStep& step, int count) {
   if (count == 2) {
     Say(client, step.plan.program + ": sending Ctrl-C to " + step.Id() + "\n");
     step.SignalAll(SIGINT);
-    step.kill_at = std::min(step.kill_at, MonotonicNow() + kKillWait);
+    step.kill_at = std::min(step.kill_at, MonotonicNow() + (step.plan.quits_on_interrupt ? kQuitGrace : kKillWait));
     return;
   }
   Say(client, step.plan.program +
@@ -235,6 +256,22 @@ void StepServer::OnStop(Client& client, const StepFrame& frame) {
   }
   step->second.SignalAll(static_cast<int>(*signal));
   if (*signal == SIGTERM) step->second.kill_at = std::min(step->second.kill_at, MonotonicNow() + kKillWait);
+}
+
+void StepServer::OnLimit(Client& client, const StepFrame& frame) {
+  const auto step = steps_.find(static_cast<StepNumber>(frame.value));
+  const auto seconds = ParseInteger(frame.body);
+  if (step == steps_.end() || step->second.served != nullptr || !seconds || *seconds < 0 || *seconds > kLimitMost)
+    return End(client, "Invalid job step id specified\n", 1);
+  const auto limit = std::chrono::seconds(*seconds);
+  if (step->second.is_waiting()) {
+    step->second.plan.time_limit = limit;
+    step->second.line.time_limit = limit;
+  } else {
+    SetTimeLimit(step->second, limit);
+  }
+  list_.Write(step->second.line);
+  End(client, "", 0);
 }
 
 void StepServer::OnAbandoned(StepNumber number) {

@@ -45,6 +45,7 @@ struct StepPlan {
   bool takes_first_failure = false;  // The step's code is that of the first failing task; otherwise the highest.
   bool quits_on_interrupt = false;   // The first Ctrl-C goes to the tasks; otherwise the second.
   bool is_quiet = false;             // Prints no messages about failed tasks.
+  Duration time_limit{0};            // From its start until its tasks are ended; 0: no limit of its own.
   Duration wait{0};                  // From the first task's end until the others are ended; 0: indefinitely.
   bool has_labels = false;  // Lines of tasks on other nodes are labelled; tasks here say so themselves (kLabelled).
   std::size_t tasks = 0;    // On all nodes; 0: as many as `make` returns.

@@ -97,6 +97,10 @@ class StepServer {
   void OnTimers();
   void OnInterrupt(Client& client, RunningStep& step, int count);
   void OnStop(Client& client, const StepFrame& frame);
+  void OnLimit(Client& client, const StepFrame& frame);
+  /// Counts from the step's start. 0: no limit.
+  void SetTimeLimit(RunningStep& step, Duration limit);
+  void OnTimeLimit(RunningStep& step);
   void OnAbandoned(StepNumber number);
   void Abandon(RunningStep& step);
   void GiveUp(RunningStep& step, int code) { Close(step, code); }  // For a step that never ran.

@@ -60,6 +60,7 @@ struct RunningStep {
   bool was_ended = false;          // We ended it: because a task failed, or because the first one ended long ago.
   Duration kill_at = kNeverDue;
   Duration wait_at = kNeverDue;
+  Duration limit_at = kNeverDue;       // Its time limit.
   std::optional<StepGrant> grant;      // It has its GPUs here; it may still wait for other nodes.
   std::unique_ptr<GangParts> parts;    // The parts on other nodes, if the step was called here.
   std::unique_ptr<ServedPart> served;  // Set if this is a part of a step that was called on another node.

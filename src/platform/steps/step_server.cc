@@ -103,7 +103,7 @@ void StepServer::Turn() {
     polled_.push_back({fd, events, 0});
   }
   Duration due = steps_.empty() && !spreads() ? idle_since_ + options_.idle_most : kNeverDue;
-  for (const auto& [number, step] : steps_) due = std::min({due, step.kill_at, step.wait_at});
+  for (const auto& [number, step] : steps_) due = std::min({due, step.kill_at, step.wait_at, step.limit_at});
   const std::size_t clients_end = polled_.size();
   for (const auto& [number, step] : steps_) {
     if (!step.awaited) continue;
@@ -187,6 +187,7 @@ void StepServer::OnFrame(Client& client, StepFrame frame) {
     return;
   }
   if (frame.word == StepWord::kStop) return OnStop(client, frame);
+  if (frame.word == StepWord::kLimit) return OnLimit(client, frame);
   if (!client.step) return;
   const auto at = steps_.find(*client.step);
   if (at == steps_.end()) return;

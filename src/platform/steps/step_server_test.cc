@@ -283,10 +283,22 @@ TEST_F(StepServerTest, OnlyOneServerRunsPerJob) {
 TEST_F(StepServerTest, AnyStepCanBeStoppedByItsNumber) {
   const pid_t caller = Call("out", "-", "", 1, "echo up; exec sleep 60");
   AwaitText("out", "up");
-  EXPECT_EQ(StopStep(StepSocketOf(file()), 0, SIGTERM), 0);
+  EXPECT_EQ(ChangeStep(StepSocketOf(file()), {StepWord::kStop, 0, SIGTERM}), 0);
   EXPECT_EQ(End(caller), 143);
-  EXPECT_EQ(StopStep(StepSocketOf(file()), 0, SIGTERM), 1);
-  EXPECT_EQ(StopStep(folder_ / "nobody.sock", 0, SIGTERM), std::nullopt);
+  EXPECT_EQ(ChangeStep(StepSocketOf(file()), {StepWord::kStop, 0, SIGTERM}), 1);
+  EXPECT_EQ(ChangeStep(folder_ / "nobody.sock", {StepWord::kStop, 0, SIGTERM}), std::nullopt);
+}
+
+TEST_F(StepServerTest, AStepIsEndedAtItsTimeLimit) {
+  const pid_t caller = Call("out", "-", "", 1, "echo up; exec sleep 60");
+  AwaitText("out", "up");
+  EXPECT_EQ(ChangeStep(StepSocketOf(file()), {StepWord::kLimit, 0, -1}), 1) << "no time limit";
+  EXPECT_EQ(ChangeStep(StepSocketOf(file()), {StepWord::kLimit, 1, 1}), 1) << "no such step";
+  EXPECT_EQ(ChangeStep(StepSocketOf(file()), {StepWord::kLimit, 0, 3600}), 0);
+  EXPECT_EQ(ReadStepListFile(file()).at(0).time_limit, std::chrono::hours(1));
+  EXPECT_EQ(ChangeStep(StepSocketOf(file()), {StepWord::kLimit, 0, 1}), 0);
+  EXPECT_EQ(End(caller), 143);
+  EXPECT_TRUE(ReadStepListFile(file()).at(0).was_cancelled);
 }
 
 /// Sends `text` as a caller; returns everything received until the end.

@@ -43,6 +43,7 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.warn.signal);
   archive(request.warn.before);
   archive(request.warn.batch_only);
+  archive(request.is_slurm_script);
   archive(request.stop_signal);
   archive(request.grace);
   archive(request.leftover_grace);

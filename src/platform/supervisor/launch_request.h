@@ -68,6 +68,9 @@ struct LaunchRequest {
   Duration time_limit{0};  // 0: no limit.
   Time started = kNoTime;  // Start of the time limit; kNoTime: the actual start.
   WarnSignal warn;
+  /// A batch script of Slurm's. Unless the warning is for the script itself, it goes to the tasks of its steps; and a
+  /// line in its errors reports that the time limit ended it.
+  bool is_slurm_script = false;
   int stop_signal = 15;                       // Sent at the time limit, and to processes that outlive the first one.
   Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
   Duration leftover_grace = std::chrono::seconds(2);  // The same for processes that outlive the first one.

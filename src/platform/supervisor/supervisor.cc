@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <system_error>
 
 #include "base/duration_text.h"
+#include "model/cancelled_line.h"
 #include "model/exit_codes.h"
 #include "model/warn_time.h"
 #include "platform/os/process_tree.h"
@@ -30,6 +32,7 @@ namespace {
 
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
+constexpr int kNoteWait = 5'000;  // Milliseconds.
 constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
 
 }  // namespace
@@ -330,11 +333,14 @@ void Supervisor::OnTimers(Duration now) {
   if (watch_.lease_look_at <= now) LookAtLease();
   if (watch_.warn_at <= now) {
     watch_.warn_at = kNeverDue;
-    if (!watch_.warn.batch_only) SignalDescendants(::getpid(), watch_.warn.signal);
+    if (!watch_.warn.batch_only && request_.is_slurm_script)
+      SignalTasks(::getpid(), watch_.warn.signal, watch_.first_process);
+    else if (!watch_.warn.batch_only) SignalDescendants(::getpid(), watch_.warn.signal);
     else if (watch_.first_process != 0) ::kill(watch_.first_process, watch_.warn.signal);
   }
   if (watch_.limit_at <= now) {
     watch_.hit_time_limit = true;
+    if (request_.is_slurm_script) NoteTimeLimit();
     BeginStop(watch_.stop_signal, watch_.grace);
   }
   if (watch_.kill_at <= now) {
@@ -391,7 +397,8 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   } else if (name == "signal" && fields.Number("first_process") == 1) {
     if (watch_.first_process != 0) ::kill(watch_.first_process, signal);
   } else if (name == "signal") {
-    SignalDescendants(::getpid(), signal, fields.Number("others") == 1 ? watch_.first_process : 0);
+    if (fields.Number("others") == 1) SignalTasks(::getpid(), signal, watch_.first_process);
+    else SignalDescendants(::getpid(), signal);
   } else if (name == "pause") {
     if (!watch_.is_stopping) StopDescendants(::getpid());
   } else if (name == "continue") {
@@ -429,29 +436,56 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   const Descriptor own(::open("/proc/self/exe", O_PATH | O_CLOEXEC));
   std::error_code unknown;
   const std::string shown = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
-  LaunchRequest request;
-  request.job = request_.job;
-  request.uid = request_.uid;
-  request.gid = request_.gid;
-  request.environment = request_.environment;
-  request.directory = request_.directory;
-  request.streams[0] = socket;
-  request.limits = request_.limits;
-  request.umask = request_.umask;
-  request.isolation.keeps_privileges = request_.isolation.keeps_privileges;
   JobProgram program;
   program.argv = {shown, "internal-inside", StepsPath()};
   if (stops_only) program.argv.emplace_back("--stops-only");
   program.executable = own.get();
   program.shown_name = shown;
-  const StartedJob started = StartJob({.request = &request,
-                                       .program = &program,
-                                       .groups = &groups_,
-                                       .changes_user = changes_user_,
-                                       .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
-                                       .is_another = true,
-                                       .joins = &namespaces_});
+  const StartedJob started = StartInside(program, request_.directory, socket);
   if (!started.failure.empty()) refuse(started.failure);
+}
+
+StartedJob Supervisor::StartInside(const JobProgram& program, const std::string& directory, int input) {
+  LaunchRequest request;
+  request.job = request_.job;
+  request.uid = request_.uid;
+  request.gid = request_.gid;
+  request.environment = request_.environment;
+  request.directory = directory;
+  request.streams[0] = input;
+  request.limits = request_.limits;
+  request.umask = request_.umask;
+  request.isolation.keeps_privileges = request_.isolation.keeps_privileges;
+  return StartJob({.request = &request,
+                   .program = &program,
+                   .groups = &groups_,
+                   .changes_user = changes_user_,
+                   .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
+                   .is_another = true,
+                   .joins = &namespaces_});
+}
+
+// A process of the job's user opens the file. If that takes long, such as on a file system that hangs, the job is ended
+// all the same, and this process with it.
+void Supervisor::NoteTimeLimit() {
+  std::string file = request_.error.empty() ? request_.output : request_.error;
+  if (file.empty() || (request_.error.empty() && request_.is_own_log) || watch_.first_process == 0 || is_guard())
+    return;
+  if (!file.starts_with('/')) file = request_.directory + "/" + file;
+  constexpr std::string_view kNode = "SLURMD_NODENAME=";
+  const auto node = std::ranges::find_if(request_.environment,
+                                         [&](const std::string& variable) { return variable.starts_with(kNode); });
+  const std::string line = CancelledLine(
+      "JOB " + ToString(request_.job), node == request_.environment.end() ? "" : node->substr(kNode.size()), WallNow());
+  JobProgram program;
+  program.argv = {"/bin/sh", "-c", R"(printf 'divvy: error: %s\n' "$1" >>"$2")", "sh", line, std::move(file)};
+  program.candidates = {"/bin/sh"};
+  program.shown_name = "/bin/sh";
+  const StartedJob started = StartInside(program, "/", -1);
+  if (!started.failure.empty()) return;
+  const Descriptor written(static_cast<int>(::syscall(SYS_pidfd_open, started.process.pid, 0)));
+  pollfd ended = {.fd = written.get(), .events = POLLIN, .revents = 0};
+  ::poll(&ended, 1, kNoteWait);
 }
 
 // The Pty relays a terminal's output and detaches a client without a reader, so these descriptors are not needed there.

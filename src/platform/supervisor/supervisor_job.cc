@@ -151,7 +151,8 @@ void BecomeUser(Start& start) {
 void OpenStreams(Start& start) {
   const StartPlan& plan = *start.plan;
   const LaunchRequest& request = *plan.request;
-  const int create = O_WRONLY | O_CREAT | (request.appends_output ? O_APPEND : O_TRUNC);
+  // Appends in any case, so that the job does not overwrite lines that others append, such as scontrol notify.
+  const int create = O_WRONLY | O_CREAT | O_APPEND | (request.appends_output ? 0 : O_TRUNC);
   if (!plan.terminal.empty()) return;  // All three are the terminal already.
 
   if (request.streams[0] >= 0) ::dup2(request.streams[0], 0);
@@ -417,6 +418,7 @@ StartedJob StartJob(const StartPlan& plan) {
   job.started = outcome.started;
   if (ours.is_open()) job.namespaces = ReceiveNamespaces(ours.get());
   job.failure = Describe(start, outcome, job.failure_code);
+  if (job.failure.empty() && plan.is_another) job.process = IdentifyProcess(pid);
   if (job.failure.empty()) return job;
   ::waitpid(pid, nullptr, 0);
   job.process = {};

@@ -17,6 +17,7 @@
 #include "platform/supervisor/output_holder.h"
 #include "platform/supervisor/run_record.h"
 #include "platform/supervisor/supervisor_control.h"
+#include "platform/supervisor/supervisor_job.h"
 #include "platform/supervisor/supervisor_lease.h"
 #include "platform/supervisor/supervisor_setup.h"
 #include "platform/supervisor/supervisor_watch.h"
@@ -97,6 +98,11 @@ class Supervisor {
   void Attach(std::uint64_t attachment, std::vector<ForeignDescriptor>& descriptors);
   void HoldOutputs();
   void CallStep(int socket, bool stops_only);
+  /// Starts a program like one of the job's own: as its user, in its cgroup and mounts. `input`: standard input; -1:
+  /// none. The other streams are /dev/null.
+  StartedJob StartInside(const JobProgram& program, const std::string& directory, int input);
+  /// Appends a line about the time limit to the file that gets the job's errors, as Slurm does.
+  void NoteTimeLimit();
   void LookAtLease();
 
   void Finish();

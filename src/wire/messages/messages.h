@@ -213,6 +213,7 @@ struct StepView {
   std::string command;                      // The beginning of its command. Empty if the caller may not see it.
   std::vector<AllocationView> allocations;  // For jobs on several nodes: the nodes where it has tasks.
   std::vector<StepTaskView> task_map;       // By rank, while it runs. Empty: its tasks share all of its resources.
+  double time_limit_s = 0;                  // Its own time limit. 0: none.
 };
 
 struct JobView {
@@ -321,7 +322,7 @@ struct JobDetail : JobOutlook {
   std::int64_t memory_peak_bytes = 0;
   std::optional<double> deadline;
   std::int64_t retries_left = 0;
-  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> labels;  // "slurm.ntasks+1" is the label "slurm.ntasks" of component 1.
   std::vector<std::string> notes;
   std::map<std::string, std::string> parameters;  // For an element of a sweep: its parameter values.
   std::map<std::string, std::int64_t> elements;   // For an array: the number of elements by state.

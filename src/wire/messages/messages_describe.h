@@ -99,7 +99,7 @@ BOOST_DESCRIBE_STRUCT(ProgressView, (), (fraction, step, steps, time, expected_e
 BOOST_DESCRIBE_STRUCT(StepTaskView, (), (rank, node, gpus, cores))
 BOOST_DESCRIBE_STRUCT(StepView, (),
                       (number, name, state, tasks, gpus, start_time, end_time, exit_code, command, allocations,
-                       task_map))
+                       task_map, time_limit_s))
 constexpr std::array<RenamedField, 1> RenamedFields(const StepView*) { return {{{"allocations", "seats"}}}; }
 BOOST_DESCRIBE_STRUCT(JobView, (),
                       (id, display_id, name, user, state, gpus, request, submit_time, eligible_time, start_time,

@@ -32,6 +32,7 @@ std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_e
     view.state = StepStateText(step.state);
     view.tasks = step.tasks;
     view.gpus = step.gpus;
+    view.time_limit_s = ToSeconds(step.time_limit);
     view.start_time = SecondsOf(step.started);
     if (step.state == StepState::kEnded) {
       view.end_time = SecondsOf(step.ended);

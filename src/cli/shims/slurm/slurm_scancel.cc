@@ -208,15 +208,15 @@ int StopSteps(const std::vector<std::string>& steps, int signal, const ScancelFl
       // On an agent's node, the daemon may be unreachable although the step runs here.
       const auto own = ParseInteger(std::string_view(id).substr(0, dot));
       const bool is_one = own && *own > 0 && number && *number >= 0;
-      const bool is_done = is_one && SignalStep(JobId(static_cast<std::uint64_t>(*own)), CallerName(),
-                                                static_cast<StepNumber>(*number), signal);
+      const bool is_done = is_one && ApplyToStep(JobId(static_cast<std::uint64_t>(*own)), CallerName(),
+                                                 {StepWord::kStop, static_cast<int>(*number), signal});
       if (!is_done) return FailAs("scancel", api.error());
       continue;
     }
     const auto job = api->Job(id.substr(0, dot));
     Status stopped = NotFound("Invalid job step id specified");
     if (job && number && *number >= 0)
-      stopped = SignalStep(job->id, job->user, static_cast<StepNumber>(*number), signal);
+      stopped = ApplyToStep(job->id, job->user, {StepWord::kStop, static_cast<int>(*number), signal});
     if (stopped) {
       if (wish.is_verbose && wish.signal.empty()) std::fprintf(stderr, "scancel: Terminating step %s\n", id.c_str());
       if (wish.is_verbose && !wish.signal.empty())

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/text.h"
@@ -22,6 +23,8 @@
 #include "cli/shims/slurm_look/slurm_fetch.h"
 #include "cli/shims/slurm_look/slurm_nodes.h"
 #include "cli/shims/slurm_look/slurm_refusals.h"
+#include "cli/steps/step_listing.h"
+#include "dialect/options/quantities.h"
 #include "wire/messages/codec.h"
 
 namespace divvy::cli {
@@ -144,10 +147,39 @@ int ChangePartition(PartitionVerb verb, const Words& words) {
       "makes reservations");
 }
 
+/// "StepId=17.0 TimeLimit=30"; StepId=17 means all steps of the job that have not ended.
+int UpdateSteps(Api& api, const Words& words) {
+  const std::string id = words.front().substr(words.front().find('=') + 1);
+  const auto dot = id.find('.');
+  std::optional<Duration> limit;
+  for (auto word = words.begin() + 1; word != words.end(); ++word) {
+    const auto equals = word->find('=');
+    if (ToLower(word->substr(0, equals)) != "timelimit" || equals == std::string::npos)
+      return Say("scontrol: error: " + *word + ": only the TimeLimit of a step can be changed");
+    const auto read = dialect::ParseSlurmTime(word->substr(equals + 1));
+    if (!read) return Say("Invalid TimeLimit value: " + read.error().message);
+    limit = *read;
+  }
+  if (!limit) return Say("scontrol: error: write TimeLimit=MINUTES after StepId=" + id);
+  const auto job = api.Job(id.substr(0, dot));
+  if (!job) return Refuse(job.error(), id.substr(0, dot));
+  const std::int64_t seconds = *limit / std::chrono::seconds(1);
+  int reached = 0;
+  for (const wire::StepView& step : StepsOf(api, *job)) {
+    const bool is_named = dot == std::string::npos || id.substr(dot + 1) == std::to_string(step.number);
+    if (!is_named || step.end_time) continue;
+    const Status changed = ApplyToStep(job->id, job->user, {StepWord::kLimit, static_cast<int>(step.number), seconds});
+    if (!changed) return Say("slurm_update error: " + changed.error().message);
+    ++reached;
+  }
+  return reached > 0 ? 0 : Say("slurm_update error: Invalid job step id specified");
+}
+
 int Update(const Words& words) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
   if (!words.empty() && ToLower(words.front()).starts_with("nodename=")) return UpdateNodes(*api, words);
+  if (!words.empty() && ToLower(words.front()).starts_with("stepid=")) return UpdateSteps(*api, words);
   if (NamesPartition(words)) return ControlPartition(PartitionVerb::kUpdate, words);
   const auto job_of = [&](const std::string& id) { return api->Job(id); };
   const auto read = ReadUpdate(words, CallerParseContext(), job_of);

@@ -3,8 +3,11 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <system_error>
 
 #include "base/text.h"
 #include "cli/client/api.h"
@@ -16,6 +19,8 @@
 #include "cli/steps/step_listing.h"
 #include "cli/steps/step_plan.h"
 #include "cli/steps/steps.h"
+#include "platform/os/process_title.h"
+#include "platform/os/runtime_paths.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -57,6 +62,50 @@ std::string JobOfProcess(Api& api, std::int64_t pid) {
   return "";
 }
 
+/// A process of a running job on this machine.
+struct JobProcess {
+  std::int64_t pid = 0;
+  std::string step;  // "batch" if no step started it.
+  std::string local;
+  std::string rank;  // Set for the first process of a task; "-" for its descendants.
+};
+
+/// The processes that this user may look at, of jobs of this machine's daemon or agent.
+std::map<std::string, std::vector<JobProcess>> ProcessesByJob() {
+  struct Seen {
+    std::int64_t parent = 0;
+    std::vector<std::string> environment;
+  };
+  const RuntimePaths places = FindPlaces();
+  std::map<std::int64_t, Seen> seen;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", failed)) {
+    const auto pid = ParseInteger(entry.path().filename().string());
+    if (!pid) continue;
+    Seen one;
+    const std::string text = ProcFile(*pid, "environ");
+    for (const std::string_view variable : Split(text, '\0')) one.environment.emplace_back(variable);
+    const std::string list = EnvironmentValue(one.environment, "DIVVY_STEPS");
+    if (!list.starts_with(places.runs + "/") && !list.starts_with(places.state + "/agent/runs/")) continue;
+    if (ProcFile(*pid, "comm") == std::string(kStepProcess) + "\n") continue;
+    one.parent = ParentOf(*pid);
+    seen.emplace(*pid, std::move(one));
+  }
+  std::map<std::string, std::vector<JobProcess>> processes;
+  for (const auto& [pid, one] : seen) {
+    const auto value = [&](const char* name) { return EnvironmentValue(one.environment, name); };
+    JobProcess process{pid, value("SLURM_STEP_ID"), value("SLURM_LOCALID"), value("SLURM_PROCID")};
+    const auto parent = seen.find(one.parent);
+    const bool is_first =
+        parent == seen.end() || EnvironmentValue(parent->second.environment, "SLURM_STEP_ID") != process.step;
+    if (!is_first) process.local = process.rank = "-";
+    if (process.step.empty()) process.step = "batch";
+    if (process.local.empty()) process.local = process.rank = is_first ? "0" : "-";
+    processes[value("DIVVY_JOB_ID")].push_back(std::move(process));
+  }
+  return processes;
+}
+
 int Refuse(const Error& error, const std::string& ids) {
   return Say(error.code == ErrorCode::kNotFound ? "Invalid job id specified for job " + ids
                                                 : "scontrol: error: " + error.message);
@@ -75,7 +124,9 @@ int ControlList(const Words& words, Listed what) {
   wire::JobSelector select;
   select.user = "all";
   select.states = {"running", "paused", "stopping"};
-  if (!words.empty()) select.ids = {words.front()};
+  const std::string named = words.empty() ? "" : words.front();
+  const auto dot = named.find('.');
+  if (!words.empty()) select.ids = {named.substr(0, dot)};
   const auto jobs = api->Jobs(select);
   if (!jobs) return Refuse(jobs.error(), words.empty() ? "" : words.front());
   if (jobs->empty())
@@ -83,21 +134,31 @@ int ControlList(const Words& words, Listed what) {
   std::printf(what == Listed::kPids    ? "PID      JOBID    STEPID   LOCALID GLOBALID\n"
               : what == Listed::kSteps ? "JOBID    STEPID\n"
                                        : "JOBID\n");
+  auto processes = what == Listed::kPids ? ProcessesByJob() : std::map<std::string, std::vector<JobProcess>>();
+  int shown = 0;
   for (const wire::JobView& job : *jobs) {
     const std::string id = ToString(job.id);
     if (what == Listed::kJobs) {
       std::printf("%s\n", id.c_str());
       continue;
     }
+    if (what == Listed::kPids) {
+      for (const JobProcess& process : processes[id]) {
+        if (dot != std::string::npos && named.substr(dot + 1) != process.step) continue;
+        std::printf("%-8lld %-8s %-8s %-7s %s\n", static_cast<long long>(process.pid), id.c_str(), process.step.c_str(),
+                    process.local.c_str(), process.rank.c_str());
+        ++shown;
+      }
+      continue;
+    }
     const auto detail = api->Job(id);
     if (!detail) continue;  // It ended meanwhile.
-    if (what == Listed::kPids && detail->pid > 0)
-      std::printf("%-8lld %-8s %-8s %-7s %s\n", static_cast<long long>(detail->pid), id.c_str(), "batch", "0", "0");
-    if (what == Listed::kPids) continue;
     for (const JobStep& step : JobStepsOf(*detail, StepsOf(*api, *detail))) {
       if (!IsFinal(step.job)) std::printf("%-8s %s\n", id.c_str(), step.id.c_str());
     }
   }
+  if (what == Listed::kPids && shown == 0 && !named.empty())
+    return Say((dot == std::string::npos ? "JobId=" : "StepId=") + named + " does not exist on node " + Hostname());
   return 0;
 }
 

@@ -35,10 +35,16 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
   wire::JobSelector select;
   select.user = "all";
   for (const std::string& word : words) {
-    const auto some = SplitJobIds(word.substr(word.find('=') + 1));
+    const std::string named = word.substr(word.find('=') + 1);
+    // No job has this id; in Slurm it stands for all jobs.
+    if (named.substr(0, named.find_first_of("_.+")) == "0") continue;
+    const auto some = SplitJobIds(named);
     if (!some) return Say(some.error().message);
     select.ids.insert(select.ids.end(), some->begin(), some->end());
   }
+  // As in Slurm, ended jobs are shown for some minutes.
+  select.includes_final = select.ids.empty();
+  if (select.includes_final) select.since = static_cast<double>(std::time(nullptr)) - kMinJobAgeS;
   const auto jobs = FetchJobs(*api, select);
   if (!jobs)
     return Say(jobs.error().code == ErrorCode::kNotFound ? "slurm_load_jobs error: Invalid job id specified"

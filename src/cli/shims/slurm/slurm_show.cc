@@ -81,6 +81,9 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
   const bool has_started = job.start_time.has_value();
   const std::string limit =
       job.request.time_limit_s > 0 ? LongElapsed(std::ceil(job.request.time_limit_s)) : "UNLIMITED";
+  // As in Slurm, a waiting job with a begin time starts then.
+  const bool is_later = IsPending(view) && job.eligible_time && *job.eligible_time > scene.now;
+  const std::optional<double> start = is_later ? job.eligible_time : job.start_time;
   std::optional<double> end = job.end_time;
   if (!end && has_started && job.request.time_limit_s > 0) end = *job.start_time + job.request.time_limit_s;
   std::vector<std::string> dependencies = job.dependencies;
@@ -99,7 +102,7 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
           " TimeMin=" + LabelOf(job, "time-min", "N/A"),
       "SubmitTime=" + Moment(job.submit_time) + " EligibleTime=" + Moment(job.eligible_time, "Unknown"),
       "AccrueTime=" + Moment(job.eligible_time, "Unknown"),
-      "StartTime=" + Moment(job.start_time, "Unknown") + " EndTime=" + Moment(end, "Unknown") +
+      "StartTime=" + Moment(start, "Unknown") + " EndTime=" + Moment(end, "Unknown") +
           " Deadline=" + Moment(job.request.end_by),
       "SuspendTime=None SecsPreSuspend=0 Scheduler=divvy",
       "Partition=" + Partition(view) + " AllocNode:Sid=" + scene.hostname + ":0",

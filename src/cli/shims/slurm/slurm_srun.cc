@@ -229,6 +229,7 @@ Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround
   ask.is_quiet = wish.is_quiet;
   ask.preserves_counts = wish.preserves_counts;
   ask.quits_on_interrupt = wish.quits_on_interrupt;
+  ask.time_limit = wish.spec.time_limit;
   const std::string wait = wish.wait.empty() ? value("SLURM_WAIT") : wish.wait;
   ask.wait = std::chrono::seconds(std::clamp<std::int64_t>(ParseInteger(wait).value_or(0), 0, 1'000'000));
   return ask;
@@ -292,6 +293,7 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (is_test) return TestOnly("srun", spec);
   Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec, verbosity);
   voice.asks_interrupts = !needs_steps && !wish.quits_on_interrupt;  // With steps the inner srun handles this.
+  voice.quits_on_interrupt = wish.quits_on_interrupt;
   voice.most_wait = wish.immediate;
   voice.aborted = "Job step aborted";
   if (verbosity > 0 && !needs_steps) {

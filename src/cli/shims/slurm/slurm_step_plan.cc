@@ -43,9 +43,10 @@ void ReadLayoutRequest(JobSpec& spec, StepOptions& ask) {
   for (const char* option : {"ntasks-per-node", "distribution"}) options::Forget(spec, option);
 }
 
-/// Runs prolog, task and epilog in a shell. With an epilog the task is the shell's child, and the shell survives
-/// signals that end the task.
-constexpr std::string_view kHooked = R"(prolog=$1 epilog=$2
+/// Runs prolog, task and epilog in a shell. As in Slurm, an epilog is killed after some seconds, so that it cannot keep
+/// the step's resources; its status is that of wait(). With an epilog the task is the shell's child, and the shell
+/// survives signals that end the task.
+constexpr std::string_view kHooked = R"sh(prolog=$1 epilog=$2
 shift 2
 if [ -n "$prolog" ]; then
   said=$("$prolog" </dev/null) || echo "srun: error: task_prolog $prolog ended with $?" >&2
@@ -66,8 +67,11 @@ fi
 trap : HUP INT TERM USR1 USR2
 "$@"
 code=$?
-"$epilog" </dev/null
-exit "$code")";
+if command -v timeout >/dev/null; then timeout -s KILL 5 "$epilog" </dev/null; else "$epilog" </dev/null; fi
+ended=$?
+if [ "$ended" -gt 128 ]; then echo "srun: error: TaskEpilog failed status=$((ended - 128))" >&2
+elif [ "$ended" != 0 ]; then echo "srun: error: TaskEpilog failed status=$((ended * 256))" >&2; fi
+exit "$code")sh";
 
 }  // namespace
 

@@ -43,12 +43,16 @@ wire::JobDetail ComponentDetail(const wire::JobDetail& job, std::size_t componen
   wire::JobDetail one = job;
   Narrow(job, component, one);
   if (component == 0) return one;
-  // Remove the labels that describe the first component only.
-  constexpr std::array<std::string_view, 6> kOwn = {"cpus-", "ntasks", "nodelist", "exclude", "gpus", "tres-"};
+  // Labels that describe the first component only are replaced with those of this one.
+  constexpr std::array<std::string_view, 7> kOwn = {"cpus-", "ntasks", "nodelist", "exclude", "gpu", "tres-", "mem-"};
   std::erase_if(one.labels, [&](const auto& label) {
     return std::ranges::any_of(
         kOwn, [&](std::string_view own) { return label.first.starts_with("slurm." + std::string(own)); });
   });
+  const std::string mark = "+" + std::to_string(component);
+  for (const auto& [name, value] : job.labels) {
+    if (name.ends_with(mark)) one.labels.insert_or_assign(name.substr(0, name.size() - mark.size()), value);
+  }
   return one;
 }
 

@@ -41,6 +41,7 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   view.end_time = step.end_time;
   view.exit_code = step.exit_code;
   view.signal.reset();
+  view.request.time_limit_s = step.time_limit_s;
   view.state = "running";
   if (step.exit_code) {
     view.state = *step.exit_code == 0 ? "succeeded" : "failed";

@@ -225,6 +225,7 @@ std::vector<std::pair<std::string, std::string>> ConfigLines(const NodeRow& row)
       {"AllowSpecResourcesUsage", "NO"},
       {"BOOT_TIME", Moment(row.scene.now - row.status.uptime_s)},
       {"ClusterName", std::string(dialect::kSlurmCluster)},
+      {"DependencyParameters", "kill_invalid_depend"},
       {"EnforcePartLimits", "ALL"},
       {"GresTypes", "gpu"},
       {"InactiveLimit", "0 sec"},
