@@ -1,5 +1,7 @@
 // Feeds arbitrary bytes to the parsers of user input. They must not crash, and every error must be one line. The first
 // byte selects the parser.
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,8 +13,11 @@
 #include "dialect/gflow/gflow.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/quantities.h"
+#include "dialect/service/service_file.h"
 #include "dialect/slurm/slurm.h"
+#include "dialect/sweep/sweep_file.h"
 #include "dialect/valohai/valohai.h"
+#include "sweep/halving.h"
 
 namespace {
 
@@ -97,12 +102,50 @@ void ReadValohai(std::string_view text) {
   for (const auto& task : project->tasks) Check(MakeTask(*project, task.name, {}, FuzzParseContext()));
 }
 
+/// Lets trials report and end as the bytes say. Every verdict must be for a trial that the sweep has.
+void RunTrials(std::string_view bytes, const sweep::HalvingRule& rule) {
+  constexpr std::uint32_t kTrials = 40;
+  sweep::Halving halving(rule, kTrials);
+  for (const char c : bytes.substr(0, 1000)) {
+    const std::uint32_t trial = static_cast<unsigned char>(c) % kTrials;
+    const auto decisions = c % 5 == 0 ? halving.End(trial) : halving.Report(trial, c % 7 == 0 ? NAN : c);
+    for (const sweep::Decision& decision : decisions) {
+      if (decision.trial >= kTrials) std::abort();
+    }
+    if (halving.NextRung(trial) < 0 || halving.RungsOf(trial) < 0) std::abort();
+  }
+}
+
+/// The rule of a sweep is a label of a submission, so the controller reads what a user wrote.
+void ReadRule(std::string_view text) {
+  const auto rule = sweep::ParseRule(text);
+  Check(rule);
+  if (!rule) return;
+  const auto again = sweep::ParseRule(sweep::FormatRule(*rule));
+  if (!again || *again != *rule) std::abort();
+  RunTrials(text, rule->halving);
+}
+
+void ReadSweep(std::string_view text) {
+  Check(ParseDraw(text));
+  Check(ParseHalving(text, sweep::EarlyStop::kAsha));
+  auto plan = ReadSweepFile(text, "sweep.yaml");
+  Check(plan);
+  if (!plan) return;
+  // Random values for 100,000 trials take too long here.
+  if (plan->trials <= kMostTrials) plan->trials = std::min<std::uint32_t>(plan->trials, 50);
+  JobSpec spec;
+  const Status done = CompleteSweep(*std::move(plan), spec);
+  Check(done);
+  if (done) ReadRule(spec.labels.at(std::string(sweep::kRuleLabel)));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  switch (bytes[0] % 7) {  // '1' selects the first parser, as in the seeds.
+  switch ((bytes[0] + 1) % 10) {  // '1' selects the first parser, as in the seeds.
     case 0:
       ReadScripts(text);
       break;
@@ -121,8 +164,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     case 5:
       ReadSmall(text);
       break;
-    default:
+    case 6:
       ReadValohai(text);
+      break;
+    case 7:
+      ReadSweep(text);
+      break;
+    case 8:
+      ReadRule(text);
+      break;
+    default:
+      Check(ReadServiceFile(text, "services.yaml"));
       break;
   }
   return 0;

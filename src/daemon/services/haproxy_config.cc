@@ -107,10 +107,26 @@ void AddService(const FrontPlace& place, const FrontService& served, std::string
 
 /// The columns of "show stat" that are used.
 enum Field { kProxy, kServer, kQueued, kInFlight, kRequests, kErrors, kStatus, kQueueMs, kAnswerMs, kFailed, kFields };
-constexpr std::array<std::string_view, kFields> kTitles = {"pxname",   "svname", "qcur",  "scur",  "stot",
+constexpr std::array<std::string_view, kFields> kTitles = {"# pxname", "svname", "qcur",  "scur",  "stot",
                                                            "hrsp_5xx", "status", "qtime", "rtime", "chkfail"};
 
-std::int64_t NumberIn(std::string_view text) { return ParseInteger(text).value_or(0); }
+/// Takes the first line from `csv` and returns its fields. HAProxy quotes a field with a comma, such as the reason that
+/// a replica gives with its status.
+std::vector<std::string_view> TakeRow(std::string_view& csv) {
+  std::vector<std::string_view> fields;
+  for (char after = ','; after == ',';) {
+    std::size_t end = 0;
+    if (csv.starts_with('"')) {
+      end = csv.find('"', 1);
+      while (end < csv.size() && csv.substr(end + 1).starts_with('"')) end = csv.find('"', end + 2);
+    }
+    end = std::min(csv.find_first_of(",\n", end), csv.size());
+    fields.push_back(csv.substr(0, end));
+    after = end < csv.size() ? csv[end] : '\n';
+    csv.remove_prefix(std::min(end + 1, csv.size()));
+  }
+  return fields;
+}
 
 }  // namespace
 
@@ -169,45 +185,30 @@ std::string ServerCommands(const std::string& server, const ServerState& before,
 std::vector<StatLine> ParseStat(std::string_view csv) {
   std::vector<StatLine> lines;
   std::array<std::size_t, kFields> columns{};
-  columns.fill(std::string_view::npos);
   bool has_head = false;
-  for (std::size_t at = 0; at < csv.size();) {
-    const std::size_t end = std::min(csv.find('\n', at), csv.size());
-    std::string_view line = csv.substr(at, end - at);
-    at = end + 1;
-    if (line.empty()) continue;
-    if (line.starts_with("# pxname,")) {
-      line.remove_prefix(2);
-      const auto titles = Split(line, ',');
-      for (std::size_t field = 0; field < kFields; ++field) {
-        const auto found = std::ranges::find(titles, kTitles[field]);
-        if (found != titles.end()) columns[field] = static_cast<std::size_t>(found - titles.begin());
-      }
-      has_head = std::ranges::find(columns, std::string_view::npos) == columns.end();
+  while (!csv.empty()) {
+    const std::vector<std::string_view> row = TakeRow(csv);
+    if (row.size() == 1) continue;  // An empty line.
+    if (row.front() == kTitles[kProxy]) {
+      for (std::size_t field = 0; field < kFields; ++field)
+        columns[field] = static_cast<std::size_t>(std::ranges::find(row, kTitles[field]) - row.begin());
+      has_head = std::ranges::find(columns, row.size()) == columns.end();
       continue;
     }
     if (!has_head) continue;
-    std::array<std::string_view, kFields> values{};
-    std::size_t column = 0;
-    const std::size_t last = std::ranges::max(columns);
-    for (std::size_t begin = 0; begin <= line.size() && column <= last; ++column) {
-      const std::size_t comma = std::min(line.find(',', begin), line.size());
-      for (std::size_t field = 0; field < kFields; ++field) {
-        if (columns[field] == column) values[field] = line.substr(begin, comma - begin);
-      }
-      begin = comma + 1;
-    }
+    const auto text = [&](Field field) { return columns[field] < row.size() ? row[columns[field]] : ""; };
+    const auto number = [&](Field field) { return ParseInteger(text(field)).value_or(0); };
     StatLine& stat = lines.emplace_back();
-    stat.proxy = values[kProxy];
-    stat.server = values[kServer];
-    stat.in_flight = NumberIn(values[kInFlight]);
-    stat.queued = NumberIn(values[kQueued]);
-    stat.requests = NumberIn(values[kRequests]);
-    stat.errors = NumberIn(values[kErrors]);
-    stat.queue_ms = NumberIn(values[kQueueMs]);
-    stat.answer_ms = NumberIn(values[kAnswerMs]);
-    stat.status = values[kStatus];
-    stat.failed_checks = NumberIn(values[kFailed]);
+    stat.proxy = text(kProxy);
+    stat.server = text(kServer);
+    stat.in_flight = number(kInFlight);
+    stat.queued = number(kQueued);
+    stat.requests = number(kRequests);
+    stat.errors = number(kErrors);
+    stat.queue_ms = number(kQueueMs);
+    stat.answer_ms = number(kAnswerMs);
+    stat.status = text(kStatus);
+    stat.failed_checks = number(kFailed);
   }
   return lines;
 }

@@ -99,6 +99,18 @@ TEST(HaproxyStat, ReadsTheColumnsByTheirTitles) {
   EXPECT_TRUE(ParseStat("").empty());
 }
 
+TEST(HaproxyStat, TextOfAReplicaMovesNoColumn) {
+  const auto lines = ParseStat(
+      "# pxname,svname,scur,qcur,status,stot,hrsp_5xx,last_chk,qtime,rtime,chkfail,\n"
+      "s_chat,r1,2,0,DOWN,10,1,\"no,\nreally \"\"no\"\"\",5,20,3,\n"
+      "s_chat,r2,1,0,UP,4,0,,6,21,0,\n");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].queue_ms, 5);
+  EXPECT_EQ(lines[0].answer_ms, 20);
+  EXPECT_EQ(lines[0].failed_checks, 3);
+  EXPECT_EQ(lines[1].answer_ms, 21);
+}
+
 PortListeners ListenersIn(std::initializer_list<std::string> sockets) {
   std::string table =
       "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "dialect/valohai/valohai_fields.h"
 
 namespace divvy::dialect {
@@ -51,7 +52,7 @@ Result<std::vector<ServiceEntry>> ReadServiceFile(std::string_view text, std::st
     else
       for (const YAML::Node& node : *list) entries.push_back(ReadServiceEntry(problems, node));
   } catch (const YAML::Exception& wrong) {
-    return InvalidArgument(file + ":" + std::to_string(wrong.mark.line + 1) + ": " + wrong.msg);
+    return InvalidArgument(file + ":" + std::to_string(wrong.mark.line + 1) + ": " + OneLine(wrong.msg));
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto same = std::ranges::count(entries, entries[i].name, &ServiceEntry::name);
@@ -61,7 +62,7 @@ Result<std::vector<ServiceEntry>> ReadServiceFile(std::string_view text, std::st
   }
   if (problems.empty()) return entries;
   const auto first = std::ranges::min_element(problems, {}, &ValohaiProblem::line);
-  return InvalidArgument(file + ":" + std::to_string(first->line) + ": " + first->text);
+  return InvalidArgument(file + ":" + std::to_string(first->line) + ": " + OneLine(first->text));
 }
 
 }  // namespace divvy::dialect

@@ -30,6 +30,16 @@ TEST(ServiceFile, KeysBecomeOptions) {
   EXPECT_EQ(entries->back().command.back(), "{port}");
 }
 
+TEST(ServiceFile, AMistakeIsOneLine) {
+  for (const std::string_view text :
+       {"services: [{name: a, command: x]\x03\n}]\n", "services: \"\\\n\\q\"",
+        "services:\n  - {name: \"a\\nb\", command: x}\n  - {name: \"a\\nb\", command: x}\n"}) {
+    const std::string error = ServiceFileError(text);
+    EXPECT_FALSE(error.empty()) << text;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+}
+
 TEST(ServiceFile, NamesTheLineOfAMistake) {
   EXPECT_EQ(ServiceFileError("services:\n  - name: chat\n"),
             "services.yaml:2: a service: 'chat' needs the key 'command'");
