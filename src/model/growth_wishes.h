@@ -2,6 +2,8 @@
 // --max-price set.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <compare>
 #include <map>
 #include <optional>
@@ -44,6 +46,7 @@ inline GrowthWishes GrowthWishesIn(const std::map<std::string, std::string>& lab
   wishes.may_grow = label(kNoGrowLabel).empty();
   if (const std::string names = label(kProviderLabel); !names.empty()) {
     for (const std::string_view name : Split(names, ',')) wishes.providers.emplace_back(name);
+    std::ranges::sort(wishes.providers);
   }
   if (const std::string price = label(kMaxPriceLabel); !price.empty())
     wishes.max_hourly = PriceIn(price).value_or(Money());

@@ -102,8 +102,34 @@ struct WaitingClass {
 /// Jobs of one class may have different wishes.
 using ClassAndWishes = std::pair<core::ClassIndex, GrowthWishes>;
 
+/// Prices that allow a request the same nodes, so that users cannot make a demand for each price.
+class PriceSteps {
+ public:
+  explicit PriceSteps(const std::vector<Provider>& providers) {
+    for (const Provider& provider : providers) {
+      for (const NodeShape& shape : provider.shapes) prices_.push_back(shape.hourly);
+    }
+    std::ranges::sort(prices_);
+  }
+  /// The first price that was given with an equal effect on the class. For a gang, whose nodes' prices add up, this is
+  /// known only of prices below the lowest one; others are returned as they are.
+  Money Representative(core::ClassIndex job_class, const core::ResourceRequest& request, Money price) {
+    const auto above = std::ranges::upper_bound(prices_, price);
+    const bool is_one_node = request.groups.size() == 1 && request.groups.front().least == 1;
+    if (!is_one_node && above != prices_.begin()) return price;
+    return first_.try_emplace({job_class, above - prices_.begin()}, price).first->second;
+  }
+
+ private:
+  std::vector<Money> prices_;
+  std::map<std::pair<core::ClassIndex, std::ptrdiff_t>, Money> first_;
+};
+
 std::map<ClassAndWishes, WaitingClass> WaitingClasses(const Controller& controller,
+                                                      const std::vector<Provider>& providers,
                                                       const std::map<JobId, GrowthWishes>& wishes) {
+  const GrowthWishes unknown{.may_grow = false};
+  PriceSteps steps(providers);
   const Scheduler& scheduler = controller.scheduler();
   const core::ClusterState& state = scheduler.core().state();
   std::map<ClassAndWishes, WaitingClass> classes;
@@ -111,7 +137,12 @@ std::map<ClassAndWishes, WaitingClass> WaitingClasses(const Controller& controll
     const auto waiting = state.waiting.find(id);
     if (waiting == state.waiting.end() || waiting->second.lane != core::Waiting::Lane::kReady) continue;
     const auto own = wishes.find(record.array.is_set() ? record.array : id);
-    WaitingClass& known = classes[{waiting->second.job_class, own == wishes.end() ? GrowthWishes() : own->second}];
+    const core::ClassIndex job_class = waiting->second.job_class;
+    GrowthWishes its = own == wishes.end() ? unknown : own->second;
+    if (its.max_hourly)
+      its.max_hourly =
+          steps.Representative(job_class, state.requests[state.classes[job_class].key.request], *its.max_hourly);
+    WaitingClass& known = classes[{job_class, std::move(its)}];
     known.jobs += waiting->second.count;
     known.since = std::min(known.since, record.waits_since);
     known.priority = std::max(known.priority, record.priority);
@@ -198,7 +229,7 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
   const Scheduler& scheduler = controller.scheduler();
   const core::ClusterState& state = scheduler.core().state();
   const std::unique_ptr<Scheduler> copy = CopyWithOffers(controller, providers);
-  const std::map<ClassAndWishes, WaitingClass> classes = WaitingClasses(controller, wishes);
+  const std::map<ClassAndWishes, WaitingClass> classes = WaitingClasses(controller, providers, wishes);
   // All requests first: each may split node classes.
   for (const auto& [index, waiting] : classes) {
     WaitingEntry entry = *scheduler.waiting(waiting.entries.front());

@@ -49,9 +49,9 @@ struct Imagined {
   std::uint64_t elements = 0;  // 0: a single job.
 };
 
-/// Collects the input of a decision. `memory`: by node name. `wishes`: of jobs, or of arrays as a whole; jobs that are
-/// not listed have none. The demand of `imagined` is the last. Cost: linear in the nodes, running jobs and job classes,
-/// and in the waiting jobs.
+/// Collects the input of a decision. `memory`: by node name. `wishes`: of jobs, or of arrays as a whole; for jobs that
+/// are not listed, no node is requested, because they may rule it out. The demand of `imagined` is the last. Cost:
+/// linear in the nodes, running jobs and job classes, and in the waiting jobs.
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
                          const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
                          const std::map<JobId, GrowthWishes>& wishes, Time now,

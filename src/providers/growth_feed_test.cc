@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "control/controller/controller_machines_test_world.h"
 #include "engine/growth/growth_text.h"
 
@@ -32,6 +34,9 @@ struct Growing : Machines {
 
   growth::GrowthDecision Decide() {
     Turn();
+    for (const auto& [id, record] : controller_.live()) {
+      if (!unread.contains(id)) wishes.try_emplace(id);
+    }
     feed = CollectGrowth(controller_, provisioner, memory, unused, wishes, now_);
     growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
     EXPECT_EQ(growth::CheckGrowth(feed.input, decision), "");
@@ -58,6 +63,7 @@ struct Growing : Machines {
   std::map<std::string, NodeMemory> memory;
   std::map<JobId, Unused> unused;
   std::map<JobId, GrowthWishes> wishes;
+  std::set<JobId> unread;  // Jobs that `wishes` does not list.
   GrowthFeed feed;
   int tokens = 0;
 };
@@ -122,6 +128,29 @@ TEST(GrowthFeed, JobsOfOneClassMayHaveDifferentWishes) {
   EXPECT_EQ(world.Why(decision, elsewhere).back(), "provider cloud: the job names other providers (--provider lab)");
 }
 
+TEST(GrowthFeed, NoNodeIsRequestedForAJobWhoseWishesAreNotKnown) {
+  Growing world(Cloud(8));
+  const JobId unread = world.Submit(8);
+  world.unread.insert(unread);
+  EXPECT_TRUE(world.Decide().requests.empty());
+  const JobId any = world.Submit(8);
+  const auto decision = world.Decide();
+  ASSERT_EQ(decision.requests.size(), 1U);
+  EXPECT_EQ(world.feed.demand_of.at(any), decision.requests.front().demand);
+  EXPECT_FALSE(world.feed.input.demands[world.feed.demand_of.at(unread)].may_grow);
+  world.unread.clear();
+  EXPECT_EQ(world.Decide().requests.size(), 2U);
+}
+
+TEST(GrowthFeed, PricesThatAllowTheSameShapesAreOneDemand) {
+  Growing world(Cloud(8));
+  for (int i = 1; i <= 20; ++i) world.wishes[world.Submit(8)].max_hourly = Money(i * 1'000'000);
+  for (int i = 24; i <= 40; ++i) world.wishes[world.Submit(8)].max_hourly = Money(i * 1'000'000);
+  const auto decision = world.Decide();
+  EXPECT_EQ(world.feed.input.demands.size(), 2U);
+  EXPECT_EQ(decision.requests.size(), 4U);  // The provider's limit.
+}
+
 TEST(GrowthFeed, WishesAreReadFromLabels) {
   const GrowthWishes wishes =
       GrowthWishesIn({{"divvy.no-grow", "yes"}, {"divvy.provider", "a,b"}, {"divvy.max-price", "3.5"}, {"other", "x"}});
@@ -139,7 +168,7 @@ TEST(GrowthFeed, ImaginedJobIsTheLastDemand) {
   JobSpec spec;
   spec.request.gpus = 4;
   spec.labels[std::string(kMaxPriceLabel)] = "30";
-  world.Turn();
+  world.Decide();
   const GrowthFeed feed = CollectGrowth(world.controller_, world.provisioner, world.memory, world.unused, world.wishes,
                                         world.now_, Imagined{JobId(1000), &spec, 3});
   ASSERT_EQ(feed.input.demands.size(), 2U);

@@ -28,7 +28,16 @@ port, api, hub_port = free_port(), free_port(), free_port()
 user = os.environ["USER"]
 pathlib.Path("config.py").write_text(f"""
 import os
-import batchspawner  # noqa: F401
+import batchspawner
+from traitlets import default
+
+
+class PrivateSpawner(batchspawner.SlurmSpawner):
+    @default("req_homedir")  # Where the script writes its log.
+    def _req_homedir_default(self):
+        return "{os.getcwd()}"
+
+
 c.JupyterHub.bind_url = "http://127.0.0.1:{port}"
 c.JupyterHub.hub_port = {hub_port}
 c.JupyterHub.hub_ip = "127.0.0.1"
@@ -36,7 +45,7 @@ c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api}"
 c.ConfigurableHTTPProxy.command = ["{proxy}/node_modules/.bin/configurable-http-proxy"]
 c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allow_all = True
-c.JupyterHub.spawner_class = "batchspawner.SlurmSpawner"
+c.JupyterHub.spawner_class = PrivateSpawner
 c.SlurmSpawner.exec_prefix = ""
 c.SlurmSpawner.req_gres = "gpu:1"
 c.SlurmSpawner.req_runtime = "0:30:00"
@@ -95,8 +104,10 @@ except Exception:
     raise
 finally:
     hub.terminate()
-    hub.wait(60)
-    for output in pathlib.Path(os.path.expanduser(f"~{user}")).glob("jupyterhub_slurmspawner_*.log"):
-        output.unlink()
+    try:
+        hub.wait(60)
+    except subprocess.TimeoutExpired:
+        hub.kill()
+        hub.wait()
 versions = {name: importlib.metadata.version(name) for name in ("batchspawner", "jupyterhub")}
 print(f"batchspawner {versions['batchspawner']} with JupyterHub {versions['jupyterhub']}: a notebook server as a job")

@@ -72,7 +72,7 @@ scrape_configs:
     static_configs: [{targets: ["127.0.0.1:$port"]}]
 EOF
   sed -i "s|BEARER|$(sed 's/.*#\([^.]*\)\.\([^.]*\)\..*/\1.\2/' viewer.token)|" prometheus.yml
-  at=$((32000 + (RANDOM + $$) % 8000))
+  at=$((10000 + (RANDOM + $$) % 9000))
   "$prometheus" --config.file=prometheus.yml --storage.tsdb.path=tsdb --web.listen-address="127.0.0.1:$at" >prometheus.log 2>&1 &
   scraper=$!
   trap 'kill $scraper 2>/dev/null || true; clean_up' EXIT

@@ -104,6 +104,8 @@ grep -q 'is a node of a provider, and this token was not made for it\|there is a
 grep -q 'provider nowhere: there is no such provider; expected local, flood, hang' err || fail "says: $(cat err)"
 ! divvy submit --max-price 0 --gpus 1 -- true 2>err || fail "accepts a price of 0"
 grep -q "'0' is not a number above 0" err || fail "says: $(cat err)"
+! divvy submit --gpus 8 : --gpus 1 --no-grow -- true 2>err || fail "accepts --no-grow in a later component"
+grep -q 'component 1: --no-grow is for the whole job; give it with the first component' err || fail "says: $(cat err)"
 WAIT_S=60 wait_for "the return of the node" nothing_left
 divvy submit --dry-run --provider local --gpus 8 -- true >out 2>err
 grep -q 'nodes on demand: 1 job will fit on a node that is requested now (local: 8x H100-80GB, 24.00/h)' err || fail "says: $(cat out err)"

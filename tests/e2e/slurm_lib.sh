@@ -5,7 +5,8 @@
 # start_slurm FOLDER NODES GPUS: starts it, sets SLURM_CONF, and puts its commands into PATH.
 start_slurm() {
   slurm=$1
-  local nodes=$2 gpus=$3 n g base=$((30000 + (RANDOM + $$) % 20000)) prefix=${SLURM_PREFIX:-}
+  # Below the ports that the kernel gives to connections.
+  local nodes=$2 gpus=$3 n g base=$((10000 + (RANDOM + $$) % 9000)) prefix=${SLURM_PREFIX:-}
   local plugins=$prefix/usr/lib/$(uname -m)-linux-gnu/slurm-wlm program
   mkdir -p "$slurm/state" "$slurm/log" "$slurm/bin"
   chmod 755 "$slurm"

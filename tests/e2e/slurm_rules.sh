@@ -71,7 +71,9 @@ scontrol update StepId="$id.0" TimeLimit=0:01
 wait_for "its end" queue_is_empty
 says "^srun: error: \*\*\* STEP $id\.0 ON $host CANCELLED AT 20.*T.* DUE TO TIME LIMIT \*\*\*$" limit.out "the step"
 says "^the step ended with 143$" limit.out "the script"
-expect CANCELLED "$(sacct -n -P -o State -j "$id.0")" "the state of the step"
+expect TIMEOUT "$(sacct -n -P -o State -j "$id.0")" "the state of the step"
+srun -n2 -t 30 sh -c '[ "$SLURM_PROCID" = 1 ] || scontrol show step "$SLURM_JOB_ID.0"' >out
+says " TimeLimit=UNLIMITED$" out "the step of an srun that limits its job"
 
 # --signal of a script goes to the tasks of its steps, and its time limit is reported in its own output.
 cat >warned.sh <<'X'
@@ -90,7 +92,10 @@ wait_for "the warning" grep -q "went on" warned.out
 expect "task heard went on" "$(grep -E '^(command|task|went)' warned.out | xargs)" "--signal"
 divvy update "$id" --time 1s >/dev/null
 wait_for "its end" queue_is_empty
-says "^divvy: error: \*\*\* JOB $id ON $host CANCELLED AT 20.*T.* DUE TO TIME LIMIT \*\*\*$" warned.out "the job"
+grep -q "command heard" warned.out && fail "a command outside of the step got the warning"
+line="^divvy: error: \*\*\* JOB $id ON $host CANCELLED AT 20.*T.* DUE TO TIME LIMIT \*\*\*$"
+if [ "$(id -u)" != 0 ]; then says "$line" warned.out "the job"  # Not written for jobs of root.
+else ! grep -qE "$line" warned.out || fail "the line was written for a job of root"; fi
 expect TIMEOUT "$(sacct -n -X -P -o State -j "$id")" "the state of the job"
 
 # --quit-on-interrupt ends tasks that ignore Ctrl-C.
@@ -100,9 +105,32 @@ for tasks in 1 2; do
   wait_for "its tasks" sh -c "[ \$(grep -c up out) = $tasks ]"
   kill -INT $srun
   wait_for "the end of srun" ended $srun
-  says "srun: sending Ctrl-C to StepId=[0-9]+\.0" err "srun --quit-on-interrupt"
+  expect 1 "$(grep -cE "srun: sending Ctrl-C to StepId=[0-9]+\.0" err)" "the message of srun --quit-on-interrupt"
 done
 wait_for "their ends" queue_is_empty
+cat >quits.sh <<'X'
+echo $$ >quits.pid
+exec srun -n2 --quit-on-interrupt sh -c 'trap "" INT; echo up; while :; do sleep 0.05; done'
+X
+salloc sh quits.sh >out 2>err &
+wait_for "its tasks" sh -c "[ \$(grep -c up out) = 2 ]"
+kill -INT "$(cat quits.pid)"
+wait_for "the end of the job" queue_is_empty
+wait $! || true
+expect 1 "$(grep -cE "srun: sending Ctrl-C to StepId=[0-9]+\.0" err)" "the message of srun in an allocation"
+
+# A job appends to its output, so that others can write there meanwhile.
+cat >appends.sh <<'X'
+echo first
+while [ ! -e go ]; do sleep 0.05; done
+echo third
+X
+sbatch --parsable -o appends.out --wrap "sh $PWD/appends.sh" >out
+wait_for "its first line" grep -q first appends.out
+echo second >>appends.out
+touch go
+wait_for "its end" queue_is_empty
+expect "first second third" "$(xargs <appends.out)" "the output of a job and another writer"
 
 # listpids names the tasks of steps by their ranks.
 id=$(sbatch --parsable -o pids.out --wrap 'srun -n2 sh -c "echo up; sleep 1000; true"')

@@ -246,7 +246,7 @@ def test_a_token_line_names_several_controllers():
 
 
 def test_a_token_in_the_wrong_place_is_not_shown(tmp_path, monkeypatch):
-    with pytest.raises(divvy.NotFound, match="/nowhere is not a file"):
+    with pytest.raises(divvy.NotFound, match="/nowhere is neither"):
         divvy.Client("/nowhere")
     long = f"{SECRET}{SECRET}.{SECRET}{SECRET}"  # Longer than the name of a file may be.
     with pytest.raises(divvy.InvalidRequest) as refusal:

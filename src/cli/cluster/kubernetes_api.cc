@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "dialect/config/kubeconfig.h"
 #include "platform/os/unique_fd.h"
-#include "wire/json/json.h"
 
 namespace divvy::cli {
 namespace {
@@ -22,7 +21,9 @@ namespace {
 /// Where Kubernetes puts the credentials of a pod (kubernetes.io, "Accessing the Kubernetes API from a Pod").
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
 constexpr std::size_t kMostFile = std::size_t{1} << 20;
-constexpr HttpLimits kAnswerLimits{.header_bytes = std::size_t{64} << 10, .body_bytes = std::size_t{64} << 20};
+constexpr HttpLimits kAnswerLimits{.header_bytes = std::size_t{64} << 10, .body_bytes = kLongestAnswer};
+/// Answers such as "103 Early Hints" before the real one (RFC 9110, 15.2).
+constexpr int kMostInformational = 10;
 /// One attempt ends after this time, so that a server that hangs does not use up the time of all calls.
 constexpr Duration kOneAttempt = std::chrono::seconds(30);
 constexpr Duration kFirstPause = std::chrono::milliseconds(200);
@@ -49,10 +50,11 @@ std::string Beside(const std::string& kubeconfig, const std::string& file) {
 /// Whether the server asks for the call to be repeated: too many requests, a timeout, or a defect.
 bool IsTemporary(int status) { return status == 429 || status >= 500; }
 
-/// Retry-After in seconds (RFC 9110, 10.2.3); its form as a date is not used by API servers.
-Duration PauseOf(const HttpResponse& answer, Duration otherwise) {
+/// Retry-After in seconds (RFC 9110, 10.2.3), but at least `least`; its form as a date is not used by API servers.
+Duration PauseOf(const HttpResponse& answer, Duration least) {
   const auto seconds = ParseInteger(Trim(answer.header("retry-after")));
-  return seconds && *seconds >= 0 && *seconds <= 3600 ? Duration(std::chrono::seconds(*seconds)) : otherwise;
+  return seconds && *seconds >= 0 && *seconds <= 3600 ? std::max(Duration(std::chrono::seconds(*seconds)), least)
+                                                      : least;
 }
 
 }  // namespace
@@ -150,9 +152,19 @@ Result<HttpResponse> KubernetesApi::CallOnce(std::string_view method, const std:
   text += body;
   DIVVY_CHECK(connection.Write(text));
   HttpResponseReader reader(kAnswerLimits);
+  int informational = 0;
+  const auto next = [&reader, &informational] {
+    auto answer = reader.Next();
+    while (answer && answer->status < 200 && ++informational <= kMostInformational) answer = reader.Next();
+    return answer;
+  };
   std::array<char, 65'536> room;
   while (true) {
-    if (auto answer = reader.Next(); answer && answer->status >= 200) return *std::move(answer);
+    auto answer = next();
+    if (informational > kMostInformational)
+      return CorruptData(server_.host + " sends more than " + std::to_string(kMostInformational) +
+                         " informational answers");
+    if (answer) return *std::move(answer);
     if (reader.error()) return CorruptData(server_.host + " sends no HTTP response: " + reader.error()->message);
     DIVVY_TRY(const std::size_t size, connection.Read(room));
     if (size > 0) {
@@ -160,12 +172,19 @@ Result<HttpResponse> KubernetesApi::CallOnce(std::string_view method, const std:
       continue;
     }
     reader.FinishInput();
-    if (auto answer = reader.Next(); answer && answer->status >= 200) return *std::move(answer);
+    if (answer = next(); answer && answer->status >= 200) return *std::move(answer);
     return Unreachable(server_.host + " closed the connection before it answered");
   }
 }
 
-Result<HttpResponse> KubernetesApi::Call(std::string_view method, const std::string& target, std::string_view body) {
+void KubernetesApi::Pause(int before) const {
+  Duration pause = kFirstPause;
+  for (int i = 0; i < before && pause < kLongestPause; ++i) pause *= 2;
+  std::this_thread::sleep_for(std::clamp(Left(), Duration(0), pause));
+}
+
+Result<HttpResponse> KubernetesApi::Call(std::string_view method, const std::string& target, std::string_view body,
+                                         bool repeats) {
   Duration pause = kFirstPause;
   while (true) {
     auto answer = CallOnce(method, target, body);
@@ -173,7 +192,7 @@ Result<HttpResponse> KubernetesApi::Call(std::string_view method, const std::str
         answer ? IsTemporary(answer->status)
                : answer.error().code == ErrorCode::kUnreachable || answer.error().code == ErrorCode::kTimedOut;
     const Duration wait = answer ? PauseOf(*answer, pause) : pause;
-    if (is_worth_it && wait < Left()) {
+    if (repeats && is_worth_it && wait < Left()) {
       std::this_thread::sleep_for(wait);
       pause = std::min(pause * 2, kLongestPause);
       continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,12 @@
 #include "base/time.h"
 #include "platform/net/web_connection.h"
 #include "wire/http/http.h"
+#include "wire/json/json.h"
 
 namespace divvy::cli {
+
+/// Limit for the body of an answer, in bytes, and so for its JSON.
+inline constexpr std::size_t kLongestAnswer = JsonLimits().bytes;
 
 /// Reads a file of at most 1 MiB. Errors name it.
 Result<std::string> ReadSmallFile(const std::string& path);
@@ -29,8 +34,11 @@ class KubernetesApi {
 
   /// Returns the answer of the server, whatever its status, but repeats calls that it could not serve: 429, 5xx, and
   /// lost connections. It waits as long as Retry-After says, and gives up when the time limit would pass. So a call
-  /// must be one that may be made twice. `body`: JSON.
-  Result<HttpResponse> Call(std::string_view method, const std::string& target, std::string_view body = {});
+  /// must be one that may be made twice. `body`: JSON. Without `repeats` it is made once.
+  Result<HttpResponse> Call(std::string_view method, const std::string& target, std::string_view body = {},
+                            bool repeats = true);
+  /// Waits before a sequence of calls is repeated, longer each time. `before`: the number of pauses before this one.
+  void Pause(int before) const;
 
   /// The error for an answer: "creating the pod: HTTP status 403: pods is forbidden". No secret is in it.
   Error ErrorOf(const std::string& doing, const HttpResponse& answer) const;

@@ -13,11 +13,16 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kContainer = "divvy";
 constexpr std::string_view kJoinFolder = "/var/run/divvy-join";
 constexpr std::string_view kHome = "/var/lib/divvy-agent";
 /// Time between SIGTERM and SIGKILL. divvy has taken the jobs away before a node is destroyed.
 constexpr int kGraceSeconds = 30;
+/// The API server's limit for activeDeadlineSeconds.
+constexpr double kLongestLife = 2'147'483'647;
+/// Annotations that choose profiles, as in earlier versions of Kubernetes.
+constexpr std::string_view kProfileAnnotations[] = {"container.apparmor.security.beta.kubernetes.io/",
+                                                    "container.seccomp.security.alpha.kubernetes.io/",
+                                                    "seccomp.security.alpha.kubernetes.io/"};
 /// Kinds of lists of containers in a pod.
 constexpr std::string_view kContainerLists[] = {"containers", "initContainers", "ephemeralContainers"};
 
@@ -44,8 +49,10 @@ json::object& Named(json::array& list, std::string_view name) {
   added["name"] = View(name);
   return added;
 }
+/// For the API server, null is a missing field.
 void SetDefault(json::object& object, std::string_view key, json::value value) {
-  if (!object.contains(View(key))) object[View(key)] = std::move(value);
+  json::value& field = object[View(key)];
+  if (field.is_null()) field = std::move(value);
 }
 
 const json::value* Find(const json::value* value, std::initializer_list<std::string_view> path) {
@@ -58,6 +65,13 @@ const json::value* Find(const json::value* value, std::initializer_list<std::str
 /// Anything except a missing field, null and false: what the API server makes of another type is its own affair.
 bool IsOn(const json::value* value) {
   return value != nullptr && !value->is_null() && !(value->is_bool() && !value->as_bool());
+}
+/// Anything except a missing field, null, and an empty text, list or object.
+bool IsGiven(const json::value* value) {
+  if (value == nullptr || value->is_null()) return false;
+  if (value->is_string()) return !value->as_string().empty();
+  if (value->is_array()) return !value->as_array().empty();
+  return !value->is_object() || !value->as_object().empty();
 }
 bool IsText(const json::value* value, std::string_view text) {
   return value != nullptr && value->is_string() && value->as_string() == View(text);
@@ -72,9 +86,11 @@ std::string PrivilegeOfContext(const json::value* context, const std::string& wh
   for (const std::string_view switched : {"privileged", "allowPrivilegeEscalation"}) {
     if (IsOn(Find(context, {switched}))) return where + "." + std::string(switched);
   }
-  const json::value* added = Find(context, {"capabilities", "add"});
-  const bool adds_none = added == nullptr || added->is_null() || (added->is_array() && added->as_array().empty());
-  if (!adds_none) return where + ".capabilities.add";
+  if (IsGiven(Find(context, {"capabilities", "add"}))) return where + ".capabilities.add";
+  if (IsGiven(Find(context, {"sysctls"}))) return where + ".sysctls";
+  for (const std::string_view field : {"type", "user", "role"}) {
+    if (IsGiven(Find(context, {"seLinuxOptions", field}))) return where + ".seLinuxOptions." + std::string(field);
+  }
   if (IsText(Find(context, {"procMount"}), "Unmasked")) return where + ".procMount";
   return "";
 }
@@ -83,6 +99,15 @@ std::string PrivilegeOfContainer(const json::value& container, const std::string
   if (std::string found = PrivilegeOfContext(Find(&container, {"securityContext"}), where + ".securityContext");
       !found.empty())
     return found;
+  // The kubelet would send requests to other machines.
+  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"}) {
+    const bool is_hook = probe.starts_with('p');
+    const json::value* handler = is_hook ? Find(&container, {"lifecycle", probe}) : Find(&container, {probe});
+    for (const std::string_view action : {"httpGet", "tcpSocket"}) {
+      if (IsGiven(Find(handler, {action, "host"})))
+        return where + (is_hook ? ".lifecycle." : ".") + std::string(probe) + "." + std::string(action) + ".host";
+    }
+  }
   const json::value* ports = Find(&container, {"ports"});
   if (ports == nullptr || !ports->is_array()) return "";
   for (const json::value& port : ports->as_array()) {
@@ -92,6 +117,15 @@ std::string PrivilegeOfContainer(const json::value& container, const std::string
 }
 
 std::string PrivilegeOfPod(const json::value& pod) {
+  const json::value* annotations = Find(&pod, {"metadata", "annotations"});
+  if (annotations != nullptr && annotations->is_object()) {
+    for (const auto& [key, unused] : annotations->as_object()) {
+      const std::string name(key.data(), key.size());
+      for (const std::string_view prefix : kProfileAnnotations) {
+        if (name.starts_with(prefix)) return "metadata.annotations." + name;
+      }
+    }
+  }
   const json::value* spec = Find(&pod, {"spec"});
   for (const std::string_view name : {"hostNetwork", "hostPID", "hostIPC"}) {
     if (IsOn(Find(spec, {name}))) return "spec." + std::string(name);
@@ -235,7 +269,11 @@ void SetContainer(json::object& spec, const wire::ProviderOrder& order, const Ku
   limits["memory"] = std::to_string(shape.memory_bytes);
   if (shape.gpus > 0 && options.emulate.empty()) limits["nvidia.com/gpu"] = std::to_string(shape.gpus);
   // Without requests, the API server takes the limits.
-  SetDefault(ObjectIn(container, "securityContext"), "allowPrivilegeEscalation", false);
+  json::object& context = ObjectIn(container, "securityContext");
+  const json::value copy = context;
+  // The API server refuses privileged containers, and some with added capabilities, without escalation.
+  if (!IsOn(Find(&copy, {"privileged"})) && !IsGiven(Find(&copy, {"capabilities", "add"})))
+    SetDefault(context, "allowPrivilegeEscalation", false);
   AddVolume(spec, container, "divvy-join", kJoinFolder,
             {{"secret", {{"secretName", PodNameOf(order.token)}, {"defaultMode", 0440}}}});
   AddVolume(spec, container, "divvy-home", kHome, {{"emptyDir", json::object()}});
@@ -283,7 +321,8 @@ Result<std::string> PodText(const wire::ProviderOrder& order, const KubernetesOp
   SetDefault(spec, "enableServiceLinks", false);
   SetDefault(spec, "terminationGracePeriodSeconds", kGraceSeconds);
   if (order.shape->max_lifetime_s > 0)
-    spec["activeDeadlineSeconds"] = std::max<std::int64_t>(1, static_cast<std::int64_t>(order.shape->max_lifetime_s));
+    spec["activeDeadlineSeconds"] =
+        static_cast<std::int64_t>(std::clamp(order.shape->max_lifetime_s, 1.0, kLongestLife));
   if (!options.service_account.empty()) spec["serviceAccountName"] = options.service_account;
   for (const auto& [label, wanted] : options.node_selector) ObjectIn(spec, "nodeSelector")[label] = wanted;
   for (const std::string& toleration : options.tolerations)

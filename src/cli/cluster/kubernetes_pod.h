@@ -15,6 +15,9 @@ namespace divvy::cli {
 inline constexpr std::string_view kClusterLabel = "divvy.dev/cluster";
 inline constexpr std::string_view kTokenLabel = "divvy.dev/token";
 
+/// The container that runs the agent.
+inline constexpr std::string_view kContainer = "divvy";
+
 /// The options of a provider and of one of its shapes, in this order.
 struct KubernetesOptions {
   std::string name_space;  // Not for shapes; empty: the namespace of the credentials.
@@ -37,7 +40,8 @@ std::string PodNameOf(const std::string& token);
 /// The pod as JSON. `pod_template`: JSON of a pod whose fields are the defaults; "{}": none. Lists of things with names
 /// (containers, volumes, env) are merged by name. The fields that make the pod a node of divvy always win. Fails if the
 /// template is no pod, or asks for privileges and the options do not allow that: what the Pod Security Standards'
-/// profile "baseline" forbids, and privilege escalation.
+/// profile "baseline" forbids, privilege escalation, all sysctls, and all profiles of SELinux and AppArmor that the
+/// pod names itself.
 Result<std::string> PodText(const wire::ProviderOrder& order, const KubernetesOptions& options,
                             const std::string& pod_template);
 /// The secret with the join line, which belongs to the pod and is removed with it. JSON.

@@ -59,6 +59,8 @@ TEST(KubernetesPod, LifetimeIsADeadline) {
   wire::ProviderOrder order = Order();
   order.shape->max_lifetime_s = 3600;
   EXPECT_TRUE(Has(PodText(order, Options(), "{}").value(), R"("activeDeadlineSeconds":3600)"));
+  order.shape->max_lifetime_s = 1e12;
+  EXPECT_TRUE(Has(PodText(order, Options(), "{}").value(), R"("activeDeadlineSeconds":2147483647)"));
 }
 
 TEST(KubernetesPod, EmulatedGpusAreNotRequested) {
@@ -90,6 +92,24 @@ TEST(KubernetesPod, ImageMayComeFromTheTemplate) {
   EXPECT_TRUE(PodText(Order(), KubernetesOptions(), R"({"spec":{"containers":[{"name":"divvy","image":"i"}]}})"));
 }
 
+TEST(KubernetesPod, NullInATemplateIsAMissingField) {
+  const std::string pod = Pod(R"({"spec":{"automountServiceAccountToken":null,"enableServiceLinks":null,
+    "containers":[{"name":"divvy","securityContext":{"allowPrivilegeEscalation":null}}]}})");
+  EXPECT_TRUE(Has(pod, R"("automountServiceAccountToken":false)")) << pod;
+  EXPECT_TRUE(Has(pod, R"("enableServiceLinks":false)")) << pod;
+  EXPECT_TRUE(Has(pod, R"("allowPrivilegeEscalation":false)")) << pod;
+}
+
+TEST(KubernetesPod, PrivilegesThatAreAllowedDoNotContradictThemselves) {
+  KubernetesOptions allowed = Options();
+  allowed.allows_privileges = true;
+  for (const std::string context : {R"({"privileged":true})", R"({"capabilities":{"add":["SYS_ADMIN"]}})"}) {
+    const std::string text = R"({"spec":{"containers":[{"name":"divvy","securityContext":)" + context + "}]}}";
+    EXPECT_FALSE(Has(Pod(text, allowed), "allowPrivilegeEscalation")) << context;
+  }
+  EXPECT_TRUE(Has(Pod("{}", allowed), R"("allowPrivilegeEscalation":false)"));
+}
+
 TEST(KubernetesPod, TemplateThatAsksForPrivilegesIsRefused) {
   const auto container = [](const std::string& context) {
     return R"({"spec":{"containers":[{"name":"x","securityContext":)" + context + "}]}}";
@@ -107,6 +127,19 @@ TEST(KubernetesPod, TemplateThatAsksForPrivilegesIsRefused) {
       {container(R"({"procMount":"Unmasked"})"), "spec.containers.securityContext.procMount"},
       {R"({"spec":{"initContainers":[{"name":"x","securityContext":{"privileged":true}}]}})",
        "spec.initContainers.securityContext.privileged"},
+      {R"({"spec":{"securityContext":{"sysctls":[{"name":"kernel.msgmax","value":"1"}]}}})",
+       "spec.securityContext.sysctls"},
+      {R"({"spec":{"securityContext":{"seLinuxOptions":{"type":"spc_t"}}}})",
+       "spec.securityContext.seLinuxOptions.type"},
+      {container(R"({"seLinuxOptions":{"role":"sysadm_r"}})"), "spec.containers.securityContext.seLinuxOptions.role"},
+      {R"({"metadata":{"annotations":{"container.apparmor.security.beta.kubernetes.io/divvy":"unconfined"}}})",
+       "metadata.annotations.container.apparmor.security.beta.kubernetes.io/divvy"},
+      {R"({"metadata":{"annotations":{"seccomp.security.alpha.kubernetes.io/pod":"unconfined"}}})",
+       "metadata.annotations.seccomp.security.alpha.kubernetes.io/pod"},
+      {R"({"spec":{"containers":[{"name":"x","livenessProbe":{"httpGet":{"host":"10.0.0.9","port":80}}}]}})",
+       "spec.containers.livenessProbe.httpGet.host"},
+      {R"({"spec":{"containers":[{"name":"x","lifecycle":{"preStop":{"tcpSocket":{"host":"10.0.0.9"}}}}]}})",
+       "spec.containers.lifecycle.preStop.tcpSocket.host"},
       {R"({"spec":{"containers":[{"name":"x","ports":[{"hostPort":80}]}]}})", "spec.containers.ports.hostPort"}};
   KubernetesOptions allowed = Options();
   allowed.allows_privileges = true;
@@ -118,7 +151,10 @@ TEST(KubernetesPod, TemplateThatAsksForPrivilegesIsRefused) {
     EXPECT_TRUE(PodText(Order(), allowed, text)) << text;
   }
   for (const std::string& harmless : {std::string(R"({"spec":{"hostNetwork":false,"hostPID":null}})"),
-                                      container(R"({"privileged":false,"capabilities":{"drop":["ALL"],"add":[]}})")})
+                                      container(R"({"privileged":false,"capabilities":{"drop":["ALL"],"add":[]}})"),
+                                      container(R"({"seLinuxOptions":{"level":"s0:c1"},"sysctls":[]})"),
+                                      std::string(R"({"spec":{"containers":[{"name":"x","readinessProbe":{"httpGet":
+                                        {"host":"","port":80}}}]}})")})
     EXPECT_TRUE(PodText(Order(), Options(), harmless)) << harmless;
 }
 

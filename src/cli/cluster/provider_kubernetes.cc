@@ -3,10 +3,14 @@
 // its tag: the cluster and the token. The join line is in a secret that belongs to the pod and is removed with it.
 //
 // Options of the provider and of its shapes: see KubernetesOptions (kubernetes_pod.h) and docs/providers.md.
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +27,14 @@ namespace {
 
 constexpr int kPodsInOneAnswer = 500;
 constexpr int kMostPages = 1000;
+/// Limits for what a server says: all pods of a list, bytes of a name, and of the token for the next page.
+constexpr std::size_t kMostPods = 10'000;
+constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kLongestContinue = std::size_t{64} << 10;
+/// Pods that have ended are deleted by lists, so many by each.
+constexpr int kMostDeleted = 20;
+/// A pod that exists for so long after its end is stuck.
+constexpr std::time_t kStuckAfter = 300;
 /// Pods that vanish and appear meanwhile, and answers that have expired, are looked at again this often.
 constexpr int kMostTries = 5;
 /// If the daemon does not say how long a call may take.
@@ -34,12 +46,21 @@ struct Pod {
   std::string uid;
   std::string cluster;
   std::string token;
-  bool has_ended = false;     // Its containers will not start again.
+  bool has_ended = false;     // Its agent will not start again.
   bool is_deleting = false;   // It exists until they have ended.
   bool is_scheduled = false;  // It has a node.
+  bool is_stuck = false;      // It should have been gone for a while.
 };
 
 std::string TextOf(JsonValue value) { return std::string(value.AsString().value_or("")); }
+
+/// Times are RFC 3339 in UTC: "2026-11-02T09:12:00Z". nullopt for others.
+std::optional<std::time_t> TimeIn(const std::string& text) {
+  std::tm parts{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return ::timegm(&parts);
+}
 
 Pod PodOf(JsonValue json) {
   Pod pod;
@@ -51,8 +72,30 @@ Pod PodOf(JsonValue json) {
   pod.is_deleting = metadata["deletionTimestamp"].is_string();
   const std::string phase = TextOf(json["status"]["phase"]);
   pod.has_ended = phase == "Failed" || phase == "Succeeded";
+  // The template may have other containers, which keep the pod in the phase Running.
+  for (const JsonValue container : json["status"]["containerStatuses"]) {
+    if (TextOf(container["name"]) == kContainer && container["state"]["terminated"].is_object()) pod.has_ended = true;
+  }
+  if (const auto deleted = TimeIn(TextOf(metadata["deletionTimestamp"]))) {
+    const std::int64_t grace = metadata["deletionGracePeriodSeconds"].AsInt().value_or(0);
+    pod.is_stuck = *deleted + std::clamp<std::int64_t>(grace, 0, 1'000'000'000) + kStuckAfter < std::time(nullptr);
+  }
   pod.is_scheduled = json["spec"]["nodeName"].is_string() && !TextOf(json["spec"]["nodeName"]).empty();
   return pod;
+}
+
+/// RFC 4648, as the API server writes the data of secrets.
+std::string Base64(std::string_view text) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = i; k < i + 3; ++k)
+      bits = bits << 8 | (k < text.size() ? static_cast<std::uint8_t>(text[k]) : 0);
+    const std::size_t digits = std::min<std::size_t>(text.size() - i, 3) + 1;
+    for (std::size_t k = 0; k < 4; ++k) out.push_back(k < digits ? kDigits[bits >> (18 - 6 * k) & 63] : '=');
+  }
+  return out;
 }
 
 /// The reason of an error: "AlreadyExists", "Conflict", "Expired" (apimachinery, StatusReason).
@@ -65,7 +108,10 @@ class Provider {
  public:
   Provider(KubernetesApi api, const wire::ProviderOrder& order, KubernetesOptions options)
       : api_(std::move(api)), order_(order), options_(std::move(options)) {
-    if (!order.join.empty()) api_.Hide(order.join);
+    if (!order.join.empty()) {
+      api_.Hide(order.join);
+      api_.Hide(Base64(order.join));  // As secrets show it.
+    }
     folder_ = "/api/v1/namespaces/" +
               PercentEncode(options_.name_space.empty() ? api_.name_space() : options_.name_space) + "/";
   }
@@ -73,7 +119,8 @@ class Provider {
   Result<std::string> Create() {
     DIVVY_TRY(const std::string text, PodFor());
     for (int tries = 0; tries < kMostTries; ++tries) {
-      DIVVY_TRY(const HttpResponse answer, api_.Call("POST", folder_ + "pods", text));
+      if (tries > 0) api_.Pause(tries - 1);
+      DIVVY_TRY(const HttpResponse answer, api_.Call("POST", folder_ + "pods?fieldValidation=Strict", text));
       std::optional<Pod> pod;
       if (answer.status == 409) {
         // It exists already, or a quota was changed at the same time (reason Conflict): then it is tried again.
@@ -102,12 +149,13 @@ class Provider {
       DIVVY_TRY(const auto pods, ListOnce());
       if (!pods) continue;  // Its pages have expired.
       wire::ProviderList list;
+      int deleted = 0;
       for (const Pod& pod : *pods) {
         if (!pod.has_ended) {
           list.nodes.push_back({pod.cluster, pod.token, pod.name, pod.is_scheduled ? "" : "pending"});
-        } else if (!pod.is_deleting) {
-          // Nothing runs in it. If this fails, the next list does it.
-          static_cast<void>(Delete("pods/", pod.name, pod.uid));
+        } else if (!pod.is_deleting && deleted++ < kMostDeleted) {
+          // No agent runs in it. If this fails, the next list does it.
+          static_cast<void>(Delete("pods/", pod.name, pod.uid, false));
         }
       }
       return list;
@@ -118,9 +166,15 @@ class Provider {
   Status Destroy() {
     const std::string name = order_.instance.empty() ? PodNameOf(order_.token) : order_.instance;
     for (int tries = 0; tries < kMostTries; ++tries) {
+      if (tries > 0) api_.Pause(tries - 1);
       DIVVY_TRY(const std::optional<Pod> pod, Find(name));
       const bool is_ours =
           pod && pod->cluster == order_.cluster && (order_.token.empty() || pod->token == order_.token);
+      if (is_ours && pod->is_stuck)
+        return FailedPrecondition("pod " + name +
+                                  " was deleted, but still exists long after its grace period: its node is lost or a "
+                                  "finalizer keeps it. kubectl describe pod " +
+                                  name + " says more");
       if (!is_ours || pod->is_deleting) return {};
       DIVVY_TRY(const HttpResponse answer, Delete("pods/", pod->name, pod->uid));
       if (answer.status < 300 || answer.status == 404) return {};
@@ -150,6 +204,7 @@ class Provider {
   Status CreateSecret(const Pod& pod) {
     const std::string text = SecretText(order_, pod.uid);
     for (int tries = 0; tries < kMostTries; ++tries) {
+      if (tries > 0) api_.Pause(tries - 1);
       DIVVY_TRY(const HttpResponse answer, api_.Call("POST", folder_ + "secrets", text));
       if (answer.status < 300) return {};
       if (answer.status != 409) return api_.ErrorOf("creating the secret of the pod", answer);
@@ -198,16 +253,22 @@ class Provider {
         return CorruptData("listing the pods: the answer is no list");
       for (const JsonValue item : document->root()["items"]) {
         Pod pod = PodOf(item);
+        if (std::max({pod.name.size(), pod.uid.size(), pod.cluster.size(), pod.token.size()}) > kLongestName)
+          return CorruptData("listing the pods: a name has more than 256 bytes");
+        if (pods.size() >= kMostPods) return CorruptData("listing the pods: there are more than 10000");
         if (pod.cluster == order_.cluster && !pod.token.empty()) pods.push_back(std::move(pod));
       }
       next = TextOf(document->root()["metadata"]["continue"]);
       if (next.empty()) return std::optional(std::move(pods));
+      if (next.size() > kLongestContinue)
+        return CorruptData("listing the pods: the token of the next page is too long");
     }
     return CorruptData("listing the pods: the list has no end");
   }
 
   /// Deletes the object only if it is still the one with this uid. The pod's own grace period applies.
-  Result<HttpResponse> Delete(const std::string& kind, const std::string& name, const std::string& uid) {
+  Result<HttpResponse> Delete(const std::string& kind, const std::string& name, const std::string& uid,
+                              bool repeats = true) {
     std::string body;
     JsonWriter writer(body);
     writer.BeginObject();
@@ -218,7 +279,7 @@ class Provider {
     writer.Member("uid", uid);
     writer.EndObject();
     writer.EndObject();
-    return api_.Call("DELETE", folder_ + kind + PercentEncode(name), body);
+    return api_.Call("DELETE", folder_ + kind + PercentEncode(name), body, repeats);
   }
 
   KubernetesApi api_;

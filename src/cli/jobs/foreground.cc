@@ -121,11 +121,10 @@ class SignalRelay {
       while (true) {
         const int signal = NextSignal(signals, kill_at);
         if (signal < 0) continue;
-        if (signal == 0) kill_at.reset();
+        if (signal == 0) kill_at = std::chrono::steady_clock::now() + kAgainMost;  // Unless the job is reached now.
         if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) ending_signal = signal;
         auto api = Api::Connect();
         if (!api) {
-          if (signal == 0) kill_at = std::chrono::steady_clock::now() + kAgainMost;
           if (signal == SIGINT) ++interrupts;
           LeaveWithoutJob(program, job, signal, interrupts, nullptr);
           continue;
@@ -146,7 +145,7 @@ class SignalRelay {
         request.select.ids = {job};
         if (signal == 0) {
           request.grace_s = 0;
-          static_cast<void>(api->Cancel(request));
+          if (api->Cancel(request)) kill_at.reset();
           continue;
         }
         request.signal = signal == SIGHUP ? SIGTERM : signal;

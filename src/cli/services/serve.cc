@@ -227,6 +227,19 @@ Result<std::string> UpdateService(Words words) {
   return SendDefinition(api, "/v1/services/" + name, std::move(definition));
 }
 
+/// Refuses what is done once, because a file is applied again and again.
+Status CheckEntry(const wire::ServiceDefinition& definition) {
+  const std::string& name = definition.settings.name;
+  if (definition.secrets.makes_token)
+    return InvalidArgument(
+        "the key new-token is not for a file, because each apply would add a token; run divvy serve "
+        "update " +
+        name + " --new-token");
+  if (definition.canary != 0)
+    return InvalidArgument("the key canary is not for a file; run divvy serve update " + name + " --canary PERCENT");
+  return {};
+}
+
 /// Creates the services of the file that do not exist, and updates the others.
 int ApplyServices(const Words& words) {
   if (words.size() != 1) return Fail(InvalidArgument("name one file: divvy serve apply FILE"));
@@ -240,7 +253,9 @@ int ApplyServices(const Words& words) {
     wire::ServiceDefinition& definition = definitions.emplace_back();
     definition.settings.name = entry.name;
     definition.keeps_same = true;
-    if (const Status read = ReadDefinition(entry.options, entry.command, definition); !read)
+    Status read = ReadDefinition(entry.options, entry.command, definition);
+    if (read) read = CheckEntry(definition);
+    if (!read)
       return Fail({read.error().code, words.front() + ":" + std::to_string(entry.line) + ": service '" + entry.name +
                                           "': " + read.error().message});
   }

@@ -130,7 +130,12 @@ std::string StepsText(const std::vector<wire::StepView>& steps, double now, cons
 }
 
 Status ApplyToStep(JobId job, const std::string& user, const StepChange& change) {
-  const auto outcome = [](int code) { return code == 0 ? Status() : NotFound("Invalid job step id specified"); };
+  const auto outcome = [](int code) -> Status {
+    if (code == 0) return {};
+    if (code == kNoStepAnswer)
+      return Error{ErrorCode::kTimedOut, "no answer; the job may have been started by an earlier release"};
+    return NotFound("Invalid job step id specified");
+  };
   for (const std::string& path : ListsOf(job, user)) {
     if (const auto code = ChangeStep(path + ".sock", change)) return outcome(*code);
   }

@@ -26,7 +26,8 @@ std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller);
 
 /// Signals a step of `job` or changes its time limit: through its step process if we can reach that on this machine,
-/// else through the controller. Returns kNotFound if the step does not exist or is not running.
+/// else through the controller. Returns kNotFound if the step does not exist or is not running,
+/// kTimedOut if there is no answer within 10 s.
 Status ApplyToStep(JobId job, const std::string& user, const StepChange& change);
 
 }  // namespace divvy::cli

@@ -42,8 +42,13 @@ constexpr Duration kDropTokensEvery = 1min;
 constexpr Duration kJoinWithin = std::chrono::hours(24);
 constexpr std::size_t kLongestInstance = 256;
 constexpr std::size_t kMostUnused = 10'000;
-/// Specifications that one decision reads from the store. Jobs whose specification was not read yet get no node.
+/// Specifications that one decision reads from the store, and the time for them, because the loop waits. Jobs whose
+/// specification was not read yet get no node.
 constexpr int kMostSpecsRead = 200;
+constexpr auto kMostReading = std::chrono::milliseconds(20);
+/// All live jobs are looked at again for wishes that are not known, or not needed any more.
+constexpr Duration kScanEvery = 1min;
+constexpr Duration kForeseeEvery = 1s;
 /// Characters of a label's value (node_registry.cc).
 constexpr std::size_t kLongestLabel = 128;
 
@@ -199,8 +204,13 @@ void ProviderHost::Open(boost::asio::io_context& loop, ControllerDriver& driver,
     cluster_ = "divvy" + *tag;
     Keep({std::string(kClusterKey), cluster_});
   }
-  driver.Subscribe([this, alive = is_alive_](const std::vector<Change>&, Time) {
-    if (*alive) is_changed_ = true;
+  driver.Subscribe([this, alive = is_alive_](const std::vector<Change>& changes, Time) {
+    if (!*alive) return;
+    is_changed_ = true;
+    for (const Change& change : changes) {
+      if (!change.job.is_set() || !IsWaiting(change.state)) continue;
+      if (const JobRecord* record = driver_->controller().Find(change.job)) WillRead(*record);
+    }
   });
   decide_at_ = decided_at_ = driver.Now() + kFirstDecision;
   Tick();
@@ -374,32 +384,50 @@ std::string ProviderHost::MakeJoinToken(const NodeRequest& request) {
 
 // --- Decisions -----------------------------------------------------------------------------------------------------
 
-// The wishes of jobs are part of their specifications, which are only in the store.
-void ProviderHost::ReadWishes() {
-  std::map<JobId, GrowthWishes> wishes;
-  int left = kMostSpecsRead;
+// The wishes of jobs are part of their specifications, which are only in the store. Those of submissions are learned
+// before they get there (Learn); others, such as those of jobs from before a restart, are read a few at a time.
+
+void ProviderHost::Learn(JobId job, const Labels& labels) {
+  if (empty()) return;
+  wishes_.insert_or_assign(job, GrowthWishesIn(labels));
+  unread_.erase(job);
+  unreadable_.erase(job);
+}
+
+void ProviderHost::WillRead(const JobRecord& record) {
+  const JobId key = record.array.is_set() ? record.array : record.id;
+  if (!wishes_.contains(key) && !unreadable_.contains(key)) unread_.emplace(key, record.id);
+}
+
+void ProviderHost::ScanWishes(Time now) {
+  if (scanned_at_ != kNoTime && now - scanned_at_ < kScanEvery) return;
+  scanned_at_ = now;
+  std::set<JobId> live;
   for (const auto& [id, record] : driver_->controller().live()) {
-    if (!IsWaiting(record.state)) continue;
-    const JobId key = record.array.is_set() ? record.array : id;
-    if (wishes.contains(key)) continue;
-    if (auto known = wishes_.extract(key)) {
-      wishes.insert(std::move(known));
-      continue;
-    }
-    std::shared_ptr<const JobSpec> spec = driver_->UnstoredSpecOf(record);
-    if (spec == nullptr && left > 0) {
-      --left;
-      if (auto read = driver_->SpecOf(record)) spec = *std::move(read);
-    }
-    if (spec != nullptr) wishes.emplace(key, GrowthWishesIn(spec->labels));
-    else is_changed_ = true;
+    live.insert(record.array.is_set() ? record.array : id);
+    if (IsWaiting(record.state)) WillRead(record);
   }
-  wishes_ = std::move(wishes);
+  std::erase_if(wishes_, [&live](const auto& entry) { return !live.contains(entry.first); });
+  std::erase_if(unreadable_, [&live](JobId id) { return !live.contains(id); });
+}
+
+void ProviderHost::ReadWishes() {
+  const auto end = std::chrono::steady_clock::now() + kMostReading;
+  for (int left = kMostSpecsRead; !unread_.empty() && left > 0 && std::chrono::steady_clock::now() < end; --left) {
+    const auto [key, job] = *unread_.begin();
+    unread_.erase(unread_.begin());
+    const JobRecord* record = driver_->controller().Find(job);
+    if (record == nullptr) continue;  // Other elements of its array are found by the next ScanWishes.
+    if (const auto spec = driver_->NewestSpecOf(*record)) wishes_.emplace(key, GrowthWishesIn((*spec)->labels));
+    else unreadable_.insert(key);
+  }
+  if (!unread_.empty()) is_changed_ = true;
 }
 
 void ProviderHost::Decide(Time now) {
   is_changed_ = false;
   decided_at_ = now;
+  ScanWishes(now);
   if (driver_->controller().scheduler().waiting_count() == 0 && provisioner_.requests().empty()) {
     decide_at_ = kNever;
     last_feed_ = nullptr;
@@ -644,6 +672,15 @@ Result<std::string> ProviderHost::Act(const std::string& name, const std::string
 }
 
 Status ProviderHost::CheckWishes(const JobSpec& spec) const {
+  const auto label = [&spec](std::string_view name) {
+    const auto found = spec.labels.find(std::string(name));
+    return found == spec.labels.end() ? std::string() : found->second;
+  };
+  if (const std::string no_grow = label(kNoGrowLabel); !no_grow.empty() && no_grow != "yes")
+    return InvalidArgument("label " + std::string(kNoGrowLabel) + ": the only value is yes; omit the label otherwise");
+  if (const std::string price = label(kMaxPriceLabel); !price.empty() && !PriceIn(price))
+    return InvalidArgument("label " + std::string(kMaxPriceLabel) +
+                           ": expected a number above 0 and at most 1000000000, such as 3.50");
   std::vector<std::string> known;
   for (const Provider& provider : provisioner_.providers()) known.push_back(provider.name);
   for (const std::string& name : GrowthWishesIn(spec.labels).providers) {
@@ -654,12 +691,16 @@ Status ProviderHost::CheckWishes(const JobSpec& spec) const {
   return {};
 }
 
-std::vector<std::string> ProviderHost::Foresee(JobId id, const JobSpec& spec, std::uint64_t elements) {
+std::vector<std::string> ProviderHost::Foresee(JobId id, const JobSpec& spec, std::uint64_t elements,
+                                               const Caller& caller) {
   if (driver_ == nullptr || provisioner_.providers().empty()) return {};
-  ReadWishes();
-  const providers::GrowthFeed feed =
-      providers::CollectGrowth(driver_->controller(), provisioner_, memory_, unused_, wishes_, driver_->Now(),
-                               providers::Imagined{id, &spec, elements});
+  const Time now = driver_->Now();
+  if (!caller.is_admin) {
+    std::erase_if(foreseen_, [now](const auto& entry) { return now - entry.second >= kForeseeEvery; });
+    if (!foreseen_.try_emplace(caller.user.uid, now).second) return {};
+  }
+  const providers::GrowthFeed feed = providers::CollectGrowth(driver_->controller(), provisioner_, memory_, unused_,
+                                                              wishes_, now, providers::Imagined{id, &spec, elements});
   const growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
   const std::size_t demand = feed.input.demands.size() - 1;
   std::vector<std::string> lines = growth::VerdictText(feed.input, decision, demand);
@@ -690,8 +731,24 @@ std::vector<std::string> ProviderHost::Why(JobId entry) const {
     for (std::string& line : growth::VerdictText(input, last_decision_, demand->second))
       lines.push_back(std::move(line));
   }
-  for (const growth::GrowthBlocker& blocker : growth::WhyNoNode(input, last_decision_, demand->second))
+  const JobRecord* record = driver_->controller().Find(entry);
+  const JobId key = record != nullptr && record->array.is_set() ? record->array : entry;
+  const auto wishes = wishes_.find(key);
+  std::vector<growth::GrowthBlocker> blockers = growth::WhyNoNode(input, last_decision_, demand->second);
+  // The last decision may have been made before they were known.
+  const bool was_unknown = wishes != wishes_.end() && wishes->second.may_grow && !blockers.empty() &&
+                           blockers.front().kind == growth::Refusal::kNoGrow;
+  if (wishes == wishes_.end() || was_unknown) {
+    lines.emplace_back(unreadable_.contains(key) ? "no node is requested for it: its options cannot be read"
+                                                 : "no node is requested for it yet: its options are being read");
+    return lines;
+  }
+  const std::optional<Money>& most = wishes->second.max_hourly;
+  for (growth::GrowthBlocker& blocker : blockers) {
+    // The demand has the price of the first of its jobs (CollectGrowth).
+    if (blocker.kind == growth::Refusal::kMaxPrice && most) blocker.available = most->units();
     lines.push_back(growth::BlockerText(input, input.demands[demand->second], blocker));
+  }
   return lines;
 }
 

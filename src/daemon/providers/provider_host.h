@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,11 +65,14 @@ class ProviderHost {
   Result<std::string> Act(const std::string& name, const std::string& action);
   /// Describes what the waiting job, or its array, can expect from providers; empty if nothing.
   std::vector<std::string> Why(JobId entry) const;
-  /// Fails if the job names a provider that does not exist.
+  /// Fails if the job names a provider that does not exist, or has a label for nodes on demand that cannot be read.
   Status CheckWishes(const JobSpec& spec) const;
+  /// The job, or the array, was submitted with these labels. So its specification need not be read.
+  void Learn(JobId job, const Labels& labels);
   /// For a submission that is not made and could not start at once: which nodes would be requested for it and what they
-  /// cost, or why none would be. `id` is not the id of a job. Cost: that of a decision.
-  std::vector<std::string> Foresee(JobId id, const JobSpec& spec, std::uint64_t elements);
+  /// cost, or why none would be. `id` is not the id of a job. Cost: that of a decision, so a caller who is not an
+  /// administrator gets one answer in a second, and otherwise nothing.
+  std::vector<std::string> Foresee(JobId id, const JobSpec& spec, std::uint64_t elements, const Caller& caller);
 
  private:
   using Step = providers::Provisioner::Step;
@@ -76,6 +80,8 @@ class ProviderHost {
   void Look(Time now);
   void Decide(Time now);
   void ReadWishes();
+  void ScanWishes(Time now);
+  void WillRead(const JobRecord& record);
   void OnDecision(const std::shared_ptr<const providers::GrowthFeed>& feed, const growth::GrowthDecision& decision);
   void TakeStep(Time now);
   void Perform(const Step& step, const std::map<std::string, std::string>& join_lines);
@@ -94,7 +100,13 @@ class ProviderHost {
   std::map<std::string, providers::NodeMemory> memory_;
   std::map<std::string, Time> away_since_;
   std::map<JobId, providers::Unused> unused_;
-  std::map<JobId, GrowthWishes> wishes_;         // Of waiting jobs, or of their arrays, whose specifications were read.
+  // By job, or by array as a whole. A live job may be in one of these three; one that waits is, at the latest after
+  // the next ScanWishes.
+  std::map<JobId, GrowthWishes> wishes_;         // They are known.
+  std::map<JobId, JobId> unread_;                // To be read from the specification of the second: it, or an element.
+  std::set<JobId> unreadable_;                   // Their specifications cannot be read.
+  Time scanned_at_ = kNoTime;                    // ScanWishes.
+  std::map<std::int64_t, Time> foreseen_;        // By user: the last Foresee.
   std::map<std::string, std::string> reported_;  // By provider: its last error that was logged.
   ControllerDriver* driver_ = nullptr;
   AgentListener* agents_ = nullptr;

@@ -42,6 +42,7 @@ void AddBackend(const FrontPlace& place, const FrontService& served, bool is_can
   text += "\nbackend " + backend + "\n  balance leastconn\n  timeout queue " + Milliseconds(service.wait_s) +
           "\n  timeout server " + Milliseconds(service.answer_within_s) + "\n";
   if (is_canary) {
+    text += "  # Revision " + std::to_string(served.canary_revision) + "\n";
     if (!served.tokens.empty()) text += "  http-request del-header authorization\n";
   } else {
     text +=

@@ -25,20 +25,21 @@ struct FrontService {
   std::string certificate;  // The path of the certificate and key. Empty: no TLS.
   std::string tokens;       // The path of the hashes of its tokens. Empty: it has none.
   double canary_share = 0;  // Above 0: this share of the requests goes to a second backend, with as many slots.
+  std::int64_t canary_revision = 0;  // Another one starts another process, which counts from 0.
 };
 
-/// Slots of a service: its replicas, and those that an update or a drain needs for a moment.
+/// Returns the slots that a service needs: for its replicas, and for those that an update or a drain has for a moment.
 std::int64_t SlotsOf(const wire::ServiceSettings& settings);
-/// "s_chat"; the server in slot 3 is "s_chat/r3".
+/// Returns the backend of a service, such as "s_chat". The server in its slot 3 is "s_chat/r3".
 std::string BackendOf(std::string_view service);
-/// "c_chat": that of its canary.
+/// Returns the backend of its canary, such as "c_chat".
 std::string CanaryBackendOf(std::string_view service);
-/// `services` have passed CheckService. `socket`: the runtime socket's path.
+/// Returns the configuration. `services` must have passed CheckService, and `socket` is the runtime socket's path.
 std::string HaproxyConfig(const FrontPlace& place, const std::string& socket,
                           const std::vector<FrontService>& services);
-/// The number of slots of each backend in a configuration.
+/// Returns the number of slots of each backend in a configuration.
 std::map<std::string, std::int64_t> SlotsIn(std::string_view config);
-/// The action that holds requests while a service has no ready replica.
+/// Returns the script of the action that holds requests while a service has no ready replica.
 std::string_view HoldScript();
 
 /// The state of one server, as the runtime socket sets it.
@@ -49,10 +50,10 @@ struct ServerState {
 
   friend bool operator==(const ServerState&, const ServerState&) = default;
 };
-/// Commands that bring a server from `before` to `now`; empty if nothing differs.
+/// Returns the commands that bring a server from `before` to `now`, or an empty text if nothing differs.
 std::string ServerCommands(const std::string& server, const ServerState& before, const ServerState& now);
 
-/// The first line of an answer to ServerCommands that reports a failure; empty if there is none.
+/// Returns the first line of an answer to ServerCommands that reports a failure, or an empty text.
 std::string ComplaintIn(std::string_view answer);
 
 /// A line of "show stat". Fields that HAProxy leaves empty are 0.
@@ -68,7 +69,7 @@ struct StatLine {
   std::string status;  // "UP", "DOWN", "MAINT", "DRAIN", "no check"
   std::int64_t failed_checks = 0;
 };
-/// Empty if it is not an answer to "show stat". Cost: linear in the text.
+/// Returns nothing if it is not an answer to "show stat". The cost is linear in the text.
 std::vector<StatLine> ParseStat(std::string_view csv);
 
 }  // namespace divvy

@@ -46,6 +46,8 @@ TEST(HaproxyConfig, GivesACanaryItsShareOfTheRequests) {
   const std::string text = HaproxyConfig({}, "s", {service});
   EXPECT_NE(text.find("  use_backend c_chat if { rand(10000) lt 1250 } { nbsrv(c_chat) gt 0 }\n"), std::string::npos);
   EXPECT_EQ(SlotsIn(text), (std::map<std::string, std::int64_t>{{"s_chat", 4}, {"c_chat", 4}}));
+  ++service.canary_revision;
+  EXPECT_NE(text, HaproxyConfig({}, "s", {service})) << "another canary with the same share counts from 0";
 }
 
 TEST(HaproxyConfig, DoesNotDependOnReplicas) {

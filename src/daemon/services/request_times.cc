@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 
@@ -47,7 +48,7 @@ void LatencyHistogram::Add(const LatencyHistogram& other) {
 
 std::uint64_t LatencyHistogram::count() const {
   std::uint64_t sum = 0;
-  for (const std::uint32_t count : counts_) sum += count;
+  for (const std::uint64_t count : counts_) sum += count;
   return sum;
 }
 
@@ -180,8 +181,10 @@ const ServiceTimes* RequestTimes::Find(std::string_view proxy) const {
   return found == services_.end() ? nullptr : &found->second;
 }
 
-std::size_t RequestTimes::Read() {
+std::size_t RequestTimes::Read(Time now) {
   if (!pipe_.is_open()) return 0;
+  const bool is_first = !std::exchange(has_read_, true);
+  const auto present = static_cast<std::int64_t>(ToSeconds(now));
   part_.resize(1 << 16);
   std::size_t lines = 0;
   for (std::size_t read = 0; read < kMostRead;) {
@@ -198,7 +201,8 @@ std::size_t RequestTimes::Read() {
       std::string_view line = text.substr(0, end);
       if (!rest_.empty()) line = rest_ += line;
       ++lines;
-      if (const auto request = ParseRequestLine(line)) {
+      if (auto request = ParseRequestLine(line)) {
+        request->ended_s = is_first ? std::min(request->ended_s, present) : present;
         const auto known = services_.find(request->proxy);
         if (known != services_.end()) known->second.Add(*request);
         // A canary's requests are the service's, too.

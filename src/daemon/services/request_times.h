@@ -24,12 +24,13 @@ class LatencyHistogram {
   static constexpr std::size_t kPerOctave = 8;
   static constexpr std::size_t kBuckets = 1 + 23 * kPerOctave;
 
+  /// Counts one time.
   void Add(std::int64_t ms) { ++counts_[BucketOf(ms)]; }
   void Add(const LatencyHistogram& other);
   std::uint64_t count() const;
-  /// The time in seconds that this share of the requests did not exceed, to 1/16; nullopt if there are none.
+  /// Returns the time in seconds that this share of the requests did not exceed, to 1/16, or nullopt without requests.
   std::optional<double> Quantile(double share) const;
-  /// How many took less than 2^octave ms. Cost: O(buckets).
+  /// Returns how many took less than 2^octave ms. The cost is O(buckets).
   std::uint64_t CountBelow(int octave) const;
 
  private:
@@ -37,7 +38,7 @@ class LatencyHistogram {
   /// The lowest time of a bucket, in milliseconds.
   static std::int64_t LowestOf(std::size_t bucket);
 
-  std::array<std::uint32_t, kBuckets> counts_{};
+  std::array<std::uint64_t, kBuckets> counts_{};
 };
 
 /// One line of the log: a request that has ended.
@@ -49,19 +50,19 @@ struct RequestLine {
   std::int64_t status = 0;       // 0: the client ended the request first.
   std::string_view termination;  // HAProxy's code: "--" is normal.
 
-  /// A replica has answered, or took longer than allowed. Not: an answer of the front itself, a request that the client
-  /// has ended, and a WebSocket.
+  /// Returns whether a replica has answered, or took longer than allowed. An answer of the front itself, a request that
+  /// the client has ended, and a WebSocket have no latency.
   bool has_latency() const;
 };
 /// HAProxy gets the pipe as this descriptor.
 inline constexpr int kFrontLogFd = 3;
-/// The path of the pipe in the front's folder.
+/// Returns the path of the pipe in the front's folder.
 std::string RequestPipeIn(const std::string& folder);
-/// The path that HAProxy opens as that descriptor: the pipe, or /dev/null if there is none.
+/// Returns the path that HAProxy opens as that descriptor: the pipe, or /dev/null if there is none.
 std::string RequestLogIn(const std::string& folder);
-/// The "log-format" of the front for these lines.
+/// Returns the "log-format" of the front for these lines.
 std::string_view RequestLogFormat();
-/// nullopt if HAProxy reports something else.
+/// Returns nullopt if HAProxy reports something else.
 std::optional<RequestLine> ParseRequestLine(std::string_view line);
 
 /// The requests of one service.
@@ -83,7 +84,7 @@ class ServiceTimes {
     double gpu_seconds = 0;
     double cost = 0;
   };
-  /// The sum over the window.
+  /// Returns the sum over the window that ends at `now`.
   Recent RecentAt(Time now) const;
   // Since the start of the controller.
   const LatencyHistogram& all() const { return all_; }
@@ -111,8 +112,9 @@ class RequestTimes {
   /// Makes the folder, which must be private to this user, and the pipe, if they do not exist.
   Status Open(const std::string& folder);
   /// Reads what HAProxy has written, at most 1 MiB: about 20,000 requests. Returns how many lines were read. Lines of
-  /// proxies without Keep are ignored.
-  std::size_t Read();
+  /// proxies without Keep are ignored. Requests count as ended at `now`, because HAProxy's clock may differ. Only those
+  /// of the first call, which an earlier daemon has left, count at the second in their lines.
+  std::size_t Read(Time now);
   ServiceTimes& Keep(const std::string& proxy) { return services_[proxy]; }
   void Forget(const std::string& proxy) { services_.erase(proxy); }
   const ServiceTimes* Find(std::string_view proxy) const;
@@ -120,6 +122,7 @@ class RequestTimes {
  private:
   Descriptor pipe_;
   std::string rest_;  // An incomplete line.
+  bool has_read_ = false;
   std::vector<char> part_;
   std::map<std::string, ServiceTimes, std::less<>> services_;
 };

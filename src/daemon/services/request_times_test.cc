@@ -15,6 +15,8 @@
 namespace divvy {
 namespace {
 
+constexpr Time kNow(std::chrono::seconds(6000));
+
 std::string LineOf(std::string_view proxy, std::int64_t began, std::int64_t total, int status = 200,
                    std::string_view end = "--") {
   return "R " + std::string(proxy) + " " + std::to_string(began) + " 0 0 0 5 " + std::to_string(total) + " " +
@@ -143,10 +145,10 @@ TEST_F(RequestPipe, ReadsWhatSeveralProcessesWrite) {
   const std::string line = LineOf("s_chat", 1000, 7);
   ASSERT_TRUE(Write(old, line + "\n"));
   ASSERT_TRUE(Write(present, LineOf("s_other", 1000, 7) + "\n" + line.substr(0, 10)));
-  EXPECT_EQ(times.Read(), 2U);
+  EXPECT_EQ(times.Read(kNow), 2U);
   ASSERT_TRUE(Write(present, line.substr(10) + "\n"));
-  EXPECT_EQ(times.Read(), 1U);
-  EXPECT_EQ(times.Read(), 0U);
+  EXPECT_EQ(times.Read(kNow), 1U);
+  EXPECT_EQ(times.Read(kNow), 0U);
   EXPECT_EQ(times.Find("s_chat")->all().count(), 2U);
   EXPECT_EQ(times.Find("s_other"), nullptr) << "nobody asked for it";
 }
@@ -158,7 +160,7 @@ TEST_F(RequestPipe, RequestsOfACanaryAreThoseOfItsService) {
   times.Keep("c_chat");
   const Descriptor front = Writer();
   ASSERT_TRUE(Write(front, LineOf("s_chat", 1000, 7) + "\n" + LineOf("c_chat", 1000, 7) + "\n"));
-  times.Read();
+  times.Read(kNow);
   EXPECT_EQ(times.Find("s_chat")->all().count(), 2U);
   EXPECT_EQ(times.Find("c_chat")->all().count(), 1U);
 }
@@ -172,13 +174,13 @@ TEST_F(RequestPipe, AFullPipeLosesLinesAndNothingElse) {
   std::uint64_t written = 0;
   while (Write(front, line)) ++written;
   std::size_t read = 0;
-  while (const std::size_t lines = times.Read()) read += lines;
+  while (const std::size_t lines = times.Read(kNow)) read += lines;
   EXPECT_EQ(read, written);
   EXPECT_EQ(times.Find("s_chat")->all().count(), written);
   ASSERT_TRUE(Write(front, std::string(3000, 'x')));
-  times.Read();
+  times.Read(kNow);
   ASSERT_TRUE(Write(front, std::string(3000, 'x') + "\n" + line));
-  times.Read();
+  times.Read(kNow);
   EXPECT_EQ(times.Find("s_chat")->all().count(), written + 1) << "a line that is too long";
 }
 
@@ -201,7 +203,22 @@ TEST_F(RequestPipe, KeepsWhatIsInItForTheNextDaemon) {
   RequestTimes times;
   ASSERT_TRUE(times.Open(folder_));
   times.Keep("s_chat");
-  EXPECT_EQ(times.Read(), 1U);
+  EXPECT_EQ(times.Read(kNow), 1U);
+}
+
+TEST_F(RequestPipe, OnlyWhatWasLeftCountsAtTheSecondOfTheFront) {
+  RequestTimes times;
+  ASSERT_TRUE(times.Open(folder_));
+  times.Keep("s_chat");
+  const Descriptor front = Writer();
+  const auto recent = [&] { return times.Find("s_chat")->RecentAt(kNow).total.count(); };
+  // The second line is from a clock that is ahead.
+  ASSERT_TRUE(Write(front, LineOf("s_chat", 1000, 7) + "\n" + LineOf("s_chat", 9000, 7) + "\n"));
+  times.Read(kNow);
+  EXPECT_EQ(recent(), 1U);
+  ASSERT_TRUE(Write(front, LineOf("s_chat", 1000, 7) + "\n" + LineOf("s_chat", 9000, 7) + "\n"));
+  times.Read(kNow);
+  EXPECT_EQ(recent(), 3U);
 }
 
 }  // namespace

@@ -142,6 +142,7 @@ void ServiceHost::LoadSetting(std::string_view key, std::string_view text) {
   auto kept = wire::Decode<wire::KeptService>(text);
   if (!kept || CheckService(kept->settings).has_value() == false) {
     ports_.log(true, "event=service_row_unreadable key=" + std::string(key));
+    has_unreadable_ = true;
     return;
   }
   auto service = std::make_unique<Service>();
@@ -156,7 +157,9 @@ void ServiceHost::Open() {
     ports_.log(true, "event=front_times error=\"" + opened.error().message + "\"");
   for (const auto& [name, service] : services_) {
     times_.Keep(BackendOf(name));
-    FollowCanary(*service);
+    // FollowCanary would start a front before the old one is adopted.
+    service->served_canary = service->kept.canary_revision;
+    if (service->served_canary != 0) times_.Keep(CanaryBackendOf(name));
   }
   front_.Adopt();
   next_port_ = static_cast<std::int64_t>(driver_.Now().time_since_epoch().count() / 1'000'000 % kReplicaPorts);
@@ -266,7 +269,10 @@ Result<std::string> ServiceHost::Create(wire::ServiceDefinition definition, cons
   service->kept.user = caller.user;
   service->kept.settings = settings;
   DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, service->kept));
-  DIVVY_CHECK(TakePort(settings, nullptr));
+  if (Status taken = TakePort(settings, nullptr); !taken) {
+    CleanSecretsAfterCommit();
+    return taken.error();
+  }
   const Time now = driver_.Now();
   service->kept.settings = settings;
   service->kept.revisions.push_back({1, std::move(definition.spec), ToSeconds(now), false, ""});
@@ -307,7 +313,10 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   changed.certificate = kept.certificate;
   DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
   if (settings.port != kept.settings.port) {
-    DIVVY_CHECK(TakePort(settings, service));
+    if (Status taken = TakePort(settings, service); !taken) {
+      CleanSecretsAfterCommit();
+      return taken.error();
+    }
     front_.Release(kept.settings.port);
   }
   const Time now = driver_.Now();
@@ -317,6 +326,10 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
   const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
+  if (has_settings) {
+    service->scaler->OnSettings();
+    service->scaler->AddEvent("settings changed", now);
+  }
   const JobSpec& before = service->target()->spec;
   bool is_same = definition.keeps_same ? RunTheSame(before, definition.spec) : before == definition.spec;
   std::string text = "service " + name + (has_settings || has_secrets ? ": settings changed" : ": unchanged");
@@ -365,9 +378,6 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
       service->scaler->OnNewTarget(what, now);
       text = "service " + name + ": " + what + "; divvy serve show " + name;
     }
-  } else if (has_settings) {
-    service->scaler->OnSettings();
-    service->scaler->AddEvent("settings changed", now);
   }
   Keep(*service);
   ServeFront();
@@ -399,7 +409,7 @@ Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t 
   }
   if (revision == 0) {
     for (const wire::ServiceRevision& known : kept.revisions) {
-      if (known.number < kept.target_revision && known.was_healthy) revision = known.number;
+      if (known.number < kept.target_revision && known.was_healthy && known.note.empty()) revision = known.number;
     }
     if (revision == 0)
       return FailedPrecondition("service " + name + " has no healthy revision before revision " +
@@ -411,6 +421,7 @@ Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t 
                     " lists them");
   service->scaler->EndCanary("revision " + std::to_string(revision) + " is rolled out", driver_.Now());
   kept.target_revision = revision;
+  service->target()->note.clear();
   const std::string text = "rolling back to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
@@ -428,6 +439,7 @@ Result<std::string> ServiceHost::Promote(const std::string& name, const Caller& 
                               " --canary 10% starts one");
   service->scaler->EndCanary("it is promoted", driver_.Now());
   kept.target_revision = revision;
+  service->target()->note.clear();
   const std::string text = "updating to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
@@ -457,6 +469,7 @@ Result<std::string> ServiceHost::ReadSecrets(const wire::ServiceSecrets& secrets
 }
 
 void ServiceHost::CleanSecrets() {
+  if (has_unreadable_) return;  // It is unknown which files those services need.
   std::set<std::string> needed;
   for (const auto& [name, service] : services_) {
     if (!service->kept.is_deleted) AddFilesOf(service->kept, needed);
@@ -503,9 +516,9 @@ void ServiceHost::ServeFront() {
                                             : "";
     is_port_missing_ |= !reserved || !tokens;
     if (!reserved || !certificate || !tokens) continue;
-    FrontService& front =
-        served.emplace_back(FrontService{settings, SlotsOf(settings), *certificate, *tokens,
-                                         service->kept.canary_revision != 0 ? service->kept.canary_share : 0});
+    FrontService& front = served.emplace_back(FrontService{
+        settings, SlotsOf(settings), *certificate, *tokens,
+        service->kept.canary_revision != 0 ? service->kept.canary_share : 0, service->kept.canary_revision});
     for (const wire::ServiceReplica& replica : service->kept.replicas)
       front.slots = std::max(front.slots, replica.slot);
   }
@@ -530,7 +543,7 @@ void ServiceHost::Tick() {
   const Time now = driver_.Now();
   if (!driver_.may_act()) return TickSoon(kTick);
   starts_ = 0;
-  times_.Read();
+  times_.Read(now);
   if (is_port_missing_ && ticks_ % kTicksPerRetry == 0) ServeFront();
   const bool is_second = ticks_++ % kTicksPerFull == 0;
   if (is_second) {
@@ -734,7 +747,7 @@ void ServiceHost::StartReplica(Service& service, std::int64_t revision, const st
   for (replica.slot = 1; slots.contains(replica.slot);) ++replica.slot;
   if (replica.slot > SlotsOf(kept.settings)) return;  // Others must end first.
   replica.port = FreeReplicaPort();
-  if (replica.port == 0) return service.scaler->OnStartRefused("no port from 20000 to 31999 is free", now);
+  if (replica.port == 0) return service.scaler->OnStartRefused(revision, "no port from 20000 to 31999 is free", now);
   replica.number = kept.next_replica++;
   replica.revision = revision;
   replica.state = "starting";
@@ -751,7 +764,7 @@ void ServiceHost::StartReplica(Service& service, std::int64_t revision, const st
     dialect::SetEnvironment(spec, pair);
   const auto submitted =
       driver_.controller().Submit(std::move(spec), 0, ports_.caller_of(kept.user), now, driver_.Outcomes());
-  if (!submitted) return service.scaler->OnStartRefused(submitted.error().message, now);
+  if (!submitted) return service.scaler->OnStartRefused(revision, submitted.error().message, now);
   replica.job = submitted->id;
   kept.replicas.push_back(replica);
   service.scaler->AddEvent("replica " + std::to_string(replica.number) + " is job " + ToString(replica.job) +

@@ -49,7 +49,8 @@ class ServiceHost {
   ServiceHost(boost::asio::io_context& loop, ControllerDriver& driver, Haproxy::Options options, Ports ports);
   ~ServiceHost();
 
-  /// Rows of the store, before Open. An unreadable row is reported in the log and kept.
+  /// Takes a row of the store, before Open. An unreadable row is reported in the log and kept, as are all files of
+  /// secrets then.
   void LoadSetting(std::string_view key, std::string_view text);
   /// Call once the loop runs.
   void Open();
@@ -65,15 +66,15 @@ class ServiceHost {
   Result<std::string> Delete(const std::string& name, const Caller& caller);
 
   bool Has(const std::string& name) const { return services_.contains(name); }
-  /// The name of its user; empty if there is no such service.
+  /// Returns the name of its user, or an empty text if there is no such service.
   std::string OwnerOf(const std::string& name) const;
-  /// Its owner, for a caller who may update it.
+  /// Returns its owner. Fails for a caller who may not update it.
   Result<Caller> OwnerFor(const std::string& name, const Caller& caller) const;
-  /// For a service that does not exist, or that the caller may not see.
+  /// Returns the error for a service that does not exist, or that the caller may not see.
   static Error NotThere(const std::string& name);
-  /// By name.
+  /// Returns all services in the order of their names.
   std::vector<wire::ServiceView> List() const;
-  /// The requests of a service, or null.
+  /// Returns the times of a service's requests, or null.
   const ServiceTimes* TimesOf(const std::string& name) const;
   Result<wire::ServiceDetail> Show(const std::string& name, const Caller& caller) const;
   /// Returns its settings and what it runs now; for its owner and administrators, because it may hold secrets.
@@ -86,8 +87,8 @@ class ServiceHost {
   struct Service;
 
   Result<Service*> FindOwn(const std::string& name, const Caller& caller, std::string_view verb) const;
-  /// Whether the front can have that many servers, for all services and for those of the user. `self`: null for a new
-  /// one.
+  /// Fails if the front cannot have that many servers, for all services and for those of the user. `self` is null for a
+  /// new service.
   Status CheckRoom(const wire::ServiceSettings& settings, const Service* self, const Caller& owner) const;
   Status TakePort(wire::ServiceSettings& settings, const Service* self);
   void Tick();
@@ -95,7 +96,7 @@ class ServiceHost {
   ServiceFacts FactsOf(Service& service, Time now);
   void FollowEnd(JobId job);
   void ReadListenersAgain(Duration most_age);
-  /// Whether the listener at its port can be compared with its owner.
+  /// Returns whether the listener at its port can be compared with its owner.
   bool IsChecked(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record) const;
   void Probe(const Service& service, const wire::ServiceReplica& replica, const JobRecord& record, Time now);
   void CarryOut(Service& service, const ServiceAction& action);
@@ -107,18 +108,18 @@ class ServiceHost {
   void CleanSecrets();
   /// Counts what its replicas have held since the last call.
   void CountUse(const Service& service, Time now);
-  /// The GPUs that its replicas hold, and their price per hour, in thousandths.
+  /// Returns the GPUs that its replicas hold, and their price per hour, both in thousandths.
   std::pair<double, double> UseOf(const Service& service) const;
   void Keep(const Service& service);
   /// Tells the front if the service has another canary than before. Call after each step of its scaler.
   void FollowCanary(Service& service);
   void ServeFront();
   std::vector<std::string> FrontCommands();
-  /// For the servers of one of its backends.
+  /// Adds the commands for the servers of one of its backends.
   void AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands);
   wire::ServiceCanaryView CanaryView(const Service& service) const;
   void OnStat(const std::string& csv, bool is_full, Time sent);
-  /// 0: there is none.
+  /// Returns 0 if no port is free.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;
   std::string UrlOf(const Service& service) const;
@@ -151,6 +152,7 @@ class ServiceHost {
   bool is_open_ = false;
   bool is_port_missing_ = false;  // The front leaves a service out.
   bool is_memory_short_ = false;
+  bool has_unreadable_ = false;  // A row of the store could not be read.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -32,7 +32,7 @@ void AddTimes(Exposition& out, const ServiceHost& host, const std::vector<wire::
     out.AddHistogram({{"service", view.name}}, bounds, counts, times->all_seconds());
   }
   out.Begin("divvy_service_latency_quantile_seconds", Kind::kGauge, "seconds",
-            "That share of the requests of the last five minutes was answered within this time.");
+            "Time within which this share of the last five minutes' requests was answered.");
   for (const wire::ServiceView& view : services) {
     const std::pair<const char*, std::optional<double>> quantiles[] = {
         {"0.5", view.latency_p50_s}, {"0.95", view.latency_p95_s}, {"0.99", view.latency_p99_s}};

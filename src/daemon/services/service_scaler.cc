@@ -31,7 +31,11 @@ Duration Span(double seconds) { return Duration(std::llround(seconds * 1e9)); }
 
 ServiceScaler::ServiceScaler(wire::KeptService& kept, Time now)
     : kept_(kept), autoscaler_(ScalingOf(kept.settings)), loaded_at_(now) {
-  wanted_ = CountOf("ready") + CountOf("starting");
+  // An update has replicas of two revisions, and the load needs only one set of them.
+  wanted_ = std::max(CountOf("ready"), HotOf(Of(true)));
+  // A new service has its least replicas before the front reports a load. Parked replicas stay parked.
+  if (Of(true).empty() && Of(false).empty()) wanted_ = static_cast<int>(kept_.settings.min_replicas);
+  else if (wanted_ == 0 && CountOf("parked") + CountOf("parking") > 0) loaded_at_ = now - Span(kept_.settings.idle_s);
   // The front must count again before anything is parked or stopped.
   for (wire::ServiceReplica& replica : kept_.replicas) {
     if (replica.state == "parking" || replica.state == "draining") replica.since = ToSeconds(now);
@@ -58,7 +62,14 @@ void ServiceScaler::OnNewTarget(const std::string& why, Time now) {
   is_changed_ = true;
 }
 
-void ServiceScaler::OnStartRefused(const std::string& why, Time now) {
+void ServiceScaler::OnStartRefused(std::int64_t revision, const std::string& why, Time now) {
+  if (kept_.canary_revision != 0 && revision == kept_.canary_revision) {
+    ++canary_failures_;
+    canary_retry_at_ =
+        now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(canary_failures_, 6)), kLongestRetry);
+    note_ = "a replica of the canary could not be started: " + why;
+    return;
+  }
   refusal_ = "a replica could not be started: " + why;
   ++failures_;
   retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_, 6)), kLongestRetry);
@@ -112,6 +123,12 @@ ServiceScaler::Replicas ServiceScaler::Of(bool is_target) {
   return found;
 }
 
+int ServiceScaler::HotOf(const Replicas& replicas) {
+  return static_cast<int>(std::ranges::count_if(replicas, [](const wire::ServiceReplica* replica) {
+    return replica->state == "ready" || replica->state == "starting";
+  }));
+}
+
 void ServiceScaler::Set(wire::ServiceReplica& replica, std::string state, Time now) {
   replica.state = std::move(state);
   replica.since = ToSeconds(now);
@@ -123,7 +140,8 @@ void ServiceScaler::RollBack(const std::string& why, Time now) {
   wire::ServiceRevision* failed = FindRevision(kept_.target_revision);
   const wire::ServiceRevision* before = nullptr;
   for (const wire::ServiceRevision& revision : kept_.revisions) {
-    if (revision.number != kept_.target_revision && revision.number != kept_.canary_revision && revision.was_healthy)
+    if (revision.number != kept_.target_revision && revision.number != kept_.canary_revision && revision.was_healthy &&
+        revision.note.empty())
       before = &revision;
   }
   if (failed == nullptr || before == nullptr) return;
@@ -138,6 +156,7 @@ void ServiceScaler::RollBack(const std::string& why, Time now) {
 void ServiceScaler::OnNewCanary(const std::string& why, Time now) {
   canary_failures_ = 0;
   canary_retry_at_ = kNoTime;
+  note_.clear();
   AddEvent(why, now);
   is_changed_ = true;
 }
@@ -146,6 +165,10 @@ void ServiceScaler::EndCanary(const std::string& why, Time now) {
   const std::int64_t revision = std::exchange(kept_.canary_revision, 0);
   if (revision == 0) return;
   kept_.canary_share = 0;
+  // A rollback does not go to a revision that was rejected.
+  if (wire::ServiceRevision* ended = FindRevision(revision); ended != nullptr && ended->note.empty())
+    ended->note = "canary: " + why;
+  if (std::exchange(canary_failures_, 0) > 0) note_.clear();
   AddEvent("revision " + std::to_string(revision) + " is no canary any more: " + why, now);
   is_changed_ = true;
 }
@@ -265,12 +288,17 @@ void ServiceScaler::Scale(const ServiceFacts& facts) {
     starting = std::min(starting, std::max(wanted_, 1) - ready);
   }
   const autoscale::Decision decision = autoscaler_.Observe({facts.now, facts.load, ready, starting});
-  if (!facts.load || *facts.load > 0) loaded_at_ = facts.now;
+  // Without the front's numbers, an idle service stays idle.
+  if (facts.load ? *facts.load > 0 : wanted_ > 0) loaded_at_ = facts.now;
   // The least number exists in any case; if they can be parked, idle ones are not hot.
   const bool is_idle = facts.now - loaded_at_ >= Span(kept_.settings.idle_s);
-  const int wanted = is_idle ? 0 : std::clamp(decision.replicas, 0, static_cast<int>(kept_.settings.max_replicas));
-  if (std::exchange(wanted_, wanted) == wanted) return;
+  const int wanted =
+      is_idle ? 0
+              : std::clamp(facts.load ? decision.replicas : wanted_, 0, static_cast<int>(kept_.settings.max_replicas));
+  const int before = std::exchange(wanted_, wanted);
+  if (before == wanted) return;
   const std::string reason = is_idle ? "no requests for " + DurationText(Span(kept_.settings.idle_s)) : decision.reason;
+  growth_ = wanted > before ? reason : "";
   if (reason.empty()) return;
   scaled_ = reason;
   AddEvent(reason, facts.now);
@@ -296,6 +324,7 @@ void ServiceScaler::Update(const ServiceFacts& facts, std::vector<ServiceAction>
     else ++old_ready;
   }
   const Replicas news = Of(true);
+  WakeParked(news, want - HotOf(news), facts, actions);
   int new_ready = 0;
   bool is_stuck = false;
   for (const wire::ServiceReplica* replica : news) {
@@ -323,7 +352,8 @@ void ServiceScaler::Update(const ServiceFacts& facts, std::vector<ServiceAction>
 void ServiceScaler::AdjustCanary(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
   const wire::ServiceRevision* canary = kept_.canary_revision == 0 ? nullptr : FindRevision(kept_.canary_revision);
   if (canary == nullptr) return;
-  const int want = std::max(static_cast<int>(std::ceil(wanted_ * kept_.canary_share)), canary->was_healthy ? 0 : 1);
+  const int want =
+      std::max(static_cast<int>(std::ceil(wanted_ * kept_.canary_share - 1e-9)), canary->was_healthy ? 0 : 1);
   Replicas all;
   for (wire::ServiceReplica& replica : kept_.replicas) {
     if (IsCanary(replica) && replica.state != "draining") all.push_back(&replica);
@@ -331,18 +361,14 @@ void ServiceScaler::AdjustCanary(const ServiceFacts& facts, std::vector<ServiceA
   for (int i = static_cast<int>(all.size()); i < want && facts.now >= canary_retry_at_; ++i)
     actions.push_back({ServiceAction::Kind::kStart, 0, kept_.canary_revision,
                        "canary, revision " + std::to_string(kept_.canary_revision)});
+  // Those that start go first.
+  std::ranges::stable_sort(all, {}, [](const wire::ServiceReplica* replica) { return replica->state == "starting"; });
   for (int i = static_cast<int>(all.size()); i > want; --i)
     Set(*all[static_cast<std::size_t>(i) - 1], "draining", facts.now);
 }
 
-void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
-  const int least = static_cast<int>(kept_.settings.min_replicas);
-  const int most = static_cast<int>(kept_.settings.max_replicas);
-  Replicas all = Of(true);
-  int exist = static_cast<int>(all.size());
-  int hot = 0;
-  for (const wire::ServiceReplica* replica : all) hot += replica->state == "ready" || replica->state == "starting";
-  int need = wanted_ - hot;
+int ServiceScaler::WakeParked(const Replicas& all, int need, const ServiceFacts& facts,
+                              std::vector<ServiceAction>& actions) {
   for (wire::ServiceReplica* replica : all) {
     if (need <= 0) break;
     if (replica->state != "parked" && replica->state != "parking") continue;
@@ -358,8 +384,20 @@ void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>
     actions.push_back({ServiceAction::Kind::kWake, replica->number, 0, scaled_});
     AddEvent("waking replica " + std::to_string(replica->number), facts.now);
   }
+  return need;
+}
+
+void ServiceScaler::Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions) {
+  const int least = static_cast<int>(kept_.settings.min_replicas);
+  const int most = static_cast<int>(kept_.settings.max_replicas);
+  Replicas all = Of(true);
+  int exist = static_cast<int>(all.size());
+  int need = WakeParked(all, wanted_ - HotOf(all), facts, actions);
   const int starts = std::max(std::min(need, most - exist), least - exist);
-  if (starts > 0) Start(starts, scaled_.empty() ? "at least " + std::to_string(least) : scaled_, facts.now, actions);
+  const std::string reason = exist < least      ? "at least " + std::to_string(least)
+                             : !growth_.empty() ? growth_
+                                                : "the load needs " + std::to_string(wanted_);
+  if (starts > 0) Start(starts, reason, facts.now, actions);
   if (need >= 0) return;
   // The ones that serve least go first, and the newest of them.
   std::ranges::sort(all, [&](const wire::ServiceReplica* a, const wire::ServiceReplica* b) {

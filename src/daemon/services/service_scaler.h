@@ -5,9 +5,8 @@
 //  - A replica is starting, ready, parking, parked or draining. Only ready ones get requests.
 //  - Ready replicas follow the load (engine/autoscale). Surplus ones are parked if they can be, else drained and
 //    stopped. Parked ones are woken before any new one starts.
-//  - An update starts replicas of the target revision beside the old ones, and drains an old one for each that is
-//  ready.
-//    If the new revision fails before it was ever healthy, the target is the last healthy revision again.
+//  - An update starts replicas of the target revision beside the old ones. For each one that is ready, it drains an
+//    old one. If the new revision fails before it was ever healthy, the target is the last healthy revision again.
 //  - A canary is another revision, which gets a share of the requests. Its replicas are beside those of the target,
 //    enough for its share, and are never parked. It ends if it fails before it was ever healthy.
 //  - A replica that ends by itself is replaced, with growing delays.
@@ -71,11 +70,13 @@ class ServiceScaler {
   void OnNewTarget(const std::string& why, Time now);
   /// The row has another canary, or another share for it.
   void OnNewCanary(const std::string& why, Time now);
-  /// Takes the canary back, if there is one.
+  /// Takes the canary back, if there is one, and notes the reason in its revision, unless that has a note. A caller
+  /// that makes it the target removes the note.
   void EndCanary(const std::string& why, Time now);
   /// The job of a replica was submitted and could not be stored: the replica is forgotten.
   void OnStartLost(std::int64_t replica);
-  void OnStartRefused(const std::string& why, Time now);
+  /// No job could be submitted for a replica of this revision.
+  void OnStartRefused(std::int64_t revision, const std::string& why, Time now);
   void OnParked(std::int64_t replica, const Status& done, Time now);
   void OnWoken(std::int64_t replica, const Status& done, Time now);
 
@@ -111,6 +112,8 @@ class ServiceScaler {
   void Update(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void AdjustCanary(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void Adjust(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
+  /// Wakes up to `need` replicas. Returns how many more are needed.
+  int WakeParked(const Replicas& all, int need, const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void FinishParkingAndDraining(const ServiceFacts& facts, std::vector<ServiceAction>& actions);
   void OnFailure(std::int64_t revision, const std::string& what, Time now);
   void RollBack(const std::string& why, Time now);
@@ -122,14 +125,17 @@ class ServiceScaler {
   }
   /// Not draining, of the target revision or of others, without the canary.
   Replicas Of(bool is_target);
-  /// Without the canary.
+  /// How many of them are ready or starting.
+  static int HotOf(const Replicas& replicas);
+  /// How many have this state, without the canary.
   int CountOf(std::string_view state) const;
 
   wire::KeptService& kept_;
   autoscale::Autoscaler autoscaler_;
   std::map<std::int64_t, Runtime> runtime_;
   std::deque<wire::ServiceEvent> events_;
-  std::string scaled_;
+  std::string scaled_;  // Why `wanted_` changed last.
+  std::string growth_;  // Why `wanted_` grew last. Empty: it has shrunk since.
   std::string note_;
   std::string refusal_;  // Why a replica could not be submitted.
   int wanted_ = 0;       // Ready replicas that the load needs.

@@ -72,6 +72,7 @@ class ServiceWorld {
     wire::ServiceRevision next = kept_.revisions.back();
     ++next.number;
     next.was_healthy = false;
+    next.note.clear();
     kept_.revisions.push_back(next);
     kept_.target_revision = next.number;
     scaler_->OnNewTarget("update", now_);
@@ -362,6 +363,98 @@ TEST(ServiceScaler, ACanaryThatIsTakenBackFinishesItsRequests) {
   world.busy_.clear();
   world.Seconds(3);
   EXPECT_EQ(world.kept_.replicas.size(), 2U);
+}
+
+TEST(ServiceScaler, ARollbackDoesNotGoToARejectedCanary) {
+  ServiceWorld world(Replicas(2, 4));
+  world.Seconds(5);
+  world.StartCanary(0.5);
+  world.Seconds(5);
+  ASSERT_TRUE(world.kept_.revisions.back().was_healthy);
+  world.scaler_->EndCanary("it was rolled back", world.now_);
+  EXPECT_EQ(world.kept_.revisions.back().note, "canary: it was rolled back");
+  world.Seconds(5);
+  world.broken_.insert(3);
+  world.Update();
+  world.Seconds(60);
+  EXPECT_EQ(world.kept_.target_revision, 1);
+}
+
+TEST(ServiceScaler, ARefusedCanaryIsNoFailureOfTheService) {
+  ServiceWorld world(Replicas(1, 4));
+  world.Seconds(5);
+  world.StartCanary(0.5);
+  world.scaler_->OnStartRefused(2, "no room", world.now_);
+  EXPECT_EQ(world.scaler_->Note(), "a replica of the canary could not be started: no room");
+  world.Second();
+  EXPECT_EQ(world.ReadyOf(1), 1);
+  EXPECT_EQ(world.starts_, 1) << "the canary is tried again later";
+  world.scaler_->EndCanary("it was rolled back", world.now_);
+  EXPECT_EQ(world.scaler_->Note(), "");
+}
+
+TEST(ServiceScaler, UpdateRightAfterChangedSettingsKeepsTheNumber) {
+  ServiceWorld world(Replicas(1, 4));
+  world.Seconds(10);
+  world.scaler_->OnSettings();
+  world.Update();
+  world.most_ = 0;
+  world.Seconds(20);
+  EXPECT_EQ(world.ReadyOf(2), 1);
+  EXPECT_LE(world.most_, 2);
+}
+
+TEST(ServiceScaler, ARestartDuringAnUpdateKeepsTheNumber) {
+  ServiceWorld world(Replicas(0, 8));
+  world.load_ = 4;
+  world.Seconds(30);
+  ASSERT_EQ(world.ReadyOf(1), 4);
+  world.Update();
+  world.Second();
+  world.scaler_ = std::make_unique<ServiceScaler>(world.kept_, world.now_);
+  world.most_ = 0;
+  world.Seconds(30);
+  EXPECT_EQ(world.ReadyOf(2), 4);
+  EXPECT_LE(world.most_, 5);
+}
+
+TEST(ServiceScaler, AnUpdateWakesParkedReplicasOfItsRevision) {
+  ServiceWorld world(Replicas(1, 8), true);
+  world.load_ = 4;
+  world.Seconds(10);
+  world.StartCanary(0.5);
+  world.Seconds(10);
+  ASSERT_EQ(world.ReadyOf(2), 2);
+  world.kept_.replicas[0].state = world.kept_.replicas[1].state = "parked";
+  world.scaler_->EndCanary("it was rolled back", world.now_);
+  world.Seconds(5);
+  EXPECT_EQ(world.wakes_, 2);
+  EXPECT_EQ(world.ReadyOf(1), 4);
+  EXPECT_EQ(world.ReadyOf(2), 0);
+}
+
+TEST(ServiceScaler, ANewServiceDoesNotParkBeforeTheFrontCounts) {
+  ServiceWorld world(Replicas(1, 4), true);
+  world.load_.reset();
+  world.Seconds(10);
+  EXPECT_EQ(world.ReadyOf(1), 1);
+  world.load_ = 0;
+  world.Seconds(10);
+  EXPECT_EQ(world.ReadyOf(1), 1);
+  EXPECT_EQ(world.parks_, 0);
+}
+
+TEST(ServiceScaler, ParkedReplicasStayParkedAfterARestart) {
+  ServiceWorld world(Replicas(1, 4), true);
+  world.Seconds(60);
+  ASSERT_EQ(world.Count("parked"), 1);
+  world.scaler_ = std::make_unique<ServiceScaler>(world.kept_, world.now_);
+  world.load_.reset();
+  world.Seconds(5);
+  world.load_ = 0;
+  world.Seconds(5);
+  EXPECT_EQ(world.Count("parked"), 1);
+  EXPECT_EQ(world.wakes_, 0);
 }
 
 TEST(ServiceScaler, WaitsLongerAfterEachFailure) {

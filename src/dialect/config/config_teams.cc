@@ -19,14 +19,12 @@ Result<std::int64_t> Milli(const ConfigValue& value) {
   double amount = -1;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) amount = static_cast<double>(*whole);
   if (const auto* number = std::get_if<double>(&value)) amount = *number;
-  if (!(amount >= 0) || amount > 1e9) return InvalidArgument("is not a number from 0 to 1000000000, without quotes");
+  if (!(amount >= 0) || amount > 1e9) return ExpectedNumber(value, "a number from 0 to 1000000000, without quotes");
   return static_cast<std::int64_t>(std::llround(amount * 1000));
 }
 
 Result<std::int64_t> Whole(const ConfigValue& value, std::int64_t least) {
-  const auto* number = std::get_if<std::int64_t>(&value);
-  if (number != nullptr && *number >= least && *number <= 1'000'000) return *number;
-  return InvalidArgument("is not a whole number from " + std::to_string(least) + " to 1000000, without quotes");
+  return ConfigCount(value, least, 1'000'000);
 }
 
 Result<std::string> Text(const ConfigValue& value) {

@@ -351,7 +351,7 @@ TEST(Config, ErrorsInTeamTablesNameTheLine) {
   EXPECT_EQ(refusal("[teams.vision]\nquotta = 4\n"),
             "divvy.toml:2: unknown key 'quotta' in [teams.vision]; did you mean 'quota'?");
   EXPECT_EQ(refusal("[teams.vision]\nquota = \"4\"\n"),
-            "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
+            "divvy.toml:2: quota is '4', not a number from 0 to 1000000000, without quotes");
   EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
             "divvy.toml:2: period: 'year' is not valid: expected one of \"day\", \"week\", \"month\"");
   const std::map<std::string, std::string> wrong = {

@@ -20,7 +20,7 @@ struct Kubeconfig {
   std::string certificate_file;
   std::string key;
   std::string key_file;
-  std::string token;  // A bearer token, or the file that holds it. The text wins, as for kubectl.
+  std::string token;  // A bearer token, or the file that holds it. The text wins if both are given.
   std::string token_file;
   std::string name_space;
 };

@@ -76,8 +76,9 @@ TEST(Kubeconfig, ErrorsQuoteNoSecret) {
 }
 
 TEST(YamlToJson, ScalarsAreTypedAsInJson) {
-  EXPECT_EQ(YamlToJson("{a: 1, b: true, c: yes, d: \"1\", e: 1.5e3, f: 010, g: ~, h: -0.5, i: .5}").value(),
-            R"({"a":1,"b":true,"c":"yes","d":"1","e":1.5e3,"f":"010","g":null,"h":-0.5,"i":".5"})");
+  EXPECT_EQ(YamlToJson("{a: 1, b: true, c: yes, d: \"1\", e: 1.5e3, f: 0400, g: ~, h: -0.5, i: .5}").value(),
+            R"({"a":1,"b":true,"c":"yes","d":"1","e":1.5e3,"f":256,"g":null,"h":-0.5,"i":".5"})");
+  EXPECT_EQ(YamlToJson("[\"0400\", 0899, 00]").value(), R"(["0400","0899",0])");
   EXPECT_EQ(YamlToJson("- |\n  a\"b\n- [x, {y: z}]").value(), R"(["a\"b\u000a",["x",{"y":"z"}]])");
   EXPECT_EQ(YamlToJson(R"({"a": [1, "x"]})").value(), R"({"a":[1,"x"]})");
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMostText = std::size_t{1} << 20;
 constexpr std::size_t kMostJson = std::size_t{4} << 20;
 constexpr int kMostDepth = 64;
+constexpr std::size_t kMostOctal = 16;  // Digits.
 
 void AppendQuoted(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -38,6 +39,12 @@ bool IsJsonNumber(std::string_view text) {
   const bool has_spare_zero = text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';
   return begins_well && !has_spare_zero && !text.ends_with('.') && text.find(".e") == std::string_view::npos &&
          text.find(".E") == std::string_view::npos && ParseNumber(text).has_value();
+}
+
+/// "0400", as in YAML 1.1: how files write modes.
+bool IsOctal(std::string_view text) {
+  return text.size() > 1 && text.size() <= kMostOctal && text.front() == '0' &&
+         text.find_first_not_of("01234567") == std::string_view::npos;
 }
 
 class Converter {
@@ -74,6 +81,7 @@ class Converter {
     if (is_plain && (text == "true" || text == "True" || text == "TRUE")) json_ += "true";
     else if (is_plain && (text == "false" || text == "False" || text == "FALSE")) json_ += "false";
     else if (is_plain && IsJsonNumber(text)) json_ += text;
+    else if (is_plain && IsOctal(text)) json_ += std::to_string(std::stoull(text, nullptr, 8));
     else AppendQuoted(json_, text);
   }
 

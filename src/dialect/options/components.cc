@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "dialect/options/option_values.h"
+#include "model/growth_wishes.h"
 #include "model/job_record.h"
 
 namespace divvy::dialect {
@@ -53,6 +54,11 @@ Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job) {
   if (component.array || !component.parameters.empty())
     return InvalidArgument(
         which + "an array or sweep of heterogeneous jobs is not supported; submit each element as a separate job");
+  for (const auto& [label, option] : {std::pair(kNoGrowLabel, "--no-grow"), std::pair(kProviderLabel, "--provider"),
+                                      std::pair(kMaxPriceLabel, "--max-price")}) {
+    if (component.labels.contains(std::string(label)))
+      return InvalidArgument(which + option + " is for the whole job; give it with the first component");
+  }
   if (!(JobsOwn(component) == JobsOwn(JobSpec())))
     AddNote(job, which + "only its resource options are used; give all other options with the first component");
   for (const std::string& note : component.notes) AddNote(job, which + note);

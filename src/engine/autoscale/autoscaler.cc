@@ -91,6 +91,7 @@ Decision Autoscaler::Observe(const Observation& seen) {
   if (present > 0 && !is_idle) wanted = std::max(wanted, 1);
   if (present == 0 && *seen.load > 0) wanted = std::max(wanted, 1);
   if (is_idle && present > 1) wanted = std::max(wanted, 1);  // From one replica only.
+  const bool is_least = wanted < settings_.min;
   wanted = std::clamp(wanted, settings_.min, settings_.max);
 
   // The replicas that are present at first were wanted until then: the autoscaler of a new controller must not shrink
@@ -111,9 +112,11 @@ Decision Autoscaler::Observe(const Observation& seen) {
   }
   if (decision.replicas != present) {
     const Duration window = decision.is_panicking ? settings_.panic_window : settings_.stable_window;
-    decision.reason = std::to_string(present) + " -> " + std::to_string(decision.replicas) + ": load " +
-                      Short(decision.is_panicking ? panic_load : stable_load) + " over " + Seconds(window) +
-                      ", target " + Short(settings_.target);
+    decision.reason = std::to_string(present) + " -> " + std::to_string(decision.replicas) + ": ";
+    if (is_least && decision.replicas > present) decision.reason += "at least " + std::to_string(settings_.min);
+    else
+      decision.reason += "load " + Short(decision.is_panicking ? panic_load : stable_load) + " over " +
+                         Seconds(window) + ", target " + Short(settings_.target);
   }
   return decision;
 }

@@ -139,7 +139,9 @@ TEST(Autoscaler, StaysWithinItsBounds) {
   settings.min = 2;
   settings.max = 5;
   ServiceWorld world(settings);
-  EXPECT_EQ(world.Observe(0).replicas, 2);
+  const Decision least = world.Observe(0);
+  EXPECT_EQ(least.replicas, 2);
+  EXPECT_EQ(least.reason, "0 -> 2: at least 2");
   EXPECT_EQ(world.Hold(1000, seconds(60)).replicas, 5);
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMostServerPem = 64u << 10;
 constexpr std::size_t kMostIssuers = 10;
+constexpr int kMostRsaBits = 4096;
 constexpr int kSecurityLevel = 2;  // Debian's default: 2048 bits for RSA. HAProxy does not start with a weaker one.
 
 template <auto kFree>
@@ -61,6 +62,11 @@ Result<std::string> CheckServerPem(std::string_view pem) {
   const PemKey key(again ? PEM_read_bio_PrivateKey(again.get(), nullptr, &NoPassphrase, nullptr) : nullptr);
   ERR_clear_error();
   if (!key) return WrongPem("it has no private key that can be read without a passphrase");
+  // The front has one thread for all services, and each connection costs an operation with the key.
+  const int kind = EVP_PKEY_base_id(key.get());
+  if ((kind == EVP_PKEY_RSA || kind == EVP_PKEY_RSA_PSS) && EVP_PKEY_bits(key.get()) > kMostRsaBits)
+    return InvalidArgument(
+        "the certificate cannot be used: its RSA key has more than 4096 bits; use at most 4096, or an EC key");
   // The certificate of the key comes first.
   for (PemCertificate& certificate : certificates) {
     if (X509_check_private_key(certificate.get(), key.get()) == 1) {

@@ -64,9 +64,16 @@ int Left(SteadyTime deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
+/// A peer that always has something to say must not extend the time either.
+Status CheckTime(SteadyTime deadline) {
+  if (std::chrono::steady_clock::now() < deadline) return {};
+  return Error{ErrorCode::kTimedOut, "no answer in time"};
+}
+
 Status WaitFor(int fd, short events, SteadyTime deadline) {
   pollfd waited{fd, events, 0};
   for (;;) {
+    DIVVY_CHECK(CheckTime(deadline));
     const int ready = ::poll(&waited, 1, Left(deadline));
     if (ready > 0) return {};
     if (ready == 0) return Error{ErrorCode::kTimedOut, "no answer in time"};
@@ -131,11 +138,14 @@ std::unique_ptr<BIO, int (*)(BIO*)> BioOf(const std::string& text) {
   return {::BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), ::BIO_free};
 }
 
+/// Instead of a question on the terminal.
+int NoPassword(char*, int, int, void*) { return -1; }
+
 /// Trusts every certificate in the text, and nothing else.
 Status TrustOnly(SSL_CTX* context, const std::string& pem) {
   const auto bio = BioOf(pem);
   int count = 0;
-  while (X509* authority = ::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+  while (X509* authority = ::PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr)) {
     if (::X509_STORE_add_cert(::SSL_CTX_get_cert_store(context), authority) == 1) ++count;
     ::X509_free(authority);
   }
@@ -148,9 +158,9 @@ Status TrustOnly(SSL_CTX* context, const std::string& pem) {
 Status Present(SSL_CTX* context, const std::string& pem) {
   const auto key_text = BioOf(pem), text = BioOf(pem);
   const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(
-      ::PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr), ::EVP_PKEY_free);
+      ::PEM_read_bio_PrivateKey(key_text.get(), nullptr, NoPassword, nullptr), ::EVP_PKEY_free);
   bool is_first = true;
-  while (X509* one = ::PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)) {
+  while (X509* one = ::PEM_read_bio_X509(text.get(), nullptr, NoPassword, nullptr)) {
     if (is_first) ::SSL_CTX_use_certificate(context, one);
     else ::SSL_CTX_add1_chain_cert(context, one);
     is_first = false;
@@ -161,6 +171,8 @@ Status Present(SSL_CTX* context, const std::string& pem) {
       ::SSL_CTX_check_private_key(context) == 1)
     return {};
   ::ERR_clear_error();
+  if (key == nullptr && pem.find("ENCRYPTED") != std::string::npos)
+    return InvalidArgument("the client's key is encrypted; store it without a password, readable by its user only");
   return InvalidArgument("the client certificate and its key cannot be read or do not belong together");
 }
 
@@ -216,11 +228,14 @@ Status WebConnection::Session::Secure(const WebUrl& url, const WebTrust& trust) 
   ssl.reset(::SSL_new(context.get()));
   if (ssl == nullptr) return Internal("no TLS: " + TlsErrorText());
   std::string name = trust.server_name.empty() ? url.host : trust.server_name;
+  // The rest of the name would not be checked.
+  if (name.find('\0') != std::string::npos) return InvalidArgument("the name of the server has a NUL character");
   X509_VERIFY_PARAM* check = ::SSL_get0_param(ssl.get());
   if (::X509_VERIFY_PARAM_set1_ip_asc(check, name.c_str()) != 1) {
     ::ERR_clear_error();
     ::X509_VERIFY_PARAM_set_hostflags(check, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    ::SSL_set1_host(ssl.get(), name.c_str());
+    if (::SSL_set1_host(ssl.get(), name.c_str()) != 1)
+      return InvalidArgument(name + " is no name that a certificate can have");
     // The macro SSL_set_tlsext_host_name does the same, but with an old-style cast.
     ::SSL_ctrl(ssl.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
   }
@@ -254,6 +269,7 @@ Result<WebConnection> WebConnection::Open(const WebUrl& url, const WebTrust& tru
 Status WebConnection::Write(std::string_view text) {
   Session& it = *session_;
   while (!text.empty()) {
+    DIVVY_CHECK(CheckTime(it.deadline));
     const auto put = it.ssl != nullptr ? ::SSL_write(it.ssl.get(), text.data(),
                                                      static_cast<int>(std::min<std::size_t>(text.size(), INT_MAX)))
                                        : ::send(it.fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -269,6 +285,7 @@ Status WebConnection::Write(std::string_view text) {
 Result<std::size_t> WebConnection::Read(std::span<char> room) {
   Session& it = *session_;
   for (;;) {
+    DIVVY_CHECK(CheckTime(it.deadline));
     const auto got = it.ssl != nullptr ? ::SSL_read(it.ssl.get(), room.data(), static_cast<int>(room.size()))
                                        : ::recv(it.fd.get(), room.data(), room.size(), 0);
     if (got > 0) return static_cast<std::size_t>(got);

@@ -260,11 +260,13 @@ bool IsChild(pid_t pid) {
 
 int SignalDescendants(pid_t root, int signal) { return SignalMembers(ReadDescendants(root), signal); }
 
-int SignalTasks(pid_t root, int signal, pid_t spared) {
+int SignalTasks(pid_t root, int signal, std::optional<pid_t> spared) {
   std::vector<Member> members = ReadDescendants(root);
   const std::vector<Member> tasks = TasksAmong(members);
-  if (!tasks.empty()) return SignalMembers(tasks, signal);
-  std::erase_if(members, [spared](const Member& member) { return member.pid == spared; });
+  if (!tasks.empty() || !spared) return SignalMembers(tasks, signal);
+  std::erase_if(members, [spared](const Member& member) {
+    return member.pid == *spared || CommandName(member.pid) == kStepProcess;
+  });
   return SignalMembers(std::move(members), signal);
 }
 

@@ -50,8 +50,8 @@ int SignalDescendants(pid_t root, int signal);
 /// SIGCONT only if it is stopped.
 int EndDescendants(pid_t root, int signal);
 /// Signals only tasks of steps and their descendants: the processes below a step process (kStepProcess). If there are
-/// none, signals all descendants of `root` except `spared`.
-int SignalTasks(pid_t root, int signal, pid_t spared);
+/// none and `spared` is set, signals all descendants of `root` except `spared` and step processes.
+int SignalTasks(pid_t root, int signal, std::optional<pid_t> spared);
 
 /// True if `pid` ignores the signal.
 bool IgnoresSignal(pid_t pid, int signal);

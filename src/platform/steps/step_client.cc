@@ -12,17 +12,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
+#include "platform/os/clock.h"
 #include "platform/records/step_wire.h"
 
 namespace divvy {
 namespace {
 
 constexpr std::int64_t kInterruptPause = 1'000'000'000;  // Slurm's rule: two Ctrl-C within a second belong together.
+constexpr Duration kAnswerMost = std::chrono::seconds(10);
 constexpr std::int64_t kOutsiderGrace = 500'000'000;
 
 std::int64_t Now() {
@@ -340,13 +343,17 @@ int ChangeStepAt(int socket, const StepChange& change) {
   if (!SendStepFrame(socket, change.word, change.step, std::to_string(change.value))) return 1;
   StepFrameReader reader;
   pollfd answer = {socket, POLLIN, 0};
-  while (::poll(&answer, 1, -1) >= 0 && reader.Fill(socket) != StepFrameReader::Outcome::kClosed) {
+  const Duration until = MonotonicNow() + kAnswerMost;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - MonotonicNow()).count();
+    const int ready = left > 0 ? ::poll(&answer, 1, static_cast<int>(left)) : 0;
+    if (ready == 0) return kNoStepAnswer;
+    if (ready < 0 || reader.Fill(socket) == StepFrameReader::Outcome::kClosed) return 1;
     while (auto frame = reader.Next()) {
       if (frame->word == StepWord::kSay) WriteAll(STDERR_FILENO, frame->body);
       if (frame->word == StepWord::kExit) return frame->value;
     }
   }
-  return 1;
 }
 
 }  // namespace divvy

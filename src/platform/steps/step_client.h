@@ -38,8 +38,10 @@ struct StepChange {
   int step = 0;
   std::int64_t value = 0;
 };
+/// Step processes of earlier releases do not answer changes that they do not know.
+inline constexpr int kNoStepAnswer = 2;
 /// Changes a step of the job whose step process listens at `socket`. Returns 0 if it was reached, 1 if there is no such
-/// step (which it prints), nullopt if no step process listens.
+/// step (which it prints), kNoStepAnswer if there is no answer within 10 s, nullopt if no step process listens.
 std::optional<int> ChangeStep(const std::string& socket, const StepChange& change);
 /// Does the same over a connection to the step process or to our substitute (StepCaller::far).
 int ChangeStepAt(int connection, const StepChange& change);

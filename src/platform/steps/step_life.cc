@@ -176,7 +176,7 @@ void StepServer::EndTasks(RunningStep& step) {
 
 void StepServer::EndSoon(RunningStep& step) {
   step.SignalAll(SIGTERM);
-  step.kill_at = MonotonicNow() + kKillWait;
+  step.kill_at = std::min(step.kill_at, MonotonicNow() + kKillWait);
 }
 
 void StepServer::SetTimeLimit(RunningStep& step, Duration limit) {

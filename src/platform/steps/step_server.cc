@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "platform/os/process_title.h"
 #include "platform/steps/step_process.h"
 #include "platform/supervisor/supervisor_watch.h"
 
@@ -38,7 +39,7 @@ int StepServer::Run() {
   if (options_.on_listening) options_.on_listening(machines_port());
   // There is time for this while the other nodes get ready.
   if (spreads()) static_cast<void>(Secured(server_end_));
-  ::prctl(PR_SET_NAME, "divvy-steps");
+  ::prctl(PR_SET_NAME, kStepProcess);
   idle_since_ = MonotonicNow();
   while (!IsDone() && !IsOrphaned()) Turn();
   return 0;

@@ -20,7 +20,7 @@
 
 namespace divvy {
 
-inline constexpr std::uint32_t kLaunchForm = 0xD1FF0002;    // Changes with the layout of a frame.
+inline constexpr std::uint32_t kLaunchForm = 0xD1FF0003;    // Changes with the layout of a frame.
 inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // Bytes. Launch() refuses larger requests.
 inline constexpr std::uint32_t kMostLaunchStreams = 6;
 

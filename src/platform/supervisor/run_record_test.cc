@@ -172,6 +172,18 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.streams, request.streams);
 }
 
+// If this fails, the layout or a default has changed: count kLaunchForm up, and note the new values here.
+TEST(LaunchMessage, ANewLayoutHasANewForm) {
+  const std::string frame = EncodeLaunch(LaunchRequest());
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a.
+  for (const char byte : frame.substr(sizeof(LaunchFrameHeader)))
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  EXPECT_EQ(kLaunchForm, 0xD1FF0003);
+  EXPECT_EQ(sizeof(LaunchFrameHeader), 120u);
+  EXPECT_EQ(frame.size(), 353u);
+  EXPECT_EQ(hash, 0x94e1741adeb0bc4d);
+}
+
 TEST(LaunchMessage, RefusesInvalidBytes) {
   LaunchRequest request;
   request.argv = {"true"};

@@ -32,7 +32,8 @@ namespace {
 
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
-constexpr int kNoteWait = 5'000;  // Milliseconds.
+constexpr int kNoteWait = 200;  // Milliseconds.
+constexpr const char* kNoteScript = R"(trap "" HUP INT QUIT TERM USR1 USR2; printf 'divvy: error: %s\n' "$1" >>"$2")";
 constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
 
 }  // namespace
@@ -333,8 +334,7 @@ void Supervisor::OnTimers(Duration now) {
   if (watch_.lease_look_at <= now) LookAtLease();
   if (watch_.warn_at <= now) {
     watch_.warn_at = kNeverDue;
-    if (!watch_.warn.batch_only && request_.is_slurm_script)
-      SignalTasks(::getpid(), watch_.warn.signal, watch_.first_process);
+    if (!watch_.warn.batch_only && request_.is_slurm_script) SignalSteps(watch_.warn.signal);
     else if (!watch_.warn.batch_only) SignalDescendants(::getpid(), watch_.warn.signal);
     else if (watch_.first_process != 0) ::kill(watch_.first_process, watch_.warn.signal);
   }
@@ -350,6 +350,15 @@ void Supervisor::OnTimers(Duration now) {
     watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
     watch_.kill_pause = std::min(2 * watch_.kill_pause, kLastKillPause);
   }
+}
+
+// If no step runs, the script's other commands get the signal. The tasks of a step can all be on other nodes of a gang.
+// Only the first node has the script and the list of all steps.
+void Supervisor::SignalSteps(int signal) {
+  const auto runs = [](const StepLine& step) { return step.state == StepState::kRunning; };
+  const bool has_commands = !is_part() || (!is_guard() && request_.gang.index == 0 &&
+                                           std::ranges::none_of(ReadStepListFile(StepsPath()), runs));
+  SignalTasks(::getpid(), signal, has_commands ? std::optional(watch_.first_process) : std::nullopt);
 }
 
 void Supervisor::LookAtLease() {
@@ -397,7 +406,7 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   } else if (name == "signal" && fields.Number("first_process") == 1) {
     if (watch_.first_process != 0) ::kill(watch_.first_process, signal);
   } else if (name == "signal") {
-    if (fields.Number("others") == 1) SignalTasks(::getpid(), signal, watch_.first_process);
+    if (fields.Number("others") == 1) SignalSteps(signal);
     else SignalDescendants(::getpid(), signal);
   } else if (name == "pause") {
     if (!watch_.is_stopping) StopDescendants(::getpid());
@@ -465,11 +474,13 @@ StartedJob Supervisor::StartInside(const JobProgram& program, const std::string&
                    .joins = &namespaces_});
 }
 
-// A process of the job's user opens the file. If that takes long, such as on a file system that hangs, the job is ended
-// all the same, and this process with it.
+// A process of the job's user opens the file. If that takes long, such as on a file system that hangs, the job is
+// stopped meanwhile. The process ignores the usual stop signals, so that only the final SIGKILL ends it early. A job of
+// root gets no line, because another user may have replaced the file.
 void Supervisor::NoteTimeLimit() {
   std::string file = request_.error.empty() ? request_.output : request_.error;
-  if (file.empty() || (request_.error.empty() && request_.is_own_log) || watch_.first_process == 0 || is_guard())
+  if (file.empty() || (request_.error.empty() && request_.is_own_log) || watch_.first_process == 0 || is_guard() ||
+      record_.uid == 0)
     return;
   if (!file.starts_with('/')) file = request_.directory + "/" + file;
   constexpr std::string_view kNode = "SLURMD_NODENAME=";
@@ -478,12 +489,13 @@ void Supervisor::NoteTimeLimit() {
   const std::string line = CancelledLine(
       "JOB " + ToString(request_.job), node == request_.environment.end() ? "" : node->substr(kNode.size()), WallNow());
   JobProgram program;
-  program.argv = {"/bin/sh", "-c", R"(printf 'divvy: error: %s\n' "$1" >>"$2")", "sh", line, std::move(file)};
+  program.argv = {"/bin/sh", "-c", kNoteScript, "sh", line, std::move(file)};
   program.candidates = {"/bin/sh"};
   program.shown_name = "/bin/sh";
   const StartedJob started = StartInside(program, "/", -1);
   if (!started.failure.empty()) return;
   const Descriptor written(static_cast<int>(::syscall(SYS_pidfd_open, started.process.pid, 0)));
+  if (!written.is_open()) return;
   pollfd ended = {.fd = written.get(), .events = POLLIN, .revents = 0};
   ::poll(&ended, 1, kNoteWait);
 }

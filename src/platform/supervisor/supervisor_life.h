@@ -103,6 +103,8 @@ class Supervisor {
   StartedJob StartInside(const JobProgram& program, const std::string& directory, int input);
   /// Appends a line about the time limit to the file that gets the job's errors, as Slurm does.
   void NoteTimeLimit();
+  /// Signals the tasks of the job's steps, or if no step runs, all processes but the first one.
+  void SignalSteps(int signal);
   void LookAtLease();
 
   void Finish();

@@ -88,7 +88,8 @@ for file in $secrets; do
 done
 ! as alice $python -c "import socket; socket.socket(socket.AF_UNIX).connect('$(grep sock <<<"$secrets")')" 2>/dev/null ||
   fail "alice commands HAProxy"
-for pid in $(pgrep haproxy); do
+fronts=$(pgrep haproxy) || fail "no HAProxy runs"
+for pid in $fronts; do
   ! tr '\0' '\n' <"/proc/$pid/cmdline" | grep -qF -e "$made" -e bobs-token || fail "a token is an argument of HAProxy"
   ! as alice cat "/proc/$pid/environ" >/dev/null 2>&1 || fail "alice reads the environment of HAProxy"
   expect divvy "$(stat -c %U "/proc/$pid")" "the user of HAProxy"

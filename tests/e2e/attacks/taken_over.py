@@ -39,7 +39,7 @@ def launch(uid, gid, right):
     assert link.recv(1) == b"\0"
     pid = link.recv(8, socket.MSG_WAITALL)
     assert len(pid) == 8, pid
-    link.send(struct.pack("=IIQqqII64sIIQ", 0xD1FF0002, 0, 7, uid, gid, 0, 0, right, 0, 0, 0))
+    link.send(struct.pack("=IIQqqII64sIIQ", 0xD1FF0003, 0, 7, uid, gid, 0, 0, right, 0, 0, 0))
     (sequence,) = struct.unpack("=Q", link.recv(8, socket.MSG_WAITALL))
     return sequence == 7 | 1 << 63
 

@@ -169,6 +169,8 @@ int UpdateSteps(Api& api, const Words& words) {
     const bool is_named = dot == std::string::npos || id.substr(dot + 1) == std::to_string(step.number);
     if (!is_named || step.end_time) continue;
     const Status changed = ApplyToStep(job->id, job->user, {StepWord::kLimit, static_cast<int>(step.number), seconds});
+    // A step can end meanwhile.
+    if (!changed && changed.error().code == ErrorCode::kNotFound && dot == std::string::npos) continue;
     if (!changed) return Say("slurm_update error: " + changed.error().message);
     ++reached;
   }

@@ -1,4 +1,7 @@
 // scontrol's verbs for running jobs: listpids, listjobs, liststeps, pidinfo, completing, getaddrs, ping; and notify.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -7,10 +10,12 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <system_error>
 
 #include "base/text.h"
 #include "cli/client/api.h"
+#include "cli/client/command.h"
 #include "cli/shims/slurm/slurm_scontrol.h"
 #include "cli/shims/slurm_look/slurm_common.h"
 #include "cli/shims/slurm_look/slurm_job_steps.h"
@@ -21,6 +26,7 @@
 #include "cli/steps/steps.h"
 #include "platform/os/process_title.h"
 #include "platform/os/runtime_paths.h"
+#include "platform/records/step_list_file.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -70,8 +76,15 @@ struct JobProcess {
   std::string rank;  // Set for the first process of a task; "-" for its descendants.
 };
 
-/// The processes that this user may look at, of jobs of this machine's daemon or agent.
-std::map<std::string, std::vector<JobProcess>> ProcessesByJob() {
+/// The number that this variable holds; "" for anything else: users can write there what they like.
+std::string NumberIn(const std::vector<std::string>& environment, const char* name) {
+  const auto number = ParseInteger(EnvironmentValue(environment, name));
+  return number && *number >= 0 ? std::to_string(*number) : "";
+}
+
+/// The processes that this user may look at, of jobs of this machine's daemon or agent, by the step list of their job.
+/// The list's path names the job's user. Processes of other users do not count, whatever their environment says.
+std::map<std::string, std::vector<JobProcess>> ProcessesByList() {
   struct Seen {
     std::int64_t parent = 0;
     std::vector<std::string> environment;
@@ -86,24 +99,44 @@ std::map<std::string, std::vector<JobProcess>> ProcessesByJob() {
     const std::string text = ProcFile(*pid, "environ");
     for (const std::string_view variable : Split(text, '\0')) one.environment.emplace_back(variable);
     const std::string list = EnvironmentValue(one.environment, "DIVVY_STEPS");
-    if (!list.starts_with(places.runs + "/") && !list.starts_with(places.state + "/agent/runs/")) continue;
+    const auto job = ParseInteger(EnvironmentValue(one.environment, "DIVVY_JOB_ID"));
+    struct stat owned = {};
+    if (!job || *job < 1 || ::stat(entry.path().c_str(), &owned) != 0) continue;
+    const auto is_its = [&](const std::string& runs) {
+      return list == StepListPath(runs, owned.st_uid, static_cast<std::uint64_t>(*job));
+    };
+    if (!is_its(places.runs) && !is_its(places.state + "/agent/runs")) continue;
     if (ProcFile(*pid, "comm") == std::string(kStepProcess) + "\n") continue;
     one.parent = ParentOf(*pid);
     seen.emplace(*pid, std::move(one));
   }
   std::map<std::string, std::vector<JobProcess>> processes;
   for (const auto& [pid, one] : seen) {
-    const auto value = [&](const char* name) { return EnvironmentValue(one.environment, name); };
+    const auto value = [&](const char* name) { return NumberIn(one.environment, name); };
     JobProcess process{pid, value("SLURM_STEP_ID"), value("SLURM_LOCALID"), value("SLURM_PROCID")};
     const auto parent = seen.find(one.parent);
-    const bool is_first =
-        parent == seen.end() || EnvironmentValue(parent->second.environment, "SLURM_STEP_ID") != process.step;
+    const bool is_first = parent == seen.end() || NumberIn(parent->second.environment, "SLURM_STEP_ID") != process.step;
     if (!is_first) process.local = process.rank = "-";
     if (process.step.empty()) process.step = "batch";
     if (process.local.empty()) process.local = process.rank = is_first ? "0" : "-";
-    processes[value("DIVVY_JOB_ID")].push_back(std::move(process));
+    processes[EnvironmentValue(one.environment, "DIVVY_STEPS")].push_back(std::move(process));
   }
   return processes;
+}
+
+/// Those of one job. A daemon without root runs all jobs as its own user.
+std::vector<JobProcess> ProcessesOf(const wire::JobView& job,
+                                    const std::map<std::string, std::vector<JobProcess>>& by_list) {
+  const RuntimePaths places = FindPlaces();
+  const std::int64_t own = ::geteuid();
+  std::vector<JobProcess> all;
+  for (const std::int64_t uid : std::set<std::int64_t>{own, UserIdOf(job.user).value_or(own)}) {
+    for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
+      const auto found = by_list.find(StepListPath(runs, uid, job.id.value()));
+      if (found != by_list.end()) all.insert(all.end(), found->second.begin(), found->second.end());
+    }
+  }
+  return all;
 }
 
 int Refuse(const Error& error, const std::string& ids) {
@@ -134,7 +167,7 @@ int ControlList(const Words& words, Listed what) {
   std::printf(what == Listed::kPids    ? "PID      JOBID    STEPID   LOCALID GLOBALID\n"
               : what == Listed::kSteps ? "JOBID    STEPID\n"
                                        : "JOBID\n");
-  auto processes = what == Listed::kPids ? ProcessesByJob() : std::map<std::string, std::vector<JobProcess>>();
+  auto processes = what == Listed::kPids ? ProcessesByList() : std::map<std::string, std::vector<JobProcess>>();
   int shown = 0;
   for (const wire::JobView& job : *jobs) {
     const std::string id = ToString(job.id);
@@ -143,7 +176,7 @@ int ControlList(const Words& words, Listed what) {
       continue;
     }
     if (what == Listed::kPids) {
-      for (const JobProcess& process : processes[id]) {
+      for (const JobProcess& process : ProcessesOf(job, processes)) {
         if (dot != std::string::npos && named.substr(dot + 1) != process.step) continue;
         std::printf("%-8lld %-8s %-8s %-7s %s\n", static_cast<long long>(process.pid), id.c_str(), process.step.c_str(),
                     process.local.c_str(), process.rank.c_str());

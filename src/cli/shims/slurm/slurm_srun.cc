@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/client/command.h"
@@ -243,16 +244,47 @@ bool NeedsStepRunner(const SrunFlags& wish) {
          !wish.task_epilog.empty() || given("gpu-bind") || given("tres-bind");
 }
 
+Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
+  DIVVY_TRY(dialect::Parsed parsed,
+            dialect::ReadSlurmWords(SrunTable(wish, around), words, around, wish.spec, &wish.noted));
+  if (wish.mpi == "list") return {};
+  wish.command = std::move(parsed.positional);
+  wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
+  if (wish.command.empty()) return InvalidArgument("No command given to execute.");
+  return {};
+}
+
+/// Splits the words at ":".
+std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> parts(1);
+  for (const std::string& word : words) {
+    if (word == ":") parts.emplace_back();
+    else parts.back().push_back(word);
+  }
+  return parts;
+}
+
 /// The words with which a job starts its own step. Options about nodes are cleared, because the job has its nodes by
-/// then. A longer --nodelist may contain nodes that the job did not get.
-std::vector<std::string> StepWords(const SrunFlags& wish, std::vector<std::string> words) {
-  if (!wish.noted.notes.empty()) words.insert(words.begin(), "--noted");
+/// then. A longer --nodelist may contain nodes that the job did not get. The time limit is that of the job alone.
+std::vector<std::string> StepWords(const SrunFlags& wish, const std::vector<std::string>& words,
+                                   const dialect::ParseContext& around) {
+  const bool is_one = !wish.spec.request.is_heterogeneous();
   const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
-  if (!says_where || wish.spec.request.is_heterogeneous()) return words;
-  auto command = words.end() - static_cast<std::ptrdiff_t>(wish.command.size());
-  if (command != words.begin() && *(command - 1) == "--") --command;
-  words.insert(command, {"--nodelist=", "--relative=0"});
-  return words;
+  std::vector<std::string> all;
+  if (!wish.noted.notes.empty()) all.emplace_back("--noted");
+  bool is_first = true;
+  for (std::vector<std::string>& section : is_one ? std::vector(1, words) : SplitAtColons(words)) {
+    if (!std::exchange(is_first, false)) all.emplace_back(":");
+    SrunFlags its;
+    static_cast<void>(ReadWords(its, section, around));  // They were read before.
+    auto command = section.end() - static_cast<std::ptrdiff_t>(its.command.size());
+    if (command != section.begin() && *(command - 1) == "--") --command;
+    all.insert(all.end(), section.begin(), command);
+    if (its.spec.time_limit > Duration(0)) all.emplace_back("--time=0");
+    if (says_where && is_one) all.insert(all.end(), {"--nodelist=", "--relative=0"});
+    all.insert(all.end(), command, section.end());
+  }
+  return all;
 }
 
 /// In a job with one component, --het-group must name that component.
@@ -288,12 +320,12 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (spec.directory.empty()) spec.directory = around.directory;
   const bool needs_steps = NeedsStepRunner(wish);
   dialect::slurm::Keep(spec, "door", needs_steps ? "srun-steps" : "srun");
-  spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words)) : wish.command;
+  spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words, around)) : wish.command;
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
   if (is_test) return TestOnly("srun", spec);
   Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec, verbosity);
   voice.asks_interrupts = !needs_steps && !wish.quits_on_interrupt;  // With steps the inner srun handles this.
-  voice.quits_on_interrupt = wish.quits_on_interrupt;
+  voice.quits_on_interrupt = wish.quits_on_interrupt && !needs_steps;
   voice.most_wait = wish.immediate;
   voice.aborted = "Job step aborted";
   if (verbosity > 0 && !needs_steps) {
@@ -309,26 +341,6 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
 std::string Complaint(const Error& error) {
   const bool is_fatal = error.message.starts_with("No command given");
   return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + InSlurmsWords(error.message);
-}
-
-Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
-  DIVVY_TRY(dialect::Parsed parsed,
-            dialect::ReadSlurmWords(SrunTable(wish, around), words, around, wish.spec, &wish.noted));
-  if (wish.mpi == "list") return {};
-  wish.command = std::move(parsed.positional);
-  wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
-  if (wish.command.empty()) return InvalidArgument("No command given to execute.");
-  return {};
-}
-
-/// Splits the words at ":".
-std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::string>& words) {
-  std::vector<std::vector<std::string>> parts(1);
-  for (const std::string& word : words) {
-    if (word == ":") parts.emplace_back();
-    else parts.back().push_back(word);
-  }
-  return parts;
 }
 
 /// For a job that is not heterogeneous. A ":" at the end belongs to the command (sh -c :).

@@ -67,7 +67,8 @@ fi
 trap : HUP INT TERM USR1 USR2
 "$@"
 code=$?
-if command -v timeout >/dev/null; then timeout -s KILL 5 "$epilog" </dev/null; else "$epilog" </dev/null; fi
+if timeout --foreground 5 true 2>/dev/null; then timeout --foreground -s KILL 5 "$epilog" </dev/null
+else "$epilog" </dev/null; fi
 ended=$?
 if [ "$ended" -gt 128 ]; then echo "srun: error: TaskEpilog failed status=$((ended - 128))" >&2
 elif [ "$ended" != 0 ]; then echo "srun: error: TaskEpilog failed status=$((ended * 256))" >&2; fi

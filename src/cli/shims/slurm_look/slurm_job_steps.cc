@@ -49,8 +49,10 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
     // It ended with its job, or was cancelled by its own number.
     const bool was_stopped = view.signal == SIGTERM || view.signal == SIGKILL;
     const bool was_cancelled = step.state == "cancelled" || job.state == "cancelled" || job.state == "timed_out";
+    const bool hit_limit = step.state == "cancelled" && step.time_limit_s > 0 && step.end_time && step.start_time &&
+                           *step.end_time - *step.start_time >= step.time_limit_s;
     if (was_stopped && was_cancelled) {
-      view.state = "cancelled";
+      view.state = hit_limit ? "timed_out" : "cancelled";
       view.exit_code = 0;
     }
   } else if (step.state == "cut_off") {

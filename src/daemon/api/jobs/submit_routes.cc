@@ -138,9 +138,11 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
       !here)
     return call.Refuse(here.error());
   SpecLabels labels = LabelsOf(spec);
+  const auto given_labels = spec.labels;
   const auto result =
       driver_.controller().Submit(std::move(spec), *elements, call.caller, driver_.Now(), driver_.Outcomes());
   if (!result) return call.Refuse(result.error());
+  if (ports_.providers) ports_.providers->Learn(result->id, given_labels);
   // The accepted specification includes the defaults of its pool.
   if (const auto kept = driver_.controller().PendingSpec(result->id)) {
     labels.pool = kept->pool;
@@ -230,7 +232,7 @@ void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t ele
   if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
   // Without a basis, it would start at once, on a node that exists.
   if (ports_.providers && !forecast->basis.empty()) {
-    for (std::string& line : ports_.providers->Foresee(forecast->id, submitted, elements))
+    for (std::string& line : ports_.providers->Foresee(forecast->id, submitted, elements, call.caller))
       answer.notes.push_back("nodes on demand: " + std::move(line));
   }
   answer.prediction_basis = WithPublicIds(forecast->basis, driver_.Outcomes());
