@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "daemon/services/haproxy_config.h"
+#include "daemon/services/request_times.h"
 
 namespace {
 
@@ -48,5 +49,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   Require(divvy::ComplaintIn(text).size() <= size, "a complaint longer than the answer");
   for (const auto& [service, slots] : divvy::SlotsIn(text)) Require(slots >= 0, "a negative number of slots");
   ReadLinesAround(text);
+  static_cast<void>(divvy::ParseRequestLine(text));
   return 0;
 }
