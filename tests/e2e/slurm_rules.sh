@@ -109,15 +109,15 @@ for tasks in 1 2; do
 done
 wait_for "their ends" queue_is_empty
 cat >quits.sh <<'X'
-echo $$ >quits.pid
+# Only a signal from inside the job's session counts as Ctrl-C.
+(until [ "$(grep -c up quits.out)" = 2 ]; do sleep 0.05; done; kill -INT $$) &
 exec srun -n2 --quit-on-interrupt sh -c 'trap "" INT; echo up; while :; do sleep 0.05; done'
 X
-salloc sh quits.sh >out 2>err &
-wait_for "its tasks" sh -c "[ \$(grep -c up out) = 2 ]"
-kill -INT "$(cat quits.pid)"
+salloc sh quits.sh >quits.out 2>quits.err &
+wait_for "its tasks" sh -c "[ \$(grep -c up quits.out) = 2 ]"
 wait_for "the end of the job" queue_is_empty
 wait $! || true
-expect 1 "$(grep -cE "srun: sending Ctrl-C to StepId=[0-9]+\.0" err)" "the message of srun in an allocation"
+expect 1 "$(grep -cE "srun: sending Ctrl-C to StepId=[0-9]+\.0" quits.err)" "the message of srun in an allocation"
 
 # A job appends to its output, so that others can write there meanwhile.
 cat >appends.sh <<'X'

@@ -402,13 +402,13 @@ void ProviderHost::WillRead(const JobRecord& record) {
 void ProviderHost::ScanWishes(Time now) {
   if (scanned_at_ != kNoTime && now - scanned_at_ < kScanEvery) return;
   scanned_at_ = now;
+  unreadable_.clear();  // They are tried again.
   std::set<JobId> live;
   for (const auto& [id, record] : driver_->controller().live()) {
     live.insert(record.array.is_set() ? record.array : id);
     if (IsWaiting(record.state)) WillRead(record);
   }
   std::erase_if(wishes_, [&live](const auto& entry) { return !live.contains(entry.first); });
-  std::erase_if(unreadable_, [&live](JobId id) { return !live.contains(id); });
 }
 
 void ProviderHost::ReadWishes() {
@@ -417,9 +417,20 @@ void ProviderHost::ReadWishes() {
     const auto [key, job] = *unread_.begin();
     unread_.erase(unread_.begin());
     const JobRecord* record = driver_->controller().Find(job);
-    if (record == nullptr) continue;  // Other elements of its array are found by the next ScanWishes.
-    if (const auto spec = driver_->NewestSpecOf(*record)) wishes_.emplace(key, GrowthWishesIn((*spec)->labels));
-    else unreadable_.insert(key);
+    if (record == nullptr) {  // Other elements of its array may wait: the next decision looks for them.
+      scanned_at_ = kNoTime;
+      is_changed_ = true;
+      continue;
+    }
+    const auto spec = driver_->NewestSpecOf(*record);
+    if (spec) {
+      wishes_.emplace(key, GrowthWishesIn((*spec)->labels));
+    } else if (spec.error().code == ErrorCode::kUnreachable) {
+      unread_.emplace(key, job);  // The store is away.
+      break;
+    } else {
+      unreadable_.insert(key);
+    }
   }
   if (!unread_.empty()) is_changed_ = true;
 }

@@ -64,13 +64,15 @@ void ServiceScaler::OnNewTarget(const std::string& why, Time now) {
 
 void ServiceScaler::OnStartRefused(std::int64_t revision, const std::string& why, Time now) {
   if (kept_.canary_revision != 0 && revision == kept_.canary_revision) {
-    ++canary_failures_;
+    if (now < canary_retry_at_) return;  // Another one of the same step.
+    ++canary_refusals_;
     canary_retry_at_ =
-        now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(canary_failures_, 6)), kLongestRetry);
+        now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(canary_refusals_, 6)), kLongestRetry);
     note_ = "a replica of the canary could not be started: " + why;
     return;
   }
   refusal_ = "a replica could not be started: " + why;
+  if (now < retry_at_) return;  // Another one of the same step.
   ++failures_;
   retry_at_ = now + std::min<Duration>(std::chrono::seconds(1) * (1 << std::min(failures_, 6)), kLongestRetry);
 }
@@ -154,7 +156,7 @@ void ServiceScaler::RollBack(const std::string& why, Time now) {
 }
 
 void ServiceScaler::OnNewCanary(const std::string& why, Time now) {
-  canary_failures_ = 0;
+  canary_failures_ = canary_refusals_ = 0;
   canary_retry_at_ = kNoTime;
   note_.clear();
   AddEvent(why, now);
@@ -168,7 +170,7 @@ void ServiceScaler::EndCanary(const std::string& why, Time now) {
   // A rollback does not go to a revision that was rejected.
   if (wire::ServiceRevision* ended = FindRevision(revision); ended != nullptr && ended->note.empty())
     ended->note = "canary: " + why;
-  if (std::exchange(canary_failures_, 0) > 0) note_.clear();
+  if (std::exchange(canary_failures_, 0) + std::exchange(canary_refusals_, 0) > 0) note_.clear();
   AddEvent("revision " + std::to_string(revision) + " is no canary any more: " + why, now);
   is_changed_ = true;
 }
@@ -248,7 +250,7 @@ void ServiceScaler::FollowStarts(const ServiceFacts& facts) {
           refusal_.clear();
           if (!note_.starts_with("revision ")) note_.clear();
         } else if (IsCanary(replica)) {
-          canary_failures_ = 0;
+          canary_failures_ = canary_refusals_ = 0;
           if (!note_.starts_with("revision ")) note_.clear();
         }
         AddEvent("replica " + std::to_string(replica.number) + " (job " + ToString(replica.job) + ") is ready",
@@ -324,7 +326,7 @@ void ServiceScaler::Update(const ServiceFacts& facts, std::vector<ServiceAction>
     else ++old_ready;
   }
   const Replicas news = Of(true);
-  WakeParked(news, want - HotOf(news), facts, actions);
+  if (old_ready > 0) WakeParked(news, want - HotOf(news), facts, actions);
   int new_ready = 0;
   bool is_stuck = false;
   for (const wire::ServiceReplica* replica : news) {

@@ -141,6 +141,7 @@ class ServiceScaler {
   int wanted_ = 0;       // Ready replicas that the load needs.
   int failures_ = 0;     // In a row.
   int canary_failures_ = 0;
+  int canary_refusals_ = 0;  // Submissions in a row. They say nothing about the revision.
   Time canary_retry_at_ = kNoTime;
   Time retry_at_ = kNoTime;
   Time observed_at_ = kNoTime;

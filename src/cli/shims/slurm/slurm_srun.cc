@@ -325,7 +325,8 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (is_test) return TestOnly("srun", spec);
   Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec, verbosity);
   voice.asks_interrupts = !needs_steps && !wish.quits_on_interrupt;  // With steps the inner srun handles this.
-  voice.quits_on_interrupt = wish.quits_on_interrupt && !needs_steps;
+  // Also with steps: the inner srun gets the signal from outside its session, and only passes it on.
+  voice.quits_on_interrupt = wish.quits_on_interrupt;
   voice.most_wait = wish.immediate;
   voice.aborted = "Job step aborted";
   if (verbosity > 0 && !needs_steps) {
