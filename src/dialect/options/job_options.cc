@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "dialect/options/container_options.h"
-#include "dialect/options/growth_options.h"
 #include "dialect/options/node_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/portion_options.h"

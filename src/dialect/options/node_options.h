@@ -16,6 +16,8 @@ inline constexpr int kMostNodes = 10'000;
 
 /// --nodes, --constraint, --nodelist, --exclude.
 void AddNodeOptions(std::vector<Option>& table, JobSpec& spec);
+/// Options for nodes on demand: --no-grow, --provider and --max-price (model/growth_wishes.h).
+void AddGrowthOptions(std::vector<Option>& table, JobSpec& spec);
 
 /// Expands "n[1-4,7],login" into unique names in order. Refuses a list without a name, names that no node can have, and
 /// more than kMostNodes.
