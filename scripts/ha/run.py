@@ -296,6 +296,8 @@ def database_away(checks, site, _):
     took = time.monotonic() - started
     checks.check("a submission is refused after some seconds, with the reason",
                  done.returncode != 0 and "database" in done.stderr and took < 15, f"{took:.1f} s: {done.stderr}")
+    done = leader.divvy("controllers", "step-down", check=False)
+    checks.check("so is a step-down", done.returncode != 0 and "cannot step down" in done.stderr, done.stderr)
     with open(go, "w", encoding="utf-8"):
         pass
     wait_for("its end on the node", lambda: not lives(pid))

@@ -1,10 +1,12 @@
 #include "daemon/api/cluster/controller_routes.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "daemon/leadership/leader_answers.h"
 #include "version.h"
 #include "wire/messages/messages_remote.h"
+#include "wire/messages/messages_teams.h"
 
 namespace divvy {
 
@@ -23,7 +25,8 @@ void ControllerRoutes::Controllers(ApiCall& call) {
   call.Answer(std::vector{alone});
 }
 
-// The answer is sent before the lease is given back: that takes up to a second.
+// The answer is sent before the lease is given back: that takes up to a second. It does not wait for a database that is
+// away, because nothing can be given back there.
 void ControllerRoutes::StepDown(ApiCall& call) {
   if (!call.caller.is_admin) {
     return call.Refuse(PermissionDenied("making the controller step down takes an administrator; " +
@@ -36,8 +39,18 @@ void ControllerRoutes::StepDown(ApiCall& call) {
     return call.Refuse(FailedPrecondition(
         "this controller cannot step down: no standby reports to the database; divvy controllers lists all"));
   }
-  AnswerMessage(driver_, call, "controller " + ports_.leadership->self().name + " steps down; a standby takes over");
-  driver_.AfterCommit([leadership = ports_.leadership](const Status&) { leadership->StepDown(); });
+  driver_.AfterCommit(
+      [call = std::make_shared<ApiCall>(std::move(call)), leadership = ports_.leadership](const Status& committed) {
+        if (!committed) {
+          return call->Refuse(Unreachable(
+              "this controller cannot step down while the database does not answer; a standby takes over as soon as it "
+              "reaches the database"));
+        }
+        call->Answer(
+            wire::MessageAnswer{"controller " + leadership->self().name + " steps down; a standby takes over"});
+        leadership->StepDown();
+      },
+      true);
 }
 
 }  // namespace divvy
