@@ -56,15 +56,18 @@ queue_is_empty() { [ "$(divvy queue --json)" = "[]" ]; }
 count_in_state() { divvy queue --json --state "$1" | grep -o '"display_id"' | wc -l; }
 running_are() { [ "$(count_in_state running)" = "$1" ]; }
 daemon_pid() { divvy status --json | grep -oE '"pid":[0-9]+' | cut -d: -f2; }
-# up_listening [PORT]: starts a daemon that listens for other machines on the port, or on a free one, and sets $port.
-up_listening() {
+# up_at PORT [OPTION...]: starts a daemon that listens for other machines on the port ("": a free one), and sets $port.
+up_at() {
+  local wanted=$1
+  shift
   for try in 1 2 3 4 5; do
-    port=${1:-$((20000 + (RANDOM + $$) % 12000))}
-    ! divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port" 2>up.log || return 0
+    port=${wanted:-$((20000 + (RANDOM + $$) % 12000))}
+    ! divvy up --quiet "$@" --listen "127.0.0.1:$port" 2>up.log || return 0
     grep -q "Address already in use" up.log || fail "did not start: $(cat up.log)"
   done
   fail "found no free port: $(cat up.log)"
 }
+up_listening() { up_at "${1:-}" --emulate 2xH100-80GB; }
 
 # with_machines: other nodes of this test, as folders in $machines; `on NAME COMMAND...` runs a command on one. Their
 # agents end with the test, after its jobs, and so do all processes on a node that the controller has given up.

@@ -53,12 +53,7 @@ price = 3
 startup = "10s"
 options = ["--time=1"]
 EOF
-port=
-for try in 1 2 3 4 5; do
-  port=$((20000 + (RANDOM + $$) % 10000))
-  ! divvy up --quiet --listen "127.0.0.1:$port" 2>up.log || break
-  [ "$try" != 5 ] || fail "did not start: $(cat up.log)"
-done
+up_at ""
 pilots() { squeue -h -a -o %i; }
 no_pilots() { [ -z "$(pilots)" ]; }
 # After a call with an unknown outcome, a request is kept until that call can have no effect any more.

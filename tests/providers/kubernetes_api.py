@@ -28,6 +28,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from local_provider import processes_of
+
 STATE, CERTIFICATE, KEY, NAMESPACE, TOKEN = sys.argv[1:]
 LOCK = threading.RLock()
 OBJECTS = {"pods": {}, "secrets": {}}
@@ -93,17 +95,6 @@ def remove(resource, name):
 
 
 # --- The kubelet
-
-def processes_of(home):
-    wanted = ("DIVVY_HOME=" + home).encode()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if wanted in file.read().split(b"\0"):
-                    yield int(pid)
-        except OSError:
-            pass
-
 
 def end_all(home):
     # All processes of a container end with its first one, which is process 1 of their PID namespace.

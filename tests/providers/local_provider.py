@@ -119,4 +119,5 @@ def main():
     print("garbage {" if fault == 3 else json.dumps(answer))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/text.h"
 #include "cli/cluster/kubernetes_api.h"
 #include "cli/cluster/kubernetes_pod.h"
@@ -82,20 +83,6 @@ Pod PodOf(JsonValue json) {
   }
   pod.is_scheduled = json["spec"]["nodeName"].is_string() && !TextOf(json["spec"]["nodeName"]).empty();
   return pod;
-}
-
-/// RFC 4648, as the API server writes the data of secrets.
-std::string Base64(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t k = i; k < i + 3; ++k)
-      bits = bits << 8 | (k < text.size() ? static_cast<std::uint8_t>(text[k]) : 0);
-    const std::size_t digits = std::min<std::size_t>(text.size() - i, 3) + 1;
-    for (std::size_t k = 0; k < 4; ++k) out.push_back(k < digits ? kDigits[bits >> (18 - 6 * k) & 63] : '=');
-  }
-  return out;
 }
 
 /// The reason of an error: "AlreadyExists", "Conflict", "Expired" (apimachinery, StatusReason).

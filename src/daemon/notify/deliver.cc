@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/base64.h"
 #include "base/text.h"
 #include "model/notify.h"
 #include "platform/net/web_post.h"

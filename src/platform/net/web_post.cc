@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "base/base64.h"
 #include "base/text.h"
-#include "platform/users/signature.h"
 
 namespace divvy {
 namespace {

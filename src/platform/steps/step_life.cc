@@ -8,7 +8,7 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
-#include "model/cancelled_line.h"
+#include "platform/records/cancelled_line.h"
 #include "platform/steps/step_process.h"
 #include "platform/supervisor/supervisor_watch.h"
 

@@ -16,10 +16,10 @@
 #include <system_error>
 
 #include "base/duration_text.h"
-#include "model/cancelled_line.h"
 #include "model/exit_codes.h"
 #include "model/warn_time.h"
 #include "platform/os/process_tree.h"
+#include "platform/records/cancelled_line.h"
 #include "platform/records/step_list_file.h"
 #include "platform/records/step_wire.h"
 #include "platform/supervisor/node_allocation_start.h"

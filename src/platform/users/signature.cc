@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "base/base64.h"
+
 namespace divvy {
 namespace {
 
@@ -16,12 +18,6 @@ constexpr std::size_t kKeyBytes = 32;
 const unsigned char* AsUnsigned(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
 }  // namespace
-
-std::string Base64(std::string_view bytes) {
-  std::vector<unsigned char> text((bytes.size() + 2) / 3 * 4 + 1);
-  const int size = ::EVP_EncodeBlock(text.data(), AsUnsigned(bytes), static_cast<int>(bytes.size()));
-  return {reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(size)};
-}
 
 std::string HmacSha256(std::string_view key, std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};

@@ -9,7 +9,6 @@
 
 namespace divvy {
 
-std::string Base64(std::string_view bytes);
 /// Returns the HMAC in base64.
 std::string HmacSha256(std::string_view key, std::string_view text);
 /// Returns the key that a secret encodes: the decoded bytes after "whsec_", or any other text itself. kInvalidArgument

@@ -1,4 +1,4 @@
-#include "model/cancelled_line.h"
+#include "platform/records/cancelled_line.h"
 
 #include <array>
 #include <chrono>
