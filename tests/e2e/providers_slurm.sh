@@ -77,11 +77,11 @@ wait_for "the removal of the pilots' files" no_files
 # A pilot reaches its time limit while its job runs: the node is lost, and the job runs again on another. Meanwhile, a
 # second pilot is cancelled by somebody else, with the same result.
 divvy submit --gpus 8 --constraint minute -- sh -c "[ -e '$machines/limit' ] || { touch '$machines/limit'; exec sleep 1000; }" >/dev/null
-WAIT_S=60 wait_for "the job with a time limit" [ -e "$machines/limit" ]
+WAIT_S=150 wait_for "the job with a time limit" [ -e "$machines/limit" ]
 at_limit=$(squeue -h -o '%i %l' | grep ' 1:00$' | cut -d' ' -f1)
 [ -n "$at_limit" ] || fail "no pilot has a time limit: $(squeue -h -o '%i %l')"
 divvy submit --gpus 8 -- sh -c "[ -e '$machines/second' ] || { touch '$machines/second'; exec sleep 1000; }" >/dev/null
-WAIT_S=60 wait_for "its first run" [ -e "$machines/second" ]
+WAIT_S=150 wait_for "its first run" [ -e "$machines/second" ]
 pilot_of 44 || fail "job 44 is on no pilot: $(divvy show 44)"
 scancel "$(squeue -h -o '%i %j' | grep " $node\$" | cut -d' ' -f1)"
 has_left() { ! squeue -h -o %i | grep -qx "$at_limit"; }
