@@ -37,8 +37,10 @@ void PreemptionPolicy::Add(TeamIndex team, std::int64_t parts, bool is_firm) {
 
 std::int64_t PreemptionPolicy::Share(TeamIndex team) const {
   const Teams& teams = state_.teams;
-  const std::int64_t asked = teams.running(team) + teams.waiting(team);
-  return std::max(teams.FairShare(team), std::min(teams.spec(team).quota_parts, asked));
+  const std::int64_t quota = teams.spec(team).quota_parts;
+  // Quotas are not guaranteed to a team without one: it has what the others leave.
+  if (quota == kNoBound) return teams.FairShare(team);
+  return std::max(teams.FairShare(team), std::min(quota, teams.running(team) + teams.waiting(team)));
 }
 
 bool PreemptionPolicy::IsAbove(TeamIndex ancestor, TeamIndex team) const {
