@@ -314,7 +314,7 @@ class Controller(Host):
             shutil.copy(os.path.join(first.folder, name), self.folder)
 
     def up(self):
-        self.divvy("up", "--quiet")
+        self.divvy("up")  # Also asks for the status, while the controller may begin to lead.
 
     def daemon(self):
         return self.pid("daemon.lock")

@@ -10,7 +10,7 @@ namespace divvy::cli {
 
 int AuditMain(const Words& words) {
   if (words.empty() || words.front() != "verify" || words.size() > 2)
-    return Fail(InvalidArgument("write: divvy audit verify [HASH]"));
+    return Fail(InvalidArgument("usage: divvy audit verify [HASH]"));
   if (words.size() > 1 &&
       (words[1].size() != 64 || words[1].find_first_not_of("0123456789abcdef") != std::string::npos))
     return Fail(InvalidArgument("'" + words[1] + "' is not a hash of the audit log: expected 64 digits 0-9 and a-f"));

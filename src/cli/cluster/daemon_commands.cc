@@ -1,10 +1,13 @@
 // divvy up, down, status: start, stop and inspect the daemon.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/client/answer_options.h"
@@ -138,6 +141,21 @@ std::string StatusLine(const wire::StatusView& status, const std::vector<wire::N
   return out;
 }
 
+/// The status of a daemon that has just started. One of several controllers that begins to lead opens its socket again,
+/// and is unreachable for a moment.
+Result<wire::StatusView> FirstStatus(const std::string& socket) {
+  constexpr auto kAtMost = std::chrono::seconds(10);
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  const auto end = std::chrono::steady_clock::now() + kAtMost;
+  while (true) {
+    auto api = Api::Connect(socket);
+    auto status = api ? api->Status() : Result<wire::StatusView>(api.error());
+    const bool is_unreachable = !status && status.error().code == ErrorCode::kUnreachable;
+    if (!is_unreachable || std::chrono::steady_clock::now() >= end) return status;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 }  // namespace
 
 std::vector<Option> UpOptions() {
@@ -177,9 +195,7 @@ int UpMain(const Words& words) {
   if (flags.is_quiet) return 0;
   if (const char* other = std::getenv("DIVVY_CONTROLLER"); other != nullptr && *other != '\0')
     Note("DIVVY_CONTROLLER is set: other commands go to that controller, not to this daemon");
-  auto api = Api::Connect(places.socket);
-  if (!api) return Fail(api.error());
-  const auto status = api->Status();
+  const auto status = FirstStatus(places.socket);
   if (!status) return Fail(status.error());
   std::fputs(StatusLine(*status).c_str(), stdout);
   return 0;

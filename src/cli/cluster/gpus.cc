@@ -218,7 +218,7 @@ int Ignore(const Words& words, bool is_ignored) {
   const std::size_t colon = first.find(':');
   const auto pid = ParseInteger(colon == std::string::npos ? first : first.substr(colon + 1));
   if (!pid || *pid <= 0 || words.size() > 2)
-    return Fail(InvalidArgument(std::string("write: divvy gpus ") + (is_ignored ? "ignore" : "unignore") +
+    return Fail(InvalidArgument(std::string("usage: divvy gpus ") + (is_ignored ? "ignore" : "unignore") +
                                 " PID [GPU]; on another node n1:PID [GPU]"));
   wire::IgnoreRequest request;
   request.pid = *pid;

@@ -134,7 +134,7 @@ int StoreMain(const Words& words) {
   const bool has_copy_options = !flags.from.empty() || !flags.to.empty();
   if (!rest.empty() && rest.size() <= 2 && rest[0] == "check" && !has_copy_options)
     return Check(rest.size() == 2 ? rest[1] : "");
-  return Fail(InvalidArgument("write: divvy store copy --from URL --to URL, or divvy store check [URL]"));
+  return Fail(InvalidArgument("usage: divvy store copy --from URL --to URL, or divvy store check [URL]"));
 }
 
 }  // namespace divvy::cli

@@ -416,7 +416,7 @@ int ChangeTeam(const Words& words, bool is_new) {
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.size() != 1)
-    return Fail(InvalidArgument(std::string("write: divvy teams ") + (is_new ? "add" : "set") +
+    return Fail(InvalidArgument(std::string("usage: divvy teams ") + (is_new ? "add" : "set") +
                                 " NAME [--quota GPUS] [--limit GPUS] [--user NAMES] ..."));
   team.name = parsed->positional.front();
   return Send("/v1/teams", wire::EncodeChanged(team));
@@ -428,7 +428,7 @@ int ChangeUser(const Words& words) {
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.size() != 1)
     return Fail(InvalidArgument(
-        "write: divvy teams user NAME [--team TEAM] [--max-gpus N] [--max-running N] ... ('*': everybody)"));
+        "usage: divvy teams user NAME [--team TEAM] [--max-gpus N] [--max-running N] ... ('*': everybody)"));
   user.user = parsed->positional.front();
   return Send("/v1/teams/users", wire::EncodeChanged(user));
 }
@@ -454,19 +454,19 @@ int TeamsMain(const Words& words) {
   if (verb == "add" || verb == "set") return ChangeTeam(rest, verb == "add");
   if (verb == "user") return ChangeUser(rest);
   if (verb == "rm" || verb == "remove") {
-    if (rest.size() != 1) return Fail(InvalidArgument("write: divvy teams rm NAME"));
+    if (rest.size() != 1) return Fail(InvalidArgument("usage: divvy teams rm NAME"));
     return Send("/v1/teams/remove", wire::EncodeChanged(wire::TeamName{rest.front()}));
   }
   if (verb == "quotas") {
     if (rest.size() != 1 || (rest.front() != "on" && rest.front() != "off"))
-      return Fail(InvalidArgument("write: divvy teams quotas on|off"));
+      return Fail(InvalidArgument("usage: divvy teams quotas on|off"));
     return Send("/v1/teams/quotas", wire::EncodeChanged(wire::QuotasRequest{rest.front() == "on"}));
   }
   ListingOptions listing;
   const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), rest);
   if (!parsed) return Fail(parsed.error());
   if (verb == "show" && parsed->positional.size() == 1) return Show(parsed->positional.front(), listing.json);
-  if (verb == "show") return Fail(InvalidArgument("write: divvy teams show NAME"));
+  if (verb == "show") return Fail(InvalidArgument("usage: divvy teams show NAME"));
   if ((verb == "list" || verb == "users") && parsed->positional.empty()) return ListTeams(listing, verb == "users");
   return Fail(InvalidArgument("divvy teams: unknown command '" + verb +
                               "'; use list, show, add, set, rm, user, users or quotas"));

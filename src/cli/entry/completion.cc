@@ -367,7 +367,7 @@ int CompletionMain(const Words& words) {
                                   : shell == "fish" ? kFish
                                                     : std::string_view();
   if (script.empty() || words.size() != 1)
-    return Fail(InvalidArgument("write: divvy completion bash (or zsh, or fish)"));
+    return Fail(InvalidArgument("usage: divvy completion bash (or zsh, or fish)"));
   std::fwrite(script.data(), 1, script.size(), stdout);
   return 0;
 }

@@ -164,7 +164,7 @@ Status WriteFile(const std::string& path, const std::string& text) {
 }  // namespace
 
 int ManMain(const Words& words) {
-  if (words.size() != 1) return Fail(InvalidArgument("write: divvy internal-man DIR"));
+  if (words.size() != 1) return Fail(InvalidArgument("usage: divvy internal-man DIR"));
   const std::string& directory = words.front();
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) {
     return Fail(FailedPrecondition("cannot create the directory '" + directory + "': " + std::strerror(errno)));

@@ -40,7 +40,7 @@ Result<wire::ProgressRequest> RequestOf(std::string_view text) {
 
 int ProgressMain(const Words& words) {
   if (words.empty() || words.size() > 2)
-    return Fail(InvalidArgument("write: divvy progress FRACTION|STEP/STEPS [ID]; inside a job, ID is not needed"));
+    return Fail(InvalidArgument("usage: divvy progress FRACTION|STEP/STEPS [ID]; inside a job, ID is not needed"));
   auto request = RequestOf(words.front());
   if (!request) return Fail(request.error());
   const std::string own = JobVariable("DIVVY_JOB_ID");

@@ -144,7 +144,8 @@ std::string WhyText(const wire::WhyView& why, double now) {
     for (const wire::BlockerView& blocker : why.blockers) out += BlockerText(blocker, is_only_one, now);
     out += "\n";
   }
-  if (why.position > 0) AddField(out, "place", Place(why));
+  const bool can_start = !why.prediction_basis.starts_with("never");
+  if (why.position > 0 && can_start) AddField(out, "place", Place(why));
   // A held job only needs its release.
   if (why.predicted_start || why.position > 0 || why.command.empty()) AddField(out, "will start", Expected(why, now));
   AddField(out, "speeds", why.speeds);

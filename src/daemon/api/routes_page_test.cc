@@ -104,7 +104,7 @@ TEST_F(RoutesPage, StartEstimatesOfAllWaitingJobsMatchWhy) {
   world_.Settle();
   const std::string text = Get("/v1/starts");
   EXPECT_TRUE(Has(text, R"("is_complete":true,"starts":[)"));
-  EXPECT_TRUE(Has(text, R"({"id":2,"start":null,"basis":"it is held"})"));
+  EXPECT_TRUE(Has(text, R"({"id":2,"start":null,"basis":"no estimate: it is held"})"));
   EXPECT_TRUE(Has(Get("/v1/starts?limit=0"), "'limit' goes from 1 to 100000"));
 }
 

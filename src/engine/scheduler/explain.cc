@@ -243,7 +243,7 @@ core::Explanation ExplainEntry(const Scheduler& scheduler, const WaitingEntry& e
   }
   Completion(scheduler, entry, now).AddTo(answer.blockers);
   const bool is_impossible = !answer.blockers.empty() && answer.blockers.front().kind == BlockerKind::kImpossible;
-  if (entry.is_held) answer.start = {.basis = "it is held"};
+  if (entry.is_held) answer.start = {.basis = "no estimate: it is held"};
   else if (!entry.unmet_dependencies.empty()) answer.start = StartAfterDependencies(scheduler, entry, now);
   else if (!answer.blockers.empty() && answer.blockers.front().text == kAwaitsProvider)
     answer.start = {.basis = "no estimate: it waits for a node of a provider"};

@@ -61,7 +61,7 @@ Result<std::string> ReadStandardInput() {
 }
 
 int WriteTemplate(const std::vector<std::string>& words) {
-  if (words.size() != 2) return Fail(InvalidArgument("write: gbatch new NAME"));
+  if (words.size() != 2) return Fail(InvalidArgument("usage: gbatch new NAME"));
   std::string path = words[1].find('.') == std::string::npos ? words[1] + ".sh" : words[1];
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
   if (fd < 0) return Fail(FailedPrecondition("cannot make " + path + "; a file of that name is never overwritten"));

@@ -78,7 +78,7 @@ int ListProcesses(Api& api) {
 
 int GpuProcess(Api& api, const Words& words) {
   if (words.empty())
-    return Fail(InvalidArgument("write: gctl gpu-process ignore|unignore --gpu N --pid N, or gctl gpu-process list"));
+    return Fail(InvalidArgument("usage: gctl gpu-process ignore|unignore --gpu N --pid N, or gctl gpu-process list"));
   if (words[0] == "list") return ListProcesses(api);
   if (words[0] != "ignore" && words[0] != "unignore") {
     return Fail(InvalidArgument("gpu-process has no verb '" + words[0] + "'; it has ignore, unignore, list"));
@@ -108,7 +108,7 @@ int GpuProcess(Api& api, const Words& words) {
 int SetLimit(Api& api, const Words& words) {
   auto limit = words.size() == 2 ? ParseInteger(words[1]) : std::nullopt;
   if (!limit || *limit < 0 || *limit > 1'000'000)
-    return Fail(InvalidArgument("write: gctl set-limit JOB|GROUP N (0: no limit)"));
+    return Fail(InvalidArgument("usage: gctl set-limit JOB|GROUP N (0: no limit)"));
   wire::GroupLimitRequest request;
   request.group = words[0];
   request.limit = *limit;

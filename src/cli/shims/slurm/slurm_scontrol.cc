@@ -215,7 +215,7 @@ int WaitJob(const Words& words) {
 
 int WriteScript(const Words& words) {
   if (words.size() < 2 || !std::string_view("batch_script").starts_with(ToLower(words[0])))
-    return Say("write: scontrol write batch_script JOBID [FILE|-]");
+    return Say("usage: scontrol write batch_script JOBID [FILE|-]");
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
   const auto job = api->Job(words[1]);
