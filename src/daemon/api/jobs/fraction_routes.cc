@@ -22,10 +22,10 @@ namespace {
 std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to, bool was_there) {
   if (action == "park")
     return "parked: its GPU memory is on the host; it wakes when it uses its GPU again, or with divvy wake";
-  if (action == "wake") return was_there ? "is not parked" : "awake";
+  if (action == "wake") return was_there ? "not parked" : "awake";
   std::string gpus;
   for (const std::int64_t gpu : to) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
-  return std::string(was_there ? "is on GPU" : "moved to GPU") + std::string(to.size() > 1 ? "s " : " ") + gpus;
+  return std::string(was_there ? "already on GPU" : "moved to GPU") + std::string(to.size() > 1 ? "s " : " ") + gpus;
 }
 
 /// Returns the node's reason for a failure, with the job if the reason does not name it.
