@@ -9,7 +9,7 @@
 namespace divvy::dialect {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 20;
+constexpr std::size_t kMostKubeconfig = std::size_t{1} << 20;
 
 /// The text of a field; empty if it is missing or no text.
 std::string TextOf(const YAML::Node& map, const char* key) {
@@ -80,7 +80,7 @@ Result<Kubeconfig> Read(const YAML::Node& root) {
 }  // namespace
 
 Result<Kubeconfig> ParseKubeconfig(std::string_view text) {
-  if (text.size() > kMostText) return InvalidArgument("is longer than 1 MiB");
+  if (text.size() > kMostKubeconfig) return InvalidArgument("is longer than 1 MiB");
   try {
     return Read(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& wrong) {

@@ -9,7 +9,7 @@
 namespace divvy::dialect {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 20;
+constexpr std::size_t kMostYaml = std::size_t{1} << 20;
 constexpr std::size_t kMostJson = std::size_t{4} << 20;
 constexpr int kMostDepth = 64;
 constexpr std::size_t kMostOctal = 16;  // Digits.
@@ -118,7 +118,7 @@ class Converter {
 }  // namespace
 
 Result<std::string> YamlToJson(std::string_view text) {
-  if (text.size() > kMostText) return InvalidArgument("the text is longer than 1 MiB");
+  if (text.size() > kMostYaml) return InvalidArgument("the text is longer than 1 MiB");
   try {
     Converter converter;
     DIVVY_CHECK(converter.Add(YAML::Load(std::string(text)), 0));

@@ -1,6 +1,5 @@
 #include "platform/net/server_pem.h"
 
-#include <memory>
 #include <vector>
 
 #include <openssl/bio.h>
@@ -9,6 +8,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "platform/net/openssl_objects.h"
+
 namespace divvy {
 namespace {
 
@@ -16,15 +17,6 @@ constexpr std::size_t kMostServerPem = 64u << 10;
 constexpr std::size_t kMostIssuers = 10;
 constexpr int kMostRsaBits = 4096;
 constexpr int kSecurityLevel = 2;  // Debian's default: 2048 bits for RSA. HAProxy does not start with a weaker one.
-
-template <auto kFree>
-struct FreePem {
-  void operator()(auto* object) const { kFree(object); }
-};
-using PemBio = std::unique_ptr<BIO, FreePem<&BIO_free_all>>;
-using PemKey = std::unique_ptr<EVP_PKEY, FreePem<&EVP_PKEY_free>>;
-using PemCertificate = std::unique_ptr<X509, FreePem<&X509_free>>;
-using PemContext = std::unique_ptr<SSL_CTX, FreePem<&SSL_CTX_free>>;
 
 Error WrongPem(const std::string& what) {
   return InvalidArgument("the certificate cannot be used: " + what +
@@ -38,28 +30,23 @@ std::string ReasonOfOpenSsl() {
   return reason == nullptr ? "OpenSSL refuses it" : reason;
 }
 
-PemBio BioOfPem(std::string_view pem) { return PemBio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
-
-// Without it, OpenSSL asks for a passphrase at the terminal.
-int NoPassphrase(char*, int, int, void*) { return -1; }
-
 }  // namespace
 
 Result<std::string> CheckServerPem(std::string_view pem) {
   if (pem.size() > kMostServerPem) return WrongPem("it has more than 64 KiB");
   ERR_clear_error();
-  std::vector<PemCertificate> certificates;
-  const PemBio bio = BioOfPem(pem);
+  std::vector<OwnedCertificate> certificates;
+  const OwnedBio bio = BioOf(pem);
   while (bio) {
-    PemCertificate next(PEM_read_bio_X509(bio.get(), nullptr, &NoPassphrase, nullptr));
+    OwnedCertificate next(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
     if (!next) break;
     if (certificates.size() > kMostIssuers) return WrongPem("it has more than 10 certificates of issuers");
     certificates.push_back(std::move(next));
   }
   ERR_clear_error();
   if (certificates.empty()) return WrongPem("it has no certificate");
-  const PemBio again = BioOfPem(pem);
-  const PemKey key(again ? PEM_read_bio_PrivateKey(again.get(), nullptr, &NoPassphrase, nullptr) : nullptr);
+  const OwnedBio again = BioOf(pem);
+  const OwnedKey key(again ? PEM_read_bio_PrivateKey(again.get(), nullptr, NoPassphrase, nullptr) : nullptr);
   ERR_clear_error();
   if (!key) return WrongPem("it has no private key that can be read without a passphrase");
   // The front has one thread for all services, and each connection costs an operation with the key.
@@ -68,7 +55,7 @@ Result<std::string> CheckServerPem(std::string_view pem) {
     return InvalidArgument(
         "the certificate cannot be used: its RSA key has more than 4096 bits; use at most 4096, or an EC key");
   // The certificate of the key comes first.
-  for (PemCertificate& certificate : certificates) {
+  for (OwnedCertificate& certificate : certificates) {
     if (X509_check_private_key(certificate.get(), key.get()) == 1) {
       std::swap(certificate, certificates.front());
       break;
@@ -81,7 +68,7 @@ Result<std::string> CheckServerPem(std::string_view pem) {
     return WrongPem("the private key belongs to another certificate");
   }
   if (X509_cmp_current_time(X509_get0_notAfter(leaf)) <= 0) return WrongPem("it is not valid any more");
-  const PemContext context(SSL_CTX_new(TLS_server_method()));
+  const OwnedContext context(SSL_CTX_new(TLS_server_method()));
   if (!context) return Internal("OpenSSL: " + ReasonOfOpenSsl());
   SSL_CTX_set_security_level(context.get(), kSecurityLevel);
   bool is_taken =
@@ -89,9 +76,9 @@ Result<std::string> CheckServerPem(std::string_view pem) {
   for (std::size_t i = 1; is_taken && i < certificates.size(); ++i)
     is_taken = SSL_CTX_add1_chain_cert(context.get(), certificates[i].get()) == 1;
   if (!is_taken) return WrongPem(ReasonOfOpenSsl());
-  const PemBio out(BIO_new(BIO_s_mem()));
+  const OwnedBio out(BIO_new(BIO_s_mem()));
   bool is_written = out != nullptr;
-  for (const PemCertificate& certificate : certificates)
+  for (const OwnedCertificate& certificate : certificates)
     is_written = is_written && PEM_write_bio_X509(out.get(), certificate.get()) == 1;
   is_written =
       is_written && PEM_write_bio_PKCS8PrivateKey(out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;

@@ -22,27 +22,12 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include "platform/net/openssl_objects.h"
 #include "platform/os/unique_fd.h"
 #include "platform/users/secret_file.h"
 
 namespace divvy {
 namespace {
-
-template <auto Free>
-struct Deleter {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-template <typename T, auto Free>
-using Owned = std::unique_ptr<T, Deleter<Free>>;
-
-using OwnedKey = Owned<EVP_PKEY, EVP_PKEY_free>;
-using OwnedCertificate = Owned<X509, X509_free>;
-using OwnedBio = Owned<BIO, BIO_free_all>;
-using OwnedContext = Owned<SSL_CTX, SSL_CTX_free>;
-using OwnedSsl = Owned<SSL, SSL_free>;
 
 constexpr long kSecondsOfYear = 365L * 24 * 3600;
 constexpr long kYears = 10;
@@ -84,18 +69,14 @@ std::string TextOf(BIO* bio) {
   return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
 }
 
-OwnedBio BioOf(const std::string& text) {
-  return OwnedBio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 OwnedKey KeyOf(const std::string& pem) {
   const OwnedBio bio = BioOf(pem);
-  return OwnedKey(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr) : nullptr);
+  return OwnedKey(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr) : nullptr);
 }
 
 OwnedCertificate CertificateOf(const std::string& pem) {
   const OwnedBio bio = BioOf(pem);
-  return OwnedCertificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr) : nullptr);
+  return OwnedCertificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr) : nullptr);
 }
 
 bool Name(X509* certificate, const std::string& name) {

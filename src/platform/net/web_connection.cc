@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "platform/net/openssl_objects.h"
 
 namespace divvy {
 namespace {
@@ -131,21 +132,11 @@ std::string TlsErrorText() {
   return reason != nullptr ? reason : text.data();
 }
 
-using OwnedContext = std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)>;
-
-/// A copy of the text that OpenSSL reads from. Requires: `text` outlives it.
-std::unique_ptr<BIO, int (*)(BIO*)> BioOf(const std::string& text) {
-  return {::BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), ::BIO_free};
-}
-
-/// Instead of a question on the terminal.
-int NoPassword(char*, int, int, void*) { return -1; }
-
 /// Trusts every certificate in the text, and nothing else.
 Status TrustOnly(SSL_CTX* context, const std::string& pem) {
-  const auto bio = BioOf(pem);
+  const OwnedBio bio = BioOf(pem);
   int count = 0;
-  while (X509* authority = ::PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr)) {
+  while (X509* authority = ::PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr)) {
     if (::X509_STORE_add_cert(::SSL_CTX_get_cert_store(context), authority) == 1) ++count;
     ::X509_free(authority);
   }
@@ -156,11 +147,10 @@ Status TrustOnly(SSL_CTX* context, const std::string& pem) {
 
 /// Presents the certificate, followed by those of its issuers, and the key.
 Status Present(SSL_CTX* context, const std::string& pem) {
-  const auto key_text = BioOf(pem), text = BioOf(pem);
-  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(
-      ::PEM_read_bio_PrivateKey(key_text.get(), nullptr, NoPassword, nullptr), ::EVP_PKEY_free);
+  const OwnedBio key_text = BioOf(pem), text = BioOf(pem);
+  const OwnedKey key(::PEM_read_bio_PrivateKey(key_text.get(), nullptr, NoPassphrase, nullptr));
   bool is_first = true;
-  while (X509* one = ::PEM_read_bio_X509(text.get(), nullptr, NoPassword, nullptr)) {
+  while (X509* one = ::PEM_read_bio_X509(text.get(), nullptr, NoPassphrase, nullptr)) {
     if (is_first) ::SSL_CTX_use_certificate(context, one);
     else ::SSL_CTX_add1_chain_cert(context, one);
     is_first = false;
@@ -177,7 +167,7 @@ Status Present(SSL_CTX* context, const std::string& pem) {
 }
 
 Result<OwnedContext> ContextOf(const WebTrust& trust) {
-  OwnedContext context(::SSL_CTX_new(::TLS_client_method()), ::SSL_CTX_free);
+  OwnedContext context(::SSL_CTX_new(::TLS_client_method()));
   if (context == nullptr) return Internal("no TLS: " + TlsErrorText());
   ::SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   if (!trust.only_authorities.empty()) {
@@ -219,8 +209,8 @@ struct WebConnection::Session {
 
   Descriptor fd;
   SteadyTime deadline;
-  OwnedContext context{nullptr, ::SSL_CTX_free};
-  std::unique_ptr<SSL, void (*)(SSL*)> ssl{nullptr, ::SSL_free};  // Null: without TLS.
+  OwnedContext context;
+  OwnedSsl ssl;  // Null: without TLS.
 };
 
 Status WebConnection::Session::Secure(const WebUrl& url, const WebTrust& trust) {
