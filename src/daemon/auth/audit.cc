@@ -103,6 +103,7 @@ Audit& Audit::operator=(Audit&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(most_bytes_, other.most_bytes_);
   std::swap(chain_, other.chain_);
+  std::swap(refusals_, other.refusals_);
   return *this;
 }
 
@@ -110,8 +111,18 @@ Audit::~Audit() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool Audit::CountRefusal(const Entry& entry) {
+  constexpr Duration kSpan = std::chrono::hours(1);
+  constexpr std::size_t kMostUsers = 10'000;
+  if (refusals_.size() >= kMostUsers) refusals_.clear();
+  Refusals& refused = refusals_[entry.uid];
+  if (refused.since == kNoTime || entry.at < refused.since || entry.at - refused.since >= kSpan)
+    refused = {.since = entry.at, .count = 0};
+  return ++refused.count <= kMostRefusals;
+}
+
 void Audit::Write(const Entry& entry) {
-  if (fd_ < 0) return;
+  if (fd_ < 0 || (entry.status >= 400 && !CountRefusal(entry))) return;
   std::string line;
   JsonWriter writer(line);
   writer.BeginObject();
@@ -154,6 +165,11 @@ void Audit::Write(const Entry& entry) {
 }
 
 void Audit::TurnOver() {
+  for (int age = kOldAuditLogs; age > 1; --age) {
+    // A log that does not exist yet is not moved.
+    static_cast<void>(
+        ::rename((path_ + "." + std::to_string(age - 1)).c_str(), (path_ + "." + std::to_string(age)).c_str()));
+  }
   // If the file is already gone, an earlier attempt stopped half-way.
   const bool is_aside = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0 || errno == ENOENT;
   const int fresh = is_aside ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;

@@ -1,9 +1,10 @@
 // The audit log: one JSON line for each request that asks for a change, with its user and its result. The file is kept
-// at a bounded size; older lines are moved to FILE.1. Each line carries a hash of itself and of the line before
+// at a bounded size; older lines are moved to FILE.1, those of it to FILE.2, and so on. Each line carries a hash of itself and of the line before
 // (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ namespace divvy {
 class Audit {
  public:
   static constexpr std::uint64_t kMostBytes = 64u << 20;
+  /// Refused requests of a user that are written in an hour. Others are only counted: nobody can push older lines out of
+  /// the log with requests that change nothing.
+  static constexpr std::uint64_t kMostRefusals = 1000;
 
   /// An audit log that writes nothing.
   Audit() = default;
@@ -40,6 +44,14 @@ class Audit {
   void Write(const Entry& entry);
 
  private:
+  /// The refused requests of a user in the hour that began at `since`.
+  struct Refusals {
+    Time since = kNoTime;
+    std::uint64_t count = 0;
+  };
+
+  /// Counts a refused request. Returns whether it is to be written.
+  bool CountRefusal(const Entry& entry);
   void TurnOver();
 
   std::string path_;
@@ -47,6 +59,7 @@ class Audit {
   std::uint64_t size_ = 0;
   std::uint64_t most_bytes_ = kMostBytes;
   std::string chain_;  // The hash of the last line.
+  std::map<std::int64_t, Refusals> refusals_;  // By uid.
 };
 
 }  // namespace divvy

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -122,8 +123,30 @@ TEST_F(AuditFile, HasABoundedSize) {
   // The chain continues from one file to the next.
   const auto chain = VerifyAuditLog(path_, "");
   ASSERT_TRUE(chain) << chain.error().message;
-  EXPECT_GT(chain->lines, 2u);
+  EXPECT_GT(chain->lines, 8u) << "those of the old files, too";
   EXPECT_TRUE(chain->has_older);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "." + std::to_string(kOldAuditLogs + 1)));
+}
+
+TEST_F(AuditFile, RefusedRequestsOfAUserCannotPushOutOtherLines) {
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry refused = Cancelled();
+  refused.status = 400;
+  const auto lines = [&] {
+    const std::string text = Read(path_);
+    return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  for (std::uint64_t i = 0; i < Audit::kMostRefusals + 50; ++i) audit.Write(refused);
+  EXPECT_EQ(lines(), Audit::kMostRefusals);
+  audit.Write(Cancelled());
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 1) << "what changed something is always written";
+  refused.uid = 1001;
+  audit.Write(refused);
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 2) << "others have a number of their own";
+  refused.uid = 1000;
+  refused.at += std::chrono::hours(1);
+  audit.Write(refused);
+  EXPECT_EQ(lines(), Audit::kMostRefusals + 3) << "an hour later it begins anew";
 }
 
 TEST_F(AuditFile, ALineCutOffByAPowerFailureIsRemovedAndTheChainContinues) {

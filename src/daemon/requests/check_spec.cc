@@ -1,5 +1,8 @@
 #include "daemon/requests/check_spec.h"
 
+#include <map>
+#include <string>
+
 #include "base/utf8.h"
 #include "dialect/options/job_options.h"
 
@@ -31,9 +34,55 @@ Status CheckTexts(const JobSpec& spec) {
   return {};
 }
 
+/// Everything that is stored with each job besides the script, arguments, environment and parameters.
+constexpr std::size_t kMostTextBytes = 256 << 10;
+/// Names of parameters are compared with each other.
+constexpr std::size_t kMostParameters = 256;
+
+/// The bytes of labels, notes, lists of nodes and other texts, and some for each dependency.
+std::size_t TextBytes(const JobSpec& spec) {
+  constexpr std::size_t kOfDependency = 32;
+  const auto of_labels = [](const std::map<std::string, std::string>& labels) {
+    std::size_t bytes = 0;
+    for (const auto& [key, value] : labels) bytes += key.size() + value.size();
+    return bytes;
+  };
+  std::size_t bytes = of_labels(spec.labels) + kOfDependency * spec.dependencies.size() + spec.request.gpu_type.size() +
+                      spec.request.constraint.size() + spec.name_template.size();
+  for (const auto* list : {&spec.notes, &spec.request.node_list, &spec.request.excluded_nodes}) {
+    for (const std::string& text : *list) bytes += text.size();
+  }
+  for (const Component& other : spec.request.others) {
+    bytes += sizeof other + of_labels(other.labels) + other.gpu_type.size() + other.constraint.size();
+    for (const auto* list : {&other.node_list, &other.excluded_nodes}) {
+      for (const std::string& text : *list) bytes += text.size();
+    }
+  }
+  for (const std::string* text : {&spec.group, &spec.project, &spec.team, &spec.account, &spec.pool, &spec.directory,
+                                  &spec.output, &spec.error, &spec.input}) {
+    bytes += text->size();
+  }
+  return bytes;
+}
+
+/// Limits what one request can make the daemon store and compare.
+Status CheckSizes(const JobSpec& spec) {
+  if (const std::size_t bytes = TextBytes(spec); bytes > kMostTextBytes) {
+    return InvalidArgument("spec: labels, notes, node lists, dependencies and other texts have " +
+                           std::to_string(bytes) + " bytes together, but a job may have at most " +
+                           std::to_string(kMostTextBytes));
+  }
+  if (spec.parameters.size() > kMostParameters) {
+    return InvalidArgument("spec.parameters: there are " + std::to_string(spec.parameters.size()) +
+                           " parameters, but a job may have at most " + std::to_string(kMostParameters));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status CheckSpec(const JobSpec& spec) {
+  DIVVY_CHECK(CheckSizes(spec));
   DIVVY_CHECK(dialect::CheckComplete(spec));
   DIVVY_CHECK(CheckTexts(spec));
   if (spec.directory.empty() || spec.directory.front() != '/')

@@ -29,6 +29,9 @@ inline std::string_view KindOf(const YAML::Node& node) {
 using Problems = std::vector<ValohaiProblem>;
 using Keys = std::span<const std::string_view>;
 
+/// Nobody reads more, and a message about an unknown key takes a comparison with every known one.
+inline constexpr std::size_t kMostProblems = 100;
+
 class Fields {
  public:
   /// Records keys that are not in `known` (unless it is empty) and duplicate keys. `who` begins every message: "step
@@ -42,6 +45,7 @@ class Fields {
     Add(node, 0);
     if (known.empty()) return;
     for (const auto& [key, value] : values_) {
+      if (problems_.size() >= kMostProblems) return;
       bool is_known = false;
       for (std::string_view candidate : known) is_known = is_known || candidate == key;
       if (!is_known) Complain(value, "unknown key " + Quoted(key) + NearestOf(key, known));
@@ -53,6 +57,7 @@ class Fields {
   const std::map<std::string, YAML::Node>& values() const { return values_; }
 
   void Complain(const YAML::Node& at, const std::string& text) {
+    if (problems_.size() >= kMostProblems) return;
     problems_.push_back({LineOf(at), false, who_ + ": " + text});
   }
 

@@ -30,7 +30,8 @@ std::optional<std::string> ChainOf(std::string_view line) {
 Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view known) {
   AuditChain chain;
   bool is_known = known.empty();
-  for (const std::string& file : {path + ".1", path}) {
+  for (int age = kOldAuditLogs; age >= 0; --age) {
+    const std::string file = age == 0 ? path : path + "." + std::to_string(age);
     std::ifstream lines(file);
     if (!lines && file == path) return NotFound("there is no readable audit log " + path);
     std::uint64_t number = 0;

@@ -3,7 +3,7 @@
 // the end. To detect that too, keep the newest hash elsewhere (`divvy audit verify HASH`).
 //
 // A line is a JSON object whose last member is "chain". Lines from releases without a chain may precede the first line
-// that has one. The chain continues from the rotated log (FILE.1) to the current one.
+// that has one. The chain continues from the rotated logs (FILE.8, the oldest, to FILE.1) to the current one.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@
 #include "base/result.h"
 
 namespace divvy {
+
+/// Rotated logs that are kept.
+inline constexpr int kOldAuditLogs = 8;
 
 /// Returns `object` (a JSON object with at least one member) with its hash added. `before`: the hash of the previous
 /// line; "" if there is none.
@@ -27,7 +30,7 @@ struct AuditChain {
   bool has_older = false;       // The first line continues a log that is gone; checks begin after it.
   std::string newest;           // Hash of the last line.
 };
-/// Reads FILE.1, if it exists, and FILE. Errors: kCorruptData names the file and the number of the first line that
+/// Reads the rotated logs that exist, and FILE. Errors: kCorruptData names the file and the number of the first line that
 /// differs from what was written. kNotFound: there is no log, or no line has the hash `known` (ignored if empty). Cost:
 /// one pass over the files.
 Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view known);
