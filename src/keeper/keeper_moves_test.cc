@@ -185,7 +185,9 @@ TEST(KeeperMoves, AKeeperKilledDuringAPartialMoveGivesNoMemoryTwice) {
   EXPECT_EQ(world.Hello(), "");
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).state == wire::ShareState::kParked; }));
   EXPECT_EQ(world.borrower.away[0], static_cast<std::uint64_t>(12 * kGiB));
-  EXPECT_EQ(world.owner->page->processes[world.owner->slot].used[0], static_cast<std::uint64_t>(8 * kGiB));
+  EXPECT_TRUE(Eventually([&] {
+    return world.owner->page->processes[world.owner->slot].used[0] == static_cast<std::uint64_t>(8 * kGiB);
+  })) << "once the owner has connected to the new keeper";
   EXPECT_EQ(world.Command(2, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return world.borrower.away[0] == 0 && world.borrower.Gate() == share::kOpen; }));
 }
