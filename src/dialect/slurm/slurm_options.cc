@@ -200,9 +200,9 @@ void Builder::AddNames() {
           std::ranges::transform(upper, upper.begin(),
                                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
           const std::string_view near = Nearest(upper, kEvents);
-          return InvalidArgument(Quoted(event) + " is not an event; write " +
-                                 (near.empty() ? "BEGIN, END, FAIL, REQUEUE, TIME_LIMIT, ARRAY_TASKS or ALL"
-                                               : std::string(near)));
+          return InvalidArgument(
+              Quoted(event) + " is not an event; write " +
+              (near.empty() ? "BEGIN, END, FAIL, REQUEUE, TIME_LIMIT, ARRAY_TASKS or ALL" : std::string(near)));
         }
         // These events are never sent: there is no staging, and time limits are only reported when reached.
         constexpr std::array<std::string_view, 5> kUntold = {"INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT_90",
