@@ -1,10 +1,10 @@
-// The queue of one job class: equivalent jobs in the order in which they start. A two-level array of sorted chunks: 24
+// The queue of one job class: equivalent jobs in the order in which they start. An entry is a job or an array; its
+// members are the jobs of it that wait: 1, or the array's waiting elements. A two-level array of sorted chunks: 24
 // bytes per entry, appends and removals near the front in O(log n), and counting the members before an entry does not
 // walk the whole queue.
 //
 // Order: priority (higher first), then the time since which the job waits, then id. Invariants: places are unique and
-// ascending, no
-// chunk is empty, a chunk's `members` is the sum of its counts.
+// ascending, no chunk is empty, a chunk's `members` is the sum of its counts.
 #pragma once
 
 #include <compare>
@@ -35,7 +35,7 @@ class ClassQueue {
  public:
   struct Stand {
     Place place;
-    std::uint32_t count = 1;  // Waiting members of the entry.
+    std::uint32_t count = 1;  // The entry's members: waiting jobs.
   };
   /// Refers to a Stand; valid until the queue changes.
   struct Position {
@@ -52,6 +52,7 @@ class ClassQueue {
 
   bool empty() const { return chunks_.empty(); }
   std::size_t entries() const { return entries_; }
+  /// The number of waiting jobs in all entries.
   std::uint64_t members() const { return members_; }
 
   Position begin() const { return {}; }
@@ -62,7 +63,7 @@ class ClassQueue {
   Position LowerBound(const Place& place) const;
   /// The first entry with a lower priority than `priority`.
   Position AfterPriority(int priority) const;
-  /// The number of members before `place`.
+  /// The number of waiting jobs in the entries before `place`. An array counts with all its waiting elements.
   std::uint64_t MembersBefore(const Place& place) const;
 
  private:

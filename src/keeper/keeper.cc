@@ -65,11 +65,12 @@ void Keeper::SettlePlanner() {
     // Lending depends on what the page says now, not at the last tick.
     if (!kept->wants.empty()) use_.SetCannot(*kept);
   }
-  // Orders that end immediately are new facts.
+  // An order that ends at once is a new fact, after which the planner decides again.
   for (int round = 0; shared_.is_planner_due && round < 64; ++round) {
     shared_.is_planner_due = false;
     std::vector<sharing::IssuedAction> actions = shared_.planner.Decide(shared_.loop.Now());
-    // Place orders first: a tenant needs its page before it gets a ceiling.
+    // Place orders first: they create the memory page that a tenant shares with the keeper, and a later order writes
+    // the tenant's memory limit (its ceiling) into that page.
     std::stable_partition(actions.begin(), actions.end(), [](const sharing::IssuedAction& issued) {
       return std::holds_alternative<sharing::Place>(issued.action);
     });

@@ -110,7 +110,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
     return refuse(recorded.error());
   }
   if (const auto trouble = troubles_.find(tenant); trouble != troubles_.end())
-    kept->trouble = "its earlier record could not be recovered, and a new one was made: " + trouble->second;
+    kept->trouble = "the keeper could not recover this job from its record, and added it again: " + trouble->second;
   shared_.tenants[tenant] = std::move(kept);
 }
 

@@ -17,7 +17,8 @@ class WholeTakes {
   WholeTakes(KeeperContext& shared, TenantUse& use, const SliceTenants& slices)
       : shared_(shared), use_(use), slices_(slices) {}
 
-  /// Forgets the requests of an earlier connection, and releases the GPUs of jobs that have ended meanwhile.
+  /// The daemon or agent has connected. Forgets the requests of its earlier connection, and releases the GPUs of jobs
+  /// that ended while none was connected.
   void OnHello(const wire::KeeperHello& hello);
   /// Takes the GPUs of the jobs in the node's record again.
   void Recover(const std::vector<RecordedWhole>& whole_jobs);

@@ -133,7 +133,7 @@ Result<ContainerCommand> OciCommand(const ContainerPlan& plan, const ContainerGr
   argv.push_back("--workdir=" + (plan.directory.empty() ? ground.directory : plan.directory));
   // Only the name is passed, so that ps does not show the values.
   for (const std::string& entry : Passed(plan, ground)) argv.push_back("--env=" + std::string(NameOf(entry)));
-  // The engine's own process may have other values.
+  // With the value: docker or podman itself may run with another value of the same variable.
   for (const std::string& entry : SetInside(plan, ground)) argv.push_back("--env=" + entry);
   argv.insert(argv.end(), ground.options.begin(), ground.options.end());
   argv.push_back(plan.image);

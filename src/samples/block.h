@@ -37,8 +37,10 @@ inline constexpr std::size_t kMostBlockPoints = 4096;
 
 /// Requires: `block.count` is at most kMostBlockPoints.
 std::string EncodeBlock(const Block& block);
-/// `is_wanted` selects columns; null: all. Returns kCorruptData for bytes that EncodeBlock never writes.
+/// Selects columns. `own_name` is the name of a metric that a job reported itself, otherwise empty.
 using IsWanted = std::function<bool(Metric metric, std::string_view own_name)>;
+/// Decodes the columns for which `is_wanted` returns true; null: all. Errors: kCorruptData for bytes that EncodeBlock
+/// never writes.
 Result<Block> DecodeBlock(std::string_view bytes, const IsWanted& is_wanted = nullptr);
 
 /// Encodes consecutive seconds, as sent by an agent, with the same precision as EncodeBlock.

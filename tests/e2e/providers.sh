@@ -108,7 +108,7 @@ grep -q "'0' is not a number above 0" err || fail "says: $(cat err)"
 grep -q 'component 1: --no-grow is for the whole job; give it with the first component' err || fail "says: $(cat err)"
 WAIT_S=60 wait_for "the return of the node" nothing_left
 divvy submit --dry-run --provider local --gpus 8 -- true >out 2>err
-grep -q 'nodes on demand: 1 job will fit on a node that is requested now (local: 8x H100-80GB, 24.00/h)' err || fail "says: $(cat out err)"
+grep -q 'nodes on demand: if the job cannot start at once, 1 job will fit on a node that is requested now (local: 8x H100-80GB, 24.00/h)' err || fail "says: $(cat out err)"
 divvy submit --dry-run --provider local --max-price 5 --gpus 8 -- true >out 2>err
 grep -q 'provider local: 1 node of shape h100x8 costs 24.00 per hour, but the job allows 5.00 (--max-price)' err || fail "says: $(cat out err)"
 printf '#!/bin/sh\n# DIVVY --no-grow --gpus 1\ntrue\n' >no_grow.sh

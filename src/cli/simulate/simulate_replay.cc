@@ -166,7 +166,8 @@ Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   if (!flags.providers.empty())
     text +=
         "COST: from each node's request to its return. STARTING, IDLE: node hours before a node took jobs, and "
-        "while it had none\n";
+        "while it had none\n"
+        "REQUESTED, MOST: nodes in all, and the most at one time. UNFINISHED: jobs that never ended\n";
   if (shows("RHO"))
     text += "RHO: JCT divided by the time that an equal share of the cluster would take; UNFAIR: jobs above 1\n";
   return text;

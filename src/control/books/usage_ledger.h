@@ -53,7 +53,8 @@ class UsageLedger {
   static std::string TeamKey(std::string_view team) { return "team:" + std::string(team); }
   static std::string UserKey(std::string_view user) { return "user:" + std::string(user); }
 
-  /// "in:vision:ada": usage of ada in team vision itself; "in::ada": without a team. User names contain no colon.
+  /// The key of one user's usage in one team. "in:vision:ada": ada in team vision itself, without the teams below it.
+  /// "in::ada": ada without a team. User names contain no colon.
   static std::string MemberKey(std::string_view team, std::string_view user) {
     return "in:" + std::string(team) + ":" + std::string(user);
   }
@@ -61,7 +62,7 @@ class UsageLedger {
   void Add(const std::vector<std::string>& keys, const Stretch& stretch);
   Used Of(std::string_view key, BudgetPeriod period, Time now) const;
 
-  /// The usage of all member keys, by team and user.
+  /// Returns the usage of each user in each team (MemberKey), as a map from (team, user).
   std::map<std::pair<std::string, std::string>, Used> OfMembers(BudgetPeriod period, Time now) const;
 
   /// Returns whether the key belongs to this ledger.

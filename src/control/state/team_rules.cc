@@ -200,7 +200,7 @@ void TeamRules::KnowUserCap(const JobRecord& record) {
     scheduler_.SetGroupLimits(*group, LimitsOf(*row));
 }
 
-// Format: "at name=amount name=amount". Names contain no blanks.
+// Format: "TIME TEAM=AMOUNT TEAM=AMOUNT ...". TIME is `now` in nanoseconds since 1970. Team names contain no blanks.
 std::optional<std::pair<std::string, std::string>> TeamRules::TeamUsageSetting(Time now) const {
   std::string text;
   for (const auto& [team, used] : scheduler_.TeamUsage(now)) {

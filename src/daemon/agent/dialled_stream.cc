@@ -72,7 +72,7 @@ Status AwaitAgreement(TlsChannel& channel, const ControllerAddress& controller) 
       continue;
     }
     if (text.size() < kAgreed.size()) continue;
-    // Reads any other answer completely.
+    // The answer is not 101: a refusal. Reads it to its end, because its body says why.
     HttpResponseReader reader;
     reader.Feed(text);
     if (const auto response = reader.Next()) return RefusalIn(*response, controller);

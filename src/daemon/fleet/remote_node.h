@@ -39,8 +39,8 @@ class RemoteNode final : public NodeCommandPort {
     /// The key that the nodes of a gang share: 64 hexadecimal digits, the same for all of one attempt. Null if there
     /// are no gangs.
     std::function<std::string(JobId job, std::uint32_t attempt)> gang_key;
-    /// Optional. The right by name of a user, which is sent along with every action as that user; empty if there is
-    /// none.
+    /// Optional. Returns the signed right to run jobs as `user` ("right by name", platform/users/user_right.h), which
+    /// is sent along with every action as that user; empty if the launcher has given no right for this user.
     std::function<std::string(const User& user)> right_of;
     /// The controller's own node's name, as the other nodes call it.
     std::string own_name;

@@ -715,6 +715,7 @@ std::vector<std::string> ProviderHost::Foresee(JobId id, const JobSpec& spec, st
   const growth::GrowthDecision decision = growth::DecideGrowth(feed.input);
   const std::size_t demand = feed.input.demands.size() - 1;
   std::vector<std::string> lines = growth::VerdictText(feed.input, decision, demand);
+  for (std::string& line : lines) line.insert(0, "if the job cannot start at once, ");
   for (const growth::GrowthBlocker& blocker : growth::WhyNoNode(feed.input, decision, demand))
     lines.push_back(growth::BlockerText(feed.input, feed.input.demands[demand], blocker));
   return lines;

@@ -58,7 +58,8 @@ void AddBackend(const FrontPlace& place, const FrontService& served, bool is_can
         "time.\\n\" if { var(txn.held_out) -m bool }\n"
         "  use-server next if { srv_is_up(" +
         backend + "/next) }\n";
-    // Replicas need no tokens. The next front does.
+    // The token is not shown to replicas, which do not need it. If the server `next` is up, this HAProxy is an old one
+    // that passes its requests on to the one that replaces it, and that one checks the token.
     if (!served.tokens.empty())
       text += "  http-request del-header authorization unless { srv_is_up(" + backend + "/next) }\n";
   }

@@ -23,7 +23,7 @@ constexpr auto kValue = Takes::kValue;
 constexpr auto kMaybe = Takes::kOptionalValue;
 
 constexpr std::string_view kNodes = "ignored when choosing nodes";
-constexpr std::string_view kUnbound = "CPUs are not bound";
+constexpr std::string_view kUnbound = "ignored: divvy does not bind CPUs";
 constexpr std::string_view kHost = "only --container-image starts a container";
 constexpr std::string_view kGone = "a container is removed with its job";
 constexpr std::string_view kRights = "a job runs as the user who submits it";
@@ -41,20 +41,20 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"container-id", 0, kValue, kHost},
     {"contiguous", 0, kFlag, kNodes},
     {"cores-per-socket", 0, kValue, kUnbound},
-    {"cpu-freq", 0, kValue, "clocks are not changed"},
+    {"cpu-freq", 0, kValue, "ignored: divvy does not change clocks"},
     {"delay-boot", 0, kValue, ""},
     {"export-file", 0, kValue, "variables come from this environment; see --export"},
     {"extra", 0, kValue, kNodes},
     {"extra-node-info", 'B', kValue, kUnbound},
     {"get-user-env", 0, kMaybe, "the job gets the environment it was submitted from"},
     {"gid", 0, kValue, kRights},
-    {"gpu-freq", 0, kValue, "clocks are not changed"},
+    {"gpu-freq", 0, kValue, "ignored: divvy does not change clocks"},
     {"gres-flags", 0, kValue, ""},
     {"hint", 0, kValue, kUnbound},
     {"ignore-pbs", 0, kFlag, ""},
-    {"licenses", 'L', kValue, "licences are not counted"},
+    {"licenses", 'L', kValue, "ignored: divvy does not count licences"},
     {"mcs-label", 0, kValue, "security labels are not supported"},
-    {"mem-bind", 0, kValue, "memory is not bound"},
+    {"mem-bind", 0, kValue, "ignored: divvy does not bind memory"},
     {"network", 0, kValue, kNodes},
     {"nodefile", 'F', kValue, kNodes},
     {"ntasks-per-core", 0, kValue, kUnbound},
@@ -63,11 +63,11 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"overcommit", 'O', kFlag, ""},
     {"oversubscribe", 's', kFlag, ""},
     {"share", 0, kFlag, ""},
-    {"power", 0, kValue, "power settings are not changed"},
+    {"power", 0, kValue, "ignored: divvy does not change power settings"},
     {"prefer", 0, kValue, kNodes},
-    {"profile", 0, kValue, "no profile is recorded"},
+    {"profile", 0, kValue, "ignored: divvy records no profile"},
     {"propagate", 0, kMaybe, ""},
-    {"reboot", 0, kFlag, "nodes are not rebooted for a job"},
+    {"reboot", 0, kFlag, "ignored: divvy does not reboot nodes for a job"},
     {"reservation", 0, kValue, "jobs of the user or team of a reservation (divvy reserve) use it without naming it"},
     {"resv-ports", 0, kMaybe, ""},
     {"segment", 0, kValue, kNodes},
@@ -76,12 +76,12 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"stepmgr", 0, kFlag, ""},
     {"switches", 0, kValue, kNodes},
     {"threads-per-core", 0, kValue, kUnbound},
-    {"tmp", 0, kValue, "space in /tmp is not counted"},
+    {"tmp", 0, kValue, "ignored: divvy does not count the space in /tmp"},
     {"tres-bind", 0, kValue, ""},
     {"uid", 0, kValue, kRights},
     {"use-min-nodes", 0, kFlag, ""},
     {"wait-all-nodes", 0, kValue, ""},
-    {"x11", 0, kMaybe, "X11 is not forwarded"},
+    {"x11", 0, kMaybe, "ignored: divvy does not forward X11"},
     // Options of plugins that real scripts use: pyxis, uenv, site plugins.
     {"container-name", 0, kValue, kGone},
     {"container-save", 0, kValue, kGone},
@@ -95,7 +95,7 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"environment", 0, kValue, kHost},
     {"uenv", 0, kValue, "user environments (uenv) are not supported"},
     {"view", 0, kValue, "user environments (uenv) are not supported"},
-    {"power-cap", 0, kValue, "power settings are not changed"},
+    {"power-cap", 0, kValue, "ignored: divvy does not change power settings"},
     {"disable-dcgm", 0, kFlag, "option of a site plugin; DCGM is not changed"},
     {"disable-perfparanoid", 0, kFlag, "option of a site plugin; perf_event_paranoid is not changed"},
 });

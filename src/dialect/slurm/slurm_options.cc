@@ -186,7 +186,7 @@ void Builder::AddNames() {
             return {};
           });
   AddKept(
-      "mail-type", 0, "EVENTS", "Events to send mail about: BEGIN, END, FAIL, REQUEUE, ALL",
+      "mail-type", 0, "EVENTS", "Events to send mail about: BEGIN, END, FAIL, REQUEUE, TIME_LIMIT, ARRAY_TASKS, ALL",
       [spec](std::string_view value) -> Status {
         constexpr std::array<std::string_view, 13> kEvents = {
             "NONE",          "BEGIN",          "END",        "FAIL",       "REQUEUE",
@@ -200,8 +200,9 @@ void Builder::AddNames() {
           std::ranges::transform(upper, upper.begin(),
                                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
           const std::string_view near = Nearest(upper, kEvents);
-          return InvalidArgument(Quoted(event) + " is not an event; write " +
-                                 (near.empty() ? "BEGIN, END, FAIL or ALL" : std::string(near)));
+          return InvalidArgument(
+              Quoted(event) + " is not an event; write " +
+              (near.empty() ? "BEGIN, END, FAIL, REQUEUE, TIME_LIMIT, ARRAY_TASKS or ALL" : std::string(near)));
         }
         // These events are never sent: there is no staging, and time limits are only reported when reached.
         constexpr std::array<std::string_view, 5> kUntold = {"INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT_90",
@@ -209,7 +210,7 @@ void Builder::AddNames() {
         for (std::string_view event : Split(value, ',')) {
           event = Trim(event);
           if (std::ranges::any_of(kUntold, [&](std::string_view one) { return EqualsIgnoringCase(one, event); }))
-            AddNote(*spec, "--mail-type: no mail is sent of " + std::string(event));
+            AddNote(*spec, "--mail-type: divvy sends no mail for " + std::string(event));
         }
         return {};
       });

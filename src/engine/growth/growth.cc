@@ -259,7 +259,8 @@ class Planner {
     const Shape& shape = demand.tasks.front().shape;
     for (const std::size_t at : dated_) {
       Bin& bin = bins_[at];
-      // It fits there now, but the scheduler keeps the room for other jobs. So more room of this kind will not help.
+      // The node has room for the job now, but the scheduler keeps it for other jobs. More room that becomes free there
+      // would not start the job, so this node does not count, and another one may be requested.
       if (bin.is_ready_now() && Fits(bin.node->room, shape)) continue;
       while (left_[i] > 0 && PlaceOn(bin, shape, horizon, demand)) Count(i, bin);
       if (left_[i] == 0) return;

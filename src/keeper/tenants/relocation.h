@@ -1,6 +1,6 @@
 // Moves a tenant from its GPUs to the host, back, or through the host to other GPUs, with all its processes in
-// lock-step. The result is never partial: a failure on the way down is undone, and a failure on the way up leaves
-// everything on the host.
+// lock-step. The result is never partial: a failure on the way down (to the host) is undone, and a failure on the way
+// up (to the GPUs) leaves everything on the host.
 #pragma once
 
 #include <functional>
@@ -45,8 +45,9 @@ class Relocation {
 
   /// First waits for live processes that have not dialled this keeper yet.
   void Start();
-  /// Handles a process's kDone message.
+  /// Handles kDone: a process has copied its memory to the host, or back, as the last command to it said; or failed.
   void OnDone(Slot slot, const share::Message& done);
+  /// Handles a process that has ended.
   void OnGone(Slot slot);
   /// Handles a process that connects during the relocation. It may have memory on the GPUs being left.
   void OnCame(Slot slot);

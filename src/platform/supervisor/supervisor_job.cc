@@ -196,7 +196,7 @@ void ResetSignals() {
       start.shell_argv[1] = const_cast<char*>(path.c_str());
       ::execve("/bin/sh", start.shell_argv.data(), start.environment.data());
     }
-    // Like execvp: a missing file in one PATH entry does not hide a file in another entry that may not be executed.
+    // Like execvp: if one PATH entry has the file but it may not be executed, and others lack it, the error is EACCES.
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
   }

@@ -98,9 +98,11 @@ class SharePlanner {
 
   // --- Decisions -----------------------------------------------------------------------------------------------------
 
+  /// The order with this id has ended, as `done` says. Required once for each order that has an id.
   void OnDone(std::uint64_t action_id, const Done& done, Time now);
-  /// The processes of a lost tenant have ended and the damaged memory is gone. The tenant is now on the host without
-  /// memory, and is placed like a waking tenant. Ignored if the tenant is not lost.
+  /// The processes of a lost tenant have ended, and its damaged memory with them. The tenant remains, since its job may
+  /// start new processes: it counts as parked with nothing to restore, and gets GPUs like a tenant that wakes. Ignored
+  /// if the tenant is not lost.
   void OnLostEnded(TenantId id, Time now);
   std::vector<IssuedAction> Decide(Time now);
   /// When to call Decide again without new facts; kNever if not needed.

@@ -53,7 +53,7 @@ ControllersWorld::ControllersWorld(std::uint64_t seed, const ControllersChaosOpt
       database_,     nodes_,  options.mutation, [this](const Store::Loaded& loaded) { return CheckLoaded(loaded); },
       late_requests_};
   for (std::size_t i = 0; i < kControllers; ++i) {
-    // Within the margin of the lease.
+    // Its clock runs up to 2% slower or faster than true time. The lease tolerates that.
     const double rate = 0.98 + 0.0001 * static_cast<double>(random_.Below(400));
     controllers_.push_back(
         std::make_unique<ModelledController>(parts, i, std::chrono::seconds(60 + random_.Below(1'000'000)), rate));

@@ -80,7 +80,8 @@ class PostgresWriter {
   void AddSpec(JobId job, const JobSpec& spec);
   void SendCounters(const std::vector<Batch>& batches);
   Error ErrorOf(const PgConnection::Finished& finished) const;
-  /// Ends a failed transaction.
+  /// Sends ROLLBACK for the transaction that failed with `finished`. Drops the connection if that fails too, or if the
+  /// server has become a read-only standby.
   void RollBack(const PgConnection::Finished& finished);
   /// Runs what was sent between SendBegin and now as one transaction.
   PgConnection::Finished Finish(const PgConnection::OnSentRow& on_row = {});

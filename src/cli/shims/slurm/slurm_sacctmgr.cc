@@ -87,9 +87,8 @@ bool IsWanted(const TeamRow& row, const SacctmgrFlags& wish) {
 
 int Show(SacctmgrFlags wish, const std::vector<std::string>& words) {
   if (words.empty())
-    return FailAs(
-        "sacctmgr",
-        "No valid entity in list command\n Input line must include: user, account, association, cluster, qos, tres");
+    return FailAs("sacctmgr",
+                  "name what to list: user, account, association, cluster, qos or tres; as in sacctmgr show user");
   const auto entity = TeamEntityOf(words.front());
   if (!entity) return FailAs("sacctmgr", entity.error().message);
   wish.entity = *entity;

@@ -24,7 +24,7 @@ struct SattachFlags {
 std::vector<dialect::Option> SattachTable(SattachFlags& wish) {
   using dialect::Takes;
   return {
-      Flag("quiet", 'Q', "Omit the name of the step", wish.is_quiet),
+      Flag("quiet", 'Q', "Omit the note on where a step's output goes", wish.is_quiet),
       Ignored("verbose", 'v', Takes::kNothing),
       Ignored("label", 'l', Takes::kNothing),
       Ignored("input-filter", 0, Takes::kValue),

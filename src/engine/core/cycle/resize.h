@@ -14,8 +14,8 @@ namespace divvy::core {
 /// `gpus`.
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
 
-/// Returns which reserved capacity must move so that `placed` can be taken now without delaying any reservation;
-/// nothing if that is impossible.
+/// Returns which reserved capacity must be exchanged for other GPUs of the same node, so that `placed` can be taken now
+/// without delaying any reservation. Empty if none must; std::nullopt if `placed` would delay one anyway.
 std::optional<std::vector<Shift>> ShiftsFor(ClusterState& state, const ResourceRequest& request,
                                             const TaskPlacement& placed, Length length, TeamIndex team, UserIndex user,
                                             Time now);

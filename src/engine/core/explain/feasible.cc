@@ -394,9 +394,14 @@ class Judge {
     for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
     if (all < tasks.least) {
       // The suggestion must also pass the checks below.
-      return OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
-                   asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
-                       " has room for " + std::to_string(all));
+      Lack lack = OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
+                        asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
+                            " has room for " + std::to_string(all));
+      if (by_model && most_of_model < all && most_of_model > 0) {
+        lack.nearest += std::string(", because the ") + (tasks.anti_affinity ? "nodes" : "tasks") +
+                        " of a job need GPUs of the same model";
+      }
+      return lack;
     }
     if (by_model) {
       if (most_of_model < tasks.least) {

@@ -86,7 +86,8 @@ TEST(Feasible, CountsTasksModelsAndRacks) {
       "asks for 9 tasks of 8 GPUs, but the tasks of a job need GPUs of the same model: there is room for 8 on GPUs of "
       "model 0 (n0 and others) and for 2 on GPUs of model 1 (n0 and others); --tasks 8 is the maximum");
   EXPECT_EQ(Refusal(cluster, GpuRequest(8, 11)),
-            "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the maximum")
+            "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the maximum, because the "
+            "tasks of a job need GPUs of the same model")
       << "what is proposed is taken";
 }
 

@@ -9,29 +9,30 @@
 
 namespace divvy::core {
 
-/// Selects the reservations that come before the job in question.
+/// Returns true for a reservation that has precedence over the job in question: its job is ahead in the queue.
 using IsBefore = std::function<bool(const ReservationSlot&)>;
 
-/// The part of a cap that selected reservations starting before `until` will use.
+/// The part of a cap that is kept for reservations. Those count that start before `until` and for which `is_before`
+/// returns true.
 CapUse KeptOfCap(const ClusterState& state, CapIndex cap, Time until, const IsBefore& is_before);
 
 struct KeptOfTeams {
   TeamUse all;
   TeamUse firm;
 };
-/// The same for teams; draining reservations always count. Nominations do not count: the resources that they wait for
-/// come from the same teams, or the team is entitled to them.
+/// The same for teams' limits and quotas. Draining reservations count whenever they start; nominations do not: the
+/// resources that they wait for come from the same teams, or the team is entitled to them.
 KeptOfTeams KeptByTeam(const ClusterState& state, Time until, const IsBefore& is_before);
 
 /// Returns whether the team's limits, and for a firm job its quotas, have room for `parts` more on top of running and
 /// kept amounts.
 bool TeamsHaveRoom(const Teams& teams, TeamIndex team, bool is_firm, std::int64_t parts, const KeptOfTeams& kept = {});
 
-/// Selects all reservations.
+/// Gives every reservation precedence.
 inline bool IsAnybody(const ReservationSlot&) { return true; }
 
 /// Returns whether caps and teams will have room for a job of the class from `at` to `until`. Jobs expected to end by
-/// `at` do not count; selected reservations do.
+/// `at` do not count; reservations with precedence (`is_before`) do.
 bool HasRightsAt(const ClusterState& state, ClassIndex job_class, Time at, Time until, const IsBefore& is_before);
 
 /// Returns how many parts a running job may grow by within these caps. Amounts reserved for other jobs are not
