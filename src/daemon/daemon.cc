@@ -605,6 +605,12 @@ std::shared_ptr<ServiceHost> Daemon::MakeServices() {
     const auto share = samples_->MeanOf(subject, samples::Metric::kGpuUtilization, 60, now);
     return share ? std::optional(*share * GpuCountOf(record)) : std::nullopt;
   };
+  ports.metric_of = [this](const JobRecord& record, const std::string& name) -> std::optional<double> {
+    if (!samples_) return std::nullopt;
+    const samples::Subject subject{samples::Of::kJob, record.node.empty() ? OwnName() : record.node, -1, -1,
+                                   record.id.value()};
+    return samples_->OwnOf(subject, name, static_cast<samples::Second>(ToSeconds(clock_.Now())));
+  };
   ports.shown_host = front.place.listen_host == "0.0.0.0" ? HostName() : front.place.listen_host;
   auto services = std::make_shared<ServiceHost>(loop_, *driver_, std::move(front), std::move(ports));
   for (const auto& [key, text] : std::exchange(service_rows_, {})) services->LoadSetting(key, text);

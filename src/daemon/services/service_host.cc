@@ -33,6 +33,7 @@ constexpr std::int64_t kFirstReplicaPort = 20'000;
 constexpr std::int64_t kReplicaPorts = 12'000;
 constexpr int kMostStarts = 20;  // Of replicas, at a time.
 constexpr std::size_t kMostRevisions = 10;
+constexpr double kLeastMetric = 1e-9;
 constexpr double kShortOfMemory = 0.05;  // This share of the machine's memory is available.
 
 bool IsHostShortOfMemory() {
@@ -98,6 +99,7 @@ struct ServiceHost::Service {
   std::int64_t served_canary = 0;  // The canary that the front has.
   Time stat_at = kNoTime;
   std::optional<double> load;
+  std::optional<double> metric;  // The sum of its metric over the replicas.
   double per_second = 0;
   std::int64_t counted = -1;
   Time counted_at = kNoTime;
@@ -422,6 +424,7 @@ Result<std::string> ServiceHost::RollBack(const std::string& name, std::int64_t 
   service->scaler->EndCanary("revision " + std::to_string(revision) + " is rolled out", driver_.Now());
   kept.target_revision = revision;
   service->target()->note.clear();
+  service->target()->was_withdrawn = false;
   const std::string text = "rolling back to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
@@ -440,6 +443,7 @@ Result<std::string> ServiceHost::Promote(const std::string& name, const Caller& 
   service->scaler->EndCanary("it is promoted", driver_.Now());
   kept.target_revision = revision;
   service->target()->note.clear();
+  service->target()->was_withdrawn = false;
   const std::string text = "updating to revision " + std::to_string(revision);
   service->scaler->OnNewTarget(text, driver_.Now());
   Keep(*service);
@@ -859,11 +863,27 @@ void ServiceHost::OnStat(const std::string& csv, bool is_full, Time sent) {
       service.counted = requests;
       service.counted_at = sent;
     }
-    const auto in_flight = static_cast<double>(service.total.in_flight + service.canary.in_flight);
-    const bool is_held = service.total.in_flight > 0 && service.scaler->HasNoReady();
-    service.load =
-        service.kept.settings.requests_per_second > 0 ? std::max(service.per_second, is_held ? 1.0 : 0.0) : in_flight;
+    service.load = LoadOf(service);
   }
+}
+
+std::optional<double> ServiceHost::LoadOf(Service& service) const {
+  const wire::ServiceSettings& settings = service.kept.settings;
+  const auto in_flight = static_cast<double>(service.total.in_flight + service.canary.in_flight);
+  const bool is_held = service.total.in_flight > 0 && service.scaler->HasNoReady();
+  if (settings.requests_per_second > 0) return std::max(service.per_second, is_held ? 1.0 : 0.0);
+  if (settings.metric.empty()) return in_flight;
+  std::vector<std::optional<double>> values;
+  for (const wire::ServiceReplica& replica : service.kept.replicas) {
+    if (replica.state != "ready" || service.scaler->IsWaking(replica.number)) continue;
+    const JobRecord* record = driver_.controller().Find(replica.job);
+    values.push_back(record != nullptr && ports_.metric_of ? ports_.metric_of(*record, settings.metric) : std::nullopt);
+  }
+  service.metric = SumOfMetric(values);
+  service.scaler->OnMetric(service.metric.has_value());
+  if (!service.metric) return std::nullopt;
+  // Requests keep a replica, whatever the metric is.
+  return in_flight > 0 ? std::max(*service.metric, kLeastMetric) : *service.metric;
 }
 
 // --- Views -----------------------------------------------------------------------------------------------------------
@@ -931,6 +951,7 @@ void ServiceHost::Fill(const Service& service, wire::ServiceView& view) const {
   view.requests = service.total.requests + service.canary.requests;
   view.errors = service.total.errors + service.canary.errors;
   if (kept.canary_revision != 0) view.canary = CanaryView(service);
+  view.metric = service.metric;
   view.queue_time_s = static_cast<double>(service.total.queue_ms) / 1000;
   view.answer_time_s = static_cast<double>(service.total.answer_ms) / 1000;
   if (const ServiceTimes* times = TimesOf(service.name())) {
@@ -1006,7 +1027,8 @@ Result<wire::ServiceDetail> ServiceHost::Show(const std::string& name, const Cal
     wire::ServiceRevisionView& row = view.revisions.emplace_back();
     row.number = revision.number;
     const bool is_target = revision.number == kept.target_revision;
-    row.state = !revision.note.empty()                    ? "failed"
+    row.state = revision.was_withdrawn                    ? "withdrawn"
+                : !revision.note.empty()                  ? "failed"
                 : revision.number == kept.canary_revision ? "canary"
                 : is_target                               ? (revision.was_healthy ? "current" : "new")
                 : revision.was_healthy                    ? "healthy"

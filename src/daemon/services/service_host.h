@@ -43,6 +43,8 @@ class ServiceHost {
     std::shared_ptr<const SharingSnapshot> shares;
     /// How many GPUs a running job has used, as a mean over the last minute; nullopt: unknown.
     std::function<std::optional<double>(const JobRecord& record)> gpus_used;
+    /// The last value of a metric that a running job reported; nullopt: none.
+    std::function<std::optional<double>(const JobRecord& record, const std::string& name)> metric_of;
     std::string shown_host;  // For the URLs in views.
   };
 
@@ -119,6 +121,7 @@ class ServiceHost {
   void AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands);
   wire::ServiceCanaryView CanaryView(const Service& service) const;
   void OnStat(const std::string& csv, bool is_full, Time sent);
+  std::optional<double> LoadOf(Service& service) const;
   /// Returns 0 if no port is free.
   std::int64_t FreeReplicaPort();
   std::string AddressOf(const JobRecord* record) const;
