@@ -10,7 +10,6 @@
 #include "base/duration_text.h"
 #include "base/text.h"
 #include "daemon/services/service_checks.h"
-#include "daemon/services/service_secrets.h"
 #include "dialect/options/job_options.h"
 #include "dialect/options/option_values.h"
 #include "dialect/options/quoted.h"
@@ -313,6 +312,7 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   changed.settings.name = name;
   changed.token_hashes = kept.token_hashes;
   changed.certificate = kept.certificate;
+  changed.sealed_certificate = kept.sealed_certificate;
   DIVVY_TRY(const std::string about_secrets, ReadSecrets(definition.secrets, changed));
   if (settings.port != kept.settings.port) {
     if (Status taken = TakePort(settings, service); !taken) {
@@ -325,6 +325,7 @@ Result<std::string> ServiceHost::Update(const std::string& name, wire::ServiceDe
   const bool has_secrets = changed.token_hashes != kept.token_hashes || changed.certificate != kept.certificate;
   kept.token_hashes = std::move(changed.token_hashes);
   kept.certificate = std::move(changed.certificate);
+  kept.sealed_certificate = std::move(changed.sealed_certificate);
   if (has_secrets) service->scaler->AddEvent("tokens or certificate changed", now);
   const bool has_settings = !(settings == kept.settings);
   kept.settings = settings;
@@ -468,7 +469,7 @@ std::string ServiceHost::UrlOf(const Service& service) const {
 }
 
 Result<std::string> ServiceHost::ReadSecrets(const wire::ServiceSecrets& secrets, wire::KeptService& kept) {
-  DIVVY_TRY(const std::string made, ApplySecrets(secrets, front_.options().place.directory, kept));
+  DIVVY_TRY(const std::string made, ApplySecrets(secrets, Secrets(), kept));
   return made.empty() ? made : "\nits new token, which is not shown again: " + made;
 }
 
@@ -512,7 +513,7 @@ void ServiceHost::ServeFront() {
     // HAProxy does not start at all if it cannot bind one of its ports.
     const Status reserved = front_.Reserve(settings.port);
     // Without its secrets, it is not served at all.
-    const auto certificate = CertificatePath(service->kept, front_.options().place.directory);
+    const auto certificate = CertificatePath(service->kept, Secrets());
     const auto tokens = TokensPath(service->kept, front_.options().place.directory);
     service->front_trouble = !reserved      ? reserved.error().message
                              : !certificate ? certificate.error().message

@@ -86,6 +86,7 @@ struct KeptService {
   std::vector<ServiceReplica> replicas;
   std::vector<std::string> token_hashes;  // SHA-256, in capital letters. Empty: everybody may use the service.
   std::string certificate;                // The name of the file with certificate and key. Empty: no TLS.
+  std::string sealed_certificate;         // Its content for other controllers, which have the same identity.
   bool is_deleted = false;                // It is removed once its replicas have ended.
 };
 

@@ -17,7 +17,7 @@ BOOST_DESCRIBE_STRUCT(ServiceDefinition, (), (settings, spec, secrets, canary, k
 BOOST_DESCRIBE_STRUCT(ServiceReplica, (), (job, number, revision, port, slot, state, since))
 BOOST_DESCRIBE_STRUCT(KeptService, (),
                       (user, settings, revisions, target_revision, canary_revision, canary_share, next_replica,
-                       replicas, token_hashes, certificate, is_deleted))
+                       replicas, token_hashes, certificate, sealed_certificate, is_deleted))
 BOOST_DESCRIBE_STRUCT(ServiceReplicaView, (), (job, number, revision, state, address, in_flight, since, note))
 BOOST_DESCRIBE_STRUCT(ServiceEvent, (), (at, text))
 BOOST_DESCRIBE_STRUCT(ServiceRevisionView, (), (number, state, command, made, note))
