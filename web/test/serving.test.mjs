@@ -27,7 +27,7 @@ test('a sweep shows its best trials, curves and parallel coordinates', async () 
     return rows.length === 6 && new RegExp(`^${best}\\b`).test(rows[0].trim());
   });
   assert.equal(await page.locator('[data-parallel] polyline').count(), 6);
-  assert.deepEqual(await page.locator('[data-parallel] text.name').allInnerTexts(), ['q', 'kind', 'loss']);
+  assert.deepEqual(await page.locator('[data-parallel] text.name').allTextContents(), ['q', 'kind', 'loss']);
   assert.ok((await page.locator('[data-curves] polyline').count()) >= 1);
   await page.locator('[data-parallel] polyline').first().dispatchEvent('pointerenter');
   assert.equal(await page.locator('[data-parallel] polyline.chosen').count(), 1);
