@@ -154,11 +154,11 @@ divvy serve show cold | grep -q "0 -> 1: load" || fail "no reason: $(divvy serve
 echo 5 >depth
 divvy serve create metric --replicas 1..3 --target-metric depth --target 10 -- \
   sh -c "while sleep 0.2; do echo \"{\\\"depth\\\": \$(cat $PWD/depth)}\"; done & exec $replica" >/dev/null
-WAIT_S=60 wait_for "the metric of its replica" service_is metric metric 5.0
+WAIT_S=60 wait_for "the metric of its replica" service_is metric metric 5
 expect 1 "$(service_field metric hot)" "replicas for a small metric"
 echo 25 >depth.new && mv depth.new depth
 WAIT_S=60 wait_for "replicas for a large metric" service_is metric hot 3
-wait_for "the sum of their values" service_is metric metric 75.0
+wait_for "the sum of their values" service_is metric metric 75
 divvy serve show metric | grep -q "depth: 75, target 10 per replica" || fail "show says: $(divvy serve show metric)"
 divvy serve update metric --target-metric other >/dev/null
 wait_for "a note about the metric" service_is metric note \

@@ -18,8 +18,7 @@ constexpr std::size_t kMostTokens = 16;
 /// Where the secrets of services are.
 struct SecretPlace {
   std::string folder;
-  /// What all controllers know and no others: the row has the certificate sealed with it. Empty: there is one
-  /// controller.
+  /// A text that only the controllers know. The row has the certificate sealed with it. Empty: there is one controller.
   std::string cluster_secret;
 };
 

@@ -193,7 +193,7 @@ void NodeOccupancy::SetActivity(TenantId id, bool is_active, Time now) {
 void NodeOccupancy::SetTimeUsed(TenantId id, GpuShare in_last_second) {
   Tenant* tenant = Find(id);
   if (tenant == nullptr) return;
-  constexpr std::int32_t kSeconds = 4;  // Of the exponential mean.
+  constexpr std::int32_t kSeconds = 4;  // The time constant of the mean.
   tenant->time_used =
       GpuShare((tenant->time_used.ten_thousandths() * (kSeconds - 1) + in_last_second.ten_thousandths()) / kSeconds);
 }

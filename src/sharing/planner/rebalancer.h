@@ -20,7 +20,7 @@ class Rebalancer {
   void Spread();
 
  private:
-  /// What the tenants of a GPU leave. The emptiest GPUs are filled first.
+  /// How much the tenants of a GPU leave. The emptiest GPUs are filled first.
   enum class Quiet { kEmpty, kIdle, kHardlyUsed };
   bool Is(GpuIndex gpu, Quiet quiet);
   bool AreAllIdle(GpuIndex gpu);
