@@ -8,9 +8,7 @@
 namespace divvy {
 namespace {
 
-bool IsAway(const wire::KeptTenant& tenant) {
-  return tenant.is_displaced && tenant.state == wire::ShareState::kParked;
-}
+bool IsAway(const wire::KeptTenant& tenant) { return tenant.is_displaced && tenant.state == wire::ShareState::kParked; }
 
 Presence PresenceOf(const wire::KeptTenant& tenant) {
   if (tenant.is_displaced) return IsAway(tenant) ? Presence::kAway : Presence::kLeaving;
@@ -53,9 +51,8 @@ void NodeShares::AskToDisplace(JobId job) {
     SetStopped(holder, false);
     request.back = wire::KeeperReturn{job, command.attempt, command.gpus.ToVector()};
   }
-  keeper_.Ask(std::move(request), [this, command](const Result<wire::KeeperAnswer>& answer) {
-    OnDisplaceAnswer(command, answer);
-  });
+  keeper_.Ask(std::move(request),
+              [this, command](const Result<wire::KeeperAnswer>& answer) { OnDisplaceAnswer(command, answer); });
 }
 
 void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<wire::KeeperAnswer>& answer) {
@@ -63,8 +60,7 @@ void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<w
   const auto at = holders_.find(command.job);
   if (at == holders_.end() || at->second.attempt != command.attempt || !at->second.command) return;
   Holder& holder = at->second;
-  const bool is_latest =
-      holder.command->is_displaced == command.is_displaced && holder.command->gpus == command.gpus;
+  const bool is_latest = holder.command->is_displaced == command.is_displaced && holder.command->gpus == command.gpus;
   if (!is_latest) return;
   holder.command.reset();
   holder.why = answer ? "" : answer.error().message;

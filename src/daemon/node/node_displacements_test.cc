@@ -27,9 +27,7 @@ class NodeDisplacementsTest : public node_shares_test::NodeSharesTest {
     }
     return tenant;
   }
-  static DisplaceCommand Displace(int job) {
-    return {JobId(static_cast<std::uint64_t>(job)), 1, true, GpuSet(), ""};
-  }
+  static DisplaceCommand Displace(int job) { return {JobId(static_cast<std::uint64_t>(job)), 1, true, GpuSet(), ""}; }
   static DisplaceCommand Return(int job, std::vector<int> gpus) {
     return {JobId(static_cast<std::uint64_t>(job)), 1, false, GpuSet::Of(gpus), ""};
   }
@@ -95,8 +93,8 @@ TEST_F(NodeDisplacementsTest, AJobThatTheKeeperRefusesStartsAsAnOrdinaryOne) {
   EXPECT_EQ(passed_.size(), 1U);
   EXPECT_TRUE(controller_.ended.empty());
   Execute(Displace(7));
-  EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0}), false,
-                                        "libdivvy_cuda.so is missing"}));
+  EXPECT_EQ(Reported(),
+            (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0}), false, "libdivvy_cuda.so is missing"}));
   EXPECT_TRUE(keeper_.asked.empty());
 }
 
