@@ -37,6 +37,7 @@ void NodeShares::OnDisplace(const DisplaceCommand& command) {
     return Report(holder, {command.job, command.attempt, Presence::kHere, holder.gpus, false, why});
   }
   holder.command = command;
+  holder.why.clear();
   AskToDisplace(command.job);
 }
 
