@@ -117,7 +117,7 @@ struct WholeJob {
     added = world.Add(terms);
     added.environment.insert(added.environment.end(),
                              {"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + std::to_string(gpu),
-                              "DIVVY_GPU_UUIDS=" + fact.uuid});
+                              "DIVVY_GPUS=" + std::to_string(gpu), "DIVVY_GPU_UUIDS=" + fact.uuid});
   }
   wire::KeeperAdded added;
 };
