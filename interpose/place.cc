@@ -11,6 +11,12 @@ namespace {
 
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
+unsigned CountEntries(const char* text) {
+  unsigned count = 1;
+  for (; *text != 0; ++text) count += *text == ',' ? 1 : 0;
+  return count;
+}
+
 /// Returns the number of GPUs that `text` names by UUID; 0 if any entry is not a UUID.
 unsigned CountUuids(const char* text) {
   unsigned count = 0;
@@ -27,7 +33,12 @@ unsigned CountUuids(const char* text) {
 void FollowTenant() {
   const share::Page* const page = SharedPage();
   const char* const visible = getenv(kVisible);
-  if (page == nullptr || visible == nullptr || CountUuids(visible) != page->device_count) return;
+  if (page == nullptr || visible == nullptr) return;
+  // A job with whole GPUs names them by their numbers, which are right until it has returned to other GPUs.
+  const char* const started = getenv("DIVVY_GPU_UUIDS");
+  const bool is_whole = page->devices[0].shown_total == 0 && started != nullptr;
+  const unsigned named = is_whole ? CountEntries(visible) : CountUuids(visible);
+  if (named != page->device_count) return;
   constexpr unsigned kName = sizeof page->devices[0].uuid;
   char text[share::kMaxDevices * (kName + 1)];
   char* out = text;
@@ -38,6 +49,7 @@ void FollowTenant() {
     out += length;
   }
   *out = 0;
+  if (is_whole && strcmp(text, started) == 0) return;
   if (CountUuids(text) == page->device_count && strcmp(text, visible) != 0) setenv(kVisible, text, 1);
 }
 

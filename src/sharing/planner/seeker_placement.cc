@@ -19,7 +19,7 @@ void SeekerPlacement::PlaceSeekers(Right right) {
   for (auto& [id, tenant] : node_.tenants()) {
     const bool comes_back =
         tenant.wants_to_wake || tenant.parked_by == ParkedBy::kPlanner || tenant.parked_by == ParkedBy::kOnItsWay;
-    if (IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
+    if (tenant.is_displaced || IsWithinRequest(tenant) != (right == Right::kRequest)) continue;
     if (tenant.state == State::kArriving || (tenant.state == State::kParked && comes_back)) seekers.push_back(&tenant);
   }
   std::sort(seekers.begin(), seekers.end(), [&](const Tenant* a, const Tenant* b) { return rank(a) < rank(b); });
