@@ -70,14 +70,20 @@ void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<w
                 "_failed job=" + ToString(command.job) + " what=\"" + answer.error().message + "\"");
   }
   holder.reported.reset();
-  AskState();
+  AskState(command.job);
 }
 
-void NodeShares::AskState() {
+/// Reports the job's presence, whether or not it has changed.
+void NodeShares::AskState(JobId job) {
   wire::KeeperRequest request;
   request.state.emplace();
-  keeper_.Ask(std::move(request), [this](const Result<wire::KeeperAnswer>& answer) {
-    if (answer && answer->state) OnKept(*answer->state);
+  keeper_.Ask(std::move(request), [this, job](const Result<wire::KeeperAnswer>& answer) {
+    if (!answer || !answer->state) return;
+    OnKept(*answer->state);
+    const auto at = holders_.find(job);
+    if (at == holders_.end() || at->second.reported) return;
+    // A keeper of an earlier release does not know such tenants.
+    Report(at->second, {job, at->second.attempt, Presence::kHere, at->second.gpus, false, at->second.why});
   });
 }
 

@@ -154,6 +154,18 @@ TEST_F(NodeDisplacementsTest, AJobThatCannotBeParkedKeepsItsGpusAndSaysWhy) {
   EXPECT_TRUE(passed_.empty());
 }
 
+TEST_F(NodeDisplacementsTest, AKeeperOfAnEarlierReleaseParksNoJob) {
+  Start();
+  Execute(Displace(7));
+  keeper_.Next().answered(FailedPrecondition("this keeper does not know the request"));
+  wire::KeeperAnswer answer;
+  answer.state.emplace().tenants.push_back(Tenant(7, {0, 1}, ShareState::kRunning));
+  answer.state->tenants[0].is_whole = false;
+  keeper_.Next().answered(answer);
+  EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0, 1}), false,
+                                        "this keeper does not know the request"}));
+}
+
 TEST_F(NodeDisplacementsTest, AFailedReturnStopsTheJobAgain) {
   Start();
   Show(Tenant(7, {0, 1}, ShareState::kParked, true));
