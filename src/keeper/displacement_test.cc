@@ -251,5 +251,23 @@ TEST(Displacement, AKeeperKilledWhileAJobWaitsToReturnBringsItBack) {
   EXPECT_TRUE(Eventually([&] { return world.IsOn(1); }));
 }
 
+TEST(Displacement, AKeeperKilledWhileAJobReturnsBringsItToItsNewGpu) {
+  Displaced world;
+  world.process->mutes_when_emptied = true;
+  ASSERT_EQ(world.Displace(), "");
+  world.node->Send(Displaced::ReturnRequest(1, {1}));
+  ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0; })) << "the library has not answered";
+  world.Kill();
+  world.Start();
+  wire::KeeperRequest add;
+  add.add = Displaced::Whole(2, 1);
+  EXPECT_NE(world.node->Ask(add), "") << "job 1 is on its way to it";
+  world.Add(Displaced::Whole(3, 0));
+  world.process->mutes_when_emptied = false;
+  world.process->is_mute = false;
+  EXPECT_TRUE(Eventually([&] { return world.IsOn(1); }));
+  EXPECT_EQ(world.node->StateOf(3).shares.at(0).gpu, 0);
+}
+
 }  // namespace displacement_test
 }  // namespace divvy::keeper
