@@ -75,7 +75,8 @@ struct Tenant {
   /// A GPU where its request does not fit. It came there for unused time: it holds no request there, and all that it
   /// uses there is borrowed. Its request is kept on its planned GPU.
   std::optional<GpuIndex> lodges_on;
-  bool is_lost = false;  // A move damaged it. It stays counted on its GPUs until its processes end.
+  bool is_lost = false;       // A move damaged it. It stays counted on its GPUs until its processes end.
+  bool is_displaced = false;  // Its GPUs are no longer reserved for it. It is parked or being parked, until Return.
 
   friend bool operator==(const Tenant&, const Tenant&) = default;
 };

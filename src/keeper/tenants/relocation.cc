@@ -138,7 +138,9 @@ void Relocation::Step() {
     return;
   }
   AwaitLibraries(kLibraryTimeout + TimeFor(kSlowestBytesPerSecond), Duration(0));
-  LookAtThoseThatStand();
+  // The node continues the processes of a displaced tenant at the same time as it asks for the return.
+  if (is_upwards()) LookLater();
+  else LookAtThoseThatStand();
   if (!told_.empty()) return;
   // A process that could not be reached has ended, but is removed from the table only in the loop's next iteration.
   loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
@@ -210,6 +212,10 @@ void Relocation::LookAtThoseThatStand() {
     std::erase_if(told_, [slot](const auto& sent) { return sent.second == slot; });
     Fail(slot, "it is stopped");
   }
+  LookLater();
+}
+
+void Relocation::LookLater() {
   if (told_.empty()) return;
   loop_.After(1s, [this, step = step_, alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired() || step != step_) return;

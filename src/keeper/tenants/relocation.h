@@ -77,6 +77,7 @@ class Relocation {
   void AwaitLibraries(Duration timeout, Duration waited);
   /// Returns the CPU time of the processes that have not answered.
   std::map<Slot, std::uint64_t> CpuTicksOfTold() const;
+  void LookLater();
   const std::vector<std::string>& onto() const { return way_ == Way::kUp ? plan_.to : plan_.from; }
 
   EventLoop& loop_;
