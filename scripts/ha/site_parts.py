@@ -1,6 +1,7 @@
 """The parts of a site on this machine: a database behind proxies, controllers, agents and clients."""
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -32,9 +33,15 @@ def wait_for(what, condition, seconds=60, pause=0.02):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below the kernel's range: outgoing connections cannot take it while its server is down."""
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(16384, 32768)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def programs():
@@ -91,16 +98,20 @@ class Database:
                 with open(self.folder + ".log", "a", encoding="utf-8") as log:
                     self.process = subprocess.Popen(
                         [programs() + "/postgres", "-D", self.folder + "/data", "-h", "127.0.0.1", "-p", str(self.port),
-                         "-k", self.folder, "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
+                         "-k", "", "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
                         start_new_session=True)
             return self.answers()
-        wait_for("the database", serves, 300, 0.1)
+        try:
+            wait_for("the database", serves, 120, 0.1)
+        except Waited as error:
+            with open(self.folder + ".log", encoding="utf-8") as log:
+                raise Waited(f"{error}; the end of its log:\n{log.read()[-2000:]}") from None
 
     def add_standby(self):
         """Starts a synchronous standby: from now on a commit is on both when it is acknowledged."""
         other = Database.__new__(Database)
-        self.standbys = getattr(self, "standbys", 0) + 1
-        other.folder, other.port, other.process = f"{self.folder}-{self.port}-{self.standbys}", free_port(), None
+        other.port, other.process = free_port(), None
+        other.folder = os.path.join(os.path.dirname(self.folder), f"postgres-{other.port}")
         os.mkdir(other.folder)
         if os.geteuid() == 0:
             os.chown(other.folder, NOBODY, NOBODY)
