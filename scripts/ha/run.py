@@ -11,7 +11,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from histories import histories  # noqa: E402
-from site_parts import Controller, Site, Waited, wait_for  # noqa: E402
+from site_parts import LIBFAKETIME, Controller, Site, Waited, wait_for  # noqa: E402
 
 
 class Checks:
@@ -113,6 +113,9 @@ def basics(checks, site, _):
     listed = site.divvy("controllers", "--csv", "--no-header").stdout.split("\n")
     checks.check("divvy controllers lists the leader first",
                  listed[0].startswith(f"{first.address},leader,") and len(listed) == 4, listed)
+    if LIBFAKETIME:
+        clocks = [float(line.split(",")[5].rstrip("s")) for line in listed if line]
+        checks.check("the clock of one controller is an hour ahead", max(clocks) > 3000, clocks)
     job = int(site.divvy("submit", "--quiet", "--gpus", "2", "--", "sh", "-c", "exit 5").stdout)
     wait_for("its end", lambda: site.job(job)["state"] == "failed")
     shown = site.job(job)

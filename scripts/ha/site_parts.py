@@ -15,6 +15,8 @@ import time
 DIVVY = os.environ["DIVVY"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOBODY = 65534
+LIBFAKETIME = next((place for place in (root + "/usr/lib/" + os.uname().machine + "-linux-gnu/faketime/libfaketime.so.1"
+                                        for root in (ROOT + "/build/unpacked", "")) if os.path.exists(place)), "")
 
 
 class Waited(Exception):
@@ -56,17 +58,43 @@ class Database:
     """A PostgreSQL server of its own. It refuses to run as root."""
 
     def __init__(self, folder):
-        self.folder = folder
-        self.port = free_port()
-        self.process = None
-        os.mkdir(folder)
-        os.chmod(folder, 0o755)
-        if os.geteuid() == 0:
-            os.chown(folder, NOBODY, NOBODY)
+        self.make_place(folder)
         self.run("initdb", "--pgdata=" + folder + "/data", "--username=divvy", "--auth=trust", "--encoding=UTF8",
                  "--locale=C", "--no-sync", "--no-instructions")
         self.start()
         self.sql("CREATE DATABASE divvy", "postgres")
+
+    def make_place(self, folder):
+        self.folder, self.port, self.process = folder, free_port(), None
+        os.mkdir(folder)
+        # A file system of its own can be filled.
+        self.is_small = os.geteuid() == 0 and subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=400m", "divvy-test-ha", folder], capture_output=True,
+            check=False).returncode == 0
+        os.chmod(folder, 0o755)
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+
+    def fill(self):
+        """Fills the disk; `start` and `free` end that."""
+        with open(self.folder + "/filler", "wb", buffering=0) as file:
+            for size in (1 << 20, 4096):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass
+
+    def free(self):
+        try:
+            os.unlink(self.folder + "/filler")
+        except FileNotFoundError:
+            pass
+
+    def remove(self):
+        if self.is_small:
+            subprocess.run(["umount", "--lazy", self.folder], capture_output=True, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def as_server(self):
         if os.geteuid() == 0:
@@ -92,13 +120,15 @@ class Database:
             return False
 
     def start(self):
+        self.free()
+
         def serves():
             # Sessions of a server that was killed may outlive it for a moment, and the next one refuses to start.
             if self.process is None or self.process.poll() is not None:
                 with open(self.folder + ".log", "a", encoding="utf-8") as log:
                     self.process = subprocess.Popen(
                         [programs() + "/postgres", "-D", self.folder + "/data", "-h", "127.0.0.1", "-p", str(self.port),
-                         "-k", "", "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
+                         "-k", "", "-F", "-c", "min_wal_size=32MB", "-c", "max_wal_size=64MB"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
                         start_new_session=True)
             return self.answers()
         try:
@@ -110,11 +140,7 @@ class Database:
     def add_standby(self):
         """Starts a synchronous standby: from now on a commit is on both when it is acknowledged."""
         other = Database.__new__(Database)
-        other.port, other.process = free_port(), None
-        other.folder = os.path.join(os.path.dirname(self.folder), f"postgres-{other.port}")
-        os.mkdir(other.folder)
-        if os.geteuid() == 0:
-            os.chown(other.folder, NOBODY, NOBODY)
+        other.make_place(os.path.join(os.path.dirname(self.folder), f"postgres-{time.monotonic_ns()}"))
         self.run("pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "divvy", "-D", other.folder + "/data",
                  "--write-recovery-conf", "--no-sync", "--checkpoint=fast")
         other.start()
@@ -248,6 +274,7 @@ class DatabaseProxy(Proxy):
     def __init__(self, target):
         super().__init__(target)
         self.cut_after = None  # How many messages of the next commit still pass.
+        self.on_cut = None  # Is called when that connection is cut.
         self.cuts = 0
 
     def new_state(self):
@@ -272,6 +299,8 @@ class DatabaseProxy(Proxy):
                     state["left"] -= 1
                 if is_last:
                     self.cuts += 1
+            if is_last and self.on_cut is not None:
+                self.on_cut()
             if is_last or (state["left"] is not None and state["left"] < 0):
                 yield None
                 return
@@ -310,7 +339,13 @@ class Controller(Host):
         self.port = free_port()
         self.front = Proxy(self.port)  # Agents and clients come through it.
         self.address = f"127.0.0.1:{self.front.port}"
+        self.environment = {}
         self.configure()
+
+    def set_clock_ahead(self, hours):
+        """Its clock is ahead of all others, if libfaketime is there. Call before `up`."""
+        if LIBFAKETIME:
+            self.environment = {"LD_PRELOAD": LIBFAKETIME, "FAKETIME": f"+{hours}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     def configure(self, url=None, name=None):
         url = url or f"postgresql://divvy@127.0.0.1:{self.proxy.port}/divvy"
@@ -325,7 +360,7 @@ class Controller(Host):
             shutil.copy(os.path.join(first.folder, name), self.folder)
 
     def up(self):
-        self.divvy("up", "--quiet")
+        self.divvy("up", "--quiet", environment=self.environment)
 
     def daemon(self):
         return self.pid("daemon.lock")
@@ -388,6 +423,7 @@ class Site:
 
     def start(self, agents, gpus):
         self.controllers = [Controller(self, name) for name in ("a", "b", "c")]
+        self.controllers[2].set_clock_ahead(1)
         first = self.controllers[0]
         first.up()
         wait_for("the first leader", first.leads)
@@ -466,6 +502,8 @@ class Site:
         for database in (self.database, self.standby):
             if database is not None:
                 database.stop()
+                if not keep:
+                    database.remove()
         if keep:
             print(f"kept {self.folder}")
         else:
