@@ -1,4 +1,6 @@
 """The parts of a site on this machine: a database behind proxies, controllers, agents and clients."""
+import contextlib
+import http.client
 import json
 import os
 import random
@@ -368,12 +370,12 @@ class Controller(Host):
     def kill(self, number=signal.SIGKILL):
         os.kill(self.daemon(), number)
 
-    def ask(self, path, timeout=2):
-        """Returns status, headers and body, without a login."""
+    def ask(self, path, timeout=2, more=""):
+        """Returns status, headers and body, without a login unless `more` headers have one."""
         context = ssl._create_unverified_context()
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as plain:
             with context.wrap_socket(plain) as tls:
-                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{more}Connection: close\r\n\r\n".encode())
                 text = b""
                 while piece := tls.recv(65536):
                     text += piece
@@ -382,6 +384,17 @@ class Controller(Host):
         head, _, body = text.decode().partition("\r\n\r\n")
         lines = head.split("\r\n")
         return int(lines[0].split()[1]), dict(line.split(": ", 1) for line in lines[1:]), body
+
+    def ask_locally(self, path):
+        """Returns status, headers and body, as a user of its machine."""
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(30)
+        connection.sock.connect(os.path.join(self.folder, "divvy.sock"))
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
 
     def is_ok(self, path):
         try:
