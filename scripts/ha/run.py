@@ -273,6 +273,8 @@ def submit_many(controller, count):
 
 def take_over(checks, site, wishes):
     """How long the next leader needs with a long queue, from taking the lease until it serves and has decided."""
+    if wishes.queued == 0:
+        return
     leader = site.wait_for_leader()
     gpus = len(json.loads(site.divvy("gpus", "--json").stdout))
     blockers = [site.divvy("submit", "--quiet", "--gpus", "1", "--", "sleep", "3600").stdout.strip() for _ in range(gpus)]
@@ -293,7 +295,7 @@ def take_over(checks, site, wishes):
         leader.kill()
         wait_for("another lease", lambda: site.epoch() > epoch, 30, 0.001)
         taken = time.monotonic()
-        after = wait_for("the next leader", lambda: site.leader(but=leader), 60, 0.005)
+        after = wait_for("the next leader", lambda: site.leader(but=leader), 120, 0.005)
         job = after.divvy("submit", "--quiet", "--gpus", "1", "--name", "next", "--", "true").stdout.strip()
         marks.append(time.monotonic() - taken)
         cpus.append(cpu_of(after.daemon()) - before[after])
@@ -460,8 +462,8 @@ def main():
     wishes.zombies = wishes.zombies or (2 if wishes.short else 100)
     wishes.histories = wishes.histories if wishes.histories is not None else (2 if wishes.short else 200)
     wishes.jobs = wishes.jobs or (20 if wishes.short else 200)
-    wishes.queued = wishes.queued or (2_000 if wishes.short else 100_000)
-    wishes.take_overs = wishes.take_overs or (1 if wishes.short else 5)
+    wishes.queued = wishes.queued if wishes.queued is not None else (0 if wishes.short else 100_000)
+    wishes.take_overs = wishes.take_overs or 5
     agents = 2 if wishes.short else 4
     checks = Checks()
     started = time.monotonic()
