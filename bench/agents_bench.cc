@@ -52,7 +52,7 @@ class QuickNode final : public NodeCommandPort {
     if (const auto* launch = std::get_if<LaunchCommand>(&command)) {
       const JobRecord& record = launch->record;
       if (record.gang.empty()) return Run(record.id, record.attempt, true);
-      parts_[record.id] = {record.attempt, launch->seat == 0};
+      parts_[record.id] = {record.attempt, launch->allocation_index == 0};
       post([this, job = record.id, attempt = record.attempt] { controller->OnPrepared(job, attempt, kPort); });
     } else if (const auto* go = std::get_if<GoCommand>(&command)) {
       Run(go->job, go->attempt, parts_[go->job].is_first);

@@ -1,7 +1,6 @@
 """Random fault histories: controllers, their database and their connections fail while clients submit."""
 import os
 import random
-import shutil
 import signal
 import threading
 import time
@@ -68,7 +67,8 @@ class Faults:
         self.counts = {}
         self.all = (self.kill, self.kill, self.stop, self.stop, self.cut_database, self.swallow_database,
                     self.cut_commit, self.cut_commit, self.cut_others, self.swallow_others, self.fail_over,
-                    self.restart_database, self.step_down, self.kill_standby)
+                    self.restart_database, self.step_down, self.kill_standby,
+                    self.kill_in_commit, self.fill_disk)
 
     def draw(self, draws):
         fault = draws.choice(self.all)
@@ -133,6 +133,22 @@ class Faults:
         leader.proxy.cut_after = draws.randrange(0, 40)
         return (lambda: setattr(leader.proxy, "cut_after", None)), draws.uniform(0.5, 1.5)
 
+    def kill_in_commit(self, draws):
+        leader = self.leader()
+        if leader is None:
+            return None
+        pid = leader.daemon()
+        leader.proxy.on_cut = lambda: os.kill(pid, signal.SIGKILL)
+        leader.proxy.cut_after = draws.randrange(0, 40)
+
+        def start():
+            was_killed = leader.proxy.cut_after is None
+            leader.proxy.cut_after = leader.proxy.on_cut = None
+            if was_killed:
+                wait_for("the end of the process", lambda: not os.path.exists(f"/proc/{pid}"))
+                leader.up()
+        return start, draws.uniform(0.5, 2)
+
     def cut_others(self, draws):
         leader = self.leader()
         if leader is None:
@@ -160,6 +176,18 @@ class Faults:
         self.site.database.stop()
         return self.site.database.start, draws.uniform(0, 3)
 
+    def fill_disk(self, draws):
+        database = self.site.database
+        if not database.is_small or database.process is None:
+            return None
+        database.fill()
+
+        def free():
+            database.free()
+            if database is self.site.database:
+                database.start()  # It ends if it cannot write its log.
+        return free, draws.uniform(1, 7)
+
     def fail_over(self, _):
         old, new = self.site.database, self.site.standby
         if new is None or old.process is None:
@@ -168,7 +196,7 @@ class Faults:
         old.stop(signal.SIGKILL)
         new.promote()
         self.site.use_database(new)
-        shutil.rmtree(old.folder, ignore_errors=True)
+        old.remove()
         return (lambda: None), 0
 
 

@@ -3,6 +3,7 @@ import argparse
 import json
 import os
 import signal
+import socket
 import statistics
 import sys
 import threading
@@ -11,7 +12,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from histories import histories  # noqa: E402
-from site_parts import Controller, Site, Waited, wait_for  # noqa: E402
+from site_parts import LIBFAKETIME, Controller, Site, Waited, wait_for  # noqa: E402
 
 
 class Checks:
@@ -113,12 +114,49 @@ def basics(checks, site, _):
     listed = site.divvy("controllers", "--csv", "--no-header").stdout.split("\n")
     checks.check("divvy controllers lists the leader first",
                  listed[0].startswith(f"{first.address},leader,") and len(listed) == 4, listed)
+    if LIBFAKETIME:
+        clocks = [one["ahead_s"] for one in json.loads(site.divvy("controllers", "--json").stdout)]
+        checks.check("the clock of one controller is an hour ahead", max(clocks) > 3000, clocks)
     job = int(site.divvy("submit", "--quiet", "--gpus", "2", "--", "sh", "-c", "exit 5").stdout)
     wait_for("its end", lambda: site.job(job)["state"] == "failed")
     shown = site.job(job)
     checks.check("a job runs on an agent", shown["exit_code"] == 5 and shown["node"].startswith("n"), shown)
-    said = site.controllers[1].divvy("queue", check=False).stderr
+    said = site.controllers[1].divvy("cancel", str(job), check=False).stderr
     checks.check("a standby's own machine is told who leads", f"controller {first.address} leads" in said, said)
+
+
+def standby_reads(checks, site, _):
+    leader = site.wait_for_leader()
+    standby = next(one for one in site.controllers if one is not leader)
+    job = int(site.divvy("submit", "--quiet", "--gpus", "1", "--hold", "--name", "read-me", "--", "true").stdout)
+
+    def read(path, what):
+        status, headers, body = standby.ask_locally(path)
+        age = headers.get("Divvy-Age", "")
+        checks.check(f"a standby answers {what}, with its age", status == 200 and 0 <= float(age or -1) < 30,
+                     (status, headers, body[:200]))
+        return json.loads(body)
+    wait_for("the job at the standby",
+             lambda: job in [one["id"] for one in json.loads(standby.ask_locally("/v1/jobs")[2])])
+    ended = read(f"/v1/jobs?ids={job}", "queue")
+    checks.check("with the job's state", [one["state"] for one in ended] == ["held"], ended)
+    checks.check("show", read(f"/v1/jobs/{job}", "show")["name"] == "read-me")
+    checks.check("why", "held" in json.dumps(read(f"/v1/jobs/{job}/why", "why")))
+    nodes = read("/v1/nodes", "nodes")
+    checks.check("the nodes are there", {one["name"] for one in nodes} >= {"n1", "n2"}, nodes)
+    checks.check("and their GPUs", len(read("/v1/gpus", "gpus")) >= 2)
+    done = standby.divvy("show", str(job))
+    checks.check("divvy show works on a standby's machine", "read-me" in done.stdout, done)
+    status, headers, _ = standby.ask(f"/v1/jobs/{job}")
+    checks.check("a caller without a login is sent to the leader", status == 307, headers)
+    with open(site.login, encoding="utf-8") as file:
+        login = "Authorization: Bearer " + ".".join(file.read().partition("#")[2].split(".")[:2]) + "\r\n"
+    status, headers, body = standby.ask(f"/v1/jobs/{job}", 30, login)
+    checks.check("a caller with a login is answered", status == 200 and "read-me" in body and "Divvy-Age" in headers,
+                 (status, headers, body[:200]))
+    status, headers, _ = standby.ask(f"/v1/jobs/{job}", 30, login + "Cache-Control: no-cache\r\n")
+    checks.check("unless it wants the present state", status == 307, (status, headers))
+    site.divvy("cancel", str(job))
 
 
 def wrong_use(checks, site, _):
@@ -210,6 +248,76 @@ def kills(checks, site, wishes):
     check_jobs(checks, site, clients, "kills")
 
 
+def submit_many(controller, count):
+    """Submits jobs of one GPU each, many requests at a time over one connection."""
+    body = json.dumps({"spec": {"command": ["true"], "directory": "/tmp", "name": "many", "request": {"gpus": 1}}}).encode()
+    request = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(120)
+        connection.connect(os.path.join(controller.folder, "divvy.sock"))
+        answers, text, sent = 0, b"", 0
+        while answers < count:
+            while sent < count and sent - answers < 500:
+                part = min(100, count - sent)
+                connection.sendall(request * part)
+                sent += part
+            piece = connection.recv(1 << 20)
+            if not piece:
+                raise RuntimeError(f"the connection ended: {text[-300:]}")
+            text += piece
+            answers += text.count(b"HTTP/1.1 200")
+            if b"HTTP/1.1 4" in text or b"HTTP/1.1 5" in text:
+                raise RuntimeError(f"refused: {text[-500:]}")
+            text = text[-11:] if not text.endswith(b"HTTP/1.1 200") else b""
+
+
+def take_over(checks, site, wishes):
+    """How long the next leader needs with a long queue, from taking the lease until it serves and has decided."""
+    if wishes.queued == 0:
+        return
+    leader = site.wait_for_leader()
+    gpus = len(json.loads(site.divvy("gpus", "--json").stdout))
+    blockers = [site.divvy("submit", "--quiet", "--gpus", "1", "--", "sleep", "3600").stdout.strip() for _ in range(gpus)]
+    wait_for("the blockers", lambda: all(state == "running" for state, _ in site.jobs().values()
+                                         if state not in ("failed", "succeeded", "cancelled")), 120, 0.5)
+    started = time.monotonic()
+    submit_many(leader, wishes.queued)
+    print(f"      {wishes.queued} jobs submitted in {time.monotonic() - started:.1f} s", flush=True)
+    marks, cpus = [], []
+    for _ in range(wishes.take_overs):
+        leader = site.wait_for_leader()
+        others = [one for one in site.controllers if one is not leader]
+        for one in others:
+            wait_for("a standby", one.stands_by)
+        time.sleep(2)  # They follow each second.
+        before = {one: cpu_of(one.daemon()) for one in others}
+        epoch = site.epoch()
+        leader.kill()
+        wait_for("another lease", lambda: site.epoch() > epoch, 30, 0.001)
+        taken = time.monotonic()
+        after = wait_for("the next leader", lambda: site.leader(but=leader), 120, 0.005)
+        job = after.divvy("submit", "--quiet", "--gpus", "1", "--name", "next", "--", "true").stdout.strip()
+        marks.append(time.monotonic() - taken)
+        cpus.append(cpu_of(after.daemon()) - before[after])
+        after.divvy("cancel", job)
+        wait_for("the end of the process", lambda: not os.path.exists(f"/proc/{leader.daemon()}"))
+        leader.up()
+    print(f"      {wishes.queued} queued jobs: from the lease to an answered submission "
+          f"{', '.join(f'{mark:.2f}' for mark in marks)} s; CPU time {', '.join(f'{cpu:.2f}' for cpu in cpus)} s; load "
+          f"{os.getloadavg()[0]:.0f}", flush=True)
+    checks.check("no queued job is lost", json.loads(site.divvy("status", "--json").stdout)["jobs_queued"] >=
+                 wishes.queued)
+    site.divvy("cancel", *blockers)
+    site.divvy("cancel", "--name", "many", check=False)
+
+
+def cpu_of(pid):
+    """Seconds of CPU time of a process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def streams(checks, site, _):
     """Commands of users elsewhere that follow a job while its leader is killed."""
     lines = 200
@@ -286,6 +394,7 @@ def database_away(checks, site, _):
     job = int(site.divvy("submit", "--quiet", "--gpus", "1", "--", "sh", "-c",
                          f"echo $$ >{pid}; while [ ! -e {go} ]; do sleep 0.05; done; exit 9").stdout)
     wait_for("its start", lambda: site.job(job)["state"] == "running" and os.path.exists(pid) and lives(pid))
+    waiting = int(site.divvy("submit", "--quiet", "--hold", "--name", "waiting", "--", "true").stdout)
     leader = site.wait_for_leader()
     site.database.stop()
     wait_for("the end of the lease", lambda: not leader.leads())
@@ -296,8 +405,30 @@ def database_away(checks, site, _):
     took = time.monotonic() - started
     checks.check("a submission is refused after some seconds, with the reason",
                  done.returncode != 0 and "database" in done.stderr and took < 15, f"{took:.1f} s: {done.stderr}")
-    done = leader.divvy("controllers", "step-down", check=False)
-    checks.check("so is a step-down", done.returncode != 0 and "cannot step down" in done.stderr, done.stderr)
+    held_back = {}
+
+    def change(*words):
+        begun = time.monotonic()
+        said = leader.divvy(*words, check=False)
+        held_back[" ".join(words[:2])] = (said.returncode, time.monotonic() - begun, said.stderr.strip())
+    changes = (("cancel", str(waiting)), ("release", str(waiting)), ("update", str(waiting), "--name", "other"),
+               ("reserve", "--gpus", "1", "--user", "root", "--duration", "1h"), ("teams", "add", "night"),
+               ("token", "create", "--label", "night"), ("node", "cordon", "n1"), ("controllers", "step-down"),
+               ("serve", "create", "web", "--port", "0", "--", "true"), ("submit", "--array", "1-3", "--", "true"))
+    threads = [threading.Thread(target=change, args=words) for words in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wrong = {what: seen for what, seen in held_back.items()
+             if seen[0] == 0 or "database" not in seen[2] or not 4 < seen[1] < 20}
+    checks.check(f"all {len(changes)} kinds of changes are refused after some seconds, with the reason", not wrong, wrong)
+    shown = json.loads(leader.divvy("show", str(waiting), "--json").stdout)
+    shown = shown[0] if isinstance(shown, list) else shown
+    checks.check("they changed nothing", (shown["state"], shown["name"]) == ("held", "waiting"), shown)
+    done = site.divvy("show", str(waiting))
+    checks.check("users elsewhere still read, and a note says how old it is",
+                 "waiting" in done.stdout and " s old" in done.stderr, done)
     with open(go, "w", encoding="utf-8"):
         pass
     wait_for("its end on the node", lambda: not lives(pid))
@@ -307,6 +438,9 @@ def database_away(checks, site, _):
     checks.check("a job that ended meanwhile has its exit code", site.job(job)["exit_code"] == 9, site.job(job))
     done = site.divvy("submit", "--quiet", "--", "true")
     checks.check("new work is taken again", done.returncode == 0)
+    checks.check("no refused change was made later", site.job(waiting)["state"] == "held" and
+                 "night" not in site.divvy("teams").stdout + site.divvy("token", "list").stdout)
+    site.divvy("cancel", str(waiting))
 
 
 def main():
@@ -317,6 +451,8 @@ def main():
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--clients", type=int, default=3)
     parser.add_argument("--histories", type=int)
+    parser.add_argument("--queued", type=int)
+    parser.add_argument("--take-overs", type=int)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--most-seconds", type=float, default=4 * 3600)
     parser.add_argument("--only", default="", help="sections to run, such as kills,histories")
@@ -326,13 +462,15 @@ def main():
     wishes.zombies = wishes.zombies or (2 if wishes.short else 100)
     wishes.histories = wishes.histories if wishes.histories is not None else (2 if wishes.short else 200)
     wishes.jobs = wishes.jobs or (20 if wishes.short else 200)
+    wishes.queued = wishes.queued if wishes.queued is not None else (0 if wishes.short else 100_000)
+    wishes.take_overs = wishes.take_overs or 5
     agents = 2 if wishes.short else 4
     checks = Checks()
     started = time.monotonic()
     site = Site()
     try:
         site.start(agents, f"{min(64, wishes.jobs // agents + 8)}xH100-80GB")
-        for section in (basics, wrong_use, keys, kills, streams, zombies, cut, database_away, histories):
+        for section in (basics, standby_reads, wrong_use, keys, kills, streams, zombies, cut, database_away, histories, take_over):
             if wishes.only and section.__name__ not in wishes.only.split(","):
                 continue
             checks.section(section.__name__.replace("_", " "), lambda body=section: body(checks, site, wishes))

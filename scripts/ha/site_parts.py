@@ -1,6 +1,9 @@
 """The parts of a site on this machine: a database behind proxies, controllers, agents and clients."""
+import contextlib
+import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,6 +17,8 @@ import time
 DIVVY = os.environ["DIVVY"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOBODY = 65534
+LIBFAKETIME = next((place for place in (root + "/usr/lib/" + os.uname().machine + "-linux-gnu/faketime/libfaketime.so.1"
+                                        for root in (ROOT + "/build/unpacked", "")) if os.path.exists(place)), "")
 
 
 class Waited(Exception):
@@ -32,9 +37,15 @@ def wait_for(what, condition, seconds=60, pause=0.02):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below the kernel's range: outgoing connections cannot take it while its server is down."""
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(16384, 32768)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def programs():
@@ -49,17 +60,43 @@ class Database:
     """A PostgreSQL server of its own. It refuses to run as root."""
 
     def __init__(self, folder):
-        self.folder = folder
-        self.port = free_port()
-        self.process = None
-        os.mkdir(folder)
-        os.chmod(folder, 0o755)
-        if os.geteuid() == 0:
-            os.chown(folder, NOBODY, NOBODY)
+        self.make_place(folder)
         self.run("initdb", "--pgdata=" + folder + "/data", "--username=divvy", "--auth=trust", "--encoding=UTF8",
                  "--locale=C", "--no-sync", "--no-instructions")
         self.start()
         self.sql("CREATE DATABASE divvy", "postgres")
+
+    def make_place(self, folder):
+        self.folder, self.port, self.process = folder, free_port(), None
+        os.mkdir(folder)
+        # A file system of its own can be filled.
+        self.is_small = os.geteuid() == 0 and subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=400m", "divvy-test-ha", folder], capture_output=True,
+            check=False).returncode == 0
+        os.chmod(folder, 0o755)
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+
+    def fill(self):
+        """Fills the disk; `start` and `free` end that."""
+        with open(self.folder + "/filler", "wb", buffering=0) as file:
+            for size in (1 << 20, 4096):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass
+
+    def free(self):
+        try:
+            os.unlink(self.folder + "/filler")
+        except FileNotFoundError:
+            pass
+
+    def remove(self):
+        if self.is_small:
+            subprocess.run(["umount", "--lazy", self.folder], capture_output=True, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def as_server(self):
         if os.geteuid() == 0:
@@ -85,25 +122,27 @@ class Database:
             return False
 
     def start(self):
+        self.free()
+
         def serves():
             # Sessions of a server that was killed may outlive it for a moment, and the next one refuses to start.
             if self.process is None or self.process.poll() is not None:
                 with open(self.folder + ".log", "a", encoding="utf-8") as log:
                     self.process = subprocess.Popen(
                         [programs() + "/postgres", "-D", self.folder + "/data", "-h", "127.0.0.1", "-p", str(self.port),
-                         "-k", self.folder, "-F"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
+                         "-k", "", "-F", "-c", "min_wal_size=32MB", "-c", "max_wal_size=64MB"], preexec_fn=self.as_server, cwd="/", stdout=log, stderr=log,
                         start_new_session=True)
             return self.answers()
-        wait_for("the database", serves, 300, 0.1)
+        try:
+            wait_for("the database", serves, 120, 0.1)
+        except Waited as error:
+            with open(self.folder + ".log", encoding="utf-8") as log:
+                raise Waited(f"{error}; the end of its log:\n{log.read()[-2000:]}") from None
 
     def add_standby(self):
         """Starts a synchronous standby: from now on a commit is on both when it is acknowledged."""
         other = Database.__new__(Database)
-        self.standbys = getattr(self, "standbys", 0) + 1
-        other.folder, other.port, other.process = f"{self.folder}-{self.port}-{self.standbys}", free_port(), None
-        os.mkdir(other.folder)
-        if os.geteuid() == 0:
-            os.chown(other.folder, NOBODY, NOBODY)
+        other.make_place(os.path.join(os.path.dirname(self.folder), f"postgres-{time.monotonic_ns()}"))
         self.run("pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "divvy", "-D", other.folder + "/data",
                  "--write-recovery-conf", "--no-sync", "--checkpoint=fast")
         other.start()
@@ -237,6 +276,7 @@ class DatabaseProxy(Proxy):
     def __init__(self, target):
         super().__init__(target)
         self.cut_after = None  # How many messages of the next commit still pass.
+        self.on_cut = None  # Is called when that connection is cut.
         self.cuts = 0
 
     def new_state(self):
@@ -261,6 +301,8 @@ class DatabaseProxy(Proxy):
                     state["left"] -= 1
                 if is_last:
                     self.cuts += 1
+            if is_last and self.on_cut is not None:
+                self.on_cut()
             if is_last or (state["left"] is not None and state["left"] < 0):
                 yield None
                 return
@@ -299,7 +341,13 @@ class Controller(Host):
         self.port = free_port()
         self.front = Proxy(self.port)  # Agents and clients come through it.
         self.address = f"127.0.0.1:{self.front.port}"
+        self.environment = {}
         self.configure()
+
+    def set_clock_ahead(self, hours):
+        """Its clock is ahead of all others, if libfaketime is there. Call before `up`."""
+        if LIBFAKETIME:
+            self.environment = {"LD_PRELOAD": LIBFAKETIME, "FAKETIME": f"+{hours}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     def configure(self, url=None, name=None):
         url = url or f"postgresql://divvy@127.0.0.1:{self.proxy.port}/divvy"
@@ -314,7 +362,8 @@ class Controller(Host):
             shutil.copy(os.path.join(first.folder, name), self.folder)
 
     def up(self):
-        self.divvy("up")  # Also asks for the status, while the controller may begin to lead.
+        # Also asks for the status, while the controller may begin to lead.
+        self.divvy("up", environment=self.environment)
 
     def daemon(self):
         return self.pid("daemon.lock")
@@ -322,12 +371,12 @@ class Controller(Host):
     def kill(self, number=signal.SIGKILL):
         os.kill(self.daemon(), number)
 
-    def ask(self, path, timeout=2):
-        """Returns status, headers and body, without a login."""
+    def ask(self, path, timeout=2, more=""):
+        """Returns status, headers and body, without a login unless `more` headers have one."""
         context = ssl._create_unverified_context()
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as plain:
             with context.wrap_socket(plain) as tls:
-                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{more}Connection: close\r\n\r\n".encode())
                 text = b""
                 while piece := tls.recv(65536):
                     text += piece
@@ -336,6 +385,17 @@ class Controller(Host):
         head, _, body = text.decode().partition("\r\n\r\n")
         lines = head.split("\r\n")
         return int(lines[0].split()[1]), dict(line.split(": ", 1) for line in lines[1:]), body
+
+    def ask_locally(self, path):
+        """Returns status, headers and body, as a user of its machine."""
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(30)
+        connection.sock.connect(os.path.join(self.folder, "divvy.sock"))
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
 
     def is_ok(self, path):
         try:
@@ -377,6 +437,7 @@ class Site:
 
     def start(self, agents, gpus):
         self.controllers = [Controller(self, name) for name in ("a", "b", "c")]
+        self.controllers[2].set_clock_ahead(1)
         first = self.controllers[0]
         first.up()
         wait_for("the first leader", first.leads)
@@ -455,6 +516,8 @@ class Site:
         for database in (self.database, self.standby):
             if database is not None:
                 database.stop()
+                if not keep:
+                    database.remove()
         if keep:
             print(f"kept {self.folder}")
         else:

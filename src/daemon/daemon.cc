@@ -43,6 +43,7 @@
 #include "daemon/runtime/log.h"
 #include "daemon/runtime/worker.h"
 #include "daemon/services/service_host.h"
+#include "daemon/standby_reads.h"
 #include "daemon/storage/committer.h"
 #include "daemon/storage/housekeeping.h"
 #include "daemon/storage/open_store.h"
@@ -141,6 +142,10 @@ class Daemon {
   /// The address of this controller for others.
   HostPort OwnAddress() const;
   Status CheckHasNoOwnJobs(const std::vector<JobRecord>& live) const;
+  /// The controller of the configuration, without jobs. Any thread.
+  Result<std::unique_ptr<Controller>> MakeController() const;
+  /// The present state in the database, for reads while this controller stands by. Any thread.
+  Result<std::shared_ptr<StateCopy>> CopyState(FollowThread& follow, const StandbyReads::Ports::Read& read);
   Status Recover();
   std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
   void KeepJournal(const std::function<Status(RunJournal&)>& write);
@@ -290,6 +295,68 @@ Status Daemon::ReplayJournal() {
   return {};
 }
 
+Result<std::unique_ptr<Controller>> Daemon::MakeController() const {
+  Limits limits;
+  limits.max_queued = config_.max_queued;
+  limits.max_queued_of_user = config_.max_queued_of_user;
+  limits.users_may_raise = config_.users_may_raise;
+  limits.max_time_limit = config_.max_time_limit;
+  limits.default_time_limit = config_.default_time_limit;
+  limits.ignore_unmanaged_below = config_.ignore_unmanaged_below;
+  auto controller = std::make_unique<Controller>(config_.policy, limits, RandomSeed());
+  if (const Status teams = controller->UseTeamsFile(config_.teams); !teams)
+    return InvalidArgument(places_.config + ": " + teams.error().message);
+  if (const Status pools = controller->UsePools(config_.pools); !pools)
+    return InvalidArgument(places_.config + ": " + pools.error().message);
+  controller->SetOffers(providers::OfferedNodes(config_.providers, config_.pools));
+  return controller;
+}
+
+Result<std::shared_ptr<StateCopy>> Daemon::CopyState(FollowThread& follow, const StandbyReads::Ports::Read& read) {
+  auto copy = std::make_shared<StateCopy>();
+  DIVVY_TRY(copy->store, OpenReadStore(config_.store_url, places_, follow.Copy()));
+  DIVVY_TRY(Store::Loaded loaded, copy->store->Load());
+  for (const auto& [key, text] : loaded.settings) {
+    if (const auto latest = key == kLatestKey ? ParseInteger(text) : std::nullopt)
+      copy->clock.StartNotBefore(Time(Duration(*latest)));
+    copy->tokens.LoadSetting(key, text);
+    copy->nodes->LoadSetting(key, text);
+  }
+  DIVVY_TRY(copy->controller, MakeController());
+  copy->controller->SetCapacity({});
+  copy->nodes->SetOwn(OwnName(), {});
+  copy->controller->SetOwnName(OwnName());
+  for (const auto& [name, row] : copy->nodes->registry().nodes()) copy->controller->OnNodeRow(row);
+  ControllerDriver::Ports driver;
+  driver.post = [](const std::function<void()>&) {};  // It never decides.
+  driver.commit = [](const std::vector<Batch>&, const std::function<void(Status)>&) {};
+  driver.after = [](Duration, const std::function<void()>&) {};
+  driver.give_up = [](const Error&) {};
+  driver.may_act = [] { return false; };
+  copy->driver = std::make_unique<ControllerDriver>(*copy->controller, *copy->store, copy->clock, copy->node, driver);
+  copy->controller->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total,
+                         copy->driver->Outcomes());
+  // Which nodes are connected is not stored. For the reasons why jobs wait, all of them count.
+  for (const auto& [name, row] : copy->nodes->registry().nodes()) copy->controller->OnNodeReconciled(name);
+  copy->controller->OnNodeTrouble("", "one of several controllers, which run no jobs themselves");
+  const auto find_user = [this](std::string_view name) { return FindUserHere(name); };
+  copy->remote = std::make_shared<RemoteAccess>(RemoteAccess{RemoteCallers(copy->tokens, find_user), OwnAddress(), ""});
+  ApiPorts ports;
+  ports.takes_root_jobs = RunsRootJobs();
+  ports.hides_others_jobs = config_.hides_others_jobs;
+  ports.user_name = UserName;
+  ports.is_in_group = [](const User& user, const std::string& group) {
+    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
+  };
+  ports.find_user = KeptUsers(find_user);
+  ports.read = read;
+  ports.remote = copy->remote;
+  ports.agents = copy->nodes;
+  copy->routes =
+      std::make_unique<Routes>(*copy->driver, copy->node, About{.since = copy->clock.Now()}, MakeAdmins(), ports);
+  return copy;
+}
+
 Status Daemon::Recover() {
   DIVVY_TRY(Store::Loaded loaded, store_->Load());
   if (has_standbys()) DIVVY_CHECK(CheckHasNoOwnJobs(loaded.live));
@@ -315,19 +382,7 @@ Status Daemon::Recover() {
   const std::string boot = BootId(places_);
   was_rebooted_ = !boot_before.empty() && boot_before != boot;
 
-  Limits limits;
-  limits.max_queued = config_.max_queued;
-  limits.max_queued_of_user = config_.max_queued_of_user;
-  limits.users_may_raise = config_.users_may_raise;
-  limits.max_time_limit = config_.max_time_limit;
-  limits.default_time_limit = config_.default_time_limit;
-  limits.ignore_unmanaged_below = config_.ignore_unmanaged_below;
-  controller_ = std::make_unique<Controller>(config_.policy, limits, RandomSeed());
-  if (const Status teams = controller_->UseTeamsFile(config_.teams); !teams)
-    return InvalidArgument(places_.config + ": " + teams.error().message);
-  if (const Status pools = controller_->UsePools(config_.pools); !pools)
-    return InvalidArgument(places_.config + ": " + pools.error().message);
-  controller_->SetOffers(providers::OfferedNodes(config_.providers, config_.pools));
+  DIVVY_TRY(controller_, MakeController());
   NodeCapacity capacity;
   if (!has_standbys()) {
     const MachineFacts machine = LearnMachine(host_.gpus(), places_);
@@ -626,6 +681,7 @@ Result<std::shared_ptr<ServiceHost>> Daemon::MakeServices() {
 Status Daemon::Serve() {
   DIVVY_TRY(ApiPorts ports, RoutePorts());
   routes_ = std::make_unique<Routes>(*driver_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
+  if (keeper_) routes_->SetAge([this] { return keeper_->may_act() ? std::string() : AgeText(*keeper_); });
   DIVVY_TRY(services_, MakeServices());
   routes_->SetServices(services_);
   HttpServerOptions options;
@@ -846,7 +902,18 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   }
   // A front that an earlier leader here has left would send requests to replicas that may be gone.
   if (keeper_->epoch() == 0) Haproxy::EndLeft(places_.state + "/services");
-  Standby standby(*keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); }});
+  const auto follow =
+      std::make_shared<FollowThread>(std::move(follower), [this](const std::string& line) { LogLater(line); });
+  StandbyReads::Ports reading;
+  reading.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
+  reading.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
+  reading.make = [this, follow](const StandbyReads::Ports::Read& read) { return CopyState(*follow, read); };
+  auto reads = std::make_shared<StandbyReads>(std::move(reading));
+  Standby standby(
+      *keeper_, {places_, *listen_, [this] { After(1ms, [this] { loop_.stop(); }); },
+                 [&reads](const Peer& peer, HttpRequest& request, const Reply& reply, const Standby::SendOn& send_on) {
+                   return reads->Answer(peer, request, reply, send_on);
+                 }});
   DIVVY_CHECK(standby.Open(loop_, identity));
   is_ready();
   log_.Write(LogLevel::kInfo, "event=stands_by pid=" + std::to_string(::getpid()) + " name=" + LogQuoted(self_.name));
@@ -856,9 +923,11 @@ Result<bool> Daemon::StandBy(const std::function<void()>& is_ready) {
   signals_.async_wait([this](const boost::system::error_code& error, int) {
     if (!error) loop_.stop();
   });
-  FollowThread follow(std::move(follower), [this](const std::string& line) { LogLater(line); });
   loop_.run();
-  followed_ = follow.Stop();
+  reads->Close();
+  reader_ = std::make_unique<Worker>();
+  reader_->Do([ended = std::move(reads)]() mutable { ended.reset(); });  // Its thread may be at work.
+  followed_ = follow->Stop();
   signals_.cancel();
   loop_.restart();
   if (is_elected_) return true;
@@ -947,7 +1016,7 @@ Status Daemon::Start() {
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
                                            [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });
-  reader_ = std::make_unique<Worker>();
+  if (!reader_) reader_ = std::make_unique<Worker>();
   NodeOptions options;
   options.run_directory = places_.runs;
   options.log_directory = places_.logs;

@@ -20,6 +20,8 @@ constexpr const char* kNoDatabase = "this controller cannot reach the database, 
 constexpr Duration kLookAtLeaseEvery = std::chrono::milliseconds(50);
 /// How long new work waits for a remote store that does not answer, or for the lease, before it is refused.
 constexpr Duration kNewWorkWaits = std::chrono::seconds(5);
+/// A database that takes longer for a commit counts as away.
+constexpr Duration kLongCommit = std::chrono::seconds(1);
 
 /// Whether reading the store may succeed later.
 bool IsAway(const Error& error) {
@@ -45,9 +47,26 @@ void ControllerDriver::Touch() {
   ports_.post([this] { EndTurn(); });
 }
 
-void ControllerDriver::AfterCommit(Answer answer, bool may_be_refused) {
-  answers_.push_back({std::move(answer), may_be_refused});
+void ControllerDriver::AfterCommit(Answer answer, IfNotStored otherwise) {
+  answers_.push_back({std::move(answer), otherwise});
   Touch();
+}
+
+bool ControllerDriver::IsStoreAway() const {
+  if (!may_act()) return true;
+  if (!store_.is_remote()) return false;
+  return !trouble_.empty() || (is_committing_ && clock_.Now() - commit_began_ >= kLongCommit);
+}
+
+void ControllerDriver::WhenStoreAnswers(Answer task) { AwaitStore(clock_.Now() + kNewWorkWaits, std::move(task)); }
+
+void ControllerDriver::AwaitStore(Time end, Answer task) {
+  if (!IsStoreAway()) return task({});
+  if (clock_.Now() >= end) {
+    return task(Unreachable("nothing was changed: " + (trouble_.empty() ? std::string(kNoDatabase) : trouble_) +
+                            "; try again later"));
+  }
+  ports_.after(kLookAtLeaseEvery, [this, end, task = std::move(task)]() mutable { AwaitStore(end, std::move(task)); });
 }
 
 void ControllerDriver::EndTurn() {
@@ -220,9 +239,9 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
     std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
     std::erase_if(effects.finished, [&](const JobRecord& record) { return is_gone(record.id); });
     for (auto& pending : turn.answers) {
-      if (pending.may_be_refused) refused.push_back(std::move(pending));
+      if (pending.otherwise == IfNotStored::kRefuse) refused.push_back(std::move(pending));
     }
-    std::erase_if(turn.answers, [](const auto& pending) { return pending.may_be_refused; });
+    std::erase_if(turn.answers, [](const auto& pending) { return pending.otherwise == IfNotStored::kRefuse; });
   }
   std::vector<JobId> ids;
   for (const auto& [id, elements] : withdrawn) ids.push_back(id);
@@ -231,6 +250,10 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
   // After kUnreachable, the caller may try another controller.
   const ErrorCode code = error.code == ErrorCode::kUnreachable ? error.code : ErrorCode::kLimitExceeded;
   for (auto& pending : refused) pending.answer(Error{code, "no new work is taken: " + error.message});
+  if (store_.is_remote() || error.code == ErrorCode::kUnreachable) {
+    Report(turns, error);
+    Report(committing_, error);
+  }
   // A caller that waits for such a job has guessed its id; the job will never end.
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     if (!is_gone(at->first)) {
@@ -244,6 +267,21 @@ void ControllerDriver::Withdraw(std::deque<Turn>& turns, const Error& error) {
     const auto waiting = std::move(at->second);
     at = waiters_.erase(at);
     for (const auto& [handle, on_final] : waiting) on_final(record);
+  }
+}
+
+template <typename Turns>
+void ControllerDriver::Report(Turns& turns, const Error& error) {
+  std::vector<Turn::Pending> reported;
+  for (Turn& turn : turns) {
+    const auto to_report = std::ranges::stable_partition(
+        turn.answers, [](const auto& pending) { return pending.otherwise != IfNotStored::kReport; });
+    std::ranges::move(to_report, std::back_inserter(reported));
+    turn.answers.erase(to_report.begin(), to_report.end());
+  }
+  for (auto& pending : reported) {
+    pending.answer(
+        Error{ErrorCode::kTimedOut, "the change was not confirmed, and may still be made: " + error.message});
   }
 }
 

@@ -53,10 +53,22 @@ class ControllerDriver {
   /// Must be called after every change of the controller. Plans and commits at the end of this loop iteration.
   void Touch();
   using Answer = std::function<void(const Status&)>;
-  /// Calls `answer` when everything applied so far is durable. While the disk is full, answers wait. With
-  /// `may_be_refused`, the answer gets the error at once instead: for a submission, which is then undone, or for a
-  /// caller that does not depend on durability.
-  void AfterCommit(Answer answer, bool may_be_refused = false);
+  /// The caller of AfterCommit, while nothing can be stored.
+  enum class IfNotStored {
+    kWait,
+    /// Gets the error: for a submission, which is then undone, or for a caller that does not depend on durability.
+    kRefuse,
+    /// Gets kTimedOut if the store is remote: the change stays, and is stored if the database answers again before
+    /// another controller leads. Waits if the disk of a local store is full.
+    kReport,
+  };
+  /// Calls `answer` when everything applied so far is durable. Errors come after a few seconds (kNewWorkWaits).
+  void AfterCommit(Answer answer, IfNotStored otherwise = IfNotStored::kWait);
+  /// Returns true if a change would wait now for a remote store, or for the lease.
+  bool IsStoreAway() const;
+  /// Calls `task` as soon as the store is not away, at once if it is not now. After a few seconds, calls it with
+  /// kUnreachable instead. For changes that must not be applied before they can be stored.
+  void WhenStoreAnswers(Answer task);
 
   /// Calls back with the final record, at once if the job is already final. Returns an id for StopWaiting, or kNotFound
   /// for an unknown job.
@@ -96,7 +108,7 @@ class ControllerDriver {
     Effects effects;
     struct Pending {
       Answer answer;
-      bool may_be_refused = false;
+      IfNotStored otherwise = IfNotStored::kWait;
     };
     std::vector<Pending> answers;
   };
@@ -114,10 +126,14 @@ class ControllerDriver {
   void WhenMayAct(std::function<void()> task);
   /// Refuses new work that waits behind a commit that does not end, which only a remote store's can.
   void WatchCommit();
+  void AwaitStore(Time end, Answer task);
   /// Returns true if new work that waits for a remote store may wait longer.
   bool MayWait();
   void OnDiskFull(const Error& error);
   void Withdraw(std::deque<Turn>& turns, const Error& error);
+  /// Gives the error to all answers with kReport.
+  template <typename Turns>
+  void Report(Turns& turns, const Error& error);
   void SendStops(std::deque<Turn>& turns);
   /// Sends the command once its specification can be read.
   void LaunchLater(const LaunchCommand& command);

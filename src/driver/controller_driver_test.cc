@@ -11,6 +11,8 @@
 namespace divvy {
 namespace controller_driver_test {
 
+using IfNotStored = ControllerDriver::IfNotStored;
+
 /// A daemon without threads and processes: the loop is a queue, a commit finishes when the test says so, and commands
 /// are only recorded.
 class World : public NodeCommandPort {
@@ -62,12 +64,12 @@ class World : public NodeCommandPort {
     const auto result = controller_.Submit(std::move(spec), elements, ada_, clock_.Now(), driver_->Outcomes());
     if (!result) ADD_FAILURE() << result.error().message;
     const JobId id = result ? result->id : JobId();
-    Ask("submit " + ToString(id), true);
+    Ask("submit " + ToString(id), IfNotStored::kRefuse);
     return id;
   }
   void Cancel(JobId job) {
     EXPECT_TRUE(controller_.Cancel(job, 0, Duration(-1), "", ada_, clock_.Now()));
-    Ask("cancel " + ToString(job), false);
+    Ask("cancel " + ToString(job), IfNotStored::kReport);
   }
   void Exit(JobId job, int code) {
     divvy::Exit exit;
@@ -75,10 +77,9 @@ class World : public NodeCommandPort {
     controller_.OnExited(job, controller_.Find(job)->attempt, exit, clock_.Now(), clock_.Now());
     driver_->Touch();
   }
-  void Ask(const std::string& what, bool may_be_refused) {
+  void Ask(const std::string& what, IfNotStored otherwise) {
     driver_->AfterCommit(
-        [this, what](const Status& status) { answers_[what] = status ? "yes" : status.error().message; },
-        may_be_refused);
+        [this, what](const Status& status) { answers_[what] = status ? "yes" : status.error().message; }, otherwise);
   }
   std::string AnswerOf(const std::string& what) const { return answers_.contains(what) ? answers_.at(what) : ""; }
 
@@ -171,6 +172,55 @@ TEST(ControllerDriver, NewWorkIsRefusedIfTheLeaseStaysAway) {
   EXPECT_EQ(world.Stored(before), JobState::kFailed);
   EXPECT_EQ(world.Stored(refused), std::nullopt);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
+}
+
+TEST(ControllerDriver, OtherChangesAreReportedAsNotConfirmedIfTheLeaseStaysAway) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId second = world.Submit(1);
+  world.Settle();
+  world.Cancel(first);
+  world.Turn();
+  world.may_act_ = false;
+  world.FinishCommit();  // It is stored, and nobody may be told.
+  world.Cancel(second);
+  world.Ask("agent", IfNotStored::kWait);
+  world.Turn();
+  world.clock_.Advance(6s);
+  world.Wait();
+  EXPECT_NE(world.AnswerOf("cancel 1").find("may still be made"), std::string::npos);
+  EXPECT_NE(world.AnswerOf("cancel 2").find("may still be made"), std::string::npos);
+  EXPECT_EQ(world.AnswerOf("agent"), "");
+  world.may_act_ = true;
+  world.Wait();
+  world.Settle();
+  EXPECT_EQ(world.AnswerOf("agent"), "yes");
+  EXPECT_EQ(world.Stored(second), JobState::kCancelled);
+}
+
+TEST(ControllerDriver, AChangeWaitsAtTheDoorUntilTheStoreAnswersOrIsRefused) {
+  World world(1);
+  std::vector<std::string> said;
+  const auto ask = [&] {
+    world.driver_->WhenStoreAnswers(
+        [&](const Status& status) { said.push_back(status ? "go" : status.error().message); });
+  };
+  ask();
+  EXPECT_EQ(said, std::vector<std::string>{"go"});
+  world.may_act_ = false;
+  ask();
+  world.clock_.Advance(4s);
+  world.Wait();
+  EXPECT_EQ(said.size(), 1u);
+  world.may_act_ = true;
+  world.Wait();
+  EXPECT_EQ(said.back(), "go");
+  world.may_act_ = false;
+  ask();
+  world.clock_.Advance(5s);
+  world.Wait();
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_TRUE(said.back().starts_with("nothing was changed: ")) << said.back();
 }
 
 TEST(ControllerDriver, NothingIsAnsweredOrStartedBeforeItIsDurable) {
@@ -309,7 +359,7 @@ TEST(ControllerDriver, OnAFullDiskAStopIsSentAndAnsweredOnceItIsStored) {
   world.FinishCommit(false);
   EXPECT_TRUE(world.stopped_.contains(runs));  // The job may be what fills the disk.
   EXPECT_EQ(world.AnswerOf("cancel 1"), "");
-  world.Ask("down", true);
+  world.Ask("down", IfNotStored::kRefuse);
   world.Turn();
   world.Wait();
   world.FinishCommit(false);

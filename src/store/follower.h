@@ -35,4 +35,9 @@ class StoreFollower {
 /// Does not connect before the first Follow, and connects again after a lost connection.
 std::unique_ptr<StoreFollower> FollowPostgresStore(const PostgresOptions& options);
 
+class Store;
+/// A store that only reads, beside the process that writes: it takes no lock, and its commits fail. kUnreachable if the
+/// server cannot be reached.
+Result<std::unique_ptr<Store>> OpenPostgresReader(const PostgresOptions& options);
+
 }  // namespace divvy

@@ -55,6 +55,8 @@ constexpr long kLongestPauseMs = 1000;
 constexpr auto kRepeatAtMost = std::chrono::seconds(30);
 constexpr auto kRepeatPause = std::chrono::milliseconds(100);
 constexpr std::size_t kKeyBytes = 16;
+/// An older answer gets a note, in seconds.
+constexpr double kOldAnswer = 3;
 /// How long a submission may take before it is repeated: the leader may hang.
 constexpr Duration kSubmissionTakes = std::chrono::seconds(8);
 
@@ -131,11 +133,9 @@ struct Api::Connection {
   }
 
   void NoteAge(std::string_view seconds) {
-    if (seconds.empty() || std::exchange(has_noted_age, true)) return;
-    std::fprintf(stderr,
-                 "divvy: note: this controller has not reached its database for %.*s s: another one may lead, and this "
-                 "answer may be old\n",
-                 static_cast<int>(seconds.size()), seconds.data());
+    const auto age = ParseNumber(seconds);
+    if (!age || *age < kOldAnswer || std::exchange(has_noted_age, true)) return;
+    std::fprintf(stderr, "divvy: note: this answer is %.0f s old: its controller does not lead at the moment\n", *age);
   }
 
   /// Returns whether the connection's controller leads: then its refusal has another reason.

@@ -28,6 +28,10 @@ constexpr Duration kTimeout = std::chrono::seconds(10);
 /// With several controllers, one that hangs must not delay the search for the leader.
 constexpr Duration kSearchTimeout = std::chrono::seconds(2);
 constexpr Duration kSearchAtMost = std::chrono::seconds(30);
+/// After this time without a leader, another controller will do: it may answer reads, and refuses the rest.
+constexpr Duration kSearchForLeader = std::chrono::seconds(6);
+/// The same if the last search found none.
+constexpr Duration kSearchAgain = std::chrono::seconds(1);
 constexpr Duration kSearchPause = std::chrono::milliseconds(100);
 /// The daemon limits the size of requests, but its listings may be as long as its queue.
 constexpr HttpLimits kAnswerLimits{.header_bytes = 64u << 10, .body_bytes = std::size_t{4} << 30};
@@ -130,8 +134,10 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   if (line.others.empty()) return ConnectTo(line, line.controller, kTimeout);
   std::vector<HostPort> addresses = {line.controller};
   addresses.insert(addresses.end(), line.others.begin(), line.others.end());
-  const auto end = std::chrono::steady_clock::now() + kSearchAtMost;
+  static std::size_t searches_in_vain = 0;  // The next one takes another controller than the last.
+  const auto began = std::chrono::steady_clock::now();
   while (true) {
+    std::vector<HttpClient> others;
     Error error = Unreachable("no controller leads at the moment");
     std::size_t strangers = 0;  // Addresses that belong to other programs by now.
     for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -148,11 +154,18 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
         client->SetPatience(Duration(0));
         return client;
       }
+      others.push_back(*std::move(client));
       // Its address may be new.
       const auto at = ParseHostPort(leader->address);
       if (at && std::ranges::find(addresses, *at) == addresses.end()) addresses.push_back(*at);
     }
-    if (strangers == addresses.size() || std::chrono::steady_clock::now() >= end) return error;
+    const auto searched = std::chrono::steady_clock::now() - began;
+    if (!others.empty() && searched >= (searches_in_vain == 0 ? kSearchForLeader : kSearchAgain)) {
+      HttpClient& other = others[searches_in_vain++ % others.size()];
+      other.SetPatience(Duration(0));
+      return std::move(other);
+    }
+    if (strangers == addresses.size() || searched >= kSearchAtMost) return error;
     std::this_thread::sleep_for(kSearchPause);
   }
 }

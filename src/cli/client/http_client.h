@@ -25,8 +25,8 @@ class HttpClient {
   /// The same for an agent's local socket, which forwards to the daemon on another machine.
   static Result<HttpClient> ConnectThroughAgent(const std::string& path);
   /// Connects to the controller that `line` names, as the user of the token. If it names several, connects to the one
-  /// that leads, and waits for half a minute until one does. Fails with kUnreachable, or with kPermissionDenied if the
-  /// peer is not that controller.
+  /// that leads. If none does for some seconds, connects to one that does not: it may answer reads. Fails after half a
+  /// minute with kUnreachable, or with kPermissionDenied if the peer is not that controller.
   static Result<HttpClient> Connect(const TokenLine& line);
   HttpClient(HttpClient&& other) noexcept
       : path_(std::move(other.path_)),

@@ -43,15 +43,14 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     // Elements belong to their array's kind.
     if (!record.array.is_set()) predictions_.Know(record);
     record.progress.was_paused = record.state == JobState::kPaused;
-    jobs_.live().emplace(record.id, std::move(record));
+    jobs_.live().emplace_hint(jobs_.live().end(), record.id, std::move(record));
   }
   teams_.LoadTeams(pools_.registry());
+  // Few walks over all jobs: with a long queue, each one costs milliseconds.
   for (auto& [id, record] : jobs_.live()) {
     if (record.array_at_once > 0) feed_.SetArrayLimit(record);
     // If a target was pruned before the dependency was decided, it stays pending.
     static_cast<void>(dependencies_.LearnOutcomes(record.dependencies, outcome));
-  }
-  for (auto& [id, record] : jobs_.live()) {
     if (IsActive(record.state)) {
       if (record.array_count > 0) continue;
       nodes_.KeepGpusOf(record);

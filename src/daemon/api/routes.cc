@@ -23,7 +23,6 @@
 #include "daemon/api/ui/notify_routes.h"
 #include "daemon/api/ui/page_routes.h"
 #include "daemon/api/ui/submit_form_routes.h"
-#include "daemon/leadership/leader_answers.h"
 #include "daemon/services/service_host.h"
 #include "daemon/services/service_metrics.h"
 
@@ -83,11 +82,10 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
     }
   }
   if (!caller) return TurnAway(call, caller.error());
-  if (const auto& leadership = api_.ports.leadership; leadership && !leadership->may_act())
-    call.age = AgeText(*leadership);
+  if (age_) call.age = age_();
   call.refusals = api_.ports.audit.get();
   call.clock = &api_.driver.clock();
-  if (is_change && found.route->kind == RouteKind::kChange) call.audit = api_.ports.audit.get();
+  if (is_change && found.route->kind != RouteKind::kOwnJob) call.audit = api_.ports.audit.get();
   call.privacy = JobPrivacy(*caller, api_.ports.hides_others_jobs);
   const auto by = call.request.query.find("by");
   if (call.privacy.hides_others() && by != call.request.query.end() && (by->second == "name" || by->second == "job"))
@@ -100,12 +98,26 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
     }
     call.reply.Keep(ticket);
   }
+  if (found.route != nullptr && found.route->kind == RouteKind::kChange && is_change) {
+    if (api_.driver.IsStoreAway()) return HoldChange(*found.route, std::move(call));
+  }
   if (found.route != nullptr) return found.route->handler(call);
   if (found.knows_path)
     return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
                                                        call.request.path + " does not take " + call.request.method}));
   call.Refuse(NotFound("there is no " + call.request.method + " " + call.request.path +
                        "; GET /v1/openapi.json lists what there is"));
+}
+
+// A change must not be applied before it can be stored: then it can still be refused.
+void Routes::HoldChange(const RouteTable::Route& route, ApiCall call) {
+  api_.driver.WhenStoreAnswers(
+      [&route, call = std::make_shared<ApiCall>(std::move(call))](const Status& answers) mutable {
+        if (!call->reply.is_open()) return;
+        if (!answers) return call->Refuse(answers.error());
+        call->age.clear();
+        route.handler(*call);
+      });
 }
 
 // Closes the connection of a caller without a valid token. The audit log records only a limited number of such requests

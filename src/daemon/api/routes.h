@@ -25,6 +25,9 @@ class Routes {
   void ParkTenant(const JobRecord& record, std::function<void(const Status&)> done);
   /// The same for "park" and "wake".
   void ActOnTenant(const JobRecord& record, const std::string& action, std::function<void(const Status&)> done);
+  /// Optional. How many seconds old the state is, if it is not the present one; else empty. Call before the first
+  /// request.
+  void SetAge(std::function<std::string()> age) { age_ = std::move(age); }
   /// Call before the first request; null: there are no services.
   void SetServices(std::shared_ptr<ServiceHost> services);
   /// The user with the present rights, as if it had just called.
@@ -35,11 +38,13 @@ class Routes {
  private:
   struct Owners;  // The classes of routes. Each adds its paths to `table_`.
 
+  void HoldChange(const RouteTable::Route& route, ApiCall call);
   void TurnAway(ApiCall& call, const Error& error);
   void OpenApi(ApiCall& call);
 
   ApiContext api_;
   RouteTable table_;
+  std::function<std::string()> age_;
   std::unique_ptr<Owners> owners_;
   static constexpr std::uint64_t kTurnedAwayWritten = 1000;
   Time turned_away_since_ = kNoTime;

@@ -26,10 +26,19 @@ std::shared_ptr<FollowedJobs> FollowThread::Stop() {
   return follower_->jobs();
 }
 
+std::shared_ptr<FollowedJobs> FollowThread::Copy() {
+  const std::lock_guard works(follows_);
+  const std::lock_guard lock(mutex_);
+  return is_ending_ ? nullptr : std::make_shared<FollowedJobs>(*follower_->jobs());
+}
+
 void FollowThread::Run() {
   bool is_failing = false;
   while (true) {
-    const Status done = follower_->Follow();
+    const Status done = [this] {
+      const std::lock_guard works(follows_);
+      return follower_->Follow();
+    }();
     std::unique_lock lock(mutex_);
     if (is_ending_) return;
     if (!done && !std::exchange(is_failing, true)) log_("event=follows_not error=" + LogQuoted(done.error().message));

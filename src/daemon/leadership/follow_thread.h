@@ -19,12 +19,15 @@ class FollowThread {
   ~FollowThread() { Stop(); }
   /// Ends the thread and returns what it has read.
   std::shared_ptr<FollowedJobs> Stop();
+  /// Returns a copy of what it has read, which may wait for the database. Null after Stop. Any thread.
+  std::shared_ptr<FollowedJobs> Copy();
 
  private:
   void Run();
 
   std::unique_ptr<StoreFollower> follower_;
   std::function<void(const std::string& line)> log_;
+  std::mutex follows_;  // Held while the follower works.
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_ending_ = false;

@@ -82,10 +82,12 @@ std::vector<HostPort> AddressesOf(const LeaseKeeper& keeper, bool others_only) {
   return out;
 }
 
-std::string AgeText(const LeaseKeeper& keeper) {
-  const auto tenths = (keeper.since_boot() - keeper.view().at) / std::chrono::milliseconds(100);
+std::string AgeText(Duration age) {
+  const auto tenths = age / std::chrono::milliseconds(100);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
 }
+
+std::string AgeText(const LeaseKeeper& keeper) { return AgeText(keeper.since_boot() - keeper.view().at); }
 
 std::string WhoLeadsText(const LeaseKeeper& keeper) {
   const wire::LeaderView leader = LeaderViewOf(keeper);

@@ -26,7 +26,9 @@ wire::LeaderView LeaderViewOf(const LeaseKeeper& keeper);
 std::vector<wire::ControllerView> ControllerViewsOf(const LeaseKeeper& keeper);
 /// The addresses of all controllers that listen for other machines; without this one's if `others_only`.
 std::vector<HostPort> AddressesOf(const LeaseKeeper& keeper, bool others_only);
-/// The age in seconds of what a controller knows that can neither confirm nor make changes now: "4.2".
+/// "4.2": the value of the header Divvy-Age.
+std::string AgeText(Duration age);
+/// The age of what a controller knows that can neither confirm nor make changes now.
 std::string AgeText(const LeaseKeeper& keeper);
 /// "controller gpu2.lab:7433 leads", or why none does. For messages of a controller that does not lead.
 std::string WhoLeadsText(const LeaseKeeper& keeper);

@@ -35,14 +35,22 @@ Status Standby::Open(boost::asio::io_context& loop, const TlsIdentity& identity)
   server.path = options_.places.socket;
   server.mode = options_.places.is_machine_wide ? 0666 : 0600;
   DIVVY_TRY(server_, HttpServer::Listen(loop, server, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
-              OnRequest(peer, request, std::move(reply));
+              OnRequest(peer, std::move(request), std::move(reply));
             }));
   DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
   return server_->ListenTls(options_.listen, std::move(context));
 }
 
-void Standby::OnRequest(const Peer& peer, const HttpRequest& request, Reply reply) {
+void Standby::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) {
   if (const auto probe = AnswerProbe(request, &keeper_, keeper_.self())) return reply.Answer(*probe);
+  const SendOn send_on = [this](const Peer& from, const HttpRequest& what, Reply answer) {
+    SendToLeader(from, what, std::move(answer));
+  };
+  if (options_.read(peer, request, reply, send_on)) return;
+  SendToLeader(peer, request, std::move(reply));
+}
+
+void Standby::SendToLeader(const Peer& peer, const HttpRequest& request, Reply reply) {
   if (!peer.is_remote()) return AnswerLocally(peer, request, std::move(reply));
   const wire::LeaderView leader = LeaderViewOf(keeper_);
   HttpResponse response = ErrorResponse(503, "unreachable", "this controller does not lead; " + WhoLeadsText(keeper_));

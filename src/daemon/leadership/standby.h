@@ -1,5 +1,5 @@
-// A controller that does not lead: it answers probes (leader_answers.h), says who leads, and sends clients there. It
-// has no jobs and no state. Used on the loop's thread only.
+// A controller that does not lead: it answers probes (leader_answers.h), passes reads on (Options::read), says who
+// leads, and sends all other requests there. Used on the loop's thread only.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,22 @@ namespace divvy {
 
 class Standby {
  public:
+  /// Passes a request on to the leader, or says who leads.
+  using SendOn = std::function<void(const Peer& peer, const HttpRequest& request, Reply reply)>;
   struct Options {
     RuntimePaths places;
     HostPort listen;
     std::function<void()> shut_down;
+    /// Answers a read: takes the request over, and may call `send_on` later. Returns false if it is for the leader.
+    std::function<bool(const Peer& peer, HttpRequest& request, const Reply& reply, const SendOn& send_on)> read;
   };
   Standby(const LeaseKeeper& keeper, Options options) : keeper_(keeper), options_(std::move(options)) {}
 
   Status Open(boost::asio::io_context& loop, const TlsIdentity& identity);
 
  private:
-  void OnRequest(const Peer& peer, const HttpRequest& request, Reply reply);
+  void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
+  void SendToLeader(const Peer& peer, const HttpRequest& request, Reply reply);
   void AnswerLocally(const Peer& peer, const HttpRequest& request, Reply reply);
 
   const LeaseKeeper& keeper_;

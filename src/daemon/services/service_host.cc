@@ -487,7 +487,7 @@ void ServiceHost::CleanSecretsAfterCommit() {
       [this, alive = is_alive_](const Status& stored) {
         if (*alive && stored) CleanSecrets();
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 void ServiceHost::Keep(const Service& service) {
@@ -783,7 +783,7 @@ void ServiceHost::StartReplica(Service& service, std::int64_t revision, const st
     if (status) return FollowEnd(job);
     if (const auto found = services_.find(name); found != services_.end()) found->second->scaler->OnStartLost(number);
   };
-  driver_.AfterCommit(stored, true);
+  driver_.AfterCommit(stored, ControllerDriver::IfNotStored::kRefuse);
 }
 
 void ServiceHost::AddCommands(const Service& service, bool is_canary, std::vector<std::string>& commands) {

@@ -59,6 +59,13 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePa
   return OpenPostgresStore(options);
 }
 
+Result<std::unique_ptr<Store>> OpenReadStore(const std::string& url, const RuntimePaths& places,
+                                             std::shared_ptr<FollowedJobs> followed) {
+  DIVVY_TRY(PostgresOptions options, OptionsFor(url, places));
+  options.followed = std::move(followed);
+  return OpenPostgresReader(options);
+}
+
 Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, const RuntimePaths& places) {
   DIVVY_TRY(const PostgresOptions options, OptionsFor(url, places));
   return FollowPostgresStore(options);

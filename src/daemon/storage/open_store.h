@@ -19,6 +19,9 @@ namespace divvy {
 /// `followed`: see PostgresOptions.
 Result<std::unique_ptr<Store>> OpenStore(const std::string& url, const RuntimePaths& places, std::int64_t lease,
                                          std::shared_ptr<FollowedJobs> followed = nullptr);
+/// Opens the database `url` beside the controller that leads. `followed`: see PostgresOptions. Fails like OpenStore.
+Result<std::unique_ptr<Store>> OpenReadStore(const std::string& url, const RuntimePaths& places,
+                                             std::shared_ptr<FollowedJobs> followed);
 /// Follows the database `url`. Fails like OpenStore if the configuration is wrong; does not connect.
 Result<std::unique_ptr<StoreFollower>> OpenFollower(const std::string& url, const RuntimePaths& places);
 

@@ -108,7 +108,8 @@ void DaemonLife::AfterCommit(std::vector<Fact> facts, bool may_be_refused) {
     if (status || parts_.mutation == ChaosMutation::kAcceptsRefused) parts_.ledger.Answered(facts);
     else parts_.ledger.Refused(facts, parts_.store);
   };
-  driver_.AfterCommit(answer, may_be_refused);
+  using IfNotStored = ControllerDriver::IfNotStored;
+  driver_.AfterCommit(answer, may_be_refused ? IfNotStored::kRefuse : IfNotStored::kWait);
 }
 
 void DaemonLife::RunTask() {

@@ -369,7 +369,7 @@ void ControllersWorld::Submit(ModelledController& one) {
         trace_.Note("acknowledged: job", job);
         acknowledged_[job] = command;
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 void ControllersWorld::Cancel(ModelledController& one) {
@@ -379,9 +379,11 @@ void ControllersWorld::Cancel(ModelledController& one) {
   const JobRecord record = std::next(live.begin(), static_cast<std::ptrdiff_t>(random_.Below(live.size())))->second;
   if (!life.controller().Cancel(record.id, 0, Duration(-1), "", Root(), life.Now())) return;
   trace_.Note("cancelled: job", record.id);
-  life.driver().AfterCommit([this, id = record.id, attempt = record.attempt](const Status& status) {
-    if (status) cancelled_.emplace(id, attempt);
-  });
+  life.driver().AfterCommit(
+      [this, id = record.id, attempt = record.attempt](const Status& status) {
+        if (status) cancelled_.emplace(id, attempt);
+      },
+      ControllerDriver::IfNotStored::kReport);
 }
 
 // --- Checks ---------------------------------------------------------------------------------------------------------

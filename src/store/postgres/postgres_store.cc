@@ -188,8 +188,9 @@ class PostgresFollower final : public StoreFollower {
 
 class PostgresStore : public Store {
  public:
-  explicit PostgresStore(const PostgresOptions& options)
-      : followed_(options.followed),
+  explicit PostgresStore(const PostgresOptions& options, bool is_reader = false)
+      : is_reader_(is_reader),
+        followed_(options.followed),
         writer_(options),
         reader_({options.url, "divvy reads", "", std::min(options.patience, kReadTimeout)}, writer_.connects()),
         scanner_({options.url, "divvy reads", "", std::max(options.patience, kScanTimeout)}, writer_.connects()) {}
@@ -212,6 +213,7 @@ class PostgresStore : public Store {
   void StopWaiting() override { writer_.StopWaiting(); }
 
  private:
+  const bool is_reader_;
   std::shared_ptr<FollowedJobs> followed_;
   std::mutex writer_mutex_;
   PostgresWriter writer_;
@@ -220,7 +222,7 @@ class PostgresStore : public Store {
 };
 
 Status PostgresStore::Open() {
-  DIVVY_CHECK(writer_.Open());
+  if (!is_reader_) DIVVY_CHECK(writer_.Open());
   reader_.Add({"find", "SELECT " + RowColumns() + " FROM jobs WHERE id = ?1", "n"});
   reader_.Add({"spec",
                "SELECT spec, body FROM jobs JOIN specs ON specs.job = jobs.spec_of "
@@ -239,16 +241,18 @@ Status PostgresStore::Open() {
 
 Status PostgresStore::Commit(const std::vector<Batch>& batches) {
   if (std::ranges::all_of(batches, &Batch::empty)) return {};
+  if (is_reader_) return FailedPrecondition("this store only reads");
   const std::lock_guard lock(writer_mutex_);
   return writer_.Write(batches);
 }
 
 Result<bool> PostgresStore::PruneStep(Time finished_before) {
+  if (is_reader_) return FailedPrecondition("this store only reads");
   const std::lock_guard lock(writer_mutex_);
   return writer_.PruneStep(finished_before);
 }
 
-// Only this process writes, so the parts fit together.
+// Only this process writes, so the parts fit together. For a reader, jobs may be older than the settings.
 Result<Store::Loaded> PostgresStore::Load() {
   Loaded loaded;
   const auto number = [&](const std::string& sql) { return ReadNumber(scanner_, sql); };
@@ -342,6 +346,12 @@ Result<std::vector<JobId>> PostgresStore::Named(const std::string& name, const s
 
 std::unique_ptr<StoreFollower> FollowPostgresStore(const PostgresOptions& options) {
   return std::make_unique<PostgresFollower>(options);
+}
+
+Result<std::unique_ptr<Store>> OpenPostgresReader(const PostgresOptions& options) {
+  auto store = std::make_unique<PostgresStore>(options, true);
+  DIVVY_CHECK(store->Open());
+  return store;
 }
 
 Result<std::unique_ptr<Store>> OpenPostgresStore(const PostgresOptions& options) {

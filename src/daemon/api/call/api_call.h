@@ -58,12 +58,12 @@ struct ApiCall {
   }
 };
 
-/// Sends `answer` once everything applied so far is durable. Takes the call over.
+/// Sends `answer` once everything applied so far is durable, or refuses (IfNotStored::kReport). Takes the call over.
 template <typename Message>
 void AnswerAfterCommit(ControllerDriver& driver, ApiCall& call, Message answer) {
-  driver.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](const Status&) {
-    call->Answer(answer);
-  });
+  driver.AfterCommit([call = std::make_shared<ApiCall>(std::move(call)), answer = std::move(answer)](
+                         const Status& stored) { stored ? call->Answer(answer) : call->Refuse(stored.error()); },
+                     ControllerDriver::IfNotStored::kReport);
 }
 
 /// Refuses the call if `done` is an error; otherwise sends its text like AnswerAfterCommit.

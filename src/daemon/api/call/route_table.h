@@ -13,8 +13,13 @@
 
 namespace divvy {
 
-/// The purpose of a POST: a change, a question, or a job's report about itself, which needs no audit entry.
-enum class RouteKind { kChange, kQuestion, kOwnJob };
+/// The purpose of a POST.
+enum class RouteKind {
+  kChange,
+  kUnstored,  // A change of processes only: works while the database is away.
+  kQuestion,
+  kOwnJob,  // A job's report about itself, which needs no audit entry.
+};
 
 class RouteTable {
  public:

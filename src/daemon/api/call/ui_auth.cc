@@ -202,6 +202,15 @@ Result<UiIdentity> UiAuth::LetIn(const Peer& peer, const HttpRequest& request) {
   return UiIdentity{caller.user.uid, caller.user.gid, caller.user.name, parsed.id, peer.is_plain};
 }
 
+void UiAuth::AnswerOnceStored(Reply reply, HttpResponse response) {
+  driver_.AfterCommit(
+      [reply = std::move(reply), response = std::move(response)](const Status& stored) mutable {
+        if (!stored) return AnswerError(reply, HttpStatusOf(stored.error().code), stored.error());
+        reply.Answer(response);
+      },
+      ControllerDriver::IfNotStored::kReport);
+}
+
 void UiAuth::LogIn(const Peer& peer, const HttpRequest& request, Reply reply) {
   const auto identity = LetIn(peer, request);
   if (audit_) {
@@ -218,8 +227,7 @@ void UiAuth::LogIn(const Peer& peer, const HttpRequest& request, Reply reply) {
   response.headers.emplace_back("Cache-Control", "no-store");
   response.headers.emplace_back("Set-Cookie", CookieText(peer.is_plain, made->cookie, UiSessions::kSessionLives));
   response.body = wire::Encode(wire::UiLoginAnswer{made->page, identity->user, ToSeconds(made->expires)});
-  driver_.AfterCommit(
-      [reply = std::move(reply), response = std::move(response)](const Status&) { Reply(reply).Answer(response); });
+  AnswerOnceStored(std::move(reply), std::move(response));
 }
 
 void UiAuth::LogOut(const Peer& peer, const HttpRequest& request, Reply reply) {
@@ -229,8 +237,7 @@ void UiAuth::LogOut(const Peer& peer, const HttpRequest& request, Reply reply) {
   response.headers = PageHeaders();
   response.headers.emplace_back("Set-Cookie", CookieText(peer.is_plain, "", Duration(0)));
   response.body = "{}";
-  driver_.AfterCommit(
-      [reply = std::move(reply), response = std::move(response)](const Status&) { Reply(reply).Answer(response); });
+  AnswerOnceStored(std::move(reply), std::move(response));
 }
 
 Result<wire::UiLinkAnswer> UiAuth::MakeLink(UiIdentity identity) {

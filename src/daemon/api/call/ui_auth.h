@@ -68,6 +68,7 @@ class UiAuth {
   std::string_view CookieOf(bool is_plain, const HttpRequest& request) const;
   std::string CookieText(bool is_plain, const std::string& value, Duration lives) const;
   Result<UiIdentity> LetIn(const Peer& peer, const HttpRequest& request);
+  void AnswerOnceStored(Reply reply, HttpResponse response);
   void LogIn(const Peer& peer, const HttpRequest& request, Reply reply);
   void LogOut(const Peer& peer, const HttpRequest& request, Reply reply);
   Status OpenPlain();

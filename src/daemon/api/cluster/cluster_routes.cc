@@ -25,7 +25,7 @@ std::string StateText(const Controller::FoundRun& found) {
 ClusterRoutes::ClusterRoutes(ApiContext& api, RouteTable& table)
     : driver_(api.driver), node_(api.node), about_(api.about), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/status", &ClusterRoutes::DaemonStatus},
-                   {"POST", "/v1/shutdown", &ClusterRoutes::Shutdown},
+                   {"POST", "/v1/shutdown", &ClusterRoutes::Shutdown, RouteKind::kUnstored},
                    {"GET", "/v1/gpus", &ClusterRoutes::Gpus},
                    {"POST", "/v1/gpus/restrict", &ClusterRoutes::Restrict},
                    {"GET", "/v1/gpus/ignore", &ClusterRoutes::IgnoreRules},
@@ -83,7 +83,7 @@ void ClusterRoutes::Shutdown(ApiCall& call) {
         call->Send(200, "{}");
         ports_.shut_down();
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 void ClusterRoutes::Gpus(ApiCall& call) {
@@ -199,7 +199,7 @@ void ClusterRoutes::ChangeFound(ApiCall& call) {
         if (kept) call->Answer(answer);
         else call->Refuse(kept.error());
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 std::vector<std::string> ClusterRoutes::FoundWarnings() const {

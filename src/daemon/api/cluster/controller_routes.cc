@@ -25,8 +25,7 @@ void ControllerRoutes::Controllers(ApiCall& call) {
   call.Answer(std::vector{alone});
 }
 
-// The answer is sent before the lease is given back: that takes up to a second. It does not wait for a database that is
-// away, because nothing can be given back there.
+// The answer is sent before the lease is given back: that takes up to a second.
 void ControllerRoutes::StepDown(ApiCall& call) {
   if (!call.caller.is_admin) {
     return call.Refuse(PermissionDenied("making the controller step down takes an administrator; " +
@@ -41,16 +40,12 @@ void ControllerRoutes::StepDown(ApiCall& call) {
   }
   driver_.AfterCommit(
       [call = std::make_shared<ApiCall>(std::move(call)), leadership = ports_.leadership](const Status& committed) {
-        if (!committed) {
-          return call->Refuse(Unreachable(
-              "this controller cannot step down while the database does not answer; a standby takes over as soon as it "
-              "reaches the database"));
-        }
+        if (!committed) return call->Refuse(committed.error());
         call->Answer(
             wire::MessageAnswer{"controller " + leadership->self().name + " steps down; a standby takes over"});
         leadership->StepDown();
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 }  // namespace divvy

@@ -46,7 +46,8 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus&
   if (view.state == kUnfit) view.reason = controller.NodeHealthProblem(node);
 }
 
-wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentListener& listener) {
+wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentListener& listener,
+                      bool is_standby) {
   wire::NodeView view;
   view.name = row.name;
   view.state = listener.StateOf(row);
@@ -63,9 +64,11 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
   view.labels = row.AllLabels();
   const Agents* agents = listener.agents();
   if (agents == nullptr) {
-    if (view.reason.empty())
-      view.reason =
-          "the controller does not listen for nodes: divvy up --listen HOST:PORT, or controller.listen in divvy.toml";
+    if (view.reason.empty()) {
+      view.reason = is_standby ? "only the leader hears nodes"
+                               : "the controller does not listen for nodes: divvy up --listen HOST:PORT, or "
+                                 "controller.listen in divvy.toml";
+    }
     return view;
   }
   view.address = agents->AddressOf(row.name);
@@ -110,7 +113,7 @@ void NodeRoutes::Nodes(ApiCall& call) {
   views.push_back(std::move(own));
   if (listener != nullptr) {
     for (const auto& [name, row] : listener->registry().nodes())
-      views.push_back(ViewOf(row, driver_.controller(), idle, *listener));
+      views.push_back(ViewOf(row, driver_.controller(), idle, *listener, !call.age.empty()));
   }
   call.Answer(views);
 }

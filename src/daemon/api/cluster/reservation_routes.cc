@@ -75,9 +75,12 @@ void ReservationRoutes::Reserve(ApiCall& call) {
     return call.Refuse(CannotRunAs(asked.user, "a reservation"));
   const auto made = driver_.controller().Reserve(std::move(asked), call.caller, driver_.Now());
   if (!made) return call.Refuse(made.error());
-  driver_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), reservation = *made](const Status&) {
-    call->Answer(ViewOf(reservation, driver_.controller(), driver_.Now()));
-  });
+  driver_.AfterCommit(
+      [this, call = std::make_shared<ApiCall>(std::move(call)), reservation = *made](const Status& stored) {
+        if (!stored) return call->Refuse(stored.error());
+        call->Answer(ViewOf(reservation, driver_.controller(), driver_.Now()));
+      },
+      ControllerDriver::IfNotStored::kReport);
 }
 
 void ReservationRoutes::CancelReservation(ApiCall& call) {

@@ -57,10 +57,12 @@ void FractionRoutes::ResizePortions(ApiCall& call) {
     act->answer.results.push_back(
         {id, record ? PublicId(*record) : ToString(id), done.has_value(), done ? *done : done.error().message});
   }
-  driver_.AfterCommit([this, call = std::make_shared<ApiCall>(std::move(call)), act](const Status& status) {
-    if (!status) return call->Refuse(status.error());
-    SettlePortions(call, act);
-  });
+  driver_.AfterCommit(
+      [this, call = std::make_shared<ApiCall>(std::move(call)), act](const Status& status) {
+        if (!status) return call->Refuse(status.error());
+        SettlePortions(call, act);
+      },
+      ControllerDriver::IfNotStored::kReport);
   driver_.Touch();
 }
 

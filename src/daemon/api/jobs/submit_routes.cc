@@ -179,7 +179,7 @@ void SubmitRoutes::TakeSubmission(ApiCall& call) {
         answer.state = record ? Name(record->state) : "queued";
         call->Answer(answer);
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 Status SubmitRoutes::CompleteSpec(const ApiCall& call, JobSpec& spec) const {
@@ -218,7 +218,7 @@ void SubmitRoutes::AnswerAgain(ApiCall& call, JobId job, std::int64_t count) {
         answer.summary = "submitted before with the same key";
         call->Answer(answer);
       },
-      true);
+      ControllerDriver::IfNotStored::kRefuse);
 }
 
 void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer) {

@@ -46,9 +46,9 @@ TerminalRoutes::TerminalRoutes(ApiContext& api, RouteTable& table)
     : driver_(api.driver), node_(api.node), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/jobs/*/wait", &TerminalRoutes::Wait},
                    {"POST", "/v1/jobs/*/rejoin", &TerminalRoutes::Rejoin, RouteKind::kOwnJob},
-                   {"POST", "/v1/jobs/*/attach", &TerminalRoutes::Attach},
+                   {"POST", "/v1/jobs/*/attach", &TerminalRoutes::Attach, RouteKind::kUnstored},
                    {"POST", "/v1/jobs/*/resize", &TerminalRoutes::Resize, RouteKind::kOwnJob},
-                   {"POST", "/v1/jobs/*/steps", &TerminalRoutes::CallStep}});
+                   {"POST", "/v1/jobs/*/steps", &TerminalRoutes::CallStep, RouteKind::kUnstored}});
   node_.SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
   if (ports_.remote_streams) ports_.remote_streams->SetTerminalLeft([this](JobId job) { OnTerminalLeft(job); });
 }

@@ -32,10 +32,12 @@ void NotifyRoutes::AddReceiver(ApiCall& call) {
   const auto answer = ports_.notifier->Add(call.caller.user, *request);
   if (!answer) return call.Refuse(answer.error());
   auto shared = std::make_shared<ApiCall>(std::move(call));
-  driver_.AfterCommit([shared, answer = *answer](const Status& status) {
-    if (!status) return shared->Refuse(status.error());
-    shared->Answer(answer);
-  });
+  driver_.AfterCommit(
+      [shared, answer = *answer](const Status& status) {
+        if (!status) return shared->Refuse(status.error());
+        shared->Answer(answer);
+      },
+      ControllerDriver::IfNotStored::kReport);
 }
 
 void NotifyRoutes::RemoveReceiver(ApiCall& call) {
