@@ -159,6 +159,7 @@ int EndComponent(Api& api, const wire::JobDetail& job, std::size_t component, in
     return FailAs("scancel", kKillError + id +
                                  ": Operation not permitted on individual component of heterogeneous job; scancel " +
                                  job.display_id + " cancels all of it");
+  if (wish.asks && !IsConfirmed("Cancel job_id=" + id).value_or(false)) return 0;
   int found = 0;
   for (const wire::StepView& step : StepsOf(api, job)) {
     if (step.end_time || ComponentsOfStep(job, step) != std::vector<std::size_t>{component}) continue;
