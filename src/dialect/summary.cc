@@ -13,6 +13,7 @@
 #include "dialect/options/quoted.h"
 #include "dialect/options/task_options.h"
 #include "engine/message_text.h"
+#include "model/same_element.h"
 #include "model/warn_time.h"
 
 namespace divvy::dialect {
@@ -81,6 +82,7 @@ std::string PreemptibleReading(Preemptible preemptible) {
 
 std::string DependencyReading(const Dependency& dependency) {
   std::string job = "job " + (dependency.job.is_set() ? ToString(dependency.job) : std::string("@"));
+  if (dependency.element == kSameElement) return "each element after that of " + job + " succeeds";
   if (dependency.element) job += "_" + std::to_string(*dependency.element);
   switch (dependency.kind) {
     case DependencyKind::kAfter:

@@ -93,14 +93,37 @@ grep -q n2 <<<"$(field "$id" reason)" || fail "its reason: $(field "$id" reason)
 wait_for "all GPUs" all_free 10
 kill -0 "$victim" || fail "the agent has gone as well"
 
-# Cancelling one component ends the whole job and reports that.
+# Cancelling one component ends the steps that run only there. The first component stands for the whole job.
+cat >two.sh <<'X'
+#!/bin/bash
+#SBATCH -N1 --gres=gpu:h100:1
+#SBATCH hetjob
+#SBATCH -N1 --gres=gpu:a100:1
+srun --het-group=0 sleep 1000 &
+srun --het-group=1 sleep 1000 &
+wait
+sleep 1000
+X
+two=$(sbatch --parsable --hold two.sh)
+scancel "$two+1" 2>err && fail "one component of a waiting job was cancelled"
+grep -q "Operation not permitted on individual component of heterogeneous job" err || fail "scancel said: $(cat err)"
+scontrol release "$two"
+wait_for "both steps" sh -c "[ \$(squeue -h -s -j $two -t running -o %i | grep -c '[.][01] *\$') = 2 ]"
+scancel $((two + 1)) 2>err
+grep -q "$two+1: signalled 1 step; its resources stay with job $two" err || fail "scancel said: $(cat err)"
+wait_for "the end of one step" sh -c "[ \$(sacct -n -P -j $two -o jobid,state | grep -c '[.][01]|CANCELLED') = 1 ]"
+expect 1 "$(sacct -n -P -j "$two" -o jobid,state | grep -c '[.][01]|RUNNING')" "the step of the other component"
+state_is "$two" running || fail "the job has ended"
+divvy cancel --grace 0 "$two" >/dev/null
+wait_for "its end" state_is "$two" cancelled
+wait_for "all GPUs" all_free 10
+
 id=$(submit --gpus 1 --gpu-type h100 : --gpus 1 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 waiter=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- true)
 divvy why "$waiter" | grep -Eq "job $id .* GPU [0-3] of n[12]" || fail "why says of who has it: $(divvy why "$waiter")"
 divvy cancel "$waiter" >/dev/null
-scancel "$id+1" 2>err
-grep -q "$id+1 is a component of job $id, which ends as a whole" err || fail "scancel said: $(cat err)"
+scancel "$id+0"
 wait_for "its end" state_is "$id" cancelled
 wait_for "all GPUs" all_free 10
 

@@ -155,7 +155,7 @@ expect "" "$(scancel 99999 2>&1)" "what is not there needs no end"
 says "Kill job error on job id 99999: Invalid job id specified" "$(scancel -v 99999 2>&1)" "scancel -v of an unknown job"
 refuses 1 "No job identification provided" scancel
 refuses 1 "Invalid job id specified for job 99999" scontrol hold 99999
-refuses 1 "not done through scontrol" scontrol reconfigure
+refuses 1 "not done through scontrol" scontrol setdebug info
 sbatch -Q --priority=TOP --nice=2000000000 -W --wrap true || fail "a priority of Slurm's is refused"
 refuses 5 "" sbatch -W -Q --wrap 'exit 5'
 
@@ -280,7 +280,7 @@ for option in bcast no-allocate prolog=/bin/date mysite-flag; do
 done
 refuses 0 "note: --bcast: the program is started where it is" srun --bcast true
 expect 1 "$(srun -l --epilog=/bin/date -X true 2>&1 | grep -c 'note: --epilog')" "a note is told once"
-refuses 0 "note: --mysite-option=4: not one of Slurm's own" sbatch -Q --mysite-option=4 -W --wrap true
+refuses 0 "note: --mysite-option=4: not one of Slurm's own" sbatch --mysite-option=4 -W --wrap true
 refuses 1 "write 'srun ... &'" srun --async true
 expect "MPI plugin types are... none" "$(srun --mpi=list | xargs)" "srun --mpi=list"
 srun -Q --whole --treewidth=16 --external-launcher true || fail "options of Slurm's own are refused"

@@ -11,6 +11,7 @@ mkdir work && cd work
 host=$(hostname -s)
 says() { grep -qE -- "$1" "$2" || fail "$3 does not say '$1' but: $(cat "$2")"; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
+leaves_the_queue() { [ -z "$(squeue -h -j "$1" -o %i)" ]; }
 count_is_one_held() { [ "$(count_in_state held)" = 1 ]; }
 
 # -v names the job, its nodes and each start of its step.
@@ -55,6 +56,20 @@ says "salloc: Granted job allocation $id" err "salloc that had waited"
 says "salloc: Relinquishing job allocation $id" err "salloc that had waited"
 salloc /no/such/program 2>err && fail "salloc of a program that does not exist"
 says "salloc: error: Unable to exec command" err "salloc of a program that does not exist"
+
+# -l labels the lines of files that tasks write themselves, and keeps the exit code.
+code=0
+srun -l -n2 -o 'lines.%t' sh -c 'echo hello; echo oops >&2; exit $((SLURM_PROCID + 3))' 2>/dev/null || code=$?
+expect 4 $code "the exit code of labelled tasks"
+expect "1: hello 1: oops" "$(xargs <lines.1)" "the file of task 1"
+
+# --cpu-bind=verbose prints the cores of each task; -Q leaves out the notes on options.
+srun -n2 --cpu-bind=verbose true 2>err
+expect 2 "$(grep -c "^cpu-bind=MASK - $host, task [01] [01] .*: mask 0x[0-9a-f]* set\$" err)" "the lines of --cpu-bind=verbose"
+srun --hint=nomultithread --cpu-bind=threads true 2>err
+says "mutually exclusive with --hint" err "--hint beside --cpu-bind"
+srun -Q --hint=nomultithread true 2>err
+expect "" "$(cat err)" "what srun -Q prints"
 
 # -W names the tasks that still run.
 srun -n3 -W1 sh -c '[ "$SLURM_PROCID" = 1 ] || sleep 1000' 2>err || true
@@ -210,14 +225,57 @@ id=$(sbatch --parsable --hold -n1 : -n1 --wrap 'sleep 1000')
 expect "$id+1" "$(squeue -h -j $((id + 1)) -o %i)" "squeue of the id of a component"
 expect "$id-$((id + 1))" "$(squeue -h -j "$id+0" -O hetjobidset | xargs)" "the ids of the components"
 expect $((id + 2)) "$(sbatch --parsable --hold --wrap true)" "the id of the next job"
-scancel $((id + 1)) 2>err
-says "scancel: $((id + 1)) is a component of job $id, which ends as a whole" err "scancel of a component's id"
+scancel $((id + 1)) 2>err && fail "one component of a waiting job was cancelled"
+says "Operation not permitted on individual component of heterogeneous job" err "scancel of a component's id"
+after=$(sbatch --parsable -d "afterany:$((id + 1))" --wrap true)
+expect "afterany:$id(unfulfilled)" "$(squeue -h -j "$after" -o %E)" "a dependency on the id of a component"
+scancel "$id" "$after"
 expect cancelled "$(field "$id" state)" "the whole job"
+srun --gpu-bind=nearest : hostname 2>err && fail "an invalid --gpu-bind was accepted"
+says "srun: error: Invalid --gpu-bind argument: gpu:nearest" err "--gpu-bind of a component"
+expect "$host $host" "$(srun -n1 : -n1 hostname | sed 's/[.].*//' | xargs)" "components that share a command"
 other=$(sbatch --parsable --hold --gpus=1 --gpu-bind=closest : --gpus=1 --gpu-bind=map_gpu:1 : -n1 --wrap true)
 expect "$other TresBind=gpu:closest|$((other + 1)) TresBind=gpu:map_gpu:1|$((other + 2))" \
   "$(scontrol -o show job "$other" | sed -E 's/^JobId=([0-9]+) .*( TresBind=[^ ]*).*/\1\2/; s/^JobId=([0-9]+) .*/\1/' |
     paste -sd'|')" "the options of components"
 scancel "$other"
+
+# sstat lists running steps: the first one, one by number, or all.
+id=$(sbatch --parsable -o /dev/null --wrap 'srun -J one sleep 1000 & srun -J two sleep 1000 & wait')
+wait_for "two steps" sh -c "[ \$(squeue -h -s -j $id -t running -o %i | grep -c '[.][01] *\$') = 2 ]"
+expect "$id.0" "$(sstat -n -P -o JobID "$id")" "sstat of a job"
+expect "$id.1 1" "$(sstat -n -P -o JobID,NTasks -j "$id.1" | tr '|' ' ')" "sstat of a step"
+expect "$id.batch $id.0 $id.1" "$(sstat -a -n -P -o JobID -j "$id" | xargs)" "sstat -a"
+scancel "$id"
+wait_for "its end" leaves_the_queue "$id"
+sstat -j "$id" >out 2>err && fail "sstat of an ended job"
+says "sstat: error: no steps running for job $id" err "sstat of an ended job"
+
+# Account names are in lower case; sbatch reads lines of LSF and PBS; one wait for each element.
+printf '#!/bin/sh\n#BSUB -Jlsf -oout.%%j -W2\n#PBS -A Vision_Lab\ntrue\n' >lsf.sh
+id=$(sbatch --parsable --hold lsf.sh)
+scontrol -o show job "$id" >out
+for word in JobName=lsf TimeLimit=00:02:00 Account=vision_lab "StdOut=.*/out.$id( |\$)"; do says "$word" out "scontrol of #BSUB"; done
+expect "$id" "$(squeue -h -A Vision_Lab -o %i)" "squeue -A in other capitals"
+scancel "$id"
+first=$(sbatch --parsable --hold -a 0-1 -o /dev/null --wrap true)
+expect "JobId=$first" "$(scontrol -o show job "${first}_1" | grep -o '^[^ ]*')" "the id of an element that waits with its array"
+scontrol update JobId="${first}_1" TimeLimit=2
+expect "JobId=$((first + 2))" "$(scontrol -o show job "${first}_1" | grep -o '^[^ ]*')" "the id of an element that differs"
+second=$(sbatch --parsable -a 0-1 -o /dev/null -d "aftercorr:$first" --wrap true)
+expect "afterok:${first}_1(unfulfilled)" "$(squeue -h -j "${second}_1" -o %E)" "what an element waits for"
+scontrol release "${first}_1"
+wait_for "the end of the second element" sh -c "[ -n \"\$(sacct -n -X -P -s completed -j ${second}_1 -o jobid)\" ]"
+expect PD "$(squeue -h -r -j "${second}_0" -o %t)" "the first element"
+scontrol release "$first"
+wait_for "the end of the first element" leaves_the_queue "$second"
+
+# scontrol reconfigure succeeds as long as the controller has read the file as it is.
+scontrol reconfigure || fail "there is no newer divvy.toml"
+printf '# new\n' >>"$DIVVY_HOME/divvy.toml"
+touch -d '+1 minute' "$DIVVY_HOME/divvy.toml"
+scontrol reconfigure 2>err && fail "a newer divvy.toml was not read"
+says "has changed since the controller started at .*; divvy down and divvy up read it again" err "scontrol reconfigure"
 
 # Partitions that scontrol makes are labels of nodes, which a controller's own node does not have.
 scontrol create PartitionName=debug Nodes="$host" 2>err && fail "the controller's own node got a label"

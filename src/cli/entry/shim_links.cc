@@ -25,14 +25,13 @@ struct Shim {
   int (*run)(const Words& words);
 };
 
-constexpr std::array<Shim, 21> kShims = {
-    {{"sbatch", SbatchMain},   {"srun", SrunMain},         {"salloc", SallocMain},
-     {"scancel", ScancelMain}, {"squeue", SqueueMain},     {"sinfo", SinfoMain},
-     {"sacct", SacctMain},     {"scontrol", ScontrolMain}, {"sacctmgr", SacctmgrMain},
-     {"sshare", SshareMain},   {"sprio", SprioMain},       {"sattach", SattachMain},
-     {"sdiag", SdiagMain},     {"gbatch", GbatchMain},     {"gqueue", GqueueMain},
-     {"ginfo", GinfoMain},     {"gjob", GjobMain},         {"gcancel", GcancelMain},
-     {"gctl", GctlMain},       {"gflowd", GflowdMain},     {"vh", VhMain}}};
+constexpr std::array<Shim, 22> kShims = {
+    {{"sbatch", SbatchMain},     {"srun", SrunMain},     {"salloc", SallocMain},   {"scancel", ScancelMain},
+     {"squeue", SqueueMain},     {"sinfo", SinfoMain},   {"sacct", SacctMain},     {"scontrol", ScontrolMain},
+     {"sacctmgr", SacctmgrMain}, {"sshare", SshareMain}, {"sprio", SprioMain},     {"sattach", SattachMain},
+     {"sdiag", SdiagMain},       {"sstat", SstatMain},   {"gbatch", GbatchMain},   {"gqueue", GqueueMain},
+     {"ginfo", GinfoMain},       {"gjob", GjobMain},     {"gcancel", GcancelMain}, {"gctl", GctlMain},
+     {"gflowd", GflowdMain},     {"vh", VhMain}}};
 
 std::string OwnPath() {
   char path[4096];

@@ -1,6 +1,7 @@
 // Jobs with several components: one job, prepared and ended as a whole.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "control/controller/controller_machines_test_world.h"
@@ -48,6 +49,34 @@ TEST(Components, ComponentsArePreparedAndEndTogether) {
   world.End(job->id, allocations[1].node, 143);
   EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kFailed);
   EXPECT_EQ(world.controller_.scheduler().free_count(), 12);
+}
+
+TEST(Components, ADependencyOnTheIdOfAComponentIsOneOnTheJob) {
+  Machines world(1, 4);
+  const auto job =
+      world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(job);
+  JobSpec next;
+  next.command = {"true"};
+  next.dependencies = {Dependency{.kind = DependencyKind::kAfterAny, .job = JobId(job->id.value() + 1)}};
+  const auto waiting = world.controller_.Submit(next, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(waiting) << waiting.error().message;
+  EXPECT_EQ(world.Of(waiting->id).dependencies.front().job, job->id);
+  next.dependencies.front().job = JobId(job->id.value() + 9);
+  EXPECT_FALSE(world.controller_.Submit(next, 0, world.ada_, world.now_, World::NoHistory())) << "no such job";
+  // The job has ended, and only the history knows it.
+  const auto history = [](JobId id) -> std::optional<JobRecord> {
+    if (id != JobId(900)) return std::nullopt;
+    JobRecord ended;
+    ended.id = id;
+    ended.state = JobState::kSucceeded;
+    ended.request.others.resize(2);
+    return ended;
+  };
+  next.dependencies.front().job = JobId(902);
+  EXPECT_TRUE(world.controller_.Submit(next, 0, world.ada_, world.now_, history));
+  next.dependencies.front().job = JobId(903);
+  EXPECT_FALSE(world.controller_.Submit(next, 0, world.ada_, world.now_, history)) << "it has three components";
 }
 
 TEST(Components, ComponentsOnOneNodeAreAGangOfOne) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "control/controller/controller_test_world.h"
+#include "model/same_element.h"
 
 namespace divvy {
 namespace controller_elements_test {
@@ -101,6 +102,34 @@ TEST(ArrayElements, ADependencyOnAnElementIdWorksLikeOneOnTheElement) {
   world.Turn();
   ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
+}
+
+TEST(ArrayElements, WaitForTheElementWithTheSameIndex) {
+  World world(4);
+  const JobId first = world.Submit(1, 3);
+  const JobId second = world.Submit(1, 4, {AfterElement(DependencyKind::kAfterOk, first, kSameElement)});
+  ASSERT_EQ(World::Launched(world.Turn()).size(), 3U) << "those of the first array";
+  world.Exit(ElementId(first, 1), 0);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(second, 1)});
+  world.Exit(ElementId(first, 0), 1);
+  EXPECT_EQ(World::EndOf(world.Turn(), ElementId(second, 0)), JobState::kCancelled);
+  world.Exit(ElementId(first, 2), 0);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::Launched(effects), std::vector<JobId>{ElementId(second, 2)});
+  EXPECT_EQ(World::EndOf(effects, ElementId(second, 3)), JobState::kCancelled)
+      << "it has no counterpart, so it waits for the success of all";
+}
+
+TEST(ArrayElements, CannotWaitOneByOneInALargeArray) {
+  World world(1);
+  JobSpec spec;
+  spec.command = {"true"};
+  const JobId first = world.Submit(1, 3);
+  spec.dependencies = {AfterElement(DependencyKind::kAfterOk, first, kSameElement)};
+  const auto refused = world.controller_.Submit(spec, 5000, world.ada_, world.now_, World::NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("aftercorr is possible for arrays of at most 4096 elements"),
+            std::string::npos);
 }
 
 TEST(ArrayElements, AreAllCountedWhenTheirDependencyFails) {

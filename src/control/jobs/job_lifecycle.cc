@@ -126,6 +126,7 @@ void JobLifecycle::ResolveDependents(const JobRecord& changed, Time now) {
 JobRecord* JobLifecycle::SplitElement(JobRecord& array, std::uint32_t ordinal) {
   array.array_waiting.Erase(ordinal);
   JobRecord element = jobs_.NewElement(array, ordinal);
+  dependencies_.NameCounterparts(element, element.dependencies);
   JobRecord* kept = &jobs_.live().emplace(element.id, std::move(element)).first->second;
   dependencies_.Add(*kept);
   effects_.Insert(*kept, nullptr);

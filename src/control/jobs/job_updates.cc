@@ -164,12 +164,13 @@ Status JobUpdates::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
 Result<std::string> JobUpdates::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
                                        const FindOutcome& outcome) {
   JobChanges changes = wanted;
-  if (changes.dependencies) dependencies_.NameElements(changes.dependencies->all);
+  if (changes.dependencies) dependencies_.NameElements(changes.dependencies->all, outcome);
   const std::vector<std::string_view> names = changes.Names();
   if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
   DIVVY_TRY(auto edited, Concerned(id, caller));
   DIVVY_CHECK(KeepWhatMayChange(id, changes, edited));
   const JobRecord first = edited.begin()->second;
+  if (changes.dependencies) dependencies_.NameCounterparts(first, changes.dependencies->all);
   for (auto& [job, record] : edited) {
     const JobRecord before = record;
     changes.ApplyTo(record);

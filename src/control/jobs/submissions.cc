@@ -7,6 +7,7 @@
 #include "control/books/record_parts.h"
 #include "engine/scheduler/explain.h"
 #include "model/run_line.h"
+#include "model/same_element.h"
 
 namespace divvy {
 namespace {
@@ -49,7 +50,28 @@ JobRecord RecordOf(const JobSpec& spec, JobId id, const Caller& caller, Time now
   return record;
 }
 
+/// Each such element has a record from the beginning.
+constexpr std::uint64_t kMostCounterparts = 4096;
+
+Status CheckCounterparts(const JobSpec& spec, std::uint64_t elements) {
+  if (elements <= kMostCounterparts || !WaitsForSameElement(spec.dependencies)) return {};
+  return LimitExceeded("dependency: aftercorr is possible for arrays of at most " + std::to_string(kMostCounterparts) +
+                       " elements, not " + std::to_string(elements) + "; use afterok to wait for the whole array");
+}
+
 }  // namespace
+
+void Submissions::SplitByCounterparts(JobId array, Time now, const FindOutcome& outcome) {
+  const JobRecord& whole = jobs_.live().at(array);
+  for (std::uint32_t ordinal = 0; ordinal < whole.array_count; ++ordinal)
+    static_cast<void>(lifecycle_.SplitElement(jobs_.live().at(array), ordinal));
+  for (std::uint32_t ordinal = 0; jobs_.Find(array) != nullptr && ordinal < jobs_.Find(array)->array_count; ++ordinal) {
+    const JobRecord* element = jobs_.Find(ElementId(array, ordinal));
+    if (element == nullptr) continue;
+    static_cast<void>(dependencies_.LearnOutcomes(element->dependencies, outcome));
+    lifecycle_.ResolveDependents(JobRecord(*element), now);
+  }
+}
 
 Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                          const FindOutcome& outcome) {
@@ -66,7 +88,8 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
     DIVVY_CHECK(CheckFeasible(scheduler_, spec.request, pools_.PlacePool(spec.pool)));
     DIVVY_CHECK(feed_.CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
-  dependencies_.NameElements(spec.dependencies);
+  DIVVY_CHECK(CheckCounterparts(spec, elements));
+  dependencies_.NameElements(spec.dependencies, outcome);
   if (Status known = dependencies_.LearnOutcomes(spec.dependencies, outcome); !known) {
     dependencies_.ForgetOutcomes(spec.dependencies);
     return known.error();
@@ -74,6 +97,7 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
 
   const JobId id(jobs_.ids().next);
   JobRecord record = RecordOf(spec, id, caller, now);
+  if (elements == 0) dependencies_.NameCounterparts(record, record.dependencies);
   if (elements > 0) {
     record.array_count = static_cast<std::uint32_t>(elements);
     record.array_waiting = IndexRanges(0, record.array_count - 1);
@@ -100,10 +124,15 @@ Result<SubmitResult> Submissions::Submit(JobSpec spec, std::uint64_t elements, c
   feed_.Put(kept);
   effects_.Announce(kept);
   effects_.RequestPlan();
+  if (elements > 0 && WaitsForSameElement(kept.dependencies)) SplitByCounterparts(id, now, outcome);
   // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
-  lifecycle_.ResolveDependents(JobRecord(kept), now);
+  else lifecycle_.ResolveDependents(JobRecord(kept), now);
   const JobRecord* left = jobs_.Find(id);
-  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
+  // An array whose elements all have records of their own counts as running; here none has begun.
+  const JobState state = left == nullptr                     ? JobState::kCancelled
+                         : left->state == JobState::kRunning ? JobState::kQueued
+                                                             : left->state;
+  return SubmitResult{id, std::max<std::uint64_t>(elements, 1), state};
 }
 
 void Submissions::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {

@@ -73,6 +73,8 @@ class Submissions {
   /// Removes a live job and its elements from memory and appends them to `removed`.
   void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
   Forecast ForecastOf(JobId waiting, Time now) const;
+  /// For an array with a dependency on kSameElement: makes a record of each element, because each waits on its own.
+  void SplitByCounterparts(JobId array, Time now, const FindOutcome& outcome);
 
   Scheduler& scheduler_;
   JobTable& jobs_;

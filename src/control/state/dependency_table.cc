@@ -1,13 +1,18 @@
 #include "control/state/dependency_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
 #include "control/books/record_parts.h"
+#include "model/same_element.h"
 
 namespace divvy {
 namespace {
+
+/// At least the components of the largest job (dialect/options/components.h).
+constexpr std::uint64_t kMostComponents = 64;
 
 std::string SingletonKey(const JobRecord& record) { return std::to_string(record.user.uid) + " " + record.name; }
 
@@ -68,7 +73,7 @@ Status DependencyTable::LearnOutcomes(const std::vector<Dependency>& dependencie
     if (dependency.kind == DependencyKind::kSingleton || dependency.status == DependencyStatus::kSatisfied) continue;
     const JobRecord* target = jobs_.Find(dependency.job);
     if (const JobRecord* array = target == nullptr ? jobs_.ArrayOf(dependency.job) : nullptr; array != nullptr) {
-      if (!dependency.element) continue;  // An element named by its own id.
+      if (!dependency.element || dependency.element == kSameElement) continue;  // An element named by its own id.
       return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
                       ": job " + ToString(dependency.job) + " is an element of array " + ToString(array->id) +
                       " and has no elements itself");
@@ -83,7 +88,7 @@ Status DependencyTable::LearnOutcomes(const std::vector<Dependency>& dependencie
     }
     if (target == nullptr && dependency.status == DependencyStatus::kImpossible) continue;
     if (target == nullptr) return NotFound("dependency on job " + ToString(dependency.job) + ": there is no such job");
-    if (!dependency.element) continue;
+    if (!dependency.element || dependency.element == kSameElement) continue;
     const auto ordinal = ElementOrdinal(*target, *dependency.element);
     if (!ordinal) {
       return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
@@ -97,14 +102,39 @@ Status DependencyTable::LearnOutcomes(const std::vector<Dependency>& dependencie
   return {};
 }
 
-void DependencyTable::NameElements(std::vector<Dependency>& dependencies) const {
+JobId DependencyTable::LeaderOf(JobId id, const FindOutcome& outcome) const {
+  for (std::uint64_t before = 0; before < kMostComponents && before < id.value(); ++before) {
+    const JobId candidate(id.value() - before);
+    const JobRecord* live = jobs_.Find(candidate);
+    const auto ended = live == nullptr ? outcome(candidate) : std::nullopt;
+    if (live == nullptr && !ended) continue;
+    return (live != nullptr ? live->request : ended->request).others.size() >= before ? candidate : id;
+  }
+  return id;
+}
+
+void DependencyTable::NameElements(std::vector<Dependency>& dependencies, const FindOutcome& outcome) const {
   for (Dependency& dependency : dependencies) {
-    if (dependency.kind == DependencyKind::kSingleton || dependency.element) continue;
+    if (dependency.kind != DependencyKind::kSingleton && jobs_.Find(dependency.job) == nullptr &&
+        jobs_.ArrayOf(dependency.job) == nullptr)
+      dependency.job = LeaderOf(dependency.job, outcome);
+    if (dependency.kind == DependencyKind::kSingleton || dependency.element.value_or(kSameElement) != kSameElement)
+      continue;
     const JobRecord* array = jobs_.Find(dependency.job) == nullptr ? jobs_.ArrayOf(dependency.job) : nullptr;
     if (array == nullptr) continue;
     const auto ordinal = static_cast<std::uint32_t>(dependency.job.value() - array->id.value() - 1);
     dependency.element = ElementOf(*array, ordinal).array_index;
     dependency.job = array->id;
+  }
+}
+
+void DependencyTable::NameCounterparts(const JobRecord& waiting, std::vector<Dependency>& dependencies) const {
+  for (Dependency& dependency : dependencies) {
+    if (dependency.element != kSameElement) continue;
+    dependency.element.reset();
+    const JobRecord* array = waiting.array.is_set() ? Target(dependency) : nullptr;
+    if (array != nullptr && array->array_count > 0 && ElementOrdinal(*array, waiting.array_index))
+      dependency.element = waiting.array_index;
   }
 }
 
@@ -287,8 +317,16 @@ std::set<JobId> DependencyTable::AffectedBy(const JobRecord& changed) const {
   std::set<JobId> waiting;
   const auto collect = [&](const std::set<JobId>& ids) { waiting.insert(ids.begin(), ids.end()); };
   if (const auto at = dependents_.find(changed.id); at != dependents_.end()) collect(at->second);
-  if (changed.array.is_set()) {
-    if (const auto at = dependents_.find(changed.array); at != dependents_.end()) collect(at->second);
+  if (const auto at = changed.array.is_set() ? dependents_.find(changed.array) : dependents_.end();
+      at != dependents_.end()) {
+    // An array may have thousands of dependents by element; only those of this element are affected.
+    const auto is_meant = [&](const Dependency& dependency) {
+      return dependency.job == changed.array && dependency.element.value_or(changed.array_index) == changed.array_index;
+    };
+    std::ranges::copy_if(at->second, std::inserter(waiting, waiting.end()), [&](JobId id) {
+      const JobRecord* record = jobs_.Find(id);
+      return record == nullptr || std::ranges::any_of(record->dependencies, is_meant);
+    });
   }
   if (!singletons_.empty()) {
     if (const auto at = singletons_.find(SingletonKey(changed)); at != singletons_.end()) collect(at->second);

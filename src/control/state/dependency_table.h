@@ -33,7 +33,10 @@ class DependencyTable {
   /// Keeps the end of a job that is no longer live, if a dependency refers to it.
   void KeepOutcome(const JobRecord& ended);
   /// Renames elements that wait with their array to array and index: they may never get a record under their own id.
-  void NameElements(std::vector<Dependency>& dependencies) const;
+  /// Renames components of heterogeneous jobs, which have ids of their own, to the job.
+  void NameElements(std::vector<Dependency>& dependencies, const FindOutcome& outcome) const;
+  /// Replaces kSameElement with the element that `waiting` waits for, or with the whole array.
+  void NameCounterparts(const JobRecord& waiting, std::vector<Dependency>& dependencies) const;
 
   /// Describes each unmet dependency. Empty: all are met.
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
@@ -56,6 +59,8 @@ class DependencyTable {
   bool IsAskedFor(const JobRecord& record) const;
   /// The target of a dependency: live, or as it ended. Null while an array element has no record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
+  /// The job that has a component with the id `id`, or `id`.
+  JobId LeaderOf(JobId id, const FindOutcome& outcome) const;
   bool WasCancelledWaiting(const Dependency& dependency) const;
   bool IsForgotten(const Dependency& dependency) const;  ///< The target's outcome is no longer known.
   DependencyStatus StatusOf(const JobRecord& record, const Dependency& dependency) const;

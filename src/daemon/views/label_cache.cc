@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "engine/pool_row.h"
 
 namespace divvy {
@@ -107,8 +108,11 @@ bool LabelCache::Passes(const JobRecord& record, const wire::JobSelector& select
 }
 
 bool LabelCache::Passes(const JobRecord& record, const SpecLabels& labels, const wire::JobSelector& select) {
-  return IsInOneOf(select.pools, record, labels) && IsOneOf(select.accounts, labels.account) &&
-         IsOneOf(select.qos, labels.qos);
+  // Slurm's commands change accounts to lower case when a job is submitted, but not when jobs are listed.
+  const bool is_account = select.accounts.empty() || std::ranges::any_of(select.accounts, [&](const std::string& one) {
+                            return EqualsIgnoringCase(one, labels.account);
+                          });
+  return IsInOneOf(select.pools, record, labels) && is_account && IsOneOf(select.qos, labels.qos);
 }
 
 }  // namespace divvy

@@ -6,6 +6,7 @@
 #include "dialect/options/job_options.h"
 #include "dialect/options/quantities.h"
 #include "dialect/options/quoted.h"
+#include "model/same_element.h"
 
 namespace divvy::dialect {
 namespace {
@@ -22,9 +23,8 @@ constexpr std::array kKinds = {
     NamedKind{"afterok", DependencyKind::kAfterOk},
     NamedKind{"afternotok", DependencyKind::kAfterNotOk},
     NamedKind{"afterany", DependencyKind::kAfterAny},
-    // Slurm's kinds that divvy lacks map to stricter ones: the whole array instead of one element, and the end of the
-    // job instead of its burst buffer.
-    NamedKind{"aftercorr", DependencyKind::kAfterOk},
+    NamedKind{"aftercorr", DependencyKind::kAfterOk},  // With kSameElement.
+    // The end of the job instead of that of its burst buffer.
     NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
 };
 
@@ -95,6 +95,7 @@ Status ReadPart(std::string_view part, const ParseContext& around, JobSpec& spec
   }
   std::vector<std::string_view> words = Split(part, ':');
   DependencyKind kind = DependencyKind::kAfterOk;
+  bool is_by_element = false;
   if (const char first = part.front(); !(first >= '0' && first <= '9') && first != '@') {
     const NamedKind* named = FindKind(words.front());
     if (named == nullptr && words.size() == 1) {
@@ -115,13 +116,12 @@ Status ReadPart(std::string_view part, const ParseContext& around, JobSpec& spec
     if (words.size() < 2)
       return InvalidArgument(Quoted(part) + " needs a job id; write " + std::string(named->name) + ":12");
     kind = named->kind;
-    if (named->name == "aftercorr") {
-      spec.notes.push_back("aftercorr: waits until the whole array has succeeded, not element by element");
-    }
+    is_by_element = named->name == "aftercorr";
     words.erase(words.begin());
   }
   for (std::string_view word : words) {
     DIVVY_TRY(Dependency dependency, ReadJob(word, kind, around));
+    if (is_by_element && !dependency.element) dependency.element = kSameElement;
     if (std::ranges::find(spec.dependencies, dependency) == spec.dependencies.end()) {
       spec.dependencies.push_back(dependency);
     }
@@ -167,11 +167,12 @@ Status ParseDependencies(std::string_view text, const ParseContext& around, JobS
 }
 
 std::string FormatDependency(const Dependency& dependency) {
-  std::string out(KindName(dependency.kind));
+  const bool is_by_element = dependency.element == kSameElement;
+  std::string out(is_by_element ? "aftercorr" : KindName(dependency.kind));
   if (dependency.kind == DependencyKind::kSingleton) return out;
   // Not set: a shorthand that `divvy explain` could not resolve.
   out += ":" + (dependency.job.is_set() ? ToString(dependency.job) : std::string("@"));
-  if (dependency.element) out += "_" + std::to_string(*dependency.element);
+  if (dependency.element && !is_by_element) out += "_" + std::to_string(*dependency.element);
   if (dependency.delay > Duration(0)) {
     const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(dependency.delay);
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(dependency.delay);

@@ -222,7 +222,8 @@ TEST(Dependencies, ReadsEveryForm) {
            {" 12 , 13 ", "afterok:12,afterok:13"},
            {"pretrain_v2", "afterok:39"},
            {"afterany:12:pretrain_v2", "afterany:12,afterany:39"},
-           {"aftercorr:5", "afterok:5"}}) {
+           {"aftercorr:5", "aftercorr:5"},
+           {"aftercorr:5_3,afterok:5", "afterok:5_3,afterok:5"}}) {
     JobSpec spec;
     const Status read = ParseDependencies(text, TestParseContext(), spec);
     ASSERT_TRUE(read) << text << ": " << read.error().message;

@@ -43,6 +43,8 @@ Result<std::vector<std::string>> ExpandRange(std::string_view inside, std::strin
   return numbers;
 }
 
+/// As in Slurm, the numbers of the last brackets change first, and then those of the other brackets from left to right:
+/// "a[0-1]b[0-1]c[0-1]" is a0b0c0, a0b0c1, a1b0c0, a1b0c1, a0b1c0, ...
 Status ExpandName(std::string_view name, std::string_view whole, std::vector<std::string>& out) {
   std::vector<std::string> made = {""};
   while (!name.empty()) {
@@ -55,12 +57,14 @@ Status ExpandName(std::string_view name, std::string_view whole, std::vector<std
     if (close == std::string_view::npos) return Wrong(whole);
     DIVVY_TRY(const std::vector<std::string> numbers, ExpandRange(name.substr(open + 1, close - open - 1), whole));
     if (made.size() * numbers.size() > kMostNames) return Wrong(whole);
+    name.remove_prefix(close + 1);
+    const bool is_last = name.find('[') == std::string_view::npos;
     std::vector<std::string> longer;
-    for (const std::string& one : made) {
-      for (const std::string& number : numbers) longer.push_back(one + number);
+    for (std::size_t i = 0; i < made.size() * numbers.size(); ++i) {
+      const std::size_t before = is_last ? i / numbers.size() : i % made.size();
+      longer.push_back(made[before] + numbers[is_last ? i % numbers.size() : i / made.size()]);
     }
     made = std::move(longer);
-    name.remove_prefix(close + 1);
   }
   if (out.size() + made.size() > kMostNames) return Wrong(whole);
   out.insert(out.end(), made.begin(), made.end());

@@ -17,6 +17,7 @@ struct GpuCount {
   std::string option;  // "--gres=gpu:4", for messages.
   std::int64_t count = 0;
   std::string type;
+  enum class Unit { kJob, kNode, kSocket, kTask } unit = Unit::kJob;
 };
 
 struct Tally {
@@ -91,30 +92,40 @@ Status CountTasks(JobSpec& spec, Tally& tally) {
 
 /// Collects the options that give a number of GPUs.
 Status CollectGpus(JobSpec& spec, Tally& tally) {
-  const auto add = [&](std::vector<GpuCount>& where, const std::string& option, const GpuOption& ask) {
-    where.push_back({option, ask.count, ask.type});
+  using Unit = GpuCount::Unit;
+  const auto add = [&](std::vector<GpuCount>& where, const std::string& option, const GpuOption& ask, Unit unit) {
+    where.push_back({option, ask.count, ask.type, unit});
     if (ask.other_type) tally.other_type = *ask.other_type;
   };
   if (const auto gres = Value(spec, "gres")) {
     DIVVY_TRY(const GresOption ask, ParseGres(*gres));
     for (const std::string& note : ask.notes) AddNote(spec, "--gres=" + note);
-    if (ask.gpus) add(tally.per_node, Written(spec, "gres"), *ask.gpus);
+    if (ask.gpus) add(tally.per_node, Written(spec, "gres"), *ask.gpus, Unit::kNode);
   }
   for (const std::string_view option : {"gpus-per-node", "gpus"}) {
     const auto value = Value(spec, option);
     if (!value) continue;
     DIVVY_TRY(const GpuOption ask, ParseGpuCount(*value));
+    // As in Slurm, whose list of both ends with the value of --gres.
+    if (option == "gpus-per-node" && !tally.per_node.empty()) {
+      if (ask.count != tally.per_node.front().count)
+        AddNote(spec, Written(spec, option) + ": " + tally.per_node.front().option + " counts instead, as in Slurm");
+      continue;
+    }
     if (!ask.note.empty()) AddNote(spec, Written(spec, option) + ": " + ask.note);
-    add(option == "gpus" ? tally.gpus : tally.per_node, Written(spec, option), ask);
+    if (option == "gpus") add(tally.gpus, Written(spec, option), ask, Unit::kJob);
+    else add(tally.per_node, Written(spec, option), ask, Unit::kNode);
   }
   if (const auto value = Value(spec, "gpus-per-socket")) {
     const auto sockets = Number(spec, "sockets-per-node");
     if (!sockets) {
-      return InvalidArgument("--gpus-per-socket needs --sockets-per-node; add it, or write --gpus=N for the whole job");
+      return InvalidArgument(
+          "--gpus-per-socket option requires --sockets-per-node specification; add it, or write --gpus=N for the whole "
+          "job");
     }
     DIVVY_TRY(GpuOption ask, ParseGpuCount(*value));
     DIVVY_TRY(ask.count, Product(ask.count, *sockets, "GPUs"));
-    add(tally.per_node, Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask);
+    add(tally.per_node, Written(spec, "gpus-per-socket") + " on " + Plural(*sockets, "socket"), ask, Unit::kSocket);
   }
   return {};
 }
@@ -143,7 +154,7 @@ Status FindNodes(const JobSpec& spec, Tally& tally) {
   std::vector<GpuCount> all;
   for (const GpuCount& one : tally.per_node) {
     DIVVY_TRY(const std::int64_t count, Product(one.count, nodes, "GPUs"));
-    all.push_back({one.option + (nodes > 1 ? " on " + Plural(nodes, "node") : ""), count, one.type});
+    all.push_back({one.option + (nodes > 1 ? " on " + Plural(nodes, "node") : ""), count, one.type, one.unit});
   }
   tally.gpus.insert(tally.gpus.begin(), all.begin(), all.end());
   if (tally.tasks == 0 && tally.tasks_per_node > 0) {
@@ -171,13 +182,14 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   if (tally.tasks == 0) {
     const std::int64_t total = tally.gpus.front().count;
     if (ask->count == 0 || total % ask->count != 0) {
-      return InvalidArgument(tally.gpus.front().option + " cannot be divided by " + written + "; write --ntasks=N");
+      return InvalidArgument("Failed to validate job spec, --gpus not multiple of --gpus-per-task: " +
+                             tally.gpus.front().option + " cannot be divided by " + written + "; write --ntasks=N");
     }
     tally.tasks = std::max<std::int64_t>(total / ask->count, 1);
   }
   tally.gpus_per_task = ask->count;
   DIVVY_TRY(const std::int64_t in_all, Product(ask->count, tally.tasks, "GPUs"));
-  tally.gpus.push_back({written + " for " + Plural(tally.tasks, "task"), in_all, ask->type});
+  tally.gpus.push_back({written + " for " + Plural(tally.tasks, "task"), in_all, ask->type, GpuCount::Unit::kTask});
   return {};
 }
 
@@ -193,7 +205,7 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
       return InvalidArgument(std::to_string(tally.tasks) + " tasks cannot be divided by " +
                              Written(spec, "ntasks-per-gpu") + "; write --gpus=N");
     }
-    tally.gpus.push_back({Written(spec, "ntasks-per-gpu"), tally.tasks / *per_gpu, ""});
+    tally.gpus.push_back({Written(spec, "ntasks-per-gpu"), tally.tasks / *per_gpu, "", GpuCount::Unit::kTask});
     return {};
   }
   DIVVY_TRY(const std::int64_t most, Product(tally.gpus.front().count, *per_gpu, "tasks and CPUs"));
@@ -205,18 +217,50 @@ Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
   return {};
 }
 
+/// Slurm's sentence about two options that request different numbers of GPUs. `one` and `other` count the whole job.
+std::string Contradiction(const GpuCount& one, const GpuCount& other, const Tally& tally) {
+  using Unit = GpuCount::Unit;
+  const std::int64_t nodes = tally.nodes.least;
+  if (one.unit == Unit::kNode && other.unit == Unit::kSocket)
+    return "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of "
+           "sockets differ from --sockets-per-node.";
+  if (other.unit == Unit::kTask && one.unit == Unit::kJob)
+    return "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from "
+           "-n/--ntasks.";
+  if (other.unit == Unit::kTask && tally.tasks_per_node > 0)
+    return "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of "
+           "tasks per node differ from --ntasks-per-node.";
+  // A count per node or per socket, and --gpus.
+  if (other.unit != Unit::kJob || one.count == 0) return "Requested node configuration is not available";
+  if (other.count * nodes < one.count)
+    return "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket";
+  if (other.count * nodes % one.count != 0)
+    return "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node";
+  return "Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (" +
+         std::to_string(other.count * nodes / one.count) + ") doesn't fall between min_nodes (" +
+         std::to_string(nodes) + ") and max_nodes (" + std::to_string(tally.nodes.most) + ") boundaries.";
+}
+
 Status SettleGpus(JobSpec& spec, Tally& tally) {
   std::string type;
   for (const GpuCount& one : tally.gpus) {
     const GpuCount& first = tally.gpus.front();
     if (one.count != first.count) {
-      return InvalidArgument(first.option + " makes " + Plural(first.count, "GPU") + ", but " + one.option + " makes " +
+      return InvalidArgument(Contradiction(first, one, tally) + ": " + first.option + " makes " +
+                             Plural(first.count, "GPU") + ", but " + one.option + " makes " +
                              std::to_string(one.count) + ": change one of them");
     }
     if (!one.type.empty() && !type.empty() && one.type != type) {
       return InvalidArgument("two types of GPU in one job, '" + type + "' and '" + one.type + "': keep one of them");
     }
     if (!one.type.empty()) type = one.type;
+  }
+  if (tally.says_nodes && !tally.gpus.empty()) {
+    const GpuCount& all = tally.gpus.front();
+    if (all.unit == GpuCount::Unit::kJob && all.count > 0 && all.count < tally.nodes.least)
+      return InvalidArgument("Failed to validate job spec, --gpus < -N: " + all.option +
+                             " is fewer than one for each of " + Plural(tally.nodes.least, "node") +
+                             "; write --nodes=" + std::to_string(all.count));
   }
   if (!tally.gpus.empty()) {
     if (tally.gpus.front().count > std::numeric_limits<int>::max()) {

@@ -76,6 +76,9 @@ Result<Distribution> ParseDistribution(std::string_view text);
 /// --gpu-bind: refuses a value that is not in Slurm's syntax, such as map_gpu:x.
 Status CheckGpuBind(std::string_view text);
 
+/// --gpu-freq: the same.
+Status CheckGpuFreq(std::string_view text);
+
 /// --constraint: the condition on the GPU's model, and the conditions on the node.
 struct ConstraintOption {
   std::string gpu_type;  // In Request::gpu_type's form. Empty: no condition.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
+#include <span>
 
 #include "base/text.h"
 #include "dialect/options/components.h"
@@ -190,6 +192,111 @@ SlurmLines FindSlurmLines(std::string_view script) {
   return found;
 }
 
+namespace {
+
+/// Options of LSF ("#BSUB") and PBS ("#PBS") that sbatch reads too.
+struct ForeignOption {
+  char letter;
+  std::string_view option;
+  bool is_flag = false;
+};
+constexpr auto kBsubOptions = std::to_array<ForeignOption>({{'J', "job-name"},
+                                                            {'M', "mem-per-cpu"},
+                                                            {'W', "time"},
+                                                            {'e', "error"},
+                                                            {'m', "nodelist"},
+                                                            {'n', "ntasks"},
+                                                            {'o', "output"},
+                                                            {'q', "partition"},
+                                                            {'x', "exclusive", true}});
+constexpr auto kPbsOptions = std::to_array<ForeignOption>({{'A', "account"},
+                                                           {'N', "job-name"},
+                                                           {'a', "begin"},
+                                                           {'e', "error"},
+                                                           {'h', "hold", true},
+                                                           {'l', ""},
+                                                           {'o', "output"},
+                                                           {'q', "partition"}});
+
+/// "-l nodes=2:ppn=4,walltime=1:00:00" of PBS.
+std::vector<std::string> ReadPbsResources(std::string_view list, std::vector<std::string>& unread) {
+  std::vector<std::string> options;
+  for (const std::string_view item : Split(list, ',')) {
+    const std::vector<std::string_view> parts = Split(item, ':');
+    const auto value = [](std::string_view part) { return std::string(part.substr(part.find('=') + 1)); };
+    if (item.starts_with("walltime=")) {
+      options.push_back("--time=" + value(item));
+    } else if (item.starts_with("mem=")) {
+      options.push_back("--mem=" + value(item));
+    } else if (item.starts_with("nodes=") && ParseInteger(value(parts.front()))) {
+      options.push_back("--nodes=" + value(parts.front()));
+      for (const std::string_view part : parts) {
+        if (part.starts_with("ppn=")) options.push_back("--ntasks-per-node=" + value(part));
+      }
+    } else {
+      unread.push_back("-l " + std::string(item));
+    }
+  }
+  return options;
+}
+
+/// The value as Slurm writes it. LSF counts memory in KiB, time as [hours:]minutes, and separates hosts by spaces.
+std::string AsSlurmWrites(char letter, std::string value) {
+  if (letter == 'M' && ParseInteger(value)) return value + "K";
+  if (letter == 'W' && std::ranges::count(value, ':') == 1) return value + ":00";
+  if (letter == 'm') std::ranges::replace(value, ' ', ',');
+  return value;
+}
+
+/// One line's words as options of Slurm. Those without a counterpart are added to `unread`.
+std::vector<std::string> ReadForeignWords(const std::vector<std::string>& words, bool is_bsub,
+                                          std::vector<std::string>& unread) {
+  const std::span<const ForeignOption> known = is_bsub ? std::span<const ForeignOption>(kBsubOptions) : kPbsOptions;
+  std::vector<std::string> options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const char letter = word.size() > 1 && word.front() == '-' ? word[1] : '\0';
+    const auto option = std::ranges::find(known, letter, &ForeignOption::letter);
+    if (option == known.end()) {
+      unread.push_back(word);
+    } else if (option->is_flag) {
+      options.push_back("--" + std::string(option->option));
+    } else {
+      const std::string value = word.size() > 2 ? word.substr(2) : i + 1 < words.size() ? words[++i] : "";
+      if (option->option.empty()) std::ranges::move(ReadPbsResources(value, unread), std::back_inserter(options));
+      else
+        options.push_back("--" + std::string(option->option) + "=" + (is_bsub ? AsSlurmWrites(letter, value) : value));
+    }
+  }
+  return options;
+}
+
+/// As sbatch does, reads "#BSUB" and "#PBS" lines before the first command. "#SBATCH" lines override them.
+Status ApplyForeignLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
+  const std::vector<Option> options = SbatchOptions(spec, around);
+  int number = 0;
+  for (std::string_view line : Split(text, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string_view trimmed = Trim(line);
+    if (!trimmed.empty() && !trimmed.starts_with('#')) break;
+    const std::string_view magic = line.substr(0, line.find_first_of(" \t"));
+    if (magic != "#BSUB" && magic != "#PBS") continue;
+    std::vector<std::string> words;
+    if (const std::string wrong = SplitSlurmWords(line.substr(magic.size()), words); !wrong.empty())
+      return InvalidArgument(At(path, number) + wrong);
+    std::vector<std::string> unread;
+    const auto parsed = ParseOptions(options, ReadForeignWords(words, magic == "#BSUB", unread));
+    if (!parsed) return InvalidArgument(At(path, number) + std::string(magic) + ": " + parsed.error().message);
+    if (!unread.empty())
+      AddNote(spec, "line " + std::to_string(number) + ": " + std::string(magic) + " " + Join(unread, " ") +
+                        " is ignored; write the option of Slurm in a #SBATCH line");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status ApplySlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec) {
   spec.dialect = Dialect::kSlurm;
   slurm::KeepOrigin(spec, around);
@@ -287,6 +394,9 @@ bool BeginsComponent(const SlurmLine& line) {
 }
 
 Status FinishSlurm(JobSpec& spec) {
+  const auto given = [&](std::string_view option) { return slurm::Value(spec, option).has_value(); };
+  if (given("hint") && (given("ntasks-per-core") || given("threads-per-core") || given("extra-node-info")))
+    AddNote(spec, slurm::kHintExcludes);
   DIVVY_CHECK(slurm::Settle(spec));
   DIVVY_CHECK(SettleComponents(spec));
   const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
@@ -321,6 +431,8 @@ Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vec
 
 Status ReadSlurmLines(std::string_view text, std::string_view path, const ParseContext& around, JobSpec& spec,
                       const std::vector<std::string>* words) {
+  if (words != nullptr && std::ranges::find(*words, "--ignore-pbs") == words->end())
+    DIVVY_CHECK(ApplyForeignLines(text, path, around, spec));
   DIVVY_CHECK(ApplySlurmLines(text, path, around, spec));
   DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
   if (words != nullptr) {
@@ -358,6 +470,9 @@ void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
   if (slurm::Value(spec, "exclusive") && gpus_of_server) {
     spec.request.gpus = *gpus_of_server;
     spec.request.max_gpus = 0;
+    const std::int64_t cpus = slurm::Number(spec, "cpus-per-gpu").value_or(0) * *gpus_of_server;
+    spec.request.cpus =
+        static_cast<int>(std::max<std::int64_t>(spec.request.cpus, std::min<std::int64_t>(cpus, 1 << 30)));
   }
   for (Component& one : spec.request.others) {
     if (gpus_of_server && one.labels.contains(slurm::LabelOf("exclusive"))) one.gpus = *gpus_of_server;

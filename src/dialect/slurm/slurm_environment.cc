@@ -305,11 +305,15 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
 
 std::vector<std::string> ScrubInherited(std::vector<std::string> environment) {
   // SLURM_CONF and similar variables are the user's settings for a real Slurm; they do not describe a job.
-  constexpr std::array<std::string_view, 4> kSettings = {
-      "SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
+  constexpr std::array<std::string_view, 5> kSettings = {
+      "SLURM_ACCOUNT=", "SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
+  // A wish for the steps of the job, unless an outer step set it.
+  const bool is_bound = std::ranges::any_of(
+      environment, [](const std::string& entry) { return entry.starts_with("SLURM_CPU_BIND_TYPE="); });
   constexpr std::array<std::string_view, 5> kJobs = {"SLURM_", "SLURMD_", "SRUN_", "PMI_", "PMIX_"};
   std::erase_if(environment, [&](const std::string& entry) {
     const auto begins = [&](std::string_view prefix) { return entry.starts_with(prefix); };
+    if (!is_bound && begins("SLURM_CPU_BIND=")) return false;
     return std::ranges::any_of(kJobs, begins) && std::ranges::none_of(kSettings, begins);
   });
   return environment;

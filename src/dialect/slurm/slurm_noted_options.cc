@@ -111,6 +111,7 @@ void AddNotedOptions(JobSpec& spec, std::vector<Option>& options) {
                   .help = noted.why.empty() ? std::string_view("Accepted; has no effect") : noted.why,
                   .apply = [&spec, &noted](std::string_view value) -> Status {
                     if (noted.takes == kValue && value.empty()) return InvalidArgument("the value is empty");
+                    if (noted.name == "gpu-freq") DIVVY_CHECK(CheckGpuFreq(value));
                     Keep(spec, noted.name, value);
                     if (noted.why.empty()) return {};
                     const std::string written =

@@ -1,12 +1,18 @@
 // Slurm's options without effect here, or of a site's plugins: accepted, mentioned in a note, never an error.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "dialect/options/options.h"
 #include "model/job.h"
 
 namespace divvy::dialect::slurm {
+
+/// Slurm's words about --hint beside an option that says the same in detail.
+inline constexpr std::string_view kHintExcludes =
+    "Following options are mutually exclusive with --hint: --ntasks-per-core, --threads-per-core, -B and --cpu-bind "
+    "(other then --cpu-bind=verbose). Ignoring --hint.";
 
 /// Appends these options to `options`. The closures write into `spec`.
 void AddNotedOptions(JobSpec& spec, std::vector<Option>& options);

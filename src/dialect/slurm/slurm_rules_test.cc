@@ -1,6 +1,8 @@
 // Rules of Slurm's options that its own test suite checks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "dialect/options/quantities.h"
 #include "dialect/options/slurm_request.h"
@@ -49,15 +51,106 @@ TEST(SlurmRules, DistributionFillsInTheDefaults) {
   }
 }
 
+TEST(SlurmRules, CountsOfGpusThatDisagreeAreRefusedInSlurmsWords) {
+  const std::string spec = "Failed to validate job spec";
+  for (const auto& [words, want] : std::vector<std::pair<std::string, std::string>>{
+           {"--gpus-per-task=1 --gpus-per-node=1 -n2 -N1", "Requested node configuration is not available"},
+           {"--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 -N1",
+            spec + ". Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node"},
+           {"--gres=gpu:2 --gpus=1", "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"},
+           {"--gpus-per-socket=2 --sockets-per-node=1 --gpus=1", "Failed to ensure --gpus >= "},
+           {"--gpus-per-task=1 -n2 --gpus=1", spec + ". Based on --gpus and --gpus-per-task number of requested tasks"},
+           {"--gpus=4 --gpus-per-task=2 -n1", spec + ". Based on --gpus and --gpus-per-task number of requested tasks"},
+           {"--gpus=3 --gpus-per-task=2 -N1", spec + ", --gpus not multiple of --gpus-per-task"},
+           {"--gres=gpu:2 --gpus=3", spec + ", --gpus is not multiple of --gres=gpu/--gpus-per-node"},
+           {"--gres=gpu:2 --gpus-per-socket=1 --sockets-per-node=1",
+            spec + ". Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ"},
+           {"--gres=gpu:2 --gpus=4 -N1", "required nodes (2) doesn't fall between min_nodes (1) and max_nodes (1)"},
+           {"--gpus=1 -N2", spec + ", --gpus < -N"}}) {
+    std::vector<std::string> list;
+    for (const std::string_view word : SplitWords(words)) list.emplace_back(word);
+    EXPECT_NE(Refusal(list).find(want), std::string::npos) << words << ": " << Refusal(list);
+  }
+  EXPECT_EQ(Refusal({"--gres=gpu:2", "--gpus=4"}), "") << "two nodes";
+  const auto both = Asked({"--gpus-per-node=1", "--gres=gpu:2"});
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ(both->request.gpus, 2) << "--gres wins";
+  EXPECT_EQ(both->notes.size(), 1U);
+}
+
+TEST(SlurmRules, ExclusiveTakesTheCpusOfAllGpus) {
+  auto spec = Asked({"--exclusive", "--cpus-per-gpu=3", "--gpus-per-task=1", "-n1"});
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->request.cpus, 3);
+  spec->dialect = Dialect::kSlurm;
+  CompleteSlurm(*spec, 8);
+  EXPECT_EQ(spec->request.gpus, 8);
+  EXPECT_EQ(spec->request.cpus, 24);
+}
+
+/// The spec of a script that sbatch gets, with `words` on its command line.
+JobSpec OfScript(const std::string& script, std::vector<std::string> words = {}) {
+  static ParseContext around;
+  around = TestParseContext();
+  JobSpec spec;
+  const Status read = ReadSlurmLines("#!/bin/sh\n" + script, "s.sh", around, spec, &words);
+  EXPECT_TRUE(read) << read.error().message;
+  return spec;
+}
+
+TEST(SlurmRules, HintExcludesOptionsThatSayItInDetail) {
+  const auto has_note = [](const std::vector<std::string>& words) {
+    const auto spec = Asked(words);
+    return spec && std::ranges::any_of(spec->notes, [](const std::string& note) {
+             return note.find("mutually exclusive with --hint") != std::string::npos;
+           });
+  };
+  EXPECT_TRUE(has_note({"--hint=nomultithread", "--threads-per-core=1"}));
+  EXPECT_TRUE(has_note({"--hint=nomultithread", "-B1"}));
+  EXPECT_FALSE(has_note({"--hint=nomultithread"}));
+  EXPECT_FALSE(has_note({"--threads-per-core=1"}));
+}
+
+TEST(SlurmRules, SbatchReadsLinesOfLsfAndPbs) {
+  const JobSpec lsf = OfScript(
+      "\n#BSUB -oout.txt -e err.txt\n#BSUB -m\"n1 n2\" -R span[hosts=1]\n#BSUB -Jtrain -M4096 -n 2\n"
+      "#BSUB -W 1:30 -q night\ntrue\n#BSUB -J late\n");
+  EXPECT_EQ(lsf.output, "out.txt");
+  EXPECT_EQ(lsf.error, "err.txt");
+  EXPECT_EQ(lsf.name, "train");
+  EXPECT_EQ(lsf.pool, "night");
+  EXPECT_EQ(lsf.time_limit, Duration(90min));
+  EXPECT_EQ(lsf.request.node_list, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(lsf.request.memory, Bytes(std::int64_t{4} << 20)) << "4096 KiB for each of 2 CPUs, on 2 nodes";
+  EXPECT_TRUE(std::ranges::any_of(lsf.notes,
+                                  [](const std::string& note) { return note.find("#BSUB -R") != std::string::npos; }));
+  const std::string pbs = "#PBS -N fold -l nodes=2:ppn=4,walltime=2:00:00\n";
+  EXPECT_EQ(OfScript(pbs).name, "fold");
+  EXPECT_EQ(OfScript(pbs).request.nodes, 2);
+  EXPECT_EQ(OfScript(pbs).request.tasks, 8);
+  EXPECT_EQ(OfScript(pbs).time_limit, Duration(2h));
+  EXPECT_EQ(OfScript(pbs + "#SBATCH -J own\n").name, "own") << "lines of Slurm count more";
+  EXPECT_EQ(OfScript(pbs, {"--ignore-pbs"}).name, "");
+  EXPECT_EQ(OfScript(pbs, {"--ignore-pbs"}).request.nodes, 1);
+}
+
 TEST(SlurmRules, GpuBindIsCheckedAtSubmission) {
   for (const char* right : {"closest", "none", "single:2", "per_task:1", "map_gpu:0,1*2", "mask_gpu:0x3,c",
                             "verbose,closest", "v,map_gpu:0"}) {
     EXPECT_EQ(Refusal({std::string("--gpu-bind=") + right}), "") << right;
   }
-  for (const char* wrong : {"map_gpu:NaN", "verbose,mask_gpu:NaN", "map_gpu:", "map_gpu:0,,1", "single:x", "nearest"}) {
+  for (const char* wrong : {"map_gpu:", "map_gpu:0,,1", "single:x", "nearest"}) {
     EXPECT_NE(Refusal({std::string("--gpu-bind=") + wrong}).find("Invalid --gpu-bind argument"), std::string::npos)
         << wrong;
   }
+  for (const char* wrong : {"map_gpu:NaN", "verbose,mask_gpu:NaN"}) {
+    EXPECT_NE(Refusal({std::string("--gpu-bind=") + wrong}).find("Failed to validate NaN, offending character is N"),
+              std::string::npos)
+        << wrong;
+  }
+  for (const char* right : {"low", "high,memory=900", "memory=highm1", "1300,verbose"})
+    EXPECT_EQ(Refusal({std::string("--gpu-freq=") + right}), "") << right;
+  EXPECT_NE(Refusal({"--gpu-freq=blah"}).find("Invalid --gpu-freq argument: gpu:blah"), std::string::npos);
 }
 
 TEST(SlurmRules, ANumberOfNodesAloneIsOneTaskOnEach) {

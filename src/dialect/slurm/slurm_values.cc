@@ -244,8 +244,26 @@ Status CheckGpuBind(std::string_view text) {
   if ((kind == "single" || kind == "per_task" || kind == "map_gpu" || kind == "map") && all_are("0123456789", false))
     return {};
   if ((kind == "mask_gpu" || kind == "mask") && all_are("0123456789abcdefABCDEF", true)) return {};
+  const bool is_mask = kind == "mask_gpu" || kind == "mask";
+  if (const auto wrong = value.find_first_not_of(is_mask ? "0123456789abcdefABCDEFx,*" : "0123456789,*");
+      (is_mask || kind == "map_gpu" || kind == "map") && wrong != std::string_view::npos)
+    return InvalidArgument("Failed to validate " + std::string(value) + ", offending character is " + value[wrong] +
+                           "; expected " + (is_mask ? "masks: mask_gpu:0x1,0x2" : "numbers of GPUs: map_gpu:0,1"));
   return InvalidArgument("Invalid --gpu-bind argument: gpu:" + std::string(text) +
                          "; expected closest, none, single:N, per_task:N, map_gpu:0,1 or mask_gpu:0x1,0x2");
+}
+
+Status CheckGpuFreq(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kClocks = {"low", "medium", "high", "highm1"};
+  for (const std::string_view item : Split(text, ',')) {
+    const std::string_view value = item.substr(item.find('=') + 1);
+    const std::string_view type = value.size() == item.size() ? std::string_view() : item.substr(0, item.find('='));
+    const bool is_clock = IsNumber(value) || std::ranges::find(kClocks, value) != kClocks.end();
+    if ((type.empty() && value == "verbose") || ((type.empty() || type == "memory") && is_clock)) continue;
+    return InvalidArgument("Invalid --gpu-freq argument: gpu:" + std::string(text) +
+                           "; expected low, medium, high, highm1 or MHz, then optionally ,memory=CLOCK and ,verbose");
+  }
+  return {};
 }
 
 Result<Distribution> ParseDistribution(std::string_view text) {

@@ -32,6 +32,8 @@ TEST(ScontrolShowJob, NamesTheGpusAsTheyWereRequested) {
         "TresPerTask=gres:gpu:2\n", "TresBind=gpu:closest\n", "TresFreq=gpu:medium\n"}) {
     EXPECT_TRUE(Has(text, line)) << line << text;
   }
+  job.labels = {{"slurm.gpus-per-node", "1"}, {"slurm.gres", "gpu:2"}};
+  EXPECT_TRUE(Has(ShowJob(job, Scene(), ShowStyle()), "TresPerNode=gres:gpu:1,gres:gpu:2\n"));
   EXPECT_FALSE(Has(ShowJob(Job(), Scene(), ShowStyle()), "Tres")) << "no GPUs";
 }
 
@@ -74,6 +76,21 @@ TEST(SlurmRefusals, LocalErrorsBeginWithSlurmsWords) {
                   .starts_with("More processors requested than permitted"));
   EXPECT_TRUE(InSlurmsWords("the job requests 2 nodes, but this server is a single node")
                   .starts_with("Requested node configuration is not available"));
+}
+
+TEST(SlurmRefusals, KeepSlurmsWordsWithoutTheNameOfTheOption) {
+  const std::string bind = "Invalid --gpu-bind argument: gpu:blah; expected closest";
+  EXPECT_EQ(InSlurmsWords("--gpu-bind: " + bind), bind + " (--gpu-bind)");
+  EXPECT_EQ(InSlurmsWords("s.sh line 3: --gpu-bind: " + bind), bind + " (s.sh line 3: --gpu-bind)");
+  const std::string ensure = "Failed to ensure --gpus >= x: --gres=gpu:2 makes 2 GPUs";
+  EXPECT_EQ(InSlurmsWords(ensure), ensure);
+  EXPECT_TRUE(InSlurmsWords("-S (--core-spec): it cannot be together with --thread-spec; keep one of them")
+                  .starts_with("-S/--core-spec and "));
+  EXPECT_TRUE(
+      InSlurmsWords("SBATCH_THREAD_SPEC in the environment: --thread-spec: it cannot be together with --core-spec")
+          .starts_with("Both --core-spec and --thread-spec set using environment variables."));
+  EXPECT_TRUE(InSlurmsWords("--cpus-per-task: it cannot be together with --cpus-per-gpu; keep one of them")
+                  .starts_with("--cpus-per-gpu is mutually exclusive with --cpus-per-task"));
 }
 
 TEST(ScontrolShowConfig, NamesWhatClientsLookFor) {

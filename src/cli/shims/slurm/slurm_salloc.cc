@@ -89,6 +89,7 @@ int SallocMain(const std::vector<std::string>& words) {
     return FailAs("salloc", std::string(kRefused) + InSlurmsWords(several.error().message));
   if (spec.array) return FailAs("salloc", "--array is sbatch's; salloc makes one allocation");
   const bool is_quiet = TakeClientFlag(spec, "quiet");
+  if (is_quiet) spec.notes.clear();
   const int verbosity = TakeVerbosity(spec, "SALLOC_DEBUG");
   const bool is_test = TakeClientFlag(spec, "test-only");
   std::vector<std::string> command = std::move(parsed->positional);

@@ -51,8 +51,16 @@ int SbatchMain(const std::vector<std::string>& words) {
     return 0;
   const dialect::ParseContext around = CallerParseContext();
   auto request = ReadBatchRequest(words, around, ReadStdin);
-  if (!request) return FailAs("sbatch", InSlurmsWords(request.error().message));
+  if (!request) {
+    const std::string why = InSlurmsWords(request.error().message);
+    if (why.starts_with("-S/--core-spec")) {  // Not "error", as in Slurm.
+      std::fprintf(stderr, "sbatch: fatal: %s\n", why.c_str());
+      return 1;
+    }
+    return FailAs("sbatch", (why.starts_with("Requested node config") ? "Batch job submission failed: " : "") + why);
+  }
   if (const Status complete = Complete(request->spec); !complete) return FailAs("sbatch", complete.error());
+  if (request->is_quiet) request->spec.notes.clear();
   PrintReadOptions("sbatch", request->spec, request->verbosity);
   if (request->is_test) return TestOnly("sbatch", request->spec);
   const auto answer = SubmitJob(request->spec);

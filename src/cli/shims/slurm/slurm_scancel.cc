@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/shims/slurm_look/slurm.h"
 #include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/shims/slurm_look/slurm_components.h"
 #include "cli/shims/slurm_look/slurm_places.h"
 #include "cli/steps/step_listing.h"
 #include "dialect/options/quantities.h"
@@ -126,11 +127,54 @@ std::string ReachOf(const ScancelFlags& wish) {
   return wish.is_full ? "" : "others";
 }
 
-/// "17+1" and 18, the id of that component, select the whole job 17.
-bool NamesComponent(std::string_view word, JobId selected) {
-  const auto number = ParseInteger(word.substr(0, word.find('+')));
-  const bool has_plus = word.find('+') != std::string_view::npos;
-  return number && *number > 0 && (has_plus || JobId(static_cast<std::uint64_t>(*number)) != selected);
+/// The components that may have all of a step's tasks: each of its nodes and GPUs belongs to them.
+std::vector<std::size_t> ComponentsOfStep(const wire::JobDetail& job, const wire::StepView& step) {
+  std::vector<std::size_t> holders;
+  for (std::size_t i = 0; i <= job.request.others.size(); ++i) {
+    const wire::JobDetail one = ComponentDetail(job, i);
+    const auto has = [&](const std::string& node, const std::vector<std::int64_t>& gpus) {
+      return std::ranges::any_of(one.allocations, [&](const wire::AllocationView& own) {
+        return (node.empty() || own.node == node) && std::ranges::all_of(gpus, [&](std::int64_t gpu) {
+                 return std::ranges::find(own.gpus, gpu) != own.gpus.end();
+               });
+      });
+    };
+    std::vector<std::int64_t> gpus;
+    for (const std::string_view gpu : Split(step.gpus, ',')) {
+      if (const auto index = ParseInteger(gpu)) gpus.push_back(*index);
+    }
+    const bool is_all_there =
+        step.allocations.empty()
+            ? has("", gpus)
+            : std::ranges::all_of(step.allocations, [&](const auto& its) { return has(its.node, its.gpus); });
+    if (is_all_there) holders.push_back(i);
+  }
+  return holders;
+}
+
+/// Ends one component of a running job: the steps that run only there. Its resources stay with the job.
+int EndComponent(Api& api, const wire::JobDetail& job, std::size_t component, int signal, const ScancelFlags& wish) {
+  const std::string id = job.display_id + "+" + std::to_string(component);
+  if (IsPending(ViewOf(job)))
+    return FailAs("scancel", kKillError + id +
+                                 ": Operation not permitted on individual component of heterogeneous job; scancel " +
+                                 job.display_id + " cancels all of it");
+  if (wish.asks && !IsConfirmed("Cancel job_id=" + id).value_or(false)) return 0;
+  int found = 0;
+  for (const wire::StepView& step : StepsOf(api, job)) {
+    if (step.end_time || ComponentsOfStep(job, step) != std::vector<std::size_t>{component}) continue;
+    const Status stopped = ApplyToStep(job.id, job.user, {StepWord::kStop, static_cast<int>(step.number), signal});
+    if (!stopped && stopped.error().code != ErrorCode::kNotFound)
+      return FailAs("scancel", kKillError + id + ": " + stopped.error().message);
+    ++found;
+  }
+  if (found == 0)
+    return FailAs("scancel", kKillError + id + ": no step is known to run in this component alone; scancel " +
+                                 job.display_id + " cancels the job, scancel " + job.display_id + ".0 a step of it");
+  if (!wish.is_quiet)
+    std::fprintf(stderr, "scancel: %s: signalled %s; its resources stay with job %s\n", id.c_str(),
+                 Plural(found, "step").c_str(), job.display_id.c_str());
+  return 0;
 }
 
 /// Applies one action to one selection and reports every job for which it failed. Returns the exit code.
@@ -145,6 +189,14 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
     if (!chosen) return FailAs("scancel", chosen.error());
     if (chosen->ids.empty()) return 0;
     request.select = *chosen;
+  }
+  // The first component stands for the whole job, as in Slurm.
+  if (select.ids.size() == 1) {
+    const auto job = api->Job(select.ids.front());
+    const auto lines = job ? SplitComponents({ViewOf(*job)}, select.ids) : std::vector<wire::JobView>();
+    const bool is_one = job && IsHeterogeneous(ViewOf(*job)) && lines.size() == 1;
+    if (const auto component = is_one ? ComponentNumber(lines.front()) : std::nullopt; component.value_or(0) > 0)
+      return EndComponent(*api, *job, *component, signal != 0 ? signal : SIGTERM, wish);
   }
   if (wish.asks) {
     const auto chosen = AskFor(*api, request.select);
@@ -174,10 +226,6 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   int code = 0;
   for (const wire::ActionResult& result : answer->results) {
     if (result.is_done) {
-      const bool is_one = select.ids.size() == 1 && answer->results.size() == 1;
-      if (is_one && NamesComponent(ids, result.id) && !wish.is_quiet)
-        std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", ids.c_str(),
-                     result.display_id.c_str(), ends ? "ends" : "is signalled");
       const char* id = result.display_id.c_str();
       if (wish.is_verbose && ends) std::fprintf(stderr, "scancel: Terminating job %s\n", id);
       if (wish.is_verbose && !ends)

@@ -1,4 +1,6 @@
 // scontrol: the verbs that are supported here.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -234,10 +236,23 @@ int WriteScript(const Words& words) {
   return 0;
 }
 
+/// The controller reads divvy.toml only when it starts. Succeeds if the file has not changed since.
+int Reconfigure() {
+  const auto nodes = FetchNodes();
+  if (!nodes) return FailAs("scontrol", nodes.error());
+  const std::string path = ConfigPathOf(nodes->front());
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return 0;
+  const double started = nodes->front().scene.now - nodes->front().status.uptime_s;
+  if (static_cast<double>(file.st_mtime) <= started) return 0;
+  return Say("scontrol: error: reconfigure: " + path + " has changed since the controller started at " +
+             Moment(started) + "; divvy down and divvy up read it again, while jobs keep running");
+}
+
 /// Verbs for Slurm's administrators.
-constexpr std::array<std::string_view, 13> kNotHere = {
-    "abort",       "cancel_reboot", "fsdampeningfactor", "getent",        "power",    "reboot",  "token",
-    "reconfigure", "schedloglevel", "setdebug",          "setdebugflags", "shutdown", "takeover"};
+constexpr std::array<std::string_view, 12> kNotHere = {
+    "abort", "cancel_reboot", "fsdampeningfactor", "getent",        "power",    "reboot",
+    "token", "schedloglevel", "setdebug",          "setdebugflags", "shutdown", "takeover"};
 
 using Verb = std::function<int(const Words&)>;
 
@@ -256,7 +271,7 @@ int PrintVerbs() {
       {"notify", "JOB TEXT: write a line to the job's errors"},
       {"pidinfo", "PID: the job of a process"},
       {"ping", "whether the controller answers"},
-      {"reconfigure", "not here: divvy down and divvy up read divvy.toml again"},
+      {"reconfigure", "whether divvy.toml is as the controller read it"},
       {"release", "JOBS: undo hold"},
       {"requeue", "[incomplete] JOBS: run them again; also requeuehold"},
       {"resume", "JOBS: undo suspend"},
@@ -303,6 +318,7 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"errnumstr", [](const Words&) { return Say("scontrol: error: errors have no numbers here, only their words"); }},
       {"create", [](const Words& w) { return ChangePartition(PartitionVerb::kCreate, w); }},
       {"delete", [](const Words& w) { return ChangePartition(PartitionVerb::kDelete, w); }},
+      {"reconfigure", [](const Words&) { return Reconfigure(); }},
       {"help", [](const Words&) { return PrintVerbs(); }},
       {"write", WriteScript},
       {"version", [](const Words&) { return PrintVersion(); }},

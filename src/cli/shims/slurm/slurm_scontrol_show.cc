@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <memory>
 
+#include "base/index_ranges.h"
 #include "base/text.h"
 #include "cli/client/command.h"
 #include "cli/client/shown_answer.h"
@@ -29,6 +31,20 @@ namespace {
 using namespace slurm;
 using Words = std::vector<std::string>;
 
+/// As in Slurm, an element that still waits with its array has the id of the array. `arrays`: the arrays seen so far.
+JobId ShownIdOf(Api& api, const wire::JobDetail& job, std::map<JobId, wire::JobView>& arrays) {
+  const wire::JobView view = ViewOf(job);
+  if (!view.array_id || !view.array_index || !IsPending(view)) return job.id;
+  auto array = arrays.find(*view.array_id);
+  if (array == arrays.end()) {
+    const auto whole = api.Job(ToString(*view.array_id));
+    array = arrays.emplace(*view.array_id, whole ? ViewOf(*whole) : wire::JobView()).first;
+  }
+  const auto waiting = IndexRanges::Parse(array->second.array_indices, "indices");
+  const bool is_waiting = waiting && waiting->Contains(static_cast<std::uint32_t>(*view.array_index));
+  return is_waiting ? *view.array_id : job.id;
+}
+
 int ShowJobs(const Words& words, const ControlStyle& style) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
@@ -51,6 +67,7 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
                                                          : "scontrol: error: " + jobs.error().message);
   if (jobs->empty() && !style.form.any()) std::printf("No jobs in the system\n");
   const Scene scene = SceneOf(*api, *jobs);
+  std::map<JobId, wire::JobView> arrays;
   std::vector<QueueRow> rows;
   for (const wire::JobView& one : *jobs) {
     const auto job = api->Job(ToString(one.id));
@@ -62,7 +79,11 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
       const wire::JobDetail detail = component ? ComponentDetail(*job, *component) : *job;
       if (style.form.any())
         rows.push_back({line, std::nullopt, std::make_shared<const wire::JobDetail>(detail), 0, shown.components});
-      else std::fputs(ShowJob(detail, scene, shown).c_str(), stdout);
+      else {
+        wire::JobDetail named = detail;
+        named.id = component ? detail.id : ShownIdOf(*api, detail, arrays);
+        std::fputs(ShowJob(named, scene, shown).c_str(), stdout);
+      }
     }
   }
   if (style.form.any()) PrintAnswer(QueueJson(rows, scene), style.form);

@@ -49,7 +49,10 @@ std::vector<std::string> TresLines(const wire::JobDetail& job, const wire::JobVi
   const std::string cpus = "cpu:" + std::to_string(CpusOf(view)) + ",";
   add(is_step ? "TresPerStep" : "TresPerJob", "gpus", (is_step ? cpus : "") + "gres:gpu:");
   const bool is_written = !LabelOf(job, "gpus-per-node", "").empty();
-  if (is_written) add("TresPerNode", "gpus-per-node", "gres:gpu:");
+  const std::string gres = LabelOf(job, "gres", "");
+  if (is_written && !gres.empty())
+    lines.push_back("TresPerNode=gres:gpu:" + LabelOf(job, "gpus-per-node", "") + ",gres:" + gres);
+  else if (is_written) add("TresPerNode", "gpus-per-node", "gres:gpu:");
   else if (job.request.gpus > 0 && !job.request.spreads_tasks) lines.push_back("TresPerNode=" + TresPerNode(view));
   add("TresPerSocket", "gpus-per-socket", "gres:gpu:");
   add("TresPerTask", "gpus-per-task", "gres:gpu:");
@@ -112,10 +115,11 @@ std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowSt
   };
   if (has_started) lines.push_back("BatchHost=" + BatchHostOf(view, scene));
   const std::vector<std::string> rest = {
-      "NumNodes=" + std::to_string(NodeCountOf(view)) + " NumCPUs=" + cpus + " NumTasks=" + tasks +
-          " CPUs/Task=" + LabelOf(job, "cpus-per-task", "1") + " ReqB:S:C:T=0:0:*:*",
+      "NumNodes=" + std::to_string(NodeCountOf(view)) + " NumCPUs=" + cpus + " NumTasks=" + tasks + " CPUs/Task=" +
+          LabelOf(job, "cpus-per-task", "1") + " ReqB:S:C:T=0:0:*:" + LabelOf(job, "threads-per-core", "*"),
       "TRES=" + Tres(view, GpusOf(view)),
-      "Socks/Node=* NtasksPerN:B:S:C=" + LabelOf(job, "ntasks-per-node", "0") + ":0:*:* CoreSpec=*",
+      "Socks/Node=* NtasksPerN:B:S:C=" + LabelOf(job, "ntasks-per-node", "0") +
+          ":0:*:" + LabelOf(job, "ntasks-per-core", "*") + " CoreSpec=*",
       "MinCPUsNode=" + std::to_string(CpusPerNode(view)) +
           (job.labels.contains("slurm.mem-per-cpu") ? " MinMemoryCPU=" + MegabytesOf(job, "mem-per-cpu")
                                                     : " MinMemoryNode=" + Megabytes(job.request.memory_bytes)) +

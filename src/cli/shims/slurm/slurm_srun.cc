@@ -22,6 +22,7 @@
 #include "dialect/options/option_values.h"
 #include "dialect/options/slurm_request.h"
 #include "dialect/slurm/slurm.h"
+#include "dialect/slurm/slurm_noted_options.h"
 
 namespace divvy::cli {
 namespace {
@@ -185,6 +186,39 @@ Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepOptions& as
 /// --gpu-bind=verbose: each task prints the GPUs that it sees.
 constexpr std::string_view kShowsGpus = "echo \"gpu-bind: usable_gres=$CUDA_VISIBLE_DEVICES\" >&2; exec \"$@\"";
 
+/// --cpu-bind=verbose: each task prints the cores on which it may run, as srun does.
+constexpr std::string_view kShowsCores =
+    "mask=$(sed -n 's/^Cpus_allowed://p' /proc/self/status | tr -d ', \\t' | sed 's/^0*//'); "
+    "echo \"cpu-bind=MASK - $SLURMD_NODENAME, task $SLURM_PROCID $SLURM_LOCALID [$$]: mask 0x$mask set\" >&2; "
+    "exec \"$@\"";
+
+/// -l with a file for each task or node, which the tasks write themselves: a filter in front of the file labels the
+/// lines. $1 is 1 if errors go to the same file. The shells survive signals to the task, and return its exit code.
+constexpr std::string_view kLabelsFile = R"sh(merges=$1
+shift
+trap : HUP INT TERM USR1 USR2
+last=$((${SLURM_STEP_NUM_TASKS:-1} - 1))
+label=$(printf '%*s: ' ${#last} "$SLURM_PROCID")
+run() {
+  trap : HUP INT TERM USR1 USR2
+  if [ "$merges" = 1 ]; then "$@" 2>&1 3>&- 4>&-; else "$@" 3>&- 4>&-; fi
+  echo $? >&3
+}
+{ code=$({ run "$@" | (trap '' HUP INT TERM USR1 USR2; exec sed -u "s/^/$label/" >&4); } 3>&1); } 4>&1
+exit "${code:-1}")sh";
+
+/// Removes "verbose" and "v" from the list of --cpu-bind. Returns true if there was one.
+bool TakeVerbose(std::string& bind) {
+  std::vector<std::string> kept;
+  bool is_verbose = false;
+  for (const std::string_view item : Split(bind, ',')) {
+    if (item == "verbose" || item == "v") is_verbose = true;
+    else kept.emplace_back(item);
+  }
+  bind = Join(kept, ",");
+  return is_verbose;
+}
+
 Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& job, bool is_spread) {
   const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
   if (!wish.jobid.empty() && wish.jobid != job.id) {
@@ -205,14 +239,21 @@ Result<StepOptions> AskOf(SrunFlags& wish, const StepCall& call, const JobAround
   const TaskHooks hooks = {wish.task_prolog.empty() ? value("SLURM_TASK_PROLOG") : wish.task_prolog,
                            wish.task_epilog.empty() ? value("SLURM_TASK_EPILOG") : wish.task_epilog};
   const bool shows_gpus = ask.deal.gpu_bind.starts_with("verbose") || ask.deal.gpu_bind.starts_with("v,");
-  if (ask.name.empty() && (hooks.any() || shows_gpus)) ask.name = ProgramOf(wish.command.front());
-  for (std::vector<std::string>& command : ask.commands) command = WithHooks(hooks, std::move(command));
-  for (std::vector<std::string>& command : ask.commands) {
-    if (shows_gpus) command.insert(command.begin(), {"/bin/sh", "-c", std::string(kShowsGpus), "srun"});
-  }
   // An outer step's variables about its tasks do not apply to this one.
   const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
   ask.deal.cpu_bind = wish.cpu_bind.empty() && is_wish ? value("SLURM_CPU_BIND") : wish.cpu_bind;
+  const bool shows_cores = TakeVerbose(ask.deal.cpu_bind);
+  const bool labels_file = (wish.has_labels || value("SLURM_LABELIO") == "1") && NamesMachineOrTask(wish.output);
+  if (ask.name.empty() && (hooks.any() || shows_gpus || shows_cores || labels_file))
+    ask.name = ProgramOf(wish.command.front());
+  for (std::vector<std::string>& command : ask.commands) command = WithHooks(hooks, std::move(command));
+  for (std::vector<std::string>& command : ask.commands) {
+    if (shows_gpus) command.insert(command.begin(), {"/bin/sh", "-c", std::string(kShowsGpus), "srun"});
+    if (shows_cores) command.insert(command.begin(), {"/bin/sh", "-c", std::string(kShowsCores), "srun"});
+    if (labels_file)
+      command.insert(command.begin(),
+                     {"/bin/sh", "-c", std::string(kLabelsFile), "srun", wish.error.empty() ? "1" : "2"});
+  }
   ask.overlaps = wish.overlaps || value("SLURM_OVERLAP") == "1";
   // Reserve cores only if the step asks for exclusive cores and gives their number.
   const bool is_exact = wish.is_exact || dialect::slurm::Value(wish.spec, "exclusive").has_value();
@@ -241,8 +282,10 @@ bool NeedsStepRunner(const SrunFlags& wish) {
   const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
   return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
          !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || !wish.task_prolog.empty() ||
-         !wish.task_epilog.empty() || given("gpu-bind") || given("tres-bind");
+         !wish.task_epilog.empty() || given("gpu-bind") || given("tres-bind") || !wish.cpu_bind.empty();
 }
+
+constexpr std::string_view kNoCommand = "No command given to execute.";
 
 Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
   DIVVY_TRY(dialect::Parsed parsed,
@@ -250,7 +293,7 @@ Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const d
   if (wish.mpi == "list") return {};
   wish.command = std::move(parsed.positional);
   wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
-  if (wish.command.empty()) return InvalidArgument("No command given to execute.");
+  if (wish.command.empty()) return InvalidArgument(std::string(kNoCommand));
   return {};
 }
 
@@ -262,6 +305,28 @@ std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::strin
     else parts.back().push_back(word);
   }
   return parts;
+}
+
+/// As in Slurm, a component without a command runs that of the next component: "-n1 : -n2 ./train".
+std::vector<std::string> WithCommands(const std::vector<std::string>& words, const dialect::ParseContext& around) {
+  std::vector<std::vector<std::string>> sections = SplitAtColons(words);
+  if (sections.size() < 2) return words;
+  std::vector<std::string> next;
+  for (auto section = sections.rbegin(); section != sections.rend(); ++section) {
+    SrunFlags its;
+    const Status read = ReadWords(its, *section, around);
+    if (!its.command.empty()) next = std::move(its.command);
+    else if (!read && read.error().message == kNoCommand && !next.empty()) {
+      if (section->empty() || section->back() != "--") section->emplace_back("--");
+      section->insert(section->end(), next.begin(), next.end());
+    }
+  }
+  std::vector<std::string> all = std::move(sections.front());
+  for (std::size_t i = 1; i < sections.size(); ++i) {
+    all.emplace_back(":");
+    all.insert(all.end(), sections[i].begin(), sections[i].end());
+  }
+  return all;
 }
 
 /// The words with which a job starts its own step. Options about nodes are cleared, because the job has its nodes by
@@ -295,6 +360,25 @@ Status CheckOnlyGroup(const SrunFlags& wish) {
   return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; omit --het-group");
 }
 
+/// As in Slurm, --exclusive with --cpus-per-task alone starts as many tasks as the CPUs of the nodes allow.
+Status FillExclusive(JobSpec& spec) {
+  const auto given = [&](std::string_view option) { return dialect::slurm::Value(spec, option).has_value(); };
+  const std::int64_t each = dialect::slurm::Number(spec, "cpus-per-task").value_or(0);
+  if (!given("exclusive") || each < 1 || spec.request.is_heterogeneous()) return {};
+  for (const std::string_view option :
+       {"ntasks", "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task", "tres-per-task"}) {
+    if (given(option)) return {};
+  }
+  DIVVY_TRY(const std::vector<NodeRow> nodes, FetchNodes());
+  std::int64_t cpus = 0;  // The smallest node has these; the job may get any node.
+  for (const NodeRow& row : nodes) {
+    if (row.scene.cpus > 0) cpus = cpus == 0 ? row.scene.cpus : std::min<std::int64_t>(cpus, row.scene.cpus);
+  }
+  if (cpus / each < 2) return {};
+  dialect::slurm::Keep(spec, "ntasks", std::to_string(cpus / each * spec.request.nodes));
+  return dialect::FinishSlurm(spec);
+}
+
 int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect::ParseContext& around) {
   JobSpec& spec = wish.spec;
   spec.dialect = Dialect::kSlurm;
@@ -303,8 +387,9 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   dialect::slurm::KeepOrigin(spec, around);
   const bool is_test = TakeClientFlag(spec, "test-only");
   const std::string refused = is_test ? "allocation failure: " : "Unable to allocate resources: ";
-  if (const Status finished = dialect::FinishSlurm(spec); !finished)
-    return FailAs("srun", InSlurmsWords(finished.error().message));
+  Status finished = dialect::FinishSlurm(spec);
+  if (finished) finished = FillExclusive(spec);
+  if (!finished) return FailAs("srun", InSlurmsWords(finished.error().message));
   if (const Status place = dialect::CheckSlurmPlace(spec); !place)
     return FailAs("srun", refused + InSlurmsWords(place.error().message));
   if (const Status several = CheckSeveral(spec); !several)
@@ -315,7 +400,10 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (spec.request.is_heterogeneous() && wish.is_multi_prog)
     return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
   const int verbosity = TakeVerbosity(spec, "SLURM_DEBUG");
+  if (std::string bind = wish.cpu_bind; dialect::slurm::Value(spec, "hint") && !(TakeVerbose(bind), bind.empty()))
+    dialect::AddNote(spec, dialect::slurm::kHintExcludes);
   for (const std::string& note : wish.noted.notes) dialect::AddNote(spec, note);
+  if (wish.is_quiet) spec.notes.clear();
   if (spec.name.empty()) spec.name = ProgramOf(wish.command.front());
   if (spec.directory.empty()) spec.directory = around.directory;
   const bool needs_steps = NeedsStepRunner(wish);
@@ -340,7 +428,7 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
 
 /// The line with which srun reports the error.
 std::string Complaint(const Error& error) {
-  const bool is_fatal = error.message.starts_with("No command given");
+  const bool is_fatal = error.message.starts_with(kNoCommand);
   return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + InSlurmsWords(error.message);
 }
 
@@ -475,7 +563,7 @@ int SrunMain(const std::vector<std::string>& given) {
   const dialect::ParseContext around = CallerParseContext();
   SrunFlags wish;
   if (Greets("srun", "[OPTIONS] executable [ARGS...]", SrunTable(wish, around), given)) return 0;
-  const std::vector<std::string> words = WithStreams(given, around.environment);
+  const std::vector<std::string> words = WithCommands(WithStreams(given, around.environment), around);
   const bool is_inside = IsInsideJob(around.environment);
   if (!is_inside) {
     if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
@@ -483,9 +571,12 @@ int SrunMain(const std::vector<std::string>& given) {
   }
   const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   Status read = ReadWords(wish, is_inside ? words : stretches.front(), around);
-  for (std::size_t i = 1; read && !is_inside && i < stretches.size(); ++i) {
+  for (std::size_t i = 1; !is_inside && i < stretches.size(); ++i) {
+    // A wrong option of a later component also hides the command that this one would run.
+    if (!read && read.error().message != kNoCommand) break;
     SrunFlags component;
-    read = ReadWords(component, stretches[i], around);
+    const Status other = ReadWords(component, stretches[i], around);
+    if (read || !other) read = other;
     if (read) read = dialect::TakeComponent(std::move(component.spec), i, wish.spec);
   }
   if (read && wish.mpi == "list") return std::printf("MPI plugin types are...\n\tnone\n") < 0 ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "cli/shims/slurm/slurm_submit.h"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +17,10 @@
 #include "cli/shims/slurm_look/slurm_nodes.h"
 #include "cli/shims/slurm_look/slurm_places.h"
 #include "cli/shims/slurm_look/slurm_refusals.h"
+#include "cli/shims/slurm_look/slurm_team_scene.h"
 #include "cli/shims/slurm_look/slurm_view.h"
 #include "dialect/options/job_options.h"
+#include "dialect/options/quantities.h"
 #include "dialect/options/slurm_hostlist.h"
 #include "dialect/options/slurm_request.h"
 #include "dialect/slurm/slurm.h"
@@ -168,11 +171,39 @@ Status LeaveWholePartition(JobSpec& spec) {
   return {};
 }
 
+/// As in Slurm, account names are in lower case, unless a team has the name as written.
+Status LowerAccount(JobSpec& spec) {
+  std::string lower = ToLower(spec.account);
+  if (lower == spec.account) return {};
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const wire::TeamsView teams, FetchTeams(api));
+  const bool is_team = std::ranges::any_of(teams.teams, [&](const auto& team) { return team.name == spec.account; });
+  if (!is_team) spec.account = std::move(lower);
+  return {};
+}
+
+/// Refuses a --tmp that is larger than the file system of /tmp on a server that is the caller's machine. The space on
+/// other nodes is not known.
+Status CheckTmp(const JobSpec& spec) {
+  const auto tmp = options::Value(spec, "tmp");
+  const auto size = tmp ? dialect::ParseSize(*tmp, 1 << 20) : Result<Bytes>(Bytes(0));
+  struct statvfs room {};
+  if (!size || *size <= Bytes(0) || ::statvfs("/tmp", &room) != 0) return {};
+  const auto all = static_cast<std::int64_t>(room.f_blocks) * static_cast<std::int64_t>(room.f_frsize);
+  if (size->count() <= all) return {};
+  DIVVY_TRY(const std::vector<NodeRow> nodes, FetchNodes());
+  if (nodes.size() != 1 || HostOf(nodes.front()) != Hostname()) return {};
+  return InvalidArgument("Requested node configuration is not available: --tmp=" + *tmp + " is more than the " +
+                         dialect::FormatSize(Bytes(all)) + " of /tmp here");
+}
+
 }  // namespace
 
 Status Complete(JobSpec& spec) {
   dialect::FitTimeLimit(spec, CallerParseContext().now);
   CaptureInto(spec);
+  DIVVY_CHECK(LowerAccount(spec));
+  DIVVY_CHECK(CheckTmp(spec));
   DIVVY_CHECK(LeaveWholePartition(spec));
   std::optional<int> gpus;
   const auto is_exclusive = [](const Component& one) { return one.labels.contains(options::LabelOf("exclusive")); };
@@ -253,8 +284,11 @@ Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSp
   const std::string name(program);
   Voice voice{.program = name, .trouble = name + ": error: ", .waits = "queued and waiting for resources"};
   PrintReadOptions(program, asked, verbosity);
-  voice.on_begun = [name, verbosity](const std::string& id, bool was_queued) {
-    if (was_queued) std::fprintf(stderr, "%s: job %s has been allocated resources\n", name.c_str(), id.c_str());
+  // In Slurm, heterogeneous jobs always wait for the scheduler, so programs expect the line.
+  const bool is_announced = asked.request.is_heterogeneous();
+  voice.on_begun = [name, verbosity, is_announced](const std::string& id, bool was_queued) {
+    if (was_queued || is_announced)
+      std::fprintf(stderr, "%s: job %s has been allocated resources\n", name.c_str(), id.c_str());
     if (verbosity > 0) PrintAllocation(name, id);
   };
   voice.refuse = [name, refusal = std::string(refusal), asked](const Error& error) {

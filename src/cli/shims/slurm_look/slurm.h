@@ -19,6 +19,7 @@ int SacctmgrMain(const std::vector<std::string>& words);
 int SshareMain(const std::vector<std::string>& words);
 int SprioMain(const std::vector<std::string>& words);
 int SdiagMain(const std::vector<std::string>& words);
+int SstatMain(const std::vector<std::string>& words);
 int SattachMain(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli

@@ -184,6 +184,10 @@ std::string TresOf(const PartitionTotals& totals, std::size_t nodes) {
 
 }  // namespace
 
+std::string ConfigPathOf(const NodeRow& row) {
+  return row.status.home.empty() ? "/etc/divvy/divvy.toml" : row.status.home + "/divvy.toml";
+}
+
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line) {
   const std::string name = PartitionOf(rows.front());
   const PartitionTotals totals = TotalsOf(rows);
@@ -246,7 +250,7 @@ std::vector<std::pair<std::string, std::string>> ConfigLines(const NodeRow& row)
       {"SchedulerType", "sched/backfill"},
       {"SelectType", "select/cons_tres"},
       {"SelectTypeParameters", "CR_MEMORY"},
-      {"SLURM_CONF", row.status.home.empty() ? "/etc/divvy/divvy.toml" : row.status.home + "/divvy.toml"},
+      {"SLURM_CONF", ConfigPathOf(row)},
       {"SLURM_VERSION", std::string(kVersion.substr(kVersion.find(' ') + 1))},
       {"SlurmctldHost[0]", HostOf(row)},
       {"SlurmctldPort", row.status.listens.substr(row.status.listens.rfind(':') + 1)},

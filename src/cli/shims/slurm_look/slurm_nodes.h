@@ -81,6 +81,8 @@ std::string PartitionTime(const std::optional<double>& seconds, std::string_view
 std::string ShowNode(const NodeRow& row, bool is_one_line);
 /// Requires: at least one row, and all in one partition.
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line);
+/// The configuration file of the controller, on its machine.
+std::string ConfigPathOf(const NodeRow& row);
 std::string ShowConfig(const NodeRow& row);
 /// The same as JSON: {"partitions": [...]}, one for each list of rows; {"config": {...}}.
 std::string PartitionsJson(const std::vector<std::vector<NodeRow>>& partitions);

@@ -101,6 +101,12 @@ std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
       {"--mem: ", "Invalid --mem specification"},
       {"--mem-per-cpu: ", "Invalid --mem-per-cpu specification"},
       {"--mem-per-gpu: ", "Invalid --mem-per-gpu specification"},
+      {"in the environment: --thread-spec: it cannot be together",
+       "Both --core-spec and --thread-spec set using environment variables. Those options are mutually exclusive"},
+      // Spelled as in Slurm.
+      {"--core-spec): it cannot be together", "-S/--core-spec and --thred-spec options are mutually exclusive"},
+      {"--thread-spec: it cannot be together", "-S/--core-spec and --thred-spec options are mutually exclusive"},
+      {"--cpus-per-task: it cannot be together", "--cpus-per-gpu is mutually exclusive with --cpus-per-task"},
       {"--gres: ", "Invalid generic resource (gres) specification"},
       {"--gres=", "Invalid generic resource (gres) specification"},
       {"--deadline: ", "Requested time limit is invalid (missing or exceeds some limit)"},
@@ -122,6 +128,14 @@ std::string InSlurmsWords(const std::string& said, const JobSpec& asked) {
       {", but this server has ", "Requested node configuration is not available"},
       {", but no node has ", "Requested node configuration is not available"}};
   const std::string refusal = WithSlurmsOptions(said, asked);
+  // Some messages have Slurm's words already. Slurm prints some of them without the option's name and the component.
+  for (const std::string_view theirs : {"Failed to validate job spec", "Failed to ensure", "Requested node config"}) {
+    if (said.find(theirs) != std::string::npos) return refusal;
+  }
+  for (const std::string_view theirs : {"Failed to validate ", "Invalid --gpu-bind argument", "Invalid --gpu-freq"}) {
+    const auto at = refusal.find(theirs);
+    if (at != std::string::npos) return refusal.substr(at) + (at > 0 ? " (" + refusal.substr(0, at - 2) + ")" : "");
+  }
   for (const auto& [ours, theirs] : kWords) {
     if (said.find(ours) != std::string::npos) return std::string(theirs) + ": " + refusal;
   }
