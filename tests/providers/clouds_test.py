@@ -30,7 +30,8 @@ class CloudTest(unittest.TestCase):
         os.symlink(sys.executable, os.path.join(tools, "python3"))
         self.credentials = os.path.join(self.folder.name, "credentials")
         self.environment = {"PATH": tools, "HOME": self.home, "FAKE_STATE": self.state,
-                            "DIVVY_CREDENTIALS": self.credentials, "DIVVY_TIMEOUT_S": "20", "PYTHONDONTWRITEBYTECODE": "1"}
+                            "DIVVY_CREDENTIALS": self.credentials, "DIVVY_TIMEOUT_S": "20",
+                            "PYTHONDONTWRITEBYTECODE": "1"}
         self.write(self.credentials, KEY + "\n")
 
     @staticmethod
@@ -163,7 +164,8 @@ class CloudTest(unittest.TestCase):
 
     def test_bad_options(self):
         self.assertIn("option 'region=x' is none", self.refusal("aws", "list", ["region=x"]))
-        self.assertIn("unknown option --divvy-pat: expected --divvy-path", self.refusal("aws", "list", ["--divvy-pat=x"]))
+        self.assertIn("unknown option --divvy-pat: expected --divvy-path",
+                      self.refusal("aws", "list", ["--divvy-pat=x"]))
         self.assertIn("unknown option --zone: expected --region", self.refusal("lambda", "list", ["--zone=x"]))
 
     # --- Hosts that are woken up
@@ -314,7 +316,8 @@ class CloudTest(unittest.TestCase):
         self.assertEqual(body["env"], {"DIVVY_JOIN": JOIN})
         self.assertNotIn(JOIN, body["args"])
         self.assertIn("pod_0", pods)
-        self.assertIn("spot pods are not supported", self.refusal("runpod", "create", options, token=OTHER, is_spot=True))
+        self.assertIn("spot pods are not supported",
+                      self.refusal("runpod", "create", options, token=OTHER, is_spot=True))
 
     # --- The machine
 
