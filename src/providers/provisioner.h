@@ -55,7 +55,7 @@ struct ListedNode {
   std::string token;
   std::string instance;
   bool is_pending = false;  // It waits at the provider, such as in Slurm's queue.
-  Time ends_at = kNever;  // The provider will remove it then.
+  Time ends_at = kNever;    // The provider will remove it then.
 };
 
 struct Answer {
@@ -162,7 +162,7 @@ class Provisioner {
     Money hourly;
     Money this_month;
   };
-  /// Of all teams that have nodes, or had some in this month. Cost: linear in the nodes.
+  /// Returns the spending of all teams that have nodes, or had some in this month. Cost: linear in the nodes.
   std::map<std::string, Spending> TeamSpending(Time now) const;
   /// When the node should take jobs.
   Time ExpectedReady(const NodeRequest& request) const;

@@ -215,7 +215,8 @@ struct ProvisionerWorld {
     ReturnAll();
     for (int i = 0; i < 400; ++i, now += 5s) Turn();
     EXPECT_TRUE(provisioner->requests().empty());
-    EXPECT_TRUE(std::ranges::all_of(store, [](const auto& row) { return row.first.find("spent.") != std::string::npos; }));
+    EXPECT_TRUE(
+        std::ranges::all_of(store, [](const auto& row) { return row.first.find("spent.") != std::string::npos; }));
     EXPECT_TRUE(cloud.nodes().empty()) << "leaked";
   }
   void Run(Duration span) {

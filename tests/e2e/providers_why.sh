@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `divvy why` says in each situation of nodes on demand (the table of docs/providers.md), `divvy update` of the
-# options that limit the nodes of a job, and what a dry run says about them. The nodes of this test never join.
+# The answers of `divvy why` in each situation of nodes on demand (docs/providers.md lists them), `divvy update` of the
+# options that limit the nodes of a job, and dry runs. The nodes of this test never join.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed"

@@ -27,7 +27,7 @@ DOCUMENTED = {
     "az show": "", "az login": "identity service-principal username password tenant output",
     "az create": "output name custom-data no-wait generate-ssh-keys admin-username os-disk-delete-option "
                  "nic-delete-option tags size priority eviction-policy public-ip-address resource-group image",
-    "az list": "output resource-group", "az delete": "output yes name resource-group",
+    "az list": "output resource-group", "az delete": "output yes no-wait name resource-group",
 }
 
 

@@ -4,7 +4,8 @@
 local_provider.py STATE create|list|destroy
 
 STATE/faults, if it exists, is the chance in percent of each fault: the call fails before or after it took effect, hangs,
-prints garbage, fails and takes effect some seconds later, or is slow. STATE/log gets a line for each node that is created, with the number of nodes there are then.
+prints garbage, fails and takes effect some seconds later, or is slow. STATE/calls gets a line when a call of create or
+destroy begins. STATE/log gets a line for each node that is created, with the number of nodes there are then.
 """
 import fcntl
 import json
@@ -97,6 +98,9 @@ class Provider:
 def main():
     state, verb = sys.argv[1:]
     provider = Provider(state, json.load(sys.stdin))
+    if verb != "list":
+        with open(os.path.join(state, "calls"), "a", encoding="utf-8") as calls:
+            calls.write(f"{verb} {provider.order['token']}\n")
     chance = 0
     faults = os.path.join(state, "faults")
     if os.path.exists(faults):

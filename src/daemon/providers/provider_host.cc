@@ -482,8 +482,7 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
     }
     // Counted again, like the providers' limits: teams may share the limit of a team above them.
     const TeamRegistry& teams = driver_->controller().teams();
-    const auto left =
-        providers::TeamMoneyLeft(teams, providers::TeamSpending(teams, provisioner_, now), team);
+    const auto left = providers::TeamMoneyLeft(teams, providers::TeamSpending(teams, provisioner_, now), team);
     if (left && hourly > *left) {
       Write(LogLevel::kInfo, "event=nodes_refused team=" + team + " reason=" +
                                  LogQuoted(growth::MoneyText(hourly) + " per hour; the budget of the team leaves " +

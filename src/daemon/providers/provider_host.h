@@ -60,7 +60,7 @@ class ProviderHost {
   Result<Labels> CheckJoin(std::string_view join_token, const std::string& name) const;
 
   bool has_providers() const { return !provisioner_.providers().empty(); }
-  /// What nodes cost for teams, by name (providers/growth_feed.h).
+  /// The cost of nodes by team (providers/growth_feed.h).
   std::map<std::string, providers::Provisioner::Spending> TeamSpending() const;
   bool empty() const { return provisioner_.providers().empty() && provisioner_.requests().empty(); }
   std::vector<wire::ProviderView> Views(Time now) const;

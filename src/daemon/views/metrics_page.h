@@ -33,7 +33,7 @@ struct MetricsAbout {
     double per_hour = 0;
     double this_month = 0;
   };
-  std::map<std::string, TeamNodes> team_nodes = {};  // What nodes of providers cost for teams.
+  std::map<std::string, TeamNodes> team_nodes = {};  // The cost of providers' nodes by team.
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -11,9 +11,9 @@ namespace divvy::dialect {
 namespace {
 
 constexpr std::string_view kTeams = "teams.", kUsers = "users.";
-constexpr std::string_view kTeamKeys[] = {"parent", "quota",   "limit",  "weight",    "priority", "users", "groups",
-                                          "leads",  "running", "queued", "gpu_hours", "cost",     "period",
-                                          "max_per_hour", "max_per_month"};
+constexpr std::string_view kTeamKeys[] = {"parent",    "quota",  "limit",  "weight",       "priority",
+                                          "users",     "groups", "leads",  "running",      "queued",
+                                          "gpu_hours", "cost",   "period", "max_per_hour", "max_per_month"};
 constexpr std::string_view kUserKeys[] = {"team", "gpus", "running", "queued", "gpu_hours", "cost", "period"};
 
 Result<std::int64_t> Milli(const ConfigValue& value) {

@@ -711,10 +711,10 @@ class Planner {
   std::vector<Money> spending_;               // Per hour, by provider.
   std::map<std::string, Money> team_left_;
   std::vector<Bin> bins_;
-  std::vector<std::size_t> dated_;     // Existing nodes on which single tasks can be expected to fit later.
-  std::vector<std::size_t> new_bins_;  // With room.
-  std::vector<OfferIndex> usable_;     // By value; of providers that may have another node.
-  std::vector<OfferIndex> by_price_;   // The same, the lowest price first.
+  std::vector<std::size_t> dated_;       // Existing nodes on which single tasks can be expected to fit later.
+  std::vector<std::size_t> new_bins_;    // With room.
+  std::vector<OfferIndex> usable_;       // By value; of providers that may have another node.
+  std::vector<OfferIndex> by_price_;     // The same, the lowest price first.
   Duration quickest_ = Duration::max();  // Their shortest start-up time.
   double spare_gpus_ = 0;
   Time latest_ = kNever;

@@ -83,8 +83,8 @@ void TeamRoutes::Teams(ApiCall& call) {
   const auto loads = controller.TeamLoads(driver_.Now());
   wire::TeamsView view;
   view.are_quotas_on = controller.teams().are_quotas_on();
-  const auto spending = ports_.providers ? ports_.providers->TeamSpending()
-                                         : std::map<std::string, providers::Provisioner::Spending>();
+  const auto spending =
+      ports_.providers ? ports_.providers->TeamSpending() : std::map<std::string, providers::Provisioner::Spending>();
   for (const TeamRow* row : controller.teams().InOrder()) {
     view.teams.push_back(ViewOf(*row, controller));
     if (const auto its = spending.find(row->name); its != spending.end()) {
