@@ -38,13 +38,12 @@ provider() { # NAME KEYS [KEYS OF THE SHAPE]
   provider theirs 'teams = ["other"]'
   provider down ''
   printf '[teams.vision]\nusers = ["*"]\nmax_per_hour = 3\n[teams.lab]\nusers = ["*"]\nmax_per_month = 100\n'
-  printf '[teams.other]\nusers = ["*"]\n'
+  printf '[teams.other]\nusers = ["*"]\n[teams.plain]\nusers = ["*"]\n[users.%s]\nteam = "plain"\n' "$(id -un)"
 } >divvy.toml
-up_listening >/dev/null
-divvy up --quiet >/dev/null 2>&1 || true
+up_listening
 
 printf '#!/bin/sh\n#SBATCH --no-requeue\ntrue\n' >once.sh
-submit() { divvy submit "$@" 2>>submit.err | grep -oE '[0-9]+' | head -n 1; }
+submit() { divvy submit --quiet "$@" || fail "cannot submit: $*"; }
 # whole WHAT JOB LINE OTHERS: `divvy why` has the line, and a line for each other provider that the job may not use.
 says() { divvy why "$1" --json >answer && grep -qF -- "$2" answer; }
 situation() { # WHAT JOB LINE
@@ -67,7 +66,7 @@ situation "the limit of GPUs" "$job" 'provider gpus: 2 nodes of shape h100x8 wou
 job=$(submit --provider hour --gpus 8 -- true)
 situation "the price per hour" "$job" 'provider hour: 1 node of shape h100x8 costs 24.00 per hour, but its limit of 10.00 per hour leaves 10.00'
 job=$(submit --provider month --gpus 8 -- true)
-situation "the money of the month" "$job" "provider month: 1 node of shape h100x8 would cost 24.00 in the next 60 min, but this month's limit of 5.00 leaves 5.00"
+situation "the money of the month" "$job" "provider month: 1 node of shape h100x8 would cost 24.00 in the next 1 h, but this month's limit of 5.00 leaves 5.00"
 team=$(submit --provider spot --team vision --gpus 8 -- true)
 situation "the money of a team" "$team" 'provider spot: 1 node of shape h100x8 costs 24.00 per hour, but the budget of team vision leaves 3.00'
 priced=$(submit --provider spot --max-price 5 --gpus 8 -- true)
