@@ -42,6 +42,9 @@ struct TeamRow {
   std::vector<std::string> groups;          // Groups of the operating system.
   std::vector<std::string> leads;           // Users who may act on the jobs of this team and of the teams below it.
   Caps caps;
+  // The price of the nodes that providers have for its jobs: together in one hour, and in one month. Not set: no limit.
+  std::optional<std::int64_t> nodes_per_hour_milli;
+  std::optional<std::int64_t> nodes_per_month_milli;
   bool is_from_file = false;  // Defined in divvy.toml, so commands cannot change it.
 
   friend bool operator==(const TeamRow&, const TeamRow&) = default;

@@ -111,12 +111,16 @@ class PriceSteps {
     }
     std::ranges::sort(prices_);
   }
-  /// The first price that was given with an equal effect on the class. For a gang, whose nodes' prices add up, this is
-  /// known only of prices below the lowest one; others are returned as they are.
+  /// For one node, the first price that was given with an equal effect on the class. The prices of a gang's nodes add
+  /// up, so its price is rounded down to three digits: there are at most 900 of them between 10 and 100, for example.
   Money Representative(core::ClassIndex job_class, const core::ResourceRequest& request, Money price) {
     const auto above = std::ranges::upper_bound(prices_, price);
     const bool is_one_node = request.groups.size() == 1 && request.groups.front().least == 1;
-    if (!is_one_node && above != prices_.begin()) return price;
+    if (!is_one_node && above != prices_.begin()) {
+      std::int64_t unit = 1;
+      while (price.micros() / unit >= 1000) unit *= 10;
+      return Money(price.micros() / unit * unit);
+    }
     return first_.try_emplace({job_class, above - prices_.begin()}, price).first->second;
   }
 
@@ -214,6 +218,39 @@ std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& provi
   return offered;
 }
 
+std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,
+                                                          Time now) {
+  std::map<std::string, Provisioner::Spending> spending;
+  for (const auto& [name, row] : teams.teams()) {
+    if (row.nodes_per_hour_milli || row.nodes_per_month_milli) spending[name];
+  }
+  for (const auto& [team, its] : provisioner.TeamSpending(now)) {
+    if (teams.Find(team) == nullptr) spending[team] = its;
+    for (const TeamRow* row : teams.PathOf(team)) {
+      spending[row->name].hourly += its.hourly;
+      spending[row->name].this_month += its.this_month;
+    }
+  }
+  return spending;
+}
+
+std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
+                                   const std::map<std::string, Provisioner::Spending>& spending,
+                                   std::string_view team) {
+  std::optional<Money> left;
+  const auto limit = [&left](Money more) { left = std::min(left.value_or(more), more); };
+  for (const TeamRow* row : teams.PathOf(team)) {
+    const auto known = spending.find(row->name);
+    const Provisioner::Spending its = known == spending.end() ? Provisioner::Spending() : known->second;
+    if (row->nodes_per_hour_milli) limit(Money(*row->nodes_per_hour_milli * 1000) - its.hourly);
+    if (!row->nodes_per_month_milli) continue;
+    const double rest = (Money(*row->nodes_per_month_milli * 1000) - its.this_month).units();
+    const double rate = rest / (ToSeconds(growth::GrowthRules().budget_reserve) / 3600);
+    limit(Money(static_cast<std::int64_t>(rate * 1e6)) - its.hourly);
+  }
+  return left;
+}
+
 GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provisioner,
                          const std::map<std::string, NodeMemory>& memory, const std::map<JobId, Unused>& unused,
                          const std::map<JobId, GrowthWishes>& wishes, Time now,
@@ -281,6 +318,12 @@ GrowthFeed CollectGrowth(const Controller& controller, const Provisioner& provis
     demand.waiting_since = now;
     feed.jobs.emplace_back();
     feed.input.demands.push_back(std::move(demand));
+  }
+  const auto spending = TeamSpending(controller.teams(), provisioner, now);
+  for (const growth::Demand& demand : feed.input.demands) {
+    if (demand.team.empty() || feed.input.team_hourly.contains(demand.team)) continue;
+    if (const auto left = TeamMoneyLeft(controller.teams(), spending, demand.team))
+      feed.input.team_hourly.emplace(demand.team, *left);
   }
 
   const auto add = [&feed](growth::OwnedNode node, std::string name) {

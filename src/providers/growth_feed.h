@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/controller/controller.h"
@@ -20,6 +21,15 @@ namespace divvy::providers {
 /// (Scheduler::SetOffers). Several of each shape, as far as the limits allow, so that gangs fit.
 std::shared_ptr<const Scheduler> OfferedNodes(const std::vector<Provider>& providers,
                                               const std::vector<PoolRow>& pools);
+
+/// The cost of nodes for the jobs of a team and of the teams below it, by name of the team. Lists all teams with a
+/// limit or a cost.
+std::map<std::string, Provisioner::Spending> TeamSpending(const TeamRegistry& teams, const Provisioner& provisioner,
+                                                          Time now);
+/// Returns the further price per hour that the limits of the team, and of those above it, allow. Not set: no limit. The
+/// rest of a month's money must last for GrowthRules::budget_reserve. Negative if a limit was lowered.
+std::optional<Money> TeamMoneyLeft(const TeamRegistry& teams,
+                                   const std::map<std::string, Provisioner::Spending>& spending, std::string_view team);
 
 /// Memory about a joined node between decisions.
 struct NodeMemory {

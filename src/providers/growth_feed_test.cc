@@ -151,6 +151,79 @@ TEST(GrowthFeed, PricesThatAllowTheSameShapesAreOneDemand) {
   EXPECT_EQ(decision.requests.size(), 4U);  // The provider's limit.
 }
 
+TEST(GrowthFeed, PricesOfGangsAreRoundedDownToThreeDigits) {
+  Growing world(Cloud(8));
+  const auto gang = [&world](std::int64_t micros) {
+    const JobId job = world.SubmitGang(2, 8);
+    world.wishes[job].max_hourly = Money(micros);
+    return job;
+  };
+  const JobId exact = gang(48'000'000);
+  for (int i = 0; i < 50; ++i) gang(48'000'001 + i);
+  const JobId less = gang(47'990'000);
+  const auto decision = world.Decide();
+  EXPECT_EQ(world.feed.input.demands.size(), 2U);
+  EXPECT_EQ(decision.requests.size(), 4U);  // The provider's limit: two of those that 48.00 are enough for.
+  EXPECT_EQ(world.feed.demand_of.at(exact), decision.requests.front().demand);
+  EXPECT_EQ(world.Why(decision, less).back(),
+            "provider cloud: 2 nodes of shape big cost 48.00 per hour, but the job allows 47.90 (--max-price)");
+}
+
+// vision and speech are below research, which pays for both.
+struct TeamsThatPay : Growing {
+  TeamsThatPay() : Growing(Cloud(8)) {
+    TeamsFile file;
+    const auto add = [&file](std::string name, std::string parent, std::optional<std::int64_t> hour,
+                             std::optional<std::int64_t> month) {
+      TeamRow row;
+      row.name = std::move(name);
+      row.parent = std::move(parent);
+      row.users = {"*"};
+      row.nodes_per_hour_milli = hour;
+      row.nodes_per_month_milli = month;
+      row.is_from_file = true;
+      file.teams.push_back(std::move(row));
+    };
+    add("research", "", 50'000, 1'000'000);
+    add("vision", "research", 30'000, std::nullopt);
+    add("speech", "research", std::nullopt, std::nullopt);
+    EXPECT_TRUE(registry.AddFile(file));
+  }
+  void Request(const std::string& team) {
+    EXPECT_TRUE(provisioner.Request(
+        {{"cloud", "big"}}, [this] { return "t" + std::to_string(++tokens); }, [](const std::string&) { return false; },
+        now_, team));
+  }
+  std::optional<Money> Left(std::string_view team) const {
+    return TeamMoneyLeft(registry, TeamSpending(registry, provisioner, now_), team);
+  }
+  TeamRegistry registry;
+};
+
+TEST(TeamMoney, LimitsOfATeamAndOfThoseAboveItHold) {
+  TeamsThatPay world;
+  EXPECT_EQ(world.Left("vision"), Money(30'000'000));
+  EXPECT_EQ(world.Left("speech"), Money(50'000'000));
+  EXPECT_EQ(world.Left("unknown"), std::nullopt);
+  world.Request("vision");
+  EXPECT_EQ(world.Left("vision"), Money(6'000'000));
+  EXPECT_EQ(world.Left("speech"), Money(26'000'000));
+  world.Request("speech");
+  EXPECT_EQ(world.Left("vision"), Money(2'000'000));
+  const auto spending = TeamSpending(world.registry, world.provisioner, world.now_);
+  EXPECT_EQ(spending.at("research").hourly, Money(48'000'000));
+  EXPECT_EQ(spending.at("vision").hourly, Money(24'000'000));
+}
+
+TEST(TeamMoney, TheRestOfAMonthMustLastForAnHour) {
+  TeamsThatPay world;
+  const std::string month = std::to_string(MonthOf(world.now_));
+  EXPECT_TRUE(world.provisioner.LoadSetting("providers.team_spent.speech", month + " 990000000"));
+  EXPECT_EQ(world.Left("vision"), Money(10'000'000));
+  EXPECT_TRUE(world.provisioner.LoadSetting("providers.team_spent.speech", "1 990000000"));
+  EXPECT_EQ(world.Left("vision"), Money(30'000'000));
+}
+
 TEST(GrowthFeed, WishesAreReadFromLabels) {
   const GrowthWishes wishes =
       GrowthWishesIn({{"divvy.no-grow", "yes"}, {"divvy.provider", "a,b"}, {"divvy.max-price", "3.5"}, {"other", "x"}});

@@ -33,6 +33,7 @@ std::string FormatRequest(const NodeRequest& request) {
   add("gpus", std::to_string(request.gpus));
   add("hourly", std::to_string(request.hourly.micros()));
   add("period", std::to_string(request.billing_period.count()));
+  add("team", request.team);
   add("set", request.set);
   add("instance", request.instance);
   for (const std::string& id : request.join_tokens) add("join", id);
@@ -81,6 +82,8 @@ std::optional<NodeRequest> ParseRequest(std::string_view token, std::string_view
       request.hourly = Money(number(value));
     } else if (key == "period") {
       request.billing_period = Duration(number(value));
+    } else if (key == "team") {
+      request.team = value;
     } else if (key == "set") {
       request.set = value;
     } else if (key == "instance") {

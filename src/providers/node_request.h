@@ -34,7 +34,8 @@ struct NodeRequest {
   int gpus = 0;
   Money hourly;
   Duration billing_period{0};
-  std::string set;  // The token of the first node of the same set. They are created together or not at all.
+  std::string team;  // The team of the jobs that it was requested for, which pays for it. Optional.
+  std::string set;   // The token of the first node of the same set. They are created together or not at all.
   NodeState state = NodeState::kRequested;
   std::string instance;                  // The provider's id of it. Empty: not known yet.
   std::vector<std::string> join_tokens;  // Ids of the tokens with which its agent may join.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 
 #include "base/text.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::string_view kModePrefix = "providers.mode.";
 constexpr std::string_view kSpentPrefix = "providers.spent.";
+constexpr std::string_view kTeamSpentPrefix = "providers.team_spent.";
 constexpr std::size_t kLongestError = 400;
 constexpr std::size_t kMostStrangers = 10'000;
 /// Lists of a provider with nodes that come or go.
@@ -33,6 +35,14 @@ std::string Amount(Money money) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", money.units());
   return text;
+}
+
+/// "670 1250000": a month and millionths.
+std::optional<std::pair<std::int64_t, Money>> SpentIn(std::string_view text) {
+  const auto words = SplitWords(text);
+  const auto month = words.size() == 2 ? ParseInteger(words[0]) : std::nullopt;
+  const auto spent = words.size() == 2 ? ParseInteger(words[1]) : std::nullopt;
+  return month && spent ? std::optional(std::pair(*month, Money(*spent))) : std::nullopt;
 }
 
 std::string ModeText(ProviderMode mode) { return mode == ProviderMode::kDisabled ? "disabled" : "drained"; }
@@ -100,14 +110,15 @@ bool Provisioner::LoadSetting(std::string_view key, std::string_view text) {
     return true;
   }
   if (key.starts_with(kSpentPrefix)) {
-    const auto words = SplitWords(text);
-    const auto month = words.size() == 2 ? ParseInteger(words[0]) : std::nullopt;
-    const auto spent = words.size() == 2 ? ParseInteger(words[1]) : std::nullopt;
-    if (month && spent) {
+    if (const auto spent = SpentIn(text)) {
       State& state = states_[std::string(key.substr(kSpentPrefix.size()))];
-      state.month = *month;
-      state.spent = Money(*spent);
+      std::tie(state.month, state.spent) = *spent;
     }
+    return true;
+  }
+  if (key.starts_with(kTeamSpentPrefix)) {
+    if (const auto spent = SpentIn(text))
+      team_months_[std::string(key.substr(kTeamSpentPrefix.size()))] = {spent->first, spent->second};
     return true;
   }
   return false;
@@ -118,7 +129,7 @@ bool Provisioner::LoadSetting(std::string_view key, std::string_view text) {
 Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
                                                       const std::function<std::string()>& draw_token,
                                                       const std::function<bool(const std::string&)>& is_name_taken,
-                                                      Time now) {
+                                                      Time now, const std::string& team) {
   if (requests_.size() + nodes.size() > kMostRequests)
     return LimitExceeded("there are " + std::to_string(requests_.size()) + " nodes of providers; the limit is " +
                          std::to_string(kMostRequests));
@@ -152,6 +163,7 @@ Result<std::vector<std::string>> Provisioner::Request(const Shapes& nodes,
     request.gpus = shape->gpus;
     request.hourly = shape->hourly;
     request.billing_period = provider->billing_period;
+    request.team = team;
     request.set = tokens.empty() ? request.token : tokens.front();
     request.requested = now;
     while (request.node.empty()) {
@@ -418,6 +430,7 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
   for (const ListedNode& node : answer.nodes) {
     if (const auto owner = owner_of.find(node.instance); owner != owner_of.end()) {
       listed_tokens.insert(owner->second);
+      watches_[owner->second].ends_at = node.ends_at;
       if (node.is_pending) watches_[owner->second].pending_at = now;
       continue;
     }
@@ -439,6 +452,7 @@ void Provisioner::OnListed(State& state, const std::string& provider, const Answ
     request->instance = node.instance;
     owner_of[node.instance] = node.token;
     listed_tokens.insert(node.token);
+    watches_[node.token].ends_at = node.ends_at;
     if (node.is_pending) watches_[node.token].pending_at = now;
     if (request->state == NodeState::kRequested) {
       request->state = NodeState::kBooting;
@@ -506,7 +520,15 @@ void Provisioner::Forget(const std::string& token, Time now) {
   if (state.month != month) state.spent = Money();
   state.month = month;
   // A node that was never known to exist cost nothing.
-  if (!request.instance.empty()) state.spent += CostBetween(request, StartOfMonth(month), now);
+  const Money cost = request.instance.empty() ? Money() : CostBetween(request, StartOfMonth(month), now);
+  state.spent += cost;
+  if (!request.team.empty()) {
+    TeamMonth& team = team_months_[request.team];
+    if (team.month != month) team = {month, Money()};
+    team.spent += cost;
+    dirty_[std::string(kTeamSpentPrefix) + request.team] =
+        std::to_string(month) + " " + std::to_string(team.spent.micros());
+  }
   dirty_[std::string(kSpentPrefix) + request.provider] =
       std::to_string(month) + " " + std::to_string(state.spent.micros());
   dirty_[std::string(kRequestPrefix) + token] = "";
@@ -620,7 +642,9 @@ void Provisioner::StepOf(NodeRequest& request, Step& step, Time now) {
       return Destroy(request, why, now);
     }
     case NodeState::kJoined:
-      return;
+      if (watch.ends_at == kNever) return;
+      if (now < watch.ends_at - kWarning) return WakeAt(watch.ends_at - kWarning);
+      return Return(request.node, "its provider is about to remove it", true, now);
     case NodeState::kDraining:
       if (std::exchange(watch.must_act, false))
         step.acts.push_back(
@@ -699,6 +723,21 @@ Provisioner::View Provisioner::ViewOf(std::string_view provider, Time now) const
     if (!request.instance.empty()) view.spent_this_month += CostBetween(request, StartOfMonth(MonthOf(now)), now);
   }
   return view;
+}
+
+std::map<std::string, Provisioner::Spending> Provisioner::TeamSpending(Time now) const {
+  std::map<std::string, Spending> spending;
+  const std::int64_t month = MonthOf(now);
+  for (const auto& [team, spent] : team_months_) {
+    if (spent.month == month) spending[team].this_month = spent.spent;
+  }
+  for (const auto& [token, request] : requests_) {
+    if (request.team.empty()) continue;
+    Spending& its = spending[request.team];
+    its.hourly += request.hourly;
+    if (!request.instance.empty()) its.this_month += CostBetween(request, StartOfMonth(month), now);
+  }
+  return spending;
 }
 
 std::string Provisioner::CheckInvariants() const {

@@ -55,6 +55,7 @@ struct ListedNode {
   std::string token;
   std::string instance;
   bool is_pending = false;  // It waits at the provider, such as in Slurm's queue.
+  Time ends_at = kNever;    // The provider will remove it then.
 };
 
 struct Answer {
@@ -84,6 +85,8 @@ class Provisioner {
   static constexpr Duration kLateness = std::chrono::minutes(2);
   /// A node whose agent was not connected for this long can be gone. Also after a restart, so that agents reconnect.
   static constexpr Duration kSilence = std::chrono::seconds(30);
+  /// Jobs on a node whose provider is about to remove it are stopped this long before, by their own signal.
+  static constexpr Duration kWarning = std::chrono::minutes(2);
   /// A node may wait at the provider for this long before it starts.
   static constexpr Duration kMostPending = std::chrono::hours(24);
   /// Calls to create or destroy at one time, per provider.
@@ -103,7 +106,8 @@ class Provisioner {
   /// kFailedPrecondition if it takes no requests.
   using Shapes = std::vector<std::pair<std::string, std::string>>;  // Provider and shape, by name.
   Result<std::vector<std::string>> Request(const Shapes& nodes, const std::function<std::string()>& draw_token,
-                                           const std::function<bool(const std::string&)>& is_name_taken, Time now);
+                                           const std::function<bool(const std::string&)>& is_name_taken, Time now,
+                                           const std::string& team = {});
   /// Returns the node: when its jobs have ended, or at once if it `is_forced`. No effect if it is being returned.
   void Return(std::string_view node, std::string why, bool is_forced, Time now);
   Status SetMode(std::string_view provider, ProviderMode mode, Time now);
@@ -153,6 +157,13 @@ class Provisioner {
     Time down_until = kNoTime;
   };
   View ViewOf(std::string_view provider, Time now) const;
+  /// The price of the nodes that were requested for a team's jobs. Teams below it are not included.
+  struct Spending {
+    Money hourly;
+    Money this_month;
+  };
+  /// Returns the spending of all teams that have nodes, or had some in this month. Cost: linear in the nodes.
+  std::map<std::string, Spending> TeamSpending(Time now) const;
   /// When the node should take jobs.
   Time ExpectedReady(const NodeRequest& request) const;
 
@@ -166,6 +177,7 @@ class Provisioner {
     Time unsure_before = kNoTime;  // `unsure_until` before the call that is under way.
     int missing = 0;               // Successive lists without it.
     Time missing_since = kNoTime;  // When the first of them began.
+    Time ends_at = kNever;         // When the provider removes it, as listed last.
     Time pending_at = kNoTime;     // When it was listed as pending last.
     Time destroyed_at = kNoTime;   // When a call to destroy it succeeded last.
     bool is_connected = false;
@@ -229,6 +241,11 @@ class Provisioner {
   std::map<std::string, NodeRequest, std::less<>> requests_;  // By token.
   std::map<std::string, Watch, std::less<>> watches_;         // By token.
   std::map<std::string, std::string, std::less<>> token_of_;  // By node.
+  struct TeamMonth {
+    std::int64_t month = 0;
+    Money spent;  // In that month, by nodes that are gone.
+  };
+  std::map<std::string, TeamMonth> team_months_;
   std::map<std::uint64_t, Sent> sent_;
   std::map<std::string, std::string> dirty_;  // Rows that changed since the last step.
   std::uint64_t next_call_ = 1;

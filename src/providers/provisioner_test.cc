@@ -39,6 +39,8 @@ class FakeCloud {
  public:
   FakeCloud(std::uint64_t seed, Faults* faults) : random_(seed), faults_(faults) {}
 
+  Time ends_at = kNever;  // Lists say so of all nodes.
+
   struct Pending {
     Time at;
     std::uint64_t call = 0;
@@ -119,7 +121,7 @@ class FakeCloud {
     Answer answer;
     for (const auto& [instance, token] : nodes_) {
       if (faults_->lies && random_() % 6 == 0) continue;
-      answer.nodes.push_back({token, instance});
+      answer.nodes.push_back({token, instance, false, ends_at});
       if (faults_->are_on && random_() % 4 == 0) answer.nodes.push_back(answer.nodes.back());
     }
     if (faults_->lies && random_() % 4 == 0)
@@ -197,10 +199,10 @@ struct ProvisionerWorld {
       return entry.second.state != NodeState::kDestroying && entry.second.state != NodeState::kDraining;
     }));
   }
-  Result<std::vector<std::string>> Request(std::size_t nodes = 1) {
+  Result<std::vector<std::string>> Request(std::size_t nodes = 1, const std::string& team = "") {
     return provisioner->Request(
         Provisioner::Shapes(nodes, {"cloud", "big"}), [this] { return "t" + std::to_string(++tokens); },
-        [](const std::string&) { return false; }, now);
+        [](const std::string&) { return false; }, now, team);
   }
   void ReturnAll() {
     std::vector<std::string> nodes;
@@ -213,7 +215,8 @@ struct ProvisionerWorld {
     ReturnAll();
     for (int i = 0; i < 400; ++i, now += 5s) Turn();
     EXPECT_TRUE(provisioner->requests().empty());
-    EXPECT_TRUE(store.empty() || (store.size() == 1 && store.begin()->first == "providers.spent.cloud"));
+    EXPECT_TRUE(
+        std::ranges::all_of(store, [](const auto& row) { return row.first.find("spent.") != std::string::npos; }));
     EXPECT_TRUE(cloud.nodes().empty()) << "leaked";
   }
   void Run(Duration span) {
@@ -321,6 +324,41 @@ TEST(Provisioner, CountsMoneyOfTheMonthAgainstItsLimit) {
   world.Restart();
   EXPECT_NEAR(world.provisioner->ViewOf("cloud", world.now).spent_this_month.units(), 96, 2);
   EXPECT_EQ(world.provisioner->ViewOf("cloud", world.now + 31 * 24h).spent_this_month.units(), 0);
+}
+
+TEST(Provisioner, TeamsPayForTheirNodesAlsoAfterARestart) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  world.now = StartOfMonth(MonthOf(world.now)) + 24h;
+  ASSERT_TRUE(world.Request(1, "vision"));
+  ASSERT_TRUE(world.Request(2, "speech"));
+  for (int i = 0; i < 60; ++i, world.now += 1min) world.Turn();
+  world.Restart();
+  EXPECT_EQ(world.provisioner->TeamSpending(world.now).at("speech").hourly, Money(48'000'000));
+  EXPECT_NEAR(world.provisioner->TeamSpending(world.now).at("vision").this_month.units(), 24, 0.5);
+  world.Settle();
+  world.Restart();
+  EXPECT_EQ(world.provisioner->TeamSpending(world.now).at("speech").hourly, Money());
+  EXPECT_NEAR(world.provisioner->TeamSpending(world.now).at("speech").this_month.units(), 48, 2);
+  EXPECT_TRUE(world.provisioner->TeamSpending(world.now + 31 * 24h).empty());
+}
+
+TEST(Provisioner, ANodeThatIsAboutToBeRemovedIsEmptiedTwoMinutesBefore) {
+  ProvisionerWorld world(1);
+  world.faults.are_on = false;
+  ASSERT_TRUE(world.Request());
+  world.Run(1min);
+  ASSERT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  world.busy = {"cloud-1"};
+  world.cloud.ends_at = world.now + 10min;
+  world.Run(7min);
+  EXPECT_EQ(world.state_of("cloud-1"), NodeState::kJoined);
+  EXPECT_TRUE(world.acts.empty());
+  world.Run(70s);
+  ASSERT_FALSE(world.acts.empty());
+  EXPECT_EQ(world.acts.front().kind, NodeAct::Kind::kEmpty);
+  EXPECT_EQ(world.acts.front().why, "its provider is about to remove it");
+  world.Settle();
 }
 
 TEST(Provisioner, DestroysTheWholeSetIfOneNodeNeverJoins) {

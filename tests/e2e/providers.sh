@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Nodes on demand from a provider's program that starts agents on this machine. A burst of jobs and a gang run, idle
 # nodes are returned, and kill -9 of the controller at random moments, with a provider that fails and hangs, leaks
-# nothing, creates nothing twice and exceeds no limit. DIVVY_KILLS: how often (default: 4).
+# nothing, creates nothing twice and exceeds no limit. DIVVY_KILLS: how often (default: 6).
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed"
 
-kills=${DIVVY_KILLS:-4}
+kills=${DIVVY_KILLS:-6}
 most=4
 with_machines
 state=$machines/local
@@ -134,12 +134,22 @@ WAIT_S=90 wait_for "the return of idle nodes" nothing_left
 # The list after a destroy has its whole output.
 ! grep "provider=local event=provider_error" daemon.log || fail "a call of the program failed"
 
-# The controller is killed again and again, while the provider fails and hangs.
+# The controller is killed again and again, while it creates and destroys nodes, and the provider fails, hangs, is slow
+# or answers with an error before it acts.
+calls() { grep -c "^$1" "$state/calls" 2>/dev/null || true; }
 echo 5 >"$state/faults"
 for kill in $(seq "$kills"); do
+  call=create
+  [ $((kill % 2)) = 1 ] || call=destroy
+  before=$(calls $call)
   divvy submit --gpus 8 -- true >/dev/null || true
   # So that nodes are also destroyed and created again.
   [ $((kill % 2)) = 1 ] || divvy providers drain local >/dev/null || true
+  for _ in $(seq 600); do
+    [ "$(calls $call)" = "$before" ] || break
+    sleep 0.05
+  done
+  # At a random moment of the call that has begun.
   sleep "0.$((RANDOM % 90 + 10))"
   kill -9 "$(daemon_pid)" 2>/dev/null || true
   start
@@ -152,4 +162,4 @@ WAIT_S=300 wait_for "the return of all nodes" nothing_left
 expect "" "$(cut -d' ' -f1 "$state/log" | sort | uniq -d)" "tokens with two nodes"
 awk -v most=$most '$4 > most { exit 1 }' "$state/log" || fail "above the limit: $(cat "$state/log")"
 ! grep -rqsE '#[0-9a-f]{8}\.[0-9a-f]{64}' daemon.log || fail "a join token is in the log"
-echo "$kills kills, $(wc -l <"$state/log") nodes created, none twice, at most $(cut -d' ' -f4 "$state/log" | sort -n | tail -1) at a time"
+echo "$kills kills, $(calls create) calls of create and $(calls destroy) of destroy, $(wc -l <"$state/log") nodes created, none twice, at most $(cut -d' ' -f4 "$state/log" | sort -n | tail -1) at a time"

@@ -4,7 +4,8 @@
 local_provider.py STATE create|list|destroy
 
 STATE/faults, if it exists, is the chance in percent of each fault: the call fails before or after it took effect, hangs,
-or prints garbage. STATE/log gets a line for each node that is created, with the number of nodes there are then.
+prints garbage, fails and takes effect some seconds later, or is slow. STATE/calls gets a line when a call of create or
+destroy begins. STATE/log gets a line for each node that is created, with the number of nodes there are then.
 """
 import fcntl
 import json
@@ -97,15 +98,27 @@ class Provider:
 def main():
     state, verb = sys.argv[1:]
     provider = Provider(state, json.load(sys.stdin))
+    if verb != "list":
+        with open(os.path.join(state, "calls"), "a", encoding="utf-8") as calls:
+            calls.write(f"{verb} {provider.order['token']}\n")
     chance = 0
     faults = os.path.join(state, "faults")
     if os.path.exists(faults):
         with open(faults, encoding="utf-8") as file:
             chance = int(file.read())
-    draw = random.randrange(400)
-    fault = draw % 4 if draw < 4 * chance else None
+    draw = random.randrange(600)
+    fault = draw % 6 if draw < 6 * chance else None
     if fault == 0:
         sys.exit("fails before anything is done")
+    if fault == 4:
+        if os.fork() != 0:
+            os._exit(1)
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nowhere, stream)
+    if fault in (4, 5):
+        time.sleep(random.uniform(0, 4))
     with open(os.path.join(state, "lock"), "a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with open(os.path.join(state, "count"), "a", encoding="utf-8"):

@@ -511,6 +511,9 @@ class JobUpdate(TypedDict):
     fraction: Optional["GpuPortion"]
     slice: Optional[str]
     end_by: Optional[float]
+    grows: Optional[bool]
+    providers: Optional[str]
+    max_price: Optional[str]
 
 
 class JobView(TypedDict):
@@ -1393,6 +1396,10 @@ class TeamView(TypedDict):
     share: Optional[float]
     used_gpu_hours: float
     used_cost: float
+    max_per_hour: Optional[float]
+    max_per_month: Optional[float]
+    nodes_per_hour: float
+    nodes_this_month: float
     blocker: str
     is_from_file: bool
 

@@ -229,12 +229,12 @@ std::vector<Option> UserTable(UserChange& user) {
 
 const std::vector<Column>& TeamColumns() {
   static const std::vector<Column> columns = {
-      {"TEAM", false, true, false},  {"QUOTA", true, true, false},   {"LIMIT", true, true, false},
-      {"SHARE", true, true, false},  {"GPUS", true, true, false},    {"RUNNING", true, true, false},
-      {"QUEUED", true, true, false}, {"USED", true, true, false},    {"LEFT", true, true, false},
-      {"NOTE", false, true, true},   {"WEIGHT", true, false, false}, {"PRIORITY", true, false, false},
-      {"USERS", false, false, true}, {"GROUPS", false, false, true}, {"LEADS", false, false, true},
-      {"COST", true, false, false},  {"PARENT", false, false, false}};
+      {"TEAM", false, true, false},     {"QUOTA", true, true, false},  {"LIMIT", true, true, false},
+      {"SHARE", true, true, false},     {"GPUS", true, true, false},   {"RUNNING", true, true, false},
+      {"QUEUED", true, true, false},    {"USED", true, true, false},   {"LEFT", true, true, false},
+      {"NODES", true, true, false},     {"NOTE", false, true, true},   {"WEIGHT", true, false, false},
+      {"PRIORITY", true, false, false}, {"USERS", false, false, true}, {"GROUPS", false, false, true},
+      {"LEADS", false, false, true},    {"COST", true, false, false},  {"PARENT", false, false, false}};
   return columns;
 }
 
@@ -261,6 +261,16 @@ std::string Left(const wire::TeamView& view) {
   return left.empty() ? "" : left + " a " + view.period;
 }
 
+/// The price of the team's nodes on demand in an hour, and their cost in this month: "24/30 h, 310.5/2000 mo".
+std::string Nodes(const wire::TeamView& view) {
+  if (!view.max_per_hour && !view.max_per_month && view.nodes_this_month <= 0 && view.nodes_per_hour <= 0) return "";
+  const auto text = [](double spent, const std::optional<double>& most) {
+    return Number(spent) + (most ? "/" + Number(*most) : "");
+  };
+  return text(view.nodes_per_hour, view.max_per_hour) + " h, " + text(view.nodes_this_month, view.max_per_month) +
+         " mo";
+}
+
 std::vector<Cell> Row(const wire::TeamView& view) {
   const std::string name =
       std::string(static_cast<std::size_t>(2 * std::min<std::int64_t>(view.depth, 16)), ' ') + view.name;
@@ -274,6 +284,7 @@ std::vector<Cell> Row(const wire::TeamView& view) {
           {OfMost(view.queued, view.queued_limit), Colour::kNone},
           {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
           {Left(view), Colour::kNone},
+          {Nodes(view), Colour::kNone},
           {note, view.blocker.empty() ? Colour::kDim : Colour::kRed},
           {std::to_string(view.weight), Colour::kNone},
           {std::to_string(view.priority), Colour::kNone},

@@ -9,6 +9,7 @@
 #include "cli/client/commands.h"
 #include "cli/client/progress_indicator.h"
 #include "dialect/options/quantities.h"
+#include "model/growth_wishes.h"
 #include "model/job_record.h"
 
 namespace divvy::cli {
@@ -37,6 +38,11 @@ void CopyEnvironment(const JobSpec& spec, JobUpdate& update) {
 void CopyPortion(const JobSpec& spec, JobUpdate& update) {
   update.portion.reset();
   if (spec.request.portion != GpuPortion()) update.portion = spec.request.portion;
+}
+
+std::string LabelOf(const JobSpec& spec, std::string_view name) {
+  const auto label = spec.labels.find(std::string(name));
+  return label == spec.labels.end() ? "" : label->second;
 }
 
 /// An option of `submit`, and how to copy it into an update.
@@ -115,6 +121,11 @@ constexpr Field kFields[] = {
     {"comment", true, [](const JobSpec& spec, JobUpdate& update) { update.comment = spec.comment; }},
     {"account", true, [](const JobSpec& spec, JobUpdate& update) { update.account = spec.account; }},
     {"pool", true, [](const JobSpec& spec, JobUpdate& update) { update.pool = spec.pool; }},
+    {"provider", true, [](const JobSpec& spec, JobUpdate& update) { update.providers = LabelOf(spec, kProviderLabel); },
+     "request nodes for the job from these providers only; \"\" allows all; repeatable"},
+    {"max-price", true,
+     [](const JobSpec& spec, JobUpdate& update) { update.max_price = LabelOf(spec, kMaxPriceLabel); },
+     "highest price per hour of all nodes that are requested for the job; \"\" removes it"},
 };
 
 /// An option that cannot change, and what to do instead.
@@ -154,6 +165,7 @@ struct UpdateFlags {
   dialect::ParseContext around;
   JobSpec spec;
   JobUpdate update;
+  std::optional<bool> stays;  // --no-grow.
 
   UpdateFlags() { spec.request.gpus = -1; }
 };
@@ -165,6 +177,14 @@ std::vector<Option> UpdateTable(UpdateFlags& wish) {
   });
   for (Option& option : dialect::JobOptions(wish.spec, wish.around)) {
     if (option.name == "keep-waiting") table.push_back(YesOrNo(option, wish.update.keeps_waiting));
+    if (option.name == "no-grow") {
+      table.push_back(YesOrNo(option, wish.stays));
+      table.push_back({"grow", 0, Takes::kNothing, "", "nodes may be requested for the job again",
+                       [&wish](std::string_view) -> Status {
+                         wish.stays = false;
+                         return {};
+                       }});
+    }
     if (option.name == "requeue-after-reboot") table.push_back(YesOrNo(option, wish.update.requeues_after_reboot));
     const Field* field = std::ranges::find(kFields, option.name, &Field::option);
     if (field == std::end(kFields)) continue;
@@ -231,6 +251,7 @@ int UpdateMain(const Words& words) {
   if (update.portion && update.portion->memory_limit > Bytes() && update.gpu_memory_bytes) {
     update.portion->memory = Bytes(*std::exchange(update.gpu_memory_bytes, std::nullopt));
   }
+  if (wish.stays) update.grows = !*wish.stays;
   update.select.ids = parsed->positional;
   if (update.select.ids.empty() && !update.select.is_all)
     return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));

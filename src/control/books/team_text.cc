@@ -59,6 +59,8 @@ std::string FormatTeam(const TeamRow& row) {
   if (!row.parent.empty()) text += "parent " + row.parent + "\n";
   AddNumber(text, "quota_milli", row.quota_milli);
   AddNumber(text, "limit_milli", row.limit_milli);
+  AddNumber(text, "nodes_per_hour_milli", row.nodes_per_hour_milli);
+  AddNumber(text, "nodes_per_month_milli", row.nodes_per_month_milli);
   AddNames(text, "users", row.users);
   AddNames(text, "groups", row.groups);
   AddNames(text, "leads", row.leads);
@@ -82,6 +84,8 @@ std::optional<TeamRow> ParseTeam(std::string_view name, std::string_view text) {
     if (line.key == "parent" && line.words.size() == 1) row.parent = line.words.front();
     if (line.key == "quota_milli") row.quota_milli = line.number();
     if (line.key == "limit_milli") row.limit_milli = line.number();
+    if (line.key == "nodes_per_hour_milli") row.nodes_per_hour_milli = line.number();
+    if (line.key == "nodes_per_month_milli") row.nodes_per_month_milli = line.number();
     if (line.key == "weight") row.weight = line.number().value_or(1);
     if (line.key == "priority") row.priority = line.number().value_or(0);
     if (line.key == "users") row.users = line.names();

@@ -5,6 +5,8 @@
 
 #include "control/books/node_names.h"
 #include "control/books/record_parts.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/state/state.h"
 #include "engine/scheduler/explain.h"
 #include "model/run_line.h"
 #include "model/same_element.h"
@@ -261,6 +263,11 @@ Forecast Submissions::ForecastOf(JobId waiting, Time now) const {
     forecast.basis = "other jobs that may start now go first";
     return forecast;
   }
+  const core::ClusterState& state = scheduler_.core().state();
+  const core::Waiting& it = state.waiting.at(waiting);
+  const core::ClassKey& key = state.classes[it.job_class].key;
+  forecast.is_kept = it.lane != core::Waiting::Lane::kReady || scheduler_.IsBarredByTeam(waiting) ||
+                     core::RefusedBy(state, key.caps, core::LeastGpuParts(state.requests[key.request]));
   const Time start = explanation.start.typical;
   forecast.start = start == kNever ? kNever : std::max(start, now);
   forecast.basis = explanation.start.basis;

@@ -37,6 +37,7 @@ struct Forecast {
   Time start = kNever;                      // kNever: no known event makes it start.
   std::string basis;                        // Explains `start`, or why there is none; empty: it would start at once.
   std::vector<NodeAllocation> allocations;  // The nodes, if it would start at once.
+  bool is_kept = false;  // Something else than nodes keeps it: a hold, a dependency, a time, a limit.
 };
 
 class Submissions {

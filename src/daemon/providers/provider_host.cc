@@ -35,6 +35,7 @@ constexpr Duration kTick = 500ms;
 /// After a start, agents reconnect before anything is decided.
 constexpr Duration kFirstDecision = 5s;
 constexpr Duration kBetweenDecisions = 1s;
+constexpr Duration kDecideEvery = 5min;
 /// A node whose agent is not connected for this long is returned.
 constexpr Duration kMostAway = 10min;
 constexpr Duration kDropTokensEvery = 1min;
@@ -101,7 +102,9 @@ Answer AnswerOf(const Call& call, const std::string& cluster, const Result<std::
           answer.error = "it lists a node without a valid instance";
           return answer;
         }
-        answer.nodes.push_back({node.token.substr(0, 64), node.instance, node.state == "pending"});
+        const bool has_end = node.ends_at && *node.ends_at > 0 && *node.ends_at < 1e10;
+        answer.nodes.push_back({node.token.substr(0, 64), node.instance, node.state == "pending",
+                                has_end ? TimeFromSeconds(*node.ends_at) : kNever});
       }
       return answer;
     }
@@ -461,7 +464,8 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
                               const growth::GrowthDecision& decision) {
   const Time now = driver_->Now();
   is_deciding_ = false;
-  decide_at_ = decision.next_wakeup;
+  // Also without an event: a month may begin.
+  decide_at_ = std::min(decision.next_wakeup, now + kDecideEvery);
   last_feed_ = feed;
   last_decision_ = decision;
   const growth::CeilingResult ceiling = growth::WithinCeiling(feed->input, decision.requests);
@@ -469,16 +473,29 @@ void ProviderHost::OnDecision(const std::shared_ptr<const providers::GrowthFeed>
     Write(LogLevel::kError, "event=nodes_refused reason=" + LogQuoted(refused));
   for (std::size_t first = 0, end = 0; first < ceiling.allowed.size(); first = end) {
     providers::Provisioner::Shapes shapes;
+    Money hourly;
+    const std::string& team = feed->input.demands[ceiling.allowed[first].demand].team;
     for (; end < ceiling.allowed.size() && ceiling.allowed[end].set == ceiling.allowed[first].set; ++end) {
       const growth::OfferIndex offer = ceiling.allowed[end].offer;
       shapes.emplace_back(feed->catalogue->provider_of(offer).name, feed->catalogue->shape(offer).name);
+      hourly += feed->catalogue->offers()[offer].hourly;
+    }
+    // Counted again, like the providers' limits: teams may share the limit of a team above them.
+    const TeamRegistry& teams = driver_->controller().teams();
+    const auto left = providers::TeamMoneyLeft(teams, providers::TeamSpending(teams, provisioner_, now), team);
+    if (left && hourly > *left) {
+      Write(LogLevel::kInfo, "event=nodes_refused team=" + team + " reason=" +
+                                 LogQuoted(growth::MoneyText(hourly) + " per hour; the budget of the team leaves " +
+                                           growth::MoneyText(std::max(*left, Money()))));
+      is_changed_ = true;
+      continue;
     }
     const auto nodes = provisioner_.Request(
         shapes, [] { return RandomHex(16).value_or(""); },
         [this](const std::string& name) {
           return agents_->registry().Find(name) != nullptr || name == agents_->registry().own_name();
         },
-        now);
+        now, team);
     if (!nodes) {
       Write(LogLevel::kWarning, "event=nodes_refused reason=" + LogQuoted(nodes.error().message));
       continue;
@@ -608,6 +625,11 @@ void ProviderHost::Run(const Call& call, const std::string& join_line) {
 }
 
 // --- Views ---------------------------------------------------------------------------------------------------------
+
+std::map<std::string, providers::Provisioner::Spending> ProviderHost::TeamSpending() const {
+  if (driver_ == nullptr) return {};
+  return providers::TeamSpending(driver_->controller().teams(), provisioner_, driver_->Now());
+}
 
 std::vector<wire::ProviderView> ProviderHost::Views(Time now) const {
   std::vector<wire::ProviderView> views;

@@ -59,6 +59,9 @@ class ProviderHost {
   /// Returns the labels with which an agent with this join token becomes the node `name`, or why it may not.
   Result<Labels> CheckJoin(std::string_view join_token, const std::string& name) const;
 
+  bool has_providers() const { return !provisioner_.providers().empty(); }
+  /// The cost of nodes by team (providers/growth_feed.h).
+  std::map<std::string, providers::Provisioner::Spending> TeamSpending() const;
   bool empty() const { return provisioner_.providers().empty() && provisioner_.requests().empty(); }
   std::vector<wire::ProviderView> Views(Time now) const;
   /// `action`: "enable", "disable", "drain". Returns a message.

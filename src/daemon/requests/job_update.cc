@@ -10,6 +10,7 @@
 #include "dialect/options/option_values.h"
 #include "dialect/options/portion_options.h"
 #include "model/gpus/gpu_portion.h"
+#include "model/growth_wishes.h"
 
 namespace divvy {
 namespace {
@@ -194,6 +195,25 @@ Status ApplySignals(const wire::JobUpdate& update, JobSpec& spec, std::vector<st
   return reader.status();
 }
 
+/// The limits for nodes on demand are labels. Elements of an array share those of the array.
+Status ApplyGrowth(const wire::JobUpdate& update, const JobRecord& record, JobSpec& spec,
+                   std::vector<std::string_view>& fields) {
+  const auto set = [&](std::string_view option, std::string_view label, const std::optional<std::string>& value) {
+    if (!value) return;
+    fields.push_back(option);
+    spec.labels.erase(std::string(label));
+    if (!value->empty()) spec.labels.emplace(label, *value);
+  };
+  if (update.grows) set("no-grow", kNoGrowLabel, *update.grows ? "" : "yes");
+  set("provider", kProviderLabel, update.providers);
+  set("max-price", kMaxPriceLabel, update.max_price);
+  const bool is_set = update.grows || update.providers || update.max_price;
+  if (is_set && record.array.is_set())
+    return InvalidArgument(std::string(fields.back()) + ": the elements of an array share it; name the array, " +
+                           ToString(record.array));
+  return {};
+}
+
 /// Merges a change of the GPU fraction into the job's present one. --gpu-memory changes the fraction if the job
 /// requests by memory.
 void CompletePart(const JobRecord& record, JobChanges& changes) {
@@ -256,6 +276,7 @@ Status CompleteChanges(const wire::JobUpdate& update, const JobRecord& record, c
   DIVVY_CHECK(ApplyWhatRuns(update, wanted, fields));
   DIVVY_CHECK(ApplyFiles(update, wanted, fields));
   DIVVY_CHECK(ApplySignals(update, wanted, fields));
+  DIVVY_CHECK(ApplyGrowth(update, record, wanted, fields));
   if (changes.name && changes.name->empty()) changes.name = DefaultName(wanted);
   CompletePart(record, changes);
   JobRecord after = record;

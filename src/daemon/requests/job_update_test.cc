@@ -55,6 +55,24 @@ TEST(JobUpdate, ManyDependenciesAreAllKept) {
   EXPECT_EQ(changes->dependencies->all.size(), 2u);
 }
 
+TEST(JobUpdate, LimitsForNodesOnDemandAreLabels) {
+  wire::JobUpdate update;
+  update.grows = false;
+  update.providers = "aws,lab";
+  update.max_price = "3.50";
+  auto changes = Read(update);
+  ASSERT_TRUE(changes) << changes.error().message;
+  EXPECT_EQ(changes->spec_fields, (std::vector<std::string_view>{"no-grow", "provider", "max-price"}));
+  const std::map<std::string, std::string> wanted = {
+      {"divvy.max-price", "3.50"}, {"divvy.no-grow", "yes"}, {"divvy.provider", "aws,lab"}};
+  EXPECT_EQ(changes->spec->labels, wanted);
+  update.grows = true;
+  update.providers = update.max_price = "";
+  changes = Read(update, *changes->spec);
+  ASSERT_TRUE(changes) << changes.error().message;
+  EXPECT_TRUE(changes->spec->labels.empty());
+}
+
 TEST(JobUpdate, OtherFieldsChangeTheSpecification) {
   wire::JobUpdate update;
   update.command = {"sh", "-c", "true"};

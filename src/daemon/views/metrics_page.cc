@@ -251,6 +251,15 @@ void AddNodes(Exposition& out, const MetricsAbout& about) {
   each([](const NodeCapacity& capacity) { return capacity.memory.count(); });
 }
 
+void AddTeamNodes(Exposition& out, const std::map<std::string, MetricsAbout::TeamNodes>& teams) {
+  if (teams.empty()) return;
+  out.Begin("divvy_team_nodes_cost_per_hour", Kind::kGauge, "",
+            "Price of the nodes that providers have for a team and the teams below it.");
+  for (const auto& [team, its] : teams) out.Add({{"team", team}}, its.per_hour);
+  out.Begin("divvy_team_nodes_cost_this_month", Kind::kGauge, "", "Their cost in this calendar month (UTC).");
+  for (const auto& [team, its] : teams) out.Add({{"team", team}}, its.this_month);
+}
+
 void AddProviders(Exposition& out, const std::vector<wire::ProviderView>& providers) {
   if (providers.empty()) return;
   out.Begin("divvy_provider_nodes", Kind::kGauge, "", "Nodes of a provider, by state.");
@@ -388,6 +397,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddGpuFacts(out, controller, now);
   AddNodes(out, about);
   AddProviders(out, about.providers);
+  AddTeamNodes(out, about.team_nodes);
   AddTeams(out, controller, now);
   AddTimes(out, about);
   if (about.leadership != nullptr) AddControllers(out, *about.leadership);

@@ -29,6 +29,11 @@ struct MetricsAbout {
   /// Optional. Adds families of parts that this page does not know.
   std::function<void(wire::Exposition&)> add_others = {};
   std::vector<wire::ProviderView> providers = {};
+  struct TeamNodes {
+    double per_hour = 0;
+    double this_month = 0;
+  };
+  std::map<std::string, TeamNodes> team_nodes = {};  // The cost of providers' nodes by team.
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -11,8 +11,9 @@ namespace divvy::dialect {
 namespace {
 
 constexpr std::string_view kTeams = "teams.", kUsers = "users.";
-constexpr std::string_view kTeamKeys[] = {"parent", "quota",   "limit",  "weight",    "priority", "users", "groups",
-                                          "leads",  "running", "queued", "gpu_hours", "cost",     "period"};
+constexpr std::string_view kTeamKeys[] = {"parent",    "quota",  "limit",  "weight",       "priority",
+                                          "users",     "groups", "leads",  "running",      "queued",
+                                          "gpu_hours", "cost",   "period", "max_per_hour", "max_per_month"};
 constexpr std::string_view kUserKeys[] = {"team", "gpus", "running", "queued", "gpu_hours", "cost", "period"};
 
 Result<std::int64_t> Milli(const ConfigValue& value) {
@@ -75,6 +76,10 @@ Status ReadTeam(const ConfigEntry& entry, TeamRow& row) {
     DIVVY_TRY(row.groups, ConfigNames(value));
   } else if (entry.key == "leads") {
     DIVVY_TRY(row.leads, ConfigNames(value));
+  } else if (entry.key == "max_per_hour") {
+    DIVVY_TRY(row.nodes_per_hour_milli, Milli(value));
+  } else if (entry.key == "max_per_month") {
+    DIVVY_TRY(row.nodes_per_month_milli, Milli(value));
   } else if (entry.key == "gpus") {
     return InvalidArgument("is only for users; for a team, set limit");
   } else {

@@ -221,6 +221,14 @@ class Planner {
     return false;
   }
 
+  /// A quick check before a bin is copied: false only if MakeFit would fail.
+  static bool MayFit(const Bin& bin, const Shape& shape, Time horizon) {
+    if (Fits(bin.room, shape)) return true;
+    if (bin.node == nullptr || bin.room.gpus < shape.gpus || (shape.models >> bin.room.model & 1) == 0) return false;
+    const std::vector<Release>& releases = bin.node->releases;
+    return bin.next_release < releases.size() && releases[bin.next_release].time <= horizon;
+  }
+
   bool PlaceOn(Bin& bin, const Shape& shape, Time horizon, const Demand& demand) {
     const bool is_coming = !bin.is_ready_now();
     if (!is_coming && bin.ready > horizon) return false;
@@ -300,7 +308,7 @@ class Planner {
         if (node_class != kAnyClass && bin.room.model != node_class) continue;
         if (need.is_apart && std::ranges::any_of(undo.saved(), [at](const auto& one) { return one.first == at; }))
           continue;
-        if (bin.room.gpu_free < need.shape.gpu_parts() && (bin.node == nullptr || bin.node->releases.empty())) continue;
+        if (!MayFit(bin, need.shape, horizon)) continue;
         undo.Keep(at);
         bool is_placed = false;
         while (need.count > 0 && PlaceOn(bin, need.shape, horizon, demand)) {
@@ -429,6 +437,9 @@ class Planner {
     for (const OfferIndex index : catalogue_.by_value()) {
       if (MayRequest(catalogue_.offers()[index])) usable_.push_back(index);
     }
+    by_price_ = usable_;
+    std::ranges::stable_sort(by_price_, {}, [this](OfferIndex index) { return catalogue_.offers()[index].hourly; });
+    for (const OfferIndex index : usable_) quickest_ = std::min(quickest_, catalogue_.offers()[index].startup);
     for (const Bin& bin : bins_) {
       if (bin.room.gpus > 0) spare_gpus_ += static_cast<double>(bin.room.gpu_free) / placement::kGpuParts;
     }
@@ -458,6 +469,7 @@ class Planner {
   void Join(std::size_t at, std::size_t i) {
     const Bin& bin = bins_[at];
     const Demand& demand = in_.demands[i];
+    if (!Fits(bin.room, demand.tasks.front().shape)) return;
     const Duration longer = RunTimeOf(in_, demand) - bin.stay;
     if (longer > Duration(0)) {
       const Offer& offer = catalogue_.offers()[*bin.offer];
@@ -490,7 +502,8 @@ class Planner {
     if (const auto team = team_left_.find(in_.demands[demand].team); team != team_left_.end())
       team->second -= offer.hourly;
     if (allowance.nodes <= 0 || allowance.gpus <= 0 || allowance.hourly <= Money()) {
-      std::erase_if(usable_, [&](OfferIndex other) { return catalogue_.offers()[other].provider == offer.provider; });
+      for (std::vector<OfferIndex>* list : {&usable_, &by_price_})
+        std::erase_if(*list, [&](OfferIndex other) { return catalogue_.offers()[other].provider == offer.provider; });
     }
     Bin bin;
     bin.room = std::move(room);
@@ -511,10 +524,13 @@ class Planner {
     if (!alone_[i]) {
       double best = std::numeric_limits<double>::infinity();
       const Demand& demand = in_.demands[i];
-      for (const OfferIndex index : usable_) {
+      const Duration run_time = RunTimeOf(in_, demand);
+      for (const OfferIndex index : by_price_) {
         const Offer& offer = catalogue_.offers()[index];
+        // This one and all that follow cost more, however quickly they start.
+        if (best <= CostOf(offer.hourly, quickest_ + run_time).units()) break;
         if (FitOf(catalogue_, demand, index) != OfferFit::kFits) continue;
-        best = std::min(best, CostOf(offer.hourly, offer.startup + RunTimeOf(in_, demand)).units());
+        best = std::min(best, CostOf(offer.hourly, offer.startup + run_time).units());
       }
       alone_[i] = best;
     }
@@ -696,9 +712,11 @@ class Planner {
   std::vector<Money> spending_;               // Per hour, by provider.
   std::map<std::string, Money> team_left_;
   std::vector<Bin> bins_;
-  std::vector<std::size_t> dated_;     // Existing nodes on which single tasks can be expected to fit later.
-  std::vector<std::size_t> new_bins_;  // With room.
-  std::vector<OfferIndex> usable_;     // By value; of providers that may have another node.
+  std::vector<std::size_t> dated_;       // Existing nodes on which single tasks can be expected to fit later.
+  std::vector<std::size_t> new_bins_;    // With room.
+  std::vector<OfferIndex> usable_;       // By value; of providers that may have another node.
+  std::vector<OfferIndex> by_price_;     // The same, the lowest price first.
+  Duration quickest_ = Duration::max();  // Their shortest start-up time.
   double spare_gpus_ = 0;
   Time latest_ = kNever;
   std::uint32_t next_set_ = 0;

@@ -195,7 +195,7 @@ std::string BlockerText(const GrowthInput& input, const Demand& demand, const Gr
     case Refusal::kLifetime:
       return start + "nodes of shape " + shape.name + " exist for " + DurationText(shape.max_lifetime) +
              ", and the job has " +
-             (demand.time_limit > Duration(0) ? "a longer time limit, " + DurationText(demand.time_limit)
+             (demand.time_limit > Duration(0) ? "a longer time limit (" + DurationText(demand.time_limit) + ")"
                                               : std::string("no time limit")) +
              " and cannot be requeued";
     case Refusal::kMaxPrice:

@@ -493,6 +493,9 @@ struct JobUpdate {
                                       // values that change.
   std::optional<std::string> slice;   // "1g.18gb", "1g", ">=16G": a MIG instance instead of its GPUs or GPU fractions.
   std::optional<double> end_by;       // 0: removes it.
+  std::optional<bool> grows;          // False: no node is requested for the job.
+  std::optional<std::string> providers;  // The only ones that may get a node for it: "lab-slurm,aws-us". Empty: all.
+  std::optional<std::string> max_price;  // Per hour, of all nodes that are requested for it: "3.50". Empty: no limit.
 };
 
 struct RestrictRequest {

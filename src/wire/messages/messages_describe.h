@@ -138,7 +138,7 @@ BOOST_DESCRIBE_STRUCT(JobUpdate, (),
                        placement, queues_anyway, keeps_waiting, retry_delay_s, requeues_after_reboot, script, arguments,
                        error, input, appends_output, directory, environment, warn, stop_signal, grace_s, account, pool,
                        max_gpus, topology, preemptible, nodes, constraint, node_list, excluded_nodes, portion, slice,
-                       end_by))
+                       end_by, grows, providers, max_price))
 constexpr std::array<RenamedField, 2> RenamedFields(const JobUpdate*) {
   return {{{"max_gpus", "gpus_most"}, {"fraction", "portion"}}};
 }

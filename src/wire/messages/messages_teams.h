@@ -39,6 +39,10 @@ struct TeamView {
                                 // not use.
   double used_gpu_hours = 0;    // In the current period.
   double used_cost = 0;
+  std::optional<double> max_per_hour;  // Limits of the price of the nodes that providers have for its jobs.
+  std::optional<double> max_per_month;
+  double nodes_per_hour = 0;  // That price now, with the teams below it.
+  double nodes_this_month = 0;
   std::string blocker;  // Why none of its jobs may start. Empty: they may.
   bool is_from_file = false;
 };

@@ -25,7 +25,8 @@ namespace divvy::wire {
 BOOST_DESCRIBE_STRUCT(TeamView, (),
                       (name, parent, depth, quota, limit, weight, priority, users, groups, leads, team, gpu_limit,
                        running_limit, queued_limit, budget_gpu_hours, budget_cost, period, running, queued, gpus, share,
-                       used_gpu_hours, used_cost, blocker, is_from_file))
+                       used_gpu_hours, used_cost, max_per_hour, max_per_month, nodes_per_hour, nodes_this_month,
+                       blocker, is_from_file))
 constexpr std::array<RenamedField, 4> RenamedFields(const TeamView*) {
   return {{{"gpu_limit", "most_gpus"},
            {"running_limit", "most_running"},

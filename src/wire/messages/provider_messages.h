@@ -43,7 +43,8 @@ struct ProviderListed {
   std::string cluster;
   std::string token;
   std::string instance;
-  std::string state;  // "pending": it waits at the provider and has not started yet. Otherwise it has.
+  std::optional<double> ends_at;  // The provider will remove the node then, in seconds since 1970. Its jobs are warned.
+  std::string state;              // "pending": it waits at the provider and has not started yet. Otherwise it has.
 };
 /// The standard output of list: all nodes with the cluster's tag.
 struct ProviderList {

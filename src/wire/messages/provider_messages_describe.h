@@ -11,7 +11,7 @@ BOOST_DESCRIBE_STRUCT(ProviderOrderShape, (),
                       (name, gpu_model, gpus, cpus, memory_bytes, labels, max_lifetime_s, is_spot, options))
 BOOST_DESCRIBE_STRUCT(ProviderOrder, (), (version, cluster, provider, options, token, instance, name, join, shape))
 BOOST_DESCRIBE_STRUCT(ProviderCreated, (), (instance))
-BOOST_DESCRIBE_STRUCT(ProviderListed, (), (cluster, token, instance, state))
+BOOST_DESCRIBE_STRUCT(ProviderListed, (), (cluster, token, instance, ends_at, state))
 BOOST_DESCRIBE_STRUCT(ProviderList, (), (nodes))
 BOOST_DESCRIBE_STRUCT(ProviderNodeView, (),
                       (node, shape, state, instance, requested, joined, expected, hourly, cost, why))

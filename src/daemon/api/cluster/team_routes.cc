@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "daemon/auth/accounts.h"
+#include "daemon/providers/provider_host.h"
 #include "model/gpus/gpu_portion.h"
 #include "wire/messages/messages_teams.h"
 
@@ -43,6 +44,8 @@ wire::TeamView ViewOf(const TeamRow& row, const Controller& controller) {
   view.users = row.users;
   view.groups = row.groups;
   view.leads = row.leads;
+  view.max_per_hour = Amount(row.nodes_per_hour_milli);
+  view.max_per_month = Amount(row.nodes_per_month_milli);
   view.blocker = controller.teams().BarOf(row.name);
   view.is_from_file = row.is_from_file;
   FillCaps(row.caps, view);
@@ -67,7 +70,7 @@ std::string UnknownMembersNote(const TeamChange& change) {
 
 }  // namespace
 
-TeamRoutes::TeamRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver) {
+TeamRoutes::TeamRoutes(ApiContext& api, RouteTable& table) : driver_(api.driver), ports_(api.ports) {
   table.Add(this, {{"GET", "/v1/teams", &TeamRoutes::Teams},
                    {"POST", "/v1/teams", &TeamRoutes::SetTeam},
                    {"POST", "/v1/teams/remove", &TeamRoutes::RemoveTeam},
@@ -80,8 +83,14 @@ void TeamRoutes::Teams(ApiCall& call) {
   const auto loads = controller.TeamLoads(driver_.Now());
   wire::TeamsView view;
   view.are_quotas_on = controller.teams().are_quotas_on();
+  const auto spending =
+      ports_.providers ? ports_.providers->TeamSpending() : std::map<std::string, providers::Provisioner::Spending>();
   for (const TeamRow* row : controller.teams().InOrder()) {
     view.teams.push_back(ViewOf(*row, controller));
+    if (const auto its = spending.find(row->name); its != spending.end()) {
+      view.teams.back().nodes_per_hour = its->second.hourly.units();
+      view.teams.back().nodes_this_month = its->second.this_month.units();
+    }
     FillLoad(loads.at(UsageLedger::TeamKey(row->name)), view.teams.back());
   }
   for (const auto& [key, load] : loads) {

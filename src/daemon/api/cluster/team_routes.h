@@ -18,6 +18,7 @@ class TeamRoutes {
   void SetQuotas(ApiCall& call);
 
   ControllerDriver& driver_;
+  const ApiPorts& ports_;
 };
 
 }  // namespace divvy

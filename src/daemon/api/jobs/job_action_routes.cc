@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "daemon/api/call/job_lookup.h"
+#include "daemon/providers/provider_host.h"
 #include "daemon/requests/job_update.h"
 #include "daemon/views/job_selector.h"
 #include "wire/messages/messages_remote.h"
@@ -17,7 +18,7 @@ RequeueAs As(const wire::ActionRequest& request) { return request.holds ? Requeu
 }  // namespace
 
 JobActionRoutes::JobActionRoutes(ApiContext& api, RouteTable& table)
-    : api_(api), driver_(api.driver), labels_(api.labels) {
+    : api_(api), driver_(api.driver), ports_(api.ports), labels_(api.labels) {
   table.Add(this, {{"POST", "/v1/jobs/cancel", &JobActionRoutes::Cancel},
                    {"POST", "/v1/jobs/hold", &JobActionRoutes::Hold},
                    {"POST", "/v1/jobs/release", &JobActionRoutes::Release},
@@ -142,8 +143,11 @@ void JobActionRoutes::Update(ApiCall& call) {
         DIVVY_TRY(const auto spec, driver_.NewestSpecOf(record));
         JobChanges own = *changes;
         DIVVY_CHECK(CompleteChanges(*update, record, *spec, own));
+        const bool has_wishes = ports_.providers && (update->grows || update->providers || update->max_price);
+        if (has_wishes) DIVVY_CHECK(ports_.providers->CheckWishes(*own.spec));
         DIVVY_TRY(std::string done, driver_.controller().Update(id, own, caller, driver_.Now(), driver_.Outcomes()));
         if (own.spec != nullptr) labels_.Replace(id, LabelsOf(*own.spec));
+        if (has_wishes) ports_.providers->Learn(id, own.spec->labels);
         return done;
       });
 }

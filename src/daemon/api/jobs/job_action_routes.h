@@ -34,6 +34,7 @@ class JobActionRoutes {
 
   ApiContext& api_;
   ControllerDriver& driver_;
+  const ApiPorts& ports_;
   LabelCache& labels_;
 };
 

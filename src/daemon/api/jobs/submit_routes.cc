@@ -232,6 +232,9 @@ void SubmitRoutes::AnswerForecast(ApiCall& call, JobSpec spec, std::uint64_t ele
   if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
   // Without a basis, it would start at once, on a node that exists.
   if (ports_.providers && !forecast->basis.empty()) {
+    if (forecast->is_kept && ports_.providers->has_providers())
+      answer.notes.push_back("nodes on demand: none as long as something else keeps the job: " +
+                             WithPublicIds(forecast->basis, driver_.Outcomes()) + ". After that:");
     for (std::string& line : ports_.providers->Foresee(forecast->id, submitted, elements, call.caller))
       answer.notes.push_back("nodes on demand: " + std::move(line));
   }

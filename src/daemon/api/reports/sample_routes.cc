@@ -205,13 +205,19 @@ void SampleRoutes::AddOwnMetrics(ApiCall& call) {
 
 void SampleRoutes::Metrics(ApiCall& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
+  std::map<std::string, MetricsAbout::TeamNodes> team_nodes;
+  if (ports_.providers) {
+    for (const auto& [team, its] : ports_.providers->TeamSpending())
+      team_nodes[team] = {its.hourly.units(), its.this_month.units()};
+  }
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
   response.body =
       MetricsText({driver_, ports_.samples.get(), ports_.counters.get(),
                    NodesByState(driver_.controller(), ports_.agents.get()), ports_.has_dcgm_names, ports_.waste.get(),
                    ports_.hides_others_jobs, ports_.leadership.get(), ports_.hides_others_jobs ? nullptr : add_others_,
-                   ports_.providers ? ports_.providers->Views(driver_.Now()) : std::vector<wire::ProviderView>()},
+                   ports_.providers ? ports_.providers->Views(driver_.Now()) : std::vector<wire::ProviderView>(),
+                   std::move(team_nodes)},
                   form);
   Reply(call.reply).Answer(response);
 }
