@@ -1,8 +1,11 @@
 // Jobs with whole GPUs that are parked so that others can have their GPUs, and return.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper/keeper_move_test_world.h"
+#include "platform/os/process_tree.h"
 
 namespace divvy::keeper {
 namespace displacement_test {
@@ -162,6 +165,32 @@ TEST(Displacement, AFailedReturnLeavesTheJobDisplaced) {
   EXPECT_EQ(world.node->StateOf(1).displacement_failure, "");
 }
 
+// The node stops a displaced job's processes, and continues them when it asks for the return.
+TEST(Displacement, AReturnWaitsForProcessesThatAreJustBeingContinued) {
+  KeeperWorld world(1, true);
+  const std::string folder = world.Add(Displaced::Whole(1, 0)).folder;
+  const pid_t job = ::fork();
+  if (job == 0) {
+    const FakeProcess process(folder);
+    for (;;) ::pause();
+  }
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
+  ASSERT_TRUE(Eventually([&] { return world.node->Ask(Displaced::DisplaceRequest(1)).empty(); }));
+  ::kill(job, SIGSTOP);
+  ASSERT_TRUE(Eventually([&] {
+    const auto stat = ReadProcessStat(job);
+    return stat && stat->state == 'T';
+  }));
+  const std::uint64_t back = world.node->Send(Displaced::ReturnRequest(1, {0}));
+  ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).state == wire::ShareState::kWaking; }));
+  ::kill(job, SIGCONT);
+  const auto answer = world.node->AnswerTo(back);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->error, "");
+  ::kill(job, SIGKILL);
+  ::waitpid(job, nullptr, 0);
+}
+
 TEST(Displacement, ADisplacedJobThatEndsIsForgotten) {
   Displaced world;
   ASSERT_EQ(world.Displace(), "");
@@ -220,6 +249,24 @@ TEST(Displacement, AKeeperKilledWhileAJobWaitsToReturnBringsItBack) {
   EXPECT_NE(world.node->Ask(add), "") << "it is promised to job 1, and job 2 has it";
   EXPECT_EQ(world.Command(2, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return world.IsOn(1); }));
+}
+
+TEST(Displacement, AKeeperKilledWhileAJobReturnsBringsItToItsNewGpu) {
+  Displaced world;
+  world.process->mutes_when_emptied = true;
+  ASSERT_EQ(world.Displace(), "");
+  world.node->Send(Displaced::ReturnRequest(1, {1}));
+  ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0; })) << "the library has not answered";
+  world.Kill();
+  world.Start();
+  wire::KeeperRequest add;
+  add.add = Displaced::Whole(2, 1);
+  EXPECT_NE(world.node->Ask(add), "") << "job 1 is on its way to it";
+  world.Add(Displaced::Whole(3, 0));
+  world.process->mutes_when_emptied = false;
+  world.process->is_mute = false;
+  EXPECT_TRUE(Eventually([&] { return world.IsOn(1); }));
+  EXPECT_EQ(world.node->StateOf(3).shares.at(0).gpu, 0);
 }
 
 }  // namespace displacement_test

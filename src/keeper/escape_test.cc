@@ -44,7 +44,8 @@ TEST_F(Escape, AJobWithAWholeGpuIsNotDisplacedWhileAProcessWithoutTheLibraryIsTh
   const pid_t pid = ::getpid();
   ASSERT_TRUE(gpu_->AddProcess(0, pid, Bytes(10 * kGiB)));
   EXPECT_EQ(world_->node->Ask(Seen({{pid, IdentifyProcess(pid).start_ticks, JobId(1), 1}})), "");
-  EXPECT_TRUE(Eventually([&] { return !world_->node->StateOf(1).unparkable.empty(); })) << "before it counts as escaped";
+  EXPECT_TRUE(Eventually([&] { return !world_->node->StateOf(1).unparkable.empty(); }))
+      << "before it counts as escaped";
   wire::KeeperRequest displace;
   displace.displace = wire::KeeperDisplace{JobId(1), 1};
   const std::string why = world_->node->Ask(displace);

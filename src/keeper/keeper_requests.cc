@@ -170,8 +170,7 @@ void Keeper::OnReturn(std::uint64_t id, const wire::KeeperReturn& back) {
       return shared_.listener->Answer(id, NotFound("there is no GPU " + std::to_string(gpu)));
     to.push_back(static_cast<GpuIndex>(gpu));
   }
-  if (const Status returns = shared_.planner.Return(tenant, to); !returns)
-    return shared_.listener->Answer(id, returns);
+  if (const Status returns = shared_.planner.Return(tenant, to); !returns) return shared_.listener->Answer(id, returns);
   kept->displacement_failure.clear();
   kept->record.terms.paper = back.to;
   kept->record.is_displaced = false;

@@ -115,9 +115,9 @@ struct WholeJob {
     wire::KeeperAdd terms = Terms(job, gpu, 1, PortionedMemory(fact.memory_total).count(), fact.memory_total.count());
     terms.is_whole = true;
     added = world.Add(terms);
-    added.environment.insert(added.environment.end(), {"CUDA_DEVICE_ORDER=PCI_BUS_ID",
-                                                       "CUDA_VISIBLE_DEVICES=" + std::to_string(gpu),
-                                                       "DIVVY_GPU_UUIDS=" + fact.uuid});
+    added.environment.insert(added.environment.end(),
+                             {"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + std::to_string(gpu),
+                              "DIVVY_GPUS=" + std::to_string(gpu), "DIVVY_GPU_UUIDS=" + fact.uuid});
   }
   wire::KeeperAdded added;
 };
@@ -139,8 +139,8 @@ std::string Return(RealWorld& world, std::uint64_t job, int gpu) {
 TEST(KeeperReal, ADisplacedJobReturnsToAnotherGpuWithItsData) {
   RealWorld world("2xH100-80GB");
   const WholeJob long_job(world, 1, 0);
-  auto program = world.Burn(long_job.added, "long", {"--vram", "256M", "--check", "--gpu-seconds", "1000", "--kernel",
-                                                     "1ms", "--seed", "7"});
+  auto program = world.Burn(long_job.added, "long",
+                            {"--vram", "256M", "--check", "--gpu-seconds", "1000", "--kernel", "1ms", "--seed", "7"});
   ASSERT_TRUE(program->Says("ready")) << program->Output();
   ASSERT_TRUE(Eventually([&] { return Displace(world, 1).empty(); }, 20s)) << world.node->StateOf(1).unparkable;
   EXPECT_EQ(world.UseOf(0), Bytes(0));

@@ -14,9 +14,8 @@ struct ToMessage {
   const JobRecord* live;
 
   void operator()(const LaunchCommand& command) const {
-    message.launch =
-        wire::LaunchMessage{command.record, spec == nullptr ? JobSpec() : *spec, command.allocation_index, "", "",
-                            command.is_parkable};
+    message.launch = wire::LaunchMessage{
+        command.record, spec == nullptr ? JobSpec() : *spec, command.allocation_index, "", "", command.is_parkable};
   }
   void operator()(const GoCommand& command) const {
     message.go = wire::GoMessage{command.job, command.attempt, command.addresses};
@@ -65,8 +64,9 @@ wire::AgentCommand MessageOf(const NodeCommand& command, const JobSpec* spec, co
 std::optional<ReceivedCommand> CommandOf(wire::AgentCommand message) {
   if (message.launch) {
     auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
-    return ReceivedCommand{LaunchCommand{std::move(message.launch->record), "", message.launch->seat, message.launch->is_parkable},
-                           std::move(spec)};
+    return ReceivedCommand{
+        LaunchCommand{std::move(message.launch->record), "", message.launch->seat, message.launch->is_parkable},
+        std::move(spec)};
   }
   if (auto& go = message.go)
     return ReceivedCommand{GoCommand{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};

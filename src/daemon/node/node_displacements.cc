@@ -8,9 +8,7 @@
 namespace divvy {
 namespace {
 
-bool IsAway(const wire::KeptTenant& tenant) {
-  return tenant.is_displaced && tenant.state == wire::ShareState::kParked;
-}
+bool IsAway(const wire::KeptTenant& tenant) { return tenant.is_displaced && tenant.state == wire::ShareState::kParked; }
 
 Presence PresenceOf(const wire::KeptTenant& tenant) {
   if (tenant.is_displaced) return IsAway(tenant) ? Presence::kAway : Presence::kLeaving;
@@ -39,6 +37,7 @@ void NodeShares::OnDisplace(const DisplaceCommand& command) {
     return Report(holder, {command.job, command.attempt, Presence::kHere, holder.gpus, false, why});
   }
   holder.command = command;
+  holder.why.clear();
   AskToDisplace(command.job);
 }
 
@@ -53,9 +52,8 @@ void NodeShares::AskToDisplace(JobId job) {
     SetStopped(holder, false);
     request.back = wire::KeeperReturn{job, command.attempt, command.gpus.ToVector()};
   }
-  keeper_.Ask(std::move(request), [this, command](const Result<wire::KeeperAnswer>& answer) {
-    OnDisplaceAnswer(command, answer);
-  });
+  keeper_.Ask(std::move(request),
+              [this, command](const Result<wire::KeeperAnswer>& answer) { OnDisplaceAnswer(command, answer); });
 }
 
 void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<wire::KeeperAnswer>& answer) {
@@ -63,8 +61,7 @@ void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<w
   const auto at = holders_.find(command.job);
   if (at == holders_.end() || at->second.attempt != command.attempt || !at->second.command) return;
   Holder& holder = at->second;
-  const bool is_latest =
-      holder.command->is_displaced == command.is_displaced && holder.command->gpus == command.gpus;
+  const bool is_latest = holder.command->is_displaced == command.is_displaced && holder.command->gpus == command.gpus;
   if (!is_latest) return;
   holder.command.reset();
   holder.why = answer ? "" : answer.error().message;
@@ -73,14 +70,20 @@ void NodeShares::OnDisplaceAnswer(const DisplaceCommand& command, const Result<w
                 "_failed job=" + ToString(command.job) + " what=\"" + answer.error().message + "\"");
   }
   holder.reported.reset();
-  AskState();
+  AskState(command.job);
 }
 
-void NodeShares::AskState() {
+/// Reports the job's presence, whether or not it has changed.
+void NodeShares::AskState(JobId job) {
   wire::KeeperRequest request;
   request.state.emplace();
-  keeper_.Ask(std::move(request), [this](const Result<wire::KeeperAnswer>& answer) {
-    if (answer && answer->state) OnKept(*answer->state);
+  keeper_.Ask(std::move(request), [this, job](const Result<wire::KeeperAnswer>& answer) {
+    if (!answer || !answer->state) return;
+    OnKept(*answer->state);
+    const auto at = holders_.find(job);
+    if (at == holders_.end() || at->second.reported) return;
+    // A keeper of an earlier release does not know such tenants.
+    Report(at->second, {job, at->second.attempt, Presence::kHere, at->second.gpus, false, at->second.why});
   });
 }
 

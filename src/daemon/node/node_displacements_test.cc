@@ -27,9 +27,7 @@ class NodeDisplacementsTest : public node_shares_test::NodeSharesTest {
     }
     return tenant;
   }
-  static DisplaceCommand Displace(int job) {
-    return {JobId(static_cast<std::uint64_t>(job)), 1, true, GpuSet(), ""};
-  }
+  static DisplaceCommand Displace(int job) { return {JobId(static_cast<std::uint64_t>(job)), 1, true, GpuSet(), ""}; }
   static DisplaceCommand Return(int job, std::vector<int> gpus) {
     return {JobId(static_cast<std::uint64_t>(job)), 1, false, GpuSet::Of(gpus), ""};
   }
@@ -95,8 +93,8 @@ TEST_F(NodeDisplacementsTest, AJobThatTheKeeperRefusesStartsAsAnOrdinaryOne) {
   EXPECT_EQ(passed_.size(), 1U);
   EXPECT_TRUE(controller_.ended.empty());
   Execute(Displace(7));
-  EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0}), false,
-                                        "libdivvy_cuda.so is missing"}));
+  EXPECT_EQ(Reported(),
+            (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0}), false, "libdivvy_cuda.so is missing"}));
   EXPECT_TRUE(keeper_.asked.empty());
 }
 
@@ -154,6 +152,18 @@ TEST_F(NodeDisplacementsTest, AJobThatCannotBeParkedKeepsItsGpusAndSaysWhy) {
   EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0, 1}), false,
                                         "job 7 cannot be parked: uses NCCL"}));
   EXPECT_TRUE(passed_.empty());
+}
+
+TEST_F(NodeDisplacementsTest, AKeeperOfAnEarlierReleaseParksNoJob) {
+  Start();
+  Execute(Displace(7));
+  keeper_.Next().answered(FailedPrecondition("this keeper does not know the request"));
+  wire::KeeperAnswer answer;
+  answer.state.emplace().tenants.push_back(Tenant(7, {0, 1}, ShareState::kRunning));
+  answer.state->tenants[0].is_whole = false;
+  keeper_.Next().answered(answer);
+  EXPECT_EQ(Reported(), (PresenceReport{JobId(7), 1, Presence::kHere, GpuSet::Of({0, 1}), false,
+                                        "this keeper does not know the request"}));
 }
 
 TEST_F(NodeDisplacementsTest, AFailedReturnStopsTheJobAgain) {

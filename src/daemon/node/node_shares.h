@@ -141,7 +141,7 @@ class NodeShares final : public NodeCommandPort, public KeeperListener {
   void OnDisplace(const DisplaceCommand& command);
   void AskToDisplace(JobId job);
   void OnDisplaceAnswer(const DisplaceCommand& command, const Result<wire::KeeperAnswer>& answer);
-  void AskState();
+  void AskState(JobId job);
   void FollowPresence(const wire::KeptTenant& tenant);
   void SetStopped(Holder& holder, bool is_stopped);
   void Report(Holder& holder, PresenceReport report);

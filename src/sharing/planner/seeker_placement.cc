@@ -46,6 +46,12 @@ void SeekerPlacement::PlaceSeeker(Tenant& tenant, bool is_first) {
     std::vector<GpuIndex> to = packing.GpusOf(place);
     if (node_.RequestsFit(tenant, to)) places.push_back(std::move(to));
   }
+  if (!places.empty() && tenant.share.is_whole) {
+    // There is no other set of GPUs. Its devices come in the order that was asked for.
+    std::vector<GpuIndex> planned;
+    for (const Device& device : tenant.devices) planned.push_back(device.planned_gpu);
+    places = {std::move(planned)};
+  }
   if (!places.empty()) {
     if (tenant.state == State::kArriving) mover_.PlaceNew(tenant, places.front());
     else PlaceParked(tenant, places);
