@@ -64,7 +64,7 @@ class Parking {
       const bool is_served = slot != nullptr && slot->reservation.is_nomination;
       if (!is_served && is_newcomer(head.place.id)) {
         searched += 1;
-        // What does not help this job does not help an equal one behind it either.
+        // An equal job behind it has no better chance.
         if (!Serve(head)) continue;
       }
       const ClassQueue& queue = state_.classes[head.job_class].queue;
