@@ -85,8 +85,9 @@ struct AdoptCommand {
   JobRecord record;
   std::string node;
 };
-using NodeCommand = std::variant<LaunchCommand, StopCommand, SignalCommand, PauseCommand, TimeLimitCommand,
-                                 ForgetCommand, ResizeCommand, GoCommand, PortionCommand, AdoptCommand, DisplaceCommand>;
+using NodeCommand =
+    std::variant<LaunchCommand, StopCommand, SignalCommand, PauseCommand, TimeLimitCommand, ForgetCommand,
+                 ResizeCommand, GoCommand, PortionCommand, AdoptCommand, DisplaceCommand>;
 
 inline const std::string& NodeOf(const NodeCommand& command) {
   return std::visit([](const auto& one) -> const std::string& { return one.node; }, command);

@@ -125,8 +125,7 @@ class Shared {
   }
   void Report(JobId job, const std::string& why = "") {
     const Run& run = runs.at(job);
-    if (run.is_parkable)
-      controller_->OnPresence({job, run.attempt, run.presence, run.gpus, run.can_park, why}, now);
+    if (run.is_parkable) controller_->OnPresence({job, run.attempt, run.presence, run.gpus, run.can_park, why}, now);
   }
   void End(JobId job, int code = 0) {
     const auto at = runs.find(job);
@@ -222,11 +221,11 @@ TEST(TimeSharing, ANewcomerStartsOnTheGpuOfALongJobWhichThenReturns) {
   EXPECT_TRUE(world.Runs(brief));
   EXPECT_TRUE(world.Of(lengthy).gpus.empty());
   EXPECT_EQ(world.Of(lengthy).state, JobState::kRunning);
-  EXPECT_NE(world.Of(brief).start_reason.find("parked for it: job 1 (train, ada)"), std::string::npos)
+  EXPECT_NE(world.Of(brief).start_reason.find("parked for it: job 1 of ada"), std::string::npos)
       << world.Of(brief).start_reason;
   world.Pass(3min);
   EXPECT_EQ(world.controller().time_sharer().ReasonOf(world.Of(lengthy), world.now),
-            "parked for job 2 (train, ada) for 3 min; it returns within 2 h");
+            "parked for job 2 of ada for 3 min; it returns within 2 h 7 min");
   world.End(brief);
   world.Settle();
   EXPECT_TRUE(world.Runs(lengthy));
@@ -319,7 +318,7 @@ TEST(TimeSharing, AParkThatFailsLeavesTheJobOnItsGpuAndTheNewcomerWaits) {
 }
 
 TEST(TimeSharing, WithoutHostMemoryNothingIsParked) {
-  Shared world(1, Sharing(), 120);  // The content of one GPU, but not of a second one.
+  Shared world(1, Sharing(), 120);  // For the content of one GPU, but not for the newcomer's too.
   const JobId lengthy = world.Submit();
   world.Settle();
   world.Pass(10h);

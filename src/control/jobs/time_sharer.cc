@@ -34,7 +34,7 @@ std::int64_t WeightOf(const time_sharing::JobView& view, const time_sharing::Opt
   return kSettledWeight + 1'000'000 / (std::max<std::int64_t>(left, 0) + 1);
 }
 
-/// What a settled job must have left so that it is displaced.
+/// A settled job is displaced only if its budget is at least this.
 Duration LeastBudget(const time_sharing::Options& options) {
   return options.park + options.wake + options.min_displacement;
 }
@@ -104,7 +104,7 @@ Bytes TimeSharer::ContentOf(const JobRecord& record, const Displacement& state) 
 std::string TimeSharer::TextOf(JobId job) const {
   const JobRecord* record = jobs_.Find(job);
   if (record == nullptr) return "job " + ToString(job);
-  return "job " + DisplayId(*record) + " (" + record->name + ", " + record->user.name + ")";
+  return "job " + DisplayId(*record) + " of " + record->user.name;
 }
 
 void TimeSharer::Keep(const JobRecord& record, const Displacement& state) {
@@ -187,9 +187,8 @@ void TimeSharer::Settle(std::vector<Member>& members, Time now) {
   std::vector<Member*> order;
   for (Member& one : members) order.push_back(&one);
   // The job that has lost most goes first once it has lost too much.
-  std::ranges::stable_sort(order, {}, [&](const Member* one) {
-    return one->view.lost > rule.patience ? -one->view.lost : Duration(0);
-  });
+  std::ranges::stable_sort(
+      order, {}, [&](const Member* one) { return one->view.lost > rule.patience ? -one->view.lost : Duration(0); });
   for (Member* one : order) {
     if (one->view.is_settled || room_of(*one) < one->gpus()) continue;
     if (one->is_on_trial(rule)) {
@@ -208,8 +207,7 @@ GpuSet TimeSharer::OpenTo(const Member& member, Time now) const {
   const NodeIndex index = nodes_.IndexOf(member.record.node).value_or(kOwnNode);
   const NodeUsage& node = scheduler_.node(index);
   // A node that takes no new work keeps its own jobs.
-  const GpuSet idle =
-      node.takes_work ? IdleGpus(scheduler_, now).free(index) : node.usable - node.owned;
+  const GpuSet idle = node.takes_work ? IdleGpus(scheduler_, now).free(index) : node.usable - node.owned;
   const auto& gpus = node.capacity.gpus;
   if (member.state.gpus.empty() || static_cast<std::size_t>(member.state.gpus.First()) >= gpus.size()) return {};
   const GpuFacts& like = gpus[static_cast<std::size_t>(member.state.gpus.First())];
@@ -272,7 +270,8 @@ void TimeSharer::MakeRoom(std::vector<Member>& members, Member& owner, Time now)
     if (!MayLeave(one, now) || !HasMemoryFor(one)) continue;
     if (!is_due && (one.is_on_trial(rule) || now < one.state.here_since + rule.min_run)) {
       // Trials are left alone as long as the contract allows.
-      const Duration trial = one.is_on_trial(rule) ? (rule.trial - one.view.ran * one.gpus()) / one.gpus() : Duration(0);
+      const Duration trial =
+          one.is_on_trial(rule) ? (rule.trial - one.view.ran * one.gpus()) / one.gpus() : Duration(0);
       WakeBy(std::max(now + trial, one.state.here_since + rule.min_run) + std::chrono::milliseconds(1), now);
       continue;
     }
@@ -323,11 +322,11 @@ void TimeSharer::Offer(const std::vector<Member>& members, Time now) {
     if (one.view.is_settled && missing > Duration(0)) {
       if (!rule.at_most || *rule.at_most <= 0) continue;
       const double wait = static_cast<double>(missing.count()) / *rule.at_most;
-      from = std::max(from, AddSaturating(now, Duration(static_cast<std::int64_t>(wait)) + std::chrono::milliseconds(1)));
+      from =
+          std::max(from, AddSaturating(now, Duration(static_cast<std::int64_t>(wait)) + std::chrono::milliseconds(1)));
     }
     WakeBy(from, now);
-    if (from <= now)
-      candidates.push_back({one.record.id, WeightOf(one.view, rule), ContentOf(one.record, one.state)});
+    if (from <= now) candidates.push_back({one.record.id, WeightOf(one.view, rule), ContentOf(one.record, one.state)});
   }
   scheduler_.SetParkCandidates(std::move(candidates));
 }
@@ -431,7 +430,8 @@ void TimeSharer::OnPresence(const PresenceReport& report, Time now, const std::s
   const auto found = jobs_.live().find(report.job);
   if (found == jobs_.live().end()) return;
   JobRecord& record = found->second;
-  if (record.attempt != report.attempt || !IsActive(record.state) || record.node != node || !record.gang.empty()) return;
+  if (record.attempt != report.attempt || !IsActive(record.state) || record.node != node || !record.gang.empty())
+    return;
   auto at = members_.find(report.job);
   if (at == members_.end() || at->second.attempt != report.attempt) {
     // Its row is missing or unreadable. The record says whether it has GPUs.

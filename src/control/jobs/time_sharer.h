@@ -50,7 +50,7 @@ class TimeSharer {
   Time next_change() const { return next_change_; }
   /// Null if the job's run cannot be parked.
   const Displacement* Find(const JobRecord& record) const;
-  /// For a displaced job: "parked for job 31 (eval, bob) for 3 min; it returns within 24 min". Empty for others.
+  /// For a displaced job: "parked for job 31 of bob for 3 min; it returns within 24 min". Empty for others.
   Reason ReasonOf(const JobRecord& record, Time now) const;
   /// How long the run has been without its GPUs.
   Duration LostBy(const JobRecord& record, Time now) const;
@@ -64,9 +64,7 @@ class TimeSharer {
     time_sharing::JobView view;
 
     int gpus() const { return view.gpus; }
-    bool is_on_trial(const time_sharing::Options& options) const {
-      return view.ran * view.gpus < options.trial;
-    }
+    bool is_on_trial(const time_sharing::Options& options) const { return view.ran * view.gpus < options.trial; }
   };
 
   void ForgetEnded();

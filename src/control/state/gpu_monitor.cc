@@ -35,6 +35,8 @@ const JobRecord* StrayOf(const JobTable& jobs, const std::string& node, GpuIndex
   if (record == nullptr || !IsActive(record->state)) return nullptr;
   // Jobs with GPU fractions are moved by the node's share daemon.
   if (record->request.is_portioned() || record->gpu_slice.any()) return nullptr;
+  // So is a job with whole GPUs that was parked in this run; the observation may be older than the move.
+  if (record->gpus_since != kNoTime && !record->request.is_elastic()) return nullptr;
   if (process.started != kNoTime && process.started < record->started - kSlack)
     return nullptr;  // From the previous
                      // run.

@@ -64,7 +64,7 @@ class Parking {
       const bool is_served = slot != nullptr && slot->reservation.is_nomination;
       if (!is_served && is_newcomer(head.place.id)) {
         searched += 1;
-        // What does not help this job does not help an equal one behind it either.
+        // An equal job behind it has no better chance.
         if (!Serve(head)) continue;
       }
       const ClassQueue& queue = state_.classes[head.job_class].queue;
@@ -148,14 +148,17 @@ class Parking {
     return sets;
   }
 
-  /// Where the job fits once the victims are parked; nothing if it does not, or if they do not fit into host memory.
+  /// Where the job fits once the victims are parked; nothing if it does not, or if the host memory does not suffice. It
+  /// must hold the content of the newcomer's GPUs as well, so that a contract can require the newcomer to be parked.
   std::vector<TaskPlacement> PlacesWithout(const Victims& victims, NodeIndex node, const NewcomerHead& head) {
     Statement trial(state_);
+    std::int64_t of_one_gpu = 0;
     for (const Parkable* one : victims.jobs) {
       const Run& run = *cluster_.running(one->job);
       TaskPlacement placed = run.placements.front();
       Shape shape = core::ShapeOf(state_.request_of(run), placed);
       trial.Remove(one->job, placed, shape);
+      of_one_gpu = std::max(of_one_gpu, std::int64_t{one->memory_mib} / placed.place.gpus.size());
       placed.place = {};
       shape.gpus = 0;
       shape.parts = 0;
@@ -163,6 +166,8 @@ class Parking {
       if (state_.nodes[node].state.memory_free < shape.memory_mib) return {};
       trial.Add(one->job, placed, shape);
     }
+    const Shape& wanted = RequestOf(head).groups.front().alternatives.front();
+    if (state_.nodes[node].state.memory_free - wanted.memory_mib < of_one_gpu * wanted.gpus) return {};
     Placer placing(state_, now_, now_);
     placing.SetDraw(state_.DrawOf(head.place.id));
     const ClassKey& key = state_.classes[head.job_class].key;
