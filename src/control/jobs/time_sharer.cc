@@ -239,6 +239,8 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
     return std::tuple(!one->view.is_settled, one->view.is_settled ? BudgetLeft(one->view, rule) : Duration(0));
   };
   std::ranges::stable_sort(away, {}, order);
+  // While room is made for a job, idle GPUs stay idle for it: those that have left must not take them back.
+  std::map<std::string, GpuSet> kept;
   for (Member* one : away) {
     const JobRecord* newcomer = jobs_.Find(one->state.by);
     const Time patient = one->state.displaced_at + kNewcomerStartsWithin;
@@ -246,14 +248,19 @@ void TimeSharer::ReturnAll(std::vector<Member>& members, Time now) {
       WakeBy(patient, now);
       continue;
     }
-    const GpuSet open = OpenTo(*one, now);
+    const GpuSet open = OpenTo(*one, now) - kept[one->record.node];
     const NodeUsage& node = scheduler_.node(nodes_.IndexOf(one->record.node).value_or(kOwnNode));
     const TopologyNeed need = one->record.request.requires_topology ? one->record.request.topology : TopologyNeed::kAny;
     std::optional<GpuSet> gpus;
     if ((one->state.gpus - open).empty()) gpus = one->state.gpus;
     else if (open.size() >= one->gpus()) gpus = node.topology.Pick(open, one->gpus(), UsualSizeDemand(), OfGpus(need));
     if (gpus) Return(one->record, one->state, *gpus, now);
-    else if (one->view.is_settled) MakeRoom(members, *one, now);
+    if (gpus || !one->view.is_settled) continue;
+    MakeRoom(members, *one, now);
+    const bool is_making = std::ranges::any_of(members, [&](const Member& other) {
+      return other.state.presence == Presence::kLeaving && other.state.by == one->record.id;
+    });
+    if (is_making) kept[one->record.node] |= open;
   }
 }
 
