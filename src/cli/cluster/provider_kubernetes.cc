@@ -139,7 +139,10 @@ class Provider {
       int deleted = 0;
       for (const Pod& pod : *pods) {
         if (!pod.has_ended) {
-          list.nodes.push_back({pod.cluster, pod.token, pod.name, pod.is_scheduled ? "" : "pending"});
+          list.nodes.push_back({.cluster = pod.cluster,
+                                .token = pod.token,
+                                .instance = pod.name,
+                                .state = pod.is_scheduled ? "" : "pending"});
         } else if (!pod.is_deleting && deleted++ < kMostDeleted) {
           // No agent runs in it. If this fails, the next list does it.
           static_cast<void>(Delete("pods/", pod.name, pod.uid, false));
