@@ -21,9 +21,10 @@ std::string ToLower(std::string_view text);
 std::string OneLine(std::string text);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 
-/// Decimal digits with an optional sign and nothing else; nothing on overflow.
+/// Parses decimal digits with an optional sign. Returns std::nullopt for any other text, and on overflow.
 std::optional<std::int64_t> ParseInteger(std::string_view text);
-/// A plain decimal number such as 0.25 or 1e-3; no inf, no nan.
+/// Parses a plain decimal number such as 0.25 or 1e-3. Returns std::nullopt for any other text, "inf" and "nan"
+/// included.
 std::optional<double> ParseNumber(std::string_view text);
 
 /// The candidate with the smallest edit distance to `text`, if it is close enough to be the intended one (at most about

@@ -28,7 +28,7 @@ class Track {
   Second newest() const { return newest_; }
   /// The last reported value of each of the job's own metrics.
   const std::map<std::string, double>& own() const { return own_; }
-  /// Returns true once after a change.
+  /// Returns true if a second was added since the last call.
   bool TakeChanged() { return std::exchange(is_changed_, false); }
 
  private:

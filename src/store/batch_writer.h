@@ -1,4 +1,5 @@
-// Writes batches, all of them in one transaction or none. The only writer of the database.
+// Writes the controller's changes (batches) to an SQLite database, all of them in one transaction or none. Nothing else
+// writes to that database.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ class BatchWriter {
   Status WriteSpec(JobId job, const JobSpec& spec);
   Status WriteSettings(const Batch& batch);
   Status WriteCounters(const std::vector<Batch>& batches);
-  /// The id of the `captures` row with this content, which is inserted if necessary. 0 for an empty capture.
+  /// Returns the id of the row of table `captures` (environments of submissions) with this content. Inserts the row if
+  /// it is missing. Returns 0 for an empty capture.
   Result<std::int64_t> CaptureId(const Capture& capture);
   Result<std::optional<std::int64_t>> FindCapture(std::int64_t hash, const std::string& body);
   Result<bool> DeleteOldJobs(Time finished_before);

@@ -31,7 +31,7 @@ struct TaskLayout {
   int tasks() const;
   /// For each node: its ranks, ascending.
   std::vector<std::vector<int>> Ranks() const;
-  /// The node's number in the step. Nothing if it has no part in the step.
+  /// Returns the number in the step of the job's node `node_index`. Returns std::nullopt if the step has no task there.
   std::optional<std::size_t> Find(std::size_t node_index) const;
 
   friend bool operator==(const TaskLayout&, const TaskLayout&) = default;
@@ -47,9 +47,9 @@ struct LayoutRequest {
   bool is_cyclic = false;
 };
 
-/// `capacities`: the job's tasks on each of its nodes. Block layout fills the first nodes first, but each node that
-/// `nodes` or `node_indices` demands gets at least one task. If there are more tasks than the total capacity, the nodes
-/// are filled again in the same proportion.
+/// Chooses the nodes and ranks of a step. `capacities`: the job's tasks on each of its nodes. Block layout fills the
+/// first nodes first, but each node that `nodes` or `node_indices` demands gets at least one task. If there are more
+/// tasks than the total capacity, the nodes are filled again in the same proportion.
 Result<TaskLayout> LayTasks(const LayoutRequest& ask, const std::vector<int>& capacities);
 
 /// "2(x3),1": the count of each node, in Slurm's format.
