@@ -26,11 +26,11 @@ using OwnNumbers = std::vector<std::pair<std::string, double>>;
 bool IsOwnName(std::string_view name);
 /// Whether `value` is neither NaN nor beyond kGreatestOwnNumber.
 bool IsOwnNumber(double value);
-/// Sets the value of `name`: adds it, or replaces the previous value.
+/// Sets the value of `name` in `numbers`: adds the pair, or replaces the previous value.
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value);
 /// The numbers of one line. Empty if the line is not a JSON object. NaN, Infinity and -Infinity (which Python writes),
 /// numbers beyond kGreatestOwnNumber and null count as missing; the rest of the line is used. With `keeps_missing`,
-/// they are NaN.
+/// such values are returned as NaN.
 OwnNumbers NumbersOfLine(std::string_view line, bool keeps_missing = false);
 
 }  // namespace divvy::wire

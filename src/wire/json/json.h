@@ -97,7 +97,7 @@ class JsonValue {
   bool is_array() const;
   bool is_object() const;
 
-  /// Returns nothing if the value has another kind, or if a number does not fit exactly.
+  /// Returns std::nullopt if the value has another type, or if it is a number that the result cannot represent exactly.
   std::optional<bool> AsBool() const;
   std::optional<std::int64_t> AsInt() const;
   std::optional<std::uint64_t> AsUnsigned() const;
@@ -142,7 +142,7 @@ class JsonDocument {
 
   /// Fails with kInvalidArgument: "line 3, column 7: ...".
   static Result<JsonDocument> Parse(std::string text, const JsonLimits& limits = {});
-  /// The same for text that outlives the document.
+  /// Like Parse, but does not copy the text, which must live as long as the document.
   static Result<JsonDocument> ParseInPlace(std::string_view text, const JsonLimits& limits = {});
   JsonValue root() const;
 
@@ -183,13 +183,13 @@ Result<T> FromJson(JsonValue json, Unknown unknown = Unknown::kIgnore) {
   return value;
 }
 
-/// The word of an enumerator ("timed_out"); "" for an invalid value.
+/// Returns the word that stands for an enumerator in JSON ("timed_out"); "" for an invalid value.
 std::string_view JsonWordOf(const JsonType& type, std::int64_t value);
 template <typename Enum>
 std::string_view EnumWord(Enum value) {
   return JsonWordOf(kJsonType<Enum>, static_cast<std::int64_t>(value));
 }
-/// The enumerator of a word. Nothing if the word is invalid.
+/// Returns the enumerator for a word of JSON ("timed_out"); std::nullopt if the word is invalid.
 template <typename Enum>
 std::optional<Enum> EnumFromWord(std::string_view word) {
   for (const JsonWord& known : kJsonType<Enum>.words) {
