@@ -34,7 +34,8 @@ struct IoCounts {
   std::uint64_t read = 0;
   std::uint64_t written = 0;
 };
-/// Reads these counters of other users' processes, for a caller that may not. Skips processes that no longer exist.
+/// Reads the I/O counters of other users' processes, for a caller that is not allowed to read them. Skips processes
+/// that no longer exist.
 using ReadIo = std::function<std::vector<IoCounts>(std::span<const std::int64_t> pids)>;
 
 }  // namespace divvy

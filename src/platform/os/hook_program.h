@@ -24,7 +24,8 @@ struct HookEnd {
   bool was_too_slow = false;
   std::string output;  // The last 400 bytes of standard output and standard error together.
 };
-/// Errors: kNotFound if the program does not exist, kPermissionDenied if it cannot be executed.
+/// Runs the program and returns how it ended. Errors: kNotFound if the program does not exist, kPermissionDenied if it
+/// cannot be executed.
 Result<HookEnd> RunHook(const HookRun& run);
 
 /// Makes this process run as user `name`, with only that user's groups and rights. Fails if the process may not switch

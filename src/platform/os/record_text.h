@@ -25,7 +25,7 @@ class RecordFields {
  public:
   explicit RecordFields(std::string_view text);
   std::string_view Text(std::string_view key) const;
-  /// Returns 0 if the key is absent or its value is not a number.
+  /// Returns the number stored under `key`; 0 if the key is absent or its value is not a number.
   std::int64_t Number(std::string_view key) const;
 
  private:

@@ -52,7 +52,7 @@ struct SystemLimit {
   rlim_t soft = 0;
   std::optional<rlim_t> hard;  // Optional. If unset, the hard limit is not changed.
 };
-/// Converts the limits of UnderRules() that setrlimit knows; leaves out the others.
+/// Converts limits of UnderRules() for SetSystemLimits(). Leaves out the ones that setrlimit(2) does not know.
 std::vector<SystemLimit> SystemLimitsOf(const std::map<std::string, std::int64_t>& limits);
 /// Sets the limits for this process. If it may not set a hard limit, that one stays unchanged. Allocates nothing.
 void SetSystemLimits(std::span<const SystemLimit> limits);
