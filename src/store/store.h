@@ -70,8 +70,8 @@ class Store {
   virtual Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) = 0;
   /// History lines of all jobs and nodes, newest first, at most `limit`.
   virtual Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) = 0;
-  /// Returns the job that the user submitted last, or, if `back` is not 0, the job that many submissions earlier ("@~2" on
-  /// the command line). Array elements do not count.
+  /// Returns the job that the user submitted last, or, if `back` is not 0, the job that many submissions earlier ("@~2"
+  /// on the command line). Array elements do not count.
   virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;
   /// Returns the ids of the newest jobs with this name, newest first, at most 100. `user` empty: of all users. An array
   /// element is included only if its name differs from the name of its array.
