@@ -131,7 +131,8 @@ class NvmlMig final : public Mig {
     nvml::Return activation = nvml::kSuccess;
     DIVVY_CHECK(Check(nvml_->set_mig_mode(device, wanted, &activation), what, gpu));
     if (activation == nvml::kSuccess) return {};
-    // Reverts the pending mode, so that it does not take effect at a later reset for another reason.
+    // The mode could not be switched now. Sets the pending mode back, so that it does not take effect at a later reset
+    // for another reason.
     nvml::Return ignored = nvml::kSuccess;
     nvml_->set_mig_mode(device, is_on ? nvml::kMigOff : nvml::kMigOn, &ignored);
     const std::string index = std::to_string(gpu);

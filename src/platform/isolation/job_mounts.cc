@@ -144,7 +144,8 @@ int EnterMounts(const MountPlan& plan) {
        !Write("/proc/self/gid_map", plan.group_map))) {
     return -1;
   }
-  // Later mounts outside become visible inside, but our mounts do not become visible outside.
+  // From now on, mounts made on the machine still appear in the job's namespace, but mounts made here do not appear
+  // outside of it.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return -1;
   for (const MountPlan::Step& step : plan.steps) {
     if (!Mount(step)) return -1;
@@ -178,7 +179,8 @@ Status CanMount() {
   MountPlan plan;
   DIVVY_TRY(plan, PlanMounts({.closed_devices = {"/dev/null"}}));
   alignas(16) static char stack[16384];
-  // Created like the job's first process, because the daemon has threads and its memory should not be copied.
+  // Tries the mounts in a process that is created like a job's first process: without copying the memory of the daemon,
+  // which has threads.
   const int pid = ::clone(Try, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
   int status = 0;
   while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -433,8 +433,8 @@ class Errand {
     else Refuse(status.error().message);
   }
 
-  /// For work that may take long or continues as another user. The launcher does not wait for these children; the
-  /// kernel reaps them.
+  /// Does work in a child process, because it may take long or continues as another user. The launcher does not wait
+  /// for these children; the kernel reaps them.
   template <typename Work>
   void InChild(Work work) {
     const pid_t child = ::fork();
@@ -450,8 +450,8 @@ class Errand {
     ::_exit(0);
   }
 
-  /// True for mail sent as the daemon's own user. It runs outside the limits of the daemon's unit, because sendmail
-  /// needs its set-gid helper.
+  /// True if the program sends mail as the daemon's own user. The launcher starts it, outside the restrictions of the
+  /// daemon's systemd unit, because sendmail needs its set-gid helper.
   bool IsOwnProgram() const {
     return header_.kind == ErrandKind::kStart && header_.uid > 0 && header_.uid == setup_.daemon_uid &&
            header_.gid == setup_.daemon_gid && header_.choice == static_cast<std::uint32_t>(UserProgram::kDeliver);
@@ -500,7 +500,8 @@ class Errand {
     Answer(file.is_open() ? 0 : errno, 0, {}, file.get());
   }
 
-  // The folder belongs to the user, so supplementary groups do not matter.
+  // Writes the gang's file as the user, without the user's supplementary groups: the folder belongs to the user, so
+  // they do not matter.
   void StageGang() {
     const std::string steps = StepListPath(setup_.run_directory, header_.uid, header_.job);
     Status staged;
@@ -584,7 +585,7 @@ class Errand {
     if (child == 0) {
       ::setsid();
       ::alarm(0);
-      // The program waits until the daemon has a descriptor of this process.
+      // The program is executed only after the daemon has got a descriptor of this process.
       char go = 0;
       if (::read(gate[0], &go, 1) != 1) ::_exit(1);
       const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -684,7 +685,7 @@ class Errand {
   Descriptor answer_to_;
   Descriptor given_;
   std::vector<Descriptor> passed_;  // All passed descriptors of a command.
-  // The next two are set only for programs of RunProgram.
+  // These two members are set only for programs of RunProgram.
   JobCgroup cgroup_;
   std::vector<SystemLimit> limits_;
 };

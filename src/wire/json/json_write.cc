@@ -149,8 +149,8 @@ std::uint64_t LoadUnsigned(const void* p, std::uint8_t size) {
 }
 
 std::int64_t LoadEnum(const JsonType& type, const void* p) {
-  // Only the bits determine the word. Enums over an unsigned byte with values above 127 have the same description on
-  // both sides of the comparison.
+  // The word is found by comparing the bits of the value. For an enum over an unsigned byte, values above 127 become
+  // negative here and in the table alike.
   std::int64_t value = LoadSigned(p, type.size);
   for (const JsonWord& word : type.words) {
     if (word.value == value) return value;
