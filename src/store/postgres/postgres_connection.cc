@@ -231,7 +231,7 @@ Result<std::unique_ptr<PgConnection>> PgConnection::Open(const Options& options)
 bool PgConnection::is_lost() const { return is_lost_ || pq_.status(connection_) != pq::kConnectionOk; }
 
 bool PgConnection::NoticesEnd() {
-  // The connection is readable although no statement is running: the server has sent a notice, or has closed the
+  // If the connection is readable although no statement is running, the server has sent a notice, or has closed the
   // connection after sending the reason.
   constexpr int kMostReads = 10;
   for (int read = 0; read < kMostReads && !is_lost(); ++read) {

@@ -93,8 +93,8 @@ Status PostgresLease::Connect() {
   return done;
 }
 
-// Creates only the tables that a lease needs. Later migrations are done by the next leader, because the present leader
-// may be of an earlier version.
+// Creates or migrates the tables only if those of the lease are missing. Any other migration is left to the next
+// leader, because the present leader may be of an earlier version.
 Status PostgresLease::CreateTables() {
   DIVVY_TRY(const std::int64_t version, PgSchemaVersion(*connection_));
   if (version >= kSchemaWithLease) return {};

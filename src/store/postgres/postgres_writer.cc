@@ -108,8 +108,8 @@ std::vector<PgStatement> WriterStatements(std::size_t rows) {
        MustChangeOne("UPDATE writer SET commits = ?2 WHERE epoch = ?1 AND commits = ?2 - 1 AND " + HasLease("?3")),
        "nnn"},
       {"check_epoch", "SELECT 1 / count(*) FROM writer WHERE epoch = ?1 AND " + HasLease("?2"), "nn"},
-      // The column after the parameters is 1 for a job that is not an array element: only for an element another row
-      // must be read.
+      // The column has_own_name after the parameters is 1 for a job that is not an array element. For an element it
+      // depends on the row of the array.
       {"insert_job", insert_jobs + RowsSql(1, columns, ", 1"), row},
       {"insert_jobs", insert_jobs + RowsSql(rows, columns, ", 1"), Repeated(row, rows)},
       {"insert_element",

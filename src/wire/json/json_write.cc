@@ -149,8 +149,8 @@ std::uint64_t LoadUnsigned(const void* p, std::uint8_t size) {
 }
 
 std::int64_t LoadEnum(const JsonType& type, const void* p) {
-  // The word is found by comparing the bits of the value. For an enum over an unsigned byte, values above 127 become
-  // negative here and in the table alike.
+  // The table does not say whether the enum's type is signed. So the value is read as a signed number, and as an
+  // unsigned one if no word has the signed number.
   std::int64_t value = LoadSigned(p, type.size);
   for (const JsonWord& word : type.words) {
     if (word.value == value) return value;
