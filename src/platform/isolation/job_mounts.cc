@@ -112,7 +112,7 @@ Result<MountPlan> PlanMounts(const MountWishes& wishes) {
   MountPlan plan;
   constexpr std::size_t kMostDevices = 512;  // 64 GPUs and their MIG instances.
   if (wishes.closed_devices.size() > kMostDevices)
-    return LimitExceeded("no more than " + std::to_string(kMostDevices) + " devices can be closed to a job");
+    return LimitExceeded("a job can be denied access to at most " + std::to_string(kMostDevices) + " devices");
   for (const std::string& device : wishes.closed_devices) {
     if (::access(device.c_str(), F_OK) != 0) continue;
     plan.steps.push_back({.source = "", .target = device, .closes_device = true});

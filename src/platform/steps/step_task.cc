@@ -25,7 +25,7 @@ constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
 
 enum class Place { kDone, kSession, kDirectory, kInput, kOutput, kError, kExecute };
 
-// What the new process needs until it executes the program. Until then it shares the memory of this process, so
+// The new process uses these values until it executes the program. Until then it shares the memory of this process, so
 // everything is prepared beforehand, and the new process allocates nothing.
 struct Start {
   const StepTask* task = nullptr;

@@ -57,8 +57,8 @@ void VisitDescriptors(Request& request, Visitor visit) {
   }
 }
 
-/// Encodes a launch as one frame. Of the job's descriptors, it encodes only which ones are set; they are sent along
-/// with the frame.
+/// Encodes a launch as one frame. The frame says only which of the job's descriptors are set; the descriptors
+/// themselves are sent along with it.
 std::string EncodeLaunch(const LaunchRequest& request);
 
 /// Decodes the body of a frame to a launch. `streams`: the frame's descriptors in the order of VisitDescriptors(). The

@@ -34,7 +34,7 @@ constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
 constexpr int kNoteWait = 2'000;  // Milliseconds. A busy machine needs some until the shell ignores signals.
 constexpr const char* kNoteScript = R"(trap "" HUP INT QUIT TERM USR1 USR2; printf 'divvy: error: %s\n' "$1" >>"$2")";
-constexpr const char* kCutOff = "its node was cut off: stopped by its lease";
+constexpr const char* kCutOff = "its node lost contact with the controller: stopped when the lease ended";
 
 }  // namespace
 

@@ -63,7 +63,7 @@ struct StartOutcome {
   Time started = kNoTime;
 };
 
-// What the new process needs until it executes the program. Until then it shares the memory of this process, so
+// The new process uses these values until it executes the program. Until then it shares the memory of this process, so
 // everything is prepared beforehand, and the new process allocates nothing.
 struct Start {
   const StartPlan* plan = nullptr;
