@@ -21,7 +21,7 @@ class IndexRanges {
   };
 
   IndexRanges() = default;
-  /// first..last, both included.
+  /// The set of all numbers from `first` to `last`, both included.
   IndexRanges(std::uint32_t first, std::uint32_t last) { Insert(first, last); }
 
   void Insert(std::uint32_t first, std::uint32_t last);

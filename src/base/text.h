@@ -17,7 +17,7 @@ std::vector<std::string_view> SplitWords(std::string_view text);
 std::string_view Trim(std::string_view text);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 std::string ToLower(std::string_view text);
-/// Untrusted text on one line: every control character becomes a space.
+/// Returns untrusted text as one line: every control character becomes a space.
 std::string OneLine(std::string text);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 

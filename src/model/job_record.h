@@ -133,9 +133,9 @@ struct JobRecord {
 /// The id of an array element: the ids after the array's own id belong to its elements.
 inline JobId ElementId(JobId array, std::uint32_t ordinal) { return JobId(array.value() + 1 + ordinal); }
 
-/// GPUs on all of its nodes. A GPU of which it has a fraction counts as one.
+/// Returns the number of GPUs of a job on all of its nodes. A GPU of which the job has a fraction counts as one.
 int GpuCountOf(const JobRecord& record);
-/// GPUs on all of its nodes, where a fraction counts as that fraction.
+/// Returns the number of GPUs of a job on all of its nodes, where a fraction of a GPU counts as that fraction.
 double GpusWorthOf(const JobRecord& record);
 /// Returns the job's node allocations. A job on one node has a single one.
 std::vector<NodeAllocation> AllocationsOf(const JobRecord& record);

@@ -16,7 +16,7 @@ namespace divvy {
 std::string PlaceText(const JobRecord& record);
 /// "started on n1 (GPUs 0-3): first in line"; from the second run on, "run 2 started on ...".
 std::string StartedText(const JobRecord& record);
-/// For an ended job: "failed: exit code 1".
+/// Describes how a job has ended: "failed: exit code 1".
 std::string EndText(const JobRecord& record);
 /// Adds the run that ended at `ended` to the job's history and to the past runs, which reports need. Call it when the
 /// job will run again. `outcome`: a final state. Does nothing if the run never started.

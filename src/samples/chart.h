@@ -69,8 +69,9 @@ class Chart {
 /// Without this rule the sum over the nodes would dip.
 inline constexpr Second kPartsCarried = 15;
 
-/// Merges the curves of a job's parts on several nodes, by FactsOf(metric).join. Points that no part reported stay
-/// empty. Requires: the same number of points in each, of `step` seconds.
+/// Merges the curves of a job on several nodes into one for each metric: by sum, mean or maximum, as
+/// FactsOf(metric).join says. Points that no node reported stay empty. Requires: the same number of points in each, of
+/// `step` seconds.
 std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts, Second step);
 
 }  // namespace divvy::samples

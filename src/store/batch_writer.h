@@ -19,9 +19,9 @@ class BatchWriter {
   /// `connection` must outlive the writer and have the newest schema.
   static Result<std::unique_ptr<BatchWriter>> Create(Connection& connection);
 
-  /// See Store::Commit.
+  /// Writes all batches in one transaction. See Store::Commit.
   Status Write(const std::vector<Batch>& batches);
-  /// See Store::PruneStep.
+  /// Removes old jobs, at most 1,000. Returns true while there is more to do. See Store::PruneStep.
   Result<bool> PruneStep(Time finished_before);
 
  private:

@@ -28,7 +28,7 @@ class StoreFollower {
   /// so far stay usable: the next call reads what is missing, and so does a store that is opened with them
   /// (PostgresOptions::followed).
   virtual Status Follow() = 0;
-  /// Ends a running Follow soon. Any thread.
+  /// Makes a running Follow return soon. May be called by any thread.
   virtual void Stop() = 0;
   virtual std::shared_ptr<FollowedJobs> jobs() const = 0;
 };

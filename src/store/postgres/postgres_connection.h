@@ -24,8 +24,8 @@
 
 namespace divvy {
 
-/// `text`, with each byte that is no valid UTF-8, each NUL, and each character from U+10FE00 to U+10FEFF written as
-/// characters of that (private) range, one for each byte.
+/// Returns `text` in a form that PostgreSQL accepts. Each byte that is no valid UTF-8, each NUL, and each character
+/// from U+10FE00 to U+10FEFF is written as characters of that (private) range, one for each byte.
 std::string EscapeText(std::string_view text);
 /// Reverses EscapeText: returns the original text.
 std::string UnescapeText(std::string_view text);

@@ -16,7 +16,7 @@ struct PgMigration {
   const char* sql;
 };
 
-/// All steps, ascending from 1; an empty database has version 0.
+/// Returns all steps of the migration, ascending from version 1; an empty database has version 0.
 std::span<const PgMigration> PgMigrations();
 
 /// Migrates the database to the last version, all steps in one transaction. Fails with kFailedPrecondition for a newer

@@ -38,7 +38,7 @@ class PostgresWriter {
   /// Writes the batches like Store::Commit. If the connection is lost meanwhile, waits for the database until it is
   /// known whether the transaction was committed.
   Status Write(const std::vector<Batch>& batches);
-  /// See Store::PruneStep.
+  /// Removes old jobs, at most 1,000. Returns true while there is more to do. See Store::PruneStep.
   Result<bool> PruneStep(Time finished_before);
   /// Returns the connection, for copying a whole store. Null after the connection was lost.
   PgConnection* connection() { return connection_.get(); }

@@ -63,7 +63,7 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  /// Fails with kLimitExceeded if there are too many channels.
+  /// Opens a channel and returns its number. Fails with kLimitExceeded if there are too many channels.
   Result<std::uint64_t> Open(std::string_view purpose, Listener listener);
   void Accept(std::uint64_t number, Listener listener);
   bool Has(std::uint64_t number) const { return channels_.contains(number); }
@@ -75,7 +75,8 @@ class Channels {
   /// Sends at most room() bytes and drops the rest. This and the calls below do nothing if the channel no longer
   /// exists.
   void Send(std::uint64_t number, std::string_view bytes);
-  /// The receiver has consumed this many of the bytes from on_bytes.
+  /// Call this when the receiver has consumed so many of the bytes that it got by on_bytes. The other end may then send
+  /// more.
   void Consumed(std::uint64_t number, std::size_t bytes);
   /// Ends the sending direction. A channel that both ends have ended is removed.
   void End(std::uint64_t number);

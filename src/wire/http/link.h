@@ -31,8 +31,8 @@ class Link {
  public:
   explicit Link(LinkLimits limits = {}) : limits_(limits) {}
 
-  /// Keeps the message until it is acknowledged. kLimitExceeded: too many messages are not acknowledged yet, or this
-  /// message is too long. Then the message is not kept.
+  /// Sends a message, and keeps it until the other end has acknowledged it. kLimitExceeded: too many messages are not
+  /// acknowledged yet, or this message is too long. Then the message is not kept.
   Status Send(std::string message);
   bool has_room() const { return kept_.size() < limits_.messages && kept_bytes_ < limits_.bytes; }
   /// Returns true if less than half of the limits is used. Messages that can wait are sent only then, so that they

@@ -52,9 +52,10 @@ class JsonWriter {
   void Bool(bool value);
   void Int(std::int64_t value);
   void Unsigned(std::uint64_t value);
-  /// The shortest text that reads back as the same double: 0.5, 1790000000.123456. NaN and infinities become null.
+  /// Writes the shortest text that reads back as the same double: 0.5, 1790000000.123456. NaN and infinities become
+  /// null.
   void Number(double value);
-  /// Bytes that are not valid UTF-8 become U+FFFD.
+  /// Writes a JSON string. Bytes that are not valid UTF-8 become U+FFFD.
   void String(std::string_view text);
   /// Appends text that is JSON already.
   void Raw(std::string_view json);
@@ -140,9 +141,9 @@ class JsonDocument {
   JsonDocument& operator=(JsonDocument&&) noexcept;
   ~JsonDocument();
 
-  /// Fails with kInvalidArgument: "line 3, column 7: ...".
+  /// Parses JSON text. Fails with kInvalidArgument: "line 3, column 7: ...".
   static Result<JsonDocument> Parse(std::string text, const JsonLimits& limits = {});
-  /// Like Parse, but does not copy the text, which must live as long as the document.
+  /// Like Parse, but does not take over the text, which must live as long as the document.
   static Result<JsonDocument> ParseInPlace(std::string_view text, const JsonLimits& limits = {});
   JsonValue root() const;
 
@@ -167,7 +168,8 @@ std::string ToJson(const T& value, Fields fields = Fields::kAll) {
   return out;
 }
 
-/// Fails with kInvalidArgument and every error: "gpus[1].index: expected a number, got a string; time_limit: ...".
+/// Parses JSON text to a T. Fails with kInvalidArgument and lists every error: "gpus[1].index: expected a number, got a
+/// string; time_limit: ...".
 template <typename T>
 Result<T> FromJson(std::string_view text, Unknown unknown = Unknown::kIgnore, const JsonLimits& limits = {},
                    std::vector<std::string>* notes = nullptr) {
