@@ -9,7 +9,7 @@
 
 namespace divvy {
 
-/// podman, docker, apptainer or singularity.
+/// A container engine that was found on this machine: podman, docker, apptainer or singularity.
 struct FoundEngine {
   std::string name;
   std::string path;  // Absolute.

@@ -89,7 +89,7 @@ Status CheckRequired(const Isolation& here, std::string_view changes);
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,
                       const std::string& folder = "/dev/nvidia-caps");
 
-/// The job's own choice; unset: the machine's default.
+/// Whether the job's options request a private /tmp and a private /dev/shm; unset: the settings of the node decide.
 struct OwnFolders {
   std::optional<bool> tmp;
   std::optional<bool> shm;

@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-/// Writes such lines. A value takes one line: a line feed in it becomes a blank.
+/// Writes lines of key=value. A value takes one line: a line feed in it becomes a blank.
 class RecordWriter {
  public:
   void Add(std::string_view key, std::string_view value);
@@ -19,8 +19,8 @@ class RecordWriter {
   std::string text_;
 };
 
-/// Reads such lines. If a key occurs twice, the later line wins. A line without '=' and a last line without a line feed
-/// are skipped.
+/// Reads lines of key=value. If a key occurs twice, the later line wins. A line without '=' and a last line without a
+/// line feed are skipped.
 class RecordFields {
  public:
   explicit RecordFields(std::string_view text);

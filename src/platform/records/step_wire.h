@@ -94,13 +94,13 @@ struct StepCall {
 std::string EncodeStepCall(std::span<const char* const> words, const char* const* environment);
 std::optional<StepCall> DecodeStepCall(StepFrame frame);
 
-/// Returns a socket address for `path`. If the path is too long, the address uses an open descriptor of the folder,
-/// kept in `folder`. Returns nullopt if the folder does not exist.
 struct StepAddress {
   std::array<char, 128> storage = {};
   std::size_t size = 0;
   Descriptor folder;
 };
+/// Returns a socket address for `path`. If the path is too long, the address uses an open descriptor of the folder,
+/// kept in `folder`. Returns nullopt if the folder does not exist.
 std::optional<StepAddress> MakeStepAddress(const std::string& path);
 
 }  // namespace divvy

@@ -49,7 +49,7 @@ class StepServer {
     std::size_t count = 0;
   };
 
-  /// A call from another node that arrived before STEPS.go reached this node.
+  /// A call from another node that arrived before this node was told to start (by the file STEPS.go).
   struct EarlyCall {
     std::unique_ptr<GangLink> link;
     GangFrame frame;

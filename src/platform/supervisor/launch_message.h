@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMostLaunchStreams = 6;
 /// Flag in a returned sequence number: the launch was refused because the right to run jobs as that user is missing.
 inline constexpr std::uint64_t kRefusedLaunch = std::uint64_t{1} << 63;
 
-/// The only part that the launcher reads; the supervisor decodes the body.
+/// The header of a frame. It is the only part that the launcher reads; the supervisor decodes the body.
 struct LaunchFrameHeader {
   std::uint32_t form = kLaunchForm;
   std::uint32_t body_size = 0;

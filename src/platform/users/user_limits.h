@@ -18,7 +18,7 @@
 
 namespace divvy {
 
-/// In setrlimit's units; -1 is unlimited. Unset if no rule applies.
+/// The soft and the hard limit of one item, in setrlimit's units; -1 is unlimited. Unset if no rule applies.
 struct LimitPair {
   std::optional<std::int64_t> soft;
   std::optional<std::int64_t> hard;
@@ -27,7 +27,7 @@ struct LimitPair {
 /// Limits by item, such as "nofile" or "memlock".
 using LimitTable = std::map<std::string, LimitPair>;
 
-/// One valid line. Invalid lines are skipped, as PAM does.
+/// One valid line of limits.conf. Invalid lines are skipped, as PAM does.
 struct LimitRule {
   std::string domain;  // "ada", "@group", "*", "1000:2000", "@100:".
   std::string type;    // "soft", "hard", "-".
