@@ -508,7 +508,8 @@ class Errand {
     const std::vector<gid_t> own = {gid()};
     const bool became = RunAs({uid(), gid(), &own}, [&] {
       staged = StageGo(steps, text_, header_.uid, header_.gid);
-      if (staged && header_.choice == 1 && !SayGo(steps)) staged = Internal("cannot tell the steps to start");
+      if (staged && header_.choice == 1 && !SayGo(steps))
+        staged = Internal("cannot tell this node's part of the job to start");
     });
     AnswerStatus(became ? staged : Status(Internal("cannot become the user")));
   }

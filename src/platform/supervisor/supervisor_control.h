@@ -114,7 +114,7 @@ Status AdmitCommands(int control_socket, const std::string& secret);
 /// Receives one datagram. Returns a command from root or `uid`; nullopt if there was none or another user sent it.
 /// Receives only one, so that a user who floods the socket cannot keep a supervisor from its job.
 std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid);
-/// What a sender does while the queue of the daemon's socket is full.
+/// Whether a sender waits while the queue of the daemon's socket is full.
 enum class WhenFull { kReturn, kWait };
 /// Sends one report to the daemon. Returns false if the daemon's queue is full, which is possible only with kReturn.
 /// Returns true otherwise, even if no daemon listens: the next daemon reads the run record.
