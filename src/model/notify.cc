@@ -137,7 +137,7 @@ Status CheckReceiver(const Receiver& receiver) {
 
 std::string ShownTarget(NotifyChannel channel, std::string_view target) {
   if (channel == NotifyChannel::kCommand) {
-    // Arguments after the first word may contain a token.
+    // Shows only the first word of a command, because its arguments may contain a token.
     const auto blank = target.find_first_of(" \t\n");
     return std::string(target.substr(0, blank)) + (blank == std::string_view::npos ? "" : " ...");
   }

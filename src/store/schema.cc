@@ -224,7 +224,7 @@ CREATE INDEX runs_job ON runs (job);
 CREATE INDEX runs_ended ON runs (ended);
 )sql";
 
-// Jobs with a deadline.
+// Adds the deadlines of jobs.
 constexpr char kVersion12[] = R"sql(
 ALTER TABLE jobs ADD COLUMN end_by INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN full_limit INTEGER NOT NULL DEFAULT -1;

@@ -26,7 +26,7 @@ constexpr int kMaxEventsAtOnce = 256;  // So that a flood of errors from a GPU c
 struct GpuUnderWatch {
   nvml::Device device = nullptr;
   bool has_events = false;
-  // Health at the last check.
+  // The GPU's health at the last check.
   unsigned long long xid = 0;  // The last XID that fences, until the GPU was reset.
   bool was_in_need = false;    // The driver has required a recovery since that XID.
   bool was_lost = false;

@@ -60,9 +60,9 @@ constexpr unsigned kCloneTree = 0x1;
 constexpr unsigned kFromDescriptor = 0x4;
 constexpr unsigned kToDescriptor = 0x40;
 
-// For kernels before 5.12. Resolves the path more than once, so it is used only below /dev, where only root can change
-// it. Repeats the flags with which the file system is mounted, because a user namespace cannot clear flags that it
-// inherited.
+// Makes a device inaccessible on kernels before 5.12. Resolves the path more than once, so it is used only below /dev,
+// where only root can change it. Repeats the flags with which the file system is mounted, because a user namespace
+// cannot clear flags that it inherited.
 bool CloseByPath(const char* path) {
   struct statvfs about = {};
   if (std::strncmp(path, "/dev/", 5) != 0 || std::strstr(path, "/../") != nullptr || ::statvfs(path, &about) != 0 ||

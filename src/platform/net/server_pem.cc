@@ -55,7 +55,7 @@ Result<std::string> CheckServerPem(std::string_view pem) {
   if ((kind == EVP_PKEY_RSA || kind == EVP_PKEY_RSA_PSS) && EVP_PKEY_bits(key.get()) > kMostRsaBits)
     return InvalidArgument(
         "the certificate cannot be used: its RSA key has more than 4096 bits; use at most 4096, or an EC key");
-  // The certificate of the key comes first.
+  // Moves the certificate that belongs to the key to the front.
   for (OwnedCertificate& certificate : certificates) {
     if (X509_check_private_key(certificate.get(), key.get()) == 1) {
       std::swap(certificate, certificates.front());

@@ -304,7 +304,8 @@ void StepServer::Finish(RunningStep& step) {
 }
 
 void StepServer::Close(RunningStep& step, int code) {
-  // Written to the list first: the caller may be the job's last process, and the list is read when that has gone.
+  // The end is written to the list before the caller is told: the caller may be the job's last process, and the list is
+  // read when that has gone.
   ListEnd(step, code);
   if (step.parts != nullptr) step.parts->Done(code);
   if (Client* client = ClientOf(step)) End(*client, "", code);

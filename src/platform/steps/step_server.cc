@@ -54,7 +54,8 @@ bool StepServer::Listen() {
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
   signals_.Reset(::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Each waiting caller holds four descriptors. A task gets its caller's own limits.
+  // Raises this process's limit on descriptors, because each waiting caller needs four. A task gets its caller's own
+  // limits.
   rlimit files = {};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;

@@ -105,7 +105,7 @@ class LauncherLoop {
     const LaunchFrameHeader header = frame.header();
     if (header.is_removal == 1) return RemoveRecord(JobId(header.job), header.attempt);
     if (rules_ && !IsAllowed(header)) return Return(header.sequence | kRefusedLaunch);
-    // Prefers the one that was busy last: its memory is in the caches.
+    // Prefers the idle supervisor that was busy last: its memory is in the caches.
     for (std::size_t at = idle_.size(); at-- > 0;) {
       const int channel = idle_[at];
       if (header.is_part && !IsFitForPart(supervisors_[channel], header.uid)) continue;
@@ -134,7 +134,7 @@ class LauncherLoop {
     if (!record->own_tmp.empty()) RemoveTmps();
   }
 
-  // Runs in a child, because these folders may hold any number of files.
+  // Removes old /tmp folders of jobs in a child process, because they may hold any number of files.
   static void RemoveTmps() {
     if (::fork() != 0) return;
     ::syscall(SYS_close_range, 3U, ~0U, 0U);
@@ -256,7 +256,8 @@ int LauncherMain(int socket_fd, AllocationEntry allocation_main) {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   ::setsid();  // A Ctrl-C at the daemon's terminal must not reach the launcher.
   TakeNullStreams();
-  // The lock's descriptor follows the socket's; all others belong to the daemon.
+  // Keeps the socket and the lock, whose descriptor has the next number. Closes all others, which were inherited from
+  // the daemon.
   ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
   for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   TakeLauncherSignals();

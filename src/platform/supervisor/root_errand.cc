@@ -197,7 +197,7 @@ struct RootErrands::Answer {
 bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
   if (link_.is_open() && SendMessage(link_.get(), &header, sizeof header, text, fds)) return true;
-  // The launcher may have been restarted.
+  // Connects again and sends the message once more, because the launcher may have been restarted.
   auto again = ConnectErrands(socket_);
   if (!again) return false;
   link_ = *std::move(again);
@@ -521,7 +521,7 @@ class Errand {
     if (header_.signal < 0 || header_.signal >= NSIG) return Refuse("unknown signal");
     switch (static_cast<OrphanReach>(header_.choice)) {
       case OrphanReach::kTree: {
-        // The pid may have been reused.
+        // The pid of the job's first process may belong to another process by now.
         const auto now = ReadProcessStat(static_cast<pid_t>(record->process.pid));
         const bool is_other = record->process.pid <= 0 || (now && now->start_ticks != record->process.start_ticks);
         return Answer(0, is_other ? 0 : divvy::SignalOrphans(static_cast<pid_t>(record->process.pid), header_.signal));
@@ -639,7 +639,8 @@ class Errand {
     if (cgroup_.is_empty()) return;
     ::alarm(0);
     ::prctl(PR_SET_NAME, "divvy-program");
-    // The daemon waits for the end of its streams, and the next launcher for the end of our sockets.
+    // Keeps only the descriptor by which it notices the program's end. The daemon waits until its streams are closed,
+    // and the next launcher until the sockets of this one are closed.
     const int kept = 3;
     if (program.is_open() && program.get() != kept) ::dup2(program.get(), kept);
     ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);

@@ -182,7 +182,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
                               is_other ? static_cast<gid_t>(request_.gid) : ::getegid());
     if (!own_tmp) return Fail(own_tmp.error().message, kMachineCannot);
     record_.own_tmp = wishes.own_tmp = *std::move(own_tmp);
-    // This folder holds scripts, steps and the daemon's socket.
+    // The folder above the run directory stays visible to the job: it holds scripts, steps and the daemon's socket.
     const std::string& runs = station_.setup.run_directory;
     wishes.kept = runs.substr(0, runs.rfind('/'));
     if (wishes.kept == "/tmp") wishes.kept = runs;
@@ -253,7 +253,8 @@ bool Supervisor::Start() {
   return true;
 }
 
-// A separate write, because the new process composes the next lines in a small buffer.
+// Writes the job's description into the run record. This is a separate write, because the new process composes the next
+// lines in a small buffer.
 void Supervisor::WriteAbout() {
   if (request_.about.empty()) return;
   RecordWriter about;
@@ -589,7 +590,7 @@ void Supervisor::Finish() {
 }
 
 void Supervisor::SayIdle() {
-  // Without its guard it takes no further job.
+  // A supervisor whose guard has gone takes no further job.
   if (station_.guard.pid != 0 && ::getppid() != station_.guard.pid) return;
   const char byte = 0;
   // If the launcher has gone, the next read detects that.

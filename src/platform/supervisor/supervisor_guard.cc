@@ -78,7 +78,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
     reports_.Report("exited");
     return reports_.Flush(WhenFull::kWait);
   }
-  // The job's process holds the lock until it executes the program.
+  // Waits until the job's process executes its program: until then that process holds the lock.
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   while (record_file_.is_open() && ::fcntl(record_file_.get(), F_OFD_SETLKW, &lock) != 0 && errno == EINTR) {
@@ -140,7 +140,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     auto request = DecodeLaunch(frame->body(), frame->streams);
     if (!request) ::_exit(1);  // The launcher tells the daemon that the launch was lost.
     const LaunchFrameHeader header = frame->header();
-    // The launcher has checked only the header.
+    // The user in the request must be the one in the header, because the launcher has checked only the header.
     if (request->uid != header.uid || request->gid != header.gid) ::_exit(1);
     for (ForeignDescriptor& stream : frame->streams) stream.Release();  // The request owns them now.
     Wipe(frame->bytes);

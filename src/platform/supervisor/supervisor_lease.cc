@@ -40,7 +40,8 @@ void SupervisorLease::Look(const std::function<void(int signal, Duration grace)>
   }
 }
 
-// Called again after the stop has begun, because no time is left after the machine was suspended meanwhile.
+// Stops the job because its lease has ended. Called again after the stop has begun: if the machine was suspended
+// meanwhile, no time is left.
 void SupervisorLease::CutOff(Duration now, const std::function<void(int signal, Duration grace)>& begin_stop) {
   if (!watch_.was_cut_off && !watch_.is_stopping) {
     watch_.lease_kill_at = now + FenceGraceLeft(watch_.lease_end, now, watch_.grace);

@@ -149,7 +149,7 @@ Result<LeaseView> PostgresLease::Beat(std::int64_t epoch) {
 
 Result<std::int64_t> PostgresLease::Take() {
   if (connection_ == nullptr) DIVVY_CHECK(Connect());
-  // Refuses a newer schema, which this version cannot lead.
+  // Fails if the schema is newer, because a controller of this version cannot lead with it.
   DIVVY_CHECK(PgSchemaVersion(*connection_));
   std::int64_t epoch = 0;
   DIVVY_CHECK(

@@ -199,7 +199,8 @@ Status LockForWriting(PgConnection& connection, std::int64_t lease) {
     DIVVY_TRY(const std::int64_t has_lock,
               connection.QueryInteger("SELECT pg_try_advisory_lock" + kLock + "::int::bigint"));
     if (has_lock != 0) break;
-    // Only a controller that no longer leads can hold the lock. It may be stopped in the middle of a commit.
+    // If this controller has the lease, the lock can only be held by a controller that no longer leads. Ends that one's
+    // session: it may have been stopped in the middle of a commit.
     if (lease != 0) {
       DIVVY_CHECK(connection.QueryInteger(
           "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted AND "
